@@ -1,0 +1,179 @@
+// Which file may import which, type imports included. ARCHITECTURE.md draws the same arrows; test/architecture.test.ts
+// shows that each rule bites.
+
+const CORE = "^packages/core/src/"
+const GROUND = `${CORE}(policy|duration|errors|clock|address)(\\.test)?\\.ts$`
+const DOORS = `${CORE}(index|redis|dynamodb)(\\.test)?\\.ts$`
+const TEST_FILES = "\\.(test|test-d)\\.ts$"
+
+/** The rooms of the core, each with the rooms below that it may import; the ground is below all of them. */
+const BELOW = {
+  algorithms: [],
+  stores: ["algorithms"],
+  rules: [],
+  limiter: ["stores", "algorithms"],
+  http: ["limiter", "rules", "stores", "algorithms"],
+}
+
+const roomRules = Object.entries(BELOW).map(([room, below]) => ({
+  name: `core-${room}-imports-down`,
+  comment: `Inside the core, ${room} may import ${[...below, "the ground"].join(", ")}, and nothing else.`,
+  severity: "error",
+  from: { path: `${CORE}${room}/` },
+  to: { path: CORE, pathNot: [`${CORE}(${[room, ...below].join("|")})/`, GROUND] },
+}))
+
+/** Ports, each with the files that it may import beside the ground. */
+const PORTS = {
+  "algorithms/algorithm": [],
+  "stores/store": ["algorithms/algorithm"],
+  "rules/source": ["rules/rule"],
+  "http/request": [],
+}
+
+const portRules = Object.entries(PORTS).map(([port, others]) => ({
+  name: `port-${port.replace("/", "-")}`,
+  comment: "A port is what its implementers agree on: it imports none of them.",
+  severity: "error",
+  from: { path: `${CORE}${port}\\.ts$` },
+  to: { pathNot: [GROUND, ...others.map((other) => `${CORE}${other}\\.ts$`)] },
+}))
+
+/** Adapters, each with the packages that it may import beside the core and Node itself. */
+const ADAPTERS = {
+  express: ["express", "@types/express"],
+  fastify: ["fastify", "fastify-plugin"],
+  koa: ["koa", "@types/koa"],
+}
+
+const adapterRules = Object.entries(ADAPTERS).map(([adapter, packages]) => ({
+  name: `${adapter}-imports-core-and-its-framework`,
+  comment: `@sluice/${adapter} imports @sluice/core and ${packages[0]}.`,
+  severity: "error",
+  from: { path: `^packages/${adapter}/src/`, pathNot: TEST_FILES },
+  to: {
+    pathNot: [
+      `^packages/${adapter}/src/`,
+      `${CORE}index\\.ts$`,
+      `(^|node_modules/)(${packages.join("|")})(/|$)`,
+    ],
+    dependencyTypesNot: ["core"],
+  },
+}))
+
+/** @type {import("dependency-cruiser").IConfiguration} */
+export default {
+  forbidden: [
+    {
+      name: "no-circular",
+      comment: "A circle of imports, type imports included, is one file in disguise.",
+      severity: "error",
+      from: {},
+      to: { circular: true },
+    },
+    {
+      name: "no-orphans",
+      comment: "A file that nothing imports and that imports nothing is left over.",
+      severity: "error",
+      from: { orphan: true, pathNot: [TEST_FILES, "\\.d\\.ts$", "(^|/)[^/]+\\.config\\.ts$"] },
+      to: {},
+    },
+    {
+      name: "no-unresolvable",
+      comment: "An import that leads nowhere.",
+      severity: "error",
+      from: {},
+      to: { couldNotResolve: true },
+    },
+    {
+      name: "no-undeclared-dependency",
+      comment: "What a package imports is in its own package.json.",
+      severity: "error",
+      from: { path: "^packages/[^/]+/src/", pathNot: TEST_FILES },
+      to: { dependencyTypes: ["npm-no-pkg", "npm-unknown"] },
+    },
+    {
+      name: "no-dev-dependency-in-source",
+      comment: "Who installs a package does not get its devDependencies.",
+      severity: "error",
+      from: { path: "^packages/[^/]+/src/", pathNot: TEST_FILES },
+      to: { dependencyTypes: ["npm-dev"], dependencyTypesNot: ["npm", "npm-peer", "npm-optional"] },
+    },
+    {
+      name: "core-ground-imports-ground",
+      comment: "Value types know nothing above them; errors.ts knows nothing at all.",
+      severity: "error",
+      from: { path: GROUND },
+      to: { path: CORE, pathNot: GROUND },
+    },
+    {
+      name: "core-errors-import-nothing",
+      comment: "Anybody may import errors.ts, so it imports nobody.",
+      severity: "error",
+      from: { path: `${CORE}errors\\.ts$` },
+      to: {},
+    },
+    ...roomRules,
+    ...portRules,
+    {
+      name: "core-known-rooms",
+      comment: "Every file of the core is ground, a door or in a room whose arrows are known.",
+      severity: "error",
+      from: { path: CORE, pathNot: [GROUND, DOORS, `${CORE}(${Object.keys(BELOW).join("|")})/`] },
+      to: {},
+    },
+    {
+      name: "core-loads-no-client",
+      comment: "The core takes a client that the app made; it imports none.",
+      severity: "error",
+      from: { path: CORE },
+      to: { path: "(^|node_modules/)(ioredis|redis|@redis|@aws-sdk)(/|$)" },
+    },
+    {
+      name: "core-imports-no-adapter",
+      comment: "The core knows no framework.",
+      severity: "error",
+      from: { path: "^packages/core/" },
+      to: { path: ["^packages/(?!core/)", "(^|node_modules/)(express|fastify|fastify-plugin|koa)(/|$)"] },
+    },
+    ...adapterRules,
+    {
+      name: "packages-by-their-names",
+      comment: "A package knows another by its public name, never by a path into it.",
+      severity: "error",
+      from: { path: "^packages/([^/]+)/" },
+      to: { path: "^packages/", pathNot: "^packages/$1/", dependencyTypesNot: ["aliased"] },
+    },
+    {
+      name: "packages-stand-alone",
+      comment: "What is published does not lean on what is not.",
+      severity: "error",
+      from: { path: "^packages/" },
+      to: { path: "^(test|bench|examples)/" },
+    },
+    {
+      name: "examples-use-public-names",
+      comment: "An example shows what a user can write.",
+      severity: "error",
+      from: { path: "^examples/" },
+      to: { path: "^packages/", dependencyTypesNot: ["aliased"] },
+    },
+    {
+      name: "examples-stand-alone",
+      comment: "An example leans on nothing that a user does not have.",
+      severity: "error",
+      from: { path: "^examples/" },
+      to: { path: "^(test|bench)/" },
+    },
+  ],
+  options: {
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: "tsconfig.json" },
+    doNotFollow: { path: "node_modules" },
+    exclude: { path: "(^|/)(dist|coverage|\\.turbo)/" },
+    enhancedResolveOptions: {
+      exportsFields: ["exports"],
+      conditionNames: ["import", "types", "node", "default"],
+    },
+  },
+}

@@ -1,0 +1,17 @@
+import { defineConfig, type UserConfig } from "tsdown"
+
+// One build for every package: ESM only, declarations by isolatedDeclarations, and the two package linters as part of it.
+const config: UserConfig = defineConfig({
+  entry: ["src/index.ts"],
+  format: "esm",
+  platform: "node",
+  target: "node20.19",
+  dts: { oxc: true },
+  sourcemap: false,
+  // What is not our own source stays an import: a bundled dependency is an error.
+  deps: { onlyBundle: [] },
+  publint: { level: "warning", strict: true },
+  attw: { profile: "esm-only", level: "error" },
+  outExtensions: () => ({ js: ".js", dts: ".d.ts" }),
+})
+export default config
