@@ -1,0 +1,309 @@
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import type { Policy } from "../policy.ts"
+import type { CounterState } from "./algorithm.ts"
+import { slidingWindow } from "./sliding-window.ts"
+
+const MINUTE = 60_000
+const MONTH = 30 * 86_400_000
+const NEVER = Number.POSITIVE_INFINITY
+const MOST = Number.MAX_SAFE_INTEGER
+
+function policyOf(limit: number, windowMs: number = MINUTE): Policy {
+  return { name: "p", counter: "p", algorithm: "sliding-window", limit, windowMs, align: "epoch" }
+}
+
+/** The hundredth window, with P units in the one before and C in this one. */
+function stateOf(previous: number, current: number, windowMs: number = MINUTE): CounterState {
+  return { previous, current, startMs: 100 * windowMs }
+}
+
+describe("golden vectors: a window of one minute", () => {
+  it.each([
+    // limit, previous, current, elapsed, cost, retry after
+    [40, 50, 5, 24_600, 1, 0],
+    [40, 50, 10, 24_600, 1, 0],
+    [40, 50, 10, 24_000, 1, 1],
+    [40, 50, 11, 24_600, 1, 601],
+    [100, 100, 0, 0, 1, 1],
+    [100, 100, 0, 1, 1, 0],
+    [100, 0, 100, 30_000, 1, 30_001],
+    [10, 0, 10, 59_999, 1, 2],
+    [10, 0, 0, 0, 10, 0],
+    [10, 0, 0, 0, 11, NEVER],
+    [5, 7, 3, 30_000, 1, 12_858],
+    [10, 10, 2, 54_000, 1, 0],
+  ])(
+    "limit %i, %i before, %i now, %i ms in, cost %i: retry after %d ms",
+    (L, P, C, e, cost, retryAfterMs) => {
+      const state = stateOf(P, C)
+      const nowMs = state.startMs + e
+      expect(slidingWindow.retryAfterMs(state, policyOf(L), cost, nowMs)).toBe(retryAfterMs)
+      expect(slidingWindow.admits(state, policyOf(L), cost, nowMs)).toBe(retryAfterMs === 0)
+    },
+  )
+
+  it("at 41 % of the window 50 before and 5 now are 34 of 40, and one more makes 35", () => {
+    const state = stateOf(50, 5)
+    const nowMs = state.startMs + 24_600
+    expect(slidingWindow.remaining(state, policyOf(40), nowMs)).toBe(6)
+    const next = slidingWindow.withUnits(state, policyOf(40), 1)
+    expect(slidingWindow.remaining(next, policyOf(40), nowMs)).toBe(5)
+  })
+
+  it("a burst of the whole limit leaves nothing", () => {
+    const next = slidingWindow.withUnits(stateOf(0, 0), policyOf(10), 10)
+    expect(slidingWindow.remaining(next, policyOf(10), next.startMs)).toBe(0)
+  })
+
+  it("10 before, 2 now, 90 % in: the one more makes 4 used", () => {
+    const next = slidingWindow.withUnits(stateOf(10, 2), policyOf(10), 1)
+    expect(slidingWindow.remaining(next, policyOf(10), next.startMs + 54_000)).toBe(6)
+  })
+})
+
+describe("remaining and reset", () => {
+  it.each([
+    // limit, previous, current, elapsed, remaining, reset after
+    [10, 0, 0, 0, 10, 0],
+    [10, 0, 0, 59_999, 10, 0],
+    [10, 0, 1, 0, 9, 60_001],
+    [10, 0, 10, 30_000, 0, 30_000 + 54_001],
+    [10, 10, 0, 0, 0, 54_001],
+    [10, 10, 0, 6_000, 1, 48_001],
+    [10, 10, 0, 6_001, 2, 48_000],
+    [10, 10, 0, 54_000, 9, 1],
+    [10, 10, 0, 54_001, 10, 0],
+    [10, 1, 0, 0, 9, 1],
+    [10, 1, 0, 1, 10, 0],
+    // A limit that was cut: more is counted than it allows.
+    [10, 40, 0, 0, 0, 58_501],
+    [10, 0, 40, 0, 0, 60_000 + 58_501],
+    [10, 100_000, 0, 59_999, 9, 1],
+    [0, 0, 0, 0, 0, 0],
+  ])(
+    "limit %i, %i before, %i now, %i ms in: %i left, full again after %i ms",
+    (L, P, C, e, left, resetMs) => {
+      const state = stateOf(P, C)
+      const nowMs = state.startMs + e
+      expect(slidingWindow.remaining(state, policyOf(L), nowMs)).toBe(left)
+      expect(slidingWindow.resetAfterMs(state, policyOf(L), nowMs)).toBe(resetMs)
+    },
+  )
+
+  it("a limit that was cut far below the counts opens when two windows have passed, not later", () => {
+    const state = stateOf(0, 1_000_000)
+    expect(slidingWindow.retryAfterMs(state, policyOf(1), 1, state.startMs)).toBe(2 * MINUTE)
+  })
+
+  it("a cost of nothing is always admitted, also when more is counted than a limit that was cut", () => {
+    const state = stateOf(40, 40)
+    expect(slidingWindow.admits(state, policyOf(10), 0, state.startMs)).toBe(true)
+    expect(slidingWindow.retryAfterMs(state, policyOf(10), 0, state.startMs)).toBe(0)
+  })
+
+  it("a limit of nothing never admits a unit", () => {
+    const state = stateOf(0, 0)
+    expect(slidingWindow.admits(state, policyOf(0), 1, state.startMs)).toBe(false)
+    expect(slidingWindow.retryAfterMs(state, policyOf(0), 1, state.startMs)).toBe(NEVER)
+  })
+})
+
+describe("the state at an instant", () => {
+  it.each([
+    ["nobody has taken", undefined, 30_000, [0, 0, 0]],
+    ["the same window", [3, 4, 0], 59_999, [3, 4, 0]],
+    ["the next window", [3, 4, 0], 60_000, [4, 0, 60_000]],
+    ["the end of the next window", [3, 4, 0], 119_999, [4, 0, 60_000]],
+    ["the window after that", [3, 4, 0], 120_000, [0, 0, 120_000]],
+    ["long after", [3, 4, 0], 6_000_000, [0, 0, 6_000_000]],
+    ["the clock went back within the window", [3, 4, 60_000], 60_000, [3, 4, 60_000]],
+    ["the clock went back by one millisecond", [3, 4, 60_000], 59_999, [0, 7, 0]],
+    ["the clock went back by hours", [3, 4, 36_000_000], 119_999, [0, 7, 60_000]],
+  ] as const)("%s", (_when, stored, nowMs, [previous, current, startMs]) => {
+    const state = stored && { previous: stored[0], current: stored[1], startMs: stored[2] }
+    expect(slidingWindow.at(state, policyOf(10), nowMs)).toEqual({ previous, current, startMs })
+  })
+
+  it.each([
+    ["empty", [0, 0], 0],
+    ["units in the window before", [3, 0], MINUTE],
+    ["units in this window", [0, 4], 2 * MINUTE],
+    ["units in both", [3, 4], 2 * MINUTE],
+  ] as const)("%s: equal to an empty one from then on", (_what, [previous, current], afterMs) => {
+    const state = stateOf(previous, current)
+    expect(slidingWindow.emptyAtMs(state, policyOf(10)) - state.startMs).toBe(afterMs)
+  })
+})
+
+describe("units that are given back", () => {
+  const state = stateOf(5, 3)
+  const { startMs } = state
+
+  it.each([
+    ["come off the window they were taken in", 2, startMs, [5, 1]],
+    ["come off the window before when they were taken there", 2, startMs - MINUTE, [3, 3]],
+    ["never make this window negative", 4, startMs, [5, 0]],
+    ["never make the window before negative", 6, startMs - MINUTE, [0, 3]],
+    ["are nothing when their window has passed", 2, startMs - 2 * MINUTE, [5, 3]],
+    ["are nothing when their window is yet to come", 2, startMs + MINUTE, [5, 3]],
+    ["are nothing when no window started then", 2, startMs + 1, [5, 3]],
+  ] as const)("%s", (_what, units, takenInMs, [previous, current]) => {
+    expect(slidingWindow.withoutUnits(state, policyOf(10), units, takenInMs)).toEqual({
+      previous,
+      current,
+      startMs,
+    })
+  })
+})
+
+describe("a steady client at exactly the limit", () => {
+  it.each([
+    [1, MINUTE],
+    [10, MINUTE],
+    [60, MINUTE],
+    [7, 7_000],
+    [1_000, MINUTE],
+  ])("%i in %i ms are never refused, at whatever instant they begin", (limit, windowMs) => {
+    const every = windowMs / limit
+    for (const phase of new Set([1, 2, Math.floor(every / 3) || 1, Math.ceil(every / 2), every - 1])) {
+      expect(refusedOf(limit, windowMs, phase), `from ${phase} ms into a window`).toBe(0)
+    }
+  })
+
+  // The document's own vector, 100 of 100 before and none yet at 0 ms, refuses for one millisecond.
+  it("one that falls on the very millisecond of a boundary waits one millisecond there", () => {
+    const state = stateOf(1, 0)
+    expect(slidingWindow.retryAfterMs(state, policyOf(1), 1, state.startMs)).toBe(1)
+  })
+
+  function refusedOf(limit: number, windowMs: number, phase: number): number {
+    let state: CounterState | undefined
+    let refused = 0
+    for (let i = 0; i < 20 * Math.min(limit, 100); i++) {
+      const nowMs = 100 * windowMs + phase + (i * windowMs) / limit
+      state = slidingWindow.at(state, policyOf(limit, windowMs), nowMs)
+      if (slidingWindow.admits(state, policyOf(limit, windowMs), 1, nowMs)) {
+        state = slidingWindow.withUnits(state, policyOf(limit, windowMs), 1)
+      } else refused++
+    }
+    return refused
+  }
+})
+
+describe("large numbers", () => {
+  it("five million a month are counted in whole seconds", () => {
+    const policy = policyOf(5_000_000, MONTH)
+    const state = stateOf(5_000_000, 0, MONTH)
+    // 5,000,000 / 2,592,000 s are 1.93 units a second: none for 999 ms, one after a second, three after two.
+    const left = [0, 999, 1_000, 1_999, 2_000].map((e) =>
+      slidingWindow.remaining(state, policy, state.startMs + e),
+    )
+    expect(left).toEqual([0, 0, 2, 2, 4])
+    expect(slidingWindow.retryAfterMs(state, policy, 1, state.startMs)).toBe(1_000)
+    expect(slidingWindow.retryAfterMs(state, policy, 3, state.startMs + 999)).toBe(1_001)
+  })
+
+  it("three million a month are still counted in milliseconds", () => {
+    const state = stateOf(3_000_000, 0, MONTH)
+    expect(slidingWindow.retryAfterMs(state, policyOf(3_000_000, MONTH), 1, state.startMs)).toBe(1)
+  })
+
+  it("a window that is no whole number of seconds opens at its end at the latest", () => {
+    const windowMs = MONTH + 1
+    const state = stateOf(MOST, 0, windowMs)
+    expect(slidingWindow.retryAfterMs(state, policyOf(1, windowMs), 1, state.startMs)).toBe(windowMs)
+    expect(slidingWindow.resetAfterMs(state, policyOf(1, windowMs), state.startMs)).toBe(windowMs)
+  })
+
+  const count = fc.oneof(
+    fc.nat(100),
+    fc.nat(10_000_000),
+    fc.integer({ min: 0, max: MOST }),
+    fc.constant(MOST),
+  )
+  const window = fc.oneof(
+    fc.integer({ min: 1, max: 100_000 }),
+    fc.constantFrom(MINUTE, MONTH, 12 * MONTH, 40 * MONTH, 1_000 * MONTH),
+    fc.integer({ min: 1, max: 50 * MONTH }),
+  )
+  const rows = fc
+    .record({
+      limit: count,
+      previous: count,
+      current: count,
+      cost: count,
+      windowMs: window,
+      share: fc.nat(1_000),
+    })
+    .map(({ share, ...row }) => ({ ...row, elapsed: Math.floor((row.windowMs * share) / 1_001) }))
+
+  it("remaining is exact at any count, limit and window", () => {
+    fc.assert(
+      fc.property(rows, ({ limit, previous, current, windowMs, elapsed }) => {
+        const state = stateOf(previous, current, windowMs)
+        const left = BigInt(limit) - weighted(previous, elapsed, limit, windowMs) - BigInt(current)
+        const told = slidingWindow.remaining(state, policyOf(limit, windowMs), state.startMs + elapsed)
+        expect(told).toBe(left > 0n ? Number(left) : 0)
+      }),
+      { seed: 4_001, numRuns: 3_000 },
+    )
+  })
+
+  it("verdict and retry after are exact at any count, limit and window", () => {
+    fc.assert(
+      fc.property(rows, ({ limit, previous, current, cost, windowMs, elapsed }) => {
+        const policy = policyOf(limit, windowMs)
+        const state = stateOf(previous, current, windowMs)
+        const nowMs = state.startMs + elapsed
+        const fits = (ms: number) =>
+          cost === 0 || isAdmitted(previous, current, cost, limit, windowMs, elapsed + ms)
+        expect(slidingWindow.admits(state, policy, cost, nowMs)).toBe(fits(0))
+        const waitMs = slidingWindow.retryAfterMs(state, policy, cost, nowMs)
+        if (cost > limit) {
+          expect(waitMs).toBe(NEVER)
+          return
+        }
+        expect(Number.isSafeInteger(waitMs) && waitMs >= 0).toBe(true)
+        expect(fits(waitMs)).toBe(true)
+        if (waitMs > 0) expect(fits(waitMs - 1)).toBe(false)
+      }),
+      { seed: 4_002, numRuns: 3_000 },
+    )
+  })
+
+  it("whole quotients are exact where their product must be rounded", () => {
+    // So many a second for a month: after x seconds exactly a multiple is left, and a second later it is less.
+    const seconds = MONTH / 1_000
+    for (let perSecond = 3_474_000_000; perSecond > 3_473_999_000; perSecond--) {
+      const x = perSecond % seconds
+      const limit = perSecond * (seconds - x)
+      const state = stateOf(perSecond * seconds, 0, MONTH)
+      const waitMs = slidingWindow.retryAfterMs(state, policyOf(limit, MONTH), 1, state.startMs)
+      expect(waitMs).toBe((x + 1) * 1_000)
+    }
+  })
+
+  /** floor(P * (w - e) / w) in units of time, by definition. */
+  function weighted(previous: number, elapsed: number, limit: number, windowMs: number): bigint {
+    const largest = BigInt(Math.max(previous, limit))
+    const seconds = Math.ceil(windowMs / 1_000 / 94_000_000)
+    const unit = largest * BigInt(windowMs) < 2n ** 53n ? 1n : 1_000n * BigInt(seconds)
+    const window = (BigInt(windowMs) + unit - 1n) / unit
+    return (BigInt(previous) * (window - BigInt(elapsed) / unit)) / window
+  }
+
+  /** Whether the cost fits at an offset from the start of the present window, which may be in the next or later. */
+  function isAdmitted(
+    P: number,
+    C: number,
+    cost: number,
+    limit: number,
+    windowMs: number,
+    offset: number,
+  ): boolean {
+    if (offset >= 2 * windowMs) return cost <= limit
+    const [previous, current, elapsed] = offset < windowMs ? [P, C, offset] : [C, 0, offset - windowMs]
+    return weighted(previous, elapsed, limit, windowMs) + BigInt(current) + BigInt(cost) <= BigInt(limit)
+  }
+})

@@ -1,0 +1,74 @@
+const MS_PER_UNIT = {
+  millisecond: 1,
+  second: 1_000,
+  minute: 60_000,
+  hour: 3_600_000,
+  day: 86_400_000,
+  week: 604_800_000,
+} as const
+
+/** The units that a stored rule's `rate.unit` may name. */
+export type RateUnit = "second" | "minute" | "hour" | "day" | "week"
+
+const SPELLINGS: Readonly<Record<string, keyof typeof MS_PER_UNIT>> = {
+  ms: "millisecond",
+  msec: "millisecond",
+  millisecond: "millisecond",
+  s: "second",
+  sec: "second",
+  second: "second",
+  m: "minute",
+  min: "minute",
+  minute: "minute",
+  h: "hour",
+  hr: "hour",
+  hour: "hour",
+  d: "day",
+  day: "day",
+  w: "week",
+  week: "week",
+}
+
+/** What `parseDuration` accepts, for error messages. */
+export const DURATION_ACCEPTED =
+  'a positive whole number of milliseconds, or a text such as "90 seconds", "1 minute", "15m", "1h", "1 day", "2 weeks"'
+
+/**
+ * The milliseconds of `90000`, `"90 seconds"`, `"1.5 minutes"` or `"15m"`; undefined for anything else.
+ * The result is a whole number from 1 to 2^53 - 1. Units are matched without regard to case, with or without a
+ * plural s; "m" is a minute, and there is no month, which has no fixed length.
+ */
+export function parseDuration(value: unknown): number | undefined {
+  if (typeof value === "number") return isWholeAndPositive(value) ? value : undefined
+  if (typeof value !== "string") return undefined
+  const parts = /^(?:(\d{1,15})(?:\.(\d{1,6}))?)?\s*([a-z]{1,12})$/i.exec(value.trim())
+  if (parts === null) return undefined
+  const word = (parts[3] as string).toLowerCase()
+  const unit = Object.hasOwn(SPELLINGS, word) ? SPELLINGS[word] : SPELLINGS[singular(word)]
+  if (unit === undefined) return undefined
+  const unitMs = MS_PER_UNIT[unit]
+  // Decimals by themselves, as an integer: 1.1 times a unit is not exact in floating point.
+  const decimals = parts[2] ?? ""
+  const partMs = (Number(decimals) * unitMs) / 10 ** decimals.length
+  const ms = Number(parts[1] ?? 1) * unitMs + partMs
+  return Number.isInteger(partMs) && isWholeAndPositive(ms) ? ms : undefined
+}
+
+/** The shortest exact spelling of a duration: 60000 is "1m", 90000 "90s", 1500 "1500ms". */
+export function formatDuration(ms: number): string {
+  if (ms % MS_PER_UNIT.day === 0) return `${ms / MS_PER_UNIT.day}d`
+  if (ms % MS_PER_UNIT.hour === 0) return `${ms / MS_PER_UNIT.hour}h`
+  if (ms % MS_PER_UNIT.minute === 0) return `${ms / MS_PER_UNIT.minute}m`
+  if (ms % MS_PER_UNIT.second === 0) return `${ms / MS_PER_UNIT.second}s`
+  return `${ms}ms`
+}
+
+function singular(word: string): string {
+  // "mss" is no plural.
+  const stem = word.endsWith("s") && !word.endsWith("ss") ? word.slice(0, -1) : ""
+  return Object.hasOwn(SPELLINGS, stem) && stem.length > 1 ? stem : ""
+}
+
+function isWholeAndPositive(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 1
+}

@@ -1,0 +1,64 @@
+/** One thing that is wrong with what was given, where it is, and what would be accepted instead. */
+export interface Problem {
+  /** Where: `rules[0].window` in code, `service "checkout" rules[0].rate.unit` in a document. Empty for the whole. */
+  readonly path: string
+  /** What is wrong, naming the value: `"5 minuts" is not a duration`. */
+  readonly message: string
+  /** What would be accepted: `a number of milliseconds or a text such as "5 minutes"`. */
+  readonly accepted?: string
+}
+
+/** Every error that Sluice throws: `code` is stable and has a heading in docs/reference/errors.md. */
+export abstract class SluiceError extends Error {
+  abstract readonly code: string
+
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = new.target.name
+  }
+}
+
+/** An option is wrong, misspelt or contradicts another one. Thrown when something is created, never by a request. */
+export class InvalidOptionError extends SluiceError {
+  readonly code = "SLUICE_INVALID_OPTION"
+  readonly problems: readonly Problem[]
+
+  constructor(problems: readonly Problem[], options?: ErrorOptions) {
+    super(describe("Wrong options", problems), options)
+    this.problems = problems
+  }
+}
+
+/** A rule, in code or in a stored document, is wrong: `problems` has all of them. */
+export class InvalidRuleError extends SluiceError {
+  readonly code = "SLUICE_INVALID_RULE"
+  readonly problems: readonly Problem[]
+
+  constructor(problems: readonly Problem[], options?: ErrorOptions) {
+    super(describe("Wrong rules", problems), options)
+    this.problems = problems
+  }
+}
+
+/** The rules could not be read at all: no such file, not YAML, no answer. `cause` is the underlying error. */
+export class RuleSourceError extends SluiceError {
+  readonly code = "SLUICE_RULE_SOURCE"
+}
+
+/** The store cannot answer. A store rejects with this and only when its back end broke, never because of a limit. */
+export class StoreUnavailableError extends SluiceError {
+  readonly code = "SLUICE_STORE_UNAVAILABLE"
+}
+
+/** The limiter, or what it is made of, has been closed. */
+export class ClosedError extends SluiceError {
+  readonly code = "SLUICE_CLOSED"
+}
+
+function describe(title: string, problems: readonly Problem[]): string {
+  const lines = problems.map(({ path, message, accepted }) => {
+    const where = path === "" ? "" : `${path}: `
+    return `${where}${message}${accepted === undefined ? "" : `; accepted: ${accepted}`}`
+  })
+  return lines.length === 1 ? `${title}: ${lines[0]}` : `${title}:\n${lines.map((line) => `  - ${line}`).join("\n")}`
+}

@@ -1,0 +1,103 @@
+import type { CounterState } from "../../algorithms/algorithm.ts"
+import type { KeyHash } from "./key-hash.ts"
+import { Segment } from "./segment.ts"
+
+/** Keys per segment when the table is full: what grows at once stays small. */
+const KEYS_PER_SEGMENT = 4096
+/** A sweep every so many writes looks at as many slots: expired ones never outnumber the living for long. */
+const WRITES_PER_SWEEP = 16
+
+/**
+ * Counter states by hashed key, in at most `maxKeys` slots of typed arrays. Grown, swept and shrunk a segment at a
+ * time, as a side effect of use: no timer, and no operation that walks the table.
+ */
+export class CounterTable {
+  readonly #maxKeys: number
+  readonly #onEvictBlocked: (releaseAfterMs: number) => void
+  readonly #segments: (Segment | undefined)[]
+  readonly #shift: number
+  #size = 0
+  #writes = 0
+  #swept = 0
+
+  constructor(maxKeys: number, onEvictBlocked: (releaseAfterMs: number) => void) {
+    const bits = Math.max(0, Math.ceil(Math.log2(maxKeys / KEYS_PER_SEGMENT)))
+    this.#maxKeys = maxKeys
+    this.#onEvictBlocked = onEvictBlocked
+    this.#segments = new Array<Segment | undefined>(2 ** bits).fill(undefined)
+    this.#shift = 32 - bits
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  /** Memory of all slots, used and free; walks the segments. */
+  get bytes(): number {
+    return this.#segments.reduce((bytes, segment) => bytes + (segment?.bytes ?? 0), 0)
+  }
+
+  read(key: KeyHash): CounterState | undefined {
+    const segment = this.#segments[this.#segmentOf(key)]
+    if (segment === undefined) return undefined
+    const slot = segment.find(key)
+    return slot < 0 ? undefined : segment.read(slot)
+  }
+
+  /** Stores the state, making room where there is none. */
+  write(key: KeyHash, state: CounterState, emptyAtMs: number, nowMs: number): void {
+    if (++this.#writes % WRITES_PER_SWEEP === 0) this.#sweep(nowMs)
+    const at = this.#segmentOf(key)
+    const segment = this.#segments[at] ?? this.#open(at)
+    let slot = segment.find(key)
+    if (slot < 0) {
+      if (this.#size >= this.#maxKeys) this.#evictNear(at, nowMs)
+      slot = segment.insert(key)
+      this.#size++
+    }
+    segment.write(slot, state, emptyAtMs)
+  }
+
+  /** Remembers that the client is refused until then; nothing when it has no counter. */
+  block(key: KeyHash, releaseAtMs: number): void {
+    const segment = this.#segments[this.#segmentOf(key)]
+    const slot = segment?.find(key) ?? -1
+    if (slot >= 0) segment?.block(slot, releaseAtMs)
+  }
+
+  remove(key: KeyHash): void {
+    const segment = this.#segments[this.#segmentOf(key)]
+    const slot = segment?.find(key) ?? -1
+    if (slot < 0) return
+    segment?.remove(slot)
+    this.#size--
+  }
+
+  #segmentOf(key: KeyHash): number {
+    // Shifting by 32 shifts by nothing in JavaScript, and one segment needs no bits.
+    return this.#shift === 32 ? 0 : key.high >>> this.#shift
+  }
+
+  #open(at: number): Segment {
+    const segment = new Segment(at / this.#segments.length)
+    this.#segments[at] = segment
+    return segment
+  }
+
+  /** Evicts in the segment that needs room, or, when that is empty, in the next one that is not. */
+  #evictNear(at: number, nowMs: number): void {
+    let segment = this.#segments[at]
+    for (let next = at + 1; segment === undefined || segment.count === 0; next++) {
+      segment = this.#segments[next % this.#segments.length]
+    }
+    const releaseAfterMs = segment.evict(nowMs)
+    this.#size--
+    if (releaseAfterMs > 0) this.#onEvictBlocked(releaseAfterMs)
+  }
+
+  #sweep(nowMs: number): void {
+    this.#swept = this.#swept + 1 >= this.#segments.length ? 0 : this.#swept + 1
+    const segment = this.#segments[this.#swept]
+    if (segment !== undefined) this.#size -= segment.sweep(nowMs)
+  }
+}

@@ -1,0 +1,295 @@
+import { inspect } from "node:util"
+import type { Algorithm, CounterState } from "../../algorithms/algorithm.ts"
+import { ALGORITHMS } from "../../algorithms/by-name.ts"
+import { type Clock, steadyClock } from "../../clock.ts"
+import { ClosedError, InvalidOptionError, type Problem, StoreUnavailableError } from "../../errors.ts"
+import type { Policy } from "../../policy.ts"
+import type { Answer, Check, Counted, CounterKey, EvictionEvent, Refund, Store } from "../store.ts"
+import { CounterTable } from "./counter-table.ts"
+import { type KeyHash, type KeyHasher, keyHasher } from "./key-hash.ts"
+
+export interface MemoryStoreOptions {
+  /** Most counters kept, at some 50 bytes each: 1 to 100 million, a million by default. */
+  readonly maxKeys?: number
+  /** Epoch milliseconds; by default a clock that no adjustment of the system's time can move. */
+  readonly clock?: Clock
+}
+
+/** A store in the memory of this process: it answers with values, never with promises. */
+export interface MemoryStore extends Store {
+  /** Counters kept now, expired ones that have not been swept yet included. */
+  readonly size: number
+  take(requests: readonly (readonly Check[])[]): readonly Answer[]
+  peek(requests: readonly (readonly Check[])[]): readonly Answer[]
+  giveBack(refunds: readonly Refund[]): void
+  reset(keys: readonly CounterKey[]): void
+  subscribe(listener: (event: EvictionEvent) => void): () => void
+  close(): void
+}
+
+const DEFAULT_MAX_KEYS = 1_000_000
+const MOST_KEYS = 100_000_000
+/** The year 2106, as far as a slot's 32 bits of seconds reach: a clock beyond it does not count milliseconds. */
+const LATEST_MS = 0xffff_ffff * 1000
+
+/**
+ * Counters in the memory of this process, at most `maxKeys` of them. When it is full it forgets expired counters
+ * first, then idle ones, and a client that is being refused last of all, with an event.
+ *
+ * Every call is atomic: nothing else runs in between. Worker threads and `node:cluster` processes do not share it:
+ * each would have a quota of its own.
+ * @throws InvalidOptionError
+ */
+export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
+  const problems = problemsOf(options)
+  if (problems.length > 0) throw new InvalidOptionError(problems)
+  const { maxKeys = DEFAULT_MAX_KEYS, clock = steadyClock } = options
+  return new InMemory(maxKeys, clock)
+}
+
+function problemsOf(options: unknown): Problem[] {
+  if (typeof options !== "object" || options === null) {
+    return [{ path: "", message: `${inspect(options)} is no set of options`, accepted: "{ maxKeys, clock }" }]
+  }
+  const problems: Problem[] = []
+  for (const [path, value] of Object.entries(options)) {
+    if (value === undefined) continue
+    if (path === "maxKeys") {
+      if (Number.isSafeInteger(value) && value >= 1 && value <= MOST_KEYS) continue
+      const accepted = `a whole number from 1 to ${MOST_KEYS}`
+      problems.push({ path, message: `${inspect(value, { depth: 0 })} is no number of keys`, accepted })
+    } else if (path === "clock") {
+      if (typeof value?.now === "function") continue
+      problems.push({ path, message: "has no now()", accepted: "{ now(): epoch milliseconds }" })
+    } else {
+      problems.push({ path, message: "is no option of the memory store", accepted: "maxKeys, clock" })
+    }
+  }
+  return problems
+}
+
+/** A check on its way: where its counter is, what it holds, and what it has taken. */
+interface Pending {
+  readonly check: Check
+  readonly algorithm: Algorithm
+  readonly key: KeyHash
+  state: CounterState
+  taken: number
+}
+
+class InMemory implements MemoryStore {
+  readonly #clock: Clock
+  readonly #hash: KeyHasher = keyHasher()
+  /** Reused by every single check: an allocation less on the hot path. */
+  readonly #key: KeyHash = { low: 0, high: 0 }
+  readonly #listeners = new Set<(event: EvictionEvent) => void>()
+  /** What the listeners are still to be told. */
+  #events: EvictionEvent[] = []
+  #table: CounterTable | undefined
+
+  constructor(maxKeys: number, clock: Clock) {
+    this.#clock = clock
+    this.#table = new CounterTable(maxKeys, (releaseAfterMs) => {
+      this.#events.push({ type: "evicted-blocked", releaseAfterMs })
+    })
+  }
+
+  get size(): number {
+    return this.#table?.size ?? 0
+  }
+
+  take(requests: readonly (readonly Check[])[]): readonly Answer[] {
+    const table = this.#open()
+    const nowMs = this.#now()
+    const answers: Answer[] = []
+    for (const checks of requests) {
+      const only = checks.length === 1 ? checks[0] : undefined
+      answers.push(
+        only === undefined ? this.#takeAll(table, checks, nowMs) : this.#takeOne(table, only, nowMs),
+      )
+    }
+    if (this.#events.length > 0) this.#tell()
+    return answers
+  }
+
+  peek(requests: readonly (readonly Check[])[]): readonly Answer[] {
+    const table = this.#open()
+    const nowMs = this.#now()
+    return requests.map((checks) => {
+      const pending = checks.map((check) => this.#look(table, check, nowMs))
+      const granted = takeTogether(pending, nowMs)
+      return {
+        nowMs,
+        granted,
+        checks: checks.map((check) => counted(this.#look(table, check, nowMs).state, 0)),
+      }
+    })
+  }
+
+  giveBack(refunds: readonly Refund[]): void {
+    const table = this.#open()
+    const nowMs = this.#now()
+    for (const { policy, partition, units, takenInMs } of refunds) {
+      const { algorithm, key, state } = this.#look(
+        table,
+        { policy, partition, cost: 0, shadow: false },
+        nowMs,
+      )
+      const left = algorithm.withoutUnits(state, policy, units, takenInMs)
+      if (left === state) continue
+      if (left.previous === 0 && left.current === 0) table.remove(key)
+      else table.write(key, left, algorithm.emptyAtMs(left, policy), nowMs)
+    }
+  }
+
+  reset(keys: readonly CounterKey[]): void {
+    const table = this.#open()
+    for (const { policy, partition } of keys) {
+      this.#hash(policy.counter, partition, this.#key)
+      table.remove(this.#key)
+    }
+  }
+
+  subscribe(listener: (event: EvictionEvent) => void): () => void {
+    this.#open()
+    // A function of its own, so that a listener that is given twice is also stopped twice.
+    const subscription = (event: EvictionEvent) => listener(event)
+    this.#listeners.add(subscription)
+    return () => this.#listeners.delete(subscription)
+  }
+
+  close(): void {
+    this.#table = undefined
+    this.#listeners.clear()
+  }
+
+  /** What `#takeAll` does, for the usual request: one check, nothing to take back. */
+  #takeOne(table: CounterTable, check: Check, nowMs: number): Answer {
+    const { policy, partition, cost, shadow } = check
+    const algorithm = ALGORITHMS[policy.algorithm]
+    this.#hash(policy.counter, partition, this.#key)
+    const state = stateAt(table, this.#key, algorithm, policy, nowMs)
+    if (cost === 0) return { nowMs, granted: true, checks: [counted(state, 0)] }
+    if (algorithm.admits(state, policy, cost, nowMs)) {
+      const next = algorithm.withUnits(state, policy, cost)
+      table.write(this.#key, next, algorithm.emptyAtMs(next, policy), nowMs)
+      return { nowMs, granted: true, checks: [counted(next, cost)] }
+    }
+    if (!shadow) markBlocked(table, this.#key, algorithm, state, check, nowMs)
+    return { nowMs, granted: shadow, checks: [counted(state, 0)] }
+  }
+
+  #takeAll(table: CounterTable, checks: readonly Check[], nowMs: number): Answer {
+    const pending = checks.map((check) => this.#look(table, check, nowMs))
+    const before = pending.map(({ state }) => state)
+    if (takeTogether(pending, nowMs)) {
+      for (const { key, algorithm, state, check, taken } of pending) {
+        if (taken > 0) table.write(key, state, algorithm.emptyAtMs(state, check.policy), nowMs)
+      }
+      return { nowMs, granted: true, checks: pending.map(({ state, taken }) => counted(state, taken)) }
+    }
+    pending.forEach(({ key, algorithm, check }, i) => {
+      if (!check.shadow) markBlocked(table, key, algorithm, before[i] as CounterState, check, nowMs)
+    })
+    return { nowMs, granted: false, checks: before.map((state) => counted(state, 0)) }
+  }
+
+  #look(table: CounterTable, check: Check, nowMs: number): Pending {
+    const key: KeyHash = { low: 0, high: 0 }
+    this.#hash(check.policy.counter, check.partition, key)
+    const algorithm = ALGORITHMS[check.policy.algorithm]
+    return { check, algorithm, key, state: stateAt(table, key, algorithm, check.policy, nowMs), taken: 0 }
+  }
+
+  #open(): CounterTable {
+    if (this.#table === undefined) throw new ClosedError("The memory store has been closed.")
+    return this.#table
+  }
+
+  #now(): number {
+    const nowMs = Math.floor(this.#clock.now())
+    // A clock that answers NaN would admit everything, silently.
+    if (!(nowMs >= 0 && nowMs <= LATEST_MS)) {
+      throw new StoreUnavailableError(
+        `The clock of the memory store yielded ${nowMs}; it must yield epoch milliseconds.`,
+      )
+    }
+    return nowMs
+  }
+
+  /** When the call has done its work: a listener may itself call the store, or throw. */
+  #tell(): void {
+    const events = this.#events
+    this.#events = []
+    for (const event of events) {
+      for (const listener of this.#listeners) {
+        try {
+          listener(event)
+        } catch (error) {
+          process.emitWarning(`A listener of the memory store threw: ${inspect(error)}`)
+        }
+      }
+    }
+  }
+}
+
+/**
+ * What the counter holds now. When the clock went back, the state is stored as it has been brought back, even if
+ * nothing is taken: else it would be brought back again with each request, and its client would wait for the clock to
+ * catch up instead of two windows at most.
+ */
+function stateAt(
+  table: CounterTable,
+  key: KeyHash,
+  algorithm: Algorithm,
+  policy: Policy,
+  nowMs: number,
+): CounterState {
+  const stored = table.read(key)
+  const state = algorithm.at(stored, policy, nowMs)
+  if (stored !== undefined && state.startMs < stored.startMs) {
+    table.write(key, state, algorithm.emptyAtMs(state, policy), nowMs)
+  }
+  return state
+}
+
+/**
+ * Takes the units of every check, in their `state` and `taken`, and tells whether all that are not shadow ones were
+ * admitted. Checks of one counter see each other's units. The states are of no use when the answer is no.
+ */
+function takeTogether(pending: readonly Pending[], nowMs: number): boolean {
+  for (const one of pending) {
+    const { policy, cost, shadow } = one.check
+    const sibling = pending.findLast(
+      (other) => other !== one && other.taken > 0 && isSameKey(other.key, one.key),
+    )
+    if (sibling !== undefined) one.state = sibling.state
+    if (cost === 0) continue
+    if (one.algorithm.admits(one.state, policy, cost, nowMs)) {
+      one.state = one.algorithm.withUnits(one.state, policy, cost)
+      one.taken = cost
+    } else if (!shadow) return false
+  }
+  return true
+}
+
+function markBlocked(
+  table: CounterTable,
+  key: KeyHash,
+  algorithm: Algorithm,
+  state: CounterState,
+  { policy, cost }: Check,
+  nowMs: number,
+): void {
+  const waitMs = algorithm.retryAfterMs(state, policy, cost, nowMs)
+  // A request that never fits says nothing about the client's next one.
+  if (waitMs > 0 && waitMs !== Number.POSITIVE_INFINITY) table.block(key, nowMs + waitMs)
+}
+
+function isSameKey(one: KeyHash, other: KeyHash): boolean {
+  return one.low === other.low && one.high === other.high
+}
+
+function counted({ previous, current, startMs }: CounterState, taken: number): Counted {
+  return { previous, current, startMs, taken }
+}

@@ -1,0 +1,227 @@
+import type { CounterState } from "../../algorithms/algorithm.ts"
+import type { KeyHash } from "./key-hash.ts"
+
+/**
+ * A slot is five 8-byte words, side by side so that a decision touches one or two cache lines:
+ * hash | previous | current | startMs | emptyAt and releaseAt in whole seconds, rounded up (32 bits each: to 2106).
+ */
+const WORDS = 5
+const PREVIOUS = 1
+const CURRENT = 2
+const START_MS = 3
+/** The same slot as 32-bit words; a high word of 0 says that it is free. */
+const HALVES = 2 * WORDS
+const HASH_LOW = 0
+const HASH_HIGH = 1
+const EMPTY_AT_S = 8
+const RELEASE_AT_S = 9
+
+const FEWEST_SLOTS = 8
+/**
+ * Full to 82 % a segment grows by 22 %: between 67 % and 82 % of its slots are used, so a key takes 49 to 60 bytes.
+ * Fuller, and a search for a new key gets long; emptier, and memory is wasted.
+ */
+const MOST_LOAD = 0.82
+const GROWTH = 1.22
+/** How many slots an eviction chooses from, and a sweep examines. */
+const CANDIDATES = 16
+
+/**
+ * One part of the counter table: an open-addressed hash table (linear probing) of fixed slots in one typed array.
+ * Small enough that growing it, the most it ever does at once, takes some tens of microseconds.
+ */
+export class Segment {
+  count = 0
+  /** Its size is FEWEST_SLOTS * GROWTH ** this. */
+  #growth: number
+  #capacity: number
+  #words: Float64Array
+  #halves: Uint32Array
+  #hand = 0
+
+  /** `phase`, from 0 to 1, sets the segments of a table apart, so that they do not all grow at the same moment. */
+  constructor(phase: number) {
+    this.#growth = phase
+    this.#capacity = capacityAt(phase)
+    this.#words = new Float64Array(this.#capacity * WORDS)
+    this.#halves = new Uint32Array(this.#words.buffer)
+  }
+
+  /** Memory of its slots, used and free. */
+  get bytes(): number {
+    return this.#words.byteLength
+  }
+
+  /** The slot of a key, or -1. Slots move: a slot is good until the next insertion or removal. */
+  find(key: KeyHash): number {
+    const low = key.low
+    const high = markUsed(key.high)
+    const halves = this.#halves
+    const end = this.#capacity
+    for (let slot = this.#home(low); ; slot = slot + 1 === end ? 0 : slot + 1) {
+      const at = slot * HALVES
+      const slotHigh = halves[at + HASH_HIGH]
+      if (slotHigh === high && halves[at + HASH_LOW] === low) return slot
+      if (slotHigh === 0) return -1
+    }
+  }
+
+  read(slot: number): CounterState {
+    const at = slot * WORDS
+    const words = this.#words
+    return {
+      previous: words[at + PREVIOUS] as number,
+      current: words[at + CURRENT] as number,
+      startMs: words[at + START_MS] as number,
+    }
+  }
+
+  /** Adds a key that is not there and yields its slot, still to be written. */
+  insert(key: KeyHash): number {
+    if (this.count + 1 > this.#capacity * MOST_LOAD) this.#resize(this.#growth + 1)
+    const slot = this.#freeSlot(key.low)
+    this.#halves[slot * HALVES + HASH_LOW] = key.low
+    this.#halves[slot * HALVES + HASH_HIGH] = markUsed(key.high)
+    this.count++
+    return slot
+  }
+
+  /** Writes the counts; who has just been counted is not being refused. */
+  write(slot: number, state: CounterState, emptyAtMs: number): void {
+    const words = this.#words
+    const at = slot * WORDS
+    words[at + PREVIOUS] = state.previous
+    words[at + CURRENT] = state.current
+    words[at + START_MS] = state.startMs
+    this.#halves[2 * at + EMPTY_AT_S] = wholeSeconds(emptyAtMs)
+    this.#halves[2 * at + RELEASE_AT_S] = 0
+  }
+
+  /** Remembers until when a client is refused, so that it is the last to be evicted. */
+  block(slot: number, releaseAtMs: number): void {
+    this.#halves[slot * HALVES + RELEASE_AT_S] = wholeSeconds(releaseAtMs)
+  }
+
+  /** Frees a slot and moves back what was displaced past it, so that no search ends early and no marks pile up. */
+  remove(slot: number): void {
+    const end = this.#capacity
+    let hole = slot
+    for (
+      let next = hole + 1 === end ? 0 : hole + 1;
+      this.#isUsed(next);
+      next = next + 1 === end ? 0 : next + 1
+    ) {
+      const home = this.#home(this.#halves[next * HALVES + HASH_LOW] as number)
+      const displacedBy = (next - home + end) % end
+      const behindHole = (next - hole + end) % end
+      if (displacedBy < behindHole) continue
+      this.#words.copyWithin(hole * WORDS, next * WORDS, (next + 1) * WORDS)
+      hole = next
+    }
+    this.#words.fill(0, hole * WORDS, (hole + 1) * WORDS)
+    this.count--
+  }
+
+  /** Removes what has expired among the next few slots, and gives memory back after a flood; yields how many. */
+  sweep(nowMs: number): number {
+    const nowS = Math.floor(nowMs / 1000)
+    const before = this.count
+    for (let examined = 0; examined < CANDIDATES; examined++) {
+      const slot = this.#advance()
+      // What moves into the freed slot is looked at in the next round.
+      if (this.#isUsed(slot) && this.#half(slot, EMPTY_AT_S) <= nowS) this.remove(slot)
+    }
+    if (this.#growth >= 4 && this.count < capacityAt(this.#growth - 4) * MOST_LOAD)
+      this.#resize(this.#growth - 3)
+    return before - this.count
+  }
+
+  /**
+   * Removes one key to make room: one that has expired, else of those that are not being refused the one that would
+   * be empty first, else the one nearest to its release. Yields the milliseconds that a refused one still had to
+   * wait, and 0 for any other.
+   */
+  evict(nowMs: number): number {
+    const nowS = Math.floor(nowMs / 1000)
+    let victim = this.#nextUsed()
+    for (let candidates = Math.min(CANDIDATES, this.count); candidates > 1; candidates--) {
+      const slot = this.#nextUsed()
+      if (this.#isBetterVictim(slot, victim, nowS)) victim = slot
+    }
+    const releaseAtS = this.#blockedUntilS(victim, nowS)
+    this.remove(victim)
+    return Math.max(0, releaseAtS * 1000 - nowMs)
+  }
+
+  #isBetterVictim(slot: number, victim: number, nowS: number): boolean {
+    const blockedUntilS = this.#blockedUntilS(slot, nowS)
+    const victimBlockedUntilS = this.#blockedUntilS(victim, nowS)
+    if (blockedUntilS !== victimBlockedUntilS) return blockedUntilS < victimBlockedUntilS
+    return this.#half(slot, EMPTY_AT_S) < this.#half(victim, EMPTY_AT_S)
+  }
+
+  /** 0 for a client that is not being refused, or whose counter has expired. */
+  #blockedUntilS(slot: number, nowS: number): number {
+    const releaseAtS = this.#half(slot, RELEASE_AT_S)
+    return releaseAtS <= nowS || this.#half(slot, EMPTY_AT_S) <= nowS ? 0 : releaseAtS
+  }
+
+  #half(slot: number, offset: number): number {
+    return this.#halves[slot * HALVES + offset] as number
+  }
+
+  #isUsed(slot: number): boolean {
+    return this.#half(slot, HASH_HIGH) !== 0
+  }
+
+  /** The low word as a share of 2^32, of the capacity: any size will do, not only powers of two. */
+  #home(low: number): number {
+    return Math.floor((low * this.#capacity) / 0x1_0000_0000)
+  }
+
+  #freeSlot(low: number): number {
+    let slot = this.#home(low)
+    while (this.#isUsed(slot)) slot = slot + 1 === this.#capacity ? 0 : slot + 1
+    return slot
+  }
+
+  #advance(): number {
+    this.#hand = this.#hand + 1 >= this.#capacity ? 0 : this.#hand + 1
+    return this.#hand
+  }
+
+  #nextUsed(): number {
+    let slot = this.#advance()
+    while (!this.#isUsed(slot)) slot = this.#advance()
+    return slot
+  }
+
+  #resize(growth: number): void {
+    const from = this.#halves
+    const slots = this.#capacity
+    this.#growth = growth
+    this.#capacity = capacityAt(growth)
+    this.#words = new Float64Array(this.#capacity * WORDS)
+    this.#halves = new Uint32Array(this.#words.buffer)
+    for (let slot = 0; slot < slots; slot++) {
+      if (from[slot * HALVES + HASH_HIGH] === 0) continue
+      const to = this.#freeSlot(from[slot * HALVES + HASH_LOW] as number) * HALVES
+      // By halves: as a 64-bit number a hash may be a NaN, whose bits a copy need not keep.
+      for (let half = 0; half < HALVES; half++) this.#halves[to + half] = from[slot * HALVES + half] as number
+    }
+  }
+}
+
+/** One hash in four thousand million is moved to its neighbour, which costs nothing in collisions. */
+function markUsed(high: number): number {
+  return high || 1
+}
+
+function capacityAt(growth: number): number {
+  return Math.ceil(FEWEST_SLOTS * GROWTH ** growth)
+}
+
+/** Rounded up and held to 32 bits: a far future that cannot be told apart from the year 2106. */
+function wholeSeconds(ms: number): number {
+  return Math.min(Math.ceil(ms / 1000), 0xffff_ffff)
+}

@@ -1,0 +1,71 @@
+import type { CounterState } from "../algorithms/algorithm.ts"
+import type { Policy } from "../policy.ts"
+
+/** A counter is a policy's `counter` and a partition; no two pairs are the same counter. */
+export interface CounterKey {
+  readonly policy: Policy
+  /** Whose requests are counted together: bounded text, unambiguous within the policy; "" is the whole service. */
+  readonly partition: string
+}
+
+/** One limit that a request asks for. */
+export interface Check extends CounterKey {
+  /** Whole quota units, 0 and up. 0 takes nothing and is always admitted. */
+  readonly cost: number
+  /** Counted and reported, but it refuses nothing and, when it does not fit, takes nothing. */
+  readonly shadow: boolean
+}
+
+/** What a counter holds after its check, with the units that the check took: its cost or 0. */
+export interface Counted extends CounterState {
+  readonly taken: number
+}
+
+/** The answer to one request: `checks[i]` answers its i-th check. */
+export interface Answer {
+  /** The store's time, in whole epoch milliseconds, at which it decided. */
+  readonly nowMs: number
+  /** Whether every check that is not a shadow one was admitted. When false, nothing was taken from any counter. */
+  readonly granted: boolean
+  readonly checks: readonly Counted[]
+}
+
+/** Units to give back: those that a check took in the window that started at `takenInMs`. */
+export interface Refund extends CounterKey {
+  readonly units: number
+  readonly takenInMs: number
+}
+
+/** A client that was being refused lost its counter, so it is let in early: the store is too small. */
+export interface EvictionEvent {
+  readonly type: "evicted-blocked"
+  /** Milliseconds that the client still had to wait. */
+  readonly releaseAfterMs: number
+}
+
+export type MaybePromise<T> = T | Promise<T>
+
+/**
+ * Where counters are. Decides and counts; what the counts mean to a client is computed from the answer, the same for
+ * every store.
+ *
+ * Any method may answer with a value or a promise. It throws or rejects only when the back end broke, preferably with
+ * StoreUnavailableError, and never because of a limit.
+ */
+export interface Store {
+  /**
+   * Takes the units of each request, or none of them: all its checks that are not shadow ones are admitted and counted
+   * together, atomically with regard to every other caller, or nothing is. `requests` are decided in order.
+   */
+  take(requests: readonly (readonly Check[])[]): MaybePromise<readonly Answer[]>
+  /** The answers that `take` would give to each request alone, counting nothing. */
+  peek(requests: readonly (readonly Check[])[]): MaybePromise<readonly Answer[]>
+  /** Gives units back to the window they were taken in, never below zero; nothing when that window has passed. */
+  giveBack(refunds: readonly Refund[]): MaybePromise<void>
+  /** Forgets the counters. */
+  reset(keys: readonly CounterKey[]): MaybePromise<void>
+  /** Calls back about what an operator should know; yields the function that stops it. */
+  subscribe?(listener: (event: EvictionEvent) => void): () => void
+  /** Frees what the store itself opened. Afterwards every method throws ClosedError. */
+  close(): MaybePromise<void>
+}
