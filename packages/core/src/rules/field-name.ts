@@ -1,0 +1,73 @@
+import { closest } from "./problems.ts"
+
+const BUILT_IN = ["ip", "service", "method", "route"] as const
+const PREFIXES = ["header", "query", "body", "param", "cookie"] as const
+type Prefix = (typeof PREFIXES)[number]
+
+/** What a rule's `field` may be, for error messages. */
+export const FIELD_ACCEPTED =
+  '"ip", "service", "method", "route", "header:NAME", "query:NAME", "body:DOTTED.PATH", "param:NAME", "cookie:NAME", ' +
+  'or a name of your own from letters, digits, "_", "-" and "."'
+
+/** HTTP tokens, RFC 9110 section 5.6.2: the names of methods, header fields and cookies. */
+export const TOKEN: RegExp = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/
+
+/** Levels of a body's path that are looked into. */
+const MAX_BODY_LEVELS = 8
+const SEGMENT = /^[^\p{C}.]{1,128}$/u
+const ANY_NAME = /^\P{C}{1,128}$/u
+
+const NAMES: Readonly<
+  Record<Prefix, { readonly test: (name: string) => boolean; readonly accepted: string }>
+> = {
+  header: {
+    test: (name) => TOKEN.test(name),
+    accepted: "header:NAME with the name of a header field: header:x-api-key",
+  },
+  cookie: {
+    test: (name) => TOKEN.test(name),
+    accepted: "cookie:NAME with the name of a cookie: cookie:session",
+  },
+  query: {
+    test: (name) => ANY_NAME.test(name),
+    accepted: "query:NAME with the name of a query parameter: query:key",
+  },
+  param: {
+    test: (name) => ANY_NAME.test(name),
+    accepted: "param:NAME with the name of a route parameter: param:id",
+  },
+  body: {
+    test: (name) =>
+      name.split(".").length <= MAX_BODY_LEVELS && name.split(".").every((part) => SEGMENT.test(part)),
+    accepted: `body:PATH with one to ${MAX_BODY_LEVELS} names and dots between them: body:user.id`,
+  },
+}
+
+/** Why a text is no field: what it is not, and what would be accepted. Undefined when it is one. */
+export function fieldMistake(text: string): { readonly noun: string; readonly accepted: string } | undefined {
+  const colon = text.indexOf(":")
+  if (colon === -1) return bareNameMistake(text)
+  const prefix = PREFIXES.find((known) => known === text.slice(0, colon))
+  if (prefix === undefined) {
+    const meant = closest(text.slice(0, colon), PREFIXES)
+    const noun = meant === undefined ? "a field" : `a field; did you mean "${meant}:"?`
+    return { noun, accepted: FIELD_ACCEPTED }
+  }
+  const { test, accepted } = NAMES[prefix]
+  return test(text.slice(colon + 1)) ? undefined : { noun: "a field", accepted }
+}
+
+/** The one spelling of a field: names of header fields are in lower case (RFC 9110 section 5.1), others as written. */
+export function canonicalField(field: string): string {
+  return field.startsWith("header:") ? field.toLowerCase() : field
+}
+
+function bareNameMistake(text: string): { readonly noun: string; readonly accepted: string } | undefined {
+  // "IP" would otherwise be a name of the app's own, looked up in what the client sends.
+  const builtIn = BUILT_IN.find((name) => name !== text && name === text.toLowerCase())
+  if (builtIn !== undefined) return { noun: `a field; did you mean "${builtIn}"?`, accepted: FIELD_ACCEPTED }
+  const prefix = PREFIXES.find((name) => name === text)
+  if (prefix !== undefined) return { noun: "a field", accepted: NAMES[prefix].accepted }
+  if (/^[\w.-]{1,64}$/.test(text) && text !== "__proto__") return undefined
+  return { noun: "a field", accepted: FIELD_ACCEPTED }
+}

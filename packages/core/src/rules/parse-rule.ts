@@ -1,0 +1,119 @@
+import { z } from "zod"
+import { InvalidRuleError, type Problem } from "../errors.ts"
+import { contradictions } from "./contradictions.ts"
+import { defaultName, fillRule, type ParsedRule } from "./parsed-rule.ts"
+import { locate, type MemberProblem, says, show } from "./problems.ts"
+import type { Rule } from "./rule.ts"
+import { LIMIT_ACCEPTED, member, readShape, type Shape, strict } from "./rule-members.ts"
+
+const isFunction = (value: unknown): boolean => typeof value === "function"
+
+const ruleShape = strict("a rule", {
+  name: member.name.optional(),
+  limit: z.union(
+    [member.limit, z.custom<(request: unknown) => unknown>(isFunction)],
+    says("a limit", `${LIMIT_ACCEPTED}, or a function that yields one for a request`),
+  ),
+  window: member.window,
+  field: member.field.optional(),
+  onMissing: member.onMissing.optional(),
+  algorithm: member.algorithm.optional(),
+  align: member.align.optional(),
+  throttle: member.throttle.optional(),
+  cost: member.cost.optional(),
+  match: member.match.optional(),
+  allow: member.allow.optional(),
+  deny: member.deny.optional(),
+  rejectionMessage: member.rejectionMessage.optional(),
+  shadow: member.shadow.optional(),
+  onStoreFailure: member.onStoreFailure.optional(),
+})
+
+/** The names of a rule's members, in code. */
+export const RULE_MEMBERS: readonly (keyof Rule)[] = Object.keys(ruleShape.shape) as (keyof Rule)[]
+
+/** The good rules, in the order written, and what is wrong with the others. */
+export interface ParsedRules {
+  readonly rules: readonly ParsedRule[]
+  readonly problems: readonly Problem[]
+}
+
+/** A rule in code: `rule` is absent when anything is wrong with it. `place` is put before each path: "" or "rules[1]". */
+export function parseRule(
+  value: unknown,
+  place: string,
+): { readonly rule?: ParsedRule; readonly problems: Problem[] } {
+  const { rule, problems } = checkRule(value)
+  return {
+    ...(problems.length === 0 && { rule: fillRule(rule as Rule) }),
+    problems: problems.map((at) => locate(place, at)),
+  }
+}
+
+/**
+ * The rules of a list in code. Never throws for anything in `value`. `place` is what the list is called in paths:
+ * "rules" gives `rules[1].window`.
+ */
+export function parseRules(value: unknown, place: string): ParsedRules {
+  if (!Array.isArray(value)) {
+    const problem = {
+      path: [],
+      message: `${show(value)} is not a list of rules`,
+      accepted: "a list of rules",
+    }
+    return { rules: [], problems: [locate(place, problem)] }
+  }
+  const checked = withUniqueNames(value.map(checkRule))
+  return {
+    rules: checked.flatMap(({ rule, problems }) => (problems.length === 0 ? [fillRule(rule as Rule)] : [])),
+    problems: checked.flatMap(({ problems }, index) =>
+      problems.map((at) => locate(`${place}[${index}]`, at)),
+    ),
+  }
+}
+
+/** The rules of a list in code. Throws InvalidRuleError with every problem. */
+export function requireRules(value: unknown, place: string): readonly ParsedRule[] {
+  const { rules, problems } = parseRules(value, place)
+  if (problems.length > 0) throw new InvalidRuleError(problems)
+  return rules
+}
+
+/** A rule as far as it is right, with its problems. */
+export interface CheckedRule {
+  readonly rule: Partial<Rule>
+  /** The name given or made; absent when it cannot be known. */
+  readonly name?: string
+  readonly problems: readonly MemberProblem[]
+}
+
+/** Checks what the members, right one by one, are together. */
+export function checkTogether(rule: Partial<Rule>, shape: Pick<Shape, "bad" | "problems">): CheckedRule {
+  const isNamed = ["name", "field"].every((member) => !shape.bad.has(member))
+  const name = isNamed ? (rule.name ?? defaultName(rule)) : undefined
+  const problems = [...shape.problems, ...contradictions(rule, shape.bad)]
+  return { rule, ...(name !== undefined && { name }), problems }
+}
+
+/** The same rules, with a problem for each whose name an earlier one has. */
+export function withUniqueNames(rules: readonly CheckedRule[]): CheckedRule[] {
+  const first = new Map<string, number>()
+  return rules.map((checked, index) => {
+    const { rule, name, problems } = checked
+    if (name === undefined) return checked
+    const earlier = first.get(name)
+    if (earlier === undefined) {
+      first.set(name, index)
+      return checked
+    }
+    const given = rule.name === undefined ? `${show(name)}, the default name,` : show(name)
+    const message = `${given} is already the name of rule [${earlier}]`
+    const accepted = "a name that no other rule of the list has"
+    return { ...checked, problems: [...problems, { path: ["name"], message, accepted }] }
+  })
+}
+
+function checkRule(value: unknown): CheckedRule {
+  const shape = readShape(ruleShape, value)
+  return checkTogether(shape.good, shape)
+}

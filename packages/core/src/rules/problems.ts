@@ -1,0 +1,109 @@
+import { distance } from "fastest-levenshtein"
+import type { z } from "zod"
+import type { Problem } from "../errors.ts"
+
+/** A problem before it is known where in the whole its object stands: `path` starts at that object. */
+export interface MemberProblem {
+  readonly path: readonly PropertyKey[]
+  readonly message: string
+  readonly accepted?: string
+}
+
+/** The own error of a schema: what a value that it refuses is not, and what would be accepted. */
+export interface Says {
+  readonly error: string
+}
+
+/** Says of a refused value that it is not `noun`, and what would be accepted; `memberProblems` reads it back. */
+export function says(noun: string, accepted: string): Says {
+  return { error: `${noun}\n${accepted}` }
+}
+
+/**
+ * What is wrong with `value`, from the issues that a schema found in it. Every schema in it says what it accepts
+ * (`says`), so the issues' own codes do not matter, but for unknown keys: each becomes a problem of its own.
+ */
+export function memberProblems(issues: readonly z.core.$ZodIssue[], value: unknown): MemberProblem[] {
+  return issues.flatMap((issue): MemberProblem[] => {
+    const inner = issue.code === "invalid_key" ? issue.issues[0] : issue
+    const [noun = "", accepted = ""] = (inner ?? issue).message.split("\n")
+    if (issue.code === "unrecognized_keys") {
+      return issue.keys.map((key) => ({
+        path: [...issue.path, key],
+        message: `${show(key)} is not ${noun}${suggestion(key, accepted.split(", "))}`,
+        accepted,
+      }))
+    }
+    const given = issue.code === "invalid_key" ? issue.path.at(-1) : valueAt(value, issue.path)
+    const message = given === undefined ? "is missing" : `${show(given)} is not ${noun}`
+    return [{ path: issue.path, message, accepted }]
+  })
+}
+
+/** The problem with its place in the whole: `rules[1]` and `["match", "path"]` make `rules[1].match.path`. */
+export function locate(place: string, { path, ...problem }: MemberProblem): Problem {
+  return { path: path.reduce<string>(appendKey, place), ...problem }
+}
+
+/** A value as a message shows it: as JSON where it has one, on one line, at most 60 characters. */
+export function show(value: unknown): string {
+  const text = describe(value)
+  const short = text.length > 60 ? `${text.slice(0, 59)}…` : text
+  // Invisible characters could forge a line of a log or hide a part of it.
+  return short.replace(
+    /[\p{C}\p{Zl}\p{Zp}]/gu,
+    (char) => `\\u{${(char.codePointAt(0) as number).toString(16)}}`,
+  )
+}
+
+/** `; did you mean "limit"?` when one of the names is close enough to be what was meant, else nothing. */
+export function suggestion(name: string, names: readonly string[]): string {
+  const meant = closest(name, names)
+  return meant === undefined ? "" : `; did you mean "${meant}"?`
+}
+
+/** The name that was probably meant: without regard to case, "_" and "-", and with a typing error or two. */
+export function closest(name: string, names: readonly string[]): string | undefined {
+  // Comparing costs the product of the lengths, and what is written here may be megabytes long.
+  if (name.length > 64) return undefined
+  const given = bare(name)
+  const scored = names.map((candidate) => ({ candidate, score: distance(given, bare(candidate)) }))
+  const best = scored.sort((a, b) => a.score - b.score)[0]
+  if (best !== undefined && best.score <= Math.ceil(given.length / 3)) return best.candidate
+  return given.length < 4
+    ? undefined
+    : names.find((candidate) => bare(candidate).includes(given) || given.includes(bare(candidate)))
+}
+
+function bare(name: string): string {
+  return name.toLowerCase().replace(/[_-]/g, "")
+}
+
+function appendKey(place: string, key: PropertyKey): string {
+  if (typeof key === "number") return `${place}[${key}]`
+  const name = String(key)
+  if (!/^[\w$]{1,64}$/.test(name)) return `${place}[${show(name)}]`
+  return place === "" ? name : `${place}.${name}`
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown>)[key], value)
+}
+
+function describe(value: unknown): string {
+  switch (typeof value) {
+    case "string":
+      return JSON.stringify(value.slice(0, 60))
+    case "function":
+      return "a function"
+    case "object":
+      try {
+        return JSON.stringify(value) ?? "an object"
+      } catch {
+        // It is circular, too deep, or its own toJSON failed.
+        return Array.isArray(value) ? "a list" : "an object"
+      }
+    default:
+      return String(value)
+  }
+}

@@ -1,0 +1,168 @@
+import { z } from "zod"
+import { InvalidRuleError, type Problem } from "../errors.ts"
+import { ruleDocument, storedRate, storedRule } from "./document-schema.ts"
+import { type CheckedRule, checkTogether, withUniqueNames } from "./parse-rule.ts"
+import { locate, type MemberProblem, show } from "./problems.ts"
+import type { Rule } from "./rule.ts"
+import { LIMIT_ACCEPTED, readShape } from "./rule-members.ts"
+
+/** What a document says, as far as it is right. */
+export interface RuleDocument {
+  /** Whose rules these are, as text; absent when the document does not say, or wrongly (there is a problem then). */
+  readonly service?: string
+  readonly version?: number
+  /** The good rules, in the order written. */
+  readonly rules: readonly Rule[]
+  readonly problems: readonly Problem[]
+}
+
+/**
+ * The rules of a document in the stored shape: `{ service_id, version, rules: [{ name, field, rate: { requests_per_unit,
+ * unit } }] }`. Older spellings are read: one rule instead of a list, `Service_id`, `requestsPerUnit`, `errorMessage`.
+ * Throws InvalidRuleError with every problem and its path in the document: `rules[1].rate.unit`.
+ */
+export function parseRuleDocument(value: unknown): Rule[] {
+  const { rules, problems } = readRuleDocument(value)
+  if (problems.length > 0) throw new InvalidRuleError(problems)
+  return [...rules]
+}
+
+/** The same without throwing, for sources: what is good loads, what is wrong is reported beside it. */
+export function readRuleDocument(value: unknown): RuleDocument {
+  const head = readShape(DOCUMENT_HEAD, value)
+  const problems: MemberProblem[] = [...head.problems]
+  const service = onlyOne(head.good, ["service_id", "Service_id", "serviceId"], problems)
+  const list = onlyOne(head.good, ["rules", "rule"], problems)
+  if (list.key === undefined && !list.isTwice && isObject(value)) {
+    problems.push({ path: ["rules"], message: "is missing", accepted: "a list of rules" })
+  }
+  const rules = list.key === undefined ? [] : readRules(list.key, list.value)
+  return {
+    ...(service.key !== undefined && { service: String(service.value) }),
+    ...(head.good.version !== undefined && { version: head.good.version as number }),
+    rules: rules.flatMap(({ rule, problems: found }) => (found.length === 0 ? [rule as Rule] : [])),
+    problems: [
+      ...problems.map((problem) => locate("", problem)),
+      ...rules.flatMap(({ place, problems: found }) => found.map((problem) => locate(place, problem))),
+    ],
+  }
+}
+
+/** All but what is read by itself: a wrong rule must not take the good ones with it, nor a wrong unit the limit. */
+const DOCUMENT_HEAD = ruleDocument.extend({ rules: z.unknown().optional(), rule: z.unknown().optional() })
+const RULE_HEAD = storedRule.extend({ rate: z.unknown().optional() })
+
+interface PlacedRule extends CheckedRule {
+  readonly place: string
+}
+
+function readRules(key: string, value: unknown): PlacedRule[] {
+  if (Array.isArray(value)) {
+    const checked = withUniqueNames(value.map(readRule))
+    return checked.map((rule, index) => ({ ...rule, place: `${key}[${index}]` }))
+  }
+  if (isObject(value)) return [{ ...readRule(value), place: key }]
+  const message = `${show(value)} is not a list of rules`
+  return [
+    { rule: {}, place: key, problems: [{ path: [], message, accepted: "a list of rules, or one rule" }] },
+  ]
+}
+
+function readRule(value: unknown): CheckedRule {
+  const { good, bad, problems } = readShape(RULE_HEAD, value)
+  const found: MemberProblem[] = [...problems]
+  const message = onlyOne(good, ["request_rejection_message", "errorMessage"], found)
+  const size = isObject(value) ? readSize(good, bad, found) : NO_SIZE
+  const { on_missing: onMissing, on_store_failure: onStoreFailure, ...same } = good
+  const { rate: _rate, request_rejection_message: _message, errorMessage: _older, ...others } = same
+  const { limit, window } = size
+  const rule = definedOnly({
+    ...others,
+    limit,
+    window,
+    onMissing,
+    onStoreFailure,
+    rejectionMessage: message.value,
+  })
+  const checked = checkTogether(rule, { bad, problems: [] })
+  // Limit and window are the only members that can be wrong together and have other names in a document.
+  const between = checked.problems.map((problem) => ({ ...problem, path: size.rename(problem.path) }))
+  return { ...checked, problems: [...found, ...between] }
+}
+
+type Path = readonly PropertyKey[]
+type Members = Readonly<Record<string, unknown>>
+
+interface Size {
+  readonly limit?: unknown
+  readonly window?: unknown
+  /** The path in the document of one in the code's names. */
+  readonly rename: (path: Path) => Path
+}
+
+const NO_SIZE: Size = { rename: (path) => path }
+
+/** Limit and window, from a rate or from members of these names. */
+function readSize(good: Members, bad: ReadonlySet<string>, problems: MemberProblem[]): Size {
+  const own = ["limit", "window"].filter((name) => good[name] !== undefined || bad.has(name))
+  if (good.rate !== undefined) {
+    const accepted = "either rate, or limit and window"
+    problems.push(...own.map((name) => ({ path: [name], message: "is given beside rate", accepted })))
+    return readRate(good.rate, problems)
+  }
+  if (own.length === 0) {
+    const accepted = 'a rate such as {"requests_per_unit": 5, "unit": "minute"}, or limit and window'
+    problems.push({ path: ["rate"], message: "is missing", accepted })
+  } else if (own.length === 1) {
+    const missing = own[0] === "limit" ? "window" : "limit"
+    problems.push({
+      path: [missing],
+      message: `is missing beside ${own[0]}`,
+      accepted: "limit and window together",
+    })
+  }
+  return { ...NO_SIZE, limit: good.limit, window: good.window }
+}
+
+function readRate(value: unknown, problems: MemberProblem[]): Size {
+  const { good, bad, problems: found } = readShape(storedRate, value)
+  const all: MemberProblem[] = [...found]
+  const spellings = ["requests_per_unit", "requestsPerUnit"]
+  const { key = "requests_per_unit", value: limit, isTwice } = onlyOne(good, spellings, all)
+  if (isObject(value) && limit === undefined && !isTwice && !spellings.some((name) => bad.has(name))) {
+    all.push({ path: [key], message: "is missing", accepted: LIMIT_ACCEPTED })
+  }
+  problems.push(...all.map((problem) => ({ ...problem, path: ["rate", ...problem.path] })))
+  return {
+    limit,
+    window: good.unit === undefined ? undefined : `1 ${good.unit}`,
+    rename: ([first = "", ...rest]) => (first === "limit" ? ["rate", key, ...rest] : [first, ...rest]),
+  }
+}
+
+function definedOnly(members: Members): Members {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
+}
+
+/** The member that is given under one of several spellings; a problem when it is given under two. */
+function onlyOne(
+  members: Readonly<Record<string, unknown>>,
+  spellings: readonly string[],
+  problems: MemberProblem[],
+): { readonly key?: string; readonly value?: unknown; readonly isTwice: boolean } {
+  const [first, second] = spellings.filter((name) => members[name] !== undefined)
+  if (first === undefined) return { isTwice: false }
+  if (second !== undefined) {
+    problems.push({
+      path: [second],
+      message: `says the same as ${show(first)}`,
+      accepted: `only ${show(spellings[0])}`,
+    })
+    return { isTwice: true }
+  }
+  return { key: first, value: members[first], isTwice: false }
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,157 @@
+import { z } from "zod"
+import { DURATION_ACCEPTED, parseDuration } from "../duration.ts"
+import { canonicalField, FIELD_ACCEPTED, fieldMistake, TOKEN } from "./field-name.ts"
+import { compilePath, PATH_ACCEPTED } from "./match.ts"
+import { type MemberProblem, memberProblems, says } from "./problems.ts"
+
+const POSITIVE = `a positive whole number up to ${Number.MAX_SAFE_INTEGER}`
+/** What a limit in a document, and with a function also one in code, may be. */
+export const LIMIT_ACCEPTED: string = POSITIVE
+/** What a rule's name may be. */
+export const NAME_ACCEPTED = '1 to 64 printable ASCII characters without " and \\'
+/** Names are put into header fields as they are (RFC 9651 section 3.3.3), so none may need escaping. */
+export const NAME: RegExp = /^[\x20!\x23-\x5b\x5d-\x7e]{1,64}$/
+
+const VALUES = says("a list of values", "a list of non-empty texts")
+const VALUE = says("a value", "a non-empty text")
+const values: z.ZodArray<z.ZodString> = z.array(z.string(VALUE).min(1, VALUE), VALUES)
+
+/** An enumeration that names its own choices when it is refused. */
+export function choice<const T extends readonly [string, ...string[]]>(
+  noun: string,
+  names: T,
+): z.ZodEnum<{ [K in T[number]]: K }> {
+  return z.enum(names, says(noun, names.map((name) => `"${name}"`).join(", ")))
+}
+
+/** An object that refuses members it does not know; `older` spellings are read but not named. */
+export function strict<T extends z.core.$ZodLooseShape>(
+  noun: string,
+  shape: T,
+  older: readonly string[] = [],
+): z.ZodObject<T, z.core.$strict> {
+  const names = Object.keys(shape).filter((name) => !older.includes(name))
+  return z.strictObject(shape, {
+    error: ({ code }) =>
+      code === "unrecognized_keys"
+        ? says(`a member of ${noun}`, names.join(", ")).error
+        : says(noun, `an object with ${names.join(", ")}`).error,
+  })
+}
+
+const FIELDS = says("a field or a list of fields", FIELD_ACCEPTED)
+const fieldNames: z.ZodType<string | string[]> = z
+  .union([z.string(), z.array(z.string(FIELDS)).min(1, FIELDS)], FIELDS)
+  .superRefine((value, context) => {
+    const names = typeof value === "string" ? [value] : value
+    for (const [index, name] of names.entries()) {
+      const path = typeof value === "string" ? [] : [index]
+      const mistake = fieldMistake(name) ?? combinationMistake(names, index)
+      if (mistake !== undefined) {
+        context.addIssue({ code: "custom", path, message: says(mistake.noun, mistake.accepted).error })
+      }
+    }
+  })
+
+const WINDOW = says("a window", DURATION_ACCEPTED)
+const methodName = says("an HTTP method", 'a token such as "GET" or "POST"')
+const matchFields = z.record(
+  z.string().superRefine((name, context) => {
+    const mistake = fieldMistake(name)
+    if (mistake !== undefined) {
+      context.addIssue({ code: "custom", message: says(mistake.noun, mistake.accepted).error })
+    }
+  }),
+  values.min(1, VALUES),
+  says("an object of fields", 'an object such as {"plan": ["free", "trial"]}'),
+)
+
+/** The schemas of a rule's members, which are the same in code and in documents. Without a transformation in any. */
+export const member = {
+  name: z.string(says("a name", NAME_ACCEPTED)).regex(NAME, says("a name", NAME_ACCEPTED)),
+  limit: z.int(says("a limit", LIMIT_ACCEPTED)).min(1, says("a limit", LIMIT_ACCEPTED)),
+  window: z
+    .union([z.int(WINDOW), z.string()], WINDOW)
+    .refine((value) => parseDuration(value) !== undefined, { ...WINDOW, abort: true }),
+  field: fieldNames,
+  onMissing: choice("a choice for a missing field", ["ip", "skip", "deny", "shared"]),
+  algorithm: choice("an algorithm", ["sliding-window", "fixed-window"]),
+  align: choice("an alignment", ["epoch", "first-hit"]),
+  throttle: choice("a throttling kind", ["hard"]),
+  cost: z.int(says("a cost", POSITIVE)).min(1, says("a cost", POSITIVE)),
+  match: strict("a match", {
+    methods: z
+      .array(
+        z.string(methodName).regex(TOKEN, methodName),
+        says("a list of methods", 'a list such as ["GET", "POST"]'),
+      )
+      .min(1, says("a list of methods", 'a list such as ["GET", "POST"]'))
+      .optional(),
+    path: z
+      .string(says("a path pattern", PATH_ACCEPTED))
+      .refine(isPathPattern, says("a path pattern", PATH_ACCEPTED))
+      .optional(),
+    fields: matchFields.optional(),
+  }),
+  allow: values,
+  deny: values,
+  rejectionMessage: z
+    .string(says("a rejection message", "a text of 1 to 1024 characters"))
+    .min(1, says("a rejection message", "a text of 1 to 1024 characters"))
+    .max(1024, says("a rejection message", "a text of 1 to 1024 characters")),
+  shadow: z.boolean(says("a boolean", "true or false")),
+  onStoreFailure: choice("a choice for a store failure", ["local", "allow", "deny"]),
+} as const
+
+/** What a schema finds in a value. */
+export interface Shape {
+  /** The members that are right, still as they were given. */
+  readonly good: Readonly<Record<string, unknown>>
+  /** Names of those that are there and wrong. */
+  readonly bad: ReadonlySet<string>
+  readonly problems: readonly MemberProblem[]
+}
+
+/** Checks every member by itself, so that the right ones can be checked against each other while others are wrong. */
+export function readShape(schema: z.ZodObject, value: unknown): Shape {
+  const { error } = schema.safeParse(value)
+  const problems = error === undefined ? [] : memberProblems(error.issues, value)
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    return { good: {}, bad: ALL, problems }
+  const bad = new Set(problems.map(({ path }) => String(path[0])))
+  const given = value as Readonly<Record<string, unknown>>
+  const names = Object.keys(schema.shape).filter((name) => given[name] !== undefined && !bad.has(name))
+  return { good: Object.fromEntries(names.map((name) => [name, given[name]])), bad, problems }
+}
+
+/** Of a value that is no object nothing is known. */
+const ALL: ReadonlySet<string> = new Set(Object.keys(member))
+
+function combinationMistake(
+  names: readonly string[],
+  index: number,
+): { noun: string; accepted: string } | undefined {
+  const [name, ...earlier] = names
+    .slice(0, index + 1)
+    .map(canonicalField)
+    .reverse()
+  if (names.length > 1 && name === "service") {
+    return {
+      noun: "a part of a combination",
+      accepted: 'fields of a request; "service", the whole, only by itself',
+    }
+  }
+  if (!earlier.includes(name as string)) return undefined
+  return { noun: "a new part of the combination", accepted: "each field once" }
+}
+
+function isPathPattern(path: string): boolean {
+  // A longer one is no path that anyone writes, and compiling takes time and stack in proportion.
+  if (!path.startsWith("/") || path.length > 1024) return false
+  try {
+    compilePath(path)
+    return true
+  } catch {
+    return false
+  }
+}

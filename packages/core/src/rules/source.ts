@@ -1,0 +1,24 @@
+import type { Problem } from "../errors.ts"
+import type { Rule } from "./rule.ts"
+
+/** The rules of one service as a source has them now. */
+export interface LoadedRules {
+  /** The good ones, in the order written. Empty when the source knows no rules for the service. */
+  readonly rules: readonly Rule[]
+  /** The ones set aside: the good rules load without them. */
+  readonly problems: readonly Problem[]
+  /** Version of the stored document, where it has one. */
+  readonly version?: number
+}
+
+/**
+ * Where rules are. `load` rejects with RuleSourceError when the rules cannot be read at all: the rule book then keeps
+ * the last good ones. A rule that is wrong is not an error of the source but a problem beside the good ones.
+ */
+export interface RuleSource {
+  load(service: string, options?: { readonly signal?: AbortSignal }): Promise<LoadedRules>
+  /** Calls `changed` when `load` may answer differently; yields the function that stops it. */
+  watch?(changed: () => void): () => void
+  /** Frees what the source itself opened. */
+  close?(): void | Promise<void>
+}

@@ -1,0 +1,68 @@
+import { readFile, stat } from "node:fs/promises"
+import { extname } from "node:path"
+import { RuleSourceError } from "../../errors.ts"
+import { type FileDocuments, fileDocuments } from "./file-documents.ts"
+import { FileTextError, parseJsonText, parseYamlText } from "./file-text.ts"
+
+/** What a file of rules holds. */
+export interface FileContent {
+  /** Changes whenever the file is written or replaced, but for two writes within a tick of the file system's clock. */
+  readonly stamp: string
+  readonly text: string
+  readonly documents: FileDocuments
+}
+
+/**
+ * Reads a file of rules. Yields `last` without reading when the file still has its stamp. Rejects with RuleSourceError,
+ * which names the file and what to do.
+ */
+export async function readContent(file: string, maxBytes: number, last?: FileContent): Promise<FileContent> {
+  try {
+    const found = await stat(file, { bigint: true })
+    if (!found.isFile()) throw new Unusable("is not a file: give the path of a file of YAML or JSON")
+    if (found.size > maxBytes) {
+      throw new Unusable(
+        `has ${found.size} bytes, more than ${maxBytes}: shorten it, or raise the option maxBytes`,
+      )
+    }
+    const stamp = [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(" ")
+    if (stamp === last?.stamp) return last
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(await readFile(file))
+    if (text === last?.text) return { ...last, stamp }
+    return { stamp, text, documents: fileDocuments(parse(file, text)) }
+  } catch (error) {
+    throw new RuleSourceError(`Rules file ${JSON.stringify(file)} ${reason(file, error)}`, { cause: error })
+  }
+}
+
+/** Why a file, though it can be read, holds no rules. */
+class Unusable extends Error {}
+
+function parse(file: string, text: string): readonly unknown[] {
+  const values = text.trim() === "" ? [] : isJson(file) ? parseJsonText(text) : parseYamlText(text)
+  if (values.length === 0)
+    throw new Unusable("is empty: write a document with rules, or `rules: []` for none")
+  return values
+}
+
+function isJson(file: string): boolean {
+  return extname(file).toLowerCase() === ".json"
+}
+
+function reason(file: string, error: unknown): string {
+  if (error instanceof Unusable) return error.message
+  const { code, message } = error as NodeJS.ErrnoException
+  if (error instanceof FileTextError) return `is not ${isJson(file) ? "JSON" : "YAML"}: ${message}`
+  switch (code) {
+    case "ENOENT":
+    case "ENOTDIR":
+      return "does not exist: create it, or correct the path"
+    case "EACCES":
+    case "EPERM":
+      return "may not be read by this process: change its permissions"
+    case "ERR_ENCODING_INVALID_ENCODED_DATA":
+      return "is not text: save it in UTF-8"
+    default:
+      return `cannot be read: ${message}`
+  }
+}

@@ -1,0 +1,124 @@
+import { resolve } from "node:path"
+import { fileURLToPath } from "node:url"
+import { z } from "zod"
+import { InvalidOptionError } from "../../errors.ts"
+import { locate, memberProblems, says, show } from "../problems.ts"
+import { strict } from "../rule-members.ts"
+import type { RuleSource } from "../source.ts"
+import { type FileContent, readContent } from "./file-content.ts"
+import { watchFile } from "./watch-file.ts"
+
+/** Options of `fileRules`. */
+export interface FileRulesOptions {
+  /** A larger file is refused: default 1 MiB. */
+  readonly maxBytes?: number
+  /**
+   * How often the file is looked at beside the notifications of the file system, which some (network) file systems do
+   * not send: milliseconds, default 5000.
+   */
+  readonly pollMs?: number
+}
+
+/** The longest delay of a timer: beyond it, it would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+const SIZE = says("a size", "a positive whole number of bytes")
+const INTERVAL = says("an interval", `a whole number of milliseconds from 1 to ${MAX_TIMER_MS}`)
+const optionsShape = strict("an option of fileRules", {
+  maxBytes: z.int(SIZE).min(1, SIZE).optional(),
+  pollMs: z.int(INTERVAL).min(1, INTERVAL).max(MAX_TIMER_MS, INTERVAL).optional(),
+})
+
+/**
+ * The rules in a file of YAML, or of JSON when its name ends in ".json": one document in the stored shape or several,
+ * one for each service. A document without `service_id` is for every service that has none of its own.
+ *
+ * While it is watched, the file is reloaded when it changes, also by being replaced (editors, Kubernetes). It is read
+ * once per change, however many services load from it. `load` rejects with RuleSourceError, which names the file and
+ * what to do, when it is missing, empty, too large, not text or not YAML or JSON. Keeps no process alive.
+ *
+ * Throws InvalidOptionError for a wrong path or option. Does not touch the file before the first `load`.
+ */
+export function fileRules(path: string | URL, options: FileRulesOptions = {}): RuleSource {
+  const file = filePath(path)
+  const { maxBytes = 1024 * 1024, pollMs = 5_000 } = checkedOptions(options)
+  const listeners = new Set<() => void>()
+  let content: FileContent | undefined
+  let reading: Promise<FileContent> | undefined
+  /** The text or the error of the last read: listeners hear of every other one. */
+  let seen: string | undefined
+  let stopWatching: (() => void) | undefined
+
+  const announce = (now: string): void => {
+    const isNews = seen !== undefined && seen !== now
+    seen = now
+    if (isNews) for (const listener of [...listeners]) listener()
+  }
+  const readNow = async (): Promise<FileContent> => {
+    try {
+      content = await readContent(file, maxBytes, content)
+    } catch (error) {
+      announce(`error ${(error as Error).message}`)
+      throw error
+    }
+    announce(`text ${content.text}`)
+    return content
+  }
+  /** Who asks at the same time shares one read. */
+  const read = (): Promise<FileContent> => {
+    reading ??= readNow().finally(() => {
+      reading = undefined
+    })
+    return reading
+  }
+  const look = async (isNotified: boolean): Promise<void> => {
+    // A read under way may have been too early to see what this is about.
+    await reading?.catch(ignore)
+    // The stamp stays the same when the file is written twice within a tick of the file system's clock.
+    if (isNotified && content !== undefined) content = { ...content, stamp: "" }
+    await read().catch(ignore)
+  }
+  const stopUnused = (): void => {
+    if (listeners.size > 0) return
+    stopWatching?.()
+    stopWatching = undefined
+  }
+
+  return {
+    async load(service, { signal } = {}) {
+      signal?.throwIfAborted()
+      return (await read()).documents.rulesOf(service)
+    },
+    watch(changed) {
+      // A function of its own, so that two watches with the same callback stop only themselves.
+      const listener = (): void => changed()
+      listeners.add(listener)
+      stopWatching ??= watchFile(file, pollMs, look)
+      return () => {
+        listeners.delete(listener)
+        stopUnused()
+      }
+    },
+    close() {
+      listeners.clear()
+      stopUnused()
+    },
+  }
+}
+
+function filePath(path: string | URL): string {
+  if (path instanceof URL && path.protocol === "file:") return fileURLToPath(path)
+  if (typeof path === "string" && path !== "" && !path.includes("\0")) return resolve(path)
+  const message = `${show(path instanceof URL ? path.href : path)} is not the path of a file`
+  throw new InvalidOptionError([
+    { path: "path", message, accepted: 'a path such as "rules.yaml", or a file: URL' },
+  ])
+}
+
+function checkedOptions(options: FileRulesOptions): FileRulesOptions {
+  const { error } = optionsShape.safeParse(options)
+  if (error === undefined) return options
+  throw new InvalidOptionError(memberProblems(error.issues, options).map((problem) => locate("", problem)))
+}
+
+/** Failed reads are for those who load. */
+function ignore(): void {}

@@ -1,0 +1,80 @@
+/** Where a JSON text is wrong. */
+export interface JsonMistake {
+  readonly message: string
+  /** Offset of the first character that is wrong; the text's length when it ends too early. */
+  readonly offset: number
+}
+
+/** White space, and then one token; RFC 8259 sections 2, 6 and 7. */
+const SPACE = /[ \t\n\r]*/y
+const SCALAR = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
+const STRING = /"[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[ !#-[\]-\uffff]*)*"/y
+
+/** An open list, or an open object with the names it has so far. */
+type Open = { readonly names?: Set<string> }
+
+/**
+ * The first mistake of a JSON text, undefined when it has none. JSON.parse does not say where an unexpected token is,
+ * and takes the last of two members with the same name without a word: here that is a mistake.
+ */
+export function jsonMistake(text: string): JsonMistake | undefined {
+  const open: Open[] = []
+  let offset = 0
+
+  const eat = (token: RegExp): string | undefined => {
+    token.lastIndex = offset
+    const found = token.exec(text)?.[0]
+    offset += found?.length ?? 0
+    return found
+  }
+  const eatChar = (char: string): boolean => {
+    eat(SPACE)
+    if (text[offset] !== char) return false
+    offset += 1
+    return true
+  }
+  const expected = (what: string): JsonMistake => ({
+    message: offset >= text.length ? `ends where ${what} is expected` : `${what} is expected`,
+    offset,
+  })
+
+  for (;;) {
+    const inside = open.at(-1)
+    if (inside?.names !== undefined) {
+      const start = offset
+      const name = eat(STRING)
+      if (name === undefined) return expected("a name in double quotes")
+      const key = JSON.parse(name) as string
+      if (inside.names.has(key))
+        return { message: `the member ${name.slice(0, 60)} is there twice`, offset: start }
+      inside.names.add(key)
+      if (!eatChar(":")) return expected('":"')
+    }
+    if (eatChar("{")) {
+      eat(SPACE)
+      open.push({ names: new Set() })
+      if (text[offset] !== "}") continue
+    } else if (eatChar("[")) {
+      eat(SPACE)
+      open.push({})
+      if (text[offset] !== "]") continue
+    } else if ((eat(STRING) ?? eat(SCALAR)) === undefined) {
+      return expected("a value")
+    }
+    // A value is complete: close what it ends, or go on after a comma.
+    for (;;) {
+      const around = open.at(-1)
+      if (around === undefined) {
+        eat(SPACE)
+        return offset === text.length ? undefined : expected("the end of the text")
+      }
+      if (eatChar(around.names === undefined ? "]" : "}")) {
+        open.pop()
+        continue
+      }
+      if (!eatChar(",")) return expected(around.names === undefined ? '"," or "]"' : '"," or "}"')
+      eat(SPACE)
+      break
+    }
+  }
+}
