@@ -1,0 +1,21 @@
+/** Header fields as Node has them: lower-case names; a repeated field is a list, or joined with ", ". */
+export type HeaderFields = Readonly<Record<string, string | readonly string[] | undefined>>
+
+/**
+ * The facts of a request that an adapter gives, and that serve the built-in fields. Every member may be absent: what
+ * is absent is a missing field, never an error.
+ */
+export interface RequestFacts {
+  readonly method?: string | undefined
+  /** The request target as it came: "/users/7?full=1", with mount points still in it. */
+  readonly url?: string | undefined
+  /** The framework's pattern of the route, "/users/:id", where the framework knows it; never the raw path. */
+  readonly route?: string | undefined
+  readonly headers?: HeaderFields | undefined
+  readonly query?: unknown
+  readonly params?: unknown
+  readonly body?: unknown
+  readonly cookies?: unknown
+  /** Address of the socket's peer; undefined when the socket is gone. */
+  readonly remoteAddress?: string | undefined
+}
