@@ -1,0 +1,538 @@
+import fc from "fast-check"
+import { type BareItem, type Item, parseItem, parseList } from "structured-headers"
+import { describe, expect, it } from "vitest"
+import type { Decision, PolicyCheck } from "../limiter/decision.ts"
+import type { HeaderLine, HeaderPolicy } from "./headers/writer.ts"
+import { compileHeaders, exposedHeaders, HEADER_DIALECTS, type HeaderDialect } from "./headers.ts"
+
+const MINUTE = 60_000
+const HOUR = 3_600_000
+const DAY = 86_400_000
+const MAX_INTEGER = 999_999_999_999_999
+
+describe("draft-11", () => {
+  it.each<[string, HeaderPolicy[], string]>([
+    [
+      "two policies",
+      [policy("burst", 100, MINUTE), policy("daily", 1000, DAY)],
+      '"burst";q=100;w=60, "daily";q=1000;w=86400',
+    ],
+    [
+      "the order of the rules",
+      [policy("perhr", 1000, HOUR), policy("permin", 50, MINUTE)],
+      '"perhr";q=1000;w=3600, "permin";q=50;w=60',
+    ],
+    ["a window that is no whole second", [policy("a", 5, 1500)], '"a";q=5;w=2'],
+    ["a window below a second", [policy("a", 5, 200)], '"a";q=5;w=1'],
+    ["a name with quotes and backslashes", [policy('a"b\\c', 5, 1000)], '"a\\"b\\\\c";q=5;w=1'],
+    ["a limit that has 16 digits", [policy("a", 2 ** 53 - 1, 1000)], `"a";q=${MAX_INTEGER};w=1`],
+    ["a limit that varies per request", [{ ...policy("a", 0, 1000), limit: undefined }], '"a";q=77;w=1'],
+  ])("lists the policies: %s", (_case, policies, expected) => {
+    const checks = policies.map(({ name, windowMs }) => check({ policy: name, windowMs, limit: 77 }))
+    expect(fields("draft-11", policies, admitted(checks))["RateLimit-Policy"]).toBe(expected)
+  })
+
+  it.each<[string, Partial<PolicyCheck>, string]>([
+    // an admitted check: units left, t
+    ["half is left", { remaining: 50, nextUnitAfterMs: 1 }, ";r=50;t=30"],
+    ["the next unit is further than the share", { remaining: 50, nextUnitAfterMs: 45_000 }, ";r=50;t=45"],
+    ["the next unit is a part of a second further", { remaining: 50, nextUnitAfterMs: 44_001 }, ";r=50;t=45"],
+    ["everything is left", { remaining: 100, nextUnitAfterMs: 0 }, ";r=100;t=60"],
+    ["the share is no whole second", { remaining: 1, limit: 7, nextUnitAfterMs: 100 }, ";r=1;t=9"],
+    ["the window is below a second", { remaining: 9, windowMs: 300, nextUnitAfterMs: 20 }, ";r=9;t=1"],
+    ["nothing is left", { remaining: 0, nextUnitAfterMs: 12_001 }, ";r=0;t=13"],
+    ["nothing is left for a moment", { remaining: 0, nextUnitAfterMs: 1 }, ";r=0;t=1"],
+    [
+      "nothing is left for ever",
+      { remaining: 0, limit: 0, nextUnitAfterMs: Number.POSITIVE_INFINITY },
+      ";r=0",
+    ],
+    [
+      "numbers beyond 15 digits",
+      { remaining: 2 ** 53 - 1, limit: 2 ** 53 - 1, nextUnitAfterMs: 2e18 },
+      `;r=${MAX_INTEGER};t=${MAX_INTEGER}`,
+    ],
+    // a refused check
+    ["refused for 12 s", { allowed: false, retryAfterMs: 12_000, nextUnitAfterMs: 7 }, ";r=0;t=12"],
+    ["refused for a little more", { allowed: false, retryAfterMs: 12_001 }, ";r=0;t=13"],
+    ["refused for a millisecond", { allowed: false, retryAfterMs: 1 }, ";r=0;t=1"],
+    ["too dear now, units left", { allowed: false, cost: 5, remaining: 3, retryAfterMs: 2000 }, ";r=0;t=2"],
+    ["refused for ever", { allowed: false, refusal: "cost", retryAfterMs: Number.POSITIVE_INFINITY }, ";r=0"],
+    [
+      "refused as denied",
+      { allowed: false, refusal: "denied", retryAfterMs: Number.POSITIVE_INFINITY },
+      ";r=0",
+    ],
+    ["refused beyond 15 digits", { allowed: false, retryAfterMs: 2e18 }, `;r=0;t=${MAX_INTEGER}`],
+  ])("tells what is left: %s", (_case, members, expected) => {
+    const only = check({ policy: "p", ...members })
+    const policies = [policy("p", only.limit, only.windowMs)]
+    const decision = only.allowed ? admitted([only]) : refused([only])
+    expect(fields("draft-11", policies, decision).RateLimit).toBe(`"p"${expected}`)
+  })
+
+  it("names the policy that is closest to exhaustion: 4900 of 5000 a day used after 14 hours", () => {
+    const policies = [policy("hour", 1000, HOUR), policy("day", 5000, DAY)]
+    const hour = check({ policy: "hour", limit: 1000, windowMs: HOUR, remaining: 800 })
+    const day = check({
+      policy: "day",
+      limit: 5000,
+      windowMs: DAY,
+      remaining: 100,
+      nextUnitAfterMs: 10 * HOUR,
+    })
+    expect(fields("draft-11", policies, admitted([hour, day], "day"))).toEqual({
+      "RateLimit-Policy": '"hour";q=1000;w=3600, "day";q=5000;w=86400',
+      RateLimit: '"day";r=100;t=36000',
+    })
+  })
+
+  it("is read by a strict reader, which refuses what the draft calls invalid", () => {
+    for (const invalid of [
+      "default;r=50",
+      '"d";r=-1',
+      '"d";r=1.5',
+      '"d"',
+      '"d";r=5;t="30"',
+      `"d";r=1${MAX_INTEGER}`,
+    ]) {
+      expect(() => readLimits(invalid, "r", "t"), invalid).toThrow()
+    }
+    for (const invalid of [
+      '"d";q=10;w=0',
+      '"d";w=10',
+      "d;q=10;w=1",
+      '"d";q=-1;w=1',
+      '"d";q=1.5;w=1',
+      '"d";q=1;w="1"',
+    ]) {
+      expect(() => readPolicies(invalid), invalid).toThrow()
+    }
+    expect(readPolicies('"burst";q=100;w=60,"daily";q=1000;w=86400')).toEqual([
+      { name: "burst", limit: 100, windowS: 60 },
+      { name: "daily", limit: 1000, windowS: 86_400 },
+    ])
+    expect(readLimits('"default";r=999;pk=:dHJpYWwxMjEzMjM=:', "r", "t")).toEqual([
+      { name: "default", remaining: 999, seconds: undefined, cost: undefined },
+    ])
+  })
+})
+
+const POLICIES = [
+  policy("a", 100, MINUTE),
+  policy("b", 10, MINUTE),
+  policy("c", 500, HOUR),
+  shadowPolicy("s"),
+]
+const A = check({ policy: "a", remaining: 50 })
+const B = check({ policy: "b", limit: 10, remaining: 3, cost: 2 })
+const C = check({ policy: "c", limit: 500, windowMs: HOUR, remaining: 480 })
+const S = check({ policy: "s", shadow: true, allowed: false, retryAfterMs: 99_000 })
+const A_REFUSED = { ...A, ...refusing(12_300) }
+const B_REFUSED = { ...B, ...refusing(20_001) }
+const C_NEVER = { ...C, cost: 501, ...refusing(Number.POSITIVE_INFINITY), refusal: "cost" as const }
+const A_MISSING = { ...A, ...refusing(Number.POSITIVE_INFINITY), refusal: "missing-field" as const }
+const A_STORE_GONE = { ...A, ...refusing(1000), refusal: "store-failure" as const }
+const ALL = '"a";q=100;w=60, "b";q=10;w=60, "c";q=500;w=3600'
+const ALL_TRIPLE = "100;w=60, 10;w=60, 500;w=3600"
+// 0.3 s into a second: the legacy reset counts from the next one.
+const NOW_MS = 1_700_000_000_300
+
+describe.each<[string, Decision, Record<HeaderDialect, Record<string, string>>]>([
+  [
+    "one rule, admitted",
+    admitted([A]),
+    {
+      "draft-11": { "RateLimit-Policy": '"a";q=100;w=60', RateLimit: '"a";r=50;t=30' },
+      next: { "RateLimit-Policy": '"a";q=100;w=60', RateLimit: '"a";a=50;w=30;c=1' },
+      triple: {
+        "RateLimit-Limit": "100",
+        "RateLimit-Remaining": "50",
+        "RateLimit-Reset": "30",
+        "RateLimit-Policy": "100;w=60",
+      },
+      legacy: {
+        "X-RateLimit-Limit": "100",
+        "X-RateLimit-Remaining": "50",
+        "X-RateLimit-Reset": "1700000031",
+      },
+    },
+  ],
+  [
+    "several rules and a shadow one, admitted",
+    admitted([A, S, B, C], "b"),
+    {
+      "draft-11": { "RateLimit-Policy": ALL, RateLimit: '"b";r=3;t=18' },
+      next: { "RateLimit-Policy": ALL, RateLimit: '"b";a=3;w=18;c=2' },
+      triple: {
+        "RateLimit-Limit": "10",
+        "RateLimit-Remaining": "3",
+        "RateLimit-Reset": "18",
+        "RateLimit-Policy": ALL_TRIPLE,
+      },
+      legacy: { "X-RateLimit-Limit": "10", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "1700000019" },
+    },
+  ],
+  [
+    "two of three refuse: each with its own wait, the longest binds",
+    refused([A_REFUSED, B_REFUSED, C, S], "b"),
+    {
+      "draft-11": { "RateLimit-Policy": ALL, RateLimit: '"a";r=0;t=13, "b";r=0;t=21' },
+      next: { "RateLimit-Policy": ALL, RateLimit: '"a";a=0;w=13;c=1, "b";a=0;w=21;c=2' },
+      triple: {
+        "RateLimit-Limit": "10",
+        "RateLimit-Remaining": "0",
+        "RateLimit-Reset": "21",
+        "RateLimit-Policy": ALL_TRIPLE,
+      },
+      legacy: { "X-RateLimit-Limit": "10", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1700000022" },
+    },
+  ],
+  [
+    "one can never be met: no time",
+    refused([A_REFUSED, B, C_NEVER], "c"),
+    {
+      "draft-11": { "RateLimit-Policy": ALL, RateLimit: '"a";r=0;t=13, "c";r=0' },
+      next: { "RateLimit-Policy": ALL, RateLimit: '"a";a=0;w=13;c=1, "c";a=0;c=501' },
+      triple: { "RateLimit-Limit": "500", "RateLimit-Remaining": "0", "RateLimit-Policy": ALL_TRIPLE },
+      legacy: { "X-RateLimit-Limit": "500", "X-RateLimit-Remaining": "0" },
+    },
+  ],
+  ...(
+    [
+      ["degraded, admitted", { ...admitted([A]), degraded: true }],
+      ["degraded, refused", { ...refused([A_REFUSED]), degraded: true }],
+      ["a field is missing", refused([A_MISSING])],
+      ["the store is gone", refused([A_STORE_GONE])],
+    ] as const
+  ).map(([name, decision]): [string, Decision, Record<HeaderDialect, Record<string, string>>] => [
+    `nothing was counted, so nothing is claimed: ${name}`,
+    decision,
+    {
+      "draft-11": { "RateLimit-Policy": '"a";q=100;w=60' },
+      next: { "RateLimit-Policy": '"a";q=100;w=60' },
+      triple: { "RateLimit-Limit": "100", "RateLimit-Policy": "100;w=60" },
+      legacy: { "X-RateLimit-Limit": "100" },
+    },
+  ]),
+  ["only a shadow rule", admitted([S], ""), { "draft-11": {}, next: {}, triple: {}, legacy: {} }],
+  ["no rule", admitted([], ""), { "draft-11": {}, next: {}, triple: {}, legacy: {} }],
+  [
+    "a rule that it was not compiled with",
+    admitted([check({ policy: "unknown" })], "unknown"),
+    { "draft-11": {}, next: {}, triple: {}, legacy: {} },
+  ],
+])("%s", (_case, decision, expected) => {
+  it.each(HEADER_DIALECTS)("in %s", (dialect) => {
+    expect(fields(dialect, POLICIES, decision, () => NOW_MS)).toEqual(expected[dialect])
+  })
+})
+
+it.each<[HeaderDialect, string, string]>([
+  ["triple", "RateLimit-Limit", "RateLimit-Policy"],
+  ["legacy", "X-RateLimit-Limit", "X-RateLimit-Limit"],
+])("%s writes a limit that varies per request", (dialect, limitField, policyField) => {
+  const varying = [{ ...policy("a", 0, MINUTE), limit: undefined }]
+  for (const limit of [7, 2 ** 53 - 1]) {
+    const written = fields(dialect, varying, admitted([check({ policy: "a", limit })]))
+    expect(written[limitField]).toBe(String(Math.min(limit, MAX_INTEGER)))
+    expect(parseItemOf(written[policyField])).toBe(Math.min(limit, MAX_INTEGER))
+  }
+})
+
+it("legacy counts its reset from the present, to the next whole second", () => {
+  const reset = (nowMs: number): string | undefined =>
+    fields("legacy", [policy("a", 100, MINUTE)], refused([{ ...A, ...refusing(12_000) }]), () => nowMs)[
+      "X-RateLimit-Reset"
+    ]
+  expect(reset(1_000_000)).toBe("1012")
+  expect(reset(1_000_001)).toBe("1013")
+  expect(reset(1_000_999)).toBe("1013")
+  expect(reset(1e18)).toBe(String(MAX_INTEGER))
+})
+
+it.each(["draft-11", "next"] as const)("%s refuses a name that no structured field can hold", (dialect) => {
+  for (const name of ["häufig", "a\nb", "a\r\nSet-Cookie: x=1"]) {
+    expect(() => compileHeaders(dialect, [policy(name, 1, 1000)])).toThrow("ASCII")
+  }
+})
+
+it("draft-11 comes first, being the default", () => {
+  expect(HEADER_DIALECTS).toEqual(["draft-11", "next", "triple", "legacy"])
+})
+
+it.each<[HeaderDialect | false, string[]]>([
+  ["draft-11", ["RateLimit-Policy", "RateLimit", "Retry-After"]],
+  ["next", ["RateLimit-Policy", "RateLimit", "Retry-After"]],
+  [
+    "triple",
+    ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy", "Retry-After"],
+  ],
+  ["legacy", ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After"]],
+  [false, ["Retry-After"]],
+])("the fields to expose to other origins with %s", (dialect, expected) => {
+  expect(exposedHeaders(dialect)).toEqual(expected)
+})
+
+describe("whatever the names and the numbers", () => {
+  const printable = fc.string({
+    unit: fc.oneof(
+      fc.constantFrom('"', "\\", ",", ";", "=", " "),
+      fc.integer({ min: 32, max: 126 }).map((code) => String.fromCharCode(code)),
+    ),
+    maxLength: 64,
+  })
+  const amount = fc.oneof(fc.integer({ min: 0, max: 20 }), fc.maxSafeNat())
+  const waitMs = fc.oneof(
+    fc.integer({ min: 1, max: 5000 }),
+    fc.maxSafeNat().map((ms) => ms + 1),
+  )
+  const rule = fc
+    .record({
+      policy: printable,
+      limit: amount,
+      windowMs: fc.oneof(fc.integer({ min: 1, max: 5000 }), fc.integer({ min: 1, max: 40 * DAY })),
+      share: fc.integer({ min: 0, max: 100 }),
+      cost: amount,
+      allowed: fc.boolean(),
+      retryAfterMs: fc.oneof(waitMs, fc.constant(Number.POSITIVE_INFINITY)),
+      nextUnitAfterMs: waitMs,
+      shadow: fc.boolean(),
+      varies: fc.boolean(),
+    })
+    .map(({ share, varies, ...members }) => ({
+      varies,
+      check: check({
+        ...members,
+        remaining: Math.floor((members.limit / 100) * share),
+        retryAfterMs: members.allowed ? 0 : members.retryAfterMs,
+      }),
+    }))
+  const scene = fc
+    .record({
+      rules: fc.uniqueArray(rule, { maxLength: 4, selector: ({ check: { policy: name } }) => name }),
+      degraded: fc.boolean(),
+      nowMs: fc.integer({ min: 0, max: 8.64e15 }),
+    })
+    .map(({ rules, degraded, nowMs }) => {
+      const checks = rules.map(({ check: one }) => one)
+      const real = checks.filter(({ shadow }) => !shadow)
+      const violated = real.filter(({ allowed }) => !allowed)
+      const binding = (violated.length > 0 ? violated : real).at(-1)
+      const decision = {
+        ...(violated.length > 0 ? refused : admitted)(checks, binding?.policy ?? ""),
+        degraded,
+      }
+      const policies = rules.map(
+        ({ varies, check: { policy: name, limit, windowMs, shadow } }): HeaderPolicy => ({
+          name,
+          limit: varies ? undefined : limit,
+          windowMs,
+          shadow,
+        }),
+      )
+      return { policies, decision, real, violated, binding, nowMs }
+    })
+
+  it.each<["draft-11" | "next", string, string]>([
+    ["draft-11", "r", "t"],
+    ["next", "a", "w"],
+  ])("%s is read back as it was meant", (dialect, remainingKey, secondsKey) => {
+    fc.assert(
+      fc.property(scene, ({ policies, decision, real, violated, binding }) => {
+        const written = fields(dialect, policies, decision)
+        const read = readPolicies(written["RateLimit-Policy"] ?? "")
+        expect(read).toEqual(
+          real.map(({ policy: name, limit, windowMs }) => ({
+            name,
+            limit: bounded(limit),
+            windowS: Math.ceil(windowMs / 1000),
+          })),
+        )
+        const limits = readLimits(written.RateLimit ?? "", remainingKey, secondsKey)
+        const listed = decision.degraded
+          ? []
+          : violated.length > 0
+            ? violated
+            : real.filter((one) => one === binding)
+        expect(limits.map(({ name }) => name)).toEqual(listed.map(({ policy: name }) => name))
+        for (const [index, told] of limits.entries())
+          tellsTheTruth(told, listed[index] as PolicyCheck, dialect)
+      }),
+    )
+  })
+
+  it.each<["triple" | "legacy", string]>([
+    ["triple", "RateLimit-"],
+    ["legacy", "X-RateLimit-"],
+  ])("%s is read back as it was meant", (dialect, prefix) => {
+    fc.assert(
+      fc.property(scene, ({ policies, decision, binding, nowMs }) => {
+        const written = fields(dialect, policies, decision, () => nowMs)
+        if (binding === undefined) {
+          expect(written).toEqual({})
+          return
+        }
+        expect(parseItemOf(written[`${prefix}Limit`])).toBe(bounded(binding.limit))
+        if (decision.degraded) {
+          expect(written[`${prefix}Remaining`]).toBeUndefined()
+          expect(written[`${prefix}Reset`]).toBeUndefined()
+          return
+        }
+        const reset = written[`${prefix}Reset`]
+        const startS = dialect === "triple" ? 0 : Math.ceil(nowMs / 1000)
+        const told = {
+          name: binding.policy,
+          remaining: parseItemOf(written[`${prefix}Remaining`]) as number,
+          seconds: reset === undefined ? undefined : bounded((parseItemOf(reset) as number) - startS),
+          cost: undefined,
+        }
+        tellsTheTruth(told, binding, "draft-11")
+      }),
+    )
+  })
+
+  it("no dialect writes a field that cannot be exposed, or a line break", () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...HEADER_DIALECTS), scene, (dialect, { policies, decision, nowMs }) => {
+        for (const [name, value] of compileHeaders(dialect, policies)(decision, () => nowMs)) {
+          expect(exposedHeaders(dialect)).toContain(name)
+          expect(value).toMatch(/^[\x20-\x7e]+$/)
+        }
+      }),
+    )
+  })
+})
+
+interface Told {
+  readonly name: string
+  readonly remaining: number
+  readonly seconds: number | undefined
+  readonly cost: number | undefined
+}
+
+/** Holds what a client was told of a check against the check: what is left, how long, and no faster than the policy. */
+function tellsTheTruth(told: Told, { limit, windowMs, ...one }: PolicyCheck, dialect: HeaderDialect): void {
+  expect(told.cost).toBe(dialect === "next" ? bounded(one.cost) : undefined)
+  expect(told.remaining).toBe(one.allowed ? bounded(one.remaining) : 0)
+  const waitMs = one.allowed ? one.nextUnitAfterMs : one.retryAfterMs
+  if (waitMs === Number.POSITIVE_INFINITY) {
+    expect(told.seconds).toBeUndefined()
+    return
+  }
+  const seconds = told.seconds as number
+  expect(seconds).toBeGreaterThanOrEqual(1)
+  expect(seconds * 1000).toBeGreaterThanOrEqual(waitMs)
+  const windowS = Math.ceil(windowMs / 1000)
+  const exact = one.remaining * windowS <= Number.MAX_SAFE_INTEGER
+  if (told.remaining > 0 && exact) expect(seconds * limit).toBeGreaterThanOrEqual(one.remaining * windowS)
+  const longest = Math.max(waitMs / 1000, told.remaining > 0 ? (one.remaining * windowS) / limit : 0)
+  expect(seconds).toBeLessThan(longest + 1)
+}
+
+function bounded(value: number): number {
+  return Math.min(value, MAX_INTEGER)
+}
+
+function readPolicies(list: string): { name: string; limit: number; windowS: number }[] {
+  return parseList(list).map((member) => {
+    const [name, parameters] = member as Item
+    const windowS = integer(parameters.get("w"))
+    if (windowS === 0) throw new Error("w is 0")
+    return { name: text(name), limit: integer(parameters.get("q")), windowS }
+  })
+}
+
+function readLimits(list: string, remainingKey: string, secondsKey: string): Told[] {
+  return parseList(list).map((member) => {
+    const [name, parameters] = member as Item
+    const [seconds, cost] = [parameters.get(secondsKey), parameters.get("c")]
+    return {
+      name: text(name),
+      remaining: integer(parameters.get(remainingKey)),
+      seconds: seconds === undefined ? undefined : integer(seconds),
+      cost: cost === undefined ? undefined : integer(cost),
+    }
+  })
+}
+
+function text(item: BareItem): string {
+  if (typeof item !== "string") throw new Error(`${String(item)} is no String`)
+  return item
+}
+
+function integer(item: BareItem | undefined): number {
+  if (typeof item !== "number" || !Number.isInteger(item) || item < 0)
+    throw new Error(`${String(item)} is no count`)
+  return item
+}
+
+function parseItemOf(field: string | undefined): BareItem {
+  return parseItem(field as string)[0]
+}
+
+/** The written fields by name; none is written twice. Without `nowMs` the clock must not be asked. */
+function fields(
+  dialect: HeaderDialect,
+  policies: readonly HeaderPolicy[],
+  decision: Decision,
+  nowMs: () => number = dialect === "legacy" ? () => 0 : neverAsked,
+): Record<string, string> {
+  const lines: readonly HeaderLine[] = compileHeaders(dialect, policies)(decision, nowMs)
+  expect(new Set(lines.map(([name]) => name)).size).toBe(lines.length)
+  return Object.fromEntries(lines)
+}
+
+function neverAsked(): number {
+  throw new Error("the clock was asked")
+}
+
+function policy(name: string, limit: number, windowMs: number): HeaderPolicy {
+  return { name, limit, windowMs, shadow: false }
+}
+
+function shadowPolicy(name: string): HeaderPolicy {
+  return { ...policy(name, 1, 1000), shadow: true }
+}
+
+function refusing(retryAfterMs: number): Pick<PolicyCheck, "allowed" | "retryAfterMs" | "remaining"> {
+  return { allowed: false, retryAfterMs, remaining: 0 }
+}
+
+function check(members: Partial<PolicyCheck>): PolicyCheck {
+  return {
+    policy: "p",
+    limit: 100,
+    windowMs: MINUTE,
+    remaining: 1,
+    cost: 1,
+    allowed: true,
+    retryAfterMs: 0,
+    nextUnitAfterMs: 1,
+    resetAfterMs: 55_555,
+    shadow: false,
+    ...members,
+  }
+}
+
+function admitted(checks: readonly PolicyCheck[], binding: string = checks[0]?.policy ?? ""): Decision {
+  // Members that the headers do not take from the decision are odd on purpose.
+  return {
+    allowed: true,
+    policy: binding,
+    limit: -1,
+    remaining: -1,
+    cost: -1,
+    retryAfterMs: 0,
+    resetAfterMs: -1,
+    delayMs: 0,
+    overLimit: false,
+    degraded: false,
+    shadowed: [],
+    checks,
+  }
+}
+
+function refused(checks: readonly PolicyCheck[], binding?: string): Decision {
+  return { ...admitted(checks, binding), allowed: false, retryAfterMs: -1 }
+}

@@ -1,0 +1,73 @@
+import { compileMembers } from "./headers/members.ts"
+import { compileSingleValues, fromNow, sinceEpoch } from "./headers/single-values.ts"
+import type { HeaderPolicy, HeaderWriter } from "./headers/writer.ts"
+
+/** How rate limits are written into response headers. */
+export type HeaderDialect =
+  /** `RateLimit-Policy: "name";q=100;w=60`, `RateLimit: "name";r=50;t=30` (draft-ietf-httpapi-ratelimit-headers-11). */
+  | "draft-11"
+  /** The editor's text after it: `RateLimit: "name";a=50;w=30;c=1`. */
+  | "next"
+  /** `RateLimit-Limit`, `RateLimit-Remaining`, `RateLimit-Reset` (seconds from now), `RateLimit-Policy: 100;w=60`. */
+  | "triple"
+  /** `X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset` (epoch seconds). */
+  | "legacy"
+
+interface Dialect {
+  readonly compile: (policies: readonly HeaderPolicy[]) => HeaderWriter
+  readonly fields: readonly string[]
+}
+
+// `next` also has RateLimit-Partition. It would tell who is counted, and a decision carries nothing that could stand
+// for a client without telling who it is, so it is left out.
+const DIALECTS: Readonly<Record<HeaderDialect, Dialect>> = {
+  "draft-11": {
+    compile: (policies) => compileMembers(policies, { remaining: "r", seconds: "t", cost: undefined }),
+    fields: ["RateLimit-Policy", "RateLimit"],
+  },
+  next: {
+    compile: (policies) => compileMembers(policies, { remaining: "a", seconds: "w", cost: "c" }),
+    fields: ["RateLimit-Policy", "RateLimit"],
+  },
+  triple: {
+    compile: (policies) => compileSingleValues(policies, TRIPLE, fromNow),
+    fields: ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy"],
+  },
+  legacy: {
+    compile: (policies) => compileSingleValues(policies, LEGACY, sinceEpoch),
+    fields: ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"],
+  },
+}
+
+const TRIPLE = {
+  limit: "RateLimit-Limit",
+  remaining: "RateLimit-Remaining",
+  reset: "RateLimit-Reset",
+  policy: "RateLimit-Policy",
+}
+
+const LEGACY = {
+  limit: "X-RateLimit-Limit",
+  remaining: "X-RateLimit-Remaining",
+  reset: "X-RateLimit-Reset",
+  policy: undefined,
+}
+
+/** Every dialect, the default first. */
+export const HEADER_DIALECTS: readonly HeaderDialect[] = Object.keys(DIALECTS) as HeaderDialect[]
+
+/**
+ * The function that writes a decision's rate limit headers in one dialect. It knows the rules given here: compile
+ * anew when they change. Throws when a name is not printable ASCII.
+ *
+ * With `draft-11`, limit 100 in a minute and 50 left: `RateLimit-Policy: "ip-1m";q=100;w=60` and
+ * `RateLimit: "ip-1m";r=50;t=30`.
+ */
+export function compileHeaders(dialect: HeaderDialect, policies: readonly HeaderPolicy[]): HeaderWriter {
+  return DIALECTS[dialect].compile(policies)
+}
+
+/** The fields that a browser script on another origin sees only when Access-Control-Expose-Headers names them. */
+export function exposedHeaders(dialect: HeaderDialect | false): readonly string[] {
+  return dialect === false ? ["Retry-After"] : [...DIALECTS[dialect].fields, "Retry-After"]
+}

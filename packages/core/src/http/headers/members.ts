@@ -1,0 +1,92 @@
+import { serializeItem } from "structured-headers"
+import type { Decision, PolicyCheck } from "../../limiter/decision.ts"
+import { fieldInteger, isCounted, remainingTold, secondsTold, windowSeconds } from "./told.ts"
+import type { HeaderLine, HeaderPolicy, HeaderWriter } from "./writer.ts"
+
+/** What a dialect calls the parameters of a member of `RateLimit`. */
+interface MemberParameters {
+  readonly remaining: string
+  readonly seconds: string
+  /** The units that this request asks of the policy; a dialect without it has undefined. */
+  readonly cost: string | undefined
+}
+
+/** A policy's members up to the integers that vary per request. */
+interface MemberText {
+  readonly windowS: number
+  /** The whole member of RateLimit-Policy; undefined when the limit varies. */
+  readonly policy: string | undefined
+  readonly beforeLimit: string
+  readonly afterLimit: string
+  readonly beforeRemaining: string
+}
+
+/**
+ * The writer of the dialects whose fields are lists with a member a policy: `RateLimit-Policy: "hour";q=100;w=3600`
+ * and `RateLimit: "hour";r=50;t=1800`. Each mount may append its own.
+ *
+ * `RateLimit-Policy` has every policy that was checked, in the order of the rules. `RateLimit` has the one that binds,
+ * or, on a refusal, each that refused. Names are serialized here, once: a request only appends integers.
+ */
+export function compileMembers(
+  policies: readonly HeaderPolicy[],
+  parameters: MemberParameters,
+): HeaderWriter {
+  const texts = new Map<string, MemberText>()
+  for (const policy of policies) if (!policy.shadow) texts.set(policy.name, memberText(policy, parameters))
+  const beforeSeconds = `;${parameters.seconds}=`
+  const beforeCost = parameters.cost === undefined ? undefined : `;${parameters.cost}=`
+
+  return (decision) => {
+    let policyList = ""
+    let limitList = ""
+    for (const check of decision.checks) {
+      const text = texts.get(check.policy)
+      if (text === undefined) continue
+      policyList = append(policyList, policyMember(text, check))
+      if (isListed(decision, check)) limitList = append(limitList, limitMember(text, check))
+    }
+    if (policyList === "") return NONE
+    if (limitList === "") return [["RateLimit-Policy", policyList]]
+    return [
+      ["RateLimit-Policy", policyList],
+      ["RateLimit", limitList],
+    ]
+  }
+
+  function limitMember(text: MemberText, check: PolicyCheck): string {
+    const seconds = secondsTold(check, text.windowS)
+    let member = text.beforeRemaining + remainingTold(check)
+    if (seconds !== undefined) member += beforeSeconds + seconds
+    if (beforeCost !== undefined) member += beforeCost + fieldInteger(check.cost)
+    return member
+  }
+}
+
+const NONE: readonly HeaderLine[] = []
+
+function isListed(decision: Decision, check: PolicyCheck): boolean {
+  return (decision.allowed ? check.policy === decision.policy : !check.allowed) && isCounted(decision, check)
+}
+
+function policyMember(text: MemberText, check: PolicyCheck): string {
+  return text.policy ?? text.beforeLimit + fieldInteger(check.limit) + text.afterLimit
+}
+
+function append(list: string, member: string): string {
+  return list === "" ? member : `${list}, ${member}`
+}
+
+function memberText({ name, limit, windowMs }: HeaderPolicy, parameters: MemberParameters): MemberText {
+  const item = serializeItem(name, new Map())
+  const windowS = windowSeconds(windowMs)
+  const beforeLimit = `${item};q=`
+  const afterLimit = `;w=${windowS}`
+  return {
+    windowS,
+    policy: limit === undefined ? undefined : beforeLimit + fieldInteger(limit) + afterLimit,
+    beforeLimit,
+    afterLimit,
+    beforeRemaining: `${item};${parameters.remaining}=`,
+  }
+}

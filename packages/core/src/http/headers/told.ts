@@ -1,0 +1,49 @@
+import type { Decision, PolicyCheck } from "../../limiter/decision.ts"
+
+/** The largest Integer of a structured field: 15 digits (RFC 9651, section 3.3.1). */
+const MAX_INTEGER = 999_999_999_999_999
+
+/** The number, held to the 15 digits that a structured field's Integer may have. */
+export function fieldInteger(value: number): number {
+  return Math.min(value, MAX_INTEGER)
+}
+
+/** Whole seconds that last at least `ms`, 1 or more; undefined for Infinity, which has no end to tell. */
+export function secondsUntil(ms: number): number | undefined {
+  return ms === Number.POSITIVE_INFINITY ? undefined : fieldInteger(Math.max(1, Math.ceil(ms / 1000)))
+}
+
+/** A window in whole seconds, rounded up: a client that spreads its requests over it stays within the limit. */
+export function windowSeconds(windowMs: number): number {
+  return fieldInteger(Math.ceil(windowMs / 1000))
+}
+
+/**
+ * Whether the check's counter stands behind its numbers. What was decided without the shared store, or before it was
+ * asked because a field is missing, says nothing about the quota: a full one must not be claimed.
+ */
+export function isCounted(decision: Decision, check: PolicyCheck): boolean {
+  return !decision.degraded && check.refusal !== "missing-field" && check.refusal !== "store-failure"
+}
+
+/**
+ * The units that a client may be told are left. A refused check tells 0 even when a cheaper request would fit: with
+ * units left the effective window could end after Retry-After, which it must not.
+ */
+export function remainingTold(check: PolicyCheck): number {
+  return check.allowed ? fieldInteger(check.remaining) : 0
+}
+
+/**
+ * The effective window in whole seconds: within it the client can use no more than `remainingTold`
+ * (draft-ietf-httpapi-ratelimit-headers-11, parameter t). Undefined when no time makes a difference.
+ *
+ * With nothing left it is the wait for the next unit. Else it is at least the remaining units' share of the window,
+ * so that r / t never invites a faster pace than the policy does: limit 100 in 60 s, 50 left: 30 s.
+ */
+export function secondsTold(check: PolicyCheck, windowS: number): number | undefined {
+  if (!check.allowed) return secondsUntil(check.retryAfterMs)
+  if (check.remaining === 0) return secondsUntil(check.nextUnitAfterMs)
+  const share = Math.ceil((check.remaining * windowS) / check.limit)
+  return fieldInteger(Math.max(Math.ceil(check.nextUnitAfterMs / 1000), share))
+}

@@ -1,0 +1,477 @@
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import type { Decision, PolicyCheck, Refusal } from "../limiter/decision.ts"
+import { compileRejection, type RejectionRule } from "./rejection.ts"
+
+const MINUTE = 60_000
+const DAY = 86_400_000
+const NEVER = Number.POSITIVE_INFINITY
+const TYPES = "https://iana.org/assignments/http-problem-types#"
+const QUOTA = { type: `${TYPES}quota-exceeded`, title: "Quota Exceeded", status: 429 }
+const ABUSE = { type: `${TYPES}abnormal-usage-detected`, title: "Abnormal Usage Detected", status: 429 }
+const CAPACITY = {
+  type: `${TYPES}temporary-reduced-capacity`,
+  title: "Temporary Reduced Capacity",
+  status: 503,
+}
+const BAD_REQUEST = { type: "about:blank", title: "Bad Request", status: 400 }
+
+/** Ten past noon and a fraction of a second. */
+const NOW_MS = Date.UTC(2026, 0, 31, 12, 10, 0, 250)
+
+interface Row {
+  readonly rule?: Partial<RejectionRule>
+  readonly refusal?: Refusal
+  readonly waitMs: number
+  readonly check?: Partial<PolicyCheck>
+  readonly retryAfter: string | undefined
+  readonly body: Readonly<Record<string, unknown>>
+  readonly text: string
+}
+
+const EXHAUSTED = { ...QUOTA, "violated-policies": ["ip-1m"] }
+
+describe.each<[string, Row]>([
+  [
+    "the quota is used up",
+    {
+      waitMs: 11_001,
+      retryAfter: "12",
+      body: { ...EXHAUSTED, detail: "The quota is used up. Try again in 12 seconds." },
+      text: "Quota Exceeded: ip-1m\nThe quota is used up. Try again in 12 seconds.\n",
+    },
+  ],
+  [
+    "for a whole number of seconds",
+    {
+      waitMs: 12_000,
+      retryAfter: "12",
+      body: { ...EXHAUSTED, detail: "The quota is used up. Try again in 12 seconds." },
+      text: "Quota Exceeded: ip-1m\nThe quota is used up. Try again in 12 seconds.\n",
+    },
+  ],
+  [
+    "for a millisecond",
+    {
+      waitMs: 1,
+      retryAfter: "1",
+      body: { ...EXHAUSTED, detail: "The quota is used up. Try again in 1 second." },
+      text: "Quota Exceeded: ip-1m\nThe quota is used up. Try again in 1 second.\n",
+    },
+  ],
+  [
+    "a message for people",
+    {
+      rule: { rejectionMessage: 'Buy "pro".' },
+      waitMs: 2000,
+      retryAfter: "2",
+      body: {
+        ...EXHAUSTED,
+        detail: "The quota is used up. Try again in 2 seconds.",
+        rejection: 'Buy "pro".',
+      },
+      text: 'Quota Exceeded: ip-1m\nThe quota is used up. Try again in 2 seconds.\nBuy "pro".\n',
+    },
+  ],
+  [
+    "exponential backoff, up to the window",
+    {
+      rule: { rejectionMessage: "retry-with-exponential-backoff", windowMs: 59_001 },
+      waitMs: 7000,
+      retryAfter: "7",
+      body: {
+        ...EXHAUSTED,
+        detail: "The quota is used up. Try again in 7 seconds.",
+        rejection: "retry-with-exponential-backoff",
+        retry: {
+          kind: "exponential-backoff",
+          initialDelaySeconds: 7,
+          multiplier: 2,
+          maxDelaySeconds: 60,
+          jitter: 0.5,
+        },
+      },
+      text: "Quota Exceeded: ip-1m\nThe quota is used up. Try again in 7 seconds.\nretry-with-exponential-backoff\n",
+    },
+  ],
+  [
+    "exponential backoff that starts beyond the window",
+    {
+      rule: { rejectionMessage: "retry-with-exponential-backoff", windowMs: MINUTE },
+      waitMs: 90_000,
+      retryAfter: "90",
+      body: {
+        ...EXHAUSTED,
+        detail: "The quota is used up. Try again in 90 seconds.",
+        rejection: "retry-with-exponential-backoff",
+        retry: {
+          kind: "exponential-backoff",
+          initialDelaySeconds: 90,
+          multiplier: 2,
+          maxDelaySeconds: 90,
+          jitter: 0.5,
+        },
+      },
+      text: "Quota Exceeded: ip-1m\nThe quota is used up. Try again in 90 seconds.\nretry-with-exponential-backoff\n",
+    },
+  ],
+  [
+    "a fixed time",
+    {
+      rule: { rejectionMessage: "retry-with-fixed-time" },
+      waitMs: 2500,
+      retryAfter: "3",
+      body: {
+        ...EXHAUSTED,
+        detail: "The quota is used up. Try again in 3 seconds.",
+        rejection: "retry-with-fixed-time",
+        retry: { kind: "fixed", afterSeconds: 3 },
+      },
+      text: "Quota Exceeded: ip-1m\nThe quota is used up. Try again in 3 seconds.\nretry-with-fixed-time\n",
+    },
+  ],
+  [
+    "a daily limit: the instant is rounded up from the exact wait",
+    {
+      rule: { rejectionMessage: "exhausted-daily-limit", windowMs: DAY },
+      waitMs: 42_599_500, // 11 h 49 min 59.5 s after 12:10:00.25
+      retryAfter: "42600",
+      body: {
+        ...EXHAUSTED,
+        detail: "The quota is used up. Try again in 42600 seconds.",
+        rejection: "exhausted-daily-limit",
+        retry: { kind: "at", at: "2026-02-01T00:00:00.000Z", afterSeconds: 42_600 },
+      },
+      text: "Quota Exceeded: ip-1m\nThe quota is used up. Try again in 42600 seconds.\nexhausted-daily-limit\n",
+    },
+  ],
+  [
+    "a daily limit whose end no date can hold",
+    {
+      rule: { rejectionMessage: "exhausted-daily-limit" },
+      waitMs: 8.64e15,
+      retryAfter: "8640000000000",
+      body: {
+        ...EXHAUSTED,
+        detail: "The quota is used up. Try again in 8640000000000 seconds.",
+        rejection: "exhausted-daily-limit",
+        retry: { kind: "at", at: "+275760-09-13T00:00:00.000Z", afterSeconds: 8_640_000_000_000 },
+      },
+      text: "Quota Exceeded: ip-1m\nThe quota is used up. Try again in 8640000000000 seconds.\nexhausted-daily-limit\n",
+    },
+  ],
+  [
+    "a quota without an end",
+    {
+      waitMs: NEVER,
+      retryAfter: undefined,
+      body: { ...EXHAUSTED, detail: "The quota is used up." },
+      text: "Quota Exceeded: ip-1m\nThe quota is used up.\n",
+    },
+  ],
+  [
+    "a cost above the limit",
+    {
+      refusal: "cost",
+      rule: { cost: 1, rejectionMessage: "Ask for less." },
+      check: { limit: 5, cost: 7 },
+      waitMs: NEVER,
+      retryAfter: undefined,
+      body: {
+        ...EXHAUSTED,
+        detail: "This request costs 7 and never succeeds. The largest cost that is accepted is 5.",
+        rejection: "Ask for less.",
+      },
+      text:
+        "Quota Exceeded: ip-1m\nThis request costs 7 and never succeeds. The largest cost that is accepted is 5.\n" +
+        "Ask for less.\n",
+    },
+  ],
+  [
+    "a cost above the limit of a rule with a cost of its own",
+    {
+      refusal: "cost",
+      rule: { cost: 3 },
+      check: { limit: 10, cost: 12 },
+      waitMs: NEVER,
+      retryAfter: undefined,
+      body: {
+        ...EXHAUSTED,
+        detail: "This request costs 4 and never succeeds. The largest cost that is accepted is 3.",
+      },
+      text: "Quota Exceeded: ip-1m\nThis request costs 4 and never succeeds. The largest cost that is accepted is 3.\n",
+    },
+  ],
+  ...["retry-with-exponential-backoff", "retry-with-fixed-time", "exhausted-daily-limit"].map(
+    (rejectionMessage): [string, Row] => [
+      `a cost above the limit does not say ${rejectionMessage}: no time helps`,
+      {
+        refusal: "cost",
+        rule: { rejectionMessage },
+        check: { limit: 5, cost: 7 },
+        waitMs: NEVER,
+        retryAfter: undefined,
+        body: {
+          ...EXHAUSTED,
+          detail: "This request costs 7 and never succeeds. The largest cost that is accepted is 5.",
+        },
+        text: "Quota Exceeded: ip-1m\nThis request costs 7 and never succeeds. The largest cost that is accepted is 5.\n",
+      },
+    ],
+  ),
+  [
+    "a client on the deny list",
+    {
+      refusal: "denied",
+      rule: { rejectionMessage: "Write to support." },
+      waitMs: NEVER,
+      retryAfter: undefined,
+      body: {
+        ...ABUSE,
+        "violated-policies": ["ip-1m"],
+        detail: "Requests like this one are not accepted.",
+        rejection: "Write to support.",
+      },
+      text: "Abnormal Usage Detected: ip-1m\nRequests like this one are not accepted.\nWrite to support.\n",
+    },
+  ],
+  [
+    "a field is missing: the rule's message is about its quota and is not sent",
+    {
+      refusal: "missing-field",
+      rule: { rejectionMessage: "Buy pro." },
+      check: { field: "header:x-api-key" },
+      waitMs: NEVER,
+      retryAfter: undefined,
+      body: { ...BAD_REQUEST, detail: 'The request must have "header:x-api-key" to be counted.' },
+      text: 'Bad Request\nThe request must have "header:x-api-key" to be counted.\n',
+    },
+  ],
+  [
+    "the store is gone: the rule's message is about its quota and is not sent",
+    {
+      refusal: "store-failure",
+      rule: { rejectionMessage: "exhausted-daily-limit" },
+      waitMs: 1000,
+      retryAfter: "1",
+      body: {
+        ...CAPACITY,
+        "violated-policies": ["ip-1m"],
+        detail: "The quota cannot be checked at the moment. Try again in 1 second.",
+      },
+      text: "Temporary Reduced Capacity: ip-1m\nThe quota cannot be checked at the moment. Try again in 1 second.\n",
+    },
+  ],
+  [
+    "the store is gone and nobody knows for how long",
+    {
+      refusal: "store-failure",
+      waitMs: NEVER,
+      retryAfter: undefined,
+      body: {
+        ...CAPACITY,
+        "violated-policies": ["ip-1m"],
+        detail: "The quota cannot be checked at the moment.",
+      },
+      text: "Temporary Reduced Capacity: ip-1m\nThe quota cannot be checked at the moment.\n",
+    },
+  ],
+])(
+  "%s",
+  (_case, { rule: members, refusal = "quota", waitMs, check: checkMembers, retryAfter, body, text }) => {
+    const reject = compileRejection([rule(members)])
+    const decision = refused([refusing("ip-1m", refusal, waitMs, checkMembers)])
+    const timed = retryAfter === undefined ? {} : { "Retry-After": retryAfter }
+
+    it("as a problem", () => {
+      const rejection = reject(decision, undefined, () => NOW_MS)
+      expect(rejection.status).toBe(body.status)
+      expect(Object.fromEntries(rejection.headers)).toEqual({
+        ...timed,
+        "Cache-Control": "no-store",
+        "Content-Type": "application/problem+json",
+      })
+      expect(JSON.parse(rejection.body)).toEqual(body)
+    })
+
+    it("as text", () => {
+      const rejection = reject(decision, "text/html", () => NOW_MS)
+      expect(rejection.status).toBe(body.status)
+      expect(Object.fromEntries(rejection.headers)).toEqual({
+        ...timed,
+        "Cache-Control": "no-store",
+        "Content-Type": "text/plain; charset=utf-8",
+      })
+      expect(rejection.body).toBe(text)
+    })
+  },
+)
+
+describe("several rules", () => {
+  it("names those that refused, and speaks for the one that binds", () => {
+    const reject = compileRejection([
+      rule({ name: "burst", rejectionMessage: "retry-with-fixed-time" }),
+      rule({ name: "day", rejectionMessage: "exhausted-daily-limit" }),
+      rule({ name: "fine", rejectionMessage: "fine" }),
+      rule({ name: "tried", rejectionMessage: "tried" }),
+    ])
+    const decision = refused(
+      [
+        refusing("burst", "quota", 3000),
+        refusing("tried", "quota", 9000, { shadow: true }),
+        admitted("fine"),
+        refusing("day", "quota", 60_000),
+      ],
+      "day",
+    )
+    const asJson = JSON.parse(reject(decision, undefined, () => NOW_MS).body)
+    expect(asJson["violated-policies"]).toEqual(["burst", "day"])
+    expect(asJson.rejection).toBe("exhausted-daily-limit")
+    expect(asJson.retry).toEqual({ kind: "at", at: "2026-01-31T12:11:01.000Z", afterSeconds: 60 })
+    expect(reject(decision, "text/plain", () => NOW_MS).body).toBe(
+      "Quota Exceeded: burst, day\nThe quota is used up. Try again in 60 seconds.\nexhausted-daily-limit\n",
+    )
+  })
+
+  it("names the largest cost that all of them accept", () => {
+    const rules = [rule({ name: "a", cost: 2 }), rule({ name: "b", cost: 1 }), rule({ name: "c", cost: 5 })]
+    const checks = [
+      refusing("a", "cost", NEVER, { limit: 11, cost: 20 }), // 5 at most
+      refusing("b", "cost", NEVER, { limit: 8, cost: 10 }), // 8 at most
+      refusing("c", "denied", NEVER, { limit: 5, cost: 50 }), // no cost would help
+    ]
+    for (const order of [checks, checks.toReversed()]) {
+      const { detail } = JSON.parse(compileRejection(rules)(refused(order, "a"), undefined, neverAsked).body)
+      expect(detail).toBe("This request costs 10 and never succeeds. The largest cost that is accepted is 5.")
+    }
+  })
+
+  it("names every missing field once", () => {
+    const checks = [
+      refusing("a", "missing-field", NEVER, { field: "user_id" }),
+      refusing("b", "missing-field", NEVER, { field: "plan" }),
+      refusing("c", "missing-field", NEVER, { field: "user_id" }),
+      refusing("d", "denied", NEVER),
+    ]
+    const { detail } = JSON.parse(compileRejection([])(refused(checks), undefined, neverAsked).body)
+    expect(detail).toBe('The request must have "user_id" and "plan" to be counted.')
+  })
+})
+
+it("answers with the facts of a rule that it was not compiled with", () => {
+  const decision = refused([refusing('o"ther', "cost", NEVER, { limit: 5, cost: 7 })])
+  expect(JSON.parse(compileRejection([rule()])(decision, undefined, neverAsked).body)).toEqual({
+    ...QUOTA,
+    detail: "This request costs 7 and never succeeds. The largest cost that is accepted is 5.",
+    "violated-policies": ['o"ther'],
+  })
+})
+
+it("takes a refusal without a reason for a used up quota", () => {
+  const { refusal: _, ...decision } = refused([refusing("ip-1m", "quota", 1000)])
+  expect(JSON.parse(compileRejection([rule()])(decision, undefined, neverAsked).body)).toMatchObject(QUOTA)
+})
+
+it("asks the clock only where an instant is told", () => {
+  for (const rejectionMessage of [
+    "retry-with-exponential-backoff",
+    "retry-with-fixed-time",
+    "soon",
+    undefined,
+  ]) {
+    const reject = compileRejection([rule({ rejectionMessage })])
+    expect(reject(refused([refusing("ip-1m", "quota", 1000)]), undefined, neverAsked).status).toBe(429)
+  }
+})
+
+it("is JSON whatever the texts are, and no text reaches a header", () => {
+  const anyText = fc.oneof(
+    fc.string(),
+    fc.string({ unit: "binary" }),
+    fc.constantFrom('"', "\\", "\r\nSet-Cookie: a=b", "\u2028"),
+  )
+  const refusal = fc.constantFrom<Refusal>("quota", "cost", "denied", "missing-field", "store-failure")
+  fc.assert(
+    fc.property(
+      anyText,
+      anyText,
+      anyText,
+      refusal,
+      fc.maxSafeNat(),
+      fc.boolean(),
+      (name, message, field, kind, ms, json) => {
+        const reject = compileRejection([rule({ name, rejectionMessage: message })])
+        const waitMs = kind === "quota" || kind === "store-failure" ? ms + 1 : NEVER
+        const decision = refused([refusing(name, kind, waitMs, { field, limit: 5, cost: 7 })])
+        const { status, headers, body } = reject(decision, json ? "*/*" : "text/plain", () => NOW_MS)
+        for (const [header, value] of headers)
+          expect(`${header}: ${value}`).toMatch(/^[A-Za-z-]+: [\x20-\x7e]+$/)
+        const retryAfter = headers.find(([header]) => header === "Retry-After")?.[1]
+        if (waitMs === NEVER) expect(retryAfter).toBeUndefined()
+        else expect(Number(retryAfter)).toBe(Math.ceil(waitMs / 1000))
+        const told = [...(kind === "missing-field" ? [field] : [name]), ...(status === 429 ? [message] : [])]
+        if (!json) {
+          for (const part of told) expect(body).toContain(part)
+          return
+        }
+        const problem = JSON.parse(body)
+        expect(problem.status).toBe(status)
+        expect(problem["violated-policies"]).toEqual(kind === "missing-field" ? undefined : [name])
+        expect(problem.rejection).toBe(status === 429 ? message : undefined)
+        if (kind === "missing-field") expect(problem.detail).toContain(`"${field}"`)
+      },
+    ),
+  )
+})
+
+function neverAsked(): number {
+  throw new Error("the clock was asked")
+}
+
+function rule(members: Partial<RejectionRule> = {}): RejectionRule {
+  return { name: "ip-1m", windowMs: MINUTE, cost: 1, ...members }
+}
+
+function admitted(policy: string): PolicyCheck {
+  return {
+    policy,
+    limit: 100,
+    windowMs: MINUTE,
+    remaining: 1,
+    cost: 1,
+    allowed: true,
+    retryAfterMs: 0,
+    nextUnitAfterMs: 1,
+    resetAfterMs: 1,
+    shadow: false,
+  }
+}
+
+function refusing(
+  policy: string,
+  refusal: Refusal,
+  retryAfterMs: number,
+  members: Partial<PolicyCheck> = {},
+): PolicyCheck {
+  return { ...admitted(policy), remaining: 0, allowed: false, refusal, retryAfterMs, ...members }
+}
+
+/** A decision in which `policy` binds, the first of the checks by default; the other members are odd on purpose. */
+function refused(checks: readonly PolicyCheck[], policy: string = checks[0]?.policy ?? ""): Decision {
+  const binding = checks.find((check) => check.policy === policy)
+  return {
+    allowed: false,
+    policy,
+    limit: -1,
+    remaining: -1,
+    cost: -1,
+    retryAfterMs: binding?.retryAfterMs ?? -1,
+    resetAfterMs: -1,
+    delayMs: -1,
+    overLimit: false,
+    degraded: false,
+    ...(binding?.refusal === undefined ? {} : { refusal: binding.refusal }),
+    shadowed: [],
+    checks,
+  }
+}

@@ -1,0 +1,116 @@
+import type { Decision, PolicyCheck } from "../limiter/decision.ts"
+import { secondsUntil, windowSeconds } from "./headers/told.ts"
+import type { HeaderLine } from "./headers/writer.ts"
+import { rememberJsonAcceptance } from "./rejection/accepts-json.ts"
+import { PROBLEMS, type Problem, problemDetail } from "./rejection/problem.ts"
+import { type RetryWriter, retryWriter } from "./rejection/retry.ts"
+
+/** What a refused client is answered, beside the rate limit headers. */
+export interface Rejection {
+  /** 429; 400 when the request lacks a field; 503 when the store is gone and the rule fails closed. */
+  readonly status: 429 | 400 | 503
+  /** Retry-After, when there is a time at which it can succeed; Cache-Control; Content-Type. */
+  readonly headers: readonly HeaderLine[]
+  readonly body: string
+}
+
+/** What a rule contributes to a rejection. */
+export interface RejectionRule {
+  readonly name: string
+  readonly windowMs: number
+  /** Units that the rule takes for a request of cost 1. */
+  readonly cost: number
+  readonly rejectionMessage?: string | undefined
+}
+
+/** The rejection of a refused decision, for a client with this Accept header. `nowMs` yields epoch milliseconds. */
+export type RejectionWriter = (
+  decision: Decision,
+  accept: string | readonly string[] | undefined,
+  nowMs: () => number,
+) => Rejection
+
+/** What a rule says to those whom it refuses. */
+interface Message {
+  readonly text: string
+  readonly json: string
+  readonly retry: RetryWriter | undefined
+}
+
+interface RuleText {
+  readonly nameJson: string
+  readonly cost: number
+  readonly message: Message | undefined
+}
+
+const NO_STORE: HeaderLine = ["Cache-Control", "no-store"]
+const JSON_TYPE: HeaderLine = ["Content-Type", "application/problem+json"]
+const TEXT_TYPE: HeaderLine = ["Content-Type", "text/plain; charset=utf-8"]
+
+/**
+ * The function that writes rejections under these rules; compile anew when they change.
+ *
+ * The body is a problem (RFC 9457): `type`, `title`, `status`, `detail`; on 429 and 503 `violated-policies`, the names
+ * of the rules that refused; and on 429 `rejection`, the message of the rule that binds, with `retry`, a
+ * `RetryAdvice`, when it is one of the three messages with a machine-readable meaning. Those three speak of a time to
+ * wait and are left out where there is none. A client that does not take JSON gets the same facts as lines of text.
+ */
+export function compileRejection(rules: readonly RejectionRule[]): RejectionWriter {
+  const texts = new Map(rules.map((rule) => [rule.name, ruleText(rule)]))
+  const ruleCost = (policy: string): number => texts.get(policy)?.cost ?? 1
+  const nameJson = ({ policy }: PolicyCheck): string => texts.get(policy)?.nameJson ?? JSON.stringify(policy)
+  const takesJson = rememberJsonAcceptance()
+
+  return (decision, accept, nowMs) => {
+    const refusal = decision.refusal ?? "quota"
+    const problem = PROBLEMS[refusal]
+    const refusing = decision.checks.filter(({ allowed, shadow }) => !allowed && !shadow)
+    const seconds = secondsUntil(decision.retryAfterMs)
+    const detail = problemDetail(refusal, refusing, seconds, ruleCost)
+    const message = problem.status === 429 ? spoken(texts.get(decision.policy)?.message, seconds) : undefined
+    const json = takesJson(accept)
+    const type = json ? JSON_TYPE : TEXT_TYPE
+    return {
+      status: problem.status,
+      headers: seconds === undefined ? [NO_STORE, type] : [["Retry-After", String(seconds)], NO_STORE, type],
+      body: json ? jsonBody() : textBody(problem, detail, refusing, message),
+    }
+
+    function jsonBody(): string {
+      let body = `${problem.json},"detail":${JSON.stringify(detail)}`
+      if (problem.status !== 400) body += `,"violated-policies":[${refusing.map(nameJson).join(",")}]`
+      if (message !== undefined) body += message.json
+      if (message?.retry !== undefined && seconds !== undefined) {
+        body += `,"retry":${message.retry(seconds, decision.retryAfterMs, nowMs)}`
+      }
+      return `${body}}`
+    }
+  }
+}
+
+/** The message, unless it speaks of a time to wait and there is none. */
+function spoken(message: Message | undefined, seconds: number | undefined): Message | undefined {
+  return seconds === undefined && message?.retry !== undefined ? undefined : message
+}
+
+function textBody(
+  { title, status }: Problem,
+  detail: string,
+  refusing: readonly PolicyCheck[],
+  message: Message | undefined,
+): string {
+  const policies = status === 400 ? "" : `: ${refusing.map(({ policy }) => policy).join(", ")}`
+  return `${title}${policies}\n${detail}\n${message === undefined ? "" : `${message.text}\n`}`
+}
+
+function ruleText({ name, windowMs, cost, rejectionMessage: text }: RejectionRule): RuleText {
+  const message: Message | undefined =
+    text === undefined
+      ? undefined
+      : {
+          text,
+          json: `,"rejection":${JSON.stringify(text)}`,
+          retry: retryWriter(text, windowSeconds(windowMs)),
+        }
+  return { nameJson: JSON.stringify(name), cost, message }
+}

@@ -1,0 +1,88 @@
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { acceptsJson, rememberJsonAcceptance } from "./accepts-json.ts"
+
+const LEDGER: [accept: string | readonly string[] | undefined, json: boolean][] = [
+  [undefined, true],
+  ["", true],
+  ["  ", true],
+  ["*/*", true],
+  ["application/json", true],
+  ["application/problem+json", true],
+  ["Application/JSON", true],
+  ["application/*", true],
+  ["application/json; charset=utf-8", true],
+  ["application/json;q=0.1, text/html", true],
+  ["application/json, text/plain, */*", true],
+  ["text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8", true],
+  ["application/json;q=0, application/problem+json", true],
+  ["application/*;q=0, application/json", true],
+  [["text/html", "application/json"], true],
+  [`text/html${" ".repeat(248)}`, true], // 257 characters: too long to be worth reading
+  [["text/html", "x".repeat(300)], true],
+  [`text/html${" ".repeat(247)}`, false],
+  ["text/html", false],
+  ["text/plain", false],
+  ["text/*", false],
+  ["application/xml", false],
+  ["application/jsonx", false],
+  [["text/html", "text/plain"], false],
+  ["*/*;q=0", false],
+  ["application/json;q=0", false],
+  ["application/json;q=0.000", false],
+  ["application/json;q=0, */*", false],
+  ["application/problem+json;q=0, */*", false],
+  ["text/html, application/*;q=0, */*;q=0.5", false],
+  ["not a media range", false],
+]
+
+describe.each([
+  ["acceptsJson", acceptsJson],
+  ["rememberJsonAcceptance", rememberJsonAcceptance()],
+])("%s", (_name, accepts) => {
+  it.each(LEDGER)("%j: %j", (accept, json) => {
+    expect(accepts(accept)).toBe(json)
+    expect(accepts(accept)).toBe(json)
+  })
+
+  it("reads whatever a client sends", () => {
+    const pieces = fc.constantFrom(
+      "*",
+      "/",
+      ",",
+      ";",
+      "=",
+      '"',
+      "\\",
+      "q",
+      "0",
+      ".",
+      " ",
+      "\t",
+      "é",
+      "a",
+      "json",
+    )
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string(),
+          fc.array(pieces).map((parts) => parts.join("")),
+        ),
+        (accept) => {
+          expect(accepts(accept)).toBeTypeOf("boolean")
+        },
+      ),
+    )
+  })
+})
+
+it("answers the same with many headers as with one", () => {
+  const remembering = rememberJsonAcceptance()
+  for (let round = 0; round < 2; round++) {
+    for (let index = 0; index < 200; index++) {
+      expect(remembering(`text/x-${index}`)).toBe(false)
+      expect(remembering(`text/x-${index}, application/json`)).toBe(true)
+    }
+  }
+})

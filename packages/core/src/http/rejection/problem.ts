@@ -1,0 +1,74 @@
+import type { PolicyCheck, Refusal } from "../../limiter/decision.ts"
+
+/** A kind of problem: RFC 9457 and draft-ietf-httpapi-ratelimit-headers-11, section "Problem Types". */
+export interface Problem {
+  readonly title: string
+  readonly status: 429 | 400 | 503
+  /** The JSON text of type, title and status, without the closing brace. */
+  readonly json: string
+}
+
+const TYPES = "https://iana.org/assignments/http-problem-types#"
+
+const QUOTA = problem(`${TYPES}quota-exceeded`, "Quota Exceeded", 429)
+
+/** The problem that each refusal is to the client. */
+export const PROBLEMS: Readonly<Record<Refusal, Problem>> = {
+  quota: QUOTA,
+  cost: QUOTA,
+  denied: problem(`${TYPES}abnormal-usage-detected`, "Abnormal Usage Detected", 429),
+  // The status says all there is to say (RFC 9457, section 4.2.1).
+  "missing-field": problem("about:blank", "Bad Request", 400),
+  "store-failure": problem(`${TYPES}temporary-reduced-capacity`, "Temporary Reduced Capacity", 503),
+}
+
+/**
+ * What happened and what would help, in a sentence or two. `refusing` are the checks that refused, `seconds` the wait
+ * if there is an end to it, and `ruleCost` the units that a rule takes for a request of cost 1: limit 10 with a rule
+ * cost of 3 accepts a cost of 3 at most.
+ */
+export function problemDetail(
+  refusal: Refusal,
+  refusing: readonly PolicyCheck[],
+  seconds: number | undefined,
+  ruleCost: (policy: string) => number,
+): string {
+  switch (refusal) {
+    case "quota":
+      return `The quota is used up.${tryAgain(seconds)}`
+    case "cost":
+      return costDetail(refusing, ruleCost)
+    case "denied":
+      return "Requests like this one are not accepted."
+    case "missing-field":
+      return missingFieldDetail(refusing)
+    case "store-failure":
+      return `The quota cannot be checked at the moment.${tryAgain(seconds)}`
+  }
+}
+
+function problem(type: string, title: string, status: Problem["status"]): Problem {
+  return { title, status, json: JSON.stringify({ type, title, status }).slice(0, -1) }
+}
+
+function tryAgain(seconds: number | undefined): string {
+  if (seconds === undefined) return ""
+  return seconds === 1 ? " Try again in 1 second." : ` Try again in ${seconds} seconds.`
+}
+
+function costDetail(refusing: readonly PolicyCheck[], ruleCost: (policy: string) => number): string {
+  let asked = 0
+  let largest = Number.POSITIVE_INFINITY
+  for (const check of refusing) {
+    if (check.refusal !== "cost") continue
+    const cost = ruleCost(check.policy)
+    asked = check.cost / cost
+    largest = Math.min(largest, Math.floor(check.limit / cost))
+  }
+  return `This request costs ${asked} and never succeeds. The largest cost that is accepted is ${largest}.`
+}
+
+function missingFieldDetail(refusing: readonly PolicyCheck[]): string {
+  const fields = new Set(refusing.flatMap(({ field }) => (field === undefined ? [] : [`"${field}"`])))
+  return `The request must have ${[...fields].join(" and ")} to be counted.`
+}
