@@ -1,0 +1,151 @@
+import { createHash } from "node:crypto"
+import type { Ask } from "../limiter/ask.ts"
+import type { OnStoreFailure } from "../policy.ts"
+import { compileMatch } from "../rules/match.ts"
+import type { ParsedRule } from "../rules/parsed-rule.ts"
+import type { ClientAddressReader } from "./client-address.ts"
+import { compileField, type FieldReader } from "./field.ts"
+import { compileLimit } from "./limit.ts"
+import { compilePartition, SKIP } from "./partition.ts"
+import type { RequestFacts } from "./request.ts"
+import { compileValueList } from "./value-list.ts"
+import type { Warner } from "./warnings.ts"
+
+/** What all rules of a limiter are compiled with. */
+export interface RuleContext {
+  readonly service: string
+  readonly onStoreFailure: OnStoreFailure
+  readonly clientAddress: ClientAddressReader
+  readonly groupAddress: (address: string) => string
+  readonly extractors: Readonly<Record<string, (request: unknown) => unknown>>
+  readonly warner: Warner
+}
+
+/** A rule ready to be asked for. */
+export interface CompiledRule {
+  readonly rule: ParsedRule
+  readonly needsPath: boolean
+  /**
+   * What the request has to ask of the store under this rule, `units` times the rule's cost; undefined when the rule
+   * is not for this request. `paths` are the readings of the request's path, where any rule needs them.
+   */
+  ask(facts: RequestFacts, request: unknown, units: number, paths: readonly string[]): Ask | undefined
+}
+
+export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRule {
+  const readerOf = rememberedReaders(rule, context)
+  const matcher = rule.match === undefined ? undefined : compileMatch(rule.match)
+  const matchReaders = new Map(matcher?.fields.map((field) => [field, readerOf(field)]))
+  const partitionOf = compilePartition(rule, readerOf)
+  const listed = compileLists(rule, context, readerOf)
+  const policyOf = compileLimit(rule, counterOf(context.service, rule), context.warner)
+  const { shadow, rejectionMessage, cost } = rule
+  const onStoreFailure = rule.onStoreFailure ?? context.onStoreFailure
+  const countsPreflight = rule.match?.methods?.includes("OPTIONS") === true
+
+  return {
+    rule,
+    needsPath: matcher?.needsPath === true,
+    ask(facts, request, units, paths) {
+      if (!countsPreflight && isPreflight(facts)) return undefined
+      if (matcher !== undefined) {
+        const fieldText = (field: string) => matchReaders.get(field)?.(facts, request)
+        if (!matcher.matches(facts.method, paths, facts.route, fieldText)) return undefined
+      }
+      const policy = policyOf(request)
+      if (policy === undefined) return undefined
+      const list = listed?.(facts, request)
+      if (list === "allow") return undefined
+      const partition = partitionOf(facts, request)
+      if (partition === SKIP) return undefined
+      const isText = typeof partition === "string"
+      return {
+        policy,
+        partition: isText ? partition : "",
+        cost: Math.min(units * cost, Number.MAX_SAFE_INTEGER),
+        shadow,
+        rejectionMessage,
+        onStoreFailure,
+        refusal: list === "deny" ? "denied" : isText ? undefined : "missing-field",
+        field: isText ? undefined : partition.field,
+      }
+    },
+  }
+}
+
+/**
+ * The short name of a rule's counters: 48 bits, so that a thousand rules on one store collide with a chance below one
+ * in 500 million. A change of window or algorithm starts new counters; one of limit, cost or message does not.
+ */
+function counterOf(service: string, { name, fields, algorithm, windowMs, align }: ParsedRule): string {
+  const identity = JSON.stringify([service, name, fields, algorithm, windowMs, align])
+  return createHash("sha256").update(identity).digest("base64url").slice(0, 8)
+}
+
+/** A preflight asks on behalf of a request that has not been made yet (Fetch standard, CORS-preflight request). */
+function isPreflight({ method, headers }: RequestFacts): boolean {
+  return method === "OPTIONS" && headers?.["access-control-request-method"] !== undefined
+}
+
+function rememberedReaders(rule: ParsedRule, context: RuleContext): (field: string) => FieldReader {
+  const { warner, clientAddress, groupAddress, extractors } = context
+  const readers = new Map<string, FieldReader>()
+  const compile = (name: string): FieldReader =>
+    compileField(name, Object.hasOwn(extractors, name) ? extractors[name] : undefined, {
+      clientAddress,
+      groupAddress,
+      matchedPath: rule.match?.path,
+      onClientChosen: () =>
+        warner.once(
+          "SLUICE_CLIENT_CHOSEN_FIELD",
+          `Rule "${rule.name}" counts by "${name}", which is read from the request, so a client can choose it freely. ` +
+            `Set fields: { "${name}": (request) => … } to take it from your authentication.`,
+          name,
+        ),
+      onBodyMissing: () =>
+        warner.once(
+          "SLUICE_BODY_NOT_PARSED",
+          `Rule "${rule.name}" counts by "${name}", but no body parser has run before the limiter. ` +
+            "Mount the body parser first; until then the rule's onMissing decides.",
+          name,
+        ),
+      onRouteMissing: () =>
+        warner.once(
+          "SLUICE_ROUTE_UNKNOWN",
+          `Rule "${rule.name}" counts by "route", but the framework does not know the route where the limiter is ` +
+            "mounted. Mount the limiter on the route, or give the rule a match.path.",
+          rule.name,
+        ),
+      onExtractorFailed: (_name, error) =>
+        warner.once(
+          "SLUICE_EXTRACTOR_FAILED",
+          `Reading field "${name}" for rule "${rule.name}" failed: ${String(error)}. The field counts as missing.`,
+          name,
+          error,
+        ),
+    })
+  return (name) => {
+    const reader = readers.get(name) ?? compile(name)
+    readers.set(name, reader)
+    return reader
+  }
+}
+
+function compileLists(
+  { allow, deny, fields }: ParsedRule,
+  { clientAddress }: RuleContext,
+  readerOf: (field: string) => FieldReader,
+): ((facts: RequestFacts, request: unknown) => "allow" | "deny" | undefined) | undefined {
+  const [field] = fields
+  if (field === undefined || (allow.length === 0 && deny.length === 0)) return undefined
+  // A list of addresses is compared with the address itself, not with the /64 that it is counted in.
+  const read: FieldReader = field === "ip" ? clientAddress : readerOf(field)
+  const allows = compileValueList(field, allow)
+  const denies = compileValueList(field, deny)
+  return (facts, request) => {
+    const value = read(facts, request)
+    if (value === undefined) return undefined
+    // Denied wins: whoever is on both lists by mistake was put on one of them for a reason that hurts.
+    return denies(value) ? "deny" : allows(value) ? "allow" : undefined
+  }
+}

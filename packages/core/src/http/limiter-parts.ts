@@ -1,0 +1,69 @@
+import { compileAddressGroup } from "../address.ts"
+import { Decider } from "../limiter/decider.ts"
+import { SafeEvents } from "../limiter/events.ts"
+import { compileClientAddress } from "./client-address.ts"
+import { DEFAULT_IPV6_PREFIX } from "./client-address-options.ts"
+import type { RuleContext } from "./compiled-rule.ts"
+import type { LimiterEvents } from "./limiter.ts"
+import type { ParsedOptions } from "./options.ts"
+import { createWarner, type Warner } from "./warnings.ts"
+
+/** What a limiter is made of, and shares with the limiters of its routes. */
+export interface LimiterParts<Request> {
+  readonly events: SafeEvents<LimiterEvents<Request>>
+  readonly warner: Warner
+  readonly context: RuleContext
+  readonly decider: Decider
+}
+
+/** The parts, wired to each other: what fails in one is warned of and emitted as an event. */
+export function createParts<Request>(options: ParsedOptions): LimiterParts<Request> {
+  const { logger, store, storeTimeoutMs, instances, clock } = options
+  const events = new SafeEvents<LimiterEvents<Request>>((error, name) =>
+    warner.once(
+      "SLUICE_CALLBACK_FAILED",
+      `A listener of "${name}" failed: ${String(error)}.`,
+      `on ${name}`,
+      error,
+    ),
+  )
+  const warner = createWarner(logger, (warning) => events.emit("warning", warning))
+  const decider = new Decider({
+    store,
+    storeTimeoutMs,
+    instances,
+    clock,
+    onDegraded(error) {
+      warner.say(
+        "error",
+        "SLUICE_DEGRADED",
+        `${error.message} Rules decide by their onStoreFailure until it answers again.`,
+        error,
+      )
+      events.emit("degraded", error)
+    },
+    onRecovered() {
+      warner.say("warn", "SLUICE_RECOVERED", "The store answers again.")
+      events.emit("recovered")
+    },
+  })
+  return { events, warner, decider, context: createContext(options, warner) }
+}
+
+function createContext(options: ParsedOptions, warner: Warner): RuleContext {
+  const { clientAddress, fields, onStoreFailure, service } = options
+  return {
+    service,
+    onStoreFailure,
+    extractors: fields,
+    warner,
+    groupAddress: compileAddressGroup(clientAddress.ipv6Prefix ?? DEFAULT_IPV6_PREFIX),
+    clientAddress: compileClientAddress(clientAddress, (header) =>
+      warner.once(
+        "SLUICE_FORWARDED_HEADER_IGNORED",
+        `A request came with the header ${header}, which is not believed, so all clients behind a proxy count as one. ` +
+          "Set trustedProxies to the number of proxies in front of the app or to their addresses, or to 0 if there is none.",
+      ),
+    ),
+  }
+}

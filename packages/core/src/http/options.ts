@@ -1,0 +1,233 @@
+import { z } from "zod"
+import { type Clock, steadyClock } from "../clock.ts"
+import { InvalidOptionError, type Problem } from "../errors.ts"
+import type { Decision } from "../limiter/decision.ts"
+import type { OnStoreFailure } from "../policy.ts"
+import { parseRule, parseRules, RULE_MEMBERS } from "../rules/parse-rule.ts"
+import type { ParsedRule } from "../rules/parsed-rule.ts"
+import { locate, says } from "../rules/problems.ts"
+import type { Rule } from "../rules/rule.ts"
+import { member, readShape, strict } from "../rules/rule-members.ts"
+import type { RuleSource } from "../rules/source.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { MaybePromise, Store } from "../stores/store.ts"
+import { type ClientAddressOptions, clientAddressProblems } from "./client-address-options.ts"
+import { isBuiltInField } from "./field.ts"
+import { HEADER_DIALECTS, type HeaderDialect } from "./headers.ts"
+import type { Rejection } from "./rejection.ts"
+import type { Logger } from "./warnings.ts"
+
+/** A field of the app's own, by name: a user id or a plan from its authentication. Undefined is missing. */
+export type Extractor<Request> = (request: Request) => string | number | undefined
+
+/**
+ * Takes over the answer to a refused request. It gets the framework's own request (Koa: the context), the answer that
+ * would be sent, its decision, and the framework's own response (Koa: the context again; Fastify: the reply).
+ *
+ * What it returns is sent instead; when it returns nothing and has not answered by itself, the standard answer is.
+ * Rate limit headers have been set by then.
+ */
+export type OnRejected<Request> = (
+  request: Request,
+  rejection: Rejection,
+  decision: Decision,
+  response: unknown,
+) => MaybePromise<Rejection | undefined> | MaybePromise<void>
+
+/** What a limiter is made of. Either one inline rule (`limit`, `window` and any other member of Rule), or `rules`. */
+export interface LimiterOptions<Request> extends Partial<Omit<Rule<Request>, "cost">>, ClientAddressOptions {
+  /** Several rules, or where they come from. */
+  readonly rules?: readonly Rule<Request>[] | RuleSource
+  /** Whose rules and counters: default "default". */
+  readonly service?: string | number
+  /** Default: a memory store of its own. */
+  readonly store?: Store
+  readonly fields?: Readonly<Record<string, Extractor<Request>>>
+  /** Units that a request takes, times each rule's own cost: a whole number from 0 up, or a function. Default 1. */
+  readonly cost?: number | ((request: Request) => number)
+  /** Requests that are not counted at all. */
+  readonly skip?: (request: Request) => boolean
+  readonly onRejected?: OnRejected<Request>
+  /**
+   * Whether a request's units are given back once its response is known: `(req, status) => status < 400` for "only
+   * failures count". They are charged first, so parallel guesses cannot slip through.
+   */
+  readonly refundWhen?: (request: Request, status: number) => boolean
+  /** Default "draft-11". */
+  readonly headers?: HeaderDialect | false
+  /** What rules without their own do when the store is gone: default "local". */
+  readonly onStoreFailure?: OnStoreFailure
+  /** Milliseconds after which a silent store counts as gone: default 50. */
+  readonly storeTimeoutMs?: number
+  /** Instances that share the store and its limits: default 1. Only for what is decided while the store is gone. */
+  readonly instances?: number
+  /** false admits everything uncounted, for tests of the app. */
+  readonly enabled?: boolean
+  /** pino or the like. Default: process.emitWarning. */
+  readonly logger?: Logger
+  /** For tests. It is the memory store's clock too, when the limiter makes that. */
+  readonly clock?: Clock
+}
+
+/** The options, checked, with every default filled in. */
+export interface ParsedOptions {
+  /** Undefined with `rules`. */
+  readonly inline: ParsedRule | undefined
+  readonly rules: readonly ParsedRule[] | RuleSource
+  readonly service: string
+  readonly store: Store
+  readonly ownsStore: boolean
+  readonly clientAddress: ClientAddressOptions
+  readonly fields: Readonly<Record<string, (request: unknown) => unknown>>
+  readonly cost: number | ((request: unknown) => unknown)
+  readonly skip: ((request: unknown) => unknown) | undefined
+  readonly onRejected: OnRejected<unknown> | undefined
+  readonly refundWhen: ((request: unknown, status: number) => unknown) | undefined
+  readonly headers: HeaderDialect | false
+  readonly onStoreFailure: OnStoreFailure
+  readonly storeTimeoutMs: number
+  readonly instances: number
+  readonly enabled: boolean
+  readonly logger: Logger | undefined
+  readonly clock: Clock
+}
+
+const isFunction = (value: unknown): boolean => typeof value === "function"
+const functionLike = (noun: string, accepted: string) =>
+  z.custom<unknown>(isFunction, says(noun, accepted)).optional()
+const has =
+  (...methods: string[]) =>
+  (value: unknown): boolean =>
+    typeof value === "object" &&
+    value !== null &&
+    methods.every((name) => isFunction((value as Record<string, unknown>)[name]))
+
+const WHOLE = "a whole number from 0 up, or a function that yields one for a request"
+const TIMEOUT = "milliseconds from 1 to 2147483647"
+const POSITIVE = "a whole number from 1 up"
+
+const RULE_OPTIONS = RULE_MEMBERS.filter((name) => name !== "cost" && name !== "onStoreFailure")
+
+const shape = strict("the options", {
+  ...Object.fromEntries(RULE_OPTIONS.map((name) => [name, z.unknown().optional()])),
+  rules: z
+    .custom<unknown>(
+      (value) => Array.isArray(value) || has("load")(value),
+      says("rules", "a list of rules or a rule source"),
+    )
+    .optional(),
+  service: z
+    .union([z.string().min(1), z.number()], says("a service", "a non-empty text or a number"))
+    .optional(),
+  store: z
+    .custom<unknown>(
+      has("take", "peek", "giveBack", "reset", "close"),
+      says("a store", "memoryStore() or another Store"),
+    )
+    .optional(),
+  trustedProxies: z.unknown().optional(),
+  clientIpHeader: z.unknown().optional(),
+  ipv6Prefix: z.unknown().optional(),
+  fields: z
+    .record(
+      z
+        .string()
+        .refine(
+          (name) => !isBuiltInField(name) && name !== "__proto__",
+          says("a field's name", "a name that no built-in field has"),
+        ),
+      z.custom<unknown>(isFunction, says("a function", "(request) => text or number")),
+      says("an object of functions", '{ "user_id": (request) => … }'),
+    )
+    .optional(),
+  cost: z.union([z.int().min(0), z.custom<unknown>(isFunction)], says("a cost", WHOLE)).optional(),
+  skip: functionLike("a function", "(request) => boolean"),
+  onRejected: functionLike("a function", "(request, rejection, decision, response) => rejection or nothing"),
+  refundWhen: functionLike("a function", "(request, status) => boolean"),
+  headers: z
+    .custom<unknown>(
+      (value) => value === false || HEADER_DIALECTS.includes(value as HeaderDialect),
+      says("a header dialect", `${HEADER_DIALECTS.map((name) => `"${name}"`).join(", ")} or false`),
+    )
+    .optional(),
+  onStoreFailure: member.onStoreFailure.optional(),
+  storeTimeoutMs: z
+    .int(says("a time", TIMEOUT))
+    .min(1, says("a time", TIMEOUT))
+    .max(2_147_483_647, says("a time", TIMEOUT))
+    .optional(),
+  instances: z
+    .int(says("a number of instances", POSITIVE))
+    .min(1, says("a number of instances", POSITIVE))
+    .optional(),
+  enabled: z.boolean(says("a boolean", "true or false")).optional(),
+  logger: z
+    .custom<unknown>(
+      has("warn", "error"),
+      says("a logger", "an object with warn() and error(), such as pino's"),
+    )
+    .optional(),
+  clock: z
+    .custom<unknown>(has("now"), says("a clock", "{ now(): epoch milliseconds }, such as manualClock()"))
+    .optional(),
+})
+
+/** The options with their defaults. Throws InvalidOptionError with everything that is wrong with them. */
+export function parseOptions(value: unknown): ParsedOptions {
+  const { good, problems: found } = readShape(shape, value)
+  const problems: Problem[] = found.map((problem) => locate("", problem))
+  const options = good as LimiterOptions<unknown>
+  problems.push(...clientAddressProblems(options))
+  const rules = parseOptionRules(options, problems)
+  if (problems.length > 0) throw new InvalidOptionError(problems)
+  const { trustedProxies, clientIpHeader, ipv6Prefix, clock = steadyClock } = options
+  return {
+    ...rules,
+    service: String(options.service ?? "default"),
+    store: options.store ?? memoryStore({ clock }),
+    ownsStore: options.store === undefined,
+    clientAddress: { trustedProxies, clientIpHeader, ipv6Prefix },
+    fields: options.fields ?? {},
+    cost: options.cost ?? 1,
+    skip: options.skip,
+    onRejected: options.onRejected,
+    refundWhen: options.refundWhen,
+    headers: options.headers ?? "draft-11",
+    onStoreFailure: options.onStoreFailure ?? "local",
+    storeTimeoutMs: options.storeTimeoutMs ?? 50,
+    instances: options.instances ?? 1,
+    enabled: options.enabled ?? true,
+    logger: options.logger,
+    clock,
+  }
+}
+
+/** An inline rule by itself: a limiter's own, or one of a route. Its field defaults to "ip". */
+export function parseInlineRule(value: object): {
+  readonly rule?: ParsedRule
+  readonly problems: readonly Problem[]
+} {
+  return parseRule({ field: "ip", ...value }, "")
+}
+
+function parseOptionRules(
+  options: LimiterOptions<unknown>,
+  problems: Problem[],
+): Pick<ParsedOptions, "inline" | "rules"> {
+  const given = RULE_OPTIONS.filter((name) => options[name as keyof typeof options] !== undefined)
+  if (options.rules === undefined) {
+    const { rule, problems: wrong } = parseInlineRule(
+      Object.fromEntries(given.map((name) => [name, options[name as keyof typeof options]])),
+    )
+    problems.push(...wrong)
+    return { inline: rule, rules: [] }
+  }
+  for (const name of given) {
+    const accepted = `"${name}" as a member of a rule in "rules", or an inline rule without "rules"`
+    problems.push({ path: name, message: 'is given together with "rules"', accepted })
+  }
+  if (!Array.isArray(options.rules)) return { inline: undefined, rules: options.rules as RuleSource }
+  const parsed = parseRules(options.rules, "rules")
+  problems.push(...parsed.problems)
+  return { inline: undefined, rules: parsed.rules }
+}

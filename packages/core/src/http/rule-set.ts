@@ -1,0 +1,74 @@
+import type { Ask } from "../limiter/ask.ts"
+import type { ParsedRule } from "../rules/parsed-rule.ts"
+import { pathReadings } from "../rules/path.ts"
+import type { CounterKey } from "../stores/store.ts"
+import { compileRule, type RuleContext } from "./compiled-rule.ts"
+import type { HeaderWriter } from "./headers/writer.ts"
+import { compileHeaders, type HeaderDialect } from "./headers.ts"
+import { compileRejection, type RejectionWriter } from "./rejection.ts"
+import type { RequestFacts } from "./request.ts"
+
+/** The rules that are in force at one moment, compiled. A decision in flight finishes on the set it began with. */
+export interface RuleSet {
+  readonly names: readonly string[]
+  /** Whether the rules read only what is there when a request arrives: no body, and nothing by a function of the app. */
+  readonly readsArrivalOnly: boolean
+  /** What the request has to ask, `units` of each rule that is for it. */
+  asks(facts: RequestFacts, request: unknown, units: number): Ask[]
+  /** The counters of the request: of the rules named, else of all but those that count the whole service. */
+  counters(facts: RequestFacts, request: unknown, names: readonly string[] | undefined): CounterKey[]
+  readonly writeHeaders: HeaderWriter
+  readonly writeRejection: RejectionWriter
+}
+
+const NO_PATHS: readonly string[] = []
+
+export function compileRuleSet(
+  rules: readonly ParsedRule[],
+  context: RuleContext,
+  dialect: HeaderDialect | false,
+): RuleSet {
+  const compiled = rules.map((rule) => compileRule(rule, context))
+  const needsPath = compiled.some((rule) => rule.needsPath)
+  const pathsOf = ({ url }: RequestFacts): readonly string[] =>
+    needsPath && typeof url === "string" ? pathReadings(url) : NO_PATHS
+
+  return {
+    names: rules.map(({ name }) => name),
+    readsArrivalOnly: rules.every(readsArrivalOnly),
+    asks(facts, request, units) {
+      const paths = pathsOf(facts)
+      const asks: Ask[] = []
+      for (const rule of compiled) {
+        const ask = rule.ask(facts, request, units, paths)
+        if (ask !== undefined) asks.push(ask)
+      }
+      return asks
+    },
+    counters(facts, request, names) {
+      const paths = pathsOf(facts)
+      return compiled
+        .filter(({ rule }) => (names === undefined ? rule.fields.length > 0 : names.includes(rule.name)))
+        .map((rule) => rule.ask(facts, request, 1, paths))
+        .filter((ask) => ask !== undefined)
+        .filter(({ refusal }) => refusal !== "missing-field")
+        .map(({ policy, partition }) => ({ policy, partition }))
+    },
+    writeHeaders: dialect === false ? () => [] : compileHeaders(dialect, rules.map(headerPolicy)),
+    writeRejection: compileRejection(rules),
+  }
+}
+
+function headerPolicy({ name, limit, windowMs, shadow }: ParsedRule) {
+  return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, shadow }
+}
+
+function readsArrivalOnly({ fields, limit, match }: ParsedRule): boolean {
+  const read = [...fields, ...Object.keys(match?.fields ?? {})]
+  return typeof limit === "number" && read.every(isThereOnArrival)
+}
+
+function isThereOnArrival(field: string): boolean {
+  // A bare name may be in the body, or come from the app's authentication.
+  return field.includes(":") ? !field.startsWith("body:") : ["ip", "method", "route"].includes(field)
+}

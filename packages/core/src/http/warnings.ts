@@ -1,0 +1,70 @@
+/**
+ * Things that an app should mend, though requests go on. Each is said once by a limiter and has a heading in
+ * docs/reference/errors.md.
+ */
+export type WarningCode =
+  | "SLUICE_FORWARDED_HEADER_IGNORED"
+  | "SLUICE_CREATED_IN_HANDLER"
+  | "SLUICE_MOUNTED_TWICE"
+  | "SLUICE_CLIENT_CHOSEN_FIELD"
+  | "SLUICE_BODY_NOT_PARSED"
+  | "SLUICE_ROUTE_UNKNOWN"
+  | "SLUICE_EXTRACTOR_FAILED"
+  | "SLUICE_INVALID_COST"
+  | "SLUICE_INVALID_LIMIT"
+  | "SLUICE_CALLBACK_FAILED"
+  | "SLUICE_RULES_REJECTED"
+  | "SLUICE_STORE_TOO_SMALL"
+  | "SLUICE_DEGRADED"
+  | "SLUICE_RECOVERED"
+
+export interface Warning {
+  readonly code: WarningCode
+  readonly message: string
+  readonly cause?: unknown
+}
+
+/** Where warnings go: pino, or anything with the same two methods. */
+export interface Logger {
+  warn(fields: { readonly code: string; readonly err?: unknown }, message: string): void
+  error(fields: { readonly code: string; readonly err?: unknown }, message: string): void
+}
+
+/** Says coded warnings, each once. */
+export interface Warner {
+  /** Says it unless this code has been said of this `subject` before. */
+  once(code: WarningCode, message: string, subject?: string, cause?: unknown): void
+  /** Says it. */
+  say(level: "warn" | "error", code: WarningCode, message: string, cause?: unknown): void
+}
+
+/** Warnings by `process.emitWarning`, which prints them with their code, or to the app's logger. */
+export function createWarner(logger: Logger | undefined, onWarning: (warning: Warning) => void): Warner {
+  const said = new Set<string>()
+  const warner: Warner = {
+    once(code, message, subject = "", cause) {
+      const key = `${code} ${subject}`
+      if (said.has(key)) return
+      said.add(key)
+      warner.say("warn", code, message, cause)
+    },
+    say(level, code, message, cause) {
+      const docs = `${message} (docs/reference/errors.md#${code.toLowerCase()})`
+      if (logger === undefined) process.emitWarning(docs, { type: "SluiceWarning", code })
+      else logger[level]({ code, ...(cause === undefined ? {} : { err: cause }) }, docs)
+      onWarning(cause === undefined ? { code, message } : { code, message, cause })
+    },
+  }
+  return warner
+}
+
+const saidByLogger = new WeakMap<object, Set<WarningCode>>()
+
+/** For a mistake that makes a new limiter each time, whose own memory of what it said is no use. */
+export function warnOncePerLogger(logger: Logger | undefined, code: WarningCode, message: string): void {
+  const said = saidByLogger.get(logger ?? process) ?? new Set()
+  saidByLogger.set(logger ?? process, said)
+  if (said.has(code)) return
+  said.add(code)
+  createWarner(logger, () => undefined).say("warn", code, message)
+}

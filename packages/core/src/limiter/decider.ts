@@ -1,0 +1,183 @@
+import type { Clock } from "../clock.ts"
+import { StoreUnavailableError } from "../errors.ts"
+import type { Answer, Counted, CounterKey, MaybePromise, Refund, Store } from "../stores/store.ts"
+import { type Ask, isHopeless } from "./ask.ts"
+import type { Decision, PolicyCheck } from "./decision.ts"
+import { DecisionRecord, UNLIMITED } from "./decision-record.ts"
+import { explainCounted, explainUncounted } from "./explain.ts"
+import { LocalFallback } from "./local-fallback.ts"
+
+export interface DeciderOptions {
+  readonly store: Store
+  /** Milliseconds from the moment of the call after which a silent store counts as gone. */
+  readonly storeTimeoutMs: number
+  /** Instances that share the store: each takes its part of the limit while the store is gone. */
+  readonly instances: number
+  /** The fallback's clock. */
+  readonly clock: Clock
+  /** The first failure, and the first answer after failures. */
+  readonly onDegraded: (error: StoreUnavailableError) => void
+  readonly onRecovered: () => void
+}
+
+/**
+ * The decision maker: asks the store once for all the limits of a request, and says what the answer means. Answers
+ * with a value whenever the store does. `take` and `peek` never throw and never reject: a store that is gone, or that
+ * answers rubbish, is a degraded decision.
+ */
+export class Decider {
+  readonly #options: DeciderOptions
+  readonly #fallback: LocalFallback
+  #degraded = false
+
+  constructor(options: DeciderOptions) {
+    this.#options = options
+    this.#fallback = new LocalFallback(options.instances, options.clock)
+  }
+
+  /** Takes the units of every ask, or refuses and takes none. */
+  take(asks: readonly Ask[]): MaybePromise<Decision> {
+    return this.#decide(asks, false)
+  }
+
+  /** The decision that `take` would make, counting nothing. */
+  peek(asks: readonly Ask[]): MaybePromise<Decision> {
+    return this.#decide(asks, true)
+  }
+
+  /** Gives back what the decision took, once; nothing when it took nothing. Rejects when the store does. */
+  async refund(decision: Decision): Promise<void> {
+    const receipt = DecisionRecord.takeReceipt(decision)
+    if (receipt === undefined) return
+    const refunds: Refund[] = []
+    receipt.asks.forEach(({ policy, partition }, i) => {
+      const { taken = 0, startMs = 0 } = receipt.answer.checks[i] ?? {}
+      if (taken > 0) refunds.push({ policy, partition, units: taken, takenInMs: startMs })
+    })
+    await receipt.store.giveBack(refunds)
+  }
+
+  async reset(keys: readonly CounterKey[]): Promise<void> {
+    if (keys.length > 0) await this.#options.store.reset(keys)
+  }
+
+  #decide(asks: readonly Ask[], peeked: boolean): MaybePromise<Decision> {
+    if (asks.length === 0) return UNLIMITED
+    if (asks.some(isHopeless)) {
+      const hopeless = asks.filter(isHopeless)
+      if (hopeless.some(({ shadow }) => !shadow))
+        return new DecisionRecord(hopeless.map(explainSettled), false, undefined)
+    }
+    let answers: MaybePromise<readonly Answer[]>
+    try {
+      const counted = [asks.every(isCounted) ? asks : asks.filter(isCounted)]
+      answers = peeked ? this.#options.store.peek(counted) : this.#options.store.take(counted)
+    } catch (error) {
+      return this.#degrade(error, asks, peeked)
+    }
+    return isPromise(answers)
+      ? this.#withinDeadline(answers, asks, peeked)
+      : this.#conclude(answers, asks, peeked)
+  }
+
+  #withinDeadline(
+    answers: Promise<readonly Answer[]>,
+    asks: readonly Ask[],
+    peeked: boolean,
+  ): Promise<Decision> {
+    const { storeTimeoutMs } = this.#options
+    return new Promise((resolve) => {
+      let late = false
+      const timer = setTimeout(() => {
+        // A stall of our own event loop is not a failure of the store: replies that have arrived are read first.
+        setImmediate(() => {
+          if (late) return
+          late = true
+          const error = new StoreUnavailableError(`The store did not answer within ${storeTimeoutMs} ms.`)
+          resolve(this.#degrade(error, asks, peeked))
+        })
+      }, storeTimeoutMs)
+      const settle = (decide: () => Decision) => {
+        clearTimeout(timer)
+        if (late) return
+        late = true
+        resolve(decide())
+      }
+      answers.then(
+        (answered) => settle(() => this.#conclude(answered, asks, peeked)),
+        (error: unknown) => settle(() => this.#degrade(error, asks, peeked)),
+      )
+    })
+  }
+
+  #conclude(answers: readonly Answer[], asks: readonly Ask[], peeked: boolean): Decision {
+    const answer = answers?.[0]
+    const counted = asks.every(isCounted) ? asks : asks.filter(isCounted)
+    if (answer === undefined || !isSound(answer, counted)) {
+      return this.#degrade(
+        new StoreUnavailableError("The store gave an answer that makes no sense."),
+        asks,
+        peeked,
+      )
+    }
+    if (this.#degraded) {
+      this.#degraded = false
+      this.#options.onRecovered()
+    }
+    const { nowMs, granted } = answer
+    let next = 0
+    const checks = asks.map((ask) => {
+      if (!isCounted(ask)) return explainSettled(ask)
+      return explainCounted(ask, answer.checks[next++] as Counted, nowMs, granted, peeked)
+    })
+    const receipt = granted && !peeked ? { store: this.#options.store, asks: counted, answer } : undefined
+    return new DecisionRecord(checks, false, receipt)
+  }
+
+  #degrade(error: unknown, asks: readonly Ask[], peeked: boolean): Decision {
+    if (!this.#degraded) {
+      this.#degraded = true
+      this.#options.onDegraded(
+        error instanceof StoreUnavailableError
+          ? error
+          : new StoreUnavailableError(`The store failed: ${messageOf(error)}`, { cause: error }),
+      )
+    }
+    return this.#fallback.decide(asks.filter(isCounted), peeked)
+  }
+}
+
+/** A shadow rule may be settled without counting while others still count. */
+function isCounted(ask: Ask): boolean {
+  return ask.refusal === undefined
+}
+
+function explainSettled(ask: Ask): PolicyCheck {
+  return explainUncounted(ask, ask.refusal ?? "cost", Number.POSITIVE_INFINITY)
+}
+
+function isSound({ nowMs, granted, checks }: Answer, asks: readonly Ask[]): boolean {
+  if (!isCount(nowMs) || typeof granted !== "boolean" || checks?.length !== asks.length) return false
+  for (const check of checks) {
+    if (
+      !isCount(check?.previous) ||
+      !isCount(check.current) ||
+      !isCount(check.startMs) ||
+      !isCount(check.taken)
+    )
+      return false
+  }
+  return true
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}
+
+function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
+  return typeof (value as Partial<Promise<T>> | undefined)?.then === "function"
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,108 @@
+import type { Answer, Store } from "../stores/store.ts"
+import type { Ask } from "./ask.ts"
+import type { Decision, PolicyCheck, Refusal } from "./decision.ts"
+
+/** What was taken for a decision and from which store, so that it can be given back. */
+export interface Receipt {
+  readonly store: Store
+  readonly asks: readonly Ask[]
+  readonly answer: Answer
+}
+
+/** The decision on a request that no rule applies to. */
+export const UNLIMITED: Decision = Object.freeze({
+  allowed: true,
+  policy: "",
+  limit: Number.POSITIVE_INFINITY,
+  remaining: Number.POSITIVE_INFINITY,
+  cost: 0,
+  retryAfterMs: 0,
+  resetAfterMs: 0,
+  delayMs: 0,
+  overLimit: false,
+  degraded: false,
+  shadowed: Object.freeze([]),
+  checks: Object.freeze([]),
+})
+
+const NONE: readonly string[] = Object.freeze([])
+
+/** What a check and the decision on no check have in common. */
+type Binding = PolicyCheck | typeof UNLIMITED
+
+/** The decision that some checks amount to. It carries its receipt unseen: no copy of it can be refunded. */
+export class DecisionRecord implements Decision {
+  readonly allowed: boolean
+  readonly policy: string
+  readonly limit: number
+  readonly remaining: number
+  readonly cost: number
+  readonly retryAfterMs: number
+  readonly resetAfterMs: number
+  readonly delayMs: number = 0
+  readonly overLimit: boolean = false
+  readonly degraded: boolean
+  declare readonly refusal?: Refusal
+  declare readonly rejectionMessage?: string
+  readonly shadowed: readonly string[]
+  readonly checks: readonly PolicyCheck[]
+  #receipt: Receipt | undefined
+
+  /** `receipt` is undefined when nothing was taken. */
+  constructor(checks: readonly PolicyCheck[], degraded: boolean, receipt: Receipt | undefined) {
+    const binding: Binding = bindingCheck(checks) ?? UNLIMITED
+    this.allowed = binding.allowed
+    this.policy = binding.policy
+    this.limit = binding.limit
+    this.remaining = binding.remaining
+    this.cost = receipt === undefined ? 0 : binding.cost
+    this.retryAfterMs = binding.retryAfterMs
+    this.resetAfterMs = binding.resetAfterMs
+    this.degraded = degraded
+    if (binding.refusal !== undefined) this.refusal = binding.refusal
+    if (binding.rejectionMessage !== undefined) this.rejectionMessage = binding.rejectionMessage
+    this.shadowed = shadowedOf(checks)
+    this.checks = checks
+    this.#receipt = receipt
+  }
+
+  /** The receipt of a decision, which is handed out once. */
+  static takeReceipt(decision: Decision): Receipt | undefined {
+    if (!(#receipt in decision)) return undefined
+    const receipt = decision.#receipt
+    decision.#receipt = undefined
+    return receipt
+  }
+}
+
+/** The check that binds; the first of equals. */
+function bindingCheck(checks: readonly PolicyCheck[]): PolicyCheck | undefined {
+  let binding: PolicyCheck | undefined
+  for (const check of checks) {
+    if (!check.shadow && (binding === undefined || bindsMore(check, binding))) binding = check
+  }
+  return binding
+}
+
+/** What binding is judged by; checks have it, and so have decisions. */
+type Bindable = Pick<PolicyCheck, "allowed" | "remaining" | "cost" | "retryAfterMs">
+
+/** Whether one binds more than the other: a refusal before an admission, then the longer wait or the smaller rest. */
+export function bindsMore(check: Bindable, than: Bindable): boolean {
+  if (check.allowed !== than.allowed) return !check.allowed
+  return check.allowed ? moreRequests(check) < moreRequests(than) : check.retryAfterMs > than.retryAfterMs
+}
+
+function moreRequests({ remaining, cost }: Bindable): number {
+  return Math.floor(remaining / Math.max(1, cost))
+}
+
+function shadowedOf(checks: readonly PolicyCheck[]): readonly string[] {
+  let names: string[] | undefined
+  for (const { shadow, allowed, policy } of checks) {
+    if (!shadow || allowed) continue
+    names ??= []
+    names.push(policy)
+  }
+  return names ?? NONE
+}

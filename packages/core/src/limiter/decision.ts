@@ -1,0 +1,75 @@
+import type { CounterState } from "../algorithms/algorithm.ts"
+
+/** Why a request was refused. */
+export type Refusal =
+  /** The limit has been reached: it can be asked again after `retryAfterMs`. */
+  | "quota"
+  /** It costs more than a limit allows at all: the same request never succeeds. */
+  | "cost"
+  /** The rule's `deny` list names the client. */
+  | "denied"
+  /** A field that the rule needs is missing, and the rule's `onMissing` is "deny". */
+  | "missing-field"
+  /** The store is gone, and the rule's `onStoreFailure` is "deny". */
+  | "store-failure"
+
+/** One rule's own verdict within a decision. */
+export interface PolicyCheck {
+  /** Name of the rule. */
+  readonly policy: string
+  readonly limit: number
+  readonly windowMs: number
+  /** Units that would be admitted after this request; 0 where the store was not asked. */
+  readonly remaining: number
+  /** Units that this request asked of this rule. */
+  readonly cost: number
+  /** Whether this rule by itself admits the request. */
+  readonly allowed: boolean
+  /** 0 when this rule admits it; Infinity when it never will. */
+  readonly retryAfterMs: number
+  /** Until one more unit than `remaining` would be admitted, if nobody asks; 0 when there is nothing to come back. */
+  readonly nextUnitAfterMs: number
+  /** Until `remaining` equals `limit`, if nobody asks. */
+  readonly resetAfterMs: number
+  readonly shadow: boolean
+  readonly refusal?: Refusal
+  /** What the client is told when this rule refuses. */
+  readonly rejectionMessage?: string
+  /** The counts behind the verdict, absent where the store was not asked. */
+  readonly counts?: CounterState
+  /** The field that is missing, with `refusal: "missing-field"`. */
+  readonly field?: string
+}
+
+/** The answer to one request: the strictest of its rules, and each rule by itself. */
+export interface Decision {
+  readonly allowed: boolean
+  /**
+   * The rule that binds: refused, the one with the longest wait; admitted, the one that fits the fewest more requests
+   * like this. "" when no rule applies.
+   */
+  readonly policy: string
+  /** Infinity when no rule applies. */
+  readonly limit: number
+  /** Units left under the binding rule; Infinity when no rule applies. */
+  readonly remaining: number
+  /** Units taken from the binding rule: 0 when refused. */
+  readonly cost: number
+  /** 0 when admitted; Infinity when it can never succeed. Waiting exactly this long suffices if nobody else came. */
+  readonly retryAfterMs: number
+  /** Until `remaining` equals `limit` if nobody asks. */
+  readonly resetAfterMs: number
+  /** How long to hold the request before it goes on. */
+  readonly delayMs: number
+  /** Admitted above the limit. */
+  readonly overLimit: boolean
+  /** Decided without the shared store. */
+  readonly degraded: boolean
+  /** Why it was refused; absent when admitted. */
+  readonly refusal?: Refusal
+  readonly rejectionMessage?: string
+  /** Names of shadow rules that would have refused. */
+  readonly shadowed: readonly string[]
+  /** Each rule by itself, shadow rules too, in the order of the rules. */
+  readonly checks: readonly PolicyCheck[]
+}

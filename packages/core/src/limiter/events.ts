@@ -1,0 +1,46 @@
+type Listener<Args extends unknown[]> = (...args: Args) => void
+
+/** Subscribing to events: each name of `Table` with the arguments that its listeners get. */
+export interface Events<Table extends Record<keyof Table, unknown[]>> {
+  on<Name extends keyof Table>(name: Name, listener: Listener<Table[Name]>): void
+  off<Name extends keyof Table>(name: Name, listener: Listener<Table[Name]>): void
+}
+
+/**
+ * Events whose listeners cannot hurt the request that caused them: what a listener throws goes to `onListenerError`.
+ * `has` lets the hot path skip building arguments that nobody wants.
+ */
+export class SafeEvents<Table extends Record<keyof Table, unknown[]>> implements Events<Table> {
+  readonly #onListenerError: (error: unknown, name: keyof Table) => void
+  #listeners: { [Name in keyof Table]?: readonly Listener<Table[Name]>[] } = {}
+
+  constructor(onListenerError: (error: unknown, name: keyof Table) => void) {
+    this.#onListenerError = onListenerError
+  }
+
+  on<Name extends keyof Table>(name: Name, listener: Listener<Table[Name]>): void {
+    this.#listeners[name] = [...(this.#listeners[name] ?? []), listener]
+  }
+
+  off<Name extends keyof Table>(name: Name, listener: Listener<Table[Name]>): void {
+    this.#listeners[name] = this.#listeners[name]?.filter((one) => one !== listener)
+  }
+
+  has(name: keyof Table): boolean {
+    return (this.#listeners[name]?.length ?? 0) > 0
+  }
+
+  emit<Name extends keyof Table>(name: Name, ...args: Table[Name]): void {
+    for (const listener of this.#listeners[name] ?? []) {
+      try {
+        listener(...args)
+      } catch (error) {
+        this.#onListenerError(error, name)
+      }
+    }
+  }
+
+  clear(): void {
+    this.#listeners = {}
+  }
+}

@@ -1,0 +1,67 @@
+import { type Clock, steadyClock } from "../clock.ts"
+import type { Policy } from "../policy.ts"
+import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
+import type { Ask } from "./ask.ts"
+import type { Decision } from "./decision.ts"
+import { DecisionRecord } from "./decision-record.ts"
+import { explainCounted, explainUncounted } from "./explain.ts"
+
+/** An outage of the store must not become a lack of memory: some 5 MB at the most. */
+const MAX_KEYS = 100_000
+/** What a client is told to wait when the service fails closed: nobody knows how long the outage will take. */
+const RETRY_WHEN_CLOSED_MS = 1_000
+
+/**
+ * Decides without the shared store, as each rule's `onStoreFailure` says: any "deny" refuses, "local" counts here with
+ * this instance's part of the limit, "allow" admits uncounted. These counts never reach the shared store.
+ */
+export class LocalFallback {
+  readonly #instances: number
+  readonly #store: MemoryStore
+
+  constructor(instances: number, clock: Clock) {
+    this.#instances = instances
+    this.#store = memoryStore({ maxKeys: MAX_KEYS, clock: { now: () => soundTime(clock) } })
+  }
+
+  decide(asks: readonly Ask[], peeked: boolean): Decision {
+    const closing = asks.filter((ask) => ask.onStoreFailure === "deny" && !ask.shadow)
+    if (closing.length > 0) {
+      const checks = closing.map((ask) => explainUncounted(ask, "store-failure", RETRY_WHEN_CLOSED_MS))
+      return new DecisionRecord(checks, true, undefined)
+    }
+    const local = asks.filter((ask) => ask.onStoreFailure === "local").map((ask) => this.#share(ask))
+    const [answer] = peeked ? this.#store.peek([local]) : this.#store.take([local])
+    const { nowMs, granted, checks } = answer as NonNullable<typeof answer>
+    let counted = 0
+    const explained = asks.map((ask) => {
+      if (ask.onStoreFailure !== "local") return explainUncounted(ask, undefined, 0)
+      const i = counted++
+      return explainCounted(local[i] as Ask, checks[i] as (typeof checks)[0], nowMs, granted, peeked)
+    })
+    const took = granted && !peeked
+    return new DecisionRecord(
+      explained,
+      true,
+      took ? { store: this.#store, asks: local, answer: answer as NonNullable<typeof answer> } : undefined,
+    )
+  }
+
+  /** Nobody within the limit is refused for asking the wrong instance: a share is never less than this request. */
+  #share(ask: Ask): Ask {
+    const { policy, cost } = ask
+    const limit = Math.min(policy.limit, Math.max(1, cost, Math.floor(policy.limit / this.#instances)))
+    const share: Policy = { ...policy, limit }
+    return { ...ask, policy: share }
+  }
+}
+
+/** The clock itself may be what is broken. */
+function soundTime(clock: Clock): number {
+  try {
+    const nowMs = clock.now()
+    return nowMs >= 0 && nowMs <= Number.MAX_SAFE_INTEGER ? nowMs : steadyClock.now()
+  } catch {
+    return steadyClock.now()
+  }
+}

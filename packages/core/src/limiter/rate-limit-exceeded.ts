@@ -1,0 +1,16 @@
+import { SluiceError } from "../errors.ts"
+import type { Decision } from "./decision.ts"
+
+/** Thrown by `enforce` when the request is refused; `decision` says by which rule and for how long. */
+export class RateLimitExceededError extends SluiceError {
+  readonly code = "SLUICE_RATE_LIMIT_EXCEEDED"
+  readonly decision: Decision
+
+  constructor(decision: Decision) {
+    const wait = Number.isFinite(decision.retryAfterMs)
+      ? `retry after ${decision.retryAfterMs} ms`
+      : "this request can never succeed"
+    super(`Refused by rate limit "${decision.policy}" (${decision.refusal}): ${wait}.`)
+    this.decision = decision
+  }
+}
