@@ -6,12 +6,14 @@ import { locate, type MemberProblem, says, show } from "./problems.ts"
 import type { Rule } from "./rule.ts"
 import { LIMIT_ACCEPTED, member, readShape, type Shape, strict } from "./rule-members.ts"
 
-const isFunction = (value: unknown): boolean => typeof value === "function"
+/** Not a union: that would say of 0 that it is no number of units, and not that it might have been a function. */
+const isLimit = (value: unknown): boolean =>
+  typeof value === "function" || member.limit.safeParse(value).success
 
 const ruleShape = strict("a rule", {
   name: member.name.optional(),
-  limit: z.union(
-    [member.limit, z.custom<(request: unknown) => unknown>(isFunction)],
+  limit: z.custom<Rule<unknown>["limit"]>(
+    isLimit,
     says("a limit", `${LIMIT_ACCEPTED}, or a function that yields one for a request`),
   ),
   window: member.window,

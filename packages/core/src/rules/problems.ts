@@ -25,8 +25,8 @@ export function says(noun: string, accepted: string): Says {
  */
 export function memberProblems(issues: readonly z.core.$ZodIssue[], value: unknown): MemberProblem[] {
   return issues.flatMap((issue): MemberProblem[] => {
-    const inner = issue.code === "invalid_key" ? issue.issues[0] : issue
-    const [noun = "", accepted = ""] = (inner ?? issue).message.split("\n")
+    const said = issue.code === "invalid_key" ? (issue.issues[0] as z.core.$ZodIssue) : issue
+    const [noun, accepted] = said.message.split("\n") as [string, string]
     if (issue.code === "unrecognized_keys") {
       return issue.keys.map((key) => ({
         path: [...issue.path, key],

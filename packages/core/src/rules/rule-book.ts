@@ -1,4 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises"
+import { waitUnheld } from "../clock.ts"
 import { ClosedError, InvalidRuleError, type Problem, RuleSourceError } from "../errors.ts"
 import { parseRules } from "./parse-rule.ts"
 import type { ParsedRule } from "./parsed-rule.ts"
@@ -176,10 +176,6 @@ async function loadEdition(
 function unusable(service: string, cause: unknown): RuleSourceError {
   const reason = cause instanceof Error ? cause.message : show(cause)
   return new RuleSourceError(`The rules of service ${show(service)} cannot be loaded: ${reason}`, { cause })
-}
-
-async function waitUnheld(ms: number, signal: AbortSignal): Promise<void> {
-  await delay(ms, undefined, { ref: false, signal })
 }
 
 function closed(): ClosedError {

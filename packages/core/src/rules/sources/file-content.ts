@@ -57,9 +57,6 @@ function reason(file: string, error: unknown): string {
     case "ENOENT":
     case "ENOTDIR":
       return "does not exist: create it, or correct the path"
-    case "EACCES":
-    case "EPERM":
-      return "may not be read by this process: change its permissions"
     case "ERR_ENCODING_INVALID_ENCODED_DATA":
       return "is not text: save it in UTF-8"
     default:

@@ -23,7 +23,7 @@ export interface FileRulesOptions {
 const MAX_TIMER_MS = 2 ** 31 - 1
 const SIZE = says("a size", "a positive whole number of bytes")
 const INTERVAL = says("an interval", `a whole number of milliseconds from 1 to ${MAX_TIMER_MS}`)
-const optionsShape = strict("an option of fileRules", {
+const optionsShape = strict("the options of fileRules", {
   maxBytes: z.int(SIZE).min(1, SIZE).optional(),
   pollMs: z.int(INTERVAL).min(1, INTERVAL).max(MAX_TIMER_MS, INTERVAL).optional(),
 })
@@ -71,8 +71,6 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): R
     return reading
   }
   const look = async (isNotified: boolean): Promise<void> => {
-    // A read under way may have been too early to see what this is about.
-    await reading?.catch(ignore)
     // The stamp stays the same when the file is written twice within a tick of the file system's clock.
     if (isNotified && content !== undefined) content = { ...content, stamp: "" }
     await read().catch(ignore)

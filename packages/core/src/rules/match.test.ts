@@ -1,0 +1,186 @@
+import { describe, expect, test } from "vitest"
+import { compileMatch, compilePath } from "./match.ts"
+import { pathReadings } from "./path.ts"
+import type { RuleMatch } from "./rule.ts"
+
+const noField = (): undefined => undefined
+
+function covers(pattern: string, target: string, route?: string): boolean {
+  return compilePath(pattern)(pathReadings(target), route)
+}
+
+describe("a path pattern", () => {
+  test.each([
+    ["/login", "/login", true],
+    ["/login", "/LOGIN/", true],
+    ["/login", "//login//", true],
+    ["/login", "/%6C%6Fgin", true],
+    ["/login", "/login?next=/", true],
+    ["/login", "/login#top", true],
+    ["/login", "/login;jsessionid=1", true],
+    ["/login", "http://example.com/login", true],
+    ["/login", "/login%00", false],
+    ["/login", "/login/x", false],
+    ["/login", "/logins", false],
+    ["/login", "/x/login", false],
+    ["/login", "/", false],
+    ["/login/", "/login", true],
+    ["//Login", "/login", true],
+    ["/api/login", "/api\\login", true],
+    ["/", "/", true],
+    ["/", "//", true],
+    ["/", "/x", false],
+    ["/a%20B", "/a b", true],
+    ["/a b", "/A%20b", true],
+    ["/é", "/%C3%89", true],
+    ["/key", "/%E2%84%AAey", true],
+    ["/a\\?b", "/a%3Fb", true],
+    ["/users/:id", "/users/7", true],
+    ["/users/:id", "/Users/a%2Fb/", true],
+    ["/users/:id", "/users", false],
+    ["/users/:id", "/users/7/posts", false],
+    ["/users/:id/", "/users/7", true],
+    ["/:name", "/a\\b", true],
+    ["/users/:id.json", "/users/7.JSON", true],
+    ["/users/:id.json", "/users/7.xml", false],
+    ["/flights/:from-:to", "/flights/LAX-SFO", true],
+    ["/files/*", "/files", true],
+    ["/files/*", "/files/", true],
+    ["/files/*", "/files/a/b", true],
+    ["/files/*", "/filesystem", false],
+    ["/files/*path", "/files/a/b", true],
+    ["/files/*path", "/files", true],
+    ["/files/\\*", "/files/*", true],
+    ["/files/\\*", "/files/x", false],
+    ["/*", "/", true],
+    ["/*", "/a/b", true],
+    ["/*", "*", true],
+    ["/files/*rest/raw", "/files/a/b/raw", true],
+    ["/files/*rest/raw", "/files/raw", false],
+    ["/files/*rest/raw", "/files///raw", true],
+    ["/pre*rest", "/prefix/x", true],
+    ["/pre*rest", "/other", false],
+    ["/files{/:version}", "/files", true],
+    ["/files{/:version}", "/files/2", true],
+    ["/files{/:version}", "/files/2/3", false],
+    ["/x/{a}", "/x", true],
+    ["/{A%62/}c", "/ab/c", true],
+  ])("%j against %j: %j", (pattern, target, expected) => {
+    expect(covers(pattern, target)).toBe(expected)
+  })
+
+  test.each([
+    ["/users/:id", "/users/:user", true],
+    ["/users/:id", "/Users/:userId/", true],
+    ["/users/:id", "/users/:id(\\d+)", true],
+    ["/users/:id", '/users/:"user id"', true],
+    ["/users/:id", "/users/:id/posts", false],
+    ["/users/:id", "/users", false],
+    ["/files/*", "/files/*", true],
+    ["/files/*", "/files/*splat", true],
+    ["/files/*", "/files/(.*)", true],
+    ["/files/*", "/files/:name", false],
+    ["/a%20b", "/a b", true],
+  ])("%j against a route %j whose path is not known: %j", (pattern, route, expected) => {
+    const covers = compilePath(pattern)
+    expect(covers([], route)).toBe(expected)
+    expect(covers([], route)).toBe(expected)
+  })
+
+  test("covers a path that it matches, whatever the framework's route", () => {
+    expect(covers("/users/:id", "/users/me", "/users/me")).toBe(true)
+    expect(covers("/users/:id", "/users/", "/users/:name")).toBe(true)
+  })
+
+  test("tells any number of routes apart", () => {
+    const covers = compilePath("/r/:id")
+    for (let index = 0; index < 2_500; index++) expect(covers([], `/r/${index}`)).toBe(false)
+    expect(covers([], "/r/:other")).toBe(true)
+  })
+
+  test.each(["/users/(\\d+)", "/a/*/b", "/a?", "/:", "/{a", "/a+"])("%j is not one", (pattern) => {
+    expect(() => compilePath(pattern)).toThrow(TypeError)
+  })
+
+  test.each([
+    ["/:a-:b-:c-:d", `/${"-".repeat(16_000)}`],
+    ["/*a/x/*b/x/*c/y", `/${"x/".repeat(8_000)}`],
+    ["/{:a}{-:b}{-:c}{-:d}", `/${"a-".repeat(8_000)}`],
+  ])(
+    "%j is decided against a long hostile path without delay",
+    (pattern, path) => {
+      expect(covers(pattern, path)).toBeTypeOf("boolean")
+    },
+    1_000,
+  )
+})
+
+describe("a match", () => {
+  function matches(
+    match: RuleMatch | undefined,
+    method?: string,
+    target?: string,
+    fields: Record<string, string> = {},
+  ) {
+    const paths = target === undefined ? [] : pathReadings(target)
+    return compileMatch(match).matches(method, paths, undefined, (name) => fields[name])
+  }
+
+  test("without members is for every request and needs no path", () => {
+    expect(matches(undefined)).toBe(true)
+    expect(matches({}, "GET", "/x")).toBe(true)
+    expect(compileMatch().needsPath).toBe(false)
+    expect(compileMatch({ methods: ["GET"] }).needsPath).toBe(false)
+    expect(compileMatch({ path: "/x" }).needsPath).toBe(true)
+  })
+
+  test.each([
+    [["GET"], "GET", true],
+    [["get"], "GET", true],
+    [["GET"], "get", true],
+    [["GET"], "HEAD", true],
+    [["HEAD"], "HEAD", true],
+    [["HEAD"], "GET", false],
+    [["POST", "PUT"], "PUT", true],
+    [["POST"], "HEAD", false],
+    [["POST"], undefined, false],
+  ])("of methods %j covers %j: %j", (methods, method, expected) => {
+    expect(matches({ methods }, method)).toBe(expected)
+  })
+
+  test("of a path is not for a request whose target is unknown", () => {
+    expect(matches({ path: "/*" }, "GET", undefined)).toBe(false)
+  })
+
+  test.each([
+    [{ plan: "free" }, true],
+    [{ plan: "trial" }, true],
+    [{ plan: "pro" }, false],
+    [{ plan: "Free" }, false],
+    [{}, false],
+  ])("of fields covers %j: %j", (fields, expected) => {
+    expect(matches({ fields: { plan: ["free", "trial"] } }, "GET", "/", fields)).toBe(expected)
+  })
+
+  test("asks for its fields only, and names them", () => {
+    const matcher = compileMatch({ methods: ["POST"], fields: { plan: ["free"], tier: ["1"] } })
+    const asked: string[] = []
+    matcher.matches("GET", [], undefined, (name) => void asked.push(name))
+    expect(asked).toEqual([])
+    matcher.matches("POST", [], undefined, (name) => {
+      asked.push(name)
+      return "free"
+    })
+    expect(asked).toEqual(["plan", "tier"])
+    expect(matcher.fields).toEqual(["plan", "tier"])
+  })
+
+  test("needs all of its members to agree", () => {
+    const match = { methods: ["POST"], path: "/login", fields: { plan: ["free"] } }
+    expect(matches(match, "POST", "/login", { plan: "free" })).toBe(true)
+    expect(matches(match, "PUT", "/login", { plan: "free" })).toBe(false)
+    expect(matches(match, "POST", "/logout", { plan: "free" })).toBe(false)
+    expect(matches(match, "POST", "/login", { plan: "pro" })).toBe(false)
+    expect(compileMatch(match).matches("POST", ["/login"], undefined, noField)).toBe(false)
+  })
+})

@@ -1,0 +1,248 @@
+import { describe, expect, test } from "vitest"
+import { InvalidRuleError } from "../errors.ts"
+import { parseRule, parseRules, RULE_MEMBERS, requireRules } from "./parse-rule.ts"
+import type { ParsedRule } from "./parsed-rule.ts"
+
+/** The one rule, parsed; fails when anything is wrong with it. */
+function parsed(rule: Record<string, unknown>): ParsedRule {
+  const { rule: result, problems } = parseRule({ limit: 5, window: "1m", ...rule }, "")
+  expect(problems).toEqual([])
+  return result as ParsedRule
+}
+
+/** What is wrong with the one rule, each as "path: message; accepted". */
+function wrong(rule: Record<string, unknown>): string[] {
+  const { rule: result, problems } = parseRule({ limit: 5, window: "1m", ...rule }, "")
+  expect(result).toBeUndefined()
+  return problems.map(({ path, message, accepted }) => `${path}: ${message}; ${accepted}`)
+}
+
+describe("a right rule", () => {
+  test("has every default filled in", () => {
+    expect(parsed({})).toEqual({
+      name: "service-1m",
+      limit: 5,
+      windowMs: 60_000,
+      fields: [],
+      onMissing: "ip",
+      algorithm: "sliding-window",
+      align: "epoch",
+      cost: 1,
+      allow: [],
+      deny: [],
+      shadow: false,
+    })
+  })
+
+  test("keeps what it says", () => {
+    const rule = {
+      name: "login",
+      limit: 10,
+      window: 1500,
+      field: ["ip", "body:account"],
+      onMissing: "deny",
+      algorithm: "fixed-window",
+      align: "first-hit",
+      throttle: "hard",
+      cost: 10,
+      match: { methods: ["post", "POST"], path: "/login", fields: { "header:X-Plan": ["free"] } },
+      rejectionMessage: "come back later",
+      shadow: true,
+      onStoreFailure: "allow",
+    }
+    const { throttle: _throttle, window: _window, field: _field, ...same } = rule
+    expect(parsed(rule)).toEqual({
+      ...same,
+      windowMs: 1500,
+      fields: ["ip", "body:account"],
+      match: { methods: ["POST"], path: "/login", fields: { "header:x-plan": ["free"] } },
+      allow: [],
+      deny: [],
+    })
+  })
+
+  test.each([
+    [{ field: "ip" }, "ip-1m", ["ip"]],
+    [{ field: ["ip"] }, "ip-1m", ["ip"]],
+    [{ field: ["ip", "route"] }, "ip+route-1m", ["ip", "route"]],
+    [{ field: "service", window: "1 day" }, "service-1d", []],
+    [{ field: ["service"], window: 90_000 }, "service-90s", []],
+    [{ field: "header:X-API-Key", window: 500 }, "header:x-api-key-500ms", ["header:x-api-key"]],
+  ])("%j is named %j", (rule, name, fields) => {
+    expect(parsed(rule)).toMatchObject({ name, fields })
+  })
+
+  test("may have a function for its limit, which is neither called nor compared", () => {
+    const limit = () => {
+      throw new Error("not now")
+    }
+    expect(parsed({ limit, cost: 1_000_000, window: "1 week" }).limit).toBe(limit)
+  })
+
+  test.each([
+    ["milliseconds up to 2^53", { limit: 9_007_199_254_740_991, window: 1 }],
+    ["whole seconds beyond", { limit: 5_000_000, window: "5 weeks" }],
+    ["whole seconds up to 2^53", { limit: 150_119_987_579_016, window: "1m" }],
+  ])("is counted in %s", (_name, rule) => {
+    expect(parsed(rule).limit).toBe(rule.limit)
+  })
+
+  test("may list addresses and ranges for ip, and any texts for another field", () => {
+    const allow = ["192.0.2.7", "10.0.0.0/8", "2001:db8::1", "2001:db8::/32", "::ffff:10.0.0.1"]
+    expect(parsed({ field: "ip", allow, deny: ["0.0.0.0/0"] })).toMatchObject({ allow, deny: ["0.0.0.0/0"] })
+    expect(parsed({ field: ["user_id"], deny: ["alice", "10.0.0.0/99"] }).deny).toEqual([
+      "alice",
+      "10.0.0.0/99",
+    ])
+  })
+
+  test("takes undefined for absent", () => {
+    expect(parsed(Object.fromEntries(RULE_MEMBERS.slice(3).map((name) => [name, undefined]))).name).toBe(
+      "service-1m",
+    )
+  })
+
+  test("does not change when what it was made of does", () => {
+    const match = { methods: ["GET"], fields: { plan: ["free"] } }
+    const rule = { field: "ip", allow: ["192.0.2.7"], match }
+    const result = parsed(rule)
+    rule.allow.push("0.0.0.0/0")
+    match.methods.push("POST")
+    match.fields.plan.push("pro")
+    expect(result).toMatchObject({
+      allow: ["192.0.2.7"],
+      match: { methods: ["GET"], fields: { plan: ["free"] } },
+    })
+  })
+})
+
+describe("a wrong rule", () => {
+  const FUNCTION =
+    "a positive whole number up to 9007199254740991, or a function that yields one for a request"
+
+  test.each([
+    [{ limit: 0 }, `limit: 0 is not a limit; ${FUNCTION}`],
+    [{ limit: -1 }, `limit: -1 is not a limit; ${FUNCTION}`],
+    [{ limit: 2.5 }, `limit: 2.5 is not a limit; ${FUNCTION}`],
+    [{ limit: Number.NaN }, `limit: NaN is not a limit; ${FUNCTION}`],
+    [{ limit: 2 ** 53 }, `limit: 9007199254740992 is not a limit; ${FUNCTION}`],
+    [{ limit: "100" }, `limit: "100" is not a limit; ${FUNCTION}`],
+    [{ limit: undefined }, `limit: is missing; ${FUNCTION}`],
+    [{ cost: 6 }, "cost: 6 is above the limit of 5, so no request would ever be admitted; 1 to 5"],
+    [
+      { align: "first-hit" },
+      'align: is not used by algorithm "sliding-window"; no align, or algorithm "fixed-window"',
+    ],
+    [
+      { algorithm: "sliding-log" },
+      'algorithm: "sliding-log" is not an algorithm; "sliding-window", "fixed-window"',
+    ],
+    [{ throttle: "queue" }, 'throttle: "queue" is not a throttling kind; "hard"'],
+    [
+      { rejectionMessage: "x".repeat(1025) },
+      `rejectionMessage: "${"x".repeat(58)}… is not a rejection message; a text of 1 to 1024 characters`,
+    ],
+    [{ match: { path: `/${"x".repeat(1024)}` } }, /^match.path: .* is not a path pattern/],
+    [{ field: "ip", deny: ["10.0.0.0/8/8"] }, /^deny\[0\]: "10.0.0.0\/8\/8" is not an address/],
+  ])("rule %# is refused", (rule, problem) => {
+    expect(wrong(rule)).toEqual([typeof problem === "string" ? problem : expect.stringMatching(problem)])
+  })
+
+  test("with an unknown member is refused with the names of all", () => {
+    expect(wrong({ max: 5 })).toEqual([`max: "max" is not a member of a rule; ${RULE_MEMBERS.join(", ")}`])
+    expect(wrong({ on_missing: "deny" })).toEqual([
+      `on_missing: "on_missing" is not a member of a rule; did you mean "onMissing"?; ${RULE_MEMBERS.join(", ")}`,
+    ])
+  })
+
+  test("has all its problems told at once, those between right members too", () => {
+    expect(
+      wrong({ name: "", window: "soon", cost: 7, align: "epoch", deny: ["x"] }).map(
+        (text) => text.split(":")[0],
+      ),
+    ).toEqual(["name", "window", "cost", "align", "deny"])
+  })
+
+  test("is not told what follows from a member that is wrong itself", () => {
+    expect(wrong({ algorithm: "token-bucket", align: "epoch" })).toHaveLength(1)
+    expect(wrong({ field: "IP", deny: ["192.0.2.7"] })).toHaveLength(1)
+    expect(wrong({ limit: 0, cost: 9 })).toHaveLength(1)
+    expect(wrong({ field: "query:имя", name: 5 })).toHaveLength(1)
+  })
+
+  test.each([null, undefined, 5, "5 a minute", [], () => 5])("%s is not a rule", (value) => {
+    const { rule, problems } = parseRule(value, "rules[3]")
+    expect(rule).toBeUndefined()
+    expect(problems).toHaveLength(1)
+    expect(problems[0]).toMatchObject({
+      path: "rules[3]",
+      accepted: `an object with ${RULE_MEMBERS.join(", ")}`,
+    })
+  })
+
+  test("with a key __proto__ is refused, not made a rule for all", () => {
+    const rule = JSON.parse('{"match":{"fields":{"__proto__":["free"]}},"__proto__":{"shadow":true}}')
+    expect(wrong(rule).map((text) => text.split(":")[0])).toEqual(["__proto__", "match.fields.__proto__"])
+    expect(({} as Record<string, unknown>).shadow).toBeUndefined()
+  })
+})
+
+describe("a list of rules", () => {
+  const minute = { limit: 5, window: "1m" }
+
+  test("yields the good ones, in order, beside what is wrong with the others", () => {
+    const { rules, problems } = parseRules([minute, { limit: 5 }, { ...minute, field: "ip" }], "rules")
+    expect(rules.map(({ name }) => name)).toEqual(["service-1m", "ip-1m"])
+    expect(problems.map(({ path }) => path)).toEqual(["rules[1].window"])
+  })
+
+  test.each([
+    [
+      [
+        { ...minute, name: "a" },
+        { ...minute, name: "a" },
+      ],
+      '"a" is already the name of rule [0]',
+    ],
+    [
+      [minute, { limit: 9, window: 60_000 }],
+      '"service-1m", the default name, is already the name of rule [0]',
+    ],
+    [
+      [minute, { limit: 9, window: "1h", name: "service-1m" }],
+      '"service-1m" is already the name of rule [0]',
+    ],
+  ])("with one name twice sets the later one aside", (value, message) => {
+    const { rules, problems } = parseRules(value, "rules")
+    expect(rules).toHaveLength(1)
+    expect(rules[0]?.limit).toBe(5)
+    expect(problems).toEqual([
+      { path: "rules[1].name", message, accepted: "a name that no other rule of the list has" },
+    ])
+  })
+
+  test("says nothing of the names of rules whose name or field is wrong", () => {
+    const { problems } = parseRules([minute, { ...minute, field: "IP" }, { ...minute, name: "" }], "rules")
+    expect(problems.map(({ path }) => path)).toEqual(["rules[1].field", "rules[2].name"])
+  })
+
+  test.each([null, undefined, {}, "rules", 5])("%s is not one", (value) => {
+    expect(parseRules(value, "rules")).toMatchObject({
+      rules: [],
+      problems: [{ path: "rules", accepted: "a list of rules" }],
+    })
+  })
+
+  test("is required to be right: the error has every problem", () => {
+    expect(requireRules([minute], "rules")).toHaveLength(1)
+    const caught = expect.objectContaining({
+      code: "SLUICE_INVALID_RULE",
+      problems: [
+        expect.objectContaining({ path: "rules[0].limit" }),
+        expect.objectContaining({ path: "rules[1].window" }),
+      ],
+    })
+    expect(() => requireRules([{ window: "1m" }, { limit: 5 }], "rules")).toThrow(caught)
+    expect(() => requireRules([{}], "rules")).toThrow(InvalidRuleError)
+  })
+})

@@ -1,0 +1,128 @@
+import { describe, expect, test } from "vitest"
+import { z } from "zod"
+import { InvalidRuleError } from "../errors.ts"
+import { ruleDocument } from "./document-schema.ts"
+import { parseRule } from "./parse-rule.ts"
+import { parseRuleDocument, readRuleDocument } from "./rule-document.ts"
+
+const perMinute = { requests_per_unit: 5, unit: "minute" }
+
+test("the stored shape becomes rules in code", () => {
+  expect(
+    parseRuleDocument({
+      service_id: "checkout",
+      version: 7,
+      rules: [
+        { name: "per-user", field: "user_id", rate: perMinute, request_rejection_message: "come back" },
+        { limit: 9, window: 1500, on_missing: "skip", on_store_failure: "deny", shadow: false },
+      ],
+    }),
+  ).toEqual([
+    { name: "per-user", field: "user_id", limit: 5, window: "1 minute", rejectionMessage: "come back" },
+    { limit: 9, window: 1500, onMissing: "skip", onStoreFailure: "deny", shadow: false },
+  ])
+})
+
+describe("an older spelling is read", () => {
+  test.each([
+    ["service_id", "checkout", "checkout"],
+    ["Service_id", 42, "42"],
+    ["serviceId", 0, "0"],
+  ])("%s: %j", (key, value, service) => {
+    expect(readRuleDocument({ [key]: value, rules: [] })).toEqual({ service, rules: [], problems: [] })
+  })
+
+  test.each([
+    ["rules", [{ rate: perMinute }]],
+    ["rules", { rate: perMinute }],
+    ["rule", { rate: perMinute }],
+    ["rule", { rate: { requestsPerUnit: 5, unit: "minute" } }],
+  ])("%s: %j", (key, value) => {
+    expect(parseRuleDocument({ [key]: value })).toEqual([{ limit: 5, window: "1 minute" }])
+  })
+
+  test("errorMessage", () => {
+    expect(parseRuleDocument({ rule: { rate: perMinute, errorMessage: "no" } })).toEqual([
+      { limit: 5, window: "1 minute", rejectionMessage: "no" },
+    ])
+  })
+})
+
+test.each(["second", "minute", "hour", "day", "week"])("the unit %s is a window in code", (unit) => {
+  const [rule] = parseRuleDocument({ rules: [{ rate: { requests_per_unit: 5, unit } }] })
+  expect(parseRule(rule, "").rule?.name).toBe(`service-${{ week: "7d" }[unit] ?? `1${unit[0]}`}`)
+})
+
+test("a wrong rule is set aside with its path in the document, and the good ones are read", () => {
+  const document = {
+    rules: [{ rate: perMinute }, { rate: { ...perMinute, unit: "month" } }, { limit: 5, window: "1h" }],
+  }
+  expect(readRuleDocument(document)).toEqual({
+    rules: [
+      { limit: 5, window: "1 minute" },
+      { limit: 5, window: "1h" },
+    ],
+    problems: [
+      {
+        path: "rules[1].rate.unit",
+        message: '"month" is not a unit',
+        accepted: '"second", "minute", "hour", "day", "week"',
+      },
+    ],
+  })
+  expect(() => parseRuleDocument(document)).toThrow(InvalidRuleError)
+  expect(() => parseRuleDocument(document)).toThrow(
+    'Wrong rules: rules[1].rate.unit: "month" is not a unit; accepted: "second", "minute", "hour", "day", "week"',
+  )
+})
+
+test.each([
+  [{ rate: { requests_per_unit: 9_007_199_254_740_991, unit: "day" } }, "rules[0].rate.requests_per_unit"],
+  [{ rate: { requestsPerUnit: 9_007_199_254_740_991, unit: "day" } }, "rules[0].rate.requestsPerUnit"],
+  [{ limit: 9_007_199_254_740_991, window: "1d" }, "rules[0].limit"],
+  [{ rate: perMinute, cost: 6 }, "rules[0].cost"],
+  [{ rate: perMinute, align: "epoch" }, "rules[0].align"],
+])("what is wrong between the members of %j is told at %s", (rule, path) => {
+  expect(readRuleDocument({ rules: [rule] }).problems.map((problem) => problem.path)).toEqual([path])
+})
+
+test.each([null, undefined, "rules", 5, []])("%s is not a document", (value) => {
+  const { rules, problems } = readRuleDocument(value)
+  expect(rules).toEqual([])
+  expect(problems).toHaveLength(1)
+  expect(problems[0]).toMatchObject({ path: "", accepted: "an object with service_id, version, rules" })
+})
+
+test("a rate beside limit and window is refused at each of the two", () => {
+  const { problems } = readRuleDocument({ rules: { rate: perMinute, limit: 5, window: "1m" } })
+  expect(problems.map(({ path }) => path)).toEqual(["rules.limit", "rules.window"])
+})
+
+test("a wrong member of a rate does not hide what is wrong with the other, nor is the limit called missing", () => {
+  const paths = (rate: unknown) => readRuleDocument({ rules: [{ rate }] }).problems.map(({ path }) => path)
+  expect(paths({ requests_per_unit: 0, unit: "month" })).toEqual([
+    "rules[0].rate.requests_per_unit",
+    "rules[0].rate.unit",
+  ])
+  expect(paths({ requestsPerUnit: 0, unit: "day" })).toEqual(["rules[0].rate.requestsPerUnit"])
+  expect(paths({})).toEqual(["rules[0].rate.unit", "rules[0].rate.requests_per_unit"])
+  expect(paths("5/minute")).toEqual(["rules[0].rate"])
+})
+
+test("a JSON Schema of the stored shape can be made, and says what is accepted", () => {
+  const schema = z.toJSONSchema(ruleDocument) as unknown as {
+    properties: { rules: { anyOf: { items?: { properties: { rate: unknown } } }[] } }
+    additionalProperties: boolean
+  }
+  expect(schema.additionalProperties).toBe(false)
+  expect(schema.properties.rules.anyOf[0]?.items?.properties.rate).toEqual({
+    type: "object",
+    properties: {
+      requests_per_unit: { type: "integer", minimum: 1, maximum: 9_007_199_254_740_991 },
+      requestsPerUnit: { type: "integer", minimum: 1, maximum: 9_007_199_254_740_991 },
+      unit: { type: "string", enum: ["second", "minute", "hour", "day", "week"] },
+    },
+    required: ["unit"],
+    additionalProperties: false,
+  })
+})

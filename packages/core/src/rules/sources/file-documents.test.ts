@@ -1,0 +1,64 @@
+import { expect, test } from "vitest"
+import { fileDocuments } from "./file-documents.ts"
+
+const rule = { limit: 5, window: "1m" }
+const limits = (values: unknown[], service: string) =>
+  fileDocuments(values)
+    .rulesOf(service)
+    .rules.map((r) => r.limit)
+const told = (values: unknown[], service: string) =>
+  fileDocuments(values)
+    .rulesOf(service)
+    .problems.map(({ path, message }) => `${path}: ${message}`)
+
+test("a service has its own document, else the one that names no service, else no rules", () => {
+  const several = [{ service_id: "a", rules: [rule] }, { rules: { ...rule, limit: 9 } }]
+  expect(limits(several, "a")).toEqual([5])
+  expect(limits(several, "b")).toEqual([9])
+  const named = [
+    { service_id: "a", rules: [rule] },
+    { service_id: 7, version: 3, rules: [] },
+  ]
+  expect(fileDocuments(named).rulesOf("7")).toEqual({ rules: [], problems: [], version: 3 })
+  expect(fileDocuments(named).rulesOf("b")).toEqual({ rules: [], problems: [] })
+})
+
+test("a single document for another service is a problem, since nothing would be limited", () => {
+  expect(told([{ service_id: "a", rules: [rule] }], "b")).toEqual([
+    'service_id: "a" is not the service "b", so there are no rules',
+  ])
+})
+
+test("problems of a document are told to its service alone, with the place where they are", () => {
+  const values = [{ service_id: "a", rules: [{ ...rule, limit: 0 }] }, { rules: [rule, { limit: 5 }] }]
+  expect(told(values, "a")).toEqual(['service "a" rules[0].limit: 0 is not a limit'])
+  expect(told(values, "b")).toEqual(["[1].rules[1].window: is missing beside limit"])
+  expect(told([{ rules: [{ ...rule, limit: 0 }] }], "a")).toEqual(["rules[0].limit: 0 is not a limit"])
+})
+
+test("a document of which it is not known whose it is gives no rules and is told to every service", () => {
+  const values = [5, { service_id: [], rules: [rule] }, { service_id: "a", rules: [rule] }]
+  const problems = ["[0]: 5 is not a rule document", "[1].service_id: [] is not a service id"]
+  expect(told(values, "a")).toEqual(problems)
+  expect(told(values, "b")).toEqual(problems)
+  expect(limits(values, "a")).toEqual([5])
+  expect(limits(values, "b")).toEqual([])
+  expect(told([{ service_id: "a", Service_id: "b", rules: [rule] }], "a")).toEqual([
+    'Service_id: says the same as "service_id"',
+  ])
+})
+
+test("of two documents for one service the first is taken and the second told", () => {
+  const values = [
+    { rules: [rule] },
+    { service_id: "a", rules: [rule] },
+    { serviceId: "a", rule },
+    { rules: [] },
+  ]
+  expect(limits(values, "a")).toEqual([5])
+  expect(limits(values, "b")).toEqual([5])
+  expect(told(values, "a")).toEqual([
+    '[2]: is the second document for service "a", after [1]',
+    "[3]: is the second document without service_id, after [0]",
+  ])
+})

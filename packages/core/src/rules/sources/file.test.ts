@@ -1,0 +1,303 @@
+import { spawnSync } from "node:child_process"
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs"
+import { createRequire } from "node:module"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import { afterEach, beforeEach, describe, expect, test } from "vitest"
+import { InvalidOptionError, RuleSourceError } from "../../errors.ts"
+import { type FileRulesOptions, fileRules } from "./file.ts"
+
+let folder: string
+let file: string
+const stops: (() => void)[] = []
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "sluice-file-"))
+  file = join(folder, "rules.yaml")
+})
+afterEach(() => {
+  for (const stop of stops.splice(0)) stop()
+  rmSync(folder, { recursive: true })
+})
+
+const text = (limit: number): string => `rules:\n  - { limit: ${limit}, window: 1m }\n`
+
+/** A source of the file, with the limits that it loads and a promise of its next change. */
+function open(options?: FileRulesOptions, path = file) {
+  const source = fileRules(path, options)
+  return {
+    source,
+    limits: async () => (await source.load("a")).rules.map(({ limit }) => limit),
+    nextChange: () =>
+      new Promise<void>((resolve) => {
+        const stop = source.watch?.(() => {
+          stop?.()
+          resolve()
+        })
+        stops.push(() => stop?.())
+      }),
+  }
+}
+
+describe("loading", () => {
+  test.each([
+    ["rules.yaml", text(5)],
+    ["rules.yml", `\ufeff${text(5)}`],
+    ["rules", text(5)],
+    ["rules.json", '{"rules": [{"limit": 5, "window": "1m"}]}'],
+    ["RULES.JSON", '[{"rules": [{"limit": 5, "window": "1m"}]}]'],
+    ["several.yaml", `service_id: b\nrules: []\n---\n${text(5)}---\n`],
+    ["list.yaml", `- rules: [{ limit: 5, window: 1m }]\n`],
+  ])("reads %s", async (name, content) => {
+    writeFileSync(join(folder, name), content)
+    expect(await open({}, join(folder, name)).limits()).toEqual([5])
+    expect((await fileRules(pathToFileURL(join(folder, name))).load("a")).rules).toHaveLength(1)
+  })
+
+  test("a name that ends in .json is JSON and nothing more", async () => {
+    const path = join(folder, "rules.json")
+    writeFileSync(path, '{\n  "rules": [\n    { limit: 5 }\n  ]\n}')
+    await expect(fileRules(path).load("a")).rejects.toThrow(
+      `Rules file ${JSON.stringify(path)} is not JSON: line 3, column 7: a name in double quotes is expected`,
+    )
+    writeFileSync(path, "null")
+    expect((await fileRules(path).load("a")).problems).toMatchObject([
+      { path: "", message: "null is not a rule document" },
+    ])
+  })
+
+  test("sees a change at the next load, even when nobody watches", async () => {
+    const { limits } = open()
+    writeFileSync(file, text(5))
+    expect(await limits()).toEqual([5])
+    writeFileSync(file, text(50))
+    expect(await limits()).toEqual([50])
+  })
+
+  test("reads the file once for all who ask, and not again while it has not changed", async () => {
+    writeFileSync(file, text(5))
+    const { source } = open()
+    const [a, b] = await Promise.all([source.load("a"), source.load("b")])
+    const c = await source.load("c")
+    expect(a.rules).toBe(b.rules)
+    expect(a.rules).toBe(c.rules)
+    writeFileSync(file, text(5))
+    expect((await source.load("a")).rules).toBe(a.rules)
+  })
+
+  test("rejects with an error that has a code, the file and the cause, and reads it once it is there", async () => {
+    const { source, limits } = open()
+    const error = await source.load("a").catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(RuleSourceError)
+    expect(error).toMatchObject({ code: "SLUICE_RULE_SOURCE", cause: { code: "ENOENT" } })
+    writeFileSync(file, text(5))
+    expect(await limits()).toEqual([5])
+  })
+
+  test("names whatever else keeps it from the file", async () => {
+    symlinkSync(file, file)
+    await expect(open().limits()).rejects.toThrow(/cannot be read: ELOOP/)
+  })
+
+  test("is not begun when the signal is aborted already", async () => {
+    writeFileSync(file, text(5))
+    const load = open().source.load("a", { signal: AbortSignal.abort(new Error("no more")) })
+    await expect(load).rejects.toThrow("no more")
+  })
+})
+
+describe("watching", () => {
+  const never = { pollMs: 2 ** 31 - 1 }
+
+  test.each([
+    ["written again", () => writeFileSync(file, text(6))],
+    [
+      "written twice at once with texts of one length",
+      () => {
+        writeFileSync(file, text(7))
+        writeFileSync(file, text(6))
+      },
+    ],
+    ["appended to", () => appendFileSync(file, "  - { limit: 6, window: 1h }\n")],
+    [
+      "replaced, as editors do",
+      () => {
+        writeFileSync(join(folder, "rules.yaml~"), text(6))
+        renameSync(join(folder, "rules.yaml~"), file)
+      },
+    ],
+  ])("a file that is %s is loaded again", async (_name, change) => {
+    writeFileSync(file, text(5))
+    const { limits, nextChange } = open(never)
+    expect(await limits()).toEqual([5])
+    const changed = nextChange()
+    change()
+    await changed
+    expect((await limits()).at(-1)).toBe(6)
+  })
+
+  test("a link that is turned to another folder, as Kubernetes does, is followed", async () => {
+    for (const [name, limit] of [
+      ["v1", 5],
+      ["v2", 6],
+    ] as const) {
+      mkdirSync(join(folder, name))
+      writeFileSync(join(folder, name, "rules.yaml"), text(limit))
+    }
+    symlinkSync("v1", join(folder, "..data"))
+    symlinkSync(join("..data", "rules.yaml"), file)
+    const { limits, nextChange } = open(never)
+    expect(await limits()).toEqual([5])
+    const changed = nextChange()
+    symlinkSync("v2", join(folder, "..data_tmp"))
+    renameSync(join(folder, "..data_tmp"), join(folder, "..data"))
+    await changed
+    expect(await limits()).toEqual([6])
+  })
+
+  test("a file that goes bad is told, and again when it is good", async () => {
+    writeFileSync(file, text(5))
+    const { limits, nextChange } = open(never)
+    expect(await limits()).toEqual([5])
+    const bad = nextChange()
+    writeFileSync(file, "rules: [")
+    await bad
+    await expect(limits()).rejects.toThrow(RuleSourceError)
+    const good = nextChange()
+    writeFileSync(file, text(6))
+    await good
+    expect(await limits()).toEqual([6])
+  })
+
+  test("a file in a folder that is not there yet is found by polling", async () => {
+    const later = join(folder, "later")
+    const { limits, nextChange } = open({ pollMs: 5 }, join(later, "rules.yaml"))
+    const changed = nextChange()
+    await expect(limits()).rejects.toThrow("does not exist")
+    mkdirSync(later)
+    writeFileSync(join(later, "rules.yaml"), text(6))
+    await changed
+    expect(await limits()).toEqual([6])
+  })
+
+  test("every listener hears of a change, and one that stopped of none", async () => {
+    writeFileSync(file, text(5))
+    const { source, limits } = open(never)
+    let heard = 0
+    await new Promise<void>((resolve) => {
+      const changed = () => {
+        heard += 1
+        resolve()
+      }
+      const stopFirst = source.watch?.(changed)
+      stops.push(source.watch?.(changed) as () => void)
+      stopFirst?.()
+      void limits().then(() => {
+        expect(heard).toBe(0)
+        writeFileSync(file, text(6))
+      })
+    })
+    expect(heard).toBe(1)
+  })
+
+  test("two texts of one length are told apart however quickly they follow each other", async () => {
+    const { source, limits, nextChange } = open(never)
+    for (let round = 0; round < 8; round++) {
+      writeFileSync(file, text(5))
+      await limits()
+      const changed = nextChange()
+      writeFileSync(file, text(6))
+      await changed
+      expect(await limits()).toEqual([6])
+      await source.close?.()
+    }
+  })
+
+  test("a change that somebody's load sees first is told to all", async () => {
+    writeFileSync(file, text(5))
+    const { source, limits } = open(never)
+    await limits()
+    let heard = 0
+    stops.push(source.watch?.(() => heard++) as () => void)
+    writeFileSync(file, text(50))
+    expect(await limits()).toEqual([50])
+    expect(heard).toBe(1)
+  })
+
+  test("a file that is written without a change, or beside others that change, is not told", async () => {
+    writeFileSync(file, text(5))
+    const { source, limits, nextChange } = open(never)
+    await limits()
+    let heard = 0
+    stops.push(source.watch?.(() => heard++) as () => void)
+    writeFileSync(file, text(5))
+    expect(await limits()).toEqual([5])
+    writeFileSync(join(folder, "other.yaml"), "x")
+    expect(await limits()).toEqual([5])
+    expect(heard).toBe(0)
+    const changed = nextChange()
+    writeFileSync(file, text(6))
+    await changed
+    expect(heard).toBe(1)
+  })
+
+  test("holds no process", () => {
+    writeFileSync(file, text(5))
+    const script = `
+      import { fileRules } from ${JSON.stringify(new URL("./file.ts", import.meta.url).href)}
+      const source = fileRules(${JSON.stringify(file)})
+      source.watch(() => {})
+      await source.load("a")
+      console.log("watching")`
+    const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href
+    const child = spawnSync(process.execPath, ["--import", tsx, "--input-type=module", "-e", script], {
+      encoding: "utf8",
+      timeout: 20_000,
+    })
+    expect(child).toMatchObject({ stdout: "watching\n", status: 0, signal: null })
+  }, 30_000)
+
+  test("closing stops all listeners, and a source that is closed can still be loaded", async () => {
+    writeFileSync(file, text(5))
+    const { source, limits } = open(never)
+    await limits()
+    let heard = 0
+    const stop = source.watch?.(() => heard++)
+    await source.close?.()
+    writeFileSync(file, text(50))
+    expect(await limits()).toEqual([50])
+    expect(heard).toBe(0)
+    stop?.()
+  })
+})
+
+describe("options", () => {
+  test.each([
+    ["maxBytes", { maxBytes: 0 }, "0 is not a size"],
+    ["maxBytes", { maxBytes: "1 MiB" }, '"1 MiB" is not a size'],
+    ["pollMs", { pollMs: 0.5 }, "0.5 is not an interval"],
+    ["pollMs", { pollMs: 2 ** 31 }, "2147483648 is not an interval"],
+    ["poll", { poll: 5 }, '"poll" is not a member of the options of fileRules; did you mean "pollMs"?'],
+  ])("a wrong %s is refused: %j", (path, options, message) => {
+    expect(() => fileRules("rules.yaml", options as FileRulesOptions)).toThrow(InvalidOptionError)
+    expect(() => fileRules("rules.yaml", options as FileRulesOptions)).toThrow(
+      expect.objectContaining({ problems: [expect.objectContaining({ path, message })] }),
+    )
+  })
+
+  test.each([[""], ["a\0b"], [new URL("https://example.com/rules.yaml")], [undefined], [5]])(
+    "%s is not a path",
+    (path) => {
+      expect(() => fileRules(path as string)).toThrow(/Wrong options: path: .* is not the path of a file/)
+    },
+  )
+})

@@ -1,0 +1,27 @@
+import { expect, test } from "vitest"
+import { InvalidRuleError } from "../../errors.ts"
+import type { Rule } from "../rule.ts"
+import { staticRules } from "./static.ts"
+
+test("has the same rules for every service, and their functions", async () => {
+  const limit = () => 5
+  const source = staticRules([{ limit, window: "1m" }])
+  expect(await source.load("a")).toEqual({ rules: [{ limit, window: "1m" }], problems: [] })
+  expect(await source.load("b")).toBe(await source.load("a"))
+})
+
+test("keeps its rules when the list that it was given changes", async () => {
+  const rules: Rule[] = [{ limit: 5, window: "1m" }]
+  const source = staticRules(rules)
+  rules.pop()
+  expect((await source.load("a")).rules).toHaveLength(1)
+})
+
+test("throws for wrong rules at once, with every problem", () => {
+  const wrong = [
+    { limit: 0, window: "1m" },
+    { limit: 5, window: "soon" },
+  ]
+  expect(() => staticRules(wrong)).toThrow(InvalidRuleError)
+  expect(() => staticRules(wrong)).toThrow(/rules\[0\]\.limit.*\n.*rules\[1\]\.window/)
+})

@@ -1,0 +1,93 @@
+import { readdirSync } from "node:fs"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { SluiceError } from "../packages/core/src/errors.ts"
+import { type FileRulesOptions, fileRules } from "../packages/core/src/rules/sources/file.ts"
+
+const SHELF = new URL("fixtures/rules/", import.meta.url)
+const files = readdirSync(SHELF)
+  .filter((name) => /\.(yaml|json)$/.test(name))
+  .sort()
+
+/** What a file answers to the service "checkout", as text: its rules, then each problem; or why it cannot be read. */
+async function answer(path: string | URL, options?: FileRulesOptions): Promise<string> {
+  try {
+    const { rules, problems, version } = await fileRules(path, options).load("checkout")
+    const lines = rules.map((rule) => `  rule ${JSON.stringify(rule)}`)
+    if (version !== undefined) lines.unshift(`  version ${version}`)
+    return [
+      ...lines,
+      ...problems.map(
+        ({ path, message, accepted }) => `  ${path || "(all)"}: ${message}\n    accepted: ${accepted}`,
+      ),
+    ].join("\n")
+  } catch (error) {
+    if (!(error instanceof SluiceError)) throw error
+    return `  ${error.code} ${error.message.replace(/"[^"]*[/\\]/, '"')}`
+  }
+}
+
+test("every file of the shelf is answered with its rules and with each problem, its path and what is accepted", async () => {
+  const answers = await Promise.all(
+    files.map(async (name) => `${name}\n${await answer(new URL(name, SHELF))}`),
+  )
+  await expect(`${answers.join("\n\n")}\n`).toMatchFileSnapshot("fixtures/rules/answers.txt")
+})
+
+test("no file of the shelf is read without something to say but the good ones", async () => {
+  const answers = await Promise.all(files.map(async (name) => [name, await fileAnswer(name)] as const))
+  const silent = answers.filter(([, problems]) => problems === 0).map(([name]) => name)
+  expect(silent).toEqual(["contract-list.json", "extended.yaml", "no-limits.yaml", "services.yaml"])
+})
+
+async function fileAnswer(name: string): Promise<number> {
+  try {
+    return (await fileRules(new URL(name, SHELF)).load("checkout")).problems.length
+  } catch {
+    return 1
+  }
+}
+
+test("the contract's single rule, with its number and its older spellings, is read by its service", async () => {
+  const { rules, problems } = await fileRules(new URL("contract-single.json", SHELF)).load("42")
+  expect(problems).toEqual([])
+  expect(rules).toEqual([
+    { field: "user_id", limit: 5, window: "1 minute", rejectionMessage: "retry-with-exponential-backoff" },
+  ])
+})
+
+test("a document without service_id is for a service that has none of its own", async () => {
+  const source = fileRules(new URL("services.yaml", SHELF))
+  const limits = async (service: string) => (await source.load(service)).rules.map(({ limit }) => limit)
+  expect(await limits("checkout")).toEqual([5])
+  expect(await limits("7")).toEqual([500])
+  expect(await limits("search")).toEqual([100])
+})
+
+test("what is not a file of rules is refused with what to do", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "sluice-rules-"))
+  try {
+    const huge = join(folder, "huge.yaml")
+    await writeFile(huge, `rules: []\n#${"x".repeat(1024 * 1024)}\n`)
+    const deep = join(folder, "deep.yaml")
+    await writeFile(deep, "[".repeat(100_000))
+    expect(await answer(huge)).toBe(
+      '  SLUICE_RULE_SOURCE Rules file "huge.yaml" has 1048588 bytes, more than 1048576: shorten it, or raise the option maxBytes',
+    )
+    expect(await answer(huge, { maxBytes: 1048588 })).toBe("")
+    expect(await answer(deep)).toMatch(
+      /^ {2}SLUICE_RULE_SOURCE Rules file "deep.yaml" is not YAML: line 1, column \d+: /,
+    )
+    expect(await answer(join(folder, "missing.yaml"))).toBe(
+      '  SLUICE_RULE_SOURCE Rules file "missing.yaml" does not exist: create it, or correct the path',
+    )
+    expect(await answer(join(huge, "below.yaml"))).toBe(
+      '  SLUICE_RULE_SOURCE Rules file "below.yaml" does not exist: create it, or correct the path',
+    )
+    expect(await answer(folder)).toMatch(/is not a file: give the path of a file of YAML or JSON$/)
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+})
