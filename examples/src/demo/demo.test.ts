@@ -1,0 +1,128 @@
+import { spawn, spawnSync } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { beforeAll, describe, expect, it } from "vitest"
+
+const root = fileURLToPath(new URL("../../..", import.meta.url))
+
+interface Ended {
+  readonly code: number | null
+  readonly output: string
+  readonly errors: string
+}
+
+/** Runs the demo with no terminal, as CI does. */
+function runDemo(...nodeOptions: string[]): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const args = ["--import", "tsx", ...nodeOptions, "examples/src/demo/main.ts"]
+    const child = spawn(process.execPath, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] })
+    let output = ""
+    let errors = ""
+    child.stdout.on("data", (text: Buffer) => {
+      output += text
+    })
+    child.stderr.on("data", (text: Buffer) => {
+      errors += text
+    })
+    child.once("error", reject).once("close", (code) => resolve({ code, output, errors }))
+  })
+}
+
+/** Makes every server of the process forget to say when to come back. */
+const FORGETFUL = `import { ServerResponse } from "node:http"
+const { setHeader, writeHead } = ServerResponse.prototype
+ServerResponse.prototype.setHeader = function (name, value) {
+  return name.toLowerCase() === "retry-after" ? this : setHeader.call(this, name, value)
+}
+ServerResponse.prototype.writeHead = function (status, ...rest) {
+  const headers = rest.at(-1)
+  if (typeof headers === "object") delete headers["retry-after"]
+  return writeHead.call(this, status, ...rest)
+}`
+
+describe("the demo", () => {
+  let sound: Ended
+  let forgetful: Ended
+
+  beforeAll(async () => {
+    const preload = `data:text/javascript,${encodeURIComponent(FORGETFUL)}`
+    ;[sound, forgetful] = await Promise.all([runDemo(), runDemo("--import", preload)])
+  }, 60_000)
+
+  it("ends with 0 where there is no terminal, and warns of nothing", () => {
+    expect(sound.errors).toBe("")
+    expect(sound.code).toBe(0)
+  })
+
+  it("shows each client of each framework once", () => {
+    const rows = sound.output.match(/^.*203\.0\.113\.\d0 .*$/gm)?.slice(0, 9) ?? []
+    expect(rows.filter((row) => /^(Express|Fastify|Koa) /.test(row))).toHaveLength(3)
+    const client = (host: number) => rows.filter((row) => row.includes(`203.0.113.${host} `))
+    for (const row of client(10)) expect(row).toMatch(/ip-1m 100 in 60 s .* 40 +0 +60 *$/)
+    for (const row of client(20)) expect(row).toMatch(/ip-1m 100 in 60 s .* 1\d\d +\d+ +\d+ +\d+ s$/)
+    for (const row of client(30)) expect(row).toMatch(/search 3 in 1 s .* \d s ✓$/)
+    expect([10, 20, 30].map((host) => client(host).length)).toEqual([3, 3, 3])
+  })
+
+  it("shows one refused response in full", () => {
+    expect(sound.output.match(/^HTTP\/1\.1 .*$/gm)).toEqual(["HTTP/1.1 429 Too Many Requests"])
+    expect(sound.output).toMatch(/^RateLimit: .*"search";r=0;t=\d+$/m)
+    expect(sound.output).toMatch(/^Retry-After: \d+$/m)
+    const body = sound.output.slice(sound.output.indexOf("\n{\n"), sound.output.indexOf("\n}\n") + 2)
+    expect(JSON.parse(body)).toMatchObject({ title: "Quota Exceeded", "violated-policies": ["search"] })
+  })
+
+  it("sums up, and tells that the clients who waited were admitted", () => {
+    expect(sound.output).toMatch(
+      /^✓ 537 requests: \d+ admitted, \d+ refused, and every limit admitted exactly/m,
+    )
+    expect(sound.output).toMatch(
+      /^✓ The client 203\.0\.113\.30 waited .* admitted: Express, Fastify, Koa\.$/m,
+    )
+    expect(sound.output).not.toContain("✗")
+  })
+
+  it("is plain text of at most 100 columns", () => {
+    expect(sound.output).not.toContain("\u001b")
+    for (const line of sound.output.split("\n")) expect(line.length).toBeLessThanOrEqual(100)
+  })
+
+  it("ends with 1 and says what is wrong when a server does not keep a promise", () => {
+    expect(forgetful.code).toBe(1)
+    expect(forgetful.output).toMatch(
+      /^✗ Express, 203\.0\.113\.20, "ip-1m": a refusal does not say when to come back$/m,
+    )
+    expect(forgetful.output).not.toContain("✓ 5")
+  })
+})
+
+/** util-linux' `script` runs a command in a terminal of its own; elsewhere the name means other programs. */
+const hasTerminal =
+  spawnSync("/usr/bin/script", ["--version"], { encoding: "utf8" }).stdout?.includes("util-linux") ?? false
+
+describe.skipIf(!hasTerminal)("the demo in a terminal", () => {
+  it("goes on serving what it invites to, and ends with 0 at Ctrl-C", { timeout: 60_000 }, async () => {
+    const command = `"${process.execPath}" --import tsx examples/src/demo/main.ts`
+    const child = spawn("/usr/bin/script", ["-qec", command, "/dev/null"], {
+      cwd: root,
+      env: { ...process.env, NO_COLOR: "1" },
+    })
+    const ended = new Promise((resolve) => child.once("close", resolve))
+    let output = ""
+    await new Promise<void>((resolve, reject) => {
+      child.stdout.on("data", (text: Buffer) => {
+        output += text
+        if (output.includes("Ctrl-C ends it.")) resolve()
+      })
+      child.once("close", () => reject(new Error(`It ended by itself: ${output}`)))
+    })
+    const urls = [...output.matchAll(/curl -i "(http:\S+?)\[1-6\]"/g)].map(([, url]) => url ?? "")
+    expect(urls).toHaveLength(3)
+    for (const url of urls) expect((await fetch(`${url}1`)).status).toBe(200)
+
+    child.stdin.write("\u0003")
+    expect(await ended).toBe(0)
+    // Drawn more than once, in place; and no colour, as NO_COLOR asks.
+    expect(output.split("\u001b[10A").length).toBeGreaterThan(5)
+    expect(output).not.toContain("\u001b[32m")
+  })
+})

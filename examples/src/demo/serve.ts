@@ -1,0 +1,38 @@
+import { createServer, type RequestListener } from "node:http"
+import type { AddressInfo } from "node:net"
+import type { FastifyInstance } from "fastify"
+
+/** A server that listens on a free port of this machine, and of no other. */
+export interface Served {
+  /** "http://127.0.0.1:40123" */
+  readonly url: string
+  /** Ends it at once, connections too. */
+  close(): Promise<void>
+}
+
+/** Serves an app: an Express app or a Koa `callback()` as they are, a Fastify app by itself. */
+export async function serve(app: RequestListener | FastifyInstance): Promise<Served> {
+  if (typeof app !== "function") {
+    const url = await app.listen({ port: 0, host: "127.0.0.1" })
+    return { url, close: () => closed(app) }
+  }
+  const server = createServer(app)
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject).listen(0, "127.0.0.1", resolve)
+  })
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async close() {
+      const ended = new Promise((resolve) => server.close(resolve))
+      server.closeAllConnections()
+      await ended
+    },
+  }
+}
+
+async function closed(app: FastifyInstance): Promise<void> {
+  const ended = app.close()
+  app.server.closeAllConnections()
+  await ended
+}

@@ -1,0 +1,55 @@
+import { manualClock, RateLimitExceededError } from "@sluice/core"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { type Inventory, limitInventory } from "./service-to-service.ts"
+
+const clock = manualClock()
+let reached: string[]
+let inventory: Inventory
+
+beforeEach(() => {
+  clock.set(Date.UTC(2024, 0, 1))
+  reached = []
+  inventory = limitInventory(
+    async (item) => {
+      reached.push(item)
+      return item.length
+    },
+    { clock },
+  )
+})
+afterEach(() => inventory.close())
+
+const callAll = (calls: number) =>
+  Promise.allSettled(Array.from({ length: calls }, (_, call) => inventory.stockOf(`item ${call % 7}`)))
+
+describe("service to service", () => {
+  it("lets 500 calls a second through, whichever items they are for", async () => {
+    const calls = await callAll(600)
+    expect(calls.filter(({ status }) => status === "fulfilled")).toHaveLength(500)
+    expect(reached).toHaveLength(500)
+  })
+
+  it("yields what the other service answers", async () => {
+    expect(await inventory.stockOf("screws")).toBe(6)
+  })
+
+  it("rejects beyond that without calling, with the exact time to wait", async () => {
+    await callAll(500)
+    const error = await inventory.stockOf("nails").catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(RateLimitExceededError)
+    const { decision } = error as RateLimitExceededError
+    expect(decision).toMatchObject({ policy: "calls", limit: 500, remaining: 0 })
+
+    clock.advance(decision.retryAfterMs - 1)
+    await expect(inventory.stockOf("nails")).rejects.toThrow(RateLimitExceededError)
+    expect(reached).toHaveLength(500)
+    clock.advance(1)
+    expect(await inventory.stockOf("nails")).toBe(5)
+  })
+
+  it("does not call once it is closed", async () => {
+    await inventory.close()
+    await expect(inventory.stockOf("nails")).rejects.toThrow("closed")
+    expect(reached).toEqual([])
+  })
+})

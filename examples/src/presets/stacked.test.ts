@@ -1,0 +1,58 @@
+import { manualClock } from "@sluice/core"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { type Served, serve } from "../demo/serve.ts"
+import { createApp } from "./stacked.ts"
+
+const START = Date.UTC(2024, 0, 1)
+const clock = manualClock()
+let server: Served
+
+beforeEach(async () => {
+  clock.set(START)
+  server = await serve(await createApp({ clock }))
+})
+afterEach(() => server.close())
+
+const feed = (token = "token-of-ann") =>
+  fetch(`${server.url}/feed`, { headers: { authorization: `Bearer ${token}` } })
+
+describe("stacked limits", () => {
+  it("take from both, and tell of the one that is closer to its end", async () => {
+    const first = await feed()
+    expect(await first.json()).toEqual({ left: { minute: 9, hour: 499 } })
+    expect(first.headers.get("ratelimit-policy")).toBe('"minute";q=10;w=60, "hour";q=500;w=3600')
+    expect(first.headers.get("ratelimit")).toContain('"minute";r=9')
+  })
+
+  it("take nothing from the hour for what the minute refuses", async () => {
+    for (let time = 0; time < 10; time++) expect((await feed()).status).toBe(200)
+    for (let time = 0; time < 90; time++) expect((await feed()).status).toBe(429)
+    clock.advance(2 * 60_000)
+    expect(await (await feed()).json()).toEqual({ left: { minute: 9, hour: 489 } })
+  })
+
+  // Some five hundred requests, one after the other.
+  it("admit who waits as told, until the hour is used up", { timeout: 60_000 }, async () => {
+    let admitted = 0
+    let refused: Response | undefined
+    while (clock.now() < START + 3_600_000) {
+      const answer = await feed()
+      if (answer.status === 200) {
+        admitted++
+        continue
+      }
+      const { "violated-policies": violated } = (await answer.json()) as { "violated-policies": string[] }
+      if (violated.includes("hour")) {
+        refused = answer
+        break
+      }
+      clock.advance(Number(answer.headers.get("retry-after")) * 1000)
+    }
+    expect(admitted).toBe(500)
+    expect(refused?.status).toBe(429)
+
+    expect((await feed("token-of-bob")).status).toBe(200)
+    clock.advance(Number(refused?.headers.get("retry-after")) * 1000)
+    expect((await feed()).status).toBe(200)
+  })
+})

@@ -1,0 +1,29 @@
+import { rateLimit } from "@sluice/fastify"
+import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
+import { accountOf } from "./authentication.ts"
+import type { Surroundings } from "./surroundings.ts"
+
+/** `GET /feed`: 10 a minute and 500 an hour for a user, all or nothing. */
+export async function createApp(surroundings: Surroundings = {}): Promise<FastifyInstance> {
+  const app = Fastify()
+  await app.register(rateLimit, {
+    ...surroundings,
+    fields: { user: ({ headers }: FastifyRequest) => accountOf(headers.authorization)?.id },
+    // Both in one limiter, which asks them together: a request that the minute refuses takes nothing from the hour.
+    // Two limiters one after the other would charge the hour for it.
+    rules: [
+      { name: "minute", field: "user", limit: 10, window: "1 minute" },
+      { name: "hour", field: "user", limit: 500, window: "1 hour" },
+    ],
+  })
+
+  app.get("/feed", ({ rateLimit: decision }) => ({
+    left: Object.fromEntries(decision?.checks.map(({ policy, remaining }) => [policy, remaining]) ?? []),
+  }))
+  return app
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const app = await createApp()
+  console.log(`Listens on ${await app.listen({ port: Number(process.env.PORT ?? 3000) })}`)
+}

@@ -1,0 +1,74 @@
+import { spawn } from "node:child_process"
+import { readFile } from "node:fs/promises"
+import { createServer } from "node:net"
+import { fileURLToPath } from "node:url"
+import { describe, expect, it } from "vitest"
+
+const examples = fileURLToPath(new URL("..", import.meta.url))
+const { scripts } = JSON.parse(await readFile(new URL("../package.json", import.meta.url), "utf8")) as {
+  scripts: Record<string, string>
+}
+
+/** What each example limits: asked with a GET, or with a POST. */
+const LIMITED: Readonly<Record<string, readonly [method: string, path: string]>> = {
+  express: ["GET", "/"],
+  fastify: ["GET", "/"],
+  koa: ["GET", "/"],
+  "rules-file": ["POST", "/checkout"],
+  login: ["POST", "/login"],
+  "second-factor": ["POST", "/cards"],
+  plans: ["GET", "/reports"],
+  bookings: ["POST", "/bookings"],
+  stacked: ["GET", "/feed"],
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  return typeof address === "object" && address !== null ? address.port : 0
+}
+
+/** Runs a script as the README says, until `meanwhile` is done, which starts when the example says that it listens. */
+async function run(script: string, port: number, meanwhile: () => Promise<void>): Promise<void> {
+  const [, file = ""] = script.split(" ")
+  const child = spawn(process.execPath, ["--import", "tsx", file], {
+    cwd: examples,
+    env: { ...process.env, PORT: String(port) },
+  })
+  const ended = new Promise((resolve) => child.once("close", resolve))
+  try {
+    await new Promise<void>((resolve, reject) => {
+      let said = ""
+      const listen = (text: Buffer): void => {
+        said += text
+        if (new RegExp(`istens on http://\\S+:${port}\\b`).test(said)) resolve()
+      }
+      child.stdout.on("data", listen)
+      child.stderr.on("data", listen)
+      child.once("error", reject).once("close", (code) => reject(new Error(`It ended with ${code}: ${said}`)))
+    })
+    await meanwhile()
+  } finally {
+    child.kill()
+    await ended
+  }
+}
+
+describe("an example that is started", { timeout: 60_000 }, () => {
+  it.each(Object.entries(scripts))("by %s listens on PORT and limits", async (name, script) => {
+    const [method, path] = LIMITED[name] ?? []
+    if (method === undefined) throw new Error(`What does ${name} limit? Add a row.`)
+    const port = await freePort()
+    await run(script, port, async () => {
+      const answer = await fetch(`http://localhost:${port}${path}`, {
+        method,
+        headers: { authorization: "Bearer token-of-ann", "content-type": "application/json" },
+        ...(method === "POST" && { body: "{}" }),
+      })
+      expect(answer.status).not.toBe(404)
+      expect(answer.headers.get("ratelimit")).toMatch(/;r=\d+;t=\d+$/)
+    })
+  })
+})
