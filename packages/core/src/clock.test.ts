@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { manualClock, steadyClock } from "./clock.ts"
+import { manualClock, soundTime, steadyClock, waitUnheld } from "./clock.ts"
 
 describe("a manual clock", () => {
   it("stands still until it is moved, forwards or back", () => {
@@ -53,5 +53,68 @@ describe("the steady clock", () => {
     } finally {
       Date.now = real
     }
+  })
+})
+
+describe("waiting by a manual clock", () => {
+  it("ends when the clock has been moved that far, and not before", async () => {
+    const clock = manualClock(1_000)
+    const ended: string[] = []
+    const long = clock.wait(100).then(() => ended.push("long"))
+    const short = clock.wait(50).then(() => ended.push("short"))
+    clock.advance(49)
+    await Promise.resolve()
+    expect(ended).toEqual([])
+    clock.advance(1)
+    await short
+    expect(ended).toEqual(["short"])
+    clock.advance(-500)
+    clock.set(1_099)
+    await Promise.resolve()
+    expect(ended).toEqual(["short"])
+    clock.set(1_100)
+    await long
+    expect(ended).toEqual(["short", "long"])
+  })
+
+  it("ends with the reason of a signal, before or while it waits", async () => {
+    const clock = manualClock()
+    const aborting = new AbortController()
+    const waiting = clock.wait(100, aborting.signal)
+    const other = clock.wait(100)
+    aborting.abort(new Error("enough"))
+    await expect(waiting).rejects.toThrow("enough")
+    await expect(clock.wait(1, aborting.signal)).rejects.toThrow("enough")
+    clock.advance(100)
+    await expect(other).resolves.toBeUndefined()
+  })
+})
+
+describe("waiting by a timer", () => {
+  it("ends, or rejects when the signal is aborted", async () => {
+    await expect(waitUnheld(1)).resolves.toBeUndefined()
+    await expect(waitUnheld(1, new AbortController().signal)).resolves.toBeUndefined()
+    await expect(waitUnheld(60_000, AbortSignal.abort(new Error("enough")))).rejects.toThrow("aborted")
+  })
+})
+
+describe("the time by a clock that may be broken", () => {
+  it("is its own where that is epoch milliseconds", () => {
+    for (const ms of [0, 5.5, Number.MAX_SAFE_INTEGER]) expect(soundTime({ now: () => ms })).toBe(ms)
+  })
+
+  it.each<[string, () => number]>([
+    ["NaN", () => Number.NaN],
+    ["-1", () => -1],
+    ["Infinity", () => Number.POSITIVE_INFINITY],
+    [
+      "an error",
+      () => {
+        throw new Error("broken")
+      },
+    ],
+  ])("is the steady clock's where it yields %s", (_what, now) => {
+    const before = steadyClock.now()
+    expect(soundTime({ now })).toBeGreaterThanOrEqual(before)
   })
 })

@@ -1,10 +1,16 @@
+import { setTimeout as delay } from "node:timers/promises"
+
 /** Where the time comes from: `now()` yields epoch milliseconds; fractions are dropped by who asks. */
 export interface Clock {
   now(): number
+  /** Resolves after so many milliseconds, or rejects when the signal is aborted. Default: a timer. */
+  wait?(ms: number, signal?: AbortSignal): Promise<void>
 }
 
 /** A clock that stands still until it is moved, for tests and replays. */
 export interface ManualClock extends Clock {
+  /** Resolves when the clock has been moved by so many milliseconds, or rejects when the signal is aborted. */
+  wait(ms: number, signal?: AbortSignal): Promise<void>
   /** Moves the clock by so many milliseconds; a negative number steps it back. */
   advance(ms: number): void
   /** Moves the clock to an instant, in epoch milliseconds. */
@@ -25,13 +31,53 @@ export const steadyClock: Clock = { now: () => startedAtMs + performance.now() }
  */
 export function manualClock(epochMs: number = Date.UTC(2024, 0, 1)): ManualClock {
   let nowMs = epochMs
+  let sleepers: readonly Sleeper[] = []
+  const moveTo = (to: number): void => {
+    nowMs = to
+    const due = sleepers.filter(({ dueMs }) => dueMs <= nowMs)
+    sleepers = sleepers.filter(({ dueMs }) => dueMs > nowMs)
+    for (const { wake } of due) wake()
+  }
   return {
     now: () => nowMs,
+    async wait(ms, signal) {
+      signal?.throwIfAborted()
+      await new Promise<void>((resolve, reject) => {
+        const sleeper: Sleeper = { dueMs: nowMs + ms, wake: resolve }
+        sleepers = [...sleepers, sleeper]
+        signal?.addEventListener(
+          "abort",
+          () => {
+            sleepers = sleepers.filter((other) => other !== sleeper)
+            reject(signal.reason)
+          },
+          { once: true },
+        )
+      })
+    },
     advance(ms) {
-      nowMs += ms
+      moveTo(nowMs + ms)
     },
-    set(to) {
-      nowMs = to
-    },
+    set: moveTo,
   }
+}
+
+interface Sleeper {
+  readonly dueMs: number
+  wake(): void
+}
+
+/** The time by a clock that may be broken: the steady clock's, where it throws or yields no epoch milliseconds. */
+export function soundTime(clock: Clock): number {
+  try {
+    const nowMs = clock.now()
+    return nowMs >= 0 && nowMs <= Number.MAX_SAFE_INTEGER ? nowMs : steadyClock.now()
+  } catch {
+    return steadyClock.now()
+  }
+}
+
+/** Waits by a timer that keeps no process alive. Rejects when the signal is aborted. */
+export async function waitUnheld(ms: number, signal?: AbortSignal): Promise<void> {
+  await delay(ms, undefined, signal === undefined ? { ref: false } : { ref: false, signal })
 }

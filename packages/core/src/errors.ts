@@ -55,10 +55,22 @@ export class ClosedError extends SluiceError {
   readonly code = "SLUICE_CLOSED"
 }
 
+/** What was thrown or yielded, as a text for a message. Never throws itself, whatever it is given. */
+export function textOf(value: unknown): string {
+  try {
+    return String(value)
+  } catch {
+    // An object without a prototype, or with a toString of its own that fails.
+    return `an unprintable ${typeof value}`
+  }
+}
+
 function describe(title: string, problems: readonly Problem[]): string {
   const lines = problems.map(({ path, message, accepted }) => {
     const where = path === "" ? "" : `${path}: `
     return `${where}${message}${accepted === undefined ? "" : `; accepted: ${accepted}`}`
   })
-  return lines.length === 1 ? `${title}: ${lines[0]}` : `${title}:\n${lines.map((line) => `  - ${line}`).join("\n")}`
+  return lines.length === 1
+    ? `${title}: ${lines[0]}`
+    : `${title}:\n${lines.map((line) => `  - ${line}`).join("\n")}`
 }

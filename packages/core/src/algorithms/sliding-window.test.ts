@@ -120,6 +120,7 @@ describe("the state at an instant", () => {
     ["the clock went back within the window", [3, 4, 60_000], 60_000, [3, 4, 60_000]],
     ["the clock went back by one millisecond", [3, 4, 60_000], 59_999, [0, 7, 0]],
     ["the clock went back by hours", [3, 4, 36_000_000], 119_999, [0, 7, 60_000]],
+    ["the clock went back under vast counts", [MOST, 5, 60_000], 59_999, [0, MOST, 0]],
   ] as const)("%s", (_when, stored, nowMs, [previous, current, startMs]) => {
     const state = stored && { previous: stored[0], current: stored[1], startMs: stored[2] }
     expect(slidingWindow.at(state, policyOf(10), nowMs)).toEqual({ previous, current, startMs })
@@ -272,15 +273,21 @@ describe("large numbers", () => {
     )
   })
 
-  it("whole quotients are exact where their product must be rounded", () => {
-    // So many a second for a month: after x seconds exactly a multiple is left, and a second later it is less.
+  it("a quotient just below a whole number is exact where its product must be rounded", () => {
     const seconds = MONTH / 1_000
-    for (let perSecond = 3_474_000_000; perSecond > 3_473_999_000; perSecond--) {
-      const x = perSecond % seconds
-      const limit = perSecond * (seconds - x)
-      const state = stateOf(perSecond * seconds, 0, MONTH)
-      const waitMs = slidingWindow.retryAfterMs(state, policyOf(limit, MONTH), 1, state.startMs)
-      expect(waitMs).toBe((x + 1) * 1_000)
+    for (let i = 0; i < 2_000; i++) {
+      const previous = MOST - i * 7_919
+      // The largest number that is due within so many seconds; the next millionth of one would be due a second later.
+      const due = Number((BigInt((i * 1_297) % seconds) * BigInt(previous)) / BigInt(seconds))
+      const limit = previous - due
+      const waitMs = slidingWindow.retryAfterMs(
+        stateOf(previous, 0, MONTH),
+        policyOf(limit, MONTH),
+        1,
+        100 * MONTH,
+      )
+      const opensAt = (BigInt(due) * BigInt(seconds)) / BigInt(previous) + 1n
+      expect(waitMs).toBe(Number(opensAt) * 1_000)
     }
   })
 

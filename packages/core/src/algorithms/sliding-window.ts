@@ -21,7 +21,11 @@ export const slidingWindow: Algorithm = {
     const startMs = nowMs - (nowMs % policy.windowMs)
     if (state === undefined) return { previous: 0, current: 0, startMs }
     if (state.startMs === startMs) return state
-    if (state.startMs > startMs) return { previous: 0, current: state.previous + state.current, startMs }
+    if (state.startMs > startMs) {
+      // The clock went back.
+      const current = Math.min(state.previous + state.current, Number.MAX_SAFE_INTEGER)
+      return { previous: 0, current, startMs }
+    }
     const previous = startMs - state.startMs === policy.windowMs ? state.current : 0
     return { previous, current: 0, startMs }
   },

@@ -1,3 +1,4 @@
+import { textOf } from "../errors.ts"
 import type { Warner } from "./warnings.ts"
 
 /** Whether a value is a number of units: a whole number from 0 up. */
@@ -19,43 +20,45 @@ export function compileUnits<Request>(
     if (isUnits(value)) return value
     warner.once(
       "SLUICE_INVALID_COST",
-      `The cost function ${failure ?? `yielded ${String(value)}`}. It must yield a whole number from 0 up; such a request counts 1.`,
+      `The cost function ${failure ?? `yielded ${textOf(value)}`}. It must yield a whole number from 0 up; such a request counts 1.`,
     )
     return 1
   }
 }
 
 /**
- * Whether a request is not counted, by the app's function. One that throws or yields anything but a boolean skips
- * nothing, said once: a promise is true in JavaScript, so an async function would switch the limiter off.
+ * What one of the app's yes-or-no functions says. One that throws or yields anything but a boolean says no, told
+ * once with what that means: a promise is true in JavaScript, so an async `skip` would switch the limiter off.
  */
-export function compileSkip<Request>(
-  skip: ((request: Request) => unknown) | undefined,
+export function compileTest<Args extends unknown[]>(
+  name: "skip" | "refundWhen",
+  test: ((...args: Args) => unknown) | undefined,
+  otherwise: string,
   warner: Warner,
-): (request: Request) => boolean {
-  if (skip === undefined) return () => false
-  return (request) => {
-    const { value, failure } = called(skip, request)
+): (...args: Args) => boolean {
+  if (test === undefined) return () => false
+  return (...args) => {
+    const { value, failure } = called(test, ...args)
     if (typeof value === "boolean") return value
     warner.once(
       "SLUICE_CALLBACK_FAILED",
-      `skip ${failure ?? `yielded ${String(value)}`}. It must yield true or false at once; such a request is counted.`,
-      "skip",
+      `${name} ${failure ?? `yielded ${textOf(value)}`}. It must yield true or false at once; ${otherwise}.`,
+      name,
     )
     return false
   }
 }
 
-function called<Request>(
-  callback: (request: Request) => unknown,
-  request: Request,
+function called<Args extends unknown[]>(
+  callback: (...args: Args) => unknown,
+  ...args: Args
 ): { readonly value?: unknown; readonly failure?: string } {
   try {
-    const value = callback(request)
+    const value = callback(...args)
     // Nobody waits for it, so nobody else would handle its rejection.
     if (value instanceof Promise) value.catch(() => undefined)
     return { value }
   } catch (error) {
-    return { failure: `failed: ${String(error)}` }
+    return { failure: `failed: ${textOf(error)}` }
   }
 }

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto"
+import { textOf } from "../errors.ts"
 import type { Ask } from "../limiter/ask.ts"
 import type { OnStoreFailure } from "../policy.ts"
 import { compileMatch } from "../rules/match.ts"
@@ -50,7 +51,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
       if (!countsPreflight && isPreflight(facts)) return undefined
       if (matcher !== undefined) {
         const fieldText = (field: string) => matchReaders.get(field)?.(facts, request)
-        if (!matcher.matches(facts.method, paths, facts.route, fieldText)) return undefined
+        if (!matcher.matches(text(facts.method), paths, text(facts.route), fieldText)) return undefined
       }
       const policy = policyOf(request)
       if (policy === undefined) return undefined
@@ -80,6 +81,11 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
 function counterOf(service: string, { name, fields, algorithm, windowMs, align }: ParsedRule): string {
   const identity = JSON.stringify([service, name, fields, algorithm, windowMs, align])
   return createHash("sha256").update(identity).digest("base64url").slice(0, 8)
+}
+
+/** A caller of the core might pass anything. */
+function text(fact: unknown): string | undefined {
+  return typeof fact === "string" ? fact : undefined
 }
 
 /** A preflight asks on behalf of a request that has not been made yet (Fetch standard, CORS-preflight request). */
@@ -119,7 +125,7 @@ function rememberedReaders(rule: ParsedRule, context: RuleContext): (field: stri
       onExtractorFailed: (_name, error) =>
         warner.once(
           "SLUICE_EXTRACTOR_FAILED",
-          `Reading field "${name}" for rule "${rule.name}" failed: ${String(error)}. The field counts as missing.`,
+          `Reading field "${name}" for rule "${rule.name}" failed: ${textOf(error)}. The field counts as missing.`,
           name,
           error,
         ),

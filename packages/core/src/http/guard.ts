@@ -1,13 +1,15 @@
-import { InvalidOptionError } from "../errors.ts"
+import { validateHeaderName, validateHeaderValue } from "node:http"
+import { InvalidOptionError, textOf } from "../errors.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { bindsMore } from "../limiter/decision-record.ts"
 import type { MaybePromise } from "../stores/store.ts"
+import { compileTest } from "./callbacks.ts"
 import type { HeaderLine } from "./headers/writer.ts"
 import type { Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { Rejection } from "./rejection.ts"
 import type { RequestFacts } from "./request.ts"
-import { createLimiter, RequestLimiter } from "./request-limiter.ts"
+import { createLimiter, type FactsReader, RequestLimiter } from "./request-limiter.ts"
 import { type Logger, warnOncePerLogger } from "./warnings.ts"
 
 /** Limiter options, or a limiter to share: several mounts then count together. */
@@ -46,29 +48,40 @@ export interface Guard<Request extends object> {
 }
 
 /**
- * A guard for an adapter.
+ * A guard for an adapter. `reader` is how the adapter reads its framework's requests, so that the limiter can be asked
+ * about one that no guard has seen: `limiter.peek(req)` in a handler.
  * @throws InvalidOptionError
  */
-export function createGuard<Request extends object>(options: GuardOptions<Request>): Guard<Request> {
-  const shared = typeof options === "object" && options !== null && "limiter" in options ? options : undefined
-  if (shared === undefined) {
-    return new LimiterGuard(
-      createLimiter(options as LimiterOptions<Request>) as RequestLimiter<Request>,
-      true,
-    )
-  }
-  const problems = Object.keys(shared)
+export function createGuard<Request extends object>(
+  options: GuardOptions<Request>,
+  reader?: FactsReader,
+): Guard<Request> {
+  const guard = isShared(options)
+    ? new LimiterGuard(sharedLimiter(options), false)
+    : new LimiterGuard(createLimiter(options) as RequestLimiter<Request>, true)
+  if (reader !== undefined) guard.limiter.readFactsWith(reader)
+  return guard
+}
+
+type Shared<Request> = Extract<GuardOptions<Request>, { readonly limiter: unknown }>
+
+function isShared<Request>(options: GuardOptions<Request>): options is Shared<Request> {
+  return typeof options === "object" && options !== null && "limiter" in options
+}
+
+function sharedLimiter<Request>(options: Shared<Request>): RequestLimiter<Request> {
+  const problems = Object.keys(options)
     .filter((name) => name !== "limiter")
     .map((path) => ({
       path,
       message: "is given together with limiter",
       accepted: "options of the limiter itself",
     }))
-  if (!(shared.limiter instanceof RequestLimiter)) {
+  if (!(options.limiter instanceof RequestLimiter)) {
     problems.push({ path: "limiter", message: "is not a limiter", accepted: "what createLimiter() yields" })
   }
   if (problems.length > 0) throw new InvalidOptionError(problems)
-  return new LimiterGuard(shared.limiter as RequestLimiter<Request>, false)
+  return options.limiter as RequestLimiter<Request>
 }
 
 /** What a guard has decided on a request, kept on the request under a symbol, newest first. */
@@ -85,12 +98,15 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
   readonly limiter: RequestLimiter<Request>
   readonly settles: boolean
   readonly #owned: boolean
+  readonly #refunds: (request: Request, status: number) => boolean
   #createdInThisTurn = true
 
   constructor(limiter: RequestLimiter<Request>, owned: boolean) {
     this.limiter = limiter
     this.settles = limiter.options.refundWhen !== undefined
     this.#owned = owned
+    const { refundWhen } = limiter.options
+    this.#refunds = compileTest("refundWhen", refundWhen, "the units stay taken", limiter.warner)
     // A server gets no request in the turn in which the app is put together: who does was made by a request.
     queueMicrotask(() => {
       this.#createdInThisTurn = false
@@ -124,7 +140,7 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     const failed = (error: unknown): Rejection => {
       this.limiter.warner.once(
         "SLUICE_CALLBACK_FAILED",
-        `onRejected failed: ${String(error)}.`,
+        `onRejected failed: ${textOf(error)}. The standard answer is sent.`,
         "onRejected",
         error,
       )
@@ -133,28 +149,18 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     try {
       const own = onRejected(request, standard, outcome.decision, response)
       return own instanceof Promise
-        ? own.then((rejection) => rejection ?? standard, failed)
-        : (own ?? standard)
+        ? own.then((rejection) => (isRejection(rejection) ? rejection : standard), failed)
+        : isRejection(own)
+          ? own
+          : standard
     } catch (error) {
       return failed(error)
     }
   }
 
   settle(request: Request, status: number): void {
-    const { refundWhen } = this.limiter.options
     for (let mark = (request as { [MARK]?: Mark })[MARK]; mark !== undefined; mark = mark.earlier) {
-      if (mark.limiter !== this.limiter || refundWhen === undefined) continue
-      try {
-        if (refundWhen(request, status) !== true) continue
-      } catch (error) {
-        this.limiter.warner.once(
-          "SLUICE_CALLBACK_FAILED",
-          `refundWhen failed: ${String(error)}.`,
-          "refundWhen",
-          error,
-        )
-        continue
-      }
+      if (mark.limiter !== this.limiter || !this.#refunds(request, status)) continue
       // A store that is gone keeps the units until their window has passed: the safe side.
       this.limiter.refund(mark.own).catch(() => undefined)
     }
@@ -178,7 +184,7 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
   #outcome(own: Decision, facts: RequestFacts, request: Request, earlier: Mark | undefined): Outcome {
     const { limiter } = this
     const { writeHeaders, writeRejection } = limiter.ruleSet
-    let headers = writeHeaders(own, limiter.wallClock)
+    let headers = writeHeaders(own, limiter.options.wallClock)
     let decision = own
     if (earlier !== undefined) {
       if (bindsMore(earlier.decision, own)) decision = earlier.decision
@@ -188,7 +194,30 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     ;(request as { [MARK]?: Mark })[MARK] = mark
     if (own.allowed) return mark
     const accept = facts.headers?.accept
-    return { decision, headers, rejection: writeRejection(own, accept, limiter.wallClock) }
+    return { decision, headers, rejection: writeRejection(own, accept, limiter.options.wallClock) }
+  }
+}
+
+/** What `onRejected` yields may be anything: `(req, …, res) => res.status(429).end()` yields the response itself. */
+function isRejection(value: unknown): value is Rejection {
+  if (typeof value !== "object" || value === null) return false
+  const { status, headers, body } = value as Partial<Record<keyof Rejection, unknown>>
+  return isFinalStatus(status) && Array.isArray(headers) && headers.every(isLine) && typeof body === "string"
+}
+
+/** What Node would throw for is no answer: the error would be the app's, or in a promise the process' end. */
+function isFinalStatus(status: unknown): boolean {
+  return Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 599
+}
+
+function isLine(line: unknown): boolean {
+  if (!Array.isArray(line) || typeof line[1] !== "string") return false
+  try {
+    validateHeaderName(line[0])
+    validateHeaderValue(line[0], line[1])
+    return true
+  } catch {
+    return false
   }
 }
 

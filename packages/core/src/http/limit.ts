@@ -1,3 +1,4 @@
+import { textOf } from "../errors.ts"
 import type { Policy } from "../policy.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
 import type { Warner } from "./warnings.ts"
@@ -56,7 +57,7 @@ export function compileLimit(
       smallest = Math.min(smallest, sound)
       return sound
     }
-    const what = error === undefined ? `yielded ${String(units)}` : `failed: ${String(error)}`
+    const what = error === undefined ? `yielded ${textOf(units)}` : `failed: ${textOf(error)}`
     warner.once(
       "SLUICE_INVALID_LIMIT",
       `The limit function of rule "${name}" ${what}. It must yield a whole number from 0 up, or Infinity for no ` +

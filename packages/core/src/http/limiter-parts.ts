@@ -1,4 +1,5 @@
 import { compileAddressGroup } from "../address.ts"
+import { textOf } from "../errors.ts"
 import { Decider } from "../limiter/decider.ts"
 import { SafeEvents } from "../limiter/events.ts"
 import { compileClientAddress } from "./client-address.ts"
@@ -22,7 +23,7 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
   const events = new SafeEvents<LimiterEvents<Request>>((error, name) =>
     warner.once(
       "SLUICE_CALLBACK_FAILED",
-      `A listener of "${name}" failed: ${String(error)}.`,
+      `A listener of "${name}" failed: ${textOf(error)}.`,
       `on ${name}`,
       error,
     ),

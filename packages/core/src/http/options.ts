@@ -1,5 +1,5 @@
 import { z } from "zod"
-import { type Clock, steadyClock } from "../clock.ts"
+import { type Clock, soundTime, steadyClock } from "../clock.ts"
 import { InvalidOptionError, type Problem } from "../errors.ts"
 import type { Decision } from "../limiter/decision.ts"
 import type { OnStoreFailure } from "../policy.ts"
@@ -11,6 +11,7 @@ import { member, readShape, strict } from "../rules/rule-members.ts"
 import type { RuleSource } from "../rules/source.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { MaybePromise, Store } from "../stores/store.ts"
+import { isUnits } from "./callbacks.ts"
 import { type ClientAddressOptions, clientAddressProblems } from "./client-address-options.ts"
 import { isBuiltInField } from "./field.ts"
 import { HEADER_DIALECTS, type HeaderDialect } from "./headers.ts"
@@ -90,6 +91,8 @@ export interface ParsedOptions {
   readonly enabled: boolean
   readonly logger: Logger | undefined
   readonly clock: Clock
+  /** What a header calls the present: a steady clock does not follow when the system's time is corrected. */
+  readonly wallClock: () => number
 }
 
 const isFunction = (value: unknown): boolean => typeof value === "function"
@@ -98,11 +101,15 @@ const functionLike = (noun: string, accepted: string) =>
 const has =
   (...methods: string[]) =>
   (value: unknown): boolean =>
-    typeof value === "object" &&
-    value !== null &&
+    // Functions may have methods too: Date is a clock.
+    ((typeof value === "object" && value !== null) || isFunction(value)) &&
     methods.every((name) => isFunction((value as Record<string, unknown>)[name]))
 
-const WHOLE = "a whole number from 0 up, or a function that yields one for a request"
+const isClock = (value: unknown): boolean =>
+  has("now")(value) && ((value as Clock).wait === undefined || has("wait")(value))
+
+const COST = says("a cost", "a whole number from 0 up, or a function that yields one for a request")
+const SERVICE = says("a service", "a non-empty text or a number")
 const TIMEOUT = "milliseconds from 1 to 2147483647"
 const POSITIVE = "a whole number from 1 up"
 
@@ -116,9 +123,7 @@ const shape = strict("the options", {
       says("rules", "a list of rules or a rule source"),
     )
     .optional(),
-  service: z
-    .union([z.string().min(1), z.number()], says("a service", "a non-empty text or a number"))
-    .optional(),
+  service: z.union([z.string(SERVICE).min(1, SERVICE), z.number(SERVICE)], SERVICE).optional(),
   store: z
     .custom<unknown>(
       has("take", "peek", "giveBack", "reset", "close"),
@@ -140,7 +145,7 @@ const shape = strict("the options", {
       says("an object of functions", '{ "user_id": (request) => … }'),
     )
     .optional(),
-  cost: z.union([z.int().min(0), z.custom<unknown>(isFunction)], says("a cost", WHOLE)).optional(),
+  cost: z.custom<unknown>((value) => isUnits(value) || isFunction(value), COST).optional(),
   skip: functionLike("a function", "(request) => boolean"),
   onRejected: functionLike("a function", "(request, rejection, decision, response) => rejection or nothing"),
   refundWhen: functionLike("a function", "(request, status) => boolean"),
@@ -168,7 +173,10 @@ const shape = strict("the options", {
     )
     .optional(),
   clock: z
-    .custom<unknown>(has("now"), says("a clock", "{ now(): epoch milliseconds }, such as manualClock()"))
+    .custom<unknown>(
+      isClock,
+      says("a clock", "{ now(): epoch milliseconds, wait?(ms, signal) }, such as manualClock()"),
+    )
     .optional(),
 })
 
@@ -176,6 +184,8 @@ const shape = strict("the options", {
 export function parseOptions(value: unknown): ParsedOptions {
   const { good, problems: found } = readShape(shape, value)
   const problems: Problem[] = found.map((problem) => locate("", problem))
+  // All else would be missing too.
+  if (problems.some(({ path }) => path === "")) throw new InvalidOptionError(problems)
   const options = good as LimiterOptions<unknown>
   problems.push(...clientAddressProblems(options))
   const rules = parseOptionRules(options, problems)
@@ -199,6 +209,7 @@ export function parseOptions(value: unknown): ParsedOptions {
     enabled: options.enabled ?? true,
     logger: options.logger,
     clock,
+    wallClock: options.clock === undefined ? Date.now : () => soundTime(clock),
   }
 }
 
@@ -215,7 +226,9 @@ function parseOptionRules(
   problems: Problem[],
 ): Pick<ParsedOptions, "inline" | "rules"> {
   const given = RULE_OPTIONS.filter((name) => options[name as keyof typeof options] !== undefined)
-  if (options.rules === undefined) {
+  // Rules that are wrong are rules nevertheless: an inline one is not missing.
+  const hasRules = options.rules !== undefined || problems.some(({ path }) => path === "rules")
+  if (!hasRules) {
     const { rule, problems: wrong } = parseInlineRule(
       Object.fromEntries(given.map((name) => [name, options[name as keyof typeof options]])),
     )
@@ -226,6 +239,7 @@ function parseOptionRules(
     const accepted = `"${name}" as a member of a rule in "rules", or an inline rule without "rules"`
     problems.push({ path: name, message: 'is given together with "rules"', accepted })
   }
+  if (options.rules === undefined) return { inline: undefined, rules: [] }
   if (!Array.isArray(options.rules)) return { inline: undefined, rules: options.rules as RuleSource }
   const parsed = parseRules(options.rules, "rules")
   problems.push(...parsed.problems)

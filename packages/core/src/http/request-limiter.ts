@@ -1,19 +1,18 @@
-import { ClosedError, InvalidOptionError, InvalidRuleError } from "../errors.ts"
+import { ClosedError, InvalidOptionError } from "../errors.ts"
 import type { Ask } from "../limiter/ask.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { UNLIMITED } from "../limiter/decision-record.ts"
 import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
-import { type Edition, type RuleBook, ruleBook } from "../rules/rule-book.ts"
-import type { RuleSource } from "../rules/source.ts"
+import { show } from "../rules/problems.ts"
 import type { EvictionEvent, MaybePromise } from "../stores/store.ts"
-import { compileSkip, compileUnits, isUnits } from "./callbacks.ts"
-import { claimNames, releaseNames } from "./claims.ts"
+import { compileTest, compileUnits, isUnits } from "./callbacks.ts"
 import type { CostOption, Limiter, LimiterEvents } from "./limiter.ts"
 import { createParts, type LimiterParts } from "./limiter-parts.ts"
 import { type LimiterOptions, type ParsedOptions, parseInlineRule, parseOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
-import { compileRuleSet, type RuleSet } from "./rule-set.ts"
+import type { RuleSet } from "./rule-set.ts"
+import { RulesInForce } from "./rules-in-force.ts"
 import type { Warner } from "./warnings.ts"
 
 /**
@@ -24,59 +23,48 @@ export function createLimiter<Request = RequestFacts>(options: LimiterOptions<Re
   return new RequestLimiter<Request>(parseOptions(options))
 }
 
-/** How long a request waits for the first rules: longer, and a source that hangs would be an outage of the app. */
-const MOST_WAIT_FOR_RULES_MS = 1_000
+/** The facts of a framework's request, as its adapter reads them; undefined where it is none of the framework's. */
+export type FactsReader = (request: object) => RequestFacts | undefined
 
 /** The limiter behind the interface, with what a guard needs of it besides. */
 export class RequestLimiter<Request> implements Limiter<Request> {
   readonly options: ParsedOptions
-  /** The present, for headers that name an instant. */
-  readonly wallClock: () => number
   readonly #parts: LimiterParts<Request>
+  readonly #rules: RulesInForce<Request>
   readonly #unitsOf: (request: Request) => number
   readonly #skips: (request: Request) => boolean
-  readonly #routes: RequestLimiter<Request>[] = []
   readonly #unsubscribe: (() => void) | undefined
-  #ruleSet: RuleSet
-  /** Only where rules come from a source. */
-  #book: RuleBook | undefined
-  /** Settles when the first rules are there, or cannot be had in time; undefined from then on. */
-  #firstRules: Promise<void> | undefined
+  readonly #factsReaders: Set<FactsReader>
   #closed = false
 
   /** With `parent`, a limiter of one route: its own inline rule, everything else the parent's. */
-  constructor(options: ParsedOptions, parent?: RequestLimiter<Request>) {
+  constructor(options: ParsedOptions, parent?: RequestLimiter<Request>, inline?: ParsedRule) {
     this.options = options
-    const { clock, store, rules } = options
-    this.wallClock = () => clock.now()
+    const { store, cost, skip } = options
     this.#parts = parent === undefined ? createParts(options) : parent.#parts
-    this.#unitsOf = compileUnits(options.cost, this.warner)
-    this.#skips = compileSkip(options.skip, this.warner)
-    this.#ruleSet = this.#compile(isList(rules) ? rules : (parent?.sourcedRules ?? []))
-    this.#claimOrThrow()
-    if (parent !== undefined) return
-    this.#unsubscribe = store.subscribe?.((event) => this.#evicted(event))
-    if (!isList(rules)) this.#openBook(rules)
+    this.#factsReaders = parent === undefined ? new Set() : parent.#factsReaders
+    this.#unitsOf = compileUnits(cost, this.warner)
+    this.#skips = compileTest("skip", skip, "such a request is counted", this.warner)
+    this.#rules =
+      parent === undefined || inline === undefined
+        ? new RulesInForce(options, this.#parts)
+        : parent.#rules.ofRoute(inline)
+    if (parent === undefined) this.#unsubscribe = store.subscribe?.((event) => this.#evicted(event))
   }
 
   get warner(): Warner {
     return this.#parts.warner
   }
 
-  /** The rules in force that a source gave. */
-  get sourcedRules(): readonly ParsedRule[] {
-    return this.#book?.current?.rules ?? []
-  }
-
   get ruleSet(): RuleSet {
-    return this.#ruleSet
+    return this.#rules.current
   }
 
   /** Whether no rule, now or later, reads more than what is there when a request arrives. */
   get readsArrivalOnly(): boolean {
     const { cost, skip, rules } = this.options
     return (
-      Array.isArray(rules) && typeof cost === "number" && skip === undefined && this.#ruleSet.readsArrivalOnly
+      Array.isArray(rules) && typeof cost === "number" && skip === undefined && this.ruleSet.readsArrivalOnly
     )
   }
 
@@ -96,7 +84,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   async decide(request: Request, options?: CostOption): Promise<Decision> {
     this.#requireOpen()
-    return this.admit(factsOf(request), request, parseCost(options))
+    return this.admit(this.#factsOf(request), request, parseCost(options))
   }
 
   async enforce(request: Request, options?: CostOption): Promise<Decision> {
@@ -108,8 +96,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   async peek(request: Request, options?: CostOption): Promise<Decision> {
     this.#requireOpen()
     const cost = parseCost(options)
-    await this.#firstRules
-    return this.#parts.decider.peek(this.#asks(factsOf(request), request, cost))
+    await this.#rules.first
+    if (!this.#counts(request)) return UNLIMITED
+    return this.#parts.decider.peek(this.#asks(this.#factsOf(request), request, cost))
   }
 
   async refund(decision: Decision): Promise<void> {
@@ -119,29 +108,22 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   async reset(request: Request, options: { readonly policies?: readonly string[] } = {}): Promise<void> {
     this.#requireOpen()
-    await this.#firstRules
-    const { policies } = options
-    const unknown = policies?.find((name) => !this.#ruleSet.names.includes(name))
-    if (unknown !== undefined) {
-      const accepted = this.#ruleSet.names.map((name) => JSON.stringify(name)).join(", ")
-      throw new InvalidOptionError([
-        { path: "policies", message: `${JSON.stringify(unknown)} is not the name of a rule`, accepted },
-      ])
-    }
-    await this.#parts.decider.reset(this.#ruleSet.counters(factsOf(request), request, policies))
+    await this.#rules.first
+    const { ruleSet } = this
+    const policies = parsePolicies(options.policies, ruleSet.names)
+    await this.#parts.decider.reset(ruleSet.counters(this.#factsOf(request), request, policies))
   }
 
   async ready(options: { readonly signal?: AbortSignal } = {}): Promise<void> {
     this.#requireOpen()
     options.signal?.throwIfAborted()
-    await this.#book?.ready(options)
+    await this.#rules.ready(options)
   }
 
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
-    for (const limiter of [this, ...this.#routes]) releaseNames(this.options.store, limiter)
-    this.#book?.close()
+    this.#rules.close()
     this.#unsubscribe?.()
     this.#parts.events.clear()
     if (this.options.ownsStore) await this.options.store.close()
@@ -149,21 +131,25 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   /** `decide` for an adapter: facts and the framework's own request. Answers with a value when the store does. */
   admit(facts: RequestFacts, request: Request, cost: number | undefined): MaybePromise<Decision> {
-    if (this.#firstRules !== undefined) return this.#firstRules.then(() => this.#admit(facts, request, cost))
+    const { first } = this.#rules
+    if (first !== undefined) return first.then(() => this.#admit(facts, request, cost))
     return this.#admit(facts, request, cost)
+  }
+
+  /** Lets `peek`, `reset` and the like be asked with a framework's request, and mean whom its adapter counts. */
+  readFactsWith(reader: FactsReader): void {
+    this.#factsReaders.add(reader)
   }
 
   /** A limiter for one route: the rule in place of the inline one. Throws InvalidOptionError. */
   forRoute(value: object, name: string): RequestLimiter<Request> {
     const { rule, problems } = parseInlineRule({ name, ...value })
     if (rule === undefined) throw new InvalidOptionError(problems)
-    const limiter = new RequestLimiter<Request>({ ...this.options, inline: rule }, this)
-    this.#routes.push(limiter)
-    return limiter
+    return new RequestLimiter<Request>(this.options, this, rule)
   }
 
   #admit(facts: RequestFacts, request: Request, cost: number | undefined): MaybePromise<Decision> {
-    if (!this.options.enabled || this.#skips(request)) return UNLIMITED
+    if (!this.#counts(request)) return UNLIMITED
     const decision = this.#parts.decider.take(this.#asks(facts, request, cost))
     if (!this.#parts.events.has("decision")) return decision
     if (!(decision instanceof Promise)) {
@@ -176,81 +162,21 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     })
   }
 
+  #factsOf(request: Request): RequestFacts {
+    if (typeof request !== "object" || request === null) return {}
+    for (const read of this.#factsReaders) {
+      const facts = read(request)
+      if (facts !== undefined) return facts
+    }
+    return request
+  }
+
+  #counts(request: Request): boolean {
+    return this.options.enabled && !this.#skips(request)
+  }
+
   #asks(facts: RequestFacts, request: Request, cost: number | undefined): readonly Ask[] {
-    return this.#ruleSet.asks(facts, request, cost ?? this.#unitsOf(request))
-  }
-
-  #compile(sourced: readonly ParsedRule[]): RuleSet {
-    const rules = this.options.inline === undefined ? sourced : [this.options.inline, ...sourced]
-    return compileRuleSet(rules, this.#parts.context, this.options.headers)
-  }
-
-  #claimOrThrow(): void {
-    const { store, service } = this.options
-    const [taken] = claimNames(store, service, this.#ruleSet.names, this)
-    if (taken === undefined) return
-    releaseNames(store, this)
-    throw new InvalidOptionError([
-      {
-        path: "name",
-        message: `another limiter counts rule ${JSON.stringify(taken)} of service ${JSON.stringify(service)} on this store`,
-        accepted: "a name or service of its own, or one limiter for both mounts: rateLimit({ limiter })",
-      },
-    ])
-  }
-
-  #openBook(source: RuleSource): void {
-    this.#book = ruleBook({
-      source,
-      service: this.options.service,
-      onLoaded: (edition) => this.#turnTo(edition),
-      onError: (error) => {
-        this.warner.say(
-          "error",
-          "SLUICE_RULES_REJECTED",
-          `${error.message} The last good rules stay in force.`,
-          error,
-        )
-        this.#parts.events.emit("rule-error", error)
-      },
-    })
-    const giveUp = AbortSignal.timeout(MOST_WAIT_FOR_RULES_MS)
-    const done = () => {
-      this.#firstRules = undefined
-    }
-    this.#firstRules = this.#book.ready({ signal: giveUp }).then(done, done)
-  }
-
-  /** Another edition comes into force at once, for the routes too; decisions in flight finish on the one before. */
-  #turnTo(edition: Edition): void {
-    const { store, service } = this.options
-    const own = this.options.inline === undefined ? [] : [this.options.inline.name]
-    const names = edition.rules.map(({ name }) => name)
-    const taken = new Set(claimNames(store, service, [...own, ...names], this))
-    const problems = [
-      ...edition.problems,
-      ...[...taken].map((name) => ({
-        path: "name",
-        message: `another limiter counts rule ${JSON.stringify(name)} of service ${JSON.stringify(service)} on this store`,
-      })),
-    ]
-    const rules = edition.rules.filter(({ name }) => !taken.has(name))
-    for (const limiter of [this, ...this.#routes]) limiter.#ruleSet = limiter.#compile(rules)
-    if (problems.length > 0) {
-      const error = new InvalidRuleError(problems)
-      this.warner.say(
-        "error",
-        "SLUICE_RULES_REJECTED",
-        `${error.message}\nThese rules are set aside; the others are in force.`,
-        error,
-      )
-    }
-    const { version } = edition
-    this.#parts.events.emit("rules", {
-      names: rules.map(({ name }) => name),
-      problems,
-      ...(version === undefined ? {} : { version }),
-    })
+    return this.ruleSet.asks(facts, request, cost ?? this.#unitsOf(request))
   }
 
   #evicted(event: EvictionEvent): void {
@@ -266,19 +192,29 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   }
 }
 
-function factsOf(request: unknown): RequestFacts {
-  return typeof request === "object" && request !== null ? request : {}
-}
-
 function parseCost(options: CostOption | undefined): number | undefined {
   const cost = options?.cost
   if (cost === undefined || isUnits(cost)) return cost
   throw new InvalidOptionError([
-    { path: "cost", message: `${String(cost)} is not a cost`, accepted: "a whole number from 0 up" },
+    { path: "cost", message: `${show(cost)} is not a cost`, accepted: "a whole number from 0 up" },
   ])
 }
 
-// Array.isArray does not narrow a readonly list.
-function isList(rules: ParsedOptions["rules"]): rules is readonly ParsedRule[] {
-  return Array.isArray(rules)
+function parsePolicies(
+  policies: readonly string[] | undefined,
+  names: readonly string[],
+): readonly string[] | undefined {
+  if (policies === undefined) return undefined
+  const known = names.map((name) => JSON.stringify(name)).join(", ")
+  const unknown = Array.isArray(policies) ? policies.filter((name) => !names.includes(name)) : [policies]
+  if (unknown.length === 0) return policies
+  throw new InvalidOptionError(
+    unknown.map((name) => ({
+      path: "policies",
+      message: Array.isArray(policies)
+        ? `${show(name)} is not the name of a rule`
+        : `${show(name)} is not a list`,
+      accepted: known === "" ? "nothing, as there are no rules" : `a list with ${known}`,
+    })),
+  )
 }

@@ -50,12 +50,28 @@ export function createWarner(logger: Logger | undefined, onWarning: (warning: Wa
     },
     say(level, code, message, cause) {
       const docs = `${message} (docs/reference/errors.md#${code.toLowerCase()})`
-      if (logger === undefined) process.emitWarning(docs, { type: "SluiceWarning", code })
-      else logger[level]({ code, ...(cause === undefined ? {} : { err: cause }) }, docs)
+      if (!logs(logger, level, code, docs, cause)) process.emitWarning(docs, { type: "SluiceWarning", code })
       onWarning(cause === undefined ? { code, message } : { code, message, cause })
     },
   }
   return warner
+}
+
+/** Whether the app's logger has it: one that throws must not hurt the request that it is told about. */
+function logs(
+  logger: Logger | undefined,
+  level: keyof Logger,
+  code: WarningCode,
+  message: string,
+  cause: unknown,
+): boolean {
+  if (logger === undefined) return false
+  try {
+    logger[level]({ code, ...(cause === undefined ? {} : { err: cause }) }, message)
+    return true
+  } catch {
+    return false
+  }
 }
 
 const saidByLogger = new WeakMap<object, Set<WarningCode>>()

@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.ts"
-import { StoreUnavailableError } from "../errors.ts"
+import { StoreUnavailableError, textOf } from "../errors.ts"
 import type { Answer, Counted, CounterKey, MaybePromise, Refund, Store } from "../stores/store.ts"
 import { type Ask, isHopeless } from "./ask.ts"
 import type { Decision, PolicyCheck } from "./decision.ts"
@@ -103,7 +103,8 @@ export class Decider {
         late = true
         resolve(decide())
       }
-      answers.then(
+      // A store that others wrote may answer with a thenable, and that one's `then` may throw.
+      Promise.resolve(answers).then(
         (answered) => settle(() => this.#conclude(answered, asks, peeked)),
         (error: unknown) => settle(() => this.#degrade(error, asks, peeked)),
       )
@@ -111,19 +112,22 @@ export class Decider {
   }
 
   #conclude(answers: readonly Answer[], asks: readonly Ask[], peeked: boolean): Decision {
-    const answer = answers?.[0]
-    const counted = asks.every(isCounted) ? asks : asks.filter(isCounted)
-    if (answer === undefined || !isSound(answer, counted)) {
-      return this.#degrade(
-        new StoreUnavailableError("The store gave an answer that makes no sense."),
-        asks,
-        peeked,
-      )
+    const decision = this.#explain(answers?.[0], asks, peeked)
+    if (decision === undefined) {
+      const error = new StoreUnavailableError("The store gave an answer that makes no sense.")
+      return this.#degrade(error, asks, peeked)
     }
     if (this.#degraded) {
       this.#degraded = false
       this.#options.onRecovered()
     }
+    return decision
+  }
+
+  /** What the answer means; undefined when it makes no sense. */
+  #explain(answer: Answer | undefined, asks: readonly Ask[], peeked: boolean): Decision | undefined {
+    const counted = asks.every(isCounted) ? asks : asks.filter(isCounted)
+    if (!isSound(answer, counted)) return undefined
     const { nowMs, granted } = answer
     let next = 0
     const checks = asks.map((ask) => {
@@ -131,7 +135,9 @@ export class Decider {
       return explainCounted(ask, answer.checks[next++] as Counted, nowMs, granted, peeked)
     })
     const receipt = granted && !peeked ? { store: this.#options.store, asks: counted, answer } : undefined
-    return new DecisionRecord(checks, false, receipt)
+    const decision = new DecisionRecord(checks, false, receipt)
+    // A grant that took too little, or a refusal by no check: admitting either would not be counted.
+    return decision.allowed === granted ? decision : undefined
   }
 
   #degrade(error: unknown, asks: readonly Ask[], peeked: boolean): Decision {
@@ -140,7 +146,10 @@ export class Decider {
       this.#options.onDegraded(
         error instanceof StoreUnavailableError
           ? error
-          : new StoreUnavailableError(`The store failed: ${messageOf(error)}`, { cause: error }),
+          : new StoreUnavailableError(
+              `The store failed: ${error instanceof Error ? error.message : textOf(error)}`,
+              { cause: error },
+            ),
       )
     }
     return this.#fallback.decide(asks.filter(isCounted), peeked)
@@ -156,16 +165,18 @@ function explainSettled(ask: Ask): PolicyCheck {
   return explainUncounted(ask, ask.refusal ?? "cost", Number.POSITIVE_INFINITY)
 }
 
-function isSound({ nowMs, granted, checks }: Answer, asks: readonly Ask[]): boolean {
-  if (!isCount(nowMs) || typeof granted !== "boolean" || checks?.length !== asks.length) return false
-  for (const check of checks) {
-    if (
-      !isCount(check?.previous) ||
-      !isCount(check.current) ||
-      !isCount(check.startMs) ||
-      !isCount(check.taken)
-    )
-      return false
+function isSound(answer: Answer | undefined, asks: readonly Ask[]): answer is Answer {
+  if (typeof answer !== "object" || answer === null) return false
+  const { nowMs, granted, checks } = answer
+  if (!isCount(nowMs) || typeof granted !== "boolean") return false
+  if (!Array.isArray(checks) || checks.length !== asks.length) return false
+  for (let i = 0; i < checks.length; i++) {
+    const check: Partial<Counted> | undefined = checks[i]
+    if (!isCount(check?.previous) || !isCount(check?.current) || !isCount(check?.taken)) return false
+    // Ahead of the time only after the clock went back, and then by a window at most.
+    const { windowMs } = (asks[i] as Ask).policy
+    const elapsedMs = nowMs - (check?.startMs as number)
+    if (!(elapsedMs < windowMs && elapsedMs >= -windowMs)) return false
   }
   return true
 }
@@ -176,8 +187,4 @@ function isCount(value: unknown): boolean {
 
 function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
   return typeof (value as Partial<Promise<T>> | undefined)?.then === "function"
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -33,7 +33,9 @@ export class SafeEvents<Table extends Record<keyof Table, unknown[]>> implements
   emit<Name extends keyof Table>(name: Name, ...args: Table[Name]): void {
     for (const listener of this.#listeners[name] ?? []) {
       try {
-        listener(...args)
+        const yielded: unknown = listener(...args)
+        // Nobody waits for an async listener, so nobody else would handle its rejection.
+        if (yielded instanceof Promise) yielded.catch((error) => this.#onListenerError(error, name))
       } catch (error) {
         this.#onListenerError(error, name)
       }

@@ -1,4 +1,4 @@
-import { type Clock, steadyClock } from "../clock.ts"
+import { type Clock, soundTime } from "../clock.ts"
 import type { Policy } from "../policy.ts"
 import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
 import type { Ask } from "./ask.ts"
@@ -21,6 +21,7 @@ export class LocalFallback {
 
   constructor(instances: number, clock: Clock) {
     this.#instances = instances
+    // The clock itself may be what is broken.
     this.#store = memoryStore({ maxKeys: MAX_KEYS, clock: { now: () => soundTime(clock) } })
   }
 
@@ -39,7 +40,7 @@ export class LocalFallback {
       const i = counted++
       return explainCounted(local[i] as Ask, checks[i] as (typeof checks)[0], nowMs, granted, peeked)
     })
-    const took = granted && !peeked
+    const took = granted && !peeked && local.length > 0
     return new DecisionRecord(
       explained,
       true,
@@ -53,15 +54,5 @@ export class LocalFallback {
     const limit = Math.min(policy.limit, Math.max(1, cost, Math.floor(policy.limit / this.#instances)))
     const share: Policy = { ...policy, limit }
     return { ...ask, policy: share }
-  }
-}
-
-/** The clock itself may be what is broken. */
-function soundTime(clock: Clock): number {
-  try {
-    const nowMs = clock.now()
-    return nowMs >= 0 && nowMs <= Number.MAX_SAFE_INTEGER ? nowMs : steadyClock.now()
-  } catch {
-    return steadyClock.now()
   }
 }

@@ -17,7 +17,7 @@ export interface RuleMatch {
 }
 
 /** A rule in code: what a service owner writes. `Request` is what the limiter is asked about. */
-export interface Rule<Request = never> {
+export interface Rule<Request = unknown> {
   /** Printable ASCII without `"` and `\`, at most 64 characters. Default from field and window: "ip-1m". */
   readonly name?: string
   /** Quota units per window: a positive whole number, or in code a function that yields one per request. */

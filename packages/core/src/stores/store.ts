@@ -58,7 +58,10 @@ export interface Store {
    * together, atomically with regard to every other caller, or nothing is. `requests` are decided in order.
    */
   take(requests: readonly (readonly Check[])[]): MaybePromise<readonly Answer[]>
-  /** The answers that `take` would give to each request alone, counting nothing. */
+  /**
+   * Whether `take` would grant each request, asked alone, and what its counters hold now: takes nothing, so `taken` is
+   * 0 in every check.
+   */
   peek(requests: readonly (readonly Check[])[]): MaybePromise<readonly Answer[]>
   /** Gives units back to the window they were taken in, never below zero; nothing when that window has passed. */
   giveBack(refunds: readonly Refund[]): MaybePromise<void>
@@ -66,6 +69,6 @@ export interface Store {
   reset(keys: readonly CounterKey[]): MaybePromise<void>
   /** Calls back about what an operator should know; yields the function that stops it. */
   subscribe?(listener: (event: EvictionEvent) => void): () => void
-  /** Frees what the store itself opened. Afterwards every method throws ClosedError. */
+  /** Frees what the store itself opened. Afterwards every method but this one throws or rejects with ClosedError. */
   close(): MaybePromise<void>
 }

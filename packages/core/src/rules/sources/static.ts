@@ -3,7 +3,7 @@ import type { Rule } from "../rule.ts"
 import type { RuleSource } from "../source.ts"
 
 /** A source of rules that never change, the same for every service. Throws InvalidRuleError with every problem. */
-export function staticRules<Request = never>(rules: readonly Rule<Request>[]): RuleSource {
+export function staticRules(rules: readonly Rule[]): RuleSource {
   requireRules(rules, "rules")
   const loaded = { rules: [...rules], problems: [] }
   return { load: async () => loaded }

@@ -4,7 +4,10 @@ import { Segment } from "./segment.ts"
 
 /** Keys per segment when the table is full: what grows at once stays small. */
 const KEYS_PER_SEGMENT = 4096
-/** A sweep every so many writes looks at as many slots: expired ones never outnumber the living for long. */
+/**
+ * A sweep every so many writes looks at four times as many slots. When each write is of a new key, a quarter of the
+ * slots hold expired ones at most, or they would go faster than they come: at two thirds full, fewer than the living.
+ */
 const WRITES_PER_SWEEP = 16
 
 /**

@@ -264,7 +264,6 @@ function takeTogether(pending: readonly Pending[], nowMs: number): boolean {
       (other) => other !== one && other.taken > 0 && isSameKey(other.key, one.key),
     )
     if (sibling !== undefined) one.state = sibling.state
-    if (cost === 0) continue
     if (one.algorithm.admits(one.state, policy, cost, nowMs)) {
       one.state = one.algorithm.withUnits(one.state, policy, cost)
       one.taken = cost

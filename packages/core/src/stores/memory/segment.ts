@@ -23,8 +23,10 @@ const FEWEST_SLOTS = 8
  */
 const MOST_LOAD = 0.82
 const GROWTH = 1.22
-/** How many slots an eviction chooses from, and a sweep examines. */
+/** How many keys an eviction chooses from. */
 const CANDIDATES = 16
+/** How many slots a sweep examines: side by side, so that it costs little more than the first of them. */
+const SWEPT_SLOTS = 64
 
 /**
  * One part of the counter table: an open-addressed hash table (linear probing) of fixed slots in one typed array.
@@ -126,7 +128,7 @@ export class Segment {
   sweep(nowMs: number): number {
     const nowS = Math.floor(nowMs / 1000)
     const before = this.count
-    for (let examined = 0; examined < CANDIDATES; examined++) {
+    for (let examined = 0; examined < SWEPT_SLOTS; examined++) {
       const slot = this.#advance()
       // What moves into the freed slot is looked at in the next round.
       if (this.#isUsed(slot) && this.#half(slot, EMPTY_AT_S) <= nowS) this.remove(slot)

@@ -1,0 +1,59 @@
+import { describe, expect, it } from "vitest"
+import {
+  ClosedError,
+  InvalidOptionError,
+  InvalidRuleError,
+  RuleSourceError,
+  SluiceError,
+  StoreUnavailableError,
+} from "./errors.ts"
+
+describe("every error", () => {
+  it.each([
+    [new InvalidOptionError([]), "InvalidOptionError", "SLUICE_INVALID_OPTION"],
+    [new InvalidRuleError([]), "InvalidRuleError", "SLUICE_INVALID_RULE"],
+    [new RuleSourceError("gone"), "RuleSourceError", "SLUICE_RULE_SOURCE"],
+    [new StoreUnavailableError("gone"), "StoreUnavailableError", "SLUICE_STORE_UNAVAILABLE"],
+    [new ClosedError("closed"), "ClosedError", "SLUICE_CLOSED"],
+  ])("%s has a name and a stable code", (error, name, code) => {
+    expect(error).toBeInstanceOf(SluiceError)
+    expect(error).toBeInstanceOf(Error)
+    expect(error.name).toBe(name)
+    expect(error.code).toBe(code)
+  })
+
+  it.each([
+    new InvalidOptionError([], { cause: "the cause" }),
+    new InvalidRuleError([], { cause: "the cause" }),
+    new RuleSourceError("gone", { cause: "the cause" }),
+    new StoreUnavailableError("gone", { cause: "the cause" }),
+    new ClosedError("closed", { cause: "the cause" }),
+  ])("%s keeps its cause", (error) => {
+    expect(error.cause).toBe("the cause")
+  })
+
+  it("has no cause of its own making", () => {
+    expect(Object.hasOwn(new ClosedError("closed"), "cause")).toBe(false)
+  })
+})
+
+describe("the message", () => {
+  it("of one problem is one line: where, what, and what would be accepted", () => {
+    const problem = { path: "limit", message: "-1 is not positive", accepted: "a whole number from 1" }
+    const error = new InvalidOptionError([problem])
+    expect(error.message).toBe("Wrong options: limit: -1 is not positive; accepted: a whole number from 1")
+    expect(error.problems).toEqual([problem])
+  })
+
+  it("of several problems is a list", () => {
+    const problems = [
+      { path: "rules[0].window", message: '"5 minuts" is not a duration', accepted: "5 minutes" },
+      { path: "", message: "there are two rules of one name" },
+    ]
+    const error = new InvalidRuleError(problems)
+    expect(error.message).toBe(
+      'Wrong rules:\n  - rules[0].window: "5 minuts" is not a duration; accepted: 5 minutes\n  - there are two rules of one name',
+    )
+    expect(error.problems).toEqual(problems)
+  })
+})

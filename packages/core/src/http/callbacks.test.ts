@@ -1,0 +1,82 @@
+import { describe, expect, it } from "vitest"
+import { compileTest, compileUnits, isUnits } from "./callbacks.ts"
+import { createWarner } from "./warnings.ts"
+
+function warner() {
+  const said: string[] = []
+  const logger = { warn() {}, error() {} }
+  return { said, warner: createWarner(logger, ({ code, message }) => said.push(`${code}: ${message}`)) }
+}
+
+function throwing(error: unknown): () => never {
+  return () => {
+    throw error
+  }
+}
+
+const WRONG: [string, () => unknown][] = [
+  ["yielded undefined", () => undefined],
+  ["yielded null", () => null],
+  ["yielded NaN", () => Number.NaN],
+  ["yielded an unprintable object", () => Object.create(null)],
+  ["yielded [object Promise]", async () => true],
+  ["yielded [object Promise]", () => Promise.reject(new Error("late"))],
+  ["failed: Error: broken", throwing(new Error("broken"))],
+  ["failed: undefined", throwing(undefined)],
+  ["failed: an unprintable object", throwing(Object.create(null))],
+]
+
+describe("the cost of a request", () => {
+  it.each(
+    WRONG.concat([
+      ["yielded -1", () => -1],
+      ["yielded 1.5", () => 1.5],
+      ["yielded 3", () => "3"],
+      ["yielded Infinity", () => Number.POSITIVE_INFINITY],
+    ]),
+  )("counts 1 when its function %s, said once", (what, cost) => {
+    const { said, warner: to } = warner()
+    const unitsOf = compileUnits(cost, to)
+    expect([unitsOf({}), unitsOf({})]).toEqual([1, 1])
+    expect(said).toEqual([
+      `SLUICE_INVALID_COST: The cost function ${what}. It must yield a whole number from 0 up; such a request counts 1.`,
+    ])
+  })
+
+  it("is a number, or what the function yields for the request", () => {
+    const { said, warner: to } = warner()
+    expect(compileUnits(7, to)({})).toBe(7)
+    const unitsOf = compileUnits(({ size }: { size: number }) => size, to)
+    expect([0, 3, Number.MAX_SAFE_INTEGER].map((size) => unitsOf({ size }))).toEqual([0, 3, 2 ** 53 - 1])
+    expect(said).toEqual([])
+  })
+
+  it("is units from 0 up and below 2^53", () => {
+    expect([0, 1, 2 ** 53 - 1].map(isUnits)).toEqual([true, true, true])
+    expect([-1, 0.5, 2 ** 53, Number.NaN, "1", undefined, 1n].some(isUnits)).toBe(false)
+  })
+})
+
+describe("a yes-or-no function of the app", () => {
+  it.each(WRONG.concat([["yielded 1", () => 1]]))("says no when it %s, said once", (what, test) => {
+    const { said, warner: to } = warner()
+    const says = compileTest("skip", test, "such a request is counted", to)
+    expect([says(), says()]).toEqual([false, false])
+    expect(said).toEqual([
+      `SLUICE_CALLBACK_FAILED: skip ${what}. It must yield true or false at once; such a request is counted.`,
+    ])
+  })
+
+  it("says what it yields for its arguments, and no when there is none", () => {
+    const { said, warner: to } = warner()
+    const says = compileTest(
+      "refundWhen",
+      (_: unknown, status: number) => status < 400,
+      "the units stay taken",
+      to,
+    )
+    expect([says({}, 200), says({}, 401)]).toEqual([true, false])
+    expect(compileTest("skip", undefined, "", to)()).toBe(false)
+    expect(said).toEqual([])
+  })
+})

@@ -1,0 +1,403 @@
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../clock.ts"
+import type { Decision } from "../limiter/decision.ts"
+import type { Rule } from "../rules/rule.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { LimiterOptions } from "./options.ts"
+import type { RequestFacts } from "./request.ts"
+import { createLimiter } from "./request-limiter.ts"
+
+const QUIET = { warn() {}, error() {} }
+const FROM = (remoteAddress: string, more: RequestFacts = {}): RequestFacts => ({ remoteAddress, ...more })
+
+function limiterWith(options: LimiterOptions<RequestFacts>) {
+  return createLimiter({ clock: manualClock(), logger: QUIET, ...options })
+}
+
+/** What each request in turn gets: its verdict, or "none" where no rule is for it. */
+async function verdicts(
+  options: LimiterOptions<RequestFacts>,
+  requests: readonly RequestFacts[],
+): Promise<string[]> {
+  const limiter = limiterWith(options)
+  const all: string[] = []
+  for (const request of requests) {
+    const { allowed, policy, refusal } = await limiter.decide(request)
+    all.push(policy === "" ? "none" : allowed ? "admit" : (refusal as string))
+  }
+  return all
+}
+
+describe("allow and deny lists", () => {
+  const rule = {
+    limit: 1,
+    window: "1m",
+    field: "header:key",
+    allow: ["friend", "both"],
+    deny: ["foe", "both"],
+  }
+  const withKey = (key: string): RequestFacts => ({ headers: { key } })
+
+  it("do not count whom they allow, refuse whom they deny, and count all others", async () => {
+    expect(
+      await verdicts(rule, ["friend", "friend", "foe", "other", "other", "FRIEND"].map(withKey)),
+    ).toEqual(["none", "none", "denied", "admit", "quota", "admit"])
+  })
+
+  it("refuse whom both of them name", async () => {
+    expect(await verdicts(rule, [withKey("both")])).toEqual(["denied"])
+  })
+
+  it("refuse for ever, before any counter is asked", async () => {
+    const limiter = limiterWith({
+      rules: [
+        { ...rule, name: "listed", rejectionMessage: "banned" },
+        { name: "all", limit: 9, window: "1m" },
+      ],
+    })
+    const decision = await limiter.decide(withKey("foe"))
+    expect(decision).toMatchObject({
+      allowed: false,
+      policy: "listed",
+      refusal: "denied",
+      rejectionMessage: "banned",
+      retryAfterMs: Number.POSITIVE_INFINITY,
+      remaining: 0,
+    })
+    expect((await limiter.peek(withKey("other"))).checks).toMatchObject([{}, { policy: "all", remaining: 9 }])
+  })
+
+  it("refuse even a request that costs nothing", async () => {
+    expect(await limiterWith(rule).decide(withKey("foe"), { cost: 0 })).toMatchObject({ allowed: false })
+  })
+
+  it("leave the other rules in force for whom one rule allows", async () => {
+    const limiter = limiterWith({ rules: [rule, { name: "all", limit: 1, window: "1m" }] })
+    const decisions = [await limiter.decide(withKey("friend")), await limiter.decide(withKey("friend"))]
+    expect(decisions).toMatchObject([
+      { allowed: true, policy: "all" },
+      { allowed: false, policy: "all" },
+    ])
+  })
+
+  it("do not name a client whose field is missing", async () => {
+    expect(await verdicts({ ...rule, onMissing: "deny" }, [{}])).toEqual(["missing-field"])
+    expect(await verdicts({ ...rule, onMissing: "skip" }, [{}])).toEqual(["none"])
+    expect(await verdicts({ ...rule, onMissing: "shared" }, [{}, {}])).toEqual(["admit", "quota"])
+  })
+
+  it.each<[string, Partial<Rule>, Record<string, string>]>([
+    [
+      "ranges of IPv4, however the address is spelt",
+      { allow: ["10.0.0.0/8"], deny: ["10.1.0.0/16", "192.0.2.7"] },
+      {
+        "10.2.3.4": "none",
+        "::ffff:10.2.3.4": "none",
+        "::ffff:a02:304": "none",
+        "10.1.3.4": "denied",
+        "::ffff:10.1.3.4": "denied",
+        "192.0.2.7": "denied",
+        "192.0.2.8": "admit",
+        "::10.2.3.4": "admit",
+      },
+    ],
+    [
+      "a single address of a /64 that is counted as one client",
+      { deny: ["2001:db8::7"], allow: ["2001:db8::8"] },
+      {
+        "2001:db8::7": "denied",
+        "2001:DB8:0:0::0007": "denied",
+        "2001:db8::8": "none",
+        "2001:db8::9": "admit",
+        "2001:db8::a": "quota",
+        "2001:db8:0:1::7": "admit",
+      },
+    ],
+    [
+      "a /64 whole",
+      { deny: ["2001:db8::/64"] },
+      { "2001:db8::1": "denied", "2001:db8::ffff:1": "denied", "2001:db8:0:1::1": "admit" },
+    ],
+  ])("of addresses name %s", async (_what, lists, expected) => {
+    const addresses = Object.keys(expected)
+    expect(
+      await verdicts(
+        { limit: 1, window: "1m", ...lists },
+        addresses.map((at) => FROM(at)),
+      ),
+    ).toEqual(Object.values(expected))
+  })
+})
+
+describe("match", () => {
+  it("leaves requests alone that a rule is not for", async () => {
+    const rule = { limit: 1, window: "1m", match: { methods: ["post"], path: "/users/:id" } }
+    expect(
+      await verdicts(rule, [
+        { method: "POST", url: "/users/1" },
+        { method: "POST", url: "/users/2?x=1" },
+        { method: "POST", url: "/USERS/3/" },
+        { method: "GET", url: "/users/1" },
+        { method: "POST", url: "/users" },
+        { method: "POST" },
+        {},
+      ]),
+    ).toEqual(["admit", "quota", "quota", "none", "none", "none", "none"])
+  })
+
+  it("knows a route by the framework's own pattern", async () => {
+    const rule = { limit: 1, window: "1m", match: { path: "/users/:id" } }
+    expect(
+      await verdicts(rule, [
+        { url: "/mounted/elsewhere", route: "/users/:name" },
+        { url: "/elsewhere", route: "/teams/:id" },
+      ]),
+    ).toEqual(["admit", "none"])
+  })
+
+  it("reads fields by the app's extractors, and takes a missing one for no match", async () => {
+    const options = {
+      rules: [
+        { name: "free", limit: 1, window: "1m", match: { fields: { plan: ["free", "trial"] } } },
+        { name: "pro", limit: 3, window: "1m", match: { fields: { plan: ["pro"] } } },
+      ],
+      fields: { plan: ({ headers }: RequestFacts) => headers?.plan as string | undefined },
+    }
+    const limiter = limiterWith(options)
+    const policyFor = async (request: RequestFacts) => (await limiter.decide(request)).policy
+    expect(await policyFor({ headers: { plan: "trial" } })).toBe("free")
+    expect(await policyFor({ headers: { plan: "pro" } })).toBe("pro")
+    expect(await policyFor({ headers: { plan: "gold" } })).toBe("")
+    expect(await policyFor({ query: { plan: "free" } })).toBe("")
+  })
+
+  it("lets HEAD share the budget of GET", async () => {
+    const rule = { limit: 2, window: "1m", field: ["ip", "method"], match: { methods: ["GET"] } }
+    expect(
+      await verdicts(
+        rule,
+        ["GET", "HEAD", "GET", "HEAD"].map((method) => ({ method })),
+      ),
+    ).toEqual(["admit", "admit", "quota", "quota"])
+  })
+})
+
+describe("a preflight", () => {
+  const preflight = { method: "OPTIONS", headers: { "access-control-request-method": "POST" } }
+
+  it("is not counted", async () => {
+    expect(await verdicts({ limit: 1, window: "1m" }, [preflight, preflight])).toEqual(["none", "none"])
+  })
+
+  it("is counted by a rule that asks for it", async () => {
+    const rule = { limit: 1, window: "1m", match: { methods: ["OPTIONS"] } }
+    expect(await verdicts(rule, [preflight, preflight])).toEqual(["admit", "quota"])
+  })
+
+  it("is more than the method OPTIONS, and more than the header", async () => {
+    const requests = [
+      { method: "OPTIONS" },
+      { method: "OPTIONS", headers: {} },
+      { method: "POST", headers: preflight.headers },
+    ]
+    expect(await verdicts({ limit: 1, window: "1m" }, requests)).toEqual(["admit", "quota", "quota"])
+  })
+})
+
+describe("a rule whose field is missing", () => {
+  it("refuses with the name of the field when it says deny, and takes from no other rule", async () => {
+    const limiter = limiterWith({
+      rules: [
+        { name: "user", limit: 5, window: "1m", field: ["ip", "header:x-user"], onMissing: "deny" },
+        { name: "all", limit: 5, window: "1m" },
+      ],
+    })
+    const decision = await limiter.decide(FROM("192.0.2.1"))
+    expect(decision).toMatchObject({ allowed: false, policy: "user", refusal: "missing-field" })
+    expect(decision.checks).toMatchObject([{ field: "header:x-user", refusal: "missing-field" }])
+    expect(decision.checks).toHaveLength(1)
+    const { checks } = await limiter.peek(FROM("192.0.2.1", { headers: { "x-user": "7" } }))
+    expect(checks.map(({ remaining }) => remaining)).toEqual([5, 5])
+  })
+
+  it("counts the address instead by default, apart from a client that claims to have that value", async () => {
+    const rule = { limit: 1, window: "1m", field: "header:x-user" }
+    expect(
+      await verdicts(rule, [
+        FROM("192.0.2.1"),
+        FROM("192.0.2.2"),
+        FROM("192.0.2.1"),
+        { headers: { "x-user": "192.0.2.1" } },
+        { headers: { "x-user": "@ip:192.0.2.1" } },
+      ]),
+    ).toEqual(["admit", "admit", "quota", "admit", "admit"])
+  })
+})
+
+describe("fields", () => {
+  it("come from the app's extractors, by number or text alike", async () => {
+    const ids = [7, "7", 8, undefined]
+    const limiter = limiterWith({
+      limit: 1,
+      window: "1m",
+      field: "user_id",
+      onMissing: "skip",
+      fields: { user_id: () => ids.shift() },
+    })
+    const all: Decision[] = []
+    for (let i = 0; i < 4; i++) all.push(await limiter.decide({}))
+    expect(all.map(({ allowed, policy }) => [allowed, policy])).toEqual([
+      [true, "user_id-1m"],
+      [false, "user_id-1m"],
+      [true, "user_id-1m"],
+      [true, ""],
+    ])
+  })
+
+  it("do not come from what every object inherits", async () => {
+    const limiter = limiterWith({ limit: 1, window: "1m", field: "constructor", onMissing: "deny" })
+    expect(await limiter.decide({ params: {}, query: {}, body: {} })).toMatchObject({
+      refusal: "missing-field",
+    })
+  })
+})
+
+describe("a shadow rule", () => {
+  const names = async (limiter: ReturnType<typeof limiterWith>, request: RequestFacts = {}) => {
+    const { allowed, policy, shadowed, limit, cost } = await limiter.decide(request)
+    return { allowed, policy, shadowed, limit, cost }
+  }
+  const left = async (limiter: ReturnType<typeof limiterWith>) =>
+    (await limiter.peek({})).checks.map(({ remaining }) => remaining)
+
+  it("refuses nothing, is named when it would have, and takes nothing when it does not fit", async () => {
+    const limiter = limiterWith({
+      rules: [
+        { name: "trial", limit: 1, window: "1m", shadow: true },
+        { name: "real", limit: 3, window: "1m" },
+      ],
+    })
+    expect(await names(limiter)).toMatchObject({ allowed: true, policy: "real", shadowed: [] })
+    expect(await left(limiter)).toEqual([0, 2])
+    expect(await names(limiter)).toMatchObject({
+      allowed: true,
+      policy: "real",
+      shadowed: ["trial"],
+      cost: 1,
+    })
+    expect(await left(limiter)).toEqual([0, 1])
+    const { checks } = await limiter.decide({})
+    expect(checks).toMatchObject([
+      { policy: "trial", shadow: true, allowed: false, refusal: "quota", retryAfterMs: 60_001 },
+      { policy: "real", shadow: false, allowed: true },
+    ])
+  })
+
+  it("takes nothing when a real rule refuses", async () => {
+    const limiter = limiterWith({
+      rules: [
+        { name: "trial", limit: 5, window: "1m", shadow: true },
+        { name: "real", limit: 1, window: "1m" },
+      ],
+    })
+    await limiter.decide({})
+    expect(await names(limiter)).toMatchObject({ allowed: false, policy: "real", shadowed: [] })
+    expect(await left(limiter)).toEqual([4, 0])
+  })
+
+  it("never binds: with no other rule the request has no limit, and yet it is counted", async () => {
+    const limiter = limiterWith({ limit: 1, window: "1m", name: "trial", shadow: true })
+    const first = await limiter.decide({})
+    expect(first).toMatchObject({ allowed: true, policy: "", limit: Number.POSITIVE_INFINITY, shadowed: [] })
+    expect(await names(limiter)).toMatchObject({ allowed: true, policy: "", shadowed: ["trial"] })
+    await limiter.refund(first)
+    expect(await names(limiter)).toMatchObject({ shadowed: [] })
+  })
+
+  it("does not refuse whom its list denies, whose field is missing, or what costs too much", async () => {
+    const limiter = limiterWith({
+      rules: [
+        { name: "list", limit: 5, window: "1m", field: "header:key", deny: ["foe"], shadow: true },
+        { name: "user", limit: 5, window: "1m", field: "header:user", onMissing: "deny", shadow: true },
+        { name: "dear", limit: 1, window: "1m", shadow: true },
+        { name: "real", limit: 5, window: "1m" },
+      ],
+    })
+    const decision = await limiter.decide({ headers: { key: "foe" } }, { cost: 2 })
+    expect(decision).toMatchObject({
+      allowed: true,
+      policy: "real",
+      shadowed: ["list", "user", "dear"],
+      remaining: 3,
+    })
+    expect(decision.checks).toMatchObject([
+      { refusal: "denied", retryAfterMs: Number.POSITIVE_INFINITY },
+      { refusal: "missing-field", field: "header:user" },
+      { refusal: "cost", retryAfterMs: Number.POSITIVE_INFINITY },
+      { allowed: true, remaining: 3 },
+    ])
+    await limiter.refund(decision)
+    const { checks } = await limiter.peek({ headers: { key: "foe" } })
+    expect(checks.at(-1)).toMatchObject({ policy: "real", remaining: 5 })
+  })
+
+  it("keeps its counts when it becomes real", async () => {
+    const clock = manualClock()
+    const store = memoryStore({ clock })
+    const rule = { limit: 1, window: "1m", name: "rule" }
+    const trial = limiterWith({ ...rule, store, shadow: true })
+    await trial.decide({})
+    await trial.close()
+    expect(await limiterWith({ ...rule, store }).decide({})).toMatchObject({ allowed: false })
+  })
+})
+
+describe("a counter", () => {
+  const clock = manualClock()
+  const same = { name: "rule", limit: 3, window: "1m", field: "ip" }
+
+  it.each<[string, Partial<Rule>, remaining: number]>([
+    ["another limit", { limit: 5 }, 4],
+    ["a smaller limit", { limit: 1 }, 0],
+    [
+      "another message, list or shadow",
+      { rejectionMessage: "x", deny: ["192.0.2.9"], onStoreFailure: "deny" },
+      2,
+    ],
+    ["another match", { match: { methods: ["GET"] } }, 2],
+    ["another cost", { cost: 2 }, 2],
+  ])("stays the same with %s", async (_what, change, remaining) => {
+    const store = memoryStore({ clock })
+    const before = limiterWith({ rules: [same], store })
+    await before.decide(FROM("192.0.2.1", { method: "GET" }))
+    await before.close()
+    const after = limiterWith({ rules: [{ ...same, ...change }], store })
+    expect((await after.peek(FROM("192.0.2.1", { method: "GET" }))).remaining).toBe(remaining)
+  })
+
+  it.each<[string, Partial<Rule>, string?]>([
+    ["another window", { window: "2m" }],
+    ["another algorithm", { algorithm: "fixed-window" }],
+    ["another field", { field: ["ip", "service-name"] }],
+    ["another name", { name: "other" }],
+    ["another service", {}, "other"],
+  ])("starts anew with %s", async (_what, change, service = "default") => {
+    const store = memoryStore({ clock })
+    const before = limiterWith({ rules: [same], store })
+    const request = FROM("192.0.2.1")
+    await before.decide(request)
+    await before.close()
+    const after = limiterWith({ rules: [{ ...same, ...change }], store, service })
+    expect((await after.peek(request)).remaining).toBe(3)
+  })
+
+  it("starts anew with another alignment", async () => {
+    const store = memoryStore({ clock })
+    const fixed = { ...same, algorithm: "fixed-window" } as const
+    const before = limiterWith({ rules: [fixed], store })
+    await before.decide(FROM("192.0.2.1"))
+    await before.close()
+    const after = limiterWith({ rules: [{ ...fixed, align: "first-hit" }], store })
+    expect((await after.peek(FROM("192.0.2.1"))).remaining).toBe(3)
+  })
+})

@@ -1,0 +1,592 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../clock.ts"
+import { InvalidOptionError } from "../errors.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { Store } from "../stores/store.ts"
+import { createGuard, type Guard, type GuardOptions, type Outcome } from "./guard.ts"
+import type { LimiterOptions } from "./options.ts"
+import type { Rejection } from "./rejection.ts"
+import type { RequestFacts } from "./request.ts"
+import { createLimiter } from "./request-limiter.ts"
+
+/** Stands for the framework's own request. */
+interface Req {
+  readonly id?: string
+}
+
+const FACTS: RequestFacts = { method: "GET", url: "/", headers: {}, remoteAddress: "192.0.2.1" }
+const QUIET = { warn() {}, error() {} }
+
+function warnings(guard: Guard<Req>): string[] {
+  const said: string[] = []
+  guard.limiter.on("warning", ({ code, message }) => said.push(`${code}: ${message}`))
+  return said
+}
+
+/** A guard as an adapter mounts it: at start, before any request. */
+async function mount(options: GuardOptions<Req>, clock = manualClock()): Promise<Guard<Req>> {
+  const guard = createGuard<Req>("limiter" in options ? options : { clock, logger: QUIET, ...options })
+  await Promise.resolve()
+  return guard
+}
+
+const limit = (most: number, more: LimiterOptions<Req> = {}): LimiterOptions<Req> => ({
+  limit: most,
+  window: "1m",
+  ...more,
+})
+
+/** The store answers with values, so the guard must too. */
+function checked(guard: Guard<Req>, request: Req = {}, facts: RequestFacts = FACTS): Outcome {
+  const outcome = guard.check(facts, request)
+  if (outcome instanceof Promise) throw new Error("The guard answered with a promise.")
+  return outcome
+}
+
+const later = (store: Store): Store => ({
+  take: async (requests) => store.take(requests),
+  peek: async (requests) => store.peek(requests),
+  giveBack: async (refunds) => store.giveBack(refunds),
+  reset: async (keys) => store.reset(keys),
+  close: async () => store.close(),
+})
+
+describe("a guard", () => {
+  it("yields the decision and the headers, and the rejection to who is refused", async () => {
+    const guard = await mount(limit(1))
+    const admitted = checked(guard)
+    expect(admitted.decision).toMatchObject({ allowed: true, policy: "ip-1m" })
+    expect(admitted.headers).toEqual([
+      ["RateLimit-Policy", '"ip-1m";q=1;w=60'],
+      ["RateLimit", '"ip-1m";r=0;t=61'],
+    ])
+    expect(admitted).not.toHaveProperty("rejection")
+    const refused = checked(guard)
+    expect(refused.headers).toEqual(admitted.headers)
+    expect(refused.rejection).toMatchObject({
+      status: 429,
+      headers: [
+        ["Retry-After", "61"],
+        ["Cache-Control", "no-store"],
+        ["Content-Type", expect.stringContaining("application/problem+json")],
+      ],
+    })
+    expect(JSON.parse(refused.rejection?.body ?? "")).toMatchObject({ "violated-policies": ["ip-1m"] })
+  })
+
+  it("answers in the form that the client accepts", async () => {
+    const guard = await mount(limit(1))
+    checked(guard)
+    const { rejection } = checked(guard, {}, { ...FACTS, headers: { accept: "text/plain" } })
+    expect(rejection?.headers).toContainEqual(["Content-Type", expect.stringContaining("text/plain")])
+  })
+
+  it("writes the dialect that is asked for, or none", async () => {
+    const names = async (headers: LimiterOptions<Req>["headers"] & (string | false)) =>
+      checked(await mount(limit(1, { headers }))).headers.map(([name]) => name)
+    expect(await names("legacy")).toEqual(["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"])
+    expect(await names(false)).toEqual([])
+  })
+
+  it("decides by the facts, and gives the app's functions the framework's own request", async () => {
+    const seen: Req[] = []
+    const note = (request: Req): Req => {
+      seen.push(request)
+      return request
+    }
+    const guard = await mount(
+      limit(1, {
+        field: "user_id",
+        fields: { user_id: (request) => note(request).id },
+        skip: (request) => note(request) === undefined,
+        cost: (request) => (note(request) === undefined ? 0 : 1),
+      }),
+    )
+    const request = { id: "alice" }
+    expect(checked(guard, request).decision.allowed).toBe(true)
+    expect(seen).toEqual([request, request, request])
+    expect(seen.every((each) => each === request)).toBe(true)
+    expect(checked(guard, { id: "bob" }).decision.allowed).toBe(true)
+    expect(checked(guard, { id: "alice" }).decision.allowed).toBe(false)
+  })
+
+  it("answers later when the store does", async () => {
+    const guard = await mount(limit(1, { store: later(memoryStore({ clock: manualClock() })) }))
+    const outcome = guard.check(FACTS, {})
+    expect(outcome).toBeInstanceOf(Promise)
+    expect(await outcome).toMatchObject({ decision: { allowed: true }, headers: [{}, {}] })
+    expect(await guard.check(FACTS, {})).toMatchObject({ rejection: { status: 429 } })
+  })
+
+  it("neither throws nor rejects when everything around it is broken", async () => {
+    const failing = (): never => {
+      throw Object.create(null)
+    }
+    const store: Store = { take: failing, peek: failing, giveBack: failing, reset: failing, close() {} }
+    const guard = await mount({
+      rules: [
+        {
+          name: "a",
+          limit: failing,
+          window: "1 day",
+          field: "user",
+          rejectionMessage: "exhausted-daily-limit",
+        },
+        { name: "b", limit: 9, window: "1m" },
+      ],
+      headers: "legacy",
+      store,
+      clock: { now: failing },
+      logger: { warn: failing, error: failing },
+      cost: failing,
+      skip: failing,
+      fields: { user: failing },
+      refundWhen: failing,
+      onRejected: failing,
+    })
+    guard.limiter.on("decision", failing)
+    const request = {}
+    expect(checked(guard, request).decision).toMatchObject({ allowed: true, degraded: true })
+    const outcome = checked(guard)
+    expect(outcome.rejection?.status).toBe(429)
+    expect(guard.answer(outcome, {}, {})).toBe(outcome.rejection)
+    expect(() => guard.settle(request, 200)).not.toThrow()
+    await nextTurn()
+  })
+
+  it("goes on admitting after its limiter has been closed", async () => {
+    const guard = await mount(limit(5))
+    await guard.close()
+    expect(checked(guard).decision).toMatchObject({ allowed: true, degraded: true })
+  })
+
+  it("closes the limiter that it made, and no other", async () => {
+    const limiter = createLimiter<Req>({ ...limit(5), logger: QUIET })
+    const shared = await mount({ limiter })
+    const own = await mount(limit(5))
+    await Promise.all([shared.close(), own.close()])
+    await expect(limiter.decide({})).resolves.toMatchObject({ allowed: true })
+    await expect(own.limiter.decide({})).rejects.toThrow("closed")
+  })
+
+  it("has to be told of responses only with refundWhen", async () => {
+    expect((await mount(limit(5))).settles).toBe(false)
+    expect((await mount(limit(5, { refundWhen: () => true }))).settles).toBe(true)
+  })
+
+  it.each<[string, LimiterOptions<Req>, boolean]>([
+    ["an address", limit(5), true],
+    [
+      "a header, a cookie, a query",
+      limit(5, { field: ["header:x", "cookie:y", "query:z", "param:p"] }),
+      true,
+    ],
+    ["the whole service", { rules: [{ limit: 5, window: "1m" }] }, true],
+    ["a body", limit(5, { field: "body:user" }), false],
+    ["a body in a combination", limit(5, { field: ["ip", "body:user"] }), false],
+    ["a bare name", limit(5, { field: "user_id" }), false],
+    ["a field of its match", limit(5, { match: { fields: { plan: ["free"] } } }), false],
+    ["a method of its match", limit(5, { match: { methods: ["GET"], path: "/" } }), true],
+    ["a limit function", limit(5, { limit: () => 5 }), false],
+    ["a cost function", limit(5, { cost: () => 1 }), false],
+    ["a skip function", limit(5, { skip: () => false }), false],
+    [
+      "a source, which may say anything later",
+      { rules: { load: async () => ({ rules: [], problems: [] }) } },
+      false,
+    ],
+  ])("knows whether its rules read only what is there on arrival: %s", async (_what, options, expected) => {
+    const guard = await mount(options)
+    expect(guard.readsArrivalOnly).toBe(expected)
+    await guard.close()
+  })
+})
+
+describe("several mounts on one request", () => {
+  const two = async (first: LimiterOptions<Req>, second: LimiterOptions<Req>) => {
+    const guards = [await mount({ name: "a", ...first }), await mount({ name: "b", ...second })] as const
+    return (request: Req = {}) => guards.map((guard) => checked(guard, request))
+  }
+
+  it("join the lists of their headers", async () => {
+    const [, last] = (await two(limit(5), limit(9)))()
+    expect(last?.headers).toEqual([
+      ["RateLimit-Policy", '"a";q=5;w=60, "b";q=9;w=60'],
+      ["RateLimit", '"a";r=4;t=61, "b";r=8;t=61'],
+    ])
+  })
+
+  it.each([
+    [5, 9, "a", ["5", "4"]],
+    [9, 5, "b", ["5", "4"]],
+    [5, 5, "b", ["5", "4"]],
+  ])(
+    "of limits %i and %i let %s bind, in the fields with one number too",
+    async (one, other, binding, numbers) => {
+      const [, last] = (await two(limit(one, { headers: "legacy" }), limit(other, { headers: "legacy" })))()
+      expect(last?.decision.policy).toBe(binding)
+      expect(last?.headers.slice(0, 2)).toEqual([
+        ["X-RateLimit-Limit", numbers[0]],
+        ["X-RateLimit-Remaining", numbers[1]],
+      ])
+    },
+  )
+
+  it("keep the fields of an earlier mount that the later one does not write", async () => {
+    const [, last] = (await two(limit(5), limit(9, { headers: false })))()
+    expect(last?.headers.map(([name]) => name)).toEqual(["RateLimit-Policy", "RateLimit"])
+    expect(last?.decision.policy).toBe("a")
+    const [, mixed] = (await two(limit(5), limit(9, { headers: "legacy" })))()
+    expect(mixed?.headers.map(([name]) => name)).toEqual([
+      "RateLimit-Policy",
+      "RateLimit",
+      "X-RateLimit-Limit",
+      "X-RateLimit-Remaining",
+      "X-RateLimit-Reset",
+    ])
+  })
+
+  it("let the one that refuses bind, and tell why", async () => {
+    const mounts = await two(limit(9), limit(1))
+    mounts()
+    const [first, last] = mounts()
+    expect(first).not.toHaveProperty("rejection")
+    expect(last).toMatchObject({ decision: { policy: "b", allowed: false }, rejection: { status: 429 } })
+    expect(JSON.parse(last?.rejection?.body ?? "")["violated-policies"]).toEqual(["b"])
+  })
+
+  it("of three, join all", async () => {
+    const request = {}
+    const policies: string[] = []
+    for (const name of ["a", "b", "c"]) {
+      const { headers } = checked(await mount(limit(5, { name })), request)
+      policies.push(headers[0]?.[1] as string)
+    }
+    expect(policies.at(-1)).toBe('"a";q=5;w=60, "b";q=5;w=60, "c";q=5;w=60')
+  })
+
+  it("of one limiter count once, and are warned of once", async () => {
+    const limiter = createLimiter<Req>({ ...limit(5), clock: manualClock(), logger: QUIET })
+    const guards = [await mount({ limiter }), await mount({ limiter })] as const
+    const said = warnings(guards[0])
+    for (let i = 0; i < 2; i++) {
+      const request = {}
+      const first = checked(guards[0], request)
+      const second = checked(guards[1], request)
+      expect(second).toEqual({ decision: first.decision, headers: [] })
+    }
+    expect((await limiter.peek(FACTS as Req)).remaining).toBe(3)
+    expect(said).toEqual([
+      "SLUICE_MOUNTED_TWICE: The same limiter is mounted twice on one route. The request was counted once; " +
+        "remove one of the mounts.",
+    ])
+  })
+
+  it("of one limiter are seen with another one in between", async () => {
+    const limiter = createLimiter<Req>({ ...limit(5), clock: manualClock(), logger: QUIET })
+    const guards = [await mount({ limiter }), await mount(limit(9, { name: "b" })), await mount({ limiter })]
+    const request = {}
+    const outcomes = guards.map((guard) => checked(guard, request))
+    expect(outcomes[2]?.decision.policy).toBe("ip-1m")
+    expect((await limiter.peek(FACTS as Req)).remaining).toBe(4)
+  })
+})
+
+describe("a limiter that is created in a handler", () => {
+  const asked = (logger: NonNullable<LimiterOptions<Req>["logger"]>) => {
+    const guard = createGuard<Req>({ ...limit(5), logger })
+    guard.check(FACTS, {})
+  }
+
+  it("is warned of once per logger, though each is a new one", async () => {
+    const said: string[] = []
+    const logger = { warn: ({ code }: { code: string }) => said.push(code), error() {} }
+    for (let i = 0; i < 3; i++) asked(logger)
+    expect(said).toEqual(["SLUICE_CREATED_IN_HANDLER"])
+    const other: string[] = []
+    asked({ warn: (_fields, message) => other.push(message), error() {} })
+    expect(other).toEqual([
+      "A limiter was created while a request was being handled, so it counts nothing beyond that request. Create it " +
+        "once, when the app starts, and mount it: app.use(rateLimit({ … })). " +
+        "(docs/reference/errors.md#sluice_created_in_handler)",
+    ])
+  })
+
+  it("is warned of by the process where there is no logger", async () => {
+    const emitted = new Promise((resolve) => process.once("warning", resolve))
+    createGuard<Req>(limit(5)).check(FACTS, {})
+    expect(await emitted).toMatchObject({ name: "SluiceWarning", code: "SLUICE_CREATED_IN_HANDLER" })
+  })
+
+  it("is not one that was created at start", async () => {
+    const said: string[] = []
+    const logger = { warn: ({ code }: { code: string }) => said.push(code), error() {} }
+    const guard = createGuard<Req>({ ...limit(5), logger })
+    await Promise.resolve()
+    guard.check(FACTS, {})
+    expect(said).toEqual([])
+  })
+})
+
+describe("onRejected", () => {
+  const OWN: Rejection = { status: 429, headers: [["X", "y"]], body: "mine" }
+  const refusedBy = async (onRejected: LimiterOptions<Req>["onRejected"]) => {
+    const guard = await mount(limit(1, onRejected === undefined ? {} : { onRejected }))
+    checked(guard)
+    const outcome = checked(guard)
+    const said = warnings(guard)
+    const answer = guard.answer(outcome, { id: "r" }, "response")
+    return { outcome, answer, said }
+  }
+
+  it("gets the request, the standard answer, the decision and the response", async () => {
+    const got: unknown[][] = []
+    const { outcome } = await refusedBy((...args) => void got.push(args))
+    expect(got).toEqual([[{ id: "r" }, outcome.rejection, outcome.decision, "response"]])
+  })
+
+  it("is answered for when there is none", async () => {
+    const { outcome, answer } = await refusedBy(undefined)
+    expect(answer).toBe(outcome.rejection)
+  })
+
+  it("takes over with what it yields, at once or later", async () => {
+    expect((await refusedBy(() => OWN)).answer).toBe(OWN)
+    const { answer } = await refusedBy(async () => OWN)
+    expect(answer).toBeInstanceOf(Promise)
+    expect(await answer).toBe(OWN)
+  })
+
+  it.each<[string, unknown]>([
+    ["nothing", undefined],
+    ["null", null],
+    ["a number", 429],
+    ["a text", "slow down"],
+    ["a response, which has a status that is a function", { status() {}, headers: [], body: "" }],
+    ["a rejection without headers", { status: 429, body: "" }],
+    ["a rejection without a body", { status: 429, headers: [] }],
+    ["a status that Node refuses", { status: 199, headers: [], body: "" }],
+    ["a status that no response has", { status: 600, headers: [], body: "" }],
+    ["a header that is no pair", { status: 429, headers: ["X"], body: "" }],
+    ["a header whose value is no text", { status: 429, headers: [["X", 5]], body: "" }],
+    ["a header that would split the response", { status: 429, headers: [["X", "y\r\nZ: 1"]], body: "" }],
+    ["a header with a wrong name", { status: 429, headers: [["X Y", "z"]], body: "" }],
+  ])("leaves the standard answer when it yields %s, at once or later", async (_what, yielded) => {
+    const now = await refusedBy(() => yielded as undefined)
+    expect(now.answer).toBe(now.outcome.rejection)
+    const then = await refusedBy(async () => yielded as undefined)
+    expect(await then.answer).toBe(then.outcome.rejection)
+    expect([...now.said, ...then.said]).toEqual([])
+  })
+
+  it("leaves the standard answer when it fails, at once or later, and says so", async () => {
+    const message = "SLUICE_CALLBACK_FAILED: onRejected failed: Error: oops. The standard answer is sent."
+    const fail = (): never => {
+      throw new Error("oops")
+    }
+    const now = await refusedBy(fail)
+    expect(now.answer).toBe(now.outcome.rejection)
+    expect(now.said).toEqual([message])
+    const then = await refusedBy(async () => fail())
+    expect(await then.answer).toBe(then.outcome.rejection)
+    expect(then.said).toEqual([message])
+  })
+})
+
+describe("refundWhen", () => {
+  const left = async (guard: Guard<Req>) => {
+    await nextTurn()
+    return (await guard.limiter.peek({ remoteAddress: "192.0.2.1" } as Req)).remaining
+  }
+
+  it("gives the units back by the status, once, and only after they have been charged", async () => {
+    const seen: unknown[] = []
+    const guard = await mount(
+      limit(2, {
+        refundWhen(request, status) {
+          seen.push([request, status])
+          return status < 400
+        },
+      }),
+    )
+    const [one, two] = [{ id: "1" }, { id: "2" }]
+    checked(guard, one)
+    checked(guard, two)
+    // Parallel guesses cannot slip through.
+    expect(checked(guard, { id: "3" }).decision.allowed).toBe(false)
+    guard.settle(one, 401)
+    expect(await left(guard)).toBe(0)
+    guard.settle(two, 200)
+    guard.settle(two, 200)
+    expect(await left(guard)).toBe(1)
+    expect(seen).toEqual([
+      [one, 401],
+      [two, 200],
+      [two, 200],
+    ])
+  })
+
+  it("gives back its own decision where another mount's binds, and leaves that one alone", async () => {
+    const strict = await mount(limit(2, { name: "a" }))
+    const generous = await mount(limit(9, { name: "b", refundWhen: () => true }))
+    const request = {}
+    checked(strict, request)
+    expect(checked(generous, request).decision.policy).toBe("a")
+    strict.settle(request, 200)
+    generous.settle(request, 200)
+    expect([await left(strict), await left(generous)]).toEqual([1, 9])
+  })
+
+  it("finds its decision under a later mount's", async () => {
+    const first = await mount(limit(2, { name: "a", refundWhen: () => true }))
+    const second = await mount(limit(9, { name: "b" }))
+    const request = {}
+    checked(first, request)
+    checked(second, request)
+    first.settle(request, 200)
+    expect([await left(first), await left(second)]).toEqual([2, 8])
+  })
+
+  it("has nothing to give back for a request that it has not seen, or refused", async () => {
+    const guard = await mount(limit(1, { refundWhen: () => true }))
+    guard.settle({}, 200)
+    checked(guard)
+    const refused = {}
+    checked(guard, refused)
+    guard.settle(refused, 429)
+    expect(await left(guard)).toBe(0)
+  })
+
+  it.each<[string, () => unknown]>([
+    [
+      "failed: Error: oops",
+      () => {
+        throw new Error("oops")
+      },
+    ],
+    ["yielded 1", () => 1],
+    ["yielded [object Promise]", async () => true],
+    ["yielded [object Promise]", () => Promise.reject(new Error("late"))],
+  ])("keeps the units when it %s, and says so once", async (what, refundWhen) => {
+    const guard = await mount(limit(5, { refundWhen: refundWhen as () => boolean }))
+    const said = warnings(guard)
+    for (let i = 0; i < 2; i++) {
+      const request = {}
+      checked(guard, request)
+      guard.settle(request, 200)
+    }
+    expect(await left(guard)).toBe(3)
+    expect(said).toEqual([
+      `SLUICE_CALLBACK_FAILED: refundWhen ${what}. It must yield true or false at once; the units stay taken.`,
+    ])
+  })
+
+  it("keeps the units when the store is gone, and hurts nobody", async () => {
+    const inner = memoryStore({ clock: manualClock() })
+    const guard = await mount(
+      limit(5, {
+        refundWhen: () => true,
+        store: { ...later(inner), giveBack: () => Promise.reject(new Error("gone")) },
+      }),
+    )
+    const request = {}
+    await guard.check(FACTS, request)
+    guard.settle(request, 200)
+    expect(await left(guard)).toBe(4)
+    await guard.limiter.close()
+    expect(() => guard.settle(request, 200)).not.toThrow()
+    await nextTurn()
+  })
+})
+
+describe("a guard of one route", () => {
+  it("has its own rule in place of the inline one, and its own headers", async () => {
+    const guard = await mount(limit(9))
+    const route = guard.forRoute({ limit: 1, window: "1h" }, "login")
+    await Promise.resolve()
+    expect(checked(route).headers[0]).toEqual(["RateLimit-Policy", '"login";q=1;w=3600'])
+    expect(checked(route).rejection?.status).toBe(429)
+    expect(checked(guard).decision).toMatchObject({ policy: "ip-1m", remaining: 8 })
+    await route.close()
+    expect(checked(guard).decision).toMatchObject({ degraded: false, remaining: 7 })
+  })
+
+  it("refunds by the limiter's refundWhen, and shares its warnings", async () => {
+    const guard = await mount(limit(9, { refundWhen: () => true }))
+    const route = guard.forRoute({ limit: 3, window: "1h" }, "login")
+    await Promise.resolve()
+    expect(route.settles).toBe(true)
+    const request = {}
+    checked(route, request)
+    route.settle(request, 200)
+    await nextTurn()
+    expect((await route.limiter.peek({ remoteAddress: "192.0.2.1" } as Req)).remaining).toBe(3)
+  })
+
+  it("knows by its own rule what it reads", async () => {
+    const guard = await mount(limit(9))
+    expect(guard.forRoute({ limit: 3, window: "1h", field: "body:user" }, "a").readsArrivalOnly).toBe(false)
+    expect(guard.readsArrivalOnly).toBe(true)
+  })
+
+  it("may name its rule, and is refused a wrong one", async () => {
+    const guard = await mount(limit(9))
+    const route = guard.forRoute({ name: "own", limit: 3, window: "1h" }, "login")
+    await Promise.resolve()
+    expect(checked(route).decision.policy).toBe("own")
+    expect(() => guard.forRoute({ limit: 3 }, "x")).toThrow(InvalidOptionError)
+  })
+})
+
+describe("a limiter behind an adapter", () => {
+  it("reads what it is asked about as the adapter does, or as facts where it is none of the framework's", async () => {
+    const reader = (request: object) =>
+      "peer" in request ? { ...FACTS, remoteAddress: String(request.peer) } : undefined
+    const guard = createGuard<Req>({ ...limit(1), clock: manualClock(), logger: QUIET }, reader)
+    await Promise.resolve()
+    checked(guard)
+    const asked: boolean[] = []
+    for (const request of [{ peer: "192.0.2.1" }, { peer: "192.0.2.9" }, FACTS]) {
+      asked.push((await guard.limiter.peek(request as Req)).allowed)
+    }
+    expect(asked).toEqual([false, true, false])
+    await guard.limiter.reset({ peer: "192.0.2.1" } as Req)
+    expect((await guard.limiter.decide(FACTS as Req)).allowed).toBe(true)
+  })
+})
+
+describe("createGuard", () => {
+  const problemsOf = (options: unknown) => {
+    try {
+      createGuard(options as GuardOptions<Req>)
+      return []
+    } catch (error) {
+      return (error as InvalidOptionError).problems
+    }
+  }
+
+  it("refuses what is no limiter", () => {
+    const notOne = { path: "limiter", message: "is not a limiter", accepted: "what createLimiter() yields" }
+    for (const limiter of [undefined, null, {}, 5, createLimiter, { decide() {}, admit() {} }]) {
+      expect(problemsOf({ limiter })).toEqual([notOne])
+    }
+  })
+
+  it("refuses options beside a limiter, each of them", () => {
+    const limiter = createLimiter({ ...limit(5), logger: QUIET })
+    const accepted = "options of the limiter itself"
+    const message = "is given together with limiter"
+    expect(problemsOf({ limiter, limit: 5, onRejected() {} })).toEqual([
+      { path: "limit", message, accepted },
+      { path: "onRejected", message, accepted },
+    ])
+    expect(problemsOf({ limiter })).toEqual([])
+  })
+
+  it.each([undefined, null, 5, "x", [], () => 1])("refuses %s for options", (options) => {
+    expect(problemsOf(options)).toMatchObject([
+      { path: "", accepted: expect.stringContaining("limit, window") },
+    ])
+  })
+})

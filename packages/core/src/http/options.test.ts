@@ -1,0 +1,286 @@
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../clock.ts"
+import { InvalidOptionError, type Problem } from "../errors.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import { parseOptions } from "./options.ts"
+
+const RULE = { limit: 5, window: "1m" }
+
+function problemsOf(options: unknown): readonly Problem[] {
+  try {
+    parseOptions(options)
+  } catch (error) {
+    if (error instanceof InvalidOptionError) return error.problems
+    throw error
+  }
+  return []
+}
+
+const LIMIT = "a positive whole number up to 9007199254740991, or a function that yields one for a request"
+const WINDOW =
+  'a positive whole number of milliseconds, or a text such as "90 seconds", "1 minute", "15m", "1h", "1 day", "2 weeks"'
+const COST = "a whole number from 0 up, or a function that yields one for a request"
+const DIALECT = '"draft-11", "next", "triple", "legacy" or false'
+const TIME = "milliseconds from 1 to 2147483647"
+const CLOCK = "{ now(): epoch milliseconds, wait?(ms, signal) }, such as manualClock()"
+const LOGGER = "an object with warn() and error(), such as pino's"
+const STORE = "memoryStore() or another Store"
+const SERVICE = "a non-empty text or a number"
+const INSTANCES = "a whole number from 1 up"
+const NAMES =
+  "name, limit, window, field, onMissing, algorithm, align, throttle, match, allow, deny, rejectionMessage, shadow, " +
+  "rules, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, skip, onRejected, refundWhen, " +
+  "headers, onStoreFailure, storeTimeoutMs, instances, enabled, logger, clock"
+
+describe("a wrong option", () => {
+  it.each<[option: string, value: unknown, message: string, accepted: string]>([
+    ["limit", 0, "0 is not a limit", LIMIT],
+    ["limit", -1, "-1 is not a limit", LIMIT],
+    ["limit", 1.5, "1.5 is not a limit", LIMIT],
+    ["limit", Number.NaN, "NaN is not a limit", LIMIT],
+    ["limit", 2 ** 53, "9007199254740992 is not a limit", LIMIT],
+    ["limit", "5", '"5" is not a limit', LIMIT],
+    ["limit", null, "null is not a limit", LIMIT],
+    ["limit", undefined, "is missing", LIMIT],
+    ["window", 0, "0 is not a window", WINDOW],
+    ["window", "5 minuts", '"5 minuts" is not a window', WINDOW],
+    ["window", undefined, "is missing", WINDOW],
+    ["algorithm", "token-bucket", '"token-bucket" is not an algorithm', '"sliding-window", "fixed-window"'],
+    ["throttle", "soft", '"soft" is not a throttling kind', '"hard"'],
+    ["align", "epoch", 'is not used by algorithm "sliding-window"', 'no align, or algorithm "fixed-window"'],
+    ["shadow", "yes", '"yes" is not a boolean', "true or false"],
+    ["cost", -1, "-1 is not a cost", COST],
+    ["cost", 1.5, "1.5 is not a cost", COST],
+    ["cost", 2 ** 53, "9007199254740992 is not a cost", COST],
+    ["cost", "2", '"2" is not a cost', COST],
+    ["service", "", '"" is not a service', SERVICE],
+    ["service", null, "null is not a service", SERVICE],
+    ["service", Number.NaN, "NaN is not a service", SERVICE],
+    ["store", {}, "{} is not a store", STORE],
+    ["store", null, "null is not a store", STORE],
+    ["store", "memory", '"memory" is not a store', STORE],
+    [
+      "trustedProxies",
+      true,
+      "true names no proxies",
+      expect.stringContaining("the number of proxies") as never,
+    ],
+    [
+      "clientIpHeader",
+      "x y",
+      '"x y" is not the name of a header',
+      expect.stringContaining("cf-connecting") as never,
+    ],
+    ["ipv6Prefix", 0, "0 is not a prefix length", "a whole number from 1 to 128"],
+    ["fields", [], "[] is not an object of functions", '{ "user_id": (request) => … }'],
+    ["fields", () => 1, "a function is not an object of functions", '{ "user_id": (request) => … }'],
+    ["skip", true, "true is not a function", "(request) => boolean"],
+    [
+      "onRejected",
+      null,
+      "null is not a function",
+      "(request, rejection, decision, response) => rejection or nothing",
+    ],
+    ["refundWhen", 400, "400 is not a function", "(request, status) => boolean"],
+    ["headers", "draft-7", '"draft-7" is not a header dialect', DIALECT],
+    ["headers", true, "true is not a header dialect", DIALECT],
+    ["onStoreFailure", "fail", '"fail" is not a choice for a store failure', '"local", "allow", "deny"'],
+    ["storeTimeoutMs", 0, "0 is not a time", TIME],
+    ["storeTimeoutMs", 0.5, "0.5 is not a time", TIME],
+    ["storeTimeoutMs", 2 ** 31, "2147483648 is not a time", TIME],
+    ["storeTimeoutMs", Number.POSITIVE_INFINITY, "Infinity is not a time", TIME],
+    ["instances", 0, "0 is not a number of instances", INSTANCES],
+    ["instances", 1.5, "1.5 is not a number of instances", INSTANCES],
+    ["enabled", "false", '"false" is not a boolean', "true or false"],
+    ["enabled", 0, "0 is not a boolean", "true or false"],
+    ["logger", () => 1, "a function is not a logger", LOGGER],
+    ["logger", { warn() {} }, "{} is not a logger", LOGGER],
+    ["clock", {}, "{} is not a clock", CLOCK],
+    ["clock", { now: 5 }, '{"now":5} is not a clock', CLOCK],
+    ["clock", { now: () => 1, wait: 5 }, '{"wait":5} is not a clock', CLOCK],
+    ["max", 5, '"max" is not a member of the options', NAMES],
+    ["windowMs", 5, '"windowMs" is not a member of the options; did you mean "window"?', NAMES],
+    [
+      "trustedProxy",
+      1,
+      '"trustedProxy" is not a member of the options; did you mean "trustedProxies"?',
+      NAMES,
+    ],
+    [
+      "store_timeout_ms",
+      1,
+      '"store_timeout_ms" is not a member of the options; did you mean "storeTimeoutMs"?',
+      NAMES,
+    ],
+    ["constructor", 1, '"constructor" is not a member of the options', NAMES],
+    ["toString", 1, '"toString" is not a member of the options', NAMES],
+  ])("is refused: %s of %s", (path, value, message, accepted) => {
+    expect(problemsOf({ ...RULE, [path]: value })).toEqual([{ path, message, accepted }])
+  })
+
+  it.each<[string, Record<string, unknown>, string, string]>([
+    ["fields.user", { fields: { user: 5 } }, "5 is not a function", "(request) => text or number"],
+    [
+      "fields.ip",
+      { fields: { ip: () => 1 } },
+      `"ip" is not a field's name`,
+      "a name that no built-in field has",
+    ],
+    [
+      'fields["header:x"]',
+      { fields: { "header:x": () => 1 } },
+      `"header:x" is not a field's name`,
+      "a name that no built-in field has",
+    ],
+    [
+      "deny[0]",
+      { deny: ["192.0.2.400"] },
+      '"192.0.2.400" is not an address',
+      'an IP address or a CIDR, such as "192.0.2.7", "10.0.0.0/8" or "2001:db8::/32"',
+    ],
+    [
+      "clientIpHeader",
+      { clientIpHeader: "cf-connecting-ip" },
+      '"cf-connecting-ip" is believed only from a trusted proxy, and there is none',
+      "clientIpHeader together with trustedProxies",
+    ],
+  ])("is refused within another one: %s", (path, options, message, accepted) => {
+    expect(problemsOf({ ...RULE, ...options })).toEqual([{ path, message, accepted }])
+  })
+
+  it("is told together with all the others, rules and options alike", () => {
+    const options = { limit: 0, window: "x", cost: -1, headers: "x", ipv6Prefix: 0, skp: 1, instances: "2" }
+    expect(problemsOf(options).map(({ path }) => path)).toEqual([
+      "cost",
+      "headers",
+      "instances",
+      "skp",
+      "ipv6Prefix",
+      "limit",
+      "window",
+    ])
+    expect(() => parseOptions(options)).toThrow(
+      /^Wrong options:\n {2}- cost: -1 is not a cost; accepted: a whole/,
+    )
+  })
+
+  it("is named by its place in a list of rules", () => {
+    const rules = [RULE, { limit: 5 }, null, { ...RULE, shaddow: true }]
+    expect(problemsOf({ rules, cost: -1 }).map(({ path, message }) => `${path} ${message}`)).toEqual([
+      "cost -1 is not a cost",
+      "rules[1].window is missing",
+      "rules[2] null is not a rule",
+      'rules[3].shaddow "shaddow" is not a member of a rule; did you mean "shadow"?',
+      'rules[3].name "service-1m", the default name, is already the name of rule [0]',
+    ])
+  })
+
+  it("is a rule's member beside rules, each of them, but for those that a limiter has too", () => {
+    expect(problemsOf({ ...RULE, field: "ip", rules: [], cost: 2, onStoreFailure: "deny" })).toEqual(
+      ["limit", "window", "field"].map((path) => ({
+        path,
+        message: 'is given together with "rules"',
+        accepted: `"${path}" as a member of a rule in "rules", or an inline rule without "rules"`,
+      })),
+    )
+  })
+
+  it.each([5, "rules.yaml", {}, null, { load: 5 }])("is %j for rules", (rules) => {
+    expect(problemsOf({ rules })).toMatchObject([
+      { path: "rules", accepted: "a list of rules or a rule source" },
+    ])
+  })
+
+  it.each<[unknown, string]>([
+    [undefined, "is missing"],
+    [null, "null is not the options"],
+    [[], "[] is not the options"],
+    ["text", '"text" is not the options'],
+    [5, "5 is not the options"],
+    [() => 1, "a function is not the options"],
+  ])("is %s for all of them, told once", (options, message) => {
+    expect(problemsOf(options)).toEqual([{ path: "", message, accepted: `an object with ${NAMES}` }])
+  })
+
+  it("is a key that would change a prototype", () => {
+    const options: unknown = JSON.parse('{ "limit": 5, "window": "1m", "__proto__": { "skip": 1 } }')
+    expect(problemsOf(options)).toEqual([
+      { path: "__proto__", message: '"__proto__" is not a member of the options', accepted: NAMES },
+    ])
+  })
+})
+
+describe("options", () => {
+  it("have defaults", () => {
+    const { store, clock, wallClock, inline, ...rest } = parseOptions(RULE)
+    expect(inline).toMatchObject({ name: "ip-1m", limit: 5, windowMs: 60_000, fields: ["ip"] })
+    expect(rest).toEqual({
+      rules: [],
+      service: "default",
+      ownsStore: true,
+      clientAddress: {},
+      fields: {},
+      cost: 1,
+      skip: undefined,
+      onRejected: undefined,
+      refundWhen: undefined,
+      headers: "draft-11",
+      onStoreFailure: "local",
+      storeTimeoutMs: 50,
+      instances: 1,
+      enabled: true,
+      logger: undefined,
+    })
+    expect(store.peek([[]])).toMatchObject([{ granted: true }])
+    expect(Math.abs(clock.now() - wallClock())).toBeLessThan(60_000)
+  })
+
+  it("are taken as they are given", () => {
+    const clock = manualClock(1_000)
+    const given = {
+      service: 7,
+      store: memoryStore({ clock }),
+      cost: 0,
+      headers: false,
+      enabled: false,
+      storeTimeoutMs: 1,
+      instances: 3,
+      onStoreFailure: "deny",
+      clock,
+      trustedProxies: 1,
+      ipv6Prefix: 56,
+      clientIpHeader: "cf-connecting-ip",
+    }
+    const parsed = parseOptions({ ...given, ...RULE, field: "route" })
+    const { trustedProxies, ipv6Prefix, clientIpHeader, ...others } = given
+    expect(parsed).toMatchObject({
+      ...others,
+      service: "7",
+      ownsStore: false,
+      clientAddress: { trustedProxies, ipv6Prefix, clientIpHeader },
+      inline: { fields: ["route"] },
+    })
+    expect(parsed.store).toBe(given.store)
+    expect(parsed.wallClock()).toBe(1_000)
+  })
+
+  it("may be undefined, each of them, like one that is not given", () => {
+    const names = NAMES.split(", ").filter((name) => name !== "limit" && name !== "window")
+    const options = Object.fromEntries(names.map((name) => [name, undefined]))
+    expect(problemsOf({ ...options, ...RULE })).toEqual([])
+  })
+
+  it("are read from what an object inherits, and without a prototype", () => {
+    expect(problemsOf(Object.create(RULE))).toEqual([])
+    expect(problemsOf(Object.assign(Object.create(null), RULE))).toEqual([])
+  })
+
+  it("give the limiter's clock to the store that it makes", () => {
+    const { store } = parseOptions({ ...RULE, clock: manualClock(5_000) })
+    expect(store.take([[]])).toMatchObject([{ nowMs: 5_000 }])
+  })
+
+  it("take functions with methods for objects: Date is a clock", () => {
+    expect(problemsOf({ ...RULE, clock: Date })).toEqual([])
+  })
+})

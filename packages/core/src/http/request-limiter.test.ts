@@ -1,0 +1,837 @@
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../clock.ts"
+import { ClosedError, InvalidOptionError } from "../errors.ts"
+import type { Decision } from "../limiter/decision.ts"
+import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { Check, Store } from "../stores/store.ts"
+import type { Limiter } from "./limiter.ts"
+import type { LimiterOptions } from "./options.ts"
+import type { RequestFacts } from "./request.ts"
+import { createLimiter } from "./request-limiter.ts"
+
+const MINUTE = 60_000
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
+const BOB: RequestFacts = { remoteAddress: "192.0.2.2" }
+const QUIET = { warn() {}, error() {} }
+
+/** A limiter that says nothing, and the clock that it goes by. */
+function limiterWith(options: LimiterOptions<RequestFacts>) {
+  const clock = manualClock()
+  return { clock, limiter: createLimiter({ clock, logger: QUIET, ...options }) }
+}
+
+/** A memory store that writes down what it is asked. */
+function recordingStore(): { store: Store; takes: Check[][]; peeks: Check[][] } {
+  const inner = memoryStore({ clock: manualClock() })
+  const takes: Check[][] = []
+  const peeks: Check[][] = []
+  const store: Store = {
+    take(requests) {
+      takes.push(...requests.map((checks) => [...checks]))
+      return inner.take(requests)
+    },
+    peek(requests) {
+      peeks.push(...requests.map((checks) => [...checks]))
+      return inner.peek(requests)
+    },
+    giveBack: (refunds) => inner.giveBack(refunds),
+    reset: (keys) => inner.reset(keys),
+    close: () => inner.close(),
+  }
+  return { store, takes, peeks }
+}
+
+type Row = [atMs: number, cost: number, verdict: "admit" | "refuse", remaining: number, retryAfterMs: number]
+
+async function ledger(
+  { limiter, clock }: ReturnType<typeof limiterWith>,
+  asked: readonly (readonly [atMs: number, cost: number])[],
+): Promise<Row[]> {
+  const startMs = clock.now()
+  const rows: Row[] = []
+  for (const [atMs, cost] of asked) {
+    clock.set(startMs + atMs)
+    const { allowed, remaining, retryAfterMs } = await limiter.decide(ALICE, { cost })
+    rows.push([atMs, cost, allowed ? "admit" : "refuse", remaining, retryAfterMs])
+  }
+  return rows
+}
+
+async function remainingOf(limiter: Limiter, request: RequestFacts = ALICE): Promise<number[]> {
+  return (await limiter.peek(request)).checks.map(({ remaining }) => remaining)
+}
+
+describe("one rule", () => {
+  it("admits up to the limit, and tells the first millisecond at which the refused would be admitted", async () => {
+    const rows = await ledger(limiterWith({ limit: 3, window: "1 minute" }), [
+      [0, 1],
+      [0, 2],
+      [0, 1],
+      [60_000, 1],
+      [60_001, 1],
+      [80_000, 1],
+      [80_001, 1],
+      [180_000, 4],
+      [180_000, 3],
+    ])
+    expect(rows).toEqual([
+      [0, 1, "admit", 2, 0],
+      [0, 2, "admit", 0, 0],
+      [0, 1, "refuse", 0, 60_001],
+      [60_000, 1, "refuse", 0, 1],
+      [60_001, 1, "admit", 0, 0],
+      [80_000, 1, "refuse", 0, 1],
+      [80_001, 1, "admit", 0, 0],
+      [180_000, 4, "refuse", 0, Number.POSITIVE_INFINITY],
+      [180_000, 3, "admit", 0, 0],
+    ])
+  })
+
+  it("starts anew with each window when the window is fixed", async () => {
+    const rows = await ledger(limiterWith({ limit: 2, window: "1s", algorithm: "fixed-window" }), [
+      [400, 1],
+      [999, 1],
+      [999, 1],
+      [1_000, 2],
+      [1_250, 1],
+    ])
+    expect(rows).toEqual([
+      [400, 1, "admit", 1, 0],
+      [999, 1, "admit", 0, 0],
+      [999, 1, "refuse", 0, 1],
+      [1_000, 2, "admit", 0, 0],
+      [1_250, 1, "refuse", 0, 750],
+    ])
+  })
+
+  it("yields a whole decision when it admits", async () => {
+    const { limiter, clock } = limiterWith({ limit: 10, window: "1 minute", name: "all" })
+    await limiter.decide(ALICE, { cost: 4 })
+    clock.advance(30_000)
+    expect({ ...(await limiter.decide(ALICE, { cost: 2 })) }).toEqual({
+      allowed: true,
+      policy: "all",
+      limit: 10,
+      remaining: 4,
+      cost: 2,
+      retryAfterMs: 0,
+      // To the window's end, and until the last of its 6 has gone out of the next one.
+      resetAfterMs: 30_000 + 50_001,
+      delayMs: 0,
+      overLimit: false,
+      degraded: false,
+      shadowed: [],
+      checks: [
+        {
+          policy: "all",
+          limit: 10,
+          windowMs: MINUTE,
+          remaining: 4,
+          cost: 2,
+          allowed: true,
+          retryAfterMs: 0,
+          // A cost of 5 fits when only 5 of the 6 are left in view.
+          nextUnitAfterMs: 30_000 + 1,
+          resetAfterMs: 30_000 + 50_001,
+          shadow: false,
+          counts: { previous: 0, current: 6, startMs: clock.now() - 30_000 },
+        },
+      ],
+    })
+  })
+
+  it("yields a whole decision when it refuses, with the units that are left", async () => {
+    const { limiter } = limiterWith({ limit: 10, window: "1 minute", rejectionMessage: "slow down" })
+    await limiter.decide(ALICE, { cost: 8 })
+    const { checks, ...decision } = await limiter.decide(ALICE, { cost: 3 })
+    expect(decision).toEqual({
+      allowed: false,
+      policy: "ip-1m",
+      limit: 10,
+      remaining: 2,
+      cost: 0,
+      // 8 counted, 3 asked: when 7 are left in view.
+      retryAfterMs: MINUTE + 1,
+      resetAfterMs: MINUTE + 52_501,
+      delayMs: 0,
+      overLimit: false,
+      degraded: false,
+      refusal: "quota",
+      rejectionMessage: "slow down",
+      shadowed: [],
+    })
+    expect(checks).toMatchObject([
+      { allowed: false, cost: 3, refusal: "quota", rejectionMessage: "slow down" },
+    ])
+  })
+
+  it("counts each client by itself, and by its address unless it is told otherwise", async () => {
+    const { limiter } = limiterWith({ limit: 1, window: "1m" })
+    const verdicts: boolean[] = []
+    for (const request of [ALICE, BOB, ALICE, {}, {}]) {
+      verdicts.push((await limiter.decide(request)).allowed)
+    }
+    // Who has no address shares one counter with all the others that have none.
+    expect(verdicts).toEqual([true, true, false, true, false])
+  })
+
+  it.each([undefined, null, 5, "text", [], () => 1])(
+    "decides on %s, of which it knows nothing",
+    async (request) => {
+      const { limiter } = limiterWith({ limit: 1, window: "1m" })
+      expect(await limiter.decide(request as RequestFacts)).toMatchObject({ allowed: true, remaining: 0 })
+      expect(await limiter.decide(request as RequestFacts)).toMatchObject({ allowed: false })
+    },
+  )
+
+  it("survives facts of every wrong type", async () => {
+    const { limiter } = limiterWith({
+      rules: [
+        { limit: 1, window: "1m", match: { methods: ["GET"], path: "/a" }, name: "matched" },
+        { limit: 1, window: "1m", field: ["method", "route", "query:q", "body:b", "cookie:c", "header:h"] },
+      ],
+    })
+    for (const odd of [5, null, true, [], {}, Symbol("s"), () => 1, Number.NaN]) {
+      const request = { method: odd, url: odd, route: odd, headers: odd, query: odd, params: odd, body: odd }
+      const facts = { ...request, cookies: odd, remoteAddress: odd }
+      expect((await limiter.decide(facts as unknown as RequestFacts)).degraded).toBe(false)
+    }
+  })
+})
+
+describe("several rules", () => {
+  const rules = [
+    { name: "burst", limit: 3, window: "1 second", field: "ip" },
+    { name: "daily", limit: 5, window: "1 day", field: "ip" },
+  ]
+
+  it("takes from all of them or from none", async () => {
+    const { limiter, clock } = limiterWith({ rules })
+    await limiter.decide(ALICE, { cost: 3 })
+    expect(await remainingOf(limiter)).toEqual([0, 2])
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false, policy: "burst" })
+    expect(await remainingOf(limiter)).toEqual([0, 2])
+    clock.advance(5_000)
+    expect(await limiter.decide(ALICE, { cost: 3 })).toMatchObject({ allowed: false, policy: "daily" })
+    expect(await remainingOf(limiter)).toEqual([3, 2])
+    expect(await limiter.decide(ALICE, { cost: 2 })).toMatchObject({ allowed: true, cost: 2 })
+    expect(await remainingOf(limiter)).toEqual([1, 0])
+  })
+
+  it("lets the longest wait bind when more than one refuses", async () => {
+    const { limiter } = limiterWith({
+      rules: [
+        { name: "second", limit: 1, window: "1 second" },
+        { name: "hour", limit: 1, window: "1 hour" },
+        { name: "minute", limit: 1, window: "1 minute" },
+        { name: "roomy", limit: 9, window: "1 day" },
+      ],
+    })
+    await limiter.decide(ALICE)
+    const decision = await limiter.decide(ALICE)
+    expect(decision).toMatchObject({ policy: "hour", retryAfterMs: 3_600_001 })
+    expect(decision.checks.map(({ policy, allowed }) => [policy, allowed])).toEqual([
+      ["second", false],
+      ["hour", false],
+      ["minute", false],
+      ["roomy", true],
+    ])
+  })
+
+  it.each<[string, [limit: number, cost: number][], cost: number, binding: string]>([
+    [
+      "the fewest more requests like this, not the fewest units",
+      [
+        [9, 1],
+        [20, 10],
+      ],
+      1,
+      "b",
+    ],
+    [
+      "the first where as many fit",
+      [
+        [6, 2],
+        [7, 2],
+      ],
+      1,
+      "a",
+    ],
+    [
+      "the other way round too",
+      [
+        [20, 10],
+        [9, 1],
+      ],
+      1,
+      "a",
+    ],
+    [
+      "the fewest units when this one costs nothing",
+      [
+        [9, 1],
+        [8, 4],
+      ],
+      0,
+      "b",
+    ],
+  ])("lets bind, when it admits, %s", async (_what, limits, cost, binding) => {
+    const names = ["a", "b"]
+    const { limiter } = limiterWith({
+      rules: limits.map(([limit, each], i) => ({
+        name: names[i] as string,
+        limit,
+        window: "1m",
+        cost: each,
+      })),
+    })
+    expect((await limiter.decide(ALICE, { cost })).policy).toBe(binding)
+  })
+
+  it("admits a request that no rule is for, without a limit and without asking the store", async () => {
+    const { store, takes } = recordingStore()
+    const { limiter } = limiterWith({
+      store,
+      rules: [{ limit: 1, window: "1m", match: { methods: ["POST"] } }],
+    })
+    expect(await limiter.decide({ method: "GET" })).toMatchObject({
+      allowed: true,
+      policy: "",
+      limit: Number.POSITIVE_INFINITY,
+      remaining: Number.POSITIVE_INFINITY,
+      cost: 0,
+      checks: [],
+    })
+    expect(takes).toEqual([])
+  })
+
+  it("admits everything when there are no rules at all", async () => {
+    const { limiter } = limiterWith({ rules: [] })
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "" })
+  })
+
+  it("asks the store once for all of them", async () => {
+    const { store, takes } = recordingStore()
+    const { limiter } = limiterWith({ store, rules })
+    await limiter.decide(ALICE)
+    expect(takes.map((checks) => checks.map(({ policy, cost }) => [policy.name, cost]))).toEqual([
+      [
+        ["burst", 1],
+        ["daily", 1],
+      ],
+    ])
+  })
+})
+
+describe("what a request costs", () => {
+  const rules = [
+    { name: "single", limit: 100, window: "1m" },
+    { name: "triple", limit: 100, window: "1m", cost: 3 },
+  ]
+  const costs = async (options: LimiterOptions<RequestFacts>, cost?: number) => {
+    const { limiter } = limiterWith({ rules, ...options })
+    return (await limiter.decide(ALICE, cost === undefined ? {} : { cost })).checks.map((check) => check.cost)
+  }
+
+  it("is 1, the option's, the function's or the caller's, times each rule's own", async () => {
+    expect(await costs({})).toEqual([1, 3])
+    expect(await costs({ cost: 2 })).toEqual([2, 6])
+    expect(await costs({ cost: () => 4 })).toEqual([4, 12])
+    expect(await costs({ cost: () => 4 }, 5)).toEqual([5, 15])
+    expect(await costs({ cost: 2 }, 0)).toEqual([0, 0])
+    expect(await costs({ cost: 0 })).toEqual([0, 0])
+  })
+
+  it("takes nothing and is admitted at 0, by an exhausted rule too", async () => {
+    const { limiter } = limiterWith({ limit: 1, window: "1m" })
+    await limiter.decide(ALICE)
+    expect(await limiter.decide(ALICE, { cost: 0 })).toMatchObject({ allowed: true, cost: 0, remaining: 0 })
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false })
+  })
+
+  it.each([
+    -1,
+    1.5,
+    Number.NaN,
+    Number.POSITIVE_INFINITY,
+    2 ** 53,
+    "2",
+    null,
+    {},
+    Object.create(null),
+    Symbol("s"),
+  ])("rejects a caller's cost that is none, %#, and takes nothing", async (cost) => {
+    const { limiter } = limiterWith({ limit: 5, window: "1m" })
+    for (const ask of ["decide", "enforce", "peek"] as const) {
+      const error: unknown = await limiter[ask](ALICE, { cost: cost as number }).catch((thrown) => thrown)
+      expect(error).toBeInstanceOf(InvalidOptionError)
+      expect((error as InvalidOptionError).problems).toMatchObject([
+        {
+          path: "cost",
+          message: expect.stringContaining("is not a cost"),
+          accepted: "a whole number from 0 up",
+        },
+      ])
+    }
+    expect(await remainingOf(limiter)).toEqual([5])
+  })
+
+  it("is refused for ever above the limit of any rule, before the store is asked", async () => {
+    const { store, takes, peeks } = recordingStore()
+    const { limiter } = limiterWith({
+      store,
+      rules: [
+        { name: "wide", limit: 1_000, window: "1m" },
+        { name: "narrow", limit: 10, window: "1m", cost: 3 },
+      ],
+    })
+    const decision = await limiter.decide(ALICE, { cost: 4 })
+    expect(decision).toMatchObject({
+      allowed: false,
+      policy: "narrow",
+      refusal: "cost",
+      cost: 0,
+      retryAfterMs: Number.POSITIVE_INFINITY,
+    })
+    expect(decision.checks.map(({ policy }) => policy)).toEqual(["narrow"])
+    expect((await limiter.peek(ALICE, { cost: 4 })).allowed).toBe(false)
+    expect([takes, peeks]).toEqual([[], []])
+    expect((await limiter.decide(ALICE, { cost: 3 })).allowed).toBe(true)
+  })
+
+  it("is held below 2^53 however large both factors are", async () => {
+    const { limiter } = limiterWith({ limit: 10, window: "1m", cost: 2 ** 52 })
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false, refusal: "cost" })
+    const { limiter: other } = limiterWith({ rules: [{ limit: 10, window: "1m", cost: 10 }] })
+    const { checks } = await other.decide(ALICE, { cost: Number.MAX_SAFE_INTEGER })
+    expect(checks[0]?.cost).toBe(Number.MAX_SAFE_INTEGER)
+  })
+})
+
+describe("enforce", () => {
+  it("yields the decision when it admits, and rejects with it when it refuses", async () => {
+    const { limiter } = limiterWith({ limit: 1, window: "1m", name: "one" })
+    expect(await limiter.enforce(ALICE)).toMatchObject({ allowed: true, cost: 1 })
+    const error: unknown = await limiter.enforce(ALICE).catch((thrown) => thrown)
+    expect(error).toBeInstanceOf(RateLimitExceededError)
+    expect(error).toMatchObject({
+      code: "SLUICE_RATE_LIMIT_EXCEEDED",
+      name: "RateLimitExceededError",
+      message: 'Refused by rate limit "one" (quota): retry after 60001 ms.',
+      decision: { allowed: false, policy: "one" },
+    })
+  })
+
+  it("says so when the request can never succeed", async () => {
+    const { limiter } = limiterWith({ limit: 1, window: "1m", name: "one" })
+    await expect(limiter.enforce(ALICE, { cost: 2 })).rejects.toThrow(
+      'Refused by rate limit "one" (cost): this request can never succeed.',
+    )
+  })
+})
+
+describe("peek", () => {
+  it("yields the decision that decide would make, taking nothing, by asking the store", async () => {
+    const { store, takes, peeks } = recordingStore()
+    const { limiter } = limiterWith({ store, limit: 2, window: "1m" })
+    for (let i = 0; i < 3; i++) {
+      expect(await limiter.peek(ALICE, { cost: 2 })).toMatchObject({ allowed: true, remaining: 2, cost: 0 })
+    }
+    expect([takes.length, peeks.length]).toEqual([0, 3])
+    await limiter.decide(ALICE, { cost: 2 })
+    expect(await limiter.peek(ALICE)).toMatchObject({ allowed: false, retryAfterMs: 60_001 })
+  })
+
+  it("tells of every rule by itself", async () => {
+    const { limiter } = limiterWith({
+      rules: [
+        { name: "tight", limit: 1, window: "1m" },
+        { name: "loose", limit: 5, window: "1m" },
+      ],
+    })
+    await limiter.decide(ALICE)
+    const { checks } = await limiter.peek(ALICE)
+    expect(checks.map(({ policy, allowed, remaining }) => [policy, allowed, remaining])).toEqual([
+      ["tight", false, 0],
+      ["loose", true, 4],
+    ])
+  })
+
+  it("admits what decide does not count", async () => {
+    const skipping = limiterWith({ limit: 1, window: "1m", skip: ({ method }) => method === "HEAD" }).limiter
+    const disabled = limiterWith({ limit: 1, window: "1m", enabled: false }).limiter
+    expect((await skipping.peek({ method: "HEAD" })).policy).toBe("")
+    expect((await skipping.peek({ method: "GET" })).policy).toBe("ip-1m")
+    expect((await disabled.peek(ALICE)).policy).toBe("")
+  })
+
+  it("has nothing to refund", async () => {
+    const { limiter } = limiterWith({ limit: 3, window: "1m" })
+    await limiter.decide(ALICE)
+    await limiter.refund(await limiter.peek(ALICE))
+    expect(await remainingOf(limiter)).toEqual([2])
+  })
+})
+
+describe("enabled: false", () => {
+  it("admits everything uncounted, and never asks the store", async () => {
+    const { store, takes } = recordingStore()
+    const { limiter } = limiterWith({ store, limit: 1, window: "1m", enabled: false, deny: ["192.0.2.1"] })
+    for (let i = 0; i < 3; i++)
+      expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "" })
+    expect(takes).toEqual([])
+  })
+})
+
+describe("refund", () => {
+  const setUp = () =>
+    limiterWith({
+      rules: [
+        { name: "minute", limit: 10, window: "1 minute", cost: 2 },
+        { name: "hour", limit: 20, window: "1 hour" },
+        { name: "trial", limit: 1, window: "1 hour", shadow: true },
+      ],
+    })
+
+  it("gives the units back to every rule, once", async () => {
+    const { limiter } = setUp()
+    await limiter.decide(ALICE)
+    const decision = await limiter.decide(ALICE, { cost: 2 })
+    expect(await remainingOf(limiter)).toEqual([4, 17, 0])
+    await limiter.refund(decision)
+    expect(await remainingOf(limiter)).toEqual([8, 19, 0])
+    await limiter.refund(decision)
+    await Promise.all([limiter.refund(decision), limiter.refund(decision)])
+    expect(await remainingOf(limiter)).toEqual([8, 19, 0])
+  })
+
+  it("gives back to the window that they were taken in, and nothing when it has passed", async () => {
+    const { limiter, clock } = limiterWith({ limit: 10, window: "1 minute" })
+    const first = await limiter.decide(ALICE, { cost: 6 })
+    clock.advance(MINUTE)
+    const second = await limiter.decide(ALICE, { cost: 2 })
+    await limiter.refund(first)
+    // Not from the present window: its 2 stay.
+    expect(await remainingOf(limiter)).toEqual([8])
+    clock.advance(2 * MINUTE)
+    await limiter.decide(ALICE, { cost: 3 })
+    await limiter.refund(second)
+    expect(await remainingOf(limiter)).toEqual([7])
+  })
+
+  it("gives nothing back for a refused request, a copy, or a decision on no rule", async () => {
+    const { limiter } = limiterWith({ limit: 5, window: "1m", skip: ({ method }) => method === "HEAD" })
+    const admitted = await limiter.decide(ALICE, { cost: 5 })
+    const others: Decision[] = [
+      await limiter.decide(ALICE),
+      await limiter.decide(ALICE, { cost: 6 }),
+      await limiter.decide({ method: "HEAD" }),
+      { ...admitted },
+      structuredClone({ ...admitted }),
+      Object.create(admitted) as Decision,
+    ]
+    for (const decision of others) await limiter.refund(decision)
+    expect(await remainingOf(limiter)).toEqual([0])
+    await limiter.refund(admitted)
+    expect(await remainingOf(limiter)).toEqual([5])
+  })
+
+  it("finds the store that a decision was made with, whichever limiter is asked", async () => {
+    const one = limiterWith({ limit: 5, window: "1m" }).limiter
+    const other = limiterWith({ limit: 5, window: "1m" }).limiter
+    await other.decide(ALICE, { cost: 2 })
+    const decision = await one.decide(ALICE, { cost: 3 })
+    await other.refund(decision)
+    expect([await remainingOf(one), await remainingOf(other)]).toEqual([[5], [3]])
+    await one.refund(decision)
+    expect(await remainingOf(one)).toEqual([5])
+  })
+
+  it("rejects when the store does", async () => {
+    const { store } = recordingStore()
+    const { limiter } = limiterWith({
+      store: { ...store, giveBack: () => Promise.reject(new Error("gone")) },
+      limit: 5,
+      window: "1m",
+    })
+    await expect(limiter.refund(await limiter.decide(ALICE))).rejects.toThrow("gone")
+  })
+})
+
+describe("reset", () => {
+  const setUp = async () => {
+    const { limiter } = limiterWith({
+      rules: [
+        { name: "client", limit: 5, window: "1m", field: "ip" },
+        { name: "posts", limit: 5, window: "1m", field: "ip", match: { methods: ["POST"] } },
+        { name: "whole", limit: 50, window: "1m" },
+      ],
+    })
+    const post = { ...ALICE, method: "POST" }
+    for (const request of [post, { ...BOB, method: "POST" }]) await limiter.decide(request, { cost: 2 })
+    return { limiter, post }
+  }
+
+  it("forgets the counters of this request's client, and no whole-service one", async () => {
+    const { limiter, post } = await setUp()
+    await limiter.reset(post)
+    expect(await remainingOf(limiter, post)).toEqual([5, 5, 46])
+    expect(await remainingOf(limiter, { ...BOB, method: "POST" })).toEqual([3, 3, 46])
+  })
+
+  it("leaves rules alone that are not for the request", async () => {
+    const { limiter, post } = await setUp()
+    await limiter.reset({ ...ALICE, method: "GET" })
+    expect(await remainingOf(limiter, post)).toEqual([5, 3, 46])
+  })
+
+  it("forgets the counters of the rules named, and only theirs; a whole-service one too", async () => {
+    const { limiter, post } = await setUp()
+    await limiter.reset(post, { policies: ["posts"] })
+    expect(await remainingOf(limiter, post)).toEqual([3, 5, 46])
+    await limiter.reset(post, { policies: ["whole", "client"] })
+    expect(await remainingOf(limiter, post)).toEqual([5, 5, 50])
+    await limiter.decide(post)
+    await limiter.reset(post, { policies: [] })
+    expect(await remainingOf(limiter, post)).toEqual([4, 4, 49])
+  })
+
+  it("rejects names that no rule has, all of them, and forgets nothing", async () => {
+    const { limiter, post } = await setUp()
+    const error: unknown = await limiter.reset(post, { policies: ["client", "cleint", "x"] }).catch((e) => e)
+    expect(error).toBeInstanceOf(InvalidOptionError)
+    const accepted = 'a list with "client", "posts", "whole"'
+    expect((error as InvalidOptionError).problems).toEqual([
+      { path: "policies", message: '"cleint" is not the name of a rule', accepted },
+      { path: "policies", message: '"x" is not the name of a rule', accepted },
+    ])
+    await expect(limiter.reset(post, { policies: "client" as never })).rejects.toThrow(
+      '"client" is not a list',
+    )
+    await expect(limiterWith({ rules: [] }).limiter.reset(post, { policies: ["a"] })).rejects.toThrow(
+      "accepted: nothing, as there are no rules",
+    )
+    expect(await remainingOf(limiter, post)).toEqual([3, 3, 46])
+  })
+
+  it("has no counter to forget of a client that is not counted, or lacks the field", async () => {
+    const { store } = recordingStore()
+    let asked = 0
+    const { limiter } = limiterWith({
+      store: { ...store, reset: () => void asked++ },
+      limit: 5,
+      window: "1m",
+      field: "header:x-key",
+      onMissing: "deny",
+      allow: ["friend"],
+    })
+    await limiter.reset({})
+    await limiter.reset({ headers: { "x-key": "friend" } })
+    expect(asked).toBe(0)
+    await limiter.reset({ headers: { "x-key": "foe" } })
+    expect(asked).toBe(1)
+  })
+
+  it("lets a client in again that was refused", async () => {
+    const { limiter } = limiterWith({ limit: 1, window: "1m" })
+    await limiter.decide(ALICE)
+    expect((await limiter.decide(ALICE)).allowed).toBe(false)
+    await limiter.reset(ALICE)
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, remaining: 0 })
+  })
+})
+
+describe("close", () => {
+  it("ends the limiter: everything rejects afterwards, and closing again is nothing", async () => {
+    const { limiter } = limiterWith({ limit: 5, window: "1m" })
+    const decision = await limiter.decide(ALICE)
+    await limiter.close()
+    await limiter.close()
+    for (const use of [
+      () => limiter.decide(ALICE),
+      () => limiter.enforce(ALICE),
+      () => limiter.peek(ALICE),
+      () => limiter.refund(decision),
+      () => limiter.reset(ALICE),
+      () => limiter.ready(),
+    ]) {
+      const error: unknown = await use().catch((thrown) => thrown)
+      expect(error).toBeInstanceOf(ClosedError)
+      expect((error as Error).message).toBe("The limiter has been closed.")
+    }
+  })
+
+  it("closes the store that it made, and no other", async () => {
+    const { store } = recordingStore()
+    let closed = 0
+    const { limiter } = limiterWith({
+      store: { ...store, close: () => void closed++ },
+      limit: 5,
+      window: "1m",
+    })
+    await limiter.close()
+    expect(closed).toBe(0)
+    const own = createLimiter({ limit: 5, window: "1m", logger: QUIET }) as unknown as {
+      options: { store: Store }
+      close(): Promise<void>
+    }
+    await own.close()
+    expect(() => own.options.store.take([[]])).toThrow(ClosedError)
+  })
+
+  it("tells its listeners nothing more", async () => {
+    const store = memoryStore({ maxKeys: 1, clock: manualClock() })
+    const { limiter } = limiterWith({ store, limit: 1, window: "1m" })
+    const { limiter: busy } = limiterWith({ store, limit: 1, window: "1m", name: "other" })
+    let heard = 0
+    limiter.on("evicted", () => heard++)
+    const block = async (from: number) => {
+      for (let i = 0; i < 3; i++) {
+        for (let j = 0; j < 2; j++) await busy.decide({ remoteAddress: `192.0.2.${from + i}` })
+      }
+    }
+    await block(1)
+    expect(heard).toBeGreaterThan(0)
+    await limiter.close()
+    heard = 0
+    await block(101)
+    expect(heard).toBe(0)
+  })
+})
+
+describe("ready", () => {
+  it("resolves at once where the rules are in code", async () => {
+    const { limiter } = limiterWith({ limit: 5, window: "1m" })
+    await expect(limiter.ready()).resolves.toBeUndefined()
+  })
+
+  it("rejects with the reason of a signal that has been aborted", async () => {
+    const { limiter } = limiterWith({ limit: 5, window: "1m" })
+    await expect(limiter.ready({ signal: AbortSignal.abort(new Error("enough")) })).rejects.toThrow("enough")
+  })
+})
+
+describe("two limiters on one store", () => {
+  const taken = (name: string, service: string) =>
+    `Wrong options: name: another limiter counts rule "${name}" of service "${service}" on this store; ` +
+    "accepted: a name or service of its own, or one limiter for both mounts: rateLimit({ limiter })"
+
+  it("may not count under one name", async () => {
+    const store = memoryStore()
+    const rules = [{ name: "a", limit: 5, window: "1m" }]
+    const { limiter } = limiterWith({ store, rules })
+    expect(() => limiterWith({ store, limit: 9, window: "1h", name: "a" })).toThrow(taken("a", "default"))
+    expect(() => limiterWith({ store, rules: [{ ...rules[0], name: "b" } as never, ...rules] })).toThrow(
+      taken("a", "default"),
+    )
+    // What was refused holds no name.
+    expect(() => limiterWith({ store, limit: 5, window: "1m", name: "b" })).not.toThrow()
+    await limiter.close()
+    expect(() => limiterWith({ store, rules })).not.toThrow()
+  })
+
+  it("may be of two services, or have stores of their own", () => {
+    const store = memoryStore()
+    limiterWith({ store, limit: 5, window: "1m" })
+    expect(() => limiterWith({ store, limit: 5, window: "1m", service: "other" })).not.toThrow()
+    expect(() => limiterWith({ store: memoryStore(), limit: 5, window: "1m" })).not.toThrow()
+    expect(() => limiterWith({ limit: 5, window: "1m" })).not.toThrow()
+    expect(() => limiterWith({ store, limit: 5, window: "1m", service: 7 })).not.toThrow()
+    expect(() => limiterWith({ store, limit: 5, window: "1m", service: "7" })).toThrow(taken("ip-1m", "7"))
+  })
+
+  it("count apart, by name and by service", async () => {
+    const store = memoryStore({ clock: manualClock() })
+    const each = [{ name: "a" }, { name: "b" }, { name: "a", service: "s" }].map(
+      (own) => limiterWith({ store, limit: 1, window: "1m", ...own }).limiter,
+    )
+    for (const limiter of each) expect((await limiter.decide(ALICE)).allowed).toBe(true)
+    for (const limiter of each) expect((await limiter.decide(ALICE)).allowed).toBe(false)
+  })
+
+  it("share nothing between a field's value and another rule's", async () => {
+    const { limiter } = limiterWith({
+      rules: [
+        { name: "by-a", limit: 1, window: "1m", field: "header:a" },
+        { name: "by-b", limit: 1, window: "1m", field: "header:b", match: { methods: ["POST"] } },
+      ],
+    })
+    await limiter.decide({ method: "GET", headers: { a: "x" } })
+    expect((await limiter.decide({ method: "POST", headers: { a: "y", b: "x" } })).allowed).toBe(true)
+  })
+})
+
+describe("events", () => {
+  it("tell of every decision with its request, until the listener is taken off", async () => {
+    const { limiter } = limiterWith({ limit: 1, window: "1m" })
+    const heard: [boolean, RequestFacts][] = []
+    const listen = ({ allowed }: Decision, request: RequestFacts) => heard.push([allowed, request])
+    limiter.on("decision", listen)
+    await limiter.decide(ALICE)
+    await limiter.enforce(ALICE).catch(() => undefined)
+    await limiter.peek(BOB)
+    expect(heard).toEqual([
+      [true, ALICE],
+      [false, ALICE],
+    ])
+    expect(heard[0]?.[1]).toBe(ALICE)
+    limiter.off("decision", listen)
+    await limiter.decide(BOB)
+    expect(heard).toHaveLength(2)
+  })
+
+  it("tell of a decision by a store that answers later", async () => {
+    const { store } = recordingStore()
+    const { limiter } = limiterWith({
+      store: { ...store, take: async (requests) => store.take(requests) },
+      limit: 1,
+      window: "1m",
+    })
+    const heard: boolean[] = []
+    limiter.on("decision", ({ allowed }) => heard.push(allowed))
+    await limiter.decide(ALICE)
+    await limiter.decide(ALICE)
+    expect(heard).toEqual([true, false])
+  })
+
+  it("hurt no request when a listener throws, at once or later", async () => {
+    const { limiter } = limiterWith({ limit: 5, window: "1m" })
+    const warned: string[] = []
+    limiter.on("warning", ({ code, message }) => warned.push(`${code} ${message}`))
+    limiter.on("decision", () => {
+      throw Object.create(null)
+    })
+    limiter.on("decision", async () => {
+      throw new Error("later")
+    })
+    let last = 0
+    limiter.on("decision", () => last++)
+    expect((await limiter.decide(ALICE)).allowed).toBe(true)
+    expect((await limiter.decide(ALICE)).allowed).toBe(true)
+    expect(last).toBe(2)
+    expect(warned).toEqual(['SLUICE_CALLBACK_FAILED A listener of "decision" failed: an unprintable object.'])
+  })
+
+  it("hurt nothing when it is the listener of warnings that throws", async () => {
+    const { limiter } = limiterWith({ limit: 5, window: "1m", cost: () => -1 })
+    let said = 0
+    limiter.on("warning", () => {
+      said++
+      throw new Error("again")
+    })
+    expect((await limiter.decide(ALICE)).remaining).toBe(4)
+    // The warning of the cost, and the warning of the listener.
+    expect(said).toBe(2)
+  })
+
+  it("tell of a client that the full store had to forget while it was being refused", async () => {
+    const { limiter, clock } = limiterWith({ limit: 1, window: "1m" })
+    const small = limiterWith({ store: memoryStore({ maxKeys: 1, clock }), limit: 1, window: "1m" }).limiter
+    const heard: unknown[] = []
+    small.on("evicted", (event) => heard.push(event))
+    limiter.on("evicted", () => heard.push("another's"))
+    for (const request of [ALICE, ALICE, BOB]) await small.decide(request)
+    expect(heard).toEqual([{ type: "evicted-blocked", releaseAfterMs: expect.any(Number) }])
+  })
+})

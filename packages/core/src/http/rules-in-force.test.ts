@@ -1,0 +1,417 @@
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { describe, expect, it, onTestFinished } from "vitest"
+import { manualClock } from "../clock.ts"
+import { InvalidRuleError, RuleSourceError } from "../errors.ts"
+import type { Rule } from "../rules/rule.ts"
+import type { LoadedRules, RuleSource } from "../rules/source.ts"
+import { fileRules } from "../rules/sources/file.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { Limiter, LimiterEvents } from "./limiter.ts"
+import type { LimiterOptions } from "./options.ts"
+import type { RequestFacts } from "./request.ts"
+import { createLimiter, RequestLimiter } from "./request-limiter.ts"
+
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
+const QUIET = { warn() {}, error() {} }
+
+type Loaded = LimiterEvents<RequestFacts>["rules"][0]
+
+/** Rules that a test changes at will: each load answers with what was last published, or fails with it. */
+class Publisher implements RuleSource {
+  #answer: () => Promise<LoadedRules>
+  readonly #listeners = new Set<() => void>()
+  readonly services: string[] = []
+
+  constructor(rules: readonly unknown[] | Error | "never") {
+    this.#answer = answering(rules)
+  }
+  get watched(): boolean {
+    return this.#listeners.size > 0
+  }
+  load(service: string): Promise<LoadedRules> {
+    this.services.push(service)
+    return this.#answer()
+  }
+  watch(changed: () => void): () => void {
+    this.#listeners.add(changed)
+    return () => void this.#listeners.delete(changed)
+  }
+  async publish(rules: readonly unknown[] | Error | "never", version?: number): Promise<void> {
+    this.#answer = answering(rules, version)
+    for (const listener of this.#listeners) listener()
+    await nextTurn()
+  }
+}
+
+function answering(rules: readonly unknown[] | Error | "never", version?: number) {
+  return (): Promise<LoadedRules> => {
+    if (rules === "never") return new Promise(() => undefined)
+    if (rules instanceof Error) return Promise.reject(rules)
+    return Promise.resolve({
+      rules: rules as Rule[],
+      problems: [],
+      ...(version === undefined ? {} : { version }),
+    })
+  }
+}
+
+function setUp(source: RuleSource, options: LimiterOptions<RequestFacts> = {}) {
+  const clock = manualClock()
+  const limiter = createLimiter({ rules: source, clock, logger: QUIET, ...options })
+  const loaded: Loaded[] = []
+  const errors: Error[] = []
+  limiter.on("rules", (edition) => loaded.push(edition))
+  limiter.on("rule-error", (error) => errors.push(error))
+  onTestFinished(() => limiter.close())
+  return { clock, limiter, loaded, errors }
+}
+
+const rule = (limit: number, more: Partial<Rule> = {}): Rule => ({
+  name: "rule",
+  limit,
+  window: "1m",
+  ...more,
+})
+
+async function left(limiter: Limiter): Promise<[string, number][]> {
+  return (await limiter.peek(ALICE)).checks.map(({ policy, remaining }) => [policy, remaining])
+}
+
+describe("rules of a source", () => {
+  it("are those of the limiter's service", async () => {
+    const source = new Publisher([rule(5)])
+    const { limiter, loaded } = setUp(source, { service: 7 })
+    await limiter.ready()
+    expect(source.services).toEqual(["7"])
+    expect(loaded).toEqual([{ names: ["rule"], problems: [] }])
+  })
+
+  it("admit everything when there are none for the service", async () => {
+    const { limiter } = setUp(new Publisher([]))
+    await limiter.ready()
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "" })
+  })
+
+  it.each<[string, Rule, boolean, number]>([
+    ["raised: there is more at once", rule(9), true, 5],
+    ["the same: nothing changes", rule(5), true, 1],
+    ["cut below the counts: nothing is left", rule(2), false, 0],
+    ["over another window: it starts anew", rule(5, { window: "2m" }), true, 4],
+    ["with another algorithm: it starts anew", rule(5, { algorithm: "fixed-window" }), true, 4],
+    ["with another message: nothing changes", rule(5, { rejectionMessage: "later" }), true, 1],
+  ])("keep their counts when a limit changes: %s", async (_what, changed, allowed, remaining) => {
+    const source = new Publisher([rule(5)])
+    const { limiter, loaded } = setUp(source)
+    await limiter.ready()
+    await limiter.decide(ALICE, { cost: 3 })
+    await source.publish([changed], 8)
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed, remaining })
+    expect(loaded.at(-1)).toEqual({ names: ["rule"], problems: [], version: 8 })
+  })
+
+  it("forget nothing when a rule goes and comes back", async () => {
+    const source = new Publisher([rule(5)])
+    const { limiter } = setUp(source)
+    await limiter.ready()
+    await limiter.decide(ALICE, { cost: 3 })
+    await source.publish([])
+    expect(await left(limiter)).toEqual([])
+    await source.publish([rule(5)])
+    expect(await left(limiter)).toEqual([["rule", 2]])
+  })
+
+  it("are set aside one by one when they are wrong; the good ones are in force", async () => {
+    const source = new Publisher([rule(5), { name: "bad", limit: -1, window: "1m" }])
+    const said: string[] = []
+    const { limiter, loaded, errors } = setUp(source, {
+      logger: { warn() {}, error: ({ code }, message) => said.push(`${code} ${message}`) },
+    })
+    await limiter.ready()
+    expect(await left(limiter)).toEqual([["rule", 5]])
+    expect(loaded).toMatchObject([{ names: ["rule"], problems: [{ path: "rules[1].limit" }] }])
+    expect(errors).toEqual([])
+    expect(said).toHaveLength(1)
+    expect(said[0]).toMatch(
+      /^SLUICE_RULES_REJECTED Wrong rules: rules\[1\]\.limit: -1 is not a limit.*\nThese rules are set aside/,
+    )
+  })
+
+  it("stay in force when the source fails, or has only wrong ones", async () => {
+    const source = new Publisher([rule(5)])
+    const { limiter, errors } = setUp(source)
+    await limiter.ready()
+    await source.publish(new Error("table gone"))
+    await source.publish([{ limit: 0 }])
+    expect(errors).toEqual([expect.any(RuleSourceError), expect.any(InvalidRuleError)])
+    expect(errors[0]?.message).toContain("table gone")
+    expect(await left(limiter)).toEqual([["rule", 5]])
+    await source.publish([rule(6)])
+    expect(await left(limiter)).toEqual([["rule", 6]])
+  })
+
+  it("are in force at once for the next decision, and not for one in flight", async () => {
+    const clock = manualClock()
+    const inner = memoryStore({ clock })
+    let release: () => void = () => undefined
+    const source = new Publisher([rule(5)])
+    const { limiter } = setUp(source, {
+      clock,
+      store: {
+        take: (requests) =>
+          new Promise((resolve) => {
+            release = () => resolve(inner.take(requests))
+          }),
+        peek: (requests) => inner.peek(requests),
+        giveBack: (refunds) => inner.giveBack(refunds),
+        reset: (keys) => inner.reset(keys),
+        close: () => inner.close(),
+      },
+      storeTimeoutMs: 60_000,
+    })
+    await limiter.ready()
+    const inFlight = limiter.decide(ALICE)
+    await source.publish([rule(9)])
+    release()
+    expect(await inFlight).toMatchObject({ limit: 5, remaining: 4 })
+    const next = limiter.decide(ALICE)
+    release()
+    expect(await next).toMatchObject({ limit: 9, remaining: 7 })
+  })
+
+  it("are let go when the limiter is closed", async () => {
+    const source = new Publisher([rule(5)])
+    const { limiter } = setUp(source)
+    await limiter.ready()
+    expect(source.watched).toBe(true)
+    await limiter.close()
+    expect(source.watched).toBe(false)
+  })
+})
+
+describe("the first rules", () => {
+  it("are waited for by the first requests", async () => {
+    const source = new Publisher([rule(1)])
+    const { limiter } = setUp(source)
+    const decisions = await Promise.all([limiter.decide(ALICE), limiter.decide(ALICE), limiter.peek(ALICE)])
+    expect(decisions.map(({ allowed, policy }) => [allowed, policy])).toEqual([
+      [true, "rule"],
+      [false, "rule"],
+      [false, "rule"],
+    ])
+  })
+
+  it("are waited for by reset, which then knows their names", async () => {
+    const { limiter } = setUp(new Publisher([rule(1)]))
+    await expect(limiter.reset(ALICE, { policies: ["rule"] })).resolves.toBeUndefined()
+  })
+
+  it("hold no request longer than a second, and are in force when they come at last", async () => {
+    const source = new Publisher("never")
+    const { limiter, clock } = setUp(source)
+    let decided = 0
+    const first = limiter.decide(ALICE).finally(() => decided++)
+    const guarded = limiter.peek(ALICE).finally(() => decided++)
+    clock.advance(999)
+    await nextTurn()
+    expect(decided).toBe(0)
+    clock.advance(1)
+    expect(await Promise.all([first, guarded])).toMatchObject([{ policy: "" }, { policy: "" }])
+    // Nobody waits a second time.
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "" })
+    await source.publish([rule(5)])
+    expect(await left(limiter)).toEqual([["rule", 5]])
+  })
+
+  it("hold no request once loading has failed; ready() says why, and it is tried again", async () => {
+    const source = new Publisher(new Error("no table"))
+    const { limiter, clock, errors } = setUp(source)
+    await expect(limiter.ready()).rejects.toThrow(RuleSourceError)
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "" })
+    expect(errors.map(({ message }) => message)).toEqual([expect.stringContaining("no table")])
+    const waiting = limiter.ready()
+    await source.publish("never")
+    clock.advance(500)
+    await source.publish([rule(5)])
+    await waiting
+    expect(await left(limiter)).toEqual([["rule", 5]])
+  })
+
+  it("are asked for again half a second after a failure, by the limiter's clock", async () => {
+    const source = new Publisher(new Error("no table"))
+    const { limiter, clock } = setUp(source)
+    await expect(limiter.ready()).rejects.toThrow("no table")
+    expect(source.services).toHaveLength(1)
+    clock.advance(249)
+    await nextTurn()
+    expect(source.services).toHaveLength(1)
+    clock.advance(251)
+    await nextTurn()
+    expect(source.services).toHaveLength(2)
+  })
+
+  it("are not waited for by ready() beyond its signal", async () => {
+    const { limiter } = setUp(new Publisher("never"))
+    const aborting = new AbortController()
+    const waiting = limiter.ready({ signal: aborting.signal })
+    aborting.abort(new Error("enough"))
+    await expect(waiting).rejects.toThrow("enough")
+  })
+
+  it("free who waits for them when the limiter is closed", async () => {
+    const { limiter } = setUp(new Publisher("never"))
+    const waiting = limiter.ready()
+    const decided = limiter.decide(ALICE)
+    await Promise.all([limiter.close(), expect(waiting).rejects.toThrow("closed")])
+    await expect(decided).resolves.toMatchObject({ allowed: true })
+  })
+
+  it("come by a timer too, where the clock has none", async () => {
+    const { limiter } = setUp(new Publisher([rule(5)]), { clock: { now: () => 0 } })
+    expect(await limiter.decide(ALICE)).toMatchObject({ policy: "rule" })
+  })
+})
+
+describe("rules of two limiters on one store", () => {
+  it("are set aside where another limiter counts under the name, and free when it closes", async () => {
+    const clock = manualClock()
+    const store = memoryStore({ clock })
+    const other = createLimiter({ name: "taken", limit: 1, window: "1m", store, clock, logger: QUIET })
+    const source = new Publisher([rule(5), rule(5, { name: "taken" })])
+    const { limiter, loaded } = setUp(source, { store, clock })
+    await limiter.ready()
+    expect(await left(limiter)).toEqual([["rule", 5]])
+    expect(loaded.at(-1)).toEqual({
+      names: ["rule"],
+      problems: [
+        {
+          path: "name",
+          message: 'another limiter counts rule "taken" of service "default" on this store',
+        },
+      ],
+    })
+    await other.close()
+    await source.publish([rule(5), rule(5, { name: "taken" })])
+    expect((await left(limiter)).map(([name]) => name)).toEqual(["rule", "taken"])
+    // A name that it has given up is free for others.
+    await source.publish([rule(5)])
+    expect(() => createLimiter({ name: "taken", limit: 1, window: "1m", store })).not.toThrow()
+  })
+})
+
+describe("the rules of a route", () => {
+  const routeOf = (limiter: Limiter) =>
+    (limiter as RequestLimiter<RequestFacts>).forRoute({ limit: 2, window: "1m" }, "login")
+
+  it("are its own inline rule in place of the limiter's", async () => {
+    const limiter = createLimiter({ limit: 9, window: "1m", clock: manualClock(), logger: QUIET })
+    expect(limiter).toBeInstanceOf(RequestLimiter)
+    expect(await left(routeOf(limiter))).toEqual([["login", 2]])
+    expect(await left(limiter)).toEqual([["ip-1m", 9]])
+  })
+
+  it("are its own beside those of the limiter's list, on the same counters", async () => {
+    const limiter = createLimiter({ rules: [rule(9)], clock: manualClock(), logger: QUIET })
+    const route = routeOf(limiter)
+    await route.decide(ALICE)
+    expect(await left(route)).toEqual([
+      ["login", 1],
+      ["rule", 8],
+    ])
+    expect(await left(limiter)).toEqual([["rule", 8]])
+  })
+
+  it("are its own beside those of the limiter's source, made before they load or after", async () => {
+    const source = new Publisher([rule(9)])
+    const { limiter } = setUp(source)
+    const before = routeOf(limiter)
+    expect(await before.decide(ALICE)).toMatchObject({ checks: [{ policy: "login" }, { policy: "rule" }] })
+    const after = (limiter as RequestLimiter<RequestFacts>).forRoute({ limit: 3, window: "1m" }, "after")
+    expect(await left(after)).toEqual([
+      ["after", 3],
+      ["rule", 8],
+    ])
+    await source.publish([rule(7)])
+    expect([await left(before), await left(after)]).toEqual([
+      [
+        ["login", 1],
+        ["rule", 6],
+      ],
+      [
+        ["after", 3],
+        ["rule", 6],
+      ],
+    ])
+    await expect(before.ready()).resolves.toBeUndefined()
+  })
+
+  it("do not have those of the source that were set aside", async () => {
+    const clock = manualClock()
+    const store = memoryStore({ clock })
+    createLimiter({ name: "taken", limit: 1, window: "1m", store, logger: QUIET })
+    const { limiter } = setUp(new Publisher([rule(5), rule(5, { name: "taken" })]), { store, clock })
+    await limiter.ready()
+    expect((await left(routeOf(limiter))).map(([name]) => name)).toEqual(["login", "rule"])
+  })
+
+  it("may not have a name that is taken, and free it when the limiter closes", async () => {
+    const store = memoryStore({ clock: manualClock() })
+    const limiter = createLimiter({ rules: [rule(9, { name: "login" })], store, logger: QUIET })
+    expect(() => routeOf(limiter)).toThrow('another limiter counts rule "login"')
+    const other = createLimiter({ rules: [], service: "other", store, logger: QUIET })
+    routeOf(other)
+    expect(() => routeOf(other)).toThrow('another limiter counts rule "login"')
+    await other.close()
+    expect(() =>
+      createLimiter({ name: "login", limit: 1, window: "1m", service: "other", store }),
+    ).not.toThrow()
+  })
+
+  it("are refused when they are wrong, with every problem", () => {
+    const limiter = createLimiter({ limit: 9, window: "1m", logger: QUIET }) as RequestLimiter<RequestFacts>
+    expect(() => limiter.forRoute({ limit: 0, windw: "1m" }, "login")).toThrow(
+      / limit: 0 is not a limit.*\n.* window: is missing.*\n.* windw: .*did you mean "window"/,
+    )
+  })
+})
+
+describe("rules of a file", () => {
+  it("are reloaded when the file changes: counts stay, and the last good rules when it is broken", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "sluice-"))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    const path = join(folder, "rules.yaml")
+    const write = async (text: string) => {
+      // As editors do it: nobody reads half a file.
+      await writeFile(`${path}.new`, text)
+      await rename(`${path}.new`, path)
+    }
+    const ruleText = (limit: number) =>
+      `rules:\n  - { name: rule, rate: { requests_per_unit: ${limit}, unit: minute } }\n`
+    await write(ruleText(5))
+    const source = fileRules(path, { pollMs: 10 })
+    const { limiter } = setUp(source)
+    const next = (name: "rules" | "rule-error") =>
+      new Promise<void>((resolve) => {
+        limiter.on(name, function once() {
+          limiter.off(name, once)
+          resolve()
+        })
+      })
+    await limiter.ready()
+    await limiter.decide(ALICE, { cost: 3 })
+    for (const [text, event, limit, remaining] of [
+      [ruleText(9), "rules", 9, 6],
+      ["rules: [", "rule-error", 9, 6],
+      [ruleText(2), "rules", 2, 0],
+      [ruleText(4), "rules", 4, 1],
+    ] as const) {
+      const heard = next(event)
+      await write(text)
+      await heard
+      expect(await limiter.peek(ALICE)).toMatchObject({ limit, remaining })
+    }
+    await source.close?.()
+  })
+})

@@ -1,0 +1,442 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { describe, expect, it } from "vitest"
+import { type Clock, manualClock } from "../clock.ts"
+import { StoreUnavailableError } from "../errors.ts"
+import type { OnStoreFailure } from "../policy.ts"
+import type { Rule } from "../rules/rule.ts"
+import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
+import type { Answer, Check, MaybePromise, Store } from "../stores/store.ts"
+import type { LimiterOptions } from "./options.ts"
+import type { RequestFacts } from "./request.ts"
+import { createLimiter } from "./request-limiter.ts"
+
+type Take = (requests: readonly (readonly Check[])[]) => MaybePromise<readonly Answer[]>
+
+/** A memory store with a line to it that can be cut: while `fault` is set, it answers in its place. */
+class FragileStore implements Store {
+  readonly inner: MemoryStore
+  fault: Take | undefined
+  takes = 0
+
+  constructor(clock: Clock) {
+    this.inner = memoryStore({ clock })
+  }
+  take(requests: readonly (readonly Check[])[]) {
+    this.takes++
+    return this.fault === undefined ? this.inner.take(requests) : this.fault(requests)
+  }
+  peek(requests: readonly (readonly Check[])[]) {
+    return this.fault === undefined ? this.inner.peek(requests) : this.fault(requests)
+  }
+  giveBack(refunds: Parameters<Store["giveBack"]>[0]) {
+    if (this.fault !== undefined) throw new Error("down")
+    this.inner.giveBack(refunds)
+  }
+  reset(keys: Parameters<Store["reset"]>[0]) {
+    this.inner.reset(keys)
+  }
+  close() {
+    this.inner.close()
+  }
+}
+
+const QUIET = { warn() {}, error() {} }
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
+const down: Take = () => {
+  throw new Error("down")
+}
+const hung: Take = () => new Promise(() => undefined)
+
+function setUp(options: LimiterOptions<RequestFacts>) {
+  const clock = manualClock()
+  const store = new FragileStore(clock)
+  const limiter = createLimiter({ store, clock, logger: QUIET, storeTimeoutMs: 5, ...options })
+  const events: string[] = []
+  const errors: StoreUnavailableError[] = []
+  limiter.on("degraded", (error) => {
+    events.push("degraded")
+    errors.push(error)
+  })
+  limiter.on("recovered", () => events.push("recovered"))
+  const verdicts = async (count: number) => {
+    const all: string[] = []
+    for (let i = 0; i < count; i++) {
+      const { allowed, degraded, refusal } = await limiter.decide(ALICE)
+      all.push(`${allowed ? "admit" : refusal}${degraded ? " degraded" : ""}`)
+    }
+    return all
+  }
+  return { clock, store, limiter, events, errors, verdicts }
+}
+
+const rule = (name: string, limit: number, onStoreFailure?: OnStoreFailure): Rule => ({
+  name,
+  limit,
+  window: "1m",
+  ...(onStoreFailure === undefined ? {} : { onStoreFailure }),
+})
+
+describe("a store that fails", () => {
+  it.each<[string, Take, string]>([
+    ["throws", down, "The store failed: down"],
+    ["rejects", () => Promise.reject(new TypeError("reset")), "The store failed: reset"],
+    ["rejects with no error", () => Promise.reject("gone"), "The store failed: gone"],
+    ["rejects with nothing", () => Promise.reject(undefined), "The store failed: undefined"],
+    [
+      "rejects with what cannot be printed",
+      () => Promise.reject(Object.create(null)),
+      "The store failed: an unprintable object",
+    ],
+    ["says itself that it is gone", () => Promise.reject(new StoreUnavailableError("no node")), "no node"],
+    ["never answers", hung, "The store did not answer within 5 ms."],
+    [
+      "answers with a thenable that throws",
+      () => new Proxy({}, { get: () => down }) as Promise<readonly Answer[]>,
+      "The store failed: down",
+    ],
+  ])("and %s makes a degraded decision, by a limiter in this process", async (_how, fault, message) => {
+    const { store, limiter, verdicts, errors } = setUp({ limit: 2, window: "1m" })
+    store.fault = fault
+    expect(await verdicts(3)).toEqual(["admit degraded", "admit degraded", "quota degraded"])
+    expect((await limiter.peek(ALICE)).degraded).toBe(true)
+    expect(errors.map((error) => error.message)).toEqual([message])
+    expect(errors[0]).toBeInstanceOf(StoreUnavailableError)
+  })
+
+  it("keeps the cause of the failure", async () => {
+    const { store, verdicts, errors } = setUp({ limit: 2, window: "1m" })
+    const cause = new Error("socket")
+    store.fault = () => Promise.reject(cause)
+    await verdicts(1)
+    expect(errors[0]?.cause).toBe(cause)
+  })
+
+  const sound = (checks: readonly Check[], startMs: number): Answer => ({
+    nowMs: startMs,
+    granted: true,
+    checks: checks.map(({ cost }) => ({ previous: 0, current: cost, startMs, taken: cost })),
+  })
+
+  it.each<[string, (answer: Answer) => unknown]>([
+    ["nothing", () => undefined],
+    ["null", () => null],
+    ["a number", () => 5],
+    ["a text", () => "granted"],
+    ["no answer", () => []],
+    ["null for an answer", () => [null]],
+    ["a text for an answer", () => ["x"]],
+    ["a list for an answer", () => [[]]],
+    ["no time", ({ granted, checks }) => [{ granted, checks }]],
+    ["time that is not a number", (answer) => [{ ...answer, nowMs: "0" }]],
+    ["time with a fraction", (answer) => [{ ...answer, nowMs: answer.nowMs + 0.5 }]],
+    ["time before the epoch", (answer) => [{ ...answer, nowMs: -1 }]],
+    ["a verdict that is no boolean", (answer) => [{ ...answer, granted: 1 }]],
+    ["no checks", ({ nowMs, granted }) => [{ nowMs, granted }]],
+    ["too few checks", (answer) => [{ ...answer, checks: [] }]],
+    ["too many checks", (answer) => [{ ...answer, checks: [...answer.checks, ...answer.checks] }]],
+    ["checks that are no list", (answer) => [{ ...answer, checks: { length: 1, 0: answer.checks[0] } }]],
+    ["null for a check", (answer) => [{ ...answer, checks: [null] }]],
+    ...(["previous", "current", "startMs", "taken"] as const).flatMap((member) =>
+      [undefined, null, -1, 0.5, Number.NaN, "1", 2 ** 53].map(
+        (value): [string, (answer: Answer) => unknown] => [
+          `${member} ${String(value)}`,
+          (answer) => [{ ...answer, checks: [{ ...answer.checks[0], [member]: value }] }],
+        ],
+      ),
+    ),
+    [
+      "a window that has long passed",
+      (a) => [{ ...a, checks: [{ ...a.checks[0], startMs: a.nowMs - 60_000 }] }],
+    ],
+    ["a window far ahead", (a) => [{ ...a, checks: [{ ...a.checks[0], startMs: a.nowMs + 60_001 }] }]],
+    ["a grant that took nothing", (a) => [{ ...a, checks: [{ ...a.checks[0], current: 0, taken: 0 }] }]],
+    [
+      "a grant that took less",
+      (a) => [{ ...a, checks: [{ ...a.checks[0], taken: (a.checks[0]?.taken ?? 1) - 1 }] }],
+    ],
+    [
+      "a refusal of what fits",
+      (a) => [{ ...a, granted: false, checks: [{ ...a.checks[0], current: 0, taken: 0 }] }],
+    ],
+  ])("and answers with %s is not believed", async (_what, spoil) => {
+    const { store, limiter, errors } = setUp({ limit: 2, window: "1m" })
+    const answer: Take = ([checks = []]) => spoil(sound(checks, manualClock().now())) as readonly Answer[]
+    store.fault = answer
+    expect(await limiter.decide(ALICE, { cost: 2 })).toMatchObject({ allowed: true, degraded: true, cost: 2 })
+    store.fault = async (requests) => answer(requests)
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false, degraded: true })
+    expect(errors.map(({ message }) => message)).toEqual(["The store gave an answer that makes no sense."])
+  })
+
+  it("is believed when the answer is sound, at once and later", async () => {
+    const { store, limiter, errors } = setUp({ limit: 2, window: "1m" })
+    store.fault = ([checks = []]) => [sound(checks, manualClock().now())]
+    expect(await limiter.decide(ALICE, { cost: 2 })).toMatchObject({ allowed: true, degraded: false })
+    store.fault = async ([checks = []]) => [sound(checks, manualClock().now() + 60_000)]
+    expect(await limiter.decide(ALICE, { cost: 2 })).toMatchObject({ allowed: true, degraded: false })
+    expect(errors).toEqual([])
+  })
+})
+
+describe("what is decided while the store is gone", () => {
+  it.each<[string, LimiterOptions<RequestFacts>, string[]]>([
+    ["local by default", { limit: 1, window: "1m" }, ["admit degraded", "quota degraded"]],
+    [
+      "local when the limiter says so",
+      { limit: 1, window: "1m", onStoreFailure: "local" },
+      ["admit degraded", "quota degraded"],
+    ],
+    [
+      "admitted when the limiter says allow",
+      { limit: 1, window: "1m", onStoreFailure: "allow" },
+      ["admit degraded", "admit degraded"],
+    ],
+    [
+      "refused when the limiter says deny",
+      { limit: 1, window: "1m", onStoreFailure: "deny" },
+      ["store-failure degraded", "store-failure degraded"],
+    ],
+    [
+      "what a rule says, before what the limiter says",
+      { rules: [rule("a", 1, "allow")], onStoreFailure: "deny" },
+      ["admit degraded", "admit degraded"],
+    ],
+    [
+      "what the limiter says, for a rule that says nothing",
+      { rules: [rule("a", 1, "allow"), rule("b", 9)], onStoreFailure: "deny" },
+      ["store-failure degraded", "store-failure degraded"],
+    ],
+    [
+      "refused when any rule says deny",
+      { rules: [rule("a", 9, "allow"), rule("b", 9, "local"), rule("c", 9, "deny")] },
+      ["store-failure degraded", "store-failure degraded"],
+    ],
+    [
+      "refused by a local rule beside one that allows",
+      { rules: [rule("a", 9, "allow"), rule("b", 1, "local")] },
+      ["admit degraded", "quota degraded"],
+    ],
+    [
+      "not refused by a shadow rule that says deny, and counted by the others",
+      { rules: [{ ...rule("a", 1, "deny"), shadow: true }, rule("b", 1, "local")] },
+      ["admit degraded", "quota degraded"],
+    ],
+  ])("is %s", async (_what, options, expected) => {
+    const { store, verdicts } = setUp(options)
+    store.fault = down
+    expect(await verdicts(2)).toEqual(expected)
+  })
+
+  it("asks who is refused by deny to come back in a second, and names the rules that refused", async () => {
+    const { store, limiter } = setUp({ rules: [rule("a", 9, "deny"), rule("b", 9, "local")] })
+    store.fault = down
+    const decision = await limiter.decide(ALICE)
+    expect(decision).toMatchObject({ policy: "a", retryAfterMs: 1_000, remaining: 0, cost: 0 })
+    expect(decision.checks.map(({ policy }) => policy)).toEqual(["a"])
+  })
+
+  it("claims no quota where nobody counted", async () => {
+    const { store, limiter } = setUp({ rules: [rule("a", 9, "allow")] })
+    store.fault = down
+    const decision = await limiter.decide(ALICE)
+    expect(decision).toMatchObject({ allowed: true, remaining: 0, cost: 0 })
+    expect(decision.checks[0]).not.toHaveProperty("counts")
+  })
+
+  it("still refuses what the store need not be asked for", async () => {
+    const { store, limiter, errors } = setUp({
+      limit: 5,
+      window: "1m",
+      deny: ["192.0.2.1"],
+      onStoreFailure: "allow",
+    })
+    store.fault = down
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false, refusal: "denied", degraded: false })
+    expect(errors).toEqual([])
+  })
+
+  it.each([
+    [1, 7, 7],
+    [2, 7, 3],
+    [3, 7, 2],
+    [100, 7, 1],
+  ])("shares the limit among %i instances: of %i each admits %i", async (instances, limit, admitted) => {
+    const { store, verdicts } = setUp({ limit, window: "1m", instances })
+    store.fault = down
+    const all = await verdicts(limit + 1)
+    expect(all.filter((verdict) => verdict === "admit degraded")).toHaveLength(admitted)
+  })
+
+  it("refuses nobody for ever for asking the wrong instance: a share fits the request at least", async () => {
+    const { store, limiter } = setUp({ limit: 10, window: "1m", instances: 5 })
+    store.fault = down
+    expect(await limiter.decide(ALICE, { cost: 10 })).toMatchObject({
+      allowed: true,
+      limit: 10,
+      remaining: 0,
+    })
+    expect(await limiter.decide(ALICE, { cost: 10 })).toMatchObject({ allowed: false, refusal: "quota" })
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false, limit: 2 })
+  })
+
+  it("takes together or not at all, here too", async () => {
+    const { store, limiter } = setUp({ rules: [rule("a", 3), rule("b", 1)] })
+    store.fault = down
+    await limiter.decide(ALICE)
+    await limiter.decide(ALICE)
+    expect((await limiter.peek(ALICE)).checks.map(({ remaining }) => remaining)).toEqual([2, 0])
+  })
+
+  it("never reaches the shared counters, nor do those reach it", async () => {
+    const { store, limiter } = setUp({ limit: 5, window: "1m" })
+    await limiter.decide(ALICE, { cost: 4 })
+    store.fault = down
+    expect(await limiter.decide(ALICE, { cost: 5 })).toMatchObject({ allowed: true, remaining: 0 })
+    store.fault = undefined
+    expect(await limiter.peek(ALICE)).toMatchObject({ remaining: 1, degraded: false })
+    store.fault = down
+    expect(await limiter.peek(ALICE)).toMatchObject({ remaining: 0, degraded: true })
+  })
+
+  it("is given back to the local counters by a refund, once, also when the store is back", async () => {
+    const { store, limiter } = setUp({ limit: 5, window: "1m" })
+    store.fault = down
+    const decision = await limiter.decide(ALICE, { cost: 3 })
+    expect(decision.cost).toBe(3)
+    await limiter.refund(decision)
+    await limiter.refund(decision)
+    expect((await limiter.peek(ALICE)).remaining).toBe(5)
+    const later = await limiter.decide(ALICE, { cost: 3 })
+    store.fault = undefined
+    await limiter.decide(ALICE, { cost: 4 })
+    await limiter.refund(later)
+    expect((await limiter.peek(ALICE)).remaining).toBe(1)
+    store.fault = down
+    expect((await limiter.peek(ALICE)).remaining).toBe(5)
+  })
+
+  it("names shadow rules that would have refused", async () => {
+    const { store, limiter } = setUp({ rules: [{ ...rule("trial", 1), shadow: true }, rule("real", 5)] })
+    store.fault = down
+    await limiter.decide(ALICE)
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, shadowed: ["trial"], degraded: true })
+  })
+
+  it("may be a request whose only counted rule is gone beside settled shadow rules", async () => {
+    const { store, limiter } = setUp({
+      rules: [{ ...rule("listed", 5), field: "ip", deny: ["192.0.2.1"], shadow: true }, rule("real", 5)],
+    })
+    store.fault = down
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "real", degraded: true })
+  })
+})
+
+describe("degraded and recovered", () => {
+  it("are said once each, however many decisions there are", async () => {
+    const { store, verdicts, events } = setUp({ limit: 100, window: "1m" })
+    await verdicts(2)
+    expect(events).toEqual([])
+    store.fault = down
+    await verdicts(3)
+    store.fault = hung
+    await verdicts(1)
+    expect(events).toEqual(["degraded"])
+    store.fault = undefined
+    await verdicts(3)
+    expect(events).toEqual(["degraded", "recovered"])
+    store.fault = down
+    await verdicts(2)
+    expect(events).toEqual(["degraded", "recovered", "degraded"])
+  })
+
+  it("go to the logger with their codes", async () => {
+    const said: unknown[] = []
+    const logger = {
+      warn: ({ code }: { code: string }, text: string) => said.push(["warn", code, text]),
+      error: ({ code, err }: { code: string; err?: unknown }, text: string) =>
+        said.push(["error", code, text, err]),
+    }
+    const { store, verdicts } = setUp({ limit: 5, window: "1m", logger })
+    store.fault = down
+    await verdicts(1)
+    store.fault = undefined
+    await verdicts(1)
+    expect(said).toEqual([
+      [
+        "error",
+        "SLUICE_DEGRADED",
+        "The store failed: down Rules decide by their onStoreFailure until it answers again. " +
+          "(docs/reference/errors.md#sluice_degraded)",
+        expect.any(StoreUnavailableError),
+      ],
+      ["warn", "SLUICE_RECOVERED", "The store answers again. (docs/reference/errors.md#sluice_recovered)"],
+    ])
+  })
+})
+
+describe("the deadline", () => {
+  it("ignores an answer that comes after it, and a failure too", async () => {
+    const { store, limiter, events } = setUp({ limit: 5, window: "1m" })
+    let answer: () => void = () => undefined
+    let fail: (error: Error) => void = () => undefined
+    store.fault = (requests) =>
+      new Promise((resolve, reject) => {
+        answer = () => resolve(store.inner.take(requests))
+        fail = reject
+      })
+    const late = await limiter.decide(ALICE)
+    expect(late).toMatchObject({ degraded: true, remaining: 4 })
+    answer()
+    await nextTurn()
+    expect(events).toEqual(["degraded"])
+    await limiter.decide(ALICE)
+    fail(new Error("late"))
+    await nextTurn()
+    expect(events).toEqual(["degraded"])
+    expect(late).toMatchObject({ degraded: true, remaining: 4 })
+  })
+
+  it("is not passed by a stall of our own event loop while the answer is there", async () => {
+    const { store, limiter, events } = setUp({ limit: 5, window: "1m", storeTimeoutMs: 5 })
+    store.fault = (requests) =>
+      new Promise((resolve) => {
+        setTimeout(() => resolve(store.inner.take(requests)), 20)
+      })
+    const decided = limiter.decide(ALICE)
+    const until = performance.now() + 60
+    while (performance.now() < until);
+    expect(await decided).toMatchObject({ degraded: false, remaining: 4 })
+    await nextTurn()
+    expect(events).toEqual([])
+  })
+
+  it("is met by an answer in time", async () => {
+    const { store, limiter } = setUp({ limit: 5, window: "1m", storeTimeoutMs: 2_147_483_647 })
+    store.fault = async (requests) => {
+      await nextTurn()
+      return store.inner.take(requests)
+    }
+    expect(await limiter.decide(ALICE)).toMatchObject({ degraded: false, remaining: 4 })
+  })
+})
+
+describe("a clock that is broken", () => {
+  it.each<[string, () => number]>([
+    ["throws", () => down([]) as never],
+    ["yields NaN", () => Number.NaN],
+    ["yields a negative number", () => -1],
+    ["yields Infinity", () => Number.POSITIVE_INFINITY],
+  ])("and %s makes degraded decisions, counted by a clock that works", async (_how, now) => {
+    const limiter = createLimiter({ limit: 2, window: "1 hour", clock: { now }, logger: QUIET })
+    const rows: [boolean, boolean][] = []
+    for (let i = 0; i < 3; i++) {
+      const { allowed, degraded } = await limiter.decide(ALICE)
+      rows.push([allowed, degraded])
+    }
+    expect(rows).toEqual([
+      [true, true],
+      [true, true],
+      [false, true],
+    ])
+  })
+})

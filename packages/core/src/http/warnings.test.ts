@@ -1,0 +1,178 @@
+import { describe, expect, it, onTestFinished } from "vitest"
+import { manualClock } from "../clock.ts"
+import type { RuleSource } from "../rules/source.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { Store } from "../stores/store.ts"
+import { createGuard } from "./guard.ts"
+import type { LimiterOptions } from "./options.ts"
+import type { RequestFacts } from "./request.ts"
+import { createWarner, type Logger, type WarningCode } from "./warnings.ts"
+
+const RULE = { limit: 1, window: "1m" }
+const fail = (): never => {
+  throw new Error("oops")
+}
+
+/** Yields the codes and messages that a logger was told by a guard, while it was asked about each request twice. */
+async function saidOf(
+  options: LimiterOptions<RequestFacts>,
+  requests: readonly RequestFacts[] = [{}],
+  atStart = true,
+): Promise<[string, string][]> {
+  const said: [string, string][] = []
+  const tell = ({ code }: { code: string }, message: string) => said.push([code, message])
+  const guard = createGuard<RequestFacts>({
+    clock: manualClock(),
+    logger: { warn: tell, error: tell },
+    ...options,
+  })
+  onTestFinished(() => guard.close())
+  if (atStart) await guard.limiter.ready().catch(() => undefined)
+  for (const request of [...requests, ...requests.map((each) => ({ ...each }))]) {
+    const outcome = await guard.check(request, request)
+    if (outcome.rejection !== undefined) await guard.answer(outcome, request, undefined)
+    guard.settle(request, 200)
+  }
+  return said
+}
+
+function failingAtFirst(): Store {
+  const store = memoryStore({ clock: manualClock() })
+  let times = 0
+  return {
+    take: (requests) => (times++ === 0 ? fail() : store.take(requests)),
+    peek: (requests) => store.peek(requests),
+    giveBack: (refunds) => store.giveBack(refunds),
+    reset: (keys) => store.reset(keys),
+    close: () => store.close(),
+  }
+}
+
+const brokenSource: RuleSource = { load: async () => fail() }
+
+type Trigger = [
+  code: WarningCode,
+  mend: string,
+  options: LimiterOptions<RequestFacts>,
+  requests?: RequestFacts[],
+  atStart?: boolean,
+]
+
+const TRIGGERS: Trigger[] = [
+  [
+    "SLUICE_FORWARDED_HEADER_IGNORED",
+    "trustedProxies",
+    RULE,
+    [{ remoteAddress: "10.0.0.1", headers: { "x-forwarded-for": "192.0.2.1" } }],
+  ],
+  ["SLUICE_CREATED_IN_HANDLER", "Create it once, when the app starts", RULE, [{}], false],
+  ["SLUICE_CLIENT_CHOSEN_FIELD", "Set fields: {", { ...RULE, field: "user_id" }, [{ headers: {} }]],
+  [
+    "SLUICE_BODY_NOT_PARSED",
+    "Mount the body parser first",
+    { ...RULE, field: "body:user" },
+    [{ headers: { "content-length": "5" } }],
+  ],
+  ["SLUICE_ROUTE_UNKNOWN", "match.path", { ...RULE, field: "route" }],
+  ["SLUICE_EXTRACTOR_FAILED", "counts as missing", { ...RULE, field: "user", fields: { user: fail } }],
+  ["SLUICE_INVALID_COST", "a whole number from 0 up", { ...RULE, cost: fail }],
+  ["SLUICE_INVALID_LIMIT", "a whole number from 0 up", { ...RULE, limit: fail }],
+  ["SLUICE_CALLBACK_FAILED", "must yield true or false", { ...RULE, skip: fail }],
+  ["SLUICE_CALLBACK_FAILED", "must yield true or false", { ...RULE, refundWhen: fail }],
+  ["SLUICE_CALLBACK_FAILED", "The standard answer is sent", { ...RULE, onRejected: fail }],
+  ["SLUICE_RULES_REJECTED", "The last good rules stay in force", { rules: brokenSource }],
+  [
+    "SLUICE_STORE_TOO_SMALL",
+    "memoryStore({ maxKeys })",
+    { ...RULE, store: memoryStore({ maxKeys: 1, clock: manualClock() }) },
+    [1, 1, 2, 2, 3, 3].map((host) => ({ remoteAddress: `192.0.2.${host}` })),
+  ],
+]
+
+describe("a warning", () => {
+  it.each(TRIGGERS)(
+    "%s is said once, and says what to do: %s",
+    async (code, mend, options, requests, atStart) => {
+      const said = await saidOf(options, requests, atStart)
+      expect(said.map(([each]) => each)).toEqual([code])
+      const message = said[0]?.[1] as string
+      expect(message).toContain(mend)
+      expect(message).toMatch(new RegExp(` \\(docs/reference/errors\\.md#${code.toLowerCase()}\\)$`))
+    },
+  )
+
+  it("of a store that fails is followed by one when it is back", async () => {
+    const said = await saidOf({ ...RULE, store: failingAtFirst() })
+    expect(said.map(([code]) => code)).toEqual(["SLUICE_DEGRADED", "SLUICE_RECOVERED"])
+    expect(said[0]?.[1]).toContain("onStoreFailure")
+  })
+
+  it("of a header that is not believed is silenced by saying that there is no proxy", async () => {
+    const request = { remoteAddress: "10.0.0.1", headers: { "x-forwarded-for": "192.0.2.1" } }
+    expect(await saidOf({ ...RULE, trustedProxies: 0 }, [request])).toEqual([])
+  })
+
+  it("is not given by a limiter that has nothing wrong with it", async () => {
+    const request = { method: "GET", url: "/", headers: {}, remoteAddress: "192.0.2.1" }
+    expect(
+      await saidOf({ ...RULE, cost: () => 1, skip: () => false, refundWhen: () => false }, [request]),
+    ).toEqual([])
+  })
+})
+
+describe("a warner", () => {
+  const setUp = (failing = false) => {
+    const heard: unknown[] = []
+    const logged: unknown[][] = []
+    const log =
+      (level: string): Logger["warn"] =>
+      (...args) => {
+        logged.push([level, ...args])
+        if (failing) fail()
+      }
+    return {
+      heard,
+      logged,
+      warner: createWarner({ warn: log("warn"), error: log("error") }, (w) => heard.push(w)),
+    }
+  }
+
+  it("says each code once of each subject", () => {
+    const { heard, warner } = setUp()
+    for (const subject of ["a", "a", "b", undefined, undefined]) {
+      warner.once("SLUICE_INVALID_LIMIT", `limit of ${subject}`, subject)
+    }
+    warner.once("SLUICE_INVALID_COST", "cost", "a")
+    expect(heard).toEqual([
+      { code: "SLUICE_INVALID_LIMIT", message: "limit of a" },
+      { code: "SLUICE_INVALID_LIMIT", message: "limit of b" },
+      { code: "SLUICE_INVALID_LIMIT", message: "limit of undefined" },
+      { code: "SLUICE_INVALID_COST", message: "cost" },
+    ])
+  })
+
+  it("tells the logger at its level, with the cause, and where to read more", () => {
+    const { heard, logged, warner } = setUp()
+    const cause = new Error("why")
+    warner.say("error", "SLUICE_DEGRADED", "Gone.", cause)
+    warner.once("SLUICE_INVALID_COST", "Cost.")
+    expect(logged).toEqual([
+      ["error", { code: "SLUICE_DEGRADED", err: cause }, "Gone. (docs/reference/errors.md#sluice_degraded)"],
+      ["warn", { code: "SLUICE_INVALID_COST" }, "Cost. (docs/reference/errors.md#sluice_invalid_cost)"],
+    ])
+    expect(heard[0]).toEqual({ code: "SLUICE_DEGRADED", message: "Gone.", cause })
+  })
+
+  it.each([
+    ["there is no logger", undefined],
+    ["the logger fails", { warn: fail, error: fail }],
+  ])("tells the process when %s", async (_when, logger) => {
+    const emitted = new Promise<Error & { code?: string }>((resolve) => process.once("warning", resolve))
+    createWarner(logger, () => undefined).say("warn", "SLUICE_INVALID_COST", "Cost.")
+    expect(await emitted).toMatchObject({
+      name: "SluiceWarning",
+      code: "SLUICE_INVALID_COST",
+      message: "Cost. (docs/reference/errors.md#sluice_invalid_cost)",
+    })
+  })
+})

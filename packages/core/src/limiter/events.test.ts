@@ -1,0 +1,80 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { describe, expect, it } from "vitest"
+import { SafeEvents } from "./events.ts"
+
+type Table = { said: [text: string]; done: [] }
+
+function setUp() {
+  const failures: [unknown, keyof Table][] = []
+  return { failures, events: new SafeEvents<Table>((error, name) => failures.push([error, name])) }
+}
+
+describe("events", () => {
+  it("call the listeners of their name, in the order in which they came", () => {
+    const { events } = setUp()
+    const heard: string[] = []
+    events.on("said", (text) => heard.push(`first ${text}`))
+    events.on("said", (text) => heard.push(`second ${text}`))
+    events.on("done", () => heard.push("done"))
+    events.emit("said", "a")
+    expect(heard).toEqual(["first a", "second a"])
+  })
+
+  it("say whether anybody listens", () => {
+    const { events } = setUp()
+    const listener = () => undefined
+    expect(events.has("said")).toBe(false)
+    events.off("said", listener)
+    events.on("said", listener)
+    expect([events.has("said"), events.has("done")]).toEqual([true, false])
+    events.off("said", () => undefined)
+    expect(events.has("said")).toBe(true)
+    events.off("said", listener)
+    expect(events.has("said")).toBe(false)
+  })
+
+  it("call who takes itself off, or is added, while they are told, from the next time on", () => {
+    const { events } = setUp()
+    const heard: string[] = []
+    const once = () => {
+      heard.push("once")
+      events.off("said", once)
+      events.on("said", () => heard.push("added"))
+    }
+    events.on("said", once)
+    events.on("said", () => heard.push("always"))
+    events.emit("said", "a")
+    expect(heard).toEqual(["once", "always"])
+    events.emit("said", "b")
+    expect(heard).toEqual(["once", "always", "always", "added"])
+  })
+
+  it("go on after a listener that throws, and hand over what it threw, at once or later", async () => {
+    const { events, failures } = setUp()
+    const heard: string[] = []
+    const [now, later] = [new Error("now"), new Error("later")]
+    events.on("said", () => {
+      throw now
+    })
+    events.on("said", async () => {
+      throw later
+    })
+    events.on("said", (text) => heard.push(text))
+    events.emit("said", "a")
+    await nextTurn()
+    expect(heard).toEqual(["a"])
+    expect(failures).toEqual([
+      [now, "said"],
+      [later, "said"],
+    ])
+  })
+
+  it("tell nobody after they have been cleared", () => {
+    const { events } = setUp()
+    let heard = 0
+    events.on("done", () => heard++)
+    events.clear()
+    events.emit("done")
+    expect([heard, events.has("done")]).toEqual([0, false])
+  })
+})

@@ -1,0 +1,192 @@
+import { describe, expect, it } from "vitest"
+import type { CounterState } from "../../algorithms/algorithm.ts"
+import { CounterTable } from "./counter-table.ts"
+import { type KeyHash, keyHasher } from "./key-hash.ts"
+
+const NOW = 1_700_000_000_000
+const hash = keyHasher([11, 12])
+
+function keyOf(n: number): KeyHash {
+  const into = { low: 0, high: 0 }
+  hash("c", String(n), into)
+  return into
+}
+
+function stateOf(n: number): CounterState {
+  return { previous: 0, current: n, startMs: NOW }
+}
+
+/** A table, and what it told about refused clients that it evicted. */
+function tableOf(maxKeys: number): { table: CounterTable; told: number[] } {
+  const told: number[] = []
+  return { table: new CounterTable(maxKeys, (releaseAfterMs) => told.push(releaseAfterMs)), told }
+}
+
+function fill(table: CounterTable, from: number, to: number, emptyAtMs: number, nowMs: number = NOW): void {
+  for (let n = from; n < to; n++) table.write(keyOf(n), stateOf(n), emptyAtMs, nowMs)
+}
+
+/** How many of these keys are not as they were written. */
+function wrong(table: CounterTable, from: number, to: number, step: number): number {
+  let count = 0
+  for (let n = from; n < to; n += step) if (table.read(keyOf(n))?.current !== n) count++
+  return count
+}
+
+function present(table: CounterTable, from: number, to: number): number {
+  let count = 0
+  for (let n = from; n < to; n++) if (table.read(keyOf(n)) !== undefined) count++
+  return count
+}
+
+describe("a counter table", () => {
+  it.each([1, 5_000, 50_000])(
+    "of at most %i keys reads what was written, and forgets what was removed",
+    (maxKeys) => {
+      const { table } = tableOf(maxKeys)
+      expect(table.read(keyOf(0))).toBeUndefined()
+      table.remove(keyOf(0))
+      expect(table.size).toBe(0)
+      fill(table, 0, maxKeys, NOW + 60_000)
+      expect(wrong(table, 0, maxKeys, 1)).toBe(0)
+      table.write(keyOf(0), stateOf(7), NOW + 60_000, NOW)
+      expect([table.size, table.read(keyOf(0))]).toEqual([maxKeys, stateOf(7)])
+      for (let n = 0; n < maxKeys; n += 2) table.remove(keyOf(n))
+      table.remove(keyOf(0))
+      expect(table.size).toBe(Math.floor(maxKeys / 2))
+      expect(wrong(table, 1, maxKeys, 2)).toBe(0)
+    },
+  )
+
+  it.each([1, 2, 3, 16, 100, 4_096, 4_097, 10_000, 20_001])(
+    "never holds more than %i keys, and all of those",
+    (maxKeys) => {
+      const { table } = tableOf(maxKeys)
+      const keys = Math.min(3 * maxKeys + 50, 30_000)
+      let most = 0
+      let lost = 0
+      for (let n = 0; n < keys; n++) {
+        table.write(keyOf(n), stateOf(n), NOW + 60_000, NOW)
+        most = Math.max(most, table.size)
+        lost += wrong(table, n, n + 1, 1)
+      }
+      expect([most, lost]).toEqual([maxKeys, 0])
+      expect(table.size).toBe(maxKeys)
+      expect(present(table, 0, keys)).toBe(maxKeys)
+    },
+  )
+
+  it("evicts in another part when the one that a new key belongs to is empty", () => {
+    // Two segments, for 5,000 keys, of which the upper one holds all.
+    const { table } = tableOf(5_000)
+    const upper = (n: number) => ({ low: Math.imul(n + 1, 0x9e3779b1) >>> 0, high: 0xffff_ffff - n })
+    for (let n = 0; n < 5_000; n++) table.write(upper(n), stateOf(n), NOW + 60_000, NOW)
+    const [first, second] = [
+      { low: 7, high: 7 },
+      { low: 8, high: 8 },
+    ]
+    table.write(first, stateOf(1), NOW + 90_000, NOW)
+    expect([table.size, table.read(first)]).toEqual([5_000, stateOf(1)])
+    table.remove(first)
+    table.write(upper(5_001), stateOf(2), NOW + 60_000, NOW)
+    table.write(second, stateOf(3), NOW + 90_000, NOW)
+    expect([table.size, table.read(second)]).toEqual([5_000, stateOf(3)])
+  })
+
+  it("evicts expired keys before any other, where there is one among the sixteen that it looks at", () => {
+    const { table } = tableOf(1_000)
+    fill(table, 0, 500, NOW + 1_000)
+    fill(table, 500, 1_000, NOW + 60_000)
+    fill(table, 1_000, 1_300, NOW + 60_000, NOW + 1_000)
+    expect(present(table, 500, 1_300)).toBeGreaterThan(790)
+  })
+
+  it("tells when it evicts a refused client, and how long it still had to wait", () => {
+    const { table, told } = tableOf(2)
+    fill(table, 0, 2, NOW + 60_000)
+    table.block(keyOf(0), NOW + 9_000)
+    table.block(keyOf(1), NOW + 4_000)
+    fill(table, 2, 3, NOW + 60_000)
+    expect(told).toEqual([4_000])
+    expect([table.read(keyOf(0)), table.read(keyOf(1))]).toEqual([stateOf(0), undefined])
+    fill(table, 3, 4, NOW + 60_000)
+    expect(told).toEqual([4_000])
+  })
+
+  it("takes no note of a refusal of somebody who has no counter", () => {
+    const { table, told } = tableOf(2)
+    table.block(keyOf(0), NOW + 9_000)
+    fill(table, 0, 3, NOW + 60_000)
+    table.block(keyOf(99), NOW + 9_000)
+    expect([table.size, told]).toEqual([2, []])
+  })
+})
+
+describe("memory", () => {
+  it("is at most 60 bytes a key at a million keys, and on the way there", () => {
+    const { table } = tableOf(1_000_000)
+    const into = { low: 0, high: 0 }
+    const state = stateOf(1)
+    for (let n = 1; n <= 1_000_000; n++) {
+      hash("c", String(n), into)
+      table.write(into, state, NOW + 60_000, NOW)
+      if (n % 50_000 === 0) expect(table.bytes / n, `at ${n} keys`).toBeLessThanOrEqual(60)
+    }
+    expect(table.size).toBe(1_000_000)
+  })
+
+  it("grows a segment at a time, and not all segments at the same moment", () => {
+    const { table } = tableOf(200_000)
+    const perKey: number[] = []
+    let most = 0
+    let before = 0
+    for (let n = 0; n < 200_000; n++) {
+      table.write(keyOf(n), stateOf(n), NOW + 60_000, NOW)
+      if (n % 8 > 0) continue
+      const { bytes } = table
+      most = Math.max(most, bytes - before)
+      before = bytes
+      if (n > 50_000) perKey.push(bytes / n)
+    }
+    // The last step of a segment of 4,096 keys is some 1,000 slots of 40 bytes; eight writes rarely see three.
+    expect(most).toBeLessThan(4 * 40_000)
+    // Together they would go from 49 bytes a key to 60 and back.
+    expect(perKey.reduce((a, b) => Math.max(a, b)) - perKey.reduce((a, b) => Math.min(a, b))).toBeLessThan(4)
+  })
+
+  it("is given back after a flood has expired, as a side effect of use", () => {
+    const { table } = tableOf(100_000)
+    fill(table, 0, 100_000, NOW + 1_000)
+    const flooded = table.bytes
+    const later = NOW + 1_000
+    for (let round = 0; round < 400; round++) fill(table, 1_000_000, 1_000_500, later + 60_000, later)
+    expect(table.size).toBe(500)
+    expect(present(table, 1_000_000, 1_000_500)).toBe(500)
+    expect(table.bytes).toBeLessThan(flooded / 40)
+  })
+
+  it("is swept as fast as it is written: expired keys do not pile up", () => {
+    const { table } = tableOf(100_000)
+    let most = 0
+    // A thousand new clients a second, each counted for ten seconds: 10,000 living at any time.
+    for (let second = 0; second < 90; second++) {
+      const nowMs = NOW + second * 1_000
+      fill(table, second * 1_000, (second + 1) * 1_000, nowMs + 10_000, nowMs)
+      most = Math.max(most, table.size)
+    }
+    expect(most).toBeLessThan(2 * 10_000)
+  })
+
+  it("a write looks at the slots of one sweep, whatever the size of the table", () => {
+    const { table } = tableOf(100_000)
+    fill(table, 0, 100_000, NOW + 1_000)
+    let most = 0
+    for (let i = 0; i < 2_000; i++) {
+      const before = table.size
+      table.write(keyOf(0), stateOf(0), NOW + 90_000, NOW + 1_000)
+      most = Math.max(most, before - table.size)
+    }
+    expect(most).toBeLessThanOrEqual(64)
+    expect(table.size).toBeLessThan(100_000)
+  })
+})

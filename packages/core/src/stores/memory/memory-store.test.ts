@@ -1,0 +1,370 @@
+import { once } from "node:events"
+import { describe, expect, it } from "vitest"
+import { type ManualClock, manualClock } from "../../clock.ts"
+import { InvalidOptionError, StoreUnavailableError } from "../../errors.ts"
+import type { Policy } from "../../policy.ts"
+import type { Answer, Check, EvictionEvent } from "../store.ts"
+import { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./memory-store.ts"
+
+const MINUTE = 60_000
+const POLICY: Policy = {
+  name: "login",
+  counter: "login-1m",
+  algorithm: "sliding-window",
+  limit: 5,
+  windowMs: MINUTE,
+  align: "epoch",
+}
+const HOURLY: Policy = { ...POLICY, counter: "hourly", limit: 100, windowMs: 60 * MINUTE }
+
+function check(partition: string, cost = 1, more: Partial<Check> = {}): Check {
+  return { policy: POLICY, partition, cost, shadow: false, ...more }
+}
+
+function takeOne(store: MemoryStore, ...checks: Check[]): Answer {
+  return store.take([checks])[0] as Answer
+}
+
+function countOf(store: MemoryStore, partition: string, policy: Policy = POLICY): number {
+  const counted = (store.peek([[check(partition, 0, { policy })]])[0] as Answer).checks[0]
+  return (counted?.previous ?? 0) + (counted?.current ?? 0)
+}
+
+/** A store of so many keys, its clock and the events that it has told. */
+function open(maxKeys: number): { store: MemoryStore; clock: ManualClock; events: EvictionEvent[] } {
+  const clock = manualClock()
+  const store = memoryStore({ maxKeys, clock })
+  const events: EvictionEvent[] = []
+  store.subscribe((event) => events.push(event))
+  return { store, clock, events }
+}
+
+describe("options", () => {
+  it.each([
+    [undefined],
+    [{}],
+    [{ maxKeys: 1 }],
+    [{ maxKeys: 100_000_000 }],
+    [{ maxKeys: undefined, clock: undefined }],
+    [{ clock: Date }],
+  ])("%j make a store that admits", (options) => {
+    const store = memoryStore(options as MemoryStoreOptions)
+    expect(takeOne(store, check("alice"))).toMatchObject({
+      granted: true,
+      checks: [{ current: 1, taken: 1 }],
+    })
+  })
+
+  it.each([
+    [{ maxKeys: 0 }, "maxKeys: 0 is no number of keys; accepted: a whole number from 1 to 100000000"],
+    [{ maxKeys: -1 }, "maxKeys: -1 is no number of keys"],
+    [{ maxKeys: 1.5 }, "maxKeys: 1.5 is no number of keys"],
+    [{ maxKeys: Number.NaN }, "maxKeys: NaN is no number of keys"],
+    [{ maxKeys: Number.POSITIVE_INFINITY }, "maxKeys: Infinity is no number of keys"],
+    [{ maxKeys: 100_000_001 }, "maxKeys: 100000001 is no number of keys"],
+    [{ maxKeys: "1000" }, "maxKeys: '1000' is no number of keys"],
+    [{ maxKeys: null }, "maxKeys: null is no number of keys"],
+    [{ maxKeys: Object.create(null) }, "maxKeys: [Object: null prototype] {} is no number of keys"],
+    [{ clock: null }, "clock: has no now(); accepted: { now(): epoch milliseconds }"],
+    [{ clock: 5 }, "clock: has no now()"],
+    [{ clock: { now: 5 } }, "clock: has no now()"],
+    [{ clock: () => 5 }, "clock: has no now()"],
+    [{ maxkeys: 5 }, "maxkeys: is no option of the memory store; accepted: maxKeys, clock"],
+    [null, "null is no set of options; accepted: { maxKeys, clock }"],
+    [1_000, "1000 is no set of options"],
+  ])("%j are refused at once: %s", (options, message) => {
+    expect(() => memoryStore(options as MemoryStoreOptions)).toThrow(InvalidOptionError)
+    expect(() => memoryStore(options as MemoryStoreOptions)).toThrow(message)
+  })
+
+  it("are all named that are wrong", () => {
+    const wrong = { maxKeys: 0, clock: 1, ttl: 5 } as unknown as MemoryStoreOptions
+    const problems = thrownBy(() => memoryStore(wrong)).problems
+    expect(problems.map(({ path }) => path)).toEqual(["maxKeys", "clock", "ttl"])
+  })
+
+  function thrownBy(call: () => unknown): InvalidOptionError {
+    try {
+      call()
+    } catch (error) {
+      if (error instanceof InvalidOptionError) return error
+    }
+    throw new Error("No InvalidOptionError was thrown.")
+  }
+})
+
+describe("the clock", () => {
+  it.each([
+    Number.NaN,
+    -1,
+    -0.5,
+    Number.POSITIVE_INFINITY,
+    Number.NEGATIVE_INFINITY,
+    undefined,
+    // Microseconds: some 1.7e15, which would be the year 55,000.
+    Date.UTC(2024, 0, 1) * 1_000,
+  ])("that says %d is a broken store, and admits nobody", (now) => {
+    const store = memoryStore({ clock: { now: () => now as number } })
+    expect(() => store.take([[check("alice")]])).toThrow(StoreUnavailableError)
+    expect(() => store.peek([[check("alice")]])).toThrow(StoreUnavailableError)
+    expect(() => store.giveBack([])).toThrow(StoreUnavailableError)
+    expect(store.size).toBe(0)
+  })
+
+  it("may break and mend: what was counted before is counted still", () => {
+    let now = Date.UTC(2024, 0, 1)
+    const store = memoryStore({ clock: { now: () => now } })
+    takeOne(store, check("alice", 4))
+    now = Number.NaN
+    expect(() => takeOne(store, check("alice"))).toThrow("NaN")
+    now = Date.UTC(2024, 0, 1) + 1
+    expect(takeOne(store, check("alice", 2)).granted).toBe(false)
+    expect(takeOne(store, check("alice", 1)).granted).toBe(true)
+  })
+
+  it("from 0 to the year 2106 is a clock", () => {
+    const clock = manualClock(0)
+    const store = memoryStore({ clock })
+    expect(takeOne(store, check("alice", 5)).granted).toBe(true)
+    expect(takeOne(store, check("alice", 1)).granted).toBe(false)
+    clock.set(0xffff_ffff * 1_000)
+    expect(takeOne(store, check("alice", 5)).granted).toBe(true)
+    expect(takeOne(store, check("alice", 1)).granted).toBe(false)
+  })
+
+  it("that stepped back is believed once: what peek tells then holds", () => {
+    const { store, clock } = open(10)
+    clock.advance(10 * MINUTE)
+    takeOne(store, check("alice", 5))
+    clock.advance(-5 * MINUTE)
+    expect(store.peek([[check("alice")]])).toMatchObject([{ granted: false, checks: [{ current: 5 }] }])
+    clock.advance(MINUTE)
+    expect(store.peek([[check("alice")]])).toMatchObject([{ granted: false, checks: [{ previous: 5 }] }])
+    clock.advance(1)
+    expect(takeOne(store, check("alice")).granted).toBe(true)
+  })
+})
+
+describe("the store", () => {
+  it("answers with values, not with promises", () => {
+    const { store } = open(10)
+    expect(Array.isArray(store.take([[check("alice")]]))).toBe(true)
+    expect(Array.isArray(store.peek([[check("alice")]]))).toBe(true)
+    expect(store.giveBack([])).toBeUndefined()
+    expect(store.reset([])).toBeUndefined()
+    expect(store.close()).toBeUndefined()
+  })
+
+  it("counts its keys: who takes nothing has none, and who gives all back has none any more", () => {
+    const { store, clock } = open(10)
+    takeOne(store, check("alice", 0))
+    takeOne(store, check("alice", 6))
+    takeOne(store, check("alice", 6, { shadow: true }))
+    expect(store.size).toBe(0)
+    takeOne(store, check("alice", 0), check("bob", 6, { shadow: true }))
+    takeOne(store, check("alice", 1), check("bob", 6))
+    store.peek([[check("alice")]])
+    expect(store.size).toBe(0)
+    store.reset([check("alice")])
+    expect(store.size).toBe(0)
+    takeOne(store, check("alice", 2))
+    takeOne(store, check("bob", 1))
+    expect(store.size).toBe(2)
+    store.giveBack([{ policy: POLICY, partition: "alice", units: 1, takenInMs: clock.now() }])
+    expect(store.size).toBe(2)
+    store.giveBack([{ policy: POLICY, partition: "alice", units: 1, takenInMs: clock.now() }])
+    expect(store.size).toBe(1)
+    store.reset([check("bob")])
+    expect(store.size).toBe(0)
+  })
+
+  it("writes nothing when units of a window that has passed are given back", () => {
+    const { store, clock } = open(10)
+    store.giveBack([{ policy: POLICY, partition: "alice", units: 1, takenInMs: clock.now() - 5 * MINUTE }])
+    expect(store.size).toBe(0)
+  })
+
+  it("forgets everything when it is closed", () => {
+    const { store } = open(10)
+    takeOne(store, check("alice"))
+    store.close()
+    expect(store.size).toBe(0)
+  })
+
+  it("shares nothing with another one", () => {
+    const [one, other] = [open(10).store, open(10).store]
+    takeOne(one, check("alice", 5))
+    expect(takeOne(other, check("alice", 5)).granted).toBe(true)
+  })
+})
+
+describe("a full store", () => {
+  it.each([1, 2, 17, 1_000, 5_000])("of %i keys holds exactly as many", (maxKeys) => {
+    const { store } = open(maxKeys)
+    let most = 0
+    for (let i = 0; i < 2 * maxKeys + 10; i++) {
+      expect(takeOne(store, check(`client ${i}`)).granted).toBe(true)
+      most = Math.max(most, store.size)
+    }
+    expect([most, store.size]).toEqual([maxKeys, maxKeys])
+  })
+
+  it("of one key still decides a request of two checks, and counts the last", () => {
+    const { store } = open(1)
+    const answer = takeOne(store, check("alice", 2), check("alice", 3, { policy: HOURLY }))
+    expect(answer.checks.map(({ taken }) => taken)).toEqual([2, 3])
+    expect([countOf(store, "alice"), countOf(store, "alice", HOURLY), store.size]).toEqual([0, 3, 1])
+  })
+
+  it("does not free a refused client for 50,000 new ones", () => {
+    const { store, clock, events } = open(5_000)
+    takeOne(store, check("brute force", 5))
+    expect(takeOne(store, check("brute force")).granted).toBe(false)
+    for (let i = 0; i < 50_000; i++) {
+      if (i % 1_000 === 0) clock.advance(500)
+      takeOne(store, check(`junk ${i}`))
+    }
+    expect([store.size, takeOne(store, check("brute force")).granted, events]).toEqual([5_000, false, []])
+  })
+
+  it("protects who was refused by one check of several", () => {
+    const { store, events } = open(100)
+    takeOne(store, check("brute force", 5), check("brute force", 5, { policy: HOURLY }))
+    const refused = takeOne(store, check("brute force"), check("brute force", 1, { policy: HOURLY }))
+    expect(refused.granted).toBe(false)
+    for (let i = 0; i < 2_000; i++) takeOne(store, check(`junk ${i}`))
+    expect(countOf(store, "brute force")).toBe(5)
+    expect(events).toEqual([])
+  })
+
+  it("goes on protecting a refused client when units of a window that has passed are given back", () => {
+    const { store, clock, events } = open(100)
+    takeOne(store, check("brute force", 5))
+    takeOne(store, check("brute force"))
+    const takenInMs = clock.now() - 5 * MINUTE
+    store.giveBack([{ policy: POLICY, partition: "brute force", units: 1, takenInMs }])
+    for (let i = 0; i < 2_000; i++) takeOne(store, check(`junk ${i}`, 1, { policy: HOURLY }))
+    expect([countOf(store, "brute force"), events]).toEqual([5, []])
+  })
+
+  it.each([
+    ["a shadow check alone", [check("client", 1, { shadow: true })]],
+    ["a shadow check beside a real one", [check("client", 1, { shadow: true }), check("other")]],
+    ["a shadow check beside one that refuses", [check("client", 1, { shadow: true }), check("other", 6)]],
+    ["a cost that never fits", [check("client", 6)]],
+    ["a cost that never fits, beside another check", [check("client", 6), check("other")]],
+    ["a cost of nothing", [check("client", 0)]],
+  ])("does not protect who was refused by %s", (_what, checks) => {
+    const { store, events } = open(100)
+    takeOne(store, check("client", 5))
+    takeOne(store, ...checks)
+    for (let i = 0; i < 2_000; i++) takeOne(store, check(`junk ${i}`, 1, { policy: HOURLY }))
+    expect([countOf(store, "client"), events]).toEqual([0, []])
+  })
+
+  it("protects a client no longer than it is refused", () => {
+    const { store, clock, events } = open(100)
+    takeOne(store, check("client", 5))
+    takeOne(store, check("client"))
+    clock.advance(2 * MINUTE - 1_000)
+    for (let i = 0; i < 2_000; i++) takeOne(store, check(`junk ${i}`, 1, { policy: HOURLY }))
+    expect([countOf(store, "client"), events]).toEqual([0, []])
+  })
+
+  it("evicts a refused client only when all are refused, the nearest to its release, and tells", () => {
+    const { store, clock, events } = open(3)
+    for (const [client, cost] of [
+      ["a", 1],
+      ["b", 3],
+      ["c", 5],
+    ] as const) {
+      takeOne(store, check(client, 5))
+      expect(takeOne(store, check(client, cost)).granted).toBe(false)
+    }
+    takeOne(store, check("d"))
+    // 5 before and limit 5: one more is admitted when floor(5 * (W - e) / W) is 4, after the window and 1 ms.
+    expect(events).toEqual([{ type: "evicted-blocked", releaseAfterMs: MINUTE + 1_000 }])
+    expect(["a", "b", "c", "d"].map((client) => countOf(store, client))).toEqual([0, 5, 5, 1])
+    takeOne(store, check("e"))
+    expect(events).toHaveLength(1)
+    clock.advance(MINUTE)
+    expect(takeOne(store, check("c")).granted).toBe(false)
+  })
+
+  it("forgets a flood that has expired", () => {
+    const { store, clock } = open(100_000)
+    for (let i = 0; i < 50_000; i++) takeOne(store, check(`flood ${i}`))
+    expect(store.size).toBe(50_000)
+    clock.advance(2 * MINUTE)
+    const policy = { ...POLICY, limit: 1_000_000 }
+    for (let i = 0; i < 60_000; i++) takeOne(store, check(`steady ${i % 100}`, 1, { policy }))
+    expect(store.size).toBe(100)
+  })
+})
+
+describe("listeners", () => {
+  /** A store of one key, whose client is refused: the next one evicts it. */
+  function full(): ReturnType<typeof open> {
+    const opened = open(1)
+    takeOne(opened.store, check("alice", 5))
+    takeOne(opened.store, check("alice"))
+    return opened
+  }
+
+  it("are told until they stop, each by itself, though it be the same function twice", () => {
+    const { store } = full()
+    let told = 0
+    const listener = () => {
+      told++
+    }
+    const stopOne = store.subscribe(listener)
+    const stopOther = store.subscribe(listener)
+    takeOne(store, check("bob", 5))
+    expect(told).toBe(2)
+    stopOne()
+    stopOne()
+    takeOne(store, check("bob"))
+    takeOne(store, check("carol", 5))
+    expect(told).toBe(3)
+    stopOther()
+    takeOne(store, check("carol"))
+    takeOne(store, check("dave"))
+    expect(told).toBe(3)
+  })
+
+  it("may ask the store: what it had begun is done", () => {
+    const { store, events } = full()
+    const seen: number[] = []
+    store.subscribe(() => {
+      seen.push(countOf(store, "bob"), store.size)
+      takeOne(store, check("carol", 2))
+      seen.push(countOf(store, "carol"), store.size)
+    })
+    expect(takeOne(store, check("bob", 3)).checks).toMatchObject([{ current: 3, taken: 3 }])
+    expect(seen).toEqual([3, 1, 2, 1])
+    expect([events.length, store.size, countOf(store, "carol")]).toEqual([1, 1, 2])
+  })
+
+  it("that throw spoil neither the answer nor the next listener, and are reported as a warning", async () => {
+    const { store } = full()
+    const warned = once(process, "warning")
+    let told = 0
+    store.subscribe(() => {
+      throw new Error("no time")
+    })
+    store.subscribe(() => {
+      told++
+    })
+    expect(takeOne(store, check("bob", 5)).granted).toBe(true)
+    expect([told, countOf(store, "bob")]).toEqual([1, 5])
+    expect(String((await warned)[0])).toContain("no time")
+  })
+
+  it("are told of each client that one call evicts, after all its requests", () => {
+    const { store, events } = full()
+    const sizes: number[] = []
+    store.subscribe(() => sizes.push(countOf(store, "carol")))
+    store.take([[check("bob", 5)], [check("bob")], [check("carol", 2)]])
+    expect([events.length, sizes]).toEqual([2, [2, 2]])
+  })
+})

@@ -1,0 +1,64 @@
+import { manualClock } from "@sluice/core"
+import { describe, expect, it } from "vitest"
+import { callbacks } from "./adapter/callbacks.ts"
+import { counting } from "./adapter/counting.ts"
+import { fields } from "./adapter/fields.ts"
+import { hardship } from "./adapter/hardship.ts"
+import { matching } from "./adapter/matching.ts"
+import { mounting } from "./adapter/mounting.ts"
+import type { AdapterUnderTest, RunningApp } from "./adapter/plan.ts"
+import { type Behaves, clientOf } from "./adapter/stage.ts"
+import { telling } from "./adapter/telling.ts"
+
+/** The behaviour of every adapter, over real sockets: run it with what puts an app of the framework together. */
+export function adapterContract(name: string, adapter: AdapterUnderTest): void {
+  const { deviations = [] } = adapter
+  const names = new Set<string>()
+
+  const behaves: Behaves = (behaviour, show) => {
+    if (names.has(behaviour)) throw new Error(`Two behaviours are called "${behaviour}".`)
+    names.add(behaviour)
+    const deviation = deviations.find((each) => each.behaviour === behaviour)
+    if (deviation !== undefined) {
+      it.skip(`${behaviour} (it does not: ${deviation.reason})`, () => {})
+      return
+    }
+    it(behaviour, async () => {
+      const clock = manualClock()
+      const warnings: string[] = []
+      const log = ({ code }: { readonly code: string }) => {
+        warnings.push(code)
+      }
+      const apps: RunningApp[] = []
+      try {
+        await show({
+          adapter,
+          clock,
+          base: { clock, logger: { warn: log, error: log } },
+          warnings,
+          async start(plan) {
+            const app = await adapter.start(plan)
+            apps.push(app)
+            return clientOf(app.url)
+          },
+        })
+      } finally {
+        await Promise.all(apps.map((app) => app.close()))
+      }
+    })
+  }
+
+  describe(name, () => {
+    telling(behaves)
+    counting(behaves)
+    matching(behaves)
+    fields(behaves)
+    mounting(behaves)
+    callbacks(behaves)
+    hardship(behaves)
+
+    it("has no deviation that names no behaviour", () => {
+      expect(deviations.filter(({ behaviour }) => !names.has(behaviour))).toEqual([])
+    })
+  })
+}

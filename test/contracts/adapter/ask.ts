@@ -1,0 +1,88 @@
+import { connect } from "node:net"
+import supertest from "supertest"
+
+export interface Ask {
+  /** Default GET. */
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+export interface Response {
+  readonly status: number
+  /** Lower-case names. A repeated field is joined with ", ". */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+export async function ask(
+  url: string,
+  target: string,
+  { method = "GET", headers = {}, body }: Ask = {},
+): Promise<Response> {
+  const send = supertest(url)[method.toLowerCase() as "get"]
+  const sent = send(target)
+    .set({ ...headers })
+    .redirects(0)
+    .buffer(true)
+    .parse(asText)
+  const { status, headers: received, body: text } = await sent.send(body)
+  // There is none to parse in the answer to HEAD.
+  return { status, headers: joined(received), body: typeof text === "string" ? text : "" }
+}
+
+/** The body as it came, whatever its type. */
+function asText(received: supertest.Response, done: (error: Error | null, body: string) => void): void {
+  let text = ""
+  received.setEncoding("utf8")
+  received.on("data", (chunk: string) => {
+    text += chunk
+  })
+  received.on("end", () => done(null, text))
+}
+
+/** What came over the wire, byte by byte. */
+export interface Bytes {
+  readonly status: number
+  readonly body: string
+}
+
+/** Asks with the target exactly as it is spelled here, which a client would bring into order first. */
+export function askExactly(url: string, target: string, method = "GET"): Promise<Bytes> {
+  const { hostname, port, host } = new URL(url)
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname)
+    let text = ""
+    socket.setEncoding("latin1")
+    socket.on("data", (chunk: string) => {
+      text += chunk
+    })
+    socket.once("error", reject)
+    socket.once("end", () => {
+      const end = text.indexOf("\r\n\r\n")
+      resolve({ status: Number(text.split(" ", 2)[1]), body: text.slice(end + 4) })
+    })
+    socket.write(`${method} ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+  })
+}
+
+/** Sends a request and hangs up, before the answer, when `hangUp` says. Resolves when the connection is gone. */
+export function askAndHangUp(url: string, target: string, hangUp: Promise<void>): Promise<void> {
+  const { hostname, port } = new URL(url)
+  return new Promise((resolve) => {
+    const socket = connect(Number(port), hostname)
+    socket.on("error", () => undefined)
+    socket.once("close", () => resolve())
+    socket.write(`GET ${target} HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`)
+    void hangUp.then(() => socket.destroy())
+  })
+}
+
+function joined(headers: NodeJS.Dict<string | string[]>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [
+      name,
+      Array.isArray(value) ? value.join(", ") : (value ?? ""),
+    ]),
+  )
+}

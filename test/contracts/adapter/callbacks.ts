@@ -1,0 +1,241 @@
+import type { Decision } from "@sluice/core"
+import { describe, expect } from "vitest"
+import type { Behaves } from "./stage.ts"
+
+/** What the app may say about a refusal, and about what a response was worth. */
+export function callbacks(behaves: Behaves): void {
+  describe("onRejected", () => {
+    const rule = { limit: 1, window: "1 minute" } as const
+
+    behaves("gets the request, the standard answer and the decision", async ({ start, base, adapter }) => {
+      const got: unknown[] = []
+      const client = await start({
+        mounts: [
+          {
+            ...base,
+            ...rule,
+            onRejected: (request, rejection, decision) => {
+              got.push(adapter.headerOf(request, "x-who"), rejection.status, rejection.body, decision.allowed)
+              got.push(adapter.decisionOf(request) === decision)
+            },
+          },
+        ],
+      })
+      await client("/")
+      const response = await client("/", { headers: { "X-Who": "me" } })
+      expect(got).toEqual(["me", 429, response.body, false, true])
+      expect(response.status).toBe(429)
+      expect(response.headers["content-type"]).toBe("application/problem+json")
+    })
+
+    for (const [how, wrap] of [
+      ["at once", <T>(value: T) => value],
+      ["by a promise", <T>(value: T) => Promise.resolve(value)],
+    ] as const) {
+      behaves(`gives another answer ${how}, beside which the quota is told`, async ({ start, base }) => {
+        const client = await start({
+          mounts: [
+            {
+              ...base,
+              ...rule,
+              onRejected: () =>
+                wrap({
+                  status: 503 as const,
+                  headers: [
+                    ["Content-Type", "text/html; charset=utf-8"],
+                    ["X-Own", "yes"],
+                  ] as const,
+                  body: "<p>später</p>",
+                }),
+            },
+          ],
+        })
+        await client("/")
+        const { status, headers, body } = await client("/")
+        expect(status).toBe(503)
+        expect(body).toBe("<p>später</p>")
+        expect(headers).toMatchObject({
+          "content-type": "text/html; charset=utf-8",
+          "x-own": "yes",
+          "content-length": "14",
+          ratelimit: '"ip-1m";r=0;t=61',
+        })
+        expect(headers).not.toHaveProperty("retry-after")
+      })
+    }
+
+    behaves("answers by itself", async ({ start, base, adapter, warnings }) => {
+      const client = await start({
+        mounts: [
+          {
+            ...base,
+            ...rule,
+            onRejected: (_request, _rejection, _decision, response) => {
+              void adapter.reply(response, 402, "pay")
+            },
+          },
+        ],
+      })
+      await client("/")
+      const { status, headers, body } = await client("/")
+      expect([status, body]).toEqual([402, "pay"])
+      expect(headers.ratelimit).toBe('"ip-1m";r=0;t=61')
+      expect(headers["content-type"]).not.toBe("application/problem+json")
+      expect(warnings).toEqual([])
+    })
+
+    behaves("answers by itself, later", async ({ start, base, adapter }) => {
+      const client = await start({
+        mounts: [
+          {
+            ...base,
+            ...rule,
+            onRejected: async (_request, _rejection, _decision, response) => {
+              await new Promise(setImmediate)
+              await adapter.reply(response, 402, "pay")
+            },
+          },
+        ],
+      })
+      await client("/")
+      const { status, body } = await client("/")
+      expect([status, body]).toEqual([402, "pay"])
+    })
+
+    for (const [how, onRejected] of [
+      [
+        "throws",
+        () => {
+          throw new Error("No.")
+        },
+      ],
+      ["rejects", () => Promise.reject(new Error("No."))],
+    ] as const) {
+      behaves(`that ${how} gives way to the standard answer and is warned of`, async (stage) => {
+        const { start, base, warnings } = stage
+        const client = await start({ mounts: [{ ...base, ...rule, onRejected }] })
+        await client("/")
+        for (let i = 0; i < 2; i++) {
+          const { status, headers } = await client("/")
+          expect(status).toBe(429)
+          expect(headers["retry-after"]).toBe("61")
+        }
+        expect(warnings).toEqual(["SLUICE_CALLBACK_FAILED"])
+      })
+    }
+
+    for (const [what, nonsense] of [
+      ["no answer at all", { status: 429 }],
+      ["a header that cannot be sent", { status: 429, headers: [["X-Own", "a\nb"]], body: "" }],
+      ["a header without a name", { status: 429, headers: [["", "a"]], body: "" }],
+      ["a status that does not exist", { status: 7, headers: [], body: "" }],
+    ] as const) {
+      for (const [how, wrap] of [
+        ["at once", <T>(value: T) => value],
+        ["by a promise", <T>(value: T) => Promise.resolve(value)],
+      ] as const) {
+        behaves(`that yields ${what} ${how} gives way to the standard answer`, async ({ start, base }) => {
+          const client = await start({
+            // What a program without types may do.
+            mounts: [{ ...base, ...rule, onRejected: () => wrap(nonsense) as never }],
+          })
+          await client("/")
+          const { status, headers } = await client("/")
+          expect(status).toBe(429)
+          expect(headers["retry-after"]).toBe("61")
+        })
+      }
+    }
+  })
+
+  describe("refundWhen", () => {
+    behaves("charges parallel guesses before it gives anything back", async ({ start, base, clock }) => {
+      let running = 0
+      let most = 0
+      let open = () => {}
+      const gate = new Promise<void>((resolve) => {
+        open = resolve
+      })
+      const client = await start({
+        mounts: [
+          {
+            ...base,
+            limit: 5,
+            window: "1 minute",
+            refundWhen: (_request, status) => status < 400,
+          },
+        ],
+        routes: [
+          {
+            path: "/",
+            handle: async () => {
+              most = Math.max(most, ++running)
+              await gate
+              running--
+              return { status: 401, body: "wrong" }
+            },
+          },
+        ],
+      })
+      const guesses = Array.from({ length: 20 }, () =>
+        client("/").then((response) => {
+          // The last to be refused lets the others be answered.
+          if (response.status === 429 && ++refused === 15) open()
+          return response.status
+        }),
+      )
+      let refused = 0
+      expect((await Promise.all(guesses)).sort()).toEqual([
+        ...Array.from({ length: 5 }, () => 401),
+        ...Array.from({ length: 15 }, () => 429),
+      ])
+      expect(most).toBe(5)
+      clock.advance(1)
+      expect((await client("/")).status).toBe(429)
+    })
+
+    behaves(
+      "gives back what a response was not worth, and the rest not",
+      async ({ start, base, adapter }) => {
+        const told: [object, number][] = []
+        const decisions: (Decision | undefined)[] = []
+        const client = await start({
+          mounts: [
+            {
+              ...base,
+              limit: 2,
+              window: "1 minute",
+              refundWhen: (request, status) => {
+                told.push([request, status])
+                return status < 400
+              },
+            },
+          ],
+          routes: [
+            {
+              path: "/",
+              handle: (request) => {
+                decisions.push(adapter.decisionOf(request))
+                return { status: Number(adapter.headerOf(request, "x-answer")) }
+              },
+            },
+          ],
+        })
+        let asked = 0
+        const answered = async (status: number) => {
+          const response = await client("/", { headers: { "X-Answer": String(status) } })
+          // The response may have been read here before its end is told there.
+          asked++
+          while (told.length < asked) await new Promise(setImmediate)
+          return response.status
+        }
+        const rows = [200, 200, 201, 200, 401, 200, 200, 403]
+        for (const status of rows) expect(await answered(status)).toBe(status)
+        expect(await answered(200)).toBe(429)
+        expect(told.map(([, status]) => status)).toEqual([...rows, 429])
+        expect(decisions.map((decision) => decision?.remaining)).toEqual([1, 1, 1, 1, 1, 0, 0, 0])
+        expect(adapter.decisionOf(told[0]?.[0] as object)).toBe(decisions[0])
+      },
+    )
+  })
+}

@@ -1,0 +1,216 @@
+import type { Decision } from "@sluice/core"
+import { describe, expect } from "vitest"
+import { type Behaves, from, statuses, told } from "./stage.ts"
+
+const PREFLIGHT = {
+  method: "OPTIONS",
+  headers: { Origin: "https://app.example", "Access-Control-Request-Method": "POST" },
+}
+
+/** Which requests are counted, with what they cost, and by which rules. */
+export function counting(behaves: Behaves): void {
+  describe("counted", () => {
+    behaves("each client by itself", async ({ start, base }) => {
+      const client = await start({ mounts: [{ ...base, limit: 2, window: "1 minute", trustedProxies: 1 }] })
+      expect(await statuses(client, 3, "/", from("192.0.2.1"))).toEqual([200, 200, 429])
+      expect(await statuses(client, 3, "/", from("192.0.2.2"))).toEqual([200, 200, 429])
+    })
+
+    behaves("HEAD with GET", async ({ start, base }) => {
+      const client = await start({ mounts: [{ ...base, limit: 2, window: "1 minute" }] })
+      expect((await client("/")).status).toBe(200)
+      expect((await client("/", { method: "HEAD" })).headers.ratelimit).toContain("r=0")
+      expect((await client("/")).status).toBe(429)
+    })
+
+    behaves("requests that no route is for", async ({ start, base }) => {
+      const client = await start({ mounts: [{ ...base, limit: 2, window: "1 minute" }] })
+      expect(await statuses(client, 3, "/nowhere")).toEqual([404, 404, 429])
+      expect((await client("/", { method: "PURGE" })).status).toBe(429)
+    })
+
+    behaves("no preflight", async ({ start, base }) => {
+      const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute" }] })
+      for (let i = 0; i < 3; i++) {
+        const response = await client("/", PREFLIGHT)
+        expect(response.status).not.toBe(429)
+        expect(told(response)).not.toContain("ratelimit")
+      }
+      expect(await statuses(client, 2)).toEqual([200, 429])
+    })
+
+    behaves("a preflight where a rule is for OPTIONS", async ({ start, base }) => {
+      const client = await start({
+        mounts: [{ ...base, limit: 1, window: "1 minute", match: { methods: ["OPTIONS"] } }],
+      })
+      expect((await client("/", PREFLIGHT)).status).not.toBe(429)
+      expect((await client("/", PREFLIGHT)).status).toBe(429)
+      expect(await statuses(client, 2)).toEqual([200, 200])
+    })
+
+    behaves("an OPTIONS request that is no preflight", async ({ start, base }) => {
+      const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute" }] })
+      await client("/", { method: "OPTIONS" })
+      expect((await client("/", { method: "OPTIONS" })).status).toBe(429)
+    })
+
+    behaves("exactly as many as the limit of those that come at once", async ({ start, base }) => {
+      let handled = 0
+      const client = await start({
+        mounts: [{ ...base, limit: 50, window: "1 minute" }],
+        routes: [{ path: "/", handle: () => ({ body: String(++handled) }) }],
+      })
+      const responses = await Promise.all(Array.from({ length: 200 }, () => client("/")))
+      expect(responses.filter(({ status }) => status === 200)).toHaveLength(50)
+      expect(responses.filter(({ status }) => status === 429)).toHaveLength(150)
+      expect(handled).toBe(50)
+    })
+
+    behaves("with a constant cost", async ({ start, base }) => {
+      const client = await start({ mounts: [{ ...base, limit: 5, window: "1 minute", cost: 2 }] })
+      expect(await statuses(client, 3)).toEqual([200, 200, 429])
+    })
+
+    behaves("with a cost by a function of the framework's request", async ({ start, base, adapter }) => {
+      const cost = (request: object) => Number(adapter.headerOf(request, "x-cost"))
+      const client = await start({ mounts: [{ ...base, limit: 5, window: "1 minute", cost }] })
+      const costing = (units: string) => client("/", { headers: { "X-Cost": units } })
+      expect((await costing("4")).status).toBe(200)
+      expect((await costing("2")).status).toBe(429)
+      expect((await costing("1")).status).toBe(200)
+      expect((await costing("0")).status).toBe(200)
+    })
+
+    behaves("never, with a cost above the limit, and without a time to wait", async ({ start, base }) => {
+      const client = await start({ mounts: [{ ...base, limit: 5, window: "1 minute", cost: 6 }] })
+      const { status, headers, body } = await client("/")
+      expect(status).toBe(429)
+      expect(headers).not.toHaveProperty("retry-after")
+      expect(JSON.parse(body).detail).toContain("The largest cost that is accepted is 5.")
+    })
+
+    behaves("none that are skipped", async ({ start, base, adapter }) => {
+      const skip = (request: object) => adapter.headerOf(request, "x-internal") === "yes"
+      const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute", skip }] })
+      const internal = { headers: { "X-Internal": "yes" } }
+      expect(await statuses(client, 3, "/", internal)).toEqual([200, 200, 200])
+      expect(told(await client("/", internal))).not.toContain("ratelimit")
+      expect(await statuses(client, 2)).toEqual([200, 429])
+    })
+
+    behaves("none when it is not enabled", async ({ start, base }) => {
+      const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute", enabled: false }] })
+      expect(await statuses(client, 3)).toEqual([200, 200, 200])
+    })
+
+    behaves("none of the allow list, and nobody of the deny list is let in", async ({ start, base }) => {
+      const client = await start({
+        mounts: [
+          {
+            ...base,
+            limit: 1,
+            window: "1 minute",
+            trustedProxies: 1,
+            allow: ["192.0.2.0/24"],
+            deny: ["203.0.113.9"],
+          },
+        ],
+      })
+      expect(await statuses(client, 3, "/", from("192.0.2.1"))).toEqual([200, 200, 200])
+      const denied = await client("/", from("203.0.113.9"))
+      expect(denied.status).toBe(429)
+      expect(denied.headers).not.toHaveProperty("retry-after")
+      expect(await statuses(client, 2, "/", from("198.51.100.1"))).toEqual([200, 429])
+    })
+  })
+
+  describe("several rules", () => {
+    const minute = { name: "minute", limit: 2, window: "1 minute", field: "ip" }
+    const day = { name: "day", limit: 4, window: "1 day", field: "ip" }
+
+    behaves("are told together, the strictest binds", async ({ start, base, adapter }) => {
+      const decisions: (Decision | undefined)[] = []
+      const client = await start({
+        mounts: [{ ...base, rules: [minute, day] }],
+        routes: [
+          {
+            path: "/",
+            handle: (request) => {
+              decisions.push(adapter.decisionOf(request))
+              return {}
+            },
+          },
+        ],
+      })
+      const { headers } = await client("/")
+      expect(headers["ratelimit-policy"]).toBe('"minute";q=2;w=60, "day";q=4;w=86400')
+      expect(decisions).toMatchObject([{ allowed: true, policy: "minute", limit: 2, remaining: 1 }])
+    })
+
+    behaves("take all or nothing", async ({ start, base }) => {
+      const { clock } = base
+      const client = await start({ mounts: [{ ...base, rules: [minute, day] }] })
+      // What the minute refuses is not charged to the day.
+      expect(await statuses(client, 6)).toEqual([200, 200, 429, 429, 429, 429])
+      clock.advance(120_000)
+      expect(await statuses(client, 3)).toEqual([200, 200, 429])
+      const refused = await client("/")
+      expect(JSON.parse(refused.body)["violated-policies"]).toEqual(["minute", "day"])
+      clock.advance(120_000)
+      const { status, headers, body } = await client("/")
+      expect(status).toBe(429)
+      expect(JSON.parse(body)["violated-policies"]).toEqual(["day"])
+      expect(headers.ratelimit).toMatch(/^"day";r=0;t=\d+$/)
+    })
+
+    behaves(
+      "in shadow refuse nobody and are told to nobody but the app",
+      async ({ start, base, adapter }) => {
+        const shadowed: unknown[] = []
+        const client = await start({
+          mounts: [{ ...base, rules: [{ ...minute, limit: 1, shadow: true }, day] }],
+          routes: [
+            {
+              path: "/",
+              handle: (request) => {
+                shadowed.push(adapter.decisionOf(request)?.shadowed)
+                return {}
+              },
+            },
+          ],
+        })
+        expect((await client("/")).headers["ratelimit-policy"]).toBe('"day";q=4;w=86400')
+        const second = await client("/")
+        expect(second.status).toBe(200)
+        expect(second.headers.ratelimit).toMatch(/^"day";r=2;t=\d+$/)
+        expect(shadowed).toEqual([[], ["minute"]])
+      },
+    )
+  })
+
+  behaves("the decision is on the framework's request", async ({ start, base, adapter }) => {
+    let decision: Decision | undefined
+    const client = await start({
+      mounts: [{ ...base, limit: 3, window: "1 minute" }],
+      routes: [
+        {
+          path: "/",
+          handle: (request) => {
+            decision = adapter.decisionOf(request)
+            return {}
+          },
+        },
+      ],
+    })
+    await client("/")
+    expect(decision).toMatchObject({
+      allowed: true,
+      policy: "ip-1m",
+      limit: 3,
+      remaining: 2,
+      cost: 1,
+      retryAfterMs: 0,
+      degraded: false,
+    })
+  })
+}

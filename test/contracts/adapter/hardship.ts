@@ -1,0 +1,191 @@
+import { type Decision, memoryStore, type Store } from "@sluice/core"
+import { describe, expect } from "vitest"
+import { askAndHangUp } from "./ask.ts"
+import { type Behaves, expectOk, statuses, told } from "./stage.ts"
+
+/** A memory store whose `take` is another one. */
+function storeWith(take: Store["take"], store: Store = memoryStore()): Store {
+  return {
+    take,
+    peek: (requests) => store.peek(requests),
+    giveBack: (refunds) => store.giveBack(refunds),
+    reset: (keys) => store.reset(keys),
+    close: () => store.close(),
+  }
+}
+
+const BROKEN: readonly (readonly [what: string, take: () => never])[] = [
+  [
+    "throws",
+    () => {
+      throw new Error("The store is gone.")
+    },
+  ],
+  ["rejects", () => Promise.reject(new Error("The store is gone.")) as never],
+  ["does not answer", () => new Promise(() => undefined) as never],
+  ["answers nothing", () => undefined as never],
+  ["answers nonsense", () => [{ nowMs: "now", granted: 1, checks: {} }] as never],
+]
+
+/** What is given or sent may be broken or hostile: no request fails by it. */
+export function hardship(behaves: Behaves): void {
+  for (const [what, take] of BROKEN) {
+    describe("a store that is broken", () => {
+      behaves(
+        `makes degraded decisions and claims no quota when it ${what}`,
+        async ({ start, base, adapter, warnings }) => {
+          let decision: Decision | undefined
+          const client = await start({
+            mounts: [{ ...base, limit: 2, window: "1 minute", store: storeWith(take), storeTimeoutMs: 1 }],
+            routes: [
+              {
+                path: "/",
+                handle: (request) => {
+                  decision = adapter.decisionOf(request)
+                  return {}
+                },
+              },
+            ],
+          })
+          const response = await client("/")
+          expectOk(response)
+          expect(told(response)).not.toContain("ratelimit")
+          expect(decision).toMatchObject({ allowed: true, degraded: true })
+          expect(await statuses(client, 2)).toEqual([200, 429])
+          expect(warnings).toEqual(["SLUICE_DEGRADED"])
+        },
+      )
+
+      behaves(`closes the service where a rule says so when it ${what}`, async ({ start, base }) => {
+        let handled = 0
+        const client = await start({
+          mounts: [
+            {
+              ...base,
+              limit: 2,
+              window: "1 minute",
+              store: storeWith(take),
+              storeTimeoutMs: 1,
+              onStoreFailure: "deny",
+            },
+          ],
+          routes: [{ path: "/", handle: () => ({ body: String(++handled) }) }],
+        })
+        const { status, headers, body } = await client("/")
+        expect(status).toBe(503)
+        expect(headers["retry-after"]).toBe("1")
+        expect(JSON.parse(body).type).toMatch(/#temporary-reduced-capacity$/)
+        expect(handled).toBe(0)
+      })
+    })
+  }
+
+  describe("a client that hangs up before the decision", () => {
+    for (const [what, limit] of [
+      ["admits it", 5],
+      ["refuses it", 1],
+    ] as const) {
+      behaves(`hurts nobody when the decision ${what}`, async ({ start, base, clock }) => {
+        const store = memoryStore({ clock })
+        let arrived = () => {}
+        const arrival = new Promise<void>((resolve) => {
+          arrived = resolve
+        })
+        let decide = () => {}
+        const decided = new Promise<void>((resolve) => {
+          decide = resolve
+        })
+        let asked = 0
+        const client = await start({
+          mounts: [
+            {
+              ...base,
+              limit,
+              window: "1 minute",
+              // The refusal that nobody waits for is the second.
+              store: storeWith(async (requests) => {
+                if (++asked === 2) {
+                  arrived()
+                  await decided
+                }
+                return store.take(requests)
+              }, store),
+              storeTimeoutMs: 60_000,
+            },
+          ],
+        })
+        expect((await client("/")).status).toBe(200)
+        await askAndHangUp(client.url, "/", arrival)
+        decide()
+        expect((await client("/")).status).toBe(limit === 1 ? 429 : 200)
+        // What was decided for the one who left has been counted, if it was admitted.
+        expect((await client("/")).headers.ratelimit).toBe(
+          limit === 1 ? '"ip-1m";r=0;t=61' : '"ip-1m";r=1;t=61',
+        )
+      })
+    }
+  })
+
+  describe("what a client sends", () => {
+    behaves("may be long: a header, a cookie, a query", async ({ start, base }) => {
+      const long = "x".repeat(12_000)
+      for (const [field, target, headers] of [
+        ["header:x-key", "/", { "X-Key": long }],
+        ["cookie:session", "/", { Cookie: `session=${long}` }],
+        ["query:key", `/?key=${long}`, {}],
+      ] as const) {
+        const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute", field }] })
+        expect(await statuses(client, 2, target, { headers })).toEqual([200, 429])
+      }
+    })
+
+    behaves("may be no UTF-8, no cookie, no list of addresses", async ({ start, base }) => {
+      const bytes = "\xff\xfe\x80"
+      for (const [field, headers] of [
+        ["header:x-key", { "X-Key": bytes }],
+        ["cookie:session", { Cookie: `session=${bytes}%FF; ;;=; __proto__=1` }],
+        ["ip", { "X-Forwarded-For": `${bytes}, , "`, Forwarded: 'for="' }],
+      ] as const) {
+        const client = await start({
+          mounts: [{ ...base, limit: 1, window: "1 minute", field, trustedProxies: 2 }],
+        })
+        expect(await statuses(client, 2, "/", { headers })).toEqual([200, 429])
+      }
+    })
+
+    behaves("may be an Accept header of nonsense", async ({ start, base }) => {
+      const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute" }] })
+      await client("/")
+      for (const accept of [`${"a/b,".repeat(2_000)}c`, ";;,q=\xff/\xfe", "text", ""]) {
+        expect((await client("/", { headers: { Accept: accept } })).status).toBe(429)
+      }
+    })
+  })
+
+  describe("a response that has been sent before", () => {
+    behaves("is left alone", async ({ start, base, adapter }) => {
+      const decisions: unknown[] = []
+      const client = await start({
+        answersFirst: { status: 202, body: "first" },
+        mounts: [
+          {
+            ...base,
+            limit: 1,
+            window: "1 minute",
+            onRejected: (request) => {
+              decisions.push(adapter.decisionOf(request))
+            },
+          },
+        ],
+        routes: [],
+      })
+      for (let i = 0; i < 2; i++) {
+        const response = await client("/")
+        expect([response.status, response.body]).toEqual([202, "first"])
+        expect(told(response)).toEqual([])
+      }
+      // Nobody is left to be answered.
+      expect(decisions).toEqual([])
+    })
+  })
+}

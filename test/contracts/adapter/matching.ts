@@ -1,0 +1,134 @@
+import { describe, expect } from "vitest"
+import type { Behaves } from "./stage.ts"
+
+/** Ways to spell "/login" that some router, or some URL parser, takes for it. */
+const SPELLINGS: readonly string[] = [
+  "/login",
+  "/login/",
+  "/LOGIN",
+  "/Login/",
+  "//login",
+  "///login//",
+  "/login//",
+  "/%6Cogin",
+  "/%6cOGIN",
+  "/l%6Fgin/",
+  "/login?next=/",
+  "/login/?x=1",
+  "/login?",
+  "/login#top",
+  "/login;v=1",
+  "/login;jsessionid=1?x=2",
+  "/./login",
+  "/x/../login",
+  "/%2Flogin",
+  "/login%2F",
+  "/%2flogin/",
+  "/login%20",
+  "/login%00",
+  "/%E0%A4login",
+  "\\login",
+  "/\\login",
+  "/login\\",
+  "http://other.example/login",
+  "http://other.example/LOGIN/?x=1",
+  "http://other.example//login",
+  "https://user:secret@other.example:444/login#x",
+  "HTTP://other.example/%6Cogin",
+  "login",
+  "*",
+]
+
+/** Ways to spell "/users/:id" with the id 7. */
+const PARAMETERS: readonly string[] = [
+  "/users/7",
+  "/users/7/",
+  "/USERS/7",
+  "/users//7",
+  "/users/%37",
+  "/users/7%2F",
+  "/users/7%2Fx",
+  "/%75sers/7",
+  "/users/7?id=8",
+  "/users/7;x",
+  "http://other.example/users/7",
+]
+
+/** Which requests a rule's path is for. */
+export function matching(behaves: Behaves): void {
+  describe("a rule for a path", () => {
+    for (const [path, spellings] of [
+      ["/login", SPELLINGS],
+      ["/users/:id", PARAMETERS],
+    ] as const) {
+      behaves(`covers every spelling of ${path} that reaches its handler`, async ({ start, base }) => {
+        const routes = [{ path, handle: () => ({ body: "reached" }) }]
+        const open = await start({ routes })
+        const limited = await start({
+          mounts: [{ ...base, limit: 1, window: "1 minute", match: { path } }],
+          routes,
+        })
+        expect((await limited(spellings[0] as string)).body).toBe("reached")
+
+        const reaching: string[] = []
+        const slipping: string[] = []
+        for (const spelling of spellings) {
+          if ((await open.exactly(spelling)).body !== "reached") continue
+          reaching.push(spelling)
+          if ((await limited.exactly(spelling)).status !== 429) slipping.push(spelling)
+        }
+        expect(slipping).toEqual([])
+        // Without these the ledger would show nothing.
+        expect(reaching.length).toBeGreaterThan(2)
+      })
+    }
+
+    behaves("is for no other path", async ({ start, base }) => {
+      const client = await start({
+        mounts: [{ ...base, limit: 1, window: "1 minute", match: { path: "/login" } }],
+        routes: [{ path: "/login" }, { path: "/logins" }, { path: "/login/help" }],
+      })
+      await client("/login")
+      for (const path of ["/logins", "/login/help", "/login/help"]) {
+        expect((await client(path)).status).toBe(200)
+      }
+      expect((await client("/login")).status).toBe(429)
+    })
+
+    behaves("and for methods is for those of both", async ({ start, base }) => {
+      const client = await start({
+        mounts: [{ ...base, limit: 1, window: "1 minute", match: { path: "/login", methods: ["post"] } }],
+        routes: [{ path: "/login" }, { path: "/login", method: "POST" }, { path: "/other", method: "POST" }],
+      })
+      const rows: readonly (readonly [string, string, number])[] = [
+        ["POST", "/login", 200],
+        ["GET", "/login", 200],
+        ["POST", "/other", 200],
+        ["POST", "/login", 429],
+        ["GET", "/login", 200],
+      ]
+      for (const [method, path, status] of rows) {
+        expect([method, path, (await client(path, { method })).status]).toEqual([method, path, status])
+      }
+    })
+
+    behaves("and for a field's values is for those", async ({ start, base, adapter }) => {
+      const client = await start({
+        mounts: [
+          {
+            ...base,
+            limit: 1,
+            window: "1 minute",
+            fields: { plan: (request) => adapter.headerOf(request, "x-plan") },
+            match: { fields: { plan: ["free"] } },
+          },
+        ],
+      })
+      const as = (plan: string) => client("/", { headers: { "X-Plan": plan } })
+      expect((await as("free")).status).toBe(200)
+      expect((await as("free")).status).toBe(429)
+      expect((await as("pro")).status).toBe(200)
+      expect((await as("pro")).status).toBe(200)
+    })
+  })
+}

@@ -1,0 +1,169 @@
+import { createLimiter, type Decision } from "@sluice/core"
+import { describe, expect } from "vitest"
+import type { FrameworkRequest } from "./plan.ts"
+import { type Behaves, statuses } from "./stage.ts"
+
+/** Several mounts on the way of one request. */
+export function mounting(behaves: Behaves): void {
+  describe("two limiters", () => {
+    behaves("are told together, in lists", async ({ start, base }) => {
+      const client = await start({
+        mounts: [
+          { ...base, name: "outer", limit: 5, window: "1 minute" },
+          { ...base, name: "inner", limit: 2, window: "1 minute" },
+        ],
+      })
+      const { headers } = await client("/")
+      expect(headers["ratelimit-policy"]).toBe('"outer";q=5;w=60, "inner";q=2;w=60')
+      expect(headers.ratelimit).toBe('"outer";r=4;t=61, "inner";r=1;t=61')
+    })
+
+    behaves("are told by the one that binds, in single values", async ({ start, base }) => {
+      const options = { ...base, window: "1 minute", headers: "triple" } as const
+      const strictInside = await start({
+        mounts: [
+          { ...options, limit: 5 },
+          { ...options, limit: 2 },
+        ],
+      })
+      expect((await strictInside("/")).headers["ratelimit-limit"]).toBe("2")
+      const strictOutside = await start({
+        mounts: [
+          { ...options, limit: 2 },
+          { ...options, limit: 5 },
+        ],
+      })
+      expect((await strictOutside("/")).headers["ratelimit-limit"]).toBe("2")
+    })
+
+    behaves("leave the decision that binds on the request", async ({ start, base, adapter }) => {
+      const decisions: (Decision | undefined)[] = []
+      const client = await start({
+        mounts: [
+          { ...base, name: "strict", limit: 2, window: "1 minute" },
+          { ...base, name: "lax", limit: 5, window: "1 minute" },
+        ],
+        routes: [
+          {
+            path: "/",
+            handle: (request) => {
+              decisions.push(adapter.decisionOf(request))
+              return {}
+            },
+          },
+        ],
+      })
+      await client("/")
+      expect(decisions).toMatchObject([{ policy: "strict", remaining: 1 }])
+    })
+
+    behaves("the one on the route after that of the app, on that route alone", async ({ start, base }) => {
+      const client = await start({
+        mounts: [{ ...base, name: "app", limit: 4, window: "1 minute" }],
+        routes: [
+          { path: "/" },
+          { path: "/login", mounts: [{ ...base, name: "login", limit: 1, window: "1 minute" }] },
+        ],
+      })
+      expect((await client("/login")).headers.ratelimit).toBe('"app";r=3;t=61, "login";r=0;t=61')
+      const refused = await client("/login")
+      expect(refused.status).toBe(429)
+      expect(JSON.parse(refused.body)["violated-policies"]).toEqual(["login"])
+      expect((await client("/")).headers.ratelimit).toBe('"app";r=1;t=61')
+      // Two mounts are two decisions: the app has counted what the route refused.
+      expect(await statuses(client, 2)).toEqual([200, 429])
+    })
+  })
+
+  describe("one limiter", () => {
+    behaves(
+      "mounted twice on the way counts once and says so",
+      async ({ start, base, warnings, adapter }) => {
+        const limiter = createLimiter<FrameworkRequest>({ ...base, limit: 2, window: "1 minute" })
+        const left: unknown[] = []
+        const client = await start({
+          mounts: [{ limiter }],
+          routes: [
+            {
+              path: "/",
+              mounts: [{ limiter }],
+              handle: (request) => {
+                left.push(adapter.decisionOf(request)?.remaining)
+                return {}
+              },
+            },
+          ],
+        })
+        const first = await client("/")
+        expect(first.headers.ratelimit).toBe('"ip-1m";r=1;t=61')
+        expect(await statuses(client, 2)).toEqual([200, 429])
+        expect(left).toEqual([1, 0])
+        expect(warnings).toEqual(["SLUICE_MOUNTED_TWICE"])
+      },
+    )
+
+    behaves("shared by two routes counts them together", async ({ start, base, warnings }) => {
+      const limiter = createLimiter<FrameworkRequest>({ ...base, limit: 2, window: "1 minute" })
+      const client = await start({
+        routes: [
+          { path: "/a", mounts: [{ limiter }] },
+          { path: "/b", mounts: [{ limiter }] },
+        ],
+      })
+      expect((await client("/a")).status).toBe(200)
+      expect((await client("/b")).status).toBe(200)
+      expect((await client("/a")).status).toBe(429)
+      expect((await client("/b")).status).toBe(429)
+      expect(warnings).toEqual([])
+    })
+
+    behaves("shared by two apps counts them together", async ({ start, base }) => {
+      const limiter = createLimiter<FrameworkRequest>({ ...base, limit: 2, window: "1 minute" })
+      const one = await start({ mounts: [{ limiter }] })
+      const other = await start({ mounts: [{ limiter }] })
+      expect((await one("/")).status).toBe(200)
+      expect((await other("/")).status).toBe(200)
+      expect((await one("/")).status).toBe(429)
+    })
+
+    behaves("created while a request is handled is warned of once", async ({ start, base, warnings }) => {
+      const client = await start({
+        routes: [{ path: "/", mountPerRequest: () => ({ ...base, limit: 1, window: "1 minute" }) }],
+      })
+      expect(await statuses(client, 3)).toEqual([200, 200, 200])
+      expect(warnings).toEqual(["SLUICE_CREATED_IN_HANDLER"])
+    })
+
+    behaves("is asked by hand about whom its mount counts", async ({ start, base }) => {
+      const limiter = createLimiter<FrameworkRequest>({
+        ...base,
+        limit: 3,
+        window: "1 minute",
+        field: ["ip", "query:key"],
+        onMissing: "deny",
+      })
+      const client = await start({
+        routes: [
+          { path: "/limited", mounts: [{ limiter }] },
+          // No mount has seen these requests.
+          {
+            path: "/left",
+            handle: async (request) => ({ body: String((await limiter.peek(request)).remaining) }),
+          },
+          {
+            path: "/forget",
+            handle: async (request) => {
+              await limiter.reset(request)
+              return {}
+            },
+          },
+        ],
+      })
+      expect(await statuses(client, 2, "/limited?key=a")).toEqual([200, 200])
+      expect((await client("/left?key=a")).body).toBe("1")
+      expect((await client("/left?key=b")).body).toBe("3")
+      expect((await client("/forget?key=a")).status).toBe(200)
+      expect((await client("/left?key=a")).body).toBe("3")
+    })
+  })
+}

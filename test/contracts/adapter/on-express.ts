@@ -1,0 +1,62 @@
+import { rateLimit } from "@sluice/express"
+import cookieParser from "cookie-parser"
+import type express from "express"
+import type { NextFunction, Request, RequestHandler, Response } from "express"
+import { listen } from "./listen.ts"
+import type { AdapterUnderTest, AppPlan, RoutePlan } from "./plan.ts"
+
+/** What both versions have. */
+type Express = Pick<typeof express, "json"> & (() => express.Express)
+
+/** The adapter of Express, on one of its versions. */
+export function onExpress(create: Express): AdapterUnderTest {
+  return {
+    start: (plan) => listen(appOf(create, plan)),
+    decisionOf: (request) => (request as Request).rateLimit,
+    headerOf: (request, name) => (request as Request).get(name),
+    reply(response, status, body) {
+      ;(response as Response).status(status).send(body)
+    },
+  }
+}
+
+function appOf(
+  create: Express,
+  { parsesBodies, answersFirst, mounts = [], routes = [{ path: "/" }] }: AppPlan,
+) {
+  const app = create()
+  if (parsesBodies) app.use(create.json(), cookieParser())
+  if (answersFirst !== undefined) {
+    app.use((_req: Request, res: Response, next: NextFunction) => {
+      res.status(answersFirst.status ?? 200).send(answersFirst.body)
+      next()
+    })
+  }
+  for (const options of mounts) app.use(rateLimit(options))
+  for (const route of routes) {
+    const method = (route.method ?? "GET").toLowerCase() as "get"
+    app[method](
+      route.path,
+      ...(route.mounts ?? []).map((options) => rateLimit(options)),
+      ...perRequest(route),
+      handler(route),
+    )
+  }
+  if (answersFirst !== undefined) app.use(() => undefined)
+  return app
+}
+
+function perRequest({ mountPerRequest }: RoutePlan): RequestHandler[] {
+  if (mountPerRequest === undefined) return []
+  return [(req, res, next) => rateLimit(mountPerRequest())(req, res, next)]
+}
+
+function handler({ handle = () => ({}) }: RoutePlan): RequestHandler {
+  return (req, res, next) => {
+    // Express 4 does not look at promises.
+    Promise.resolve(req)
+      .then(handle)
+      .then(({ status = 200, body = "ok" }) => res.status(status).send(body))
+      .catch(next)
+  }
+}

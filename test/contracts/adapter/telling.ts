@@ -1,0 +1,180 @@
+import { parseList } from "structured-headers"
+import { describe, expect } from "vitest"
+import { type Behaves, expectOk, statuses, told } from "./stage.ts"
+
+const PROBLEM = {
+  type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
+  title: "Quota Exceeded",
+  status: 429,
+}
+
+/** What a client sees of its quota, and of a refusal. */
+export function telling(behaves: Behaves): void {
+  describe("an admitted request", () => {
+    behaves("is told the quota and what is left", async ({ start, base }) => {
+      const client = await start({ mounts: [{ ...base, limit: 3, window: "1 minute" }] })
+      const left: unknown[] = []
+      for (let i = 0; i < 3; i++) {
+        const response = await client("/")
+        expectOk(response)
+        expect(members(response.headers["ratelimit-policy"])).toEqual({ "ip-1m": { q: 3, w: 60 } })
+        left.push(members(response.headers.ratelimit)["ip-1m"]?.r)
+        expect(response.headers).not.toHaveProperty("retry-after")
+      }
+      expect(left).toEqual([2, 1, 0])
+    })
+
+    for (const [dialect, headers] of [
+      ["draft-11", { "ratelimit-policy": '"ip-1m";q=3;w=60', ratelimit: '"ip-1m";r=2;t=61' }],
+      ["next", { "ratelimit-policy": '"ip-1m";q=3;w=60', ratelimit: '"ip-1m";a=2;w=61;c=1' }],
+      [
+        "triple",
+        {
+          "ratelimit-limit": "3",
+          "ratelimit-remaining": "2",
+          "ratelimit-reset": "61",
+          "ratelimit-policy": "3;w=60",
+        },
+      ],
+      [
+        "legacy",
+        {
+          "x-ratelimit-limit": "3",
+          "x-ratelimit-remaining": "2",
+          "x-ratelimit-reset": String(Date.UTC(2024, 0, 1, 0, 1, 1) / 1000),
+        },
+      ],
+      [false, {}],
+    ] as const) {
+      behaves(`is told in the dialect ${dialect}`, async ({ start, base }) => {
+        const client = await start({ mounts: [{ ...base, limit: 3, window: "1 minute", headers: dialect }] })
+        const response = await client("/")
+        expectOk(response)
+        expect(response.headers).toMatchObject(headers)
+        expect(told(response).sort()).toEqual(Object.keys(headers).sort())
+      })
+    }
+
+    behaves("is told when nothing is found", async ({ start, base }) => {
+      const client = await start({ mounts: [{ ...base, limit: 3, window: "1 minute" }] })
+      const response = await client("/nowhere")
+      expect(response.status).toBe(404)
+      expect(response.headers.ratelimit).toBe('"ip-1m";r=2;t=61')
+    })
+
+    behaves("is told when its handler fails", async ({ start, base }) => {
+      const client = await start({
+        mounts: [{ ...base, limit: 3, window: "1 minute" }],
+        routes: [
+          {
+            path: "/",
+            handle: () => {
+              throw new Error("The handler has failed.")
+            },
+          },
+        ],
+      })
+      const response = await client("/")
+      expect(response.status).toBe(500)
+      expect(response.headers.ratelimit).toBe('"ip-1m";r=2;t=61')
+      expect(response.headers["ratelimit-policy"]).toBe('"ip-1m";q=3;w=60')
+    })
+  })
+
+  describe("a refused request", () => {
+    behaves("is answered 429 with the time to wait and a problem", async ({ start, base }) => {
+      let handled = 0
+      const client = await start({
+        mounts: [{ ...base, limit: 1, window: "1 minute" }],
+        routes: [{ path: "/", handle: () => ({ body: `handled ${++handled}` }) }],
+      })
+      expect((await client("/")).body).toBe("handled 1")
+      const response = await client("/")
+      expect(response.status).toBe(429)
+      expect(response.headers).toMatchObject({
+        "retry-after": "61",
+        "cache-control": "no-store",
+        "content-type": "application/problem+json",
+        "content-length": String(response.body.length),
+        "ratelimit-policy": '"ip-1m";q=1;w=60',
+        ratelimit: '"ip-1m";r=0;t=61',
+      })
+      expect(response.body).toBe(
+        JSON.stringify({
+          ...PROBLEM,
+          detail: "The quota is used up. Try again in 61 seconds.",
+          "violated-policies": ["ip-1m"],
+        }),
+      )
+      expect(handled).toBe(1)
+    })
+
+    behaves("is answered in text when it does not take JSON", async ({ start, base }) => {
+      const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute" }] })
+      await client("/")
+      const response = await client("/", { headers: { Accept: "text/html, text/plain" } })
+      expect(response.status).toBe(429)
+      expect(response.headers["content-type"]).toBe("text/plain; charset=utf-8")
+      expect(response.body).toBe("Quota Exceeded: ip-1m\nThe quota is used up. Try again in 61 seconds.\n")
+    })
+
+    behaves("has no body when it asks with HEAD, and the headers of GET", async ({ start, base }) => {
+      const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute" }] })
+      await client("/")
+      const get = await client("/")
+      const head = await client("/", { method: "HEAD" })
+      expect(head.status).toBe(429)
+      const { date: _get, connection: _kept, "keep-alive": _alive, ...expected } = get.headers
+      expect(head.headers).toMatchObject(expected)
+      expect(await client.exactly("/", "HEAD")).toEqual({ status: 429, body: "" })
+    })
+
+    behaves("is passed the rule's message with its machine-readable advice", async ({ start, base }) => {
+      const client = await start({
+        mounts: [{ ...base, limit: 1, window: "1 minute", rejectionMessage: "retry-with-fixed-time" }],
+      })
+      await client("/")
+      expect(JSON.parse((await client("/")).body)).toEqual({
+        ...PROBLEM,
+        detail: "The quota is used up. Try again in 61 seconds.",
+        "violated-policies": ["ip-1m"],
+        rejection: "retry-with-fixed-time",
+        retry: { kind: "fixed", afterSeconds: 61 },
+      })
+    })
+
+    behaves("is passed a message beyond ASCII, with its length in bytes", async ({ start, base }) => {
+      const rejectionMessage = "Zu viele Anfragen – bitte später 🙂"
+      const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute", rejectionMessage }] })
+      await client("/")
+      const response = await client("/")
+      expect(JSON.parse(response.body).rejection).toBe(rejectionMessage)
+      expect(response.headers["content-length"]).toBe(String(Buffer.byteLength(response.body)))
+    })
+
+    behaves("is admitted when it has waited as long as it was told, and no second earlier", async (stage) => {
+      const { start, base, clock } = stage
+      const client = await start({ mounts: [{ ...base, limit: 5, window: "1 minute" }] })
+      clock.advance(17_123)
+      expect(await statuses(client, 6)).toEqual([200, 200, 200, 200, 200, 429])
+      for (let round = 0; round < 10; round++) {
+        const { status, headers } = await client("/")
+        expect(status).toBe(429)
+        const seconds = Number(headers["retry-after"])
+        clock.advance((seconds - 1) * 1000)
+        expect((await client("/")).status).toBe(429)
+        clock.advance(1000)
+        expect((await client("/")).status).toBe(200)
+        // A whole second may hold more than one wait's end.
+        while ((await client("/")).status === 200);
+      }
+    })
+  })
+}
+
+/** The names and parameters of a structured field's list. */
+function members(field: string | undefined): Record<string, Record<string, unknown>> {
+  return Object.fromEntries(
+    parseList(field ?? "").map(([name, parameters]) => [name, Object.fromEntries(parameters)]),
+  )
+}

@@ -1,0 +1,253 @@
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../../packages/core/src/clock.ts"
+import { RuleSourceError } from "../../packages/core/src/errors.ts"
+import { createLimiter } from "../../packages/core/src/http/request-limiter.ts"
+import { parseRules } from "../../packages/core/src/rules/parse-rule.ts"
+import type { RuleSource } from "../../packages/core/src/rules/source.ts"
+
+/** Rules of a service in the stored shape, as `parseRuleDocument` reads it. */
+export interface StoredRules {
+  readonly service_id: string
+  readonly version?: number
+  readonly rules: readonly Readonly<Record<string, unknown>>[]
+}
+
+/** A source with what a test may do to where its rules are. */
+export interface OpenedSource {
+  readonly source: RuleSource
+  /** Replaces everything that is stored. */
+  write(documents: readonly StoredRules[]): Promise<void>
+  /** Makes the rules unreadable, until the next write. */
+  breakDown(): Promise<void>
+  /** Removes what was made for the test. The source has been closed. */
+  dispose(): Promise<void>
+}
+
+export interface SourceDeviation {
+  readonly behaviour: string
+  readonly reason: string
+}
+
+export interface RuleSourceUnderTest {
+  /** Yields a source that has these rules. */
+  create(documents: readonly StoredRules[]): Promise<OpenedSource>
+  readonly deviations?: readonly SourceDeviation[]
+}
+
+const rule = (limit: number, more: Readonly<Record<string, unknown>> = {}) => ({
+  name: "rule",
+  rate: { requests_per_unit: limit, unit: "minute" },
+  ...more,
+})
+const stored = (limit: number): StoredRules[] => [
+  { service_id: "checkout", version: limit, rules: [rule(limit)] },
+]
+
+/** The behaviour of every rule source: run it with a function that makes one. */
+export function ruleSourceContract(name: string, { create, deviations = [] }: RuleSourceUnderTest): void {
+  const names = new Set<string>()
+
+  function behaves(
+    behaviour: string,
+    documents: readonly StoredRules[],
+    show: (opened: OpenedSource) => Promise<void>,
+  ): void {
+    names.add(behaviour)
+    const deviation = deviations.find((each) => each.behaviour === behaviour)
+    if (deviation !== undefined) {
+      it.skip(`${behaviour} (it does not: ${deviation.reason})`, () => {})
+      return
+    }
+    it(behaviour, async () => {
+      const opened = await create(documents)
+      try {
+        await show(opened)
+      } finally {
+        await opened.source.close?.()
+        await opened.dispose()
+      }
+    })
+  }
+
+  /** Resolves when the source calls back. */
+  const changeOf = (source: RuleSource): { readonly heard: Promise<void>; readonly stop: () => void } => {
+    let stop = () => {}
+    const heard = new Promise<void>((resolve) => {
+      stop = source.watch?.(resolve) ?? stop
+    })
+    return { heard, stop }
+  }
+
+  describe(name, () => {
+    behaves(
+      "loads the rules, in the order written",
+      [
+        {
+          service_id: "checkout",
+          rules: [rule(5), rule(9, { name: "second", field: "ip" }), rule(1, { name: "a-third" })],
+        },
+      ],
+      async ({ source }) => {
+        const { rules, problems } = await source.load("checkout")
+        expect(rules.map(({ name, limit, field }) => [name, limit, field ?? "service"])).toEqual([
+          ["rule", 5, "service"],
+          ["second", 9, "ip"],
+          ["a-third", 1, "service"],
+        ])
+        expect(problems).toEqual([])
+      },
+    )
+
+    behaves(
+      "yields rules that pass the check of rules in code, with every member",
+      [
+        {
+          service_id: "checkout",
+          rules: [
+            rule(5, {
+              field: ["ip", "header:x-key"],
+              algorithm: "fixed-window",
+              align: "first-hit",
+              cost: 2,
+              on_missing: "deny",
+              on_store_failure: "allow",
+              shadow: true,
+              request_rejection_message: "later",
+              match: { methods: ["POST"], path: "/login", fields: { plan: ["free"] } },
+            }),
+            rule(7, { name: "lists", field: "ip", allow: ["10.0.0.0/8"], deny: ["192.0.2.7"] }),
+          ],
+        },
+      ],
+      async ({ source }) => {
+        const { rules, problems } = parseRules((await source.load("checkout")).rules, "rules")
+        expect(problems).toEqual([])
+        expect(rules).toMatchObject([
+          {
+            name: "rule",
+            limit: 5,
+            windowMs: 60_000,
+            fields: ["ip", "header:x-key"],
+            algorithm: "fixed-window",
+            align: "first-hit",
+            cost: 2,
+            onMissing: "deny",
+            onStoreFailure: "allow",
+            shadow: true,
+            rejectionMessage: "later",
+            match: { methods: ["POST"], path: "/login", fields: { plan: ["free"] } },
+          },
+          { name: "lists", allow: ["10.0.0.0/8"], deny: ["192.0.2.7"] },
+        ])
+      },
+    )
+
+    behaves("tells the version of what is stored", stored(5), async ({ source }) => {
+      expect((await source.load("checkout")).version).toBe(5)
+    })
+
+    behaves(
+      "keeps the rules of services apart, and has none for one that it does not know",
+      [
+        { service_id: "checkout", rules: [rule(5)] },
+        { service_id: "search", rules: [rule(9)] },
+      ],
+      async ({ source }) => {
+        const limits = async (service: string) => (await source.load(service)).rules.map(({ limit }) => limit)
+        expect([await limits("checkout"), await limits("search"), await limits("check")]).toEqual([
+          [5],
+          [9],
+          [],
+        ])
+        expect(await limits("__proto__")).toEqual([])
+      },
+    )
+
+    behaves(
+      "sets a wrong rule aside with its problem, and yields the others",
+      [{ service_id: "checkout", rules: [rule(5), rule(0, { name: "wrong" }), rule(9, { name: "good" })] }],
+      async ({ source }) => {
+        const { rules, problems } = await source.load("checkout")
+        expect(rules.map((each) => each.name)).toEqual(["rule", "good"])
+        expect(problems).toHaveLength(1)
+        expect(problems[0]?.path).toContain("rules[1]")
+      },
+    )
+
+    behaves("yields the same for who asks at the same time", stored(5), async ({ source }) => {
+      const all = await Promise.all([1, 2, 3].map(() => source.load("checkout")))
+      expect(all.map(({ rules }) => rules.map(({ limit }) => limit))).toEqual([[5], [5], [5]])
+    })
+
+    behaves("loads what is stored now", stored(5), async ({ source, write }) => {
+      await source.load("checkout")
+      await write(stored(50))
+      expect((await source.load("checkout")).rules).toMatchObject([{ limit: 50 }])
+    })
+
+    behaves("does not load for a signal that has been aborted", stored(5), async ({ source }) => {
+      const signal = AbortSignal.abort(new Error("enough"))
+      await expect(source.load("checkout", { signal })).rejects.toThrow("enough")
+      await expect(source.load("checkout")).resolves.toMatchObject({ problems: [] })
+    })
+
+    behaves("rejects while the rules cannot be read, and loads when they can", stored(5), async (opened) => {
+      const { source, write, breakDown } = opened
+      await breakDown()
+      await expect(source.load("checkout")).rejects.toThrow(RuleSourceError)
+      await write(stored(6))
+      expect((await source.load("checkout")).rules).toMatchObject([{ limit: 6 }])
+    })
+
+    behaves("calls back when what it loads has changed", stored(5), async ({ source, write }) => {
+      const { heard, stop } = changeOf(source)
+      await source.load("checkout")
+      await write(stored(50))
+      await heard
+      stop()
+      expect((await source.load("checkout")).rules).toMatchObject([{ limit: 50 }])
+    })
+
+    behaves(
+      "calls back no more who has stopped watching, and still the others",
+      stored(5),
+      async (opened) => {
+        const { source, write } = opened
+        let stopped = 0
+        const first = source.watch?.(() => stopped++)
+        const second = changeOf(source)
+        await source.load("checkout")
+        first?.()
+        first?.()
+        await write(stored(50))
+        await second.heard
+        second.stop()
+        expect(stopped).toBe(0)
+      },
+    )
+
+    behaves(
+      "feeds a limiter, whose counts stay when a limit changes",
+      stored(5),
+      async ({ source, write }) => {
+        const limiter = createLimiter({
+          rules: source,
+          service: "checkout",
+          clock: manualClock(),
+          logger: { warn() {}, error() {} },
+        })
+        await limiter.ready()
+        expect(await limiter.decide({}, { cost: 3 })).toMatchObject({ allowed: true, limit: 5, remaining: 2 })
+        const changed = new Promise<void>((resolve) => limiter.on("rules", () => resolve()))
+        await write(stored(50))
+        await changed
+        expect(await limiter.peek({})).toMatchObject({ limit: 50, remaining: 47 })
+        await limiter.close()
+      },
+    )
+
+    it("deviates in nothing but what it is known to", () => {
+      expect(deviations.filter(({ behaviour }) => !names.has(behaviour))).toEqual([])
+    })
+  })
+}

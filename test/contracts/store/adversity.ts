@@ -1,0 +1,70 @@
+import { describe, expect } from "vitest"
+import { ClosedError } from "../../../packages/core/src/errors.ts"
+import type { Store } from "../../../packages/core/src/stores/store.ts"
+import { type Behaves, type BehavesWithEach, check, EACH, MINUTE, SLIDING, takeOne } from "./asking.ts"
+
+/** What a clock that steps back does, and a store that is closed. */
+export function adversity(behaves: Behaves, behavesWithEach: BehavesWithEach): void {
+  describe("a clock that steps back", () => {
+    for (const [what, backMs] of [
+      ["a millisecond", 1],
+      ["a window", MINUTE],
+      ["ten windows", 10 * MINUTE],
+    ] as const) {
+      behavesWithEach(`${what}: admits nothing twice`, async (store, policy, clock) => {
+        await takeOne(store, check(policy, 10))
+        clock.advance(-backMs)
+        expect((await takeOne(store, check(policy, 1))).granted).toBe(false)
+      })
+
+      behavesWithEach(
+        `${what}: who keeps asking is admitted within two windows`,
+        async (store, policy, clock) => {
+          await takeOne(store, check(policy, 10))
+          clock.advance(-backMs)
+          const granted: boolean[] = []
+          for (const afterMs of [0, 1, MINUTE - 1, MINUTE / 2, MINUTE / 2]) {
+            clock.advance(afterMs)
+            granted.push((await takeOne(store, check(policy, 10))).granted)
+          }
+          expect(granted).toContain(true)
+        },
+      )
+    }
+
+    behaves("a clock that trembles around a boundary opens no window twice", async (store, clock) => {
+      let granted = 0
+      for (let i = 0; i < 20; i++) {
+        for (const policy of EACH) if ((await takeOne(store, check(policy, 10))).granted) granted++
+        clock.advance(i % 2 === 0 ? -1 : 1)
+      }
+      expect(granted).toBe(EACH.length)
+    })
+  })
+
+  describe("closed", () => {
+    const calls: [name: string, (store: Store) => unknown][] = [
+      ["take", (store) => store.take([[check(SLIDING)]])],
+      ["take of nothing", (store) => store.take([])],
+      ["peek", (store) => store.peek([[check(SLIDING)]])],
+      ["giveBack", (store) => store.giveBack([{ policy: SLIDING, partition: "", units: 1, takenInMs: 0 }])],
+      ["reset", (store) => store.reset([{ policy: SLIDING, partition: "" }])],
+      ["subscribe", (store) => (store.subscribe === undefined ? closed() : store.subscribe(() => {}))],
+    ]
+    function closed(): never {
+      throw new ClosedError("This store tells nothing.")
+    }
+
+    for (const [method, call] of calls) {
+      behaves(`${method} says that the store is closed`, async (store) => {
+        await store.close()
+        await expect((async () => call(store))()).rejects.toBeInstanceOf(ClosedError)
+      })
+    }
+
+    behaves("may be closed again", async (store) => {
+      await store.close()
+      await store.close()
+    })
+  })
+}

@@ -1,0 +1,171 @@
+import { describe, expect } from "vitest"
+import {
+  type Behaves,
+  type BehavesWithEach,
+  check,
+  countOf,
+  FIRST_HIT,
+  FIXED,
+  MINUTE,
+  only,
+  peekOne,
+  SLIDING,
+  takeOne,
+} from "./asking.ts"
+
+const MOST = Number.MAX_SAFE_INTEGER
+
+/** What one check counts, under limits that stay and limits that change. */
+export function counting(behaves: Behaves, behavesWithEach: BehavesWithEach): void {
+  describe("one check", () => {
+    behavesWithEach(
+      "admits up to the limit, and counts nothing for who is refused",
+      async (store, policy) => {
+        const ledger: [granted: boolean, taken: number, current: number][] = []
+        for (const cost of [4, 7, 5, 2, 1, 1]) {
+          const { granted, checks } = await takeOne(store, check(policy, cost))
+          ledger.push([granted, only(checks).taken, only(checks).current])
+        }
+        expect(ledger).toEqual([
+          [true, 4, 4],
+          [false, 0, 4],
+          [true, 5, 9],
+          [false, 0, 9],
+          [true, 1, 10],
+          [false, 0, 10],
+        ])
+      },
+    )
+
+    behavesWithEach(
+      "tells the time at which it decided, in whole milliseconds",
+      async (store, policy, clock) => {
+        clock.advance(1_234.75)
+        const nowMs = Math.floor(clock.now())
+        expect((await takeOne(store, check(policy))).nowMs).toBe(nowMs)
+        expect((await takeOne(store, check(policy, 11))).nowMs).toBe(nowMs)
+        expect((await peekOne(store, check(policy))).nowMs).toBe(nowMs)
+      },
+    )
+
+    behavesWithEach("tells the window that it counts in", async (store, policy, clock) => {
+      const startMs = clock.now()
+      clock.advance(25_000)
+      const expected = policy.align === "first-hit" ? startMs + 25_000 : startMs
+      expect(only((await takeOne(store, check(policy))).checks).startMs).toBe(expected)
+      clock.advance(10_000)
+      expect(only((await takeOne(store, check(policy))).checks).startMs).toBe(expected)
+      expect(only((await takeOne(store, check(policy, 11))).checks).startMs).toBe(expected)
+    })
+
+    behavesWithEach(
+      "admits a cost of nothing and takes nothing, also when the limit is reached",
+      async (store, policy) => {
+        await takeOne(store, check(policy, 10))
+        const { granted, checks } = await takeOne(store, check(policy, 0))
+        expect([granted, only(checks).taken, only(checks).current]).toEqual([true, 0, 10])
+      },
+    )
+
+    behavesWithEach("refuses a cost above the limit, and takes nothing", async (store, policy) => {
+      const { granted, checks } = await takeOne(store, check(policy, 11))
+      expect([granted, only(checks).taken, only(checks).current]).toEqual([false, 0, 0])
+      expect((await takeOne(store, check(policy, 10))).granted).toBe(true)
+    })
+
+    behavesWithEach(
+      "admits nothing under a limit of 0, and refuses without an error",
+      async (store, policy) => {
+        const none = { ...policy, limit: 0 }
+        expect((await takeOne(store, check(none, 1))).granted).toBe(false)
+        expect((await takeOne(store, check(none, 0))).granted).toBe(true)
+      },
+    )
+
+    behavesWithEach("counts exactly up to 2^53 - 1", async (store, policy, clock) => {
+      const vast = { ...policy, limit: MOST }
+      expect((await takeOne(store, check(policy, MOST))).granted).toBe(false)
+      expect((await takeOne(store, check(vast, MOST - 1))).granted).toBe(true)
+      expect((await takeOne(store, check(vast, 2))).granted).toBe(false)
+      expect((await takeOne(store, check(vast, MOST))).granted).toBe(false)
+      const { granted, checks } = await takeOne(store, check(vast, 1))
+      expect([granted, only(checks).current]).toEqual([true, MOST])
+      expect((await takeOne(store, check(vast, 1))).granted).toBe(false)
+      clock.advance(2 * MINUTE)
+      expect((await takeOne(store, check(vast, MOST))).granted).toBe(true)
+    })
+
+    behaves("weighs a previous window of 2^53 - 1 units exactly", async (store, clock) => {
+      const vast = { ...SLIDING, limit: MOST }
+      await takeOne(store, check(vast, MOST))
+      clock.advance(MINUTE + MINUTE / 2)
+      const free = MOST - Math.floor(MOST / 2)
+      expect((await takeOne(store, check(vast, free + 1))).granted).toBe(false)
+      expect((await takeOne(store, check(vast, free))).granted).toBe(true)
+    })
+
+    behaves("weighs the previous window by what the sliding one still covers", async (store, clock) => {
+      const policy = { ...SLIDING, limit: 50 }
+      await takeOne(store, check(policy, 50))
+      clock.advance(MINUTE + 24_600)
+      const at40 = { ...policy, limit: 40 }
+      const first = await takeOne(store, check(at40, 10))
+      expect(only(first.checks)).toMatchObject({ previous: 50, current: 10, taken: 10 })
+      expect((await takeOne(store, check(at40, 1))).granted).toBe(true)
+      expect((await takeOne(store, check(at40, 1))).granted).toBe(false)
+      clock.advance(600)
+      expect((await takeOne(store, check(at40, 1))).granted).toBe(false)
+      clock.advance(1)
+      expect((await takeOne(store, check(at40, 1))).granted).toBe(true)
+    })
+
+    behaves("forgets the previous window when another has passed", async (store, clock) => {
+      await takeOne(store, check(SLIDING, 10))
+      clock.advance(2 * MINUTE - 1)
+      expect(await countOf(store, SLIDING)).toBe(10)
+      clock.advance(1)
+      expect(await countOf(store, SLIDING)).toBe(0)
+    })
+
+    behaves("opens a fixed window with the clock, or with the first request", async (store, clock) => {
+      clock.advance(20_000)
+      const opened: [fixed: boolean, firstHit: boolean][] = []
+      for (const afterMs of [0, 0, 39_999, 1, 19_999, 1]) {
+        clock.advance(afterMs)
+        const fixed = await takeOne(store, check(FIXED, 10))
+        const firstHit = await takeOne(store, check(FIRST_HIT, 10))
+        opened.push([fixed.granted, firstHit.granted])
+      }
+      expect(opened).toEqual([
+        [true, true],
+        [false, false],
+        [false, false],
+        [true, false],
+        [false, false],
+        [false, true],
+      ])
+    })
+  })
+
+  describe("a limit that changes", () => {
+    behavesWithEach("keeps its counts: raised it admits at once", async (store, policy) => {
+      await takeOne(store, check(policy, 10))
+      const raised = { ...policy, limit: 12 }
+      expect((await takeOne(store, check(raised, 3))).granted).toBe(false)
+      expect((await takeOne(store, check(raised, 2))).granted).toBe(true)
+    })
+
+    behavesWithEach(
+      "keeps its counts: cut it refuses until the counts are below",
+      async (store, policy, clock) => {
+        await takeOne(store, check(policy, 10))
+        const cut = { ...policy, limit: 4 }
+        const { granted, checks } = await takeOne(store, check(cut, 1))
+        expect([granted, only(checks).current]).toEqual([false, 10])
+        expect((await takeOne(store, check(cut, 0))).granted).toBe(true)
+        clock.advance(2 * MINUTE)
+        expect((await takeOne(store, check(cut, 4))).granted).toBe(true)
+      },
+    )
+  })
+}

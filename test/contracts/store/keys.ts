@@ -1,0 +1,66 @@
+import { describe, expect } from "vitest"
+import type { Policy } from "../../../packages/core/src/policy.ts"
+import { type Behaves, check, countOf, only, SLIDING, takeOne } from "./asking.ts"
+
+/** That a counter is its own. */
+export function keys(behaves: Behaves): void {
+  describe("keys", () => {
+    const counter = (text: string): Policy => ({ ...SLIDING, counter: text })
+
+    behaves("no two pairs of counter and partition are the same counter", async (store) => {
+      const long = "x".repeat(300)
+      const pairs: [counter: string, partition: string][] = [
+        ["a:b", "c"],
+        ["a", "b:c"],
+        ["a", ":b:c"],
+        ["a:b:c", ""],
+        ["a", ""],
+        ["ab", ""],
+        ["a", "b"],
+        ["a", "B"],
+        ["a", "b "],
+        ["a", " b"],
+        ["a", "b\0"],
+        ["a", "\0b"],
+        ["a", "\0"],
+        ["a", "{b}"],
+        ["a", "b\r\nc"],
+        ["a", "b\nc"],
+        ["a", "*"],
+        ["a", "%62"],
+        ["a", "é"],
+        ["a", "e\u0301"],
+        ["a", "日本"],
+        ["a", "日木"],
+        ["a", "\u{1f600}"],
+        ["a", "\u{1f601}"],
+        ["a", "127.0.0.1"],
+        ["a", "127.0.0.10"],
+        ["a", "__proto__"],
+        ["a", "constructor"],
+        ["a", long],
+        ["a", `${long}x`],
+        ["a", `${long}\0`],
+      ]
+      for (const [at, [text, partition]] of pairs.entries()) {
+        const { checks } = await takeOne(store, check(counter(text), 1 + (at % 10), { partition }))
+        expect(only(checks).current, JSON.stringify([text, partition])).toBe(1 + (at % 10))
+      }
+      for (const [at, [text, partition]] of pairs.entries()) {
+        expect(await countOf(store, counter(text), partition), JSON.stringify([text, partition])).toBe(
+          1 + (at % 10),
+        )
+      }
+    })
+
+    behaves("thousands of partitions do not touch each other", async (store) => {
+      const requests = Array.from({ length: 3_000 }, (_, i) => [
+        check(SLIDING, 10, { partition: `10.0.${i >> 8}.${i & 255}` }),
+      ])
+      const first = await store.take(requests)
+      expect(first.filter(({ granted }) => granted)).toHaveLength(3_000)
+      const second = await store.take(requests)
+      expect(second.filter(({ granted }) => granted)).toHaveLength(0)
+    })
+  })
+}

@@ -1,0 +1,92 @@
+import type { Policy } from "../../../packages/core/src/policy.ts"
+import type { Answer, Check, Counted, CounterKey, Refund } from "../../../packages/core/src/stores/store.ts"
+
+/** Units taken in each window, by the window's start. */
+type Windows = Map<number, number>
+
+/**
+ * The naive reference that a store is compared with: it keeps every window that ever was, by plain definitions and in
+ * arithmetic of any size, and shares no code with the stores. Its clock does not step back.
+ */
+export class StoreModel {
+  readonly #counters = new Map<string, Windows>()
+
+  take(requests: readonly (readonly Check[])[], nowMs: number): Answer[] {
+    return requests.map((checks) => this.#decide(checks, nowMs))
+  }
+
+  peek(requests: readonly (readonly Check[])[], nowMs: number): Answer[] {
+    return requests.map((checks) => {
+      const { granted } = this.#copy().#decide(checks, nowMs)
+      return { nowMs, granted, checks: checks.map((check) => this.#counts(check, nowMs, 0)) }
+    })
+  }
+
+  giveBack(refunds: readonly Refund[], nowMs: number): void {
+    for (const { policy, partition, units, takenInMs } of refunds) {
+      const windows = this.#windows({ policy, partition })
+      const { startMs } = this.#counts({ policy, partition }, nowMs, 0)
+      const counted = policy.algorithm === "sliding-window" ? [startMs - policy.windowMs, startMs] : [startMs]
+      if (counted.includes(takenInMs))
+        windows.set(takenInMs, Math.max(0, (windows.get(takenInMs) ?? 0) - units))
+    }
+  }
+
+  reset(keys: readonly CounterKey[]): void {
+    for (const key of keys) this.#counters.delete(nameOf(key))
+  }
+
+  #decide(checks: readonly Check[], nowMs: number): Answer {
+    const trial = this.#copy()
+    const answers: Counted[] = []
+    for (const check of checks) {
+      const { previous, current, startMs } = trial.#counts(check, nowMs, 0)
+      const fits = check.cost === 0 || isAdmitted(check, previous, current, nowMs - startMs)
+      if (!fits && !check.shadow) {
+        return { nowMs, granted: false, checks: checks.map((each) => this.#counts(each, nowMs, 0)) }
+      }
+      const taken = fits ? check.cost : 0
+      if (taken > 0) trial.#windows(check).set(startMs, current + taken)
+      answers.push(trial.#counts(check, nowMs, taken))
+    }
+    for (const [name, windows] of trial.#counters) this.#counters.set(name, windows)
+    return { nowMs, granted: true, checks: answers }
+  }
+
+  #counts(key: CounterKey, nowMs: number, taken: number): Counted {
+    const { algorithm, align, windowMs } = key.policy
+    const windows = this.#windows(key)
+    if (algorithm === "fixed-window" && align === "first-hit") {
+      for (const [startMs, current] of windows) {
+        if (current > 0 && startMs + windowMs > nowMs) return { previous: 0, current, startMs, taken }
+      }
+      return { previous: 0, current: 0, startMs: nowMs, taken }
+    }
+    const startMs = Math.floor(nowMs / windowMs) * windowMs
+    const previous = algorithm === "sliding-window" ? (windows.get(startMs - windowMs) ?? 0) : 0
+    return { previous, current: windows.get(startMs) ?? 0, startMs, taken }
+  }
+
+  #windows(key: CounterKey): Windows {
+    const name = nameOf(key)
+    const windows = this.#counters.get(name) ?? new Map<number, number>()
+    this.#counters.set(name, windows)
+    return windows
+  }
+
+  #copy(): StoreModel {
+    const copy = new StoreModel()
+    for (const [name, windows] of this.#counters) copy.#counters.set(name, new Map(windows))
+    return copy
+  }
+}
+
+function isAdmitted({ policy, cost }: Check, previous: number, current: number, elapsedMs: number): boolean {
+  const window = BigInt(policy.windowMs)
+  const weighted = (BigInt(previous) * (window - BigInt(elapsedMs))) / window
+  return weighted + BigInt(current) + BigInt(cost) <= BigInt(policy.limit)
+}
+
+function nameOf({ policy, partition }: { policy: Policy; partition: string }): string {
+  return JSON.stringify([policy.counter, partition])
+}

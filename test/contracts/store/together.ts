@@ -1,0 +1,160 @@
+import { describe, expect } from "vitest"
+import type { Check } from "../../../packages/core/src/stores/store.ts"
+import {
+  type Behaves,
+  type BehavesWithEach,
+  check,
+  countOf,
+  HOURLY,
+  only,
+  SLIDING,
+  takeOne,
+} from "./asking.ts"
+
+/** What several checks of a request, and several requests, are to each other. */
+export function together(behaves: Behaves, behavesWithEach: BehavesWithEach): void {
+  describe("several checks of a request", () => {
+    behavesWithEach("takes from all of them", async (store, policy) => {
+      const { granted, checks } = await takeOne(store, check(HOURLY, 2), check(policy, 3))
+      expect([granted, ...checks.map(({ taken }) => taken)]).toEqual([true, 2, 3])
+      expect([await countOf(store, HOURLY), await countOf(store, policy)]).toEqual([2, 3])
+    })
+
+    behavesWithEach("takes from none when the last one refuses", async (store, policy) => {
+      await takeOne(store, check(policy, 10))
+      const { granted, checks } = await takeOne(store, check(HOURLY, 2), check(policy, 1))
+      expect([granted, ...checks.map(({ taken }) => taken)]).toEqual([false, 0, 0])
+      expect(checks.map(({ current }) => current)).toEqual([0, 10])
+      expect([await countOf(store, HOURLY), await countOf(store, policy)]).toEqual([0, 10])
+    })
+
+    behavesWithEach("takes from none when the first one refuses", async (store, policy) => {
+      await takeOne(store, check(policy, 10))
+      expect((await takeOne(store, check(policy, 1), check(HOURLY, 2))).granted).toBe(false)
+      expect(await countOf(store, HOURLY)).toBe(0)
+    })
+
+    behaves("takes from none when one in the middle of many refuses", async (store) => {
+      const many = Array.from({ length: 12 }, (_, i) => check(SLIDING, 1, { partition: `client ${i}` }))
+      await takeOne(store, check(SLIDING, 10, { partition: "client 6" }))
+      expect((await takeOne(store, ...many)).granted).toBe(false)
+      expect(await countOf(store, SLIDING, "client 0")).toBe(0)
+      expect(await countOf(store, SLIDING, "client 11")).toBe(0)
+    })
+
+    behavesWithEach(
+      "a cost of nothing is no obstacle and has no obstacle but the others",
+      async (store, policy) => {
+        await takeOne(store, check(policy, 10))
+        expect((await takeOne(store, check(policy, 0), check(HOURLY, 1))).granted).toBe(true)
+        expect((await takeOne(store, check(policy, 1), check(HOURLY, 0))).granted).toBe(false)
+      },
+    )
+
+    behavesWithEach("two checks of one counter see each other's units", async (store, policy) => {
+      const fits = await takeOne(store, check(policy, 4), check(policy, 6))
+      expect(fits.granted).toBe(true)
+      expect(fits.checks.map(({ current, taken }) => [current, taken])).toEqual([
+        [4, 4],
+        [10, 6],
+      ])
+      expect(await countOf(store, policy)).toBe(10)
+    })
+
+    behavesWithEach(
+      "two checks of one counter that fit only one by one are refused",
+      async (store, policy) => {
+        expect((await takeOne(store, check(policy, 6), check(policy, 5))).granted).toBe(false)
+        expect(await countOf(store, policy)).toBe(0)
+      },
+    )
+
+    behaves("admits a request that asks for nothing at all", async (store) => {
+      const { granted, checks } = await takeOne(store)
+      expect([granted, checks]).toEqual([true, []])
+      expect(await store.take([])).toEqual([])
+      expect(await store.peek([])).toEqual([])
+    })
+  })
+
+  describe("several requests in a call", () => {
+    behavesWithEach(
+      "decides them in order, each seeing what the ones before have taken",
+      async (store, policy) => {
+        const answers = await store.take([
+          [check(policy, 8)],
+          [check(policy, 3)],
+          [check(policy, 2)],
+          [check(policy, 1)],
+        ])
+        expect(answers.map(({ granted }) => granted)).toEqual([true, false, true, false])
+        expect(answers.map(({ checks }) => only(checks).current)).toEqual([8, 8, 10, 10])
+      },
+    )
+
+    behaves("one that is refused takes nothing and hinders no other", async (store) => {
+      const answers = await store.take([
+        [check(SLIDING, 10), check(HOURLY, 16)],
+        [check(SLIDING, 10), check(HOURLY, 10)],
+        [check(HOURLY, 5)],
+      ])
+      expect(answers.map(({ granted }) => granted)).toEqual([false, true, true])
+    })
+
+    behavesWithEach("of a thousand at once, a limit of 500 admits exactly 500", async (store, policy) => {
+      const wide = { ...policy, limit: 500 }
+      const answers = await Promise.all(
+        Array.from({ length: 1_000 }, async () => takeOne(store, check(wide))),
+      )
+      expect(answers.filter(({ granted }) => granted)).toHaveLength(500)
+      expect(await countOf(store, wide)).toBe(500)
+    })
+
+    behaves("of a thousand in ten calls at once, a limit of 500 admits exactly 500", async (store) => {
+      const wide = { ...SLIDING, limit: 500 }
+      const call = Array.from({ length: 100 }, () => [check(HOURLY, 0), check(wide)])
+      const calls = await Promise.all(Array.from({ length: 10 }, async () => store.take(call)))
+      expect(calls.flat().filter(({ granted }) => granted)).toHaveLength(500)
+    })
+
+    behaves("all or nothing holds between callers at once", async (store) => {
+      const narrow = { ...SLIDING, counter: "narrow", limit: 30 }
+      const wide = { ...HOURLY, counter: "wide", limit: 1_000 }
+      const ask = async (...checks: Check[]) => takeOne(store, ...checks)
+      await Promise.all(
+        Array.from({ length: 200 }, (_, i) =>
+          i % 2 ? ask(check(wide), check(narrow)) : ask(check(narrow), check(wide)),
+        ),
+      )
+      expect([await countOf(store, narrow), await countOf(store, wide)]).toEqual([30, 30])
+    })
+  })
+
+  describe("shadow checks", () => {
+    const shadow = { shadow: true } as const
+
+    behavesWithEach("one that fits is counted", async (store, policy) => {
+      const { granted, checks } = await takeOne(store, check(policy, 3, shadow))
+      expect([granted, only(checks).taken, only(checks).current]).toEqual([true, 3, 3])
+    })
+
+    behavesWithEach("one that does not fit takes nothing and refuses nothing", async (store, policy) => {
+      const { granted, checks } = await takeOne(store, check(policy, 11, shadow))
+      expect([granted, only(checks).taken, only(checks).current]).toEqual([true, 0, 0])
+    })
+
+    behavesWithEach("one that does not fit stops no other", async (store, policy) => {
+      await takeOne(store, check(policy, 10))
+      const { granted, checks } = await takeOne(store, check(policy, 1, shadow), check(HOURLY, 2))
+      expect([granted, ...checks.map(({ taken }) => taken)]).toEqual([true, 0, 2])
+      expect([await countOf(store, policy), await countOf(store, HOURLY)]).toEqual([10, 2])
+    })
+
+    behavesWithEach("takes nothing when a real check refuses, in whichever order", async (store, policy) => {
+      await takeOne(store, check(HOURLY, 15))
+      expect((await takeOne(store, check(policy, 1, shadow), check(HOURLY, 1))).granted).toBe(false)
+      expect((await takeOne(store, check(HOURLY, 1), check(policy, 1, shadow))).granted).toBe(false)
+      expect(await countOf(store, policy)).toBe(0)
+    })
+  })
+}

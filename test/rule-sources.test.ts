@@ -1,0 +1,63 @@
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { parseRuleDocument } from "../packages/core/src/rules/rule-document.ts"
+import { fileRules } from "../packages/core/src/rules/sources/file.ts"
+import { staticRules } from "../packages/core/src/rules/sources/static.ts"
+import {
+  type RuleSourceUnderTest,
+  ruleSourceContract,
+  type StoredRules,
+} from "./contracts/rule-source-contract.ts"
+
+function fileSource(extension: string): RuleSourceUnderTest {
+  return {
+    async create(documents) {
+      const folder = await mkdtemp(join(tmpdir(), "sluice-"))
+      const path = join(folder, `rules.${extension}`)
+      const replace = async (text: string): Promise<void> => {
+        await writeFile(`${path}.new`, text)
+        await rename(`${path}.new`, path)
+      }
+      // JSON is YAML.
+      const write = (stored: readonly StoredRules[]) => replace(JSON.stringify(stored))
+      await write(documents)
+      return {
+        source: fileRules(path, { pollMs: 10 }),
+        write,
+        breakDown: () => replace("["),
+        dispose: () => rm(folder, { recursive: true }),
+      }
+    },
+  }
+}
+
+ruleSourceContract("a file of YAML", fileSource("yaml"))
+ruleSourceContract("a file of JSON", fileSource("json"))
+
+const NEVER_CHANGE = "its rules never change"
+
+ruleSourceContract("rules in code", {
+  async create(documents) {
+    const rules = documents.flatMap((document) => parseRuleDocument(document))
+    const nothing = async (): Promise<void> => {}
+    return { source: staticRules(rules), write: nothing, breakDown: nothing, dispose: nothing }
+  },
+  deviations: [
+    { behaviour: "tells the version of what is stored", reason: "code has no version" },
+    {
+      behaviour: "keeps the rules of services apart, and has none for one that it does not know",
+      reason: "its rules are for every service",
+    },
+    {
+      behaviour: "sets a wrong rule aside with its problem, and yields the others",
+      reason: "a wrong rule in code throws at once",
+    },
+    { behaviour: "does not load for a signal that has been aborted", reason: "there is nothing to wait for" },
+    { behaviour: "loads what is stored now", reason: NEVER_CHANGE },
+    { behaviour: "rejects while the rules cannot be read, and loads when they can", reason: NEVER_CHANGE },
+    { behaviour: "calls back when what it loads has changed", reason: NEVER_CHANGE },
+    { behaviour: "calls back no more who has stopped watching, and still the others", reason: NEVER_CHANGE },
+    { behaviour: "feeds a limiter, whose counts stay when a limit changes", reason: NEVER_CHANGE },
+  ],
+})
