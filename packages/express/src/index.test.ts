@@ -1,0 +1,323 @@
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import {
+  createLimiter,
+  type Decision,
+  InvalidOptionError,
+  type Limiter,
+  type LimiterOptions,
+  manualClock,
+  memoryStore,
+  type RequestFacts,
+  type Store,
+} from "@sluice/core"
+import express, { type Express, type Request, type RequestHandler, type Response, Router } from "express"
+import { afterEach, describe, expect, expectTypeOf, it } from "vitest"
+import { rateLimit } from "./index.ts"
+
+const closing: (() => Promise<void>)[] = []
+
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close()
+})
+
+/** Serves the app, and asks it by path. */
+async function serve(
+  app: Express,
+): Promise<(path: string, init?: RequestInit) => Promise<globalThis.Response>> {
+  const server = createServer(app)
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  closing.push(
+    () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  )
+  const { port } = server.address() as AddressInfo
+  return (path, init) => fetch(`http://127.0.0.1:${port}${path}`, init)
+}
+
+const warnings: string[] = []
+const log = ({ code }: { readonly code: string }): void => {
+  warnings.push(code)
+}
+
+/** One a minute, on a clock that stands still. */
+function once(more: Partial<LimiterOptions<Request>> = {}): LimiterOptions<Request> {
+  warnings.length = 0
+  return { limit: 1, window: "1 minute", clock: manualClock(), logger: { warn: log, error: log }, ...more }
+}
+
+const ok: RequestHandler = (_req, res) => {
+  res.send("ok")
+}
+
+async function statuses(
+  ask: (path: string) => Promise<globalThis.Response>,
+  ...paths: string[]
+): Promise<number[]> {
+  const all: number[] = []
+  for (const path of paths) all.push((await ask(path)).status)
+  return all
+}
+
+/** A memory store that answers its n-th question when it is told to. */
+function lateStore(n: number): { readonly store: Store; readonly asked: Promise<void>; answer(): void } {
+  const store = memoryStore()
+  let answer = () => {}
+  let arrive = () => {}
+  let asks = 0
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve
+  })
+  const asked = new Promise<void>((resolve) => {
+    arrive = resolve
+  })
+  return {
+    asked,
+    answer,
+    store: {
+      async take(requests) {
+        if (++asks === n) {
+          arrive()
+          await answered
+        }
+        return store.take(requests)
+      },
+      peek: (requests) => store.peek(requests),
+      giveBack: (refunds) => store.giveBack(refunds),
+      reset: (keys) => store.reset(keys),
+      close: () => store.close(),
+    },
+  }
+}
+
+describe("rateLimit", () => {
+  it("throws at once when an option is wrong", () => {
+    expect(() => rateLimit({ limit: 0, window: "1 minute" })).toThrow(InvalidOptionError)
+    expect(() => rateLimit({ limit: 1, window: "1 minute", windowMs: 60_000 } as never)).toThrow(/windowMs/)
+    expect(() => rateLimit({ limiter: {} } as never)).toThrow(/is not a limiter/)
+  })
+
+  it("shows the limiter behind it, its own or the shared one", async () => {
+    const own = rateLimit(once())
+    await expect(own.limiter.ready()).resolves.toBeUndefined()
+    const limiter = createLimiter<Request>(once())
+    expect(rateLimit({ limiter }).limiter).toBe(limiter)
+  })
+
+  it("leaves the limiter to be asked by hand, about what is no request of the framework", async () => {
+    const limiter = createLimiter<Request | RequestFacts>({
+      limit: 2,
+      window: "1 minute",
+      clock: manualClock(),
+    })
+    const ask = await serve(express().use(rateLimit({ limiter }), ok))
+    expect((await limiter.decide({ remoteAddress: "127.0.0.1" })).remaining).toBe(1)
+    expect((await limiter.decide({ remoteAddress: "192.0.2.1" })).remaining).toBe(1)
+    expect(await statuses(ask, "/", "/")).toEqual([200, 429])
+  })
+
+  it("goes on, and refuses, in the same turn when the store answers at once", async () => {
+    const middleware = rateLimit(once())
+    const seen: unknown[] = []
+    const app = express()
+    app.use((req, res, next) => {
+      const nexts: unknown[][] = []
+      middleware(req, res, (...args: unknown[]) => {
+        nexts.push(args)
+      })
+      seen.push({ nexts, ended: res.writableEnded })
+      if (nexts.length > 0) next()
+    })
+    app.get("/", ok)
+    const ask = await serve(app)
+    expect(await statuses(ask, "/", "/")).toEqual([200, 429])
+    // `next` is called with nothing, or not at all.
+    expect(seen).toEqual([
+      { nexts: [[]], ended: false },
+      { nexts: [], ended: true },
+    ])
+  })
+
+  it("adds nothing to a refusal but what it says", async () => {
+    const app = express().disable("x-powered-by").use(rateLimit(once()))
+    const ask = await serve(app)
+    await ask("/")
+    const { headers } = await ask("/")
+    expect([...headers.keys()].sort()).toEqual([
+      "cache-control",
+      "connection",
+      "content-length",
+      "content-type",
+      "date",
+      "keep-alive",
+      "ratelimit",
+      "ratelimit-policy",
+      "retry-after",
+    ])
+    expect(headers.get("content-type")).toBe("application/problem+json")
+  })
+
+  it("counts the path as it was asked, wherever it is mounted", async () => {
+    const router = Router().use(rateLimit(once({ match: { path: "/api/login" } })), ok)
+    const ask = await serve(express().use("/api", router))
+    expect(await statuses(ask, "/api/login", "/api/other", "/api/other", "/API/LOGIN/")).toEqual([
+      200, 200, 200, 429,
+    ])
+  })
+
+  it("believes no address that the app's `trust proxy` makes of a header", async () => {
+    const app = express().set("trust proxy", true).use(rateLimit(once()), ok)
+    const ask = await serve(app)
+    const as = (address: string) => ask("/", { headers: { "X-Forwarded-For": address } })
+    expect((await as("192.0.2.1")).status).toBe(200)
+    expect((await as("192.0.2.2")).status).toBe(429)
+  })
+
+  it("reads the query by the app's own parser", async () => {
+    const app = express().set("query parser", () => ({ key: "always the same" }))
+    app.use(rateLimit(once({ field: "query:key", onMissing: "deny" })), ok)
+    expect(await statuses(await serve(app), "/?key=a", "/?key=b")).toEqual([200, 429])
+  })
+
+  it("reads no query that no rule asks for", async () => {
+    let parsed = 0
+    const app = express().set("query parser", () => {
+      parsed++
+      return {}
+    })
+    app.use(rateLimit(once({ field: "header:host" })), ok)
+    await statuses(await serve(app), "/?key=a", "/?key=a")
+    expect(parsed).toBe(0)
+  })
+
+  it("reads the cookies that a parser has left", async () => {
+    const app = express().use((req, _res, next) => {
+      req.cookies = { session: req.query.as }
+      next()
+    })
+    app.use(rateLimit(once({ field: "cookie:session", onMissing: "deny" })), ok)
+    expect(await statuses(await serve(app), "/?as=a", "/?as=a", "/?as=b", "/")).toEqual([200, 429, 200, 400])
+  })
+})
+
+describe("the field route", () => {
+  const byRoute = (more: Partial<LimiterOptions<Request>> = {}) =>
+    once({ field: "route", onMissing: "deny", ...more })
+
+  it("is the pattern with the mount before it", async () => {
+    const limiter = createLimiter<Request>(byRoute())
+    const limit = rateLimit({ limiter })
+    const users = Router().get("/:id", limit, ok).get("/", limit, ok)
+    const orders = Router().get("/:id", limit, ok)
+    const app = express().use("/api/users", users).use("/api/orders", orders)
+    const paths = ["/api/users/7", "/api/users/8", "/api/users", "/api/orders/7", "/api/users/"]
+    expect(await statuses(await serve(app), ...paths)).toEqual([200, 429, 200, 200, 429])
+  })
+
+  it("is one however the mount is spelled", async () => {
+    const app = express().use("/api", Router().get("/:id", rateLimit(byRoute()), ok))
+    expect(await statuses(await serve(app), "/api/1", "/API/2", "/Api/3")).toEqual([200, 429, 429])
+  })
+
+  it("is not known where the mount has parameters, which a client could choose", async () => {
+    const app = express().use("/:tenant", Router().get("/login", rateLimit(byRoute()), ok))
+    const ask = await serve(app)
+    expect(await statuses(ask, "/a/login", "/a/login", "/b/login")).toEqual([200, 429, 400])
+    expect(await statuses(ask, "/a/login", "/c/login", "/c/login")).toEqual([400, 400, 400])
+    expect(warnings).toEqual(["SLUICE_ROUTE_UNKNOWN"])
+  })
+
+  it("is not known for a list of paths, an expression, or beside a route", async () => {
+    const app = express()
+    app.get(["/list", "/of"], rateLimit(byRoute()), ok)
+    app.get(/^\/expression/, rateLimit(byRoute({ name: "expression" })), ok)
+    app.use("/beside", rateLimit(byRoute({ name: "beside" })), ok)
+    expect(await statuses(await serve(app), "/list", "/of", "/expression", "/beside")).toEqual([
+      400, 400, 400, 400,
+    ])
+  })
+})
+
+describe("a decision that comes late", () => {
+  it("goes on, and refuses, when it is there", async () => {
+    const { store, answer, asked } = lateStore(1)
+    const ask = await serve(express().use(rateLimit(once({ store, storeTimeoutMs: 60_000 })), ok))
+    const both = Promise.all([ask("/"), ask("/")])
+    await asked
+    answer()
+    expect((await both).map(({ status }) => status).sort()).toEqual([200, 429])
+  })
+
+  for (const [what, n, handled] of [
+    ["goes on when it admits", 1, ["/late"]],
+    ["stops when it refuses", 2, ["/"]],
+  ] as const) {
+    it(`${what}, and leaves a response alone that has been sent before it`, async () => {
+      const { store, answer, asked } = lateStore(n)
+      const middleware = rateLimit(once({ store, storeTimeoutMs: 60_000 }))
+      const decided = new Promise<void>((resolve) => {
+        middleware.limiter.on("decision", (_decision, req) => {
+          if (req.path === "/late") resolve()
+        })
+      })
+      const went: string[] = []
+      const app = express()
+      app.use("/late", (_req, res, next) => {
+        void asked.then(() => res.status(504).send("too late"))
+        next()
+      })
+      app.use(middleware, (req, res) => {
+        went.push(req.path)
+        if (!res.headersSent) res.send("ok")
+      })
+      const ask = await serve(app)
+      for (let i = 1; i < n; i++) await ask("/")
+      const response = await ask("/late")
+      expect([response.status, await response.text()]).toEqual([504, "too late"])
+      expect(response.headers.has("ratelimit")).toBe(false)
+      answer()
+      await decided
+      await new Promise(setImmediate)
+      expect(went).toEqual(handled)
+    })
+  }
+})
+
+describe("types", () => {
+  it("have the decision on the request, and the framework's request in every option", () => {
+    expectTypeOf<Request["rateLimit"]>().toEqualTypeOf<Decision | undefined>()
+    expectTypeOf(rateLimit).returns.toExtend<RequestHandler>()
+    expectTypeOf(rateLimit).returns.toHaveProperty("limiter").toEqualTypeOf<Limiter<Request>>()
+    const middleware = rateLimit({
+      limit: (req) => (req.get("x-plan") === "pro" ? 100 : 10),
+      window: "1 minute",
+      field: "user_id",
+      fields: { user_id: (req) => req.get("x-user") },
+      cost: (req) => (req.method === "POST" ? 2 : 1),
+      skip: (req) => req.path === "/health",
+      refundWhen: (req, status) => req.secure && status < 400,
+      onRejected: (req, rejection, decision, res) => {
+        expectTypeOf(req).toEqualTypeOf<Request>()
+        expectTypeOf(decision).toEqualTypeOf<Decision>()
+        ;(res as Response).status(rejection.status).end()
+      },
+    })
+    express().use(middleware).get("/", middleware, ok)
+    expect(middleware).toBeTypeOf("function")
+  })
+
+  it("refuse what no limiter has", () => {
+    const wrong = (): unknown[] => [
+      // @ts-expect-error: an option that does not exist
+      rateLimit({ limit: 1, window: "1 minute", windowMs: 60_000 }),
+      // @ts-expect-error: a limiter for requests of another framework
+      rateLimit({ limit: 1, window: "1 minute", skip: (ctx: { koa: true }) => ctx.koa }),
+      // @ts-expect-error: an algorithm that does not exist
+      rateLimit({ limit: 1, window: "1 minute", algorithm: "guess" }),
+    ]
+    expect(wrong).toThrow()
+  })
+})

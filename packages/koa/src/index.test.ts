@@ -1,0 +1,414 @@
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import {
+  createLimiter,
+  type Decision,
+  InvalidOptionError,
+  type Limiter,
+  type LimiterOptions,
+  manualClock,
+  memoryStore,
+  type OnRejected,
+  type RequestFacts,
+} from "@sluice/core"
+import Koa, { type Context, type Middleware } from "koa"
+import { afterEach, describe, expect, expectTypeOf, it } from "vitest"
+import { rateLimit } from "./index.ts"
+
+const closing: (() => Promise<void>)[] = []
+
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close()
+})
+
+/** Serves an app of these middlewares, and asks it by path. */
+async function serve(
+  ...middlewares: Middleware[]
+): Promise<(path: string, init?: RequestInit) => Promise<globalThis.Response>> {
+  const app = new Koa()
+  // Its default prints errors that a handler throws.
+  app.on("error", () => undefined)
+  for (const middleware of middlewares) app.use(middleware)
+  const server = createServer(app.callback())
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  closing.push(
+    () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  )
+  const { port } = server.address() as AddressInfo
+  return (path, init) => fetch(`http://127.0.0.1:${port}${path}`, { redirect: "manual", ...init })
+}
+
+const warnings: string[] = []
+const log = ({ code }: { readonly code: string }): void => {
+  warnings.push(code)
+}
+
+/** One a minute, on a clock that stands still. */
+function once(more: Partial<LimiterOptions<Context>> = {}): LimiterOptions<Context> {
+  warnings.length = 0
+  return { limit: 1, window: "1 minute", clock: manualClock(), logger: { warn: log, error: log }, ...more }
+}
+
+const ok: Middleware = (ctx) => {
+  ctx.body = "ok"
+}
+
+async function statuses(
+  ask: (path: string) => Promise<globalThis.Response>,
+  ...paths: string[]
+): Promise<number[]> {
+  const all: number[] = []
+  for (const path of paths) all.push((await ask(path)).status)
+  return all
+}
+
+describe("rateLimit", () => {
+  it("throws at once when an option is wrong", () => {
+    expect(() => rateLimit({ limit: 0, window: "1 minute" })).toThrow(InvalidOptionError)
+    expect(() => rateLimit({ limit: 1, window: "1 minute", windowMs: 60_000 } as never)).toThrow(/windowMs/)
+    expect(() => rateLimit({ limiter: {} } as never)).toThrow(/is not a limiter/)
+  })
+
+  it("shows the limiter behind it, its own or the shared one", async () => {
+    const own = rateLimit(once())
+    await expect(own.limiter.ready()).resolves.toBeUndefined()
+    const limiter = createLimiter<Context>(once())
+    expect(rateLimit({ limiter }).limiter).toBe(limiter)
+  })
+
+  it("leaves the limiter to be asked by hand, about what is no request of the framework", async () => {
+    const limiter = createLimiter<Context | RequestFacts>({
+      limit: 2,
+      window: "1 minute",
+      clock: manualClock(),
+    })
+    const ask = await serve(rateLimit({ limiter }), ok)
+    expect((await limiter.decide({ remoteAddress: "127.0.0.1" })).remaining).toBe(1)
+    expect((await limiter.decide({ remoteAddress: "192.0.2.1" })).remaining).toBe(1)
+    expect(await statuses(ask, "/", "/")).toEqual([200, 429])
+  })
+
+  it("goes on in the same turn when the store answers at once", async () => {
+    const middleware = rateLimit(once())
+    const turns: string[] = []
+    const ask = await serve(async (ctx, next) => {
+      const done = middleware(ctx, () => {
+        turns.push("next")
+        return next()
+      })
+      turns.push("after")
+      await done
+    }, ok)
+    expect(await statuses(ask, "/", "/")).toEqual([200, 429])
+    expect(turns).toEqual(["next", "after", "after"])
+  })
+
+  it("waits for what comes after it", async () => {
+    const order: string[] = []
+    const ask = await serve(
+      async (_ctx, next) => {
+        await next()
+        order.push("outer")
+      },
+      rateLimit(once()),
+      async (ctx) => {
+        await new Promise(setImmediate)
+        order.push("inner")
+        ctx.body = "ok"
+      },
+    )
+    expect(await (await ask("/")).text()).toBe("ok")
+    expect(order).toEqual(["inner", "outer"])
+  })
+
+  it("refuses without an error, and what is before it sees the answer", async () => {
+    const seen: unknown[] = []
+    const ask = await serve(
+      async (ctx, next) => {
+        await next()
+        seen.push(ctx.status)
+        ctx.set("Access-Control-Allow-Origin", "*")
+      },
+      rateLimit(once()),
+      ok,
+    )
+    await ask("/")
+    const { status, headers } = await ask("/")
+    expect(status).toBe(429)
+    expect(headers.get("access-control-allow-origin")).toBe("*")
+    expect(seen).toEqual([200, 429])
+  })
+
+  it("replaces what was about to be answered", async () => {
+    const ask = await serve((ctx, next) => {
+      ctx.body = { about: "to be answered" }
+      return next()
+    }, rateLimit(once()))
+    await ask("/")
+    const refused = await ask("/")
+    expect(refused.status).toBe(429)
+    expect(refused.headers.get("content-type")).toBe("application/problem+json")
+    expect(refused.headers.get("content-length")).toBe(String((await refused.text()).length))
+  })
+
+  it("counts the path as it was asked, though a mount cuts it", async () => {
+    const ask = await serve(
+      (ctx, next) => {
+        ctx.path = ctx.path.replace("/api", "")
+        return next()
+      },
+      rateLimit(once({ match: { path: "/api/login" } })),
+      ok,
+    )
+    expect(await statuses(ask, "/api/login", "/api/other", "/api/other", "/API/LOGIN/")).toEqual([
+      200, 200, 200, 429,
+    ])
+  })
+
+  it("believes no address that the app's `proxy` makes of a header", async () => {
+    const ask = await serve(
+      (ctx, next) => {
+        ctx.app.proxy = true
+        return next()
+      },
+      rateLimit(once()),
+      ok,
+    )
+    const as = (address: string) => ask("/", { headers: { "X-Forwarded-For": address } })
+    expect((await as("192.0.2.1")).status).toBe(200)
+    expect((await as("192.0.2.2")).status).toBe(429)
+  })
+
+  it("reads the query as the app has left it", async () => {
+    const ask = await serve(
+      (ctx, next) => {
+        ctx.query = { key: "always the same" }
+        return next()
+      },
+      rateLimit(once({ field: "query:key", onMissing: "deny" })),
+      ok,
+    )
+    expect(await statuses(ask, "/?key=a", "/?key=b")).toEqual([200, 429])
+  })
+
+  it("knows no route that is an expression", async () => {
+    const as =
+      (route: string | RegExp): Middleware =>
+      (ctx, next) => {
+        // Where routers leave it.
+        ctx._matchedRoute = route
+        return next()
+      }
+    const byRoute = once({ field: "route", onMissing: "deny" })
+    expect(await statuses(await serve(as("/users/:id"), rateLimit(byRoute), ok), "/")).toEqual([200])
+    const other = once({ field: "route", onMissing: "deny" })
+    expect(await statuses(await serve(as(/^\/users/), rateLimit(other), ok), "/")).toEqual([400])
+    expect(warnings).toEqual(["SLUICE_ROUTE_UNKNOWN"])
+  })
+
+  it("leaves a response alone that somebody else has taken over", async () => {
+    let went = 0
+    const ask = await serve(
+      (ctx, next) => {
+        ctx.respond = false
+        ctx.res.statusCode = 200
+        setImmediate(() => ctx.res.end("taken over"))
+        return next()
+      },
+      rateLimit(once()),
+      () => {
+        went++
+      },
+    )
+    for (let i = 0; i < 2; i++) {
+      const response = await ask("/")
+      expect([response.status, await response.text()]).toEqual([200, "taken over"])
+      expect(response.headers.has("ratelimit")).toBe(false)
+    }
+    // The second is refused all the same.
+    expect(went).toBe(1)
+  })
+
+  it("decides late, when the store does", async () => {
+    const store = memoryStore()
+    const late = {
+      take: async (requests: Parameters<typeof store.take>[0]) => store.take(requests),
+      peek: store.peek.bind(store),
+      giveBack: store.giveBack.bind(store),
+      reset: store.reset.bind(store),
+      close: () => store.close(),
+    }
+    const ask = await serve(rateLimit(once({ store: late, storeTimeoutMs: 60_000 })), ok)
+    const responses = await Promise.all([ask("/"), ask("/")])
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, 429])
+    for (const { headers } of responses) expect(headers.get("ratelimit")).toMatch(/^"ip-1m";r=0;t=\d+$/)
+  })
+})
+
+describe("an error after it", () => {
+  const failing =
+    (error: unknown): Middleware =>
+    () => {
+      throw error
+    }
+
+  it("is answered with the quota and its own headers", async () => {
+    const ask = await serve(rateLimit(once()), (ctx) =>
+      ctx.throw(404, "gone", { headers: { "X-Own": "yes" } }),
+    )
+    const { status, headers } = await ask("/")
+    expect(status).toBe(404)
+    expect(headers.get("x-own")).toBe("yes")
+    expect(headers.get("ratelimit")).toBe('"ip-1m";r=0;t=61')
+    expect(headers.get("ratelimit-policy")).toBe('"ip-1m";q=1;w=60')
+  })
+
+  it("is answered with the quotas of all mounts", async () => {
+    const ask = await serve(
+      rateLimit(once({ name: "outer", limit: 5 })),
+      rateLimit(once({ name: "inner", limit: 2 })),
+      failing(new Error("No.")),
+    )
+    const { status, headers } = await ask("/")
+    expect(status).toBe(500)
+    expect(headers.get("ratelimit")).toBe('"outer";r=4;t=61, "inner";r=1;t=61')
+  })
+
+  it("is answered with the quota of this request, though it is thrown again and again", async () => {
+    const ask = await serve(rateLimit(once({ limit: 5 })), failing(new Error("No.")))
+    expect((await ask("/")).headers.get("ratelimit")).toBe('"ip-1m";r=4;t=61')
+    expect((await ask("/")).headers.get("ratelimit")).toMatch(/^"ip-1m";r=3;/)
+  })
+
+  it("is the same error for what is before it", async () => {
+    const error = new Error("No.")
+    let caught: unknown
+    const ask = await serve(
+      async (ctx, next) => {
+        try {
+          await next()
+        } catch (thrown) {
+          caught = thrown
+          ctx.status = 418
+        }
+      },
+      rateLimit(once()),
+      failing(error),
+    )
+    const { status, headers } = await ask("/")
+    expect(status).toBe(418)
+    expect(caught).toBe(error)
+    expect(headers.get("ratelimit")).toBe('"ip-1m";r=0;t=61')
+  })
+
+  for (const [what, error] of [
+    ["is frozen", Object.freeze(new Error("No."))],
+    ["is a text", "No."],
+    ["is nothing", null],
+  ] as const) {
+    it(`may be one that ${what}`, async () => {
+      let caught: unknown = "nothing was thrown"
+      const ask = await serve(
+        async (_ctx, next) => {
+          try {
+            await next()
+          } catch (thrown) {
+            caught = thrown
+          }
+        },
+        rateLimit(once()),
+        failing(error),
+      )
+      expect((await ask("/")).headers.get("ratelimit")).toBe('"ip-1m";r=0;t=61')
+      expect(caught).toBe(error)
+    })
+  }
+})
+
+describe("onRejected answers by itself", () => {
+  const rows: readonly (readonly [string, (ctx: Context) => void, number, string])[] = [
+    ["with a body", (ctx) => Object.assign(ctx, { body: "own" }), 200, "own"],
+    [
+      "with a body, under the status that was there",
+      (ctx) => Object.assign(ctx, { body: "own", status: 404 }),
+      404,
+      "own",
+    ],
+    ["with a status", (ctx) => Object.assign(ctx, { status: 402 }), 402, "Payment Required"],
+    ["with a redirect", (ctx) => ctx.redirect("/slow"), 302, "Redirecting to"],
+    [
+      "past Koa",
+      (ctx) => {
+        ctx.respond = false
+        ctx.res.statusCode = 420
+        ctx.res.end("raw")
+      },
+      420,
+      "raw",
+    ],
+    [
+      "past Koa, at once",
+      (ctx) => {
+        ctx.res.statusCode = 420
+        ctx.res.end("raw")
+      },
+      420,
+      "raw",
+    ],
+  ]
+  for (const [how, reply, status, body] of rows) {
+    it(how, async () => {
+      const onRejected: OnRejected<Context> = (ctx, _rejection, _decision, response) => {
+        expect(response).toBe(ctx)
+        reply(ctx)
+      }
+      const ask = await serve(rateLimit(once({ onRejected })), ok)
+      await ask("/")
+      const response = await ask("/")
+      expect(response.status).toBe(status)
+      expect(await response.text()).toContain(body)
+      expect(response.headers.get("content-type")).not.toBe("application/problem+json")
+      expect(warnings).toEqual([])
+    })
+  }
+})
+
+describe("types", () => {
+  it("have the decision on the state, and the framework's context in every option", () => {
+    expectTypeOf<Context["state"]["rateLimit"]>().toEqualTypeOf<Decision | undefined>()
+    expectTypeOf(rateLimit).returns.toExtend<Middleware>()
+    expectTypeOf(rateLimit).returns.toHaveProperty("limiter").toEqualTypeOf<Limiter<Context>>()
+    const middleware = rateLimit({
+      limit: (ctx) => (ctx.get("x-plan") === "pro" ? 100 : 10),
+      window: "1 minute",
+      field: "user_id",
+      fields: { user_id: (ctx) => ctx.get("x-user") },
+      cost: (ctx) => (ctx.method === "POST" ? 2 : 1),
+      skip: (ctx) => ctx.path === "/health",
+      refundWhen: (ctx, status) => ctx.secure && status < 400,
+      onRejected: (ctx, rejection, decision) => {
+        expectTypeOf(ctx).toEqualTypeOf<Context>()
+        expectTypeOf(decision).toEqualTypeOf<Decision>()
+        ctx.status = rejection.status
+      },
+    })
+    new Koa().use(middleware)
+    // An app with a state of its own takes it too.
+    new Koa<{ user: string }, { log(text: string): void }>().use(middleware)
+    expect(middleware).toBeTypeOf("function")
+  })
+
+  it("refuse what no limiter has", () => {
+    const wrong = (): unknown[] => [
+      // @ts-expect-error: an option that does not exist
+      rateLimit({ limit: 1, window: "1 minute", windowMs: 60_000 }),
+      // @ts-expect-error: an algorithm that does not exist
+      rateLimit({ limit: 1, window: "1 minute", algorithm: "guess" }),
+    ]
+    expect(wrong).toThrow()
+  })
+})

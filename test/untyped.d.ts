@@ -1,0 +1,11 @@
+// The versions before the present ones have no types of their own here; what the tests use of them is the same.
+declare module "express4" {
+  export { default } from "express"
+}
+declare module "koa2" {
+  export { default } from "koa"
+}
+declare module "cookie-parser" {
+  import type { RequestHandler } from "express"
+  export default function cookieParser(): RequestHandler
+}
