@@ -1,0 +1,57 @@
+import { type ChildProcess, fork } from "node:child_process"
+import { once } from "node:events"
+
+/** A contender in a process of its own: its heap, its timers and its garbage are nobody else's. */
+export interface ContenderProcess {
+  readonly name: string
+  /** Sends a task and yields the answer; rejects when the process fails instead. */
+  ask<Answer>(task: object): Promise<Answer>
+  stop(): Promise<void>
+}
+
+type Reply = { readonly answer: unknown } | { readonly error: string }
+
+/** Starts `module` with `name` as its argument; the process is ready when it has answered the first task. */
+export function startContender(module: URL, name: string): ContenderProcess {
+  const child = fork(module, [name], {
+    execArgv: [...process.execArgv, "--expose-gc"],
+    env: { ...process.env, NODE_ENV: "production" },
+  })
+  return {
+    name,
+    ask: (task) => ask(child, name, task),
+    async stop() {
+      if (child.exitCode !== null) return
+      const gone = once(child, "exit")
+      child.kill()
+      await gone
+    },
+  }
+}
+
+/** In the contender's process: answers each task with what `work` yields. */
+export function answerTasks<Task>(work: (task: Task) => unknown): void {
+  process.on("message", async (task: Task) => {
+    let reply: Reply
+    try {
+      reply = { answer: await work(task) }
+    } catch (error) {
+      reply = { error: error instanceof Error ? (error.stack ?? error.message) : String(error) }
+    }
+    process.send?.(reply)
+  })
+  process.on("disconnect", () => process.exit(0))
+}
+
+function ask<Answer>(child: ChildProcess, name: string, task: object): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const onExit = (code: number | null) => reject(new Error(`${name} ended with ${code}`))
+    child.once("exit", onExit)
+    child.once("message", (reply: Reply) => {
+      child.off("exit", onExit)
+      if ("error" in reply) reject(new Error(`${name} failed: ${reply.error}`))
+      else resolve(reply.answer as Answer)
+    })
+    child.send(task)
+  })
+}

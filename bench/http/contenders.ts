@@ -1,0 +1,57 @@
+import type { Setup } from "./setup.ts"
+import type { Framework } from "./worker.ts"
+
+export interface Contender extends Setup {
+  readonly name: string
+  readonly framework: Framework
+  /** Whether its requests, but for the first, are refused. */
+  readonly refuses: boolean
+  /** The framework without a limiter, which it is compared with. */
+  readonly bare: string
+  /** A response header that shows that the limiter is there and tells its numbers. */
+  readonly header: string | undefined
+}
+
+/** A limit that is never reached. */
+const NO_LIMIT = 100_000_000
+
+const PEERS: Readonly<Record<Framework, { readonly name: string; readonly header: string }>> = {
+  fastify: { name: "@fastify/rate-limit", header: "x-ratelimit-remaining" },
+  express: { name: "express-rate-limit", header: "ratelimit" },
+  koa: { name: "koa-ratelimit", header: "x-ratelimit-remaining" },
+}
+
+/** For each framework: bare, and Sluice and its peer, admitting and refusing. */
+export const CONTENDERS: readonly Contender[] = (Object.keys(PEERS) as Framework[]).flatMap((framework) => {
+  const bare = `${framework}, bare`
+  const { name, header } = PEERS[framework]
+  const protectedBy = (refuses: boolean): Contender[] => {
+    const limit = refuses ? 1 : NO_LIMIT
+    const does = refuses ? "refuses" : "admits"
+    return [
+      {
+        name: `${framework}, sluice ${does}`,
+        framework,
+        protection: "sluice",
+        limit,
+        refuses,
+        bare,
+        header: "ratelimit",
+      },
+      { name: `${framework}, ${name} ${does}`, framework, protection: "peer", limit, refuses, bare, header },
+    ]
+  }
+  return [
+    {
+      name: bare,
+      framework,
+      protection: "bare",
+      limit: NO_LIMIT,
+      refuses: false,
+      bare,
+      header: undefined,
+    } satisfies Contender,
+    ...protectedBy(false),
+    ...protectedBy(true),
+  ]
+})

@@ -1,0 +1,27 @@
+import { once } from "node:events"
+import type { AddressInfo } from "node:net"
+import { rateLimit } from "@sluice/express"
+import express from "express"
+import { rateLimit as peer } from "express-rate-limit"
+import { BODY, type StartServer, WINDOW_MS } from "../setup.ts"
+
+export const start: StartServer = async ({ protection, limit }) => {
+  const app = express()
+  if (protection === "sluice") app.use(rateLimit({ limit, window: WINDOW_MS }))
+  if (protection === "peer")
+    app.use(
+      peer({
+        windowMs: WINDOW_MS,
+        limit,
+        standardHeaders: "draft-8",
+        legacyHeaders: false,
+        ipv6Subnet: 56,
+      }),
+    )
+  app.get("/", (_request, response) => {
+    response.json(BODY)
+  })
+  const server = app.listen(0, "127.0.0.1")
+  await once(server, "listening")
+  return (server.address() as AddressInfo).port
+}

@@ -1,0 +1,14 @@
+import type { AddressInfo } from "node:net"
+import peer from "@fastify/rate-limit"
+import { rateLimit } from "@sluice/fastify"
+import Fastify from "fastify"
+import { BODY, type StartServer, WINDOW_MS } from "../setup.ts"
+
+export const start: StartServer = async ({ protection, limit }) => {
+  const app = Fastify()
+  if (protection === "sluice") await app.register(rateLimit, { limit, window: WINDOW_MS })
+  if (protection === "peer") await app.register(peer, { max: limit, timeWindow: WINDOW_MS })
+  app.get("/", async () => BODY)
+  await app.listen({ port: 0, host: "127.0.0.1" })
+  return (app.server.address() as AddressInfo).port
+}

@@ -1,0 +1,41 @@
+import { execFile } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
+
+const SCRIPT = fileURLToPath(new URL("./report.lua", import.meta.url))
+const run = promisify(execFile)
+
+/** What wrk saw in one round. */
+export interface Load {
+  readonly requests: number
+  readonly durationUs: number
+  readonly p99Us: number
+  /** Answers with a status of 400 or above. */
+  readonly status: number
+  /** Requests without an answer. */
+  readonly failed: number
+}
+
+/** Whether wrk is there. */
+export async function hasWrk(): Promise<boolean> {
+  // It ends with 1 when it prints its version.
+  return run("wrk", ["-v"]).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => error.code !== "ENOENT",
+  )
+}
+
+/** Loads the server from so many connections, in one thread: the server has the other core. */
+export async function load(port: number, connections: number, seconds: number): Promise<Load> {
+  const { stdout } = await run("wrk", [
+    `-c${connections}`,
+    "-t1",
+    `-d${seconds}s`,
+    "-s",
+    SCRIPT,
+    `http://127.0.0.1:${port}/`,
+  ])
+  const line = stdout.split("\n").find((one) => one.startsWith("{"))
+  if (line === undefined) throw new Error(`wrk told nothing: ${stdout}`)
+  return JSON.parse(line)
+}

@@ -1,0 +1,60 @@
+import { readFileSync } from "node:fs"
+import { cpus, loadavg, release, totalmem } from "node:os"
+
+const PACKAGES = [
+  "@sluice/core",
+  "rate-limiter-flexible",
+  "express-rate-limit",
+  "@fastify/rate-limit",
+  "koa-ratelimit",
+  "fastify",
+  "express",
+  "koa",
+]
+
+/** A load below is the system's own. */
+const IDLE = 0.5
+
+export interface Machine {
+  readonly cpu: string
+  readonly cores: number
+  readonly memoryGb: number
+  readonly system: string
+  readonly node: string
+  /** Load before the run: above 0 somebody else was using the machine. */
+  readonly load: number
+  readonly versions: Readonly<Record<string, string>>
+}
+
+/** What the figures were measured on and with. */
+export function describeMachine(): Machine {
+  return {
+    cpu: cpus()[0]?.model ?? "unknown",
+    cores: cpus().length,
+    memoryGb: Math.round(totalmem() / 2 ** 30),
+    system: `${process.platform} ${release()} ${process.arch}`,
+    node: process.versions.node,
+    load: loadavg()[0] ?? 0,
+    versions: Object.fromEntries(PACKAGES.map((name) => [name, versionOf(name)])),
+  }
+}
+
+export function printMachine({ cpu, cores, memoryGb, system, node, load, versions }: Machine): void {
+  console.log(
+    `${cpu}, ${cores} cores, ${memoryGb} GB, ${system}, Node ${node}, load ${load.toFixed(1)} at the start`,
+  )
+  console.log(
+    Object.entries(versions)
+      .map(([name, version]) => `${name} ${version}`)
+      .join(", "),
+  )
+  if (load > IDLE)
+    console.log(
+      "The machine is busy: trust ratios of CPU time, distrust the wall clock and requests a second.",
+    )
+}
+
+function versionOf(name: string): string {
+  const file = new URL(`../node_modules/${name}/package.json`, import.meta.url)
+  return JSON.parse(readFileSync(file, "utf8")).version
+}

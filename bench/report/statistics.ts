@@ -1,0 +1,33 @@
+/** The middle of the sorted values, or the mean of the two in the middle; NaN of none. */
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = sorted.length / 2
+  return ((sorted[Math.floor(middle - 0.5)] ?? Number.NaN) + (sorted[Math.floor(middle)] ?? Number.NaN)) / 2
+}
+
+export interface Spread {
+  readonly median: number
+  readonly least: number
+  readonly most: number
+  readonly samples: number
+}
+
+export function spreadOf(values: readonly number[]): Spread {
+  return {
+    median: median(values),
+    least: Math.min(...values),
+    most: Math.max(...values),
+    samples: values.length,
+  }
+}
+
+/** Ratios of what was measured in the same round: what slowed the machine down then is in both. */
+export function pairedRatios(values: readonly number[], to: readonly number[]): number[] {
+  return values.map((value, round) => value / (to[round] ?? Number.NaN))
+}
+
+/** The list begun at another member each round, so that no contender is always first or always after the same one. */
+export function rotated<T>(list: readonly T[], round: number): T[] {
+  const start = list.length === 0 ? 0 : round % list.length
+  return [...list.slice(start), ...list.slice(0, start)]
+}

@@ -1,0 +1,112 @@
+import { writeFileSync } from "node:fs"
+import { readCommandLine } from "./command-line.ts"
+import { type ContenderProcess, startContender } from "./contender-process.ts"
+import { describeMachine, printMachine } from "./report/machine.ts"
+import { pairedRatios, rotated, spreadOf } from "./report/statistics.ts"
+import { printTable, printWanted } from "./report/table.ts"
+import { CONTENDERS } from "./store/contenders.ts"
+import type { Round, Sample } from "./store/worker.ts"
+import { WORKLOADS, type Workload } from "./store/workloads.ts"
+
+// What counting one request costs in memory: the store's take, decide and guard.check, the peers' own store calls and
+// a Map of objects. bench/README.md says how to read it.
+
+const OURS = "sluice take"
+const WANTED = [
+  { peer: "rate-limiter-flexible consume", times: 3.5 },
+  { peer: "express-rate-limit increment", times: 1.8 },
+]
+
+/** The figures are wanted over a million keys. */
+const OVER_A_MILLION: readonly Workload[] = ["fill", "uniform", "zipf"]
+
+const { quick, json, only } = readCommandLine()
+const keys = 1_000_000
+const calls = quick ? 200_000 : 300_000
+const generations = quick ? 1 : 4
+const rounds = quick ? 2 : 3
+const names = Object.keys(CONTENDERS).filter((name) => name === OURS || name.includes(only))
+const workloads = Object.keys(WORKLOADS) as Workload[]
+
+const machine = describeMachine()
+printMachine(machine)
+console.log(
+  `${keys} keys, ${generations} processes for each contender, ${rounds} rounds of ${calls} calls in each, in turn`,
+)
+
+const samples = new Map<string, Sample[]>()
+for (let generation = 0; generation < generations; generation++) await measureGeneration(generation)
+
+const results = workloads.map(report)
+console.log()
+for (const { peer, times } of WANTED) {
+  if (!names.includes(peer)) continue
+  for (const { workload, contenders } of results) {
+    if (!OVER_A_MILLION.includes(workload)) continue
+    const ratio = contenders.find(({ name }) => name === peer)?.ratio.median ?? Number.NaN
+    printWanted(`${workload}: ${OURS} faster than ${peer}`, ratio, ratio >= times, `at least ${times}`)
+  }
+}
+if (json !== undefined) {
+  const all = Object.fromEntries(samples)
+  writeFileSync(json, `${JSON.stringify({ machine, keys, calls, results, samples: all }, null, 2)}\n`)
+}
+
+/** New processes for all, which is also a new layout of memory and a new start for the optimizing compiler. */
+async function measureGeneration(generation: number): Promise<void> {
+  const processes = names.map((name) => startContender(new URL("./store/worker.ts", import.meta.url), name))
+  try {
+    for (const workload of workloads) {
+      // A process can be filled but once; the first round of the others is to warm up.
+      const last = workload === "fill" ? 1 : rounds
+      for (let round = workload === "fill" ? 1 : 0; round <= last; round++) {
+        await measureRound(processes, { workload, keys, calls, seed: 1 + generation * 97 + round }, round > 0)
+      }
+    }
+  } finally {
+    await Promise.all(processes.map((one) => one.stop()))
+  }
+}
+
+async function measureRound(
+  processes: readonly ContenderProcess[],
+  round: Round,
+  isKept: boolean,
+): Promise<void> {
+  for (const contender of rotated(processes, round.seed)) {
+    const sample = await contender.ask<Sample>(round)
+    if (isKept) samplesOf(round.workload, contender.name).push(sample)
+  }
+}
+
+function samplesOf(workload: Workload, name: string): Sample[] {
+  const key = `${workload}: ${name}`
+  const list = samples.get(key) ?? []
+  samples.set(key, list)
+  return list
+}
+
+function report(workload: Workload) {
+  const ours = netOf(workload, OURS)
+  const keyNs = spreadOf(names.flatMap((name) => samplesOf(workload, name).map((sample) => sample.keyNs)))
+  const contenders = names.map((name) => {
+    const net = netOf(workload, name)
+    const wall = spreadOf(samplesOf(workload, name).map((sample) => sample.wallNs))
+    return { name, cpuNs: spreadOf(net), wallNs: wall, ratio: spreadOf(pairedRatios(net, ours)) }
+  })
+  printTable(
+    `${workload}: ${WORKLOADS[workload]}; making a key ${keyNs.median.toFixed(0)} ns, not counted below`,
+    ["", "CPU ns a call", "from", "to", `times ${OURS}`, "from", "to"],
+    contenders.map(({ name, cpuNs, ratio }) => [
+      name,
+      ...[cpuNs.median, cpuNs.least, cpuNs.most].map((ns) => ns.toFixed(0)),
+      ...[ratio.median, ratio.least, ratio.most].map((times) => times.toFixed(2)),
+    ]),
+  )
+  return { workload, keyNs, contenders }
+}
+
+/** CPU of the call alone: with its key, less the key. */
+function netOf(workload: Workload, name: string): number[] {
+  return samplesOf(workload, name).map(({ cpuNs, keyNs }) => cpuNs - keyNs)
+}

@@ -1,0 +1,238 @@
+import type { AddressInfo } from "node:net"
+import { connect } from "node:net"
+import { manualClock, memoryStore, type Store } from "@sluice/core"
+import fastify, { type FastifyReply } from "fastify"
+import { describe, expect, it } from "vitest"
+import { rateLimit } from "./index.ts"
+
+const clock = manualClock()
+const once = { clock, limit: 1, window: "1 minute" } as const
+
+/** A memory store that answers later, each time after `before`. */
+function laterStore(before: () => Promise<void> = async () => undefined): Store {
+  const store = memoryStore({ clock })
+  return {
+    take: async (requests) => {
+      await before()
+      return store.take(requests)
+    },
+    peek: (requests) => store.peek(requests),
+    giveBack: (refunds) => store.giveBack(refunds),
+    reset: (keys) => store.reset(keys),
+    close: () => store.close(),
+  }
+}
+
+function gate(): { readonly opened: Promise<void>; open(): void } {
+  let open = () => {}
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { opened, open }
+}
+
+describe.each([
+  ["at once", {}],
+  ["later", { store: laterStore() }],
+] as const)("a store that answers %s", (when, options) => {
+  const rule = { ...once, ...options, name: when }
+
+  it("lets the handler run once, or not at all", async () => {
+    let handled = 0
+    const app = fastify()
+    app.register(rateLimit, rule)
+    app.get("/", async (request) => {
+      handled++
+      return request.rateLimit?.remaining
+    })
+    const admitted = await app.inject("/")
+    expect([admitted.statusCode, admitted.body, handled]).toEqual([200, "0", 1])
+    const refused = await app.inject("/")
+    expect([refused.statusCode, handled]).toEqual([429, 1])
+    expect(refused.headers["retry-after"]).toBe("61")
+    await app.close()
+  })
+})
+
+describe("a refusal", () => {
+  it("is sent as it is, whatever the app does with its own answers and errors", async () => {
+    const bodies: unknown[] = []
+    const app = fastify()
+    app.setErrorHandler((_error, _request, reply) => reply.code(500).send("handled"))
+    app.setReplySerializer(() => "serialized")
+    app.addHook("preSerialization", async () => ({ serialized: true }))
+    app.addHook("onRequest", async (_request, reply) => {
+      reply.header("access-control-allow-origin", "*").serializer(() => "serialized")
+    })
+    app.addHook("onSend", async (_request, reply, payload) => {
+      bodies.push(payload)
+      reply.header("x-sent", "yes")
+    })
+    app.register(rateLimit, once)
+    app.get("/", { schema: { response: { "4xx": { type: "object", properties: {} } } } }, async () => ({}))
+    await app.inject("/")
+    const { statusCode, headers, body } = await app.inject("/")
+    expect(statusCode).toBe(429)
+    expect(JSON.parse(body).status).toBe(429)
+    expect(bodies.at(-1)).toBe(body)
+    expect(headers).toMatchObject({
+      "content-type": "application/problem+json",
+      "content-length": String(body.length),
+      "access-control-allow-origin": "*",
+      "x-sent": "yes",
+      "cache-control": "no-store",
+      ratelimit: '"ip-1m";r=0;t=61',
+    })
+    const text = await app.inject({ url: "/", headers: { accept: "text/plain" } })
+    expect(text.headers["content-type"]).toBe("text/plain; charset=utf-8")
+    expect(text.body).toMatch(/^Quota Exceeded: ip-1m\n/)
+  })
+
+  it("is no error, so onError hooks do not run", async () => {
+    let errors = 0
+    const app = fastify()
+    app.addHook("onError", async () => {
+      errors++
+    })
+    app.register(rateLimit, once)
+    await app.inject("/")
+    expect((await app.inject("/")).statusCode).toBe(429)
+    expect(errors).toBe(0)
+  })
+
+  it("leaves a reply alone that somebody has taken over while the store was asked", async () => {
+    const asked = gate()
+    const taken = gate()
+    let rejected = 0
+    const app = fastify()
+    app.addHook("onRequest", (_request, reply, done) => {
+      void asked.opened.then(() => {
+        reply.hijack().raw.end("mine")
+        taken.open()
+      })
+      done()
+    })
+    const store = laterStore(async () => {
+      asked.open()
+      await taken.opened
+    })
+    const onRejected = () => void rejected++
+    app.register(rateLimit, {
+      ...once,
+      cost: 2,
+      limit: 2,
+      hook: "onRequest",
+      storeTimeoutMs: 60_000,
+      onRejected,
+      store,
+    })
+    app.get("/", async () => "ok")
+    expect((await app.inject("/")).body).toBe("mine")
+    expect((await app.inject("/")).body).toBe("mine")
+    expect(rejected).toBe(0)
+  })
+})
+
+describe("onRejected", () => {
+  it.each([
+    ["at once", (reply: FastifyReply) => void reply.code(402).send("pay")],
+    ["and returns the reply", (reply: FastifyReply) => reply.code(402).send("pay") as never],
+    ["in a promise", async (reply: FastifyReply) => void reply.code(402).send("pay")],
+    [
+      "in a promise of the reply",
+      async (reply: FastifyReply) => (await reply.code(402).send("pay")) as never,
+    ],
+    [
+      "and then throws",
+      (reply: FastifyReply) => {
+        reply.code(402).send("pay")
+        throw new Error("after")
+      },
+    ],
+    ["by a redirect", (reply: FastifyReply) => void reply.header("location", "/pay").code(402).send("pay")],
+  ])("answers by itself %s, while onSend hooks are still running", async (_how, answer) => {
+    const sent: unknown[] = []
+    const app = fastify()
+    app.addHook("onSend", async (_request, _reply, payload) => {
+      sent.push(payload)
+    })
+    const log = () => undefined
+    app.register(rateLimit, {
+      ...once,
+      logger: { warn: log, error: log },
+      onRejected: (_request, _rejection, _decision, reply) => answer(reply as FastifyReply),
+    })
+    app.get("/", async () => "ok")
+    await app.inject("/")
+    const { statusCode, body, headers } = await app.inject("/")
+    expect([statusCode, body, headers.ratelimit]).toEqual([402, "pay", '"ip-1m";r=0;t=61'])
+    expect(sent).toEqual(["ok", "pay"])
+  })
+
+  it("gives another answer, at once or later", async () => {
+    const other = { status: 503, headers: [["Content-Type", "application/json"]], body: '{"a":1}' } as const
+    for (const onRejected of [() => other, async () => other]) {
+      const app = fastify()
+      app.register(rateLimit, { ...once, onRejected })
+      await app.inject("/")
+      const { statusCode, headers, body } = await app.inject("/")
+      expect([statusCode, headers["content-type"], body]).toEqual([503, "application/json", other.body])
+    }
+  })
+})
+
+describe("refundWhen", () => {
+  const failuresOnly = { ...once, limit: 2, refundWhen: (_request: unknown, status: number) => status < 400 }
+
+  it("gives units back by the status, on every kind of route", async () => {
+    const app = fastify()
+    app.register(rateLimit, failuresOnly)
+    const handler = async () => "ok"
+    app.get("/", handler)
+    app.get("/own", { config: { rateLimit: { limit: 2, window: "1 minute" } } }, handler)
+    app.post("/late", { config: { rateLimit: { limit: 2, window: "1 minute", field: "body:a" } } }, handler)
+    app.get("/fails", async (_request, reply) => reply.code(403).send())
+    for (let i = 0; i < 5; i++) {
+      expect((await app.inject("/")).statusCode).toBe(200)
+      expect((await app.inject("/own")).statusCode).toBe(200)
+      expect((await app.inject({ method: "POST", url: "/late", payload: { a: 1 } })).statusCode).toBe(200)
+    }
+    const statuses = []
+    for (const url of ["/fails", "/none", "/", "/own"]) statuses.push((await app.inject(url)).statusCode)
+    expect(statuses).toEqual([403, 404, 429, 200])
+  })
+
+  it("keeps the units of a client that hangs up before the answer", async () => {
+    const arrived = gate()
+    const gone = gate()
+    const app = fastify()
+    app.register(rateLimit, { ...failuresOnly, limit: 1 })
+    app.get("/", async (request) => {
+      request.raw.once("close", gone.open)
+      arrived.open()
+      await gone.opened
+      return "late"
+    })
+    await app.listen({ port: 0, host: "127.0.0.1" })
+    const { port } = app.server.address() as AddressInfo
+    const socket = connect(port, "127.0.0.1")
+    socket.write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    await arrived.opened
+    socket.destroy()
+    await gone.opened
+    expect((await app.inject("/")).statusCode).toBe(429)
+    await app.close()
+  })
+})
+
+describe("an answer of the app", () => {
+  it("has the rate limit headers when it is an error", async () => {
+    const app = fastify()
+    app.register(rateLimit, once)
+    app.get("/", async () => {
+      throw new Error("no")
+    })
+    const { statusCode, headers } = await app.inject("/")
+    expect([statusCode, headers["ratelimit-policy"]]).toEqual([500, '"ip-1m";q=1;w=60'])
+  })
+})

@@ -1,0 +1,198 @@
+import { type AddressInfo, connect } from "node:net"
+import { createLimiter, manualClock, type RuleSource } from "@sluice/core"
+import fastify, { type FastifyInstance, type FastifyRequest, type InjectOptions } from "fastify"
+import { describe, expect, it } from "vitest"
+import { type RateLimitOptions, type RouteRateLimit, rateLimit } from "./index.ts"
+
+const HOOKS = ["onRequest", "preParsing", "preValidation", "preHandler"] as const
+type Hook = (typeof HOOKS)[number]
+
+const base = { clock: manualClock() }
+const rule = { ...base, limit: 1, window: "1 minute" } as const
+const POST: InjectOptions = { method: "POST", url: "/", payload: { account: "a" } }
+
+/** Of a request that is refused, the hook that refuses it. */
+async function refusedIn(options: RateLimitOptions, own?: RouteRateLimit): Promise<Hook | undefined> {
+  const app = fastify()
+  const ran: Hook[] = []
+  for (const hook of HOOKS) {
+    app.addHook(hook as "onRequest", async () => {
+      ran.push(hook)
+    })
+  }
+  app.register(rateLimit, options)
+  app.post("/", { config: own === undefined ? {} : { rateLimit: own } }, async () => "ok")
+  expect((await app.inject(POST)).statusCode).toBe(200)
+  expect(ran).toEqual(HOOKS)
+  ran.length = 0
+  expect((await app.inject(POST)).statusCode).toBe(429)
+  await app.close()
+  return ran.at(-1)
+}
+
+const source: RuleSource = {
+  load: async () => ({ rules: [{ limit: 1, window: "1 minute", field: "ip" }], problems: [] }),
+}
+const body = { field: "body:account" } as const
+
+describe("a request is decided in", () => {
+  const plugins: readonly (readonly [Hook, string, RateLimitOptions])[] = [
+    ["onRequest", "a rule by address", rule],
+    ["onRequest", "a rule by header", { ...rule, field: "header:host" }],
+    ["onRequest", "a list of rules that read what is there", { ...base, rules: [rules(rule)] }],
+    ["preHandler", "a rule by body", { ...rule, ...body }],
+    ["preHandler", "a field of the app", { ...rule, field: "user", fields: { user: () => "u" } }],
+    ["preHandler", "a limit of the app", { ...rule, limit: () => 1 }],
+    ["preHandler", "a cost of the app", { ...rule, cost: () => 1 }],
+    ["preHandler", "rules of a source, which may change", { ...base, rules: source }],
+    ["preValidation", "a rule by body, where the app says so", { ...rule, ...body, hook: "preValidation" }],
+    [
+      "onRequest",
+      "a limit of the app, where the app says so",
+      { ...rule, limit: () => 1, hook: "onRequest" },
+    ],
+    ["preParsing", "a rule by address, where the app says so", { ...rule, hook: "preParsing" }],
+    ["preHandler", "a rule by address, where the app says so", { ...rule, hook: "preHandler" }],
+  ]
+  it.each(plugins)("%s by %s", async (hook, _why, options) => {
+    expect(await refusedIn(options)).toBe(hook)
+  })
+
+  const own = { limit: 1, window: "1 minute" } as const
+  const routes: readonly (readonly [Hook, string, RateLimitOptions, RouteRateLimit])[] = [
+    ["onRequest", "a route's rule by address", { ...rule, limit: 9 }, own],
+    ["onRequest", "a route's rule where the plugin has none", base, own],
+    ["preHandler", "a route's rule by body", { ...rule, limit: 9 }, { ...own, ...body }],
+    ["preHandler", "a route's rule by body where the plugin has none", base, { ...own, ...body }],
+    [
+      "preHandler",
+      "a route's rule by address beside a plugin's by body",
+      { ...rule, limit: 9, ...body },
+      own,
+    ],
+    [
+      "preValidation",
+      "a route's rule by body, where it says so",
+      rule,
+      { ...own, ...body, hook: "preValidation" },
+    ],
+    ["preParsing", "a route's rule by address, where it says so", rule, { ...own, hook: "preParsing" }],
+    [
+      "onRequest",
+      "a route's rule beside a plugin's by body, where it says so",
+      { ...rule, ...body },
+      { ...own, hook: "onRequest" },
+    ],
+    [
+      "preValidation",
+      "a route's rule by body, where the plugin says so",
+      { ...rule, hook: "preValidation" },
+      { ...own, ...body },
+    ],
+  ]
+  it.each(routes)("%s by %s", async (hook, _why, options, written) => {
+    expect(await refusedIn(options, written)).toBe(hook)
+  })
+})
+
+describe("a route's own hooks", () => {
+  it("run after its limit, be they one or several", async () => {
+    for (const several of [false, true]) {
+      const ran: string[] = []
+      const note = (name: string) => async () => {
+        ran.push(name)
+      }
+      const app = fastify()
+      app.register(rateLimit, base)
+      app.post(
+        "/",
+        {
+          config: { rateLimit: { limit: 1, window: "1 minute", ...body } },
+          preHandler: several ? [note("one"), note("two")] : note("one"),
+        },
+        async () => "ok",
+      )
+      expect((await app.inject(POST)).statusCode).toBe(200)
+      expect(ran).toEqual(several ? ["one", "two"] : ["one"])
+      ran.length = 0
+      expect((await app.inject(POST)).statusCode).toBe(429)
+      expect(ran).toEqual([])
+    }
+  })
+})
+
+describe("what Fastify refuses by itself", () => {
+  it("is not counted when the URL cannot be decoded", async () => {
+    const app = fastify()
+    app.register(rateLimit, { ...rule, limit: 2 })
+    app.get("/:id", async () => "ok")
+    await app.listen({ port: 0, host: "127.0.0.1" })
+    expect(await rawStatus(app, "/%zz")).toBe(400)
+    const { headers } = await app.inject("/1")
+    expect(headers.ratelimit).toBe('"ip-1m";r=1;t=61')
+    await app.close()
+  })
+
+  it("is not counted when the body cannot be parsed and the rule comes after", async () => {
+    const bad: InjectOptions = { ...POST, headers: { "content-type": "application/json" }, payload: "{" }
+    for (const [hook, left] of [
+      ["preHandler", 2],
+      ["preValidation", 2],
+      ["onRequest", 1],
+      ["preParsing", 1],
+    ] as const) {
+      const app = fastify()
+      app.register(rateLimit, { ...rule, limit: 3, hook })
+      app.post("/", async () => "ok")
+      expect((await app.inject(bad)).statusCode).toBe(400)
+      expect((await app.inject(POST)).headers.ratelimit).toMatch(`"ip-1m";r=${left};`)
+    }
+  })
+})
+
+describe("what is asked by hand", () => {
+  it("is the facts of Fastify's request", async () => {
+    const limiter = createLimiter<FastifyRequest>({
+      ...rule,
+      limit: 3,
+      field: ["ip", "route"],
+      onMissing: "deny",
+    })
+    const app = fastify()
+    app.register(rateLimit, { limiter })
+    app.get("/:id", async (request) => (await limiter.peek(request)).remaining)
+    expect((await app.inject("/1")).body).toBe("2")
+    expect((await app.inject("/2")).body).toBe("1")
+  })
+
+  it("may be plain facts", async () => {
+    const limiter = createLimiter<FastifyRequest | object>({
+      ...rule,
+      field: "header:x-key",
+      onMissing: "deny",
+    })
+    const app = fastify()
+    app.register(rateLimit, { limiter })
+    await app.ready()
+    expect((await limiter.peek({ headers: { "x-key": "k" } })).allowed).toBe(true)
+    expect((await limiter.peek({ raw: {}, headers: {} })).refusal).toBe("missing-field")
+  })
+})
+
+function rules({ limit, window }: { readonly limit: number; readonly window: string }) {
+  return { limit, window, field: "ip" }
+}
+
+/** The status that a request line gets which no client library would send. */
+function rawStatus(app: FastifyInstance, target: string): Promise<number> {
+  const { port } = app.server.address() as AddressInfo
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, "127.0.0.1")
+    socket.once("error", reject)
+    socket.once("data", (data) => {
+      socket.destroy()
+      resolve(Number(data.toString().split(" ")[1]))
+    })
+    socket.write(`GET ${target} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+  })
+}

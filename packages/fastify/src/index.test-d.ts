@@ -1,0 +1,47 @@
+import type { Decision, Limiter } from "@sluice/core"
+import fastify, { type FastifyRequest } from "fastify"
+import { expectTypeOf } from "vitest"
+import { rateLimit } from "./index.ts"
+
+// Compiled by the type checker, never run.
+
+const app = fastify()
+declare const limiter: Limiter<FastifyRequest>
+
+app.register(rateLimit, { limit: 100, window: "1 minute" })
+app.register(rateLimit, { limiter, hook: "preHandler" })
+app.register(rateLimit, {})
+app.register(rateLimit)
+app.register(rateLimit, {
+  limit: (request) => {
+    expectTypeOf(request).toEqualTypeOf<FastifyRequest>()
+    return 5
+  },
+  window: 1000,
+  fields: { agent: (request) => request.headers["user-agent"] },
+})
+// @ts-expect-error: no hook after the handler
+app.register(rateLimit, { limit: 1, window: "1 minute", hook: "onSend" })
+// @ts-expect-error: a text is no limit
+app.register(rateLimit, { limit: "1", window: "1 minute" })
+// @ts-expect-error: a limiter has its own limit
+app.register(rateLimit, { limiter: {} })
+
+const handler = async (request: FastifyRequest) => {
+  expectTypeOf(request.rateLimit).toEqualTypeOf<Decision | undefined>()
+  return request.rateLimit?.remaining
+}
+app.get("/", handler)
+app.get("/a", { config: { rateLimit: false } }, handler)
+app.get(
+  "/b",
+  { config: { rateLimit: { limit: 5, window: "1 minute", group: "g", hook: "preHandler" } } },
+  handler,
+)
+app.get("/c", { config: { rateLimit: { limit: (request) => request.url.length, window: 1000 } } }, handler)
+// @ts-expect-error: true is no rule
+app.get("/d", { config: { rateLimit: true } }, handler)
+// @ts-expect-error: a rule needs a window
+app.get("/e", { config: { rateLimit: { limit: 5 } } }, handler)
+// @ts-expect-error: a route has a rule, not a limiter's options
+app.get("/f", { config: { rateLimit: { limit: 5, window: "1 minute", store: "memory" } } }, handler)

@@ -1,0 +1,200 @@
+import { createLimiter, manualClock, memoryStore } from "@sluice/core"
+import fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
+import { describe, expect, it } from "vitest"
+import { type RateLimitOptions, rateLimit } from "./index.ts"
+
+const clock = manualClock()
+const rule = { clock, limit: 5, window: "1 minute" } as const
+const strict = { limit: 2, window: "1 minute" } as const
+
+async function quota(app: FastifyInstance, url: string): Promise<unknown> {
+  return (await app.inject(url)).headers.ratelimit
+}
+
+describe("registered at the root it", () => {
+  it("covers routes of every scope, added before it and after", async () => {
+    const app = fastify()
+    app.get("/before", async () => "ok")
+    app.register(async (scope) => scope.get("/scope-before", async () => "ok"))
+    app.register(rateLimit, rule)
+    app.get("/after", async () => "ok")
+    app.register(async (scope) => {
+      scope.register(async (inner) => inner.get("/scope-after", async () => "ok"))
+    })
+    const left = []
+    for (const url of ["/before", "/scope-before", "/after", "/scope-after"]) left.push(await quota(app, url))
+    expect(left).toEqual([4, 3, 2, 1].map((r) => expect.stringMatching(`^"ip-1m";r=${r};t=`)))
+  })
+
+  it.each(["onRequest", "preHandler"] as const)("covers what is not found, in %s", async (hook) => {
+    for (const setHandler of ["never", "before", "after"] as const) {
+      const app = fastify()
+      const handler = () => "none"
+      if (setHandler === "before") app.setNotFoundHandler(handler)
+      app.register(rateLimit, { ...rule, ...strict, hook })
+      if (setHandler === "after") app.setNotFoundHandler(handler)
+      app.register(
+        async (scope) => {
+          if (setHandler === "after") scope.setNotFoundHandler(handler)
+        },
+        { prefix: "/scope" },
+      )
+      const statuses = []
+      for (const url of ["/a", "/scope/b", "/c"]) statuses.push((await app.inject(url)).statusCode)
+      const found = setHandler === "never" ? 404 : 200
+      expect([setHandler, ...statuses]).toEqual([setHandler, found, found, 429])
+    }
+  })
+
+  it.each(["onRequest", "preHandler"] as const)(
+    "counts once, in %s, what a handler hands over to the 404 handler",
+    async (hook) => {
+      const codes: string[] = []
+      const log = ({ code }: { readonly code: string }) => void codes.push(code)
+      const app = fastify()
+      app.register(rateLimit, { ...rule, hook, logger: { warn: log, error: log } })
+      app.get("/", (_request, reply) => void reply.callNotFound())
+      app.get("/own", { config: { rateLimit: strict } }, (_request, reply) => void reply.callNotFound())
+      const { statusCode, headers } = await app.inject("/")
+      expect([statusCode, headers.ratelimit]).toEqual([404, '"ip-1m";r=4;t=61'])
+      expect(await quota(app, "/own")).toBe('"GET /own";r=1;t=61')
+      expect(await quota(app, "/")).toMatch('"ip-1m";r=3;')
+      expect(codes).toEqual([])
+    },
+  )
+})
+
+describe("registered in a scope it", () => {
+  it("covers that scope and those inside alone", async () => {
+    const app = fastify()
+    app.register(async (scope) => {
+      scope.register(rateLimit, rule)
+      scope.get("/in", async () => "ok")
+      scope.register(async (inner) => inner.get("/inner", async () => "ok"))
+    })
+    app.get("/out", async (request) => String(request.rateLimit))
+    expect(await quota(app, "/in")).toMatch("r=4;")
+    expect(await quota(app, "/inner")).toMatch("r=3;")
+    const out = await app.inject("/out")
+    expect([out.headers.ratelimit, out.body]).toEqual([undefined, "undefined"])
+    expect(await quota(app, "/none")).toBeUndefined()
+  })
+
+  it("leaves the routes of others to others", async () => {
+    const app = fastify()
+    app.register(async (scope) => {
+      scope.register(rateLimit, { ...rule, name: "one" })
+      scope.get("/one", { config: { rateLimit: strict } }, async () => "ok")
+    })
+    app.register(async (scope) => {
+      scope.register(rateLimit, { ...rule, name: "other" })
+      scope.get("/other", { config: { rateLimit: strict } }, async () => "ok")
+    })
+    app.get("/none", { config: { rateLimit: strict } }, async () => "ok")
+    expect(await quota(app, "/one")).toBe('"GET /one";r=1;t=61')
+    expect(await quota(app, "/other")).toBe('"GET /other";r=1;t=61')
+    expect(await quota(app, "/none")).toBeUndefined()
+  })
+})
+
+describe("registered twice it", () => {
+  const outer = { ...rule, name: "outer" }
+  const inner = { ...rule, name: "inner", limit: 3 }
+
+  it("decides twice and tells both", async () => {
+    const app = fastify()
+    app.register(rateLimit, outer)
+    app.register(rateLimit, inner)
+    app.get("/", async (request) => request.rateLimit?.policy)
+    const { headers, body } = await app.inject("/")
+    expect(headers.ratelimit).toBe('"outer";r=4;t=61, "inner";r=2;t=61')
+    expect(body).toBe("inner")
+  })
+
+  it("gives a route's own rule to the first of one scope", async () => {
+    const app = fastify()
+    app.register(rateLimit, outer)
+    app.register(rateLimit, inner)
+    app.get("/", { config: { rateLimit: strict } }, async () => "ok")
+    app.get("/out", { config: { rateLimit: false } }, async () => "ok")
+    expect(await quota(app, "/")).toBe('"GET /";r=1;t=61, "inner";r=2;t=61')
+    expect(await quota(app, "/out")).toBeUndefined()
+  })
+
+  it.each(["outer first", "inner first"])(
+    "gives a route's own rule to the nearest scope: %s",
+    async (order) => {
+      const app = fastify()
+      const add = [
+        () => void app.register(rateLimit, outer),
+        () =>
+          void app.register(async (scope) => {
+            scope.register(rateLimit, inner)
+            scope.get("/", { config: { rateLimit: strict } }, async () => "ok")
+            scope.get("/out", { config: { rateLimit: false } }, async () => "ok")
+          }),
+      ]
+      for (const step of order === "outer first" ? add : add.reverse()) step()
+      expect(String(await quota(app, "/")).split(", ")).toEqual(
+        expect.arrayContaining(['"GET /";r=1;t=61', '"outer";r=4;t=61']),
+      )
+      expect(await quota(app, "/out")).toBeUndefined()
+    },
+  )
+
+  it("counts once with one limiter and says so", async () => {
+    const codes: string[] = []
+    const log = ({ code }: { readonly code: string }) => void codes.push(code)
+    const limiter = createLimiter<FastifyRequest>({ ...rule, logger: { warn: log, error: log } })
+    const app = fastify()
+    app.register(rateLimit, { limiter })
+    app.register(rateLimit, { limiter, hook: "preHandler" })
+    app.get("/", async () => "ok")
+    expect(await quota(app, "/")).toMatch("r=4;")
+    expect(await quota(app, "/")).toMatch("r=3;")
+    expect(codes).toEqual(["SLUICE_MOUNTED_TWICE"])
+  })
+})
+
+describe("closing the app", () => {
+  it("closes the limiter that the plugin made", async () => {
+    const store = memoryStore({ clock })
+    const app = fastify()
+    app.register(rateLimit, { ...rule, store, name: "n" })
+    await app.ready()
+    const second = (): unknown => createLimiter({ ...rule, store, name: "n" })
+    expect(second).toThrow(/another limiter counts rule "n"/)
+    await app.close()
+    expect(second).not.toThrow()
+  })
+
+  it("leaves a shared limiter open", async () => {
+    const limiter = createLimiter<FastifyRequest>(rule)
+    const app = fastify()
+    app.register(rateLimit, { limiter })
+    await app.ready()
+    await app.close()
+    expect((await limiter.decide({} as FastifyRequest)).allowed).toBe(true)
+    await limiter.close()
+  })
+})
+
+describe("wrong options", () => {
+  it.each([
+    ["hook", { ...rule, hook: "onSend" }],
+    ["hook", { limiter: createLimiter(rule), hook: "onsend" }],
+    ["limit", { limit: 0, window: "1 minute" }],
+    ["window", { limit: 5 }],
+    ["limit", { window: "1 minute" }],
+    ["max", { max: 5, timeWindow: "1 minute" }],
+    ["limiter", { limiter: {} }],
+    ["limit", { limiter: createLimiter(rule), limit: 5 }],
+  ])("fail the start: %s", async (path, options) => {
+    const app = fastify()
+    app.register(rateLimit, options as RateLimitOptions)
+    await expect(app.ready()).rejects.toMatchObject({
+      code: "SLUICE_INVALID_OPTION",
+      problems: expect.arrayContaining([expect.objectContaining({ path })]),
+    })
+  })
+})

@@ -1,0 +1,64 @@
+import cookie from "@fastify/cookie"
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify"
+import { rateLimit } from "../packages/fastify/src/index.ts"
+import type { AppPlan, RoutePlan } from "./contracts/adapter/plan.ts"
+import { adapterContract } from "./contracts/adapter-contract.ts"
+
+adapterContract("Fastify 5", {
+  async start(plan) {
+    const app = appOf(plan)
+    const url = await app.listen({ port: 0, host: "127.0.0.1" })
+    return { url, close: () => app.close() }
+  },
+  decisionOf: (request) => (request as FastifyRequest).rateLimit,
+  headerOf: (request, name) => (request as FastifyRequest).headers[name] as string | undefined,
+  async reply(response, status, body) {
+    await (response as FastifyReply).code(status).send(body)
+  },
+  deviations: [
+    {
+      behaviour: "created while a request is handled is warned of once",
+      reason: "Fastify refuses plugins once it serves",
+    },
+    {
+      behaviour: "is a body that no parser has read, said once",
+      reason: "Fastify parses bodies before the hook of a rule that reads them",
+    },
+  ],
+})
+
+function appOf({
+  parsesBodies,
+  answersFirst,
+  mounts = [],
+  routes = [{ path: "/" }],
+}: AppPlan): FastifyInstance {
+  const app = fastify({ forceCloseConnections: true })
+  if (parsesBodies) app.register(cookie)
+  if (answersFirst !== undefined) {
+    app.addHook("onRequest", (_request, reply, done) => {
+      reply.code(answersFirst.status ?? 200).send(answersFirst.body)
+      done()
+    })
+  }
+  for (const options of mounts) app.register(rateLimit, options)
+  for (const route of routes) {
+    // A scope with one route in it.
+    app.register(async (scope) => {
+      for (const options of route.mounts ?? []) scope.register(rateLimit, options)
+      addRoute(scope, route)
+    })
+  }
+  return app
+}
+
+function addRoute(scope: FastifyInstance, { method = "GET", path, handle = () => ({}) }: RoutePlan): void {
+  scope.route({
+    method,
+    url: path,
+    handler: async (request, reply) => {
+      const { status = 200, body = "ok" } = await handle(request)
+      return reply.code(status).send(body)
+    },
+  })
+}
