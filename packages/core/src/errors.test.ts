@@ -6,6 +6,7 @@ import {
   RuleSourceError,
   SluiceError,
   StoreUnavailableError,
+  textOf,
 } from "./errors.ts"
 
 describe("every error", () => {
@@ -55,5 +56,28 @@ describe("the message", () => {
       'Wrong rules:\n  - rules[0].window: "5 minuts" is not a duration; accepted: 5 minutes\n  - there are two rules of one name',
     )
     expect(error.problems).toEqual(problems)
+  })
+})
+
+describe("the text of what was thrown or yielded", () => {
+  it.each([
+    ["a text", "a text"],
+    [5, "5"],
+    [undefined, "undefined"],
+    [null, "null"],
+    [Symbol("s"), "Symbol(s)"],
+    [new TypeError("no time"), "TypeError: no time"],
+    [Object.create(null), "an unprintable object"],
+    [{ toString: () => ({}), valueOf: () => ({}) }, "an unprintable object"],
+    [
+      Object.assign(() => {}, {
+        toString: () => {
+          throw new Error("no text")
+        },
+      }),
+      "an unprintable function",
+    ],
+  ])("case %#", (value, text) => {
+    expect(textOf(value)).toBe(text)
   })
 })

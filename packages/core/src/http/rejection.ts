@@ -77,7 +77,9 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
     }
 
     function jsonBody(): string {
-      let body = `${problem.json},"detail":${JSON.stringify(detail)}`
+      // Nothing in the usual detail has to be escaped, and this is the body that floods are answered with.
+      const detailJson = decision.refusal === "quota" ? `"${detail}"` : JSON.stringify(detail)
+      let body = `${problem.json},"detail":${detailJson}`
       if (problem.status !== 400) body += `,"violated-policies":[${refusing.map(nameJson).join(",")}]`
       if (message !== undefined) body += message.json
       if (message?.retry !== undefined && seconds !== undefined) {

@@ -63,14 +63,13 @@ export class Decider {
 
   #decide(asks: readonly Ask[], peeked: boolean): MaybePromise<Decision> {
     if (asks.length === 0) return UNLIMITED
-    if (asks.some(isHopeless)) {
-      const hopeless = asks.filter(isHopeless)
-      if (hopeless.some(({ shadow }) => !shadow))
-        return new DecisionRecord(hopeless.map(explainSettled), false, undefined)
+    for (const ask of asks) {
+      if (isHopeless(ask) && !ask.shadow)
+        return new DecisionRecord(asks.filter(isHopeless).map(explainSettled), false, undefined)
     }
     let answers: MaybePromise<readonly Answer[]>
     try {
-      const counted = [asks.every(isCounted) ? asks : asks.filter(isCounted)]
+      const counted = [countedOf(asks)]
       answers = peeked ? this.#options.store.peek(counted) : this.#options.store.take(counted)
     } catch (error) {
       return this.#degrade(error, asks, peeked)
@@ -126,14 +125,18 @@ export class Decider {
 
   /** What the answer means; undefined when it makes no sense. */
   #explain(answer: Answer | undefined, asks: readonly Ask[], peeked: boolean): Decision | undefined {
-    const counted = asks.every(isCounted) ? asks : asks.filter(isCounted)
+    const counted = countedOf(asks)
     if (!isSound(answer, counted)) return undefined
     const { nowMs, granted } = answer
+    const checks: PolicyCheck[] = []
     let next = 0
-    const checks = asks.map((ask) => {
-      if (!isCounted(ask)) return explainSettled(ask)
-      return explainCounted(ask, answer.checks[next++] as Counted, nowMs, granted, peeked)
-    })
+    for (const ask of asks) {
+      checks.push(
+        isCounted(ask)
+          ? explainCounted(ask, answer.checks[next++] as Counted, nowMs, granted, peeked)
+          : explainSettled(ask),
+      )
+    }
     const receipt = granted && !peeked ? { store: this.#options.store, asks: counted, answer } : undefined
     const decision = new DecisionRecord(checks, false, receipt)
     // A grant that took too little, or a refusal by no check: admitting either would not be counted.
@@ -154,6 +157,12 @@ export class Decider {
     }
     return this.#fallback.decide(asks.filter(isCounted), peeked)
   }
+}
+
+/** The asks that a store is asked: nearly always all of them, so no list is made in vain. */
+function countedOf(asks: readonly Ask[]): readonly Ask[] {
+  for (const ask of asks) if (!isCounted(ask)) return asks.filter(isCounted)
+  return asks
 }
 
 /** A shadow rule may be settled without counting while others still count. */

@@ -22,6 +22,9 @@ export class CounterTable {
   #size = 0
   #writes = 0
   #swept = 0
+  /** Where the key was that was read last, -1 when slots have moved since: a decision reads and then writes. */
+  #readSlot = -1
+  readonly #readKey: KeyHash = { low: 0, high: 0 }
 
   constructor(maxKeys: number, onEvictBlocked: (releaseAfterMs: number) => void) {
     const bits = Math.max(0, Math.ceil(Math.log2(maxKeys / KEYS_PER_SEGMENT)))
@@ -44,21 +47,20 @@ export class CounterTable {
     const segment = this.#segments[this.#segmentOf(key)]
     if (segment === undefined) return undefined
     const slot = segment.find(key)
-    return slot < 0 ? undefined : segment.read(slot)
+    if (slot < 0) return undefined
+    this.#readSlot = slot
+    this.#readKey.low = key.low
+    this.#readKey.high = key.high
+    return segment.read(slot)
   }
 
   /** Stores the state, making room where there is none. */
   write(key: KeyHash, state: CounterState, emptyAtMs: number, nowMs: number): void {
-    if (++this.#writes % WRITES_PER_SWEEP === 0) this.#sweep(nowMs)
     const at = this.#segmentOf(key)
     const segment = this.#segments[at] ?? this.#open(at)
-    let slot = segment.find(key)
-    if (slot < 0) {
-      if (this.#size >= this.#maxKeys) this.#evictNear(at, nowMs)
-      slot = segment.insert(key)
-      this.#size++
-    }
-    segment.write(slot, state, emptyAtMs)
+    const slot = this.#wasRead(key) ? this.#readSlot : segment.find(key)
+    segment.write(slot < 0 ? this.#insert(segment, at, key, slot, nowMs) : slot, state, emptyAtMs)
+    if (++this.#writes % WRITES_PER_SWEEP === 0) this.#sweep(nowMs)
   }
 
   /** Remembers that the client is refused until then; nothing when it has no counter. */
@@ -74,6 +76,22 @@ export class CounterTable {
     if (slot < 0) return
     segment?.remove(slot)
     this.#size--
+    this.#readSlot = -1
+  }
+
+  #wasRead({ low, high }: KeyHash): boolean {
+    return this.#readSlot >= 0 && this.#readKey.low === low && this.#readKey.high === high
+  }
+
+  #insert(segment: Segment, at: number, key: KeyHash, found: number, nowMs: number): number {
+    this.#readSlot = -1
+    let free = found
+    if (this.#size >= this.#maxKeys) {
+      this.#evictNear(at, nowMs)
+      free = segment.find(key)
+    }
+    this.#size++
+    return segment.insert(key, free)
   }
 
   #segmentOf(key: KeyHash): number {
@@ -101,6 +119,8 @@ export class CounterTable {
   #sweep(nowMs: number): void {
     this.#swept = this.#swept + 1 >= this.#segments.length ? 0 : this.#swept + 1
     const segment = this.#segments[this.#swept]
-    if (segment !== undefined) this.#size -= segment.sweep(nowMs)
+    if (segment === undefined) return
+    this.#size -= segment.sweep(nowMs)
+    this.#readSlot = -1
   }
 }

@@ -1,19 +1,15 @@
 import { inspect } from "node:util"
 import type { Algorithm, CounterState } from "../../algorithms/algorithm.ts"
 import { ALGORITHMS } from "../../algorithms/by-name.ts"
-import { type Clock, steadyClock } from "../../clock.ts"
-import { ClosedError, InvalidOptionError, type Problem, StoreUnavailableError } from "../../errors.ts"
+import type { Clock } from "../../clock.ts"
+import { ClosedError, StoreUnavailableError } from "../../errors.ts"
 import type { Policy } from "../../policy.ts"
 import type { Answer, Check, Counted, CounterKey, EvictionEvent, Refund, Store } from "../store.ts"
 import { CounterTable } from "./counter-table.ts"
 import { type KeyHash, type KeyHasher, keyHasher } from "./key-hash.ts"
+import { type MemoryStoreOptions, parseOptions } from "./options.ts"
 
-export interface MemoryStoreOptions {
-  /** Most counters kept, at some 50 bytes each: 1 to 100 million, a million by default. */
-  readonly maxKeys?: number
-  /** Epoch milliseconds; by default a clock that no adjustment of the system's time can move. */
-  readonly clock?: Clock
-}
+export type { MemoryStoreOptions } from "./options.ts"
 
 /** A store in the memory of this process: it answers with values, never with promises. */
 export interface MemoryStore extends Store {
@@ -27,8 +23,6 @@ export interface MemoryStore extends Store {
   close(): void
 }
 
-const DEFAULT_MAX_KEYS = 1_000_000
-const MOST_KEYS = 100_000_000
 /** The year 2106, as far as a slot's 32 bits of seconds reach: a clock beyond it does not count milliseconds. */
 const LATEST_MS = 0xffff_ffff * 1000
 
@@ -41,31 +35,8 @@ const LATEST_MS = 0xffff_ffff * 1000
  * @throws InvalidOptionError
  */
 export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
-  const problems = problemsOf(options)
-  if (problems.length > 0) throw new InvalidOptionError(problems)
-  const { maxKeys = DEFAULT_MAX_KEYS, clock = steadyClock } = options
+  const { maxKeys, clock } = parseOptions(options)
   return new InMemory(maxKeys, clock)
-}
-
-function problemsOf(options: unknown): Problem[] {
-  if (typeof options !== "object" || options === null) {
-    return [{ path: "", message: `${inspect(options)} is no set of options`, accepted: "{ maxKeys, clock }" }]
-  }
-  const problems: Problem[] = []
-  for (const [path, value] of Object.entries(options)) {
-    if (value === undefined) continue
-    if (path === "maxKeys") {
-      if (Number.isSafeInteger(value) && value >= 1 && value <= MOST_KEYS) continue
-      const accepted = `a whole number from 1 to ${MOST_KEYS}`
-      problems.push({ path, message: `${inspect(value, { depth: 0 })} is no number of keys`, accepted })
-    } else if (path === "clock") {
-      if (typeof value?.now === "function") continue
-      problems.push({ path, message: "has no now()", accepted: "{ now(): epoch milliseconds }" })
-    } else {
-      problems.push({ path, message: "is no option of the memory store", accepted: "maxKeys, clock" })
-    }
-  }
-  return problems
 }
 
 /** A check on its way: where its counter is, what it holds, and what it has taken. */

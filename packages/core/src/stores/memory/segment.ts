@@ -40,6 +40,10 @@ export class Segment {
   #words: Float64Array
   #halves: Uint32Array
   #hand = 0
+  /** No key is empty before: nothing has to be looked at until then. */
+  #nothingEmptyBeforeS = Number.POSITIVE_INFINITY
+  /** The same for the keys that the hand has passed in this round, and those written since it began. */
+  #roundEmptyAtS = Number.POSITIVE_INFINITY
 
   /** `phase`, from 0 to 1, sets the segments of a table apart, so that they do not all grow at the same moment. */
   constructor(phase: number) {
@@ -54,7 +58,10 @@ export class Segment {
     return this.#words.byteLength
   }
 
-  /** The slot of a key, or -1. Slots move: a slot is good until the next insertion or removal. */
+  /**
+   * The slot of a key; where it has none, -1 less the free slot that `insert` may put it in. Slots move: a slot is good
+   * until the next insertion or removal.
+   */
   find(key: KeyHash): number {
     const low = key.low
     const high = markUsed(key.high)
@@ -64,7 +71,7 @@ export class Segment {
       const at = slot * HALVES
       const slotHigh = halves[at + HASH_HIGH]
       if (slotHigh === high && halves[at + HASH_LOW] === low) return slot
-      if (slotHigh === 0) return -1
+      if (slotHigh === 0) return -1 - slot
     }
   }
 
@@ -78,10 +85,13 @@ export class Segment {
     }
   }
 
-  /** Adds a key that is not there and yields its slot, still to be written. */
-  insert(key: KeyHash): number {
-    if (this.count + 1 > this.#capacity * MOST_LOAD) this.#resize(this.#growth + 1)
-    const slot = this.#freeSlot(key.low)
+  /** Adds a key that `find` has just not found and yields its slot, still to be written. */
+  insert(key: KeyHash, found: number): number {
+    let slot = -1 - found
+    if (this.count + 1 > this.#capacity * MOST_LOAD) {
+      this.#resize(this.#growth + 1)
+      slot = this.#freeSlot(key.low)
+    }
     this.#halves[slot * HALVES + HASH_LOW] = key.low
     this.#halves[slot * HALVES + HASH_HIGH] = markUsed(key.high)
     this.count++
@@ -95,8 +105,11 @@ export class Segment {
     words[at + PREVIOUS] = state.previous
     words[at + CURRENT] = state.current
     words[at + START_MS] = state.startMs
-    this.#halves[2 * at + EMPTY_AT_S] = wholeSeconds(emptyAtMs)
+    const emptyAtS = wholeSeconds(emptyAtMs)
+    this.#halves[2 * at + EMPTY_AT_S] = emptyAtS
     this.#halves[2 * at + RELEASE_AT_S] = 0
+    if (emptyAtS < this.#nothingEmptyBeforeS) this.#nothingEmptyBeforeS = emptyAtS
+    if (emptyAtS < this.#roundEmptyAtS) this.#roundEmptyAtS = emptyAtS
   }
 
   /** Remembers until when a client is refused, so that it is the last to be evicted. */
@@ -118,6 +131,8 @@ export class Segment {
       const behindHole = (next - hole + end) % end
       if (displacedBy < behindHole) continue
       this.#words.copyWithin(hole * WORDS, next * WORDS, (next + 1) * WORDS)
+      // It may have moved to where the hand has been already.
+      this.#roundEmptyAtS = Math.min(this.#roundEmptyAtS, this.#half(hole, EMPTY_AT_S))
       hole = next
     }
     this.#words.fill(0, hole * WORDS, (hole + 1) * WORDS)
@@ -127,11 +142,15 @@ export class Segment {
   /** Removes what has expired among the next few slots, and gives memory back after a flood; yields how many. */
   sweep(nowMs: number): number {
     const nowS = Math.floor(nowMs / 1000)
+    if (nowS < this.#nothingEmptyBeforeS) return 0
     const before = this.count
     for (let examined = 0; examined < SWEPT_SLOTS; examined++) {
       const slot = this.#advance()
-      // What moves into the freed slot is looked at in the next round.
-      if (this.#isUsed(slot) && this.#half(slot, EMPTY_AT_S) <= nowS) this.remove(slot)
+      if (slot === 0) this.#beginRound()
+      // What moves into the freed slot is looked at in its place.
+      while (this.#isUsed(slot) && this.#half(slot, EMPTY_AT_S) <= nowS) this.remove(slot)
+      if (this.#isUsed(slot))
+        this.#roundEmptyAtS = Math.min(this.#roundEmptyAtS, this.#half(slot, EMPTY_AT_S))
     }
     if (this.#growth >= 4 && this.count < capacityAt(this.#growth - 4) * MOST_LOAD)
       this.#resize(this.#growth - 3)
@@ -178,7 +197,7 @@ export class Segment {
 
   /** The low word as a share of 2^32, of the capacity: any size will do, not only powers of two. */
   #home(low: number): number {
-    return Math.floor((low * this.#capacity) / 0x1_0000_0000)
+    return Math.floor(low * this.#capacity * 2 ** -32)
   }
 
   #freeSlot(low: number): number {
@@ -192,6 +211,12 @@ export class Segment {
     return this.#hand
   }
 
+  /** The hand has seen all there is, or been told of it. */
+  #beginRound(): void {
+    this.#nothingEmptyBeforeS = this.#roundEmptyAtS
+    this.#roundEmptyAtS = Number.POSITIVE_INFINITY
+  }
+
   #nextUsed(): number {
     let slot = this.#advance()
     while (!this.#isUsed(slot)) slot = this.#advance()
@@ -201,6 +226,8 @@ export class Segment {
   #resize(growth: number): void {
     const from = this.#halves
     const slots = this.#capacity
+    // Slots change places, so this round of the hand says nothing about what there is.
+    this.#roundEmptyAtS = 0
     this.#growth = growth
     this.#capacity = capacityAt(growth)
     this.#words = new Float64Array(this.#capacity * WORDS)

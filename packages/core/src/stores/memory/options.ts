@@ -1,0 +1,46 @@
+import { inspect } from "node:util"
+import { type Clock, steadyClock } from "../../clock.ts"
+import { InvalidOptionError, type Problem } from "../../errors.ts"
+
+/** What a memory store is made with; every member has a default. */
+export interface MemoryStoreOptions {
+  /** Most counters kept, at some 50 bytes each: 1 to 100 million, a million by default. */
+  readonly maxKeys?: number
+  /** Epoch milliseconds; by default a clock that no adjustment of the system's time can move. */
+  readonly clock?: Clock
+}
+
+const DEFAULT_MAX_KEYS = 1_000_000
+const MOST_KEYS = 100_000_000
+
+/**
+ * The options of a memory store with their defaults.
+ * @throws InvalidOptionError with everything that is wrong or misspelt.
+ */
+export function parseOptions(options: MemoryStoreOptions): Required<MemoryStoreOptions> {
+  const problems = problemsOf(options)
+  if (problems.length > 0) throw new InvalidOptionError(problems)
+  const { maxKeys = DEFAULT_MAX_KEYS, clock = steadyClock } = options
+  return { maxKeys, clock }
+}
+
+function problemsOf(options: unknown): Problem[] {
+  if (typeof options !== "object" || options === null) {
+    return [{ path: "", message: `${inspect(options)} is no set of options`, accepted: "{ maxKeys, clock }" }]
+  }
+  const problems: Problem[] = []
+  for (const [path, value] of Object.entries(options)) {
+    if (value === undefined) continue
+    if (path === "maxKeys") {
+      if (Number.isSafeInteger(value) && value >= 1 && value <= MOST_KEYS) continue
+      const accepted = `a whole number from 1 to ${MOST_KEYS}`
+      problems.push({ path, message: `${inspect(value, { depth: 0 })} is no number of keys`, accepted })
+    } else if (path === "clock") {
+      if (typeof value?.now === "function") continue
+      problems.push({ path, message: "has no now()", accepted: "{ now(): epoch milliseconds }" })
+    } else {
+      problems.push({ path, message: "is no option of the memory store", accepted: "maxKeys, clock" })
+    }
+  }
+  return problems
+}
