@@ -225,6 +225,7 @@ export class Segment {
 
   #resize(growth: number): void {
     const from = this.#halves
+    const fromWords = this.#words
     const slots = this.#capacity
     // Slots change places, so this round of the hand says nothing about what there is.
     this.#roundEmptyAtS = 0
@@ -232,11 +233,20 @@ export class Segment {
     this.#capacity = capacityAt(growth)
     this.#words = new Float64Array(this.#capacity * WORDS)
     this.#halves = new Uint32Array(this.#words.buffer)
+    const to = this.#words
+    const halves = this.#halves
     for (let slot = 0; slot < slots; slot++) {
-      if (from[slot * HALVES + HASH_HIGH] === 0) continue
-      const to = this.#freeSlot(from[slot * HALVES + HASH_LOW] as number) * HALVES
-      // By halves: as a 64-bit number a hash may be a NaN, whose bits a copy need not keep.
-      for (let half = 0; half < HALVES; half++) this.#halves[to + half] = from[slot * HALVES + half] as number
+      const at = slot * HALVES
+      if (from[at + HASH_HIGH] === 0) continue
+      const free = this.#freeSlot(from[at + HASH_LOW] as number)
+      // What is not one number goes by halves: as a 64-bit number it may be a NaN, whose bits a copy need not keep.
+      halves[free * HALVES + HASH_LOW] = from[at + HASH_LOW] as number
+      halves[free * HALVES + HASH_HIGH] = from[at + HASH_HIGH] as number
+      to[free * WORDS + PREVIOUS] = fromWords[slot * WORDS + PREVIOUS] as number
+      to[free * WORDS + CURRENT] = fromWords[slot * WORDS + CURRENT] as number
+      to[free * WORDS + START_MS] = fromWords[slot * WORDS + START_MS] as number
+      halves[free * HALVES + EMPTY_AT_S] = from[at + EMPTY_AT_S] as number
+      halves[free * HALVES + RELEASE_AT_S] = from[at + RELEASE_AT_S] as number
     }
   }
 }

@@ -1,0 +1,372 @@
+import { spawnSync } from "node:child_process"
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url))
+
+/** Path inside a tree to the file's text. */
+type Files = Readonly<Record<string, string>>
+
+/** A small tree that keeps every rule, with each kind of import that is allowed. */
+const TIDY: Files = {
+  "package.json": manifest({ devDependencies: ["vitest"] }),
+  "packages/core/package.json": manifest({ dependencies: ["zod"], devDependencies: ["only-for-tests"] }),
+  "packages/express/package.json": manifest({
+    dependencies: ["@sluice/core"],
+    peerDependencies: ["express"],
+    devDependencies: ["express"],
+  }),
+  "packages/fastify/package.json": manifest({
+    dependencies: ["@sluice/core", "fastify-plugin"],
+    peerDependencies: ["fastify"],
+    devDependencies: ["fastify"],
+  }),
+  "packages/koa/package.json": manifest({ dependencies: ["@sluice/core"], peerDependencies: ["koa"] }),
+  "packages/core/src/errors.ts": "export class Oops extends Error {}",
+  "packages/core/src/policy.ts": "export interface Policy { limit: number }",
+  "packages/core/src/duration.ts": 'import { Oops } from "./errors.ts"\nexport const fail = () => new Oops()',
+  "packages/core/src/algorithms/algorithm.ts":
+    'import type { Policy } from "../policy.ts"\nexport type Algorithm = Policy',
+  "packages/core/src/algorithms/window.ts":
+    'import type { Algorithm } from "./algorithm.ts"\nexport const w: Algorithm = { limit: 1 }',
+  "packages/core/src/stores/store.ts":
+    'import type { Algorithm } from "../algorithms/algorithm.ts"\nexport type Store = Algorithm',
+  "packages/core/src/stores/memory.ts":
+    'import { w } from "../algorithms/window.ts"\nimport type { Store } from "./store.ts"\nexport const m: Store = w',
+  "packages/core/src/stores/memory.test.ts":
+    'import { it } from "vitest"\nimport "only-for-tests"\nimport { m } from "./memory.ts"\nit("is", () => m)',
+  "packages/core/src/rules/rule.ts": 'import { z } from "zod"\nexport const rule = z',
+  "packages/core/src/rules/source.ts":
+    'import { rule } from "./rule.ts"\nexport type RuleSource = typeof rule',
+  "packages/core/src/rules/file.ts":
+    'import { readFile } from "node:fs/promises"\nimport type { RuleSource } from "./source.ts"\nexport const f: RuleSource = readFile',
+  "packages/core/src/limiter/limiter.ts":
+    'import type { Store } from "../stores/store.ts"\nexport const l: Store = { limit: 1 }',
+  "packages/core/src/http/request.ts": "export interface RequestFacts { url?: string }",
+  "packages/core/src/http/guard.ts":
+    'import { l } from "../limiter/limiter.ts"\nimport { rule } from "../rules/rule.ts"\nimport { m } from "../stores/memory.ts"\nimport type { RequestFacts } from "./request.ts"\nexport const g: RequestFacts[] = [l, rule, m]',
+  "packages/core/src/index.ts":
+    'export { g } from "./http/guard.ts"\nexport { f } from "./rules/file.ts"\nexport { fail } from "./duration.ts"',
+  "packages/express/src/index.ts":
+    'import { g } from "@sluice/core"\nimport type { Request } from "express"\nexport const e = (r: Request) => [g, r]',
+  "packages/fastify/src/index.ts":
+    'import { g } from "@sluice/core"\nimport type { FastifyInstance } from "fastify"\nimport fp from "fastify-plugin"\nexport default (r: FastifyInstance) => [g, fp, r]',
+  "packages/koa/src/index.ts":
+    'import { g } from "@sluice/core"\nimport type { Context } from "koa"\nexport const k = (c: Context) => [g, c]',
+  "packages/koa/src/index.test.ts":
+    'import { it } from "vitest"\nimport { g } from "@sluice/core"\nimport { k } from "./index.ts"\nit("is", () => [g, k])',
+  "examples/app.ts": 'import express from "express"\nimport { e } from "@sluice/express"\nexpress().use(e)',
+  "examples/app.test.ts": 'import "./app.ts"',
+  "test/contract.ts":
+    'import type { Store } from "../packages/core/src/stores/store.ts"\nexport const contract: Store = { limit: 1 }',
+  "test/contract.test.ts": 'import { contract } from "./contract.ts"\nexport default contract',
+  "bench/take.ts": 'import { g } from "@sluice/core"\nexport default g',
+}
+
+const CORE = "packages/core/src"
+
+/** What breaks which rules: the file, its text, and exactly the rules that must be reported for it. */
+const BREACHES: readonly (readonly [why: string, file: string, text: string, rules: readonly string[]])[] = [
+  [
+    "a ground file imports a room above it",
+    `${CORE}/clock.ts`,
+    'import { w } from "./algorithms/window.ts"\nexport const c = w',
+    ["core-ground-imports-ground"],
+  ],
+  [
+    "errors.ts imports another ground file",
+    `${CORE}/errors.ts`,
+    'import type { Policy } from "./policy.ts"\nexport class Oops extends Error { policy?: Policy }',
+    ["core-errors-import-nothing"],
+  ],
+  [
+    "an algorithm imports a store's type",
+    `${CORE}/algorithms/up.ts`,
+    'import type { Store } from "../stores/store.ts"\nexport type Up = Store',
+    ["core-algorithms-imports-down"],
+  ],
+  [
+    "a store imports a type of rules inline",
+    `${CORE}/stores/inline.ts`,
+    'import { type RuleSource } from "../rules/source.ts"\nexport type Up = RuleSource',
+    ["core-stores-imports-down"],
+  ],
+  [
+    "a store names a type by an import expression",
+    `${CORE}/stores/expression.ts`,
+    'export type Up = import("../limiter/limiter.ts").L',
+    ["core-stores-imports-down"],
+  ],
+  [
+    "rules re-export a type of stores",
+    `${CORE}/rules/re-export.ts`,
+    'export type { Store } from "../stores/store.ts"',
+    ["core-rules-imports-down"],
+  ],
+  [
+    "rules import an algorithm",
+    `${CORE}/rules/algorithm.ts`,
+    'import { w } from "../algorithms/window.ts"\nexport const up = w',
+    ["core-rules-imports-down"],
+  ],
+  [
+    "the limiter imports http lazily",
+    `${CORE}/limiter/lazy.ts`,
+    'export const up = () => import("../http/guard.ts")',
+    ["core-limiter-imports-down"],
+  ],
+  [
+    "the limiter imports a rule's type",
+    `${CORE}/limiter/rule.ts`,
+    'import type { rule } from "../rules/rule.ts"\nexport type Up = typeof rule',
+    ["core-limiter-imports-down"],
+  ],
+  [
+    "http imports a door",
+    `${CORE}/http/door.ts`,
+    'import { fail } from "../index.ts"\nexport const up = fail',
+    ["core-http-imports-down"],
+  ],
+  [
+    "a file beside the rooms",
+    `${CORE}/utils.ts`,
+    'import type { Policy } from "./policy.ts"\nexport type Util = Policy',
+    ["core-known-rooms"],
+  ],
+  [
+    "a store imports a room that is not on the map",
+    `${CORE}/stores/stray.ts`,
+    'import type { Shed } from "../shed/shed.ts"\nexport type Stray = Shed',
+    ["core-stores-imports-down"],
+  ],
+  [
+    "a file in a room that is not on the map",
+    `${CORE}/shed/shed.ts`,
+    'export { Oops as Shed } from "../errors.ts"',
+    ["core-known-rooms"],
+  ],
+  [
+    "the algorithm port imports an algorithm",
+    `${CORE}/algorithms/algorithm.ts`,
+    'import type { plain } from "./plain.ts"\nexport type Algorithm = typeof plain',
+    ["port-algorithms-algorithm"],
+  ],
+  [
+    "the store port imports a store",
+    `${CORE}/stores/store.ts`,
+    'import type { plain } from "./plain.ts"\nexport type Store = typeof plain',
+    ["port-stores-store"],
+  ],
+  [
+    "the source port imports a source",
+    `${CORE}/rules/source.ts`,
+    'import type { plain } from "./plain.ts"\nexport type RuleSource = typeof plain',
+    ["port-rules-source"],
+  ],
+  [
+    "the request port imports what reads requests",
+    `${CORE}/http/request.ts`,
+    'import type { plain } from "./plain.ts"\nexport type RequestFacts = typeof plain',
+    ["port-http-request"],
+  ],
+  [
+    "the core imports the type of a Redis client",
+    `${CORE}/stores/ioredis.ts`,
+    'import type { Redis } from "ioredis"\nexport type R = Redis',
+    ["core-loads-no-client", "no-undeclared-dependency"],
+  ],
+  [
+    "the core imports an AWS client",
+    `${CORE}/rules/aws.ts`,
+    'import { D } from "@aws-sdk/client-dynamodb"\nexport const d = D',
+    ["core-loads-no-client", "no-undeclared-dependency"],
+  ],
+  [
+    "the core imports a framework's type",
+    `${CORE}/http/framework.ts`,
+    'import type { Request } from "express"\nexport type R = Request',
+    ["core-imports-no-adapter", "no-undeclared-dependency"],
+  ],
+  [
+    "the core imports a dependency for development",
+    `${CORE}/http/dev.ts`,
+    'import dev from "only-for-tests"\nexport default dev',
+    ["no-dev-dependency-in-source"],
+  ],
+  [
+    "the core imports what only the root declares",
+    `${CORE}/http/root.ts`,
+    'import { it } from "vitest"\nexport const i = it',
+    ["no-undeclared-dependency"],
+  ],
+  [
+    "an import leads nowhere",
+    `${CORE}/http/nowhere.ts`,
+    'import { gone } from "./gone.ts"\nexport const n = gone',
+    ["no-unresolvable"],
+  ],
+  [
+    "a file that nothing imports and that imports nothing",
+    `${CORE}/http/left-over.ts`,
+    "export const left = 1",
+    ["no-orphans"],
+  ],
+  [
+    "two files that import each other's types",
+    `${CORE}/http/chicken.ts`,
+    'import type { Egg } from "./egg.ts"\nexport type Chicken = Egg[]',
+    ["no-circular"],
+  ],
+  [
+    "an adapter imports a path inside the core",
+    "packages/express/src/inside.ts",
+    'import { g } from "../../core/src/http/guard.ts"\nexport const i = g',
+    ["express-imports-core-and-its-framework", "packages-by-their-names"],
+  ],
+  [
+    "an adapter imports the core's door by path",
+    "packages/koa/src/by-path.ts",
+    'import type { g } from "../../core/src/index.ts"\nexport type I = typeof g',
+    ["packages-by-their-names"],
+  ],
+  [
+    "an adapter's test imports a path inside the core",
+    "packages/fastify/src/inside.test.ts",
+    'import { g } from "../../core/src/http/guard.ts"\nexport const i = g',
+    ["packages-by-their-names"],
+  ],
+  [
+    "an adapter imports another adapter",
+    "packages/koa/src/sibling.ts",
+    'import { e } from "@sluice/express"\nexport const i = e',
+    ["koa-imports-core-and-its-framework"],
+  ],
+  [
+    "an adapter imports another framework",
+    "packages/fastify/src/other.ts",
+    'import type { Request } from "express"\nexport type R = Request',
+    ["fastify-imports-core-and-its-framework", "no-undeclared-dependency"],
+  ],
+  [
+    "a package imports a test",
+    "packages/koa/src/tested.test.ts",
+    'import { contract } from "../../../test/contract.ts"\nexport default contract',
+    ["packages-stand-alone"],
+  ],
+  [
+    "an example imports a path inside a package",
+    "examples/inside.ts",
+    'import { e } from "../packages/express/src/index.ts"\nexport default e',
+    ["examples-use-public-names"],
+  ],
+  [
+    "an example imports a test",
+    "examples/tested.ts",
+    'import { contract } from "../test/contract.ts"\nexport default contract',
+    ["examples-stand-alone"],
+  ],
+]
+
+/** What the breaches need beside them; not a breach by itself. */
+const ACCOMPLICES: Files = {
+  ...Object.fromEntries(
+    ["algorithms", "stores", "rules", "http"].map((room) => [
+      `${CORE}/${room}/plain.ts`,
+      "export const plain = 1",
+    ]),
+  ),
+  [`${CORE}/http/egg.ts`]: 'import type { Chicken } from "./chicken.ts"\nexport type Egg = Chicken[]',
+}
+
+const PACKAGES = [
+  "@aws-sdk/client-dynamodb",
+  "express",
+  "fastify",
+  "fastify-plugin",
+  "ioredis",
+  "koa",
+  "only-for-tests",
+  "vitest",
+  "zod",
+]
+
+interface Violation {
+  readonly from: string
+  readonly rule: { readonly name: string }
+}
+
+const trees: string[] = []
+afterAll(() => {
+  for (const tree of trees) rmSync(tree, { recursive: true, force: true })
+})
+
+describe("the machine that checks import direction", () => {
+  it("finds nothing in a tree that keeps every rule", () => {
+    expect(cruise(TIDY)).toEqual({ failed: false, violations: [] })
+  })
+
+  describe("reports", () => {
+    let found: ReturnType<typeof cruise>
+
+    beforeAll(() => {
+      const breaches = Object.fromEntries(BREACHES.map(([, file, text]) => [file, text]))
+      found = cruise({ ...TIDY, ...ACCOMPLICES, ...breaches })
+    })
+
+    it("a failure to whoever runs it", () => {
+      expect(found.failed).toBe(true)
+    })
+
+    it.each(BREACHES)("%s", (_why, file, _text, rules) => {
+      const broken = found.violations.filter(({ from }) => from === file).map(({ rule }) => rule.name)
+      expect([...new Set(broken)].sort()).toEqual([...rules].sort())
+    })
+
+    it("nothing about the files beside the breaches", () => {
+      const breaching = new Set(BREACHES.map(([, file]) => file))
+      const innocent = found.violations.filter(({ from }) => !breaching.has(from))
+      expect(innocent.map(({ from, rule }) => `${from} ${rule.name}`)).toEqual([])
+    })
+  })
+})
+
+/** Runs the repository's own configuration over a tree of these files. */
+function cruise(files: Files): { failed: boolean; violations: readonly Violation[] } {
+  const tree = mkdtempSync(join(tmpdir(), "sluice-architecture-"))
+  trees.push(tree)
+  for (const name of ["tsconfig.json", "tsconfig.base.json"]) copyFileSync(join(ROOT, name), join(tree, name))
+  for (const [path, text] of Object.entries({ ...files, ...installed() })) {
+    mkdirSync(dirname(join(tree, path)), { recursive: true })
+    writeFileSync(join(tree, path), text)
+  }
+  const depcruise = join(ROOT, "node_modules/.bin/depcruise")
+  const args = ["--config", join(ROOT, ".dependency-cruiser.mjs"), "packages", "examples", "test", "bench"]
+  const json = spawnSync(depcruise, [...args, "--output-type", "json"], { cwd: tree, encoding: "utf8" })
+  const plain = spawnSync(depcruise, args, { cwd: tree, encoding: "utf8" })
+  return { failed: plain.status !== 0, violations: JSON.parse(json.stdout).summary.violations }
+}
+
+function installed(): Files {
+  return Object.fromEntries(
+    PACKAGES.flatMap((name) => [
+      [`node_modules/${name}/package.json`, JSON.stringify({ name, version: "1.0.0", main: "index.js" })],
+      [`node_modules/${name}/index.js`, "module.exports = {}"],
+    ]),
+  )
+}
+
+function manifest(dependencies: Readonly<Record<string, readonly string[]>>): string {
+  const versions = Object.entries(dependencies).map(([kind, names]) => [
+    kind,
+    Object.fromEntries(names.map((name) => [name, "1.0.0"])),
+  ])
+  return JSON.stringify({
+    name: "fixture",
+    version: "1.0.0",
+    type: "module",
+    ...Object.fromEntries(versions),
+  })
+}
