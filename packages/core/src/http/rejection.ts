@@ -64,30 +64,33 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
   return (decision, accept, nowMs) => {
     const refusal = decision.refusal ?? "quota"
     const problem = PROBLEMS[refusal]
-    const refusing = decision.checks.filter(({ allowed, shadow }) => !allowed && !shadow)
+    const refusing = decision.checks.filter(isRefusing)
     const seconds = secondsUntil(decision.retryAfterMs)
     const detail = problemDetail(refusal, refusing, seconds, ruleCost)
     const message = problem.status === 429 ? spoken(texts.get(decision.policy)?.message, seconds) : undefined
     const json = takesJson(accept)
-    const type = json ? JSON_TYPE : TEXT_TYPE
-    return {
-      status: problem.status,
-      headers: seconds === undefined ? [NO_STORE, type] : [["Retry-After", String(seconds)], NO_STORE, type],
-      body: json ? jsonBody() : textBody(problem, detail, refusing, message),
-    }
-
-    function jsonBody(): string {
+    let body: string
+    if (json) {
       // Nothing in the usual detail has to be escaped, and this is the body that floods are answered with.
-      const detailJson = decision.refusal === "quota" ? `"${detail}"` : JSON.stringify(detail)
-      let body = `${problem.json},"detail":${detailJson}`
+      body = `${problem.json},"detail":${refusal === "quota" ? `"${detail}"` : JSON.stringify(detail)}`
       if (problem.status !== 400) body += `,"violated-policies":[${refusing.map(nameJson).join(",")}]`
       if (message !== undefined) body += message.json
       if (message?.retry !== undefined && seconds !== undefined) {
         body += `,"retry":${message.retry(seconds, decision.retryAfterMs, nowMs)}`
       }
-      return `${body}}`
+      body += "}"
+    } else body = textBody(problem, detail, refusing, message)
+    const type = json ? JSON_TYPE : TEXT_TYPE
+    return {
+      status: problem.status,
+      headers: seconds === undefined ? [NO_STORE, type] : [["Retry-After", String(seconds)], NO_STORE, type],
+      body,
     }
   }
+}
+
+function isRefusing({ allowed, shadow }: PolicyCheck): boolean {
+  return !allowed && !shadow
 }
 
 /** The message, unless it speaks of a time to wait and there is none. */
