@@ -1,7 +1,17 @@
 import { fileURLToPath } from "node:url"
 import { defineConfig, type ViteUserConfig } from "vitest/config"
+import type { Reporter } from "vitest/node"
 
 const packages = fileURLToPath(new URL("./packages", import.meta.url))
+
+/** No test is skipped silently: the name of each says what the implementation does not do, and why. */
+const namesSkipped: Reporter = {
+  onTestRunEnd(modules) {
+    for (const module of modules) {
+      for (const test of module.children.allTests("skipped")) console.log(` skipped: ${test.fullName}`)
+    }
+  },
+}
 
 const config: ViteUserConfig = defineConfig({
   resolve: {
@@ -18,6 +28,7 @@ const config: ViteUserConfig = defineConfig({
     ],
     // The default keeps one core back, which on a machine with two halves the speed.
     maxWorkers: "100%",
+    reporters: ["default", namesSkipped],
     testTimeout: 15_000,
     hookTimeout: 15_000,
     coverage: {

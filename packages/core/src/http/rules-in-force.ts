@@ -111,8 +111,11 @@ export class RulesInForce<Request> {
       wait,
       onLoaded: (edition) => this.#turnTo(edition),
       onError: (error) => {
-        const message = `${error.message} The last good rules stay in force.`
-        warner.say("error", "SLUICE_RULES_REJECTED", message, error)
+        const inForce =
+          this.#book?.current === undefined
+            ? "None of its rules are in force until it can be read."
+            : "The last good rules stay in force."
+        warner.say("error", "SLUICE_RULES_REJECTED", `${error.message}\n${inForce}`, error)
         events.emit("rule-error", error)
       },
     })

@@ -80,7 +80,7 @@ const TRIGGERS: Trigger[] = [
   ["SLUICE_CALLBACK_FAILED", "must yield true or false", { ...RULE, skip: fail }],
   ["SLUICE_CALLBACK_FAILED", "must yield true or false", { ...RULE, refundWhen: fail }],
   ["SLUICE_CALLBACK_FAILED", "The standard answer is sent", { ...RULE, onRejected: fail }],
-  ["SLUICE_RULES_REJECTED", "The last good rules stay in force", { rules: brokenSource }],
+  ["SLUICE_RULES_REJECTED", "None of its rules are in force", { rules: brokenSource }],
   [
     "SLUICE_STORE_TOO_SMALL",
     "memoryStore({ maxKeys })",
