@@ -3,21 +3,19 @@ import type { Store } from "../stores/store.ts"
 const claims = new WeakMap<Store, Map<string, object>>()
 
 /**
- * Claims rule names of a service on a store for one owner, and yields those that another owner has: two limiters
- * that count under one name would charge each other's clients. What the owner claimed before and does not name is
- * released.
+ * Claims rule names of a service on a store for one owner, in place of those that it has claimed before: two limiters
+ * that count under one name would charge each other's clients. Where another owner has any of them nothing changes,
+ * and those are what it yields.
  */
 export function claimNames(store: Store, service: string, names: readonly string[], owner: object): string[] {
-  let owners = claims.get(store)
-  if (owners === undefined) {
-    owners = new Map()
-    claims.set(store, owners)
-  }
+  const owners = claims.get(store) ?? new Map<string, object>()
+  claims.set(store, owners)
   const keyOf = (name: string) => JSON.stringify([service, name])
+  const taken = names.filter((name) => (owners.get(keyOf(name)) ?? owner) !== owner)
+  if (taken.length > 0) return taken
   releaseNames(store, owner)
-  const taken = names.filter((name) => owners.has(keyOf(name)))
-  for (const name of names) if (!taken.includes(name)) owners.set(keyOf(name), owner)
-  return taken
+  for (const name of names) owners.set(keyOf(name), owner)
+  return []
 }
 
 export function releaseNames(store: Store, owner: object): void {

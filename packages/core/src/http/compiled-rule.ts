@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto"
 import { textOf } from "../errors.ts"
 import type { Ask } from "../limiter/ask.ts"
-import type { OnStoreFailure } from "../policy.ts"
+import type { OnStoreFailure, Policy } from "../policy.ts"
 import { compileMatch } from "../rules/match.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
+import type { CounterKey } from "../stores/store.ts"
 import type { ClientAddressReader } from "./client-address.ts"
 import { compileField, type FieldReader } from "./field.ts"
 import { compileLimit } from "./limit.ts"
@@ -31,6 +32,8 @@ export interface CompiledRule {
    * is not for this request. `paths` are the readings of the request's path, where any rule needs them.
    */
   ask(facts: RequestFacts, request: unknown, units: number, paths: readonly string[]): Ask | undefined
+  /** The counter of the client behind the request, whether or not the rule is for this very request. */
+  counter(facts: RequestFacts, request: unknown): CounterKey | undefined
 }
 
 export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRule {
@@ -39,7 +42,8 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const matchReaders = new Map(matcher?.fields.map((field) => [field, readerOf(field)]))
   const partitionOf = compilePartition(rule, readerOf)
   const listed = compileLists(rule, context, readerOf)
-  const policyOf = compileLimit(rule, counterOf(context.service, rule), context.warner)
+  const counter = counterOf(context.service, rule)
+  const policyOf = compileLimit(rule, counter, context.warner)
   const { shadow, rejectionMessage, cost } = rule
   const onStoreFailure = rule.onStoreFailure ?? context.onStoreFailure
   const countsPreflight = rule.match?.methods?.includes("OPTIONS") === true
@@ -70,6 +74,13 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
         refusal: list === "deny" ? "denied" : isText ? undefined : "missing-field",
         field: isText ? undefined : partition.field,
       }
+    },
+    counter(facts, request) {
+      const { name, algorithm, windowMs, align } = rule
+      const partition = partitionOf(facts, request)
+      // A counter has the same name under any limit, so the limit function is not asked.
+      const policy: Policy = { name, counter, algorithm, limit: 0, windowMs, align }
+      return typeof partition === "string" ? { policy, partition } : undefined
     },
   }
 }
@@ -104,7 +115,7 @@ function rememberedReaders(rule: ParsedRule, context: RuleContext): (field: stri
       onClientChosen: () =>
         warner.once(
           "SLUICE_CLIENT_CHOSEN_FIELD",
-          `Rule "${rule.name}" counts by "${name}", which is read from the request, so a client can choose it freely. ` +
+          `Rule "${rule.name}" goes by "${name}", which is read from the request, so a client can choose it freely. ` +
             `Set fields: { "${name}": (request) => … } to take it from your authentication.`,
           name,
         ),

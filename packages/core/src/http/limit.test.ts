@@ -14,6 +14,7 @@ function byPlan(limit: (request: Asker) => unknown, window: string | number = "1
     limit: limit as (request: Asker) => number,
     window,
     name: "plan",
+    field: "service",
     clock,
     logger: { warn() {}, error() {} },
   })

@@ -2,8 +2,8 @@ import { compileAddressGroup } from "../address.ts"
 import { textOf } from "../errors.ts"
 import { Decider } from "../limiter/decider.ts"
 import { SafeEvents } from "../limiter/events.ts"
-import { compileClientAddress } from "./client-address.ts"
-import { DEFAULT_IPV6_PREFIX } from "./client-address-options.ts"
+import { type ClientAddressReader, compileClientAddress } from "./client-address.ts"
+import { type ClientAddressOptions, DEFAULT_IPV6_PREFIX } from "./client-address-options.ts"
 import type { RuleContext } from "./compiled-rule.ts"
 import type { LimiterEvents } from "./limiter.ts"
 import type { ParsedOptions } from "./options.ts"
@@ -38,7 +38,7 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
       warner.say(
         "error",
         "SLUICE_DEGRADED",
-        `${error.message} Rules decide by their onStoreFailure until it answers again.`,
+        `${error.message}\nRules decide by their onStoreFailure until it answers again.`,
         error,
       )
       events.emit("degraded", error)
@@ -59,12 +59,27 @@ function createContext(options: ParsedOptions, warner: Warner): RuleContext {
     extractors: fields,
     warner,
     groupAddress: compileAddressGroup(clientAddress.ipv6Prefix ?? DEFAULT_IPV6_PREFIX),
-    clientAddress: compileClientAddress(clientAddress, (header) =>
-      warner.once(
-        "SLUICE_FORWARDED_HEADER_IGNORED",
-        `A request came with the header ${header}, which is not believed, so all clients behind a proxy count as one. ` +
-          "Set trustedProxies to the number of proxies in front of the app or to their addresses, or to 0 if there is none.",
-      ),
+    clientAddress: createAddressReader(clientAddress, warner),
+  }
+}
+
+function createAddressReader(options: ClientAddressOptions, warner: Warner): ClientAddressReader {
+  const read = compileClientAddress(options, (header) =>
+    warner.once(
+      "SLUICE_FORWARDED_HEADER_IGNORED",
+      `A request came with the header ${header}, which is not believed, so all clients behind a proxy count as one. ` +
+        "Set trustedProxies to the number of proxies in front of the app or to their addresses, or to 0 if there is none.",
     ),
+  )
+  return (facts) => {
+    const address = read(facts)
+    if (address === undefined) {
+      warner.once(
+        "SLUICE_ADDRESS_UNKNOWN",
+        "A request came without an address: no remoteAddress was given, its connection was gone, or it came by a Unix " +
+          "socket. Such requests count as their rule's onMissing says, by default all together.",
+      )
+    }
+    return address
   }
 }

@@ -580,10 +580,28 @@ describe("reset", () => {
     expect(await remainingOf(limiter, { ...BOB, method: "POST" })).toEqual([3, 3, 46])
   })
 
-  it("leaves rules alone that are not for the request", async () => {
+  it("forgets what rules for other requests count too: an operator knows the address and no more", async () => {
     const { limiter, post } = await setUp()
-    await limiter.reset({ ...ALICE, method: "GET" })
-    expect(await remainingOf(limiter, post)).toEqual([5, 3, 46])
+    await limiter.reset(ALICE)
+    expect(await remainingOf(limiter, post)).toEqual([5, 5, 46])
+  })
+
+  it("asks no limit function, which would get what is no request of the app", async () => {
+    const plans = { free: 1 }
+    const limit = (request: RequestFacts & { plan?: "free" }) => plans[request.plan as "free"]
+    const said: string[] = []
+    const tell = ({ code }: { code: string }) => said.push(code)
+    const limiter = createLimiter({
+      limit,
+      window: "1m",
+      clock: manualClock(),
+      logger: { warn: tell, error: tell },
+    })
+    const alice = { ...ALICE, plan: "free" as const }
+    await limiter.decide(alice)
+    await limiter.reset(ALICE)
+    expect((await limiter.decide(alice)).allowed).toBe(true)
+    expect(said).toEqual([])
   })
 
   it("forgets the counters of the rules named, and only theirs; a whole-service one too", async () => {
@@ -615,7 +633,7 @@ describe("reset", () => {
     expect(await remainingOf(limiter, post)).toEqual([3, 3, 46])
   })
 
-  it("has no counter to forget of a client that is not counted, or lacks the field", async () => {
+  it("has no counter to forget of a client that lacks the field", async () => {
     const { store } = recordingStore()
     let asked = 0
     const { limiter } = limiterWith({
@@ -627,7 +645,6 @@ describe("reset", () => {
       allow: ["friend"],
     })
     await limiter.reset({})
-    await limiter.reset({ headers: { "x-key": "friend" } })
     expect(asked).toBe(0)
     await limiter.reset({ headers: { "x-key": "foe" } })
     expect(asked).toBe(1)
@@ -833,5 +850,35 @@ describe("events", () => {
     limiter.on("evicted", () => heard.push("another's"))
     for (const request of [ALICE, ALICE, BOB]) await small.decide(request)
     expect(heard).toEqual([{ type: "evicted-blocked", releaseAfterMs: expect.any(Number) }])
+  })
+})
+
+describe("what a client is told is left", () => {
+  it("is what the tighter of two rules has, where both fit as many requests like this one", async () => {
+    const limiter = createLimiter({
+      rules: [
+        { name: "minute", field: "ip", limit: 8, window: "1m" },
+        { name: "hour", field: "ip", limit: 7, window: "1h" },
+      ],
+      clock: manualClock(),
+    })
+    const told = await limiter.decide(ALICE, { cost: 3 })
+    expect(told).toMatchObject({ policy: "hour", remaining: 4 })
+    expect((await limiter.decide(ALICE, { cost: 4 })).allowed).toBe(true)
+  })
+})
+
+describe("a request of Node's own http server", () => {
+  it("is counted by the address of its socket", async () => {
+    const { limiter } = limiterWith({ limit: 1, window: "1m" })
+    const from = (remoteAddress: string) => ({
+      method: "GET",
+      url: "/",
+      headers: {},
+      socket: { remoteAddress },
+    })
+    const verdicts: boolean[] = []
+    for (const host of [1, 1, 2]) verdicts.push((await limiter.decide(from(`192.0.2.${host}`))).allowed)
+    expect(verdicts).toEqual([true, false, true])
   })
 })

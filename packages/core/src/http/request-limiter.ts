@@ -45,11 +45,17 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.#factsReaders = parent === undefined ? new Set() : parent.#factsReaders
     this.#unitsOf = compileUnits(cost, this.warner)
     this.#skips = compileTest("skip", skip, "such a request is counted", this.warner)
-    this.#rules =
-      parent === undefined || inline === undefined
-        ? new RulesInForce(options, this.#parts)
-        : parent.#rules.ofRoute(inline)
+    // Before names are claimed: a store that is closed already refuses.
     if (parent === undefined) this.#unsubscribe = store.subscribe?.((event) => this.#evicted(event))
+    try {
+      this.#rules =
+        parent === undefined || inline === undefined
+          ? new RulesInForce(options, this.#parts)
+          : parent.#rules.ofRoute(inline)
+    } catch (error) {
+      this.#unsubscribe?.()
+      throw error
+    }
   }
 
   get warner(): Warner {
@@ -168,7 +174,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
       const facts = read(request)
       if (facts !== undefined) return facts
     }
-    return request
+    return withSocketAddress(request)
   }
 
   #counts(request: Request): boolean {
@@ -217,4 +223,13 @@ function parsePolicies(
       accepted: known === "" ? "nothing, as there are no rules" : `a list with ${known}`,
     })),
   )
+}
+
+/** Node's own request keeps the address on its socket: without it all clients would be one. */
+function withSocketAddress(request: RequestFacts & { readonly socket?: unknown }): RequestFacts {
+  if (request.remoteAddress !== undefined) return request
+  const { remoteAddress } = (request.socket ?? {}) as RequestFacts
+  return remoteAddress === undefined
+    ? request
+    : Object.create(request, { remoteAddress: { value: remoteAddress } })
 }

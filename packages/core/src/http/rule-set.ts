@@ -15,7 +15,10 @@ export interface RuleSet {
   readonly readsArrivalOnly: boolean
   /** What the request has to ask, `units` of each rule that is for it. */
   asks(facts: RequestFacts, request: unknown, units: number): Ask[]
-  /** The counters of the request: of the rules named, else of all but those that count the whole service. */
+  /**
+   * The counters of the client behind the request: of the rules named, else of all but those that count the whole
+   * service. Rules that are not for this very request too: who resets a client may know no more than its address.
+   */
   counters(facts: RequestFacts, request: unknown, names: readonly string[] | undefined): CounterKey[]
   readonly writeHeaders: HeaderWriter
   readonly writeRejection: RejectionWriter
@@ -46,13 +49,10 @@ export function compileRuleSet(
       return asks
     },
     counters(facts, request, names) {
-      const paths = pathsOf(facts)
       return compiled
         .filter(({ rule }) => (names === undefined ? rule.fields.length > 0 : names.includes(rule.name)))
-        .map((rule) => rule.ask(facts, request, 1, paths))
-        .filter((ask) => ask !== undefined)
-        .filter(({ refusal }) => refusal !== "missing-field")
-        .map(({ policy, partition }) => ({ policy, partition }))
+        .map((rule) => rule.counter(facts, request))
+        .filter((counter) => counter !== undefined)
     },
     writeHeaders: dialect === false ? () => [] : compileHeaders(dialect, rules.map(headerPolicy)),
     writeRejection: compileRejection(rules),

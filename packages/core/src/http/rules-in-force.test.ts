@@ -135,7 +135,7 @@ describe("rules of a source", () => {
     expect(errors).toEqual([])
     expect(said).toHaveLength(1)
     expect(said[0]).toMatch(
-      /^SLUICE_RULES_REJECTED Wrong rules: rules\[1\]\.limit: -1 is not a limit.*\nThese rules are set aside/,
+      /^SLUICE_RULES_REJECTED the rule source, service "default": Wrong rules: rules\[1\]\.limit: -1 is not a limit.*\nThese rules are set aside/,
     )
   })
 
@@ -275,29 +275,37 @@ describe("the first rules", () => {
 })
 
 describe("rules of two limiters on one store", () => {
-  it("are set aside where another limiter counts under the name, and free when it closes", async () => {
+  it("are refused as a whole where another limiter counts under one of the names, until that one is closed", async () => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     const other = createLimiter({ name: "taken", limit: 1, window: "1m", store, clock, logger: QUIET })
     const source = new Publisher([rule(5), rule(5, { name: "taken" })])
-    const { limiter, loaded } = setUp(source, { store, clock })
-    await limiter.ready()
-    expect(await left(limiter)).toEqual([["rule", 5]])
-    expect(loaded.at(-1)).toEqual({
-      names: ["rule"],
-      problems: [
-        {
-          path: "name",
-          message: 'another limiter counts rule "taken" of service "default" on this store',
-        },
-      ],
-    })
+    const { limiter, loaded, errors } = setUp(source, { store, clock })
+    await expect(limiter.ready()).rejects.toThrow('another limiter counts rule "taken" of service "default"')
+    expect(loaded).toEqual([])
+    expect(errors).toHaveLength(1)
     await other.close()
-    await source.publish([rule(5), rule(5, { name: "taken" })])
+    // It is tried again by itself, half a second later.
+    clock.advance(500)
+    await limiter.ready()
     expect((await left(limiter)).map(([name]) => name)).toEqual(["rule", "taken"])
     // A name that it has given up is free for others.
     await source.publish([rule(5)])
     expect(() => createLimiter({ name: "taken", limit: 1, window: "1m", store })).not.toThrow()
+  })
+
+  it("leave the last good ones in force where a later edition takes another limiter's name", async () => {
+    const clock = manualClock()
+    const store = memoryStore({ clock })
+    createLimiter({ name: "taken", limit: 1, window: "1m", store, clock, logger: QUIET })
+    const source = new Publisher([rule(5)])
+    const { limiter } = setUp(source, { store, clock })
+    await limiter.ready()
+    await source.publish([rule(9, { name: "new" }), rule(5, { name: "taken" })])
+    expect(await left(limiter)).toEqual([["rule", 5]])
+    // What it did not get it has not claimed, and what it has it keeps.
+    expect(() => createLimiter({ name: "new", limit: 1, window: "1m", store })).not.toThrow()
+    expect(() => createLimiter({ name: "rule", limit: 1, window: "1m", store })).toThrow("another limiter")
   })
 })
 
@@ -345,15 +353,6 @@ describe("the rules of a route", () => {
       ],
     ])
     await expect(before.ready()).resolves.toBeUndefined()
-  })
-
-  it("do not have those of the source that were set aside", async () => {
-    const clock = manualClock()
-    const store = memoryStore({ clock })
-    createLimiter({ name: "taken", limit: 1, window: "1m", store, logger: QUIET })
-    const { limiter } = setUp(new Publisher([rule(5), rule(5, { name: "taken" })]), { store, clock })
-    await limiter.ready()
-    expect((await left(routeOf(limiter))).map(([name]) => name)).toEqual(["login", "rule"])
   })
 
   it("may not have a name that is taken, and free it when the limiter closes", async () => {

@@ -1,6 +1,7 @@
 import { waitUnheld } from "../clock.ts"
 import { InvalidOptionError, InvalidRuleError, type Problem } from "../errors.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
+import { show } from "../rules/problems.ts"
 import { type Edition, type RuleBook, ruleBook } from "../rules/rule-book.ts"
 import type { RuleSource } from "../rules/source.ts"
 import { claimNames, releaseNames } from "./claims.ts"
@@ -81,13 +82,7 @@ export class RulesInForce<Request> {
     const { store, service } = this.#options
     const [taken] = claimNames(store, service, this.#ownNames(), this)
     if (taken === undefined) return
-    releaseNames(store, this)
-    throw new InvalidOptionError([
-      {
-        ...this.#takenProblem(taken),
-        accepted: "a name or service of its own, or one limiter for both mounts: rateLimit({ limiter })",
-      },
-    ])
+    throw new InvalidOptionError([this.#takenProblem(taken)])
   }
 
   #ownNames(): readonly string[] {
@@ -96,9 +91,9 @@ export class RulesInForce<Request> {
   }
 
   #takenProblem(name: string): Problem {
-    const service = JSON.stringify(this.#options.service)
-    const message = `another limiter counts rule ${JSON.stringify(name)} of service ${service} on this store`
-    return { path: "name", message }
+    const message = `another limiter counts rule ${show(name)} of service ${show(this.#options.service)} on this store`
+    const accepted = "a name or service of its own, or one limiter for both mounts: rateLimit({ limiter })"
+    return { path: "name", message, accepted }
   }
 
   #openBook(source: RuleSource): void {
@@ -113,9 +108,9 @@ export class RulesInForce<Request> {
       onError: (error) => {
         const inForce =
           this.#book?.current === undefined
-            ? "None of its rules are in force until it can be read."
+            ? "None of its rules are in force until this is mended."
             : "The last good rules stay in force."
-        warner.say("error", "SLUICE_RULES_REJECTED", `${error.message}\n${inForce}`, error)
+        warner.say("error", "SLUICE_RULES_REJECTED", `${this.#where()}: ${error.message}\n${inForce}`, error)
         events.emit("rule-error", error)
       },
     })
@@ -128,13 +123,16 @@ export class RulesInForce<Request> {
     this.#first = Promise.race([this.#book.ready(), tooLong]).then(done, done)
   }
 
-  /** Another edition comes into force at once, for the routes too; decisions in flight finish on the one before. */
-  #turnTo(edition: Edition): void {
+  /**
+   * Another edition comes into force at once, for the routes too; decisions in flight finish on the one before. Throws
+   * InvalidRuleError, and changes nothing, when another limiter counts under one of its names.
+   */
+  #turnTo({ rules, problems, version }: Edition): void {
     const { store, service } = this.#options
-    const names = edition.rules.map(({ name }) => name)
-    const taken = new Set(claimNames(store, service, names, this))
-    const problems = [...edition.problems, ...[...taken].map((name) => this.#takenProblem(name))]
-    const rules = edition.rules.filter(({ name }) => !taken.has(name))
+    const names = rules.map(({ name }) => name)
+    const taken = claimNames(store, service, names, this)
+    if (taken.length > 0) throw new InvalidRuleError(taken.map((name) => this.#takenProblem(name)))
+    const lost = this.#shared.map(({ name }) => name).filter((name) => !names.includes(name))
     for (const each of [this, ...this.#routes]) {
       each.#shared = rules
       each.#current = each.#compile()
@@ -142,15 +140,17 @@ export class RulesInForce<Request> {
     const { warner, events } = this.#parts
     if (problems.length > 0) {
       const error = new InvalidRuleError(problems)
-      const message = `${error.message}\nThese rules are set aside; the others are in force.`
+      const gone =
+        lost.length === 0 ? "" : ` No longer in force: ${lost.map((name) => show(name)).join(", ")}.`
+      const message = `${this.#where()}: ${error.message}\nThese rules are set aside; the others are in force.${gone}`
       warner.say("error", "SLUICE_RULES_REJECTED", message, error)
     }
-    const { version } = edition
-    events.emit("rules", {
-      names: rules.map(({ name }) => name),
-      problems,
-      ...(version === undefined ? {} : { version }),
-    })
+    events.emit("rules", { names, problems, ...(version === undefined ? {} : { version }) })
+  }
+
+  #where(): string {
+    const { rules, service } = this.#options
+    return `${(isList(rules) ? undefined : rules.name) ?? "the rule source"}, service ${show(service)}`
   }
 }
 

@@ -333,7 +333,7 @@ describe("what is decided while the store is gone", () => {
 
 describe("degraded and recovered", () => {
   it("are said once each, however many decisions there are", async () => {
-    const { store, verdicts, events } = setUp({ limit: 100, window: "1m" })
+    const { clock, store, verdicts, events } = setUp({ limit: 100, window: "1m" })
     await verdicts(2)
     expect(events).toEqual([])
     store.fault = down
@@ -342,6 +342,11 @@ describe("degraded and recovered", () => {
     await verdicts(1)
     expect(events).toEqual(["degraded"])
     store.fault = undefined
+    // A store that fails for some keys and not for others has not recovered with each of the others.
+    clock.advance(999)
+    await verdicts(3)
+    expect(events).toEqual(["degraded"])
+    clock.advance(1)
     await verdicts(3)
     expect(events).toEqual(["degraded", "recovered"])
     store.fault = down
@@ -356,16 +361,17 @@ describe("degraded and recovered", () => {
       error: ({ code, err }: { code: string; err?: unknown }, text: string) =>
         said.push(["error", code, text, err]),
     }
-    const { store, verdicts } = setUp({ limit: 5, window: "1m", logger })
+    const { clock, store, verdicts } = setUp({ limit: 5, window: "1m", logger })
     store.fault = down
     await verdicts(1)
     store.fault = undefined
+    clock.advance(1_000)
     await verdicts(1)
     expect(said).toEqual([
       [
         "error",
         "SLUICE_DEGRADED",
-        "The store failed: down Rules decide by their onStoreFailure until it answers again. " +
+        "The store failed: down\nRules decide by their onStoreFailure until it answers again. " +
           "(docs/reference/errors.md#sluice_degraded)",
         expect.any(StoreUnavailableError),
       ],

@@ -16,13 +16,14 @@ const fail = (): never => {
 /** Yields the codes and messages that a logger was told by a guard, while it was asked about each request twice. */
 async function saidOf(
   options: LimiterOptions<RequestFacts>,
-  requests: readonly RequestFacts[] = [{}],
+  requests: readonly RequestFacts[] = [{ remoteAddress: "192.0.2.1" }],
   atStart = true,
 ): Promise<[string, string][]> {
   const said: [string, string][] = []
+  const clock = manualClock()
   const tell = ({ code }: { code: string }, message: string) => said.push([code, message])
   const guard = createGuard<RequestFacts>({
-    clock: manualClock(),
+    clock,
     logger: { warn: tell, error: tell },
     ...options,
   })
@@ -32,6 +33,7 @@ async function saidOf(
     const outcome = await guard.check(request, request)
     if (outcome.rejection !== undefined) await guard.answer(outcome, request, undefined)
     guard.settle(request, 200)
+    clock.advance(1_000)
   }
   return said
 }
@@ -59,19 +61,25 @@ type Trigger = [
 ]
 
 const TRIGGERS: Trigger[] = [
+  ["SLUICE_ADDRESS_UNKNOWN", "onMissing", RULE, [{ headers: {} }]],
   [
     "SLUICE_FORWARDED_HEADER_IGNORED",
     "trustedProxies",
     RULE,
     [{ remoteAddress: "10.0.0.1", headers: { "x-forwarded-for": "192.0.2.1" } }],
   ],
-  ["SLUICE_CREATED_IN_HANDLER", "Create it once, when the app starts", RULE, [{}], false],
-  ["SLUICE_CLIENT_CHOSEN_FIELD", "Set fields: {", { ...RULE, field: "user_id" }, [{ headers: {} }]],
+  ["SLUICE_CREATED_IN_HANDLER", "Create it once, when the app starts", RULE, undefined, false],
+  [
+    "SLUICE_CLIENT_CHOSEN_FIELD",
+    "Set fields: {",
+    { ...RULE, field: "user_id" },
+    [{ remoteAddress: "192.0.2.1", headers: {} }],
+  ],
   [
     "SLUICE_BODY_NOT_PARSED",
     "Mount the body parser first",
     { ...RULE, field: "body:user" },
-    [{ headers: { "content-length": "5" } }],
+    [{ remoteAddress: "192.0.2.1", headers: { "content-length": "5" } }],
   ],
   ["SLUICE_ROUTE_UNKNOWN", "match.path", { ...RULE, field: "route" }],
   ["SLUICE_EXTRACTOR_FAILED", "counts as missing", { ...RULE, field: "user", fields: { user: fail } }],

@@ -1,9 +1,10 @@
 /**
- * Things that an app should mend, though requests go on. Each is said once by a limiter and has a heading in
+ * Things that an app should mend, though requests go on. Each is said once for each cause by a limiter and has a heading in
  * docs/reference/errors.md.
  */
 export type WarningCode =
   | "SLUICE_FORWARDED_HEADER_IGNORED"
+  | "SLUICE_ADDRESS_UNKNOWN"
   | "SLUICE_CREATED_IN_HANDLER"
   | "SLUICE_MOUNTED_TWICE"
   | "SLUICE_CLIENT_CHOSEN_FIELD"

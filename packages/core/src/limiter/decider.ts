@@ -1,4 +1,4 @@
-import type { Clock } from "../clock.ts"
+import { type Clock, soundTime } from "../clock.ts"
 import { StoreUnavailableError, textOf } from "../errors.ts"
 import type { Answer, Counted, CounterKey, MaybePromise, Refund, Store } from "../stores/store.ts"
 import { type Ask, isHopeless } from "./ask.ts"
@@ -21,6 +21,12 @@ export interface DeciderOptions {
 }
 
 /**
+ * How long a store has to answer without a failure to have recovered: one that fails for some keys and not for others
+ * would otherwise be news with every decision.
+ */
+const STEADY_MS = 1_000
+
+/**
  * The decision maker: asks the store once for all the limits of a request, and says what the answer means. Answers
  * with a value whenever the store does. `take` and `peek` never throw and never reject: a store that is gone, or that
  * answers rubbish, is a degraded decision.
@@ -29,6 +35,7 @@ export class Decider {
   readonly #options: DeciderOptions
   readonly #fallback: LocalFallback
   #degraded = false
+  #failedAtMs = 0
 
   constructor(options: DeciderOptions) {
     this.#options = options
@@ -116,7 +123,7 @@ export class Decider {
       const error = new StoreUnavailableError("The store gave an answer that makes no sense.")
       return this.#degrade(error, asks, peeked)
     }
-    if (this.#degraded) {
+    if (this.#degraded && soundTime(this.#options.clock) >= this.#failedAtMs + STEADY_MS) {
       this.#degraded = false
       this.#options.onRecovered()
     }
@@ -144,6 +151,7 @@ export class Decider {
   }
 
   #degrade(error: unknown, asks: readonly Ask[], peeked: boolean): Decision {
+    this.#failedAtMs = soundTime(this.#options.clock)
     if (!this.#degraded) {
       this.#degraded = true
       this.#options.onDegraded(

@@ -90,7 +90,10 @@ type Bindable = Pick<PolicyCheck, "allowed" | "remaining" | "cost" | "retryAfter
 /** Whether one binds more than the other: a refusal before an admission, then the longer wait or the smaller rest. */
 export function bindsMore(check: Bindable, than: Bindable): boolean {
   if (check.allowed !== than.allowed) return !check.allowed
-  return check.allowed ? moreRequests(check) < moreRequests(than) : check.retryAfterMs > than.retryAfterMs
+  if (!check.allowed) return check.retryAfterMs > than.retryAfterMs
+  const difference = moreRequests(check) - moreRequests(than)
+  // Of rules that fit as many requests like this one, the one with fewer units left: a cheaper one may ask for them all.
+  return difference < 0 || (difference === 0 && check.remaining < than.remaining)
 }
 
 function moreRequests({ remaining, cost }: Bindable): number {

@@ -16,6 +16,8 @@ export interface LoadedRules {
  * the last good ones. A rule that is wrong is not an error of the source but a problem beside the good ones.
  */
 export interface RuleSource {
+  /** What messages call it: `rules file "/etc/sluice/rules.yaml"`. */
+  readonly name?: string
   load(service: string, options?: { readonly signal?: AbortSignal }): Promise<LoadedRules>
   /** Calls `changed` when `load` may answer differently; yields the function that stops it. */
   watch?(changed: () => void): () => void

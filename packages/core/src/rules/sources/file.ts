@@ -82,6 +82,7 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): R
   }
 
   return {
+    name: `rules file ${JSON.stringify(file)}`,
     async load(service, { signal } = {}) {
       signal?.throwIfAborted()
       return (await read()).documents.rulesOf(service)
