@@ -15,7 +15,7 @@ const LIMITED: Readonly<Record<string, readonly [method: string, path: string]>>
   fastify: ["GET", "/"],
   koa: ["GET", "/"],
   "rules-file": ["POST", "/checkout"],
-  login: ["POST", "/login"],
+  "sign-in": ["POST", "/login"],
   "second-factor": ["POST", "/cards"],
   plans: ["GET", "/reports"],
   bookings: ["POST", "/bookings"],
