@@ -15,6 +15,9 @@ adapterContract("Fastify 5", {
   async reply(response, status, body) {
     await (response as FastifyReply).code(status).send(body)
   },
+  replyLater(response, status, body) {
+    setImmediate(() => (response as FastifyReply).code(status).send(body))
+  },
   deviations: [
     {
       behaviour: "created while a request is handled is warned of once",

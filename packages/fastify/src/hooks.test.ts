@@ -11,8 +11,12 @@ const base = { clock: manualClock() }
 const rule = { ...base, limit: 1, window: "1 minute" } as const
 const POST: InjectOptions = { method: "POST", url: "/", payload: { account: "a" } }
 
-/** Of a request that is refused, the hook that refuses it. */
-async function refusedIn(options: RateLimitOptions, own?: RouteRateLimit): Promise<Hook | undefined> {
+/** Of a request that is refused, the hook that refuses it: its route is newer than the plugin or older. */
+async function refusedIn(
+  age: "newer" | "older",
+  options: RateLimitOptions,
+  own?: RouteRateLimit,
+): Promise<Hook | undefined> {
   const app = fastify()
   const ran: Hook[] = []
   for (const hook of HOOKS) {
@@ -20,7 +24,8 @@ async function refusedIn(options: RateLimitOptions, own?: RouteRateLimit): Promi
       ran.push(hook)
     })
   }
-  app.register(rateLimit, options)
+  const registered = app.register(rateLimit, options)
+  if (age === "newer") await registered
   app.post("/", { config: own === undefined ? {} : { rateLimit: own } }, async () => "ok")
   expect((await app.inject(POST)).statusCode).toBe(200)
   expect(ran).toEqual(HOOKS)
@@ -35,7 +40,7 @@ const source: RuleSource = {
 }
 const body = { field: "body:account" } as const
 
-describe("a request is decided in", () => {
+describe.each(["newer", "older"] as const)("a request of a route %s than the plugin is decided in", (age) => {
   const plugins: readonly (readonly [Hook, string, RateLimitOptions])[] = [
     ["onRequest", "a rule by address", rule],
     ["onRequest", "a rule by header", { ...rule, field: "header:host" }],
@@ -55,7 +60,7 @@ describe("a request is decided in", () => {
     ["preHandler", "a rule by address, where the app says so", { ...rule, hook: "preHandler" }],
   ]
   it.each(plugins)("%s by %s", async (hook, _why, options) => {
-    expect(await refusedIn(options)).toBe(hook)
+    expect(await refusedIn(age, options)).toBe(hook)
   })
 
   const own = { limit: 1, window: "1 minute" } as const
@@ -91,11 +96,11 @@ describe("a request is decided in", () => {
     ],
   ]
   it.each(routes)("%s by %s", async (hook, _why, options, written) => {
-    expect(await refusedIn(options, written)).toBe(hook)
+    expect(await refusedIn(age, options, written)).toBe(hook)
   })
 })
 
-describe("a route's own hooks", () => {
+describe.each(["newer", "older"] as const)("the own hooks of a route %s than the plugin", (age) => {
   it("run after its limit, be they one or several", async () => {
     for (const several of [false, true]) {
       const ran: string[] = []
@@ -103,7 +108,8 @@ describe("a route's own hooks", () => {
         ran.push(name)
       }
       const app = fastify()
-      app.register(rateLimit, base)
+      const registered = app.register(rateLimit, base)
+      if (age === "newer") await registered
       app.post(
         "/",
         {

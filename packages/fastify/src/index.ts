@@ -1,25 +1,27 @@
 import {
   createGuard,
   type Decision,
+  exposedHeaders,
   type Guard,
   type GuardOptions,
-  InvalidOptionError,
+  type HeaderLine,
+  type InvalidOptionError,
+  type Logger,
+  type Outcome,
+  type Rejection,
   type Rule,
 } from "@sluice/core"
-import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from "fastify"
+import type {
+  FastifyContextConfig,
+  FastifyInstance,
+  FastifyPluginAsync,
+  FastifyReply,
+  FastifyRequest,
+  RouteOptions,
+} from "fastify"
 import fastifyPlugin from "fastify-plugin"
-import { decide, decisionOf } from "./decide.ts"
-import { factsOf } from "./facts.ts"
-import {
-  appRecord,
-  type Decide,
-  type HookName,
-  type Mount,
-  nearestMount,
-  type OwnRoute,
-  ownRoute,
-} from "./own-routes.ts"
-import { isHook, notAHook, RouteLimits } from "./route-limits.ts"
+import { FastifyFacts, factsOf } from "./facts.ts"
+import { HOOKS, type HookName, type Limit, parseHook, routeLimits } from "./routes.ts"
 
 /** Limiter options, or a limiter to share; or no rule at all, where only some routes have one. */
 export type RateLimitOptions = GuardOptions<FastifyRequest> & {
@@ -50,108 +52,169 @@ declare module "fastify" {
 }
 
 /**
- * Plugin for Fastify 5: `app.register(rateLimit, { limit: 100, window: "1 minute" })`. It limits every route of the
- * scope it is registered in and of the scopes inside, whenever they are added, and what the scope answers with 404.
+ * Plugin for Fastify 5: `await app.register(rateLimit, { limit: 100, window: "1 minute" })`. It limits every route of
+ * the scope it is registered in and of the scopes inside, whenever they are added, and what the scope answers with 404.
  * Registered within `app.register(async (scope) => …)` it limits that scope alone.
  *
  * A route says `config: { rateLimit: { limit: 5, window: "1 minute" } }` for a rule of its own, in place of the inline
  * rule of the nearest registration, or `config: { rateLimit: false }`. Rules of a list or source go on applying.
+ * A wrong one throws where the route is added. Of a route that is older than the plugin (no `await`) it is seen when the
+ * route is first asked for: that is warned of, and the inline rule applies.
  *
  * What Fastify refuses by itself is not counted: a URL that cannot be decoded, and where requests are decided in
  * `preValidation` or later a body that cannot be parsed. Closing the app closes the limiter, unless it is a shared one.
- * @throws InvalidOptionError when the app starts, with everything that is wrong
+ * @throws InvalidOptionError when the app starts
  */
 export const rateLimit: FastifyPluginAsync<RateLimitOptions> = fastifyPlugin(register, {
   name: "@sluice/fastify",
   fastify: ">=5 <6",
 })
 
+type Done = () => void
+type Hook = (request: FastifyRequest, reply: FastifyReply, payload: unknown, done?: Done) => void
+const DECISION = Symbol("sluice.decision")
+type Told = FastifyRequest & { [DECISION]?: Decision }
+/** Of a reply that refuses: its own `send`, until it has been called. */
+const SEND = Symbol("sluice.send")
+type Refusing = FastifyReply & { [SEND]?: FastifyReply["send"] | undefined }
+/** Of a scope, and so of those inside: the limit of the nearest registration, in whose place routes have their own. */
+const NEAREST = Symbol("sluice.nearest")
+type Scope = FastifyInstance & { [NEAREST]?: Limit }
+/** Of a route's config: the limit that has been made of its `rateLimit`. */
+const LIMIT = Symbol("sluice.limit")
+type Config = FastifyContextConfig & { [LIMIT]?: Limit }
+
 // Async, because what a plugin with a callback throws is nobody's to catch and ends the process.
-async function register(app: FastifyInstance, options: RateLimitOptions): Promise<void> {
-  const { hook: chosen, ...guardOptions } = options
-  if (chosen !== undefined && !isHook(chosen)) {
-    const [message, accepted] = notAHook(chosen)
-    throw new InvalidOptionError([{ path: "hook", message, accepted }])
-  }
-  const ruled = hasRule(options) ? guardOptions : { ...guardOptions, rules: [] }
-  const guard = createGuard<FastifyRequest>(ruled, factsOf)
-  const hook = chosen ?? (guard.readsArrivalOnly ? "onRequest" : "preHandler")
-  const record = appRecord(app)
-  const mount: Mount = { scope: app }
-  record.mounts.push(mount)
+async function register(app: Scope, options: RateLimitOptions): Promise<void> {
+  const { hook, ...rest } = options
+  const chosen = parseHook(hook, "hook")
+  const hasRule = ["limit", "window", "rules", "limiter"].some((name) => name in options)
+  const guard = createGuard<FastifyRequest>(hasRule ? rest : { ...rest, rules: [] }, factsOf)
+  const inline: Limit = { guard, hook: chosen ?? (guard.readsArrivalOnly ? "onRequest" : "preHandler") }
+  const limitOf = routeLimits(inline, chosen)
+  if (!Object.hasOwn(app, NEAREST)) app[NEAREST] = inline
+  // No onRoute hook is told of routes that are older than it, so these are looked up when they are asked for.
+  const isLate = app.printRoutes() !== "(empty tree)"
+  let anyOwn = isLate
 
-  if (!app.hasRequestDecorator("rateLimit")) app.decorateRequest("rateLimit", { getter: decisionOf })
-
-  // Who has decided a request. Its handler may hand it over to the 404 handler, whose preHandler hooks run then.
-  const decider = Symbol("sluice.decider")
-  type Decided = FastifyRequest & { [decider]?: Guard<FastifyRequest> }
-  const remembers = guard.settles || hook === "preHandler"
-
-  const decideBy =
-    (by: Guard<FastifyRequest>): Decide =>
-    (request, reply, next) => {
-      if (remembers) {
-        if ((request as Decided)[decider] !== undefined) return next()
-        ;(request as Decided)[decider] = by
-      }
-      decide(by, request, reply, next)
-    }
-
-  const decideOthers = decideBy(guard)
-  /** What this registration does on routes that say something themselves. */
-  const ownLimits = new Map<OwnRoute, Decide>()
-  let anyOwn = true
-
-  const atHook: Decide = (request, reply, next) => {
-    // Asking Fastify for a request's route is dear where no route says anything.
-    const own = anyOwn ? ownRoute(request) : undefined
-    if (own !== undefined) (ownLimits.get(own) ?? decideOthers)(request, reply, next)
-    else if (anyOwn && request.routeOptions.config.rateLimit !== undefined) next(unseen(request))
-    else decideOthers(request, reply, next)
-  }
-  if (hook !== "preParsing") app.addHook(hook as "onRequest", atHook)
-  else app.addHook(hook, (request, reply, _payload, next) => atHook(request, reply, next))
-
-  app.addHook("onReady", async () => {
-    const limits = new RouteLimits(guard, hook, chosen !== undefined)
-    for (const route of record.routes) {
-      if (route.written === false) ownLimits.set(route, goOn)
-      else if (nearestMount(record, route) === mount) {
-        const limit = limits.of(route)
-        if (limit === undefined) continue
-        const decideRoute = decideBy(limit.guard)
-        if (limit.hook !== hook) route.decide = decideRoute
-        ownLimits.set(route, limit.hook === hook ? decideRoute : goOn)
-      }
-    }
-    if (limits.problems.length > 0) throw new InvalidOptionError(limits.problems)
-    anyOwn = ownLimits.size > 0 || !record.fromTheStart
+  app.addHook("onRoute", function (this: Scope, route) {
+    const { rateLimit } = route.config ?? {}
+    if (rateLimit === undefined) return
+    anyOwn = true
+    if (rateLimit === false || this[NEAREST] !== inline) return
+    const limit = limitOf(route, rateLimit)
+    route.config = { ...route.config, [LIMIT]: limit } as Config
+    if (isLate || limit.hook === inline.hook) return
+    Object.assign(route, { [limit.hook]: [hookOf(limit.hook), ...[route[limit.hook] ?? []].flat()] })
   })
 
+  let isNew = false
+  function limitFor({ routeOptions, server }: FastifyRequest): Limit | undefined {
+    const config: Config = routeOptions.config
+    if (config.rateLimit === false) return undefined
+    if (config.rateLimit === undefined || (server as Scope)[NEAREST] !== inline) return inline
+    isNew = config[LIMIT] === undefined
+    try {
+      config[LIMIT] ??= limitOf(routeOptions as RouteOptions, config.rateLimit)
+    } catch (error) {
+      config[LIMIT] = inline
+      warn(error as InvalidOptionError, (options as { readonly logger?: Logger }).logger)
+    }
+    return config[LIMIT]
+  }
+
+  const decider = Symbol("sluice.decider")
+  type Decided = FastifyRequest & { [decider]?: Guard<FastifyRequest> }
+  const hookOf = (name: HookName): Hook =>
+    function hook(request: Decided, reply, payload, done = payload as Done) {
+      // A handler may hand its request over to the 404 handler, whose preHandler hooks run then.
+      if (request[decider] !== undefined) return done()
+      // Asking Fastify for a request's route is dear.
+      const limit = anyOwn ? limitFor(request) : inline
+      if (isNew) {
+        // In its first turn a guard would take itself for one that the app makes in a handler, and warn of that.
+        isNew = false
+        return queueMicrotask(() => hook(request, reply, payload, done))
+      }
+      if (limit?.hook !== name) return done()
+      request[decider] = limit.guard
+      decide(limit.guard, request, reply, done)
+    }
+  for (const name of isLate ? HOOKS : [inline.hook]) app.addHook(name as "onRequest", hookOf(name))
+
+  if (!app.hasRequestDecorator("rateLimit")) app.decorateRequest("rateLimit", { getter: decisionOf })
   if (guard.settles) {
     // Not for a client that hangs up before it has been answered: the units stay taken.
-    app.addHook("onResponse", (request, reply, next) => {
-      ;(request as Decided)[decider]?.settle(request, reply.statusCode)
-      next()
+    app.addHook("onResponse", (request: Decided, reply, done) => {
+      request[decider]?.settle(request, reply.statusCode)
+      done()
     })
   }
   app.addHook("onClose", () => guard.close())
 }
 
-const goOn: Decide = (_request, _reply, next) => next()
-
-function hasRule(options: RateLimitOptions): boolean {
-  return ["limit", "window", "rules", "limiter"].some((name) => name in options)
+/** What `request.rateLimit` yields. A decorator with a value would be written into every request. */
+function decisionOf(this: Told): Decision | undefined {
+  return this[DECISION]
 }
 
-function unseen({ routeOptions }: FastifyRequest): InvalidOptionError {
-  return new InvalidOptionError([
-    {
-      path: `route ${routeOptions.method} ${routeOptions.url} config.rateLimit`,
-      message:
-        "was not seen, because the route is older than the plugin and the app is older than the import",
-      accepted:
-        'import of "@sluice/fastify" before the app is made, or an awaited app.register before the route',
-    },
-  ])
+function decide(guard: Guard<FastifyRequest>, request: Told, reply: FastifyReply, done: Done): void {
+  const proceed = (outcome: Outcome): void => {
+    request[DECISION] = outcome.decision
+    for (const name of outcome.removed) reply.removeHeader(name)
+    setHeaders(reply, outcome.headers)
+    if (outcome.rejection === undefined) done()
+    // By a handler timeout, while the store was asked.
+    else if (!reply.sent) refuse(guard, outcome, request, reply)
+  }
+  const outcome = guard.check(new FastifyFacts(request), request)
+  // A value stays a value: on the memory store no request waits for a promise.
+  if (outcome instanceof Promise) void outcome.then(proceed)
+  else proceed(outcome)
+}
+
+function refuse(guard: Guard<FastifyRequest>, outcome: Outcome, request: Told, reply: Refusing): void {
+  reply[SEND] = reply.send
+  reply.send = sendAndTell
+  const rejection = guard.answer(outcome, request, reply)
+  if (rejection instanceof Promise) void rejection.then((late) => answer(late, reply))
+  else answer(rejection, reply)
+}
+
+function answer(rejection: Rejection | undefined, reply: Refusing): void {
+  // The app's `onRejected` may have answered by itself, or be about to.
+  if (rejection === undefined || reply[SEND] === undefined || reply.sent) return
+  const { status, headers, body } = rejection
+  setHeaders(reply.code(status), headers)
+  // The body is text already; without a serializer Fastify would add a charset that problem+json does not have.
+  reply.serializer(String).send(body)
+}
+
+/** Tells of an answer whose onSend hooks are running: `reply.sent` is false until then. A closure would be dear. */
+function sendAndTell(this: Refusing, payload?: unknown): FastifyReply {
+  const send = this[SEND] as FastifyReply["send"]
+  this[SEND] = undefined
+  this.send = send
+  return send.call(this, payload)
+}
+
+const DIALECTS = ["draft-11", "next", "triple", "legacy"] as const
+const NAMES = DIALECTS.flatMap((dialect) => exposedHeaders(dialect))
+/** Fastify makes names lower case, anew for each response: a quarter of what setting a header costs. */
+const LOWER_CASE = new Map(NAMES.map((name) => [name, name.toLowerCase()]))
+
+function setHeaders(reply: FastifyReply, headers: readonly HeaderLine[]): void {
+  for (const [name, value] of headers) reply.header(LOWER_CASE.get(name) ?? name, value)
+}
+
+function warn({ code, message }: InvalidOptionError, logger: Logger | undefined): void {
+  try {
+    if (logger !== undefined) {
+      logger.warn({ code }, message)
+      return
+    }
+  } catch {
+    // A logger that fails must not hurt the request.
+  }
+  process.emitWarning(message, { type: "SluiceWarning", code })
 }

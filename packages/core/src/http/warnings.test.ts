@@ -56,7 +56,7 @@ type Trigger = [
   code: WarningCode,
   mend: string,
   options: LimiterOptions<RequestFacts>,
-  requests?: RequestFacts[],
+  requests?: RequestFacts[] | undefined,
   atStart?: boolean,
 ]
 

@@ -1,0 +1,322 @@
+import { manualClock } from "@sluice/core"
+import fastify, { type FastifyInstance, type InjectOptions, type RouteOptions } from "fastify"
+import { describe, expect, it } from "vitest"
+import { rateLimit } from "./index.ts"
+import { routeLabel, ruleName } from "./routes.ts"
+
+const clock = manualClock()
+const plugin = { clock, limit: 5, window: "1 minute" } as const
+const strict = { limit: 2, window: "1 minute" } as const
+
+async function quota(app: FastifyInstance, url: string, how: InjectOptions = {}): Promise<unknown> {
+  const { statusCode, headers } = await app.inject({ url, ...how })
+  return statusCode === 429 ? 429 : headers.ratelimit
+}
+
+/** The app, its routes added before or after the plugin has run. */
+async function appWith(
+  when: "before" | "after",
+  add: (app: FastifyInstance) => void,
+  options: object = plugin,
+) {
+  const app = fastify()
+  if (when === "after") await app.register(rateLimit, options)
+  else app.register(rateLimit, options)
+  add(app)
+  return app
+}
+
+describe.each(["before", "after"] as const)("a route added %s the plugin has run", (when) => {
+  it("has its own rule and counter in place of the plugin's", async () => {
+    const app = await appWith(when, (app) => {
+      app.get("/", async () => "ok")
+      app.get("/a", { config: { rateLimit: strict } }, async () => "ok")
+      app.get("/b", { config: { rateLimit: strict } }, async () => "ok")
+    })
+    expect(await quota(app, "/a")).toBe('"GET /a";r=1;t=61')
+    expect(await quota(app, "/a")).toBe('"GET /a";r=0;t=61')
+    expect(await quota(app, "/a")).toBe(429)
+    // One object of options for two routes is no group.
+    expect(await quota(app, "/b")).toBe('"GET /b";r=1;t=61')
+    expect(await quota(app, "/")).toBe('"ip-1m";r=4;t=61')
+  })
+
+  it("opts out wholly", async () => {
+    const app = await appWith(when, (app) => {
+      app.get("/health", { config: { rateLimit: false } }, async (request) => String(request.rateLimit))
+      app.get("/", async () => "ok")
+    })
+    for (let i = 0; i < 9; i++) {
+      const { statusCode, headers, body } = await app.inject("/health")
+      expect({ statusCode, body, told: headers.ratelimit ?? headers["ratelimit-policy"] }).toEqual({
+        statusCode: 200,
+        body: "undefined",
+        told: undefined,
+      })
+    }
+    expect(await quota(app, "/")).toBe('"ip-1m";r=4;t=61')
+  })
+
+  it("keeps the rules of a list beside its own", async () => {
+    const options = { clock, rules: [{ name: "all", limit: 9, window: "1 minute" }] }
+    const app = await appWith(
+      when,
+      (app) => app.get("/a", { config: { rateLimit: strict } }, async () => "ok"),
+      options,
+    )
+    const { headers } = await app.inject("/a")
+    expect(headers["ratelimit-policy"]).toBe('"GET /a";q=2;w=60, "all";q=9;w=60')
+  })
+
+  it("shares one counter with the routes of its group", async () => {
+    const auth = { ...strict, group: "auth" }
+    const app = await appWith(when, (app) => {
+      app.post("/login", { config: { rateLimit: auth } }, async () => "ok")
+      app.post("/reset", { config: { rateLimit: { ...auth } } }, async () => "ok")
+      app.get("/", async () => "ok")
+    })
+    expect(await quota(app, "/login", { method: "POST" })).toBe('"auth";r=1;t=61')
+    expect(await quota(app, "/reset", { method: "POST" })).toBe('"auth";r=0;t=61')
+    expect(await quota(app, "/login", { method: "POST" })).toBe(429)
+    expect(await quota(app, "/reset", { method: "POST" })).toBe(429)
+    expect(await quota(app, "/")).toBe('"ip-1m";r=4;t=61')
+  })
+
+  it("shares its budget with the HEAD route that Fastify adds", async () => {
+    const app = await appWith(when, (app) => {
+      app.get("/a", { config: { rateLimit: strict } }, async () => "ok")
+      app.get("/b", async () => "ok")
+    })
+    expect(await quota(app, "/a")).toBe('"GET /a";r=1;t=61')
+    expect(await quota(app, "/a", { method: "HEAD" })).toBe('"GET /a";r=0;t=61')
+    const refused = await app.inject({ method: "HEAD", url: "/a" })
+    expect([refused.statusCode, refused.body]).toEqual([429, ""])
+    expect(await quota(app, "/a")).toBe(429)
+    expect(await quota(app, "/b")).toBe('"ip-1m";r=4;t=61')
+    expect(await quota(app, "/b", { method: "HEAD" })).toBe('"ip-1m";r=3;t=61')
+  })
+
+  it("has one counter for all its methods", async () => {
+    const app = await appWith(when, (app) =>
+      app.route({
+        method: ["PUT", "POST"],
+        url: "/a",
+        config: { rateLimit: strict },
+        handler: async () => "ok",
+      }),
+    )
+    expect(await quota(app, "/a", { method: "PUT" })).toBe('"POST,PUT /a";r=1;t=61')
+    expect(await quota(app, "/a", { method: "POST" })).toBe('"POST,PUT /a";r=0;t=61')
+    expect(await quota(app, "/a", { method: "PUT" })).toBe(429)
+  })
+
+  it("has one counter for its pattern, with the prefix and with the slash", async () => {
+    const app = await appWith(when, (app) => {
+      app.register(
+        async (scope) => {
+          scope.get("/", { config: { rateLimit: strict } }, async () => "ok")
+          scope.get("/:id", { config: { rateLimit: strict } }, async () => "ok")
+        },
+        { prefix: "/users" },
+      )
+    })
+    expect(await quota(app, "/users/1")).toBe('"GET /users/:id";r=1;t=61')
+    expect(await quota(app, "/users/2")).toBe('"GET /users/:id";r=0;t=61')
+    expect(await quota(app, "/users")).toBe('"GET /users";r=1;t=61')
+    expect(await quota(app, "/users/")).toBe('"GET /users";r=0;t=61')
+  })
+})
+
+describe("a route added after the plugin has run", () => {
+  it("is told apart by its constraints", async () => {
+    const app = fastify()
+    await app.register(rateLimit, plugin)
+    for (const version of ["1.0.0", "2.0.0"]) {
+      app.get("/a", { constraints: { version }, config: { rateLimit: strict } }, async () => "ok")
+    }
+    const ask = (version: string) => quota(app, "/a", { headers: { "accept-version": version } })
+    expect(await ask("1.0.0")).toContain(";r=1;")
+    expect(await ask("2.0.0")).toContain(";r=1;")
+    expect(await ask("1.0.0")).toContain(";r=0;")
+  })
+
+  it.each<[string, unknown, RegExp]>([
+    ["a limit", { limit: 0, window: 1000 }, /: route POST \/a config\.rateLimit\.limit: 0 is not a limit; /],
+    [
+      "a member",
+      { ...strict, windw: 1 },
+      /: route POST \/a config\.rateLimit\.windw: "windw" is not a member/,
+    ],
+    ["a rule", true, /config\.rateLimit: true is not a rule; accepted: false, or \{ limit: 5, /],
+    ["a rule", null, /config\.rateLimit: null is not a rule; /],
+    [
+      "a group",
+      { ...strict, group: "" },
+      /config\.rateLimit\.group: '' is not a group; accepted: a non-empty/,
+    ],
+    ["a group", { ...strict, group: 5 }, /config\.rateLimit\.group: 5 is not a group/],
+    ["a hook", { ...strict, hook: "onSend" }, /\.hook: 'onSend' is not a hook; accepted: "onRequest", "preP/],
+    [
+      "the rule of its group",
+      { ...strict, limit: 3, group: "g" },
+      /config\.rateLimit: is another rule for group 'g'; accepted: the rule of route POST \/g, or another group$/,
+    ],
+    [
+      "the rule of its GET route",
+      { ...strict, limit: 3 },
+      /: route GET \/h config\.rateLimit: is another rule for the same route; accepted: the rule of route GET \/h, or/,
+    ],
+    [
+      "a name of its own",
+      { ...strict, name: "n" },
+      /\.name: 'n' is the rule of route GET \/n; accepted: another name, or the same `group` on both routes, which/,
+    ],
+    [
+      "a name that the plugin has not",
+      { ...strict, name: "p" },
+      /rateLimit\.name: another limiter counts rule "p"/,
+    ],
+  ])("throws at once when it has not %s", async (noun, written, message) => {
+    const app = fastify()
+    await app.register(rateLimit, { ...plugin, name: "p" })
+    const handler = async () => "ok"
+    app.post("/g", { config: { rateLimit: { ...strict, group: "g" } } }, handler)
+    app.get("/n", { config: { rateLimit: { ...strict, name: "n" } } }, handler)
+    app.get("/h", { config: { rateLimit: strict }, exposeHeadRoute: false }, handler)
+    const config = { rateLimit: written } as RouteOptions["config"] & object
+    const [method, url] = noun.includes("GET") ? ["HEAD", "/h"] : ["POST", "/a"]
+    expect(() => app.route({ method, url, config, handler })).toThrow(message)
+    // A name is free for the group that it is meant for, and a wrong route has taken nothing.
+    app.post("/a", { config: { rateLimit: { ...strict, group: "g" } } }, handler)
+    expect(await quota(app, "/a", { method: "POST" })).toBe('"g";r=1;t=61')
+    await app.close()
+  })
+})
+
+describe("a route that is older than the plugin", () => {
+  const warnings: string[] = []
+  const log = ({ code }: { readonly code: string }, message: string) =>
+    void warnings.push(`${code} ${message}`)
+  const wrong = { rateLimit: { limit: 0, window: 1000 } }
+
+  it("is warned of once when its rule is wrong, and has the plugin's", async () => {
+    warnings.length = 0
+    const app = fastify()
+    app.register(rateLimit, { ...plugin, logger: { warn: log, error: log } })
+    app.get("/a", { config: wrong, exposeHeadRoute: false }, async () => "ok")
+    expect(await quota(app, "/a")).toBe('"ip-1m";r=4;t=61')
+    expect(await quota(app, "/a")).toMatch('"ip-1m";r=3;')
+    expect(warnings).toEqual([
+      expect.stringMatching(
+        /^SLUICE_INVALID_OPTION Wrong options: route GET \/a config\.rateLimit\.limit: 0 is not/,
+      ),
+    ])
+    await app.close()
+  })
+
+  it("is warned of by the process where no logger does, and a logger that fails hurts no request", async () => {
+    const emitted: (Error & { code?: string })[] = []
+    const listener = (warning: Error) => void emitted.push(warning)
+    process.on("warning", listener)
+    const fail = () => {
+      throw new Error("no log")
+    }
+    for (const options of [plugin, { ...plugin, logger: { warn: fail, error: fail } }]) {
+      const app = fastify()
+      app.register(rateLimit, options)
+      app.get("/a", { config: wrong }, async () => "ok")
+      expect(await quota(app, "/a")).toBe('"ip-1m";r=4;t=61')
+      await app.close()
+    }
+    await new Promise(setImmediate)
+    process.off("warning", listener)
+    const warning = ["SluiceWarning", "SLUICE_INVALID_OPTION"]
+    expect(emitted.map(({ name, code }) => [name, code])).toEqual([warning, warning])
+  })
+
+  it("is decided in its own hook without a warning, and beside routes that the plugin has seen", async () => {
+    warnings.length = 0
+    const app = fastify()
+    const options = { ...plugin, logger: { warn: log, error: log } }
+    const handler = async () => "ok"
+    const late = { ...strict, hook: "preHandler" } as const
+    app.get("/older", { config: { rateLimit: late } }, handler)
+    await app.register(rateLimit, options)
+    app.get("/newer", { config: { rateLimit: late } }, handler)
+    app.get("/plain", handler)
+    expect(await quota(app, "/older")).toBe('"GET /older";r=1;t=61')
+    expect(await quota(app, "/newer")).toBe('"GET /newer";r=1;t=61')
+    expect(await quota(app, "/plain")).toBe('"ip-1m";r=4;t=61')
+    expect(await quota(app, "/none")).toMatch('"ip-1m";r=3;')
+    expect(await quota(app, "/older")).toBe('"GET /older";r=0;t=61')
+    expect(warnings).toEqual([])
+    await app.close()
+  })
+
+  it("shares a counter with what differs from it in constraints alone", async () => {
+    const app = fastify()
+    app.register(rateLimit, plugin)
+    for (const version of ["1.0.0", "2.0.0"]) {
+      app.get("/a", { constraints: { version }, config: { rateLimit: strict } }, async () => "ok")
+    }
+    const ask = (version: string) => quota(app, "/a", { headers: { "accept-version": version } })
+    expect(await ask("1.0.0")).toContain(";r=1;")
+    expect(await ask("2.0.0")).toContain(";r=0;")
+    await app.close()
+  })
+})
+
+describe("an app with no rule but those of routes", () => {
+  it("counts nothing elsewhere", async () => {
+    const app = fastify()
+    app.register(rateLimit, {})
+    app.get("/", async () => "ok")
+    app.get("/a", { config: { rateLimit: strict } }, async () => "ok")
+    expect(await quota(app, "/")).toBeUndefined()
+    expect(await quota(app, "/a")).toMatch('"GET /a";r=1;')
+    await app.close()
+  })
+
+  it("still has its options checked", async () => {
+    const app = fastify()
+    app.register(rateLimit, { max: 5 } as object)
+    await expect(app.ready()).rejects.toThrow('"max" is not a member of the options')
+  })
+})
+
+const route = (method: string | string[], url: string, constraints?: object) =>
+  ({ method, url, handler: () => undefined, ...(constraints && { constraints }) }) as RouteOptions
+
+describe("a route's label", () => {
+  it.each([
+    ["GET /users/:id", route("GET", "/users/:id")],
+    ["GET /", route("HEAD", "/")],
+    ["GET /", route(["HEAD", "GET"], "/")],
+    ["GET,POST /", route(["POST", "GET"], "/")],
+    ["GET,POST /", route(["GET", "POST", "HEAD"], "/")],
+    ["GET /", route("GET", "/", {})],
+    ["GET / { host: /a/, version: '1.0.0' }", route("GET", "/", { version: "1.0.0", host: /a/ })],
+  ])("is %s", (label, options) => {
+    expect(routeLabel(options)).toBe(label)
+  })
+})
+
+describe("a rule's name", () => {
+  it.each(["GET /users/:id", " !#$[]^~", "x".repeat(64)])("is the text where it may be one: %s", (text) => {
+    expect(ruleName(text)).toBe(text)
+  })
+
+  const long = "GET /".padEnd(80, "x")
+  it.each([
+    ["GET /sch?n~", "GET /schön"],
+    ["GET /:id(^??d+$)~", 'GET /:id(^"\\d+$)'],
+    [`${"GET /".padEnd(55, "x")}~`, long],
+  ])("starts with what is left of it, %s, and tells it from others by a hash", (start, text) => {
+    const name = ruleName(text)
+    expect(name.slice(0, -8)).toBe(start)
+    expect(name.slice(-8)).toMatch(/^[\w-]{8}$/)
+    expect(name.length).toBeLessThanOrEqual(64)
+    expect(ruleName(`${text}y`)).not.toBe(name)
+    expect(ruleName(text)).toBe(name)
+  })
+})
