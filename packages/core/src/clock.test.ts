@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest"
-import { manualClock, soundTime, steadyClock, waitUnheld } from "./clock.ts"
+import { describe, expect, it, vi } from "vitest"
+import { LATEST_MS, manualClock, soundTime, steadyClock, waitUnheld } from "./clock.ts"
 
 describe("a manual clock", () => {
   it("stands still until it is moved, forwards or back", () => {
@@ -90,6 +90,20 @@ describe("waiting by a manual clock", () => {
   })
 })
 
+describe("a signal given to a manual clock", () => {
+  it("has no listener left when the wait is over", async () => {
+    const clock = manualClock()
+    const { signal } = new AbortController()
+    const add = vi.spyOn(signal, "addEventListener")
+    const remove = vi.spyOn(signal, "removeEventListener")
+    const waiting = clock.wait(100, signal)
+    clock.advance(100)
+    await waiting
+    expect(add).toHaveBeenCalledOnce()
+    expect(remove).toHaveBeenCalledExactlyOnceWith("abort", add.mock.calls[0]?.[1])
+  })
+})
+
 describe("waiting by a timer", () => {
   it("ends, or rejects when the signal is aborted", async () => {
     await expect(waitUnheld(1)).resolves.toBeUndefined()
@@ -100,13 +114,17 @@ describe("waiting by a timer", () => {
 
 describe("the time by a clock that may be broken", () => {
   it("is its own where that is epoch milliseconds", () => {
-    for (const ms of [0, 5.5, Number.MAX_SAFE_INTEGER]) expect(soundTime({ now: () => ms })).toBe(ms)
+    for (const ms of [0, 5.5, LATEST_MS]) expect(soundTime({ now: () => ms })).toBe(ms)
   })
 
   it.each<[string, () => number]>([
     ["NaN", () => Number.NaN],
     ["-1", () => -1],
     ["Infinity", () => Number.POSITIVE_INFINITY],
+    ["microseconds", () => Date.UTC(2024) * 1_000],
+    ["a time just too late", () => LATEST_MS + 1],
+    ["a bigint", () => 5n as unknown as number],
+    ["a text", () => "5" as unknown as number],
     [
       "an error",
       () => {
@@ -115,6 +133,8 @@ describe("the time by a clock that may be broken", () => {
     ],
   ])("is the steady clock's where it yields %s", (_what, now) => {
     const before = steadyClock.now()
-    expect(soundTime({ now })).toBeGreaterThanOrEqual(before)
+    const ms = soundTime({ now })
+    expect(ms).toBeGreaterThanOrEqual(before)
+    expect(ms).toBeLessThanOrEqual(steadyClock.now())
   })
 })

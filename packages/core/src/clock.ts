@@ -4,8 +4,14 @@ import { setTimeout as delay } from "node:timers/promises"
 export interface Clock {
   now(): number
   /** Resolves after so many milliseconds, or rejects when the signal is aborted. Default: a timer. */
-  wait?(ms: number, signal?: AbortSignal): Promise<void>
+  readonly wait?: ((ms: number, signal?: AbortSignal) => Promise<void>) | undefined
 }
+
+/**
+ * The last time that counts, in the year 2106, as far as the 32 bits of seconds of a counter in memory reach. A clock
+ * beyond it does not count milliseconds.
+ */
+export const LATEST_MS: number = 0xffff_ffff * 1000
 
 /** A clock that stands still until it is moved, for tests and replays. */
 export interface ManualClock extends Clock {
@@ -43,16 +49,17 @@ export function manualClock(epochMs: number = Date.UTC(2024, 0, 1)): ManualClock
     async wait(ms, signal) {
       signal?.throwIfAborted()
       await new Promise<void>((resolve, reject) => {
-        const sleeper: Sleeper = { dueMs: nowMs + ms, wake: resolve }
+        const abort = (): void => {
+          sleepers = sleepers.filter((other) => other !== sleeper)
+          reject(signal?.reason)
+        }
+        const wake = (): void => {
+          signal?.removeEventListener("abort", abort)
+          resolve()
+        }
+        const sleeper: Sleeper = { dueMs: nowMs + ms, wake }
         sleepers = [...sleepers, sleeper]
-        signal?.addEventListener(
-          "abort",
-          () => {
-            sleepers = sleepers.filter((other) => other !== sleeper)
-            reject(signal.reason)
-          },
-          { once: true },
-        )
+        signal?.addEventListener("abort", abort, { once: true })
       })
     },
     advance(ms) {
@@ -70,8 +77,8 @@ interface Sleeper {
 /** The time by a clock that may be broken: the steady clock's, where it throws or yields no epoch milliseconds. */
 export function soundTime(clock: Clock): number {
   try {
-    const nowMs = clock.now()
-    return nowMs >= 0 && nowMs <= Number.MAX_SAFE_INTEGER ? nowMs : steadyClock.now()
+    const nowMs: unknown = clock.now()
+    return typeof nowMs === "number" && nowMs >= 0 && nowMs <= LATEST_MS ? nowMs : steadyClock.now()
   } catch {
     return steadyClock.now()
   }

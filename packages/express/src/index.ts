@@ -6,9 +6,9 @@ import {
   type Limiter,
   type Outcome,
   type Rejection,
-  type RequestFacts,
 } from "@sluice/core"
 import type { NextFunction, Request, RequestHandler, Response } from "express"
+import { ExpressFacts, factsOf } from "./facts.ts"
 
 declare global {
   namespace Express {
@@ -41,7 +41,10 @@ export function rateLimit(options: GuardOptions<Request>): RateLimit {
 
   function proceed(outcome: Outcome, req: Request, res: Response, next: NextFunction): void {
     req.rateLimit = outcome.decision
-    if (!res.headersSent) writeHeaders(res, outcome.headers)
+    if (!res.headersSent) {
+      for (const name of outcome.removed) res.removeHeader(name)
+      writeHeaders(res, outcome.headers)
+    }
     if (outcome.rejection === undefined) next()
     else if (!res.headersSent) refuse(outcome, req, res)
   }
@@ -55,9 +58,10 @@ export function rateLimit(options: GuardOptions<Request>): RateLimit {
   return Object.assign(handler, { limiter: guard.limiter })
 }
 
-function send({ status, headers, body }: Rejection, res: Response): void {
-  // The app's `onRejected` may have answered by itself.
-  if (res.headersSent || res.writableEnded) return
+function send(rejection: Rejection | undefined, res: Response): void {
+  // The app's `onRejected` may have answered by itself, or be about to.
+  if (rejection === undefined || res.headersSent || res.writableEnded) return
+  const { status, headers, body } = rejection
   res.statusCode = status
   writeHeaders(res, headers)
   // Node tells no length of a body that it leaves out, as it does for HEAD.
@@ -69,60 +73,3 @@ function send({ status, headers, body }: Rejection, res: Response): void {
 function writeHeaders(res: Response, headers: readonly HeaderLine[]): void {
   for (const [name, value] of headers) res.setHeader(name, value)
 }
-
-function factsOf(request: object): RequestFacts | undefined {
-  return "baseUrl" in request && "originalUrl" in request ? new ExpressFacts(request as Request) : undefined
-}
-
-/** Facts that are read when a rule asks for them: Express 5 parses the query each time. */
-class ExpressFacts implements RequestFacts {
-  readonly #req: Request
-  constructor(req: Request) {
-    this.#req = req
-  }
-  get method(): string {
-    return this.#req.method
-  }
-  get url(): string {
-    return this.#req.originalUrl
-  }
-  get route(): string | undefined {
-    return routeOf(this.#req)
-  }
-  get headers(): Request["headers"] {
-    return this.#req.headers
-  }
-  get query(): unknown {
-    return this.#req.query
-  }
-  get params(): unknown {
-    return this.#req.params
-  }
-  get body(): unknown {
-    return this.#req.body
-  }
-  get cookies(): unknown {
-    return this.#req.cookies
-  }
-  get remoteAddress(): string | undefined {
-    return this.#req.socket?.remoteAddress
-  }
-}
-
-const mountOfRoute = new WeakMap<object, string>()
-
-/**
- * The pattern of the route that the limiter is mounted on. Express tells no pattern for what is before it, only the
- * path that was asked: for a router at "/:tenant" each tenant's. A route seen under a second mount is not known.
- */
-function routeOf({ route, baseUrl }: Request): string | undefined {
-  if (typeof route?.path !== "string") return undefined
-  // "/API" and "/api" are one mount.
-  const mount = baseUrl.toLowerCase()
-  const first = mountOfRoute.get(route) ?? mount
-  mountOfRoute.set(route, first === mount ? mount : SEVERAL)
-  return first === mount ? `${mount}${route.path}` : undefined
-}
-
-/** No mount ends in a slash. */
-const SEVERAL = "/"

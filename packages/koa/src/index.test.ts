@@ -284,6 +284,72 @@ describe("an error after it", () => {
     expect((await ask("/")).headers.get("ratelimit")).toMatch(/^"ip-1m";r=3;/)
   })
 
+  it("keeps headers of its class, and its status", async () => {
+    class NotFound extends Error {
+      readonly status = 404
+      readonly expose = true
+      get headers() {
+        return { "X-Own": "yes" }
+      }
+    }
+    const ask = await serve(rateLimit(once()), () => {
+      throw new NotFound("No such thing.")
+    })
+    const response = await ask("/")
+    expect([response.status, await response.text()]).toEqual([404, "No such thing."])
+    expect(response.headers.get("x-own")).toBe("yes")
+    expect(response.headers.get("ratelimit")).toBe('"ip-1m";r=0;t=61')
+  })
+
+  it("carries nothing from one client to the next", async () => {
+    const error = Object.assign(new Error("No."), { status: 403, headers: { "X-Own": "yes" } })
+    const limited = rateLimit(once())
+    const ask = await serve(
+      (ctx, next) => (ctx.path === "/limited" ? limited(ctx, next) : next()),
+      failing(error),
+    )
+    expect((await ask("/limited")).headers.has("ratelimit")).toBe(true)
+    expect(error.headers).toEqual({ "X-Own": "yes" })
+    const { status, headers } = await ask("/")
+    expect([status, headers.get("x-own"), headers.has("ratelimit")]).toEqual([403, "yes", false])
+  })
+
+  it("is answered without what an inner mount has taken off", async () => {
+    const ask = await serve(
+      rateLimit(once({ name: "outer", limit: 5, headers: "legacy" })),
+      rateLimit(once({ name: "inner", limit: 2 })),
+      failing(new Error("No.")),
+    )
+    const { headers } = await ask("/")
+    expect(headers.get("ratelimit")).toBe('"inner";r=1;t=61')
+    expect(headers.has("x-ratelimit-limit")).toBe(false)
+  })
+
+  it("that is a text is answered with the quota too", async () => {
+    const ask = await serve(rateLimit(once()), failing("No."))
+    const { status, headers } = await ask("/")
+    expect([status, headers.get("ratelimit")]).toEqual([500, '"ip-1m";r=0;t=61'])
+  })
+
+  it("leaves the context as it was", async () => {
+    let after: unknown
+    const ask = await serve(
+      (ctx, next) => {
+        const { set } = ctx
+        ctx.app.once("error", (_error, { res }: Context) => {
+          res.once("finish", () => {
+            after = ctx.set === set
+          })
+        })
+        return next()
+      },
+      rateLimit(once()),
+      failing(new Error("No.")),
+    )
+    await ask("/")
+    expect(after).toBe(true)
+  })
+
   it("is the same error for what is before it", async () => {
     const error = new Error("No.")
     let caught: unknown
@@ -306,7 +372,7 @@ describe("an error after it", () => {
   })
 
   for (const [what, error] of [
-    ["is frozen", Object.freeze(new Error("No."))],
+    ["is frozen", Object.freeze(Object.assign(new Error("No."), { status: 500 }))],
     ["is a text", "No."],
     ["is nothing", null],
   ] as const) {
@@ -330,6 +396,18 @@ describe("an error after it", () => {
 })
 
 describe("onRejected answers by itself", () => {
+  it("with what is on the context when it says so, the status that was there too", async () => {
+    const onRejected: OnRejected<Context> = (ctx) => {
+      ctx.status = 404
+      return false
+    }
+    const ask = await serve(rateLimit(once({ onRejected })), ok)
+    await ask("/")
+    const response = await ask("/")
+    expect([response.status, await response.text()]).toEqual([404, "Not Found"])
+    expect(response.headers.get("retry-after")).toBe("61")
+  })
+
   const rows: readonly (readonly [string, (ctx: Context) => void, number, string])[] = [
     ["with a body", (ctx) => Object.assign(ctx, { body: "own" }), 200, "own"],
     [

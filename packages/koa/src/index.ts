@@ -1,12 +1,6 @@
-import {
-  createGuard,
-  type Decision,
-  type GuardOptions,
-  type Limiter,
-  type Outcome,
-  type RequestFacts,
-} from "@sluice/core"
+import { createGuard, type Decision, type GuardOptions, type Limiter, type Outcome } from "@sluice/core"
 import type { Context, Middleware, Next } from "koa"
+import { factsOf, KoaFacts } from "./facts.ts"
 
 declare module "koa" {
   interface DefaultState {
@@ -38,21 +32,20 @@ export function rateLimit(options: GuardOptions<Context>): RateLimit {
 
   function proceed(outcome: Outcome, ctx: Context, next: Next): Promise<unknown> {
     ctx.state.rateLimit = outcome.decision
-    if (!isTaken(ctx)) for (const [name, value] of outcome.headers) ctx.set(name, value)
-    if (outcome.rejection !== undefined) return isTaken(ctx) ? Promise.resolve() : refuse(outcome, ctx)
-    return next().catch((error: unknown) => {
-      throw withHeaders(error, outcome, ctx)
-    })
+    if (!isTaken(ctx)) tell(ctx, outcome)
+    if (outcome.rejection === undefined) return next()
+    return isTaken(ctx) ? Promise.resolve() : refuse(outcome, ctx)
   }
 
   async function refuse(outcome: Outcome, ctx: Context): Promise<void> {
     const { status: statusBefore, body: bodyBefore } = ctx
-    const { status, headers, body } = await guard.answer(outcome, ctx, ctx)
-    // The app's `onRejected` may have answered by itself.
-    if (isTaken(ctx) || ctx.status !== statusBefore || ctx.body !== bodyBefore) return
-    ctx.status = status
-    ctx.body = body
-    for (const [name, value] of headers) ctx.set(name, value)
+    const rejection = await guard.answer(outcome, ctx, ctx)
+    // The app's `onRejected` may have answered by itself, or be about to.
+    if (rejection === undefined || isTaken(ctx)) return
+    if (ctx.status !== statusBefore || ctx.body !== bodyBefore) return
+    ctx.status = rejection.status
+    ctx.body = rejection.body
+    for (const [name, value] of rejection.headers) ctx.set(name, value)
   }
 
   return Object.assign(middleware, { limiter: guard.limiter })
@@ -63,50 +56,29 @@ function isTaken(ctx: Context): boolean {
   return ctx.headerSent || ctx.res.writableEnded || ctx.respond === false
 }
 
-/** Koa answers an error with the error's own headers and no others, so what has been told goes with it. */
-function withHeaders(error: unknown, { headers }: Outcome, ctx: Context): unknown {
-  if (error instanceof Error && Object.isExtensible(error)) {
+/**
+ * Sets the headers. Koa answers an error with the error's own headers and no others, so they are set once more when it
+ * sets those. The error may be anything, frozen or shared by all requests, and stays as it is.
+ */
+function tell(ctx: Context, { headers, removed }: Outcome): void {
+  for (const name of removed) ctx.remove(name)
+  for (const [name, value] of headers) ctx.set(name, value)
+  const { onerror } = ctx
+  ctx.onerror = (error) => {
+    // Koa calls it at the end of every response.
+    if (error === null || error === undefined) return
+    const { set } = ctx
     // As they are on the response by now: a mount further in has joined its own.
-    const told = headers.map(([name]) => [name, ctx.response.get(name)])
-    const { headers: own } = error as { readonly headers?: object }
-    Object.assign(error, { headers: { ...own, ...Object.fromEntries(told) } })
-  }
-  return error
-}
-
-function factsOf(request: object): RequestFacts | undefined {
-  return "req" in request && "originalUrl" in request ? new KoaFacts(request as Context) : undefined
-}
-
-/** Facts that are read when a rule asks for them. */
-class KoaFacts implements RequestFacts {
-  readonly #ctx: Context
-  constructor(ctx: Context) {
-    this.#ctx = ctx
-  }
-  get method(): string {
-    return this.#ctx.method
-  }
-  get url(): string {
-    return this.#ctx.originalUrl
-  }
-  get route(): string | undefined {
-    const route: unknown = this.#ctx._matchedRoute
-    return typeof route === "string" ? route : undefined
-  }
-  get headers(): Context["headers"] {
-    return this.#ctx.headers
-  }
-  get query(): unknown {
-    return this.#ctx.query
-  }
-  get params(): unknown {
-    return this.#ctx.params
-  }
-  get body(): unknown {
-    return (this.#ctx.request as { body?: unknown }).body
-  }
-  get remoteAddress(): string | undefined {
-    return this.#ctx.req.socket?.remoteAddress
+    const told = headers.map(([name]) => [name, ctx.response.get(name) as string | undefined] as const)
+    const setAll = (...its: Parameters<typeof set>) => {
+      set.apply(ctx, its)
+      for (const [name, value] of told) if (value) set.call(ctx, name, value)
+    }
+    Object.assign(ctx, { set: setAll })
+    try {
+      onerror.call(ctx, error)
+    } finally {
+      Object.assign(ctx, { set })
+    }
   }
 }

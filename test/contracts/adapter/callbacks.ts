@@ -60,7 +60,7 @@ export function callbacks(behaves: Behaves): void {
           "content-length": "14",
           ratelimit: '"ip-1m";r=0;t=61',
         })
-        expect(headers).not.toHaveProperty("retry-after")
+        expect(headers).toMatchObject({ "retry-after": "61", "cache-control": "no-store" })
       })
     }
 
@@ -79,7 +79,11 @@ export function callbacks(behaves: Behaves): void {
       await client("/")
       const { status, headers, body } = await client("/")
       expect([status, body]).toEqual([402, "pay"])
-      expect(headers.ratelimit).toBe('"ip-1m";r=0;t=61')
+      expect(headers).toMatchObject({
+        ratelimit: '"ip-1m";r=0;t=61',
+        "retry-after": "61",
+        "cache-control": "no-store",
+      })
       expect(headers["content-type"]).not.toBe("application/problem+json")
       expect(warnings).toEqual([])
     })
@@ -101,6 +105,33 @@ export function callbacks(behaves: Behaves): void {
       const { status, body } = await client("/")
       expect([status, body]).toEqual([402, "pay"])
     })
+
+    for (const [how, wrap] of [
+      ["at once", <T>(value: T) => value],
+      ["by a promise", <T>(value: T) => Promise.resolve(value)],
+    ] as const) {
+      behaves(`says ${how} that it answers by itself, and does so in a later turn`, async (stage) => {
+        const { start, base, adapter, warnings } = stage
+        const client = await start({
+          mounts: [
+            {
+              ...base,
+              ...rule,
+              onRejected: (_request, _rejection, _decision, response) => {
+                adapter.replyLater(response, 402, "pay")
+                return wrap(false as const)
+              },
+            },
+          ],
+        })
+        await client("/")
+        const { status, headers, body } = await client("/")
+        expect([status, body]).toEqual([402, "pay"])
+        expect(headers).toMatchObject({ ratelimit: '"ip-1m";r=0;t=61', "retry-after": "61" })
+        expect(headers["content-type"]).not.toBe("application/problem+json")
+        expect(warnings).toEqual([])
+      })
+    }
 
     for (const [how, onRejected] of [
       [

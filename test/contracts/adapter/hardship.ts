@@ -188,4 +188,54 @@ export function hardship(behaves: Behaves): void {
       expect(decisions).toEqual([])
     })
   })
+
+  describe("an error of the app", () => {
+    class NotFound extends Error {
+      readonly status = 404
+      get headers() {
+        return { "x-own": "yes" }
+      }
+    }
+
+    behaves(
+      "keeps its status and the headers of its class, beside which the quota is told",
+      async (stage) => {
+        const { start, base } = stage
+        const client = await start({
+          mounts: [{ ...base, limit: 5, window: "1 minute" }],
+          routes: [
+            {
+              path: "/",
+              handle: () => {
+                throw new NotFound("No such thing.")
+              },
+            },
+          ],
+        })
+        const { status, headers } = await client("/")
+        expect(status).toBe(404)
+        expect(headers).toMatchObject({ "x-own": "yes", ratelimit: '"ip-1m";r=4;t=61' })
+      },
+    )
+
+    behaves("that is the same each time carries nothing from one client to the next", async (stage) => {
+      const { start, base } = stage
+      const error = Object.assign(new Error("No."), { status: 403, headers: { "x-own": "yes" } })
+      const handle = (): never => {
+        throw error
+      }
+      const client = await start({
+        routes: [
+          { path: "/limited", mounts: [{ ...base, limit: 5, window: "1 minute" }], handle },
+          { path: "/", handle },
+        ],
+      })
+      expect(told(await client("/limited"))).toEqual(["ratelimit-policy", "ratelimit"])
+      const { status, headers } = await client("/")
+      expect(status).toBe(403)
+      expect(headers).toHaveProperty("x-own", "yes")
+      expect(headers).not.toHaveProperty("ratelimit")
+      expect(error.headers).toEqual({ "x-own": "yes" })
+    })
+  })
 }

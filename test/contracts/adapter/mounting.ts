@@ -36,6 +36,20 @@ export function mounting(behaves: Behaves): void {
       expect((await strictOutside("/")).headers["ratelimit-limit"]).toBe("2")
     })
 
+    behaves("are told by the one that binds, without what it leaves out", async ({ start, base }) => {
+      const options = { ...base, window: "1 minute", headers: "legacy" } as const
+      const client = await start({
+        mounts: [
+          { ...options, limit: 5 },
+          { ...options, limit: 2, cost: 3 },
+        ],
+      })
+      const { status, headers } = await client("/")
+      expect(status).toBe(429)
+      expect(headers).toMatchObject({ "x-ratelimit-limit": "2", "x-ratelimit-remaining": "0" })
+      expect(headers).not.toHaveProperty("x-ratelimit-reset")
+    })
+
     behaves("leave the decision that binds on the request", async ({ start, base, adapter }) => {
       const decisions: (Decision | undefined)[] = []
       const client = await start({
@@ -101,6 +115,30 @@ export function mounting(behaves: Behaves): void {
         expect(warnings).toEqual(["SLUICE_MOUNTED_TWICE"])
       },
     )
+
+    behaves("mounted twice on the way is asked once what a response was worth", async ({ start, base }) => {
+      const told: number[] = []
+      let settled = () => {}
+      const limiter = createLimiter<FrameworkRequest>({
+        ...base,
+        limit: 2,
+        window: "1 minute",
+        refundWhen: (_request, status) => {
+          told.push(status)
+          settled()
+          return false
+        },
+      })
+      const client = await start({ mounts: [{ limiter }], routes: [{ path: "/", mounts: [{ limiter }] }] })
+      for (let i = 0; i < 2; i++) {
+        const done = new Promise<void>((resolve) => {
+          settled = resolve
+        })
+        expect((await client("/")).status).toBe(200)
+        await done
+      }
+      expect(told).toEqual([200, 200])
+    })
 
     behaves("shared by two routes counts them together", async ({ start, base, warnings }) => {
       const limiter = createLimiter<FrameworkRequest>({ ...base, limit: 2, window: "1 minute" })

@@ -17,6 +17,9 @@ export function onExpress(create: Express): AdapterUnderTest {
     reply(response, status, body) {
       ;(response as Response).status(status).send(body)
     },
+    replyLater(response, status, body) {
+      setImmediate(() => (response as Response).status(status).send(body))
+    },
   }
 }
 

@@ -17,6 +17,14 @@ export function onKoa(Application: typeof Koa): AdapterUnderTest {
       ctx.status = status
       ctx.body = body
     },
+    replyLater(response, status, body) {
+      const ctx = response as Context
+      ctx.respond = false
+      setImmediate(() => {
+        ctx.res.statusCode = status
+        ctx.res.end(body)
+      })
+    },
   }
 }
 

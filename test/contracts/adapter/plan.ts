@@ -59,5 +59,7 @@ export interface AdapterUnderTest {
   headerOf(request: FrameworkRequest, name: string): string | undefined
   /** Answers from `onRejected`, by the framework's own way; `response` is its fourth argument. */
   reply(response: unknown, status: number, body: string): void | Promise<void>
+  /** The same, but in a later turn and without a promise of it. */
+  replyLater(response: unknown, status: number, body: string): void
   readonly deviations?: readonly Deviation[]
 }

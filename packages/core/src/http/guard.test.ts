@@ -237,14 +237,80 @@ describe("several mounts on one request", () => {
     const [, last] = (await two(limit(5), limit(9, { headers: false })))()
     expect(last?.headers.map(([name]) => name)).toEqual(["RateLimit-Policy", "RateLimit"])
     expect(last?.decision.policy).toBe("a")
-    const [, mixed] = (await two(limit(5), limit(9, { headers: "legacy" })))()
-    expect(mixed?.headers.map(([name]) => name)).toEqual([
-      "RateLimit-Policy",
-      "RateLimit",
-      "X-RateLimit-Limit",
-      "X-RateLimit-Remaining",
-      "X-RateLimit-Reset",
-    ])
+    expect(last?.removed).toEqual([])
+  })
+
+  it.each<[LimiterOptions<Req>, LimiterOptions<Req>, readonly string[], readonly string[]]>([
+    [limit(5), limit(9, { headers: "legacy" }), ["RateLimit-Policy", "RateLimit"], []],
+    [
+      limit(9),
+      limit(5, { headers: "legacy" }),
+      ["RateLimit-Policy", "RateLimit", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"],
+      [],
+    ],
+    [
+      limit(9, { headers: "legacy" }),
+      limit(5),
+      ["RateLimit-Policy", "RateLimit"],
+      ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"],
+    ],
+  ])("of two dialects tell single values of the one that binds alone", async (one, other, names, removed) => {
+    const [, last] = (await two(one, other))()
+    expect(last?.headers.map(([name]) => name)).toEqual(names)
+    expect(last?.removed).toEqual(removed)
+  })
+
+  describe("in single values, of which the one that binds leaves some out", () => {
+    const rest = ["RateLimit-Remaining", "RateLimit-Reset"]
+    const gone = (): never => {
+      throw new Error("gone")
+    }
+    const triple = { headers: "triple", window: "1m" } as const
+    const degraded: LimiterOptions<Req> = {
+      ...triple,
+      limit: 2,
+      store: { take: gone, peek: gone, giveBack: gone, reset: gone, close() {} },
+    }
+    const tooDear: LimiterOptions<Req> = { ...triple, limit: 2, cost: 3 }
+    const generous: LimiterOptions<Req> = { ...triple, limit: 9 }
+    const policyAlone = [
+      ["RateLimit-Limit", "2"],
+      ["RateLimit-Policy", "9;w=60, 2;w=60"],
+    ]
+
+    it("take off the other's when it comes second: the store is gone", async () => {
+      const [first, last] = (await two(generous, degraded))()
+      expect(first?.headers.map(([name]) => name)).toEqual(["RateLimit-Limit", ...rest, "RateLimit-Policy"])
+      expect(last?.decision).toMatchObject({ policy: "b", degraded: true })
+      expect(new Map(last?.headers as [string, string][])).toEqual(new Map(policyAlone as [string, string][]))
+      expect(last?.removed).toEqual(rest)
+    })
+
+    it("add none of the other's when it comes first: the store is gone", async () => {
+      const [, last] = (await two(degraded, generous))()
+      expect(last?.headers).toEqual([
+        ["RateLimit-Limit", "2"],
+        ["RateLimit-Policy", "2;w=60, 9;w=60"],
+      ])
+      expect(last?.removed).toEqual([])
+    })
+
+    it("take off the other's when it comes second: the cost is above its limit", async () => {
+      const [, last] = (await two(generous, tooDear))()
+      expect(last?.rejection?.status).toBe(429)
+      const told = new Map(last?.headers as [string, string][])
+      expect([told.get("RateLimit-Limit"), told.get("RateLimit-Remaining")]).toEqual(["2", "0"])
+      expect([told.has("RateLimit-Reset"), last?.removed]).toEqual([false, ["RateLimit-Reset"]])
+    })
+
+    it("add none of the other's when it comes first: the cost is above its limit", async () => {
+      const [first, last] = (await two(tooDear, generous))()
+      expect(last?.decision.policy).toBe("a")
+      expect(new Map(last?.headers as [string, string][])).toEqual(
+        new Map([...(first?.headers ?? []), ["RateLimit-Policy", "2;w=60, 9;w=60"]]),
+      )
+      expect(last?.removed).toEqual([])
+    })
   })
 
   it("let the one that refuses bind, and tell why", async () => {
@@ -274,13 +340,28 @@ describe("several mounts on one request", () => {
       const request = {}
       const first = checked(guards[0], request)
       const second = checked(guards[1], request)
-      expect(second).toEqual({ decision: first.decision, headers: [] })
+      expect(second).toEqual({ decision: first.decision, headers: [], removed: [] })
     }
     expect((await limiter.peek(FACTS as Req)).remaining).toBe(3)
     expect(said).toEqual([
-      "SLUICE_MOUNTED_TWICE: The same limiter is mounted twice on one route. The request was counted once; " +
-        "remove one of the mounts.",
+      'SLUICE_MOUNTED_TWICE: The limiter with rule "ip-1m" met the same request twice: it is mounted twice. ' +
+        "The request was counted once; remove one of the mounts.",
     ])
+  })
+
+  it.each([
+    [0, "The limiter met"],
+    [2, 'The limiter with rules "r0", "r1" met'],
+    [3, 'The limiter with rules "r0", "r1", "r2" met'],
+    [4, 'The limiter with rules "r0", "r1", "r2", … met'],
+  ])("of one limiter with %i rules are told by them", async (count, start) => {
+    const rules = Array.from({ length: count }, (_, i) => ({ name: `r${i}`, limit: 5, window: "1m" }))
+    const guard = await mount({ rules })
+    const said = warnings(guard)
+    const request = {}
+    checked(guard, request)
+    checked(guard, request)
+    expect(said[0]).toMatch(`SLUICE_MOUNTED_TWICE: ${start}`)
   })
 
   it("of one limiter are seen with another one in between", async () => {
@@ -380,6 +461,44 @@ describe("onRejected", () => {
     expect([...now.said, ...then.said]).toEqual([])
   })
 
+  it("sends nothing when it yields false, at once or later", async () => {
+    const now = await refusedBy(() => false)
+    expect(now.answer).toBeUndefined()
+    const then = await refusedBy(async () => false)
+    expect(then.answer).toBeInstanceOf(Promise)
+    expect(await then.answer).toBeUndefined()
+    expect([...now.said, ...then.said]).toEqual([])
+  })
+
+  it("is waited for when it yields a thenable that is no promise", async () => {
+    const thenable = {
+      // biome-ignore lint/suspicious/noThenProperty: what is tested
+      then: (fulfilled: (value: Rejection) => void) => fulfilled(OWN),
+    }
+    const { answer } = await refusedBy(() => thenable as Promise<Rejection>)
+    expect(answer).toBeInstanceOf(Promise)
+    expect(await answer).toBe(OWN)
+  })
+
+  it("is not waited for when it yields the response, which may never end", async () => {
+    const guard = await mount(limit(1, { onRejected: (...[, , , response]) => response as undefined }))
+    checked(guard)
+    const outcome = checked(guard)
+    // biome-ignore lint/suspicious/noThenProperty: as Fastify's reply has one
+    expect(guard.answer(outcome, {}, { then: () => undefined })).toBe(outcome.rejection)
+  })
+
+  it("finds told when to come back, in case it answers by itself", async () => {
+    const { outcome } = await refusedBy(() => false)
+    expect(outcome.headers).toEqual([
+      ["RateLimit-Policy", '"ip-1m";q=1;w=60'],
+      ["RateLimit", '"ip-1m";r=0;t=61'],
+      ["Retry-After", "61"],
+      ["Cache-Control", "no-store"],
+    ])
+    expect((await refusedBy(undefined)).outcome.headers).toHaveLength(2)
+  })
+
   it("leaves the standard answer when it fails, at once or later, and says so", async () => {
     const message = "SLUICE_CALLBACK_FAILED: onRejected failed: Error: oops. The standard answer is sent."
     const fail = (): never => {
@@ -422,7 +541,6 @@ describe("refundWhen", () => {
     expect(await left(guard)).toBe(1)
     expect(seen).toEqual([
       [one, 401],
-      [two, 200],
       [two, 200],
     ])
   })

@@ -21,6 +21,8 @@ export interface Outcome {
   readonly decision: Decision
   /** To be set on the response, in place of what an earlier mount has set under the same name. */
   readonly headers: readonly HeaderLine[]
+  /** Names of what an earlier mount has set and holds no more, to be taken off the response first. */
+  readonly removed: readonly string[]
   /** The answer, when the request is refused. */
   readonly rejection?: Rejection
 }
@@ -37,9 +39,12 @@ export interface Guard<Request extends object> {
   readonly settles: boolean
   /** Decides. Never throws, never rejects; answers with a value when the store does. */
   check(facts: RequestFacts, request: Request): MaybePromise<Outcome>
-  /** What to send to a refused client, after the app's `onRejected`, which may have answered by then. */
-  answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<Rejection>
-  /** Tells the status of a response that has been sent, for `refundWhen`. */
+  /**
+   * What to send to a refused client, after the app's `onRejected`, which may have answered by then. Undefined is to
+   * send nothing: the app answers by itself, now or later.
+   */
+  answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<Rejection | undefined>
+  /** Tells the status of a response that has been sent, for `refundWhen`. Told again, it does nothing. */
   settle(request: Request, status: number): void
   /** A guard for one route: `rule` in place of the inline rule, the rest shared, rules of a source too. */
   forRoute(rule: object, name: string): Guard<Request>
@@ -90,9 +95,12 @@ interface Mark extends Outcome {
   /** This guard's own decision, whichever binds. */
   readonly own: Decision
   readonly earlier: Mark | undefined
+  /** Where a limiter is mounted twice each mount tells the status. */
+  settled: boolean
 }
 
 const MARK = Symbol("sluice")
+const NONE: readonly never[] = []
 
 class LimiterGuard<Request extends object> implements Guard<Request> {
   readonly limiter: RequestLimiter<Request>
@@ -123,9 +131,10 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     if (earlier !== undefined && this.#hasDecided(earlier)) {
       this.limiter.warner.once(
         "SLUICE_MOUNTED_TWICE",
-        "The same limiter is mounted twice on one route. The request was counted once; remove one of the mounts.",
+        `The limiter${withRules(this.limiter.ruleSet.names)} met the same request twice: it is mounted twice. ` +
+          "The request was counted once; remove one of the mounts.",
       )
-      return { decision: earlier.decision, headers: [] }
+      return { decision: earlier.decision, headers: NONE, removed: NONE }
     }
     const decision = this.limiter.admit(facts, request, undefined)
     return decision instanceof Promise
@@ -133,7 +142,7 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
       : this.#outcome(decision, facts, request, earlier)
   }
 
-  answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<Rejection> {
+  answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<Rejection | undefined> {
     const standard = outcome.rejection as Rejection
     const { onRejected } = this.limiter.options
     if (onRejected === undefined) return standard
@@ -146,13 +155,12 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
       )
       return standard
     }
+    const pick = (own: unknown): Rejection | undefined =>
+      own === false ? undefined : isRejection(own) ? own : standard
     try {
-      const own = onRejected(request, standard, outcome.decision, response)
-      return own instanceof Promise
-        ? own.then((rejection) => (isRejection(rejection) ? rejection : standard), failed)
-        : isRejection(own)
-          ? own
-          : standard
+      const own: unknown = onRejected(request, standard, outcome.decision, response)
+      // Fastify's reply has a `then` that waits for its end: one that nobody has sent would wait for ever.
+      return own !== response && isThenable(own) ? Promise.resolve(own).then(pick, failed) : pick(own)
     } catch (error) {
       return failed(error)
     }
@@ -160,7 +168,9 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
 
   settle(request: Request, status: number): void {
     for (let mark = (request as { [MARK]?: Mark })[MARK]; mark !== undefined; mark = mark.earlier) {
-      if (mark.limiter !== this.limiter || !this.#refunds(request, status)) continue
+      if (mark.limiter !== this.limiter || mark.settled) continue
+      mark.settled = true
+      if (!this.#refunds(request, status)) continue
       // A store that is gone keeps the units until their window has passed: the safe side.
       this.limiter.refund(mark.own).catch(() => undefined)
     }
@@ -185,17 +195,26 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     const { limiter } = this
     const { writeHeaders, writeRejection } = limiter.ruleSet
     let headers = writeHeaders(own, limiter.options.wallClock)
+    let removed: readonly string[] = NONE
     let decision = own
     if (earlier !== undefined) {
       if (bindsMore(earlier.decision, own)) decision = earlier.decision
       headers = joined(earlier.headers, headers, decision === own)
+      removed = earlier.headers.map(nameOf).filter((name) => !headers.some((line) => nameOf(line) === name))
     }
-    const mark: Mark = { limiter, own, earlier, decision, headers }
+    const mark: Mark = { limiter, own, earlier, decision, headers, removed, settled: false }
     ;(request as { [MARK]?: Mark })[MARK] = mark
     if (own.allowed) return mark
-    const accept = facts.headers?.accept
-    return { decision, headers, rejection: writeRejection(own, accept, limiter.options.wallClock) }
+    const rejection = writeRejection(own, facts.headers?.accept, limiter.options.wallClock)
+    // An app that answers by itself seldom copies them: a refusal says when to come back whoever writes it.
+    if (limiter.options.onRejected !== undefined)
+      headers = [...headers, ...rejection.headers.filter(isNoType)]
+    return { decision, headers, removed, rejection }
   }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === "function"
 }
 
 /** What `onRejected` yields may be anything: `(req, …, res) => res.status(429).end()` yields the response itself. */
@@ -221,23 +240,37 @@ function isLine(line: unknown): boolean {
   }
 }
 
-/** Lists grow by the new members; fields with one number tell of the mount that binds. */
+/** Lists grow by the new members; fields with one number tell of the mount that binds, and of no other. */
 function joined(
   earlier: readonly HeaderLine[],
   own: readonly HeaderLine[],
   ownBinds: boolean,
 ): readonly HeaderLine[] {
-  const lines = new Map(earlier)
-  for (const [name, value] of own) {
+  const lines = new Map(ownBinds ? earlier.filter(isList) : earlier)
+  for (const [name, value] of ownBinds ? own : own.filter(isList)) {
     const before = lines.get(name)
-    if (before === undefined || (ownBinds && !isList(name))) lines.set(name, value)
-    else if (isList(name)) lines.set(name, `${before}, ${value}`)
+    lines.set(name, before === undefined ? value : `${before}, ${value}`)
   }
   return [...lines]
 }
 
-function isList(name: string): boolean {
+function nameOf([name]: HeaderLine): string {
+  return name
+}
+
+function isNoType([name]: HeaderLine): boolean {
+  return name !== "Content-Type"
+}
+
+function isList([name]: HeaderLine): boolean {
   return name === "RateLimit-Policy" || name === "RateLimit"
+}
+
+/** A source may have thousands. */
+function withRules(names: readonly string[]): string {
+  if (names.length === 0) return ""
+  const named = names.slice(0, 3).map((name) => `"${name}"`)
+  return ` with rule${names.length > 1 ? "s" : ""} ${named.join(", ")}${names.length > 3 ? ", …" : ""}`
 }
 
 function warnCreatedInHandler(logger: Logger | undefined): void {

@@ -6,7 +6,7 @@ import type { RequestFacts } from "./request.ts"
 import type { Warning } from "./warnings.ts"
 
 /** What happened, for metrics and logs. A listener that throws hurts no request. */
-export interface LimiterEvents<Request> extends Record<string, unknown[]> {
+export interface LimiterEvents<Request> {
   /** Every decision of `decide`, `enforce` and the adapters. */
   decision: [decision: Decision, request: Request]
   /** The store has failed to answer. Said once, until it has answered again. */
@@ -29,7 +29,7 @@ export interface LimiterEvents<Request> extends Record<string, unknown[]> {
 
 export interface CostOption {
   /** Units asked, instead of the option `cost`: a whole number from 0 up. 0 takes nothing and is admitted. */
-  readonly cost?: number
+  readonly cost?: number | undefined
 }
 
 /**
@@ -41,14 +41,17 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   decide(request: Request, options?: CostOption): Promise<Decision>
   /** The same, and rejects with RateLimitExceededError when refused. */
   enforce(request: Request, options?: CostOption): Promise<Decision>
-  /** The decision that `decide` would make, taking nothing. */
-  peek(request: Request, options?: CostOption): Promise<Decision>
+  /** The decision that `decide` would make, taking nothing. Facts alone will do, for tests and tools. */
+  peek(request: Request | RequestFacts, options?: CostOption): Promise<Decision>
   /** Gives back the units of a decision, once; to the window they were taken in, so nothing when that has passed. */
   refund(decision: Decision): Promise<void>
   /** Forgets the counters of this request's client; a counter of the whole service only when its rule is named. */
-  reset(request: Request, options?: { readonly policies?: readonly string[] }): Promise<void>
+  reset(
+    request: Request | RequestFacts,
+    options?: { readonly policies?: readonly string[] | undefined },
+  ): Promise<void>
   /** Resolves when rules are loaded, rejects with RuleSourceError when they cannot be. `signal` ends the waiting. */
-  ready(options?: { readonly signal?: AbortSignal }): Promise<void>
+  ready(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>
   /** Ends what the limiter started: its rule book, and its store if it made it. Afterwards it rejects. */
   close(): Promise<void>
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import { manualClock } from "../clock.ts"
 import { InvalidOptionError, type Problem } from "../errors.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
-import { parseOptions } from "./options.ts"
+import { parseInlineRule, parseOptions } from "./options.ts"
 
 const RULE = { limit: 5, window: "1m" }
 
@@ -79,7 +79,7 @@ describe("a wrong option", () => {
       "onRejected",
       null,
       "null is not a function",
-      "(request, rejection, decision, response) => rejection or nothing",
+      "(request, rejection, decision, response) => rejection, false or nothing",
     ],
     ["refundWhen", 400, "400 is not a function", "(request, status) => boolean"],
     ["headers", "draft-7", '"draft-7" is not a header dialect', DIALECT],
@@ -98,24 +98,67 @@ describe("a wrong option", () => {
     ["clock", {}, "{} is not a clock", CLOCK],
     ["clock", { now: 5 }, '{"now":5} is not a clock', CLOCK],
     ["clock", { now: () => 1, wait: 5 }, '{"wait":5} is not a clock', CLOCK],
-    ["max", 5, '"max" is not a member of the options', NAMES],
-    ["windowMs", 5, '"windowMs" is not a member of the options; did you mean "window"?', NAMES],
-    [
-      "trustedProxy",
-      1,
-      '"trustedProxy" is not a member of the options; did you mean "trustedProxies"?',
-      NAMES,
-    ],
-    [
-      "store_timeout_ms",
-      1,
-      '"store_timeout_ms" is not a member of the options; did you mean "storeTimeoutMs"?',
-      NAMES,
-    ],
+    ["bogus", 5, '"bogus" is not a member of the options', NAMES],
     ["constructor", 1, '"constructor" is not a member of the options', NAMES],
     ["toString", 1, '"toString" is not a member of the options', NAMES],
   ])("is refused: %s of %s", (path, value, message, accepted) => {
     expect(problemsOf({ ...RULE, [path]: value })).toEqual([{ path, message, accepted }])
+  })
+
+  it.each([
+    ["trustedProxy", "trustedProxies"],
+    ["store_timeout_ms", "storeTimeoutMs"],
+  ])("is told what was probably meant instead of all the options: %s", (path, meant) => {
+    const message = `"${path}" is not a member of the options; did you mean "${meant}"?`
+    expect(problemsOf({ ...RULE, [path]: 1 })).toEqual([{ path, message }])
+  })
+
+  it.each([
+    ["max", "limit"],
+    ["points", "limit"],
+    ["windowMs", "window"],
+    ["timeWindow", "window"],
+    ["duration", "window"],
+    ["keyGenerator", "field", "fields"],
+    ["message", "rejectionMessage", "onRejected"],
+    ["handler", "onRejected"],
+    ["statusCode", "onRejected"],
+    ["errorResponseBuilder", "onRejected"],
+    ["skipSuccessfulRequests", "refundWhen"],
+    ["skipFailedRequests", "refundWhen"],
+    ["requestWasSuccessful", "refundWhen"],
+    ["legacyHeaders", "headers", "legacy"],
+    ["standardHeaders", "headers"],
+    ["validate"],
+    ["trustProxy", "trustedProxies"],
+    ["global", "limit", "window"],
+    ["allowList", "allow", "skip"],
+    ["whitelist", "allow"],
+    ["blacklist", "deny"],
+    ["passOnStoreError", "onStoreFailure"],
+  ])("is told by its name here when other rate limiters have it: %s", (path, ...names) => {
+    const [problem, ...others] = problemsOf({ ...RULE, [path]: 1 })
+    expect(others).toEqual([])
+    expect(Object.keys(problem as object)).toEqual(["path", "message"])
+    expect(problem?.path).toBe(path)
+    expect(problem?.message).toMatch(`"${path}" is not a member of the options; here `)
+    expect([...(problem?.message ?? "").matchAll(/"(\w+)"/g)].map(([, name]) => name)).toEqual([
+      path,
+      ...names,
+    ])
+  })
+
+  it("is told by its name here in a list of rules and in the rule of a route too, as far as rules have it", () => {
+    expect(problemsOf({ rules: [{ ...RULE, max: 5, handler: 1 }] })).toEqual([
+      { path: "rules[0].max", message: '"max" is not a member of a rule; here it is "limit"' },
+      expect.objectContaining({ path: "rules[0].handler", accepted: expect.any(String) }),
+    ])
+    expect(parseInlineRule({ max: 5, timeWindow: "1m" }).problems.map(({ message }) => message)).toEqual([
+      "is missing",
+      "is missing",
+      '"max" is not a member of a rule; here it is "limit"',
+      '"timeWindow" is not a member of a rule; here it is "window"',
+    ])
   })
 
   it.each<[string, Record<string, unknown>, string, string]>([
@@ -185,7 +228,13 @@ describe("a wrong option", () => {
     )
   })
 
-  it.each([5, "rules.yaml", {}, null, { load: 5 }])("is %j for rules", (rules) => {
+  it("is the name of a file for rules, told how to read it", () => {
+    const accepted = 'fileRules("rules.yaml"), or a list of rules'
+    const message = '"rules.yaml" is not rules'
+    expect(problemsOf({ rules: "rules.yaml" })).toEqual([{ path: "rules", message, accepted }])
+  })
+
+  it.each([5, "", {}, null, { load: 5 }])("is %j for rules", (rules) => {
     expect(problemsOf({ rules })).toMatchObject([
       { path: "rules", accepted: "a list of rules or a rule source" },
     ])
@@ -268,6 +317,12 @@ describe("options", () => {
     const names = NAMES.split(", ").filter((name) => name !== "limit" && name !== "window")
     const options = Object.fromEntries(names.map((name) => [name, undefined]))
     expect(problemsOf({ ...options, ...RULE })).toEqual([])
+  })
+
+  it("make a route's rule, whose name and field given as undefined are its defaults", () => {
+    const rule = { ...RULE, name: undefined, field: undefined }
+    expect(parseInlineRule(rule, "GET /x").rule).toMatchObject({ name: "GET /x", fields: ["ip"] })
+    expect(parseInlineRule({ ...rule, name: "own" }, "GET /x").rule).toMatchObject({ name: "own" })
   })
 
   it("are read from what an object inherits, and without a prototype", () => {

@@ -5,7 +5,7 @@ import type { Decision } from "../limiter/decision.ts"
 import type { OnStoreFailure } from "../policy.ts"
 import { parseRule, parseRules, RULE_MEMBERS } from "../rules/parse-rule.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
-import { locate, says } from "../rules/problems.ts"
+import { locate, says, show } from "../rules/problems.ts"
 import type { Rule } from "../rules/rule.ts"
 import { member, readShape, strict } from "../rules/rule-members.ts"
 import type { RuleSource } from "../rules/source.ts"
@@ -14,6 +14,7 @@ import type { MaybePromise, Store } from "../stores/store.ts"
 import { isUnits } from "./callbacks.ts"
 import { type ClientAddressOptions, clientAddressProblems } from "./client-address-options.ts"
 import { isBuiltInField } from "./field.ts"
+import { inOurNames } from "./foreign-names.ts"
 import { HEADER_DIALECTS, type HeaderDialect } from "./headers.ts"
 import type { Rejection } from "./rejection.ts"
 import type { Logger } from "./warnings.ts"
@@ -21,53 +22,62 @@ import type { Logger } from "./warnings.ts"
 /** A field of the app's own, by name: a user id or a plan from its authentication. Undefined is missing. */
 export type Extractor<Request> = (request: Request) => string | number | undefined
 
+/** Not `false`: TypeScript takes an async function that returns it for one that yields a boolean. */
+type OwnAnswer = Rejection | boolean | undefined
+
 /**
  * Takes over the answer to a refused request. It gets the framework's own request (Koa: the context), the answer that
  * would be sent, its decision, and the framework's own response (Koa: the context again; Fastify: the reply).
  *
  * What it returns is sent instead; when it returns nothing and has not answered by itself, the standard answer is.
- * Rate limit headers have been set by then.
+ * `false` says that it answers by itself, now or later: nothing is sent. Rate limit headers and `Retry-After` have been
+ * set by then.
  */
 export type OnRejected<Request> = (
   request: Request,
   rejection: Rejection,
   decision: Decision,
   response: unknown,
-) => MaybePromise<Rejection | undefined> | MaybePromise<void>
+) => OwnAnswer | PromiseLike<OwnAnswer> | MaybePromise<void>
+
+/** Every member of a rule but its cost, which a limiter reads differently; none is required here. */
+type InlineRule<Request> = {
+  readonly [Name in Exclude<keyof Rule, "cost">]?: Rule<Request>[Name] | undefined
+}
 
 /** What a limiter is made of. Either one inline rule (`limit`, `window` and any other member of Rule), or `rules`. */
-export interface LimiterOptions<Request> extends Partial<Omit<Rule<Request>, "cost">>, ClientAddressOptions {
+export interface LimiterOptions<Request> extends InlineRule<Request>, ClientAddressOptions {
   /** Several rules, or where they come from. */
-  readonly rules?: readonly Rule<Request>[] | RuleSource
+  readonly rules?: readonly Rule<Request>[] | RuleSource | undefined
   /** Whose rules and counters: default "default". */
-  readonly service?: string | number
+  readonly service?: string | number | undefined
   /** Default: a memory store of its own. */
-  readonly store?: Store
-  readonly fields?: Readonly<Record<string, Extractor<Request>>>
+  readonly store?: Store | undefined
+  readonly fields?: Readonly<Record<string, Extractor<Request>>> | undefined
   /** Units that a request takes, times each rule's own cost: a whole number from 0 up, or a function. Default 1. */
-  readonly cost?: number | ((request: Request) => number)
+  readonly cost?: number | ((request: Request) => number) | undefined
   /** Requests that are not counted at all. */
-  readonly skip?: (request: Request) => boolean
-  readonly onRejected?: OnRejected<Request>
+  readonly skip?: ((request: Request) => boolean) | undefined
+  readonly onRejected?: OnRejected<Request> | undefined
   /**
    * Whether a request's units are given back once its response is known: `(req, status) => status < 400` for "only
    * failures count". They are charged first, so parallel guesses cannot slip through.
    */
-  readonly refundWhen?: (request: Request, status: number) => boolean
+  readonly refundWhen?: ((request: Request, status: number) => boolean) | undefined
   /** Default "draft-11". */
-  readonly headers?: HeaderDialect | false
+  readonly headers?: HeaderDialect | false | undefined
   /** What rules without their own do when the store is gone: default "local". */
-  readonly onStoreFailure?: OnStoreFailure
+  readonly onStoreFailure?: OnStoreFailure | undefined
   /** Milliseconds after which a silent store counts as gone: default 50. */
-  readonly storeTimeoutMs?: number
+  readonly storeTimeoutMs?: number | undefined
   /** Instances that share the store and its limits: default 1. Only for what is decided while the store is gone. */
-  readonly instances?: number
+  readonly instances?: number | undefined
   /** false admits everything uncounted, for tests of the app. */
-  readonly enabled?: boolean
+  readonly enabled?: boolean | undefined
   /** pino or the like. Default: process.emitWarning. */
-  readonly logger?: Logger
+  readonly logger?: Logger | undefined
   /** For tests. It is the memory store's clock too, when the limiter makes that. */
-  readonly clock?: Clock
+  readonly clock?: Clock | undefined
 }
 
 /** The options, checked, with every default filled in. */
@@ -118,10 +128,15 @@ const RULE_OPTIONS = RULE_MEMBERS.filter((name) => name !== "cost" && name !== "
 const shape = strict("the options", {
   ...Object.fromEntries(RULE_OPTIONS.map((name) => [name, z.unknown().optional()])),
   rules: z
-    .custom<unknown>(
-      (value) => Array.isArray(value) || has("load")(value),
-      says("rules", "a list of rules or a rule source"),
-    )
+    .custom<unknown>((value) => Array.isArray(value) || has("load")(value), {
+      error: ({ input }) =>
+        says(
+          "rules",
+          typeof input === "string" && input !== ""
+            ? `fileRules(${show(input)}), or a list of rules`
+            : "a list of rules or a rule source",
+        ).error,
+    })
     .optional(),
   service: z.union([z.string(SERVICE).min(1, SERVICE), z.number(SERVICE)], SERVICE).optional(),
   store: z
@@ -147,7 +162,10 @@ const shape = strict("the options", {
     .optional(),
   cost: z.custom<unknown>((value) => isUnits(value) || isFunction(value), COST).optional(),
   skip: functionLike("a function", "(request) => boolean"),
-  onRejected: functionLike("a function", "(request, rejection, decision, response) => rejection or nothing"),
+  onRejected: functionLike(
+    "a function",
+    "(request, rejection, decision, response) => rejection, false or nothing",
+  ),
   refundWhen: functionLike("a function", "(request, status) => boolean"),
   headers: z
     .custom<unknown>(
@@ -189,7 +207,7 @@ export function parseOptions(value: unknown): ParsedOptions {
   const options = good as LimiterOptions<unknown>
   problems.push(...clientAddressProblems(options))
   const rules = parseOptionRules(options, problems)
-  if (problems.length > 0) throw new InvalidOptionError(problems)
+  if (problems.length > 0) throw new InvalidOptionError(inOurNames(problems, "options"))
   const { trustedProxies, clientIpHeader, ipv6Prefix, clock = steadyClock } = options
   return {
     ...rules,
@@ -214,11 +232,17 @@ export function parseOptions(value: unknown): ParsedOptions {
 }
 
 /** An inline rule by itself: a limiter's own, or one of a route. Its field defaults to "ip". */
-export function parseInlineRule(value: object): {
+export function parseInlineRule(
+  value: object,
+  defaultName?: string,
+): {
   readonly rule?: ParsedRule
   readonly problems: readonly Problem[]
 } {
-  return parseRule({ field: "ip", ...value }, "")
+  // What is given as undefined is not given.
+  const { field = "ip", name = defaultName } = value as { readonly field?: unknown; readonly name?: unknown }
+  const { problems, ...parsed } = parseRule({ ...value, field, name }, "")
+  return { ...parsed, problems: inOurNames(problems, "rule") }
 }
 
 function parseOptionRules(

@@ -99,6 +99,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return decision
   }
 
+  // Facts alone stand for a request here, and the callbacks of the options get what was given.
+  peek(request: Request | RequestFacts, options?: CostOption): Promise<Decision>
   async peek(request: Request, options?: CostOption): Promise<Decision> {
     this.#requireOpen()
     const cost = parseCost(options)
@@ -112,7 +114,14 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     await this.#parts.decider.refund(decision)
   }
 
-  async reset(request: Request, options: { readonly policies?: readonly string[] } = {}): Promise<void> {
+  reset(
+    request: Request | RequestFacts,
+    options?: { readonly policies?: readonly string[] | undefined },
+  ): Promise<void>
+  async reset(
+    request: Request,
+    options: { readonly policies?: readonly string[] | undefined } = {},
+  ): Promise<void> {
     this.#requireOpen()
     await this.#rules.first
     const { ruleSet } = this
@@ -120,7 +129,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     await this.#parts.decider.reset(ruleSet.counters(this.#factsOf(request), request, policies))
   }
 
-  async ready(options: { readonly signal?: AbortSignal } = {}): Promise<void> {
+  async ready(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
     this.#requireOpen()
     options.signal?.throwIfAborted()
     await this.#rules.ready(options)
@@ -149,7 +158,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   /** A limiter for one route: the rule in place of the inline one. Throws InvalidOptionError. */
   forRoute(value: object, name: string): RequestLimiter<Request> {
-    const { rule, problems } = parseInlineRule({ name, ...value })
+    const { rule, problems } = parseInlineRule(value, name)
     if (rule === undefined) throw new InvalidOptionError(problems)
     return new RequestLimiter<Request>(this.options, this, rule)
   }

@@ -64,7 +64,7 @@ export class RulesInForce<Request> {
     return new RulesInForce(this.#options, this.#parts, this.#root, inline)
   }
 
-  async ready(options: { readonly signal?: AbortSignal }): Promise<void> {
+  async ready(options: { readonly signal?: AbortSignal | undefined }): Promise<void> {
     await this.#root.#book?.ready(options)
   }
 

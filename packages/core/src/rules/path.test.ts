@@ -1,3 +1,4 @@
+import fc from "fast-check"
 import { expect, test } from "vitest"
 import { normalizePath, pathReadings } from "./path.ts"
 
@@ -50,4 +51,95 @@ test("reads a long target of nothing but one odd part", () => {
   for (const part of ["/", "\\", ";", "%", "%41", "/%", "//;\\"]) {
     expect(pathReadings(`/${part.repeat(20_000)}`).length).toBeGreaterThan(0)
   }
+})
+
+/** What a path is normalized to, with exceptions to tell malformed encodings by. */
+function normalizedByExceptions(path: string): string {
+  const decode = (segment: string): string => {
+    try {
+      return decodeURIComponent(segment).replaceAll("/", "%2f").toLowerCase()
+    } catch {
+      return segment.toLowerCase()
+    }
+  }
+  return `/${path
+    .split("/")
+    .map(decode)
+    .filter((segment) => segment !== "")
+    .join("/")}`
+}
+
+const escaped = (byte: number): string => `%${byte.toString(16).padStart(2, "0")}`
+
+test("decodes every sequence of two bytes that is well-formed, and no other", () => {
+  for (let first = 0; first < 256; first += 1) {
+    for (let second = 0; second < 256; second += first < 0xc0 ? 15 : 1) {
+      const path = `/${escaped(first)}${escaped(second)}`
+      expect(normalizePath(path)).toBe(normalizedByExceptions(path))
+    }
+  }
+})
+
+test("decodes longer sequences at the borders of what is well-formed, and none beyond", () => {
+  const seconds = [0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0]
+  const tails = [0x7f, 0x80, 0xbf, 0xc0].map(escaped)
+  for (let first = 0xe0; first < 256; first += 1) {
+    for (const start of seconds.map((second) => escaped(first) + escaped(second))) {
+      for (const path of tails.flatMap((one) => [start + one, ...tails.map((two) => start + one + two)])) {
+        expect(normalizePath(`/${path}`)).toBe(normalizedByExceptions(`/${path}`))
+        expect(normalizePath(`/é${path}%41`)).toBe(normalizedByExceptions(`/é${path}%41`))
+      }
+    }
+  }
+})
+
+test("decodes any mixture of escapes, broken ones and letters as decodeURIComponent does, or not at all", () => {
+  const parts = ["/", "%", "%4", "%41", "%2F", "%25", "%c3", "%A9", "%e2%84%aa", "%F0%9f%98%80", "%ed%a0%80"]
+  const part = fc.oneof(
+    fc.constantFrom(...parts, "é", "\ud800", "ΑΣ", "İ", "."),
+    fc.integer({ min: 0, max: 255 }).map(escaped),
+    fc.string({ unit: "grapheme", maxLength: 3 }).map((text) => text.replace(/[?#]/g, "")),
+  )
+  fc.assert(
+    fc.property(fc.array(part), (path) => {
+      expect(normalizePath(path.join(""))).toBe(normalizedByExceptions(path.join("")))
+    }),
+    { numRuns: 1_000 },
+  )
+})
+
+test("throws no exception inside, however many segments are malformed", () => {
+  let thrown = 0
+  const decodeStrictly = globalThis.decodeURIComponent
+  globalThis.decodeURIComponent = (text) => {
+    try {
+      return decodeStrictly(text)
+    } catch (error) {
+      thrown += 1
+      throw error
+    }
+  }
+  try {
+    for (const segment of ["/%", "/%c3", "/%zz", "/%ed%a0%80", "/é%61%ff"]) {
+      pathReadings(`${segment}\\//${segment.repeat(2_000)};`)
+    }
+  } finally {
+    globalThis.decodeURIComponent = decodeStrictly
+  }
+  expect(thrown).toBe(0)
+})
+
+test("decodes a segment once, however often it comes and in however many readings", () => {
+  let calls = 0
+  const decode = globalThis.decodeURIComponent
+  globalThis.decodeURIComponent = (text) => {
+    calls += 1
+    return decode(text)
+  }
+  try {
+    expect(pathReadings(`/x\\//${"/%41/%42".repeat(2_000)};`)).toHaveLength(8)
+  } finally {
+    globalThis.decodeURIComponent = decode
+  }
+  expect(calls).toBe(3) // "%41", "%42", and the last one with ";" at its end
 })

@@ -6,7 +6,7 @@
  * stays as it is. Dot segments stay too: no router resolves them.
  */
 export function normalizePath(path: string): string {
-  return `/${segments(cutOff(path, /[?#]/)).filter(isNotEmpty).join("/")}`
+  return withSingleSlashes(decoded(cutOff(path, /[?#]/), new Map()))
 }
 
 /**
@@ -28,12 +28,11 @@ export function pathReadings(target: string): readonly string[] {
   // That parser also reads "\" as "/" in an absolute target and in one with a fragment.
   for (const reading of [...readings])
     if (reading.includes("\\")) readings.push(reading.replaceAll("\\", "/"))
-  const paths = readings.map(normalizePath)
+  const known = new Map<string, string>()
+  const whole = readings.map((reading) => decoded(reading, known))
   // A wildcard in the middle of a pattern can take the empty segments between slashes.
-  for (const reading of readings) {
-    if (reading.includes("//")) paths.push(withoutLastSlash(segments(reading).join("/")))
-  }
-  return [...new Set(paths)]
+  const withEmpty = whole.filter((path) => path.includes("//")).map(withoutLastSlash)
+  return [...new Set([...whole.map(withSingleSlashes), ...withEmpty])]
 }
 
 /** Whether lower case and the last slash are all there is to normalize. */
@@ -51,26 +50,44 @@ function originForm(target: string): string {
   return start === -1 ? "/" : rest.slice(start).replace(/^(?=[?#])/, "/")
 }
 
-function segments(path: string): string[] {
-  return path.split("/").map((segment) => decode(segment).toLowerCase())
+/** The path with its segments decoded; `known` are those decoded before, as readings of one target share most. */
+function decoded(path: string, known: Map<string, string>): string {
+  if (!path.includes("%")) return path.toLowerCase()
+  const segments = path.split("/").map((segment) => {
+    if (!segment.includes("%")) return segment
+    const normal = known.get(segment) ?? decode(segment)
+    known.set(segment, normal)
+    return normal
+  })
+  return segments.join("/").toLowerCase()
 }
 
-function decode(segment: string): string {
-  if (!segment.includes("%")) return segment
-  try {
-    return decodeURIComponent(segment).replaceAll("/", "%2f")
-  } catch {
-    return segment
-  }
+function withSingleSlashes(path: string): string {
+  return withoutLastSlash(`/${path}`.replace(/\/{2,}/g, "/"))
 }
+
+/** Asks before it decodes: thousands of malformed segments, each with an exception, would hold everybody else up. */
+function decode(segment: string): string {
+  if (segment.replace(ESCAPED, "").includes("%")) return segment
+  return decodeURIComponent(segment).replaceAll("/", "%2f")
+}
+
+/** The escapes of one character in well-formed UTF-8 (RFC 3629 section 4), which decodeURIComponent accepts. */
+const ESCAPED = new RegExp(
+  [
+    "%[0-7][0-9A-F]",
+    "%(?:C[2-9A-F]|D[0-9A-F])TAIL",
+    "%(?:E0%[AB][0-9A-F]|E[1-9A-CEF]TAIL|ED%[89][0-9A-F])TAIL",
+    "%(?:F0%[9AB][0-9A-F]|F[1-3]TAIL|F4%8[0-9A-F])TAILTAIL",
+  ]
+    .join("|")
+    .replaceAll("TAIL", "%[89AB][0-9A-F]"),
+  "gi",
+)
 
 function cutOff(text: string, end: RegExp): string {
   const at = text.search(end)
   return at === -1 ? text : text.slice(0, at)
-}
-
-function isNotEmpty(segment: string): boolean {
-  return segment !== ""
 }
 
 function withoutLastSlash(path: string): string {

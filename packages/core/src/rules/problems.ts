@@ -28,11 +28,13 @@ export function memberProblems(issues: readonly z.core.$ZodIssue[], value: unkno
     const said = issue.code === "invalid_key" ? (issue.issues[0] as z.core.$ZodIssue) : issue
     const [noun, accepted] = said.message.split("\n") as [string, string]
     if (issue.code === "unrecognized_keys") {
-      return issue.keys.map((key) => ({
-        path: [...issue.path, key],
-        message: `${show(key)} is not ${noun}${suggestion(key, accepted.split(", "))}`,
-        accepted,
-      }))
+      return issue.keys.map((key) => {
+        const path = [...issue.path, key]
+        const meant = suggestion(key, accepted.split(", "))
+        const message = `${show(key)} is not ${noun}${meant}`
+        // Who is told what was meant need not read the whole list, once for each mistake.
+        return meant === "" ? { path, message, accepted } : { path, message }
+      })
     }
     const given = issue.code === "invalid_key" ? issue.path.at(-1) : valueAt(value, issue.path)
     const message = given === undefined ? "is missing" : `${show(given)} is not ${noun}`

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from "vitest"
 import { ClosedError, InvalidRuleError, RuleSourceError } from "../errors.ts"
 import type { Rule } from "./rule.ts"
-import { type Edition, type RuleBook, type RuleBookOptions, ruleBook } from "./rule-book.ts"
+import { type Edition, LOAD_TIMEOUT_MS, type RuleBook, type RuleBookOptions, ruleBook } from "./rule-book.ts"
 import type { LoadedRules, RuleSource } from "./source.ts"
 
 /** A source whose loads are settled by hand, in any order. */
@@ -30,15 +30,17 @@ function manualSource() {
   return { source, loads, listeners, calls, change }
 }
 
-/** Waits that end when the test says so. */
+/** Waits that end when the test says so: those before a retry, and those for a load, one each. */
 function manualWait() {
-  const waits: { ms: number; end(): void }[] = []
+  const waits: { ms: number; signal: AbortSignal; end(): void }[] = []
+  const deadlines: typeof waits = []
   const wait = (ms: number, signal: AbortSignal) =>
     new Promise<void>((end, reject) => {
       signal.addEventListener("abort", () => reject(signal.reason))
-      waits.push({ ms, end })
+      const all = ms === LOAD_TIMEOUT_MS ? deadlines : waits
+      all.push({ ms, signal, end })
     })
-  return { waits, wait }
+  return { waits, deadlines, wait }
 }
 
 /** Lets everything happen that needs no time. */
@@ -58,7 +60,7 @@ afterEach(() => {
 
 function open(options: Partial<RuleBookOptions> = {}) {
   const manual = manualSource()
-  const { waits, wait } = manualWait()
+  const { waits, deadlines, wait } = manualWait()
   const editions: Edition[] = []
   const errors: Error[] = []
   const book = ruleBook({
@@ -71,7 +73,7 @@ function open(options: Partial<RuleBookOptions> = {}) {
     ...options,
   })
   books.push(book)
-  return { ...manual, waits, editions, errors, book }
+  return { ...manual, waits, deadlines, editions, errors, book }
 }
 
 describe("the first load", () => {
@@ -236,6 +238,68 @@ describe("a failed load", () => {
     loads[0]?.reject(down())
     await settled()
     expect(loads).toHaveLength(1)
+  })
+})
+
+describe("a load that hangs", () => {
+  test("is given up after ten seconds, its signal aborted, and tried again like any failed one", async () => {
+    const { book, loads, waits, deadlines, errors } = open()
+    const ready = book.ready()
+    expect(deadlines.map(({ ms }) => ms)).toEqual([10_000])
+    expect(loads[0]?.signal?.aborted).toBe(false)
+    deadlines[0]?.end()
+    const message = 'The rules of service "checkout" cannot be loaded: no answer within 10 seconds'
+    await expect(ready).rejects.toThrow(expect.objectContaining({ code: "SLUICE_RULE_SOURCE", message }))
+    expect(errors).toMatchObject([{ message }])
+    expect(loads[0]?.signal?.reason).toBe(errors[0])
+    expect(waits.map(({ ms }) => ms)).toEqual([500])
+    waits[0]?.end()
+    await settled()
+    expect(deadlines).toHaveLength(2)
+    loads[1]?.resolve(loaded(5))
+    await book.ready()
+    expect(limitsOf(book.current)).toEqual([5])
+  })
+
+  test("leaves the last good rules, and its late answer changes nothing", async () => {
+    const { book, loads, deadlines, change, errors, editions } = open()
+    loads[0]?.resolve(loaded(5))
+    await book.ready()
+    change()
+    deadlines[1]?.end()
+    await settled()
+    expect(errors).toHaveLength(1)
+    loads[1]?.resolve(loaded(6))
+    await settled()
+    expect(limitsOf(book.current)).toEqual([5])
+    expect(editions).toHaveLength(1)
+  })
+
+  test("is waited for no longer once it has answered, well or badly", async () => {
+    const { loads, deadlines, change } = open()
+    loads[0]?.resolve(loaded(5))
+    await settled()
+    change()
+    expect(deadlines.map(({ signal }) => signal.aborted)).toEqual([true, false])
+    loads[1]?.reject(down())
+    await settled()
+    expect(deadlines.map(({ signal }) => signal.aborted)).toEqual([true, true])
+    expect(loads.map(({ signal }) => signal?.aborted)).toEqual([false, false])
+  })
+
+  test("is waited for as long as it takes when there is no way to wait", async () => {
+    const { book, loads } = open({ wait: () => Promise.reject(new Error("no timers")) })
+    await settled()
+    loads[0]?.resolve(loaded(5))
+    await book.ready()
+    expect(limitsOf(book.current)).toEqual([5])
+  })
+
+  test("ends with the book, and so does the wait for it", async () => {
+    const { book, loads, deadlines } = open()
+    book.close()
+    expect([loads[0]?.signal?.aborted, deadlines[0]?.signal.aborted]).toEqual([true, true])
+    await settled()
   })
 })
 

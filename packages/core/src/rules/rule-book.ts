@@ -37,18 +37,20 @@ export interface RuleBook {
    * of the next one; so a caller who wants to wait longer asks again. Rejects with the signal's reason when aborted,
    * with ClosedError when closed.
    */
-  ready(options?: { readonly signal?: AbortSignal }): Promise<void>
+  ready(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>
   /** Stops watching and loading. The source stays open: who made it closes it. */
   close(): void
 }
 
+/** A load that has not answered by then is a failed one: a source that hangs would never be asked again. */
+export const LOAD_TIMEOUT_MS = 10_000
 const FIRST_RETRY_MS = 500
 const LAST_RETRY_MS = 30_000
 
 /**
  * Opens a rule book and begins to load. It loads again when the source says that something changed, and after a
  * failed load, at growing intervals from half a second to half a minute, each random by half so that many processes
- * do not ask together.
+ * do not ask together. A load without an answer for ten seconds is a failed one.
  *
  * Good rules are never given up for a failed load, nor for one in which every rule is wrong. A load that began earlier
  * never replaces the answer of a later one.
@@ -97,11 +99,35 @@ export function ruleBook(options: RuleBookOptions): RuleBook {
     // A load that began meanwhile makes this one unnecessary, or retries by itself.
     if (load === begun) await reload()
   }
+  /** The load, or the error that it did not come in time: its signal is aborted then, or when the book is closed. */
+  const loadInTime = async (): Promise<Edition | RuleSourceError | InvalidRuleError> => {
+    const [loading, timer] = [new AbortController(), new AbortController()]
+    const end = (): void => {
+      loading.abort(closing.signal.reason)
+      timer.abort()
+    }
+    closing.signal.addEventListener("abort", end, { once: true })
+    const tooLate = async (): Promise<RuleSourceError> => {
+      try {
+        await wait(LOAD_TIMEOUT_MS, timer.signal)
+      } catch {
+        // The load has ended first, or there is no way to wait: then it may take as long as it likes.
+        return new Promise(() => undefined)
+      }
+      const error = unusable(service, new Error(`no answer within ${LOAD_TIMEOUT_MS / 1000} seconds`))
+      loading.abort(error)
+      return error
+    }
+    const outcome = await Promise.race([loadEdition(source, service, loading.signal), tooLate()])
+    closing.signal.removeEventListener("abort", end)
+    timer.abort()
+    return outcome
+  }
   const reload = async (): Promise<void> => {
     if (closing.signal.aborted) return
     begun += 1
     const load = begun
-    const outcome = await loadEdition(source, service, closing.signal)
+    const outcome = await loadInTime()
     if (closing.signal.aborted || load < settled) return
     settled = load
     if (outcome instanceof Error) return fail(outcome, load)

@@ -11,12 +11,12 @@ import { watchFile } from "./watch-file.ts"
 /** Options of `fileRules`. */
 export interface FileRulesOptions {
   /** A larger file is refused: default 1 MiB. */
-  readonly maxBytes?: number
+  readonly maxBytes?: number | undefined
   /**
    * How often the file is looked at beside the notifications of the file system, which some (network) file systems do
    * not send: milliseconds, default 5000.
    */
-  readonly pollMs?: number
+  readonly pollMs?: number | undefined
 }
 
 /** The longest delay of a timer: beyond it, it would fire at once. */

@@ -1,8 +1,8 @@
 import { inspect } from "node:util"
 import type { Algorithm, CounterState } from "../../algorithms/algorithm.ts"
 import { ALGORITHMS } from "../../algorithms/by-name.ts"
-import type { Clock } from "../../clock.ts"
-import { ClosedError, StoreUnavailableError } from "../../errors.ts"
+import { type Clock, LATEST_MS } from "../../clock.ts"
+import { ClosedError, StoreUnavailableError, textOf } from "../../errors.ts"
 import type { Policy } from "../../policy.ts"
 import type { Answer, Check, Counted, CounterKey, EvictionEvent, Refund, Store } from "../store.ts"
 import { CounterTable } from "./counter-table.ts"
@@ -22,9 +22,6 @@ export interface MemoryStore extends Store {
   subscribe(listener: (event: EvictionEvent) => void): () => void
   close(): void
 }
-
-/** The year 2106, as far as a slot's 32 bits of seconds reach: a clock beyond it does not count milliseconds. */
-const LATEST_MS = 0xffff_ffff * 1000
 
 /**
  * Counters in the memory of this process, at most `maxKeys` of them. When it is full it forgets expired counters
@@ -178,14 +175,14 @@ class InMemory implements MemoryStore {
   }
 
   #now(): number {
-    const nowMs = Math.floor(this.#clock.now())
+    const nowMs: unknown = this.#clock.now()
     // A clock that answers NaN would admit everything, silently.
-    if (!(nowMs >= 0 && nowMs <= LATEST_MS)) {
+    if (!(typeof nowMs === "number" && nowMs >= 0 && nowMs <= LATEST_MS)) {
       throw new StoreUnavailableError(
-        `The clock of the memory store yielded ${nowMs}; it must yield epoch milliseconds.`,
+        `The clock of the memory store yielded ${textOf(nowMs)}; it must yield epoch milliseconds.`,
       )
     }
-    return nowMs
+    return Math.floor(nowMs)
   }
 
   /** When the call has done its work: a listener may itself call the store, or throw. */

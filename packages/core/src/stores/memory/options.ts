@@ -5,9 +5,9 @@ import { InvalidOptionError, type Problem } from "../../errors.ts"
 /** What a memory store is made with; every member has a default. */
 export interface MemoryStoreOptions {
   /** Most counters kept, at some 50 bytes each: 1 to 100 million, a million by default. */
-  readonly maxKeys?: number
+  readonly maxKeys?: number | undefined
   /** Epoch milliseconds; by default a clock that no adjustment of the system's time can move. */
-  readonly clock?: Clock
+  readonly clock?: Clock | undefined
 }
 
 const DEFAULT_MAX_KEYS = 1_000_000
@@ -17,7 +17,10 @@ const MOST_KEYS = 100_000_000
  * The options of a memory store with their defaults.
  * @throws InvalidOptionError with everything that is wrong or misspelt.
  */
-export function parseOptions(options: MemoryStoreOptions): Required<MemoryStoreOptions> {
+export function parseOptions(options: MemoryStoreOptions): {
+  readonly maxKeys: number
+  readonly clock: Clock
+} {
   const problems = problemsOf(options)
   if (problems.length > 0) throw new InvalidOptionError(problems)
   const { maxKeys = DEFAULT_MAX_KEYS, clock = steadyClock } = options

@@ -1,0 +1,55 @@
+import type { Problem } from "../errors.ts"
+
+/** What a member of a rule is called in other rate limiters, and here. */
+const RULE_NAMES: Readonly<Record<string, string>> = {
+  max: 'here it is "limit"',
+  points: 'here it is "limit"',
+  windowMs: 'here it is "window"',
+  timeWindow: 'here it is "window"',
+  duration: 'here it is "window"',
+  keyGenerator: 'here "field" names what is counted by, and "fields" how it is read',
+  message: 'here it is "rejectionMessage", or "onRejected" for a whole answer',
+  whitelist: 'here it is "allow"',
+  blacklist: 'here it is "deny"',
+  allowList: 'here it is "allow", or "skip" for a function',
+}
+
+/** The same for the other options. */
+const OPTION_NAMES: Readonly<Record<string, string>> = {
+  ...RULE_NAMES,
+  handler: 'here it is "onRejected"',
+  statusCode: 'here it is "onRejected"',
+  errorResponseBuilder: 'here it is "onRejected"',
+  skipSuccessfulRequests: 'here it is "refundWhen": (request, status) => status < 400',
+  skipFailedRequests: 'here it is "refundWhen": (request, status) => status >= 400',
+  requestWasSuccessful: 'here it is "refundWhen"',
+  legacyHeaders: 'here it is "headers": "legacy"',
+  standardHeaders: 'here it is "headers"',
+  validate: "here there is nothing to set",
+  trustProxy: 'here it is "trustedProxies"',
+  global: 'here "limit" and "window" are left out to limit only the routes that ask for it',
+  passOnStoreError: 'here it is "onStoreFailure"',
+}
+
+/**
+ * The problems, those with a member that another rate limiter has with the name that it has here instead of all that
+ * would be accepted.
+ */
+export function inOurNames(problems: readonly Problem[], of: "options" | "rule"): readonly Problem[] {
+  return problems.map((problem) => {
+    const [place, name] = memberOf(problem.path)
+    const names = of === "rule" || place !== "" ? RULE_NAMES : OPTION_NAMES
+    if (!Object.hasOwn(names, name)) return problem
+    const what = names === OPTION_NAMES ? "the options" : "a rule"
+    return {
+      path: problem.path,
+      message: `${JSON.stringify(name)} is not a member of ${what}; ${names[name]}`,
+    }
+  })
+}
+
+/** The member of a rule in a list, or else of the whole: `rules[1].max` is that of `rules[1]`. */
+function memberOf(path: string): readonly [place: string, name: string] {
+  const place = /^rules\[\d+\]\./.exec(path)?.[0] ?? ""
+  return [place, path.slice(place.length)]
+}
