@@ -1,6 +1,6 @@
 import cookie from "@fastify/cookie"
+import { rateLimit } from "@sluice/fastify"
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify"
-import { rateLimit } from "../packages/fastify/src/index.ts"
 import type { AppPlan, RoutePlan } from "./contracts/adapter/plan.ts"
 import { adapterContract } from "./contracts/adapter-contract.ts"
 

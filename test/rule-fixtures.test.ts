@@ -20,7 +20,8 @@ async function answer(path: string | URL, options?: FileRulesOptions): Promise<s
     return [
       ...lines,
       ...problems.map(
-        ({ path, message, accepted }) => `  ${path || "(all)"}: ${message}\n    accepted: ${accepted}`,
+        ({ path, message, accepted }) =>
+          `  ${path || "(all)"}: ${message}${accepted === undefined ? "" : `\n    accepted: ${accepted}`}`,
       ),
     ].join("\n")
   } catch (error) {

@@ -88,6 +88,23 @@ describe("a refusal", () => {
     expect(text.body).toMatch(/^Quota Exceeded: ip-1m\n/)
   })
 
+  it("is the app's to answer as an error when an onSend hook fails", async () => {
+    const app = fastify()
+    let fails = false
+    app.setErrorHandler((error: Error, _request, reply) => reply.code(500).send(`handled: ${error.message}`))
+    app.addHook("onSend", async () => {
+      if (!fails) return
+      fails = false
+      throw new Error("no")
+    })
+    app.register(rateLimit, once)
+    await app.inject("/")
+    fails = true
+    const { statusCode, body } = await app.inject("/")
+    expect([statusCode, body]).toEqual([500, "handled: no"])
+    await app.close()
+  })
+
   it("is no error, so onError hooks do not run", async () => {
     let errors = 0
     const app = fastify()
@@ -167,6 +184,22 @@ describe("onRejected", () => {
     const { statusCode, body, headers } = await app.inject("/")
     expect([statusCode, body, headers.ratelimit]).toEqual([402, "pay", '"ip-1m";r=0;t=61'])
     expect(sent).toEqual(["ok", "pay"])
+  })
+
+  it("takes the reply over, and nothing is sent to it any more", async () => {
+    const logged: string[] = []
+    const app = fastify({ logger: { level: "warn", stream: { write: (line) => void logged.push(line) } } })
+    app.register(rateLimit, {
+      ...once,
+      onRejected: (_request, _rejection, _decision, reply) => {
+        ;(reply as FastifyReply).hijack().raw.end("mine")
+      },
+    })
+    app.get("/", async () => "ok")
+    await app.inject("/")
+    expect((await app.inject("/")).body).toBe("mine")
+    expect(logged).toEqual([])
+    await app.close()
   })
 
   it("gives another answer, at once or later", async () => {

@@ -90,6 +90,12 @@ describe.each(["newer", "older"] as const)("a request of a route %s than the plu
     ],
     [
       "preValidation",
+      "a route's rule, where it says so and the plugin something else",
+      { ...rule, hook: "preParsing" },
+      { ...own, hook: "preValidation" },
+    ],
+    [
+      "preValidation",
       "a route's rule by body, where the plugin says so",
       { ...rule, hook: "preValidation" },
       { ...own, ...body },
@@ -124,6 +130,24 @@ describe.each(["newer", "older"] as const)("the own hooks of a route %s than the
       expect((await app.inject(POST)).statusCode).toBe(429)
       expect(ran).toEqual([])
     }
+  })
+})
+
+describe("a route that is newer than the plugin", () => {
+  it("has its own rule decided after the app's hooks, such as one that authenticates", async () => {
+    const app = fastify()
+    const user = ({ headers }: FastifyRequest) => headers.user as string
+    await app.register(rateLimit, { ...base, fields: { user: (request) => users.get(request) } })
+    const users = new WeakMap<FastifyRequest, string>()
+    app.addHook("preHandler", async (request) => void users.set(request, user(request)))
+    const own = { limit: 1, window: "1 minute", field: "user", onMissing: "deny" } as const
+    app.get("/", { config: { rateLimit: own } }, async () => "ok")
+    const statuses = []
+    for (const name of ["a", "b", "a"]) {
+      statuses.push((await app.inject({ url: "/", headers: { user: name } })).statusCode)
+    }
+    expect(statuses).toEqual([200, 200, 429])
+    await app.close()
   })
 })
 

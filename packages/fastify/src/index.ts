@@ -104,7 +104,7 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
     if (rateLimit === false || this[NEAREST] !== inline) return
     const limit = limitOf(route, rateLimit)
     route.config = { ...route.config, [LIMIT]: limit } as Config
-    if (isLate || limit.hook === inline.hook) return
+    if (limit.hook === inline.hook) return
     Object.assign(route, { [limit.hook]: [hookOf(limit.hook), ...[route[limit.hook] ?? []].flat()] })
   })
 

@@ -193,6 +193,17 @@ describe("a route added after the plugin has run", () => {
   })
 })
 
+describe("a group", () => {
+  it("is not the route that it is named after", async () => {
+    const app = fastify()
+    await app.register(rateLimit, plugin)
+    app.get("/b", { config: { rateLimit: { ...strict, group: "GET /a" } } }, async () => "ok")
+    const add = () => app.get("/a", { config: { rateLimit: strict } }, async () => "ok")
+    expect(add).toThrow(/route GET \/a config\.rateLimit\.name: another limiter counts rule "GET \/a"/)
+    await app.close()
+  })
+})
+
 describe("a route that is older than the plugin", () => {
   const warnings: string[] = []
   const log = ({ code }: { readonly code: string }, message: string) =>

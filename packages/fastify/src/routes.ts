@@ -40,7 +40,7 @@ export function routeLimits(plugin: Limit, chosen?: HookName): (route: Route, wr
       throw wrong(at, `is another rule for ${whose}`, `the rule of route ${known.label}, or another group`)
     }
     const guard = known?.guard ?? guardOf(rule, ruleName(group ?? label), at)
-    counters.set(key, known ?? { guard, rule, label })
+    counters.set(key, { guard, rule, label })
     // Never before the plugin's own hook: what the shared rules read is there by then.
     return { guard, hook: own ?? (guard.readsArrivalOnly ? plugin.hook : "preHandler") }
   }

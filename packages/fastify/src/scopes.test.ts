@@ -113,12 +113,14 @@ describe("registered twice it", () => {
 
   describe.each(["newer", "older"] as const)("gives the own rule of a route %s than it", (age) => {
     it.each(["outer first", "inner first"])("to the nearest scope: %s", async (order) => {
+      // On one store a rule can only be made by one registration.
+      const store = memoryStore({ clock })
       const app = fastify()
       const add = [
-        () => app.register(rateLimit, outer),
+        () => app.register(rateLimit, { ...outer, store }),
         () =>
           app.register(async (scope) => {
-            const registered = scope.register(rateLimit, inner)
+            const registered = scope.register(rateLimit, { ...inner, store })
             if (age === "newer") await registered
             scope.get("/", { config: { rateLimit: strict } }, async () => "ok")
             scope.get("/out", { config: { rateLimit: false } }, async () => "ok")
@@ -135,8 +137,13 @@ describe("registered twice it", () => {
     })
 
     it("to the first of one scope", async () => {
+      // On one store a rule can only be made by one registration.
+      const store = memoryStore({ clock })
       const app = fastify()
-      const registered = [app.register(rateLimit, outer), app.register(rateLimit, inner)]
+      const registered = [
+        app.register(rateLimit, { ...outer, store }),
+        app.register(rateLimit, { ...inner, store }),
+      ]
       if (age === "newer") await Promise.all(registered)
       app.get("/", { config: { rateLimit: strict } }, async () => "ok")
       app.get("/out", { config: { rateLimit: false } }, async () => "ok")
