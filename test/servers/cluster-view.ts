@@ -1,0 +1,52 @@
+import type { RedisServer } from "./redis-server.ts"
+
+/** A running node with what it says of itself. */
+export interface ClusterMember {
+  readonly node: RedisServer
+  readonly id: string
+  /** Whose replica it is; undefined for a primary. */
+  readonly primaryId: string | undefined
+}
+
+/** The lines of a `CLUSTER` command that answers with text, such as NODES. */
+export async function lines(node: RedisServer, command: string): Promise<string[]> {
+  return String(await node.command("CLUSTER", command))
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "")
+}
+
+/** The port of the primary that serves a slot, as `witness` sees it; undefined when it knows of none. */
+export async function whoServes(witness: RedisServer, slot: number): Promise<number | undefined> {
+  const ranges = await witness.command("CLUSTER", "SLOTS")
+  if (!Array.isArray(ranges)) return undefined
+  const range: unknown = ranges.find(([first, last]) => first <= slot && slot <= last)
+  const primary: unknown = Array.isArray(range) ? range[2] : undefined
+  return Array.isArray(primary) ? Number(primary[1]) : undefined
+}
+
+/**
+ * Whether all of `nodes` serve every slot, see the same primaries, replicas and slots among themselves, take none of
+ * each other for failed, and have their copies.
+ */
+export async function agree(nodes: readonly RedisServer[]): Promise<boolean> {
+  const views = await Promise.all(nodes.map((node) => viewOf(node, nodes)))
+  return views.every((view) => view !== undefined && view === views[0])
+}
+
+/** What a node says of `nodes`, comparable as text; undefined while it is not well. */
+async function viewOf(node: RedisServer, nodes: readonly RedisServer[]): Promise<string | undefined> {
+  const info = await lines(node, "INFO")
+  if (!info.includes("cluster_state:ok") || !info.includes("cluster_slots_ok:16384")) return undefined
+  const replication = String(await node.command("INFO", "replication"))
+  if (replication.includes("role:slave") && !replication.includes("master_link_status:up")) return undefined
+  const view: string[] = []
+  for (const line of await lines(node, "NODES")) {
+    const [id, address = "", flags = "", primaryId, , , , , ...slots] = line.split(" ")
+    const port = Number(/:(\d+)@/.exec(address)?.[1])
+    if (!nodes.some((one) => one.port === port)) continue
+    if (/handshake|fail|noaddr/.test(flags)) return undefined
+    view.push(`${id} ${flags.replace("myself,", "")} ${primaryId} ${slots.join(" ")}`)
+  }
+  return view.length === nodes.length ? view.sort().join("\n") : undefined
+}

@@ -1,0 +1,71 @@
+import { spawnSync } from "node:child_process"
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, describe, expect, it } from "vitest"
+import { findRedis } from "./redis-binary.ts"
+
+const scratch = mkdtempSync(join(tmpdir(), "sluice-binary-"))
+afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+
+/** A program that says of itself what a Redis server says. */
+function programAt(path: string, version = "9.9.9"): string {
+  mkdirSync(join(path, ".."), { recursive: true })
+  writeFileSync(path, `#!/bin/sh\necho "Redis server v=${version} sha=0"\n`)
+  chmodSync(path, 0o755)
+  return path
+}
+
+describe("findRedis", () => {
+  it("takes the file that SLUICE_REDIS_SERVER names before what is on PATH, with the client beside it", async () => {
+    const named = programAt(join(scratch, "named", "my-redis"), "1.2.3")
+    const cli = programAt(join(scratch, "named", "redis-cli"))
+    const env = { SLUICE_REDIS_SERVER: named, PATH: join(programAt(join(scratch, "a/redis-server")), "..") }
+    expect(await findRedis({ env })).toEqual({ server: named, cli, env: {}, version: "1.2.3" })
+  })
+
+  it("does not go on to another server when SLUICE_REDIS_SERVER leads nowhere", async () => {
+    const env = { ...process.env, SLUICE_REDIS_SERVER: "/nowhere/redis" }
+    await expect(findRedis({ env })).rejects.toThrow(
+      "SLUICE_REDIS_SERVER is /nowhere/redis, which is no Redis",
+    )
+  })
+
+  it("takes the first on PATH that runs, and Redis before Valkey", async () => {
+    const valkey = programAt(join(scratch, "valkey", "valkey-server"))
+    const redis = programAt(join(scratch, "redis", "redis-server"))
+    const broken = join(scratch, "broken")
+    mkdirSync(broken)
+    writeFileSync(join(broken, "redis-server"), "#!/bin/sh\nexit 127\n", { mode: 0o755 })
+    const path = [broken, join(valkey, ".."), join(redis, "..")]
+    expect((await findRedis({ env: { PATH: path.join(":") } })).server).toBe(redis)
+    expect((await findRedis({ env: { PATH: path.slice(0, 2).join(":") } })).server).toBe(valkey)
+  })
+
+  it("takes an unpacked one with its libraries before unpacking another", async () => {
+    const first = await findRedis({ env: { PATH: "" }, cacheFolder: cacheWithRedis() })
+    expect(first.version).toBe("8.8.8")
+    expect(first.env.LD_LIBRARY_PATH).toMatch(/usr\/lib\/x-linux-gnu$/)
+  })
+
+  it("says in one line how to get one when there is none and nothing can be unpacked", async () => {
+    // The cache folder cannot be made below a file, so nothing is downloaded.
+    const file = join(scratch, "a-file")
+    writeFileSync(file, "")
+    const failure = await findRedis({ env: { PATH: "" }, cacheFolder: join(file, "cache") }).catch((e) => e)
+    expect(failure.stack).toMatch(
+      /^Error: No Redis server found: .*apt-get install.*brew install.*SLUICE_REDIS_SERVER[^\n]*$/,
+    )
+  })
+})
+
+/** A cache that holds an unpacked Redis for this machine, named as the shell names the distribution. */
+function cacheWithRedis(): string {
+  const cache = join(scratch, "cache")
+  const release = `. /etc/os-release 2>/dev/null; echo "\${ID:-any}-\${VERSION_ID:-any}"`
+  const { stdout } = spawnSync("sh", ["-c", release], { encoding: "utf8" })
+  const folder = join(cache, `${stdout.trim()}-${process.arch}`)
+  programAt(join(folder, "usr/bin/redis-server"), "8.8.8")
+  mkdirSync(join(folder, "usr/lib/x-linux-gnu"), { recursive: true })
+  return cache
+}

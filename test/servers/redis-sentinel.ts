@@ -1,0 +1,63 @@
+import { type RedisServer, startRedis } from "./redis-server.ts"
+import { until } from "./until.ts"
+
+/** A primary and its replica, watched by one Sentinel that decides alone (quorum 1) after 500 ms of silence. */
+export interface RedisSentinel {
+  /** The one that started as primary, whatever it is after a failover. */
+  readonly primary: RedisServer
+  readonly replica: RedisServer
+  readonly sentinel: RedisServer
+  /** What Sentinel calls the primary: `SENTINEL GET-MASTER-ADDR-BY-NAME` takes it. */
+  readonly name: string
+  /** Kills all three and removes their folders. */
+  stop(): Promise<void>
+}
+
+const NAME = "sluice-primary"
+
+/** Yields once the Sentinel knows the replica as one that it could promote. */
+export async function startSentinel(): Promise<RedisSentinel> {
+  const servers: RedisServer[] = []
+  const stop = async (): Promise<void> => {
+    await Promise.all(servers.map((server) => server.stop()))
+  }
+  const start = async (options: Parameters<typeof startRedis>[0]): Promise<RedisServer> => {
+    const server = await startRedis(options)
+    servers.push(server)
+    return server
+  }
+  try {
+    const atOnce = ["--repl-diskless-sync-delay", "0"]
+    const primary = await start({ args: atOnce })
+    const replica = await start({ args: [...atOnce, "--replicaof", primary.host, `${primary.port}`] })
+    // Sentinel asks a primary for its replicas when it starts, then only every 10 s.
+    await until("the replica is in step", async () =>
+      String(await primary.command("INFO", "replication")).includes(`port=${replica.port},state=online`),
+    )
+    const sentinel = await start({
+      sentinel: [
+        `sentinel monitor ${NAME} ${primary.host} ${primary.port} 1`,
+        `sentinel down-after-milliseconds ${NAME} 500`,
+        `sentinel failover-timeout ${NAME} 2000`,
+        "",
+      ].join("\n"),
+    })
+    await until("the Sentinel knows the replica", async () => {
+      const replicas = await sentinel.command("SENTINEL", "REPLICAS", NAME)
+      const fields = Array.isArray(replicas) ? fieldsOf(replicas[0]) : new Map<string, string>()
+      return fields.get("port") === `${replica.port}` && fields.get("master-link-status") === "ok"
+    })
+    return { primary, replica, sentinel, name: NAME, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/** Names and values in turn, as Sentinel lists them. */
+function fieldsOf(list: unknown): Map<string, string> {
+  const fields = new Map<string, string>()
+  if (!Array.isArray(list)) return fields
+  for (let i = 0; i + 1 < list.length; i += 2) fields.set(String(list[i]), String(list[i + 1]))
+  return fields
+}

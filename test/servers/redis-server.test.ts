@@ -1,0 +1,132 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { existsSync } from "node:fs"
+import { afterEach, describe, expect, it } from "vitest"
+import { isAlive } from "./processes.ts"
+import { type RedisOptions, type RedisServer, startRedis } from "./redis-server.ts"
+import { until } from "./until.ts"
+
+const started: RedisServer[] = []
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((server) => server.stop()))
+})
+
+async function start(options: RedisOptions = {}): Promise<RedisServer> {
+  const server = await startRedis(options)
+  started.push(server)
+  return server
+}
+
+async function folderOf(server: RedisServer): Promise<string> {
+  return String([await server.command("CONFIG", "GET", "dir")].flat()[1])
+}
+
+describe("a started server", () => {
+  it("answers on a port of its own below 22768, whoever starts beside it", async () => {
+    const [one, two] = await Promise.all([start(), start()])
+    expect(one.port).not.toBe(two.port)
+    expect(Math.max(one.port, two.port)).toBeLessThan(22_768)
+    await one.command("SET", "here", 1)
+    expect(await two.command("EXISTS", "here")).toBe(0)
+    expect(await one.command("CONFIG", "GET", "save")).toEqual(["save", ""])
+  })
+
+  it("yields each kind of reply, in order, and rejects with the server's error", async () => {
+    const server = await start()
+    const long = "ü".repeat(100_000)
+    const replies = await Promise.all([
+      server.command("SET", "text", long),
+      server.command("GET", "text"),
+      server.command("GET", "nothing"),
+      server.command("INCRBY", "count", -7),
+      server.command("EVAL", "return {1, 'two', {false, {}}}", 0),
+    ])
+    expect(replies).toEqual(["OK", long, null, -7, [1, "two", [null, []]]])
+    await expect(server.command("INCR", "text")).rejects.toThrow(/^ERR value is not an integer/)
+    expect(await server.command("PING")).toBe("PONG")
+  })
+
+  it("says nothing while frozen, and does what was sent once it is thawed", async () => {
+    const server = await start()
+    server.freeze()
+    let answered = false
+    const reply = server.command("INCR", "count").then((value) => {
+      answered = true
+      return value
+    })
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    expect(answered).toBe(false)
+    server.thaw()
+    expect(await reply).toBe(1)
+  })
+
+  it("restarts on the same port in the same folder, with what it was asked to keep", async () => {
+    const server = await start({ args: ["--appendonly", "yes", "--appendfsync", "always"] })
+    const { port, pid } = server
+    const folder = await folderOf(server)
+    await server.command("SET", "kept", "yes")
+    await server.kill()
+    expect(isAlive(pid)).toBe(false)
+    await expect(server.command("PING")).rejects.toThrow()
+    await server.restart()
+    expect(server.port).toBe(port)
+    expect(server.pid).not.toBe(pid)
+    expect(await folderOf(server)).toBe(folder)
+    expect(await server.command("GET", "kept")).toBe("yes")
+  })
+
+  it("restarts from being frozen", async () => {
+    const server = await start()
+    server.freeze()
+    await server.restart()
+    expect(await server.command("PING")).toBe("PONG")
+  })
+
+  it("leaves no process and no folder behind when it is stopped, even frozen and twice", async () => {
+    const server = await start()
+    const { pid } = server
+    const folder = await folderOf(server)
+    expect(existsSync(folder)).toBe(true)
+    server.freeze()
+    await server.stop()
+    await server.stop()
+    expect(isAlive(pid)).toBe(false)
+    expect(existsSync(folder)).toBe(false)
+    expect(() => server.pid).toThrow("not running")
+  })
+})
+
+it("does not take another server on its port for the one that it starts", async () => {
+  const server = await start()
+  await expect(startRedis({ port: server.port })).rejects.toThrow("Address already in use")
+})
+
+it("says what the server says when it does not start", async () => {
+  await expect(startRedis({ args: ["--no-such-option", "1"] })).rejects.toThrow(/Bad directive/)
+})
+
+describe("a server whose process ends without stopping it", () => {
+  const script = `
+    import { startRedis } from ${JSON.stringify(new URL("./redis-server.ts", import.meta.url).href)}
+    const server = await startRedis()
+    const [, folder] = await server.command("CONFIG", "GET", "dir")
+    process.stdout.write(JSON.stringify({ pid: server.pid, folder }))
+    process.stdin.once("data", () => process.exit(0))`
+
+  async function startElsewhere(): Promise<{ parent: ChildProcess; pid: number; folder: string }> {
+    const parent = spawn(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], {
+      stdio: ["pipe", "pipe", "inherit"],
+    })
+    const [said] = await once(parent.stdout, "data")
+    return { parent, ...JSON.parse(String(said)) }
+  }
+
+  it.each(["exit", "SIGKILL"] as const)("dies with it and leaves no folder: %s", async (end) => {
+    const { parent, pid, folder } = await startElsewhere()
+    expect(isAlive(pid)).toBe(true)
+    if (end === "exit") parent.stdin?.write("\n")
+    else parent.kill(end)
+    await once(parent, "exit")
+    await until("it is gone", () => !isAlive(pid) && !existsSync(folder), 2_000)
+  })
+})

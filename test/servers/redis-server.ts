@@ -1,0 +1,206 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { freePort } from "./free-port.ts"
+import { findRedis, type RedisBinary } from "./redis-binary.ts"
+import { RespConnection } from "./resp.ts"
+import { until } from "./until.ts"
+
+export interface RedisOptions {
+  /** More of the server's own arguments, such as `["--appendonly", "yes"]`; they win over the defaults. */
+  readonly args?: readonly string[]
+  /** A port of 127.0.0.1; by default a free one below 22768. */
+  readonly port?: number
+  /** The text of the configuration file of a Sentinel, which the server is then. */
+  readonly sentinel?: string
+}
+
+const HOST = "127.0.0.1"
+const START_TIMEOUT_MS = 10_000
+
+/** What is left to do should this process end without stopping its servers. */
+const running = new Set<RedisServer>()
+process.on("exit", () => {
+  for (const server of running) server.abandon()
+})
+
+/**
+ * Starts a server of its own: a port on 127.0.0.1, a temporary folder, nothing kept on disk unless `args` ask for it.
+ * Yields once it answers PING. It dies with this process, however that ends. Rejects when it does not start, with
+ * what it logged.
+ */
+export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
+  const binary = await findRedis()
+  for (let attempt = 1; ; attempt++) {
+    const server = new RedisServer(binary, options.port ?? (await freePort()), options)
+    try {
+      await server.start()
+      return server
+    } catch (error) {
+      await server.stop()
+      const taken = error instanceof Error && error.message.includes("Address already in use")
+      if (!taken || options.port !== undefined || attempt === 5) throw error
+    }
+  }
+}
+
+/** A running server; made by `startRedis`. */
+export class RedisServer {
+  readonly host: string = HOST
+  readonly port: number
+  readonly #binary: RedisBinary
+  readonly #args: readonly string[]
+  readonly #folder: string
+  readonly #connection: RespConnection
+  #child: ChildProcess | undefined
+  #watchdog: ChildProcess | undefined
+
+  constructor(binary: RedisBinary, port: number, { args = [], sentinel }: RedisOptions) {
+    this.port = port
+    this.#binary = binary
+    this.#folder = mkdtempSync(join(tmpdir(), "sluice-redis-"))
+    this.#connection = new RespConnection(HOST, port)
+    const place = ["--bind", HOST, "--port", `${port}`, "--dir", this.#folder]
+    if (sentinel === undefined) {
+      this.#args = [...place, "--save", "", "--appendonly", "no", ...args]
+    } else {
+      const file = join(this.#folder, "sentinel.conf")
+      writeFileSync(file, sentinel)
+      this.#args = [file, "--sentinel", ...place, ...args]
+    }
+  }
+
+  /** The process id; another one after a restart. Throws while the server is not running. */
+  get pid(): number {
+    const pid = this.#child?.pid
+    if (pid === undefined) throw new Error(`the server on port ${this.port} is not running`)
+    return pid
+  }
+
+  /** Whether the process is there; a frozen one is. */
+  get running(): boolean {
+    return this.#child !== undefined
+  }
+
+  /**
+   * Sends a command over a connection of its own and yields the reply, see `RespConnection.command`: text, a number,
+   * null, an array. Rejects when the server says an error, is gone or does not answer within 5 s.
+   */
+  command(...args: readonly (string | number | Buffer)[]): Promise<unknown> {
+    return this.#connection.command(...args)
+  }
+
+  /** Starts the process, unless it runs, and yields once it answers. */
+  async start(): Promise<void> {
+    if (this.#child !== undefined) return
+    const logFile = join(this.#folder, "server.log")
+    const log = openSync(logFile, "w")
+    // A process group of its own: Ctrl-C in a terminal reaches this process alone, which then still has its servers.
+    const child = spawn(this.#binary.server, this.#args, {
+      env: { ...process.env, ...this.#binary.env },
+      stdio: ["ignore", log, log],
+      detached: true,
+    })
+    closeSync(log)
+    let failure: Error | undefined
+    child.once("error", (error) => {
+      failure = error
+      this.#forget(child)
+    })
+    child.once("exit", () => this.#forget(child))
+    child.unref()
+    this.#child = child
+    running.add(this)
+    if (child.pid !== undefined) this.#watchdog = watch(child.pid, this.#folder)
+    await until(
+      `Redis answers on port ${this.port}`,
+      async () => this.#child !== child || (await this.#answersAs(child)),
+      START_TIMEOUT_MS,
+    )
+    if (this.#child !== child) {
+      throw new Error(`Redis did not start: ${failure?.message ?? readFileSync(logFile, "utf8").trim()}`)
+    }
+  }
+
+  /** Stops the process in its tracks (SIGSTOP): connections stay open, and nothing is answered. */
+  freeze(): void {
+    process.kill(this.pid, "SIGSTOP")
+  }
+
+  /** Lets a frozen process go on (SIGCONT); it then reads what was sent in the meantime. */
+  thaw(): void {
+    process.kill(this.pid, "SIGCONT")
+  }
+
+  /** Kills the process (SIGKILL) and yields once it is gone. The port and the folder stay this server's. */
+  async kill(): Promise<void> {
+    await this.#end("SIGKILL")
+  }
+
+  /** Ends the process in an orderly way if it runs, and starts it on the same port in the same folder. */
+  async restart(): Promise<void> {
+    if (this.#child !== undefined) {
+      // A frozen process takes no notice of SIGTERM.
+      this.thaw()
+      await this.#end("SIGTERM")
+    }
+    await this.start()
+  }
+
+  /** Kills the process and removes its folder. Stopping twice is fine. */
+  async stop(): Promise<void> {
+    await this.kill()
+    this.#connection.close()
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  /** What `stop` does, without waiting: for a process that is about to end. */
+  abandon(): void {
+    this.#watchdog?.kill("SIGKILL")
+    this.#child?.kill("SIGKILL")
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const child = this.#child
+    if (child === undefined) return
+    const gone = new Promise((resolve) => child.once("exit", resolve))
+    child.ref()
+    child.kill(signal)
+    await gone
+  }
+
+  /** Whether it is this child that answers: another server may have taken the port. */
+  async #answersAs(child: ChildProcess): Promise<boolean> {
+    if ((await this.command("PING")) !== "PONG") return false
+    return String(await this.command("INFO", "server")).includes(`process_id:${child.pid}\r\n`)
+  }
+
+  #forget(child: ChildProcess): void {
+    if (this.#child !== child) return
+    this.#child = undefined
+    this.#watchdog?.kill("SIGKILL")
+    this.#watchdog = undefined
+    running.delete(this)
+  }
+}
+
+/**
+ * A shell that waits for the end of this process, which closes its input, and then kills the server and removes its
+ * folder: no exit handler runs when a test process is killed with -9.
+ */
+function watch(pid: number, folder: string): ChildProcess {
+  const script = 'read line; kill -9 "$1"; rm -rf "$2"'
+  const watchdog = spawn("/bin/sh", ["-c", script, "sh", `${pid}`, folder], {
+    stdio: ["pipe", "ignore", "ignore"],
+    detached: true,
+  })
+  watchdog.once("error", () => {})
+  watchdog.unref()
+  // The pipe alone must not keep this process alive.
+  if (watchdog.stdin !== null && "unref" in watchdog.stdin && typeof watchdog.stdin.unref === "function") {
+    watchdog.stdin.unref()
+  }
+  return watchdog
+}

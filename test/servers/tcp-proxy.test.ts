@@ -1,0 +1,119 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest"
+import { type RedisServer, startRedis } from "./redis-server.ts"
+import { RespConnection } from "./resp.ts"
+import { startProxy, type TcpProxy } from "./tcp-proxy.ts"
+import { until } from "./until.ts"
+
+let server: RedisServer
+let proxy: TcpProxy
+let client: RespConnection
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+beforeEach(async () => {
+  proxy = await startProxy(server)
+  client = new RespConnection(proxy.host, proxy.port)
+  await server.command("FLUSHALL")
+})
+afterEach(() => {
+  client.close()
+  proxy.close()
+})
+
+async function stillWaiting(reply: Promise<unknown>): Promise<boolean> {
+  const waited = new Promise((resolve) => setTimeout(() => resolve("waiting"), 60))
+  return (await Promise.race([reply, waited])) === "waiting"
+}
+const count = async (): Promise<number> => Number(await server.command("GET", "count"))
+
+it("passes bytes on in order", async () => {
+  const replies = Array.from({ length: 1_000 }, () => client.command("INCR", "count"))
+  expect(await Promise.all(replies)).toEqual(Array.from({ length: 1_000 }, (_, i) => i + 1))
+  expect(proxy.connections).toBe(1)
+})
+
+it("delays each direction, and keeps the order when the delay shrinks", async () => {
+  await client.command("PING")
+  proxy.delayMs = 40
+  const start = performance.now()
+  const slow = client.command("INCR", "count")
+  await until("the slow request is on its way", () => performance.now() - start > 5)
+  proxy.delayMs = 0
+  const quick = client.command("INCR", "count")
+  expect(await Promise.all([slow, quick])).toEqual([1, 2])
+  proxy.delayMs = 40
+  const again = performance.now()
+  await client.command("PING")
+  expect(performance.now() - again).toBeGreaterThanOrEqual(79)
+})
+
+it("holds both directions while paused and loses nothing", async () => {
+  await client.command("PING")
+  proxy.pause()
+  const reply = client.command("INCR", "count")
+  expect(await stillWaiting(reply)).toBe(true)
+  expect(await count()).toBe(0)
+  proxy.resume()
+  expect(await reply).toBe(1)
+})
+
+it("holds replies alone: the server has done what nobody is told yet", async () => {
+  await client.command("PING")
+  proxy.pause("replies")
+  const reply = client.command("INCR", "count")
+  expect(await stillWaiting(reply)).toBe(true)
+  expect(await count()).toBe(1)
+  proxy.resume("replies")
+  expect(await reply).toBe(1)
+})
+
+it("loses replies, and the connection when it is cut", async () => {
+  await client.command("PING")
+  proxy.dropReplies = true
+  const reply = client.command("INCR", "count")
+  expect(await stillWaiting(reply)).toBe(true)
+  expect(await count()).toBe(1)
+  proxy.dropReplies = false
+  proxy.cut()
+  await expect(reply).rejects.toThrow()
+  expect(proxy.connections).toBe(0)
+  expect(await client.command("INCR", "count")).toBe(2)
+})
+
+it("refuses connections, and accepts them again on the same port", async () => {
+  await client.command("PING")
+  proxy.refuse()
+  expect(await client.command("PING")).toBe("PONG")
+  proxy.cut()
+  await expect(new RespConnection(proxy.host, proxy.port).command("PING")).rejects.toThrow("ECONNREFUSED")
+  await proxy.accept()
+  expect(await client.command("PING")).toBe("PONG")
+})
+
+it("answers rubbish in the server's place", async () => {
+  await client.command("PING")
+  proxy.answerWith("HTTP/1.1 400 Bad Request\r\n\r\n")
+  await expect(client.command("INCR", "count")).rejects.toThrow("not RESP")
+  expect(await count()).toBe(0)
+  proxy.answerWith(undefined)
+  client.close()
+  expect(await client.command("INCR", "count")).toBe(1)
+})
+
+it("passes on that the server is gone, and that the client is", async () => {
+  await client.command("PING")
+  const clients = async (): Promise<number> =>
+    String(await server.command("CLIENT", "LIST")).split("id=").length
+  const before = await clients()
+  client.close()
+  await until("the server has one client less", async () => (await clients()) < before)
+  expect(proxy.connections).toBe(0)
+  const broken = expect(client.command("BLPOP", "nothing", 0)).rejects.toThrow()
+  await until("it waits", async () =>
+    /blocked_clients:1/.test(String(await server.command("INFO", "clients"))),
+  )
+  await server.kill()
+  await broken
+  await server.restart()
+})
