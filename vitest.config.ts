@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url"
-import { defineConfig, type ViteUserConfig } from "vitest/config"
+import { defineConfig, type Plugin, type ViteUserConfig } from "vitest/config"
 import type { Reporter } from "vitest/node"
 
 const packages = fileURLToPath(new URL("./packages", import.meta.url))
@@ -13,11 +13,21 @@ const namesSkipped: Reporter = {
   },
 }
 
+/** Scripts are imported as text, as the build does it. */
+const luaAsText: Plugin = {
+  name: "lua-as-text",
+  transform: (code, id) => (id.endsWith(".lua") ? `export default ${JSON.stringify(code)}` : undefined),
+}
+
 const config: ViteUserConfig = defineConfig({
+  plugins: [luaAsText],
   resolve: {
     // Tests run on the sources, so that coverage counts them and no build is needed; test/packaging.test.ts alone
     // runs what is published.
-    alias: [{ find: /^@sluice\/(core|express|fastify|koa)$/, replacement: `${packages}/$1/src/index.ts` }],
+    alias: [
+      { find: /^@sluice\/core\/redis$/, replacement: `${packages}/core/src/redis.ts` },
+      { find: /^@sluice\/(core|express|fastify|koa)$/, replacement: `${packages}/$1/src/index.ts` },
+    ],
   },
   test: {
     include: [
@@ -26,6 +36,8 @@ const config: ViteUserConfig = defineConfig({
       "examples/**/*.test.ts",
       "bench/**/*.test.ts",
     ],
+    // Finds the Redis that tests start, or fails the run with the line that says how to get one.
+    globalSetup: ["test/servers/global-setup.ts"],
     // The default keeps one core back, which on a machine with two halves the speed.
     maxWorkers: "100%",
     reporters: ["default", namesSkipped],

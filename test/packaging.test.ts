@@ -20,7 +20,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url))
 
-/** Each package with the exports that its documentation names. */
+/** Each door with the exports that its documentation names. */
 const DOCUMENTED: Readonly<Record<string, readonly string[]>> = {
   core: [
     "createLimiter",
@@ -34,11 +34,13 @@ const DOCUMENTED: Readonly<Record<string, readonly string[]>> = {
     "RuleSourceError",
     "ClosedError",
   ],
+  "core/redis": ["redisStore"],
   express: ["rateLimit"],
   fastify: ["rateLimit"],
   koa: ["rateLimit"],
 }
-const PACKAGES = Object.keys(DOCUMENTED)
+const DOORS = Object.keys(DOCUMENTED)
+const PACKAGES = DOORS.filter((door) => !door.includes("/"))
 
 /** Clients that the core must not load, installed as decoys so that a lazy or guarded import would find them. */
 const CLIENTS = ["ioredis", "redis", "@aws-sdk/client-dynamodb"]
@@ -48,6 +50,7 @@ interface Manifest {
   readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>
   readonly dependencies?: Readonly<Record<string, string>>
   readonly peerDependencies?: Readonly<Record<string, string>>
+  readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>
 }
 
 const project = mkdtempSync(join(tmpdir(), "sluice-packaging-"))
@@ -94,7 +97,9 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
     const ranges = Object.entries({ ...dependencies, ...peerDependencies })
     expect(ranges.filter(([, range]) => /^(workspace|link|file|catalog):/.test(range))).toEqual([])
   })
+})
 
+describe.each(DOORS)("@sluice/%s", (name) => {
   it("is imported by an ES module and has every documented export", () => {
     write(
       "look.mjs",
@@ -109,11 +114,14 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
   })
 })
 
-describe("importing @sluice/core", () => {
-  it("loads no Redis client and no AWS SDK", () => {
-    const loaded = modulesLoadedBy('import "@sluice/core"')
-    expect(loaded).toContain("node_modules/@sluice/core/dist/index.js")
-    expect(loaded.filter((path) => /ioredis|redis|@aws-sdk/.test(path))).toEqual([])
+describe("importing the core", () => {
+  it.each([
+    ["@sluice/core", "index.js"],
+    ["@sluice/core/redis", "redis.js"],
+  ])("by %s loads no Redis client and no AWS SDK", (door, file) => {
+    const loaded = modulesLoadedBy(`import "${door}"`)
+    expect(loaded).toContain(`node_modules/@sluice/core/dist/${file}`)
+    expect(loaded.filter((path) => /node_modules\/(ioredis|redis|@redis|@aws-sdk)\//.test(path))).toEqual([])
   })
 
   it.each(CLIENTS)("would be seen to load %s", (name) => {
@@ -125,6 +133,7 @@ describe("importing @sluice/core", () => {
 const CONSUMER = `
 import { createLimiter, fileRules, memoryStore, parseRuleDocument, RateLimitExceededError } from "@sluice/core"
 import type { Decision, Rule, RuleSource, Store } from "@sluice/core"
+import { redisStore, type RedisStoreOptions } from "@sluice/core/redis"
 import { rateLimit as expressLimit } from "@sluice/express"
 import { rateLimit as fastifyLimit } from "@sluice/fastify"
 import { rateLimit as koaLimit } from "@sluice/koa"
@@ -133,9 +142,11 @@ import fastify from "fastify"
 import Koa from "koa"
 
 const store: Store = memoryStore({ maxKeys: 1000 })
+declare const client: RedisStoreOptions["client"]
+const shared: Store = redisStore({ client, prefix: "app:" })
 const source: RuleSource = fileRules("rules.yaml")
 const rules: readonly Rule[] = parseRuleDocument({ service_id: "checkout", rules: [] })
-const limiter = createLimiter({ rules: source, service: "checkout", store })
+const limiter = createLimiter({ rules: source, service: "checkout", store: shared ?? store })
 
 export async function decide(): Promise<Decision> {
   try {
@@ -152,6 +163,8 @@ void fastify().register(fastifyLimit, { limit: 100, window: "1 minute" })
 
 // @ts-expect-error a misspelt option is not accepted
 createLimiter({ limt: 100, window: "1 minute" })
+// @ts-expect-error nor by a store
+redisStore({ clint: client })
 // @ts-expect-error nor by an adapter
 expressLimit({ limit: 100, windw: "1 minute" })
 // @ts-expect-error a decision's members are known
@@ -218,8 +231,10 @@ function pnpm(): [string, ...string[]] {
 
 /** Links what a packed package depends on out of the workspace, so that nothing is downloaded. */
 function linkDependencies(name: string): void {
-  const { dependencies = {}, peerDependencies = {} } = manifest(name)
+  const { dependencies = {}, peerDependencies = {}, peerDependenciesMeta = {} } = manifest(name)
   for (const dependency of Object.keys({ ...dependencies, ...peerDependencies })) {
+    // Of the clients that an app may have, none has to be there.
+    if (peerDependenciesMeta[dependency]?.optional === true) continue
     if (!dependency.startsWith("@sluice/"))
       link(dependency, join(ROOT, "packages", name, "node_modules", dependency))
   }

@@ -64,7 +64,12 @@ export function storeContract(name: string, { create, deviations = [] }: StoreUn
     returning(behaves, behavesWithEach)
     keys(behaves)
     adversity(behaves, behavesWithEach)
-    agreement(create)
+    agreement((trace, show) => {
+      names.add(trace)
+      const deviation = deviations.find(({ behaviour }) => behaviour === trace)
+      if (deviation === undefined) it(trace, () => show(create))
+      else it.skip(`${trace} (it does not: ${deviation.reason})`, () => {})
+    })
 
     it("has no deviation that names no behaviour", () => {
       expect(deviations.filter(({ behaviour }) => !names.has(behaviour))).toEqual([])

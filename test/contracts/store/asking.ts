@@ -34,16 +34,30 @@ export function check(policy: Policy, cost = 1, more: Partial<Check> = {}): Chec
   return { policy, partition: "alice", cost, shadow: false, ...more }
 }
 
+/** An answer with every counter of its request. */
+export interface Looked extends Answer {
+  readonly checks: readonly Counted[]
+}
+
+/** The answers, each with every counter of its request: where refusals are not remembered a store looks at them all. */
+export function looked(answers: readonly Answer[]): readonly Looked[] {
+  return answers.map((answer) => {
+    const checks = answer.checks.filter((counted) => counted !== undefined)
+    expect(checks).toHaveLength(answer.checks.length)
+    return { ...answer, checks }
+  })
+}
+
 /** The answer to one request. */
-export async function takeOne(store: Store, ...checks: Check[]): Promise<Answer> {
-  const [answer] = await store.take([checks])
+export async function takeOne(store: Store, ...checks: Check[]): Promise<Looked> {
+  const [answer] = looked(await store.take([checks]))
   if (answer === undefined) throw new Error("The store did not answer the request.")
   return answer
 }
 
 /** The answer that one request would get. */
-export async function peekOne(store: Store, ...checks: Check[]): Promise<Answer> {
-  const [answer] = await store.peek([checks])
+export async function peekOne(store: Store, ...checks: Check[]): Promise<Looked> {
+  const [answer] = looked(await store.peek([checks]))
   if (answer === undefined) throw new Error("The store did not answer the request.")
   return answer
 }

@@ -882,3 +882,22 @@ describe("a request of Node's own http server", () => {
     expect(verdicts).toEqual([true, false, true])
   })
 })
+
+describe("a store that other processes use too", () => {
+  function saidWith(service: string | undefined, isShared: boolean): string[] {
+    const codes: string[] = []
+    const log = ({ code }: { readonly code: string }) => void codes.push(code)
+    const logger = { warn: log, error: log }
+    const { store } = recordingStore()
+    for (const name of ["one", "other"]) {
+      createLimiter({ name, limit: 1, window: 1, logger, store: { ...store, isShared }, service })
+    }
+    return codes
+  }
+
+  it("asks once for a service, whose name tells the counters of apps apart", () => {
+    expect(saidWith(undefined, true)).toEqual(["SLUICE_DEFAULT_SERVICE"])
+    expect(saidWith("checkout", true)).toEqual([])
+    expect(saidWith(undefined, false)).toEqual([])
+  })
+})

@@ -13,7 +13,7 @@ import { type LimiterOptions, type ParsedOptions, parseInlineRule, parseOptions 
 import type { RequestFacts } from "./request.ts"
 import type { RuleSet } from "./rule-set.ts"
 import { RulesInForce } from "./rules-in-force.ts"
-import type { Warner } from "./warnings.ts"
+import { type Warner, warnOncePerLogger } from "./warnings.ts"
 
 /**
  * A limiter: `createLimiter({ limit: 100, window: "1 minute" })`.
@@ -55,6 +55,14 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     } catch (error) {
       this.#unsubscribe?.()
       throw error
+    }
+    if (parent === undefined && store.isShared === true && options.service === "default") {
+      warnOncePerLogger(
+        options.logger,
+        "SLUICE_DEFAULT_SERVICE",
+        'A limiter counts as service "default" in a store that other processes use too: another app with a rule of the ' +
+          'same name would count in the same counters. Set service: "…" to the name of this one.',
+      )
     }
   }
 

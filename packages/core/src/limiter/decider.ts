@@ -77,13 +77,18 @@ export class Decider {
     let answers: MaybePromise<readonly Answer[]>
     try {
       const counted = [countedOf(asks)]
-      answers = peeked ? this.#options.store.peek(counted) : this.#options.store.take(counted)
+      const { store, storeTimeoutMs } = this.#options
+      answers = peeked ? store.peek(counted, storeTimeoutMs) : store.take(counted, storeTimeoutMs)
     } catch (error) {
       return this.#degrade(error, asks, peeked)
     }
-    return isPromise(answers)
-      ? this.#withinDeadline(answers, asks, peeked)
-      : this.#conclude(answers, asks, peeked)
+    if (!isPromise(answers)) return this.#conclude(answers, asks, peeked)
+    if (this.#options.store.keepsDeadline !== true) return this.#withinDeadline(answers, asks, peeked)
+    // A store that others wrote may answer with a thenable, and that one's `then` may throw.
+    return Promise.resolve(answers).then(
+      (answered) => this.#conclude(answered, asks, peeked),
+      (error: unknown) => this.#degrade(error, asks, peeked),
+    )
   }
 
   #withinDeadline(
@@ -139,9 +144,7 @@ export class Decider {
     let next = 0
     for (const ask of asks) {
       checks.push(
-        isCounted(ask)
-          ? explainCounted(ask, answer.checks[next++] as Counted, nowMs, granted, peeked)
-          : explainSettled(ask),
+        isCounted(ask) ? explain(ask, answer.checks[next++], nowMs, granted, peeked) : explainSettled(ask),
       )
     }
     const receipt = granted && !peeked ? { store: this.#options.store, asks: counted, answer } : undefined
@@ -182,6 +185,19 @@ function explainSettled(ask: Ask): PolicyCheck {
   return explainUncounted(ask, ask.refusal ?? "cost", Number.POSITIVE_INFINITY)
 }
 
+/** A counter that nobody looked at says nothing: it neither refuses nor is told to the client. */
+function explain(
+  ask: Ask,
+  counted: Counted | undefined,
+  nowMs: number,
+  granted: boolean,
+  peeked: boolean,
+): PolicyCheck {
+  return counted === undefined
+    ? explainUncounted(ask, undefined, 0)
+    : explainCounted(ask, counted, nowMs, granted, peeked)
+}
+
 function isSound(answer: Answer | undefined, asks: readonly Ask[]): answer is Answer {
   if (typeof answer !== "object" || answer === null) return false
   const { nowMs, granted, checks } = answer
@@ -189,6 +205,7 @@ function isSound(answer: Answer | undefined, asks: readonly Ask[]): answer is An
   if (!Array.isArray(checks) || checks.length !== asks.length) return false
   for (let i = 0; i < checks.length; i++) {
     const check: Partial<Counted> | undefined = checks[i]
+    if (check === undefined && !granted) continue
     if (!isCount(check?.previous) || !isCount(check?.current) || !isCount(check?.taken)) return false
     // Ahead of the time only after the clock went back, and then by a window at most.
     const { windowMs } = (asks[i] as Ask).policy

@@ -1,6 +1,7 @@
 import { type Clock, soundTime } from "../clock.ts"
 import type { Policy } from "../policy.ts"
 import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
+import type { Counted } from "../stores/store.ts"
 import type { Ask } from "./ask.ts"
 import type { Decision } from "./decision.ts"
 import { DecisionRecord } from "./decision-record.ts"
@@ -38,7 +39,7 @@ export class LocalFallback {
     const explained = asks.map((ask) => {
       if (ask.onStoreFailure !== "local") return explainUncounted(ask, undefined, 0)
       const i = counted++
-      return explainCounted(local[i] as Ask, checks[i] as (typeof checks)[0], nowMs, granted, peeked)
+      return explainCounted(local[i] as Ask, checks[i] as Counted, nowMs, granted, peeked)
     })
     const took = granted && !peeked && local.length > 0
     return new DecisionRecord(

@@ -21,13 +21,16 @@ export interface Counted extends CounterState {
   readonly taken: number
 }
 
-/** The answer to one request: `checks[i]` answers its i-th check. */
+/**
+ * The answer to one request: `checks[i]` answers its i-th check. Undefined is a counter that nobody looked at, since
+ * another one had refused already: only in a request that was not granted.
+ */
 export interface Answer {
   /** The store's time, in whole epoch milliseconds, at which it decided. */
   readonly nowMs: number
   /** Whether every check that is not a shadow one was admitted. When false, nothing was taken from any counter. */
   readonly granted: boolean
-  readonly checks: readonly Counted[]
+  readonly checks: readonly (Counted | undefined)[]
 }
 
 /** Units to give back: those that a check took in the window that started at `takenInMs`. */
@@ -53,16 +56,24 @@ export type MaybePromise<T> = T | Promise<T>
  * StoreUnavailableError, and never because of a limit.
  */
 export interface Store {
+  /** Whether other processes count in it too, so that names have to be told apart beyond this process. */
+  readonly isShared?: boolean
+  /**
+   * Whether it rejects with StoreUnavailableError as soon as `withinMs` have passed, and counts nothing later for who
+   * has stopped waiting. Who asks a store that does not say so keeps the time by itself.
+   */
+  readonly keepsDeadline?: boolean
   /**
    * Takes the units of each request, or none of them: all its checks that are not shadow ones are admitted and counted
-   * together, atomically with regard to every other caller, or nothing is. `requests` are decided in order.
+   * together, atomically with regard to every other caller, or nothing is. `requests` are decided in order. `withinMs` is
+   * how long the caller waits, from now.
    */
-  take(requests: readonly (readonly Check[])[]): MaybePromise<readonly Answer[]>
+  take(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly Answer[]>
   /**
    * Whether `take` would grant each request, asked alone, and what its counters hold now: takes nothing, so `taken` is
    * 0 in every check.
    */
-  peek(requests: readonly (readonly Check[])[]): MaybePromise<readonly Answer[]>
+  peek(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly Answer[]>
   /** Gives units back to the window they were taken in, never below zero; nothing when that window has passed. */
   giveBack(refunds: readonly Refund[]): MaybePromise<void>
   /** Forgets the counters. */

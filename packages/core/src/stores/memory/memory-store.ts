@@ -5,6 +5,7 @@ import { type Clock, LATEST_MS } from "../../clock.ts"
 import { ClosedError, StoreUnavailableError, textOf } from "../../errors.ts"
 import type { Policy } from "../../policy.ts"
 import type { Answer, Check, Counted, CounterKey, EvictionEvent, Refund, Store } from "../store.ts"
+import { type Pending, takeTogether } from "../take-together.ts"
 import { CounterTable } from "./counter-table.ts"
 import { type KeyHash, type KeyHasher, keyHasher } from "./key-hash.ts"
 import { type MemoryStoreOptions, parseOptions } from "./options.ts"
@@ -36,13 +37,9 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   return new InMemory(maxKeys, clock)
 }
 
-/** A check on its way: where its counter is, what it holds, and what it has taken. */
-interface Pending {
-  readonly check: Check
-  readonly algorithm: Algorithm
+/** A check on its way, and where its counter is. */
+interface Located extends Pending {
   readonly key: KeyHash
-  state: CounterState
-  taken: number
 }
 
 class InMemory implements MemoryStore {
@@ -85,7 +82,7 @@ class InMemory implements MemoryStore {
     const nowMs = this.#now()
     return requests.map((checks) => {
       const pending = checks.map((check) => this.#look(table, check, nowMs))
-      const granted = takeTogether(pending, nowMs)
+      const granted = takeTogether(pending, nowMs, isSameCounter)
       return {
         nowMs,
         granted,
@@ -150,7 +147,7 @@ class InMemory implements MemoryStore {
   #takeAll(table: CounterTable, checks: readonly Check[], nowMs: number): Answer {
     const pending = checks.map((check) => this.#look(table, check, nowMs))
     const before = pending.map(({ state }) => state)
-    if (takeTogether(pending, nowMs)) {
+    if (takeTogether(pending, nowMs, isSameCounter)) {
       for (const { key, algorithm, state, check, taken } of pending) {
         if (taken > 0) table.write(key, state, algorithm.emptyAtMs(state, check.policy), nowMs)
       }
@@ -162,7 +159,7 @@ class InMemory implements MemoryStore {
     return { nowMs, granted: false, checks: before.map((state) => counted(state, 0)) }
   }
 
-  #look(table: CounterTable, check: Check, nowMs: number): Pending {
+  #look(table: CounterTable, check: Check, nowMs: number): Located {
     const key: KeyHash = { low: 0, high: 0 }
     this.#hash(check.policy.counter, check.partition, key)
     const algorithm = ALGORITHMS[check.policy.algorithm]
@@ -221,25 +218,6 @@ function stateAt(
   return state
 }
 
-/**
- * Takes the units of every check, in their `state` and `taken`, and tells whether all that are not shadow ones were
- * admitted. Checks of one counter see each other's units. The states are of no use when the answer is no.
- */
-function takeTogether(pending: readonly Pending[], nowMs: number): boolean {
-  for (const one of pending) {
-    const { policy, cost, shadow } = one.check
-    const sibling = pending.findLast(
-      (other) => other !== one && other.taken > 0 && isSameKey(other.key, one.key),
-    )
-    if (sibling !== undefined) one.state = sibling.state
-    if (one.algorithm.admits(one.state, policy, cost, nowMs)) {
-      one.state = one.algorithm.withUnits(one.state, policy, cost)
-      one.taken = cost
-    } else if (!shadow) return false
-  }
-  return true
-}
-
 function markBlocked(
   table: CounterTable,
   key: KeyHash,
@@ -253,7 +231,7 @@ function markBlocked(
   if (waitMs > 0 && waitMs !== Number.POSITIVE_INFINITY) table.block(key, nowMs + waitMs)
 }
 
-function isSameKey(one: KeyHash, other: KeyHash): boolean {
+function isSameCounter({ key: one }: Located, { key: other }: Located): boolean {
   return one.low === other.low && one.high === other.high
 }
 

@@ -1,0 +1,1 @@
+export { type RedisStoreOptions, redisStore } from "./stores/redis/redis-store.ts"

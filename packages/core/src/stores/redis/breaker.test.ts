@@ -1,0 +1,146 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { Breaker } from "./breaker.ts"
+
+interface Probe {
+  resolve(): void
+  reject(): void
+}
+
+let probes: Probe[]
+let breaker: Breaker
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  probes = []
+  const probe = () =>
+    new Promise<void>((resolve, reject) => {
+      probes.push({ resolve, reject: () => reject(new Error("no answer")) })
+    })
+  breaker = new Breaker(probe, (callback, ms) => setTimeout(callback, ms))
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+function fail(times: number): void {
+  for (let i = 0; i < times; i++) breaker.failed()
+}
+
+/** The latest probe ends without an answer, or with one. */
+async function end(how: keyof Probe): Promise<void> {
+  probes.at(-1)?.[how]()
+  await vi.advanceTimersByTimeAsync(0)
+}
+
+describe("Breaker", () => {
+  it("opens at the fifth failure in a row, and not before", () => {
+    fail(4)
+    expect(breaker.isOpen).toBe(false)
+    fail(1)
+    expect(breaker.isOpen).toBe(true)
+  })
+
+  it("begins to count anew after an answer", () => {
+    fail(4)
+    breaker.succeeded()
+    fail(4)
+    expect(breaker.isOpen).toBe(false)
+  })
+
+  it("probes after 100 ms, then at twice the distance each time, up to a second", async () => {
+    fail(5)
+    const distances: number[] = []
+    for (let nth = 1; nth <= 6; nth++) {
+      let ms = 0
+      while (probes.length < nth && ms < 2_000) {
+        await vi.advanceTimersByTimeAsync(50)
+        ms += 50
+      }
+      distances.push(ms)
+      await end("reject")
+    }
+    expect(distances).toEqual([100, 200, 400, 800, 1_000, 1_000])
+    expect(breaker.isOpen).toBe(true)
+  })
+
+  it("has one probe on its way at a time, however many fail meanwhile", async () => {
+    fail(50)
+    await vi.advanceTimersByTimeAsync(60_000)
+    fail(50)
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(probes).toHaveLength(1)
+  })
+
+  it("closes when a probe is answered, and then needs five failures again", async () => {
+    fail(5)
+    await vi.advanceTimersByTimeAsync(100)
+    await end("resolve")
+    expect(breaker.isOpen).toBe(false)
+    fail(4)
+    expect(breaker.isOpen).toBe(false)
+    fail(1)
+    expect(breaker.isOpen).toBe(true)
+  })
+
+  it("closes when a call is answered after all, and then does not probe", async () => {
+    fail(5)
+    breaker.succeeded()
+    expect(breaker.isOpen).toBe(false)
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(probes).toHaveLength(0)
+  })
+
+  it("stays closed when a probe fails that was sent before it closed", async () => {
+    fail(5)
+    await vi.advanceTimersByTimeAsync(100)
+    breaker.succeeded()
+    await end("reject")
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect([breaker.isOpen, probes.length]).toEqual([false, 1])
+  })
+
+  it("probes at once when it is told to hurry", async () => {
+    fail(5)
+    breaker.hurry()
+    await vi.advanceTimersByTimeAsync(1)
+    expect(probes).toHaveLength(1)
+    // Not beside one that has just been sent.
+    breaker.hurry()
+    await vi.advanceTimersByTimeAsync(1)
+    expect(probes).toHaveLength(1)
+    await end("reject")
+    await vi.advanceTimersByTimeAsync(99)
+    expect(probes).toHaveLength(1)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(probes).toHaveLength(2)
+  })
+
+  it("does nothing in a hurry while it is closed", async () => {
+    breaker.hurry()
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(probes).toHaveLength(0)
+  })
+
+  it("ends with its last probe timer when it is stopped", async () => {
+    fail(5)
+    breaker.stop()
+    expect([breaker.isOpen, vi.getTimerCount()]).toEqual([false, 0])
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(probes).toHaveLength(0)
+  })
+
+  it("keeps no process alive by its timer", () => {
+    const timers: NodeJS.Timeout[] = []
+    const watched = new Breaker(
+      () => new Promise(() => {}),
+      (callback, ms) => {
+        const timer = setTimeout(callback, ms)
+        timers.push(timer)
+        return timer
+      },
+    )
+    for (let i = 0; i < 5; i++) watched.failed()
+    expect(timers.map((timer) => timer.hasRef())).toEqual([false])
+    watched.stop()
+  })
+})

@@ -1,0 +1,99 @@
+import { InvalidOptionError, textOf } from "../../../errors.ts"
+import type { RedisCommands } from "../commands.ts"
+import { type IoredisClusterLike, type IoredisLike, ioredisCommands } from "./ioredis.ts"
+import { ioredisClusterCommands } from "./ioredis-cluster.ts"
+import { type NodeRedisLike, nodeRedisCommands } from "./node-redis.ts"
+import { type NodeRedisClusterLike, nodeRedisClusterCommands } from "./node-redis-cluster.ts"
+
+export type { IoredisClusterLike, IoredisLike, NodeRedisClusterLike, NodeRedisLike }
+
+/** A client that the store can use: of ioredis 5 or 6, `Redis` or `Cluster`; of node-redis 5 or 6, the client or the cluster. */
+export type RedisClient = IoredisLike | IoredisClusterLike | NodeRedisLike | NodeRedisClusterLike
+
+const ACCEPTED =
+  "a client of ioredis (new Redis() or new Cluster()) or of node-redis (createClient() or createCluster())"
+
+/**
+ * The port on a client, which is known by what it does and not by its class: the app may have its own copy of the
+ * library. Throws InvalidOptionError for anything else. Opens nothing; `isReady` connects an ioredis client that waits
+ * to be connected (`lazyConnect`). The app listens to the client's errors and closes it.
+ */
+export function commandsOf(client: unknown): RedisCommands {
+  const refused = unusable(client)
+  if (refused !== undefined) {
+    throw new InvalidOptionError([{ path: "client", message: refused, accepted: ACCEPTED }])
+  }
+  if (isIoredis(client)) {
+    return isIoredisCluster(client) ? ioredisClusterCommands(client) : ioredisCommands(client)
+  }
+  if (isNodeRedisCluster(client)) return nodeRedisClusterCommands(client)
+  if (isNodeRedis(client)) return nodeRedisCommands(client)
+  throw new InvalidOptionError([
+    { path: "client", message: `${nameOf(client)} is not a Redis client`, accepted: ACCEPTED },
+  ])
+}
+
+/** What is wrong with a value that is like a client or that leads to one, or undefined. */
+function unusable(client: unknown): string | undefined {
+  if (typeof client === "string" || client instanceof URL) {
+    return "a URL is not a client: the app makes the client, and closes it"
+  }
+  if (typeof client === "function")
+    return `the function ${client.name || "without a name"} is not a client: call it`
+  if (has(client, "then")) return "a promise of a client is not a client: await it first"
+  if (isObject(client) && client.isPipeline === true) {
+    return "an ioredis pipeline is not a client: give the client that it was made of"
+  }
+  if (has(client, "evalSha") && has(client, "acquire")) {
+    // It runs a command again when the connection is lost meanwhile, so it would count twice.
+    return "a sentinel client of node-redis cannot be used, as it may run a call twice: use ioredis with Sentinel"
+  }
+  if (has(client, "evalSha") && has(client, "execute")) {
+    return "a client pool of node-redis cannot be used, as the store shares one connection: use createClient()"
+  }
+  return undefined
+}
+
+function isIoredis(client: unknown): client is IoredisLike | IoredisClusterLike {
+  return (
+    isObject(client) &&
+    typeof client.status === "string" &&
+    isObject(client.options) &&
+    has(client, "evalsha", "sendCommand", "call", "connect", "disconnect", "on", "off")
+  )
+}
+
+function isIoredisCluster(client: IoredisLike | IoredisClusterLike): client is IoredisClusterLike {
+  return "slots" in client && has(client, "nodes", "refreshSlotsCache")
+}
+
+function isNodeRedisCluster(client: unknown): client is NodeRedisClusterLike {
+  return hasNodeRedisCalls(client) && Array.isArray(client.slots) && Array.isArray(client.masters)
+}
+
+function isNodeRedis(client: unknown): client is NodeRedisLike {
+  return hasNodeRedisCalls(client) && typeof client.isReady === "boolean"
+}
+
+function hasNodeRedisCalls(client: unknown): client is Record<string, unknown> {
+  return (
+    isObject(client) &&
+    typeof client.isOpen === "boolean" &&
+    has(client, "evalSha", "eval", "del", "on", "off")
+  )
+}
+
+function has(value: unknown, ...methods: readonly string[]): boolean {
+  return isObject(value) && methods.every((method) => typeof value[method] === "function")
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null
+}
+
+function nameOf(value: unknown): string {
+  if (!isObject(value)) return textOf(value)
+  const made = value.constructor
+  const name = typeof made === "function" ? made.name : ""
+  return name === "" || name === "Object" ? "a plain object" : `an object of ${name}`
+}

@@ -1,0 +1,21 @@
+import { describe, expect, it } from "vitest"
+import { keySlot } from "./key-slot.ts"
+
+// test/redis/clients.test.ts compares with a server's own answer.
+describe("keySlot", () => {
+  it.each([
+    ["the specification's own example", "123456789", 0x31c3],
+    ["an empty key", "", 0],
+    ["the text between braces alone", "{user1000}.following", keySlot("user1000")],
+    ["the first pair of braces", "foo{bar}{zap}", keySlot("bar")],
+    ["an inner brace as text", "foo{{bar}}zap", keySlot("{bar")],
+  ])("hashes %s", (_, key, slot) => {
+    expect(keySlot(key)).toBe(slot)
+  })
+
+  it("hashes the whole key when there is nothing between the first braces", () => {
+    expect(keySlot("foo{}{bar}")).not.toBe(keySlot("bar"))
+    expect(keySlot("foo{}{bar}")).not.toBe(keySlot(""))
+    expect(keySlot("}a{b")).not.toBe(keySlot("b"))
+  })
+})

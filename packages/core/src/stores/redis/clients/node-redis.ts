@@ -1,0 +1,56 @@
+import type { RedisCommands } from "../commands.ts"
+
+/** What the client and the cluster of node-redis 5 and 6 have in common, so far as it is used. */
+export interface NodeRedisCalls {
+  readonly isOpen: boolean
+  evalSha(sha: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
+  eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
+  del(keys: string[]): Promise<unknown>
+  on(event: string, listener: () => void): unknown
+  off(event: string, listener: () => void): unknown
+}
+
+/** A client of one server by node-redis. */
+export interface NodeRedisLike extends NodeRedisCalls {
+  readonly isReady: boolean
+}
+
+/**
+ * The port on one server by node-redis. The app connects the client, and listens to its errors: node-redis throws those
+ * that nobody listens to, which a listener of ours would hide from the app.
+ *
+ * node-redis rejects what it had written when the connection is lost, and keeps what it had not, so it sends nothing
+ * twice by itself.
+ */
+export function nodeRedisCommands(client: NodeRedisLike): RedisCommands {
+  return {
+    isCluster: false,
+    isReady: () => client.isReady,
+    ...callsOf(client),
+    onReady(listener) {
+      const onReady = (): void => listener()
+      client.on("ready", onReady)
+      return () => void client.off("ready", onReady)
+    },
+    nodeOf: () => "",
+    // It has no way to reconnect that keeps the app's commands.
+    reconnect: () => undefined,
+  }
+}
+
+/**
+ * The calls, on the client or the cluster. By the methods and not by `sendCommand`, as that alone leaves out the
+ * `keyPrefix` of node-redis 6.
+ */
+export function callsOf(client: NodeRedisCalls): Pick<RedisCommands, "evalsha" | "eval" | "del"> {
+  return {
+    evalsha: (sha, keys, args) => client.evalSha(sha, { keys: mutable(keys), arguments: mutable(args) }),
+    eval: (script, keys, args) => client.eval(script, { keys: mutable(keys), arguments: mutable(args) }),
+    del: (keys) => client.del(mutable(keys)),
+  }
+}
+
+/** node-redis only reads the list, but its types do not say so. */
+function mutable(keys: readonly string[]): string[] {
+  return keys as string[]
+}

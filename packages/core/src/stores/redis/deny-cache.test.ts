@@ -1,0 +1,198 @@
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { ALGORITHMS } from "../../algorithms/by-name.ts"
+import type { Policy } from "../../policy.ts"
+import type { Check, Counted } from "../store.ts"
+import { DenyCache } from "./deny-cache.ts"
+
+const SLIDING: Policy = {
+  name: "login",
+  counter: "counter0",
+  algorithm: "sliding-window",
+  limit: 10,
+  windowMs: 60_000,
+  align: "epoch",
+}
+const FIXED: Policy = { ...SLIDING, algorithm: "fixed-window" }
+const START_MS = 28_401_120 * 60_000
+const LONGEST_MS = 10_000
+/** Six seconds before the window's end, and an instant of this process' clock that is the same. */
+const SERVER_MS = START_MS + 54_000
+const SENT_MS = 777.25
+
+function check(cost = 1, more: Partial<Check> = {}): Check {
+  return { policy: FIXED, partition: "alice", cost, shadow: false, ...more }
+}
+
+function full(more: Partial<Counted> = {}): Counted {
+  return { previous: 0, current: 10, startMs: START_MS, taken: 0, ...more }
+}
+
+/** A cache that knows that `refused` was refused, with the whole limit taken. */
+function refusing(refused: Check = check(), longestMs = LONGEST_MS, counted = full()): DenyCache {
+  const denied = new DenyCache(longestMs)
+  denied.remember("alice", refused, counted, SERVER_MS, SENT_MS)
+  return denied
+}
+
+function answerTo(denied: DenyCache, asked: Check, afterMs = 0): boolean {
+  return denied.answer(["alice"], [asked], SENT_MS + afterMs) !== undefined
+}
+
+describe("DenyCache", () => {
+  it("answers with the state that refused, at the server's time", () => {
+    expect(refusing().answer(["alice"], [check()], SENT_MS + 1_000.9)).toEqual({
+      nowMs: SERVER_MS + 1_000,
+      granted: false,
+      checks: [{ previous: 0, current: 10, startMs: START_MS, taken: 0 }],
+    })
+  })
+
+  it("brings the state to the server's present window", () => {
+    const denied = refusing(check(10, { policy: SLIDING }), LONGEST_MS, full({ current: 9 }))
+    expect(denied.answer(["alice"], [check(10, { policy: SLIDING })], SENT_MS + 7_000)).toEqual({
+      nowMs: SERVER_MS + 7_000,
+      granted: false,
+      checks: [{ previous: 9, current: 0, startMs: START_MS + 60_000, taken: 0 }],
+    })
+  })
+
+  it("tells the counters of a request that it did not look at from the one that refused", () => {
+    const denied = refusing()
+    const answer = denied.answer(["bob", "alice", "carol"], [check(), check(), check()], SENT_MS)
+    expect(answer?.checks.map((counted) => counted?.current)).toEqual([undefined, 10, undefined])
+  })
+
+  it.each<{ readonly what: string; readonly asked: Check; readonly isRefused: boolean }>([
+    { what: "the same", asked: check(3), isRefused: true },
+    { what: "more units", asked: check(4), isRefused: true },
+    { what: "fewer units", asked: check(2), isRefused: false },
+    { what: "no units", asked: check(0), isRefused: false },
+    { what: "units of a lower limit", asked: check(3, { policy: { ...FIXED, limit: 9 } }), isRefused: true },
+    {
+      what: "units of a higher limit",
+      asked: check(3, { policy: { ...FIXED, limit: 11 } }),
+      isRefused: false,
+    },
+    { what: "units in shadow", asked: check(3, { shadow: true }), isRefused: false },
+  ])("knows whether $what would be refused: $isRefused", ({ asked, isRefused }) => {
+    const denied = refusing(check(3))
+    expect(answerTo(denied, asked)).toBe(isRefused)
+    // What it cannot answer, it still knows.
+    expect(answerTo(denied, check(3))).toBe(true)
+  })
+
+  it.each<{ readonly afterMs: number; readonly isRefused: boolean }>([
+    { afterMs: -0.1, isRefused: false },
+    { afterMs: 0, isRefused: true },
+    { afterMs: 5_998.9, isRefused: true },
+    { afterMs: 5_999, isRefused: false },
+    { afterMs: 6_000, isRefused: false },
+    { afterMs: Number.NaN, isRefused: false },
+  ])(
+    "believes a refusal of 6 s to the last whole millisecond that is certain: after $afterMs ms, $isRefused",
+    (row) => {
+      const denied = refusing()
+      expect([answerTo(denied, check(), row.afterMs), denied.size]).toEqual([
+        row.isRefused,
+        row.isRefused ? 1 : 0,
+      ])
+    },
+  )
+
+  it.each([1, 500, 5_998])("believes none for longer than it was told to: %i ms", (longestMs) => {
+    expect(answerTo(refusing(check(), longestMs), check(), longestMs - 0.1)).toBe(true)
+    expect(answerTo(refusing(check(), longestMs), check(), longestMs)).toBe(false)
+  })
+
+  it.each<{ readonly what: string; readonly denied: DenyCache }>([
+    { what: "anything when it is turned off", denied: refusing(check(), 0) },
+    { what: "what never fits", denied: refusing(check(11)) },
+    { what: "what was not refused", denied: refusing(check(1), LONGEST_MS, full({ current: 9 })) },
+    {
+      what: "what ends within the millisecond",
+      denied: refusing(check(), LONGEST_MS, full({ startMs: START_MS - 5_999 })),
+    },
+  ])("does not remember $what", ({ denied }) => {
+    expect(denied.size).toBe(0)
+  })
+
+  it("remembers the latest refusal of a key", () => {
+    const denied = refusing(check(1))
+    denied.remember("alice", check(3), full({ current: 8 }), SERVER_MS + 10, SENT_MS + 10)
+    expect([answerTo(denied, check(2), 10), answerTo(denied, check(3), 10), denied.size]).toEqual([
+      false,
+      true,
+      1,
+    ])
+  })
+
+  it("forgets one key, or all", () => {
+    const denied = refusing()
+    denied.remember("bob", check(), full(), SERVER_MS, SENT_MS)
+    denied.forget("alice")
+    expect([answerTo(denied, check()), denied.size]).toEqual([false, 1])
+    denied.clear()
+    expect(denied.size).toBe(0)
+  })
+
+  it("keeps 100,000 refusals, and drops the one that was given longest ago", () => {
+    const denied = new DenyCache(LONGEST_MS)
+    const knows = (key: string) => denied.answer([key], [check()], SENT_MS) !== undefined
+    for (let i = 0; i < 100_000; i++) denied.remember(`${i}`, check(), full(), SERVER_MS, SENT_MS)
+    denied.remember("0", check(), full(), SERVER_MS, SENT_MS)
+    denied.remember("one more", check(), full(), SERVER_MS, SENT_MS)
+    expect([denied.size, knows("0"), knows("1"), knows("2"), knows("one more")]).toEqual([
+      100_000,
+      true,
+      false,
+      true,
+      true,
+    ])
+  })
+
+  it("refuses nobody whom the server would admit, wherever in its millisecond it decided", () => {
+    const story = fc.record({
+      algorithm: fc.constantFrom(SLIDING.algorithm, FIXED.algorithm),
+      limit: fc.integer({ min: 1, max: 20 }),
+      previous: fc.nat(30),
+      current: fc.nat(30),
+      offsetMs: fc.nat(59_999),
+      cost: fc.integer({ min: 1, max: 5 }),
+      // The server's time when it decided has a fraction that it does not tell.
+      fraction: fc.double({ min: 0, max: 0.999, noNaN: true }),
+      onTheWayMs: fc.double({ min: 0, max: 5, noNaN: true }),
+      moreCost: fc.integer({ min: -1, max: 3 }),
+      lessLimit: fc.integer({ min: -1, max: 3 }),
+      // Of the wait, and from there: near its end as often as anywhere.
+      part: fc.oneof(fc.constant(1), fc.double({ min: 0, max: 1.2, noNaN: true })),
+      fromThereMs: fc.double({ min: -3, max: 1, noNaN: true }),
+    })
+    let refusals = 0
+    fc.assert(
+      fc.property(story, ({ algorithm, limit, offsetMs, cost, fraction, onTheWayMs, ...rest }) => {
+        const policy: Policy = { ...SLIDING, algorithm, limit }
+        const { admits, at, retryAfterMs } = ALGORITHMS[algorithm]
+        const serverMs = START_MS + offsetMs
+        const previous = algorithm === "sliding-window" ? rest.previous : 0
+        const counted: Counted = {
+          ...at({ previous, current: rest.current, startMs: START_MS }, policy, serverMs),
+          taken: 0,
+        }
+        const waitMs = retryAfterMs(counted, policy, cost, serverMs)
+        if (waitMs === 0 || waitMs === Number.POSITIVE_INFINITY) return
+        const denied = new DenyCache(1_000_000)
+        denied.remember("alice", check(cost, { policy }), counted, serverMs, SENT_MS)
+        const afterMs = Math.max(onTheWayMs, rest.part * waitMs + rest.fromThereMs)
+        const asked = check(cost + rest.moreCost, { policy: { ...policy, limit: limit - rest.lessLimit } })
+        if (denied.answer(["alice"], [asked], SENT_MS + afterMs) === undefined) return
+        refusals++
+        const thenMs = Math.floor(serverMs + fraction - onTheWayMs + afterMs)
+        const state = at(counted, asked.policy, thenMs)
+        expect(admits(state, asked.policy, asked.cost, thenMs)).toBe(false)
+      }),
+      { seed: 9_003, numRuns: 5_000 },
+    )
+    expect(refusals).toBeGreaterThan(300)
+  })
+})

@@ -1,0 +1,93 @@
+import type { RedisCommands } from "./commands.ts"
+import { Lane, type LaneListener } from "./lane.ts"
+import { Node, type Timekeeping } from "./node.ts"
+
+/** One lane where there is one server. */
+const ONLY = ""
+
+/** The servers behind a client and the ways to them: one of each, or in a cluster a lane a slot that is in use. */
+export class Fleet {
+  readonly #commands: RedisCommands
+  readonly #timekeeping: Timekeeping
+  readonly #listener: LaneListener
+  readonly #lanes = new Map<string, Lane>()
+  /** By the client's name for them. */
+  readonly #nodes = new Map<string, Node>()
+  readonly #stopListening: () => void
+
+  constructor(commands: RedisCommands, timekeeping: Timekeeping, listener: LaneListener) {
+    this.#commands = commands
+    this.#timekeeping = timekeeping
+    this.#listener = listener
+    this.#stopListening = commands.onReady(() => {
+      for (const lane of this.#lanes.values()) lane.wake()
+      for (const node of this.#nodes.values()) node.breaker.hurry()
+    })
+  }
+
+  /** The server that is responsible for a key now. */
+  nodeOf(key: string): Node {
+    const name = this.#commands.isCluster ? this.#commands.nodeOf(key) : ONLY
+    let node = this.#nodes.get(name)
+    if (node === undefined) {
+      this.#forgetNodes()
+      node = new Node(this.#commands, this.#timekeeping, key)
+      this.#nodes.set(name, node)
+    }
+    // Slots move: by another key it would ask another server whether this one is back.
+    node.key = key
+    return node
+  }
+
+  /** Those that have left the cluster, so that in years of new addresses they do not become many. */
+  #forgetNodes(): void {
+    for (const [name, node] of this.#nodes) {
+      if (this.#commands.nodeOf(node.key) === name) continue
+      node.breaker.stop()
+      this.#nodes.delete(name)
+    }
+  }
+
+  /** The way to the server of a key. */
+  laneOf(key: string): Lane {
+    const name = this.laneNameOf(key)
+    let lane = this.#lanes.get(name)
+    if (lane === undefined) {
+      lane = new Lane(() => this.nodeOf(key), this.#listener)
+      this.#lanes.set(name, lane)
+    }
+    return lane
+  }
+
+  /** The same for keys that one call may have: of all, or in a cluster of those with one hash tag. */
+  laneNameOf(key: string): string {
+    return this.#commands.isCluster ? key.slice(key.indexOf("{"), key.indexOf("}")) : ONLY
+  }
+
+  /** Does the same for the counters of each lane, all at once. */
+  async eachLane<One>(
+    all: readonly One[],
+    keyOf: (one: One) => string,
+    work: (some: readonly One[], keys: readonly string[], node: Node) => Promise<void>,
+  ): Promise<void> {
+    const groups = new Map<string, { some: One[]; keys: string[] }>()
+    for (const one of all) {
+      const key = keyOf(one)
+      const name = this.laneNameOf(key)
+      const group = groups.get(name) ?? { some: [], keys: [] }
+      group.some.push(one)
+      group.keys.push(key)
+      groups.set(name, group)
+    }
+    await Promise.all(
+      [...groups.values()].map(({ some, keys }) => work(some, keys, this.nodeOf(keys[0] as string))),
+    )
+  }
+
+  /** Rejects whatever waits, and asks no server any more. */
+  close(error: Error): void {
+    this.#stopListening()
+    for (const lane of this.#lanes.values()) lane.close(error)
+    for (const node of this.#nodes.values()) node.breaker.stop()
+  }
+}

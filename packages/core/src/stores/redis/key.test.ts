@@ -1,0 +1,99 @@
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import type { Policy } from "../../policy.ts"
+import { keyOf } from "./key.ts"
+
+const POLICY: Policy = {
+  name: "login",
+  counter: "Zk3hX0pQ",
+  algorithm: "sliding-window",
+  limit: 10,
+  windowMs: 60_000,
+  align: "epoch",
+}
+
+function key(partition: string, counter: string = POLICY.counter, prefix = ""): string {
+  return keyOf(prefix, { policy: { ...POLICY, counter }, partition })
+}
+
+/** The part of a key by which a cluster finds its slot. */
+function tagOf(name: string): string {
+  return /^[^{}]*\{([0-9a-f]{2})\}/.exec(name)?.[1] ?? "none"
+}
+
+describe("keyOf", () => {
+  it.each([
+    ["a text that an operator can read", "203.0.113.10", /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQ203\.0\.113\.10$/],
+    ["the whole service", "", /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQ$/],
+    ["braces, since the first ones are the key's own", "a{b}c", /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQa\{b\}c$/],
+    ["64 characters as they are", "x".repeat(64), /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQx{64}$/],
+    ["more than 64 characters as a hash", "x".repeat(65), /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQ#[\w-]{22}$/],
+    ["what is not ASCII as a hash", "zoë", /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQ#[\w-]{22}$/],
+    ["a control character as a hash", "a\nb", /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQ#[\w-]{22}$/],
+    ["the last printable character, ~, as it is", "~ ", /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQ~ $/],
+    ["DEL as a hash", "\x7f", /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQ#[\w-]{22}$/],
+    ["what looks like a hash as a hash of its own", "#abc", /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQ#[\w-]{22}$/],
+  ])("writes %s", (_, partition, expected) => {
+    expect(key(partition)).toMatch(expected)
+  })
+
+  it("puts the prefix before everything", () => {
+    expect(key("alice", "Zk3hX0pQ", "app:")).toBe(`app:${key("alice")}`)
+  })
+
+  it("is never longer than 82 characters after the prefix, whatever the partition", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary", maxLength: 300 }), (partition) => {
+        expect(key(partition).length).toBeLessThanOrEqual(8 + 8 + 64 + 2)
+      }),
+      { seed: 9_001 },
+    )
+  })
+
+  it("differs for any two partitions, half surrogates and hashes of others included", () => {
+    const texts = fc.oneof(
+      fc.string({ unit: "binary", maxLength: 100 }),
+      fc.constantFrom("\ud800", "\udfff", "\ufffd", "", "#", " "),
+      fc.string({ unit: "binary" }).map((text) => key(text).slice(16)),
+    )
+    fc.assert(
+      fc.property(texts, texts, (one, other) => {
+        expect(key(one) === key(other)).toBe(one === other)
+      }),
+      { seed: 9_002, numRuns: 1_000 },
+    )
+  })
+
+  it("differs for two broken texts that are the same bytes in UTF-8", () => {
+    expect(new Set(["\ud800", "\udfff", "\ufffd"].map((partition) => key(partition))).size).toBe(3)
+  })
+
+  it("differs for two counters, although a text may be the other's end", () => {
+    expect(key("Qa", "aaaaaaaa")).not.toBe(key("a", "aaaaaaaQ"))
+    expect(key("same", "aaaaaaaa")).not.toBe(key("same", "aaaaaaab"))
+  })
+
+  it("keeps the counters of one client in one slot, and the whole-service ones each in its own", () => {
+    expect(tagOf(key("alice", "aaaaaaaa"))).toBe(tagOf(key("alice", "bbbbbbbb")))
+    const shared = Array.from({ length: 40 }, (_, i) => tagOf(key("", `counter${i % 10}${i}`)))
+    expect(new Set(shared).size).toBeGreaterThan(20)
+  })
+
+  it("spreads clients over all 256 groups, evenly", () => {
+    for (const partitionOf of [
+      (i: number) => `10.0.${i >> 8}.${i & 255}`,
+      (i: number) => `user-${i}`,
+      String,
+    ]) {
+      const sizes = new Map<string, number>()
+      for (let i = 0; i < 51_200; i++) {
+        const tag = tagOf(key(partitionOf(i)))
+        sizes.set(tag, (sizes.get(tag) ?? 0) + 1)
+      }
+      expect(sizes.size).toBe(256)
+      // 200 each is the mean.
+      expect(Math.max(...sizes.values())).toBeLessThan(400)
+      expect(Math.min(...sizes.values())).toBeGreaterThan(50)
+    }
+  })
+})

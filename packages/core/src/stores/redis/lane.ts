@@ -1,0 +1,284 @@
+import { StoreUnavailableError } from "../../errors.ts"
+import type { Answer } from "../store.ts"
+import { failureOf } from "./failure.ts"
+import type { Node } from "./node.ts"
+import { outsideRequests, setTimer } from "./outside-requests.ts"
+import { type Asked, TakeCall } from "./take-call.ts"
+import { expire, settle, type Waiting } from "./waiting.ts"
+import { Watchdog } from "./watchdog.ts"
+
+/** Calls in flight at the most: enough that neither side waits for the other. */
+const MOST_CALLS = 4
+/** Calls in flight up to which a request is sent at once, so that on a quiet server nobody waits for company. */
+const CALLS_AT_ONCE = 2
+/** Requests a call at the most: more of them would hold up Redis for everybody else. */
+const MOST_REQUESTS = 64
+/** Requests that are worth another call although some are in flight. */
+const ENOUGH_REQUESTS = 32
+/** So long until a server that was not ready, or a replica, is looked at again. */
+const LOOK_AGAIN_MS = 25
+
+/** What a lane tells of answers. */
+export interface LaneListener {
+  /** Redis refused what was sent at this instant. */
+  refused(asked: Asked, answer: Answer, sentAtMs: number): void
+  /** Redis granted what nobody waited for any more: it was counted for nobody. */
+  grantedLate(late: readonly Late[]): void
+}
+
+export interface Late {
+  readonly asked: Asked
+  readonly answer: Answer
+}
+
+/** A call that has been sent. */
+interface Flight {
+  readonly batch: readonly Waiting[]
+  readonly node: Node
+  isOver: boolean
+}
+
+/**
+ * The way to one server, or to one slot of a cluster: requests that come while calls are in flight travel together in
+ * the next one, in order. Every request is answered or rejected by its deadline, and none is counted after it.
+ */
+export class Lane {
+  readonly #nodeOf: () => Node
+  readonly #listener: LaneListener
+  readonly #watchdog = new Watchdog(() => this.#expire())
+  readonly #flights = new Set<Flight>()
+  #queue: Waiting[] = []
+  #isPumpDue = false
+  #isLearning = false
+  /** Whether the server said that it is a replica: it is asked again in a moment, or when the client has reconnected. */
+  #isResting = false
+  /** The replica that is to be left when all calls to it have ended: what is cut off may have been counted or not. */
+  #leaving: Node | undefined
+  #later: NodeJS.Timeout | undefined
+  #closedBy: Error | undefined
+
+  /** `nodeOf` yields the server that is responsible now. */
+  constructor(nodeOf: () => Node, listener: LaneListener) {
+    this.#nodeOf = nodeOf
+    this.#listener = listener
+  }
+
+  /**
+   * Asks for one request, of which somebody waits for the answer for so long in all. The deadline is an instant of the
+   * monotonic clock. Throws or rejects with StoreUnavailableError.
+   */
+  take(asked: Asked, deadlineMs: number, withinMs: number): Promise<readonly Answer[]> {
+    if (this.#closedBy !== undefined) throw this.#closedBy
+    const node = this.#nodeOf()
+    if (node.breaker.isOpen) throw node.unavailable
+    node.waitedFor(withinMs)
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ asked, deadlineMs, resolve, reject, isDone: false, wasLate: false })
+      this.#watchdog.watch(deadlineMs)
+      // After the requests of the same callback have joined.
+      if (this.#isPumpDue || this.#flights.size >= MOST_CALLS) return
+      if (this.#flights.size >= CALLS_AT_ONCE && this.#queue.length < ENOUGH_REQUESTS) return
+      this.#isPumpDue = true
+      queueMicrotask(this.#pump)
+    })
+  }
+
+  /** The client has become ready: what waits for that is sent. */
+  wake(): void {
+    this.#isResting = false
+    this.#pump()
+  }
+
+  /** Rejects whatever waits and whoever comes. */
+  close(error: Error): void {
+    this.#closedBy = error
+    this.#watchdog.stop()
+    clearTimeout(this.#later)
+    for (const { batch } of this.#flights) for (const waiting of batch) settle(waiting, error)
+    this.#rejectQueue(error)
+  }
+
+  readonly #pump = (): void => {
+    this.#isPumpDue = false
+    if (this.#queue.length > 0) outsideRequests(this.#sendAll)
+  }
+
+  /** Sends what can be sent. */
+  readonly #sendAll = (): void => {
+    while (this.#queue.length > 0 && this.#flights.size < MOST_CALLS) {
+      if (this.#flights.size >= CALLS_AT_ONCE && this.#queue.length < ENOUGH_REQUESTS) return
+      const node = this.#nodeOf()
+      if (node.breaker.isOpen) {
+        this.#rejectQueue(node.unavailable)
+      } else if (this.#leaving !== undefined || this.#isResting || !node.isReady()) {
+        // What a client keeps in a queue of its own is sent when nobody waits any more.
+        this.#pumpLater()
+        return
+      } else if (node.knowsTime) {
+        this.#sendBatch(node)
+      } else {
+        this.#learnTime(node)
+        return
+      }
+    }
+  }
+
+  /** Clients say when they are ready, but not when another server has taken over a slot, or is no replica any more. */
+  #pumpLater(): void {
+    if (this.#later !== undefined) return
+    this.#later = setTimer(() => {
+      this.#later = undefined
+      this.wake()
+    }, LOOK_AGAIN_MS)
+    this.#later.unref()
+  }
+
+  /** A call has to say until when it counts, in the server's time. */
+  #learnTime(node: Node): void {
+    if (this.#isLearning) return
+    this.#isLearning = true
+    node.learnTime().then(
+      () => {
+        this.#isLearning = false
+        this.#pump()
+      },
+      (error: unknown) => {
+        this.#isLearning = false
+        if (node.isReplica(error)) this.#leave(node)
+        else this.#fail(this.#queue.splice(0), error, node)
+        this.#next()
+      },
+    )
+  }
+
+  /** The first of the queue, without those whose time is over already: they would make the whole call too late. */
+  #nextBatch(): Waiting[] {
+    const nowMs = performance.now()
+    const first = this.#queue.length > MOST_REQUESTS ? this.#queue.splice(0, MOST_REQUESTS) : this.#queue
+    if (first === this.#queue) this.#queue = []
+    return expire(first, nowMs) === first.length ? first : first.filter(({ isDone }) => !isDone)
+  }
+
+  #sendBatch(node: Node): void {
+    const batch = this.#nextBatch()
+    if (batch.length === 0) return
+    const call = new TakeCall(batch.map(({ asked }) => asked))
+    let deadlineMs = Number.POSITIVE_INFINITY
+    for (const waiting of batch) deadlineMs = Math.min(deadlineMs, waiting.deadlineMs)
+    const flight: Flight = { batch, node, isOver: false }
+    this.#flights.add(flight)
+    node.take(call, deadlineMs).then(
+      ({ answers, sentAtMs }) => {
+        // An answer that comes too late for everybody tells of no server that could be waited for.
+        if (!this.#land(flight)) node.breaker.succeeded()
+        if (answers === undefined) this.#again(batch, new StoreUnavailableError(TOO_LATE), true)
+        else this.#answer(batch, answers, sentAtMs)
+        this.#next()
+      },
+      (error: unknown) => {
+        const wasOver = this.#land(flight)
+        if (node.hasNotRun(error)) {
+          this.#isResting = true
+          if (node.isReplica(error)) this.#leave(node)
+          this.#again(batch, failureOf(error), false)
+        } else if (!wasOver) this.#fail(batch, error, node)
+        this.#next()
+      },
+    )
+  }
+
+  /** What follows when a call has ended, or was given up. */
+  #next(): void {
+    if (this.#leaving !== undefined && this.#flights.size === 0) {
+      this.#leaving.reconnect()
+      this.#leaving = undefined
+    }
+    if (this.#queue.length > 0) this.#pump()
+    else if (this.#flights.size === 0) this.#watchdog.rest()
+  }
+
+  #answer(batch: readonly Waiting[], answers: readonly (Answer | undefined)[], sentAtMs: number): void {
+    const late: Late[] = []
+    for (let i = 0; i < batch.length; i++) {
+      const waiting = batch[i] as Waiting
+      const { asked } = waiting
+      const answer = answers[i]
+      if (answer === undefined) {
+        settle(
+          waiting,
+          new StoreUnavailableError(`Redis holds under ${asked.keys[0]}, or beside it, what is no counter.`),
+        )
+        continue
+      }
+      if (!answer.granted) this.#listener.refused(asked, answer, sentAtMs)
+      if (!waiting.isDone) {
+        waiting.isDone = true
+        waiting.resolve([answer])
+      } else if (answer.granted) late.push({ asked, answer })
+    }
+    if (late.length > 0) this.#listener.grantedLate(late)
+  }
+
+  #leave(node: Node): void {
+    this.#isResting = true
+    this.#leaving = node
+  }
+
+  /** Nothing was counted for them, for certain, so they may be sent again; but being too late once is enough. */
+  #again(batch: readonly Waiting[], error: Error, wasLate: boolean): void {
+    const nowMs = performance.now()
+    const returned: Waiting[] = []
+    for (const waiting of batch) {
+      if (waiting.isDone) continue
+      if (waiting.deadlineMs <= nowMs || (wasLate && waiting.wasLate)) settle(waiting, error)
+      else {
+        if (wasLate) waiting.wasLate = true
+        returned.push(waiting)
+        this.#watchdog.watch(waiting.deadlineMs)
+      }
+    }
+    if (returned.length > 0) this.#queue = [...returned, ...this.#queue]
+  }
+
+  #fail(batch: readonly Waiting[], error: unknown, node: Node): void {
+    node.breaker.failed()
+    const failure = failureOf(error)
+    for (const waiting of batch) settle(waiting, failure)
+  }
+
+  #rejectQueue(error: Error): void {
+    for (const waiting of this.#queue.splice(0)) settle(waiting, error)
+  }
+
+  /** Takes the call from those in flight; whether it had been given up. */
+  #land(flight: Flight): boolean {
+    this.#flights.delete(flight)
+    return flight.isOver
+  }
+
+  #expire(): void {
+    const node = this.#nodeOf()
+    const nowMs = performance.now()
+    for (const flight of this.#flights) {
+      if (expire(flight.batch, nowMs) > 0) continue
+      // Nobody waits for it: it is no reason to keep others back.
+      flight.isOver = true
+      this.#flights.delete(flight)
+      flight.node.breaker.failed()
+    }
+    if (expire(this.#queue, nowMs) < this.#queue.length) {
+      this.#queue = this.#queue.filter(({ isDone }) => !isDone)
+      node.breaker.failed()
+    }
+    if (node.breaker.isOpen) this.#rejectQueue(node.unavailable)
+    for (const { batch } of this.#flights) this.#watchFor(batch)
+    this.#watchFor(this.#queue)
+    this.#next()
+  }
+
+  #watchFor(batch: readonly Waiting[]): void {
+    for (const { deadlineMs, isDone } of batch) if (!isDone) this.#watchdog.watch(deadlineMs)
+  }
+}
+
+const TOO_LATE = "Redis was asked in time, but too late for it to count."

@@ -1,0 +1,217 @@
+import type { Clock } from "../../clock.ts"
+import { StoreUnavailableError } from "../../errors.ts"
+import { Breaker } from "./breaker.ts"
+import type { RedisCommands } from "./commands.ts"
+import { endedWithin, endsWithin } from "./ends-within.ts"
+import { failureOf, isCode, silent } from "./failure.ts"
+import { outsideRequests, setTimer } from "./outside-requests.ts"
+import type { CallTime, PolicyTable } from "./script-input.ts"
+import { nonsense, type Reply, readReply } from "./script-reply.ts"
+import { type Script, TAKE } from "./scripts.ts"
+import { ServerTime } from "./server-time.ts"
+import type { TakeCall, TakeReply } from "./take-call.ts"
+
+/**
+ * Yields the server's time, to who may run scripts and nothing else. SET … XX for a key that is never there writes
+ * nothing, but fails where nothing could be written: on a replica, or without memory.
+ */
+const TIME =
+  "redis.call('SET', KEYS[1], '', 'XX', 'PX', '1') local t = redis.call('TIME') return { t[1], t[2] }"
+
+/** So long until a client that was not ready is looked at again: a node of a cluster may be replaced without a word. */
+const LOOK_AGAIN_MS = 25
+
+/** How the store keeps the time: by the servers, or by a clock that was given. */
+export interface Timekeeping {
+  /** Undefined: each server's own. */
+  readonly clock: Clock | undefined
+  /** Whether values have their whole window start, for a clock that keys do not expire by. */
+  readonly isWide: boolean
+}
+
+/** A reply to a call, with the instant of the monotonic clock at which the call was sent. */
+export type Sent<Told> = Told & { readonly sentAtMs: number }
+
+/** How long to wait, and whether to ask although the breaker is open. */
+export interface Patience {
+  readonly withinMs: number
+  readonly whileOpen?: boolean
+}
+
+/** One Redis server: what is known of its time, and whether it answers. */
+export class Node {
+  readonly breaker: Breaker
+  /** What is said while the breaker is open: made once, since a stack is dear when every request gets it. */
+  readonly unavailable: StoreUnavailableError = new StoreUnavailableError(
+    "Redis does not answer; it is asked again in the background.",
+  )
+  /** A key that this server was responsible for when it was last asked for. */
+  key: string
+  readonly #commands: RedisCommands
+  readonly #timekeeping: Timekeeping
+  readonly #time = new ServerTime()
+  #learning: Promise<void> | undefined
+  #longestWaitMs = 0
+
+  constructor(commands: RedisCommands, timekeeping: Timekeeping, key: string) {
+    this.#commands = commands
+    this.#timekeeping = timekeeping
+    this.key = key
+    this.breaker = new Breaker(() => this.#probe(), setTimer)
+  }
+
+  get knowsTime(): boolean {
+    return this.#timekeeping.clock !== undefined || this.#time.at(0) !== undefined
+  }
+
+  /** Somebody waits so long: a server that takes longer to answer is as good as none. */
+  waitedFor(ms: number): void {
+    if (ms > this.#longestWaitMs) this.#longestWaitMs = ms
+  }
+
+  isReady(): boolean {
+    return this.#commands.isReady(this.key)
+  }
+
+  /**
+   * Asks the server for its time, once however many ask for it. Yields whether it is known now: not when the server
+   * stayed silent, and may be asked again. Rejects when it cannot tell.
+   */
+  async learnTime(): Promise<boolean> {
+    this.#learning ??= this.#askTime().finally(() => {
+      this.#learning = undefined
+    })
+    const inTime = await endsWithin(this.#longestWaitMs, this.#learning)
+    // An answer that never comes must not be waited for again.
+    if (!inTime) this.#learning = undefined
+    return this.knowsTime
+  }
+
+  /** Decides the requests of a call; after the deadline the server counts none of them. */
+  async take(call: TakeCall, deadlineMs: number): Promise<Sent<TakeReply>> {
+    const args = call.args(this.timeOf(deadlineMs))
+    const { reply, sentAtMs } = await this.run(TAKE, call.keys, args)
+    const { nowMs, answers } = call.read(reply)
+    this.#learn(nowMs, sentAtMs)
+    return { nowMs, answers, sentAtMs }
+  }
+
+  /** Runs a script, which the server may have forgotten; nothing has been done then. */
+  async run(
+    { sha, text }: Script,
+    keys: readonly string[],
+    args: readonly string[],
+  ): Promise<Sent<{ readonly reply: unknown }>> {
+    const sentAtMs = performance.now()
+    try {
+      return { reply: await this.#commands.evalsha(sha, keys, args), sentAtMs }
+    } catch (error) {
+      if (!isCode(error, "NOSCRIPT")) throw error
+      return { reply: await this.#commands.eval(text, keys, args), sentAtMs }
+    }
+  }
+
+  /** What a script is told of time, when nobody waits for it after the deadline. */
+  timeOf(deadlineMs: number): CallTime {
+    const { clock, isWide } = this.#timekeeping
+    if (clock !== undefined) return { nowMs: Math.floor(clock.now()), untilMs: undefined, isWide }
+    const untilMs = this.#time.at(deadlineMs)
+    return { nowMs: undefined, untilMs: untilMs === undefined ? undefined : Math.floor(untilMs), isWide }
+  }
+
+  /** Runs a script by itself. Rejects with StoreUnavailableError, by the deadline at the latest. */
+  async ask(
+    script: Script,
+    keys: readonly string[],
+    policies: PolicyTable,
+    numbers: readonly number[],
+    patience: Patience,
+  ): Promise<Reply> {
+    return this.#within(patience, async (deadlineMs) => {
+      if (!this.knowsTime && !(await this.learnTime())) throw silent()
+      const { reply } = await this.run(script, keys, [policies.input(this.timeOf(deadlineMs), numbers)])
+      return readReply(reply)
+    })
+  }
+
+  /** Deletes keys. Rejects with StoreUnavailableError, by the deadline at the latest. */
+  async forget(keys: readonly string[], withinMs: number): Promise<void> {
+    await this.#within({ withinMs }, () => this.#commands.del(keys))
+  }
+
+  /** Whether the server has become a replica: it has written nothing then. */
+  isReplica(error: unknown): boolean {
+    return isCode(error, "READONLY")
+  }
+
+  /** Whether a call was turned away before it did anything, and may be sent again in a moment: a slot on its way, too. */
+  hasNotRun(error: unknown): boolean {
+    return this.isReplica(error) || isCode(error, "TRYAGAIN")
+  }
+
+  /** Makes the client look for the primary. */
+  reconnect(): void {
+    outsideRequests(() => this.#commands.reconnect(this.key))
+  }
+
+  async #within<Value>(
+    { withinMs, whileOpen = false }: Patience,
+    ask: (deadlineMs: number) => Promise<Value>,
+  ): Promise<Value> {
+    if (this.breaker.isOpen && !whileOpen) throw this.unavailable
+    this.waitedFor(withinMs)
+    const deadlineMs = performance.now() + withinMs
+    let timer: NodeJS.Timeout | undefined
+    const silence = new Promise<never>((_, reject) => {
+      timer = setTimer(() => {
+        setImmediate(() => reject(silent()))
+      }, withinMs)
+    })
+    try {
+      const value = await Promise.race([this.#whenReady(deadlineMs).then(() => ask(deadlineMs)), silence])
+      this.breaker.succeeded()
+      return value
+    } catch (error) {
+      this.breaker.failed()
+      throw failureOf(error)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** What a client keeps in a queue of its own is sent when nobody waits any more. */
+  async #whenReady(deadlineMs: number): Promise<void> {
+    while (!this.isReady()) {
+      await new Promise<void>((resolve) => {
+        setTimer(resolve, LOOK_AGAIN_MS)
+      })
+      if (performance.now() > deadlineMs) throw this.unavailable
+    }
+  }
+
+  /** An answer that nobody would have waited for is none. */
+  async #probe(): Promise<void> {
+    try {
+      if (!(await endedWithin(this.#longestWaitMs, this.#askTime()))) throw silent()
+    } catch (error) {
+      if (this.isReplica(error)) this.reconnect()
+      throw error
+    }
+  }
+
+  async #askTime(): Promise<void> {
+    if (!this.isReady()) throw this.unavailable
+    // In the same slot, and no counter's key: those go on after the brace.
+    const key = this.key.slice(0, this.key.indexOf("}") + 1)
+    const sentAtMs = performance.now()
+    const reply = await this.#commands.eval(TIME, [key], [])
+    const [seconds, microseconds] = Array.isArray(reply) ? reply.map(Number) : []
+    const nowMs = Math.floor(Number(seconds) * 1000 + Number(microseconds) / 1000)
+    if (!Number.isSafeInteger(nowMs)) throw nonsense(reply)
+    this.#learn(nowMs, sentAtMs)
+  }
+
+  #learn(serverMs: number, sentAtMs: number): void {
+    if (this.#timekeeping.clock === undefined) this.#time.learn(serverMs, sentAtMs, performance.now())
+  }
+}

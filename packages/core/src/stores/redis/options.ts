@@ -1,0 +1,97 @@
+import { inspect } from "node:util"
+import type { Clock } from "../../clock.ts"
+import { InvalidOptionError, type Problem } from "../../errors.ts"
+import { commandsOf, type RedisClient } from "./clients/commands-of.ts"
+import type { RedisCommands } from "./commands.ts"
+
+/** What a Redis store is made with. */
+export interface RedisStoreOptions {
+  /**
+   * A client of ioredis 5 or 6 (`new Redis()`, with Sentinel too, or `new Cluster()`), or of node-redis 5 or 6
+   * (`createClient()` or `createCluster()`). It stays the app's, which connects and closes it.
+   */
+  readonly client: RedisClient
+  /** Before every key, without braces; "" by default. Keys begin with `sl1:` anyway. */
+  readonly prefix?: string | undefined
+  /**
+   * Milliseconds for which a refusal is believed without asking Redis again, 10,000 by default; 0 asks every time. So
+   * late at most is seen what another process gives back or resets; what this process does is seen at once.
+   */
+  readonly denyCacheMs?: number | undefined
+  /** Milliseconds from the call after which a silent Redis counts as gone, where the caller names none: 50. */
+  readonly timeoutMs?: number | undefined
+  /** A clock in place of the server's, for tests and replays. Processes that share counters must share it. */
+  readonly clock?: Clock | undefined
+}
+
+export interface ParsedRedisOptions {
+  readonly commands: RedisCommands
+  readonly prefix: string
+  readonly denyCacheMs: number
+  readonly timeoutMs: number
+  readonly clock: Clock | undefined
+}
+
+const NAMES = "client, prefix, denyCacheMs, timeoutMs, clock"
+/** A timer takes no more. */
+const LONGEST_MS = 2 ** 31 - 1
+const LONGEST_PREFIX = 64
+
+/**
+ * The options with their defaults.
+ * @throws InvalidOptionError with everything that is wrong or misspelt.
+ */
+export function parseOptions(options: RedisStoreOptions): ParsedRedisOptions {
+  if (typeof options !== "object" || options === null) {
+    const message = `${inspect(options, { depth: 0 })} is no set of options`
+    throw new InvalidOptionError([{ path: "", message, accepted: `{ ${NAMES} }` }])
+  }
+  const problems = Object.entries(options).flatMap(([path, value]) => problemOf(path, value) ?? [])
+  let commands: RedisCommands | undefined
+  try {
+    commands = commandsOf(options.client)
+  } catch (error) {
+    if (!(error instanceof InvalidOptionError)) throw error
+    problems.unshift(...error.problems)
+  }
+  if (commands === undefined || problems.length > 0) throw new InvalidOptionError(problems)
+  const { prefix = "", denyCacheMs = 10_000, timeoutMs = 50, clock } = options
+  return { commands, prefix, denyCacheMs, timeoutMs, clock }
+}
+
+function problemOf(path: string, value: unknown): Problem | undefined {
+  if (value === undefined) return undefined
+  const shown = inspect(value, { depth: 0 })
+  switch (path) {
+    case "client":
+      return undefined
+    case "prefix":
+      if (typeof value === "string" && value.length <= LONGEST_PREFIX && /^[\x20-\x7e]*$/.test(value)) {
+        // A brace would be taken for the hash tag, by which a cluster finds the slot.
+        if (!/[{}]/.test(value)) return undefined
+      }
+      return {
+        path,
+        message: `${shown} is no prefix`,
+        accepted: `up to ${LONGEST_PREFIX} characters of printable ASCII without { and }`,
+      }
+    case "denyCacheMs":
+      return isMs(value, 0) ? undefined : wrongMs(path, shown, 0)
+    case "timeoutMs":
+      return isMs(value, 1) ? undefined : wrongMs(path, shown, 1)
+    case "clock":
+      if (typeof (value as Partial<Clock> | null)?.now === "function") return undefined
+      return { path, message: "has no now()", accepted: "{ now(): epoch milliseconds }" }
+    default:
+      return { path, message: "is no option of the Redis store", accepted: NAMES }
+  }
+}
+
+function isMs(value: unknown, least: number): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= LONGEST_MS
+}
+
+function wrongMs(path: string, shown: string, least: number): Problem {
+  const accepted = `a whole number of milliseconds from ${least} to ${LONGEST_MS}`
+  return { path, message: `${shown} is no such time`, accepted }
+}

@@ -1,0 +1,233 @@
+import { ALGORITHMS } from "../../algorithms/by-name.ts"
+import { ClosedError, StoreUnavailableError } from "../../errors.ts"
+import type { Answer, Check, CounterKey, MaybePromise, Refund, Store } from "../store.ts"
+import { takeTogether } from "../take-together.ts"
+import { DenyCache } from "./deny-cache.ts"
+import { Fleet } from "./fleet.ts"
+import { keyOf } from "./key.ts"
+import type { Late } from "./lane.ts"
+import type { Node, Patience } from "./node.ts"
+import { type ParsedRedisOptions, parseOptions, type RedisStoreOptions } from "./options.ts"
+import { PolicyTable } from "./script-input.ts"
+import { integerAt, type Reply, stateAt } from "./script-reply.ts"
+import { GIVE_BACK, PEEK } from "./scripts.ts"
+import type { Asked } from "./take-call.ts"
+import { refundsOf, takeInTurn } from "./take-in-turn.ts"
+
+export type { RedisStoreOptions } from "./options.ts"
+
+/**
+ * Counters in Redis, shared by every process that uses the same server or cluster with the same prefix. Time is the
+ * server's own.
+ *
+ * All checks of a request are decided in one script call, atomically; in a cluster, checks of different slots are taken
+ * one slot after the other and given back when a later one refuses. Requests that come while calls are in flight share
+ * the next call. A client that is being refused costs no call. When Redis is gone every method rejects: by the deadline
+ * or, once that has happened a few times, at once.
+ * @throws InvalidOptionError
+ */
+export function redisStore(options: RedisStoreOptions): Store {
+  return new RedisStore({ ...parseOptions(options), isWide: options.clock !== undefined })
+}
+
+/** What a store is made of. */
+export interface RedisStoreParts extends ParsedRedisOptions {
+  /** Whether values are written with their whole window start, for a clock that keys do not expire by. */
+  readonly isWide: boolean
+}
+
+/** So long may it take to give back what was counted too late: it is work in the background. */
+const LATE_MS = 1_000
+
+/** The reply that a key's state is in, and where. */
+interface Found {
+  readonly reply: Reply
+  readonly at: number
+}
+
+/** The store behind the door. */
+export class RedisStore implements Store {
+  readonly isShared = true
+  readonly keepsDeadline = true
+  readonly #parts: RedisStoreParts
+  readonly #fleet: Fleet
+  readonly #denied: DenyCache
+  #isClosed = false
+
+  constructor(parts: RedisStoreParts) {
+    this.#parts = parts
+    this.#denied = new DenyCache(parts.denyCacheMs)
+    this.#fleet = new Fleet(parts.commands, parts, {
+      refused: (asked, answer, sentAtMs) => this.#rememberRefusal(asked, answer, sentAtMs),
+      grantedLate: (late) => this.#giveBackLate(late),
+    })
+  }
+
+  take(
+    requests: readonly (readonly Check[])[],
+    withinMs: number = this.#parts.timeoutMs,
+  ): MaybePromise<readonly Answer[]> {
+    this.#checkOpen()
+    const startedMs = performance.now()
+    if (requests.length === 1) return this.#takeOne(requests[0] as readonly Check[], startedMs, withinMs)
+    // All are asked before any is waited for, so that they travel together.
+    const answers = requests.map((checks) => settled(() => this.#takeOne(checks, startedMs, withinMs)))
+    return Promise.all(answers).then((lists) => lists.flat())
+  }
+
+  async peek(
+    requests: readonly (readonly Check[])[],
+    withinMs: number = this.#parts.timeoutMs,
+  ): Promise<readonly Answer[]> {
+    this.#checkOpen()
+    return Promise.all(requests.map((checks) => this.#peekOne(checks, withinMs)))
+  }
+
+  async giveBack(refunds: readonly Refund[]): Promise<void> {
+    this.#checkOpen()
+    await this.#giveBack(refunds, { withinMs: this.#parts.timeoutMs })
+  }
+
+  /** What was counted for nobody. Nobody waits for it, and a server that answers late is asked although it is slow. */
+  #giveBackLate(late: readonly Late[]): void {
+    const refunds = late.flatMap(({ asked, answer }) => refundsOf(asked.checks, answer.checks))
+    if (refunds.length === 0 || this.#isClosed) return
+    this.#giveBack(refunds, { withinMs: LATE_MS, whileOpen: true }).catch(() => undefined)
+  }
+
+  async #giveBack(refunds: readonly Refund[], patience: Patience): Promise<void> {
+    await this.#change(refunds, async (some, keys, node) => {
+      const policies = new PolicyTable()
+      const numbers = some.flatMap(({ policy, units, takenInMs }) => [
+        policies.numberOf(policy),
+        units,
+        takenInMs,
+      ])
+      const reply = await node.ask(GIVE_BACK, keys, policies, numbers, patience)
+      if (reply.length < 2) throw new StoreUnavailableError("Redis was asked too late to give units back.")
+    })
+  }
+
+  async reset(keys: readonly CounterKey[]): Promise<void> {
+    this.#checkOpen()
+    await this.#change(keys, (_some, names, node) => node.forget(names, this.#parts.timeoutMs))
+  }
+
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#fleet.close(closed())
+    this.#denied.clear()
+  }
+
+  #takeOne(checks: readonly Check[], startedMs: number, withinMs: number): MaybePromise<readonly Answer[]> {
+    if (checks.length === 0) return [this.#askedNothing()]
+    const keys = checks.map(this.#keyOf)
+    if (this.#denied.size > 0) {
+      const denied = this.#denied.answer(keys, checks, this.#parts.clock?.now() ?? startedMs)
+      if (denied !== undefined) return [denied]
+    }
+    const deadlineMs = startedMs + withinMs
+    const slot = this.#fleet.laneNameOf(keys[0] as string)
+    if (keys.every((key) => this.#fleet.laneNameOf(key) === slot)) {
+      return this.#fleet.laneOf(keys[0] as string).take({ checks, keys }, deadlineMs, withinMs)
+    }
+    return takeInTurn({ checks, keys }, (key) => this.#fleet.laneNameOf(key), {
+      take: async (part) => this.#fleet.laneOf(part.keys[0] as string).take(part, deadlineMs, withinMs),
+      // Nobody waits for it, so it may take longer than an answer.
+      giveBack: (refunds) => this.#giveBack(refunds, { withinMs: LATE_MS, whileOpen: true }),
+    })
+  }
+
+  readonly #keyOf = (counter: CounterKey): string => keyOf(this.#parts.prefix, counter)
+
+  /** A request that asks for nothing is granted whatever Redis says. */
+  #askedNothing(): Answer {
+    return { nowMs: Math.floor(this.#parts.clock?.now() ?? Date.now()), granted: true, checks: [] }
+  }
+
+  async #peekOne(checks: readonly Check[], withinMs: number): Promise<Answer> {
+    if (checks.length === 0) return this.#askedNothing()
+    const found = new Map<string, Found>()
+    let nowMs = 0
+    await this.#fleet.eachLane(checks, this.#keyOf, async (some, keys, node) => {
+      const policies = new PolicyTable()
+      const numbers = some.map(({ policy }) => policies.numberOf(policy))
+      const reply = await node.ask(PEEK, keys, policies, numbers, { withinMs })
+      nowMs = Math.max(nowMs, integerAt(reply, 0))
+      keys.forEach((key, i) => {
+        found.set(key, { reply, at: i + 1 })
+      })
+    })
+    const pending = checks.map((check) => {
+      const key = this.#keyOf(check)
+      const algorithm = ALGORITHMS[check.policy.algorithm]
+      const state = algorithm.at(stateOf(key, found, check), check.policy, nowMs)
+      return { check, key, algorithm, state, taken: 0 }
+    })
+    const counted = pending.map(({ state: { previous, current, startMs } }) => ({
+      previous,
+      current,
+      startMs,
+      taken: 0,
+    }))
+    return {
+      nowMs,
+      granted: takeTogether(pending, nowMs, (one, other) => one.key === other.key),
+      checks: counted,
+    }
+  }
+
+  /** Changes counters otherwise than by taking: their refusals are forgotten, and so are those that come meanwhile. */
+  async #change<One extends CounterKey>(
+    all: readonly One[],
+    work: (some: readonly One[], keys: readonly string[], node: Node) => Promise<void>,
+  ): Promise<void> {
+    const forget = () => {
+      for (const one of all) this.#denied.forget(this.#keyOf(one))
+    }
+    forget()
+    try {
+      await this.#fleet.eachLane(all, this.#keyOf, work)
+    } finally {
+      forget()
+    }
+  }
+
+  #rememberRefusal({ checks, keys }: Asked, { checks: counted, nowMs }: Answer, sentAtMs: number): void {
+    for (let i = 0; i < checks.length; i++) {
+      const check = checks[i] as Check
+      const state = counted[i]
+      if (state === undefined || check.shadow) continue
+      const { policy, cost } = check
+      if (ALGORITHMS[policy.algorithm].admits(state, policy, cost, nowMs)) continue
+      this.#denied.remember(
+        keys[i] as string,
+        check,
+        state,
+        nowMs,
+        this.#parts.clock === undefined ? sentAtMs : nowMs,
+      )
+    }
+  }
+
+  #checkOpen(): void {
+    if (this.#isClosed) throw closed()
+  }
+}
+
+function stateOf(key: string, found: ReadonlyMap<string, Found>, { policy }: Check) {
+  const { reply, at } = found.get(key) as Found
+  const state = stateAt(reply, at, policy, integerAt(reply, 0))
+  if (state === undefined) throw new StoreUnavailableError(`Redis holds under ${key} what is no counter.`)
+  return state
+}
+
+function closed(): ClosedError {
+  return new ClosedError("The Redis store has been closed.")
+}
+
+/** What is thrown becomes a rejection, so that no other promise is left alone with its own. */
+async function settled<Value>(work: () => MaybePromise<Value>): Promise<Value> {
+  return work()
+}

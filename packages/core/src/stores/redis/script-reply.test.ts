@@ -1,0 +1,136 @@
+import { describe, expect, it } from "vitest"
+import { StoreUnavailableError } from "../../errors.ts"
+import type { Policy } from "../../policy.ts"
+import { integerAt, nonsense, readReply, stateAt } from "./script-reply.ts"
+
+const WINDOW_MS = 60_000
+const POLICY: Policy = {
+  name: "login",
+  counter: "counter0",
+  algorithm: "fixed-window",
+  limit: 10,
+  windowMs: WINDOW_MS,
+  align: "epoch",
+}
+/** In window 28,401,120 of 60 s, whose code is that modulo 2047, and one more. */
+const START_MS = 28_401_120 * WINDOW_MS
+const NOW_MS = START_MS + 12_345
+const CODE = (28_401_120 % 2047) + 1
+
+function packed(code: number, previous: number, current: number): number {
+  return code * 2 ** 42 + previous * 2 ** 21 + current
+}
+
+describe("readReply", () => {
+  it("yields a list", () => {
+    expect(readReply([1, "w:1:2:3"])).toEqual([1, "w:1:2:3"])
+  })
+
+  it.each([undefined, null, "OK", 5, [], {}])("refuses %j", (reply) => {
+    expect(() => readReply(reply)).toThrow(StoreUnavailableError)
+  })
+})
+
+describe("integerAt", () => {
+  it.each([
+    [0, 0],
+    [7, 7],
+    ["7", 7],
+    ["9007199254740991", Number.MAX_SAFE_INTEGER],
+  ])("reads %j", (value, expected) => {
+    expect(integerAt([1, value], 1)).toBe(expected)
+  })
+
+  it.each([
+    [-1],
+    [1.5],
+    [2 ** 53],
+    ["x"],
+    ["9007199254740993"],
+    [null],
+    [undefined],
+    [true],
+    [Number.NaN],
+    [[1]],
+  ])("refuses %j, and shows the reply", (value) => {
+    expect(() => integerAt([1, value], 1)).toThrow(/^Redis gave an answer that makes no sense: \[1,/)
+  })
+})
+
+describe("stateAt", () => {
+  it.each<{ readonly what: string; readonly value: unknown; readonly expected: unknown }>([
+    { what: "nothing of ours", value: 0, expected: undefined },
+    { what: "nothing of ours, as a text", value: "0", expected: undefined },
+    {
+      what: "a packed state of this window",
+      value: packed(CODE, 3, 4),
+      expected: { startMs: START_MS, previous: 3, current: 4 },
+    },
+    {
+      what: "the largest packed counts, as a text",
+      value: String(packed(CODE, 2 ** 21 - 1, 2 ** 20 - 1)),
+      expected: { startMs: START_MS, previous: 2 ** 21 - 1, current: 2 ** 20 - 1 },
+    },
+    {
+      what: "a packed state of the next window, after the clock went back",
+      value: packed(CODE + 1, 0, 4),
+      expected: { startMs: START_MS + WINDOW_MS, previous: 0, current: 4 },
+    },
+    {
+      what: "a wide state",
+      value: "w:1700000000001:5000000:9007199254740991",
+      expected: { startMs: 1_700_000_000_001, previous: 5_000_000, current: Number.MAX_SAFE_INTEGER },
+    },
+  ])("reads $what", ({ value, expected }) => {
+    expect(stateAt([NOW_MS, value], 1, POLICY, NOW_MS)).toEqual(expected)
+  })
+
+  it("reads the packed state of every window, the first and the last code included", () => {
+    for (let window = 28_401_000; window < 28_401_000 + 2 * 2047; window++) {
+      const startMs = window * WINDOW_MS
+      const value = packed((window % 2047) + 1, 1, 2)
+      expect(stateAt([startMs, value], 1, POLICY, startMs)).toEqual({ startMs, previous: 1, current: 2 })
+    }
+  })
+
+  it.each([["w:1:2"], ["w:1:2:x"], ["w:9007199254740993:0:1"], ["rubbish"], [null], [-3]])(
+    "refuses %j",
+    (value) => {
+      expect(() => stateAt([NOW_MS, value], 1, POLICY, NOW_MS)).toThrow(StoreUnavailableError)
+    },
+  )
+})
+
+describe("nonsense", () => {
+  it.each<[unknown, string]>([
+    ["OK", "OK"],
+    [undefined, "undefined"],
+    [[1, null], "[1,null]"],
+    ["x".repeat(100), "x".repeat(100)],
+    ["x".repeat(101), `${"x".repeat(100)}…`],
+  ])("shows %j in short", (reply, shown) => {
+    expect(nonsense(reply)).toMatchObject({
+      code: "SLUICE_STORE_UNAVAILABLE",
+      message: `Redis gave an answer that makes no sense: ${shown}.`,
+    })
+  })
+})
+
+describe("the code of a packed state", () => {
+  /** A window whose code is the last one, so that the next one's is the first. */
+  const lastMs = (28_401_120 - (28_401_120 % 2047) + 2046) * WINDOW_MS
+
+  it("goes on with the first after the last", () => {
+    const state = { previous: 0, current: 4 }
+    expect(stateAt([lastMs, packed(2047, 0, 4)], 1, POLICY, lastMs)).toEqual({ startMs: lastMs, ...state })
+    const next = { startMs: lastMs + WINDOW_MS, ...state }
+    expect(stateAt([lastMs, packed(1, 0, 4)], 1, POLICY, lastMs)).toEqual(next)
+  })
+
+  it.each([1, 5, 2 ** 42 - 1, packed(CODE - 1, 0, 4), packed(CODE + 2, 0, 4)])(
+    "is not that of %d",
+    (value) => {
+      expect(() => stateAt([NOW_MS, value], 1, POLICY, NOW_MS)).toThrow(StoreUnavailableError)
+    },
+  )
+})

@@ -1,0 +1,56 @@
+import type { CounterState } from "../../algorithms/algorithm.ts"
+import { StoreUnavailableError } from "../../errors.ts"
+import type { Policy } from "../../policy.ts"
+
+// The layout of scripts/counter.lua.
+const PREVIOUS = 2 ** 21
+const WINDOW = 2 ** 42
+const CODES = 2047
+const WIDE = /^w:(\d+):(\d+):(\d+)$/
+
+/** What a script answered: integers, and a text for a state that is too large for one. The server's time comes first. */
+export type Reply = readonly unknown[]
+
+/** @throws StoreUnavailableError when it is no reply of a script of ours. */
+export function readReply(reply: unknown): Reply {
+  if (Array.isArray(reply) && reply.length > 0) return reply
+  throw nonsense(reply)
+}
+
+/** The integer at a place of a reply. A client may yield integers as text. */
+export function integerAt(reply: Reply, at: number): number {
+  const value = reply[at]
+  const number = typeof value === "number" ? value : typeof value === "string" ? Number(value) : Number.NaN
+  if (Number.isSafeInteger(number) && number >= 0) return number
+  throw nonsense(reply)
+}
+
+/** The state of a counter at a place of a reply; undefined when its key holds what is none of ours. */
+export function stateAt(reply: Reply, at: number, policy: Policy, nowMs: number): CounterState | undefined {
+  const value = reply[at]
+  const wide = typeof value === "string" ? WIDE.exec(value) : null
+  if (wide !== null) {
+    return { startMs: integerAt(wide, 1), previous: integerAt(wide, 2), current: integerAt(wide, 3) }
+  }
+  const packed = integerAt(reply, at)
+  if (packed === 0) return undefined
+  const alignedMs = nowMs - (nowMs % policy.windowMs)
+  const ahead = Math.floor(packed / WINDOW) - 1 - ((alignedMs / policy.windowMs) % CODES)
+  // This window or, for a fixed one after the clock went back, the next.
+  if (ahead !== 0 && ahead !== 1 && ahead !== 1 - CODES) throw nonsense(reply)
+  return {
+    startMs: ahead === 0 ? alignedMs : alignedMs + policy.windowMs,
+    previous: Math.floor(packed / PREVIOUS) % PREVIOUS,
+    current: packed % PREVIOUS,
+  }
+}
+
+/** That the server answered what no script of ours answers. */
+export function nonsense(reply: unknown): StoreUnavailableError {
+  return new StoreUnavailableError(`Redis gave an answer that makes no sense: ${shown(reply)}.`)
+}
+
+function shown(reply: unknown): string {
+  const text = typeof reply === "string" ? reply : (JSON.stringify(reply) ?? typeof reply)
+  return text.length > 100 ? `${text.slice(0, 100)}…` : text
+}

@@ -1,0 +1,36 @@
+-- What a script is given, and the time. ARGV[1] is a list of numbers in JSON, read one after the other.
+
+local input, position = cjson.decode(ARGV[1]), 0
+local function nextNumber()
+  position = position + 1
+  return input[position]
+end
+
+local givenNow, untilMs, isWide = nextNumber(), nextNumber(), nextNumber() == 1
+local nowMs = quickNowMs or givenNow
+if nowMs < 0 then
+  local time = redis.call("TIME")
+  nowMs = time[1] * 1000 + floor(time[2] / 1000)
+end
+
+-- A policy's `base` is the part of a packed value that stands for the present window. `leftMs` is what is left of the
+-- previous window in the sliding one, where its product with a packed count is exact: up to 49 days.
+local policies = {}
+for i = 1, nextNumber() do
+  local kind, limit, windowMs = nextNumber(), nextNumber(), nextNumber()
+  local alignedMs = kind == FIRST_HIT and nowMs or nowMs - fmod(nowMs, windowMs)
+  policies[i] = {
+    kind = kind,
+    limit = limit,
+    windowMs = windowMs,
+    alignedMs = alignedMs,
+    base = (fmod(floor(alignedMs / windowMs), CODES) + 1) * WINDOW,
+    leftMs = windowMs <= 4294967296 and windowMs - (nowMs - alignedMs),
+    packs = not isWide and kind ~= FIRST_HIT and limit <= MOST_PACKED,
+  }
+end
+
+-- An integer as Redis takes it: Lua would write a large one with an exponent.
+local function integer(number)
+  return string.format("%.0f", number)
+end

@@ -1,0 +1,22 @@
+-- The layout of counters.
+
+local floor, fmod, max, min = math.floor, math.fmod, math.max, math.min
+
+-- A packed value is one integer below 2^53, which Redis keeps in 8 bytes and INCRBY counts in:
+-- code of the window * 2^42 + previous * 2^21 + current. Codes are 1 to 2047, so that what INCRBY makes of a key that was
+-- not there, which has no code, is told from it.
+local PREVIOUS = 2097152
+local WINDOW = PREVIOUS * PREVIOUS
+local CODES = 2047
+local MOST_PACKED = PREVIOUS / 2 - 1
+-- Windows that lie so far back are past, and others ahead: the clock went back. A key expires with its window, so more
+-- than one or two windows back is never seen.
+local FARTHEST_BACK = 8
+local LARGEST = 9007199254740991
+local WIDEST_WINDOW = 94000000
+
+-- The kinds of counter, as script-input.ts numbers them.
+local SLIDING, FIXED, FIRST_HIT = 1, 2, 3
+
+-- The time, and what INCRBY made of the one key, where take-one.lua has been there already.
+local quickNowMs, quickValue

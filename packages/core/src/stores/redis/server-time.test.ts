@@ -1,0 +1,57 @@
+import { describe, expect, it } from "vitest"
+import { ServerTime } from "./server-time.ts"
+
+/** A reply: what the server said, and when the question was sent and the answer received. */
+type Reply = readonly [serverMs: number, sentAtMs: number, receivedAtMs: number]
+
+function learnt(...replies: readonly Reply[]): ServerTime {
+  const time = new ServerTime()
+  for (const reply of replies) time.learn(...reply)
+  return time
+}
+
+describe("ServerTime", () => {
+  it("does not know before the first reply", () => {
+    expect(new ServerTime().at(1_000)).toBeUndefined()
+  })
+
+  it("takes the server's time for that of the middle of the way, half a millisecond after what it said", () => {
+    const time = learnt([50_000, 100, 110])
+    expect([time.at(105), time.at(205)]).toEqual([50_000.5, 50_100.5])
+  })
+
+  // The first reply took 10 ms and says that the server is 49,895.5 ms ahead.
+  it.each<{ readonly what: string; readonly next: Reply; readonly aheadMs: number }>([
+    { what: "believes a quicker reply", next: [50_002, 103, 108], aheadMs: 50_002.5 - 105.5 },
+    { what: "believes a reply that is as quick", next: [50_101, 200, 210], aheadMs: 50_101.5 - 205 },
+    { what: "keeps to what it knows when a reply took longer", next: [50_103, 200, 211], aheadMs: 49_895.5 },
+    { what: "keeps to it for ten seconds", next: [60_001, 10_098, 10_110], aheadMs: 49_895.5 },
+    { what: "believes any reply after that", next: [60_001, 10_098, 10_111], aheadMs: 60_001.5 - 10_104.5 },
+    {
+      what: "takes what both replies allow for no step of the clock",
+      next: [50_132, 200, 230],
+      aheadMs: 49_895.5,
+    },
+    { what: "nor what they allow the other way", next: [50_088, 200, 230], aheadMs: 49_895.5 },
+    {
+      what: "sees that the server's clock was set forward",
+      next: [50_133, 200, 230],
+      aheadMs: 50_133.5 - 215,
+    },
+    { what: "sees that it was set back", next: [50_087, 200, 230], aheadMs: 50_087.5 - 215 },
+    {
+      what: "sees that it was set back by an hour",
+      next: [50_110 - 3_600_000, 200, 230],
+      aheadMs: 50_110.5 - 3_600_000 - 215,
+    },
+  ])("$what", ({ next, aheadMs }) => {
+    expect(learnt([50_000, 100, 110], next).at(0)).toBe(aheadMs)
+  })
+
+  it("measures the ten seconds from the reply that it believes", () => {
+    const time = learnt([50_000, 100, 110], [58_001, 8_100, 8_108], [66_004, 16_098, 16_110])
+    expect(time.at(0)).toBe(58_001.5 - 8_104)
+    time.learn(68_003, 18_098, 18_109)
+    expect(time.at(0)).toBe(68_003.5 - 18_103.5)
+  })
+})

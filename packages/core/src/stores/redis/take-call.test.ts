@@ -1,0 +1,267 @@
+import { describe, expect, it } from "vitest"
+import { StoreUnavailableError } from "../../errors.ts"
+import type { Policy } from "../../policy.ts"
+import type { Check } from "../store.ts"
+import { type Asked, TakeCall } from "./take-call.ts"
+
+const POLICY: Policy = {
+  name: "login",
+  counter: "counter0",
+  algorithm: "fixed-window",
+  limit: 10,
+  windowMs: 60_000,
+  align: "first-hit",
+}
+const FIVE: Policy = { ...POLICY, limit: 5 }
+const NOW_MS = 1_700_000_000_000
+const SERVER_TIME = { nowMs: undefined, untilMs: undefined, isWide: false }
+
+function check(partition: string, cost = 1, more: Partial<Check> = {}): Check {
+  return { policy: POLICY, partition, cost, shadow: false, ...more }
+}
+
+/** A request; its keys are its partitions. */
+function asked(...checks: Check[]): Asked {
+  return { checks, keys: checks.map(({ partition }) => partition) }
+}
+
+/** What the script is told after the time and the policies. */
+function entriesOf(call: TakeCall, policies = 1): readonly number[] {
+  return (JSON.parse(call.args(SERVER_TIME)[0] as string) as number[]).slice(4 + 3 * policies)
+}
+
+function state(current: number): string {
+  return `w:${NOW_MS - 1_000}:0:${current}`
+}
+
+/** Granted or not, and of each check what its counter holds and what it took. */
+function told(call: TakeCall, reply: unknown): unknown {
+  return call
+    .read(reply)
+    .answers?.map(
+      (answer) => answer && [answer.granted, ...answer.checks.map((one) => [one?.current, one?.taken])],
+    )
+}
+
+describe("a call", () => {
+  const a = asked(check("a"))
+  const b = asked(check("b"))
+  const both = asked(check("a"), check("b"))
+
+  it.each<{ what: string; requests: Asked[]; keys: string[]; entries: number[] }>([
+    { what: "of one request", requests: [a], keys: ["a"], entries: [1, 1, 1, 1, 1] },
+    { what: "merges equal requests", requests: [a, a, a], keys: ["a"], entries: [1, 3, 1, 1, 1] },
+    {
+      what: "merges them past those of other keys",
+      requests: [a, b, a],
+      keys: ["a", "b"],
+      entries: [2, 2, 1, 1, 1, 1, 1, 1, 1],
+    },
+    {
+      what: "tells those that differ in the key alone at once",
+      requests: [a, b, a, b],
+      keys: ["a", "b"],
+      entries: [1, 2, 2, 1, 1],
+    },
+    {
+      what: "merges none past another cost",
+      requests: [a, asked(check("a", 2)), a],
+      keys: ["a", "a", "a"],
+      entries: [3, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1],
+    },
+    {
+      what: "merges none past several checks",
+      requests: [a, both, b, a],
+      keys: ["a", "a", "b", "b", "a"],
+      entries: [3, 1, 1, 1, 1, 0, 2, 1, 1, 1, 0, 1, 1, 0, 1, 2, 1, 1],
+    },
+    {
+      what: "merges no requests of several checks, but tells them at once",
+      requests: [both, both],
+      keys: ["a", "b", "a", "b"],
+      entries: [1, 0, 2, 2, 1, 1, 0, 1, 1, 0],
+    },
+    {
+      what: "tells requests of several checks apart by number, cost and shadow",
+      requests: [
+        both,
+        asked(check("a"), check("b"), check("c")),
+        asked(check("a"), check("b", 2)),
+        asked(check("a"), check("b", 2, { shadow: true })),
+      ],
+      keys: ["a", "b", "a", "b", "c", "a", "b", "a", "b"],
+      entries: [
+        ...[4, 0, 2, 1, 1, 1, 0, 1, 1, 0],
+        ...[0, 3, 1, 1, 1, 0, 1, 1, 0, 1, 1, 0],
+        ...[0, 2, 1, 1, 1, 0, 1, 2, 0],
+        ...[0, 2, 1, 1, 1, 0, 1, 2, 1],
+      ],
+    },
+    {
+      what: "merges no shadow check with a real one",
+      requests: [a, asked(check("a", 1, { shadow: true }))],
+      keys: ["a", "a"],
+      entries: [1, 1, 2, 1, 1],
+    },
+    {
+      what: "tells which of several checks are shadow ones",
+      requests: [asked(check("a", 3, { shadow: true }), check("b", 0))],
+      keys: ["a", "b"],
+      entries: [1, 0, 2, 1, 1, 3, 1, 1, 0, 0],
+    },
+  ])("$what", ({ requests, keys, entries }) => {
+    const call = new TakeCall(requests)
+    expect([call.keys, entriesOf(call)]).toEqual([keys, entries])
+  })
+
+  it("merges none past another limit of the same counter", () => {
+    const call = new TakeCall([a, asked(check("a", 1, { policy: FIVE })), a])
+    expect([call.keys, entriesOf(call, 2)]).toEqual([
+      ["a", "a", "a"],
+      [3, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1],
+    ])
+  })
+})
+
+describe("a reply", () => {
+  const a = asked(check("a", 2))
+
+  it("says that the call came too late by the time alone", () => {
+    expect(new TakeCall([a]).read([NOW_MS])).toEqual({ nowMs: NOW_MS, answers: undefined })
+  })
+
+  it("has the whole state, with the time it was decided at", () => {
+    expect(new TakeCall([a]).read([NOW_MS, state(2)])).toEqual({
+      nowMs: NOW_MS,
+      answers: [
+        {
+          nowMs: NOW_MS,
+          granted: true,
+          checks: [{ startMs: NOW_MS - 1_000, previous: 0, current: 2, taken: 2 }],
+        },
+      ],
+    })
+  })
+
+  it.each<{ what: string; requests: Asked[]; reply: unknown[]; expected: unknown }>([
+    {
+      what: "to merged requests gives each its own count",
+      requests: [a, a, a],
+      reply: [state(8)],
+      expected: [
+        [true, [4, 2]],
+        [true, [6, 2]],
+        [true, [8, 2]],
+      ],
+    },
+    {
+      what: "to merged requests grants the first ones",
+      requests: [a, a, a],
+      reply: [state(10), 1, 1],
+      expected: [
+        [true, [10, 2]],
+        [false, [10, 0]],
+        [false, [10, 0]],
+      ],
+    },
+    {
+      what: "may grant none of them",
+      requests: [a, a],
+      reply: [state(9), 1, 0],
+      expected: [
+        [false, [9, 0]],
+        [false, [9, 0]],
+      ],
+    },
+    {
+      what: "grants a shadow check what it did not take",
+      requests: [asked(check("a", 2, { shadow: true })), asked(check("a", 2, { shadow: true }))],
+      reply: [state(10), 1, 1],
+      expected: [
+        [true, [10, 2]],
+        [true, [10, 0]],
+      ],
+    },
+    {
+      what: "tells by its place which key lacked",
+      requests: [asked(check("a")), asked(check("b")), asked(check("c"))],
+      reply: [state(1), state(10), state(3), 2, 0],
+      expected: [
+        [true, [1, 1]],
+        [false, [10, 0]],
+        [true, [3, 1]],
+      ],
+    },
+    {
+      what: "to several checks has what each took",
+      requests: [asked(check("a", 2), check("b", 3))],
+      reply: [state(2), state(3)],
+      expected: [[true, [2, 2], [3, 3]]],
+    },
+    {
+      what: "lets a shadow check beside them take nothing",
+      requests: [asked(check("a", 2), check("b", 3, { shadow: true }))],
+      reply: [state(2), state(9), 2, 0],
+      expected: [[true, [2, 2], [9, 0]]],
+    },
+    {
+      what: "refuses all of a request at once",
+      requests: [asked(check("a", 2), check("b", 3)), asked(check("c"))],
+      reply: [state(0), state(9), state(1), 1, 0, 2, 0],
+      expected: [
+        [false, [0, 0], [9, 0]],
+        [true, [1, 1]],
+      ],
+    },
+    {
+      what: "has no answer for a request with a key that holds none of ours",
+      requests: [a, asked(check("b"), check("c")), asked(check("d"))],
+      reply: [0, state(1), 0, state(4), 1, 0, 2, 0, 3, 0],
+      expected: [undefined, undefined, [true, [4, 1]]],
+    },
+  ])("$what", ({ requests, reply, expected }) => {
+    expect(told(new TakeCall(requests), [NOW_MS, ...reply])).toEqual(expected)
+  })
+
+  it.each<{ what: string; reply: unknown }>([
+    { what: "no list", reply: "OK" },
+    { what: "an empty list", reply: [] },
+    { what: "no time", reply: ["x", state(1)] },
+    { what: "too few states", reply: [NOW_MS, state(1)] },
+    { what: "a place without a number of times", reply: [NOW_MS, state(1), state(2), 1] },
+    { what: "a place that is none", reply: [NOW_MS, state(1), state(2), "x", 0] },
+    { what: "a negative number of times", reply: [NOW_MS, state(1), state(2), 1, -1] },
+    { what: "a state that is none", reply: [NOW_MS, state(1), "rubbish"] },
+  ])("that has $what is refused", ({ reply }) => {
+    const call = new TakeCall([asked(check("a")), asked(check("b"))])
+    expect(() => call.read(reply)).toThrow(StoreUnavailableError)
+  })
+})
+
+describe("the quick way", () => {
+  const limited = (limit = 10, windowMs = 60_000): Partial<Check> => ({
+    policy: { ...POLICY, align: "epoch", limit, windowMs },
+  })
+  const SERVER = { nowMs: undefined, untilMs: 7, isWide: false }
+
+  it("is given to a call of one check that can be counted in place", () => {
+    const call = new TakeCall([asked(check("a", 2, limited())), asked(check("a", 2, limited()))])
+    expect(call.args(SERVER).slice(1)).toEqual(["7", "60000", "10", "4"])
+    expect(call.args({ ...SERVER, nowMs: 5 }).slice(1)).toEqual(["7", "60000", "10", "4", "5"])
+    expect(call.args({ ...SERVER, untilMs: undefined })[1]).toBe("0")
+  })
+
+  it.each([
+    ["several keys", [asked(check("a", 1, limited())), asked(check("b", 1, limited()))], SERVER],
+    ["several checks", [asked(check("a", 1, limited()), check("b", 1, limited()))], SERVER],
+    ["nothing", [asked(check("a", 0, limited()))], SERVER],
+    ["more than fits", [asked(check("a", 6, limited(5)))], SERVER],
+    ["a limit beyond the layout", [asked(check("a", 1, limited(2 ** 20)))], SERVER],
+    ["units beyond the layout", Array(3).fill(asked(check("a", 2 ** 19, limited(2 ** 20 - 1)))), SERVER],
+    ["a window beyond exactness", [asked(check("a", 1, limited(5, 2 ** 32 + 1)))], SERVER],
+    ["a window that starts with the first request", [asked(check("a"))], SERVER],
+    ["a clock of its own", [asked(check("a", 1, limited()))], { ...SERVER, isWide: true }],
+  ])("is not given to a call of %s", (_what, requests, time) => {
+    expect(new TakeCall(requests).args(time)).toHaveLength(1)
+  })
+})

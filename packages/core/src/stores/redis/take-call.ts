@@ -1,0 +1,186 @@
+import type { CounterState } from "../../algorithms/algorithm.ts"
+import type { Answer, Check, Counted } from "../store.ts"
+import { type CallTime, isCountedInPlace, isSamePolicy, PolicyTable } from "./script-input.ts"
+import { integerAt, nonsense, type Reply, readReply, stateAt } from "./script-reply.ts"
+
+/** A request on its way to Redis: its checks, and the key of each. */
+export interface Asked {
+  readonly checks: readonly Check[]
+  readonly keys: readonly string[]
+}
+
+/** One request of several checks, or equal requests of one check, which are granted in order. */
+interface Entry {
+  readonly asked: Asked
+  /** Of its first check, among the keys of the call. */
+  readonly firstKey: number
+  times: number
+  /** How many of the requests have their answer. */
+  answered: number
+}
+
+/** What Redis answered: undefined for a request with a key that holds what is none of ours. */
+export interface TakeReply {
+  readonly nowMs: number
+  /** In the order of the requests; undefined when the call came too late, and nothing was counted. */
+  readonly answers: readonly (Answer | undefined)[] | undefined
+}
+
+/** Requests that are decided in one call of the script, in order. Equal ones that have one check are merged. */
+export class TakeCall {
+  readonly keys: string[] = []
+  readonly #policies = new PolicyTable()
+  readonly #entries: Entry[] = []
+  /** For each request its entry. */
+  readonly #places: Entry[] = []
+
+  constructor(requests: readonly Asked[]) {
+    // By key the entry that asks for it last: only that one may grow, or a later request would be decided too early.
+    const last = requests.length > 1 ? new Map<string, Entry>() : undefined
+    for (const asked of requests) {
+      const before = last?.get(asked.keys[0] as string)
+      if (before !== undefined && isSame(asked, before.asked)) {
+        before.times++
+        this.#places.push(before)
+        continue
+      }
+      const entry: Entry = { asked, firstKey: this.keys.length, times: 1, answered: 0 }
+      this.#entries.push(entry)
+      this.#places.push(entry)
+      for (const key of asked.keys) {
+        this.keys.push(key)
+        last?.set(key, entry)
+      }
+    }
+  }
+
+  /** The script's arguments. A call of one check that is likely to be counted in place has the quick one's too. */
+  args(time: CallTime): readonly string[] {
+    const input = this.#input(time)
+    if (this.keys.length !== 1 || time.isWide) return [input]
+    const { asked, times } = this.#entries[0] as Entry
+    const { policy, cost } = asked.checks[0] as Check
+    const units = cost * times
+    if (!isCountedInPlace(policy, cost, units)) return [input]
+    const { untilMs = 0, nowMs } = time
+    const args = [input, `${untilMs}`, `${policy.windowMs}`, `${policy.limit}`, `${units}`]
+    return nowMs === undefined ? args : [...args, `${nowMs}`]
+  }
+
+  #input(time: CallTime): string {
+    const numbers = [0]
+    // Where the run of entries that differ in nothing but their keys begins; with several checks each, those.
+    let run = 0
+    let several: readonly Check[] | undefined
+    for (const { asked, times } of this.#entries) {
+      const { checks } = asked
+      if (checks.length === 1) {
+        const { policy, cost } = checks[0] as Check
+        const number = this.#policies.numberOf(policy)
+        if (
+          several === undefined &&
+          run > 0 &&
+          numbers[run] === times &&
+          numbers[run + 2] === number &&
+          numbers[run + 3] === cost
+        ) {
+          ;(numbers[run + 1] as number)++
+          continue
+        }
+        several = undefined
+        run = numbers.push(times, 1, number, cost) - 4
+      } else {
+        if (several !== undefined && isSameList(checks, several)) {
+          ;(numbers[run + 2] as number)++
+          continue
+        }
+        several = checks
+        run = numbers.push(0, checks.length, 1) - 3
+        for (const { policy, cost, shadow } of checks) {
+          numbers.push(this.#policies.numberOf(policy), cost, shadow ? 1 : 0)
+        }
+      }
+      ;(numbers[0] as number)++
+    }
+    return this.#policies.input(time, numbers)
+  }
+
+  /** @throws StoreUnavailableError when it is no reply to this call. */
+  read(reply: unknown): TakeReply {
+    const list = readReply(reply)
+    const nowMs = integerAt(list, 0)
+    if (list.length === 1) return { nowMs, answers: undefined }
+    const lacks = this.#lacksOf(list)
+    return { nowMs, answers: this.#places.map((entry) => answerOf(entry, list, lacks, nowMs)) }
+  }
+
+  /** By the place of a key, how many times its check was taken, where that is not every time. */
+  #lacksOf(list: Reply): ReadonlyMap<number, number> | undefined {
+    const end = 1 + this.keys.length
+    if (list.length === end) return undefined
+    if (list.length < end || (list.length - end) % 2 !== 0) throw nonsense(list)
+    const lacks = new Map<number, number>()
+    for (let at = end; at < list.length; at += 2) lacks.set(integerAt(list, at) - 1, integerAt(list, at + 1))
+    return lacks
+  }
+}
+
+/** The answer to the next of the requests that an entry stands for. */
+function answerOf(
+  entry: Entry,
+  list: Reply,
+  lacks: ReadonlyMap<number, number> | undefined,
+  nowMs: number,
+): Answer | undefined {
+  const { asked, firstKey, times } = entry
+  if (asked.checks.length !== 1) return together(asked, firstKey, list, lacks, nowMs)
+  const { policy, cost, shadow } = asked.checks[0] as Check
+  const state = stateAt(list, 1 + firstKey, policy, nowMs)
+  if (state === undefined) return undefined
+  // Of so many that were granted each sees its own count.
+  const granted = lacks?.get(firstKey) ?? times
+  const nth = ++entry.answered
+  if (nth > granted) return { nowMs, granted: shadow, checks: [countedOf(state, 0, 0)] }
+  return { nowMs, granted: true, checks: [countedOf(state, (granted - nth) * cost, cost)] }
+}
+
+function together(
+  { checks }: Asked,
+  firstKey: number,
+  list: Reply,
+  lacks: ReadonlyMap<number, number> | undefined,
+  nowMs: number,
+): Answer | undefined {
+  const counted: Counted[] = []
+  let granted = true
+  for (let i = 0; i < checks.length; i++) {
+    const { policy, cost, shadow } = checks[i] as Check
+    const state = stateAt(list, 1 + firstKey + i, policy, nowMs)
+    if (state === undefined) return undefined
+    const isTaken = lacks?.has(firstKey + i) !== true
+    if (!isTaken && !shadow) granted = false
+    counted.push(countedOf(state, 0, isTaken ? cost : 0))
+  }
+  return { nowMs, granted, checks: counted }
+}
+
+/** Whether both are a request of the same single check. Their keys are the same already. */
+function isSame({ checks: one }: Asked, { checks: other }: Asked): boolean {
+  return one.length === 1 && isSameList(one, other)
+}
+
+/** Whether both ask for the same, but for the partitions. */
+function isSameList(one: readonly Check[], other: readonly Check[]): boolean {
+  return (
+    one.length === other.length &&
+    one.every(({ policy, cost, shadow }, i) => {
+      const { policy: otherPolicy, cost: otherCost, shadow: otherShadow } = other[i] as Check
+      return cost === otherCost && shadow === otherShadow && isSamePolicy(policy, otherPolicy)
+    })
+  )
+}
+
+/** The state before `later` units were taken by those who came after. */
+function countedOf({ previous, current, startMs }: CounterState, later: number, taken: number): Counted {
+  return { previous, current: current - later, startMs, taken }
+}

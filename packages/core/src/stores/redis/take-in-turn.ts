@@ -1,0 +1,89 @@
+import { ALGORITHMS } from "../../algorithms/by-name.ts"
+import { StoreUnavailableError } from "../../errors.ts"
+import type { Answer, Check, Counted, Refund } from "../store.ts"
+import type { Asked } from "./take-call.ts"
+
+/** How the checks of one slot are taken, and given back. */
+export interface Slots {
+  take(part: Asked): Promise<readonly Answer[]>
+  giveBack(refunds: readonly Refund[]): Promise<void>
+}
+
+/** The checks of one slot, by their places in the request. */
+type Part = readonly number[]
+
+/**
+ * Takes a request whose checks are in several slots of a cluster: one slot after the other, and what was taken is given
+ * back when a later one refuses or fails. Whole-service counters come last: they are the ones that everybody shares, and
+ * what is held there for a moment in vain would refuse others. Meanwhile others may be refused too early; nobody is
+ * admitted too often. `slotOf` yields what keys of one slot have in common.
+ */
+export async function takeInTurn(
+  { checks, keys }: Asked,
+  slotOf: (key: string) => string,
+  slots: Slots,
+): Promise<readonly Answer[]> {
+  const counted: (Counted | undefined)[] = checks.map(() => undefined)
+  let nowMs = 0
+  let granted = true
+  try {
+    for (const part of partsOf(checks, keys, slotOf)) {
+      const [answer] = await slots.take({
+        checks: part.map((place) => checks[place] as Check),
+        keys: part.map((place) => keys[place] as string),
+      })
+      if (answer === undefined) throw new StoreUnavailableError("Redis did not answer a part of the request.")
+      part.forEach((place, i) => {
+        counted[place] = answer.checks[i]
+      })
+      nowMs = Math.max(nowMs, answer.nowMs)
+      granted = answer.granted
+      if (!granted) break
+    }
+  } catch (error) {
+    giveBack(checks, counted, slots)
+    throw error
+  }
+  if (granted)
+    return [{ nowMs, granted, checks: checks.map((check, i) => broughtTo(nowMs, check, counted[i])) }]
+  giveBack(checks, counted, slots)
+  // What was given back is not told, nor what another check of the same counter saw of it.
+  const returned = new Set(keys.filter((_, i) => (counted[i]?.taken ?? 0) > 0))
+  const told = checks.map((check, i) =>
+    returned.has(keys[i] as string) ? undefined : broughtTo(nowMs, check, counted[i]),
+  )
+  return [{ nowMs, granted, checks: told }]
+}
+
+function partsOf(checks: readonly Check[], keys: readonly string[], slotOf: (key: string) => string): Part[] {
+  const parts = new Map<string, number[]>()
+  keys.forEach((key, place) => {
+    const slot = slotOf(key)
+    const part = parts.get(slot) ?? []
+    part.push(place)
+    parts.set(slot, part)
+  })
+  const isShared = (part: Part) => part.some((place) => checks[place]?.partition === "")
+  return [...parts.values()].sort((one, other) => Number(isShared(one)) - Number(isShared(other)))
+}
+
+/** Nobody waits for it: a server that is gone keeps the units until their window has passed, which is the safe side. */
+function giveBack(checks: readonly Check[], counted: readonly (Counted | undefined)[], slots: Slots): void {
+  const refunds = refundsOf(checks, counted)
+  if (refunds.length > 0) slots.giveBack(refunds).catch(() => undefined)
+}
+
+/** What gives back the units that the checks of a request took. */
+export function refundsOf(checks: readonly Check[], counted: readonly (Counted | undefined)[]): Refund[] {
+  return checks.flatMap(({ policy, partition }, i) => {
+    const { taken = 0, startMs = 0 } = counted[i] ?? {}
+    return taken > 0 ? [{ policy, partition, units: taken, takenInMs: startMs }] : []
+  })
+}
+
+/** Servers have clocks of their own, and one answer has one time: the latest. */
+function broughtTo(nowMs: number, { policy }: Check, counted: Counted | undefined): Counted | undefined {
+  if (counted === undefined) return undefined
+  const { previous, current, startMs } = ALGORITHMS[policy.algorithm].at(counted, policy, nowMs)
+  return { previous, current, startMs, taken: counted.taken }
+}

@@ -1,0 +1,38 @@
+import type { Answer } from "../store.ts"
+import { silent } from "./failure.ts"
+import type { Asked } from "./take-call.ts"
+
+/** A request that waits for its answer. */
+export interface Waiting {
+  readonly asked: Asked
+  /** An instant of the monotonic clock. */
+  readonly deadlineMs: number
+  resolve: (answers: readonly Answer[]) => void
+  reject: (error: Error) => void
+  isDone: boolean
+  /** Whether it has been sent once too late for it to count. */
+  wasLate: boolean
+}
+
+/** Rejects those whose time is over; yields how many still wait. */
+export function expire(batch: readonly Waiting[], nowMs: number): number {
+  let left = 0
+  for (const waiting of batch) {
+    if (waiting.isDone) continue
+    if (waiting.deadlineMs > nowMs) left++
+    else settle(waiting, silent())
+  }
+  return left
+}
+
+/** Rejects it, unless it has its answer. */
+export function settle(waiting: Waiting, error: Error): void {
+  if (waiting.isDone) return
+  waiting.isDone = true
+  waiting.reject(error)
+  // A call that is never answered must not keep alive what waited for it, and all that its request had.
+  waiting.resolve = nobody
+  waiting.reject = nobody
+}
+
+function nobody(): void {}

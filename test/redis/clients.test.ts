@@ -1,0 +1,480 @@
+import { createHash } from "node:crypto"
+import { setTimeout as sleep } from "node:timers/promises"
+import { Cluster, Redis } from "ioredis"
+import { Cluster as Cluster5, Redis as Redis5 } from "ioredis5"
+import { createClient, createCluster } from "redis"
+import { createClient as createClient5, createCluster as createCluster5 } from "redis5"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
+import { keySlot } from "../../packages/core/src/stores/redis/clients/key-slot.ts"
+import type { RedisCommands } from "../../packages/core/src/stores/redis/commands.ts"
+import { freePort } from "../servers/free-port.ts"
+import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
+import { until } from "../servers/until.ts"
+
+/** Counts how often it ran. */
+const COUNT = "return redis.call('INCRBY', KEYS[1], ARGV[1])"
+const SHA = createHash("sha1").update(COUNT).digest("hex")
+
+interface Options {
+  readonly keyPrefix?: string
+  readonly autoPipelining?: boolean
+}
+
+/** A client that is not connected yet. */
+interface Made {
+  readonly commands: RedisCommands
+  connect(): Promise<unknown>
+}
+
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close()
+})
+
+interface IoredisClient {
+  connect(): Promise<unknown>
+  disconnect(): void
+  on(event: "error", listener: () => void): unknown
+}
+
+function ioredis(client: IoredisClient): Made {
+  client.on("error", () => {})
+  closers.push(() => client.disconnect())
+  return { commands: commandsOf(client), connect: () => client.connect() }
+}
+
+interface NodeRedisClient {
+  connect(): Promise<unknown>
+  destroy(): void
+  on(event: "error", listener: () => void): unknown
+}
+
+function nodeRedis(client: NodeRedisClient): Made {
+  client.on("error", () => {})
+  let connected = false
+  closers.push(() => connected && client.destroy())
+  const connect = async (): Promise<void> => {
+    connected = true
+    await client.connect()
+  }
+  return { commands: commandsOf(client), connect }
+}
+
+const retryAtOnce = (): number => 0
+
+function ioredisOptions({ keyPrefix, autoPipelining = false }: Options): object {
+  return {
+    lazyConnect: true,
+    retryStrategy: retryAtOnce,
+    enableAutoPipelining: autoPipelining,
+    ...(keyPrefix === undefined ? {} : { keyPrefix }),
+  }
+}
+
+function socket(port: number): { host: string; port: number; reconnectStrategy: () => number } {
+  return { host: "127.0.0.1", port, reconnectStrategy: retryAtOnce }
+}
+
+type MakeSingle = (port: number, options?: Options) => Made
+
+const SINGLE: readonly (readonly [string, MakeSingle])[] = [
+  ["ioredis 6", (port, options = {}) => ioredis(new Redis(port, ioredisOptions(options)))],
+  ["ioredis 5", (port, options = {}) => ioredis(new Redis5(port, ioredisOptions(options)))],
+  [
+    "node-redis 6",
+    (port, options = {}) => nodeRedis(createClient({ socket: socket(port), ...prefixed(options) })),
+  ],
+  ["node-redis 5", (port) => nodeRedis(createClient5({ socket: socket(port) }))],
+]
+
+function prefixed({ keyPrefix }: Options): { keyPrefix?: string } {
+  return keyPrefix === undefined ? {} : { keyPrefix }
+}
+
+describe.each(SINGLE)("commandsOf a client of %s, one server", (name, make) => {
+  let server: RedisServer
+  beforeAll(async () => {
+    server = await startRedis()
+  })
+  afterAll(() => server.stop())
+  afterEach(async () => {
+    await server.start()
+    await server.command("FLUSHALL")
+    await server.command("SCRIPT", "FLUSH")
+  })
+
+  it("runs scripts and deletes keys", async () => {
+    const { commands, connect } = make(server.port)
+    await connect()
+    await expect(commands.evalsha(SHA, ["a"], ["2"])).rejects.toThrow(/^NOSCRIPT /)
+    expect(await commands.eval(COUNT, ["a"], ["2"])).toBe(2)
+    expect(await commands.evalsha(SHA, ["a"], ["3"])).toBe(5)
+    expect(await commands.eval("return {#KEYS, KEYS[2], #ARGV, ARGV[1]}", ["a", "é"], ["x y"])).toEqual([
+      2,
+      "é",
+      1,
+      "x y",
+    ])
+    expect(await commands.del(["a", "b"])).toBe(1)
+    expect(await server.command("EXISTS", "a")).toBe(0)
+    await expect(commands.eval("return redis.error_reply('OOPS it')", ["a"], [""])).rejects.toThrow(/^OOPS /)
+  })
+
+  it("is ready while it is connected, and says when it is again", async () => {
+    const { commands, connect } = make(server.port)
+    let ready = 0
+    let unheard = 0
+    commands.onReady(() => ready++)
+    commands.onReady(() => unheard++)()
+    if (name.startsWith("node")) expect(commands.isReady("a")).toBe(false)
+    await connect()
+    expect(commands.isReady("a")).toBe(true)
+    expect(ready).toBe(1)
+    await server.kill()
+    await until("it notices", () => !commands.isReady("a"))
+    await server.restart()
+    await until("it is connected again", () => commands.isReady("a"))
+    expect([ready, unheard]).toEqual([2, 0])
+    expect(await commands.eval(COUNT, ["a"], ["1"])).toBe(1)
+  })
+
+  it.each([false, true])(
+    "never runs a call twice whose reply was lost (auto-pipelining %s)",
+    async (autoPipelining) => {
+      const proxy = await startProxy(server)
+      closers.push(() => proxy.close())
+      const { commands, connect } = make(proxy.port, { autoPipelining })
+      await connect()
+      await commands.eval(COUNT, ["warm"], ["1"])
+      proxy.dropReplies = true
+      // Several, as ioredis looks at each by its place in the queue.
+      const calls = ["a", "b", "c"].map((key) => commands.evalsha(SHA, [key], ["1"]))
+      calls.push(commands.eval(COUNT, ["d"], ["1"]))
+      const outcomes = Promise.allSettled(calls)
+      await until("the server ran them", async () => (await server.command("GET", "d")) === "1")
+      proxy.cut()
+      proxy.dropReplies = false
+      expect((await outcomes).map(({ status }) => status)).toEqual(Array(4).fill("rejected"))
+      await until("it is connected again", () => commands.isReady("a"))
+      await commands.eval(COUNT, ["warm"], ["1"])
+      expect(await server.command("MGET", "a", "b", "c", "d", "warm")).toEqual(["1", "1", "1", "1", "2"])
+    },
+  )
+
+  // node-redis 5 has no such option.
+  it.runIf(name !== "node-redis 5")("leaves the client's own key prefix to the client", async () => {
+    const { commands, connect } = make(server.port, { keyPrefix: "app:" })
+    await connect()
+    await commands.eval(COUNT, ["a"], ["1"])
+    await commands.evalsha(SHA, ["a"], ["1"])
+    expect(await server.command("KEYS", "*")).toEqual(["app:a"])
+    expect(await server.command("GET", "app:a")).toBe("2")
+    expect(await commands.del(["a"])).toBe(1)
+  })
+})
+
+type MakeIoredis = (port: number, options: object) => Redis
+
+const IOREDIS: readonly (readonly [string, MakeIoredis])[] = [
+  ["ioredis 6", (port, options) => new Redis(port, options)],
+  // What is used of either is the same.
+  ["ioredis 5", (port, options) => new Redis5(port, options) as unknown as Redis],
+]
+
+describe.each(IOREDIS)("commandsOf a client of %s", (_, make) => {
+  let server: RedisServer
+  beforeAll(async () => {
+    server = await startRedis()
+  })
+  afterAll(() => server.stop())
+
+  it("connects a client that waits for it, when it is first asked", async () => {
+    const client = make(server.port, { lazyConnect: true })
+    const { commands } = ioredis(client)
+    expect(client.status).toBe("wait")
+    expect(commands.isReady("a")).toBe(false)
+    await until("it is connected", () => commands.isReady("a"))
+  })
+
+  it("connects once only, and leaves the failure to the app", async () => {
+    const client = make(await freePort(), { lazyConnect: true, retryStrategy: () => null })
+    const errors: Error[] = []
+    client.on("error", (error: Error) => errors.push(error))
+    const commands = commandsOf(client)
+    expect(commands.isReady("a")).toBe(false)
+    expect(commands.isReady("a")).toBe(false)
+    await until("it gave up", () => client.status === "end")
+    expect(errors.map(({ message }) => message)).toEqual([expect.stringMatching(/ECONNREFUSED/)])
+    expect(commands.isReady("a")).toBe(false)
+    expect(client.status).toBe("end")
+    await expect(commands.evalsha(SHA, ["a"], ["1"])).rejects.toThrow("Connection is closed.")
+  })
+
+  it("adds no listener for errors", () => {
+    const client = make(server.port, { lazyConnect: true })
+    closers.push(() => client.disconnect())
+    commandsOf(client).onReady(() => {})
+    expect(client.listenerCount("error")).toBe(0)
+  })
+
+  it("connects anew when it is told to look for its primary", async () => {
+    const client = make(server.port, { lazyConnect: true, retryStrategy: retryAtOnce })
+    const { commands, connect } = ioredis(client)
+    commands.reconnect("a")
+    expect(client.status).toBe("wait")
+    await connect()
+    const before = await client.client("ID")
+    let left = 0
+    client.on("close", () => left++)
+    commands.reconnect("a")
+    await until("it has left", () => left === 1)
+    await until("it is connected again", () => commands.isReady("a"))
+    expect(await client.client("ID")).not.toBe(before)
+  })
+
+  it("lets the app's own commands be sent again", async () => {
+    const proxy = await startProxy(server)
+    closers.push(() => proxy.close())
+    const client = make(proxy.port, { lazyConnect: true, retryStrategy: retryAtOnce })
+    const { commands, connect } = ioredis(client)
+    await connect()
+    proxy.dropReplies = true
+    const own = client.eval(COUNT, 1, "own", "1")
+    const ours = commands.eval(COUNT, ["ours"], ["1"])
+    const pipeline = client.pipeline().incr("p").incr("q").exec()
+    await until("the server ran them", async () => (await server.command("GET", "q")) === "1")
+    const refused = expect(ours).rejects.toThrow("aborted")
+    proxy.cut()
+    proxy.dropReplies = false
+    expect(await own).toBe(2)
+    expect(await pipeline).toEqual([
+      [null, 2],
+      [null, 2],
+    ])
+    await refused
+    expect(await server.command("GET", "ours")).toBe("1")
+  })
+
+  it("still works with a client whose methods are not ioredis' own", async () => {
+    const client = make(server.port, { lazyConnect: true })
+    const own = Object.create(Object.getPrototypeOf(client) as object, {
+      evalsha: { value: throwing },
+    }) as object
+    const { commands, connect } = ioredis(Object.setPrototypeOf(client, own) as Redis)
+    await connect()
+    expect(await commands.eval("return {KEYS[1], ARGV[1]}", ["k"], ["v"])).toEqual(["k", "v"])
+  })
+})
+
+function throwing(): never {
+  throw new Error("not ioredis' own")
+}
+
+type Address = { host: string; port: number }
+interface ClusterOptions extends Options {
+  readonly lazy?: boolean
+  /** Address of a node by its own "host:port". */
+  readonly map?: Record<string, Address>
+}
+type MakeCluster = (ports: readonly number[], options?: ClusterOptions) => Made
+
+function ioredisClusterOptions({ map, keyPrefix, lazy = true }: ClusterOptions): object {
+  return {
+    lazyConnect: lazy,
+    ...(map === undefined ? {} : { natMap: map }),
+    ...prefixed({ ...(keyPrefix === undefined ? {} : { keyPrefix }) }),
+  }
+}
+
+function addresses(ports: readonly number[]): Address[] {
+  return ports.map((port) => ({ host: "127.0.0.1", port }))
+}
+
+function nodeRedisClusterOptions(ports: readonly number[], options: ClusterOptions): object {
+  const { map, keyPrefix } = options
+  return {
+    rootNodes: ports.map((port) => ({ socket: socket(port) })),
+    defaults: { socket: { reconnectStrategy: () => 10 } },
+    ...(map === undefined ? {} : { nodeAddressMap: map }),
+    ...(keyPrefix === undefined ? {} : { keyPrefix }),
+  }
+}
+
+const CLUSTER: readonly (readonly [string, MakeCluster])[] = [
+  ["ioredis 6", (ports, o = {}) => ioredis(new Cluster(addresses(ports), ioredisClusterOptions(o)))],
+  ["ioredis 5", (ports, o = {}) => ioredis(new Cluster5(addresses(ports), ioredisClusterOptions(o)))],
+  [
+    "ioredis 6 whose nodes reconnect",
+    (ports, o = {}) =>
+      ioredis(
+        new Cluster(addresses(ports), { ...ioredisClusterOptions(o), clusterNodeRetryStrategy: retryAtOnce }),
+      ),
+  ],
+  [
+    "node-redis 6",
+    (ports, o = {}) =>
+      nodeRedis(createCluster(nodeRedisClusterOptions(ports, o) as Parameters<typeof createCluster>[0])),
+  ],
+  [
+    "node-redis 5",
+    (ports, o = {}) =>
+      nodeRedis(createCluster5(nodeRedisClusterOptions(ports, o) as Parameters<typeof createCluster5>[0])),
+  ],
+  [
+    "node-redis 6 that connects to a node when it is needed",
+    (ports, o = {}) =>
+      nodeRedis(
+        createCluster({
+          ...(nodeRedisClusterOptions(ports, o) as Parameters<typeof createCluster>[0]),
+          minimizeConnections: true,
+        }),
+      ),
+  ],
+]
+
+const KEYS = ["a", "b", "c", "{x}y", "{x}z", "é"]
+
+describe("commandsOf a client of a cluster", () => {
+  let cluster: RedisCluster
+  const ports = (): number[] => cluster.nodes.filter((node) => node.running).map(({ port }) => port)
+  const nameOf = async (key: string): Promise<string> => `127.0.0.1:${(await cluster.primaryOf(key)).port}`
+  const count = async (key: string): Promise<unknown> => (await cluster.primaryOf(key)).command("GET", key)
+  beforeAll(async () => {
+    cluster = await startCluster({ primaries: 3, replicas: 1 })
+  }, 30_000)
+  afterAll(() => cluster.stop())
+  afterEach(async () => {
+    for (const key of new Set(KEYS)) await (await cluster.primaryOf(key)).command("FLUSHALL")
+    for (const node of cluster.nodes) await node.command("SCRIPT", "FLUSH")
+  })
+
+  it("finds the slot that Redis finds", async () => {
+    const node = cluster.nodes[0] as RedisServer
+    const texts = [
+      "",
+      "{",
+      "}",
+      "{}",
+      "{}a",
+      "a{b",
+      "a}b{c",
+      "{a}",
+      "x{a}y",
+      "{{a}}",
+      "{a}{b}",
+      "ключ",
+      "{é}x",
+      "x{日本}",
+      "\u{1f600}",
+    ]
+    for (let i = 0; i < 200; i++) texts.push(`sl1:{${i.toString(16)}}ab:user-${i * 7919}`, `k${i}`)
+    for (const text of texts)
+      expect([text, keySlot(text)]).toEqual([text, await node.command("CLUSTER", "KEYSLOT", text)])
+  })
+
+  it.each(CLUSTER)("runs scripts on the node that serves the key: %s", async (_, make) => {
+    const { commands, connect } = make(ports())
+    await connect()
+    for (const key of KEYS) {
+      expect(commands.isReady(key)).toBe(true)
+      expect(commands.nodeOf(key)).toBe(await nameOf(key))
+    }
+    await expect(commands.evalsha(SHA, ["a"], ["1"])).rejects.toThrow(/^NOSCRIPT /)
+    for (const key of KEYS) {
+      expect(await commands.eval(COUNT, [key], ["2"])).toBe(2)
+      expect(await commands.evalsha(SHA, [key], ["1"])).toBe(3)
+    }
+    expect(await commands.del(["{x}y", "{x}z"])).toBe(2)
+    await expect(commands.eval(COUNT, ["a", "b"], ["1"])).rejects.toThrow(/CROSSSLOT/)
+  })
+
+  it.each(CLUSTER.slice(0, 5))("is not ready before it is connected: %s", async (name, make) => {
+    const { commands, connect } = make(ports())
+    expect(commands.isReady("a")).toBe(false)
+    if (name.startsWith("node")) await connect()
+    await until("it is connected", () => commands.isReady("a"))
+  })
+
+  it.each(CLUSTER.filter(([name]) => name !== "node-redis 5"))("asks the prefix too: %s", async (_, make) => {
+    // The prefix has the hash tag, so all keys are in its slot.
+    const { commands, connect } = make(ports(), { keyPrefix: "{app}" })
+    await connect()
+    expect(await commands.eval(COUNT, ["a"], ["1"])).toBe(1)
+    expect(await count("{app}a")).toBe("1")
+    for (const key of KEYS) expect(commands.nodeOf(key)).toBe(await nameOf("{app}"))
+    expect(await commands.del(["a"])).toBe(1)
+  })
+
+  it.each(CLUSTER)("never runs a call twice whose reply was lost: %s", async (_, make) => {
+    const proxies = new Map<number, TcpProxy>()
+    const map: Record<string, Address> = {}
+    for (const { port, host } of cluster.nodes) {
+      const proxy = await startProxy({ host, port })
+      closers.push(() => proxy.close())
+      proxies.set(port, proxy)
+      map[`127.0.0.1:${port}`] = { host: proxy.host, port: proxy.port }
+    }
+    const { commands, connect } = make(ports(), { map })
+    let ready = 0
+    const stop = commands.onReady(() => ready++)
+    await connect()
+    await commands.eval(COUNT, ["b"], ["1"])
+    await until("it said that it is ready", () => ready > 0)
+    const readyBefore = ready
+    const proxy = proxies.get((await cluster.primaryOf("b")).port) as TcpProxy
+    proxy.dropReplies = true
+    const calls = [commands.evalsha(SHA, ["b"], ["1"]), commands.eval(COUNT, ["b"], ["1"])]
+    const outcomes = Promise.allSettled(calls)
+    await until("the server ran them", async () => (await count("b")) === "3")
+    proxy.cut()
+    proxy.dropReplies = false
+    expect((await outcomes).map(({ status }) => status)).toEqual(["rejected", "rejected"])
+    await until("it can be asked again", () => commands.isReady("b"))
+    // Later than ioredis' delay before it tries another node.
+    await sleep(150)
+    expect(await commands.eval(COUNT, ["b"], ["1"])).toBe(4)
+    expect(ready).toBeGreaterThan(readyBefore)
+    stop()
+    const readyAfter = ready
+    proxy.cut()
+    await until("it can be asked again", () => commands.isReady("b"))
+    await commands.eval(COUNT, ["b"], ["1"]).catch(() => undefined)
+    await until("it is connected", async () => (await commands.eval(COUNT, ["b"], ["1"])) !== undefined)
+    expect(ready).toBe(readyAfter)
+  })
+
+  it("follows an agreed failover inside the call, and names the new node", async () => {
+    const clients = CLUSTER.map(([, make]) => make(ports()))
+    for (const { connect } of clients) await connect()
+    const before = await nameOf("c")
+    const i = cluster.nodes.findIndex(({ port }) => before.endsWith(`:${port}`))
+    const after = `127.0.0.1:${(await cluster.failover(i)).port}`
+    expect(after).not.toBe(before)
+    for (const [turn, { commands }] of clients.entries()) {
+      expect(commands.nodeOf("c")).toBe(before)
+      expect(await commands.eval(COUNT, ["c"], ["1"])).toBe(turn + 1)
+      await until("it names the new node", () => commands.nodeOf("c") === after)
+      expect(commands.isReady("c")).toBe(true)
+    }
+  }, 30_000)
+
+  it("finds the new primary of a killed one, though it sends nothing while it is not ready", async () => {
+    const clients = CLUSTER.map(([name, make]) => ({ name, ...make(ports()) }))
+    for (const { commands, connect } of clients) {
+      await connect()
+      await commands.eval(COUNT, ["c"], ["1"])
+    }
+    const before = await nameOf("c")
+    const killed = cluster.nodes.find(({ port }) => before.endsWith(`:${port}`)) as RedisServer
+    await killed.kill()
+    for (const { name, commands } of clients) {
+      await until(`${name} finds it`, () => commands.isReady("c") && commands.nodeOf("c") !== before, 20_000)
+      expect(await commands.eval(COUNT, ["c"], ["1"])).toEqual(expect.any(Number))
+    }
+    await killed.start()
+    await cluster.settled()
+  }, 60_000)
+})

@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, expect, it } from "vitest"
+import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
+import { until } from "../servers/until.ts"
+import { admittedIn, lastingKeysIn, limiterOn, loadOn, primariesOf, unitsInCluster } from "./cluster-load.ts"
+import { unitsIn } from "./counted.ts"
+import { type Library, type OpenedClient, openClient } from "./open-client.ts"
+
+const LIBRARIES: readonly Library[] = ["ioredis 6", "node-redis 6", "ioredis 5", "node-redis 5"]
+
+let cluster: RedisCluster
+let clients: readonly OpenedClient[] = []
+let made = 0
+beforeAll(async () => {
+  cluster = await startCluster({ primaries: 3, replicas: 1 })
+  const ports = cluster.nodes.map(({ port }) => port)
+  clients = await Promise.all(LIBRARIES.map((library) => openClient({ library, ports, isCluster: true })))
+}, 40_000)
+afterAll(async () => {
+  for (const { close } of clients) close()
+  await cluster?.stop()
+})
+
+function open(storeTimeoutMs: number) {
+  const prefix = `f${made++}:`
+  const limiters = clients.map(({ client }) =>
+    limiterOn(redisStore({ client, prefix, denyCacheMs: 0 }), LIMIT, storeTimeoutMs),
+  )
+  return { prefix, limiters }
+}
+
+const USERS = Array.from({ length: 12 }, (_, i) => `user-${i}`)
+const LIMIT = 500
+const ALL = USERS.length * LIMIT
+/** What can be on its way to one primary at once: calls a client, requests a call. */
+const IN_FLIGHT = LIBRARIES.length * 4 * 64
+
+it("counts exactly through a failover that the nodes agree on", { timeout: 60_000 }, async () => {
+  const { prefix, limiters } = open(10_000)
+  const load = loadOn(limiters, USERS)
+  await until("it is under load", () => admittedIn(load.ledger) > ALL / 10)
+  const promoted = await cluster.failover(0)
+  expect(await primariesOf(cluster)).toContain(promoted)
+  expect(admittedIn(load.ledger)).toBeLessThan(ALL)
+  await until("all is used", async () => (await unitsInCluster(cluster, prefix)) === ALL, 30_000)
+  await load.stop()
+  const { admitted, degraded, thrown } = load.ledger
+  expect(thrown).toEqual([])
+  expect(degraded).toBe(0)
+  expect([...admitted.values()]).toEqual(USERS.map(() => LIMIT))
+  for (const limiter of limiters) await limiter.close()
+})
+
+it("throws nothing when a primary dies, comes back, and admits no more than the limit and what died with it", {
+  timeout: 60_000,
+}, async () => {
+  const { prefix, limiters } = open(50)
+  const load = loadOn(limiters, USERS)
+  const { ledger } = load
+  await until("it is under load", () => admittedIn(ledger) > ALL / 10)
+  const primaries = await primariesOf(cluster)
+  const units = await Promise.all(primaries.map((node) => unitsIn(node, prefix)))
+  await primaries[units.indexOf(Math.max(...units))]?.kill()
+  await until("it is missed", () => ledger.degraded > 0)
+  await cluster.settled()
+  await until("all is used", async () => (await unitsInCluster(cluster, prefix)) === ALL, 30_000)
+  const { degraded, decisions } = ledger
+  await until("it goes on", () => ledger.decisions > decisions + 500)
+  await load.stop()
+  expect(ledger.thrown).toEqual([])
+  // The circuit breakers are closed again.
+  expect(ledger.degraded - degraded).toBeLessThan(50)
+  // Redis acknowledges a write before its replicas have it; what it had not sent on yet is admitted again.
+  const lost = admittedIn(ledger) - ALL
+  expect(lost).toBeLessThanOrEqual(IN_FLIGHT)
+  for (const units of ledger.admitted.values()) expect(units).toBeLessThanOrEqual(LIMIT + IN_FLIGHT)
+  for (const limiter of limiters) await limiter.close()
+})
+
+it("leaves no key without a time to live", async () => {
+  expect(await lastingKeysIn(cluster)).toEqual([])
+})

@@ -1,0 +1,218 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import type { Policy } from "../../packages/core/src/policy.ts"
+import { keyOf } from "../../packages/core/src/stores/redis/key.ts"
+import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import type { Check, Store } from "../../packages/core/src/stores/store.ts"
+import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
+import { until } from "../servers/until.ts"
+import { admittedIn, lastingKeysIn, limiterOn, loadOn, unitsInCluster } from "./cluster-load.ts"
+import { callsBetween, callsOf, unitsIn } from "./counted.ts"
+import { type Library, type OpenedClient, openClient } from "./open-client.ts"
+import { startSlotMove } from "./slot-move.ts"
+
+const MONTH = 30 * 24 * 3_600_000
+const LIBRARIES: readonly Library[] = ["ioredis 6", "node-redis 6", "ioredis 5", "node-redis 5"]
+
+let cluster: RedisCluster
+let clients: readonly OpenedClient[] = []
+let made = 0
+beforeAll(async () => {
+  cluster = await startCluster({ primaries: 5 })
+  const ports = cluster.nodes.map(({ port }) => port)
+  clients = await Promise.all(LIBRARIES.map((library) => openClient({ library, ports, isCluster: true })))
+}, 40_000)
+afterAll(async () => {
+  for (const { close } of clients) close()
+  await cluster?.stop()
+})
+
+/** A store on each client, as different processes have them. */
+function open(denyCacheMs = 0): { prefix: string; stores: readonly [Store, ...Store[]] } {
+  const prefix = `c${made++}:`
+  const [first, ...others] = clients.map(({ client }) =>
+    redisStore({ client, prefix, denyCacheMs, timeoutMs: 20_000 }),
+  )
+  return { prefix, stores: [first as Store, ...others] }
+}
+
+function policy(counter: string, limit: number): Policy {
+  return { name: counter, counter, algorithm: "sliding-window", limit, windowMs: MONTH, align: "epoch" }
+}
+
+function check(each: Policy, partition: string): Check {
+  return { policy: each, partition, cost: 1, shadow: false }
+}
+
+const PER_USER = policy("per-user", 40)
+const PER_DEVICE = policy("per-devi", 40)
+const OVERALL = policy("over-all", 500)
+
+/** Units of one counter, once nobody asks any more. */
+async function countOf(store: Store, key: Check): Promise<number> {
+  const [answer] = await store.peek([[{ ...key, cost: 0 }]])
+  return answer?.checks[0]?.current ?? Number.NaN
+}
+
+describe("a request whose counters are in different slots", () => {
+  it("takes from all of them, or gives back what it took when another one refuses", async () => {
+    const { stores, prefix } = open()
+    const [store] = stores
+    const narrow = policy("narrow--", 3)
+    const checks = [check(PER_USER, "ann"), check(PER_DEVICE, "phone"), check(narrow, "")]
+    const slots = await Promise.all(
+      checks.map((each) => cluster.nodes[0]?.command("CLUSTER", "KEYSLOT", keyOf(prefix, each))),
+    )
+    expect(new Set(slots).size).toBe(3)
+    const granted: (boolean | undefined)[] = []
+    for (let i = 0; i < 6; i++) granted.push((await store.take([checks]))[0]?.granted)
+    expect(granted).toEqual([true, true, true, false, false, false])
+    await until("all is given back", async () => (await unitsInCluster(cluster, prefix)) === 9)
+    for (const each of checks) expect(await countOf(store, each)).toBe(3)
+  })
+
+  it("admits exactly what the whole service may, however many ask at once, and keeps nothing of the others", async () => {
+    const { stores, prefix } = open()
+    const asked = stores.flatMap((store) =>
+      Array.from({ length: 500 }, (_, i) => async () => {
+        const [answer] = await store.take([[check(PER_USER, `user-${i % 25}`), check(OVERALL, "")]])
+        return answer?.granted === true
+      }),
+    )
+    const granted = (await Promise.all(asked.map((ask) => ask()))).filter(Boolean)
+    expect(granted).toHaveLength(500)
+    // A refused request's units come back after its answer.
+    await until("all is given back", async () => (await unitsInCluster(cluster, prefix)) === 1_000)
+    expect(await countOf(stores[0], check(OVERALL, ""))).toBe(500)
+  })
+
+  it("gives back what it took although Redis is too busy to answer within the usual deadline", async () => {
+    const prefix = `c${made++}:`
+    // The deadline of what nobody waits for; requests come with one of their own.
+    const stores = clients.map(({ client }) => redisStore({ client, prefix, denyCacheMs: 0, timeoutMs: 5 }))
+    const narrow = policy("narrow--", 10)
+    const answers = await Promise.all(
+      stores.flatMap((store) =>
+        Array.from({ length: 300 }, async (_, i) =>
+          store.take([[check({ ...PER_USER, limit: 10_000 }, `user-${i % 25}`), check(narrow, "")]], 20_000),
+        ),
+      ),
+    )
+    expect(answers.flat().filter(({ granted }) => granted)).toHaveLength(10)
+    await until("all is given back", async () => (await unitsInCluster(cluster, prefix)) === 20)
+  })
+
+  it("admits no more than any of its counters when each is in some other one's way", async () => {
+    const { stores, prefix } = open()
+    const users = Array.from({ length: 10 }, (_, i) => `user-${i}`)
+    const devices = Array.from({ length: 8 }, (_, i) => `device-${i}`)
+    const granted = new Map<string, number>()
+    await Promise.all(
+      stores.flatMap((store) =>
+        Array.from({ length: 300 }, async (_, i) => {
+          const names = [users[(i * 7) % 10] as string, devices[(i * 3) % 8] as string] as const
+          const [answer] = await store.take([[check(PER_USER, names[0]), check(PER_DEVICE, names[1])]])
+          if (answer?.granted) for (const name of names) granted.set(name, (granted.get(name) ?? 0) + 1)
+        }),
+      ),
+    )
+    expect(Math.max(...granted.values())).toBeLessThanOrEqual(40)
+    const all = [...granted.values()].reduce((sum, units) => sum + units, 0)
+    await until("all is given back", async () => (await unitsInCluster(cluster, prefix)) === all)
+    for (const user of users) {
+      expect(await countOf(stores[0], check(PER_USER, user))).toBe(granted.get(user) ?? 0)
+    }
+  })
+})
+
+it("remembers each key's refusal by itself, whichever node it is on", async () => {
+  const { stores } = open(60_000)
+  const [store] = stores
+  const one = policy("just-one", 1)
+  const users = Array.from({ length: 60 }, (_, i) => `user-${i}`)
+  const isGranted = async (user: string) => (await store.take([[check(one, user)]]))[0]?.granted
+  // The last ones are never refused.
+  for (const user of users.slice(0, 50)) {
+    expect([await isGranted(user), await isGranted(user)]).toEqual([true, false])
+  }
+  const looks = () => Promise.all(cluster.nodes.map(callsOf))
+  const before = await looks()
+  for (const user of users.slice(0, 50)) expect(await isGranted(user)).toBe(false)
+  const after = await looks()
+  for (const [i, calls] of after.entries()) {
+    const { evalsha, eval: evaluated } = callsBetween(before[i] ?? new Map(), calls)
+    expect([evalsha, evaluated]).toEqual([undefined, undefined])
+  }
+  for (const user of users.slice(50)) expect(await isGranted(user)).toBe(true)
+})
+
+it("counts exactly while one of five nodes hands its slots over and leaves", {
+  timeout: 60_000,
+}, async () => {
+  const { stores, prefix } = open()
+  const limit = 2_000
+  const users = Array.from({ length: 30 }, (_, i) => `user-${i}`)
+  const limiters = stores.map((store) => limiterOn(store, limit, 5_000))
+  const load = loadOn(limiters, users)
+  await until("it is under load", () => load.ledger.decisions > 2_000)
+  await cluster.removeNode(2)
+  const atRemoval = load.ledger.decisions
+  await until("it goes on", () => load.ledger.decisions > atRemoval + 2_000)
+  await load.stop()
+  expect(load.ledger.thrown).toEqual([])
+  expect(cluster.nodes).toHaveLength(4)
+  // Each decision that was made without Redis is one that may have been counted there all the same.
+  const counted = await unitsInCluster(cluster, prefix)
+  expect(counted).toBeGreaterThanOrEqual(admittedIn(load.ledger))
+  expect(counted).toBeLessThanOrEqual(admittedIn(load.ledger) + load.ledger.degraded)
+  for (const limiter of limiters) await limiter.close()
+})
+
+describe("a slot that is moving to another node", { timeout: 30_000 }, () => {
+  const both = [check(PER_USER, "ann"), check(PER_DEVICE, "ann")]
+
+  async function startMove(library: Library) {
+    const { client } = clients[LIBRARIES.indexOf(library)] as OpenedClient
+    const prefix = `c${made++}:`
+    const store = redisStore({ client, prefix, denyCacheMs: 0, timeoutMs: 20_000 })
+    const counts = async (...checks: Check[]) => {
+      const [answer] = await store.take([checks])
+      return answer?.granted ? answer.checks.map((counted) => counted?.current) : "refused"
+    }
+    // Both nodes know the scripts, and the store knows their time.
+    expect(await counts(...both)).toEqual([1, 1])
+    const keys = both.map((each) => keyOf(prefix, each))
+    return { store, prefix, counts, keys, ...(await startSlotMove(cluster, keys[0] as string)) }
+  }
+
+  it.each(LIBRARIES)("keeps its counts at every step: %s", async (library) => {
+    const { store, prefix, counts, keys, to, move, finish } = await startMove(library)
+    expect(await counts(...both)).toEqual([2, 2])
+    await move(keys[0])
+    // ASK: for a key that has gone, and for one that never was.
+    expect(await counts(check(PER_USER, "ann"))).toEqual([3])
+    expect(await counts(check(OVERALL, "ann"))).toEqual([1])
+    await move(keys[1])
+    expect(await counts(...both)).toEqual([4, 3])
+    await finish()
+    expect(await unitsIn(to, prefix)).toBe(8)
+    // MOVED
+    expect(await counts(...both)).toEqual([5, 4])
+    expect(await unitsInCluster(cluster, prefix)).toBe(10)
+    await store.close()
+  })
+
+  it.each(LIBRARIES)("decides a request whose keys are on both nodes for a moment: %s", async (library) => {
+    const { store, counts, keys, move, finish } = await startMove(library)
+    await move(keys[0])
+    // TRYAGAIN
+    const torn = counts(...both).catch(String)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    await finish()
+    expect(await torn).toEqual([2, 2])
+    await store.close()
+  })
+})
+
+it("leaves no key without a time to live", async () => {
+  expect(await lastingKeysIn(cluster)).toEqual([])
+})

@@ -1,0 +1,94 @@
+import { Cluster, Redis } from "ioredis"
+import { Cluster as Cluster5, Redis as Redis5 } from "ioredis5"
+import { createClient, createClientPool, createCluster, createSentinel } from "redis"
+import { createClient as createClient5, createCluster as createCluster5 } from "redis5"
+import { describe, expect, it } from "vitest"
+import { InvalidOptionError } from "../../packages/core/src/errors.ts"
+import { commandsOf, type RedisClient } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
+
+const NODE = { host: "127.0.0.1", port: 1 }
+const ROOT = { rootNodes: [{ socket: NODE }] }
+const LAZY = { lazyConnect: true } as const
+
+/** None of them connects by itself. That they are in this list proves that their types are accepted. */
+const SINGLE: readonly (readonly [string, () => RedisClient])[] = [
+  ["Redis of ioredis 6", () => new Redis({ ...NODE, ...LAZY })],
+  [
+    "Redis of ioredis 6 with the replies of RESP3",
+    () => new Redis({ ...LAZY, protocol: 3, replyMapping: "resp3" }),
+  ],
+  ["Redis of ioredis 5", () => new Redis5({ ...NODE, ...LAZY })],
+  ["Redis of ioredis 5 by Sentinel", () => new Redis5({ sentinels: [NODE], name: "main", ...LAZY })],
+  ["the client of node-redis 6", () => createClient({ socket: NODE })],
+  [
+    "the client of node-redis 6 with another type mapping",
+    () => createClient({ RESP: 2 }).withTypeMapping({ 58: String }),
+  ],
+  ["the client of node-redis 5", () => createClient5({ socket: NODE })],
+]
+const CLUSTER: readonly (readonly [string, () => RedisClient])[] = [
+  ["Cluster of ioredis 6", () => new Cluster([NODE], LAZY)],
+  ["Cluster of ioredis 5", () => new Cluster5([NODE], LAZY)],
+  ["the cluster of node-redis 6", () => createCluster(ROOT)],
+  ["the cluster of node-redis 5", () => createCluster5(ROOT)],
+]
+
+describe("commandsOf", () => {
+  it.each(SINGLE)("takes %s for one server", (_, make) => {
+    const commands = commandsOf(make())
+    expect(commands.isCluster).toBe(false)
+    expect(commands.nodeOf("a")).toBe("")
+  })
+
+  it.each(CLUSTER)("takes %s for a cluster", (_, make) => {
+    const commands = commandsOf(make())
+    expect(commands.isCluster).toBe(true)
+    // It knows no node yet.
+    expect(commands.nodeOf("a")).toBe("")
+  })
+
+  it.each([...SINGLE.slice(4), ...CLUSTER.slice(2)])("leaves connecting %s to the app", (_, make) => {
+    const client = make()
+    expect(commandsOf(client).isReady("a")).toBe(false)
+    expect("isOpen" in client && client.isOpen).toBe(false)
+  })
+
+  it.each([
+    ["undefined", undefined, "undefined is not a Redis client"],
+    ["null", null, "null is not a Redis client"],
+    ["a number", 6379, "6379 is not a Redis client"],
+    ["a URL text", "redis://localhost", "a URL is not a client: the app makes the client, and closes it"],
+    ["a URL", new URL("redis://localhost"), "a URL is not a client: the app makes the client, and closes it"],
+    ["options", { host: "localhost", port: 6379 }, "a plain object is not a Redis client"],
+    ["another object", new Map(), "an object of Map is not a Redis client"],
+    ["an object of no class", Object.create(null), "a plain object is not a Redis client"],
+    ["a class", Redis, "the function Redis is not a client: call it"],
+    ["a nameless function", () => createClient(), "the function without a name is not a client: call it"],
+    ["a promise", Promise.resolve(), "a promise of a client is not a client: await it first"],
+    [
+      "an ioredis pipeline",
+      new Redis({ ...NODE, ...LAZY }).pipeline(),
+      "an ioredis pipeline is not a client: give the client that it was made of",
+    ],
+    [
+      "a node-redis pool",
+      createClientPool({ socket: NODE }),
+      "a client pool of node-redis cannot be used, as the store shares one connection: use createClient()",
+    ],
+    [
+      "a node-redis sentinel",
+      createSentinel({ name: "main", sentinelRootNodes: [NODE] }),
+      "a sentinel client of node-redis cannot be used, as it may run a call twice: use ioredis with Sentinel",
+    ],
+  ])("refuses %s, and says what it is and what is accepted", (_, client, message) => {
+    const accepted =
+      "a client of ioredis (new Redis() or new Cluster()) or of node-redis (createClient() or createCluster())"
+    try {
+      commandsOf(client)
+      expect.unreachable("it was taken")
+    } catch (error) {
+      expect(error).toBeInstanceOf(InvalidOptionError)
+      expect((error as InvalidOptionError).problems).toEqual([{ path: "client", message, accepted }])
+    }
+  })
+})

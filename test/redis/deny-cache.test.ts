@@ -1,0 +1,175 @@
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { ALGORITHMS } from "../../packages/core/src/algorithms/by-name.ts"
+import type { Policy } from "../../packages/core/src/policy.ts"
+import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import type { Answer, Check, Store } from "../../packages/core/src/stores/store.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { startProxy } from "../servers/tcp-proxy.ts"
+import { callsBetween, callsOf, keysWithoutTtl, timeOf } from "./counted.ts"
+
+const MONTH: Policy = {
+  name: "month",
+  counter: "sl-month",
+  algorithm: "sliding-window",
+  limit: 5,
+  windowMs: 30 * 24 * 3_600_000,
+  align: "epoch",
+}
+
+let server: RedisServer
+let clients: readonly [Redis, Redis]
+let made = 0
+beforeAll(async () => {
+  server = await startRedis()
+  clients = [new Redis(server.port, server.host), new Redis(server.port, server.host)]
+})
+afterAll(async () => {
+  expect(await keysWithoutTtl(server)).toEqual([])
+  for (const client of clients) client.disconnect()
+  await server.stop()
+})
+
+/** Two processes' stores on the same counters. */
+function open(denyCacheMs = 60_000): [Store, Store] {
+  const prefix = `${made++}:`
+  const [one, other] = clients.map((client) => redisStore({ client, prefix, denyCacheMs, timeoutMs: 20_000 }))
+  return [one as Store, other as Store]
+}
+
+function check(partition: string, cost = 1, policy = MONTH): Check {
+  return { policy, partition, cost, shadow: false }
+}
+
+async function ask(store: Store, ...checks: Check[]): Promise<Answer> {
+  const [answer] = await store.take([checks])
+  if (answer === undefined) throw new Error("the store did not answer")
+  return answer
+}
+
+async function isGranted(store: Store, ...checks: Check[]): Promise<boolean> {
+  return (await ask(store, ...checks)).granted
+}
+
+/** What a refusal says: at which instant of the server's time the same request would be admitted. */
+function releaseOf({ nowMs, checks: [counted] }: Answer, { policy, cost }: Check): number {
+  if (counted === undefined) throw new Error("the refusal does not say what was counted")
+  return nowMs + ALGORITHMS[policy.algorithm].retryAfterMs(counted, policy, cost, nowMs)
+}
+
+describe("a client that is refused", () => {
+  const names = Array.from({ length: 200 }, (_, i) => `client-${i}`)
+
+  it("costs no command until it is released, and nobody else is refused with it", async () => {
+    const [store] = open()
+    for (const name of names) await ask(store, check(name, 5))
+    for (const name of names) expect(await isGranted(store, check(name))).toBe(false)
+    const before = await callsOf(server)
+    for (const name of names) {
+      for (let i = 0; i < 10; i++) expect(await isGranted(store, check(name))).toBe(false)
+    }
+    expect(callsBetween(before, await callsOf(server))).toEqual({})
+    expect(await isGranted(store, check("somebody else"))).toBe(true)
+  })
+
+  it("is asked for again when it asks for less than what was refused", async () => {
+    const [store] = open()
+    await ask(store, check("ann", 3))
+    expect(await isGranted(store, check("ann", 3))).toBe(false)
+    expect(await isGranted(store, check("ann", 2))).toBe(true)
+  })
+
+  it("is let in at once when the limit is raised, and the units come off the same counter", async () => {
+    const [store] = open()
+    await ask(store, check("ann", 5))
+    expect(await isGranted(store, check("ann"))).toBe(false)
+    expect(await isGranted(store, check("ann", 2, { ...MONTH, limit: 7 }))).toBe(true)
+    expect(await isGranted(store, check("ann", 1, { ...MONTH, limit: 7 }))).toBe(false)
+  })
+
+  it("is let in at once after a refund or a reset by the same process", async () => {
+    const [store] = open()
+    const taken = await ask(store, check("ann", 5))
+    expect(await isGranted(store, check("ann"))).toBe(false)
+    const takenInMs = taken.checks[0]?.startMs ?? 0
+    await store.giveBack([{ policy: MONTH, partition: "ann", units: 1, takenInMs }])
+    expect(await isGranted(store, check("ann"))).toBe(true)
+    expect(await isGranted(store, check("ann"))).toBe(false)
+    await store.reset([{ policy: MONTH, partition: "ann" }])
+    expect(await isGranted(store, check("ann", 5))).toBe(true)
+  })
+
+  it("is let in after a reset by another process as soon as the refusal is believed no longer", async () => {
+    const denyCacheMs = 300
+    const [store, other] = open(denyCacheMs)
+    await ask(store, check("ann", 5))
+    expect(await isGranted(store, check("ann"))).toBe(false)
+    const refusedAt = performance.now()
+    await other.reset([{ policy: MONTH, partition: "ann" }])
+    await new Promise((resolve) => setTimeout(resolve, refusedAt + denyCacheMs - performance.now()))
+    // A timer may be early by a part of a millisecond.
+    while (performance.now() < refusedAt + denyCacheMs) await new Promise(setImmediate)
+    expect(await isGranted(store, check("ann"))).toBe(true)
+  })
+})
+
+describe("clients that never stop knocking", () => {
+  const SHORT: Policy = { ...MONTH, counter: "sl-300ms", limit: 3, windowMs: 300 }
+  const clientCount = 60
+
+  it("are each let in by the first knock at or after their release, over and over", {
+    timeout: 60_000,
+  }, async () => {
+    const [store] = open()
+    const waiting = new Map<string, number>()
+    const tooEarly: string[] = []
+    const tooLate: string[] = []
+    let knocks = 0
+    let releases = 0
+    const knock = async (name: string, release: number, earliestMs: number): Promise<void> => {
+      const asked = check(name, 1, SHORT)
+      const answer = await ask(store, asked)
+      knocks++
+      if (answer.granted) {
+        if (answer.nowMs < release) tooEarly.push(name)
+        releases++
+        // Until it is refused again.
+        let next = answer
+        while (next.granted) next = await ask(store, asked)
+        waiting.set(name, releaseOf(next, asked))
+      } else if (earliestMs >= release) tooLate.push(`${name} ${earliestMs - release} ms after its release`)
+    }
+    for (let i = 0; i < clientCount; i++) waiting.set(`client-${i}`, 0)
+    const before = await callsOf(server)
+    while (releases < 1_200) {
+      // Whoever knocks from here on does so at this time of the server's or later.
+      const earliestMs = await timeOf(server)
+      await Promise.all([...waiting].map(([name, release]) => knock(name, release, earliestMs)))
+    }
+    const { evalsha = 0 } = callsBetween(before, await callsOf(server))
+    expect(tooEarly).toEqual([])
+    expect(tooLate).toEqual([])
+    // Knocks in vain were answered without Redis.
+    expect(evalsha).toBeLessThan(knocks / 2)
+  })
+
+  it("are told a wait after which they are let in, by whoever answers", async () => {
+    const proxy = await startProxy(server)
+    const client = new Redis(proxy.port, proxy.host)
+    const store = redisStore({ client, prefix: `${made++}:`, timeoutMs: 20_000 })
+    const asked = check("ann")
+    await ask(store, check("ann", 5))
+    // The refusal is 30 ms old when it has arrived, and was asked for 30 ms before it was made.
+    proxy.delayMs = 30
+    const refused = await ask(store, asked)
+    proxy.delayMs = 0
+    const release = releaseOf(refused, asked)
+    const cached = await ask(store, asked)
+    const answeredAt = await timeOf(server)
+    // By the server's time the client has waited to the end.
+    const { nowMs } = cached
+    expect(answeredAt + (releaseOf(cached, asked) - nowMs)).toBeGreaterThanOrEqual(release)
+    client.disconnect()
+    await proxy.close()
+  })
+})

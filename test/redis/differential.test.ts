@@ -1,0 +1,233 @@
+import fc from "fast-check"
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { ALGORITHMS } from "../../packages/core/src/algorithms/by-name.ts"
+import { LATEST_MS, manualClock } from "../../packages/core/src/clock.ts"
+import type { Policy } from "../../packages/core/src/policy.ts"
+import { type MemoryStore, memoryStore } from "../../packages/core/src/stores/memory/memory-store.ts"
+import { keyOf } from "../../packages/core/src/stores/redis/key.ts"
+import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { GIVE_BACK, PEEK, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"
+import type { Answer, CounterKey, Refund, Store } from "../../packages/core/src/stores/store.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import {
+  ALL_THAT_REMAINS,
+  type CallStep,
+  type CallTrace,
+  callTraces,
+  MOST_PACKED,
+  ONE_TOO_MANY,
+  type Requests,
+} from "./call-traces.ts"
+import { KeysOnAClock } from "./keys-on-a-clock.ts"
+
+let server: RedisServer
+let client: Redis
+let made = 0
+
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host)
+  for (const { text } of [TAKE, PEEK, GIVE_BACK]) await client.script("LOAD", text)
+})
+afterAll(async () => {
+  client?.disconnect()
+  await server?.stop()
+})
+
+const EARLIEST_MS = Date.UTC(2000, 0, 1)
+/** Together: 1,000 traces in each layout. Several are played at once, so that none waits for the other's replies. */
+const SEEDS = [7_001, 7_002, 7_003, 7_004]
+const TRACES_A_SEED = 250
+
+describe.concurrent.each([
+  { layout: "packed", isWide: false },
+  { layout: "wide", isWide: true },
+])("the scripts in the $layout layout", { timeout: 60_000 }, ({ isWide }) => {
+  it.each(SEEDS)("agree with the memory store in every answer, key and time to live (%i)", async (seed) => {
+    await fc.assert(
+      fc.asyncProperty(callTraces(), (trace) => play(trace, isWide)),
+      { seed, numRuns: TRACES_A_SEED },
+    )
+  })
+})
+
+describe("a key of which the whole present window has been given back", () => {
+  const policy: Policy = {
+    name: "trace",
+    counter: "counter0",
+    algorithm: "sliding-window",
+    limit: 10,
+    windowMs: 1_000,
+    align: "epoch",
+  }
+  const counter = { policy, partition: "alice" }
+  const take = (afterMs: number, ...costs: number[]): CallStep => ({
+    kind: "take",
+    afterMs,
+    requests: costs.map((cost) => [{ ...counter, cost, shadow: false }]),
+  })
+  const giveBack: CallStep = { kind: "giveBack", afterMs: 0, nths: [0], more: 0 }
+
+  it.each([
+    { taken: "once", again: take(10, 2) },
+    { taken: "by several", again: take(10, 2, 2, 2) },
+    { taken: "by some of several", again: take(10, 4, 4, 4, 4) },
+    { taken: "by nobody whom there is room for", again: take(10, 9) },
+  ])("lives as long as units that are taken then $taken", async ({ again }) => {
+    const steps = [take(0, 5), take(1_000, 1), giveBack, again, take(995, 1), take(500, 1)]
+    await play({ counters: [counter], startMs: Date.UTC(2024, 0, 1), steps }, false)
+  })
+})
+
+describe("a client that asks for one unit too many and then for all that remains", () => {
+  it.each([
+    { limit: 100, windowMs: 60_000 },
+    { limit: MOST_PACKED, windowMs: 86_400_000 },
+    { limit: 5_000_000, windowMs: 30 * 86_400_000 },
+    { limit: 2 ** 50 + 7, windowMs: 60_000 },
+    { limit: Number.MAX_SAFE_INTEGER - 1, windowMs: 60_000 },
+    { limit: Number.MAX_SAFE_INTEGER - 1, windowMs: 1_500 * 86_400_000 },
+  ])("is refused and granted, to the unit: $limit in $windowMs ms", async ({ limit, windowMs }) => {
+    const policy = {
+      name: "trace",
+      counter: "counter0",
+      algorithm: "sliding-window",
+      align: "epoch",
+    } as const
+    const counter = { policy: { ...policy, limit, windowMs }, partition: "alice" }
+    const step: CallStep = {
+      kind: "take",
+      afterMs: Math.floor(windowMs / 7) + 13,
+      requests: [ONE_TOO_MANY, ALL_THAT_REMAINS].map((cost) => [{ ...counter, cost, shadow: false }]),
+    }
+    const steps = Array.from({ length: windowMs > 1e11 ? 60 : 100 }, () => step)
+    await play({ counters: [counter], startMs: Date.UTC(2024, 0, 1), steps }, false)
+  })
+})
+
+/** Plays a trace on both stores, and compares all that can be seen after each step. */
+async function play({ counters, startMs, steps }: CallTrace, isWide: boolean): Promise<void> {
+  const clock = manualClock(startMs)
+  const prefix = `${made++}:`
+  const byName = new Map(counters.map((counter) => [keyOf(prefix, counter), counter]))
+  const keys = new KeysOnAClock(client, clock, [...byName.keys()])
+  const { commands } = keys
+  const store = new RedisStore({ commands, prefix, denyCacheMs: 0, timeoutMs: 10_000, clock, isWide })
+  const twin = memoryStore({ clock })
+  const taken: Refund[] = []
+  try {
+    for (const step of steps) {
+      const toMs = clock.now() + step.afterMs
+      if (toMs > EARLIEST_MS && toMs < LATEST_MS) clock.set(toMs)
+      // A state that has passed may be forgotten: then both forget it, should the clock go back to it later.
+      const gone = await keys.expire()
+      twin.reset(gone.map((name) => byName.get(name) as CounterKey))
+      const present = new Set([...byName.keys()].filter((name) => keys.at(name) !== undefined))
+      const calls = keys.calls
+      const touched = await compare(step, store, twin, taken)
+      // However many requests: it is the script that decides between them.
+      if (step.kind === "take") expect(keys.calls).toBe(calls + 1)
+      for (const [name, counter] of byName) {
+        const isTouched = touched.some((one) => keyOf(prefix, one) === name)
+        if (isTouched) expectKept(keys, name, counter, present, twin, clock.now(), isWide)
+        else expect([name, keys.at(name) !== undefined]).toEqual([name, present.has(name)])
+        if (!isTouched && present.has(name)) expect(keys.at(name)?.isWritten).toBe(false)
+      }
+    }
+  } finally {
+    store.close()
+    twin.close()
+  }
+}
+
+/** Does the same with both stores, expects the same of both, and yields the counters that were looked at. */
+async function compare(
+  step: CallStep,
+  store: Store,
+  twin: MemoryStore,
+  taken: Refund[],
+): Promise<readonly CounterKey[]> {
+  switch (step.kind) {
+    case "take": {
+      const requests = inUnits(step.requests, twin)
+      const answers = await store.take(requests)
+      expect(answers).toEqual(twin.take(requests))
+      taken.push(...unitsOf(requests, answers))
+      return requests.flat()
+    }
+    case "peek": {
+      const requests = inUnits(step.requests, twin)
+      expect(await store.peek(requests)).toEqual(twin.peek(requests))
+      return requests.flat()
+    }
+    case "giveBack": {
+      if (taken.length === 0) return []
+      const refunds = step.nths.map((nth) => {
+        const refund = taken[taken.length - 1 - (nth % taken.length)] as Refund
+        return { ...refund, units: Math.max(0, refund.units + step.more) }
+      })
+      await store.giveBack(refunds)
+      twin.giveBack(refunds)
+      return refunds
+    }
+    case "reset":
+      await store.reset(step.keys)
+      twin.reset(step.keys)
+      return step.keys
+  }
+}
+
+/** The requests with the costs that depend on what there is. */
+function inUnits(requests: Requests, twin: MemoryStore): Requests {
+  return requests.map((checks) =>
+    checks.map((check) => {
+      if (check.cost >= 0) return check
+      const { policy } = check
+      const [answer] = twin.peek([[{ ...check, cost: 0 }]])
+      const [state] = answer?.checks ?? []
+      if (answer === undefined || state === undefined) throw new Error("the twin has told nothing")
+      const remaining = ALGORITHMS[policy.algorithm].remaining(state, policy, answer.nowMs)
+      return { ...check, cost: check.cost === ONE_TOO_MANY ? remaining + 1 : remaining }
+    }),
+  )
+}
+
+function unitsOf(requests: Requests, answers: readonly Answer[]): Refund[] {
+  return requests.flatMap((checks, i) =>
+    checks.flatMap(({ policy, partition }, j) => {
+      const counted = answers[i]?.checks[j]
+      if (counted === undefined || counted.taken === 0) return []
+      return [{ policy, partition, units: counted.taken, takenInMs: counted.startMs }]
+    }),
+  )
+}
+
+/** Expects the key to live exactly as long as the state means anything, in the layout that is written. */
+function expectKept(
+  keys: KeysOnAClock,
+  name: string,
+  counter: CounterKey,
+  present: ReadonlySet<string>,
+  twin: MemoryStore,
+  nowMs: number,
+  isWide: boolean,
+): void {
+  const { policy } = counter
+  const state = twin.peek([[{ ...counter, cost: 0, shadow: false }]])[0]?.checks[0]
+  if (state === undefined) throw new Error("the twin has told nothing")
+  const emptyAtMs = ALGORITHMS[policy.algorithm].emptyAtMs(state, policy)
+  const seen = keys.at(name)
+  if (emptyAtMs <= nowMs) {
+    // What ends in this very millisecond is there still; nothing else is, and nothing new.
+    if (seen !== undefined) {
+      expect([present.has(name), seen.isWritten, seen.expiresMs]).toEqual([true, false, [nowMs, nowMs]])
+    }
+    return
+  }
+  expect(seen?.expiresMs[0]).toBeLessThanOrEqual(emptyAtMs)
+  expect(seen?.expiresMs[1]).toBeGreaterThanOrEqual(emptyAtMs)
+  keys.pin(name, emptyAtMs)
+  const fits = policy.align === "epoch" && state.current <= MOST_PACKED && state.previous <= 2 * MOST_PACKED
+  if (seen?.isWritten) expect(seen.value).toMatch(fits && !isWide ? /^\d+$/ : /^w:\d+:\d+:\d+$/)
+}

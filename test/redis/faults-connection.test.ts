@@ -1,0 +1,215 @@
+import { redisStore } from "@sluice/core/redis"
+import { Redis } from "ioredis"
+import { createClient } from "redis"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { freePort } from "../servers/free-port.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
+import { until } from "../servers/until.ts"
+import { keysWithoutTtl, unitsIn } from "./counted.ts"
+import { afterwards, asker, oneEach } from "./load.ts"
+
+let server: RedisServer
+let proxy: TcpProxy
+beforeAll(async () => {
+  server = await startRedis()
+})
+beforeEach(async () => {
+  proxy = await startProxy(server)
+  afterwards(() => proxy.close())
+  await server.command("FLUSHALL")
+})
+afterAll(() => server?.stop())
+
+interface Options {
+  readonly lazyConnect?: boolean
+  readonly retryStrategy?: () => number
+}
+
+/** Reconnects at once, so that what could be sent again would be sent in time to count. */
+const AT_ONCE: Options = { retryStrategy: () => 0 }
+
+function ioredis(port: number, options: Options = {}): Redis {
+  const client = new Redis(port, "127.0.0.1", options)
+  client.on("error", () => {})
+  afterwards(() => client.disconnect())
+  return client
+}
+
+function nodeRedis(port: number) {
+  // Without socketTimeout a client whose connection is reset under load now and then waits for ever for the answers to
+  // its first commands on the next one, as those went to commands of before (node-redis 6.3.1).
+  const socket = { host: "127.0.0.1", port, reconnectStrategy: () => 0, socketTimeout: 1_000 }
+  const client = createClient({ socket })
+  client.on("error", () => {})
+  afterwards(() => client.isOpen && client.destroy())
+  return client
+}
+
+function storeOf(client: Parameters<typeof redisStore>[0]["client"]) {
+  const store = redisStore({ client })
+  afterwards(() => store.close())
+  return store
+}
+
+async function keys(): Promise<number> {
+  return Number(await server.command("DBSIZE"))
+}
+
+describe.each(["ioredis", "node-redis"])("with %s", (library) => {
+  async function connected(port: number) {
+    if (library === "ioredis") return storeOf(ioredis(port, AT_ONCE))
+    const client = nodeRedis(port)
+    await client.connect()
+    return storeOf(client)
+  }
+
+  it("a server that is killed and started again under load degrades decisions, and then counts again", async () => {
+    const app = asker(await connected(server.port))
+    const stop = app.load()
+    await until("the load is on", () => app.granted() > 100)
+    await server.kill()
+    await until("nobody waits any more", () => app.decidesAtOnce())
+    const granted = app.granted()
+    await server.start()
+    await until("it counts again", () => app.granted() > granted + 100)
+    await stop()
+    // What was granted before went with the server.
+    expect(await unitsIn(server, "")).toBe(app.granted() - granted)
+    expect(app.late).toBe(0)
+    expect(app.events[0]).toBe("degraded")
+  })
+
+  it("a connection that is cut under load counts nothing twice", async () => {
+    const app = asker(await connected(proxy.port), { storeTimeoutMs: 2_000 })
+    const stop = app.load(oneEach)
+    for (let nth = 1; nth <= 5; nth++) {
+      await until("the load is on", () => app.granted() > nth * 30)
+      proxy.cut()
+    }
+    await stop()
+    expect(await unitsIn(server, "")).toBe(await keys())
+    expect(await keys()).toBeGreaterThanOrEqual(app.granted())
+    expect(await keys()).toBeLessThanOrEqual(app.decisions.length)
+  })
+
+  it("replies that are lost with the connection count nothing twice", async () => {
+    const app = asker(await connected(proxy.port), { storeTimeoutMs: 2_000 })
+    await app.ask("10.9.9.9")
+    proxy.dropReplies = true
+    const asked = Promise.all([app.ask("10.0.0.1"), app.ask("10.0.0.2"), app.ask("10.0.0.3")])
+    await until("the server has counted", async () => (await keys()) > 1)
+    proxy.cut()
+    proxy.dropReplies = false
+    expect((await asked).every(({ degraded }) => degraded)).toBe(true)
+    await app.askUntil(false)
+    expect(await unitsIn(server, "10.0")).toBeLessThanOrEqual(3)
+    for (const key of (await server.command("KEYS", "*10.0.0.*")) as string[]) {
+      expect(await unitsIn(server, key.replace(/[[\]]/g, "?"))).toBe(1)
+    }
+  })
+
+  it("a server that is slow is one that does not answer, unless there is time", async () => {
+    const store = await connected(proxy.port)
+    const hasty = asker(store)
+    const patient = asker(store, { service: "patient", storeTimeoutMs: 5_000, limit: 50 })
+    await Promise.all([hasty.ask("192.0.2.9"), patient.ask("192.0.2.9")])
+    proxy.delayMs = 200
+    const asked = Array.from({ length: 100 }, (_, i) => `192.0.2.${(i % 4) + 1}`)
+    expect((await Promise.all(asked.map((one) => hasty.ask(one)))).every(({ degraded }) => degraded)).toBe(
+      true,
+    )
+    expect(hasty.late).toBe(0)
+    await until("the patient are asked for", async () => !(await patient.ask("192.0.2.9")).degraded)
+    const verdicts = await Promise.all(Array.from({ length: 100 }, () => patient.ask("192.0.2.1")))
+    expect(verdicts.filter(({ degraded }) => degraded)).toEqual([])
+    expect(verdicts.filter(({ allowed }) => allowed)).toHaveLength(50)
+    // Nothing was counted for the hasty ones, whose time was over when Redis got their calls.
+    proxy.delayMs = 0
+    expect(await unitsIn(server, "")).toBe(hasty.granted() + patient.granted())
+  })
+
+  it("a server that stays slow is asked in the background, and nobody waits for it", async () => {
+    const app = asker(await connected(proxy.port))
+    await app.ask()
+    proxy.delayMs = 100
+    await until("nobody waits any more", () => app.decidesAtOnce())
+    // Its answers, of which there are some meanwhile, come too late for anybody.
+    for (let i = 0; i < 30; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      expect(await app.decidesAtOnce()).toBe(true)
+    }
+    proxy.delayMs = 0
+    await app.askUntil(false)
+  })
+
+  it("a server that counts in time and answers too late gets its units back", async () => {
+    const app = asker(await connected(proxy.port), { storeTimeoutMs: 400 })
+    await app.ask()
+    proxy.delayMs = 250
+    expect((await Promise.all([app.ask(), app.ask(), app.ask()])).every(({ degraded }) => degraded)).toBe(
+      true,
+    )
+    await until("it was counted", async () => (await unitsIn(server, "")) > 1)
+    await until("it was given back", async () => (await unitsIn(server, "")) === 1)
+    expect(await keysWithoutTtl(server)).toEqual([])
+  })
+
+  it("a client that connects while requests wait counts them within their deadline", async () => {
+    const app = asker(storeOf(library === "ioredis" ? ioredis(server.port) : notYetConnected()), {
+      storeTimeoutMs: 5_000,
+    })
+    const decisions = await Promise.all([app.ask(), app.ask(), app.ask()])
+    expect(decisions.map(({ degraded }) => degraded)).toEqual([false, false, false])
+    expect(await unitsIn(server, "")).toBe(3)
+  })
+
+  function notYetConnected() {
+    const client = nodeRedis(server.port)
+    setTimeout(() => client.connect(), 20)
+    return client
+  }
+})
+
+describe("a client that", () => {
+  it("is to be connected by the first command is connected by the first request", async () => {
+    const app = asker(storeOf(ioredis(server.port, { lazyConnect: true })), { storeTimeoutMs: 5_000 })
+    expect((await app.ask()).degraded).toBe(false)
+  })
+
+  it("finds no server degrades decisions, by the deadline and then at once", async () => {
+    const app = asker(storeOf(ioredis(await freePort())))
+    expect((await app.ask()).degraded).toBe(true)
+    await until("nobody waits any more", () => app.decidesAtOnce())
+    expect(app.late).toBe(0)
+    expect(app.events).toEqual(["degraded"])
+  })
+
+  it("is refused for a while is used again", async () => {
+    const app = asker(storeOf(ioredis(proxy.port, AT_ONCE)), { storeTimeoutMs: 500 })
+    expect((await app.ask()).degraded).toBe(false)
+    proxy.refuse()
+    proxy.cut()
+    await app.askUntil(true)
+    await until("nobody waits any more", () => app.decidesAtOnce())
+    await proxy.accept()
+    await app.askUntil(false)
+    expect(app.late).toBe(0)
+  })
+
+  it("has been closed degrades decisions, and what is not taking rejects", async () => {
+    const client = ioredis(server.port)
+    const store = storeOf(client)
+    const app = asker(store)
+    const granted = await app.ask()
+    await client.quit()
+    expect((await app.ask()).degraded).toBe(true)
+    expect(granted.degraded).toBe(false)
+    await until("nobody waits any more", () => app.decidesAtOnce())
+    expect(app.late).toBe(0)
+    const key = { policy: {} as never, partition: "" }
+    await expect(store.reset([{ ...key, policy: { counter: "12345678" } as never }])).rejects.toThrow(
+      "Redis does not answer",
+    )
+  })
+})

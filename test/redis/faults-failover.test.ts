@@ -1,0 +1,135 @@
+import { redisStore } from "@sluice/core/redis"
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { freePort } from "../servers/free-port.ts"
+import { type RedisSentinel, startSentinel } from "../servers/redis-sentinel.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { until } from "../servers/until.ts"
+import { keysWithoutTtl, unitsIn } from "./counted.ts"
+import { afterwards, asker, oneEach } from "./load.ts"
+import { openClient } from "./open-client.ts"
+
+describe("a primary that becomes a replica", () => {
+  let server: RedisServer
+  beforeAll(async () => {
+    server = await startRedis()
+  })
+  beforeEach(async () => {
+    await server.command("REPLICAOF", "NO", "ONE")
+    await server.command("FLUSHALL")
+    await server.command("CONFIG", "RESETSTAT")
+  })
+  afterAll(() => server?.stop())
+
+  async function openStore(library: "ioredis 6" | "node-redis 6") {
+    const { client, close } = await openClient({ library, ports: [server.port], isCluster: false })
+    afterwards(close)
+    const store = redisStore({ client })
+    afterwards(() => store.close())
+    return store
+  }
+
+  /** Of nobody who answers, so that it keeps its data. */
+  async function demote(): Promise<void> {
+    await server.command("REPLICAOF", "127.0.0.1", await freePort())
+  }
+
+  async function connections(): Promise<number> {
+    const stats = String(await server.command("INFO", "stats"))
+    return Number(/total_connections_received:(\d+)/.exec(stats)?.[1])
+  }
+
+  it.each(["ioredis 6", "node-redis 6"] as const)(
+    "is asked again until there is a primary, as long as requests wait (%s)",
+    async (library) => {
+      const app = asker(await openStore(library), { storeTimeoutMs: 10_000 })
+      const stop = app.load()
+      await until("the load is on", () => app.granted() > 100)
+      await demote()
+      const granted = app.granted()
+      await new Promise((resolve) => setTimeout(resolve, 300))
+      expect(app.granted() - granted).toBeLessThan(100)
+      await server.command("REPLICAOF", "NO", "ONE")
+      await until("it counts again", () => app.granted() > granted + 200)
+      await stop()
+      expect(app.decisions.filter(({ degraded }) => degraded)).toEqual([])
+      expect(await unitsIn(server, "")).toBe(app.granted())
+      // node-redis has no way to connect anew; ioredis does so, to find the primary.
+      expect(await connections()).toBeGreaterThan(library === "ioredis 6" ? 1 : 0)
+      expect(await connections()).toBeLessThan(20)
+      expect(await keysWithoutTtl(server)).toEqual([])
+    },
+  )
+
+  it("is left to the first requests that find it so", async () => {
+    await demote()
+    const app = asker(await openStore("ioredis 6"), { storeTimeoutMs: 10_000 })
+    const asked = Promise.all([app.ask(), app.ask()])
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    await server.command("REPLICAOF", "NO", "ONE")
+    expect((await asked).map(({ degraded }) => degraded)).toEqual([false, false])
+  })
+
+  it("degrades decisions by their deadline, is not connected to again and again, and is used again", async () => {
+    const app = asker(await openStore("ioredis 6"))
+    const stop = app.load()
+    await until("the load is on", () => app.granted() > 100)
+    await demote()
+    await until("nobody waits any more", () => app.decidesAtOnce())
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    // It answers, but as long as it is no primary it is not back.
+    expect(await app.decidesAtOnce()).toBe(true)
+    expect(await connections()).toBeLessThan(20)
+    await server.command("REPLICAOF", "NO", "ONE")
+    const granted = app.granted()
+    await until("it counts again", () => app.granted() > granted + 100)
+    await stop()
+    expect(app.late).toBe(0)
+    expect(await unitsIn(server, "")).toBe(app.granted())
+  })
+})
+
+describe("a primary that Sentinel replaces under load", () => {
+  it.each<[string, (watched: RedisSentinel) => Promise<unknown>]>([
+    ["by order", replaceByOrder],
+    ["when it was killed", ({ primary }) => primary.kill()],
+  ])("is replaced for the store too, %s", async (_how, fail) => {
+    const watched = await startSentinel()
+    afterwards(() => watched.stop())
+    const { replica, sentinel, name } = watched
+    const client = new Redis({
+      sentinels: [{ host: sentinel.host, port: sentinel.port }],
+      name,
+      retryStrategy: () => 20,
+      sentinelRetryStrategy: () => 20,
+    })
+    client.on("error", () => {})
+    afterwards(() => client.disconnect())
+    const store = redisStore({ client })
+    afterwards(() => store.close())
+    const app = asker(store)
+    const stop = app.load(oneEach)
+    await until("the load is on", () => app.granted() > 100)
+
+    await fail(watched)
+    await until("the replica is the primary", async () => (await roleOf(replica)) === "master")
+    const keys = async () => Number(await replica.command("DBSIZE"))
+    const replicated = await keys()
+    await until("it is the one that counts", async () => (await keys()) > replicated + 200)
+    await stop()
+    expect(app.late).toBe(0)
+    expect(await unitsIn(replica, "")).toBe(await keys())
+    expect(await keysWithoutTtl(replica)).toEqual([])
+  })
+
+  async function replaceByOrder({ primary, replica, sentinel, name }: RedisSentinel): Promise<void> {
+    await sentinel.command("SENTINEL", "FAILOVER", name)
+    await until("the replica is a primary", async () => (await roleOf(replica)) === "master")
+    // Sentinel does this by itself, but takes more than ten seconds.
+    await primary.command("REPLICAOF", replica.host, replica.port)
+  }
+
+  async function roleOf(server: RedisServer): Promise<unknown> {
+    return ((await server.command("ROLE")) as unknown[])[0]
+  }
+})

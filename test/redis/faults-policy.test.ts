@@ -1,0 +1,125 @@
+import { memoryStore } from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import { rateLimit } from "@sluice/express"
+import { rateLimit as fastifyRateLimit } from "@sluice/fastify"
+import express from "express"
+import Fastify from "fastify"
+import { Redis } from "ioredis"
+import request from "supertest"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { until } from "../servers/until.ts"
+import { unitsIn } from "./counted.ts"
+import { afterwards, asker } from "./load.ts"
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+})
+beforeEach(async () => {
+  await server.start()
+  await server.command("FLUSHALL")
+})
+afterAll(() => server?.stop())
+
+/** A store that has counted already. */
+async function openStore() {
+  const client = new Redis(server.port, server.host, { retryStrategy: () => 20 })
+  client.on("error", () => {})
+  afterwards(() => client.disconnect())
+  const store = redisStore({ client })
+  afterwards(() => store.close())
+  await store.take([[{ policy: POLICY, partition: "", cost: 1, shadow: false }]], 10_000)
+  return store
+}
+
+const POLICY = {
+  name: "first",
+  counter: "counter1",
+  algorithm: "fixed-window",
+  limit: 1,
+  windowMs: 1_000,
+  align: "epoch",
+} as const
+const QUIET = { warn() {}, error() {} }
+
+/** Statuses of so many requests, one after the other. */
+async function statuses(app: Parameters<typeof request>[0], count: number): Promise<number[]> {
+  const all: number[] = []
+  for (let i = 0; i < count; i++) all.push((await request(app).get("/")).status)
+  return all
+}
+
+describe("over HTTP, while Redis is gone", () => {
+  it.each([
+    ["local", 1, [200, 200, 200, 200, 429]],
+    ["local", 2, [200, 200, 429, 429, 429]],
+    ["allow", 1, [200, 200, 200, 200, 200]],
+    ["deny", 1, [503, 503, 503, 503, 503]],
+  ] as const)(
+    "a rule that says %s, with %i instances, answers %j",
+    async (onStoreFailure, instances, expected) => {
+      const store = await openStore()
+      const options = {
+        limit: 4,
+        window: "1 day",
+        onStoreFailure,
+        instances,
+        logger: QUIET,
+        store,
+      }
+      const app = express()
+      app.use(rateLimit(options))
+      app.get("/", (_req, res) => res.send("fine"))
+      expect((await request(app).get("/")).status).toBe(200)
+      await server.kill()
+      expect(await statuses(app, 5)).toEqual(expected)
+      await server.start()
+      expect(await unitsIn(server, "")).toBe(0)
+      await until("Redis counts again", async () => {
+        await request(app).get("/")
+        return (await unitsIn(server, "")) > 0
+      })
+      // It counts from nothing: what was decided without it was not told to it.
+      const left = 4 - (await unitsIn(server, ""))
+      expect(await statuses(app, left + 1)).toEqual([...Array(left).fill(200), 429])
+    },
+  )
+
+  it("a Fastify app that closes says that its capacity is reduced", async () => {
+    const app = Fastify()
+    const store = await openStore()
+    await app.register(fastifyRateLimit, {
+      limit: 4,
+      window: "1 day",
+      onStoreFailure: "deny",
+      logger: QUIET,
+      store,
+    })
+    app.get("/", async () => "fine")
+    afterwards(() => app.close())
+    await server.kill()
+    const answer = await app.inject("/")
+    expect(answer.statusCode).toBe(503)
+    expect(answer.json().type).toContain("temporary-reduced-capacity")
+  })
+})
+
+describe("in the process, while Redis is gone", () => {
+  it("keeps nobody within the limit from being admitted as often as by a store in memory", async () => {
+    const rule = { limit: 3, window: "1 day", storeTimeoutMs: 50 }
+    const app = asker(await openStore(), rule)
+    const other = asker(memoryStore(), { ...rule, service: "other" })
+    await server.kill()
+    for (const partition of ["192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.1", "192.0.2.1"]) {
+      const { allowed, remaining, degraded } = await app.ask(partition)
+      const inMemory = await other.ask(partition)
+      expect({ allowed, remaining, degraded }).toEqual({
+        allowed: inMemory.allowed,
+        remaining: inMemory.remaining,
+        degraded: true,
+      })
+    }
+    expect(app.late).toBe(0)
+  })
+})

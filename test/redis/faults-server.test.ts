@@ -1,0 +1,154 @@
+import { redisStore } from "@sluice/core/redis"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
+import { until } from "../servers/until.ts"
+import { callsOf, keysWithoutTtl, unitsIn } from "./counted.ts"
+import { afterwards, asker } from "./load.ts"
+import { type Library, openClient } from "./open-client.ts"
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis({ args: ["--maxmemory-policy", "noeviction"] })
+})
+beforeEach(async () => {
+  await server.command("FLUSHALL")
+})
+afterAll(() => server?.stop())
+
+async function openStore(library: Library, port = server.port) {
+  const { client, close } = await openClient({ library, ports: [port], isCluster: false })
+  afterwards(close)
+  const store = redisStore({ client })
+  afterwards(() => store.close())
+  return store
+}
+
+describe("a server that is out of memory", () => {
+  it("degrades decisions, leaves every key its time to live, and counts again when it has memory", async () => {
+    const app = asker(await openStore("ioredis 6"))
+    await Promise.all([app.ask("192.0.2.1"), app.ask("192.0.2.2")])
+    await server.command("CONFIG", "SET", "maxmemory", 1)
+    // Of keys that are there, and of others.
+    for (const partition of ["192.0.2.1", "192.0.2.3"]) expect((await app.ask(partition)).degraded).toBe(true)
+    await until("nobody waits any more", () => app.decidesAtOnce())
+    expect(await unitsIn(server, "")).toBe(2)
+    expect(await keysWithoutTtl(server)).toEqual([])
+    // It answers, but it could not count: that is not being back.
+    await new Promise((resolve) => setTimeout(resolve, 400))
+    expect(await app.decidesAtOnce()).toBe(true)
+
+    await server.command("CONFIG", "SET", "maxmemory", 0)
+    await app.askUntil(false)
+    expect(await unitsIn(server, "")).toBe(app.granted())
+    expect(await keysWithoutTtl(server)).toEqual([])
+    expect(app.events).toEqual(["degraded"])
+    expect(app.late).toBe(0)
+  })
+})
+
+describe("a server that forgets its scripts under load", () => {
+  it.each<Library>(["ioredis 6", "node-redis 6"])(
+    "fails no decision and counts exactly (%s)",
+    async (library) => {
+      const app = asker(await openStore(library), { storeTimeoutMs: 5_000 })
+      const stop = app.load()
+      for (let nth = 1; nth <= 20; nth++) {
+        await until("the load is on", () => app.decisions.length > nth * 20)
+        await server.command("SCRIPT", "FLUSH")
+      }
+      await stop()
+      expect(app.decisions.filter(({ degraded, allowed }) => degraded || !allowed)).toEqual([])
+      expect(await unitsIn(server, "")).toBe(app.decisions.length)
+      expect(app.events).toEqual([])
+    },
+  )
+})
+
+const RUBBISH: readonly [string, string][] = [
+  ["a status", "+OK\r\n"],
+  ["an integer", ":5\r\n"],
+  ["nil", "$-1\r\n"],
+  ["a text", "$5\r\nhello\r\n"],
+  ["a nil list", "*-1\r\n"],
+  ["an empty list", "*0\r\n"],
+  ["a list that is too long", "*3\r\n:1700000000000\r\n:4398046511105\r\n:1\r\n"],
+  ["a list of something else", "*2\r\n:1700000000000\r\n$3\r\nfoo\r\n"],
+  ["a list with a nil in it", "*2\r\n:1700000000000\r\n$-1\r\n"],
+  ["a list with an error in it", "*2\r\n:1700000000000\r\n-ERR boom\r\n"],
+  ["a negative number", "*2\r\n:1700000000000\r\n:-5\r\n"],
+  ["a counter that is none", "*2\r\n:1700000000000\r\n:0\r\n"],
+  ["a time that is none", "*2\r\n$3\r\nnow\r\n:4398046511105\r\n"],
+  ["that it was asked too late", "*1\r\n:1700000000000\r\n"],
+  ["an error", "-ERR boom\r\n"],
+  ["that it knows no script, again and again", "-NOSCRIPT No matching script\r\n"],
+  ["that it is busy", "-BUSY Redis is busy running a script\r\n"],
+  ["that it is loading", "-LOADING Redis is loading the dataset in memory\r\n"],
+  ["another protocol", "HTTP/1.1 400 Bad Request\r\n\r\n"],
+]
+
+describe.each<Library>(["ioredis 6", "node-redis 6"])("a server that answers rubbish to %s", (library) => {
+  it.each(RUBBISH)(
+    "such as %s, degrades decisions and is used again when it makes sense",
+    async (_what, bytes) => {
+      const proxy: TcpProxy = await startProxy(server)
+      afterwards(() => proxy.close())
+      const app = asker(await openStore(library, proxy.port))
+      const fresh = asker(await openStore(library, proxy.port), { service: "fresh" })
+      await app.ask()
+      proxy.answerWith(bytes)
+      const { degraded, allowed } = await app.ask()
+      expect({ degraded, allowed }).toEqual({ degraded: true, allowed: true })
+      // Again, and to a store that knows nothing of the server yet.
+      for (const one of [app, app, fresh]) expect((await one.ask()).degraded).toBe(true)
+      proxy.answerWith(undefined)
+      // A client that was told rubbish may be out of step with the server; a new connection is not.
+      proxy.cut()
+      await app.askUntil(false)
+      expect(app.late).toBe(0)
+      // The reply to what was under way when the connection was cut may be lost.
+      expect(await unitsIn(server, "")).toBeGreaterThanOrEqual(app.granted())
+      expect(await unitsIn(server, "")).toBeLessThanOrEqual(app.decisions.length)
+    },
+  )
+})
+
+describe("a store", () => {
+  it("rejects with StoreUnavailableError what is rubbish, and says what it was", async () => {
+    const proxy: TcpProxy = await startProxy(server)
+    afterwards(() => proxy.close())
+    const store = await openStore("ioredis 6", proxy.port)
+    const check = { policy: POLICY, partition: "a", cost: 1, shadow: false }
+    await store.take([[check]])
+    proxy.answerWith("+OK\r\n")
+    await expect(store.take([[check]])).rejects.toMatchObject({
+      code: "SLUICE_STORE_UNAVAILABLE",
+      message: "Redis gave an answer that makes no sense: OK.",
+    })
+    await expect(store.peek([[check]])).rejects.toMatchObject({ code: "SLUICE_STORE_UNAVAILABLE" })
+    await expect(store.giveBack([{ ...check, units: 1, takenInMs: 0 }])).rejects.toMatchObject({
+      code: "SLUICE_STORE_UNAVAILABLE",
+    })
+  })
+
+  it("asks a server that only says errors a few times, and then now and then", async () => {
+    await server.command("CONFIG", "RESETSTAT")
+    await server.command("CONFIG", "SET", "maxmemory", 1)
+    const app = asker(await openStore("ioredis 6"))
+    const stop = app.load()
+    await until("the load is on", () => app.decisions.length > 500)
+    await stop()
+    await server.command("CONFIG", "SET", "maxmemory", 0)
+    const calls = await callsOf(server)
+    expect((calls.get("evalsha") ?? 0) + (calls.get("eval") ?? 0)).toBeLessThan(40)
+  })
+})
+
+const POLICY = {
+  name: "limit",
+  counter: "counter1",
+  algorithm: "fixed-window",
+  limit: 10,
+  windowMs: 86_400_000,
+  align: "epoch",
+} as const

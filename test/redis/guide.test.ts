@@ -1,0 +1,120 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { readFile } from "node:fs/promises"
+import { createLimiter, type Decision, manualClock, type Store } from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import { Redis } from "ioredis"
+import { createClient } from "redis"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { freePort } from "../servers/free-port.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+
+const root = new URL("../../", import.meta.url)
+const guide = await readFile(new URL("docs/guides/redis.md", root), "utf8")
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server?.stop())
+
+/** What a limiter does with a store, all of it. */
+async function useAll(store: Store): Promise<readonly Decision[]> {
+  const limiter = createLimiter({ store, service: "guide", field: "service", limit: 1, window: "1 day" })
+  const admitted = await limiter.decide({})
+  const refused = await limiter.decide({})
+  await limiter.refund(admitted)
+  const again = await limiter.peek({})
+  await limiter.reset({}, { policies: ["service-1d"] })
+  await limiter.close()
+  return [admitted, refused, again]
+}
+
+describe("the ACL of the guide", () => {
+  const line = /`ACL SETUSER (.+?)`/.exec(guide)?.[1]?.split(" ") ?? []
+
+  it("is all that the store needs, on ioredis and on node-redis", async () => {
+    expect(line[0]).toBe("sluice")
+    await server.command("ACL", "SETUSER", ...line)
+    const login = { username: "sluice", password: "secret" }
+    const ioredis = new Redis({ host: server.host, port: server.port, ...login })
+    const nodeRedis = createClient({ socket: { host: server.host, port: server.port }, ...login })
+    nodeRedis.on("error", () => undefined)
+    await nodeRedis.connect()
+    try {
+      for (const client of [ioredis, nodeRedis]) {
+        const decisions = await useAll(redisStore({ client }))
+        expect(decisions.map(({ degraded, allowed }) => [degraded, allowed])).toEqual([
+          [false, true],
+          [false, false],
+          [false, true],
+        ])
+      }
+      await expect(ioredis.get("other")).rejects.toThrow(/NOPERM/)
+    } finally {
+      ioredis.disconnect()
+      nodeRedis.destroy()
+    }
+  })
+})
+
+describe("the examples with REDIS_URL", { timeout: 60_000 }, () => {
+  async function start(name: string, port: number): Promise<ChildProcess> {
+    const child = spawn(process.execPath, ["--import", "tsx", `src/${name}.ts`], {
+      cwd: new URL("examples/", root),
+      env: { ...process.env, PORT: String(port), REDIS_URL: `redis://${server.host}:${server.port}` },
+    })
+    await new Promise<void>((resolve, reject) => {
+      let said = ""
+      const listen = (text: Buffer): void => {
+        said += text
+        if (said.includes(`:${port}`)) resolve()
+      }
+      child.stdout.on("data", listen)
+      child.stderr.on("data", listen)
+      child.once("close", (code) => reject(new Error(`It ended with ${code}: ${said}`)))
+    })
+    return child
+  }
+
+  it.each(["express", "koa", "fastify"])("two of %s count together", async (name) => {
+    await server.command("FLUSHALL")
+    const ports = [await freePort(), await freePort()]
+    const children = await Promise.all(ports.map((port) => start(name, port)))
+    try {
+      const remaining: number[] = []
+      for (let i = 0; i < 6; i++) {
+        const response = await fetch(`http://127.0.0.1:${ports[i % 2]}/`)
+        expect(response.status).toBe(200)
+        remaining.push(((await response.json()) as { remaining: number }).remaining)
+      }
+      expect(remaining).toEqual([99, 98, 97, 96, 95, 94])
+    } finally {
+      for (const child of children) child.kill()
+    }
+  })
+})
+
+it("a clock of the app's is the time of the store", async () => {
+  const client = new Redis(server.port, server.host)
+  const clock = manualClock()
+  const limiter = createLimiter({
+    store: redisStore({ client, clock, prefix: "clock:" }),
+    clock,
+    service: "guide",
+    limit: 1,
+    window: "1 minute",
+  })
+  const ask = () => limiter.decide({ remoteAddress: "192.0.2.1" })
+  try {
+    expect((await ask()).allowed).toBe(true)
+    const { allowed, retryAfterMs } = await ask()
+    expect([allowed, retryAfterMs]).toEqual([false, 60_001])
+    clock.advance(60_000)
+    expect((await ask()).allowed).toBe(false)
+    clock.advance(1)
+    expect((await ask()).allowed).toBe(true)
+  } finally {
+    client.disconnect()
+    await limiter.close()
+  }
+})

@@ -1,0 +1,141 @@
+import { type ChildProcess, fork } from "node:child_process"
+import { once } from "node:events"
+import { fileURLToPath } from "node:url"
+import { Worker } from "node:worker_threads"
+import type { App, Order, Tally, Told } from "./asking-instance.ts"
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url))
+const PROCESS = fileURLToPath(new URL("./worker-process.ts", import.meta.url))
+const THREAD = new URL("./worker-thread.ts", import.meta.url)
+const CLUSTER_APP = fileURLToPath(new URL("./cluster-app.ts", import.meta.url))
+
+/** TypeScript with the packages as they are built: without the paths by which the tests run on their sources. */
+const EXEC_ARGV = ["--import", "tsx"]
+const ENV = { ...process.env, TSX_TSCONFIG_PATH: `${ROOT}/tsconfig.base.json` }
+
+const children = new Set<ChildProcess>()
+
+/** Kills whatever instance is left, and yields once it is gone. */
+export async function killInstances(): Promise<void> {
+  await Promise.all([...children].map(killed))
+}
+
+/** One instance of an app, elsewhere. */
+export class Instance {
+  /** Its wall clock when it was ready. */
+  startedMs = 0
+  /** Units that it has said it was admitted. */
+  admitted = 0
+  /** Resolves with the exit code when it is gone. */
+  readonly gone: Promise<number | null>
+  readonly #send: (order: Order) => void
+  readonly #done: ((tally: Tally) => void)[] = []
+  #ready: () => void = () => {}
+  readonly ready: Promise<void> = new Promise((resolve) => {
+    this.#ready = resolve
+  })
+
+  constructor(send: (order: Order) => void, gone: Promise<number | null>) {
+    this.#send = send
+    this.gone = gone
+  }
+
+  hear(told: Told): void {
+    if (told.told === "ready") {
+      this.startedMs = told.nowMs
+      this.#ready()
+    } else if (told.told === "admitted") this.admitted += told.units
+    else this.#done.shift()?.(told)
+  }
+
+  burst(costs: readonly number[]): Promise<Tally> {
+    return this.#ask({ do: "burst", costs })
+  }
+
+  load(cost: number): Promise<Tally> {
+    return this.#ask({ do: "load", cost })
+  }
+
+  /** Ends its load. */
+  rest(): void {
+    this.#send({ do: "rest" })
+  }
+
+  /** Closes its limiter and its client, and yields its exit code once it has ended by itself. */
+  leave(): Promise<number | null> {
+    this.#send({ do: "leave" })
+    return this.gone
+  }
+
+  /** Rejects when the instance ends before it has answered. */
+  #ask(order: Order): Promise<Tally> {
+    this.#send(order)
+    return new Promise((resolve, reject) => {
+      this.#done.push(resolve)
+      this.gone.then((code) => reject(new Error(`the instance ended in the middle, with ${code}`)))
+    })
+  }
+}
+
+/** An instance that is a process, which can be killed. */
+export interface ProcessInstance {
+  readonly instance: Instance
+  /** SIGKILL; yields once it is gone. */
+  kill(): Promise<void>
+}
+
+/** Starts an instance in a process of its own, whose wall clock is ahead by so many milliseconds. */
+export async function startProcess(app: App, aheadMs = 0): Promise<ProcessInstance> {
+  const child = forked(PROCESS, app, { CLOCK_AHEAD_MS: `${aheadMs}` })
+  const instance = new Instance(
+    (order) => child.send(order),
+    once(child, "exit").then(([code]) => code as number | null),
+  )
+  child.on("message", (told) => instance.hear(told as Told))
+  await readyOrGone(instance)
+  return { instance, kill: () => killed(child) }
+}
+
+/** Starts an instance in a worker thread of this process. There `--import tsx` has no effect, so it is told by code. */
+export async function startThread(app: App): Promise<Instance> {
+  const worker = new Worker(
+    `import("tsx/esm/api").then(({ register }) => register()).then(() => import("${THREAD}"))`,
+    {
+      eval: true,
+      env: ENV,
+      workerData: app,
+    },
+  )
+  const instance = new Instance(
+    (order) => worker.postMessage(order),
+    once(worker, "exit").then(([code]) => code as number | null),
+  )
+  worker.on("message", (told) => instance.hear(told as Told))
+  await readyOrGone(instance)
+  return instance
+}
+
+/** Starts an app under node:cluster and yields the port of it. */
+export async function startClusterApp(app: App): Promise<number> {
+  const [{ port }] = (await once(forked(CLUSTER_APP, app, {}), "message")) as [{ port: number }]
+  return port
+}
+
+function forked(file: string, app: App, env: Record<string, string>): ChildProcess {
+  const child = fork(file, [JSON.stringify(app)], { cwd: ROOT, execArgv: EXEC_ARGV, env: { ...ENV, ...env } })
+  children.add(child)
+  child.once("exit", () => children.delete(child))
+  return child
+}
+
+async function killed(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const gone = once(child, "exit")
+  child.kill("SIGKILL")
+  await gone
+}
+
+async function readyOrGone(instance: Instance): Promise<void> {
+  const code = await Promise.race([instance.ready, instance.gone])
+  if (code !== undefined) throw new Error(`the instance ended before it was ready, with ${code}`)
+}

@@ -1,0 +1,129 @@
+import {
+  createLimiter,
+  type Decision,
+  type LimiterOptions,
+  type RequestFacts,
+  type Store,
+} from "@sluice/core"
+import { afterEach, expect } from "vitest"
+
+export const DEADLINE_MS = 50
+/** Lateness that no decision has, by a timer that was set with it: a stall of this process delays both. */
+const SLACK_MS = 10
+
+const unhandled: unknown[] = []
+const closers: (() => unknown)[] = []
+process.on("unhandledRejection", (reason) => unhandled.push(reason))
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+  expect(unhandled.splice(0)).toEqual([])
+})
+
+/** Is called after the test, the last first. */
+export function afterwards(close: () => unknown): void {
+  closers.push(close)
+}
+
+export interface Asker {
+  /** "degraded" and "recovered", as they are told of. */
+  readonly events: readonly string[]
+  /** The codes of what is logged. */
+  readonly lines: readonly string[]
+  /** Decisions so far. */
+  readonly decisions: readonly Decision[]
+  /** How many came later than the deadline. */
+  late: number
+  ask(partition?: string, cost?: number): Promise<Decision>
+  /** Asks for the same again and again, each time as soon as the answer is there, until one is (not) degraded. */
+  askUntil(degraded: boolean): Promise<void>
+  /** Whether the next decision comes without waiting for anything outside of this process. */
+  decidesAtOnce(): Promise<boolean>
+  /** Asks some 2,000 times a second, for four partitions in turn or others, until it is stopped; then waits for all. */
+  load(partitionOf?: (nth: number) => string): () => Promise<void>
+  /** Units that were granted and counted in the store, as far as the decisions tell. */
+  granted(): number
+}
+
+/** A limiter on a store, and somebody who asks it. */
+export function asker(store: Store, options: Partial<LimiterOptions<RequestFacts>> = {}): Asker {
+  const events: string[] = []
+  const lines: string[] = []
+  const decisions: Decision[] = []
+  const log = ({ code }: { readonly code: string }) => lines.push(code)
+  const limiter = createLimiter({
+    limit: 1_000_000,
+    window: "1 day",
+    service: "faults",
+    logger: { warn: log, error: log },
+    store,
+    ...options,
+  })
+  limiter.on("degraded", () => events.push("degraded"))
+  limiter.on("recovered", () => events.push("recovered"))
+  afterwards(() => limiter.close())
+  const deadlineMs = options.storeTimeoutMs ?? DEADLINE_MS
+
+  const self: Asker = {
+    events,
+    lines,
+    decisions,
+    late: 0,
+    async ask(partition = "192.0.2.1", cost = 1) {
+      const deciding = limiter.decide({ remoteAddress: partition }, { cost })
+      // By now the deadline has been set: what stalls this process from here on delays both.
+      const lateAtMs = performance.now() + deadlineMs + SLACK_MS
+      let isDecided = false
+      let control: NodeJS.Timeout | undefined
+      const watch = (): void => {
+        const leftMs = lateAtMs - performance.now()
+        // Timers count from the start of the turn of the event loop in which they are set, so they may be early.
+        control = leftMs > 0 ? setTimeout(watch, Math.ceil(leftMs)) : setTimeout(() => setImmediate(tell), 0)
+      }
+      const tell = (): void => {
+        if (!isDecided) self.late++
+      }
+      watch()
+      const decision = await deciding
+      isDecided = true
+      clearTimeout(control)
+      decisions.push(decision)
+      return decision
+    },
+    async askUntil(degraded) {
+      const giveUpAt = performance.now() + 10_000
+      while ((await self.ask()).degraded !== degraded) {
+        if (performance.now() > giveUpAt) throw new Error(`asked in vain until degraded is ${degraded}`)
+        await new Promise((resolve) => setTimeout(resolve, 5))
+      }
+    },
+    async decidesAtOnce() {
+      let isDecided = false
+      self.ask().then(() => {
+        isDecided = true
+      })
+      for (let i = 0; i < 20; i++) await Promise.resolve()
+      return isDecided
+    },
+    load(partitionOf = (nth) => `192.0.2.${(nth % 4) + 1}`) {
+      const asked: Promise<Decision>[] = []
+      const timer = setInterval(() => {
+        for (let i = 0; i < 4; i++) asked.push(self.ask(partitionOf(asked.length)))
+      }, 2)
+      const stop = async () => {
+        clearInterval(timer)
+        await Promise.all(asked)
+      }
+      // Of a test that failed, too.
+      afterwards(stop)
+      return stop
+    },
+    granted: () =>
+      decisions.reduce((sum, { degraded, allowed, cost }) => sum + (allowed && !degraded ? cost : 0), 0),
+  }
+  return self
+}
+
+/** Another partition for each request: a key that has more than one unit has been counted twice. */
+export function oneEach(nth: number): string {
+  return `10.${nth >> 16}.${(nth >> 8) & 255}.${nth & 255}`
+}

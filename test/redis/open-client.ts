@@ -1,0 +1,60 @@
+import type { RedisStoreOptions } from "../../packages/core/src/stores/redis/options.ts"
+
+/** The clients that the store is for, by library and major version. */
+export type Library = "ioredis 6" | "ioredis 5" | "node-redis 6" | "node-redis 5"
+
+/** Which client to open, and to what; plain data, so that it can be told to another process. */
+export interface ClientChoice {
+  readonly library: Library
+  /** Of 127.0.0.1: one of a server, or some of a cluster. */
+  readonly ports: readonly number[]
+  readonly isCluster: boolean
+}
+
+export interface OpenedClient {
+  readonly client: RedisStoreOptions["client"]
+  close(): void
+}
+
+const host = "127.0.0.1"
+
+/**
+ * Yields a client that is connected. Its errors are dropped: what they do to decisions is what tests look at. Loads no
+ * other library, since a process that starts has to wait for each.
+ */
+export async function openClient({ library, ports, isCluster }: ClientChoice): Promise<OpenedClient> {
+  const [port = 0] = ports
+  const nodes = ports.map((each) => ({ host, port: each }))
+  const rootNodes = nodes.map((socket) => ({ socket }))
+  switch (library) {
+    case "ioredis 6": {
+      const { Cluster, Redis } = await import("ioredis")
+      return connected(isCluster ? new Cluster(nodes, LAZY) : new Redis(port, host, LAZY))
+    }
+    case "ioredis 5": {
+      const { Cluster, Redis } = await import("ioredis5")
+      return connected(isCluster ? new Cluster(nodes, LAZY) : new Redis(port, host, LAZY))
+    }
+    case "node-redis 6": {
+      const { createClient, createCluster } = await import("redis")
+      return connected(isCluster ? createCluster({ rootNodes }) : createClient({ socket: { host, port } }))
+    }
+    case "node-redis 5": {
+      const { createClient, createCluster } = await import("redis5")
+      return connected(isCluster ? createCluster({ rootNodes }) : createClient({ socket: { host, port } }))
+    }
+  }
+}
+
+const LAZY = { lazyConnect: true }
+
+type AnyClient = RedisStoreOptions["client"] & {
+  on(event: "error", listener: () => void): unknown
+  connect(): Promise<unknown>
+} & ({ disconnect(): void } | { destroy(): void })
+
+async function connected(client: AnyClient): Promise<OpenedClient> {
+  client.on("error", () => {})
+  await client.connect()
+  return { client, close: () => ("destroy" in client ? client.destroy() : client.disconnect()) }
+}

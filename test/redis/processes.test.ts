@@ -1,0 +1,172 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { until } from "../servers/until.ts"
+import type { App, Tally } from "./asking-instance.ts"
+import { keysWithoutTtl, timeOf, unitsIn } from "./counted.ts"
+import { type Instance, killInstances, startClusterApp, startProcess, startThread } from "./instances.ts"
+import type { Library } from "./open-client.ts"
+
+// Instances use the packages as they are built; `pnpm test` and `pnpm check` build them first.
+
+const HOUR = 3_600_000
+/** No test lasts into the next window but once in a month. */
+const MONTH = 30 * 24 * HOUR
+
+let server: RedisServer
+let made = 0
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterEach(killInstances)
+afterAll(async () => {
+  await server?.stop()
+})
+
+function appOf(limit: number, library: Library = "ioredis 6", windowMs = MONTH): App {
+  return {
+    client: { library, ports: [server.port], isCluster: false },
+    prefix: `p${made++}:`,
+    limit,
+    windowMs,
+  }
+}
+
+async function startProcesses(app: App, count: number) {
+  return Promise.all(Array.from({ length: count }, () => startProcess(app)))
+}
+
+function sum(tallies: readonly Tally[], part: keyof Tally): number {
+  return tallies.reduce((total, tally) => total + tally[part], 0)
+}
+
+function thousand(...costs: number[]): number[] {
+  return Array.from({ length: 1_000 }, (_, i) => costs[i % costs.length] ?? 1)
+}
+
+describe("three processes with one counter in Redis", { timeout: 60_000 }, () => {
+  it.each([
+    ["ioredis 6", [1]],
+    // Whatever is left in the end, one of those that ask for a single unit takes it.
+    ["node-redis 6", [7, 1, 5, 2, 3]],
+  ] as const)("of 3,000 requests at once admit exactly 500 units: %s, costs %j", async (library, costs) => {
+    const app = appOf(500, library)
+    const processes = await startProcesses(app, 3)
+    const tallies = await Promise.all(processes.map(({ instance }) => instance.burst(thousand(...costs))))
+    expect(sum(tallies, "admitted")).toBe(500)
+    expect(sum(tallies, "degraded")).toBe(0)
+    expect(await unitsIn(server, app.prefix)).toBe(500)
+    // Each ends by itself, once it has closed what it opened.
+    expect(await Promise.all(processes.map(({ instance }) => instance.leave()))).toEqual([0, 0, 0])
+  })
+
+  it("count exactly 500 although one is killed in the middle, and report no more", async () => {
+    const app = appOf(500)
+    const processes = await startProcesses(app, 3)
+    const [victim, ...others] = processes
+    const loads = others.map(({ instance }) => instance.load(1))
+    const fallen = expect(victim?.instance.load(1)).rejects.toThrow("in the middle")
+    await until("the victim is admitted", () => (victim?.instance.admitted ?? 0) >= 40)
+    await victim?.kill()
+    await fallen
+    const counted = await unitsIn(server, app.prefix)
+    expect(counted).toBeLessThan(500)
+    const tallies = await Promise.all(loads)
+    expect(await unitsIn(server, app.prefix)).toBe(500)
+    // What the dead one was admitted and could not tell any more is counted all the same.
+    const reported = sum(tallies, "admitted") + (victim?.instance.admitted ?? 0)
+    expect(reported).toBeLessThanOrEqual(500)
+    expect(reported).toBeGreaterThan(500 - 64)
+    expect(sum(tallies, "degraded")).toBe(0)
+  })
+
+  it("use all of the limit and no more while they come and go", async () => {
+    const app = appOf(3_000)
+    const [one, two, three] = (await startProcesses(app, 3)).map(({ instance }) => instance) as [
+      Instance,
+      Instance,
+      Instance,
+    ]
+    const admitted = () => one.admitted + two.admitted + three.admitted
+    const loads = [one.load(1)]
+    await until("one alone was admitted some", () => admitted() >= 500)
+    loads.push(two.load(1), three.load(1))
+    await until("three were admitted some", () => two.admitted >= 200 && three.admitted >= 200)
+    one.rest()
+    const first = await loads[0]
+    expect(await one.leave()).toBe(0)
+    const atLeaving = admitted()
+    const tallies = await Promise.all(loads)
+    expect(first?.refused).toBe(0)
+    expect(atLeaving).toBeLessThan(3_000)
+    expect(sum(tallies, "admitted")).toBe(3_000)
+    expect(await unitsIn(server, app.prefix)).toBe(3_000)
+  })
+})
+
+describe("one app in several threads or processes", { timeout: 60_000 }, () => {
+  it("shares the exact count between worker threads", async () => {
+    const app = appOf(500)
+    const threads = await Promise.all([startThread(app), startThread(app), startThread(app)])
+    const tallies = await Promise.all(threads.map((thread) => thread.burst(thousand(1))))
+    expect(sum(tallies, "admitted")).toBe(500)
+    expect(sum(tallies, "degraded")).toBe(0)
+    expect(await unitsIn(server, app.prefix)).toBe(500)
+    expect(await Promise.all(threads.map((thread) => thread.leave()))).toEqual([0, 0, 0])
+  })
+
+  it("shares the exact count between the processes of node:cluster", async () => {
+    const app = appOf(200)
+    const port = await startClusterApp(app)
+    const asked = new Map<string, number>()
+    let refused = 0
+    let left = 600
+    const client = async () => {
+      while (left-- > 0) {
+        // A connection of its own, which goes to the next process.
+        const response = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: "close" } })
+        const name = response.headers.get("x-process") ?? ""
+        await response.arrayBuffer()
+        if (response.status === 200) asked.set(name, (asked.get(name) ?? 0) + 1)
+        else if (response.status === 429) refused++
+      }
+    }
+    await Promise.all(Array.from({ length: 30 }, client))
+    expect([...asked.values()].reduce((all, some) => all + some, 0)).toBe(200)
+    expect(refused).toBe(400)
+    expect(asked.size).toBe(3)
+    expect(await unitsIn(server, app.prefix)).toBe(200)
+  })
+})
+
+describe("two processes whose clocks differ by an hour", { timeout: 60_000 }, () => {
+  /** A window of about an hour, of which a tenth to a half has passed: one hour on it is another window. */
+  async function window(): Promise<number> {
+    const nowMs = await timeOf(server)
+    for (let windowMs = HOUR; ; windowMs -= 60_001) {
+      const part = (nowMs % windowMs) / windowMs
+      if (part > 0.1 && part < 0.5) return windowMs
+    }
+  }
+
+  it("count together exactly, and say the same release time", async () => {
+    const app = appOf(500, "ioredis 6", await window())
+    const [punctual, ahead] = await Promise.all([startProcess(app), startProcess(app, HOUR)])
+    expect(Math.abs(ahead.instance.startedMs - punctual.instance.startedMs - HOUR)).toBeLessThan(60_000)
+    const tallies = await Promise.all([punctual, ahead].map(({ instance }) => instance.burst(thousand(1))))
+    expect(sum(tallies, "admitted")).toBe(500)
+    // A window that is full is one unit short again a millisecond after its end.
+    const releaseMs = Math.ceil((await timeOf(server)) / app.windowMs) * app.windowMs + 1
+    for (const { instance } of [punctual, ahead]) {
+      const beforeMs = await timeOf(server)
+      const { admitted, retryAfterMs } = await instance.burst([1])
+      const afterMs = await timeOf(server)
+      expect(admitted).toBe(0)
+      const asked = releaseMs - retryAfterMs
+      expect([asked >= beforeMs - 1, asked <= afterMs + 1]).toEqual([true, true])
+    }
+  })
+})
+
+it("leaves no key without a time to live", async () => {
+  expect(await keysWithoutTtl(server)).toEqual([])
+})

@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, describe } from "vitest"
+import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { GIVE_BACK } from "../../packages/core/src/stores/redis/scripts.ts"
+import { type Deviation, storeContract } from "../contracts/store-contract.ts"
+import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { type Library, type OpenedClient, openClient } from "./open-client.ts"
+
+let server: RedisServer
+let cluster: RedisCluster
+let made = 0
+
+beforeAll(async () => {
+  ;[server, cluster] = await Promise.all([startRedis(), startCluster({ primaries: 3 })])
+  // Nobody waits until a request that is refused has given back what it took in other slots. Where the node knows the
+  // script it is done before the client's next question; the very first time it may be after it.
+  for (const node of cluster.nodes) await node.command("SCRIPT", "LOAD", GIVE_BACK.text)
+}, 30_000)
+afterAll(async () => {
+  await Promise.all([server?.stop(), cluster?.stop()])
+})
+
+const LIBRARIES: readonly Library[] = ["ioredis 6", "ioredis 5", "node-redis 6", "node-redis 5"]
+
+/** What holds of one server and not of a cluster. */
+const OF_A_CLUSTER: readonly Deviation[] = [
+  {
+    behaviour: "agrees with the naive reference, to every count of every answer",
+    reason:
+      "the requests of one call whose counters are in different slots are decided at the same time, and a request that " +
+      "is refused does not tell of counters in slots that it had not come to or has given back",
+  },
+]
+
+function contractOn(library: Library, isCluster: boolean): void {
+  describe(`with ${library}${isCluster ? ", on a cluster" : ""}`, () => {
+    let opened: OpenedClient
+    beforeAll(async () => {
+      const ports = isCluster ? cluster.nodes.map(({ port }) => port) : [server.port]
+      opened = await openClient({ library, ports, isCluster })
+    })
+    afterAll(() => opened?.close())
+
+    storeContract("the Redis store", {
+      // Empty, by a prefix of its own. Refusals are asked of Redis anew, so that every count is told.
+      create: (clock) =>
+        redisStore({
+          client: opened.client,
+          clock,
+          prefix: `${made++}:`,
+          denyCacheMs: 0,
+          timeoutMs: 10_000,
+        }),
+      deviations: isCluster ? OF_A_CLUSTER : [],
+    })
+  })
+}
+
+for (const library of LIBRARIES) contractOn(library, false)
+for (const library of ["ioredis 6", "node-redis 6"] as const) contractOn(library, true)

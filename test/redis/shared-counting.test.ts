@@ -1,0 +1,221 @@
+import fc from "fast-check"
+import { Redis } from "ioredis"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import type { Policy } from "../../packages/core/src/policy.ts"
+import { keyOf } from "../../packages/core/src/stores/redis/key.ts"
+import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import type { Answer, Check, Counted, Store } from "../../packages/core/src/stores/store.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { MOST_PACKED } from "./call-traces.ts"
+
+// By the server's own time, so nothing here crosses a window: it has 30 days.
+const WINDOW_MS = 30 * 86_400_000
+const SLIDING: Policy = {
+  name: "shared",
+  counter: "sliding1",
+  algorithm: "sliding-window",
+  limit: 10,
+  windowMs: WINDOW_MS,
+  align: "epoch",
+}
+const FIXED: Policy = { ...SLIDING, counter: "fixed001", algorithm: "fixed-window" }
+const FIRST_HIT: Policy = { ...FIXED, counter: "firsthit", align: "first-hit" }
+const EACH: readonly Policy[] = [SLIDING, FIXED, FIRST_HIT]
+
+let server: RedisServer
+let clients: readonly [Redis, ...Redis[]]
+let made = 0
+let opened: Store[] = []
+
+beforeAll(async () => {
+  server = await startRedis()
+  const connect = () => new Redis(server.port, server.host)
+  clients = [connect(), connect(), connect()]
+  // Afterwards the server knows the script.
+  await open().stores[0].take([[check(SLIDING, "first")]])
+})
+afterAll(async () => {
+  for (const client of clients ?? []) client.disconnect()
+  await server?.stop()
+})
+
+afterEach(closeAll)
+
+/** Stores that stay open go on listening to their clients. */
+function closeAll(): void {
+  for (const store of opened) void store.close()
+  opened = []
+}
+
+function check(policy: Policy, partition: string, cost = 1, shadow = false): Check {
+  return { policy, partition, cost, shadow }
+}
+
+/** Stores of one prefix that nobody has used, one for each client. */
+function open(): { readonly prefix: string; readonly stores: readonly [Store, ...Store[]] } {
+  const prefix = `${made++}:`
+  const openOn = (client: Redis) => redisStore({ client, prefix, denyCacheMs: 0, timeoutMs: 10_000 })
+  const [client, ...others] = clients
+  const stores: [Store, ...Store[]] = [openOn(client), ...others.map(openOn)]
+  opened.push(...stores)
+  return { prefix, stores }
+}
+
+describe("concurrent takes of random costs", () => {
+  it("are granted the limit and no more, and leave a key that ends with its state", async () => {
+    const policies = fc
+      .record({
+        policy: fc.constantFrom(...EACH),
+        limit: fc.oneof(fc.integer({ min: 1, max: 200 }), fc.constantFrom(MOST_PACKED, MOST_PACKED + 1)),
+      })
+      .map(({ policy, limit }) => ({ ...policy, limit }))
+    const bursts = policies.chain((policy) =>
+      fc.record({
+        policy: fc.constant(policy),
+        costs: fc.array(fc.oneof(fc.constant(1), fc.nat(Math.ceil(policy.limit / 8))), {
+          minLength: 1,
+          maxLength: 300,
+        }),
+      }),
+    )
+    await fc.assert(
+      fc.asyncProperty(bursts, async ({ policy, costs }) => {
+        closeAll()
+        const { prefix, stores } = open()
+        const answers = await Promise.all(
+          costs.map(async (cost, i) => {
+            const store = stores[i % stores.length] as Store
+            return (await store.take([[check(policy, "alice", cost)]]))[0] as Answer
+          }),
+        )
+        const granted = costs.filter((_, i) => answers[i]?.granted)
+        const units = granted.reduce((sum, cost) => sum + cost, 0)
+        const refused = costs.filter((_, i) => !answers[i]?.granted)
+        expect(units).toBeLessThanOrEqual(policy.limit)
+        // Whoever was refused did not fit, whatever was taken before.
+        for (const cost of refused) expect(units + cost).toBeGreaterThan(policy.limit)
+        const { startMs, current } = await look(stores[0], check(policy, "alice", 0))
+        expect(current).toBe(units)
+        if (units === 0) return
+        const endsMs = startMs + (policy.algorithm === "sliding-window" ? 2 : 1) * WINDOW_MS
+        const expiresMs = await clients[0].pexpiretime(keyOf(prefix, check(policy, "alice")))
+        expect(Math.abs(expiresMs - endsMs)).toBeLessThan(100)
+      }),
+      { seed: 8_001, numRuns: 60 },
+    )
+  })
+})
+
+describe("a key that holds what is no counter", () => {
+  const texts = [
+    "-5",
+    "5",
+    "1.5",
+    "1e3",
+    "",
+    "rubbish",
+    "w:x",
+    "w:1:2",
+    "w:-1:2:3",
+    "w:1:2:3:4",
+    " 5",
+    "007",
+    `${2 ** 42 - 1}`,
+    `${2n ** 53n}`,
+    `${2n ** 60n}`,
+    "9223372036854775807",
+    "-9223372036854775808",
+  ]
+  const rubbish: readonly {
+    readonly what: string
+    readonly put: (client: Redis, key: string) => Promise<unknown>
+  }[] = [
+    ...texts.map((text) => ({
+      what: JSON.stringify(text),
+      put: (client: Redis, key: string) => client.set(key, text),
+    })),
+    { what: "a number that expires", put: (client, key) => client.set(key, "5", "PX", 1_000_000) },
+    { what: "a list", put: (client, key) => client.rpush(key, "1", "2") },
+    { what: "a hash", put: (client, key) => client.hset(key, "1", "2") },
+    { what: "a set", put: (client, key) => client.sadd(key, "1") },
+    { what: "a stream", put: (client, key) => client.xadd(key, "1-1", "a", "b") },
+  ]
+
+  it.each(rubbish)(
+    "such as $what fails its own requests, is left as it was, and stops none beside it",
+    async ({ put }) => {
+      const [client] = clients
+      for (const policy of [...EACH, { ...SLIDING, limit: MOST_PACKED + 1 }]) {
+        closeAll()
+        const { prefix, stores } = open()
+        const bad = check(policy, "bad")
+        const good = check(policy, "good")
+        const key = keyOf(prefix, bad)
+        await stores[0].take([[check(policy, "before")]])
+        await put(client, key)
+        const before = [await client.dumpBuffer(key), await client.pexpiretime(key)]
+        const calls = await callsOf("evalsha")
+        const answers = await Promise.allSettled(
+          [
+            [good],
+            [bad],
+            [bad],
+            [{ ...bad, shadow: true }],
+            [{ ...bad, cost: 0 }],
+            [{ ...bad, cost: 3 }],
+            [good, bad],
+            [{ ...bad, shadow: true }, good],
+            [good],
+            [
+              { ...good, cost: 2 },
+              { ...good, cost: 3 },
+            ],
+          ].map(async (checks) => (await stores[0].take([checks]))[0] as Answer),
+        )
+        expect(await callsOf("evalsha")).toBe(calls + 1)
+        expect(answers.map(told)).toEqual([1, ERROR, ERROR, ERROR, ERROR, ERROR, ERROR, ERROR, 2, 7])
+        await expect(stores[0].peek([[bad]])).rejects.toMatchObject({ code: "SLUICE_STORE_UNAVAILABLE" })
+        const { startMs } = await look(stores[0], good)
+        await stores[0].giveBack([{ ...bad, units: 1, takenInMs: startMs }])
+        expect([await client.dumpBuffer(key), await client.pexpiretime(key)]).toEqual(before)
+        await stores[0].reset([bad])
+        expect(await stores[0].take([[bad]])).toMatchObject([{ granted: true, checks: [{ current: 1 }] }])
+        expect(await client.pttl(key)).toBeGreaterThan(0)
+      }
+    },
+  )
+
+  it("but 0 is a counter that nobody has taken from", async () => {
+    for (const policy of EACH) {
+      const { prefix, stores } = open()
+      for (const cost of [1, 0]) {
+        const key = keyOf(prefix, check(policy, `${cost}`))
+        await clients[0].set(key, "0")
+        const [answer] = await stores[0].take([[check(policy, `${cost}`, cost)]])
+        expect(answer).toMatchObject({ granted: true, checks: [{ current: cost, taken: cost }] })
+        expect((await clients[0].pttl(key)) > 0).toBe(cost > 0)
+      }
+    }
+  })
+})
+
+const ERROR = "StoreUnavailableError: no counter"
+
+/** The count that the last check of an answer tells, or that its key holds what is no counter. */
+function told(result: PromiseSettledResult<Answer>): number | string | undefined {
+  if (result.status === "fulfilled") return result.value.checks.at(-1)?.current
+  const { name, message } = result.reason as Error
+  return message.includes("what is no counter") ? `${name}: no counter` : message
+}
+
+/** What a counter holds. */
+async function look(store: Store, one: Check): Promise<Counted> {
+  const [answer] = await store.peek([[one]])
+  return answer?.checks[0] as Counted
+}
+
+/** How often the server has run a command since it started. */
+async function callsOf(command: string): Promise<number> {
+  const stats = await clients[0].info("commandstats")
+  return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0)
+}
