@@ -25,14 +25,19 @@ export async function hasWrk(): Promise<boolean> {
   )
 }
 
-/** Loads the server from so many connections, in one thread: the server has the other core. */
-export async function load(port: number, connections: number, seconds: number): Promise<Load> {
+/** Loads the server from so many connections, in one thread: the server has the other core. `script` ends as report.lua. */
+export async function load(
+  port: number,
+  connections: number,
+  seconds: number,
+  script: string = SCRIPT,
+): Promise<Load> {
   const { stdout } = await run("wrk", [
     `-c${connections}`,
     "-t1",
     `-d${seconds}s`,
     "-s",
-    SCRIPT,
+    script,
     `http://127.0.0.1:${port}/`,
   ])
   const line = stdout.split("\n").find((one) => one.startsWith("{"))

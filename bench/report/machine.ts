@@ -27,7 +27,7 @@ export interface Machine {
 }
 
 /** What the figures were measured on and with. */
-export function describeMachine(): Machine {
+export function describeMachine(packages: readonly string[] = PACKAGES): Machine {
   return {
     cpu: cpus()[0]?.model ?? "unknown",
     cores: cpus().length,
@@ -35,7 +35,7 @@ export function describeMachine(): Machine {
     system: `${process.platform} ${release()} ${process.arch}`,
     node: process.versions.node,
     load: loadavg()[0] ?? 0,
-    versions: Object.fromEntries(PACKAGES.map((name) => [name, versionOf(name)])),
+    versions: Object.fromEntries(packages.map((name) => [name, versionOf(name)])),
   }
 }
 

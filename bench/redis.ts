@@ -1,0 +1,55 @@
+import { writeFileSync } from "node:fs"
+import { readCommandLine } from "./command-line.ts"
+import { measureFrozen } from "./redis/frozen.ts"
+import { CASES, type Case, DECIDE, type Measured, measureCase, OURS, PEER, printCase } from "./redis/load.ts"
+import { measureMemory } from "./redis/memory.ts"
+import { measureNewlyRefused } from "./redis/newly-refused.ts"
+import { startServer, versionOf } from "./redis/server.ts"
+import { printWantedOf } from "./redis/wanted.ts"
+import { describeMachine, printMachine } from "./report/machine.ts"
+
+// What counting one request costs in Redis: the store's take and decide, the peers' own store calls, and what one
+// would write by hand. bench/README.md says how to read it.
+
+const PACKAGES = [
+  "@sluice/core",
+  "rate-limiter-flexible",
+  "rate-limit-redis",
+  "express-rate-limit",
+  "ioredis",
+]
+const ALWAYS = [OURS, PEER]
+
+const { quick, json, only } = readCommandLine()
+const rounds = quick ? 2 : 7
+const forMs = quick ? 300 : 1_500
+
+const server = await startServer()
+try {
+  const machine = describeMachine(PACKAGES)
+  printMachine(machine)
+  console.log(
+    `Redis ${await versionOf(server)}; ${rounds} rounds of ${forMs} ms, in turn, one process for each`,
+  )
+  const measured: { readonly of: Case; readonly samples: Measured }[] = []
+  for (const one of CASES) {
+    const names = one.names.filter((name) => ALWAYS.includes(name) || name.includes(only))
+    const samples = await measureCase(server, { ...one, names }, { rounds, forMs })
+    measured.push({ of: one, samples })
+    printCase(one, samples)
+  }
+  const newlyRefused = await measureNewlyRefused(server, only)
+  const memory = await measureMemory(server, quick ? 20_000 : 100_000)
+  const frozen = DECIDE.includes(only) ? await measureFrozen(server, quick ? 2 : 7) : undefined
+  console.log()
+  for (const { of, samples } of measured) printWantedOf(of, samples)
+  if (json !== undefined) {
+    const cases = measured.map(({ of: { workload, inFlight }, samples }) => {
+      return { workload, inFlight, samples: Object.fromEntries(samples) }
+    })
+    const all = { machine, rounds, forMs, cases, newlyRefused, memory, frozen }
+    writeFileSync(json, `${JSON.stringify(all, null, 2)}\n`)
+  }
+} finally {
+  await server.stop()
+}

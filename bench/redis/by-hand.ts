@@ -1,0 +1,59 @@
+import { randomUUID } from "node:crypto"
+import { setTimeout } from "node:timers/promises"
+import type { Redis } from "ioredis"
+import { type Contender, connect, type Setup } from "./contender.ts"
+
+/** After which a lock is free although nobody gave it back. */
+const LOCK_MS = 1_000
+const RETRY_MS = 1
+
+/** Read, decide, write, under a lock: SET NX PX, GET, SET, and the lock is deleted. */
+export async function byLock({ port, limits: [first] }: Setup): Promise<Contender<boolean>> {
+  const client = await connect(port)
+  const { limit, windowMs } = first as Setup["limits"][number]
+  return {
+    async count(key) {
+      const lock = `lock:${key}`
+      while ((await client.set(lock, randomUUID(), "PX", LOCK_MS, "NX")) === null) await setTimeout(RETRY_MS)
+      try {
+        const count = Number((await client.get(`count:${key}`)) ?? 0)
+        if (count >= limit) return false
+        if (count === 0) await client.set(`count:${key}`, 1, "PX", windowMs)
+        else await client.set(`count:${key}`, count + 1, "KEEPTTL")
+        return true
+      } finally {
+        await client.del(lock)
+      }
+    },
+    judge: (granted) => (granted ? "granted" : "refused"),
+    judgeError: () => "failed",
+  }
+}
+
+/** Read, decide, write unless somebody else wrote, again if so. It takes a connection for each request in flight. */
+export async function byWatch({ port, limits: [first] }: Setup): Promise<Contender<boolean>> {
+  const idle: Redis[] = []
+  const { limit, windowMs } = first as Setup["limits"][number]
+  return {
+    async count(key) {
+      const client = idle.pop() ?? (await connect(port))
+      const name = `watch:${key}`
+      try {
+        for (;;) {
+          await client.watch(name)
+          const count = Number((await client.get(name)) ?? 0)
+          if (count >= limit) {
+            await client.unwatch()
+            return false
+          }
+          const change = client.multi().incr(name)
+          if ((await (count === 0 ? change.pexpire(name, windowMs) : change).exec()) !== null) return true
+        }
+      } finally {
+        idle.push(client)
+      }
+    },
+    judge: (granted) => (granted ? "granted" : "refused"),
+    judgeError: () => "failed",
+  }
+}

@@ -1,0 +1,167 @@
+import { type Answer, createLimiter, type Decision, type Logger, type Policy } from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import { type RedisReply, RedisStore } from "rate-limit-redis"
+import { RateLimiterRedis, RateLimiterRes, RateLimiterUnion } from "rate-limiter-flexible"
+import { byLock, byWatch } from "./by-hand.ts"
+import { type Contender, connect, type Outcome, type Setup } from "./contender.ts"
+
+export interface ContenderKind {
+  /** The commands that it sends by itself; what its scripts call is not among them. */
+  readonly sends: readonly string[]
+  create(setup: Setup): Promise<Contender>
+}
+
+/** No peer has a deadline; with the default of 50 ms a machine that others use would end a round now and then. */
+const PATIENCE_MS = 2_000
+const SILENT: Logger = { warn() {}, error() {} }
+const SCRIPTS = ["evalsha", "eval"]
+const FAILED = (): Outcome => "failed"
+/** rate-limiter-flexible rejects with the result where it refuses, and with an Error where something broke. */
+const judgeRejection = (reason: unknown): Outcome => (reason instanceof RateLimiterRes ? "refused" : "failed")
+
+/** Each contender as its own page sets it up, all on a client by ioredis with one connection. */
+export const CONTENDERS: Readonly<Record<string, ContenderKind>> = {
+  "sluice take": {
+    sends: SCRIPTS,
+    async create({ port, limits }): Promise<Contender<readonly Answer[]>> {
+      const store = redisStore({ client: await connect(port), timeoutMs: PATIENCE_MS })
+      const policies = limits.map(policyOf)
+      const [first] = policies
+      if (first === undefined) throw new Error("There is no limit")
+      return {
+        count:
+          policies.length === 1
+            ? (key) => store.take([[{ policy: first, partition: key, cost: 1, shadow: false }]])
+            : (key) =>
+                store.take([policies.map((policy) => ({ policy, partition: key, cost: 1, shadow: false }))]),
+        judge: ([answer]) => (answer?.granted === true ? "granted" : "refused"),
+        judgeError: FAILED,
+      }
+    },
+  },
+  "sluice decide": {
+    sends: SCRIPTS,
+    async create({ port, limits }): Promise<Contender<Decision>> {
+      const limiter = createLimiter({
+        rules: limits.map(({ limit, windowMs }) => ({ limit, window: windowMs, field: "ip" })),
+        store: redisStore({ client: await connect(port) }),
+        storeTimeoutMs: PATIENCE_MS,
+        logger: SILENT,
+      })
+      return {
+        count: (key) => limiter.decide({ remoteAddress: key }),
+        judge: judgeDecision,
+        judgeError: FAILED,
+      }
+    },
+  },
+  "rate-limiter-flexible": {
+    sends: SCRIPTS,
+    async create({ port, limits }) {
+      const limiters = await flexible(port, limits, false)
+      const [only] = limiters
+      if (limiters.length === 1 && only !== undefined)
+        return { count: (key) => only.consume(key), judge: () => "granted", judgeError: judgeRejection }
+      return {
+        // As middleware that stands one behind the other.
+        async count(key) {
+          for (const limiter of limiters) await limiter.consume(key)
+        },
+        judge: () => "granted",
+        judgeError: judgeRejection,
+      }
+    },
+  },
+  "rate-limiter-flexible, block": {
+    sends: SCRIPTS,
+    async create({ port, limits }) {
+      const [limiter] = await flexible(port, limits, true)
+      if (limiter === undefined) throw new Error("There is no limit")
+      return { count: (key) => limiter.consume(key), judge: () => "granted", judgeError: judgeRejection }
+    },
+  },
+  "rate-limiter-flexible, union": {
+    sends: SCRIPTS,
+    async create({ port, limits }) {
+      const union = new RateLimiterUnion(...(await flexible(port, limits, false)))
+      return {
+        count: (key) => union.consume(key),
+        judge: () => "granted",
+        judgeError: (error) => (error instanceof Error ? "failed" : "refused"),
+      }
+    },
+  },
+  "rate-limit-redis": {
+    sends: SCRIPTS,
+    async create({ port, limits }): Promise<Contender<boolean>> {
+      const client = await connect(port)
+      const stores = await Promise.all(
+        limits.map(async ({ limit, windowMs }) => {
+          const store = new RedisStore({
+            prefix: limits.length === 1 ? "rl:" : `rl:${windowMs}:`,
+            sendCommand: (command: string, ...args: string[]) =>
+              client.call(command, ...args) as Promise<RedisReply>,
+          })
+          // The middleware gives the store all of its options; the store reads this one.
+          await store.init({ windowMs } as Parameters<RedisStore["init"]>[0])
+          return { store, limit }
+        }),
+      )
+      return {
+        // The middleware compares what the store counted, and goes on to the next one.
+        async count(key) {
+          for (const { store, limit } of stores)
+            if ((await store.increment(key)).totalHits > limit) return false
+          return true
+        },
+        judge: (granted) => (granted ? "granted" : "refused"),
+        judgeError: FAILED,
+      }
+    },
+  },
+  "lock, by hand": { sends: ["set", "get", "del"], create: byLock },
+  "WATCH, by hand": {
+    sends: ["watch", "get", "multi", "incr", "pexpire", "exec", "unwatch"],
+    create: byWatch,
+  },
+  // What the load itself costs; it is in every figure above.
+  "nobody: the load alone": {
+    sends: [],
+    create: async () => ({ count: async () => true, judge: () => "granted", judgeError: FAILED }),
+  },
+}
+
+/** Degraded is a decision without Redis. */
+function judgeDecision({ allowed, degraded }: Decision): Outcome {
+  if (degraded) return "failed"
+  return allowed ? "granted" : "refused"
+}
+
+async function flexible(
+  port: number,
+  limits: Setup["limits"],
+  blocks: boolean,
+): Promise<readonly RateLimiterRedis[]> {
+  const storeClient = await connect(port)
+  return limits.map(
+    ({ limit, windowMs }) =>
+      new RateLimiterRedis({
+        storeClient,
+        points: limit,
+        duration: windowMs / 1_000,
+        ...(limits.length === 1 ? {} : { keyPrefix: `rlflx${windowMs}` }),
+        ...(blocks ? { inMemoryBlockOnConsumed: limit } : {}),
+      }),
+  )
+}
+
+function policyOf({ limit, windowMs }: Setup["limits"][number], i: number): Policy {
+  return {
+    name: `ip-${windowMs}`,
+    counter: `k3JxW0a${i}`,
+    algorithm: "sliding-window",
+    limit,
+    windowMs,
+    align: "epoch",
+  }
+}

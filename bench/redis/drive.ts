@@ -1,0 +1,128 @@
+import { freshAddresses } from "../clients/addresses.ts"
+import type { Contender, Outcome } from "./contender.ts"
+
+export interface Driven {
+  readonly decisions: number
+  readonly refused: number
+  readonly failed: number
+  /** What the first one failed with; undefined when it was a decision without Redis. */
+  readonly firstError: unknown
+  readonly wallMs: number
+  /** CPU of the whole process: the load's own and garbage collection included. */
+  readonly cpuUs: number
+  /** Of every 16th decision, in milliseconds, sorted: of the last ones when there are many. */
+  readonly latenciesMs: Float64Array
+}
+
+/** Decisions after which a request waits for a turn of the event loop, as requests from the network do. */
+const DECISIONS_A_TURN = 256
+const TIMED_EVERY = 16
+const MOST_TIMED = 2 ** 16
+
+const address = freshAddresses()
+
+/**
+ * Keeps so many requests in flight: each one that is decided starts another. Once through the sequence, or over and
+ * over for some time.
+ */
+export async function drive(
+  contender: Contender,
+  sequence: Uint32Array,
+  inFlight: number,
+  forMs?: number,
+): Promise<Driven> {
+  const latencies = new Float64Array(MOST_TIMED)
+  const tally: Record<Outcome, number> = { granted: 0, refused: 0, failed: 0 }
+  let begun = 0
+  let sinceTurn = 0
+  let timed = 0
+  let firstError: unknown
+  let isOver = false
+  const most = forMs === undefined ? sequence.length : Number.POSITIVE_INFINITY
+
+  const runLane = (): Promise<void> =>
+    new Promise((resolve) => {
+      let sentAt = 0
+      const settle = (outcome: Outcome) => {
+        tally[outcome]++
+        if (sentAt === 0) return
+        latencies[timed++ % MOST_TIMED] = performance.now() - sentAt
+        sentAt = 0
+      }
+      const onAnswer = (decided: unknown) => {
+        settle(contender.judge(decided))
+        next()
+      }
+      const onRejection = (reason: unknown) => {
+        const outcome = contender.judgeError(reason)
+        if (outcome === "failed") firstError ??= reason
+        settle(outcome)
+      }
+      const onError = (reason: unknown) => {
+        onRejection(reason)
+        next()
+      }
+      const next = () => {
+        while (!isOver && begun < most) {
+          if (sinceTurn++ >= DECISIONS_A_TURN) {
+            setImmediate(() => {
+              sinceTurn = 0
+              next()
+            })
+            return
+          }
+          const nth = begun++
+          const key = address(sequence[nth % sequence.length] as number)
+          if (nth % TIMED_EVERY === 0) sentAt = performance.now()
+          try {
+            const decided = contender.count(key)
+            if (isPromise(decided)) {
+              decided.then(onAnswer, onError)
+              return
+            }
+            settle(contender.judge(decided))
+          } catch (error) {
+            onRejection(error)
+          }
+        }
+        resolve()
+      }
+      next()
+    })
+
+  const before = process.cpuUsage()
+  const startedAt = performance.now()
+  if (forMs !== undefined) setTimeout(() => (isOver = true), forMs)
+  await Promise.all(Array.from({ length: inFlight }, runLane))
+  const wallMs = performance.now() - startedAt
+  const { user, system } = process.cpuUsage(before)
+  const { granted, refused, failed } = tally
+  return {
+    decisions: granted + refused + failed,
+    refused,
+    failed,
+    firstError,
+    wallMs,
+    cpuUs: user + system,
+    latenciesMs: latencies.subarray(0, Math.min(timed, MOST_TIMED)).sort(),
+  }
+}
+
+/** CPU microseconds of making one key, which is in what `drive` tells. */
+export function costOfKeys(sequence: Uint32Array): number {
+  const before = process.cpuUsage()
+  let characters = 0
+  for (const index of sequence) characters += address(index).length
+  const { user, system } = process.cpuUsage(before)
+  if (characters === 0) throw new Error("No key has any text")
+  return (user + system) / sequence.length
+}
+
+/** The value that the part of the sorted ones is not above; NaN of none. */
+export function quantile(sorted: Float64Array, part: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN
+}
+
+function isPromise(value: unknown): value is Promise<unknown> {
+  return value instanceof Promise
+}

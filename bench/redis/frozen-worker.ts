@@ -1,0 +1,81 @@
+import { setImmediate } from "node:timers/promises"
+import { createLimiter } from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import { freshAddresses } from "../clients/addresses.ts"
+import { uniformSequence } from "../clients/sequence.ts"
+import { answerTasks } from "../contender-process.ts"
+import { connect } from "./contender.ts"
+import { quantile } from "./drive.ts"
+
+export interface FrozenTask {
+  /** Of the Redis to use; undefined is the memory store. */
+  readonly port: number | undefined
+  readonly forMs: number
+  /** Decisions that begin this many milliseconds after the start, or later, are those of an open breaker. */
+  readonly openAfterMs: number
+}
+
+export interface FrozenSample {
+  readonly decisions: number
+  readonly degraded: number
+  /** The longest of all decisions. */
+  readonly worstMs: number
+  readonly afterOpen: number
+  readonly degradedAfterOpen: number
+  readonly p50AfterOpenMs: number
+  readonly p999AfterOpenMs: number
+}
+
+const IN_FLIGHT = 64
+const CLIENTS = 10_000
+const MOST_TIMED = 2 ** 21
+
+const address = freshAddresses()
+
+answerTasks<FrozenTask>(async ({ port, forMs, openAfterMs }): Promise<FrozenSample> => {
+  const client = port === undefined ? undefined : await connect(port)
+  const limiter = createLimiter({
+    limit: 1_000_000,
+    window: "1h",
+    field: "ip",
+    logger: { warn() {}, error() {} },
+    ...(client === undefined ? {} : { store: redisStore({ client }) }),
+  })
+  const sequence = uniformSequence(CLIENTS, 2 ** 16, 1)
+  const latencies = new Float64Array(MOST_TIMED)
+  let decisions = 0
+  let degraded = 0
+  let worstMs = 0
+  let afterOpen = 0
+  let degradedAfterOpen = 0
+  const startedAt = performance.now()
+  const runLane = async () => {
+    for (;;) {
+      const key = address(sequence[decisions++ % sequence.length] as number)
+      const sentAt = performance.now()
+      if (sentAt - startedAt > forMs) return
+      const decision = await limiter.decide({ remoteAddress: key })
+      const tookMs = performance.now() - sentAt
+      worstMs = Math.max(worstMs, tookMs)
+      if (decision.degraded) degraded++
+      if (sentAt - startedAt >= openAfterMs) {
+        latencies[afterOpen++ % MOST_TIMED] = tookMs
+        if (decision.degraded) degradedAfterOpen++
+      }
+      // The next request comes from the network.
+      await setImmediate()
+    }
+  }
+  await Promise.all(Array.from({ length: IN_FLIGHT }, runLane))
+  client?.disconnect()
+  const sorted = latencies.subarray(0, Math.min(afterOpen, MOST_TIMED)).sort()
+  return {
+    decisions,
+    degraded,
+    worstMs,
+    afterOpen,
+    degradedAfterOpen,
+    p50AfterOpenMs: quantile(sorted, 0.5),
+    p999AfterOpenMs: quantile(sorted, 0.999),
+  }
+})

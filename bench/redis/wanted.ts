@@ -1,0 +1,96 @@
+import { printWanted } from "../report/table.ts"
+import {
+  BLOCK,
+  type Case,
+  compare,
+  DECIDE,
+  type Measured,
+  netPerSecond,
+  OURS,
+  PEER,
+  type Sample,
+  UNION,
+} from "./load.ts"
+
+/** A figure that is wanted of a case: a ratio, ours over theirs or, of what should be small, theirs over ours. */
+interface Wanted {
+  readonly of: string
+  readonly name: string
+  readonly peer: string
+  readonly what: string
+  readonly figure: (sample: Sample) => number
+  /** Whether less of the figure is better. */
+  readonly isCost: boolean
+  readonly least: number
+}
+
+const rate = (of: string, name: string, peer: string, least: number): Wanted => ({
+  of,
+  name,
+  peer,
+  what: "decisions/s",
+  figure: of.startsWith("refused") ? netPerSecond : (sample) => sample.perSecond,
+  isCost: false,
+  least,
+})
+const cost = (of: string, name: string, what: "redisUs" | "nodeUs", least: number): Wanted => ({
+  of,
+  name,
+  peer: PEER,
+  what: what === "redisUs" ? "less CPU of Redis a decision" : "less CPU of Node a decision",
+  figure: (sample) => sample[what],
+  isCost: true,
+  least,
+})
+
+const WANTED: readonly Wanted[] = [
+  rate("uniform, 256", OURS, PEER, 5),
+  rate("zipf, 256", OURS, PEER, 3.5),
+  rate("uniform, 64", OURS, PEER, 3),
+  rate("zipf, 64", OURS, PEER, 2.3),
+  rate("hot, 256", OURS, PEER, 12),
+  rate("hot, 256", DECIDE, PEER, 8),
+  rate("refused, 64", OURS, PEER, 50),
+  rate("refused, 64", OURS, BLOCK, 4),
+  rate("refused, 64", DECIDE, BLOCK, 1),
+  cost("uniform, 64", OURS, "redisUs", 3),
+  cost("uniform, 256", OURS, "redisUs", 4.5),
+  cost("uniform, 64", OURS, "nodeUs", 3.5),
+  cost("uniform, 256", OURS, "nodeUs", 5),
+  cost("uniform, 64", DECIDE, "nodeUs", 2.5),
+  cost("uniform, 256", DECIDE, "nodeUs", 3),
+  rate("stacked, 64", OURS, PEER, 6),
+  rate("stacked, 256", OURS, PEER, 6),
+  rate("stacked, 64", OURS, UNION, 6),
+  rate("stacked, 256", OURS, UNION, 6),
+]
+
+const MOST_LATENCY = 1.15
+
+/** What is wanted of a case, line by line, beside what was measured. */
+export function printWantedOf({ workload, inFlight }: Case, measured: Measured): void {
+  const which = `${workload}, ${inFlight}`
+  for (const { of, name, peer, what, figure, isCost, least } of WANTED) {
+    if (of !== which || !measured.has(name) || !measured.has(peer)) continue
+    const ratio = isCost
+      ? compare(measured, peer, name, figure).median
+      : compare(measured, name, peer, figure).median
+    printWanted(
+      `${which} in flight: ${name}, times ${peer}, ${what}`,
+      ratio,
+      ratio >= least,
+      `at least ${least}`,
+    )
+  }
+  if (which === "uniform, 1") {
+    const ratio = compare(measured, OURS, PEER, (sample) => sample.p50Ms).median
+    const wanted = `at most ${MOST_LATENCY}`
+    printWanted(`${which} in flight: ${OURS}, p50, of ${PEER}'s`, ratio, ratio <= MOST_LATENCY, wanted)
+  }
+  if (workload === "refused") {
+    for (const name of [OURS, DECIDE]) {
+      const commands = Math.max(0, ...(measured.get(name) ?? []).map((sample) => sample.commands))
+      printWanted(`${which} in flight: ${name}, Redis commands a decision`, commands, commands === 0, "none")
+    }
+  }
+}

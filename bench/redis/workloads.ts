@@ -1,0 +1,75 @@
+import { uniformSequence, zipfSequence } from "../clients/sequence.ts"
+
+const HOUR_MS = 3_600_000
+
+/** A limit that is never reached in a round, and that is no larger than one in use would be. */
+const NO_LIMIT = 1_000_000
+
+/** Of a workload: what happens, the limit on every client, and which of how many clients come. */
+interface Described {
+  readonly says: string
+  readonly limit: number
+  readonly windowMs: number
+  readonly clients: number
+  readonly spread: "uniform" | "zipf"
+  /** Whether no request is refused, all are, or some: a round that sees otherwise is wrong. */
+  readonly refuses: "none" | "all" | "some"
+  /** Whether each request has three limits: a second's, a minute's and an hour's. */
+  readonly isStacked: boolean
+}
+
+const USUAL = {
+  limit: NO_LIMIT,
+  windowMs: HOUR_MS,
+  spread: "uniform",
+  refuses: "none",
+  isStacked: false,
+} as const
+
+export const WORKLOADS = {
+  uniform: { ...USUAL, says: "10,000 clients, each as likely as any other", clients: 10_000 },
+  zipf: {
+    ...USUAL,
+    says: "a million clients, the k-th most frequent with probability 1 / k",
+    clients: 1_000_000,
+    spread: "zipf",
+  },
+  hot: { ...USUAL, says: "one client, a limit that is never reached", clients: 1, windowMs: 1_000 },
+  "hot, limited": {
+    ...USUAL,
+    says: "one client, 1,000 requests a second",
+    clients: 1,
+    limit: 1_000,
+    windowMs: 1_000,
+    refuses: "some",
+  },
+  refused: {
+    ...USUAL,
+    says: "a thousand clients that are over their limit of 1",
+    clients: 1_000,
+    limit: 1,
+    refuses: "all",
+  },
+  // For memory: each of them once, or once in each of two windows.
+  tracked: { ...USUAL, says: "100,000 clients, each once", clients: 100_000 },
+  "tracked, two windows": {
+    ...USUAL,
+    says: "100,000 clients, each once in each of two windows",
+    clients: 100_000,
+    windowMs: 4_000,
+  },
+  stacked: {
+    ...USUAL,
+    says: "10,000 clients, three limits on each request: a second's, a minute's, an hour's",
+    clients: 10_000,
+    isStacked: true,
+  },
+} as const satisfies Readonly<Record<string, Described>>
+
+export type Workload = keyof typeof WORKLOADS
+
+/** Which clients make the calls of a round, over and over. */
+export function sequenceOf(workload: Workload, length: number, seed: number): Uint32Array {
+  const { clients, spread } = WORKLOADS[workload]
+  return spread === "zipf" ? zipfSequence(clients, length, seed) : uniformSequence(clients, length, seed)
+}
