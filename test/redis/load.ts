@@ -7,7 +7,7 @@ import {
 } from "@sluice/core"
 import { afterEach, expect } from "vitest"
 
-export const DEADLINE_MS = 50
+const DEADLINE_MS = 50
 /** Lateness that no decision has, by a timer that was set with it: a stall of this process delays both. */
 const SLACK_MS = 10
 

@@ -3,6 +3,11 @@ import { fileURLToPath } from "node:url"
 import { beforeAll, describe, expect, it } from "vitest"
 
 const root = fileURLToPath(new URL("../../..", import.meta.url))
+/** The demo runs on what is built, as the command does. */
+const env = {
+  ...process.env,
+  TSX_TSCONFIG_PATH: fileURLToPath(new URL("../../tsconfig.json", import.meta.url)),
+}
 
 interface Ended {
   readonly code: number | null
@@ -14,7 +19,7 @@ interface Ended {
 function runDemo(...nodeOptions: string[]): Promise<Ended> {
   return new Promise((resolve, reject) => {
     const args = ["--import", "tsx", ...nodeOptions, "examples/src/demo/main.ts"]
-    const child = spawn(process.execPath, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] })
+    const child = spawn(process.execPath, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] })
     let output = ""
     let errors = ""
     child.stdout.on("data", (text: Buffer) => {
@@ -105,7 +110,7 @@ describe.skipIf(!hasTerminal)("the demo in a terminal", () => {
     const command = `exec "${process.execPath}" --import tsx examples/src/demo/main.ts`
     const child = spawn("/usr/bin/script", ["-qec", command, "/dev/null"], {
       cwd: root,
-      env: { ...process.env, NO_COLOR: "1" },
+      env: { ...env, NO_COLOR: "1" },
     })
     const ended = new Promise((resolve) => child.once("close", resolve))
     let output = ""

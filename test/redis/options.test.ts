@@ -1,7 +1,7 @@
 import { Redis } from "ioredis"
 import { afterAll, describe, expect, it } from "vitest"
-import { InvalidOptionError } from "../../errors.ts"
-import { parseOptions, type RedisStoreOptions } from "./options.ts"
+import { InvalidOptionError } from "../../packages/core/src/errors.ts"
+import { parseOptions, type RedisStoreOptions } from "../../packages/core/src/stores/redis/options.ts"
 
 /** Never connected. */
 const client = new Redis({ lazyConnect: true })
