@@ -19,6 +19,7 @@ const LONGEST_MS = 10_000
 /** Six seconds before the window's end, and an instant of this process' clock that is the same. */
 const SERVER_MS = START_MS + 54_000
 const SENT_MS = 777.25
+const BETWEEN = { sentAtMs: SENT_MS, answeredAtMs: SENT_MS }
 
 function check(cost = 1, more: Partial<Check> = {}): Check {
   return { policy: FIXED, partition: "alice", cost, shadow: false, ...more }
@@ -31,7 +32,7 @@ function full(more: Partial<Counted> = {}): Counted {
 /** A cache that knows that `refused` was refused, with the whole limit taken. */
 function refusing(refused: Check = check(), longestMs = LONGEST_MS, counted = full()): DenyCache {
   const denied = new DenyCache(longestMs)
-  denied.remember("alice", refused, counted, SERVER_MS, SENT_MS)
+  denied.remember("alice", refused, counted, SERVER_MS, BETWEEN)
   return denied
 }
 
@@ -46,6 +47,15 @@ describe("DenyCache", () => {
       granted: false,
       checks: [{ previous: 0, current: 10, startMs: START_MS, taken: 0 }],
     })
+  })
+
+  it("believes a refusal from when it was asked for, and tells the wait from when it had come", () => {
+    const denied = new DenyCache(LONGEST_MS)
+    const between = { sentAtMs: SENT_MS, answeredAtMs: SENT_MS + 40 }
+    denied.remember("alice", check(), full(), SERVER_MS, between)
+    const toldAt = (afterMs: number) => denied.answer(["alice"], [check()], SENT_MS + afterMs)?.nowMs
+    expect([20, 40, 41, 5_998].map(toldAt)).toEqual([0, 0, 1, 5_958].map((ms) => SERVER_MS + ms))
+    expect(toldAt(5_999)).toBeUndefined()
   })
 
   it("brings the state to the server's present window", () => {
@@ -119,7 +129,10 @@ describe("DenyCache", () => {
 
   it("remembers the latest refusal of a key", () => {
     const denied = refusing(check(1))
-    denied.remember("alice", check(3), full({ current: 8 }), SERVER_MS + 10, SENT_MS + 10)
+    denied.remember("alice", check(3), full({ current: 8 }), SERVER_MS + 10, {
+      sentAtMs: SENT_MS + 10,
+      answeredAtMs: SENT_MS + 10,
+    })
     expect([answerTo(denied, check(2), 10), answerTo(denied, check(3), 10), denied.size]).toEqual([
       false,
       true,
@@ -129,7 +142,7 @@ describe("DenyCache", () => {
 
   it("forgets one key, or all", () => {
     const denied = refusing()
-    denied.remember("bob", check(), full(), SERVER_MS, SENT_MS)
+    denied.remember("bob", check(), full(), SERVER_MS, BETWEEN)
     denied.forget("alice")
     expect([answerTo(denied, check()), denied.size]).toEqual([false, 1])
     denied.clear()
@@ -139,9 +152,9 @@ describe("DenyCache", () => {
   it("keeps 100,000 refusals, and drops the one that was given longest ago", () => {
     const denied = new DenyCache(LONGEST_MS)
     const knows = (key: string) => denied.answer([key], [check()], SENT_MS) !== undefined
-    for (let i = 0; i < 100_000; i++) denied.remember(`${i}`, check(), full(), SERVER_MS, SENT_MS)
-    denied.remember("0", check(), full(), SERVER_MS, SENT_MS)
-    denied.remember("one more", check(), full(), SERVER_MS, SENT_MS)
+    for (let i = 0; i < 100_000; i++) denied.remember(`${i}`, check(), full(), SERVER_MS, BETWEEN)
+    denied.remember("0", check(), full(), SERVER_MS, BETWEEN)
+    denied.remember("one more", check(), full(), SERVER_MS, BETWEEN)
     expect([denied.size, knows("0"), knows("1"), knows("2"), knows("one more")]).toEqual([
       100_000,
       true,
@@ -182,7 +195,7 @@ describe("DenyCache", () => {
         const waitMs = retryAfterMs(counted, policy, cost, serverMs)
         if (waitMs === 0 || waitMs === Number.POSITIVE_INFINITY) return
         const denied = new DenyCache(1_000_000)
-        denied.remember("alice", check(cost, { policy }), counted, serverMs, SENT_MS)
+        denied.remember("alice", check(cost, { policy }), counted, serverMs, BETWEEN)
         const afterMs = Math.max(onTheWayMs, rest.part * waitMs + rest.fromThereMs)
         const asked = check(cost + rest.moreCost, { policy: { ...policy, limit: limit - rest.lessLimit } })
         if (denied.answer(["alice"], [asked], SENT_MS + afterMs) === undefined) return

@@ -4,14 +4,21 @@ import type { Answer, Check, Counted } from "../store.ts"
 /** Refusals kept at the most: some 20 MB. The oldest go first, and then Redis is asked again. */
 const MOST_REFUSALS = 100_000
 
+/** When a question was sent and when its answer had come, in milliseconds of one clock. */
+export interface Between {
+  readonly sentAtMs: number
+  readonly answeredAtMs: number
+}
+
 /** A refusal that Redis gave. */
 interface Refusal {
   readonly cost: number
   readonly limit: number
   readonly counted: Counted
-  /** The server's time at which it was given, and an instant of this process' clock that is not after it. */
+  /** The server's time at which it was given. */
   readonly serverMs: number
-  readonly sinceMs: number
+  /** By this process' clock, the instants between which that was. */
+  readonly between: Between
   /** How long it is believed. */
   readonly forMs: number
 }
@@ -34,8 +41,8 @@ export class DenyCache {
     return this.#refusals.size
   }
 
-  /** Remembers what was refused by an answer to what was sent at this instant. */
-  remember(key: string, { policy, cost }: Check, counted: Counted, serverMs: number, sentAtMs: number): void {
+  /** Remembers what was refused at this time of the server's, which was between these instants. */
+  remember(key: string, { policy, cost }: Check, counted: Counted, serverMs: number, between: Between): void {
     if (this.#longestMs === 0) return
     const waitMs = ALGORITHMS[policy.algorithm].retryAfterMs(counted, policy, cost, serverMs)
     // What never fits says nothing about the client's next request.
@@ -49,7 +56,7 @@ export class DenyCache {
       limit: policy.limit,
       counted,
       serverMs,
-      sinceMs: sentAtMs,
+      between,
       forMs: Math.min(certainMs, this.#longestMs),
     })
     if (this.#refusals.size > MOST_REFUSALS) this.#forgetOldest()
@@ -62,13 +69,15 @@ export class DenyCache {
       const key = keys[i] as string
       const refusal = this.#refusals.get(key)
       if (refusal === undefined || check.shadow) continue
-      const elapsedMs = nowMs - refusal.sinceMs
+      const { sentAtMs, answeredAtMs } = refusal.between
+      const elapsedMs = nowMs - sentAtMs
       if (!(elapsedMs >= 0 && elapsedMs < refusal.forMs)) {
         this.#refusals.delete(key)
         continue
       }
       if (check.cost < refusal.cost || check.policy.limit > refusal.limit) continue
-      const serverMs = refusal.serverMs + Math.floor(elapsedMs)
+      // It is believed a little too short, and the wait that it tells is a little too long: both are true so.
+      const serverMs = refusal.serverMs + Math.max(0, Math.floor(nowMs - answeredAtMs))
       const state = ALGORITHMS[check.policy.algorithm].at(refusal.counted, check.policy, serverMs)
       const { previous, current, startMs } = state
       const counted = checks.map((_, nth) =>

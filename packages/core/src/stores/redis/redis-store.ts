@@ -2,7 +2,7 @@ import { ALGORITHMS } from "../../algorithms/by-name.ts"
 import { ClosedError, StoreUnavailableError } from "../../errors.ts"
 import type { Answer, Check, CounterKey, MaybePromise, Refund, Store } from "../store.ts"
 import { takeTogether } from "../take-together.ts"
-import { DenyCache } from "./deny-cache.ts"
+import { type Between, DenyCache } from "./deny-cache.ts"
 import { Fleet } from "./fleet.ts"
 import { keyOf } from "./key.ts"
 import type { Late } from "./lane.ts"
@@ -195,19 +195,17 @@ export class RedisStore implements Store {
   }
 
   #rememberRefusal({ checks, keys }: Asked, { checks: counted, nowMs }: Answer, sentAtMs: number): void {
+    const between: Between =
+      this.#parts.clock === undefined
+        ? { sentAtMs, answeredAtMs: performance.now() }
+        : { sentAtMs: nowMs, answeredAtMs: nowMs }
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i] as Check
       const state = counted[i]
       if (state === undefined || check.shadow) continue
       const { policy, cost } = check
       if (ALGORITHMS[policy.algorithm].admits(state, policy, cost, nowMs)) continue
-      this.#denied.remember(
-        keys[i] as string,
-        check,
-        state,
-        nowMs,
-        this.#parts.clock === undefined ? sentAtMs : nowMs,
-      )
+      this.#denied.remember(keys[i] as string, check, state, nowMs, between)
     }
   }
 
