@@ -23,10 +23,12 @@ export interface StoreUnderTest {
    */
   create(clock: ManualClock): Store | Promise<Store>
   readonly deviations?: readonly Deviation[]
+  /** The part of the random traces to try, 1 by default: less where only the way to the back end is another one. */
+  readonly traces?: number
 }
 
 /** The behaviour of every store: run it with a function that makes an empty one. */
-export function storeContract(name: string, { create, deviations = [] }: StoreUnderTest): void {
+export function storeContract(name: string, { create, deviations = [], traces = 1 }: StoreUnderTest): void {
   const names = new Set<string>()
 
   /** A behaviour, shown on a store and a clock of its own. */
@@ -69,7 +71,7 @@ export function storeContract(name: string, { create, deviations = [] }: StoreUn
       const deviation = deviations.find(({ behaviour }) => behaviour === trace)
       if (deviation === undefined) it(trace, () => show(create))
       else it.skip(`${trace} (it does not: ${deviation.reason})`, () => {})
-    })
+    }, traces)
 
     it("has no deviation that names no behaviour", () => {
       expect(deviations.filter(({ behaviour }) => !names.has(behaviour))).toEqual([])

@@ -219,3 +219,26 @@ async function callsOf(command: string): Promise<number> {
   const stats = await clients[0].info("commandstats")
   return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0)
 }
+
+describe("a clock that was set back by so many windows that their codes are those of the last ones", () => {
+  /** A key that was written so many windows ahead of the present one, full, and lives for so long. */
+  async function grantedAfter(windowsAhead: number, livesMs: number): Promise<boolean> {
+    const { prefix, stores } = open()
+    const policy: Policy = { ...SLIDING, windowMs: 86_400_000 }
+    const [client] = clients
+    const [seconds] = await client.time()
+    const code = ((Math.floor(Number(seconds) / 86_400) + windowsAhead) % 2047) + 1
+    const key = keyOf(prefix, check(policy, "ann"))
+    await client.set(key, String(code * 2 ** 42 + policy.limit), "PX", livesMs)
+    const [answer] = await stores[0].take([[check(policy, "ann")]])
+    return answer?.granted === true
+  }
+
+  it("is told by how long the keys still live, and admits nothing twice", async () => {
+    const dayMs = 86_400_000
+    expect(await grantedAfter(2_042, 2_044 * dayMs)).toBe(false)
+    // Five windows ago: a key that should be gone, and is about to be.
+    expect(await grantedAfter(-5, 1_000)).toBe(true)
+    expect(await grantedAfter(3, 5 * dayMs)).toBe(false)
+  })
+})

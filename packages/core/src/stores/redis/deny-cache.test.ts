@@ -15,6 +15,7 @@ const SLIDING: Policy = {
 }
 const FIXED: Policy = { ...SLIDING, algorithm: "fixed-window" }
 const START_MS = 28_401_120 * 60_000
+const DAY_MS = START_MS - (START_MS % 86_400_000)
 const LONGEST_MS = 10_000
 /** Six seconds before the window's end, and an instant of this process' clock that is the same. */
 const SERVER_MS = START_MS + 54_000
@@ -71,6 +72,19 @@ describe("DenyCache", () => {
     const denied = refusing()
     const answer = denied.answer(["bob", "alice", "carol"], [check(), check(), check()], SENT_MS)
     expect(answer?.checks.map((counted) => counted?.current)).toEqual([undefined, 10, undefined])
+  })
+
+  it.each([
+    { keys: ["minute", "day"], told: [undefined, 40] },
+    { keys: ["day", "minute"], told: [40, undefined] },
+  ])("answers a request that several limits refuse by the longest wait: $keys", ({ keys, told }) => {
+    const day = check(1, { policy: { ...FIXED, windowMs: 86_400_000, limit: 40 } })
+    const known: Record<string, Check> = { minute: check(), day }
+    const denied = refusing()
+    denied.remember("minute", check(), full(), SERVER_MS, BETWEEN)
+    denied.remember("day", day, full({ current: 40, startMs: DAY_MS }), SERVER_MS, BETWEEN)
+    const checks = keys.map((key) => known[key] as Check)
+    expect(denied.answer(keys, checks, SENT_MS)?.checks.map((counted) => counted?.current)).toEqual(told)
   })
 
   it.each<{ readonly what: string; readonly asked: Check; readonly isRefused: boolean }>([

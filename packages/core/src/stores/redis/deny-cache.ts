@@ -23,6 +23,13 @@ interface Refusal {
   readonly forMs: number
 }
 
+/** A refusal as it stands now. */
+interface Known {
+  readonly counted: Counted
+  readonly serverMs: number
+  readonly waitMs: number
+}
+
 /**
  * Remembers who is refused until when, so that a client that keeps knocking costs Redis nothing. A refusal answers only
  * checks that ask as much or more of a limit that is as low or lower: what others take meanwhile can only prolong it.
@@ -62,30 +69,41 @@ export class DenyCache {
     if (this.#refusals.size > MOST_REFUSALS) this.#forgetOldest()
   }
 
-  /** The answer to a request of which a check is known to be refused; undefined when Redis has to be asked. */
+  /**
+   * The answer to a request of which a check is known to be refused: by the one with the longest wait, since whoever
+   * waits for another one would be refused again. Undefined when Redis has to be asked.
+   */
   answer(keys: readonly string[], checks: readonly Check[], nowMs: number): Answer | undefined {
+    let binding: Known | undefined
+    let place = 0
     for (let i = 0; i < checks.length; i++) {
-      const check = checks[i] as Check
-      const key = keys[i] as string
-      const refusal = this.#refusals.get(key)
-      if (refusal === undefined || check.shadow) continue
-      const { sentAtMs, answeredAtMs } = refusal.between
-      const elapsedMs = nowMs - sentAtMs
-      if (!(elapsedMs >= 0 && elapsedMs < refusal.forMs)) {
-        this.#refusals.delete(key)
-        continue
-      }
-      if (check.cost < refusal.cost || check.policy.limit > refusal.limit) continue
-      // It is believed a little too short, and the wait that it tells is a little too long: both are true so.
-      const serverMs = refusal.serverMs + Math.max(0, Math.floor(nowMs - answeredAtMs))
-      const state = ALGORITHMS[check.policy.algorithm].at(refusal.counted, check.policy, serverMs)
-      const { previous, current, startMs } = state
-      const counted = checks.map((_, nth) =>
-        nth === i ? { previous, current, startMs, taken: 0 } : undefined,
-      )
-      return { nowMs: serverMs, granted: false, checks: counted }
+      const known = this.#known(keys[i] as string, checks[i] as Check, nowMs)
+      if (known === undefined || (binding !== undefined && known.waitMs <= binding.waitMs)) continue
+      binding = known
+      place = i
     }
-    return undefined
+    if (binding === undefined) return undefined
+    const { counted, serverMs } = binding
+    return { nowMs: serverMs, granted: false, checks: checks.map((_, i) => (i === place ? counted : undefined)) }
+  }
+
+  /** What is known of a check that would be refused. */
+  #known(key: string, { policy, cost, shadow }: Check, nowMs: number): Known | undefined {
+    const refusal = this.#refusals.get(key)
+    if (refusal === undefined || shadow) return undefined
+    const { sentAtMs, answeredAtMs } = refusal.between
+    const elapsedMs = nowMs - sentAtMs
+    if (!(elapsedMs >= 0 && elapsedMs < refusal.forMs)) {
+      this.#refusals.delete(key)
+      return undefined
+    }
+    if (cost < refusal.cost || policy.limit > refusal.limit) return undefined
+    // It is believed a little too short, and the wait that it tells is a little too long: both are true so.
+    const serverMs = refusal.serverMs + Math.max(0, Math.floor(nowMs - answeredAtMs))
+    const algorithm = ALGORITHMS[policy.algorithm]
+    const { previous, current, startMs } = algorithm.at(refusal.counted, policy, serverMs)
+    const counted = { previous, current, startMs, taken: 0 }
+    return { counted, serverMs, waitMs: algorithm.retryAfterMs(counted, policy, cost, serverMs) }
   }
 
   forget(key: string): void {

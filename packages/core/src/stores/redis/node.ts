@@ -32,10 +32,13 @@ export interface Timekeeping {
 /** A reply to a call, with the instant of the monotonic clock at which the call was sent. */
 export type Sent<Told> = Told & { readonly sentAtMs: number }
 
-/** How long to wait, and whether to ask although the breaker is open. */
+/**
+ * How long to wait. In the background nobody waits: the server is asked although the breaker is open, and whether it
+ * answers, after longer than anybody would wait, neither opens nor closes that.
+ */
 export interface Patience {
   readonly withinMs: number
-  readonly whileOpen?: boolean
+  readonly inBackground?: boolean
 }
 
 /** One Redis server: what is known of its time, and whether it answers. */
@@ -155,11 +158,13 @@ export class Node {
   }
 
   async #within<Value>(
-    { withinMs, whileOpen = false }: Patience,
+    { withinMs, inBackground = false }: Patience,
     ask: (deadlineMs: number) => Promise<Value>,
   ): Promise<Value> {
-    if (this.breaker.isOpen && !whileOpen) throw this.unavailable
-    this.waitedFor(withinMs)
+    if (!inBackground) {
+      if (this.breaker.isOpen) throw this.unavailable
+      this.waitedFor(withinMs)
+    }
     const deadlineMs = performance.now() + withinMs
     let timer: NodeJS.Timeout | undefined
     const silence = new Promise<never>((_, reject) => {
@@ -169,10 +174,10 @@ export class Node {
     })
     try {
       const value = await Promise.race([this.#whenReady(deadlineMs).then(() => ask(deadlineMs)), silence])
-      this.breaker.succeeded()
+      if (!inBackground) this.breaker.succeeded()
       return value
     } catch (error) {
-      this.breaker.failed()
+      if (!inBackground) this.breaker.failed()
       throw failureOf(error)
     } finally {
       clearTimeout(timer)

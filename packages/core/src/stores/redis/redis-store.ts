@@ -92,7 +92,7 @@ export class RedisStore implements Store {
   #giveBackLate(late: readonly Late[]): void {
     const refunds = late.flatMap(({ asked, answer }) => refundsOf(asked.checks, answer.checks))
     if (refunds.length === 0 || this.#isClosed) return
-    this.#giveBack(refunds, { withinMs: LATE_MS, whileOpen: true }).catch(() => undefined)
+    this.#giveBack(refunds, { withinMs: LATE_MS, inBackground: true }).catch(() => undefined)
   }
 
   async #giveBack(refunds: readonly Refund[], patience: Patience): Promise<void> {
@@ -135,7 +135,7 @@ export class RedisStore implements Store {
     return takeInTurn({ checks, keys }, (key) => this.#fleet.laneNameOf(key), {
       take: async (part) => this.#fleet.laneOf(part.keys[0] as string).take(part, deadlineMs, withinMs),
       // Nobody waits for it, so it may take longer than an answer.
-      giveBack: (refunds) => this.#giveBack(refunds, { withinMs: LATE_MS, whileOpen: true }),
+      giveBack: (refunds) => this.#giveBack(refunds, { withinMs: LATE_MS, inBackground: true }),
     })
   }
 

@@ -32,9 +32,10 @@ local function unpackValue(key, policy, value)
   local number = string.find(value, "^%d+$") and tonumber(value)
   if not number or number < WINDOW or number > LARGEST then return end
   local back = fmod(policy.base / WINDOW - floor(number / WINDOW) + CODES, CODES)
-  -- A key that lives longer than one of that window could be is of a later one: the clock went back by very many.
-  local isLater = back > FARTHEST_BACK or
-    (back > 0 and givenNow < 0 and redis.call("PTTL", key) > policy.windowMs)
+  -- One of the previous window ends with this one. A key that lives much longer is of a later window: the clock went
+  -- back by very many. Half a window is more than two readings of the clock differ by.
+  local isLater = back > FARTHEST_BACK or (back > 0 and givenNow < 0 and
+    redis.call("PTTL", key) + nowMs - policy.alignedMs > 1.5 * policy.windowMs)
   if isLater then back = back - CODES end
   return policy.alignedMs - back * policy.windowMs, fmod(floor(number / PREVIOUS), PREVIOUS), fmod(number, PREVIOUS)
 end
