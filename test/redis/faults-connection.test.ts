@@ -155,6 +155,22 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
     expect(await keysWithoutTtl(server)).toEqual([])
   })
 
+  it("a server that is slow to answer, but gives back in time, is waited for by nobody either", async () => {
+    const app = asker(await connected(proxy.port))
+    await app.ask()
+    // In 35 ms it has been counted, in 70 it is too late: it is given back, in 70 ms.
+    proxy.delayMs = 35
+    const stop = app.load()
+    await until("nobody waits any more", () => app.decidesAtOnce())
+    for (let i = 0; i < 30; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      expect(await app.decidesAtOnce()).toBe(true)
+    }
+    proxy.delayMs = 0
+    await stop()
+    await app.askUntil(false)
+  })
+
   it("a client that connects while requests wait counts them within their deadline", async () => {
     const app = asker(storeOf(library === "ioredis" ? ioredis(server.port) : notYetConnected()), {
       storeTimeoutMs: 5_000,
@@ -208,8 +224,8 @@ describe("a client that", () => {
     await until("nobody waits any more", () => app.decidesAtOnce())
     expect(app.late).toBe(0)
     const key = { policy: {} as never, partition: "" }
-    await expect(store.reset([{ ...key, policy: { counter: "12345678" } as never }])).rejects.toThrow(
-      "Redis does not answer",
-    )
+    await expect(
+      store.reset([{ ...key, policy: { algorithm: "sliding-window", counter: "12345678" } as never }]),
+    ).rejects.toThrow("Redis does not answer")
   })
 })

@@ -115,6 +115,22 @@ describe("a server that is frozen from the start", () => {
   })
 })
 
+it("a refusal that is remembered is no sign that the server is back", async () => {
+  const app = asker(await openStore("ioredis 6"), { limit: 1 })
+  await app.ask("192.0.2.9")
+  await app.ask("192.0.2.9")
+  server.freeze()
+  await app.ask("192.0.2.1")
+  const knocksUntilMs = performance.now() + 1_500
+  while (performance.now() < knocksUntilMs) {
+    await app.ask("192.0.2.9")
+    await sleep(100)
+  }
+  expect(app.events).toEqual(["degraded"])
+  server.thaw()
+  await until("it has recovered", async () => !(await app.ask("192.0.2.2")).degraded && app.events.length > 1)
+})
+
 describe("what is not taking", () => {
   it("peeks, gives back and resets in time, with a frozen server too", async () => {
     const app = asker(await openStore("ioredis 6"))

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { readFile } from "node:fs/promises"
+import { setTimeout as sleep } from "node:timers/promises"
 import { createLimiter, type Decision, manualClock, type Store } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { Redis } from "ioredis"
@@ -29,6 +30,25 @@ async function useAll(store: Store): Promise<readonly Decision[]> {
   return [admitted, refused, again]
 }
 
+/** How many decisions were degraded while three windows began, each on the counts of the one before. */
+async function degradedOverWindows(store: Store): Promise<number> {
+  const limiter = createLimiter({
+    store,
+    service: "guide",
+    field: "service",
+    limit: 1_000,
+    window: "1 second",
+  })
+  const endsAtMs = performance.now() + 2_500
+  let degraded = 0
+  while (performance.now() < endsAtMs) {
+    if ((await limiter.decide({})).degraded) degraded++
+    await sleep(50)
+  }
+  await limiter.close()
+  return degraded
+}
+
 describe("the ACL of the guide", () => {
   const line = /`ACL SETUSER (.+?)`/.exec(guide)?.[1]?.split(" ") ?? []
 
@@ -49,6 +69,7 @@ describe("the ACL of the guide", () => {
           [false, true],
         ])
       }
+      expect(await degradedOverWindows(redisStore({ client: ioredis }))).toBe(0)
       await expect(ioredis.get("other")).rejects.toThrow(/NOPERM/)
     } finally {
       ioredis.disconnect()

@@ -162,7 +162,8 @@ describe("two processes whose clocks differ by an hour", { timeout: 60_000 }, ()
       const afterMs = await timeOf(server)
       expect(admitted).toBe(0)
       const asked = releaseMs - retryAfterMs
-      expect([asked >= beforeMs - 1, asked <= afterMs + 1]).toEqual([true, true])
+      // A remembered refusal is told by the time of its answer, which is a little behind and never ahead.
+      expect([asked >= beforeMs - 5_000, asked <= afterMs + 1]).toEqual([true, true])
     }
   })
 })

@@ -128,7 +128,8 @@ export class Decider {
       const error = new StoreUnavailableError("The store gave an answer that makes no sense.")
       return this.#degrade(error, asks, peeked)
     }
-    if (this.#degraded && soundTime(this.#options.clock) >= this.#failedAtMs + STEADY_MS) {
+    const isSign = answers[0]?.isRemembered !== true
+    if (this.#degraded && isSign && soundTime(this.#options.clock) >= this.#failedAtMs + STEADY_MS) {
       this.#degraded = false
       this.#options.onRecovered()
     }

@@ -31,6 +31,8 @@ export interface Answer {
   /** Whether every check that is not a shadow one was admitted. When false, nothing was taken from any counter. */
   readonly granted: boolean
   readonly checks: readonly (Counted | undefined)[]
+  /** Whether it is what the store remembers, without a look at the back end: no sign that this one is there. */
+  readonly isRemembered?: boolean
 }
 
 /** Units to give back: those that a check took in the window that started at `takenInMs`. */

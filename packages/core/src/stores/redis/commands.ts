@@ -15,7 +15,7 @@ export interface RedisCommands {
    */
   isReady(key: string): boolean
   /**
-   * EVALSHA with one argument; at least one key. Rejects with the client's error; `message` begins with Redis' error
+   * EVALSHA; at least one key. Rejects with the client's error; `message` begins with Redis' error
    * code (NOSCRIPT …) when it was Redis that refused. Numbers in the reply may be texts: the app can set its client so.
    */
   evalsha(sha: string, keys: readonly string[], args: readonly string[]): Promise<unknown>

@@ -47,6 +47,7 @@ describe("DenyCache", () => {
       nowMs: SERVER_MS + 1_000,
       granted: false,
       checks: [{ previous: 0, current: 10, startMs: START_MS, taken: 0 }],
+      isRemembered: true,
     })
   })
 
@@ -65,6 +66,7 @@ describe("DenyCache", () => {
       nowMs: SERVER_MS + 7_000,
       granted: false,
       checks: [{ previous: 9, current: 0, startMs: START_MS + 60_000, taken: 0 }],
+      isRemembered: true,
     })
   })
 

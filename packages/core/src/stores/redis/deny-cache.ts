@@ -84,7 +84,8 @@ export class DenyCache {
     }
     if (binding === undefined) return undefined
     const { counted, serverMs } = binding
-    return { nowMs: serverMs, granted: false, checks: checks.map((_, i) => (i === place ? counted : undefined)) }
+    const told = checks.map((_, i) => (i === place ? counted : undefined))
+    return { nowMs: serverMs, granted: false, checks: told, isRemembered: true }
   }
 
   /** What is known of a check that would be refused. */

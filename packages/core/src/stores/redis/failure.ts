@@ -14,5 +14,7 @@ export function silent(): StoreUnavailableError {
 
 /** Whether it is this error of Redis. They begin with a code, before which those of scripts had a place and a dash until Redis 7. */
 export function isCode(error: unknown, code: string): boolean {
-  return error instanceof Error && new RegExp(`(^|\\s)-?${code}\\b`).test(error.message)
+  // Our own errors may quote what a server said.
+  if (!(error instanceof Error) || error instanceof StoreUnavailableError) return false
+  return new RegExp(`(^|\\s)-?${code}\\b`).test(error.message)
 }

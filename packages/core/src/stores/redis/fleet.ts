@@ -2,15 +2,16 @@ import type { RedisCommands } from "./commands.ts"
 import { Lane, type LaneListener } from "./lane.ts"
 import { Node, type Timekeeping } from "./node.ts"
 
-/** One lane where there is one server. */
+/** One slot where there is one server. */
 const ONLY = ""
 
-/** The servers behind a client and the ways to them: one of each, or in a cluster a lane a slot that is in use. */
+/** The servers behind a client and the ways to them: a lane for all, or in a cluster one a slot that is in use. */
 export class Fleet {
   readonly #commands: RedisCommands
   readonly #timekeeping: Timekeeping
   readonly #listener: LaneListener
-  readonly #lanes = new Map<string, Lane>()
+  /** By slot, and then by the patience of who asks. */
+  readonly #lanes = new Map<string, (Lane | undefined)[]>()
   /** By the client's name for them. */
   readonly #nodes = new Map<string, Node>()
   readonly #stopListening: () => void
@@ -20,7 +21,7 @@ export class Fleet {
     this.#timekeeping = timekeeping
     this.#listener = listener
     this.#stopListening = commands.onReady(() => {
-      for (const lane of this.#lanes.values()) lane.wake()
+      this.#eachOpenLane((lane) => lane.wake())
       for (const node of this.#nodes.values()) node.breaker.hurry()
     })
   }
@@ -48,20 +49,34 @@ export class Fleet {
     }
   }
 
-  /** The way to the server of a key. */
-  laneOf(key: string): Lane {
-    const name = this.laneNameOf(key)
-    let lane = this.#lanes.get(name)
+  /**
+   * The way to the server of a key for who waits so long. A call counts until the first of its requests stops waiting,
+   * so those who wait more than twice as long as others do not travel with them.
+   */
+  laneOf(key: string, withinMs: number): Lane {
+    const slot = this.slotOf(key)
+    let lanes = this.#lanes.get(slot)
+    if (lanes === undefined) {
+      lanes = []
+      this.#lanes.set(slot, lanes)
+    }
+    const patience = 32 - Math.clz32(withinMs)
+    let lane = lanes[patience]
     if (lane === undefined) {
       lane = new Lane(() => this.nodeOf(key), this.#listener)
-      this.#lanes.set(name, lane)
+      lanes[patience] = lane
     }
     return lane
   }
 
   /** The same for keys that one call may have: of all, or in a cluster of those with one hash tag. */
-  laneNameOf(key: string): string {
+  slotOf(key: string): string {
     return this.#commands.isCluster ? key.slice(key.indexOf("{"), key.indexOf("}")) : ONLY
+  }
+
+  /** Calls back with every lane that there is. */
+  #eachOpenLane(work: (lane: Lane) => void): void {
+    for (const lanes of this.#lanes.values()) for (const lane of lanes) if (lane !== undefined) work(lane)
   }
 
   /** Does the same for the counters of each lane, all at once. */
@@ -73,7 +88,7 @@ export class Fleet {
     const groups = new Map<string, { some: One[]; keys: string[] }>()
     for (const one of all) {
       const key = keyOf(one)
-      const name = this.laneNameOf(key)
+      const name = this.slotOf(key)
       const group = groups.get(name) ?? { some: [], keys: [] }
       group.some.push(one)
       group.keys.push(key)
@@ -87,7 +102,7 @@ export class Fleet {
   /** Rejects whatever waits, and asks no server any more. */
   close(error: Error): void {
     this.#stopListening()
-    for (const lane of this.#lanes.values()) lane.close(error)
+    this.#eachOpenLane((lane) => lane.close(error))
     for (const node of this.#nodes.values()) node.breaker.stop()
   }
 }

@@ -1,7 +1,7 @@
 import { StoreUnavailableError } from "../../errors.ts"
 import type { Answer } from "../store.ts"
 import { failureOf } from "./failure.ts"
-import type { Node } from "./node.ts"
+import { LOOK_AGAIN_MS, type Node } from "./node.ts"
 import { outsideRequests, setTimer } from "./outside-requests.ts"
 import { type Asked, TakeCall } from "./take-call.ts"
 import { expire, settle, type Waiting } from "./waiting.ts"
@@ -15,8 +15,6 @@ const CALLS_AT_ONCE = 2
 const MOST_REQUESTS = 64
 /** Requests that are worth another call although some are in flight. */
 const ENOUGH_REQUESTS = 32
-/** So long until a server that was not ready, or a replica, is looked at again. */
-const LOOK_AGAIN_MS = 25
 
 /** What a lane tells of answers. */
 export interface LaneListener {

@@ -19,7 +19,7 @@ const TIME =
   "redis.call('SET', KEYS[1], '', 'XX', 'PX', '1') local t = redis.call('TIME') return { t[1], t[2] }"
 
 /** So long until a client that was not ready is looked at again: a node of a cluster may be replaced without a word. */
-const LOOK_AGAIN_MS = 25
+export const LOOK_AGAIN_MS = 25
 
 /** How the store keeps the time: by the servers, or by a clock that was given. */
 export interface Timekeeping {

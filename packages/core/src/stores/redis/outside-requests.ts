@@ -1,6 +1,6 @@
 import { AsyncResource } from "node:async_hooks"
 
-/** The context in which this module was loaded, which is no request's. */
+/** The context in which this module was loaded: that of no request, unless an app imports it in one. */
 const outside = new AsyncResource("SluiceRedisStore")
 
 /**

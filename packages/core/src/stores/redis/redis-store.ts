@@ -8,7 +8,7 @@ import { keyOf } from "./key.ts"
 import type { Late } from "./lane.ts"
 import type { Node, Patience } from "./node.ts"
 import { type ParsedRedisOptions, parseOptions, type RedisStoreOptions } from "./options.ts"
-import { PolicyTable } from "./script-input.ts"
+import { checkCountable, PolicyTable } from "./script-input.ts"
 import { integerAt, type Reply, stateAt } from "./script-reply.ts"
 import { GIVE_BACK, PEEK } from "./scripts.ts"
 import type { Asked } from "./take-call.ts"
@@ -128,18 +128,23 @@ export class RedisStore implements Store {
       if (denied !== undefined) return [denied]
     }
     const deadlineMs = startedMs + withinMs
-    const slot = this.#fleet.laneNameOf(keys[0] as string)
-    if (keys.every((key) => this.#fleet.laneNameOf(key) === slot)) {
-      return this.#fleet.laneOf(keys[0] as string).take({ checks, keys }, deadlineMs, withinMs)
+    const slot = this.#fleet.slotOf(keys[0] as string)
+    if (keys.every((key) => this.#fleet.slotOf(key) === slot)) {
+      return this.#fleet.laneOf(keys[0] as string, withinMs).take({ checks, keys }, deadlineMs, withinMs)
     }
-    return takeInTurn({ checks, keys }, (key) => this.#fleet.laneNameOf(key), {
-      take: async (part) => this.#fleet.laneOf(part.keys[0] as string).take(part, deadlineMs, withinMs),
+    return takeInTurn({ checks, keys }, (key) => this.#fleet.slotOf(key), {
+      take: async (part) =>
+        this.#fleet.laneOf(part.keys[0] as string, withinMs).take(part, deadlineMs, withinMs),
       // Nobody waits for it, so it may take longer than an answer.
       giveBack: (refunds) => this.#giveBack(refunds, { withinMs: LATE_MS, inBackground: true }),
     })
   }
 
-  readonly #keyOf = (counter: CounterKey): string => keyOf(this.#parts.prefix, counter)
+  readonly #keyOf = (counter: CounterKey): string => {
+    // Here, where it fails by itself: in a call it would fail all that travel with it.
+    checkCountable(counter.policy)
+    return keyOf(this.#parts.prefix, counter)
+  }
 
   /** A request that asks for nothing is granted whatever Redis says. */
   #askedNothing(): Answer {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { StoreUnavailableError } from "../../errors.ts"
 import type { Policy } from "../../policy.ts"
-import { isSamePolicy, PolicyTable } from "./script-input.ts"
+import { checkCountable, isSamePolicy, PolicyTable } from "./script-input.ts"
 
 const POLICY: Policy = {
   name: "login",
@@ -45,11 +45,12 @@ describe("PolicyTable", () => {
     expect(text).toBe("[-1,0,0,1,1,9007199254740991,60000,9007199254740991]")
   })
 
-  it("refuses to count by an algorithm that the scripts do not know, and names it", () => {
-    const policies = new PolicyTable()
-    policies.numberOf({ ...POLICY, algorithm: "token-bucket" as Policy["algorithm"] })
-    expect(() => policies.input(SERVER_TIME, [])).toThrow(StoreUnavailableError)
-    expect(() => policies.input(SERVER_TIME, [])).toThrow("does not count by token-bucket")
+  it("refuses an algorithm that the scripts do not know", () => {
+    const policy = { ...POLICY, algorithm: "token-bucket" as "fixed-window" }
+    expect(() => checkCountable(policy)).toThrow(StoreUnavailableError)
+    expect(() => checkCountable(policy)).toThrow("does not count by token-bucket")
+    expect(() => checkCountable(POLICY)).not.toThrow()
+    expect(() => checkCountable({ ...POLICY, algorithm: "sliding-window" })).not.toThrow()
   })
 })
 

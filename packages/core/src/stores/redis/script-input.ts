@@ -63,9 +63,14 @@ export function isCountedInPlace(policy: Policy, cost: number, units: number): b
   )
 }
 
-function kindOf({ algorithm, align }: Policy): number {
-  if (algorithm === "sliding-window") return SLIDING
-  if (algorithm === "fixed-window") return align === "first-hit" ? FIRST_HIT : FIXED
+/** @throws StoreUnavailableError when the scripts do not know the policy's algorithm. */
+export function checkCountable({ algorithm }: Policy): void {
+  if (algorithm === "sliding-window" || algorithm === "fixed-window") return
   // Taken for another one it would count wrongly, and nobody would see it.
   throw new StoreUnavailableError(`The Redis store does not count by ${String(algorithm)}.`)
+}
+
+function kindOf({ algorithm, align }: Policy): number {
+  if (algorithm === "sliding-window") return SLIDING
+  return align === "first-hit" ? FIRST_HIT : FIXED
 }
