@@ -9,16 +9,31 @@ export interface LoadedRules {
   readonly problems: readonly Problem[]
   /** Version of the stored document, where it has one. */
   readonly version?: number
+  /** Where the source can tell cheaply: the same text as long as what is stored for the service is the same. */
+  readonly stamp?: string
+}
+
+/** What is stored for one service among many, not yet parsed: the parsing of thousands must not happen at a stretch. */
+export interface FoundRules {
+  readonly service: string
+  /** The same text as long as what is stored for the service is the same: then it need not be read again. */
+  readonly stamp: string
+  /** Parses it. Does not throw: what is wrong is a problem. */
+  read(): LoadedRules
 }
 
 /**
- * Where rules are. `load` rejects with RuleSourceError when the rules cannot be read at all: the rule book then keeps
- * the last good ones. A rule that is wrong is not an error of the source but a problem beside the good ones.
+ * Where rules are. `load` and `loadAll` reject with RuleSourceError when the rules cannot be read at all: the rule book
+ * then keeps the last good ones. A rule that is wrong is not an error of the source but a problem beside the good ones.
  */
 export interface RuleSource {
   /** What messages call it: `rules file "/etc/sluice/rules.yaml"`. */
   readonly name?: string
   load(service: string, options?: { readonly signal?: AbortSignal }): Promise<LoadedRules>
+  /** The rules of every service, a page at a time. Absent where a source cannot list them. */
+  loadAll?(options?: { readonly signal?: AbortSignal }): AsyncIterable<readonly FoundRules[]>
+  /** How often the rules should be loaded again, in milliseconds; absent where `watch` tells of every change. */
+  readonly pollMs?: number
   /** Calls `changed` when `load` may answer differently; yields the function that stops it. */
   watch?(changed: () => void): () => void
   /** Frees what the source itself opened. */

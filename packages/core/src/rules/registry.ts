@@ -1,0 +1,62 @@
+import { type Problem, SluiceError } from "../errors.ts"
+import type { Rule } from "./rule.ts"
+
+/** The rules of one service as a registry has them. */
+export interface RegisteredRules {
+  readonly service: string
+  /** Grows by one with every change; 0 for rules that were stored without a version. */
+  readonly version: number
+  /** The good ones, in the order written. */
+  readonly rules: readonly Rule[]
+  /** What is wrong with the others. Empty for rules that the registry has written. */
+  readonly problems: readonly Problem[]
+}
+
+/** What a change is based on. */
+export interface VersionOption {
+  /**
+   * The version that the caller has seen: the change is made only if it is still there. 0, the default, is "there is
+   * nothing yet"; "any" changes whatever is there.
+   */
+  readonly version?: number | "any" | undefined
+}
+
+/** Where service owners register their rules. What one caller has written no other overwrites without having seen it. */
+export interface RuleRegistry {
+  /**
+   * Registers the rules of a service in place of those that are there, and yields them with their new version.
+   * Rejects with InvalidRuleError, every problem named, before anything is written; with RuleConflictError when another
+   * version is there than the one given; with RuleSourceError when it cannot be written.
+   */
+  register(
+    service: string,
+    rules: readonly Rule[],
+    options?: VersionOption & { readonly signal?: AbortSignal | undefined },
+  ): Promise<RegisteredRules>
+  /** The rules of a service, read consistently; undefined when none are registered. */
+  get(
+    service: string,
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Promise<RegisteredRules | undefined>
+  /** The rules of all services, in no order. */
+  list(options?: { readonly signal?: AbortSignal | undefined }): AsyncIterable<RegisteredRules>
+  /** Removes the rules of a service; yields whether there were any. Rejects with RuleConflictError like `register`. */
+  remove(
+    service: string,
+    options: VersionOption & { readonly signal?: AbortSignal | undefined },
+  ): Promise<boolean>
+}
+
+/** Another version of a service's rules is stored than the one that a change was based on. Nothing was changed. */
+export class RuleConflictError extends SluiceError {
+  readonly code = "SLUICE_RULE_CONFLICT"
+  readonly service: string
+  /** What is there now; undefined when there is nothing. */
+  readonly found: RegisteredRules | undefined
+
+  constructor(message: string, service: string, found: RegisteredRules | undefined, options?: ErrorOptions) {
+    super(message, options)
+    this.service = service
+    this.found = found
+  }
+}
