@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { Policy } from "../../packages/core/src/policy.ts"
-import { keyOf } from "../../packages/core/src/stores/redis/key.ts"
+import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import type { Check, Store } from "../../packages/core/src/stores/store.ts"
 import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
@@ -60,7 +60,7 @@ describe("a request whose counters are in different slots", () => {
     const narrow = policy("narrow--", 3)
     const checks = [check(PER_USER, "ann"), check(PER_DEVICE, "phone"), check(narrow, "")]
     const slots = await Promise.all(
-      checks.map((each) => cluster.nodes[0]?.command("CLUSTER", "KEYSLOT", keyOf(prefix, each))),
+      checks.map((each) => cluster.nodes[0]?.command("CLUSTER", "KEYSLOT", keyNamer(prefix)(each))),
     )
     expect(new Set(slots).size).toBe(3)
     const granted: (boolean | undefined)[] = []
@@ -180,7 +180,7 @@ describe("a slot that is moving to another node", { timeout: 30_000 }, () => {
     }
     // Both nodes know the scripts, and the store knows their time.
     expect(await counts(...both)).toEqual([1, 1])
-    const keys = both.map((each) => keyOf(prefix, each))
+    const keys = both.map((each) => keyNamer(prefix)(each))
     return { store, prefix, counts, keys, ...(await startSlotMove(cluster, keys[0] as string)) }
   }
 

@@ -5,7 +5,7 @@ import { ALGORITHMS } from "../../packages/core/src/algorithms/by-name.ts"
 import { LATEST_MS, manualClock } from "../../packages/core/src/clock.ts"
 import type { Policy } from "../../packages/core/src/policy.ts"
 import { type MemoryStore, memoryStore } from "../../packages/core/src/stores/memory/memory-store.ts"
-import { keyOf } from "../../packages/core/src/stores/redis/key.ts"
+import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import { GIVE_BACK, PEEK, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"
 import type { Answer, CounterKey, Refund, Store } from "../../packages/core/src/stores/store.ts"
@@ -110,7 +110,7 @@ describe("a client that asks for one unit too many and then for all that remains
 async function play({ counters, startMs, steps }: CallTrace, isWide: boolean): Promise<void> {
   const clock = manualClock(startMs)
   const prefix = `${made++}:`
-  const byName = new Map(counters.map((counter) => [keyOf(prefix, counter), counter]))
+  const byName = new Map(counters.map((counter) => [keyNamer(prefix)(counter), counter]))
   const keys = new KeysOnAClock(client, clock, [...byName.keys()])
   const { commands } = keys
   const store = new RedisStore({ commands, prefix, denyCacheMs: 0, timeoutMs: 10_000, clock, isWide })
@@ -129,7 +129,7 @@ async function play({ counters, startMs, steps }: CallTrace, isWide: boolean): P
       // However many requests: it is the script that decides between them.
       if (step.kind === "take") expect(keys.calls).toBe(calls + 1)
       for (const [name, counter] of byName) {
-        const isTouched = touched.some((one) => keyOf(prefix, one) === name)
+        const isTouched = touched.some((one) => keyNamer(prefix)(one) === name)
         if (isTouched) expectKept(keys, name, counter, present, twin, clock.now(), isWide)
         else expect([name, keys.at(name) !== undefined]).toEqual([name, present.has(name)])
         if (!isTouched && present.has(name)) expect(keys.at(name)?.isWritten).toBe(false)

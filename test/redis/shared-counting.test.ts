@@ -2,7 +2,7 @@ import fc from "fast-check"
 import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import type { Policy } from "../../packages/core/src/policy.ts"
-import { keyOf } from "../../packages/core/src/stores/redis/key.ts"
+import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import type { Answer, Check, Counted, Store } from "../../packages/core/src/stores/store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
@@ -98,7 +98,7 @@ describe("concurrent takes of random costs", () => {
         expect(current).toBe(units)
         if (units === 0) return
         const endsMs = startMs + (policy.algorithm === "sliding-window" ? 2 : 1) * WINDOW_MS
-        const expiresMs = await clients[0].pexpiretime(keyOf(prefix, check(policy, "alice")))
+        const expiresMs = await clients[0].pexpiretime(keyNamer(prefix)(check(policy, "alice")))
         expect(Math.abs(expiresMs - endsMs)).toBeLessThan(100)
       }),
       { seed: 8_001, numRuns: 60 },
@@ -150,7 +150,7 @@ describe("a key that holds what is no counter", () => {
         const { prefix, stores } = open()
         const bad = check(policy, "bad")
         const good = check(policy, "good")
-        const key = keyOf(prefix, bad)
+        const key = keyNamer(prefix)(bad)
         await stores[0].take([[check(policy, "before")]])
         await put(client, key)
         const before = [await client.dumpBuffer(key), await client.pexpiretime(key)]
@@ -189,7 +189,7 @@ describe("a key that holds what is no counter", () => {
     for (const policy of EACH) {
       const { prefix, stores } = open()
       for (const cost of [1, 0]) {
-        const key = keyOf(prefix, check(policy, `${cost}`))
+        const key = keyNamer(prefix)(check(policy, `${cost}`))
         await clients[0].set(key, "0")
         const [answer] = await stores[0].take([[check(policy, `${cost}`, cost)]])
         expect(answer).toMatchObject({ granted: true, checks: [{ current: cost, taken: cost }] })
@@ -228,7 +228,7 @@ describe("a clock that was set back by so many windows that their codes are thos
     const [client] = clients
     const [seconds] = await client.time()
     const code = ((Math.floor(Number(seconds) / 86_400) + windowsAhead) % 2047) + 1
-    const key = keyOf(prefix, check(policy, "ann"))
+    const key = keyNamer(prefix)(check(policy, "ann"))
     await client.set(key, String(code * 2 ** 42 + policy.limit), "PX", livesMs)
     const [answer] = await stores[0].take([[check(policy, "ann")]])
     return answer?.granted === true

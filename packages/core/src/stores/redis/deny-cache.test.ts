@@ -26,6 +26,10 @@ function check(cost = 1, more: Partial<Check> = {}): Check {
   return { policy: FIXED, partition: "alice", cost, shadow: false, ...more }
 }
 
+function of(partition: string, counter: string = FIXED.counter): Check {
+  return check(1, { partition, policy: { ...FIXED, counter } })
+}
+
 function full(more: Partial<Counted> = {}): Counted {
   return { previous: 0, current: 10, startMs: START_MS, taken: 0, ...more }
 }
@@ -33,17 +37,17 @@ function full(more: Partial<Counted> = {}): Counted {
 /** A cache that knows that `refused` was refused, with the whole limit taken. */
 function refusing(refused: Check = check(), longestMs = LONGEST_MS, counted = full()): DenyCache {
   const denied = new DenyCache(longestMs)
-  denied.remember("alice", refused, counted, SERVER_MS, BETWEEN)
+  denied.remember(refused, counted, SERVER_MS, BETWEEN)
   return denied
 }
 
 function answerTo(denied: DenyCache, asked: Check, afterMs = 0): boolean {
-  return denied.answer(["alice"], [asked], SENT_MS + afterMs) !== undefined
+  return denied.answer([asked], SENT_MS + afterMs) !== undefined
 }
 
 describe("DenyCache", () => {
   it("answers with the state that refused, at the server's time", () => {
-    expect(refusing().answer(["alice"], [check()], SENT_MS + 1_000.9)).toEqual({
+    expect(refusing().answer([check()], SENT_MS + 1_000.9)).toEqual({
       nowMs: SERVER_MS + 1_000,
       granted: false,
       checks: [{ previous: 0, current: 10, startMs: START_MS, taken: 0 }],
@@ -54,15 +58,15 @@ describe("DenyCache", () => {
   it("believes a refusal from when it was asked for, and tells the wait from when it had come", () => {
     const denied = new DenyCache(LONGEST_MS)
     const between = { sentAtMs: SENT_MS, answeredAtMs: SENT_MS + 40 }
-    denied.remember("alice", check(), full(), SERVER_MS, between)
-    const toldAt = (afterMs: number) => denied.answer(["alice"], [check()], SENT_MS + afterMs)?.nowMs
+    denied.remember(check(), full(), SERVER_MS, between)
+    const toldAt = (afterMs: number) => denied.answer([check()], SENT_MS + afterMs)?.nowMs
     expect([20, 40, 41, 5_998].map(toldAt)).toEqual([0, 0, 1, 5_958].map((ms) => SERVER_MS + ms))
     expect(toldAt(5_999)).toBeUndefined()
   })
 
   it("brings the state to the server's present window", () => {
     const denied = refusing(check(10, { policy: SLIDING }), LONGEST_MS, full({ current: 9 }))
-    expect(denied.answer(["alice"], [check(10, { policy: SLIDING })], SENT_MS + 7_000)).toEqual({
+    expect(denied.answer([check(10, { policy: SLIDING })], SENT_MS + 7_000)).toEqual({
       nowMs: SERVER_MS + 7_000,
       granted: false,
       checks: [{ previous: 9, current: 0, startMs: START_MS + 60_000, taken: 0 }],
@@ -72,7 +76,7 @@ describe("DenyCache", () => {
 
   it("tells the counters of a request that it did not look at from the one that refused", () => {
     const denied = refusing()
-    const answer = denied.answer(["bob", "alice", "carol"], [check(), check(), check()], SENT_MS)
+    const answer = denied.answer([of("bob"), check(), of("carol")], SENT_MS)
     expect(answer?.checks.map((counted) => counted?.current)).toEqual([undefined, 10, undefined])
   })
 
@@ -80,13 +84,13 @@ describe("DenyCache", () => {
     { keys: ["minute", "day"], told: [undefined, 40] },
     { keys: ["day", "minute"], told: [40, undefined] },
   ])("answers a request that several limits refuse by the longest wait: $keys", ({ keys, told }) => {
-    const day = check(1, { policy: { ...FIXED, windowMs: 86_400_000, limit: 40 } })
+    const day = check(1, { policy: { ...FIXED, counter: "counter1", windowMs: 86_400_000, limit: 40 } })
     const known: Record<string, Check> = { minute: check(), day }
     const denied = refusing()
-    denied.remember("minute", check(), full(), SERVER_MS, BETWEEN)
-    denied.remember("day", day, full({ current: 40, startMs: DAY_MS }), SERVER_MS, BETWEEN)
+    denied.remember(check(), full(), SERVER_MS, BETWEEN)
+    denied.remember(day, full({ current: 40, startMs: DAY_MS }), SERVER_MS, BETWEEN)
     const checks = keys.map((key) => known[key] as Check)
-    expect(denied.answer(keys, checks, SENT_MS)?.checks.map((counted) => counted?.current)).toEqual(told)
+    expect(denied.answer(checks, SENT_MS)?.checks.map((counted) => counted?.current)).toEqual(told)
   })
 
   it.each<{ readonly what: string; readonly asked: Check; readonly isRefused: boolean }>([
@@ -145,7 +149,7 @@ describe("DenyCache", () => {
 
   it("remembers the latest refusal of a key", () => {
     const denied = refusing(check(1))
-    denied.remember("alice", check(3), full({ current: 8 }), SERVER_MS + 10, {
+    denied.remember(check(3), full({ current: 8 }), SERVER_MS + 10, {
       sentAtMs: SENT_MS + 10,
       answeredAtMs: SENT_MS + 10,
     })
@@ -158,8 +162,8 @@ describe("DenyCache", () => {
 
   it("forgets one key, or all", () => {
     const denied = refusing()
-    denied.remember("bob", check(), full(), SERVER_MS, BETWEEN)
-    denied.forget("alice")
+    denied.remember(of("bob"), full(), SERVER_MS, BETWEEN)
+    denied.forget(check())
     expect([answerTo(denied, check()), denied.size]).toEqual([false, 1])
     denied.clear()
     expect(denied.size).toBe(0)
@@ -167,13 +171,48 @@ describe("DenyCache", () => {
 
   it("keeps 100,000 refusals, and drops the one that was given longest ago", () => {
     const denied = new DenyCache(LONGEST_MS)
-    const knows = (key: string) => denied.answer([key], [check()], SENT_MS) !== undefined
-    for (let i = 0; i < 100_000; i++) denied.remember(`${i}`, check(), full(), SERVER_MS, BETWEEN)
-    denied.remember("0", check(), full(), SERVER_MS, BETWEEN)
-    denied.remember("one more", check(), full(), SERVER_MS, BETWEEN)
+    const knows = (partition: string) => denied.answer([of(partition)], SENT_MS) !== undefined
+    for (let i = 0; i < 100_000; i++) denied.remember(of(`${i}`), full(), SERVER_MS, BETWEEN)
+    denied.remember(of("0"), full(), SERVER_MS, BETWEEN)
+    denied.remember(of("one more"), full(), SERVER_MS, BETWEEN)
     expect([denied.size, knows("0"), knows("1"), knows("2"), knows("one more")]).toEqual([
       100_000,
       true,
+      false,
+      true,
+      true,
+    ])
+  })
+
+  it("keeps the counters of a client apart", () => {
+    const denied = refusing()
+    expect([answerTo(denied, of("alice", "counter1")), denied.size]).toEqual([false, 1])
+    denied.remember(of("alice", "counter1"), full(), SERVER_MS, BETWEEN)
+    denied.forget(of("alice", "counter1"))
+    denied.forget(of("alice", "counter2"))
+    expect([answerTo(denied, check()), answerTo(denied, of("alice", "counter1")), denied.size]).toEqual([
+      true,
+      false,
+      1,
+    ])
+  })
+
+  it("lets the flood of one counter push out its own refusals, and one of it where another counter is new", () => {
+    const denied = new DenyCache(LONGEST_MS)
+    const knows = (one: Check) => answerTo(denied, one)
+    denied.remember(of("quiet", "counter1"), full(), SERVER_MS, BETWEEN)
+    for (let i = 0; i < 100_000; i++) denied.remember(of(`${i}`), full(), SERVER_MS, BETWEEN)
+    expect([denied.size, knows(of("quiet", "counter1")), knows(of("0")), knows(of("1"))]).toEqual([
+      100_000,
+      true,
+      false,
+      true,
+    ])
+    denied.forget(of("quiet", "counter1"))
+    denied.remember(of("100000"), full(), SERVER_MS, BETWEEN)
+    denied.remember(of("new", "counter2"), full(), SERVER_MS, BETWEEN)
+    expect([denied.size, knows(of("1")), knows(of("2")), knows(of("new", "counter2"))]).toEqual([
+      100_000,
       false,
       true,
       true,
@@ -211,10 +250,10 @@ describe("DenyCache", () => {
         const waitMs = retryAfterMs(counted, policy, cost, serverMs)
         if (waitMs === 0 || waitMs === Number.POSITIVE_INFINITY) return
         const denied = new DenyCache(1_000_000)
-        denied.remember("alice", check(cost, { policy }), counted, serverMs, BETWEEN)
+        denied.remember(check(cost, { policy }), counted, serverMs, BETWEEN)
         const afterMs = Math.max(onTheWayMs, rest.part * waitMs + rest.fromThereMs)
         const asked = check(cost + rest.moreCost, { policy: { ...policy, limit: limit - rest.lessLimit } })
-        if (denied.answer(["alice"], [asked], SENT_MS + afterMs) === undefined) return
+        if (denied.answer([asked], SENT_MS + afterMs) === undefined) return
         refusals++
         const thenMs = Math.floor(serverMs + fraction - onTheWayMs + afterMs)
         const state = at(counted, asked.policy, thenMs)

@@ -1,7 +1,7 @@
 import { ALGORITHMS } from "../../algorithms/by-name.ts"
-import type { Answer, Check, Counted } from "../store.ts"
+import type { Answer, Check, Counted, CounterKey } from "../store.ts"
 
-/** Refusals kept at the most: some 20 MB. The oldest go first, and then Redis is asked again. */
+/** Refusals kept at the most: some 20 MB. A counter's oldest go first, and then Redis is asked again. */
 const MOST_REFUSALS = 100_000
 
 /** When a question was sent and when its answer had come, in milliseconds of one clock. */
@@ -37,7 +37,9 @@ interface Known {
  */
 export class DenyCache {
   readonly #longestMs: number
-  readonly #refusals = new Map<string, Refusal>()
+  /** By counter and partition: a key need not be put together to be told that it is refused. */
+  readonly #refusals = new Map<string, Map<string, Refusal>>()
+  #size = 0
 
   /** 0 turns it off. */
   constructor(longestMs: number) {
@@ -45,20 +47,21 @@ export class DenyCache {
   }
 
   get size(): number {
-    return this.#refusals.size
+    return this.#size
   }
 
   /** Remembers what was refused at this time of the server's, which was between these instants. */
-  remember(key: string, { policy, cost }: Check, counted: Counted, serverMs: number, between: Between): void {
+  remember(check: Check, counted: Counted, serverMs: number, between: Between): void {
     if (this.#longestMs === 0) return
+    const { policy, partition, cost } = check
     const waitMs = ALGORITHMS[policy.algorithm].retryAfterMs(counted, policy, cost, serverMs)
     // What never fits says nothing about the client's next request.
     if (waitMs === Number.POSITIVE_INFINITY) return
     // The server's time is cut to a whole millisecond: it was that much later, and the end may be that much nearer.
     const certainMs = waitMs - 1
     if (certainMs <= 0) return
-    this.#refusals.delete(key)
-    this.#refusals.set(key, {
+    this.forget(check)
+    this.#refusalsOf(policy.counter).set(partition, {
       cost,
       limit: policy.limit,
       counted,
@@ -66,18 +69,19 @@ export class DenyCache {
       between,
       forMs: Math.min(certainMs, this.#longestMs),
     })
-    if (this.#refusals.size > MOST_REFUSALS) this.#forgetOldest()
+    this.#size++
+    if (this.#size > MOST_REFUSALS) this.#forgetOldest(policy.counter)
   }
 
   /**
    * The answer to a request of which a check is known to be refused: by the one with the longest wait, since whoever
    * waits for another one would be refused again. Undefined when Redis has to be asked.
    */
-  answer(keys: readonly string[], checks: readonly Check[], nowMs: number): Answer | undefined {
+  answer(checks: readonly Check[], nowMs: number): Answer | undefined {
     let binding: Known | undefined
     let place = 0
     for (let i = 0; i < checks.length; i++) {
-      const known = this.#known(keys[i] as string, checks[i] as Check, nowMs)
+      const known = this.#known(checks[i] as Check, nowMs)
       if (known === undefined || (binding !== undefined && known.waitMs <= binding.waitMs)) continue
       binding = known
       place = i
@@ -89,13 +93,14 @@ export class DenyCache {
   }
 
   /** What is known of a check that would be refused. */
-  #known(key: string, { policy, cost, shadow }: Check, nowMs: number): Known | undefined {
-    const refusal = this.#refusals.get(key)
+  #known(check: Check, nowMs: number): Known | undefined {
+    const { policy, partition, cost, shadow } = check
+    const refusal = this.#refusals.get(policy.counter)?.get(partition)
     if (refusal === undefined || shadow) return undefined
     const { sentAtMs, answeredAtMs } = refusal.between
     const elapsedMs = nowMs - sentAtMs
     if (!(elapsedMs >= 0 && elapsedMs < refusal.forMs)) {
-      this.#refusals.delete(key)
+      this.forget(check)
       return undefined
     }
     if (cost < refusal.cost || policy.limit > refusal.limit) return undefined
@@ -107,18 +112,39 @@ export class DenyCache {
     return { counted, serverMs, waitMs: algorithm.retryAfterMs(counted, policy, cost, serverMs) }
   }
 
-  forget(key: string): void {
-    this.#refusals.delete(key)
+  forget({ policy, partition }: CounterKey): void {
+    const refusals = this.#refusals.get(policy.counter)
+    if (refusals?.delete(partition) !== true) return
+    this.#size--
+    if (refusals.size === 0) this.#refusals.delete(policy.counter)
   }
 
   clear(): void {
     this.#refusals.clear()
+    this.#size = 0
   }
 
-  #forgetOldest(): void {
-    for (const key of this.#refusals.keys()) {
-      this.#refusals.delete(key)
-      return
+  #refusalsOf(counter: string): Map<string, Refusal> {
+    let refusals = this.#refusals.get(counter)
+    if (refusals === undefined) {
+      refusals = new Map()
+      this.#refusals.set(counter, refusals)
     }
+    return refusals
   }
+
+  /** The oldest of the same counter, or where it has no other, of the first that has: a flood pushes out its own. */
+  #forgetOldest(counter: string): void {
+    const own = this.#refusals.get(counter) as Map<string, Refusal>
+    const [name, refusals] = own.size > 1 ? [counter, own] : (first(this.#refusals) as [string, typeof own])
+    const [partition] = first(refusals) as [string, Refusal]
+    refusals.delete(partition)
+    if (refusals.size === 0) this.#refusals.delete(name)
+    this.#size--
+  }
+}
+
+function first<Key, Value>(map: ReadonlyMap<Key, Value>): [Key, Value] | undefined {
+  for (const entry of map) return entry
+  return undefined
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { Policy } from "../../policy.ts"
-import { keyOf } from "./key.ts"
+import { keyNamer } from "./key.ts"
 
 const POLICY: Policy = {
   name: "login",
@@ -13,7 +13,7 @@ const POLICY: Policy = {
 }
 
 function key(partition: string, counter: string = POLICY.counter, prefix = ""): string {
-  return keyOf(prefix, { policy: { ...POLICY, counter }, partition })
+  return keyNamer(prefix)({ policy: { ...POLICY, counter }, partition })
 }
 
 /** The part of a key by which a cluster finds its slot. */

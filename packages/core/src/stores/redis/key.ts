@@ -5,24 +5,64 @@ import type { CounterKey } from "../store.ts"
 const LONGEST_TEXT = 64
 /** Before a hash; a partition that begins with it is hashed too, so no text is taken for a hash. */
 const HASHED = "#"
-const HEX: readonly string[] = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, "0"))
+const GROUPS = 256
+/** Rules whose texts are kept at hand; a process that has seen more begins anew. */
+const MOST_COUNTERS = 1_000
 
 /**
- * The key of a counter in Redis: `sl1:{7f}Zk3hX0pQ203.0.113.10`. 1 is the layout; the hash tag is one of 256 groups, by
- * the partition, so that the checks of one client share a slot of a cluster; then the policy's counter, which has 8
- * characters, and the partition. No two counters have the same key.
+ * Names the keys of counters in Redis: `sl1:{7f}Zk3hX0pQ203.0.113.10`. 1 is the layout; the hash tag is one of 256
+ * groups, by the partition, so that the checks of one client share a slot of a cluster; then the policy's counter, which
+ * has 8 characters, and the partition. No two counters have the same key.
  */
-export function keyOf(prefix: string, { policy, partition }: CounterKey): string {
-  return `${prefix}sl1:{${groupOf(policy.counter, partition)}}${policy.counter}${textOf(partition)}`
+export function keyNamer(prefix: string): (counter: CounterKey) => string {
+  /** By counter and group all that comes before the partition: one text to put together a key, not six. */
+  const heads = new Map<string, (string | undefined)[]>()
+  let lastCounter = ""
+  let lastHeads: (string | undefined)[] = []
+  // The checks of one request mostly have one partition, and so have requests in a burst.
+  let lastPartition = ""
+  let lastText = ""
+  let lastGroup = -1
+
+  const headOf = (counter: string, group: number): string => {
+    if (counter !== lastCounter) {
+      lastCounter = counter
+      lastHeads = headsOf(counter)
+    }
+    let head = lastHeads[group]
+    if (head === undefined) {
+      head = `${prefix}sl1:{${group.toString(16).padStart(2, "0")}}${counter}`
+      lastHeads[group] = head
+    }
+    return head
+  }
+  const headsOf = (counter: string): (string | undefined)[] => {
+    let known = heads.get(counter)
+    if (known === undefined) {
+      if (heads.size >= MOST_COUNTERS) heads.clear()
+      known = new Array<string | undefined>(GROUPS).fill(undefined)
+      heads.set(counter, known)
+    }
+    return known
+  }
+
+  return ({ policy: { counter }, partition }) => {
+    // One counter for the whole service: all of them in one group would make one node of a cluster carry them all.
+    if (partition === "") return headOf(counter, groupOf(counter))
+    if (partition !== lastPartition) {
+      lastPartition = partition
+      lastText = textOf(partition)
+      lastGroup = groupOf(partition)
+    }
+    return headOf(counter, lastGroup) + lastText
+  }
 }
 
-/** The hash tag: by the partition, or by the counter where one counter is for the whole service. */
-function groupOf(counter: string, partition: string): string {
-  const text = partition === "" ? counter : partition
+/** FNV-1a, folded, since its low bits alone are weak. */
+function groupOf(text: string): number {
   let hash = 0x811c9dc5
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
-  // The low bits of FNV-1a alone are weak.
-  return HEX[(hash ^ (hash >>> 8) ^ (hash >>> 16) ^ (hash >>> 24)) & 0xff] as string
+  return (hash ^ (hash >>> 8) ^ (hash >>> 16) ^ (hash >>> 24)) & 0xff
 }
 
 function textOf(partition: string): string {

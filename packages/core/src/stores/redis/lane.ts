@@ -44,7 +44,12 @@ export class Lane {
   readonly #nodeOf: () => Node
   readonly #listener: LaneListener
   readonly #watchdog = new Watchdog(() => this.#expire())
-  readonly #flights = new Set<Flight>()
+  /**
+   * A list, since it holds four at the most. A Set that is added to and taken from for ever makes a new table now and
+   * then, and V8 links the old one to it: when one of them has grown old, all calls since are kept until a full
+   * collection, and each small one copies them.
+   */
+  #flights: readonly Flight[] = []
   #queue: Waiting[] = []
   #isPumpDue = false
   #isLearning = false
@@ -74,8 +79,8 @@ export class Lane {
       this.#queue.push({ asked, deadlineMs, resolve, reject, isDone: false, wasLate: false })
       this.#watchdog.watch(deadlineMs)
       // After the requests of the same callback have joined.
-      if (this.#isPumpDue || this.#flights.size >= MOST_CALLS) return
-      if (this.#flights.size >= CALLS_AT_ONCE && this.#queue.length < ENOUGH_REQUESTS) return
+      if (this.#isPumpDue || this.#flights.length >= MOST_CALLS) return
+      if (this.#flights.length >= CALLS_AT_ONCE && this.#queue.length < ENOUGH_REQUESTS) return
       this.#isPumpDue = true
       queueMicrotask(this.#pump)
     })
@@ -103,8 +108,8 @@ export class Lane {
 
   /** Sends what can be sent. */
   readonly #sendAll = (): void => {
-    while (this.#queue.length > 0 && this.#flights.size < MOST_CALLS) {
-      if (this.#flights.size >= CALLS_AT_ONCE && this.#queue.length < ENOUGH_REQUESTS) return
+    while (this.#queue.length > 0 && this.#flights.length < MOST_CALLS) {
+      if (this.#flights.length >= CALLS_AT_ONCE && this.#queue.length < ENOUGH_REQUESTS) return
       const node = this.#nodeOf()
       if (node.breaker.isOpen) {
         this.#rejectQueue(node.unavailable)
@@ -164,7 +169,7 @@ export class Lane {
     let deadlineMs = Number.POSITIVE_INFINITY
     for (const waiting of batch) deadlineMs = Math.min(deadlineMs, waiting.deadlineMs)
     const flight: Flight = { batch, node, isOver: false }
-    this.#flights.add(flight)
+    this.#flights = [...this.#flights, flight]
     node.take(call, deadlineMs).then(
       ({ answers, sentAtMs }) => {
         // An answer that comes too late for everybody tells of no server that could be waited for.
@@ -187,12 +192,12 @@ export class Lane {
 
   /** What follows when a call has ended, or was given up. */
   #next(): void {
-    if (this.#leaving !== undefined && this.#flights.size === 0) {
+    if (this.#leaving !== undefined && this.#flights.length === 0) {
       this.#leaving.reconnect()
       this.#leaving = undefined
     }
     if (this.#queue.length > 0) this.#pump()
-    else if (this.#flights.size === 0) this.#watchdog.rest()
+    else if (this.#flights.length === 0) this.#watchdog.rest()
   }
 
   #answer(batch: readonly Waiting[], answers: readonly (Answer | undefined)[], sentAtMs: number): void {
@@ -250,7 +255,7 @@ export class Lane {
 
   /** Takes the call from those in flight; whether it had been given up. */
   #land(flight: Flight): boolean {
-    this.#flights.delete(flight)
+    this.#flights = this.#flights.filter((other) => other !== flight)
     return flight.isOver
   }
 
@@ -261,7 +266,7 @@ export class Lane {
       if (expire(flight.batch, nowMs) > 0) continue
       // Nobody waits for it: it is no reason to keep others back.
       flight.isOver = true
-      this.#flights.delete(flight)
+      this.#land(flight)
       flight.node.breaker.failed()
     }
     if (expire(this.#queue, nowMs) < this.#queue.length) {

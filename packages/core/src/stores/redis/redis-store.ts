@@ -4,7 +4,7 @@ import type { Answer, Check, CounterKey, MaybePromise, Refund, Store } from "../
 import { takeTogether } from "../take-together.ts"
 import { type Between, DenyCache } from "./deny-cache.ts"
 import { Fleet } from "./fleet.ts"
-import { keyOf } from "./key.ts"
+import { keyNamer } from "./key.ts"
 import type { Late } from "./lane.ts"
 import type { Node, Patience } from "./node.ts"
 import { type ParsedRedisOptions, parseOptions, type RedisStoreOptions } from "./options.ts"
@@ -52,11 +52,13 @@ export class RedisStore implements Store {
   readonly #parts: RedisStoreParts
   readonly #fleet: Fleet
   readonly #denied: DenyCache
+  readonly #nameKey: (counter: CounterKey) => string
   #isClosed = false
 
   constructor(parts: RedisStoreParts) {
     this.#parts = parts
     this.#denied = new DenyCache(parts.denyCacheMs)
+    this.#nameKey = keyNamer(parts.prefix)
     this.#fleet = new Fleet(parts.commands, parts, {
       refused: (asked, answer, sentAtMs) => this.#rememberRefusal(asked, answer, sentAtMs),
       grantedLate: (late) => this.#giveBackLate(late),
@@ -122,11 +124,11 @@ export class RedisStore implements Store {
 
   #takeOne(checks: readonly Check[], startedMs: number, withinMs: number): MaybePromise<readonly Answer[]> {
     if (checks.length === 0) return [this.#askedNothing()]
-    const keys = checks.map(this.#keyOf)
     if (this.#denied.size > 0) {
-      const denied = this.#denied.answer(keys, checks, this.#parts.clock?.now() ?? startedMs)
+      const denied = this.#denied.answer(checks, this.#parts.clock?.now() ?? startedMs)
       if (denied !== undefined) return [denied]
     }
+    const keys = checks.map(this.#keyOf)
     const deadlineMs = startedMs + withinMs
     const slot = this.#fleet.slotOf(keys[0] as string)
     if (keys.every((key) => this.#fleet.slotOf(key) === slot)) {
@@ -143,7 +145,7 @@ export class RedisStore implements Store {
   readonly #keyOf = (counter: CounterKey): string => {
     // Here, where it fails by itself: in a call it would fail all that travel with it.
     checkCountable(counter.policy)
-    return keyOf(this.#parts.prefix, counter)
+    return this.#nameKey(counter)
   }
 
   /** A request that asks for nothing is granted whatever Redis says. */
@@ -189,7 +191,7 @@ export class RedisStore implements Store {
     work: (some: readonly One[], keys: readonly string[], node: Node) => Promise<void>,
   ): Promise<void> {
     const forget = () => {
-      for (const one of all) this.#denied.forget(this.#keyOf(one))
+      for (const one of all) this.#denied.forget(one)
     }
     forget()
     try {
@@ -199,7 +201,7 @@ export class RedisStore implements Store {
     }
   }
 
-  #rememberRefusal({ checks, keys }: Asked, { checks: counted, nowMs }: Answer, sentAtMs: number): void {
+  #rememberRefusal({ checks }: Asked, { checks: counted, nowMs }: Answer, sentAtMs: number): void {
     const between: Between =
       this.#parts.clock === undefined
         ? { sentAtMs, answeredAtMs: performance.now() }
@@ -210,7 +212,7 @@ export class RedisStore implements Store {
       if (state === undefined || check.shadow) continue
       const { policy, cost } = check
       if (ALGORITHMS[policy.algorithm].admits(state, policy, cost, nowMs)) continue
-      this.#denied.remember(keys[i] as string, check, state, nowMs, between)
+      this.#denied.remember(check, state, nowMs, between)
     }
   }
 

@@ -36,7 +36,9 @@ export class TakeCall {
 
   constructor(requests: readonly Asked[]) {
     // By key the entry that asks for it last: only that one may grow, or a later request would be decided too early.
-    const last = requests.length > 1 ? new Map<string, Entry>() : undefined
+    // Requests of several checks are not merged, so where there are no others nobody is looked for.
+    const mayMerge = requests.length > 1 && requests.some(({ checks }) => checks.length === 1)
+    const last = mayMerge ? new Map<string, Entry>() : undefined
     for (const asked of requests) {
       const before = last?.get(asked.keys[0] as string)
       if (before !== undefined && isSame(asked, before.asked)) {
@@ -166,18 +168,16 @@ function together(
 
 /** Whether both are a request of the same single check. Their keys are the same already. */
 function isSame({ checks: one }: Asked, { checks: other }: Asked): boolean {
-  return one.length === 1 && isSameList(one, other)
+  return one.length === 1 && other.length === 1 && isSameCheck(one[0] as Check, other[0] as Check)
 }
 
 /** Whether both ask for the same, but for the partitions. */
 function isSameList(one: readonly Check[], other: readonly Check[]): boolean {
-  return (
-    one.length === other.length &&
-    one.every(({ policy, cost, shadow }, i) => {
-      const { policy: otherPolicy, cost: otherCost, shadow: otherShadow } = other[i] as Check
-      return cost === otherCost && shadow === otherShadow && isSamePolicy(policy, otherPolicy)
-    })
-  )
+  return one.length === other.length && one.every((check, i) => isSameCheck(check, other[i] as Check))
+}
+
+function isSameCheck(one: Check, other: Check): boolean {
+  return one.cost === other.cost && one.shadow === other.shadow && isSamePolicy(one.policy, other.policy)
 }
 
 /** The state before `later` units were taken by those who came after. */

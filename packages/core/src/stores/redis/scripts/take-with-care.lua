@@ -11,7 +11,7 @@ local function takeWithLook(key, policy, cost, times)
   return told(policy, startMs, previous, current), granted
 end
 
--- After INCRBY, which has made this `value` of the key or failed.
+-- After INCRBY, which has made this `value` of a key that was there, or failed.
 local function takeAfterAll(key, policy, cost, times, value)
   local units = cost * times
   if type(value) == "table" then
@@ -34,12 +34,6 @@ local function takeAfterAll(key, policy, cost, times, value)
       redis.call("DECRBY", key, over)
     end
     return value - over, granted
-  end
-  if value == units then
-    -- There was no such key, or one that held 0: INCRBY has made one without a time to live.
-    local granted = min(times, floor(policy.limit / cost))
-    writeState(key, policy, policy.alignedMs, 0, granted * cost)
-    return policy.base + granted * cost, granted
   end
   redis.call("DECRBY", key, units)
   return takeWithLook(key, policy, cost, times)

@@ -22,25 +22,40 @@ local function lack(key, times)
   lacks[#lacks + 1] = times
 end
 
+-- Writes the first units of a client with the time to live that a key made by INCRBY does not have.
+local function create(key, policy, units)
+  local value = policy.base + units
+  local endsMs = policy.alignedMs + (policy.kind == SLIDING and 2 or 1) * policy.windowMs
+  redis.call("SET", key, integer(value), "PX", integer(endsMs - nowMs))
+  return value
+end
+
 -- Takes every check of a request, whose keys come after those that were read, with one INCRBY each; or undoes them all
--- where that is not enough.
+-- where that is not enough, the last first, since two checks may have one key.
 local function takeInPlace(checks)
   for i = 1, #checks do
-    local check = checks[i]
-    local policy, value = check.policy, pcall("INCRBY", keys[read + i], check.text)
-    local isNumber = type(value) == "number"
-    local rest = isNumber and value - policy.base or -1
-    local current = rest % PREVIOUS
-    if not (rest > 0 and rest < WINDOW and current > check.cost and
-      floor((rest - current) / PREVIOUS * policy.leftMs / policy.windowMs) + current <= policy.limit) then
-      for undone = 1, i - 1 do redis.call("DECRBY", keys[read + undone], checks[undone].text) end
-      if isNumber and value == check.cost then
-        -- There was no such key, or one that held 0.
-        redis.call("DEL", keys[read + i])
-      elseif isNumber then
-        redis.call("DECRBY", keys[read + i], check.text)
+    local check, key = checks[i], keys[read + i]
+    local policy, value = check.policy, pcall("INCRBY", key, check.text)
+    check.isNew = value == check.cost
+    if check.isNew then
+      -- There was no such key, or one that held 0.
+      value = create(key, policy, check.cost)
+    else
+      local isNumber = type(value) == "number"
+      local rest = isNumber and value - policy.base or -1
+      local current = rest % PREVIOUS
+      if not (rest > 0 and rest < WINDOW and current > check.cost and
+        floor((rest - current) / PREVIOUS * policy.leftMs / policy.windowMs) + current <= policy.limit) then
+        if isNumber then redis.call("DECRBY", key, check.text) end
+        for undone = i - 1, 1, -1 do
+          if checks[undone].isNew then
+            redis.call("DEL", keys[read + undone])
+          else
+            redis.call("DECRBY", keys[read + undone], checks[undone].text)
+          end
+        end
+        return false
       end
-      return false
     end
     answer[read + i + 1] = value
   end
@@ -79,7 +94,12 @@ for _ = 1, nextNumber() do
           -- The first units of a window after those of another one change when the key ends.
           local hasRoom = rest > 0 and rest < WINDOW and current > units and
             floor((rest - current) / PREVIOUS * leftMs / windowMs) + current <= limit
-          if not hasRoom then
+          if value == units then
+            -- There was no such key, or one that held 0.
+            local granted = min(times, floor(limit / cost))
+            value = create(keys[i], policy, granted * cost)
+            if granted < times then lack(i, granted) end
+          elseif not hasRoom then
             beCareful()
             local granted
             value, granted = afterAll(keys[i], policy, cost, times, value)
