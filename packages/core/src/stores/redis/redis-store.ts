@@ -4,13 +4,14 @@ import type { Answer, Check, CounterKey, MaybePromise, Refund, Store } from "../
 import { takeTogether } from "../take-together.ts"
 import { type Between, DenyCache } from "./deny-cache.ts"
 import { Fleet } from "./fleet.ts"
+import { GiveBacks } from "./give-backs.ts"
 import { keyNamer } from "./key.ts"
 import type { Late } from "./lane.ts"
 import type { Node, Patience } from "./node.ts"
 import { type ParsedRedisOptions, parseOptions, type RedisStoreOptions } from "./options.ts"
 import { checkCountable, PolicyTable } from "./script-input.ts"
 import { integerAt, type Reply, stateAt } from "./script-reply.ts"
-import { GIVE_BACK, PEEK } from "./scripts.ts"
+import { PEEK } from "./scripts.ts"
 import type { Asked } from "./take-call.ts"
 import { refundsOf, takeInTurn } from "./take-in-turn.ts"
 
@@ -53,6 +54,8 @@ export class RedisStore implements Store {
   readonly #fleet: Fleet
   readonly #denied: DenyCache
   readonly #nameKey: (counter: CounterKey) => string
+  /** By patience and slot. */
+  readonly #returning = new Map<string, GiveBacks>()
   #isClosed = false
 
   constructor(parts: RedisStoreParts) {
@@ -98,16 +101,19 @@ export class RedisStore implements Store {
   }
 
   async #giveBack(refunds: readonly Refund[], patience: Patience): Promise<void> {
-    await this.#change(refunds, async (some, keys, node) => {
-      const policies = new PolicyTable()
-      const numbers = some.flatMap(({ policy, units, takenInMs }) => [
-        policies.numberOf(policy),
-        units,
-        takenInMs,
-      ])
-      const reply = await node.ask(GIVE_BACK, keys, policies, numbers, patience)
-      if (reply.length < 2) throw new StoreUnavailableError("Redis was asked too late to give units back.")
+    await this.#change(refunds, async (some, keys) => {
+      await this.#returnOf(keys[0] as string, patience).add(some, keys, patience)
     })
+  }
+
+  #returnOf(key: string, { inBackground = false }: Patience): GiveBacks {
+    const name = `${inBackground} ${this.#fleet.slotOf(key)}`
+    let returning = this.#returning.get(name)
+    if (returning === undefined) {
+      returning = new GiveBacks(() => this.#fleet.nodeOf(key), inBackground)
+      this.#returning.set(name, returning)
+    }
+    return returning
   }
 
   async reset(keys: readonly CounterKey[]): Promise<void> {

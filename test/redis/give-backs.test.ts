@@ -1,0 +1,96 @@
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, expect, it } from "vitest"
+import type { Policy } from "../../packages/core/src/policy.ts"
+import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import type { Check, Refund, Store } from "../../packages/core/src/stores/store.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+
+const MONTH: Policy = {
+  name: "month",
+  counter: "months00",
+  algorithm: "sliding-window",
+  limit: 100_000,
+  windowMs: 30 * 86_400_000,
+  align: "epoch",
+}
+const FIXED: Policy = { ...MONTH, counter: "fixed000", algorithm: "fixed-window" }
+
+let server: RedisServer
+let client: Redis
+
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host)
+})
+afterAll(async () => {
+  client?.disconnect()
+  await server?.stop()
+})
+
+async function took(store: Store, policy: Policy, partition: string, cost: number): Promise<Refund> {
+  const check: Check = { policy, partition, cost, shadow: false }
+  const [answer] = await store.take([[check]])
+  return { policy, partition, units: 1, takenInMs: answer?.checks[0]?.startMs ?? 0 }
+}
+
+async function counted(store: Store, policy: Policy, partition: string): Promise<number | undefined> {
+  const [answer] = await store.peek([[{ policy, partition, cost: 1, shadow: false }]])
+  return answer?.checks[0]?.current
+}
+
+async function scriptCalls(): Promise<number> {
+  return Number(/cmdstat_evalsha:calls=(\d+)/.exec(await client.info("commandstats"))?.[1] ?? 0)
+}
+
+it("travel together: 8,000 at once take few calls, and each comes off its own counter", async () => {
+  const store = redisStore({ client, prefix: "many:", timeoutMs: 10_000 })
+  const shared = await took(store, MONTH, "ann", 5_000)
+  const fixed = await took(store, FIXED, "ann", 3_500)
+  const others = await Promise.all(Array.from({ length: 10 }, (_, i) => took(store, MONTH, `${i}`, 400)))
+  const before = await scriptCalls()
+  const refunds = Array.from({ length: 8_000 }, (_, i) => {
+    return i % 2 === 0 ? shared : i % 4 === 1 ? fixed : (others[i % 10] as Refund)
+  })
+  await Promise.all(refunds.map((refund) => store.giveBack([refund])))
+  const calls = (await scriptCalls()) - before
+  expect(calls).toBeGreaterThanOrEqual(8_000 / 64)
+  expect(calls).toBeLessThan(8_000 / 64 + 10)
+  expect(await counted(store, MONTH, "ann")).toBe(1_000)
+  expect(await counted(store, FIXED, "ann")).toBe(1_500)
+  const left = await Promise.all(others.map((_, i) => counted(store, MONTH, `${i}`)))
+  // Every tenth of those that are 3 more than a multiple of 4: the odd ones.
+  expect(left).toEqual([400, 0, 400, 0, 400, 0, 400, 0, 400, 0])
+  store.close()
+})
+
+it("go at once on a quiet server, one call for the refunds of one request", async () => {
+  const store = redisStore({ client, prefix: "quiet:", timeoutMs: 10_000 })
+  const refunds = [await took(store, MONTH, "ann", 3), await took(store, FIXED, "bob", 3)]
+  const before = await scriptCalls()
+  await store.giveBack(refunds)
+  expect((await scriptCalls()) - before).toBe(1)
+  await store.giveBack([{ ...refunds[0], units: 2 } as Refund])
+  expect([await counted(store, MONTH, "ann"), await counted(store, FIXED, "bob")]).toEqual([0, 2])
+  store.close()
+})
+
+it("that wait for their turn fail by their deadline, unsent, and what comes later is given back", async () => {
+  const store = redisStore({ client, prefix: "late:", timeoutMs: 100 })
+  const refund = await took(store, MONTH, "ann", 1_000)
+  const pid = Number(/process_id:(\d+)/.exec(await client.info("server"))?.[1])
+  process.kill(pid, "SIGSTOP")
+  const startedMs = performance.now()
+  const outcomes = await Promise.allSettled(Array.from({ length: 500 }, () => store.giveBack([refund])))
+  const tookMs = performance.now() - startedMs
+  process.kill(pid, "SIGCONT")
+  expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set(["rejected"]))
+  expect(tookMs).toBeLessThan(2_000)
+  // Two calls had been sent, with a time after which they count nothing; none of the others ever is.
+  const patient = redisStore({ client, prefix: "late:", timeoutMs: 10_000 })
+  const left = (await counted(patient, MONTH, "ann")) ?? 0
+  expect([1_000, 1_000 - 64, 1_000 - 128]).toContain(left)
+  await patient.giveBack([refund])
+  expect(await counted(patient, MONTH, "ann")).toBe(left - 1)
+  store.close()
+  patient.close()
+})
