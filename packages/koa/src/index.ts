@@ -1,4 +1,11 @@
-import { createGuard, type Decision, type GuardOptions, type Limiter, type Outcome } from "@sluice/core"
+import {
+  createGuard,
+  type Decision,
+  type GuardOptions,
+  type HeaderLine,
+  type Limiter,
+  type Outcome,
+} from "@sluice/core"
 import type { Context, Middleware, Next } from "koa"
 import { factsOf, KoaFacts } from "./facts.ts"
 
@@ -44,8 +51,9 @@ export function rateLimit(options: GuardOptions<Context>): RateLimit {
     if (rejection === undefined || isTaken(ctx)) return
     if (ctx.status !== statusBefore || ctx.body !== bodyBefore) return
     ctx.status = rejection.status
+    // Before the body: Koa looks for a type of its own where there is none.
+    writeHeaders(ctx, rejection.headers)
     ctx.body = rejection.body
-    for (const [name, value] of rejection.headers) ctx.set(name, value)
   }
 
   return Object.assign(middleware, { limiter: guard.limiter })
@@ -56,13 +64,18 @@ function isTaken(ctx: Context): boolean {
   return ctx.headerSent || ctx.res.writableEnded || ctx.respond === false
 }
 
+/** As `ctx.set` does, which looks for lists and for a response that has been sent. */
+function writeHeaders({ res }: Context, headers: readonly HeaderLine[]): void {
+  for (const [name, value] of headers) res.setHeader(name, value)
+}
+
 /**
  * Sets the headers. Koa answers an error with the error's own headers and no others, so they are set once more when it
  * sets those. The error may be anything, frozen or shared by all requests, and stays as it is.
  */
 function tell(ctx: Context, { headers, removed }: Outcome): void {
   for (const name of removed) ctx.remove(name)
-  for (const [name, value] of headers) ctx.set(name, value)
+  writeHeaders(ctx, headers)
   const { onerror } = ctx
   ctx.onerror = (error) => {
     // Koa calls it at the end of every response.
