@@ -2,12 +2,13 @@ import { writeFileSync } from "node:fs"
 import { readCommandLine } from "./command-line.ts"
 import { type ContenderProcess, startContender } from "./contender-process.ts"
 import { CONTENDERS, type Contender } from "./http/contenders.ts"
+import type { Framework } from "./http/worker.ts"
 import { hasWrk, load } from "./http/wrk.ts"
 import { describeMachine, printMachine } from "./report/machine.ts"
 import { pairedRatios, rotated, type Spread, spreadOf } from "./report/statistics.ts"
 import { printTable, printWanted } from "./report/table.ts"
 
-// Each framework bare, with Sluice and with its usual limiter, admitting and refusing, under the load of wrk.
+// Each framework bare, with two constant headers, with Sluice and with its usual limiter, admitting and refusing, under the load of wrk.
 // bench/README.md says how to read it.
 
 const CONNECTIONS = 64
@@ -31,8 +32,8 @@ interface Server {
 }
 
 const { quick, json, only } = readCommandLine()
-const rounds = quick ? 3 : 7
-const seconds = quick ? 1 : 3
+const rounds = quick ? 5 : 15
+const seconds = 1
 
 if (!(await hasWrk())) {
   console.error("wrk is not on PATH. Debian and Ubuntu: apt-get install wrk. macOS: brew install wrk.")
@@ -41,12 +42,14 @@ if (!(await hasWrk())) {
 const machine = describeMachine()
 printMachine(machine)
 console.log(
-  `wrk with ${CONNECTIONS} connections, ${rounds} rounds of ${seconds} s, in turn, one process for each`,
+  `wrk with ${CONNECTIONS} connections, ${rounds} rounds of ${seconds} s, in turn, one process for each framework`,
 )
 
 const wanted = CONTENDERS.filter(({ name }) => name.includes(only))
 // With whom they are compared.
 const needed = CONTENDERS.filter(({ name }) => wanted.some((one) => name === one.name || name === one.bare))
+// Two processes that run the same code differ by more than a limiter costs, so all of a framework are in one.
+const processes = new Map<Framework, ContenderProcess>()
 const servers: Server[] = []
 try {
   for (const contender of needed) servers.push(await startServer(contender))
@@ -55,7 +58,7 @@ try {
     for (const server of rotated(servers, round)) server.samples.push(await measureRound(server))
   }
 } finally {
-  await Promise.all(servers.map((server) => server.process.stop()))
+  await Promise.all([...processes.values()].map((one) => one.stop()))
 }
 
 const results = servers.map(report)
@@ -66,8 +69,9 @@ if (json !== undefined) {
 }
 
 async function startServer(contender: Contender): Promise<Server> {
-  const { name, framework, protection, limit } = contender
-  const child = startContender(new URL("./http/worker.ts", import.meta.url), name)
+  const { framework, protection, limit } = contender
+  const child = processes.get(framework) ?? startContender(new URL("./http/worker.ts", import.meta.url), framework)
+  processes.set(framework, child)
   const port = await child.ask<number>({ start: framework, protection, limit })
   // The one request that a limit of 1 admits.
   await fetch(`http://127.0.0.1:${port}/`)

@@ -21,7 +21,7 @@ const PEERS: Readonly<Record<Framework, { readonly name: string; readonly header
   koa: { name: "koa-ratelimit", header: "x-ratelimit-remaining" },
 }
 
-/** For each framework: bare, and Sluice and its peer, admitting and refusing. */
+/** For each framework: bare, with two constant headers, and Sluice and its peer, admitting and refusing. */
 export const CONTENDERS: readonly Contender[] = (Object.keys(PEERS) as Framework[]).flatMap((framework) => {
   const bare = `${framework}, bare`
   const { name, header } = PEERS[framework]
@@ -41,16 +41,12 @@ export const CONTENDERS: readonly Contender[] = (Object.keys(PEERS) as Framework
       { name: `${framework}, ${name} ${does}`, framework, protection: "peer", limit, refuses, bare, header },
     ]
   }
+  const unprotected = (named: string, protection: "bare" | "headers", told?: string): Contender => {
+    return { name: named, framework, protection, limit: NO_LIMIT, refuses: false, bare, header: told }
+  }
   return [
-    {
-      name: bare,
-      framework,
-      protection: "bare",
-      limit: NO_LIMIT,
-      refuses: false,
-      bare,
-      header: undefined,
-    } satisfies Contender,
+    unprotected(bare, "bare"),
+    unprotected(`${framework}, two headers`, "headers", "ratelimit"),
     ...protectedBy(false),
     ...protectedBy(true),
   ]

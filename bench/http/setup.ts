@@ -1,5 +1,8 @@
-/** What stands in front of the handler: nothing, Sluice, or the limiter most used with the framework. */
-export type Protection = "bare" | "sluice" | "peer"
+/**
+ * What stands in front of the handler: nothing; two constant headers, without which no limiter can do; Sluice; or the
+ * limiter most used with the framework.
+ */
+export type Protection = "bare" | "headers" | "sluice" | "peer"
 
 export interface Setup {
   readonly protection: Protection
@@ -8,6 +11,12 @@ export interface Setup {
 }
 
 export const WINDOW_MS = 3_600_000
+
+/** The headers of "headers", as long as those that Sluice sets. */
+export const HEADERS: readonly (readonly [name: string, value: string])[] = [
+  ["ratelimit-policy", '"ip-1h";q=100000000;w=3600'],
+  ["ratelimit", '"ip-1h";r=99999999;t=3600'],
+]
 
 /** What every handler answers. */
 export const BODY = { hello: "world" }

@@ -3,10 +3,16 @@ import type { AddressInfo } from "node:net"
 import { rateLimit } from "@sluice/express"
 import express from "express"
 import { rateLimit as peer } from "express-rate-limit"
-import { BODY, type StartServer, WINDOW_MS } from "../setup.ts"
+import { BODY, HEADERS, type StartServer, WINDOW_MS } from "../setup.ts"
 
 export const start: StartServer = async ({ protection, limit }) => {
   const app = express()
+  if (protection === "headers") {
+    app.use((_request, response, next) => {
+      for (const [name, value] of HEADERS) response.setHeader(name, value)
+      next()
+    })
+  }
   if (protection === "sluice") app.use(rateLimit({ limit, window: WINDOW_MS }))
   if (protection === "peer")
     app.use(

@@ -2,10 +2,16 @@ import type { AddressInfo } from "node:net"
 import peer from "@fastify/rate-limit"
 import { rateLimit } from "@sluice/fastify"
 import Fastify from "fastify"
-import { BODY, type StartServer, WINDOW_MS } from "../setup.ts"
+import { BODY, HEADERS, type StartServer, WINDOW_MS } from "../setup.ts"
 
 export const start: StartServer = async ({ protection, limit }) => {
   const app = Fastify()
+  if (protection === "headers") {
+    app.addHook("onRequest", (_request, reply, done) => {
+      for (const [name, value] of HEADERS) reply.header(name, value)
+      done()
+    })
+  }
   if (protection === "sluice") await app.register(rateLimit, { limit, window: WINDOW_MS })
   if (protection === "peer") await app.register(peer, { max: limit, timeWindow: WINDOW_MS })
   app.get("/", async () => BODY)

@@ -3,10 +3,16 @@ import type { AddressInfo } from "node:net"
 import { rateLimit } from "@sluice/koa"
 import Koa from "koa"
 import peer from "koa-ratelimit"
-import { BODY, type StartServer, WINDOW_MS } from "../setup.ts"
+import { BODY, HEADERS, type StartServer, WINDOW_MS } from "../setup.ts"
 
 export const start: StartServer = async ({ protection, limit }) => {
   const app = new Koa()
+  if (protection === "headers") {
+    app.use((context, next) => {
+      for (const [name, value] of HEADERS) context.set(name, value)
+      return next()
+    })
+  }
   if (protection === "sluice") app.use(rateLimit({ limit, window: WINDOW_MS }))
   if (protection === "peer")
     app.use(
