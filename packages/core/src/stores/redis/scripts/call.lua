@@ -13,7 +13,8 @@ if nowMs < 0 then
   nowMs = time[1] * 1000 + floor(time[2] / 1000)
 end
 
--- A policy's `base` is the part of a packed value that stands for the present window. `leftMs` is what is left of the
+-- A policy's `base` is the part of a packed value that stands for the present window, `lastBase` the same of the window
+-- before it. `leftMs` is what is left of the
 -- previous window in the sliding one, where its product with a packed count is exact: up to 49 days.
 local policies = {}
 for i = 1, nextNumber() do
@@ -25,6 +26,7 @@ for i = 1, nextNumber() do
     windowMs = windowMs,
     alignedMs = alignedMs,
     base = (fmod(floor(alignedMs / windowMs), CODES) + 1) * WINDOW,
+    lastBase = (fmod(floor(alignedMs / windowMs) + CODES - 1, CODES) + 1) * WINDOW,
     leftMs = windowMs <= 4294967296 and windowMs - (nowMs - alignedMs),
     packs = not isWide and kind ~= FIRST_HIT and limit <= MOST_PACKED,
   }

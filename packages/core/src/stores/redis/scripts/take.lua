@@ -22,42 +22,58 @@ local function lack(key, times)
   lacks[#lacks + 1] = times
 end
 
--- Writes the first units of a client with the time to live that a key made by INCRBY does not have.
-local function create(key, policy, units)
-  local value = policy.base + units
+-- Writes the first units of a window, with the time to live that INCRBY does not give.
+local function begin(key, policy, previous, units)
+  local value = policy.base + previous * PREVIOUS + units
   local endsMs = policy.alignedMs + (policy.kind == SLIDING and 2 or 1) * policy.windowMs
   redis.call("SET", key, integer(value), "PX", integer(endsMs - nowMs))
   return value
 end
 
--- Takes every check of a request, whose keys come after those that were read, with one INCRBY each; or undoes them all
--- where that is not enough, the last first, since two checks may have one key.
+-- How much was counted in the window before, where INCRBY of so many units has found a counter of that window, or none
+-- at all; nothing in any other case.
+local function previousOf(key, policy, value, units)
+  -- There was no such key, or one that held 0.
+  if value == units then return 0 end
+  local rest = value - policy.lastBase - units
+  if policy.kind ~= SLIDING or not policy.leftMs or rest < 0 or rest >= WINDOW then return end
+  -- A key that lives longer is of a later window: the clock went back by very many.
+  if givenNow < 0 and redis.call("PTTL", key) + nowMs - policy.alignedMs > 1.5 * policy.windowMs then return end
+  return rest % PREVIOUS
+end
+
+-- Takes every check of a request, whose keys come after those that were read, with one INCRBY each, and one SET where a
+-- window begins; or undoes them all where that is not enough.
 local function takeInPlace(checks)
   for i = 1, #checks do
     local check, key = checks[i], keys[read + i]
-    local policy, value = check.policy, pcall("INCRBY", key, check.text)
-    check.isNew = value == check.cost
-    if check.isNew then
-      -- There was no such key, or one that held 0.
-      value = create(key, policy, check.cost)
-    else
-      local isNumber = type(value) == "number"
-      local rest = isNumber and value - policy.base or -1
-      local current = rest % PREVIOUS
-      if not (rest > 0 and rest < WINDOW and current > check.cost and
-        floor((rest - current) / PREVIOUS * policy.leftMs / policy.windowMs) + current <= policy.limit) then
-        if isNumber then redis.call("DECRBY", key, check.text) end
-        for undone = i - 1, 1, -1 do
-          if checks[undone].isNew then
-            redis.call("DEL", keys[read + undone])
-          else
-            redis.call("DECRBY", keys[read + undone], checks[undone].text)
-          end
-        end
-        return false
+    local policy, cost, value = check.policy, check.cost, pcall("INCRBY", key, check.text)
+    local isNumber = type(value) == "number"
+    local rest = isNumber and value - policy.base or -1
+    local current = rest % PREVIOUS
+    local fits = rest > 0 and rest < WINDOW and current > cost and
+      floor((rest - current) / PREVIOUS * policy.leftMs / policy.windowMs) + current <= policy.limit
+    check.previous = nil
+    if isNumber and (rest < 0 or rest >= WINDOW) then
+      check.previous = previousOf(key, policy, value, cost)
+      fits = check.previous and floor(check.previous * policy.leftMs / policy.windowMs) + cost <= policy.limit
+      -- Two checks of one counter would each begin the window.
+      for earlier = 1, i - 1 do fits = fits and keys[read + earlier] ~= key end
+    end
+    if not fits then
+      for undone = isNumber and i or i - 1, 1, -1 do
+        local left = redis.call("DECRBY", keys[read + undone], checks[undone].text)
+        if left == 0 then redis.call("DEL", keys[read + undone]) end
       end
+      return false
     end
     answer[read + i + 1] = value
+  end
+  for i = 1, #checks do
+    local check = checks[i]
+    if check.previous then
+      answer[read + i + 1] = begin(keys[read + i], check.policy, check.previous, check.cost)
+    end
   end
   return true
 end
@@ -94,15 +110,16 @@ for _ = 1, nextNumber() do
           -- The first units of a window after those of another one change when the key ends.
           local hasRoom = rest > 0 and rest < WINDOW and current > units and
             floor((rest - current) / PREVIOUS * leftMs / windowMs) + current <= limit
-          if value == units then
-            -- There was no such key, or one that held 0.
-            local granted = min(times, floor(limit / cost))
-            value = create(keys[i], policy, granted * cost)
-            if granted < times then lack(i, granted) end
-          elseif not hasRoom then
-            beCareful()
-            local granted
-            value, granted = afterAll(keys[i], policy, cost, times, value)
+          if not hasRoom then
+            local previous = isNumber and (rest < 0 or rest >= WINDOW) and previousOf(keys[i], policy, value, units)
+            local room = previous and limit - (previous > 0 and floor(previous * leftMs / windowMs) or 0)
+            local granted = room and min(times, floor(room / cost)) or 0
+            if granted > 0 then
+              value = begin(keys[i], policy, previous, granted * cost)
+            else
+              beCareful()
+              value, granted = afterAll(keys[i], policy, cost, times, value)
+            end
             if granted < times then lack(i, granted) end
           end
         end
