@@ -222,7 +222,7 @@ async function callsOf(command: string): Promise<number> {
 
 describe("a clock that was set back by so many windows that their codes are those of the last ones", () => {
   /** A key that was written so many windows ahead of the present one, full, and lives for so long. */
-  async function grantedAfter(windowsAhead: number, livesMs: number): Promise<boolean> {
+  async function grantedAfter(windowsAhead: number, livesMs: number, beside = 0): Promise<boolean> {
     const { prefix, stores } = open()
     const policy: Policy = { ...SLIDING, windowMs: 86_400_000 }
     const [client] = clients
@@ -230,9 +230,20 @@ describe("a clock that was set back by so many windows that their codes are thos
     const code = ((Math.floor(Number(seconds) / 86_400) + windowsAhead) % 2047) + 1
     const key = keyNamer(prefix)(check(policy, "ann"))
     await client.set(key, String(code * 2 ** 42 + policy.limit), "PX", livesMs)
-    const [answer] = await stores[0].take([[check(policy, "ann")]])
+    const others = Array.from({ length: beside }, (_, i) => check(FIXED, `${i}`))
+    const [answer] = await stores[0].take([[...others, check(policy, "ann")]])
     return answer?.granted === true
   }
+
+  it.each([0, 1])(
+    "is told from the window before by how long the key still lives, beside %i others",
+    async (beside) => {
+      const dayMs = 86_400_000
+      expect(await grantedAfter(2_046, 2_048 * dayMs, beside)).toBe(false)
+      // A full window admits again in the first millisecond of the next one.
+      expect(await grantedAfter(-1, dayMs, beside)).toBe(true)
+    },
+  )
 
   it("is told by how long the keys still live, and admits nothing twice", async () => {
     const dayMs = 86_400_000
