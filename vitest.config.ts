@@ -25,7 +25,7 @@ const config: ViteUserConfig = defineConfig({
     // Tests run on the sources, so that coverage counts them and no build is needed; test/packaging.test.ts alone
     // runs what is published.
     alias: [
-      { find: /^@sluice\/core\/redis$/, replacement: `${packages}/core/src/redis.ts` },
+      { find: /^@sluice\/core\/(redis|dynamodb)$/, replacement: `${packages}/core/src/$1.ts` },
       { find: /^@sluice\/(core|express|fastify|koa)$/, replacement: `${packages}/$1/src/index.ts` },
     ],
   },
@@ -36,6 +36,8 @@ const config: ViteUserConfig = defineConfig({
       "examples/**/*.test.ts",
       "bench/**/*.test.ts",
     ],
+    // The AWS SDK would say in each process that it will drop Node 20.
+    env: { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: "true" },
     // Finds the Redis that tests start, or fails the run with the line that says how to get one.
     globalSetup: ["test/servers/global-setup.ts"],
     // The default keeps one core back, which on a machine with two halves the speed.
@@ -46,7 +48,8 @@ const config: ViteUserConfig = defineConfig({
     coverage: {
       provider: "v8",
       include: ["packages/*/src/**/*.ts"],
-      exclude: ["**/*.test.ts", "**/*.test-d.ts"],
+      // The start of the program runs in processes of its own only: test/cli/process.test.ts.
+      exclude: ["**/*.test.ts", "**/*.test-d.ts", "packages/cli/src/main.ts"],
       reporter: ["text", "text-summary"],
       thresholds: { lines: 98, functions: 98, statements: 98, branches: 98 },
     },

@@ -70,7 +70,8 @@ if (json !== undefined) {
 
 async function startServer(contender: Contender): Promise<Server> {
   const { framework, protection, limit } = contender
-  const child = processes.get(framework) ?? startContender(new URL("./http/worker.ts", import.meta.url), framework)
+  const child =
+    processes.get(framework) ?? startContender(new URL("./http/worker.ts", import.meta.url), framework)
   processes.set(framework, child)
   const port = await child.ask<number>({ start: framework, protection, limit })
   // The one request that a limit of 1 admits.

@@ -13,7 +13,11 @@ type Files = Readonly<Record<string, string>>
 /** A small tree that keeps every rule, with each kind of import that is allowed. */
 const TIDY: Files = {
   "package.json": manifest({ devDependencies: ["vitest"] }),
-  "packages/core/package.json": manifest({ dependencies: ["zod"], devDependencies: ["only-for-tests"] }),
+  "packages/core/package.json": manifest({
+    dependencies: ["zod"],
+    peerDependencies: ["@aws-sdk/client-dynamodb"],
+    devDependencies: ["only-for-tests"],
+  }),
   "packages/express/package.json": manifest({
     dependencies: ["@sluice/core"],
     peerDependencies: ["express"],
@@ -25,6 +29,9 @@ const TIDY: Files = {
     devDependencies: ["fastify"],
   }),
   "packages/koa/package.json": manifest({ dependencies: ["@sluice/core"], peerDependencies: ["koa"] }),
+  "packages/cli/package.json": manifest({
+    dependencies: ["@sluice/core", "commander", "@aws-sdk/client-dynamodb"],
+  }),
   "packages/core/src/errors.ts": "export class Oops extends Error {}",
   "packages/core/src/policy.ts": "export interface Policy { limit: number }",
   "packages/core/src/duration.ts": 'import { Oops } from "./errors.ts"\nexport const fail = () => new Oops()',
@@ -43,6 +50,11 @@ const TIDY: Files = {
     'import { rule } from "./rule.ts"\nexport type RuleSource = typeof rule',
   "packages/core/src/rules/file.ts":
     'import { readFile } from "node:fs/promises"\nimport type { RuleSource } from "./source.ts"\nexport const f: RuleSource = readFile',
+  "packages/core/src/rules/registry.ts":
+    'import type { rule } from "./rule.ts"\nexport type RuleRegistry = typeof rule',
+  "packages/core/src/rules/dynamodb/registry.ts":
+    'import { D } from "@aws-sdk/client-dynamodb"\nimport type { RuleRegistry } from "../registry.ts"\nexport const d: RuleRegistry = D',
+  "packages/core/src/dynamodb.ts": 'export { d } from "./rules/dynamodb/registry.ts"',
   "packages/core/src/limiter/limiter.ts":
     'import type { Store } from "../stores/store.ts"\nexport const l: Store = { limit: 1 }',
   "packages/core/src/http/request.ts": "export interface RequestFacts { url?: string }",
@@ -58,6 +70,8 @@ const TIDY: Files = {
     'import { g } from "@sluice/core"\nimport type { Context } from "koa"\nexport const k = (c: Context) => [g, c]',
   "packages/koa/src/index.test.ts":
     'import { it } from "vitest"\nimport { g } from "@sluice/core"\nimport { k } from "./index.ts"\nit("is", () => [g, k])',
+  "packages/cli/src/main.ts":
+    'import { readFile } from "node:fs/promises"\nimport { DynamoDBClient } from "@aws-sdk/client-dynamodb"\nimport { g } from "@sluice/core"\nimport { Command } from "commander"\nexport const m = [readFile, DynamoDBClient, g, Command]',
   "examples/app.ts": 'import express from "express"\nimport { e } from "@sluice/express"\nexpress().use(e)',
   "examples/app.test.ts": 'import "./app.ts"',
   "test/contract.ts":
@@ -179,10 +193,34 @@ const BREACHES: readonly (readonly [why: string, file: string, text: string, rul
     ["core-loads-no-client", "no-undeclared-dependency"],
   ],
   [
-    "the core imports an AWS client",
+    "the core imports an AWS client where nothing knows DynamoDB",
     `${CORE}/rules/aws.ts`,
     'import { D } from "@aws-sdk/client-dynamodb"\nexport const d = D',
-    ["core-loads-no-client", "no-undeclared-dependency"],
+    ["core-loads-no-client"],
+  ],
+  [
+    "what knows DynamoDB imports another client",
+    `${CORE}/rules/dynamodb/redis.ts`,
+    'import type { Redis } from "ioredis"\nexport type R = Redis',
+    ["dynamodb-loads-its-client-alone", "no-undeclared-dependency"],
+  ],
+  [
+    "a source beside DynamoDB's imports it",
+    `${CORE}/rules/aside.ts`,
+    'import type { d } from "./dynamodb/registry.ts"\nexport type Aside = typeof d',
+    ["dynamodb-by-its-own-door"],
+  ],
+  [
+    "the Redis door leads to DynamoDB",
+    `${CORE}/redis.ts`,
+    'export { d } from "./rules/dynamodb/registry.ts"',
+    ["dynamodb-by-its-own-door"],
+  ],
+  [
+    "the registry port imports a registry",
+    `${CORE}/rules/registry.ts`,
+    'import type { plain } from "./plain.ts"\nexport type RuleRegistry = typeof plain',
+    ["port-rules-registry"],
   ],
   [
     "the core imports a framework's type",
@@ -239,6 +277,18 @@ const BREACHES: readonly (readonly [why: string, file: string, text: string, rul
     ["packages-by-their-names"],
   ],
   [
+    "the program imports an adapter",
+    "packages/cli/src/adapter.ts",
+    'import { e } from "@sluice/express"\nexport const i = e',
+    ["cli-imports-core-and-its-own-packages"],
+  ],
+  [
+    "the program imports a Redis client",
+    "packages/cli/src/redis.ts",
+    'import { Redis } from "ioredis"\nexport const r = Redis',
+    ["cli-imports-core-and-its-own-packages", "no-undeclared-dependency"],
+  ],
+  [
     "an adapter imports another adapter",
     "packages/koa/src/sibling.ts",
     'import { e } from "@sluice/express"\nexport const i = e',
@@ -283,6 +333,7 @@ const ACCOMPLICES: Files = {
 
 const PACKAGES = [
   "@aws-sdk/client-dynamodb",
+  "commander",
   "express",
   "fastify",
   "fastify-plugin",

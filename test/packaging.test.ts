@@ -32,18 +32,30 @@ const DOCUMENTED: Readonly<Record<string, readonly string[]>> = {
     "InvalidOptionError",
     "StoreUnavailableError",
     "RuleSourceError",
+    "RuleConflictError",
+    "formatRuleDocument",
     "ClosedError",
   ],
   "core/redis": ["redisStore"],
+  "core/dynamodb": ["dynamoDBRules", "dynamoDBRegistry"],
   express: ["rateLimit"],
   fastify: ["rateLimit"],
   koa: ["rateLimit"],
 }
 const DOORS = Object.keys(DOCUMENTED)
 const PACKAGES = DOORS.filter((door) => !door.includes("/"))
+/** What a tarball has beside the build. */
+const BESIDE: Readonly<Record<string, readonly string[]>> = { core: ["rules.schema.json"] }
 
 /** Clients that the core must not load, installed as decoys so that a lazy or guarded import would find them. */
 const CLIENTS = ["ioredis", "redis", "@aws-sdk/client-dynamodb"]
+
+/** What a door imports by name must be there. */
+const DECOYS: Readonly<Record<string, string>> = {
+  "@aws-sdk/client-dynamodb": ["CreateTable", "DeleteItem", "DescribeTable", "GetItem", "Scan", "UpdateItem"]
+    .map((name) => `exports.${name}Command = class {}`)
+    .join("\n"),
+}
 
 interface Manifest {
   readonly name: string
@@ -64,7 +76,7 @@ beforeAll(() => {
   for (const name of ["node", "express", "koa"]) linkTypes(name)
   for (const name of CLIENTS) {
     write(`node_modules/${name}/package.json`, JSON.stringify({ name, version: "1.0.0", main: "index.js" }))
-    write(`node_modules/${name}/index.js`, "module.exports = {}")
+    write(`node_modules/${name}/index.js`, DECOYS[name] ?? "module.exports = {}")
   }
   write("package.json", JSON.stringify({ name: "consumer", private: true, type: "module" }))
 }, 60_000)
@@ -75,14 +87,15 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
   it("has the build, its manifest, the licence and nothing else", () => {
     const files = filesUnder(installed(`@sluice/${name}`))
     const expected = /^(dist\/[\w.-]+\.(js|d\.ts)|package\.json|README\.md|LICENSE)$/
-    expect(files.filter((file) => !expected.test(file) || /\.test(-d)?\./.test(file))).toEqual([])
+    const others = files.filter((file) => !expected.test(file) || /\.test(-d)?\./.test(file))
+    expect(others).toEqual(BESIDE[name] ?? [])
     expect(files).toEqual(
       expect.arrayContaining(["LICENSE", "dist/index.d.ts", "dist/index.js", "package.json"]),
     )
   })
 
   it("points each door at declarations first, then at one file for import and require", () => {
-    const doors = Object.entries(manifest(name).exports).filter(([door]) => door !== "./package.json")
+    const doors = Object.entries(manifest(name).exports).filter(([door]) => !door.endsWith(".json"))
     expect(doors.length).toBeGreaterThan(0)
     for (const [, conditions] of doors) {
       expect(Object.keys(conditions)).toEqual(["types", "default"])
@@ -96,6 +109,25 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
     const { dependencies = {}, peerDependencies = {} } = manifest(name)
     const ranges = Object.entries({ ...dependencies, ...peerDependencies })
     expect(ranges.filter(([, range]) => /^(workspace|link|file|catalog):/.test(range))).toEqual([])
+  })
+})
+
+describe("the tarball of @sluice/cli", () => {
+  beforeAll(() => {
+    unpack("cli", "dist/main.js")
+    linkDependencies("cli")
+  }, 60_000)
+
+  it("has the program and nothing else", () => {
+    expect(filesUnder(installed("@sluice/cli")).sort()).toEqual(
+      ["LICENSE", "README.md", "bin/sluice.js", "dist/main.js", "package.json"].sort(),
+    )
+  })
+
+  it("runs where it is installed", () => {
+    write("rules.yaml", "rules: { limit: 5, window: 1 minute }\n")
+    const program = join(installed("@sluice/cli"), "bin/sluice.js")
+    expect(run(program, ["rules", "check", "rules.yaml"], project).stdout).toBe("1 service, 1 rule: ok\n")
   })
 })
 
@@ -124,6 +156,13 @@ describe("importing the core", () => {
     expect(loaded.filter((path) => /node_modules\/(ioredis|redis|@redis|@aws-sdk)\//.test(path))).toEqual([])
   })
 
+  it("by @sluice/core/dynamodb loads the client for DynamoDB, and no other", () => {
+    const loaded = modulesLoadedBy('import "@sluice/core/dynamodb"')
+    expect(loaded).toContain("node_modules/@sluice/core/dist/dynamodb.js")
+    expect(loaded).toContain("node_modules/@aws-sdk/client-dynamodb/index.js")
+    expect(loaded.filter((path) => /node_modules\/(ioredis|redis|@redis)\//.test(path))).toEqual([])
+  })
+
   it.each(CLIENTS)("would be seen to load %s", (name) => {
     expect(modulesLoadedBy(`import "${name}"`)).toContain(`node_modules/${name}/index.js`)
     expect(modulesLoadedBy(`require("${name}")`)).toContain(`node_modules/${name}/index.js`)
@@ -131,8 +170,10 @@ describe("importing the core", () => {
 })
 
 const CONSUMER = `
-import { createLimiter, fileRules, memoryStore, parseRuleDocument, RateLimitExceededError } from "@sluice/core"
-import type { Decision, Rule, RuleSource, Store } from "@sluice/core"
+import { createLimiter, fileRules, formatRuleDocument, memoryStore, parseRuleDocument } from "@sluice/core"
+import { RateLimitExceededError, RuleConflictError } from "@sluice/core"
+import type { Decision, RegisteredRules, Rule, RuleRegistry, RuleSource, Store } from "@sluice/core"
+import { type DynamoDBRulesOptions, dynamoDBRegistry, dynamoDBRules } from "@sluice/core/dynamodb"
 import { redisStore, type RedisStoreOptions } from "@sluice/core/redis"
 import { rateLimit as expressLimit } from "@sluice/express"
 import { rateLimit as fastifyLimit } from "@sluice/fastify"
@@ -146,7 +187,13 @@ declare const client: RedisStoreOptions["client"]
 const shared: Store = redisStore({ client, prefix: "app:" })
 const source: RuleSource = fileRules("rules.yaml")
 const rules: readonly Rule[] = parseRuleDocument({ service_id: "checkout", rules: [] })
-const limiter = createLimiter({ rules: source, service: "checkout", store: shared ?? store })
+declare const aws: DynamoDBRulesOptions["client"]
+const stored: RuleSource = dynamoDBRules({ client: aws, tableName: "rules", pollMs: 5_000 })
+const registry: RuleRegistry = dynamoDBRegistry({ client: aws, tableName: "rules" })
+export const conflict = (error: unknown): RegisteredRules | undefined =>
+  error instanceof RuleConflictError ? error.found : undefined
+void registry.register("checkout", rules, { version: formatRuleDocument("checkout", rules, 7).version })
+const limiter = createLimiter({ rules: rules.length > 0 ? stored : source, service: "checkout", store: shared ?? store })
 
 export async function decide(): Promise<Decision> {
   try {
@@ -165,6 +212,8 @@ void fastify().register(fastifyLimit, { limit: 100, window: "1 minute" })
 createLimiter({ limt: 100, window: "1 minute" })
 // @ts-expect-error nor by a store
 redisStore({ clint: client })
+// @ts-expect-error nor by a source
+dynamoDBRules({ client: aws, table: "rules" })
 // @ts-expect-error nor by an adapter
 expressLimit({ limit: 100, windw: "1 minute" })
 // @ts-expect-error a decision's members are known
@@ -206,10 +255,9 @@ describe("TypeScript accepts a consumer", () => {
 })
 
 /** Packs a package with the pnpm that runs the tests and unpacks it into the project. */
-function unpack(name: string): void {
+function unpack(name: string, built = "dist/index.js"): void {
   const source = join(ROOT, "packages", name)
-  if (!existsSync(join(source, "dist/index.js")))
-    throw new Error(`packages/${name} is not built: run pnpm build first`)
+  if (!existsSync(join(source, built))) throw new Error(`packages/${name} is not built: run pnpm build first`)
   const tarballs = join(project, "tarballs", name)
   mkdirSync(tarballs, { recursive: true })
   const [command, ...args] = pnpm()

@@ -29,12 +29,16 @@ function fileSource(extension: string): RuleSourceUnderTest {
         dispose: () => rm(folder, { recursive: true }),
       }
     },
+    deviations: [
+      { behaviour: "lists nothing where nothing is stored", reason: "an empty file is a mistake" },
+    ],
   }
 }
 
 ruleSourceContract("a file of YAML", fileSource("yaml"))
 ruleSourceContract("a file of JSON", fileSource("json"))
 
+const FOR_ALL = "its rules are for every service"
 const NEVER_CHANGE = "its rules never change"
 
 ruleSourceContract("rules in code", {
@@ -47,7 +51,7 @@ ruleSourceContract("rules in code", {
     { behaviour: "tells the version of what is stored", reason: "code has no version" },
     {
       behaviour: "keeps the rules of services apart, and has none for one that it does not know",
-      reason: "its rules are for every service",
+      reason: FOR_ALL,
     },
     {
       behaviour: "sets a wrong rule aside with its problem, and yields the others",
@@ -56,6 +60,11 @@ ruleSourceContract("rules in code", {
     { behaviour: "does not load for a signal that has been aborted", reason: "there is nothing to wait for" },
     { behaviour: "loads what is stored now", reason: NEVER_CHANGE },
     { behaviour: "rejects while the rules cannot be read, and loads when they can", reason: NEVER_CHANGE },
+    { behaviour: "lists every service, with what is loaded for it", reason: FOR_ALL },
+    { behaviour: "lists nothing where nothing is stored", reason: FOR_ALL },
+    { behaviour: "has one stamp for what is the same, and another for what has changed", reason: FOR_ALL },
+    { behaviour: "rejects a listing while the rules cannot be read", reason: FOR_ALL },
+    { behaviour: "does not list for a signal that has been aborted", reason: FOR_ALL },
     { behaviour: "calls back when what it loads has changed", reason: NEVER_CHANGE },
     { behaviour: "calls back no more who has stopped watching, and still the others", reason: NEVER_CHANGE },
     { behaviour: "feeds a limiter, whose counts stay when a limit changes", reason: NEVER_CHANGE },

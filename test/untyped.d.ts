@@ -9,3 +9,10 @@ declare module "cookie-parser" {
   import type { RequestHandler } from "express"
   export default function cookieParser(): RequestHandler
 }
+declare module "dynalite" {
+  import type { Server } from "node:http"
+  export default function dynalite(options: {
+    readonly createTableMs?: number
+    readonly deleteTableMs?: number
+  }): Server
+}

@@ -6,6 +6,7 @@ import { type Served, serve } from "./demo/serve.ts"
 import { createApp as express } from "./express.ts"
 import { createApp as fastify } from "./fastify.ts"
 import { createApp as koa } from "./koa.ts"
+import { createApp as metrics } from "./metrics.ts"
 import { createApp as bookings } from "./presets/bookings.ts"
 import { createApp as login } from "./presets/login.ts"
 import { createApp as plans } from "./presets/plans.ts"
@@ -29,6 +30,7 @@ const EXAMPLES: Readonly<Record<string, { app: (clock: Clock) => App | Promise<A
     app: async (clock) => (await rulesFile(undefined, { clock })).app,
     meets: "201 201 201 429",
   },
+  "src/metrics.ts": { app: (clock) => metrics({ clock }), meets: `${"200 ".repeat(10)}429` },
   "src/presets/login.ts": {
     app: (clock) => login(async () => false, { clock }),
     meets: "401 401 401 401 401 429",

@@ -14,6 +14,7 @@ const LIMITED: Readonly<Record<string, readonly [method: string, path: string]>>
   express: ["GET", "/"],
   fastify: ["GET", "/"],
   koa: ["GET", "/"],
+  metrics: ["GET", "/"],
   "rules-file": ["POST", "/checkout"],
   "sign-in": ["POST", "/login"],
   "second-factor": ["POST", "/cards"],

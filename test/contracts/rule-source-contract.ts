@@ -3,7 +3,8 @@ import { manualClock } from "../../packages/core/src/clock.ts"
 import { RuleSourceError } from "../../packages/core/src/errors.ts"
 import { createLimiter } from "../../packages/core/src/http/request-limiter.ts"
 import { parseRules } from "../../packages/core/src/rules/parse-rule.ts"
-import type { RuleSource } from "../../packages/core/src/rules/source.ts"
+import type { FoundRules, RuleSource } from "../../packages/core/src/rules/source.ts"
+import { until } from "../servers/until.ts"
 
 /** Rules of a service in the stored shape, as `parseRuleDocument` reads it. */
 export interface StoredRules {
@@ -67,6 +68,14 @@ export function ruleSourceContract(name: string, { create, deviations = [] }: Ru
         await opened.dispose()
       }
     })
+  }
+
+  /** Everything that the source lists, in one list. */
+  const listed = async (source: RuleSource, signal?: AbortSignal): Promise<FoundRules[]> => {
+    const found: FoundRules[] = []
+    if (source.loadAll === undefined) throw new Error("the source cannot list")
+    for await (const page of source.loadAll(signal && { signal })) found.push(...page)
+    return found
   }
 
   /** Resolves when the source calls back. */
@@ -227,20 +236,72 @@ export function ruleSourceContract(name: string, { create, deviations = [] }: Ru
     )
 
     behaves(
+      "lists every service, with what is loaded for it",
+      [
+        { service_id: "checkout", version: 3, rules: [rule(5), rule(0, { name: "wrong" })] },
+        { service_id: "search", rules: [rule(9)] },
+        { service_id: "7", rules: [] },
+      ],
+      async ({ source }) => {
+        const found = await listed(source)
+        expect(found.map(({ service }) => service).sort()).toEqual(["7", "checkout", "search"])
+        for (const { service, read } of found) {
+          const { stamp: _stamp, ...loaded } = await source.load(service)
+          expect(read()).toMatchObject(loaded)
+        }
+      },
+    )
+
+    behaves("lists nothing where nothing is stored", [], async ({ source }) => {
+      expect(await listed(source)).toEqual([])
+    })
+
+    behaves(
+      "has one stamp for what is the same, and another for what has changed",
+      stored(5),
+      async ({ source, write }) => {
+        const other = { service_id: "search", version: 1, rules: [rule(9)] }
+        const stamps = async () =>
+          new Map((await listed(source)).map(({ service, stamp }) => [service, stamp]))
+        await write([...stored(5), other])
+        const first = await stamps()
+        await write([other, ...stored(5)])
+        expect(await stamps()).toEqual(first)
+        await write([...stored(6), other])
+        const changed = await stamps()
+        expect(changed.get("search")).toBe(first.get("search"))
+        expect(changed.get("checkout")).not.toBe(first.get("checkout"))
+      },
+    )
+
+    behaves("rejects a listing while the rules cannot be read", stored(5), async ({ source, breakDown }) => {
+      await breakDown()
+      await expect(listed(source)).rejects.toThrow(RuleSourceError)
+    })
+
+    behaves("does not list for a signal that has been aborted", stored(5), async ({ source }) => {
+      await expect(listed(source, AbortSignal.abort(new Error("enough")))).rejects.toThrow("enough")
+    })
+
+    behaves(
       "feeds a limiter, whose counts stay when a limit changes",
       stored(5),
       async ({ source, write }) => {
+        const clock = manualClock()
         const limiter = createLimiter({
           rules: source,
           service: "checkout",
-          clock: manualClock(),
+          clock,
           logger: { warn() {}, error() {} },
         })
         await limiter.ready()
         expect(await limiter.decide({}, { cost: 3 })).toMatchObject({ allowed: true, limit: 5, remaining: 2 })
-        const changed = new Promise<void>((resolve) => limiter.on("rules", () => resolve()))
         await write(stored(50))
-        await changed
+        await until("the change is in force", async () => {
+          // A source that is polled is asked again when its time has come.
+          if (source.pollMs !== undefined) clock.advance(source.pollMs)
+          return (await limiter.peek({})).limit === 50
+        })
         expect(await limiter.peek({})).toMatchObject({ limit: 50, remaining: 47 })
         await limiter.close()
       },

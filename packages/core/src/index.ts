@@ -9,6 +9,7 @@ export {
   SluiceError,
   StoreUnavailableError,
 } from "./errors.ts"
+export type { Events } from "./events.ts"
 export { createGuard, type Guard, type GuardOptions, type Outcome } from "./http/guard.ts"
 export type { HeaderLine } from "./http/headers/writer.ts"
 export { exposedHeaders, type HeaderDialect } from "./http/headers.ts"
@@ -18,15 +19,40 @@ export type { RetryAdvice } from "./http/rejection/retry.ts"
 export type { Rejection } from "./http/rejection.ts"
 export type { HeaderFields, RequestFacts } from "./http/request.ts"
 export { createLimiter, type FactsReader } from "./http/request-limiter.ts"
-export type { Logger, Warning, WarningCode } from "./http/warnings.ts"
 export type { Decision, PolicyCheck, Refusal } from "./limiter/decision.ts"
-export type { Events } from "./limiter/events.ts"
 export { RateLimitExceededError } from "./limiter/rate-limit-exceeded.ts"
 export type { AlgorithmName, Alignment, OnStoreFailure, Policy } from "./policy.ts"
+export type { RuleBookOptions } from "./rules/book/options.ts"
+export { formatRuleDocument, type StoredDocument, type StoredRule } from "./rules/format-document.ts"
+export { createRuleBook } from "./rules/open-book.ts"
+export type { ParsedRule } from "./rules/parsed-rule.ts"
+export { ruleName } from "./rules/parsed-rule.ts"
+export {
+  type RegisteredRules,
+  RuleConflictError,
+  type RuleRegistry,
+  type VersionOption,
+} from "./rules/registry.ts"
 export type { OnMissing, Rule, RuleMatch } from "./rules/rule.ts"
+export type {
+  Edition,
+  ReadyOptions,
+  RefreshOptions,
+  RuleBook,
+  RuleBookEvents,
+  RulesEvent,
+  RulesStatus,
+  StaleEvent,
+} from "./rules/rule-book.ts"
 export { parseRuleDocument } from "./rules/rule-document.ts"
-export type { LoadedRules, RuleSource } from "./rules/source.ts"
+export type { FoundRules, LoadedRules, RuleSource } from "./rules/source.ts"
 export { type FileRulesOptions, fileRules } from "./rules/sources/file.ts"
+export {
+  type FileDocument,
+  type FileProblem,
+  type RuleFile,
+  readRuleFile,
+} from "./rules/sources/rule-file.ts"
 export { staticRules } from "./rules/sources/static.ts"
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./stores/memory/memory-store.ts"
 export type {
@@ -39,3 +65,4 @@ export type {
   Refund,
   Store,
 } from "./stores/store.ts"
+export type { Logger, Warning, WarningCode } from "./warnings.ts"

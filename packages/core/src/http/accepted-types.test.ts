@@ -29,6 +29,7 @@ const NO_MEMBERS: Undefined<Omit<Rule, "limit" | "window">> = {
 }
 const NO_OPTIONS: Undefined<Omit<LimiterOptions<RequestFacts>, keyof Rule>> = {
   rules: undefined,
+  defaultRules: undefined,
   service: undefined,
   store: undefined,
   trustedProxies: undefined,

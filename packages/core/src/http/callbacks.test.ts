@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
+import { createWarner } from "../warnings.ts"
 import { compileTest, compileUnits, isUnits } from "./callbacks.ts"
-import { createWarner } from "./warnings.ts"
 
 function warner() {
   const said: string[] = []

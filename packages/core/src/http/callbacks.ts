@@ -1,5 +1,5 @@
 import { textOf } from "../errors.ts"
-import type { Warner } from "./warnings.ts"
+import type { Warner } from "../warnings.ts"
 
 /** Whether a value is a number of units: a whole number from 0 up. */
 export function isUnits(value: unknown): value is number {

@@ -5,13 +5,13 @@ import type { OnStoreFailure, Policy } from "../policy.ts"
 import { compileMatch } from "../rules/match.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
 import type { CounterKey } from "../stores/store.ts"
+import type { Warner } from "../warnings.ts"
 import type { ClientAddressReader } from "./client-address.ts"
 import { compileField, type FieldReader } from "./field.ts"
 import { compileLimit } from "./limit.ts"
 import { compilePartition, SKIP } from "./partition.ts"
 import type { RequestFacts } from "./request.ts"
 import { compileValueList } from "./value-list.ts"
-import type { Warner } from "./warnings.ts"
 
 /** What all rules of a limiter are compiled with. */
 export interface RuleContext {

@@ -3,6 +3,7 @@ import { InvalidOptionError, textOf } from "../errors.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { bindsMore } from "../limiter/decision-record.ts"
 import type { MaybePromise } from "../stores/store.ts"
+import { type Logger, warnOncePerLogger } from "../warnings.ts"
 import { compileTest } from "./callbacks.ts"
 import type { HeaderLine } from "./headers/writer.ts"
 import type { Limiter } from "./limiter.ts"
@@ -10,7 +11,7 @@ import type { LimiterOptions } from "./options.ts"
 import type { Rejection } from "./rejection.ts"
 import type { RequestFacts } from "./request.ts"
 import { createLimiter, type FactsReader, RequestLimiter } from "./request-limiter.ts"
-import { type Logger, warnOncePerLogger } from "./warnings.ts"
+import type { RuleSet } from "./rule-set.ts"
 
 /** Limiter options, or a limiter to share: several mounts then count together. */
 export type GuardOptions<Request> = LimiterOptions<Request> | { readonly limiter: Limiter<Request> }
@@ -136,10 +137,14 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
       )
       return { decision: earlier.decision, headers: NONE, removed: NONE }
     }
+    const { firstRules } = this.limiter
+    if (firstRules !== undefined) return firstRules.then(() => this.check(facts, request))
+    // The rules may be others when the store has answered: a decision is told by those that it was made on.
+    const { ruleSet } = this.limiter
     const decision = this.limiter.admit(facts, request, undefined)
     return decision instanceof Promise
-      ? decision.then((own) => this.#outcome(own, facts, request, earlier))
-      : this.#outcome(decision, facts, request, earlier)
+      ? decision.then((own) => this.#outcome(own, ruleSet, facts, request, earlier))
+      : this.#outcome(decision, ruleSet, facts, request, earlier)
   }
 
   answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<Rejection | undefined> {
@@ -191,9 +196,14 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     return false
   }
 
-  #outcome(own: Decision, facts: RequestFacts, request: Request, earlier: Mark | undefined): Outcome {
+  #outcome(
+    own: Decision,
+    { writeHeaders, writeRejection }: RuleSet,
+    facts: RequestFacts,
+    request: Request,
+    earlier: Mark | undefined,
+  ): Outcome {
     const { limiter } = this
-    const { writeHeaders, writeRejection } = limiter.ruleSet
     let headers = writeHeaders(own, limiter.options.wallClock)
     let removed: readonly string[] = NONE
     let decision = own

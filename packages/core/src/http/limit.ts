@@ -1,7 +1,7 @@
 import { textOf } from "../errors.ts"
 import type { Policy } from "../policy.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
-import type { Warner } from "./warnings.ts"
+import type { Warner } from "../warnings.ts"
 
 /** Limits of one rule that are remembered compiled: plans are few, and a function could yield anything. */
 const MAX_LIMITS = 1_000

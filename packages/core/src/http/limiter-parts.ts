@@ -1,13 +1,13 @@
 import { compileAddressGroup } from "../address.ts"
 import { textOf } from "../errors.ts"
+import { SafeEvents } from "../events.ts"
 import { Decider } from "../limiter/decider.ts"
-import { SafeEvents } from "../limiter/events.ts"
+import { createWarner, type Warner } from "../warnings.ts"
 import { type ClientAddressReader, compileClientAddress } from "./client-address.ts"
 import { type ClientAddressOptions, DEFAULT_IPV6_PREFIX } from "./client-address-options.ts"
 import type { RuleContext } from "./compiled-rule.ts"
 import type { LimiterEvents } from "./limiter.ts"
 import type { ParsedOptions } from "./options.ts"
-import { createWarner, type Warner } from "./warnings.ts"
 
 /** What a limiter is made of, and shares with the limiters of its routes. */
 export interface LimiterParts<Request> {

@@ -1,9 +1,10 @@
-import type { InvalidRuleError, Problem, RuleSourceError, StoreUnavailableError } from "../errors.ts"
+import type { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "../errors.ts"
+import type { Events } from "../events.ts"
 import type { Decision } from "../limiter/decision.ts"
-import type { Events } from "../limiter/events.ts"
+import type { ReadyOptions, RulesEvent, RulesStatus, StaleEvent } from "../rules/rule-book.ts"
 import type { EvictionEvent } from "../stores/store.ts"
+import type { Warning } from "../warnings.ts"
 import type { RequestFacts } from "./request.ts"
-import type { Warning } from "./warnings.ts"
 
 /** What happened, for metrics and logs. A listener that throws hurts no request. */
 export interface LimiterEvents<Request> {
@@ -12,16 +13,12 @@ export interface LimiterEvents<Request> {
   /** The store has failed to answer. Said once, until it has answered again. */
   degraded: [error: StoreUnavailableError]
   recovered: []
-  /** Rules have been loaded from the source. `problems` are those set aside. */
-  rules: [
-    loaded: {
-      readonly names: readonly string[]
-      readonly version?: number
-      readonly problems: readonly Problem[]
-    },
-  ]
-  /** The rules could not be read; the last good ones stay in force. */
+  /** Other rules of the source are in force than before. */
+  rules: [event: RulesEvent]
+  /** The rules could not be read, or not be taken; the last good ones stay. Once for an error that repeats itself. */
   "rule-error": [error: RuleSourceError | InvalidRuleError]
+  /** The rules may be out of date, as loading has failed for so long. Once, until a load has succeeded. */
+  "rules-stale": [event: StaleEvent]
   /** A full memory store had to forget a client that was being refused. */
   evicted: [event: EvictionEvent]
   warning: [warning: Warning]
@@ -50,8 +47,15 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
     request: Request | RequestFacts,
     options?: { readonly policies?: readonly string[] | undefined },
   ): Promise<void>
-  /** Resolves when rules are loaded, rejects with RuleSourceError when they cannot be. `signal` ends the waiting. */
-  ready(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>
-  /** Ends what the limiter started: its rule book, and its store if it made it. Afterwards it rejects. */
+  /**
+   * Resolves when rules are loaded, rejects with why they cannot be; with `retry` it goes on waiting through failed
+   * loads. `signal` ends the waiting.
+   */
+  ready(options?: ReadyOptions): Promise<void>
+  /** Resolves when rules are in force that were loaded after the call; rejects with why they cannot be. */
+  refresh(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>
+  /** Version, age and problems of the rules in force. Those of a list never age. */
+  readonly rules: RulesStatus
+  /** Ends what the limiter started: its own rule book, and its store if it made it. Afterwards it rejects. */
   close(): Promise<void>
 }

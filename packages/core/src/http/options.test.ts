@@ -29,7 +29,7 @@ const SERVICE = "a non-empty text or a number"
 const INSTANCES = "a whole number from 1 up"
 const NAMES =
   "name, limit, window, field, onMissing, algorithm, align, throttle, match, allow, deny, rejectionMessage, shadow, " +
-  "rules, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, skip, onRejected, refundWhen, " +
+  "rules, defaultRules, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, skip, onRejected, refundWhen, " +
   "headers, onStoreFailure, storeTimeoutMs, instances, enabled, logger, clock"
 
 describe("a wrong option", () => {
@@ -236,7 +236,7 @@ describe("a wrong option", () => {
 
   it.each([5, "", {}, null, { load: 5 }])("is %j for rules", (rules) => {
     expect(problemsOf({ rules })).toMatchObject([
-      { path: "rules", accepted: "a list of rules or a rule source" },
+      { path: "rules", accepted: "a list of rules, a rule source or a rule book" },
     ])
   })
 
@@ -265,6 +265,7 @@ describe("options", () => {
     expect(inline).toMatchObject({ name: "ip-1m", limit: 5, windowMs: 60_000, fields: ["ip"] })
     expect(rest).toEqual({
       rules: [],
+      defaultRules: [],
       service: "default",
       ownsStore: true,
       clientAddress: {},

@@ -3,21 +3,23 @@ import { type Clock, soundTime, steadyClock } from "../clock.ts"
 import { InvalidOptionError, type Problem } from "../errors.ts"
 import type { Decision } from "../limiter/decision.ts"
 import type { OnStoreFailure } from "../policy.ts"
+import { OpenBook } from "../rules/open-book.ts"
 import { parseRule, parseRules, RULE_MEMBERS } from "../rules/parse-rule.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
 import { locate, says, show } from "../rules/problems.ts"
 import type { Rule } from "../rules/rule.ts"
+import type { RuleBook } from "../rules/rule-book.ts"
 import { member, readShape, strict } from "../rules/rule-members.ts"
 import type { RuleSource } from "../rules/source.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { MaybePromise, Store } from "../stores/store.ts"
+import type { Logger } from "../warnings.ts"
 import { isUnits } from "./callbacks.ts"
 import { type ClientAddressOptions, clientAddressProblems } from "./client-address-options.ts"
 import { isBuiltInField } from "./field.ts"
 import { inOurNames } from "./foreign-names.ts"
 import { HEADER_DIALECTS, type HeaderDialect } from "./headers.ts"
 import type { Rejection } from "./rejection.ts"
-import type { Logger } from "./warnings.ts"
 
 /** A field of the app's own, by name: a user id or a plan from its authentication. Undefined is missing. */
 export type Extractor<Request> = (request: Request) => string | number | undefined
@@ -47,8 +49,10 @@ type InlineRule<Request> = {
 
 /** What a limiter is made of. Either one inline rule (`limit`, `window` and any other member of Rule), or `rules`. */
 export interface LimiterOptions<Request> extends InlineRule<Request>, ClientAddressOptions {
-  /** Several rules, or where they come from. */
-  readonly rules?: readonly Rule<Request>[] | RuleSource | undefined
+  /** Several rules, or where they come from: a source, or a book of one that several limiters share. */
+  readonly rules?: readonly Rule<Request>[] | RuleSource | RuleBook | undefined
+  /** Rules in force until those of the source are loaded for the first time: default none, which admits everything. */
+  readonly defaultRules?: readonly Rule<Request>[] | undefined
   /** Whose rules and counters: default "default". */
   readonly service?: string | number | undefined
   /** Default: a memory store of its own. */
@@ -84,7 +88,9 @@ export interface LimiterOptions<Request> extends InlineRule<Request>, ClientAddr
 export interface ParsedOptions {
   /** Undefined with `rules`. */
   readonly inline: ParsedRule | undefined
-  readonly rules: readonly ParsedRule[] | RuleSource
+  readonly rules: readonly ParsedRule[] | RuleSource | OpenBook
+  /** In force until rules of the source are loaded. */
+  readonly defaultRules: readonly ParsedRule[]
   readonly service: string
   readonly store: Store
   readonly ownsStore: boolean
@@ -128,16 +134,17 @@ const RULE_OPTIONS = RULE_MEMBERS.filter((name) => name !== "cost" && name !== "
 const shape = strict("the options", {
   ...Object.fromEntries(RULE_OPTIONS.map((name) => [name, z.unknown().optional()])),
   rules: z
-    .custom<unknown>((value) => Array.isArray(value) || has("load")(value), {
+    .custom<unknown>((value) => Array.isArray(value) || has("load")(value) || value instanceof OpenBook, {
       error: ({ input }) =>
         says(
           "rules",
           typeof input === "string" && input !== ""
             ? `fileRules(${show(input)}), or a list of rules`
-            : "a list of rules or a rule source",
+            : "a list of rules, a rule source or a rule book",
         ).error,
     })
     .optional(),
+  defaultRules: z.unknown().optional(),
   service: z.union([z.string(SERVICE).min(1, SERVICE), z.number(SERVICE)], SERVICE).optional(),
   store: z
     .custom<unknown>(
@@ -248,7 +255,8 @@ export function parseInlineRule(
 function parseOptionRules(
   options: LimiterOptions<unknown>,
   problems: Problem[],
-): Pick<ParsedOptions, "inline" | "rules"> {
+): Pick<ParsedOptions, "inline" | "rules" | "defaultRules"> {
+  const defaultRules = parseDefaultRules(options, problems)
   const given = RULE_OPTIONS.filter((name) => options[name as keyof typeof options] !== undefined)
   // Rules that are wrong are rules nevertheless: an inline one is not missing.
   const hasRules = options.rules !== undefined || problems.some(({ path }) => path === "rules")
@@ -257,15 +265,31 @@ function parseOptionRules(
       Object.fromEntries(given.map((name) => [name, options[name as keyof typeof options]])),
     )
     problems.push(...wrong)
-    return { inline: rule, rules: [] }
+    return { inline: rule, rules: [], defaultRules }
   }
   for (const name of given) {
     const accepted = `"${name}" as a member of a rule in "rules", or an inline rule without "rules"`
     problems.push({ path: name, message: 'is given together with "rules"', accepted })
   }
-  if (options.rules === undefined) return { inline: undefined, rules: [] }
-  if (!Array.isArray(options.rules)) return { inline: undefined, rules: options.rules as RuleSource }
+  if (options.rules === undefined) return { inline: undefined, rules: [], defaultRules }
+  if (!Array.isArray(options.rules)) {
+    return { inline: undefined, rules: options.rules as RuleSource | OpenBook, defaultRules }
+  }
   const parsed = parseRules(options.rules, "rules")
   problems.push(...parsed.problems)
-  return { inline: undefined, rules: parsed.rules }
+  return { inline: undefined, rules: parsed.rules, defaultRules }
+}
+
+function parseDefaultRules(
+  { rules, defaultRules }: LimiterOptions<unknown>,
+  problems: Problem[],
+): readonly ParsedRule[] {
+  if (defaultRules === undefined) return []
+  if (rules === undefined || Array.isArray(rules)) {
+    const message = "is given without a rule source, whose rules they would stand in for"
+    problems.push({ path: "defaultRules", message, accepted: 'a source as "rules", or no defaultRules' })
+  }
+  const parsed = parseRules(defaultRules, "defaultRules")
+  problems.push(...parsed.problems)
+  return parsed.rules
 }

@@ -5,7 +5,9 @@ import { UNLIMITED } from "../limiter/decision-record.ts"
 import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
 import { show } from "../rules/problems.ts"
+import type { ReadyOptions, RulesStatus } from "../rules/rule-book.ts"
 import type { EvictionEvent, MaybePromise } from "../stores/store.ts"
+import { type Warner, warnOncePerLogger } from "../warnings.ts"
 import { compileTest, compileUnits, isUnits } from "./callbacks.ts"
 import type { CostOption, Limiter, LimiterEvents } from "./limiter.ts"
 import { createParts, type LimiterParts } from "./limiter-parts.ts"
@@ -13,7 +15,6 @@ import { type LimiterOptions, type ParsedOptions, parseInlineRule, parseOptions 
 import type { RequestFacts } from "./request.ts"
 import type { RuleSet } from "./rule-set.ts"
 import { RulesInForce } from "./rules-in-force.ts"
-import { type Warner, warnOncePerLogger } from "./warnings.ts"
 
 /**
  * A limiter: `createLimiter({ limit: 100, window: "1 minute" })`.
@@ -72,6 +73,15 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   get ruleSet(): RuleSet {
     return this.#rules.current
+  }
+
+  get rules(): RulesStatus {
+    return this.#rules.status
+  }
+
+  /** What the first decisions have to wait for; undefined once rules are there or cannot be had in time. */
+  get firstRules(): Promise<void> | undefined {
+    return this.#rules.first
   }
 
   /** Whether no rule, now or later, reads more than what is there when a request arrives. */
@@ -137,10 +147,16 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     await this.#parts.decider.reset(ruleSet.counters(this.#factsOf(request), request, policies))
   }
 
-  async ready(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
+  async ready(options: ReadyOptions = {}): Promise<void> {
     this.#requireOpen()
     options.signal?.throwIfAborted()
     await this.#rules.ready(options)
+  }
+
+  async refresh(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
+    this.#requireOpen()
+    options.signal?.throwIfAborted()
+    await this.#rules.refresh(options)
   }
 
   async close(): Promise<void> {

@@ -86,7 +86,7 @@ describe("rules of a source", () => {
     const { limiter, loaded } = setUp(source, { service: 7 })
     await limiter.ready()
     expect(source.services).toEqual(["7"])
-    expect(loaded).toEqual([{ names: ["rule"], problems: [] }])
+    expect(loaded).toEqual([{ service: "7", change: "loaded", names: ["rule"], problems: [] }])
   })
 
   it("admit everything when there are none for the service", async () => {
@@ -109,7 +109,13 @@ describe("rules of a source", () => {
     await limiter.decide(ALICE, { cost: 3 })
     await source.publish([changed], 8)
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed, remaining })
-    expect(loaded.at(-1)).toEqual({ names: ["rule"], problems: [], version: 8 })
+    expect(loaded.at(-1)).toEqual({
+      service: "default",
+      change: "changed",
+      names: ["rule"],
+      problems: [],
+      version: 8,
+    })
   })
 
   it("forget nothing when a rule goes and comes back", async () => {
@@ -274,6 +280,79 @@ describe("the first rules", () => {
   })
 })
 
+describe("default rules", () => {
+  const defaults = { defaultRules: [rule(2)] }
+
+  it("are in force while those of the source cannot be loaded, and then no more", async () => {
+    const source = new Publisher(new Error("no table"))
+    const { limiter, clock } = setUp(source, defaults)
+    expect(await limiter.decide(ALICE)).toMatchObject({ limit: 2, remaining: 1 })
+    clock.advance(500)
+    await source.publish([rule(9)])
+    expect(await left(limiter)).toEqual([["rule", 8]])
+    await source.publish(new Error("no table"))
+    expect(await left(limiter)).toEqual([["rule", 8]])
+  })
+
+  it("are not in force where a source answers in time, nor for a service for which it has no rules", async () => {
+    const { limiter } = setUp(new Publisher([rule(9)]), defaults)
+    expect(await limiter.decide(ALICE)).toMatchObject({ limit: 9 })
+    const none = setUp(new Publisher([]), defaults)
+    expect(await none.limiter.decide(ALICE)).toMatchObject({ policy: "" })
+  })
+
+  it("are those of the routes too, and decide after the second that requests wait", async () => {
+    const { limiter, clock } = setUp(new Publisher("never"), defaults)
+    const route = (limiter as RequestLimiter<RequestFacts>).forRoute({ limit: 3, window: "1m" }, "login")
+    const decided = route.decide(ALICE)
+    clock.advance(1_000)
+    expect((await decided).checks.map(({ policy }) => policy)).toEqual(["login", "rule"])
+  })
+
+  it("are checked at the start, and need a source that they stand in for", () => {
+    const make = (options: object) => () => createLimiter({ logger: QUIET, ...options })
+    const wrong = [rule(0), rule(5, { window: "soon" })]
+    expect(make({ rules: new Publisher([]), defaultRules: wrong })).toThrow(
+      / defaultRules\[0\]\.limit.*\n.* defaultRules\[1\]\.window/,
+    )
+    for (const options of [{ limit: 5, window: "1m" }, { rules: [rule(5)] }]) {
+      expect(make({ ...options, ...defaults })).toThrow("defaultRules: is given without a rule source")
+    }
+    expect(make({ rules: new Publisher([]), defaultRules: 5 })).toThrow("5 is not a list of rules")
+  })
+
+  it("may not have a name that is taken, and give theirs up with the first load", async () => {
+    const store = memoryStore({ clock: manualClock() })
+    const { limiter } = setUp(new Publisher([rule(5, { name: "other" })]), { store, ...defaults })
+    const second = () => createLimiter({ ...rule(1), store, logger: QUIET })
+    expect(second).toThrow('another limiter counts rule "rule"')
+    await limiter.ready()
+    expect(second).not.toThrow()
+  })
+})
+
+describe("warnings of a limiter's own book", () => {
+  it("are warnings of the limiter", async () => {
+    const heard: string[] = []
+    const source = new Publisher(new Error("no table"))
+    const { limiter } = setUp(source)
+    limiter.on("warning", ({ code }) => heard.push(code))
+    await limiter.ready().catch(() => undefined)
+    expect(heard).toEqual(["SLUICE_RULES_REJECTED"])
+  })
+})
+
+describe("a limiter that cannot be made", () => {
+  it("for a source whose interval is wrong, leaves its names to others", () => {
+    const store = memoryStore({ clock: manualClock() })
+    const source = Object.assign(new Publisher([]), { pollMs: 0 })
+    expect(() => createLimiter({ rules: source, defaultRules: [rule(1)], store })).toThrow(
+      "source.pollMs: 0 is not an interval",
+    )
+    expect(() => createLimiter({ ...rule(1), store })).not.toThrow()
+  })
+})
+
 describe("rules of two limiters on one store", () => {
   it("are refused as a whole where another limiter counts under one of the names, until that one is closed", async () => {
     const clock = manualClock()
@@ -284,10 +363,15 @@ describe("rules of two limiters on one store", () => {
     await expect(limiter.ready()).rejects.toThrow('another limiter counts rule "taken" of service "default"')
     expect(loaded).toEqual([])
     expect(errors).toHaveLength(1)
+    expect(limiter.rules.error).toBeInstanceOf(InvalidRuleError)
+    await expect(limiter.refresh()).rejects.toThrow("another limiter")
+    await source.publish([rule(4), rule(5, { name: "taken" })])
+    expect(errors).toHaveLength(1)
+    const patient = limiter.ready({ retry: true })
+    // As soon as the other one has given its names up.
     await other.close()
-    // It is tried again by itself, half a second later.
-    clock.advance(500)
-    await limiter.ready()
+    await patient
+    expect(limiter.rules.error).toBeUndefined()
     expect((await left(limiter)).map(([name]) => name)).toEqual(["rule", "taken"])
     // A name that it has given up is free for others.
     await source.publish([rule(5)])

@@ -1,8 +1,14 @@
 import { waitUnheld } from "../clock.ts"
-import { InvalidOptionError, InvalidRuleError, type Problem } from "../errors.ts"
+import { ClosedError, InvalidOptionError, InvalidRuleError, type Problem } from "../errors.ts"
+import { rulesEvent } from "../rules/book/edition.ts"
+import { parseBookOptions } from "../rules/book/options.ts"
+import type { PageReader } from "../rules/book/page.ts"
+import { unlessAborted } from "../rules/book/timing.ts"
+import { WaitingList } from "../rules/book/waiting.ts"
+import { OpenBook, type OpenedPage } from "../rules/open-book.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
 import { show } from "../rules/problems.ts"
-import { type Edition, type RuleBook, ruleBook } from "../rules/rule-book.ts"
+import type { Edition, ReadyOptions, RulesEvent, RulesStatus } from "../rules/rule-book.ts"
 import type { RuleSource } from "../rules/source.ts"
 import { claimNames, releaseNames } from "./claims.ts"
 import type { LimiterParts } from "./limiter-parts.ts"
@@ -12,25 +18,38 @@ import { compileRuleSet, type RuleSet } from "./rule-set.ts"
 /** How long a request waits for the first rules: longer, and a source that hangs would be an outage of the app. */
 const MOST_WAIT_FOR_RULES_MS = 1_000
 
+/** Rules in code are what they are. */
+const UNCHANGING: RulesStatus = { ageMs: 0, isStale: false, problems: [] }
+
 /**
- * The rules of a limiter that are in force now: its inline rule, those of its list, or the latest of its source; and
+ * The rules of a limiter that are in force now: its inline rule, those of its list, or the latest of its rule book; and
  * with them those of the limiters of its routes, which have an inline rule of their own and share the others.
  */
 export class RulesInForce<Request> {
   readonly #options: ParsedOptions
   readonly #parts: LimiterParts<Request>
   readonly #inline: ParsedRule | undefined
-  /** Whose list or source it is: a route's is its limiter's. */
+  /** Whose list or book it is: a route's is its limiter's. */
   readonly #root: RulesInForce<Request>
   readonly #routes: RulesInForce<Request>[] = []
   #shared: readonly ParsedRule[]
   #current: RuleSet
-  /** Only where rules come from a source. */
-  #book: RuleBook | undefined
+  /** Only where rules come from a source, or from a book that others use too. */
+  #book: OpenBook | undefined
+  #page: OpenedPage | undefined
+  /** Why the latest edition is not in force, though its rules are good. */
+  #refused: InvalidRuleError | undefined
+  readonly #waiting = new WaitingList()
+  readonly #closing = new AbortController()
   /** Settles when the first rules are there, or cannot be had in time; undefined from then on. */
   #first: Promise<void> | undefined
+  readonly #reader: PageReader = {
+    onEdition: (edition, change) => this.#turnTo(edition, change),
+    onError: (error) => this.#parts.events.emit("rule-error", error),
+    onStale: (ageMs) => this.#parts.events.emit("rules-stale", { service: this.#options.service, ageMs }),
+  }
 
-  /** Throws InvalidOptionError when another limiter counts under one of the names. */
+  /** Throws InvalidOptionError when another limiter counts under one of the names, ClosedError for a closed book. */
   constructor(
     options: ParsedOptions,
     parts: LimiterParts<Request>,
@@ -41,13 +60,13 @@ export class RulesInForce<Request> {
     this.#parts = parts
     this.#inline = inline
     this.#root = root ?? this
-    const { rules } = options
-    const listed = isList(rules) ? rules : []
-    this.#shared = root === undefined ? listed : root.#shared
+    const { rules, defaultRules } = options
+    const atFirst = isList(rules) ? rules : defaultRules
+    this.#shared = root === undefined ? atFirst : root.#shared
     this.#current = this.#compile()
     this.#claimOrThrow()
     if (root !== undefined) root.#routes.push(this)
-    else if (!isList(rules)) this.#openBook(rules)
+    else if (!isList(rules)) this.#openPage(rules)
   }
 
   get current(): RuleSet {
@@ -59,18 +78,43 @@ export class RulesInForce<Request> {
     return this.#root.#first
   }
 
+  get status(): RulesStatus {
+    const { book, refused } = { book: this.#root.#book, refused: this.#root.#refused }
+    if (book === undefined) return UNCHANGING
+    const status = book.statusOf(this.#options.service)
+    return refused === undefined ? status : { ...status, error: refused }
+  }
+
   /** The rules with another inline one. */
   ofRoute(inline: ParsedRule): RulesInForce<Request> {
     return new RulesInForce(this.#options, this.#parts, this.#root, inline)
   }
 
-  async ready(options: { readonly signal?: AbortSignal | undefined }): Promise<void> {
-    await this.#root.#book?.ready(options)
+  async ready(options: ReadyOptions): Promise<void> {
+    if (this.#root !== this) return this.#root.ready(options)
+    if (this.#page === undefined) return
+    await unlessAborted(this.#page.ready(options), this.#closing.signal)
+    if (this.#refused === undefined) return
+    if (options.retry !== true) throw this.#refused
+    await this.#waiting.add(1, true, options.signal)
+  }
+
+  async refresh({ signal }: Pick<ReadyOptions, "signal">): Promise<void> {
+    if (this.#root !== this) return this.#root.refresh({ signal })
+    const { service } = this.#options
+    if (this.#book === undefined) return
+    await unlessAborted(this.#book.refresh({ service, signal }), this.#closing.signal)
+    if (this.#refused !== undefined) throw this.#refused
   }
 
   close(): void {
-    for (const rules of [this, ...this.#routes]) releaseNames(this.#options.store, rules)
-    this.#book?.close()
+    const { store, rules, service } = this.#options
+    const error = new ClosedError("The limiter has been closed.")
+    this.#closing.abort(error)
+    this.#waiting.close(error)
+    for (const each of [this, ...this.#routes]) releaseNames(store, each)
+    this.#book?.leave(service, this.#reader)
+    if (this.#book !== rules) this.#book?.close()
   }
 
   #compile(): RuleSet {
@@ -96,61 +140,64 @@ export class RulesInForce<Request> {
     return { path: "name", message, accepted }
   }
 
-  #openBook(source: RuleSource): void {
-    const { clock, service } = this.#options
-    const { warner, events } = this.#parts
-    const wait = clock.wait === undefined ? waitUnheld : clock.wait.bind(clock)
-    this.#book = ruleBook({
-      source,
-      service,
-      wait,
-      onLoaded: (edition) => this.#turnTo(edition),
-      onError: (error) => {
-        const inForce =
-          this.#book?.current === undefined
-            ? "None of its rules are in force until this is mended."
-            : "The last good rules stay in force."
-        warner.say("error", "SLUICE_RULES_REJECTED", `${this.#where()}: ${error.message}\n${inForce}`, error)
-        events.emit("rule-error", error)
-      },
-    })
+  #openPage(rules: RuleSource | OpenBook): void {
+    const { clock, service, store } = this.#options
+    try {
+      this.#book = rules instanceof OpenBook ? rules : this.#ownBook(rules)
+      this.#page = this.#book.open(service, this.#reader)
+    } catch (error) {
+      releaseNames(store, this)
+      throw error
+    }
+    if (this.#page.edition !== undefined) return
     const stopWaiting = new AbortController()
     const done = () => {
       this.#first = undefined
       stopWaiting.abort()
     }
+    const wait = clock.wait === undefined ? waitUnheld : clock.wait.bind(clock)
     const tooLong = wait(MOST_WAIT_FOR_RULES_MS, stopWaiting.signal)
-    this.#first = Promise.race([this.#book.ready(), tooLong]).then(done, done)
+    this.#first = Promise.race([this.ready({}), tooLong]).then(done, done)
+  }
+
+  /** A book for this limiter alone, whose warnings are the limiter's. */
+  #ownBook(source: RuleSource): OpenBook {
+    const { clock, logger } = this.#options
+    const book = new OpenBook(parseBookOptions({ source, clock, logger }))
+    book.on("warning", (warning) => this.#parts.events.emit("warning", warning))
+    return book
   }
 
   /**
-   * Another edition comes into force at once, for the routes too; decisions in flight finish on the one before. Throws
-   * InvalidRuleError, and changes nothing, when another limiter counts under one of its names.
+   * Another edition comes into force at once, for the routes too; decisions in flight finish on the one before. Nothing
+   * changes while another limiter counts under one of its names; when that gives names up, it is tried again.
    */
-  #turnTo({ rules, problems, version }: Edition): void {
+  #turnTo(edition: Edition, change: RulesEvent["change"]): void {
     const { store, service } = this.#options
-    const names = rules.map(({ name }) => name)
-    const taken = claimNames(store, service, names, this)
-    if (taken.length > 0) throw new InvalidRuleError(taken.map((name) => this.#takenProblem(name)))
-    const lost = this.#shared.map(({ name }) => name).filter((name) => !names.includes(name))
+    const names = edition.rules.map(({ name }) => name)
+    const taken = claimNames(store, service, names, this, () => this.#turnTo(edition, change))
+    if (taken.length > 0) {
+      this.#refuse(new InvalidRuleError(taken.map((name) => this.#takenProblem(name))))
+      return
+    }
+    this.#refused = undefined
     for (const each of [this, ...this.#routes]) {
-      each.#shared = rules
+      each.#shared = edition.rules
       each.#current = each.#compile()
     }
-    const { warner, events } = this.#parts
-    if (problems.length > 0) {
-      const error = new InvalidRuleError(problems)
-      const gone =
-        lost.length === 0 ? "" : ` No longer in force: ${lost.map((name) => show(name)).join(", ")}.`
-      const message = `${this.#where()}: ${error.message}\nThese rules are set aside; the others are in force.${gone}`
-      warner.say("error", "SLUICE_RULES_REJECTED", message, error)
-    }
-    events.emit("rules", { names, problems, ...(version === undefined ? {} : { version }) })
+    this.#waiting.succeeded(1)
+    this.#parts.events.emit("rules", rulesEvent(edition, change))
   }
 
-  #where(): string {
-    const { rules, service } = this.#options
-    return `${(isList(rules) ? undefined : rules.name) ?? "the rule source"}, service ${show(service)}`
+  #refuse(error: InvalidRuleError): void {
+    const isNews = error.message !== this.#refused?.message
+    this.#refused = error
+    if (!isNews) return
+    const { warner, events } = this.#parts
+    const where = `${this.#book?.name}, service ${show(this.#options.service)}`
+    const message = `${where}: ${error.message}\nThe rules that were in force stay.`
+    warner.say("error", "SLUICE_RULES_REJECTED", message, error)
+    events.emit("rule-error", error)
   }
 }
 

@@ -3,10 +3,10 @@ import { manualClock } from "../clock.ts"
 import type { RuleSource } from "../rules/source.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
+import { createWarner, type Logger, type WarningCode } from "../warnings.ts"
 import { createGuard } from "./guard.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
-import { createWarner, type Logger, type WarningCode } from "./warnings.ts"
 
 const RULE = { limit: 1, window: "1m" }
 const fail = (): never => {
@@ -113,6 +113,14 @@ describe("a warning", () => {
     const said = await saidOf({ ...RULE, store: failingAtFirst() })
     expect(said.map(([code]) => code)).toEqual(["SLUICE_DEGRADED", "SLUICE_RECOVERED"])
     expect(said[0]?.[1]).toContain("onStoreFailure")
+  })
+
+  it("of rules that cannot be loaded for long is said once, after the one that says why", async () => {
+    const request = { remoteAddress: "192.0.2.1" }
+    const said = await saidOf({ rules: { ...brokenSource, pollMs: 200 } }, [request, { ...request }])
+    expect(said.map(([code]) => code)).toEqual(["SLUICE_RULES_REJECTED", "SLUICE_RULES_STALE"])
+    expect(said[1]?.[1]).toContain("loading has failed for")
+    expect(said[1]?.[1]).toContain("docs/reference/errors.md#sluice_rules_stale")
   })
 
   it("of a header that is not believed is silenced by saying that there is no proxy", async () => {

@@ -43,9 +43,14 @@ export const storedRule = strict(
   ["errorMessage"],
 )
 
-const SERVICE_ACCEPTED = "a text of 1 to 256 characters, or a whole number from 0"
+/** What a service id in a document may be. */
+export const SERVICE_ACCEPTED = "a text of 1 to 256 characters, or a whole number from 0"
 const SERVICE = says("a service id", SERVICE_ACCEPTED)
-const serviceId = z.union([z.string().min(1, SERVICE).max(256, SERVICE), z.int().min(0, SERVICE)], SERVICE)
+/** Whose rules a document has. */
+export const serviceId: z.ZodUnion<readonly [z.ZodString, z.ZodInt]> = z.union(
+  [z.string().min(1, SERVICE).max(256, SERVICE), z.int().min(0, SERVICE)],
+  SERVICE,
+)
 
 /** The stored shape of one service's rules. Has no transformation, so that a JSON Schema can be made from it. */
 export const ruleDocument = strict(

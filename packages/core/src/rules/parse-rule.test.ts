@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest"
 import { InvalidRuleError } from "../errors.ts"
 import { parseRule, parseRules, RULE_MEMBERS, requireRules } from "./parse-rule.ts"
 import type { ParsedRule } from "./parsed-rule.ts"
+import { parseRuleDocument } from "./rule-document.ts"
 
 /** The one rule, parsed; fails when anything is wrong with it. */
 function parsed(rule: Record<string, unknown>): ParsedRule {
@@ -244,5 +245,36 @@ describe("a list of rules", () => {
     })
     expect(() => requireRules([{ window: "1m" }, { limit: 5 }], "rules")).toThrow(caught)
     expect(() => requireRules([{}], "rules")).toThrow(InvalidRuleError)
+  })
+})
+
+describe("rules that were checked before", () => {
+  const document = {
+    rules: [
+      { limit: 5, window: "1m" },
+      { name: "b", rate: { requests_per_unit: 2, unit: "day" } },
+    ],
+  }
+
+  test("are good again, with the names that they have or that are made for them", () => {
+    const { rules, problems } = parseRules(parseRuleDocument(document), "rules")
+    expect(problems).toEqual([])
+    expect(rules.map(({ name, limit, windowMs }) => [name, limit, windowMs])).toEqual([
+      ["service-1m", 5, 60_000],
+      ["b", 2, 86_400_000],
+    ])
+  })
+
+  test("cannot be changed into wrong ones, and copies of them are checked anew", () => {
+    const [rule] = parseRuleDocument(document)
+    expect(() => Object.assign(rule as object, { limit: -1 })).toThrow(TypeError)
+    expect(parseRules([{ ...rule, limit: -1 }], "rules").problems).toMatchObject([{ path: "rules[0].limit" }])
+  })
+
+  test("still need names of their own", () => {
+    const [rule] = parseRuleDocument(document)
+    expect(parseRules([rule, rule], "rules").problems).toMatchObject([
+      { path: "rules[1].name", message: '"service-1m", the default name, is already the name of rule [0]' },
+    ])
   })
 })

@@ -29,7 +29,7 @@ export interface ParsedRule {
 export function fillRule(rule: Rule): ParsedRule {
   const { match, rejectionMessage, onStoreFailure } = rule
   return {
-    name: rule.name ?? (defaultName(rule) as string),
+    name: ruleName(rule),
     limit: rule.limit as ParsedRule["limit"],
     windowMs: parseDuration(rule.window) as number,
     fields: fieldsOf(rule.field),
@@ -44,6 +44,11 @@ export function fillRule(rule: Rule): ParsedRule {
     shadow: rule.shadow ?? false,
     ...(onStoreFailure !== undefined && { onStoreFailure }),
   }
+}
+
+/** The name of a good rule: its own, or the one made from field and window, "ip-1m". No two rules of a service share one. */
+export function ruleName(rule: Rule): string {
+  return rule.name ?? (defaultName(rule) as string)
 }
 
 /** The fields that a rule's `field` names, in the order written; "service" and nothing at all are none. */

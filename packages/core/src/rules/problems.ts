@@ -98,6 +98,9 @@ function describe(value: unknown): string {
       return JSON.stringify(value.slice(0, 60))
     case "function":
       return "a function"
+    case "symbol":
+      // What a source has no value for comes as a symbol that says what it is: "binary of 3 bytes".
+      return value.description ?? "a symbol"
     case "object":
       try {
         return JSON.stringify(value) ?? "an object"

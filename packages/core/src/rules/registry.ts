@@ -15,8 +15,8 @@ export interface RegisteredRules {
 /** What a change is based on. */
 export interface VersionOption {
   /**
-   * The version that the caller has seen: the change is made only if it is still there. 0, the default, is "there is
-   * nothing yet"; "any" changes whatever is there.
+   * The version that the caller has seen: the change is made only if it is still there. Without it, only if nothing is
+   * there; 0 is rules that were stored without a version, or nothing; "any" changes whatever is there.
    */
   readonly version?: number | "any" | undefined
 }

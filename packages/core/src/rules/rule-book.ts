@@ -1,12 +1,12 @@
-import { waitUnheld } from "../clock.ts"
-import { ClosedError, InvalidRuleError, type Problem, RuleSourceError } from "../errors.ts"
-import { parseRules } from "./parse-rule.ts"
+import type { InvalidRuleError, Problem, RuleSourceError } from "../errors.ts"
+import type { Events } from "../events.ts"
+import type { Warning } from "../warnings.ts"
 import type { ParsedRule } from "./parsed-rule.ts"
-import { show } from "./problems.ts"
-import type { RuleSource } from "./source.ts"
 
-/** The rules of a service as they stand since a load. */
+/** The rules of a service as they stand since a load: swapped as a whole, never changed. */
 export interface Edition {
+  readonly service: string
+  /** In the order written. Empty when the service has none. */
   readonly rules: readonly ParsedRule[]
   /** What is wrong with the rules that were set aside. */
   readonly problems: readonly Problem[]
@@ -14,196 +14,100 @@ export interface Edition {
   readonly version?: number
 }
 
-/** What a rule book needs. */
-export interface RuleBookOptions {
-  readonly source: RuleSource
+/** What a rule book tells of the rules of a service. */
+export interface RulesEvent {
   readonly service: string
-  /** Called with each edition before it becomes `current`. When it throws, the edition is not taken: a failed load. */
-  onLoaded?(edition: Edition): void
-  /** Called when a load failed, and the last good rules stay; once for an error that repeats itself. Must not throw. */
-  onError?(error: RuleSourceError | InvalidRuleError): void
-  /** Waits for so many milliseconds, or rejects when the signal is aborted. Default: a timer that holds no process. */
-  readonly wait?: (ms: number, signal: AbortSignal) => Promise<void>
-  /** A number from 0 to below 1. Default Math.random. */
-  readonly random?: () => number
+  /** "loaded": there were none before. "gone": the source has none any more. */
+  readonly change: "loaded" | "changed" | "gone"
+  /** Of the rules that are in force now. */
+  readonly names: readonly string[]
+  readonly version?: number
+  /** What is wrong with the rules that were set aside. */
+  readonly problems: readonly Problem[]
 }
 
-/** The rules of one service, held ready and kept up to date. */
-export interface RuleBook {
-  /** The rules now, undefined until the first load succeeded. Reading it reads nothing else. */
-  readonly current: Edition | undefined
+/** Whose rules could not be kept up to date. */
+export interface StaleEvent {
+  /** Absent when it is those of all services. */
+  readonly service?: string
+  /** Milliseconds since they were known to be those of the source; since the start, where they never were. */
+  readonly ageMs: number
+}
+
+/** What happened to the rules of a book, for metrics and logs. A listener that throws hurts nobody. */
+export interface RuleBookEvents {
+  /** The rules of a service are other ones than before. Unchanged ones are not told, however often they are loaded. */
+  rules: [event: RulesEvent]
   /**
-   * Resolves when there are rules. While there are none, rejects with the error of the load under way or, between two,
-   * of the next one; so a caller who wants to wait longer asks again. Rejects with the signal's reason when aborted,
-   * with ClosedError when closed.
+   * Rules could not be read, or nothing of them could be used; the last good ones stay. Once for an error that repeats
+   * itself. `service` is absent when it is the rules of all services that cannot be read.
    */
-  ready(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>
-  /** Stops watching and loading. The source stays open: who made it closes it. */
-  close(): void
+  "rule-error": [error: RuleSourceError | InvalidRuleError, service?: string]
+  /** Rules are older than `staleAfterMs`, because loading fails. Once, until a load has succeeded. */
+  "rules-stale": [event: StaleEvent]
+  warning: [warning: Warning]
 }
 
-/** A load that has not answered by then is a failed one: a source that hangs would never be asked again. */
-export const LOAD_TIMEOUT_MS = 10_000
-const FIRST_RETRY_MS = 500
-const LAST_RETRY_MS = 30_000
+/** How far the rules of a service are to be trusted. */
+export interface RulesStatus {
+  /** Version of the stored document, where it has one. */
+  readonly version?: number
+  /** When they were last known to be those of the source, in epoch milliseconds; absent before the first load. */
+  readonly loadedAtMs?: number
+  /** Milliseconds since then; Infinity before the first load. Grows up to the poll interval while all is well. */
+  readonly ageMs: number
+  /** Whether loading has failed for so long that they are older than `staleAfterMs`. */
+  readonly isStale: boolean
+  /** What is wrong with the rules that were set aside. */
+  readonly problems: readonly Problem[]
+  /** Why what is in the source now is not what is in force; absent while it is. */
+  readonly error?: RuleSourceError | InvalidRuleError
+}
+
+/** Which rules are meant, and how long to wait. */
+export interface ReadyOptions {
+  /** Ends the waiting. */
+  readonly signal?: AbortSignal | undefined
+  /** Whether to go on waiting when a load fails, until one succeeds or the signal is aborted: default false. */
+  readonly retry?: boolean | undefined
+}
+
+/** What to load again. */
+export interface RefreshOptions {
+  /** Ends the waiting, not the load. */
+  readonly signal?: AbortSignal | undefined
+  /** Only the rules of this service: default all. */
+  readonly service?: string | undefined
+}
 
 /**
- * Opens a rule book and begins to load. It loads again when the source says that something changed, and after a
- * failed load, at growing intervals from half a second to half a minute, each random by half so that many processes
- * do not ask together. A load without an answer for ten seconds is a failed one.
- *
- * Good rules are never given up for a failed load, nor for one in which every rule is wrong. A load that began earlier
- * never replaces the answer of a later one.
+ * The rules of many services from one source, held ready and kept up to date. It may be given to any number of
+ * limiters, as their `rules`; who made it closes it.
  */
-export function ruleBook(options: RuleBookOptions): RuleBook {
-  const { source, service, onLoaded, onError, wait = waitUnheld, random = Math.random } = options
-  const closing = new AbortController()
-  let waiting: Waiting[] = []
-  let current: Edition | undefined
-  /** Loads that began, and the latest of them that is settled. */
-  let begun = 0
-  let settled = 0
-  let failures = 0
-  let lastError = ""
-
-  const settle = (error?: Error): void => {
-    const told = waiting
-    waiting = []
-    for (const { resolve, reject } of told) {
-      if (error === undefined) resolve()
-      else reject(error)
-    }
-  }
-  const apply = (edition: Edition): void => {
-    onLoaded?.(edition)
-    current = edition
-    failures = 0
-    lastError = ""
-    settle()
-  }
-  const fail = (error: RuleSourceError | InvalidRuleError, load: number): void => {
-    failures += 1
-    if (error.message !== lastError) onError?.(error)
-    lastError = error.message
-    settle(error)
-    void retry(load)
-  }
-  const retry = async (load: number): Promise<void> => {
-    const longest = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 16))
-    try {
-      await wait(longest * (1 - random() / 2), closing.signal)
-    } catch {
-      // Aborted, or there is no way to wait: asking again at once would be asking without end.
-      return
-    }
-    // A load that began meanwhile makes this one unnecessary, or retries by itself.
-    if (load === begun) await reload()
-  }
-  /** The load, or the error that it did not come in time: its signal is aborted then, or when the book is closed. */
-  const loadInTime = async (): Promise<Edition | RuleSourceError | InvalidRuleError> => {
-    const [loading, timer] = [new AbortController(), new AbortController()]
-    const end = (): void => {
-      loading.abort(closing.signal.reason)
-      timer.abort()
-    }
-    closing.signal.addEventListener("abort", end, { once: true })
-    const tooLate = async (): Promise<RuleSourceError> => {
-      try {
-        await wait(LOAD_TIMEOUT_MS, timer.signal)
-      } catch {
-        // The load has ended first, or there is no way to wait: then it may take as long as it likes.
-        return new Promise(() => undefined)
-      }
-      const error = unusable(service, new Error(`no answer within ${LOAD_TIMEOUT_MS / 1000} seconds`))
-      loading.abort(error)
-      return error
-    }
-    const outcome = await Promise.race([loadEdition(source, service, loading.signal), tooLate()])
-    closing.signal.removeEventListener("abort", end)
-    timer.abort()
-    return outcome
-  }
-  const reload = async (): Promise<void> => {
-    if (closing.signal.aborted) return
-    begun += 1
-    const load = begun
-    const outcome = await loadInTime()
-    if (closing.signal.aborted || load < settled) return
-    settled = load
-    if (outcome instanceof Error) return fail(outcome, load)
-    try {
-      apply(outcome)
-    } catch (error) {
-      fail(unusable(service, error), load)
-    }
-  }
-
-  // Watching comes first: a change between the two would go unnoticed.
-  const stopWatching = source.watch?.(() => void reload())
-  void reload()
-  return {
-    get current() {
-      return current
-    },
-    ready({ signal } = {}) {
-      if (closing.signal.aborted) return Promise.reject(closed())
-      if (signal?.aborted) return Promise.reject(signal.reason)
-      if (current !== undefined) return Promise.resolve()
-      return new Promise((resolve, reject) => {
-        const abort = (): void => {
-          waiting = waiting.filter((entry) => entry !== mine)
-          reject(signal?.reason)
-        }
-        const end = (outcome: () => void): void => {
-          signal?.removeEventListener("abort", abort)
-          outcome()
-        }
-        const mine: Waiting = {
-          resolve: () => end(resolve),
-          reject: (error) => end(() => reject(error)),
-        }
-        signal?.addEventListener("abort", abort, { once: true })
-        waiting.push(mine)
-      })
-    },
-    close() {
-      if (closing.signal.aborted) return
-      closing.abort()
-      stopWatching?.()
-      settle(closed())
-    },
-  }
-}
-
-interface Waiting {
-  resolve(): void
-  reject(error: Error): void
-}
-
-/** One load: an edition, or why there is none. Does not reject. */
-async function loadEdition(
-  source: RuleSource,
-  service: string,
-  signal: AbortSignal,
-): Promise<Edition | RuleSourceError | InvalidRuleError> {
-  try {
-    const { rules: given, problems: aside, version } = await source.load(service, { signal })
-    // A source that others wrote may yield anything.
-    const { rules, problems: found } = parseRules(given, "rules")
-    const problems = [...aside, ...found]
-    if (rules.length === 0 && problems.length > 0) return new InvalidRuleError(problems)
-    return { rules, problems, ...(version !== undefined && { version }) }
-  } catch (error) {
-    if (error instanceof RuleSourceError) return error
-    return unusable(service, error)
-  }
-}
-
-function unusable(service: string, cause: unknown): RuleSourceError {
-  const reason = cause instanceof Error ? cause.message : show(cause)
-  return new RuleSourceError(`The rules of service ${show(service)} cannot be loaded: ${reason}`, { cause })
-}
-
-function closed(): ClosedError {
-  return new ClosedError("The rule book is closed")
+export interface RuleBook extends Events<RuleBookEvents> {
+  /** What messages call it: the name of its source. */
+  readonly name: string
+  /**
+   * The rules of a service now; undefined when it has none, as far as is known. Reads nothing by itself and answers at
+   * once: a name that is not known is asked for in the background, at most once in a poll interval. So is one that was
+   * asked for earlier, while its rules stay in force. Names may come from strangers: the book remembers `maxUnknown` of
+   * them and reads no more than some at a time.
+   */
+  rulesOf(service: string): Edition | undefined
+  /**
+   * The same for who would rather wait until a name has been asked for. Undefined too when there are too many such
+   * names to ask for this one now. Rejects with why the rules cannot be loaded, or the signal's reason.
+   */
+  find(service: string, options?: { readonly signal?: AbortSignal | undefined }): Promise<Edition | undefined>
+  /** Version, age and problems of the rules of a service. Reads nothing. */
+  statusOf(service: string): RulesStatus
+  /**
+   * Resolves when the rules of every service that was opened are loaded, with "all" those of all. Rejects with the error
+   * of the load under way or, between two, of the next one.
+   */
+  ready(options?: ReadyOptions): Promise<void>
+  /** Resolves when what a load has read that began after the call is in force; rejects with that load's error. */
+  refresh(options?: RefreshOptions): Promise<void>
+  /** Stops loading; the rules that it has stay in force. The source stays open: who made it closes it. */
+  close(): void
 }

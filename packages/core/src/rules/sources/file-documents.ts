@@ -5,6 +5,10 @@ import type { LoadedRules } from "../source.ts"
 
 /** The rules of a file: for each service its own document, else the one that names no service. */
 export interface FileDocuments {
+  /** Those that have a document of their own. */
+  readonly services: readonly string[]
+  /** What is wrong with documents of which it is not known whose they are. */
+  readonly problems: readonly Problem[]
   rulesOf(service: string): LoadedRules
 }
 
@@ -33,6 +37,8 @@ export function fileDocuments(values: readonly unknown[]): FileDocuments {
     }
   }
   return {
+    services: [...own.keys()].filter((service) => service !== undefined),
+    problems: general,
     rulesOf(service) {
       const document = own.get(service) ?? own.get(undefined)
       if (document === undefined) {
@@ -48,16 +54,18 @@ export function fileDocuments(values: readonly unknown[]): FileDocuments {
 }
 
 /** Whether it is known whose rules these are. */
-function isReadable({ problems }: RuleDocument): boolean {
+export function isReadable({ problems }: Pick<RuleDocument, "problems">): boolean {
   return !problems.some(({ path }) => path === "" || /^(?:[sS]ervice_id|serviceId)$/.test(path))
 }
 
-function below(place: string, { path, ...problem }: Problem): Problem {
+/** The problem with the place of its document put before its path. */
+export function below(place: string, { path, ...problem }: Problem): Problem {
   const gap = place.startsWith("service") && path !== "" ? " " : place === "" || path === "" ? "" : "."
   return { path: `${place}${gap}${path}`, ...problem }
 }
 
-function secondDocument(place: string, service: string | undefined, earlier: number): Problem {
+/** What is wrong with a document for whose service there is an earlier one. */
+export function secondDocument(place: string, service: string | undefined, earlier: number): Problem {
   const whose = service === undefined ? "without service_id" : `for service ${show(service)}`
   return {
     path: place,

@@ -1,8 +1,19 @@
-import { LineCounter, parseAllDocuments } from "yaml"
-import { jsonMistake } from "./json-text.ts"
+import { Composer, type CST, LineCounter, Parser } from "yaml"
+import { type JsonMistake, jsonMistake, MAX_DEPTH } from "./json-text.ts"
 
 /** The text of a file is not what its name says. `message` says where: "line 3, column 5: a value is expected". */
-export class FileTextError extends Error {}
+export class FileTextError extends Error {
+  /** The message without the place. */
+  readonly reason: string
+  /** Both from 1; absent where it is the text as a whole. */
+  readonly place: { readonly line: number; readonly column: number } | undefined
+
+  constructor(reason: string, place?: FileTextError["place"], options?: ErrorOptions) {
+    super(place === undefined ? reason : `line ${place.line}, column ${place.column}: ${reason}`, options)
+    this.reason = reason
+    this.place = place
+  }
+}
 
 /** The values in a text of JSON: one, or those of the list that it is. Throws FileTextError. */
 export function parseJsonText(text: string): readonly unknown[] {
@@ -27,13 +38,19 @@ export function parseYamlText(text: string): readonly unknown[] {
   } catch (error) {
     if (error instanceof FileTextError) throw error
     // Aliases without an anchor, too many aliases, and nesting deeper than the stack come out as other errors.
-    throw new FileTextError((error as Error).message, { cause: error })
+    throw new FileTextError((error as Error).message, undefined, { cause: error })
   }
 }
 
 function readYaml(text: string): readonly unknown[] {
   const lineCounter = new LineCounter()
-  return parseAllDocuments(text, { prettyErrors: false, lineCounter }).flatMap((document): unknown[] => {
+  const tokens = [...new Parser(lineCounter.addNewLine).parse(text)]
+  for (const token of tokens) {
+    const mistake = tooMuch(token)
+    if (mistake !== undefined) throw mistakeAt(lineCounter, mistake.offset, mistake.message)
+  }
+  const documents = [...new Composer({ prettyErrors: false, logLevel: "error", lineCounter }).compose(tokens)]
+  return documents.flatMap((document): unknown[] => {
     // A warning is a tag that is not known: the value would be taken as something that it does not say.
     const mistake = document.errors[0] ?? document.warnings[0]
     if (mistake !== undefined) throw mistakeAt(lineCounter, mistake.pos[0], mistake.message)
@@ -43,10 +60,34 @@ function readYaml(text: string): readonly unknown[] {
   })
 }
 
+/**
+ * What no rules need and what would take down the process that reads it. Composing values out of tokens takes stack for
+ * each level, and Node may die where it ends: with "RegExpCompiler Allocation failed", not with an error that could be
+ * caught. A name that is a map is made a text, with twice the escapes for each such name in it.
+ */
+function tooMuch(token: CST.Token): JsonMistake | undefined {
+  const open: { readonly token: CST.Token; readonly depth: number }[] = [{ token, depth: 0 }]
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { token: outer, depth } = next
+    if (outer.type === "document" && outer.value !== undefined) open.push({ token: outer.value, depth })
+    if (!("items" in outer)) continue
+    if (depth >= MAX_DEPTH) {
+      return { message: `is nested deeper than ${MAX_DEPTH} levels`, offset: outer.offset }
+    }
+    for (const { key, value } of outer.items) {
+      if (key != null && ("items" in key || key.type === "alias")) {
+        return { message: "the name of a member is not a text", offset: key.offset }
+      }
+      if (value != null) open.push({ token: value, depth: depth + 1 })
+    }
+  }
+  return undefined
+}
+
 /** How often an anchor may be repeated, nested ones multiplied: rules repeat little, and never exponentially. */
 const MAX_ALIASES = 100
 
 function mistakeAt(lines: LineCounter, offset: number, message: string): FileTextError {
   const { line, col } = lines.linePos(offset)
-  return new FileTextError(`line ${line}, column ${col}: ${message}`)
+  return new FileTextError(message, { line, column: col })
 }

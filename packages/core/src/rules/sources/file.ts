@@ -1,11 +1,13 @@
+import { createHash } from "node:crypto"
 import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { z } from "zod"
-import { InvalidOptionError } from "../../errors.ts"
+import { InvalidOptionError, InvalidRuleError } from "../../errors.ts"
 import { locate, memberProblems, says, show } from "../problems.ts"
 import { strict } from "../rule-members.ts"
-import type { RuleSource } from "../source.ts"
+import type { FoundRules, RuleSource } from "../source.ts"
 import { type FileContent, readContent } from "./file-content.ts"
+import type { FileDocuments } from "./file-documents.ts"
 import { watchFile } from "./watch-file.ts"
 
 /** Options of `fileRules`. */
@@ -19,6 +21,8 @@ export interface FileRulesOptions {
   readonly pollMs?: number | undefined
 }
 
+/** Services in a page of `loadAll`. */
+const PAGE = 100
 /** The longest delay of a timer: beyond it, it would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 const SIZE = says("a size", "a positive whole number of bytes")
@@ -31,6 +35,8 @@ const optionsShape = strict("the options of fileRules", {
 /**
  * The rules in a file of YAML, or of JSON when its name ends in ".json": one document in the stored shape or several,
  * one for each service. A document without `service_id` is for every service that has none of its own.
+ *
+ * Such a document is not among those that `loadAll` lists: a rule book asks for it by the service's name.
  *
  * While it is watched, the file is reloaded when it changes, also by being replaced (editors, Kubernetes). It is read
  * once per change, however many services load from it. `load` rejects with RuleSourceError, which names the file and
@@ -87,6 +93,15 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): R
       signal?.throwIfAborted()
       return (await read()).documents.rulesOf(service)
     },
+    async *loadAll({ signal } = {}) {
+      signal?.throwIfAborted()
+      const { documents } = await read()
+      const { services, problems } = documents
+      if (services.length === 0 && problems.length > 0) throw new InvalidRuleError(problems)
+      for (let at = 0; at < services.length; at += PAGE) {
+        yield services.slice(at, at + PAGE).map((service) => foundRules(service, documents))
+      }
+    },
     watch(changed) {
       // A function of its own, so that two watches with the same callback stop only themselves.
       const listener = (): void => changed()
@@ -102,6 +117,12 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): R
       stopUnused()
     },
   }
+}
+
+function foundRules(service: string, documents: FileDocuments): FoundRules {
+  const rules = documents.rulesOf(service)
+  const stamp = createHash("sha256").update(JSON.stringify(rules)).digest("base64")
+  return { service, stamp, read: () => rules }
 }
 
 function filePath(path: string | URL): string {

@@ -40,8 +40,14 @@ test.each([
   expect(jsonMistake(text)).toBeUndefined()
 })
 
-test("nesting deeper than the stack is no mistake", () => {
-  expect(jsonMistake("[".repeat(200_000) + "]".repeat(200_000))).toBeUndefined()
+test("nesting deeper than 32 levels is a mistake, deeper than the stack too", () => {
+  expect(jsonMistake("[".repeat(32) + "]".repeat(32))).toBeUndefined()
+  for (const levels of [33, 200_000]) {
+    expect(jsonMistake("[ ".repeat(levels) + "]".repeat(levels))).toEqual({
+      message: "is nested deeper than 32 levels",
+      offset: 64,
+    })
+  }
 })
 
 test("agrees with JSON.parse on texts that are JSON and on texts that nearly are", () => {

@@ -5,6 +5,9 @@ export interface JsonMistake {
   readonly offset: number
 }
 
+/** Levels of lists and objects; DynamoDB has as many. A document of rules needs seven. */
+export const MAX_DEPTH = 32
+
 /** White space, and then one token; RFC 8259 sections 2, 6 and 7. */
 const SPACE = /[ \t\n\r]*/y
 const SCALAR = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
@@ -49,6 +52,10 @@ export function jsonMistake(text: string): JsonMistake | undefined {
         return { message: `the member ${name.slice(0, 60)} is there twice`, offset: start }
       inside.names.add(key)
       if (!eatChar(":")) return expected('":"')
+    }
+    eat(SPACE)
+    if (open.length === MAX_DEPTH && /[[{]/.test(text[offset] ?? "")) {
+      return { message: `is nested deeper than ${MAX_DEPTH} levels`, offset }
     }
     if (eatChar("{")) {
       eat(SPACE)

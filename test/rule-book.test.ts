@@ -1,50 +1,33 @@
+import { AsyncLocalStorage } from "node:async_hooks"
+import { spawnSync } from "node:child_process"
+import { createRequire } from "node:module"
+import { pathToFileURL } from "node:url"
 import { afterEach, describe, expect, test, vi } from "vitest"
-import { ClosedError, InvalidRuleError, RuleSourceError } from "../errors.ts"
-import type { Rule } from "./rule.ts"
-import { type Edition, LOAD_TIMEOUT_MS, type RuleBook, type RuleBookOptions, ruleBook } from "./rule-book.ts"
-import type { LoadedRules, RuleSource } from "./source.ts"
+import { ClosedError, InvalidRuleError, RuleSourceError } from "../packages/core/src/errors.ts"
+import { parseBookOptions, type RuleBookOptions } from "../packages/core/src/rules/book/options.ts"
+import { LOAD_TIMEOUT_MS } from "../packages/core/src/rules/book/timing.ts"
+import { OpenBook } from "../packages/core/src/rules/open-book.ts"
+import type { Rule } from "../packages/core/src/rules/rule.ts"
+import type { Edition } from "../packages/core/src/rules/rule-book.ts"
+import type { LoadedRules } from "../packages/core/src/rules/source.ts"
+import { handSettledSource, settled } from "./rule-book/hand-made-source.ts"
 
-/** A source whose loads are settled by hand, in any order. */
-function manualSource() {
-  const loads: {
-    resolve(loaded: LoadedRules): void
-    reject(error: unknown): void
-    signal: AbortSignal | undefined
-  }[] = []
-  const listeners = new Set<() => void>()
-  const calls: string[] = []
-  const source: RuleSource = {
-    load(service, { signal } = {}) {
-      calls.push(`load ${service}`)
-      return new Promise((resolve, reject) => loads.push({ resolve, reject, signal }))
-    },
-    watch(changed) {
-      calls.push("watch")
-      listeners.add(changed)
-      return () => listeners.delete(changed)
-    },
-  }
-  const change = (): void => {
-    for (const changed of listeners) changed()
-  }
-  return { source, loads, listeners, calls, change }
-}
+/** By default, of what is not polled. */
+const STALE_AFTER_MS = 90_000
 
 /** Waits that end when the test says so: those before a retry, and those for a load, one each. */
 function manualWait() {
   const waits: { ms: number; signal: AbortSignal; end(): void }[] = []
   const deadlines: typeof waits = []
-  const wait = (ms: number, signal: AbortSignal) =>
+  const stales: typeof waits = []
+  const wait = (ms: number, signal: AbortSignal = new AbortController().signal) =>
     new Promise<void>((end, reject) => {
       signal.addEventListener("abort", () => reject(signal.reason))
-      const all = ms === LOAD_TIMEOUT_MS ? deadlines : waits
+      const all = ms === LOAD_TIMEOUT_MS ? deadlines : ms === STALE_AFTER_MS ? stales : waits
       all.push({ ms, signal, end })
     })
-  return { waits, deadlines, wait }
+  return { waits, deadlines, stales, wait }
 }
-
-/** Lets everything happen that needs no time. */
-const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 const loaded = (...limits: number[]): LoadedRules => ({
   rules: limits.map((limit): Rule => ({ name: `rule ${limit}`, limit, window: "1m" })),
@@ -53,27 +36,36 @@ const loaded = (...limits: number[]): LoadedRules => ({
 const limitsOf = (edition: Edition | undefined) => edition?.rules.map(({ limit }) => limit)
 const down = (message = "down") => new RuleSourceError(message)
 
-const books: RuleBook[] = []
+const books: OpenBook[] = []
 afterEach(() => {
   for (const book of books.splice(0)) book.close()
 })
 
-function open(options: Partial<RuleBookOptions> = {}) {
-  const manual = manualSource()
-  const { waits, deadlines, wait } = manualWait()
+/** A book with one page, of the service "checkout". */
+function open(options: Partial<RuleBookOptions> & { readonly wait?: () => Promise<void> } = {}) {
+  const manual = handSettledSource()
+  const manualWaits = manualWait()
+  const { wait = manualWaits.wait, ...others } = options
   const editions: Edition[] = []
   const errors: Error[] = []
-  const book = ruleBook({
-    source: manual.source,
-    service: "checkout",
-    onLoaded: (edition) => editions.push(edition),
-    onError: (error) => errors.push(error),
-    wait,
-    random: () => 0,
-    ...options,
-  })
+  const said: string[] = []
+  const say = ({ code }: { readonly code: string }, message: string) => said.push(`${code} ${message}`)
+  const book = new OpenBook(
+    parseBookOptions({
+      source: manual.source,
+      clock: { now: () => 0, wait },
+      random: () => 0,
+      logger: { warn: say, error: say },
+      ...others,
+    }),
+  )
   books.push(book)
-  return { ...manual, waits, deadlines, editions, errors, book }
+  const page = book.open("checkout", {
+    onEdition: (edition) => editions.push(edition),
+    onError: (error) => errors.push(error),
+    onStale() {},
+  })
+  return { ...manual, ...manualWaits, editions, errors, said, book, page }
 }
 
 describe("the first load", () => {
@@ -83,25 +75,25 @@ describe("the first load", () => {
   })
 
   test("makes the book ready, with its rules parsed", async () => {
-    const { book, loads, editions } = open()
-    expect(book.current).toBeUndefined()
+    const { book, page, loads, editions } = open()
+    expect(page.edition).toBeUndefined()
     const ready = book.ready()
     loads[0]?.resolve({ ...loaded(5), version: 7 })
     await ready
-    expect(book.current).toMatchObject({ rules: [{ name: "rule 5", windowMs: 60_000, cost: 1 }], version: 7 })
-    expect(editions).toEqual([book.current])
+    expect(page.edition).toMatchObject({ rules: [{ name: "rule 5", windowMs: 60_000, cost: 1 }], version: 7 })
+    expect(editions).toEqual([page.edition])
     await book.ready()
   })
 
   test("of no rules at all makes it ready too", async () => {
-    const { book, loads } = open()
+    const { book, page, loads } = open()
     loads[0]?.resolve(loaded())
     await book.ready()
-    expect(book.current).toEqual({ rules: [], problems: [] })
+    expect(page.edition).toEqual({ service: "checkout", rules: [], problems: [] })
   })
 
   test("of good and bad rules keeps the good and tells the bad, those of the source first", async () => {
-    const { book, loads } = open()
+    const { book, page, loads } = open()
     const aside = { path: "rules[9]", message: "is wrong" }
     loads[0]?.resolve({
       rules: [
@@ -111,17 +103,17 @@ describe("the first load", () => {
       problems: [aside],
     })
     await book.ready()
-    expect(limitsOf(book.current)).toEqual([5])
-    expect(book.current?.problems).toMatchObject([aside, { path: "rules[1].limit" }])
+    expect(limitsOf(page.edition)).toEqual([5])
+    expect(page.edition?.problems).toMatchObject([aside, { path: "rules[1].limit" }])
   })
 
   test("of nothing but bad rules is a failure", async () => {
-    const { book, loads, errors } = open()
+    const { book, page, loads, errors } = open()
     const ready = book.ready()
     loads[0]?.resolve({ rules: [], problems: [{ path: "rules[0]", message: "is wrong" }] })
     await expect(ready).rejects.toThrow(InvalidRuleError)
     expect(errors).toMatchObject([{ code: "SLUICE_INVALID_RULE", problems: [{ path: "rules[0]" }] }])
-    expect(book.current).toBeUndefined()
+    expect(page.edition).toBeUndefined()
   })
 
   test("of something that is no list of rules is a failure", async () => {
@@ -134,7 +126,7 @@ describe("the first load", () => {
 
 describe("a failed load", () => {
   test("is told to those who wait, and tried again until it succeeds", async () => {
-    const { book, loads, waits, errors } = open()
+    const { book, page, loads, waits, errors } = open()
     const ready = book.ready()
     loads[0]?.reject(down())
     await expect(ready).rejects.toThrow("down")
@@ -144,7 +136,7 @@ describe("a failed load", () => {
     await settled()
     loads[1]?.resolve(loaded(5))
     await again
-    expect(limitsOf(book.current)).toEqual([5])
+    expect(limitsOf(page.edition)).toEqual([5])
     expect(errors).toHaveLength(1)
   })
 
@@ -188,18 +180,18 @@ describe("a failed load", () => {
   })
 
   test("keeps the last good rules", async () => {
-    const { book, loads, change, waits } = open()
+    const { book, page, loads, change, waits } = open()
     loads[0]?.resolve(loaded(5))
     await book.ready()
     change()
     loads[1]?.reject(down())
     await settled()
-    expect(limitsOf(book.current)).toEqual([5])
+    expect(limitsOf(page.edition)).toEqual([5])
     waits[0]?.end()
     await settled()
     loads[2]?.resolve({ rules: [], problems: [{ path: "rules[0]", message: "is wrong" }] })
     await settled()
-    expect(limitsOf(book.current)).toEqual([5])
+    expect(limitsOf(page.edition)).toEqual([5])
     await book.ready()
   })
 
@@ -215,22 +207,13 @@ describe("a failed load", () => {
     )
   })
 
-  test("is what a source that throws, or a listener that refuses the rules, makes of it", async () => {
+  test("is what a source that throws at once makes of it", async () => {
     const thrower = {
       load: () => {
         throw new Error("at once")
       },
     }
     await expect(open({ source: thrower }).book.ready()).rejects.toThrow("at once")
-    const refused = open({
-      onLoaded: () => {
-        throw new Error("no room")
-      },
-    })
-    const ready = refused.book.ready()
-    refused.loads[0]?.resolve(loaded(5))
-    await expect(ready).rejects.toThrow("no room")
-    expect(refused.book.current).toBeUndefined()
   })
 
   test("is not tried again when there is no way to wait", async () => {
@@ -243,7 +226,7 @@ describe("a failed load", () => {
 
 describe("a load that hangs", () => {
   test("is given up after ten seconds, its signal aborted, and tried again like any failed one", async () => {
-    const { book, loads, waits, deadlines, errors } = open()
+    const { book, page, loads, waits, deadlines, errors } = open()
     const ready = book.ready()
     expect(deadlines.map(({ ms }) => ms)).toEqual([10_000])
     expect(loads[0]?.signal?.aborted).toBe(false)
@@ -258,11 +241,11 @@ describe("a load that hangs", () => {
     expect(deadlines).toHaveLength(2)
     loads[1]?.resolve(loaded(5))
     await book.ready()
-    expect(limitsOf(book.current)).toEqual([5])
+    expect(limitsOf(page.edition)).toEqual([5])
   })
 
   test("leaves the last good rules, and its late answer changes nothing", async () => {
-    const { book, loads, deadlines, change, errors, editions } = open()
+    const { book, page, loads, deadlines, change, errors, editions } = open()
     loads[0]?.resolve(loaded(5))
     await book.ready()
     change()
@@ -271,7 +254,7 @@ describe("a load that hangs", () => {
     expect(errors).toHaveLength(1)
     loads[1]?.resolve(loaded(6))
     await settled()
-    expect(limitsOf(book.current)).toEqual([5])
+    expect(limitsOf(page.edition)).toEqual([5])
     expect(editions).toHaveLength(1)
   })
 
@@ -288,65 +271,99 @@ describe("a load that hangs", () => {
   })
 
   test("is waited for as long as it takes when there is no way to wait", async () => {
-    const { book, loads } = open({ wait: () => Promise.reject(new Error("no timers")) })
+    const { book, page, loads } = open({ wait: () => Promise.reject(new Error("no timers")) })
     await settled()
     loads[0]?.resolve(loaded(5))
     await book.ready()
-    expect(limitsOf(book.current)).toEqual([5])
+    expect(limitsOf(page.edition)).toEqual([5])
   })
 
   test("ends with the book, and so does the wait for it", async () => {
     const { book, loads, deadlines } = open()
     book.close()
-    expect([loads[0]?.signal?.aborted, deadlines[0]?.signal.aborted]).toEqual([true, true])
     await settled()
+    expect([loads[0]?.signal?.aborted, deadlines[0]?.signal.aborted]).toEqual([true, true])
   })
 })
 
 describe("a change of the source", () => {
   test("swaps the rules as a whole", async () => {
-    const { book, loads, change, editions } = open()
+    const { book, page, loads, change, editions } = open()
     loads[0]?.resolve(loaded(5, 6))
     await book.ready()
-    const before = book.current
+    const before = page.edition
     change()
-    expect(book.current).toBe(before)
+    expect(page.edition).toBe(before)
     loads[1]?.resolve(loaded(7))
     await settled()
     expect(limitsOf(before)).toEqual([5, 6])
-    expect(limitsOf(book.current)).toEqual([7])
+    expect(limitsOf(page.edition)).toEqual([7])
     expect(editions.map(limitsOf)).toEqual([[5, 6], [7]])
   })
 
   test("may take all rules away", async () => {
-    const { book, loads, change } = open()
+    const { book, page, loads, change } = open()
     loads[0]?.resolve(loaded(5))
     await book.ready()
     change()
     loads[1]?.resolve(loaded())
     await settled()
-    expect(limitsOf(book.current)).toEqual([])
+    expect(limitsOf(page.edition)).toEqual([])
   })
 
   test("never lets an older answer replace a newer one, nor an older failure be told after it", async () => {
-    const { book, loads, change, editions, errors } = open()
-    change()
+    const { page, loads, change, editions, errors } = open()
     change()
     loads[1]?.resolve(loaded(2))
     await settled()
+    expect(loads[0]?.signal?.aborted).toBe(true)
     loads[0]?.resolve(loaded(1))
     await settled()
-    expect(limitsOf(book.current)).toEqual([2])
+    expect(limitsOf(page.edition)).toEqual([2])
+    change()
+    change()
+    loads[3]?.resolve(loaded(3))
+    await settled()
+    loads[2]?.reject(down())
+    await settled()
+    expect(editions.map(limitsOf)).toEqual([[2], [3]])
+    expect(errors).toEqual([])
+  })
+
+  test("may be answered by the older load first, and then by the newer", async () => {
+    const { loads, change, editions } = open()
+    change()
+    loads[0]?.resolve(loaded(1))
+    await settled()
+    loads[1]?.resolve(loaded(2))
+    await settled()
+    expect(editions.map(limitsOf)).toEqual([[1], [2]])
+  })
+
+  test("begins a load beside one that is under way, and a third when one of them has ended", async () => {
+    const { loads, change, editions } = open()
+    for (let times = 0; times < 5; times++) change()
+    await settled()
+    expect(loads).toHaveLength(2)
+    loads[0]?.resolve(loaded(1))
+    await settled()
+    expect(loads).toHaveLength(3)
+    loads[1]?.resolve(loaded(2))
     loads[2]?.resolve(loaded(3))
     await settled()
+    expect(editions.map(limitsOf)).toEqual([[1], [2], [3]])
+    expect(loads).toHaveLength(3)
+  })
+
+  test("leaves the next load to the newer of two, whatever becomes of the older", async () => {
+    const { loads, change, waits } = open()
     change()
-    change()
-    loads[4]?.resolve(loaded(5))
+    loads[0]?.reject(down())
     await settled()
-    loads[3]?.reject(down())
+    expect(waits).toHaveLength(0)
+    loads[1]?.reject(down("still"))
     await settled()
-    expect(editions.map(limitsOf)).toEqual([[2], [3], [5]])
-    expect(errors).toEqual([])
+    expect(waits).toHaveLength(1)
   })
 
   test("makes a retry that is still waiting unnecessary", async () => {
@@ -407,32 +424,51 @@ describe("closing", () => {
     book.close()
   })
 
-  test("ends the wait for a retry", async () => {
-    const { book, loads, waits } = open()
+  test("ends the wait for a retry, and tells nobody any more that rules are stale", async () => {
+    const { book, loads, waits, stales, said } = open()
     loads[0]?.reject(down())
     await settled()
     book.close()
+    for (const { end } of stales) end()
     await settled()
-    expect(waits).toHaveLength(1)
-    expect(loads).toHaveLength(1)
+    expect([waits.length, loads.length, stales.length, said.length]).toEqual([1, 1, 1, 1])
+    expect(stales[0]?.signal.aborted).toBe(true)
   })
 })
 
-test("without a wait of its own it waits on a timer that holds no process and ends with the book", async () => {
-  const held = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
-  const before = held()
-  let loads = 0
-  const load = () => {
-    loads += 1
-    return Promise.reject(down())
+test("without a clock of its own it waits on timers that hold no process", () => {
+  const module = new URL("../packages/core/src/rules/open-book.ts", import.meta.url).href
+  const script = `
+    import { createRuleBook } from ${JSON.stringify(module)}
+    const source = { load: async () => { throw new Error("down") }, async *loadAll() {}, pollMs: 1000 }
+    const logger = { warn() {}, error() {} }
+    await createRuleBook({ source, services: "all", logger }).ready()
+    const failing = { ...source, loadAll: () => { throw new Error("down") } }
+    await createRuleBook({ source: failing, services: "all", logger }).ready().catch(({ message }) => console.log(message))`
+  const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href
+  const child = spawnSync(process.execPath, ["--import", tsx, "--input-type=module", "-e", script], {
+    encoding: "utf8",
+    timeout: 20_000,
+  })
+  const stdout = "The rules of all services cannot be loaded: down\n"
+  expect(child).toMatchObject({ stdout, status: 0, signal: null })
+}, 30_000)
+
+test("a load that a request causes keeps nothing of the request alive", async () => {
+  const storage = new AsyncLocalStorage<string>()
+  const { loads, book, source } = open()
+  const seen: (string | undefined)[] = []
+  const load = source.load.bind(source)
+  source.load = (service, options) => {
+    seen.push(storage.getStore())
+    return load(service, options)
   }
-  const book = ruleBook({ source: { load }, service: "a" })
-  books.push(book)
-  await expect(book.ready()).rejects.toThrow("down")
+  loads[0]?.resolve(loaded(5))
   await settled()
-  expect(held()).toBe(before)
-  expect(loads).toBe(1)
-  book.close()
+  const refreshed = storage.run("a request", () => book.refresh())
+  storage.run("a request", () => book.rulesOf("another"))
   await settled()
-  expect(loads).toBe(1)
+  for (const each of loads) each.resolve(loaded(5))
+  await refreshed
+  expect(seen).toEqual([undefined, undefined])
 })

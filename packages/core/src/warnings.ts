@@ -1,6 +1,6 @@
 /**
- * Things that an app should mend, though requests go on. Each is said once for each cause by a limiter and has a heading in
- * docs/reference/errors.md.
+ * Things that an app should mend, though requests go on. Each is said once for each cause by a limiter or a rule book and
+ * has a heading in docs/reference/errors.md.
  */
 export type WarningCode =
   | "SLUICE_FORWARDED_HEADER_IGNORED"
@@ -15,6 +15,7 @@ export type WarningCode =
   | "SLUICE_INVALID_LIMIT"
   | "SLUICE_CALLBACK_FAILED"
   | "SLUICE_RULES_REJECTED"
+  | "SLUICE_RULES_STALE"
   | "SLUICE_STORE_TOO_SMALL"
   | "SLUICE_DEFAULT_SERVICE"
   | "SLUICE_DEGRADED"

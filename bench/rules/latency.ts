@@ -1,0 +1,54 @@
+import { setTimeout as sleep } from "node:timers/promises"
+import { createLimiter, type Limiter } from "@sluice/core"
+import { StoredServices } from "./stored-services.ts"
+
+/** How an instance learns of a change: by itself, or because it is told to look. */
+export type Way = "poll" | "refresh"
+
+/**
+ * Milliseconds from a change in the store until an instance decides by it, for each of so many instances, which poll
+ * at their own times, and for each of so many changes.
+ */
+export async function changeToEnforcement(
+  way: Way,
+  instances: number,
+  changes: number,
+  pollMs: number,
+): Promise<readonly number[]> {
+  const source = new StoredServices(1, pollMs)
+  const limiters = Array.from({ length: instances }, () =>
+    createLimiter({ rules: source, service: "service-0", fields: { user_id: () => "ann" } }),
+  )
+  const latencies: number[] = []
+  try {
+    await Promise.all(limiters.map((limiter) => limiter.ready()))
+    for (let change = 1; change <= changes; change++) {
+      await sleep(Math.random() * pollMs)
+      const limit = 1_000_000 + change
+      source.write("service-0", change + 1, limit)
+      const changedAtMs = performance.now()
+      await Promise.all(
+        limiters.map(async (limiter) => {
+          const turned = nextTurn(limiter)
+          if (way === "refresh") await limiter.refresh()
+          await turned
+          const { checks } = await limiter.decide({})
+          if (checks[0]?.limit !== limit) throw new Error(`decided by a limit of ${checks[0]?.limit}`)
+          latencies.push(performance.now() - changedAtMs)
+        }),
+      )
+    }
+  } finally {
+    await Promise.all(limiters.map((limiter) => limiter.close()))
+  }
+  return latencies.sort((a, b) => a - b)
+}
+
+function nextTurn(limiter: Limiter): Promise<void> {
+  return new Promise((resolve) => {
+    limiter.on("rules", function turned() {
+      limiter.off("rules", turned)
+      resolve()
+    })
+  })
+}

@@ -1,0 +1,9 @@
+export type { DynamoDBSender } from "./rules/dynamodb/client.ts"
+export {
+  type DynamoDBRegistry,
+  type DynamoDBRegistryOptions,
+  dynamoDBRegistry,
+} from "./rules/dynamodb/dynamodb-registry.ts"
+export { type DynamoDBRulesOptions, dynamoDBRules } from "./rules/dynamodb/dynamodb-rules.ts"
+export type { KeyType } from "./rules/dynamodb/table-key.ts"
+export type { DynamoDBTableOptions } from "./rules/dynamodb/table-options.ts"

@@ -1,0 +1,59 @@
+import { isDeepStrictEqual } from "node:util"
+import { InvalidRuleError, RuleSourceError } from "../../errors.ts"
+import { parseRules } from "../parse-rule.ts"
+import { show } from "../problems.ts"
+import type { Edition, RulesEvent } from "../rule-book.ts"
+import type { FoundRules, LoadedRules } from "../source.ts"
+
+/** What there is when a source has nothing for a service. */
+export const NOTHING: Pick<FoundRules, "read"> = { read: () => ({ rules: [], problems: [] }) }
+
+/** What is stored for a service, parsed or not. */
+export type Found = Pick<FoundRules, "read"> & { readonly stamp?: string | undefined }
+
+/** By what it is told that the same is stored: the source's stamp, else all that it said. */
+export type Print = { readonly stamp: string } | { readonly loaded: LoadedRules }
+
+export function printOf({ stamp }: Found, loaded: LoadedRules): Print {
+  return stamp === undefined ? { loaded } : { stamp }
+}
+
+/** Whether it is what the print is of. Reads it only where there is no stamp. */
+export function isSame(print: Print | undefined, found: Found): boolean {
+  if (print === undefined) return false
+  if ("stamp" in print) return found.stamp === print.stamp
+  return found.stamp === undefined && isDeepStrictEqual(print.loaded, found.read())
+}
+
+/** The rules of a service, checked: a source that others wrote may yield anything. Throws InvalidRuleError. */
+export function editionOf(service: string, loaded: LoadedRules): Edition {
+  const { rules: given, problems: aside, version } = loaded
+  const { rules, problems: found } = parseRules(given, "rules")
+  const problems = [...aside, ...found]
+  if (rules.length === 0 && problems.length > 0) throw new InvalidRuleError(problems)
+  return { service, rules, problems, ...(version !== undefined && { version }) }
+}
+
+/** Whether the source has nothing at all for the service, not even a document without rules. */
+export function isNothing({ rules, problems, version }: Edition, stamp: string | undefined): boolean {
+  return rules.length === 0 && problems.length === 0 && version === undefined && stamp === undefined
+}
+
+/** An error of a source as one that has a code. `service` is undefined when all were to be loaded. */
+export function loadError(service: string | undefined, cause: unknown): RuleSourceError | InvalidRuleError {
+  if (cause instanceof RuleSourceError || cause instanceof InvalidRuleError) return cause
+  const reason = cause instanceof Error ? cause.message : show(cause)
+  const whose = service === undefined ? "all services" : `service ${show(service)}`
+  return new RuleSourceError(`The rules of ${whose} cannot be loaded: ${reason}`, { cause })
+}
+
+/** What an edition is told as. */
+export function rulesEvent(edition: Edition, change: RulesEvent["change"]): RulesEvent {
+  const { service, version, problems } = edition
+  return { service, change, names: namesOf(edition), problems, ...(version !== undefined && { version }) }
+}
+
+/** The names of its rules; none of no edition. */
+export function namesOf(edition: Edition | undefined): readonly string[] {
+  return edition?.rules.map(({ name }) => name) ?? []
+}

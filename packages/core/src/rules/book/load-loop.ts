@@ -1,0 +1,191 @@
+import { AsyncResource } from "node:async_hooks"
+import { ClosedError, type InvalidRuleError, type RuleSourceError } from "../../errors.ts"
+import type { ReadyOptions } from "../rule-book.ts"
+import { ignore, sleep, type Timing } from "./timing.ts"
+import { WaitingList } from "./waiting.ts"
+
+export interface LoadLoopOptions {
+  /**
+   * One load: resolves when what it read is in force, rejects with why it is not. It is aborted when a later one is in
+   * force, and must change nothing from then on.
+   */
+  readonly load: (loading: AbortController) => Promise<void>
+  /** Undefined: only after a failure, and when `reload` or `refresh` says so. */
+  readonly pollMs: number | undefined
+  readonly staleAfterMs: number
+  readonly timing: Timing
+  /** Of a failed load; once for an error that repeats itself. */
+  readonly onError: (error: LoadFailure) => void
+  /** Once, when loading has failed for so long. */
+  readonly onStale: (ageMs: number) => void
+}
+
+export type LoadFailure = RuleSourceError | InvalidRuleError
+
+/** A poll may come earlier by this part of the interval, so that many processes do not ask together; never later. */
+const JITTER = 0.2
+const FIRST_RETRY_MS = 500
+const LAST_RETRY_MS = 30_000
+/** One that may hang, and one that began after the latest change. */
+const MOST_LOADS = 2
+
+/**
+ * Loads at once, then at intervals counted from the beginning of each load, and after a failed one at growing ones from
+ * half a second to half a minute, random by half. A load that began earlier never counts after a later one.
+ */
+export class LoadLoop {
+  readonly #options: LoadLoopOptions
+  readonly #closing = new AbortController()
+  readonly #waiting = new WaitingList()
+  readonly #underWay = new Map<number, AbortController>()
+  /** What a request causes must not keep that request's AsyncLocalStorage alive for ever. */
+  readonly #outside = new AsyncResource("SluiceRuleBook")
+  #begun = 0
+  #settled = 0
+  #isWanted = false
+  #failures = 0
+  #loadedAtMs: number | undefined
+  /** Until when the rules are known to be those of the source, or else when waiting for them began. */
+  #freshAtMs: number
+  #error: LoadFailure | undefined
+  #next = new AbortController()
+  #staleness = new AbortController()
+
+  constructor(options: LoadLoopOptions) {
+    this.#options = options
+    this.#freshAtMs = options.timing.now()
+  }
+
+  /** When the latest load that succeeded began. */
+  get loadedAtMs(): number | undefined {
+    return this.#loadedAtMs
+  }
+
+  /** Why the latest load failed; undefined when it did not. */
+  get error(): LoadFailure | undefined {
+    return this.#error
+  }
+
+  get isStale(): boolean {
+    return this.#failures > 0 && this.#ageMs() >= this.#options.staleAfterMs
+  }
+
+  /** Loads, or as soon as one of those under way has ended, when there are too many. */
+  reload(): void {
+    if (this.#closing.signal.aborted) return
+    if (this.#underWay.size < MOST_LOADS) this.#outside.runInAsyncScope(() => void this.#load())
+    else this.#isWanted = true
+  }
+
+  /** Resolves when a load has succeeded, ever. */
+  ready({ signal, retry = false }: ReadyOptions): Promise<void> {
+    if (this.#closing.signal.aborted) return Promise.reject(closed())
+    if (signal?.aborted) return Promise.reject(signal.reason)
+    if (this.#loadedAtMs !== undefined) return Promise.resolve()
+    return this.#waiting.add(1, retry, signal)
+  }
+
+  /** Resolves when a load that began from now on has succeeded, rejects when one has failed. */
+  refresh({ signal }: ReadyOptions): Promise<void> {
+    if (this.#closing.signal.aborted) return Promise.reject(closed())
+    const done = this.#waiting.add(this.#begun + 1, false, signal)
+    if (signal?.aborted !== true) this.reload()
+    return done
+  }
+
+  close(): void {
+    if (this.#closing.signal.aborted) return
+    const error = closed()
+    this.#closing.abort(error)
+    this.#next.abort()
+    this.#staleness.abort()
+    for (const loading of this.#underWay.values()) loading.abort(error)
+    this.#waiting.close(error)
+  }
+
+  async #load(): Promise<void> {
+    this.#next.abort()
+    this.#begun += 1
+    const number = this.#begun
+    const begunAtMs = this.#options.timing.now()
+    const loading = new AbortController()
+    this.#underWay.set(number, loading)
+    let error: LoadFailure | undefined
+    try {
+      await this.#options.load(loading)
+    } catch (thrown) {
+      error = thrown as LoadFailure
+    }
+    this.#underWay.delete(number)
+    if (this.#closing.signal.aborted) return
+    if (number > this.#settled) {
+      this.#settled = number
+      if (error === undefined) this.#succeed(number, begunAtMs)
+      else this.#fail(number, begunAtMs, error)
+    }
+    if (this.#isWanted) {
+      this.#isWanted = false
+      this.reload()
+    }
+  }
+
+  #succeed(number: number, begunAtMs: number): void {
+    this.#failures = 0
+    this.#error = undefined
+    this.#loadedAtMs = begunAtMs
+    this.#freshAtMs = begunAtMs
+    this.#staleness.abort()
+    for (const [other, loading] of this.#underWay)
+      if (other < number) loading.abort(new ClosedError("A later load is in force"))
+    const { pollMs, timing } = this.#options
+    if (pollMs !== undefined) {
+      const dueMs = pollMs * (1 - JITTER * timing.random()) - (timing.now() - begunAtMs)
+      // Loads that take longer than the interval leave the source a moment all the same.
+      this.#plan(number, Math.max(dueMs, pollMs / 10))
+    }
+    this.#waiting.succeeded(number)
+  }
+
+  #fail(number: number, begunAtMs: number, error: LoadFailure): void {
+    const { pollMs, timing, onError } = this.#options
+    const isNews = error.message !== this.#error?.message
+    this.#failures += 1
+    this.#error = error
+    if (this.#failures === 1) {
+      // What is not polled is known to be right until something seemed to have changed.
+      if (pollMs === undefined && this.#loadedAtMs !== undefined) this.#freshAtMs = begunAtMs
+      void this.#tellWhenStale()
+    }
+    const longest = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(this.#failures - 1, 16))
+    this.#plan(number, longest * (1 - timing.random() / 2))
+    if (isNews) onError(error)
+    this.#waiting.failed(number, error)
+  }
+
+  /** The next load in so many milliseconds, unless one is under way that began later: that one plans by itself. */
+  #plan(number: number, ms: number): void {
+    if (number !== this.#begun) return
+    this.#next = new AbortController()
+    sleep(ms, this.#next.signal, this.#options.timing).then(() => this.reload(), ignore)
+  }
+
+  async #tellWhenStale(): Promise<void> {
+    const { staleAfterMs, timing, onStale } = this.#options
+    this.#staleness = new AbortController()
+    const { signal } = this.#staleness
+    try {
+      await sleep(Math.max(0, staleAfterMs - this.#ageMs()), signal, timing)
+    } catch {
+      return
+    }
+    onStale(this.#ageMs())
+  }
+
+  #ageMs(): number {
+    return this.#options.timing.now() - this.#freshAtMs
+  }
+}
+
+function closed(): ClosedError {
+  return new ClosedError("The rule book is closed")
+}

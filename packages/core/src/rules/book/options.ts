@@ -1,0 +1,124 @@
+import { z } from "zod"
+import { type Clock, soundTime, steadyClock, waitUnheld } from "../../clock.ts"
+import { InvalidOptionError, type Problem } from "../../errors.ts"
+import type { Logger } from "../../warnings.ts"
+import { locate, says } from "../problems.ts"
+import { readShape, strict } from "../rule-members.ts"
+import type { RuleSource } from "../source.ts"
+import type { ListAll } from "./read-all.ts"
+import type { Timing } from "./timing.ts"
+
+/** Options of `createRuleBook`. */
+export interface RuleBookOptions {
+  readonly source: RuleSource
+  /**
+   * Which services are loaded: "asked", the default, those that a limiter was made for, each by itself; "all" that the
+   * source can list, which suits a process that decides for many.
+   */
+  readonly services?: "asked" | "all" | undefined
+  /** Milliseconds between loads: default what the source says, else no polling, as it tells of changes by itself. */
+  readonly pollMs?: number | undefined
+  /** When rules that cannot be loaded any more are said to be stale: default three poll intervals, or 90,000. */
+  readonly staleAfterMs?: number | undefined
+  /** Names that were asked for and are not followed, which are remembered: default 10,000. */
+  readonly maxUnknown?: number | undefined
+  /** pino or the like. Default: process.emitWarning. */
+  readonly logger?: Logger | undefined
+  /** For tests. */
+  readonly clock?: Clock | undefined
+  /** For tests: a number from 0 to below 1. Default Math.random. */
+  readonly random?: (() => number) | undefined
+}
+
+/** The options, checked, with every default filled in. */
+export interface ParsedBookOptions {
+  readonly source: RuleSource
+  readonly name: string
+  /** Absent: services are loaded by their names. */
+  readonly listAll: ListAll | undefined
+  /** Undefined: the source tells of every change. */
+  readonly pollMs: number | undefined
+  readonly staleAfterMs: number
+  readonly maxUnknown: number
+  readonly logger: Logger | undefined
+  readonly timing: Timing
+}
+
+/** Of names that are asked for at a source which is not polled, and of what counts as stale there. */
+export const DEFAULT_POLL_MS = 30_000
+
+/** The longest delay of a timer: beyond it, it would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+const INTERVAL_ACCEPTED = `a whole number of milliseconds from 1 to ${MAX_TIMER_MS}`
+const INTERVAL = says("an interval", INTERVAL_ACCEPTED)
+const NAMES = says("a number of names", "a whole number from 1 up")
+const SOURCE = says("a rule source", "fileRules(…), staticRules(…) or another RuleSource")
+const interval = z.int(INTERVAL).min(1, INTERVAL).max(MAX_TIMER_MS, INTERVAL)
+const withMethods =
+  (...methods: string[]) =>
+  (value: unknown): boolean =>
+    // Functions may have methods too: Date is a clock.
+    ((typeof value === "object" && value !== null) || typeof value === "function") &&
+    methods.every((name) => typeof (value as Record<string, unknown>)[name] === "function")
+
+const shape = strict("the options of a rule book", {
+  source: z.custom<unknown>(withMethods("load"), SOURCE),
+  services: z.enum(["asked", "all"], says("a choice of services", '"asked" or "all"')).optional(),
+  pollMs: interval.optional(),
+  staleAfterMs: interval.optional(),
+  maxUnknown: z.int(NAMES).min(1, NAMES).optional(),
+  logger: z
+    .custom<unknown>(
+      withMethods("warn", "error"),
+      says("a logger", "an object with warn() and error(), such as pino's"),
+    )
+    .optional(),
+  clock: z
+    .custom<unknown>(withMethods("now"), says("a clock", "{ now(): epoch milliseconds, wait?(ms, signal) }"))
+    .optional(),
+  random: z
+    .custom<unknown>((value) => typeof value === "function", says("a function", "() => 0 to below 1"))
+    .optional(),
+})
+
+/** The options with their defaults. Throws InvalidOptionError with everything that is wrong with them. */
+export function parseBookOptions(value: unknown): ParsedBookOptions {
+  const { good, bad, problems: found } = readShape(shape, value)
+  const problems: Problem[] = found.map((problem) => locate("", problem))
+  const options = good as unknown as RuleBookOptions
+  const { source, services = "asked", clock = steadyClock } = options
+  if (source !== undefined && !bad.has("source")) problems.push(...sourceProblems(source, services))
+  if (problems.length > 0) throw new InvalidOptionError(problems)
+  const pollMs = options.pollMs ?? source.pollMs
+  return {
+    source,
+    name: source.name ?? "the rule source",
+    listAll: services === "all" ? (each) => (source as Required<RuleSource>).loadAll(each) : undefined,
+    pollMs,
+    staleAfterMs: options.staleAfterMs ?? Math.min(3 * (pollMs ?? DEFAULT_POLL_MS), MAX_TIMER_MS),
+    maxUnknown: options.maxUnknown ?? 10_000,
+    logger: options.logger,
+    timing: {
+      now: () => soundTime(clock),
+      wait: clock.wait === undefined ? waitUnheld : clock.wait.bind(clock),
+      random: options.random ?? Math.random,
+    },
+  }
+}
+
+function sourceProblems(source: RuleSource, services: string): Problem[] {
+  const problems: Problem[] = []
+  const { error } = interval.optional().safeParse(source.pollMs)
+  if (error !== undefined) {
+    problems.push({
+      path: "source.pollMs",
+      message: `${source.pollMs} is not an interval`,
+      accepted: INTERVAL_ACCEPTED,
+    })
+  }
+  if (services === "all" && typeof source.loadAll !== "function") {
+    const message = `"all" is given, and ${source.name ?? "the rule source"} cannot list its services`
+    problems.push({ path: "services", message, accepted: '"asked", or a source with loadAll()' })
+  }
+  return problems
+}

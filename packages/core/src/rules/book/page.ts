@@ -1,0 +1,118 @@
+import { InvalidRuleError } from "../../errors.ts"
+import type { Edition, ReadyOptions, RulesEvent } from "../rule-book.ts"
+import { editionOf, type Found, isNothing, isSame, type Print, printOf } from "./edition.ts"
+import type { LoadFailure, LoadLoop } from "./load-loop.ts"
+import { WaitingList } from "./waiting.ts"
+
+/** Who has opened a page, such as a limiter. None of it may throw. */
+export interface PageReader {
+  /** Another edition is in force. */
+  onEdition(edition: Edition, change: RulesEvent["change"]): void
+  onError(error: LoadFailure): void
+  onStale(ageMs: number): void
+}
+
+/** What became of the rules of a service with a load. */
+export interface Turn {
+  readonly change: RulesEvent["change"]
+  readonly edition: Edition
+  readonly before: Edition | undefined
+}
+
+/** The rules of one service: the last good ones, and by what they are told from others. */
+export class Page {
+  readonly service: string
+  readonly readers: Set<PageReader> = new Set()
+  /** Where the service is loaded by its name; undefined while it is in the list of all. */
+  loop: LoadLoop | undefined
+  /** Whether the latest list of all services has it. */
+  isListed = false
+  /** Why nothing of what is listed could be used, as it was told. */
+  said: string | undefined
+  #edition: Edition | undefined
+  #isNothing = true
+  /** Of what is in force. */
+  #print: Print | undefined
+  /** Of what nothing could be used of, since then. */
+  #rejected: { readonly print: Print; readonly error: InvalidRuleError } | undefined
+  #takenFrom = 0
+  readonly #waiting = new WaitingList()
+
+  constructor(service: string) {
+    this.service = service
+  }
+
+  /** Undefined until the first load; without rules when the source has none. */
+  get edition(): Edition | undefined {
+    return this.#edition
+  }
+
+  /** Undefined also when the source has nothing for the service. */
+  get known(): Edition | undefined {
+    return this.#isNothing ? undefined : this.#edition
+  }
+
+  /** Why what is stored now is not what is in force. */
+  get rejection(): InvalidRuleError | undefined {
+    return this.#rejected?.error
+  }
+
+  /** The number of the latest load that had an answer. */
+  get takenFrom(): number {
+    return this.#takenFrom
+  }
+
+  /**
+   * Resolves when there is an edition, if only one without rules. Rejects with the error of the next failed load, or at
+   * once where what is listed cannot be used.
+   */
+  async ready({ signal, retry = false }: ReadyOptions): Promise<void> {
+    signal?.throwIfAborted()
+    if (this.#edition !== undefined) return
+    if (this.isListed && this.rejection !== undefined && !retry) throw this.rejection
+    await this.#waiting.add(1, retry, signal)
+  }
+
+  /** A load has failed. */
+  fail(error: LoadFailure): void {
+    this.#waiting.failed(1, error)
+  }
+
+  /** Nothing will be loaded any more. */
+  close(error: Error): void {
+    this.loop?.close()
+    this.#waiting.close(error)
+  }
+
+  /**
+   * Takes what a load has found in place of what is there, as a whole; undefined when that is the same, or from a later
+   * load. Throws InvalidRuleError when nothing of it can be used, and what reading throws: the page stays as it is.
+   */
+  take(load: number, found: Found): Turn | undefined {
+    if (load < this.#takenFrom) return undefined
+    this.#takenFrom = load
+    if (this.#rejected !== undefined && isSame(this.#rejected.print, found)) throw this.#rejected.error
+    if (isSame(this.#print, found)) {
+      this.#rejected = undefined
+      return undefined
+    }
+    const loaded = found.read()
+    const print = printOf(found, loaded)
+    let edition: Edition
+    try {
+      edition = editionOf(this.service, loaded)
+    } catch (error) {
+      if (error instanceof InvalidRuleError) this.#rejected = { print, error }
+      throw error
+    }
+    const [before, wasNothing] = [this.#edition, this.#isNothing]
+    this.#rejected = undefined
+    this.#print = print
+    this.#edition = edition
+    this.#isNothing = isNothing(edition, found.stamp)
+    this.#waiting.succeeded(1)
+    const change =
+      before === undefined ? "loaded" : this.#isNothing ? "gone" : wasNothing ? "loaded" : "changed"
+    return { change, edition, before }
+  }
+}

@@ -1,0 +1,20 @@
+import type { RulesStatus } from "../rule-book.ts"
+import type { LoadLoop } from "./load-loop.ts"
+import type { Page } from "./page.ts"
+
+/** How far the rules of a page are to be trusted, by what is known of its loads. */
+export function statusOf(
+  page: Page | undefined,
+  { loadedAtMs, isStale, error = page?.rejection }: Pick<LoadLoop, "loadedAtMs" | "isStale" | "error">,
+  nowMs: number,
+): RulesStatus {
+  const { version, problems = [] } = page?.edition ?? {}
+  return {
+    ...(version !== undefined && { version }),
+    ...(loadedAtMs !== undefined && { loadedAtMs }),
+    ageMs: loadedAtMs === undefined ? Number.POSITIVE_INFINITY : nowMs - loadedAtMs,
+    isStale,
+    problems,
+    ...(error !== undefined && { error }),
+  }
+}

@@ -1,0 +1,59 @@
+/** Where a rule book has its time from. */
+export interface Timing {
+  /** Epoch milliseconds. */
+  now(): number
+  /** Waits for so many milliseconds, or rejects when the signal is aborted. */
+  wait(ms: number, signal: AbortSignal): Promise<void>
+  /** A number from 0 to below 1. */
+  random(): number
+}
+
+/** What does not answer by then has failed: a source that hangs would never be asked again. */
+export const LOAD_TIMEOUT_MS = 10_000
+
+/**
+ * What `work` yields. Rejects when `loading` is aborted, and when there is no answer within ten seconds: `loading` is
+ * then aborted with `tooLate`, and that is the error.
+ */
+export async function inTime<T>(
+  work: Promise<T>,
+  loading: AbortController,
+  timing: Timing,
+  tooLate: (reason: Error) => Error,
+): Promise<T> {
+  const answered = new AbortController()
+  const error = new Error(`no answer within ${LOAD_TIMEOUT_MS / 1000} seconds`)
+  // Without a way to wait it may take as long as it likes.
+  sleep(LOAD_TIMEOUT_MS, answered.signal, timing).then(() => loading.abort(tooLate(error)), ignore)
+  try {
+    return await unlessAborted(work, loading.signal)
+  } finally {
+    answered.abort()
+  }
+}
+
+/** What `work` yields; rejects with the signal's reason when it is aborted first. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work
+  let stop: () => void = ignore
+  const aborted = new Promise<never>((_resolve, reject) => {
+    stop = () => reject(signal.reason)
+    if (signal.aborted) stop()
+    else signal.addEventListener("abort", stop, { once: true })
+  })
+  try {
+    return await Promise.race([aborted, work])
+  } finally {
+    signal.removeEventListener("abort", stop)
+  }
+}
+
+/** Waits. Rejects when the signal is aborted, and when there is no way to wait. */
+export async function sleep(ms: number, signal: AbortSignal, timing: Timing): Promise<void> {
+  await timing.wait(ms, signal)
+  // A wait that others wrote may not heed its signal.
+  signal.throwIfAborted()
+}
+
+/** For the ends of what nobody waits for. */
+export function ignore(): void {}

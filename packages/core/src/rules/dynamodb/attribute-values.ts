@@ -1,0 +1,93 @@
+import type { AttributeValue } from "@aws-sdk/client-dynamodb"
+
+/** The attributes of an item, or the members of a map, as the SDK has them. */
+export type Attributes = Readonly<Record<string, AttributeValue>>
+
+/** DynamoDB nests at most 32 levels; anything deeper did not come from it. */
+const DEEPEST = 40
+
+/**
+ * What an attribute says, as a plain value. The SDK's own converter is not used: it throws for numbers beyond 2^53.
+ *
+ * - A number that is not exact in JavaScript stays the text that it is, so that no other number is taken for it.
+ * - A set is the list of its members, in order of their texts.
+ * - What no rule can hold (binary, unknown types) is a symbol that says so, for the message about it.
+ * - `__proto__` is a member like any other.
+ */
+export function plainValue(value: AttributeValue | undefined, depth = 0): unknown {
+  if (typeof value !== "object" || value === null) return Symbol("an attribute without a value")
+  if (depth > DEEPEST) return Symbol("a value nested too deep")
+  if (value.S !== undefined) return value.S
+  if (value.N !== undefined) return exactNumber(value.N)
+  if (value.BOOL !== undefined) return value.BOOL
+  if (value.NULL !== undefined) return null
+  if (value.L !== undefined) return value.L.map((each) => plainValue(each, depth + 1))
+  if (value.M !== undefined) return plainMembers(value.M, depth + 1)
+  if (value.SS !== undefined) return [...value.SS].sort()
+  if (value.NS !== undefined) return [...value.NS].sort().map(exactNumber)
+  if (value.B !== undefined) return Symbol(`binary of ${value.B.length} bytes`)
+  if (value.BS !== undefined) return Symbol(`a set of ${value.BS.length} binaries`)
+  return Symbol("a value of an unknown type")
+}
+
+/** The members of a map, each as a plain value. */
+export function plainMembers(members: Attributes, depth = 0): Readonly<Record<string, unknown>> {
+  // Unlike an assignment, this makes a member of "__proto__".
+  return Object.fromEntries(
+    Object.keys(members).map((name) => [name, plainValue(members[name] as AttributeValue, depth)]),
+  )
+}
+
+/** The attribute that stores a plain JSON value. */
+export function attributeOf(value: unknown): AttributeValue {
+  switch (typeof value) {
+    case "string":
+      return { S: value }
+    case "number":
+      return { N: String(value) }
+    case "boolean":
+      return { BOOL: value }
+    default:
+      if (Array.isArray(value)) return { L: value.map(attributeOf) }
+      return {
+        M: Object.fromEntries(
+          Object.entries(value as object).map(([name, member]) => [name, attributeOf(member)]),
+        ),
+      }
+  }
+}
+
+/** One text for equal plain values, whatever the order of their members: DynamoDB keeps none. */
+export function canonicalText(value: unknown): string {
+  if (typeof value === "symbol") return String(value)
+  if (typeof value !== "object" || value === null) return JSON.stringify(value)
+  if (Array.isArray(value)) return `[${value.map(canonicalText).join()}]`
+  const members = value as Readonly<Record<string, unknown>>
+  let text = ""
+  for (const name of Object.keys(members).sort()) {
+    text += `${JSON.stringify(name)}:${canonicalText(members[name])},`
+  }
+  return `{${text}}`
+}
+
+/** The bytes that an attribute of this name and value takes of an item, as DynamoDB counts them, or a few more. */
+export function bytesOf(name: string, value: AttributeValue): number {
+  return Buffer.byteLength(name) + valueBytes(value)
+}
+
+/** A list or map takes 3 bytes, and 1 for each member. A number takes a byte for two digits, and at most 21. */
+function valueBytes(value: AttributeValue): number {
+  if (value.S !== undefined) return Buffer.byteLength(value.S)
+  if (value.N !== undefined) return Math.ceil(value.N.length / 2) + 2
+  if (value.L !== undefined) return value.L.reduce((sum, each) => sum + 1 + valueBytes(each), 3)
+  if (value.M !== undefined) {
+    return Object.entries(value.M).reduce((sum, [name, each]) => sum + 1 + bytesOf(name, each), 3)
+  }
+  return 1
+}
+
+function exactNumber(text: string): number | string {
+  const number = Number(text)
+  const isExact = /^-?\d+$/.test(text) ? Number.isSafeInteger(number) : String(number) === text
+  return isExact ? number : text
+}

@@ -1,0 +1,73 @@
+import { formatRuleDocument } from "../format-document.ts"
+import { RuleConflictError, type RuleRegistry } from "../registry.ts"
+import { createTable, type Wait } from "./create-table.ts"
+import { conditionFor, conditionOf } from "./expected-version.ts"
+import { scanItems } from "./scan-items.ts"
+import { registered, rulesIn } from "./stored-item.ts"
+import { openTable } from "./table.ts"
+import { type DynamoDBTableOptions, parseTableOptions } from "./table-options.ts"
+import { openWriter } from "./writer.ts"
+
+/** Options of `dynamoDBRegistry`. */
+export interface DynamoDBRegistryOptions extends DynamoDBTableOptions {}
+
+/** A registry in a DynamoDB table. */
+export interface DynamoDBRegistry extends RuleRegistry {
+  /**
+   * Creates the table, billed on demand, and resolves when it can be used; a table that is there and can be used is fine.
+   * Its key is `service_id`, a string, unless `keyName` and `keyType` say otherwise. Rejects with RuleSourceError.
+   */
+  createTable(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>
+}
+
+/** Who writes over whatever is there and loses this often to others gives up. */
+const MOST_TRIES = 50
+
+/**
+ * The registry in a DynamoDB table that `dynamoDBRules` reads. Every write is conditional on the version that is there,
+ * and is never repeated blindly: when it is not known whether one was carried out, the item is read, and if that does not
+ * tell, the error says so. Attributes beside version and rules stay as they are; `remove` removes the whole item.
+ *
+ * Methods reject with RuleSourceError, which names the table, the service and what to do, and with the signal's reason
+ * when it is aborted: a write may then have been carried out. Throws InvalidOptionError for wrong options.
+ */
+export function dynamoDBRegistry(options: DynamoDBRegistryOptions): DynamoDBRegistry {
+  return openRegistry(options)
+}
+
+/** The same with the wait between two looks at a table that is being created. */
+export function openRegistry(options: DynamoDBRegistryOptions, wait?: Wait): DynamoDBRegistry {
+  const tableOptions = parseTableOptions("dynamoDBRegistry", options)
+  const table = openTable(tableOptions)
+  const writer = openWriter(table)
+  return {
+    createTable: ({ signal } = {}) => createTable(table, tableOptions.key, signal, wait),
+    async register(service, rules, { version, signal } = {}) {
+      signal?.throwIfAborted()
+      const { rules: stored } = formatRuleDocument(service, rules)
+      const write = { service, rules: stored, signal }
+      if (version !== "any") return await writer.put({ ...write, condition: conditionFor(version) })
+      for (let tries = 1; ; tries++) {
+        const condition = conditionOf(await table.get(service, { consistent: true, signal }))
+        try {
+          return await writer.put({ ...write, condition })
+        } catch (error) {
+          if (!(error instanceof RuleConflictError) || tries === MOST_TRIES) throw error
+        }
+      }
+    },
+    async get(service, { signal } = {}) {
+      return rulesIn(table.name, service, await table.get(service, { consistent: true, signal }))
+    },
+    async *list({ signal } = {}) {
+      for await (const page of scanItems(table, tableOptions.pageSize, { consistent: true, signal })) {
+        for (const { service, read } of page) yield registered(service, read())
+      }
+    },
+    async remove(service, { version, signal }) {
+      signal?.throwIfAborted()
+      const condition = version === "any" ? { next: 0 } : conditionFor(version)
+      return await writer.remove({ service, condition, signal })
+    },
+  }
+}

@@ -1,0 +1,44 @@
+import type { AttributeValue } from "@aws-sdk/client-dynamodb"
+import { InvalidOptionError } from "../../errors.ts"
+import { show } from "../problems.ts"
+import type { Found } from "./table.ts"
+
+/** What a write expects to find, as a condition that DynamoDB checks when it writes. */
+export interface Condition {
+  /** With the names `#key` and `#version`, and the value `:seen` where `seen` is given. Absent: whatever is there. */
+  readonly expression?: string
+  readonly seen?: AttributeValue
+  /** The version that what is written gets. */
+  readonly next: number
+}
+
+/** What a caller expects to find. Throws InvalidOptionError for what is no version. */
+export function conditionFor(version: number | undefined): Condition {
+  if (version === undefined) return { expression: "attribute_not_exists(#key)", next: 1 }
+  if (!Number.isSafeInteger(version) || version < 0 || version === Number.MAX_SAFE_INTEGER) {
+    const message = `${show(version)} is not a version`
+    throw new InvalidOptionError([
+      { path: "version", message, accepted: 'a whole number from 0, or "any" for whatever is there' },
+    ])
+  }
+  const seen = { N: String(version) }
+  // Rules that were stored by hand may have no version.
+  const expression = version === 0 ? "attribute_not_exists(#version) OR #version = :seen" : "#version = :seen"
+  return { expression, seen, next: version + 1 }
+}
+
+/** That there is still what was found, whatever its version is: a text, or nothing at all. */
+export function conditionOf(found: Found | undefined): Condition {
+  if (found === undefined) return conditionFor(undefined)
+  const { version } = found.item
+  if (version === undefined) {
+    return { expression: "attribute_exists(#key) AND attribute_not_exists(#version)", next: 1 }
+  }
+  if (version.N === undefined) {
+    const expression = "attribute_exists(#version) AND NOT attribute_type(#version, :seen)"
+    return { expression, seen: { S: "N" }, next: 1 }
+  }
+  const number = Number(version.N)
+  const isSound = Number.isSafeInteger(number) && number >= 0 && number < Number.MAX_SAFE_INTEGER
+  return { expression: "#version = :seen", seen: version, next: isSound ? number + 1 : 1 }
+}

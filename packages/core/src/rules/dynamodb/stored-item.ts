@@ -1,0 +1,95 @@
+import { hash } from "node:crypto"
+import type { Problem } from "../../errors.ts"
+import { locate, show } from "../problems.ts"
+import type { RegisteredRules } from "../registry.ts"
+import { readRuleDocument } from "../rule-document.ts"
+import type { LoadedRules } from "../source.ts"
+import { parseJsonText } from "../sources/file-text.ts"
+import { type Attributes, canonicalText, plainMembers } from "./attribute-values.ts"
+import type { Found } from "./table.ts"
+import type { TableKey } from "./table-key.ts"
+
+/** What an item says of rules, not yet parsed. */
+export interface StoredItem {
+  /** The same text as long as the item says the same. */
+  readonly stamp: string
+  /** About how much it says, in characters. */
+  readonly size: number
+  /** Parses it. Does not throw. Problems name the table, the service and the path. */
+  read(): LoadedRules
+}
+
+/** The item of a service. The attributes beside version and rules are others' and not looked at. */
+export function storedItem(tableName: string, key: TableKey, service: string, item: Attributes): StoredItem {
+  const document = documentOf(key, item)
+  const text = canonicalText(document)
+  const stamp = hash("sha256", text, "base64url")
+  return {
+    stamp,
+    size: text.length,
+    read() {
+      const place = `table ${show(tableName)} service ${show(service)}`
+      const { value, problems: unread } = readRulesText(document)
+      const { rules, version, problems } = readRuleDocument(value)
+      return {
+        rules,
+        problems: [...unread, ...problems].map((problem) => below(place, problem)),
+        stamp,
+        ...(version !== undefined && { version }),
+      }
+    },
+  }
+}
+
+/** What an item says, as a registry tells it. */
+export function registered(service: string, { rules, problems, version = 0 }: LoadedRules): RegisteredRules {
+  return { service, version, rules, problems }
+}
+
+/** The same of an item that may have been found. */
+export function rulesIn(
+  tableName: string,
+  service: string,
+  found: Found | undefined,
+): RegisteredRules | undefined {
+  if (found === undefined) return undefined
+  return registered(service, storedItem(tableName, found.key, service, found.item).read())
+}
+
+type Members = Readonly<Record<string, unknown>>
+
+/** The members of a document that are attributes of an item; the service is its key. */
+const MEMBERS = ["version", "rules", "rule"]
+
+function documentOf(key: TableKey, item: Attributes): Members {
+  // Without rules, the rest may tell what they were meant to be called.
+  const hasRules = Object.hasOwn(item, "rules") || Object.hasOwn(item, "rule")
+  const members = Object.entries(item).filter(([name]) =>
+    hasRules ? MEMBERS.includes(name) : name !== key.name,
+  )
+  return plainMembers(Object.fromEntries(members))
+}
+
+/** Rules that someone stored as a text of JSON, as a value. */
+function readRulesText(document: Members): {
+  readonly value: Members
+  readonly problems: readonly Problem[]
+} {
+  const name = ["rules", "rule"].find((each) => typeof document[each] === "string")
+  if (name === undefined) return { value: document, problems: [] }
+  try {
+    return { value: { ...document, [name]: parseJsonText(document[name] as string) }, problems: [] }
+  } catch (error) {
+    const message = `is a text that is not JSON: ${(error as Error).message}`
+    const problem = locate("", {
+      path: [name],
+      message,
+      accepted: "a list of rules, or the JSON text of one",
+    })
+    return { value: { ...document, [name]: [] }, problems: [problem] }
+  }
+}
+
+function below(place: string, { path, ...problem }: Problem): Problem {
+  return { path: `${place} ${path}`, ...problem }
+}

@@ -1,0 +1,82 @@
+import { z } from "zod"
+import { InvalidOptionError } from "../../errors.ts"
+import { locate, memberProblems, says, show } from "../problems.ts"
+import { strict } from "../rule-members.ts"
+import type { DynamoDBSender } from "./client.ts"
+import { DEFAULT_KEY, type KeyType, type TableKey } from "./table-key.ts"
+
+/** Where the rules are. */
+export interface DynamoDBTableOptions {
+  /**
+   * A `DynamoDBClient` of @aws-sdk/client-dynamodb 3, or a document client. It stays the app's, which gives it region,
+   * endpoint and credentials, and destroys it.
+   */
+  readonly client: DynamoDBSender
+  /** The table's name, or its ARN. */
+  readonly tableName: string
+  /** The attribute that is the table's key, for who may not call DescribeTable: default "service_id". Needs `keyType`. */
+  readonly keyName?: string | undefined
+  /** The type of the key: "S", a string, or "N", a number. When it is given, the table is not asked for its key. */
+  readonly keyType?: KeyType | undefined
+  /** Milliseconds for each call, with the SDK's own retries: default 2000. */
+  readonly timeoutMs?: number | undefined
+  /** Items that are read at a time, at most: default 50, some 4 ms of work. Fewer where they are large. */
+  readonly pageSize?: number | undefined
+}
+
+/** The same with defaults. */
+export interface TableOptions {
+  readonly client: DynamoDBSender
+  readonly tableName: string
+  /** Absent where the table is to be asked. */
+  readonly key: TableKey | undefined
+  readonly timeoutMs: number
+  readonly pageSize: number
+}
+
+/** The longest delay of a timer: beyond it, it would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+const CLIENT = says("a DynamoDB client", "new DynamoDBClient({ … }) of @aws-sdk/client-dynamodb")
+const TABLE = says(
+  "the name of a table",
+  'a name of 3 to 255 letters, digits, "_", "-" and ".", or the ARN of a table',
+)
+const KEY_NAME = says("the name of an attribute", "a text of 1 to 255 characters")
+const PAGE = says("a number of items", "a whole number from 1 to 1000")
+
+const INTERVAL = says("an interval", `a whole number of milliseconds from 1 to ${MAX_TIMER_MS}`)
+/** An interval of time in milliseconds. */
+export const interval: z.ZodNumber = z.int(INTERVAL).min(1, INTERVAL).max(MAX_TIMER_MS, INTERVAL)
+
+const tableShape = {
+  client: z.custom<DynamoDBSender>(
+    (value) => typeof (value as Partial<DynamoDBSender> | null | undefined)?.send === "function",
+    CLIENT,
+  ),
+  tableName: z.string(TABLE).regex(/^(?:[\w.-]{3,255}|arn:[\w.:/-]{1,1024})$/, TABLE),
+  keyName: z.string(KEY_NAME).min(1, KEY_NAME).max(255, KEY_NAME).optional(),
+  keyType: z.enum(["S", "N"], says("the type of a key", '"S" for a string, "N" for a number')).optional(),
+  timeoutMs: interval.optional(),
+  pageSize: z.int(PAGE).min(1, PAGE).max(1000, PAGE).optional(),
+}
+
+/**
+ * Checks the options of `noun`, which may have `more` members than those of the table, and fills in their defaults.
+ * Throws InvalidOptionError with every problem.
+ */
+export function parseTableOptions(
+  noun: string,
+  options: DynamoDBTableOptions,
+  more: Readonly<Record<string, z.ZodType>> = {},
+): TableOptions {
+  const { error } = strict(`the options of ${noun}`, { ...tableShape, ...more }).safeParse(options)
+  const problems = error === undefined ? [] : memberProblems(error.issues, options)
+  if (problems.length === 0 && options.keyName !== undefined && options.keyType === undefined) {
+    const message = `is missing beside keyName ${show(options.keyName)}`
+    problems.push({ path: ["keyType"], message, accepted: "keyName and keyType together, or neither" })
+  }
+  if (problems.length > 0) throw new InvalidOptionError(problems.map((problem) => locate("", problem)))
+  const { client, tableName, keyName = DEFAULT_KEY.name, keyType, timeoutMs = 2_000, pageSize = 50 } = options
+  const key = keyType === undefined ? undefined : { name: keyName, type: keyType }
+  return { client, tableName, key, timeoutMs, pageSize }
+}

@@ -1,0 +1,125 @@
+import {
+  DescribeTableCommand,
+  GetItemCommand,
+  ScanCommand,
+  type ScanCommandOutput,
+} from "@aws-sdk/client-dynamodb"
+import type { Attributes } from "./attribute-values.ts"
+import type { DynamoDBSender } from "./client.ts"
+import { within } from "./deadline.ts"
+import { failure, nameOf } from "./failure.ts"
+import { keyFor, keyOf, type TableKey } from "./table-key.ts"
+import type { TableOptions } from "./table-options.ts"
+
+/** What a call is for, and who may end it. */
+export interface Call {
+  /** What cannot be done when it fails: `The rules of service "checkout" in DynamoDB table "rules" cannot be read`. */
+  readonly what: string
+  /** The call, as IAM policies name it. */
+  readonly action: string
+  readonly signal: AbortSignal | undefined
+}
+
+/** How to read. */
+export interface ReadOptions {
+  /** Whether what was written a moment ago must be seen: that costs twice as much. */
+  readonly consistent: boolean
+  readonly signal: AbortSignal | undefined
+}
+
+/**
+ * One table of rules, read by calls that end in time. Every failure is a RuleSourceError that names the table, but for
+ * the end of the caller's own signal, whose reason it then is.
+ */
+export interface Table {
+  readonly name: string
+  readonly client: DynamoDBSender
+  /** The table's key; learnt once, by DescribeTable, unless it was given. */
+  key(what: string, signal: AbortSignal | undefined): Promise<TableKey>
+  /** The item of a service, and the table's key; undefined when there is none, or can be none. */
+  get(service: string, options: ReadOptions): Promise<Found | undefined>
+  /** One page of all items, of so many at most, and the place where the next begins. */
+  scan(limit: number, start: Attributes | undefined, options: ReadOptions): Promise<Page>
+  /** Makes a call in time. */
+  call<T>(call: Call, run: (signal: AbortSignal) => Promise<T>): Promise<T>
+  /** What cannot be done with the rules of a service, or with all: `call.what`. */
+  what(service: string | undefined, verb: string): string
+}
+
+/** The item of a service. */
+export interface Found {
+  readonly key: TableKey
+  readonly item: Attributes
+}
+
+/** One page of a table. */
+export interface Page {
+  readonly items: readonly Attributes[]
+  /** Where the next one begins; absent after the last. */
+  readonly next: Attributes | undefined
+}
+
+/** The table of these options. Does nothing before it is asked. */
+export function openTable({ client, tableName, key: given, timeoutMs }: TableOptions): Table {
+  let learnt: Promise<TableKey> | undefined = given === undefined ? undefined : Promise.resolve(given)
+
+  const describe = async (): Promise<TableKey> => {
+    const { Table = {} } = await within(timeoutMs, undefined, (abortSignal) =>
+      client.send(new DescribeTableCommand({ TableName: tableName }), { abortSignal }),
+    )
+    return keyOf(Table)
+  }
+  /** One for all who ask at the same time; a failure is not kept. */
+  const learn = (): Promise<TableKey> => {
+    learnt ??= describe().catch((error: unknown) => {
+      learnt = undefined
+      throw error
+    })
+    return learnt
+  }
+
+  const table: Table = {
+    name: tableName,
+    client,
+    key: (what, signal) => table.call({ what, action: "DescribeTable", signal }, learn),
+    async get(service, { consistent, signal }) {
+      const what = table.what(service, "read")
+      const key = await table.key(what, signal)
+      const Key = keyFor(key, service)
+      if (Key === undefined) return undefined
+      const command = new GetItemCommand({ TableName: tableName, Key, ConsistentRead: consistent })
+      const { Item } = await table.call({ what, action: "GetItem", signal }, (abortSignal) =>
+        client.send(command, { abortSignal }),
+      )
+      return Item === undefined ? undefined : { key, item: Item }
+    },
+    async scan(limit, start, { consistent, signal }) {
+      const command = new ScanCommand({
+        TableName: tableName,
+        Limit: limit,
+        ConsistentRead: consistent,
+        ...(start !== undefined && { ExclusiveStartKey: start }),
+      })
+      const call = { what: table.what(undefined, "listed"), action: "Scan", signal }
+      const { Items = [], LastEvaluatedKey }: ScanCommandOutput = await table.call(call, (abortSignal) =>
+        client.send(command, { abortSignal }),
+      )
+      return { items: Items, next: LastEvaluatedKey }
+    },
+    async call(call, run) {
+      try {
+        return await within(timeoutMs, call.signal, run)
+      } catch (error) {
+        if (call.signal?.aborted && error === call.signal.reason) throw error
+        // The table may have been made anew with another key.
+        if (given === undefined && nameOf(error) === "ValidationException") learnt = undefined
+        throw failure(call, error)
+      }
+    },
+    what(service, verb) {
+      const whose = service === undefined ? "The rules" : `The rules of service ${JSON.stringify(service)}`
+      return `${whose} in DynamoDB table ${JSON.stringify(tableName)} cannot be ${verb}`
+    },
+  }
+  return table
+}

@@ -1,0 +1,168 @@
+import { DeleteItemCommand, UpdateItemCommand } from "@aws-sdk/client-dynamodb"
+import { InvalidRuleError, RuleSourceError } from "../../errors.ts"
+import type { StoredRule } from "../format-document.ts"
+import { show } from "../problems.ts"
+import { type RegisteredRules, RuleConflictError } from "../registry.ts"
+import { WATCH_PLACE, watchAttempts } from "./attempts.ts"
+import { attributeOf } from "./attribute-values.ts"
+import { conflictMessage } from "./conflict.ts"
+import type { Condition } from "./expected-version.ts"
+import { causeName, messageBehind } from "./failure.ts"
+import { requireFitting, tooLarge } from "./item-size.ts"
+import { rulesIn, storedItem } from "./stored-item.ts"
+import type { Found, Table } from "./table.ts"
+import { keyFor } from "./table-key.ts"
+
+/** What is to be written, and over what. */
+export interface Write {
+  readonly service: string
+  readonly condition: Condition
+  readonly signal: AbortSignal | undefined
+}
+
+/** Writes items of a table, each on a condition, and finds out what became of a write that was not answered. */
+export interface Writer {
+  /** Writes rules in place of those that are there, and yields them as they are then. Rejects as `register` does. */
+  put(write: Write & { readonly rules: readonly StoredRule[] }): Promise<RegisteredRules>
+  /** Removes the item, and yields whether there was one. Rejects as `remove` does. */
+  remove(write: Write): Promise<boolean>
+}
+
+/** Writes to this table. */
+export function openWriter(table: Table): Writer {
+  const find = (service: string, signal: AbortSignal | undefined): Promise<Found | undefined> =>
+    table.get(service, { consistent: true, signal })
+  const conflict = ({ service, condition }: Write, found: Found | undefined, cause: unknown): Error => {
+    const there = rulesIn(table.name, service, found)
+    return new RuleConflictError(conflictMessage(table.name, service, condition, there), service, there, {
+      cause,
+    })
+  }
+  /** What is there after a write that was not answered. */
+  const findAfter = async (
+    { service, signal }: Write,
+    error: RuleSourceError,
+  ): Promise<Found | undefined> => {
+    try {
+      return await find(service, signal)
+    } catch (unread) {
+      throw unread instanceof RuleSourceError ? unknown(error) : unread
+    }
+  }
+
+  return {
+    async put(write) {
+      const { service, condition, signal } = write
+      const what = table.what(service, "registered")
+      const key = await table.key(what, signal)
+      const Key = keyFor(key, service)
+      if (Key === undefined) throw notANumber(table.name, service)
+      const [version, rules] = [{ N: String(condition.next) }, attributeOf(write.rules)]
+      const mine: Found = { key, item: { ...Key, version, rules } }
+      requireFitting(service, mine.item)
+      const command = new UpdateItemCommand({
+        TableName: table.name,
+        Key,
+        // An older spelling would say the same twice.
+        UpdateExpression: "SET #version = :next, #rules = :rules REMOVE #rule",
+        ...conditionInput(condition, key.name, { "#version": "version", "#rules": "rules", "#rule": "rule" }),
+        ExpressionAttributeValues: {
+          ":next": version,
+          ":rules": rules,
+          ...(condition.seen !== undefined && { ":seen": condition.seen }),
+        },
+      })
+      const attempts = watchAttempts()
+      command.middlewareStack.add(attempts.watch, WATCH_PLACE)
+      const written = rulesIn(table.name, service, mine) as RegisteredRules
+      try {
+        await table.call({ what, action: "UpdateItem", signal }, (abortSignal) =>
+          table.client.send(command, { abortSignal }),
+        )
+        return written
+      } catch (error) {
+        if (!(error instanceof RuleSourceError)) throw error
+        if (isTooLarge(error)) throw tooLarge(service, undefined, error)
+        const isRefused = causeName(error) === REFUSED
+        if (!attempts.mayHaveRun) {
+          throw isRefused ? conflict(write, await find(service, signal), error) : error
+        }
+        const found = await findAfter(write, error)
+        if (isSame(table.name, service, found, mine)) return written
+        // Who else has written the version that was to be written has kept this write from being carried out.
+        throw found?.item.version?.N === version.N ? conflict(write, found, error) : unknown(error)
+      }
+    },
+
+    async remove(write) {
+      const { service, condition, signal } = write
+      const what = table.what(service, "removed")
+      const key = await table.key(what, signal)
+      const Key = keyFor(key, service)
+      if (Key === undefined) return false
+      const command = new DeleteItemCommand({
+        TableName: table.name,
+        Key,
+        ReturnValues: "ALL_OLD",
+        ...conditionInput(condition, key.name, {}),
+        ...(condition.seen !== undefined && { ExpressionAttributeValues: { ":seen": condition.seen } }),
+      })
+      const attempts = watchAttempts()
+      command.middlewareStack.add(attempts.watch, WATCH_PLACE)
+      try {
+        const { Attributes: old } = await table.call({ what, action: "DeleteItem", signal }, (abortSignal) =>
+          table.client.send(command, { abortSignal }),
+        )
+        return old !== undefined
+      } catch (error) {
+        if (!(error instanceof RuleSourceError)) throw error
+        if (!attempts.mayHaveRun) {
+          if (causeName(error) !== REFUSED) throw error
+          const found = await find(service, signal)
+          if (found === undefined) return false
+          throw conflict(write, found, error)
+        }
+        if ((await findAfter(write, error)) === undefined) return true
+        throw unknown(error)
+      }
+    },
+  }
+}
+
+const REFUSED = "ConditionalCheckFailedException"
+
+function conditionInput(
+  { expression = "" }: Condition,
+  keyName: string,
+  others: Readonly<Record<string, string>>,
+): { ConditionExpression?: string; ExpressionAttributeNames?: Record<string, string> } {
+  const used = Object.entries({ "#key": keyName, "#version": "version" }).filter(([name]) =>
+    expression.includes(name),
+  )
+  // Names that an expression does not use are an error.
+  const names = { ...others, ...Object.fromEntries(used) }
+  return {
+    ...(expression !== "" && { ConditionExpression: expression }),
+    ...(Object.keys(names).length > 0 && { ExpressionAttributeNames: names }),
+  }
+}
+
+function isSame(tableName: string, service: string, found: Found | undefined, mine: Found): boolean {
+  if (found === undefined) return false
+  const stamp = ({ key, item }: Found): string => storedItem(tableName, key, service, item).stamp
+  return stamp(found) === stamp(mine)
+}
+
+function isTooLarge(error: RuleSourceError): boolean {
+  return causeName(error) === "ValidationException" && /\bsize\b/i.test(messageBehind(error))
+}
+
+function unknown(error: RuleSourceError): RuleSourceError {
+  const message = `${error.message}. It may have been carried out all the same, now or later: read what is there before you write again`
+  return new RuleSourceError(message, { cause: error.cause })
+}
+
+function notANumber(tableName: string, service: string): InvalidRuleError {
+  const message = `${show(service)} is not a number, and the key of DynamoDB table ${show(tableName)} is one`
+  return new InvalidRuleError([{ path: "service_id", message, accepted: 'a number such as "7"' }])
+}

@@ -1,0 +1,106 @@
+import { parseDuration, type RateUnit } from "../duration.ts"
+import { InvalidRuleError, type Problem } from "../errors.ts"
+import { SERVICE_ACCEPTED, serviceId } from "./document-schema.ts"
+import { parseRules } from "./parse-rule.ts"
+import { locate, show } from "./problems.ts"
+import type { Rule } from "./rule.ts"
+import { LIMIT_ACCEPTED } from "./rule-members.ts"
+
+/** The rules of one service as they are stored: plain JSON values, each idea in its one present spelling. */
+export interface StoredDocument {
+  readonly service_id: string
+  readonly version?: number
+  readonly rules: readonly StoredRule[]
+}
+
+/** A rule as it is stored: `{ name: "per-user", field: "user_id", rate: { requests_per_unit: 5, unit: "minute" } }`. */
+export type StoredRule = Readonly<Record<string, unknown>>
+
+/**
+ * The document that stores these rules: what `parseRuleDocument` reads back as the same rules. A window of one second,
+ * minute, hour, day or week is written as a `rate`, any other as `limit` and `window`. Members keep the order of this
+ * format, so that equal rules give equal documents. Throws InvalidRuleError with every problem, also for a limit that is a
+ * function, which can only be in code.
+ */
+export function formatRuleDocument(
+  service: string,
+  rules: readonly Rule[],
+  version?: number | undefined,
+): StoredDocument {
+  const problems = [
+    ...serviceProblems(service),
+    ...versionProblems(version),
+    ...parseRules(rules, "rules").problems,
+    ...functionProblems(rules),
+  ]
+  if (problems.length > 0) throw new InvalidRuleError(problems)
+  return { service_id: service, ...(version !== undefined && { version }), rules: rules.map(formatRule) }
+}
+
+/** How the other members are called where they are stored, in the order in which they are written. */
+const STORED_AS: Readonly<Record<Exclude<keyof Rule, "name" | "field" | "limit" | "window">, string>> = {
+  cost: "cost",
+  match: "match",
+  allow: "allow",
+  deny: "deny",
+  onMissing: "on_missing",
+  algorithm: "algorithm",
+  align: "align",
+  throttle: "throttle",
+  shadow: "shadow",
+  onStoreFailure: "on_store_failure",
+  rejectionMessage: "request_rejection_message",
+}
+
+function formatRule(rule: Rule): StoredRule {
+  const others = Object.entries(STORED_AS).map(([member, name]) => [name, rule[member as keyof Rule]])
+  const { name, field } = rule
+  return plain({ name, field, ...formatSize(rule), ...Object.fromEntries(others) }) as StoredRule
+}
+
+const RATE_MS: readonly (readonly [RateUnit, number])[] = [
+  ["week", 604_800_000],
+  ["day", 86_400_000],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+  ["second", 1_000],
+]
+
+function formatSize({ limit, window }: Rule): StoredRule {
+  const windowMs = parseDuration(window) as number
+  const [unit, unitMs] = RATE_MS.find(([, ms]) => windowMs % ms === 0) ?? []
+  if (unit === undefined || unitMs === undefined) return { limit, window: windowMs }
+  if (windowMs === unitMs) return { rate: { requests_per_unit: limit, unit } }
+  return { limit, window: `${windowMs / unitMs} ${unit}s` }
+}
+
+/** A copy without the members that are undefined. */
+function plain(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(plain)
+  if (typeof value !== "object" || value === null) return value
+  const given = Object.entries(value).filter(([, member]) => member !== undefined)
+  return Object.fromEntries(given.map(([name, member]) => [name, plain(member)]))
+}
+
+function serviceProblems(service: unknown): Problem[] {
+  if (typeof service === "string" && serviceId.safeParse(service).success) return []
+  const message = `${show(service)} is not a service id`
+  return [{ path: "service_id", message, accepted: SERVICE_ACCEPTED }]
+}
+
+function versionProblems(version: unknown): Problem[] {
+  if (version === undefined || (Number.isSafeInteger(version) && (version as number) >= 0)) return []
+  return [
+    { path: "version", message: `${show(version)} is not a version`, accepted: "a whole number from 0" },
+  ]
+}
+
+/** In code a limit may be a function; there is no text for one. */
+function functionProblems(rules: unknown): Problem[] {
+  if (!Array.isArray(rules)) return []
+  return rules.flatMap((rule: Partial<Rule> | null, index) => {
+    if (typeof rule?.limit !== "function") return []
+    const message = "is a function, which can only be in code and not be stored"
+    return [locate(`rules[${index}]`, { path: ["limit"], message, accepted: LIMIT_ACCEPTED })]
+  })
+}

@@ -1,0 +1,321 @@
+import { ClosedError } from "../errors.ts"
+import { Announcer } from "./book/announcer.ts"
+import { type Found, loadError, NOTHING } from "./book/edition.ts"
+import { LoadLoop } from "./book/load-loop.ts"
+import { Lookups } from "./book/lookups.ts"
+import {
+  DEFAULT_POLL_MS,
+  type ParsedBookOptions,
+  parseBookOptions,
+  type RuleBookOptions,
+} from "./book/options.ts"
+import { Page, type PageReader } from "./book/page.ts"
+import { type ListAll, readAll } from "./book/read-all.ts"
+import { Slices } from "./book/slices.ts"
+import { statusOf } from "./book/status.ts"
+import { ignore, inTime, unlessAborted } from "./book/timing.ts"
+import type {
+  Edition,
+  ReadyOptions,
+  RefreshOptions,
+  RuleBook,
+  RuleBookEvents,
+  RulesStatus,
+} from "./rule-book.ts"
+
+/**
+ * Opens a rule book on a source, for several limiters or for a process that decides for many services:
+ * `createRuleBook({ source, services: "all" })`. A limiter that is given a source opens one of its own.
+ *
+ * It loads at once, then at intervals, when the source says that something changed, and after a failed load at growing
+ * intervals from half a second to half a minute, all of them random by some part so that many processes do not ask
+ * together. A load without an answer for ten seconds is a failed one. Rules of a service are swapped as a whole; good
+ * ones are never given up for a failed load, nor for one in which every rule is wrong. Keeps no process alive.
+ *
+ * Throws InvalidOptionError with everything that is wrong with the options.
+ */
+export function createRuleBook(options: RuleBookOptions): RuleBook {
+  return new OpenBook(parseBookOptions(options))
+}
+
+/** A page of a book that a limiter has opened: the service is followed until it is closed. */
+export interface OpenedPage {
+  /** Undefined until the first load. */
+  readonly edition: Edition | undefined
+  /** Resolves when the first load has succeeded; see RuleBook. */
+  ready(options: ReadyOptions): Promise<void>
+}
+
+/** The book behind the interface, with what a limiter needs of it besides. */
+export class OpenBook implements RuleBook {
+  readonly #options: ParsedBookOptions
+  readonly #announcer: Announcer
+  /** Services that are followed: those that are opened, and with "all" those of the list. */
+  readonly #pages = new Map<string, Page>()
+  /** Loads the list of all services. */
+  readonly #list: LoadLoop | undefined
+  readonly #lookups: Lookups
+  readonly #stopWatching: (() => void) | undefined
+  /** Loads of any kind that began: what an earlier one has read never replaces what a later one has. */
+  #loads = 0
+  readonly #closing = new AbortController()
+
+  constructor(options: ParsedBookOptions) {
+    this.#options = options
+    const { name, logger, source, pollMs = DEFAULT_POLL_MS, maxUnknown, timing } = options
+    this.#announcer = new Announcer(name, logger)
+    this.#lookups = new Lookups({
+      most: maxUnknown,
+      intervalMs: pollMs,
+      timing,
+      load: (page, loading) => this.#loadByName(page, loading),
+      onError: (error, service) => this.#announcer.failed(error, service, []),
+    })
+    // Watching comes first: a change between the two would go unnoticed.
+    this.#stopWatching = source.watch?.(() => this.#reload())
+    const { listAll } = options
+    if (listAll === undefined) return
+    const pagesOf = () => [...this.#pages.values()]
+    this.#list = this.#loop((loading) => this.#loadList(listAll, loading), undefined, pagesOf)
+    this.#list.reload()
+  }
+
+  get name(): string {
+    return this.#options.name
+  }
+
+  on<Name extends keyof RuleBookEvents>(name: Name, listener: (...args: RuleBookEvents[Name]) => void): void {
+    this.#announcer.events.on(name, listener)
+  }
+
+  off<Name extends keyof RuleBookEvents>(
+    name: Name,
+    listener: (...args: RuleBookEvents[Name]) => void,
+  ): void {
+    this.#announcer.events.off(name, listener)
+  }
+
+  rulesOf(service: string): Edition | undefined {
+    const page = this.#pages.get(service)
+    if (page !== undefined) return page.known
+    // What is about to be listed need not be asked for one by one.
+    return this.#isListLoaded ? this.#lookups.read(service) : undefined
+  }
+
+  async find(
+    service: string,
+    { signal }: { readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<Edition | undefined> {
+    await this.#list?.ready({ signal })
+    const page = this.#pages.get(service)
+    if (page === undefined) return unlessAborted(this.#lookups.find(service), signal)
+    await page.ready({ signal })
+    return page.known
+  }
+
+  statusOf(service: string): RulesStatus {
+    const page = this.#pages.get(service)
+    const nowMs = this.#options.timing.now()
+    if (page !== undefined) return statusOf(page, (page.loop ?? this.#list) as LoadLoop, nowMs)
+    const { page: found, loadedAtMs } = this.#lookups.peek(service)
+    return statusOf(found, { loadedAtMs, isStale: false, error: undefined }, nowMs)
+  }
+
+  async ready(options: ReadyOptions = {}): Promise<void> {
+    this.#requireOpen()
+    if (this.#list !== undefined) await this.#list.ready(options)
+    this.#requireOpen()
+    const read = [...this.#pages.values()].filter(({ readers }) => readers.size > 0)
+    await Promise.all(read.map((page) => page.ready(options)))
+  }
+
+  async refresh({ service, signal }: RefreshOptions = {}): Promise<void> {
+    this.#requireOpen()
+    signal?.throwIfAborted()
+    if (service !== undefined) return unlessAborted(this.#refreshOne(service), signal)
+    this.#lookups.expire()
+    const loops = this.#list === undefined ? [] : [this.#list]
+    for (const { loop } of this.#pages.values()) if (loop !== undefined) loops.push(loop)
+    await Promise.all(loops.map((loop) => loop.refresh({ signal })))
+  }
+
+  close(): void {
+    if (this.#closing.signal.aborted) return
+    const error = closed()
+    this.#closing.abort(error)
+    this.#stopWatching?.()
+    this.#list?.close()
+    for (const page of this.#pages.values()) page.close(error)
+    this.#lookups.close()
+    this.#announcer.events.clear()
+  }
+
+  /** Follows a service for a reader, who is told at once where its rules are there. Throws ClosedError. */
+  open(service: string, reader: PageReader): OpenedPage {
+    this.#requireOpen()
+    const page = this.#pages.get(service) ?? this.#lookups.remove(service) ?? new Page(service)
+    this.#pages.set(service, page)
+    page.readers.add(reader)
+    if (page.edition !== undefined) reader.onEdition(page.edition, "loaded")
+    if (page.loop === undefined && !page.isListed && this.#isListLoaded) this.#follow(page)
+    return {
+      get edition() {
+        return page.edition
+      },
+      ready: async (options) => {
+        this.#requireOpen()
+        await page.ready(options)
+      },
+    }
+  }
+
+  /** The reader is told no more; a service that nobody reads is followed no longer, unless it is in the list. */
+  leave(service: string, reader: PageReader): void {
+    const page = this.#pages.get(service)
+    page?.readers.delete(reader)
+    if (page === undefined || page.readers.size > 0) return
+    page.loop?.close()
+    page.loop = undefined
+    if (!page.isListed) this.#pages.delete(service)
+  }
+
+  get #isListLoaded(): boolean {
+    return this.#list === undefined || this.#list.loadedAtMs !== undefined
+  }
+
+  #reload(): void {
+    this.#lookups.expire()
+    this.#list?.reload()
+    for (const { loop } of this.#pages.values()) loop?.reload()
+  }
+
+  #follow(page: Page): LoadLoop {
+    const { service } = page
+    page.loop ??= this.#loop(
+      (loading) => this.#loadByName(page, loading),
+      service,
+      () => [page],
+    )
+    page.loop.reload()
+    return page.loop
+  }
+
+  #loop(
+    load: (loading: AbortController) => Promise<void>,
+    service: string | undefined,
+    pagesOf: () => readonly Page[],
+  ): LoadLoop {
+    const { pollMs, staleAfterMs, timing } = this.#options
+    return new LoadLoop({
+      load,
+      pollMs,
+      staleAfterMs,
+      timing,
+      onError: (error) => this.#announcer.failed(error, service, pagesOf()),
+      onStale: (ageMs) => this.#announcer.stale(ageMs, service, pagesOf()),
+    })
+  }
+
+  async #refreshOne(service: string): Promise<void> {
+    const page = this.#pages.get(service)
+    if (page === undefined) return this.#lookups.refresh(service)
+    if (page.loop !== undefined) return page.loop.refresh({})
+    const loading = new AbortController()
+    const stop = (): void => loading.abort(closed())
+    this.#closing.signal.addEventListener("abort", stop, { once: true })
+    try {
+      await this.#loadByName(page, loading)
+    } finally {
+      this.#closing.signal.removeEventListener("abort", stop)
+    }
+  }
+
+  async #loadByName(page: Page, loading: AbortController): Promise<void> {
+    const { source, timing } = this.#options
+    const { service } = page
+    this.#loads += 1
+    const load = this.#loads
+    const read = async () => source.load(service, { signal: loading.signal })
+    try {
+      const loaded = await inTime(read(), loading, timing, (error) => loadError(service, error))
+      this.#take(page, load, { stamp: loaded.stamp, read: () => loaded })
+    } catch (error) {
+      if (error instanceof ClosedError) throw error
+      const failure = loadError(service, error)
+      page.fail(failure)
+      throw failure
+    }
+  }
+
+  async #loadList(listAll: ListAll, loading: AbortController): Promise<void> {
+    const { timing } = this.#options
+    this.#loads += 1
+    const load = this.#loads
+    const slices = new Slices()
+    try {
+      await readAll(listAll, loading, timing, (found) => this.#takeListed(load, found.service, found))
+    } catch (error) {
+      if (error instanceof ClosedError) throw error
+      const failure = loadError(undefined, error)
+      for (const page of this.#pages.values()) page.fail(failure)
+      throw failure
+    }
+    // Only a list that was read to its end says who is not in it.
+    const asked: Promise<void>[] = []
+    slices.begin()
+    for (const page of this.#pages.values()) {
+      if (slices.isUsedUp) await slices.pause()
+      loading.signal.throwIfAborted()
+      if (page.takenFrom >= load) continue
+      page.isListed = false
+      if (page.readers.size > 0) asked.push(this.#confirm(page))
+      else {
+        this.#pages.delete(page.service)
+        this.#take(page, load, NOTHING)
+      }
+    }
+    await Promise.all(asked)
+  }
+
+  /** A service that a limiter follows and that is not in the list is asked for by its name: it may yet have rules. */
+  async #confirm(page: Page): Promise<void> {
+    if (page.loop === undefined) await this.#follow(page).ready({}).catch(ignore)
+  }
+
+  #takeListed(load: number, service: string, found: Found): void {
+    let page = this.#pages.get(service)
+    if (page === undefined) {
+      page = this.#lookups.remove(service) ?? new Page(service)
+      this.#pages.set(service, page)
+    }
+    page.isListed = true
+    try {
+      this.#take(page, load, found)
+      page.said = undefined
+    } catch (error) {
+      // One service whose rules are wrong does not keep the others from theirs.
+      const failure = loadError(service, error)
+      if (failure.message !== page.said) this.#announcer.failed(failure, service, [page])
+      page.said = failure.message
+      page.fail(failure)
+    }
+    page.loop?.close()
+    page.loop = undefined
+  }
+
+  #take(page: Page, load: number, found: Found): void {
+    const turn = page.take(load, found)
+    if (turn === undefined) return
+    // A name that somebody made up is no news.
+    if (turn.before === undefined && page.known === undefined && page.readers.size === 0) return
+    this.#announcer.turned(page, turn)
+  }
+
+  #requireOpen(): void {
+    if (this.#closing.signal.aborted) throw closed()
+  }
+}
+
+function closed(): ClosedError {
+  return new ClosedError("The rule book is closed")
+}

@@ -1,0 +1,226 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { expect, test } from "vitest"
+import { RuleSourceError } from "../../errors.ts"
+import { fileRules } from "./file.ts"
+import { type RuleFile, readRuleFile } from "./rule-file.ts"
+
+/** Each problem as `line:column path`, and what stands there in the text. */
+function places(text: string, format: "yaml" | "json" = "yaml"): string[] {
+  return readRuleFile(text, format).problems.map(({ line, column, path }) => {
+    const there = text.split("\n")[line - 1]?.slice(column - 1) ?? "nothing"
+    return `${line}:${column} ${path} | ${/^["\w$-]*/.exec(there)?.[0]}`
+  })
+}
+
+test("every problem of a YAML file has the line and column of its member", () => {
+  const text = `# rules of the shop
+service_id: checkout
+rules:
+  - name: per-user
+    rate: { requests_per_unit: 0, unit: minit }
+  - nam: daily
+    limit: 10
+    match:
+      path: users
+      fields: { plan: ["free", ""] }
+  - { limit: 5, window: 1 minute, "x y": 1, "a.b": 2, "c[0]": 3 }
+extra: 1
+`
+  expect(places(text)).toEqual([
+    "5:13 rules[0].rate.requests_per_unit | requests_per_unit",
+    "5:35 rules[0].rate.unit | unit",
+    "6:5 rules[1].nam | nam",
+    "6:5 rules[1].window | nam",
+    "9:7 rules[1].match.path | path",
+    '10:32 rules[1].match.fields.plan[1] | ""',
+    '11:35 rules[2]["x y"] | "x',
+    '11:45 rules[2]["a.b"] | "a',
+    '11:55 rules[2]["c[0]"] | "c',
+    "12:1 extra | extra",
+  ])
+})
+
+test("a missing member has the place of what it is missing in", () => {
+  expect(places("service_id: a\nrules:\n  - rate:\n      unit: minute\n")).toEqual([
+    "3:5 rules[0].rate.requests_per_unit | rate",
+  ])
+  expect(places("service_id: a\n")).toEqual(["1:1 rules | service_id"])
+})
+
+test("problems of JSON have places too, also on one line and with tabs", () => {
+  const text = '{\n\t"service_id": "a",\n\t"rules": [\n\t\t{ "limit": 1.5, "window": "1m" } ] }'
+  expect(places(text, "json")).toEqual(['4:5 rules[0].limit | "limit"'])
+  expect(places(text)).toEqual(['4:5 rules[0].limit | "limit"'])
+  expect(places('[{"rules":[]},{"service_id":"b","rules":[{"limit":0,"window":1}]}]', "json")).toEqual([
+    '1:43 service "b" rules[0].limit | "limit"',
+  ])
+})
+
+test("a problem behind an alias has the place of what the alias stands for", () => {
+  const text = "service_id: a\nrules:\n  - &one { limit: 0, window: 1m, name: x }\n  - *one\n"
+  expect(places(text)).toEqual([
+    "3:12 rules[0].limit | limit",
+    "3:12 rules[1].limit | limit",
+    "3:34 rules[1].name | name",
+  ])
+})
+
+test("several documents and lists of them are told apart by service or index", () => {
+  const text = `service_id: a
+rules: 5
+---
+---
+- service_id: b
+  rules: [7]
+- rules: [8]
+- { service_id: "", rules: [9] }
+- service_id: a
+  rules: []
+`
+  expect(places(text)).toEqual([
+    '2:1 service "a" rules | rules',
+    '6:11 service "b" rules[0] | 7',
+    "7:11 [2].rules[0] | 8",
+    "8:5 [3].service_id | service_id",
+    "8:29 [3].rules[0] | 9",
+    "9:3 [4] | service_id",
+  ])
+})
+
+test("a value that is no document has a place", () => {
+  expect(places("5")).toEqual(["1:1  | 5"])
+  expect(places("- rules: []\n- 5\n- null\n- []\n").map((place) => place.split(" ")[0])).toEqual([
+    "2:3",
+    "3:3",
+    "4:3",
+  ])
+})
+
+test("a text that cannot be read is one problem, with its place where there is one", () => {
+  const one = (text: string, format: "yaml" | "json" = "yaml") => {
+    const { documents, problems } = readRuleFile(text, format)
+    expect([documents.length, problems.length]).toEqual([0, 1])
+    return problems[0]
+  }
+  expect(one('{"rules":[],\n "rules":[]}', "json")).toEqual({
+    path: "",
+    message: 'is not JSON: the member "rules" is there twice',
+    line: 2,
+    column: 2,
+  })
+  expect(one("rules: []\nrules: []\n")).toMatchObject({
+    message: expect.stringMatching(/^is not YAML: /),
+    line: 2,
+  })
+  expect(one("rules: *nobody\n")).toMatchObject({
+    message: expect.stringMatching(/^is not YAML: /),
+    line: 1,
+    column: 1,
+  })
+  expect(one(" \n\n")).toEqual({
+    path: "",
+    message: "is empty",
+    accepted: "a document with rules, or `rules: []` for none",
+    line: 1,
+    column: 1,
+  })
+  expect(one("# nothing but this\n")?.message).toBe("is empty")
+})
+
+test("what is nested deeper than 32 levels is refused, however deep, before it takes the stack", () => {
+  const nested = (open: string, close: string, levels: number) =>
+    `${open.repeat(levels)}${close.repeat(levels)}`
+  const first = (text: string, format: "yaml" | "json") =>
+    readRuleFile(text, format).problems[0]?.message ?? ""
+  for (const [open, close, format] of [
+    ["[", "]", "json"],
+    ["[", "]", "yaml"],
+    [" [ ", " ] ", "json"],
+    ['{ "a": ', "}", "json"],
+    ['{ "a": ', "}", "yaml"],
+    ["- ", "", "yaml"],
+  ] as const) {
+    const value = open.includes("a") && format === "json" ? "1" : ""
+    for (const levels of [33, 100, 1_000, 20_000]) {
+      expect(first(nested(open, `${close}`, levels), format)).toBe(
+        `is not ${format.toUpperCase()}: is nested deeper than 32 levels`,
+      )
+    }
+    const good = `${open.repeat(32)}${value}${close.repeat(32)}`
+    expect(first(good, format)).not.toContain("nested")
+  }
+})
+
+test("names of members that are no texts are refused or not known", () => {
+  for (const text of ["? { a: b }\n: 1\n", "? - a\n: 1\n", "{ [a]: 1 }", "a: &a b\n*a : 1\n"]) {
+    expect(readRuleFile(text, "yaml").problems).toEqual([
+      {
+        path: "",
+        message: "is not YAML: the name of a member is not a text",
+        line: text.startsWith("a") ? 2 : 1,
+        column: text.startsWith("a") ? 1 : 3,
+      },
+    ])
+  }
+  expect(places("rules: []\nnull: 5\n1: 6\n")).toEqual(['2:1 [""] | null', "3:1 1 | 1"])
+})
+
+test("a name that is longer than a problem shows has its place too", () => {
+  const text = `{"rules":[],\n "${"k".repeat(3_000)}":1, "\u202e":2}`
+  expect(readRuleFile(text, "json").problems.map(({ line, column }) => [line, column])).toEqual([
+    [2, 2],
+    [2, 3008],
+  ])
+})
+
+test("documents have their services, versions, good rules and places", () => {
+  const text = "# two\n- service_id: 7\n  version: 3\n  rules: [{ limit: 5, window: 1m }, 9]\n- rules: []\n"
+  expect(readRuleFile(text, "yaml").documents).toEqual([
+    { service: "7", version: 3, rules: [{ limit: 5, window: "1m" }], line: 2, column: 3 },
+    { rules: [], line: 5, column: 3 },
+  ])
+})
+
+test("forty thousand problems find their places in a few seconds", { timeout: 60_000 }, () => {
+  const names = Array.from({ length: 20_000 }, (_, index) => `"n ${index}": 1`).join(", ")
+  const rules = Array.from({ length: 20_000 }, () => "{}").join(", ")
+  const began = performance.now()
+  const { problems } = readRuleFile(`{ ${names}, "rules": [${rules}] }`, "json")
+  expect(problems.length).toBe(40_000)
+  expect(performance.now() - began).toBeLessThan(30_000)
+})
+
+const SHELF = new URL("../../../../../test/fixtures/rules/", import.meta.url)
+const files = readdirSync(SHELF).filter((name) => /\.(yaml|json)$/.test(name) && name !== "not-utf-8.yaml")
+
+test.each(files)("%s is judged as fileRules judges it", async (name) => {
+  const file = readRuleFile(
+    readFileSync(new URL(name, SHELF), "utf8"),
+    name.endsWith("json") ? "json" : "yaml",
+  )
+  const source = fileRules(new URL(name, SHELF))
+  const services = new Set(file.documents.map(({ service = "somebody" }) => service))
+  const told = new Set<string>()
+  try {
+    for (const service of services.size === 0 ? ["somebody"] : services) {
+      const { rules, problems } = await source.load(service)
+      expect(rules).toEqual(rulesOf(file, service))
+      for (const { path, message, accepted } of problems)
+        told.add(JSON.stringify({ path, message, accepted }))
+    }
+    const found = file.problems.map(({ path, message, accepted }) =>
+      JSON.stringify({ path, message, accepted }),
+    )
+    expect(new Set(found)).toEqual(told)
+  } catch (error) {
+    if (!(error instanceof RuleSourceError)) throw error
+    const { message = "", line, column } = file.problems[0] ?? {}
+    expect(error.message.replace(` line ${line}, column ${column}:`, "")).toContain(message)
+  }
+})
+
+/** As fileRules answers: the service's first document, else the one for every service. */
+function rulesOf({ documents }: RuleFile, service: string): unknown {
+  const own = documents.find((document) => document.service === service)
+  return (own ?? documents.find((document) => document.service === undefined))?.rules ?? []
+}

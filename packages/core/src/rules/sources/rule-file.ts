@@ -1,0 +1,83 @@
+import type { Problem } from "../../errors.ts"
+import { show } from "../problems.ts"
+import type { Rule } from "../rule.ts"
+import { readRuleDocument } from "../rule-document.ts"
+import { below, isReadable, secondDocument } from "./file-documents.ts"
+import { type FileTextError, parseJsonText, parseYamlText } from "./file-text.ts"
+import { type PlacedValue, placesIn, type TextPlace } from "./text-places.ts"
+
+/** What is wrong in a file of rules, and where: at the name of a member, or at the entry of a list. */
+export interface FileProblem extends Problem {
+  /** From 1. */
+  readonly line: number
+  /** From 1, in UTF-16 units, as editors count. */
+  readonly column: number
+}
+
+/** One document of a file of rules, as far as it is right. */
+export interface FileDocument {
+  /** Whose rules these are; absent when the document does not say. */
+  readonly service?: string
+  readonly version?: number
+  /** The good rules, in the order written. */
+  readonly rules: readonly Rule[]
+  /** Where it begins. */
+  readonly line: number
+  readonly column: number
+}
+
+/** What a file of rules says, and everything that is wrong with it. */
+export interface RuleFile {
+  /** One for each service, as `fileRules` loads them; without those of which it is not known whose they are. */
+  readonly documents: readonly FileDocument[]
+  /** In the order in which they stand in the file. */
+  readonly problems: readonly FileProblem[]
+}
+
+/**
+ * Reads the text of a file of rules as `fileRules` does, for tools that check and edit such files: every document,
+ * whosever it is, and the line and column of every problem. Never throws: a text that is not YAML or JSON is a problem too.
+ *
+ * `"json"` is strict about the syntax; `"yaml"` reads JSON as well.
+ */
+export function readRuleFile(text: string, format: "yaml" | "json"): RuleFile {
+  let values: readonly unknown[]
+  try {
+    values = text.trim() === "" ? [] : format === "json" ? parseJsonText(text) : parseYamlText(text)
+  } catch (error) {
+    const { reason, place = START } = error as FileTextError
+    const message = `is not ${format === "json" ? "JSON" : "YAML"}: ${reason}`
+    return { documents: [], problems: [{ path: "", message, ...place }] }
+  }
+  if (values.length === 0) {
+    return {
+      documents: [],
+      problems: [{ path: "", message: "is empty", accepted: EMPTY_ACCEPTED, ...START }],
+    }
+  }
+  return readDocuments(values, placesIn(text))
+}
+
+const START: TextPlace = { line: 1, column: 1 }
+const EMPTY_ACCEPTED = "a document with rules, or `rules: []` for none"
+
+function readDocuments(values: readonly unknown[], places: readonly PlacedValue[]): RuleFile {
+  const first = new Map<string | undefined, number>()
+  const problems: FileProblem[] = []
+  const documents = values.flatMap((value, index): FileDocument[] => {
+    const { problems: found, ...document } = readRuleDocument(value)
+    const placeOf = (path: string): TextPlace => (places[index] as PlacedValue).placeOf(path)
+    const place = values.length === 1 ? "" : `[${index}]`
+    const name = place === "" || document.service === undefined ? place : `service ${show(document.service)}`
+    problems.push(...found.map((problem) => ({ ...below(name, problem), ...placeOf(problem.path) })))
+    const earlier = first.get(document.service)
+    if (!isReadable({ problems: found })) return []
+    if (earlier !== undefined) {
+      problems.push({ ...secondDocument(place, document.service, earlier), ...placeOf("") })
+      return []
+    }
+    first.set(document.service, index)
+    return [{ ...document, ...placeOf("") }]
+  })
+  return { documents, problems: problems.sort((a, b) => a.line - b.line || a.column - b.column) }
+}

@@ -1,0 +1,127 @@
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseAllDocuments,
+} from "yaml"
+import { locate } from "../problems.ts"
+
+/** A place in a text, both numbers from 1. */
+export interface TextPlace {
+  readonly line: number
+  readonly column: number
+}
+
+/** Where a value and its members stand in the text that it was read from. */
+export interface PlacedValue {
+  /** Of the member at a problem's path, `rules[1].rate.unit`: its name, or the entry of a list. Of a missing one, what it is missing in. */
+  placeOf(path: string): TextPlace
+}
+
+/**
+ * Where the values of a text are, in the order in which `parseYamlText` and `parseJsonText` yield them. The text has been
+ * read without a mistake by one of them: JSON is looked through as the YAML that it is.
+ */
+export function placesIn(text: string): readonly PlacedValue[] {
+  const lines = new LineCounter()
+  const documents = parseAllDocuments(text, {
+    prettyErrors: false,
+    uniqueKeys: false,
+    logLevel: "error",
+    lineCounter: lines,
+  })
+  return documents.flatMap((document: Document.Parsed): PlacedValue[] => {
+    const top = resolved(document.contents, document)
+    const values = isSeq<Node>(top) ? top.items : isScalar(top) && top.value === null ? [] : [top]
+    return values.map((value) => new Place(document, value ?? top, lines))
+  })
+}
+
+/** What a path's next part leads to: where the name or entry stands, and what is there. */
+interface Member {
+  readonly at: Node
+  readonly value: Node | null
+}
+
+/** A part of a path with what `show` makes of a long name is not longer. */
+const MAX_PART = 1024
+
+class Place implements PlacedValue {
+  readonly #document: Document.Parsed
+  readonly #top: Node | null
+  readonly #lines: LineCounter
+  /** The members of the maps and lists met so far, by the part of a path that leads there: ".rate", "[1]". */
+  readonly #members = new Map<Node, ReadonlyMap<string, Member>>()
+
+  constructor(document: Document.Parsed, top: Node | null, lines: LineCounter) {
+    this.#document = document
+    this.#top = top
+    this.#lines = lines
+  }
+
+  placeOf(path: string): TextPlace {
+    let rest = path === "" || path.startsWith("[") ? path : `.${path}`
+    let at = this.#top
+    let value = this.#top
+    while (rest !== "") {
+      const [part, member] = this.#next(resolved(value, this.#document), rest) ?? []
+      if (part === undefined || member === undefined) break
+      at = member.at
+      value = member.value
+      rest = rest.slice(part.length)
+    }
+    const { line, col } = this.#lines.linePos(at?.range?.[0] ?? 0)
+    return { line, column: col }
+  }
+
+  /** The first part of `rest` that is a member. Names may have dots and brackets, so every end of a part is tried. */
+  #next(node: Node | null, rest: string): readonly [part: string, member: Member] | undefined {
+    const members = this.#membersOf(node)
+    for (let end = 1; end <= Math.min(rest.length, MAX_PART); end += 1) {
+      const follows = rest[end]
+      if (follows !== undefined && follows !== "." && follows !== "[") continue
+      const member = members.get(rest.slice(0, end))
+      if (member !== undefined) return [rest.slice(0, end), member]
+    }
+    return undefined
+  }
+
+  #membersOf(node: Node | null): ReadonlyMap<string, Member> {
+    if (node === null) return NONE
+    const known = this.#members.get(node)
+    if (known !== undefined) return known
+    const members = this.#readMembers(node)
+    this.#members.set(node, members)
+    return members
+  }
+
+  #readMembers(node: Node): ReadonlyMap<string, Member> {
+    if (isSeq<Node>(node)) {
+      return new Map(node.items.map((item, index) => [`[${index}]`, { at: item, value: item }]))
+    }
+    if (!isMap<Node, Node | null>(node)) return NONE
+    return new Map(
+      // Other names than scalars have been refused; that of nothing is empty.
+      node.items.map(({ key, value }) => [
+        partOf(isScalar(key) ? String(key.value ?? "") : ""),
+        { at: key, value },
+      ]),
+    )
+  }
+}
+
+const NONE: ReadonlyMap<string, Member> = new Map()
+
+/** As a path shows the name: `.rate`, `["x-key"]`. */
+function partOf(name: string): string {
+  return locate("at", { path: [name], message: "" }).path.slice("at".length)
+}
+
+/** What an alias stands for; other nodes stand for themselves. */
+function resolved(node: Node | null | undefined, document: Document.Parsed): Node | null {
+  return (isAlias(node) ? node.resolve(document) : node) ?? null
+}

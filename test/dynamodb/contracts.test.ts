@@ -1,0 +1,62 @@
+import { DeleteTableCommand } from "@aws-sdk/client-dynamodb"
+import { describe, it } from "vitest"
+import { dynamoDBRegistry } from "../../packages/core/src/rules/dynamodb/dynamodb-registry.ts"
+import { dynamoDBRules } from "../../packages/core/src/rules/dynamodb/dynamodb-rules.ts"
+import { registryContract } from "../contracts/registry-contract.ts"
+import { ruleSourceContract, type StoredRules } from "../contracts/rule-source-contract.ts"
+import { type DynamoDBEngine, ENGINES, startDynamoDB } from "../servers/dynamodb.ts"
+import { emptyTable, itemOf, makeTable, putItem } from "./tables.ts"
+
+const tableName = "rules"
+
+for (const { engine, missing } of ENGINES) {
+  if (missing === undefined) run(engine)
+  else describe(`DynamoDB: ${engine}`, () => it.skip(`keeps the contracts (not run: ${missing})`, () => {}))
+}
+
+function run(engine: DynamoDBEngine): void {
+  const polled = "it is polled, and the rule book asks again every pollMs"
+
+  ruleSourceContract(`rules in DynamoDB: ${engine}`, {
+    async create(documents) {
+      const server = await startDynamoDB(engine)
+      const client = server.client()
+      let isBroken = true
+      const write = async (stored: readonly StoredRules[]): Promise<void> => {
+        if (isBroken) await makeTable(client, tableName)
+        isBroken = false
+        // What stays is replaced in place: a source that looks meanwhile must not find it gone.
+        for (const each of stored) await putItem(client, tableName, itemOf(each))
+        await emptyTable(client, tableName, { but: stored.map(({ service_id }) => service_id) })
+      }
+      await write(documents)
+      return {
+        source: dynamoDBRules({ client, tableName, pollMs: 20 }),
+        write,
+        async breakDown() {
+          isBroken = true
+          await client.send(new DeleteTableCommand({ TableName: tableName }))
+        },
+        dispose: () => server.stop(),
+      }
+    },
+    deviations: [
+      { behaviour: "calls back when what it loads has changed", reason: polled },
+      { behaviour: "calls back no more who has stopped watching, and still the others", reason: polled },
+    ],
+  })
+
+  registryContract(`a registry in DynamoDB: ${engine}`, async () => {
+    const server = await startDynamoDB(engine)
+    const client = server.client()
+    // A hundred writers at once may take a while on a busy machine.
+    const registry = dynamoDBRegistry({ client, tableName, timeoutMs: 30_000 })
+    await registry.createTable()
+    return {
+      registry,
+      source: dynamoDBRules({ client, tableName }),
+      clear: () => emptyTable(client, tableName),
+      dispose: () => server.stop(),
+    }
+  })
+}

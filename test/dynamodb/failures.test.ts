@@ -1,0 +1,350 @@
+import { DynamoDBClient as Client, CreateTableCommand, type DynamoDBClient } from "@aws-sdk/client-dynamodb"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { RuleSourceError } from "../../packages/core/src/errors.ts"
+import { dynamoDBRegistry } from "../../packages/core/src/rules/dynamodb/dynamodb-registry.ts"
+import {
+  type DynamoDBRulesOptions,
+  dynamoDBRules,
+} from "../../packages/core/src/rules/dynamodb/dynamodb-rules.ts"
+import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
+import { type Fault, type FaultProxy, startFaultProxy } from "../servers/fault-proxy.ts"
+import { attribute, makeTable, putItem } from "./tables.ts"
+
+let server: DynamoDBServer
+let proxy: FaultProxy
+let direct: DynamoDBClient
+/** Through the proxy, without retries of the SDK's own. */
+let client: DynamoDBClient
+const tableName = "rules"
+const key = { keyName: "service_id", keyType: "S" } as const
+const rules = attribute([{ rate: { requests_per_unit: 5, unit: "minute" } }])
+
+beforeAll(async () => {
+  server = await startDynamoDB()
+  proxy = await startFaultProxy(server)
+  direct = server.client()
+  client = server.client({ endpoint: proxy.endpoint, maxAttempts: 1 })
+  await makeTable(direct, tableName)
+  for (let i = 0; i < 5; i++) await putItem(direct, tableName, { service_id: { S: `s${i}` }, rules })
+  await putItem(direct, tableName, { service_id: { S: "checkout" }, rules })
+})
+afterAll(async () => {
+  await proxy.stop()
+  await server.stop()
+})
+beforeEach(() => {
+  proxy.fault = undefined
+  proxy.calls.length = 0
+  proxy.inputs.length = 0
+})
+
+const source = (options: Partial<DynamoDBRulesOptions> = {}) =>
+  dynamoDBRules({ client, tableName, timeoutMs: 1_500, ...options })
+
+/** Why it cannot be loaded: the message, with the error behind it. */
+async function refusal(loading: Promise<unknown>): Promise<string> {
+  const error = await loading.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  expect(error).toBeInstanceOf(RuleSourceError)
+  expect((error as RuleSourceError).code).toBe("SLUICE_RULE_SOURCE")
+  expect((error as RuleSourceError).cause).toBeInstanceOf(Error)
+  return (error as RuleSourceError).message
+}
+const what = 'The rules of service "checkout" in DynamoDB table "rules" cannot be read: '
+
+describe("says what is wrong and what to do, naming table and service:", () => {
+  it("a table that does not exist", async () => {
+    const missing = source({ tableName: "rulez" })
+    expect(await refusal(missing.load("checkout"))).toBe(
+      'The rules of service "checkout" in DynamoDB table "rulez" cannot be read: there is no such table; ' +
+        "create it, or correct tableName, or the client's region or endpoint",
+    )
+    expect(await refusal(source({ tableName: "rulez", ...key }).load("checkout"))).toContain("no such table")
+  })
+
+  it("a table that cannot be listed", async () => {
+    proxy.fault = (action) => (action === "Scan" ? "deny" : undefined)
+    expect(await refusal(drain(source()))).toBe(
+      'The rules in DynamoDB table "rules" cannot be listed: not permitted (User: arn:aws:iam::1:user/a is not ' +
+        "authorized to perform it); allow dynamodb:Scan on the table",
+    )
+  })
+
+  it("no permission, for each call by its name", async () => {
+    proxy.fault = (action) => (action === "GetItem" ? "deny" : undefined)
+    expect(await refusal(source().load("checkout"))).toMatch(/allow dynamodb:GetItem on the table$/)
+    proxy.fault = () => "deny"
+    expect(await refusal(source().load("checkout"))).toMatch(
+      /allow dynamodb:DescribeTable on the table, or give the options keyName and keyType$/,
+    )
+  })
+
+  it("throttling", async () => {
+    proxy.fault = () => "throttle"
+    expect(await refusal(source(key).load("checkout"))).toBe(
+      `${what}throttled (Too many reads); give the table more capacity or bill it on demand, or poll less often`,
+    )
+  })
+
+  it.each([
+    ["com.amazon.coral.availability#ThrottlingException", /throttled \(said\)/],
+    ["com.amazonaws.dynamodb.v20120810#RequestLimitExceeded", /throttled \(said\)/],
+    [
+      "com.amazon.coral.service#UnrecognizedClientException",
+      /the client's credentials are not accepted \(said\); renew or correct them, and see whether this machine's clock is right$/,
+    ],
+    ["com.amazon.coral.service#InvalidSignatureException", /are not accepted \(said\)/],
+    ["com.amazon.coral.service#IncompleteSignatureException", /are not accepted/],
+    ["com.amazon.coral.service#MissingAuthenticationTokenException", /are not accepted/],
+    ["com.amazon.coral.service#InvalidClientTokenId", /are not accepted/],
+    ["com.amazon.coral.service#ExpiredTokenException", /are not accepted/],
+    ["com.amazon.coral.validate#ValidationException", /cannot be read: said$/],
+  ])("%s", async (type, message) => {
+    proxy.fault = () => ({ status: 400, type, message: "said" })
+    expect(await refusal(source(key).load("checkout"))).toMatch(message)
+  })
+
+  it("an error without a message, by its name", async () => {
+    proxy.fault = () => ({ status: 400, type: "a#AccessDeniedException", message: "" })
+    expect(await refusal(source(key).load("checkout"))).toMatch(/not permitted \(\S+\); allow/)
+  })
+
+  it("what is no error at all", async () => {
+    const odd = server.client({ credentials: () => Promise.reject("locked") })
+    const error = await source({ client: odd, ...key })
+      .load("checkout")
+      .catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(RuleSourceError)
+    expect(error).toMatchObject({ message: `${what}locked`, cause: "locked" })
+  })
+
+  it("a failure of DynamoDB", async () => {
+    proxy.fault = () => "fail"
+    expect(await refusal(source(key).load("checkout"))).toBe(
+      `${what}DynamoDB failed (500 The service failed); try again later`,
+    )
+  })
+
+  it("a connection that breaks", async () => {
+    proxy.fault = () => "reset"
+    expect(await refusal(source(key).load("checkout"))).toMatch(
+      /cannot be read: DynamoDB cannot be reached \(.+\); correct the client's region or endpoint, or see to the network$/,
+    )
+  })
+
+  it("an answer that breaks off", async () => {
+    proxy.fault = () => "cut"
+    expect(await refusal(source(key).load("checkout"))).toMatch(/cannot be read: .+/)
+  })
+
+  it("no answer, within timeoutMs", async () => {
+    proxy.fault = () => "hang"
+    const start = performance.now()
+    expect(await refusal(source({ ...key, timeoutMs: 60 }).load("checkout"))).toBe(
+      `${what}no answer within 60 ms; see whether the client's region and endpoint are right and can be reached, or raise timeoutMs`,
+    )
+    expect(performance.now() - start).toBeLessThan(1_000)
+  })
+
+  it.each([
+    [
+      "a host that is not there",
+      { endpoint: "http://dynamodb.invalid:8000" },
+      /cannot be reached \(.*ENOTFOUND|EAI_AGAIN/,
+    ],
+    ["a port where nobody listens", { endpoint: "http://127.0.0.1:9" }, /cannot be reached \(.*ECONNREFUSED/],
+    ["a region that is none", { region: "not a region", endpoint: undefined }, /not a region/],
+  ])("%s", async (_what, config, expected) => {
+    const lost = server.client({ maxAttempts: 1, ...config } as never)
+    expect(await refusal(source({ client: lost, ...key }).load("checkout"))).toMatch(expected)
+  })
+
+  it("no region", async () => {
+    const lost = new Client({ region: (): Promise<string> => Promise.reject(new Error("Region is missing")) })
+    expect(await refusal(source({ client: lost, ...key }).load("checkout"))).toBe(
+      `${what}the client has no region; set AWS_REGION, or give the client a region`,
+    )
+    lost.destroy()
+  })
+
+  it("no credentials", async () => {
+    const nobody = server.client({
+      credentials: async () => {
+        throw Object.assign(new Error("Could not load credentials from any providers"), {
+          name: "CredentialsProviderError",
+        })
+      },
+    })
+    expect(await refusal(source({ client: nobody }).load("checkout"))).toBe(
+      `${what}the client has no credentials (Could not load credentials from any providers); give it some, or run where a role gives them`,
+    )
+  })
+
+  it("credentials that never come, within timeoutMs", async () => {
+    const waiting = server.client({ credentials: () => new Promise(() => {}) })
+    expect(await refusal(source({ client: waiting, timeoutMs: 50 }).load("checkout"))).toContain(
+      "no answer within 50 ms",
+    )
+  })
+
+  it.each(["sort key", "binary key"])("a table with a %s", async (kind) => {
+    const name = kind.replace(" ", "-")
+    const sorted = kind === "sort key"
+    await direct.send(
+      new CreateTableCommand({
+        TableName: name,
+        BillingMode: "PAY_PER_REQUEST",
+        KeySchema: [
+          { AttributeName: "pk", KeyType: "HASH" },
+          ...(sorted ? [{ AttributeName: "sk", KeyType: "RANGE" as const }] : []),
+        ],
+        AttributeDefinitions: [
+          ...(sorted ? [{ AttributeName: "sk", AttributeType: "S" as const }] : []),
+          { AttributeName: "pk", AttributeType: sorted ? "S" : "B" },
+        ],
+      }),
+    )
+    const reason = sorted
+      ? 'its key has a sort key, "sk", and so no single item for a service; use a table whose key is service_id alone'
+      : 'its key "pk" is of type B; use a table whose key is a string or a number'
+    for (const failing of [
+      source({ tableName: name }).load("checkout"),
+      dynamoDBRegistry({ client, tableName: name }).createTable(),
+    ]) {
+      expect(await refusal(failing)).toContain(`: ${reason}`)
+    }
+  })
+})
+
+describe("the end of the caller's signal", () => {
+  it("ends what hangs at once, with the signal's reason", async () => {
+    proxy.fault = () => "hang"
+    for (const options of [{}, key]) {
+      const giveUp = new AbortController()
+      const loading = source(options).load("checkout", { signal: giveUp.signal })
+      setTimeout(() => giveUp.abort(new Error("enough")), 20)
+      await expect(loading).rejects.toThrow("enough")
+    }
+  })
+
+  it("ends a listing between pages", async () => {
+    const giveUp = new AbortController()
+    const pages = source({ pageSize: 2 }).loadAll?.({ signal: giveUp.signal })[Symbol.asyncIterator]()
+    expect((await pages?.next())?.value).toHaveLength(2)
+    giveUp.abort(new Error("enough"))
+    await expect(pages?.next()).rejects.toThrow("enough")
+  })
+})
+
+describe("the table's key", () => {
+  it("is asked for once, by all who load at once, and nothing is asked before", async () => {
+    const rulesOf = source()
+    expect(proxy.calls).toEqual([])
+    await Promise.all([rulesOf.load("checkout"), rulesOf.load("s1"), drain(rulesOf)])
+    await rulesOf.load("s2")
+    expect(proxy.calls.sort()).toEqual(["DescribeTable", "GetItem", "GetItem", "GetItem", "Scan"])
+  })
+
+  it("is never asked for when it was given", async () => {
+    await source(key).load("checkout")
+    expect(proxy.calls).toEqual(["GetItem"])
+  })
+
+  it("is asked for again after a failure, which is told to each with his own service", async () => {
+    const rulesOf = source()
+    proxy.fault = () => "throttle"
+    const [one, other] = await Promise.all(
+      ["checkout", "s1"].map((service) => refusal(rulesOf.load(service))),
+    )
+    expect(one).toContain('service "checkout"')
+    expect(other).toContain('service "s1"')
+    proxy.fault = undefined
+    expect((await rulesOf.load("checkout")).rules).toHaveLength(1)
+  })
+
+  it("is not lost to all when the one who asked first gives up", async () => {
+    proxy.fault = (action) => (action === "DescribeTable" ? { delayMs: 60 } : undefined)
+    const rulesOf = source()
+    const giveUp = new AbortController()
+    const first = rulesOf.load("checkout", { signal: giveUp.signal })
+    const second = rulesOf.load("checkout")
+    giveUp.abort(new Error("enough"))
+    await expect(first).rejects.toThrow("enough")
+    expect((await second).rules).toHaveLength(1)
+  })
+
+  it("is asked for again when the table was made anew with another", async () => {
+    const other = await startDynamoDB()
+    const client = other.client()
+    await makeTable(client, tableName, "service_id")
+    const rulesOf = dynamoDBRules({ client, tableName })
+    await rulesOf.load("7")
+    const { DeleteTableCommand } = await import("@aws-sdk/client-dynamodb")
+    await client.send(new DeleteTableCommand({ TableName: tableName }))
+    await makeTable(client, tableName, "pk", "N")
+    await putItem(client, tableName, { pk: { N: "7" }, rules })
+    await refusal(rulesOf.load("7"))
+    expect((await rulesOf.load("7")).rules).toHaveLength(1)
+    await other.stop()
+  })
+})
+
+it("reads eventually or consistently, as asked; a registry always consistently", async () => {
+  const reads: unknown[] = []
+  const registry = dynamoDBRegistry({ client, tableName, ...key })
+  for (const [how, reading] of [
+    ["default", source(key)],
+    ["consistent", source({ ...key, consistentRead: true })],
+  ] as const) {
+    await reading.load("checkout")
+    await drain(reading)
+    reads.push([
+      how,
+      proxy.inputs.splice(0).map((input) => (input as { ConsistentRead?: boolean }).ConsistentRead),
+    ])
+  }
+  await registry.get("checkout")
+  for await (const _each of registry.list());
+  reads.push([
+    "registry",
+    proxy.inputs.splice(0).map((input) => (input as { ConsistentRead?: boolean }).ConsistentRead),
+  ])
+  expect(reads).toEqual([
+    ["default", [false, false]],
+    ["consistent", [true, true]],
+    ["registry", [true, true]],
+  ])
+})
+
+describe("the SDK's own retries", () => {
+  it.each<Fault>(["throttle", "fail", "reset", "cut"])("get over one %s, within the time", async (fault) => {
+    const patient = server.client({ endpoint: proxy.endpoint })
+    let failures = 0
+    proxy.fault = () => (failures++ === 0 ? fault : undefined)
+    const { rules: loaded } = await source({ client: patient, timeoutMs: 5_000 }).load("checkout")
+    expect(loaded).toHaveLength(1)
+  })
+})
+
+describe("a listing that fails on its way", () => {
+  it.each<Fault>(["throttle", "fail", "reset", "cut", "hang"])(
+    "rejects for a later page: %s",
+    async (fault) => {
+      let scans = 0
+      proxy.fault = (action) => (action === "Scan" && ++scans > 1 ? fault : undefined)
+      const seen: number[] = []
+      const listing = (async () => {
+        for await (const page of source({ pageSize: 2, timeoutMs: 600 }).loadAll?.() ?? [])
+          seen.push(page.length)
+      })()
+      await refusal(listing)
+      expect(seen).toEqual([2])
+    },
+  )
+})
+
+async function drain(rulesOf: ReturnType<typeof dynamoDBRules>): Promise<void> {
+  for await (const _page of rulesOf.loadAll?.() ?? []);
+}

@@ -1,0 +1,80 @@
+import {
+  type AttributeValue,
+  BatchWriteItemCommand,
+  CreateTableCommand,
+  DeleteItemCommand,
+  type DynamoDBClient,
+  PutItemCommand,
+  ScanCommand,
+} from "@aws-sdk/client-dynamodb"
+import type { StoredRules } from "../contracts/rule-source-contract.ts"
+
+/** An item as the SDK takes it. */
+export type Item = Record<string, AttributeValue>
+
+/** Creates a table with this key, by hand. */
+export async function makeTable(
+  client: DynamoDBClient,
+  tableName: string,
+  key = "service_id",
+  type: "S" | "N" | "B" = "S",
+): Promise<void> {
+  await client.send(
+    new CreateTableCommand({
+      TableName: tableName,
+      BillingMode: "PAY_PER_REQUEST",
+      KeySchema: [{ AttributeName: key, KeyType: "HASH" }],
+      AttributeDefinitions: [{ AttributeName: key, AttributeType: type }],
+    }),
+  )
+}
+
+/** Puts an item, as anybody could. */
+export async function putItem(client: DynamoDBClient, tableName: string, item: Item): Promise<void> {
+  await client.send(new PutItemCommand({ TableName: tableName, Item: item }))
+}
+
+/** Creates a table with so many items, of services "service-0", "service-1" …, with these attributes. */
+export async function fillTable(
+  client: DynamoDBClient,
+  tableName: string,
+  count: number,
+  item: (index: number) => Item,
+): Promise<void> {
+  await makeTable(client, tableName)
+  for (let start = 0; start < count; start += 25) {
+    const indexes = Array.from({ length: Math.min(25, count - start) }, (_, i) => start + i)
+    const requests = indexes.map((index) => ({
+      PutRequest: { Item: { service_id: { S: `service-${index}` }, ...item(index) } },
+    }))
+    await client.send(new BatchWriteItemCommand({ RequestItems: { [tableName]: requests } }))
+  }
+}
+
+/** Removes the items of a table with the usual key, but those of some services. */
+export async function emptyTable(
+  client: DynamoDBClient,
+  tableName: string,
+  { but = [] }: { readonly but?: readonly string[] } = {},
+): Promise<void> {
+  const { Items = [] } = await client.send(new ScanCommand({ TableName: tableName }))
+  for (const { service_id } of Items) {
+    if (service_id?.S === undefined || but.includes(service_id.S)) continue
+    await client.send(new DeleteItemCommand({ TableName: tableName, Key: { service_id } }))
+  }
+}
+
+/** The attribute of a plain value, written down apart from the code under test. */
+export function attribute(value: unknown): AttributeValue {
+  if (typeof value === "string") return { S: value }
+  if (typeof value === "number") return { N: `${value}` }
+  if (typeof value === "boolean") return { BOOL: value }
+  if (value === null) return { NULL: true }
+  if (Array.isArray(value)) return { L: value.map(attribute) }
+  return { M: itemOf(value as object) }
+}
+
+/** The item of a document. */
+export function itemOf(document: object | StoredRules): Item {
+  return Object.fromEntries(Object.entries(document).map(([name, value]) => [name, attribute(value)]))
+}

@@ -1,0 +1,369 @@
+import { type DynamoDBClient, GetItemCommand } from "@aws-sdk/client-dynamodb"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { InvalidRuleError, RuleSourceError } from "../../packages/core/src/errors.ts"
+import {
+  type DynamoDBRegistry,
+  dynamoDBRegistry,
+} from "../../packages/core/src/rules/dynamodb/dynamodb-registry.ts"
+import { RuleConflictError } from "../../packages/core/src/rules/registry.ts"
+import type { Rule } from "../../packages/core/src/rules/rule.ts"
+import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
+import { type Fault, type FaultProxy, startFaultProxy } from "../servers/fault-proxy.ts"
+import { attribute, emptyTable, makeTable, putItem } from "./tables.ts"
+
+let server: DynamoDBServer
+let proxy: FaultProxy
+let direct: DynamoDBClient
+let other: DynamoDBRegistry
+let registry: DynamoDBRegistry
+/** With the SDK's own retries. */
+let patient: DynamoDBRegistry
+const tableName = "rules"
+const key = { keyName: "service_id", keyType: "S" } as const
+const rule = (limit: number): Rule => ({ name: "rule", limit, window: "1 minute" })
+
+beforeAll(async () => {
+  server = await startDynamoDB()
+  proxy = await startFaultProxy(server)
+  direct = server.client()
+  const { endpoint } = proxy
+  other = dynamoDBRegistry({ client: direct, tableName })
+  await other.createTable()
+  registry = dynamoDBRegistry({
+    client: server.client({ endpoint, maxAttempts: 1 }),
+    tableName,
+    ...key,
+    timeoutMs: 800,
+  })
+  patient = dynamoDBRegistry({ client: server.client({ endpoint }), tableName, ...key, timeoutMs: 8_000 })
+})
+afterAll(async () => {
+  await proxy.stop()
+  await server.stop()
+})
+beforeEach(async () => {
+  proxy.fault = undefined
+  proxy.calls.length = 0
+  await emptyTable(direct, tableName)
+})
+
+const there = async (): Promise<unknown> => {
+  const found = await other.get("checkout")
+  return found && [found.version, found.rules.map(({ limit }) => limit)]
+}
+const item = async () =>
+  (
+    await direct.send(
+      new GetItemCommand({
+        TableName: tableName,
+        Key: { service_id: { S: "checkout" } },
+        ConsistentRead: true,
+      }),
+    )
+  ).Item
+/** Does something else when a write arrives, before what the fault does. */
+const onWrite = (fault: Fault | undefined, times = Number.POSITIVE_INFINITY) => {
+  let seen = 0
+  proxy.fault = (action) => (/UpdateItem|DeleteItem/.test(action) && ++seen <= times ? fault : undefined)
+}
+async function failure(change: Promise<unknown>): Promise<Error> {
+  const error = await change.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  expect(error).toBeInstanceOf(Error)
+  return error as Error
+}
+const UNKNOWN =
+  "It may have been carried out all the same, now or later: read what is there before you write again"
+
+describe("a write whose answer is lost", () => {
+  it.each<Fault>(["lose", "silence", "cut"])(
+    "was carried out, is found so, and succeeds: %s",
+    async (fault) => {
+      onWrite(fault)
+      expect(await registry.register("checkout", [rule(5)])).toMatchObject({ version: 1, rules: [rule(5)] })
+      expect(await registry.register("checkout", [rule(6)], { version: 1 })).toMatchObject({ version: 2 })
+      expect(await there()).toEqual([2, [6]])
+      expect(await registry.remove("checkout", { version: 2 })).toBe(true)
+      expect(await there()).toBeUndefined()
+      expect(proxy.calls.filter((call) => call !== "GetItem")).toEqual([
+        "UpdateItem",
+        "UpdateItem",
+        "DeleteItem",
+      ])
+    },
+  )
+
+  it.each<Fault>(["reset", "hang", "fail"])(
+    "was not carried out, and is not taken for done: %s",
+    async (fault) => {
+      await other.register("checkout", [rule(5)])
+      onWrite(fault)
+      for (const change of [
+        registry.register("checkout", [rule(6)], { version: 1 }),
+        registry.remove("checkout", { version: 1 }),
+      ]) {
+        const error = await failure(change)
+        expect(error).toBeInstanceOf(RuleSourceError)
+        expect(error.message).toContain('service "checkout" in DynamoDB table "rules" cannot be re')
+        expect(error.message).toContain(UNKNOWN)
+      }
+      expect(await there()).toEqual([1, [5]])
+    },
+  )
+
+  it("is told as unknown when it cannot be read back either", async () => {
+    proxy.fault = (action) => (action === "UpdateItem" ? "lose" : "fail")
+    const error = await failure(registry.register("checkout", [rule(5)]))
+    expect(error).toBeInstanceOf(RuleSourceError)
+    expect(error.message).toContain(UNKNOWN)
+    expect(error.message).toContain("cannot be registered")
+  })
+
+  it("is a conflict when another has written that version meanwhile", async () => {
+    onWrite("hang")
+    const writing = failure(registry.register("checkout", [rule(6)]))
+    await other.register("checkout", [rule(5)])
+    const error = await writing
+    expect(error).toBeInstanceOf(RuleConflictError)
+    expect((error as RuleConflictError).found).toMatchObject({ version: 1, rules: [rule(5)] })
+  })
+
+  it("is unknown when others have written several versions since", async () => {
+    onWrite("hang")
+    const writing = failure(registry.register("checkout", [rule(6)]))
+    await other.register("checkout", [rule(5)])
+    await other.register("checkout", [rule(7)], { version: 1 })
+    expect((await writing).message).toContain(UNKNOWN)
+  })
+})
+
+describe("the SDK's own retries", () => {
+  it.each<Fault>(["lose", "cut", "fail", "throttle", "reset"])(
+    "do not make a conflict of our own write: %s",
+    async (fault) => {
+      onWrite(fault, 1)
+      expect(await patient.register("checkout", [rule(5)])).toMatchObject({ version: 1 })
+      expect(await there()).toEqual([1, [5]])
+      onWrite(fault, 1)
+      expect(await patient.remove("checkout", { version: 1 })).toBe(true)
+      expect(await there()).toBeUndefined()
+    },
+  )
+
+  it("do not make our write of another's that is the same", async () => {
+    await other.register("checkout", [rule(5)])
+    expect(await failure(patient.register("checkout", [rule(5)]))).toBeInstanceOf(RuleConflictError)
+  })
+
+  it('write over "any" once, though the answer is lost', async () => {
+    onWrite("lose", 1)
+    expect(await patient.register("checkout", [rule(5)], { version: "any" })).toMatchObject({ version: 1 })
+    expect(await there()).toEqual([1, [5]])
+  })
+})
+
+describe("a write that was refused changed nothing, and is said so plainly", () => {
+  it.each<[Fault, RegExp]>([
+    ["throttle", /cannot be (registered|removed): throttled .* poll less often$/],
+    [
+      "deny",
+      /cannot be (registered|removed): not permitted .*allow dynamodb:(UpdateItem|DeleteItem) on the table$/,
+    ],
+  ])("%s", async (fault, message) => {
+    await other.register("checkout", [rule(5)])
+    onWrite(fault)
+    expect((await failure(registry.register("checkout", [rule(6)], { version: 1 }))).message).toMatch(message)
+    expect((await failure(registry.remove("checkout", { version: 1 }))).message).toMatch(message)
+    expect(proxy.calls).toEqual(["UpdateItem", "DeleteItem"])
+  })
+
+  it("a table that is not there", async () => {
+    const nowhere = dynamoDBRegistry({ client: direct, tableName: "rulez", ...key })
+    expect((await failure(nowhere.register("checkout", [rule(5)]))).message).toBe(
+      'The rules of service "checkout" in DynamoDB table "rulez" cannot be registered: there is no such table; ' +
+        "create it, or correct tableName, or the client's region or endpoint",
+    )
+    expect((await failure(nowhere.remove("checkout", { version: 1 }))).message).toContain("no such table")
+    expect((await failure(nowhere.get("checkout"))).message).toContain("no such table")
+  })
+
+  it("a conflict that cannot be read", async () => {
+    await other.register("checkout", [rule(5)])
+    proxy.fault = (action) => (action === "GetItem" ? "throttle" : undefined)
+    const error = await failure(registry.register("checkout", [rule(6)]))
+    expect(error).toBeInstanceOf(RuleSourceError)
+    expect(error.message).not.toContain(UNKNOWN)
+  })
+
+  it("is the caller's own end: then nobody knows", async () => {
+    onWrite("hang")
+    const giveUp = new AbortController()
+    const writing = registry.register("checkout", [rule(5)], { signal: giveUp.signal })
+    const removing = registry.remove("checkout", { version: 1, signal: giveUp.signal })
+    setTimeout(() => giveUp.abort(new Error("enough")), 30)
+    expect((await failure(writing)).message).toBe("enough")
+    expect((await failure(removing)).message).toBe("enough")
+  })
+
+  it("is the caller's own end while it is being found out", async () => {
+    proxy.fault = (action) => (action === "UpdateItem" ? "reset" : "hang")
+    const giveUp = new AbortController()
+    const writing = registry.register("checkout", [rule(5)], { signal: giveUp.signal })
+    setTimeout(() => giveUp.abort(new Error("enough")), 100)
+    expect((await failure(writing)).message).toBe("enough")
+  })
+})
+
+describe("a conflict says what is there and what to do", () => {
+  const say = async (change: Promise<unknown>): Promise<string> => (await failure(change)).message
+
+  it("another version", async () => {
+    await other.register("checkout", [rule(5)])
+    expect(await say(registry.register("checkout", [rule(6)], { version: 3 }))).toBe(
+      'Service "checkout" in DynamoDB table "rules" has version 1, and was to have version 3. Nothing was changed: see what is there, and write again with version: 1',
+    )
+    expect(await say(registry.register("checkout", [rule(6)]))).toContain(
+      "has version 1, and was to have no rules yet. Nothing was changed",
+    )
+  })
+
+  it("nothing any more", async () => {
+    expect(await say(registry.register("checkout", [rule(6)], { version: 3 }))).toBe(
+      'Service "checkout" in DynamoDB table "rules" has no rules, and was to have version 3. Nothing was changed: write without a version to register them anew',
+    )
+  })
+
+  it("rules without a version, which 0 replaces and no version does not", async () => {
+    await putItem(direct, tableName, { service_id: { S: "checkout" }, rules: attribute([]) })
+    expect(await other.get("checkout")).toEqual({ service: "checkout", version: 0, rules: [], problems: [] })
+    expect(await say(registry.register("checkout", [rule(6)]))).toContain(
+      "has rules without a version, and was to have no rules yet. Nothing was changed: see what is there, and write again with version: 0",
+    )
+    expect(await registry.register("checkout", [rule(6)], { version: 0 })).toMatchObject({ version: 1 })
+    await putItem(direct, tableName, { service_id: { S: "checkout" }, rules: attribute([]) })
+    expect(await registry.remove("checkout", { version: 0 })).toBe(true)
+  })
+
+  it.each(["7", null, 1.5, -1, { a: 1 }])(
+    'a version that is none, which "any" replaces: %j',
+    async (version) => {
+      await putItem(direct, tableName, {
+        service_id: { S: "checkout" },
+        rules: attribute([]),
+        version: attribute(version),
+      })
+      expect(await say(registry.register("checkout", [rule(6)], { version: 0 }))).toMatch(/version: "any"$/)
+      expect(await registry.register("checkout", [rule(6)], { version: "any" })).toMatchObject({ version: 1 })
+      expect(await there()).toEqual([1, [6]])
+    },
+  )
+})
+
+describe('a write over "any"', () => {
+  it("gives up when others are always quicker, and says that it was a conflict", async () => {
+    let version = 0
+    proxy.before = async (action) => {
+      if (action === "UpdateItem")
+        version = (await other.register("checkout", [rule(5)], { version })).version
+    }
+    const error = await failure(registry.register("checkout", [rule(6)], { version: "any" }))
+    proxy.before = undefined
+    expect(error).toBeInstanceOf(RuleConflictError)
+    expect(proxy.calls.filter((action) => action === "UpdateItem")).toHaveLength(50)
+    expect(await there()).toEqual([50, [5]])
+  })
+
+  it("does not go on for another reason", async () => {
+    onWrite("throttle")
+    const error = await failure(registry.register("checkout", [rule(6)], { version: "any" }))
+    expect(error).toBeInstanceOf(RuleSourceError)
+    expect(proxy.calls).toEqual(["GetItem", "UpdateItem"])
+  })
+})
+
+describe("what else is in the item", () => {
+  it("stays as it is when rules are replaced; an older spelling of the rules does not", async () => {
+    await putItem(direct, tableName, {
+      service_id: { S: "checkout" },
+      version: { N: "7" },
+      rule: attribute({ rate: { requestsPerUnit: 5, unit: "minute" } }),
+      owner: { S: "team-a" },
+      flags: { SS: ["x"] },
+    })
+    const { version } = await registry.register("checkout", [{ ...rule(5), allow: undefined }], {
+      version: 7,
+    })
+    expect(version).toBe(8)
+    expect(await item()).toEqual({
+      service_id: { S: "checkout" },
+      version: { N: "8" },
+      rules: {
+        L: [
+          {
+            M: { name: { S: "rule" }, rate: { M: { requests_per_unit: { N: "5" }, unit: { S: "minute" } } } },
+          },
+        ],
+      },
+      owner: { S: "team-a" },
+      flags: { SS: ["x"] },
+    })
+  })
+
+  it("'any' writes over what others wrote beside, when there are no rules yet", async () => {
+    await putItem(direct, tableName, { service_id: { S: "checkout" }, owner: { S: "team-a" } })
+    expect(await registry.register("checkout", [rule(5)], { version: "any" })).toMatchObject({ version: 1 })
+    expect(await item()).toMatchObject({ owner: { S: "team-a" } })
+  })
+})
+
+describe("an item of 400 KB", () => {
+  const many = (count: number): Rule[] =>
+    Array.from({ length: count }, (_, i) => ({
+      name: `r${i}`,
+      limit: 5,
+      window: "1m",
+      rejectionMessage: "x".repeat(1_000),
+    }))
+
+  it("is stored up to that size, and refused above it before it is sent", async () => {
+    await registry.register("checkout", many(370))
+    proxy.calls.length = 0
+    const error = await failure(registry.register("checkout", many(400), { version: 1 }))
+    expect(error).toBeInstanceOf(InvalidRuleError)
+    expect(error.message).toMatch(
+      /^Wrong rules: rules: of service "checkout" are 4\d{5} bytes, too large for an item of DynamoDB; accepted: up to 409600 bytes: fewer or shorter rules$/,
+    )
+    expect(proxy.calls).toEqual([])
+  })
+
+  it("is told when it is what others keep in it that makes it too large", async () => {
+    await putItem(direct, tableName, {
+      service_id: { S: "checkout" },
+      rules: attribute([]),
+      notes: { S: "x".repeat(300_000) },
+    })
+    const error = await failure(registry.register("checkout", many(300), { version: 0 }))
+    expect(error).toBeInstanceOf(InvalidRuleError)
+    expect(error.message).toContain(
+      'rules: of service "checkout" are, with what else their item has, too large for an item of DynamoDB',
+    )
+  })
+})
+
+describe("a table whose key is a number", () => {
+  it("takes services that are numbers", async () => {
+    await makeTable(direct, "numbers", "id", "N")
+    const numbers = dynamoDBRegistry({ client: direct, tableName: "numbers" })
+    expect(await numbers.register("7", [rule(5)])).toMatchObject({ service: "7", version: 1 })
+    expect(await numbers.get("7")).toMatchObject({ service: "7", rules: [rule(5)] })
+    const error = await failure(numbers.register("checkout", [rule(5)]))
+    expect(error).toBeInstanceOf(InvalidRuleError)
+    expect(error.message).toBe(
+      'Wrong rules: service_id: "checkout" is not a number, and the key of DynamoDB table "numbers" is one; accepted: a number such as "7"',
+    )
+    expect(await numbers.get("checkout")).toBeUndefined()
+    expect(await numbers.remove("checkout", { version: "any" })).toBe(false)
+  })
+})

@@ -1,0 +1,417 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { describe, expect, it, onTestFinished } from "vitest"
+import { manualClock } from "../packages/core/src/clock.ts"
+import { InvalidRuleError, RuleSourceError } from "../packages/core/src/errors.ts"
+import { createLimiter } from "../packages/core/src/http/request-limiter.ts"
+import { createRuleBook } from "../packages/core/src/rules/open-book.ts"
+import type { RulesEvent } from "../packages/core/src/rules/rule-book.ts"
+import { fileRules } from "../packages/core/src/rules/sources/file.ts"
+import { rule, type Stored, settled, TableSource } from "./rule-book/hand-made-source.ts"
+
+const POLL_MS = 30_000
+const QUIET = { warn() {}, error() {} }
+
+/** A book on all services of a table, five of which are there from the start. */
+async function setUp(stored: Readonly<Record<string, Stored>> = FIVE) {
+  const clock = manualClock()
+  const said: string[] = []
+  const say = (_fields: object, message: string) => said.push(message)
+  const source = new TableSource(stored, POLL_MS)
+  const book = createRuleBook({
+    source,
+    services: "all",
+    clock,
+    logger: { warn: say, error: say },
+    random: () => 0,
+  })
+  const turns: RulesEvent[] = []
+  const errors: [message: string, service: string | undefined][] = []
+  book.on("rules", (event) => turns.push(event))
+  book.on("rule-error", (error, service) => errors.push([error.message, service]))
+  onTestFinished(() => book.close())
+  const advance = async (ms: number) => {
+    clock.advance(ms)
+    await settled()
+  }
+  const limiterOf = (service: string) => {
+    const limiter = createLimiter({ rules: book, service, clock, logger: QUIET })
+    onTestFinished(() => limiter.close())
+    return limiter
+  }
+  const limitOf = (service: string) => book.rulesOf(service)?.rules[0]?.limit
+  await settled()
+  return { clock, source, book, said, turns, errors, advance, limiterOf, limitOf }
+}
+
+const FIVE = Object.fromEntries(
+  [1, 2, 3, 4, 5].map((limit): [string, Stored] => [`s${limit}`, { rules: [rule(limit)], version: limit }]),
+)
+
+describe("a book of all services", () => {
+  it("has them all after one list, each with its version, and asks for none of them by name", async () => {
+    const { book, source, turns, limitOf } = await setUp()
+    await book.ready()
+    expect([1, 2, 3, 4, 5].map((n) => limitOf(`s${n}`))).toEqual([1, 2, 3, 4, 5])
+    expect(book.statusOf("s3")).toMatchObject({ version: 3, ageMs: 0, isStale: false })
+    expect(turns.map(({ service, change }) => `${service} ${change}`)).toEqual(
+      [1, 2, 3, 4, 5].map((n) => `s${n} loaded`),
+    )
+    expect([source.lists, source.reads, source.asked]).toEqual([1, 5, []])
+  })
+
+  it("parses and tells only of what has changed, been added and gone", async () => {
+    const { source, turns, advance, book } = await setUp()
+    turns.length = 0
+    const before = book.rulesOf("s1")
+    await advance(POLL_MS)
+    expect([source.lists, source.reads, turns.length]).toEqual([2, 5, 0])
+    expect(book.rulesOf("s1")).toBe(before)
+    source.stored.set("s2", { rules: [rule(20)], version: 20 })
+    source.stored.set("s6", { rules: [rule(6)] })
+    source.stored.delete("s4")
+    await advance(POLL_MS)
+    expect(source.reads).toBe(7)
+    expect(turns.map(({ service, change }) => `${service} ${change}`)).toEqual([
+      "s2 changed",
+      "s6 loaded",
+      "s4 gone",
+    ])
+    expect(book.rulesOf("s4")).toBeUndefined()
+    expect(book.rulesOf("s1")).toBe(before)
+  })
+
+  it("takes what it has read when the list breaks off, and nothing that it has not read for deleted", async () => {
+    const { source, book, advance, limitOf, errors, said } = await setUp()
+    source.failure = { error: new RuleSourceError("throttled"), page: 1 }
+    source.stored.set("s1", { rules: [rule(10)] })
+    source.stored.set("s5", { rules: [rule(50)] })
+    source.stored.delete("s2")
+    await advance(POLL_MS)
+    expect([1, 2, 3, 4, 5].map((n) => limitOf(`s${n}`))).toEqual([10, 2, 3, 4, 5])
+    expect(errors).toEqual([["throttled", undefined]])
+    expect(said).toEqual([
+      expect.stringMatching(/^the table, all services: throttled\nThe last good rules stay/),
+    ])
+    // It is tried again half a second later, and told no second time.
+    await advance(500)
+    expect([source.lists, errors.length]).toEqual([3, 1])
+    source.failure = undefined
+    await advance(1_000)
+    expect([1, 2, 3, 4, 5].map((n) => limitOf(`s${n}`))).toEqual([10, undefined, 3, 4, 50])
+    expect(book.statusOf("s1").error).toBeUndefined()
+  })
+
+  it("gives up a page that does not come within ten seconds", async () => {
+    const { source, advance, errors } = await setUp()
+    source.gate = () => new Promise(() => {})
+    await advance(POLL_MS)
+    await advance(9_999)
+    expect(errors).toEqual([])
+    await advance(1)
+    expect(errors).toEqual([
+      ["The rules of all services cannot be loaded: no answer within 10 seconds", undefined],
+    ])
+    source.gate = undefined
+    await advance(500)
+    expect(source.lists).toBe(3)
+  })
+
+  it("lets a long list take as long as its pages need", async () => {
+    const { source, advance, clock, errors, limitOf } = await setUp()
+    source.gate = () => clock.wait(9_000)
+    source.stored.set("s5", { rules: [rule(50)] })
+    await advance(POLL_MS)
+    for (let page = 0; page < 3; page++) await advance(9_000)
+    expect([errors, limitOf("s5")]).toEqual([[], 50])
+  })
+
+  it("sets a service aside of which nothing can be used, told once, and keeps its last good rules", async () => {
+    const { source, advance, book, errors, limitOf, said } = await setUp()
+    source.stored.set("s2", { rules: [rule(0)] })
+    source.stored.set("s3", { rules: [rule(30), rule(0, { name: "bad" })] })
+    source.stored.set("s6", { rules: "none" as never })
+    await advance(POLL_MS)
+    await advance(POLL_MS)
+    expect([limitOf("s2"), limitOf("s3"), limitOf("s5"), limitOf("s6")]).toEqual([2, 30, 5, undefined])
+    expect(errors.map(([, service]) => service)).toEqual(["s2", "s6"])
+    expect(said.map((line) => line.slice(0, 24))).toEqual([
+      'the table, service "s2":',
+      'the table, service "s3":',
+      'the table, service "s6":',
+    ])
+    // What has the same stamp is not parsed again, though nothing of it could be used.
+    expect(source.reads).toBe(8)
+    expect(said[2]).toContain("None of its rules are in force until this is mended.")
+    expect(book.statusOf("s2")).toMatchObject({ version: 2, error: { code: "SLUICE_INVALID_RULE" } })
+    await expect(book.find("s6")).rejects.toThrow(InvalidRuleError)
+    await book.ready()
+  })
+
+  it("survives a document that cannot even be read, and a list that is none", async () => {
+    const { source, advance, errors, limitOf } = await setUp()
+    const loadAll = source.loadAll.bind(source)
+    source.loadAll = async function* () {
+      const read = () => {
+        throw new TypeError("no bytes")
+      }
+      yield [{ service: "s1", stamp: "new", read }]
+      for await (const page of loadAll()) yield page.filter(({ service }) => service !== "s1")
+    }
+    await advance(POLL_MS)
+    expect(errors).toEqual([['The rules of service "s1" cannot be loaded: no bytes', "s1"]])
+    expect([limitOf("s1"), limitOf("s5")]).toEqual([1, 5])
+    await advance(POLL_MS)
+    expect(errors).toHaveLength(1)
+    source.loadAll = () => 5 as never
+    await advance(POLL_MS)
+    expect(errors[1]).toEqual([
+      expect.stringContaining("The rules of all services cannot be loaded"),
+      undefined,
+    ])
+  })
+
+  it("lets requests have their turn while it parses thousands", async () => {
+    const stored = Array.from({ length: 2_000 }, (_, i): [string, Stored] => [
+      `s${i}`,
+      { rules: [rule(i + 1), rule(9, { name: "b" })] },
+    ])
+    const source = new TableSource(Object.fromEntries(stored), POLL_MS)
+    source.pageSize = 2_000
+    const book = createRuleBook({ source, services: "all", clock: manualClock(), logger: QUIET })
+    onTestFinished(() => book.close())
+    let turns = 0
+    let isLoading = true
+    const count = () => {
+      turns += 1
+      if (isLoading) setImmediate(count)
+    }
+    setImmediate(count)
+    await book.ready()
+    isLoading = false
+    expect(book.rulesOf("s1999")?.rules).toHaveLength(2)
+    expect(turns).toBeGreaterThan(10)
+  })
+
+  it("never lets a list that was read earlier undo what was loaded later", async () => {
+    const { source, book, advance, limitOf } = await setUp()
+    const loadAll = source.loadAll.bind(source)
+    let release = () => {}
+    source.loadAll = async function* () {
+      const read = []
+      for await (const page of loadAll()) read.push(page)
+      await new Promise<void>((resolve) => {
+        release = resolve
+      })
+      yield* read
+    }
+    await advance(POLL_MS)
+    source.stored.set("s1", { rules: [rule(10)], version: 10 })
+    await book.refresh({ service: "s1" })
+    release()
+    await settled()
+    expect([source.lists, limitOf("s1"), limitOf("s5")]).toEqual([2, 10, 5])
+  })
+
+  it("takes nothing that a later load has found for gone because an earlier list does not have it", async () => {
+    const { source, book, advance, clock, limitOf } = await setUp()
+    source.gate = () => clock.wait(1_000)
+    await advance(POLL_MS)
+    // The list that is under way has read nothing yet; this one by name is answered first.
+    source.gate = undefined
+    source.stored.set("s9", { rules: [rule(9)] })
+    await book.refresh({ service: "s9" })
+    expect(limitOf("s9")).toBe(9)
+    source.stored.delete("s9")
+    await advance(3_000)
+    expect(source.lists).toBe(2)
+  })
+})
+
+describe("a limiter on a book of all services", () => {
+  it("has its rules at once when they are there, and waits for the first list when it is not", async () => {
+    const { limiterOf } = await setUp()
+    expect(await limiterOf("s3").decide({})).toMatchObject({ limit: 3, remaining: 2 })
+    const clock = manualClock()
+    const book = createRuleBook({ source: new TableSource(FIVE), services: "all", clock, logger: QUIET })
+    const early = createLimiter({ rules: book, service: "s4", clock, logger: QUIET })
+    expect(await early.decide({})).toMatchObject({ limit: 4, remaining: 3 })
+    await early.close()
+    book.close()
+  })
+
+  it("is told of its own service alone", async () => {
+    const { limiterOf, source, advance } = await setUp()
+    const [one, two] = [limiterOf("s1"), limiterOf("s2")]
+    const heard: string[] = []
+    one.on("rules", ({ service }) => heard.push(`one: ${service}`))
+    two.on("rules", ({ service }) => heard.push(`two: ${service}`))
+    source.stored.set("s2", { rules: [rule(20)] })
+    await advance(POLL_MS)
+    expect(heard).toEqual(["two: s2"])
+    expect(await two.peek({})).toMatchObject({ limit: 20 })
+  })
+
+  it("hears that the list cannot be loaded, and ready() says so until it can", async () => {
+    const clock = manualClock()
+    const source = new TableSource(FIVE, POLL_MS)
+    source.failure = { error: new RuleSourceError("no table"), page: 0 }
+    const book = createRuleBook({ source, services: "all", clock, logger: QUIET, random: () => 0 })
+    const limiter = createLimiter({ rules: book, service: "s1", clock, logger: QUIET })
+    const errors: string[] = []
+    limiter.on("rule-error", ({ message }) => errors.push(message))
+    await expect(limiter.ready()).rejects.toThrow("no table")
+    expect(errors).toEqual(["no table"])
+    const patient = [limiter.ready({ retry: true }), book.ready({ retry: true })]
+    clock.advance(500)
+    await settled()
+    source.failure = undefined
+    clock.advance(1_000)
+    await Promise.all(patient)
+    expect(await limiter.peek({})).toMatchObject({ limit: 1 })
+    await limiter.close()
+    book.close()
+  })
+
+  it("of a service that is not in the list asks for it by its name, until the list has it", async () => {
+    const { limiterOf, source, advance, book } = await setUp()
+    const limiter = limiterOf("s9")
+    await limiter.ready()
+    expect(source.asked).toEqual(["s9"])
+    expect(await limiter.peek({})).toMatchObject({ policy: "" })
+    source.stored.set("s9", { rules: [rule(9)] })
+    await advance(POLL_MS)
+    expect(await limiter.peek({})).toMatchObject({ limit: 9 })
+    const asked = source.asked.length
+    await advance(POLL_MS)
+    await advance(POLL_MS)
+    expect(source.asked).toHaveLength(asked)
+    expect(book.statusOf("s9")).toMatchObject({ ageMs: 0 })
+  })
+
+  it("loses rules that are gone from the list once their name says so too", async () => {
+    const { limiterOf, source, advance } = await setUp()
+    const limiter = limiterOf("s2")
+    const changes: string[] = []
+    limiter.on("rules", ({ change }) => changes.push(change))
+    const loadAll = source.loadAll.bind(source)
+    // A list that was read while somebody wrote to the table may lack what is there.
+    source.loadAll = async function* () {
+      for await (const page of loadAll()) yield page.filter(({ service }) => service !== "s2")
+    }
+    await advance(POLL_MS)
+    expect(await limiter.peek({})).toMatchObject({ limit: 2 })
+    source.stored.delete("s2")
+    await advance(POLL_MS)
+    expect(await limiter.peek({})).toMatchObject({ policy: "" })
+    expect(changes).toEqual(["gone"])
+  })
+
+  it("refreshes its own service without a list", async () => {
+    const { limiterOf, source } = await setUp()
+    const limiter = limiterOf("s2")
+    source.stored.set("s2", { rules: [rule(20)] })
+    await limiter.refresh()
+    expect(await limiter.peek({})).toMatchObject({ limit: 20 })
+    expect([source.lists, source.asked]).toEqual([1, ["s2"]])
+  })
+
+  it("leaves the book open when it closes, and another limiter of the service in force", async () => {
+    const { limiterOf, source, advance, book, limitOf } = await setUp()
+    const [one, two] = [limiterOf("s9"), limiterOf("s9")]
+    await one.close()
+    source.stored.set("s9", { rules: [rule(9, { name: "nine" })] })
+    await advance(POLL_MS)
+    expect(await two.peek({})).toMatchObject({ limit: 9 })
+    await two.close()
+    source.stored.delete("s9")
+    await advance(POLL_MS)
+    expect([limitOf("s9"), limitOf("s1")]).toEqual([undefined, 1])
+    await expect(book.refresh()).resolves.toBeUndefined()
+  })
+
+  it("keeps its rules when the book is closed, and cannot be made on a closed one", async () => {
+    const { limiterOf, book } = await setUp()
+    const limiter = limiterOf("s1")
+    book.close()
+    expect(await limiter.peek({})).toMatchObject({ limit: 1 })
+    expect(() => limiterOf("s2")).toThrow("The rule book is closed")
+    await expect(book.ready()).rejects.toThrow("closed")
+    await expect(limiter.ready()).rejects.toThrow("closed")
+    book.close()
+  })
+
+  it("frees who waits for its rules when it closes, though the book stays open", async () => {
+    const clock = manualClock()
+    const source = new TableSource(FIVE)
+    source.gate = () => new Promise(() => {})
+    const book = createRuleBook({ source, clock, logger: QUIET })
+    const limiter = createLimiter({ rules: book, service: "s1", clock, logger: QUIET })
+    const waiting = limiter.ready({ retry: true })
+    await Promise.all([limiter.close(), expect(waiting).rejects.toThrow("The limiter has been closed")])
+    const other = book.ready({ retry: true })
+    book.close()
+    await expect(other).resolves.toBeUndefined()
+  })
+})
+
+describe("a file", () => {
+  async function fileOf(text: string) {
+    const folder = await mkdtemp(join(tmpdir(), "sluice-"))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    const path = join(folder, "rules.yaml")
+    await writeFile(path, text)
+    return { path, source: fileRules(path, { pollMs: 10 }) }
+  }
+  const document = (service: string, limit: number) =>
+    `---\n${service}rules: [{ name: rule, limit: ${limit}, window: 1m }]\n`
+
+  it("lists its services; a document for all others is found by their names", async () => {
+    const text = document("service_id: a\n", 1) + document("service_id: b\n", 2) + document("", 3)
+    const { path, source } = await fileOf(text)
+    const book = createRuleBook({ source, services: "all", logger: QUIET })
+    onTestFinished(() => book.close())
+    const limiter = createLimiter({ rules: book, service: "mine", logger: QUIET })
+    onTestFinished(() => limiter.close())
+    const limits = async () =>
+      Promise.all(["a", "b", "c"].map(async (name) => (await book.find(name))?.rules[0]?.limit))
+    expect(await limits()).toEqual([1, 2, 3])
+    expect(await limiter.peek({})).toMatchObject({ limit: 3 })
+    const changed = new Promise<void>((resolve) => limiter.on("rules", () => resolve()))
+    await writeFile(path, text.replace("limit: 1,", "limit: 10,").replace("limit: 3,", "limit: 30,"))
+    await changed
+    await book.refresh()
+    await limits()
+    await book.refresh({ service: "c" })
+    expect(await limits()).toEqual([10, 2, 30])
+    expect(await limiter.peek({})).toMatchObject({ limit: 30 })
+  })
+
+  it("lists hundreds, the same stamp as long as a document is the same", async () => {
+    const names = Array.from({ length: 250 }, (_, i) => `s${i}`)
+    const { source } = await fileOf(names.map((name) => document(`service_id: ${name}\n`, 5)).join(""))
+    const list = async () => {
+      const all = []
+      for await (const page of source.loadAll?.() ?? []) all.push(...page)
+      return all
+    }
+    const [first, second] = [await list(), await list()]
+    expect(first.map(({ service }) => service)).toEqual(names)
+    expect(second.map(({ stamp }) => stamp)).toEqual(first.map(({ stamp }) => stamp))
+    expect(first[7]?.read()).toMatchObject({ rules: [{ limit: 5 }], problems: [] })
+    await expect(
+      source
+        .loadAll?.({ signal: AbortSignal.abort(new Error("enough")) })
+        [Symbol.asyncIterator]()
+        .next(),
+    ).rejects.toThrow("enough")
+  })
+
+  it("of which no document says whose it is cannot be listed", async () => {
+    const { source } = await fileOf("service_id: []\nrules: []\n")
+    const book = createRuleBook({ source, services: "all", logger: QUIET })
+    onTestFinished(() => book.close())
+    await expect(book.ready()).rejects.toThrow(InvalidRuleError)
+  })
+})

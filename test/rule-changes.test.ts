@@ -1,0 +1,254 @@
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
+import { type ManualClock, manualClock } from "../packages/core/src/clock.ts"
+import { createGuard } from "../packages/core/src/http/guard.ts"
+import type { RequestFacts } from "../packages/core/src/http/request.ts"
+import { createLimiter } from "../packages/core/src/http/request-limiter.ts"
+import type { Decision } from "../packages/core/src/limiter/decision.ts"
+import type { Rule } from "../packages/core/src/rules/rule.ts"
+import { memoryStore } from "../packages/core/src/stores/memory/memory-store.ts"
+import { redisStore } from "../packages/core/src/stores/redis/redis-store.ts"
+import type { Store } from "../packages/core/src/stores/store.ts"
+import { TableSource } from "./rule-book/hand-made-source.ts"
+import { type RedisServer, startRedis } from "./servers/redis-server.ts"
+
+const ANN: RequestFacts = { remoteAddress: "192.0.2.1", headers: { "x-user": "ann" } }
+
+let server: RedisServer
+let client: Redis
+let made = 0
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host)
+})
+afterAll(async () => {
+  client?.disconnect()
+  await server?.stop()
+})
+
+/** Windows of four weeks: no test meets the end of one by the server's time. */
+const rule = (limit: number, more: Partial<Rule> = {}): Rule => ({
+  name: "rule",
+  limit,
+  window: "4 weeks",
+  field: "ip",
+  ...more,
+})
+
+interface Place {
+  readonly name: string
+  create(clock: ManualClock): Store
+  /** Whether the store's time is the test's. */
+  readonly isOnAClock: boolean
+}
+
+const redisOf = (clock?: ManualClock): Store =>
+  redisStore({
+    client,
+    prefix: `${made++}:`,
+    timeoutMs: 10_000,
+    denyCacheMs: 60_000,
+    ...(clock && { clock }),
+  })
+
+const PLACES: readonly Place[] = [
+  { name: "memory", create: (clock) => memoryStore({ clock }), isOnAClock: true },
+  { name: "Redis, by the server's time", create: () => redisOf(), isOnAClock: false },
+  { name: "Redis, by a clock", create: (clock) => redisOf(clock), isOnAClock: true },
+]
+
+describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnAClock }) => {
+  function setUp(rules: readonly Rule[], wrap: (store: Store) => Store = (store) => store) {
+    const clock = manualClock()
+    const source = new TableSource({ checkout: { rules } })
+    const inner = create(clock)
+    const limiter = createLimiter({
+      rules: source,
+      service: "checkout",
+      store: wrap(inner),
+      storeTimeoutMs: 10_000,
+      clock,
+      logger: { warn() {}, error() {} },
+    })
+    onTestFinished(async () => {
+      await limiter.close()
+      await inner.close()
+    })
+    const change = async (...changed: readonly Rule[]) => {
+      source.stored.set("checkout", { rules: changed })
+      await limiter.refresh()
+    }
+    const take = (cost: number): Promise<Decision> => limiter.decide(ANN, { cost })
+    return { clock, limiter, change, take }
+  }
+
+  it("keeps the counts under another limit, and a raise lets the next request in, refused ones too", async () => {
+    const { change, take } = setUp([rule(5)])
+    expect(await take(5)).toMatchObject({ allowed: true, remaining: 0 })
+    // Twice: the second refusal is one that the store may remember.
+    for (let times = 0; times < 2; times++) expect(await take(1)).toMatchObject({ allowed: false, limit: 5 })
+    await change(rule(8))
+    expect(await take(1)).toMatchObject({ allowed: true, limit: 8, remaining: 2 })
+    expect(await take(3)).toMatchObject({ allowed: false, remaining: 2 })
+    await change(rule(9))
+    expect(await take(3)).toMatchObject({ allowed: true, remaining: 0 })
+  })
+
+  it("leaves nothing when the limit is cut below the counts, and never less than nothing", async () => {
+    const { limiter, change, take } = setUp([rule(10)])
+    await take(8)
+    await change(rule(2))
+    expect(await limiter.peek(ANN)).toMatchObject({ allowed: false, limit: 2, remaining: 0 })
+    const refused = await take(1)
+    expect(refused).toMatchObject({ allowed: false, limit: 2, remaining: 0, refusal: "quota" })
+    expect(refused.retryAfterMs).toBeGreaterThan(0)
+    expect(refused.retryAfterMs).toBeLessThan(2 * 28 * 86_400_000)
+    // And back: what was taken is still known.
+    await change(rule(10))
+    expect(await take(2)).toMatchObject({ allowed: true, remaining: 0 })
+  })
+
+  it.each(isOnAClock ? (["sliding-window", "fixed-window"] as const) : [])(
+    "tells the exact wait after a cut, a millisecond earlier is too early: %s",
+    async (algorithm) => {
+      const window = "1 minute"
+      const { clock, change, take } = setUp([rule(10, { algorithm, window })])
+      await take(8)
+      await change(rule(2, { algorithm, window }))
+      const { retryAfterMs } = await take(1)
+      clock.advance(retryAfterMs - 1)
+      expect(await take(1)).toMatchObject({ allowed: false, retryAfterMs: 1 })
+      clock.advance(1)
+      expect(await take(1)).toMatchObject({ allowed: true, limit: 2 })
+    },
+  )
+
+  it.each<[string, Rule, Rule]>([
+    ["window", rule(5), rule(5, { window: "3 weeks" })],
+    ["algorithm", rule(5), rule(5, { algorithm: "fixed-window" })],
+    ["field", rule(5), rule(5, { field: "header:x-user" })],
+    [
+      "alignment",
+      rule(5, { algorithm: "fixed-window" }),
+      rule(5, { algorithm: "fixed-window", align: "first-hit" }),
+    ],
+  ])(
+    "starts anew under another %s, and finds the old counts when it is put back",
+    async (_what, one, other) => {
+      const { change, take } = setUp([one])
+      await take(3)
+      await change(other)
+      expect(await take(1)).toMatchObject({ allowed: true, remaining: 4 })
+      await change(one)
+      expect(await take(1)).toMatchObject({ allowed: true, remaining: 1 })
+    },
+  )
+
+  it.each<[string, Partial<Rule>]>([
+    ["rejection message", { rejectionMessage: "later" }],
+    ["cost", { cost: 2 }],
+    ["match", { match: { methods: ["GET"] } }],
+    ["choice for a store failure", { onStoreFailure: "deny" }],
+    ["list of who is denied", { deny: ["203.0.113.9"] }],
+  ])("keeps the counts under another %s", async (_what, more) => {
+    const { change, limiter, take } = setUp([rule(9)])
+    await take(3)
+    await change(rule(9, more))
+    expect(await limiter.peek({ ...ANN, method: "GET" })).toMatchObject({ remaining: 6 })
+  })
+
+  it("knows the counts of a rule that goes and comes back", async () => {
+    const { change, take } = setUp([rule(5), rule(100, { name: "other" })])
+    await take(3)
+    await change(rule(100, { name: "other" }))
+    expect(await take(1)).toMatchObject({ policy: "other", remaining: 96 })
+    await change()
+    expect(await take(1)).toMatchObject({ policy: "", checks: [] })
+    await change(rule(5))
+    expect(await take(1)).toMatchObject({ policy: "rule", remaining: 1 })
+  })
+
+  /** A store that answers when the test says so. */
+  function slow() {
+    const waiting: (() => void)[] = []
+    const wrap = (inner: Store): Store => ({
+      take: (requests, timeoutMs) =>
+        new Promise((resolve, reject) => {
+          waiting.push(() => Promise.resolve(inner.take(requests, timeoutMs)).then(resolve, reject))
+        }),
+      peek: (requests, timeoutMs) => inner.peek(requests, timeoutMs),
+      giveBack: (refunds) => inner.giveBack(refunds),
+      reset: (keys) => inner.reset(keys),
+      close: () => inner.close(),
+    })
+    const release = () => {
+      for (const answer of waiting.splice(0)) answer()
+    }
+    return { wrap, release }
+  }
+
+  it("leaves a decision in flight on the rules that it began with, and gives its units back where they are from", async () => {
+    const { wrap, release } = slow()
+    const { limiter, change, take } = setUp([rule(5)], wrap)
+    await limiter.ready()
+    const inFlight = take(3)
+    await change(rule(9, { window: "3 weeks" }))
+    release()
+    const decision = await inFlight
+    expect(decision).toMatchObject({ limit: 5, remaining: 2 })
+    const next = take(1)
+    release()
+    expect(await next).toMatchObject({ limit: 9, remaining: 8 })
+
+    await limiter.refund(decision)
+    expect(await limiter.peek(ANN)).toMatchObject({ limit: 9, remaining: 8 })
+    await change(rule(5))
+    expect(await limiter.peek(ANN)).toMatchObject({ limit: 5, remaining: 5 })
+  })
+
+  it("leaves the answer to a request in flight to the rules that it began with", async () => {
+    const { wrap, release } = slow()
+    const { limiter, change } = setUp([rule(5, { rejectionMessage: "old" })], wrap)
+    const guard = createGuard<RequestFacts>({ limiter })
+    await limiter.ready()
+    const used = limiter.decide(ANN, { cost: 5 })
+    release()
+    await used
+    const inFlight = guard.check(ANN, { ...ANN })
+    await change(rule(50, { name: "new" }))
+    release()
+    const { headers, rejection } = await inFlight
+    expect(headers[0]).toEqual(["RateLimit-Policy", `"rule";q=5;w=${28 * 86_400}`])
+    expect(JSON.parse(rejection?.body ?? "{}")).toMatchObject({
+      "violated-policies": ["rule"],
+      rejection: "old",
+    })
+  })
+
+  it("answers the very first request by the rules that it has waited for", async () => {
+    const { limiter } = setUp([rule(5)])
+    const guard = createGuard<RequestFacts>({ limiter })
+    const { headers, decision } = await guard.check(ANN, { ...ANN })
+    expect(decision).toMatchObject({ policy: "rule", remaining: 4 })
+    expect(headers[0]).toEqual(["RateLimit-Policy", `"rule";q=5;w=${28 * 86_400}`])
+  })
+
+  it("tries a rule in shadow: counted and told, refusing nobody; turned on for real it knows its counts", async () => {
+    const { limiter, change, take } = setUp([rule(100, { name: "real" }), rule(3, { shadow: true })])
+    const told: (readonly string[])[] = []
+    limiter.on("decision", ({ shadowed }) => told.push(shadowed))
+    for (const shadowed of [[], [], [], ["rule"], ["rule"]]) {
+      expect(await take(1)).toMatchObject({ allowed: true, policy: "real", shadowed })
+    }
+    expect(told).toEqual([[], [], [], ["rule"], ["rule"]])
+    expect((await limiter.peek(ANN)).checks).toMatchObject([
+      { policy: "real", remaining: 95 },
+      { policy: "rule", shadow: true, remaining: 0, allowed: false, limit: 3 },
+    ])
+    await change(rule(100, { name: "real" }), rule(4))
+    expect(await take(1)).toMatchObject({ allowed: true, policy: "rule", remaining: 0, shadowed: [] })
+    expect(await take(1)).toMatchObject({ allowed: false, policy: "rule", remaining: 0 })
+    await change(rule(100, { name: "real" }), rule(4, { shadow: true }))
+    expect(await take(1)).toMatchObject({ allowed: true, policy: "real", remaining: 93, shadowed: ["rule"] })
+  })
+})

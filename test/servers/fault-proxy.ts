@@ -1,0 +1,136 @@
+import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+
+/**
+ * What happens to a call in place of an answer. The server sees nothing of it ("throttle", "deny", "fail", "reset",
+ * "hang"), or carries it out and the answer is lost ("lose": the connection breaks, "silence": nothing comes, "cut": half
+ * of it comes).
+ */
+export type Fault =
+  | "throttle"
+  | "deny"
+  | "fail"
+  | "reset"
+  | "hang"
+  | "lose"
+  | "silence"
+  | "cut"
+  | { readonly delayMs: number }
+  | Answer
+
+/** An error of DynamoDB's, of any type. */
+export interface Answer {
+  readonly status: number
+  readonly type: string
+  readonly message: string
+}
+
+/** The network before a DynamoDB, at a test's mercy. */
+export interface FaultProxy {
+  readonly endpoint: string
+  /** The actions that were asked for, each attempt: "GetItem". */
+  readonly calls: string[]
+  /** What each of them asked. */
+  readonly inputs: unknown[]
+  /** What happens to a call from now on, by its action; undefined passes it on. */
+  fault: ((action: string) => Fault | undefined) | undefined
+  /** Called, and waited for, before a call is dealt with. */
+  before: ((action: string) => Promise<void>) | undefined
+  stop(): Promise<void>
+}
+
+/** What DynamoDB answers, in its wire format. */
+const ANSWERS: Readonly<Record<"throttle" | "deny" | "fail", Answer>> = {
+  throttle: {
+    status: 400,
+    type: "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
+    message: "Too many reads",
+  },
+  deny: {
+    status: 400,
+    type: "com.amazon.coral.service#AccessDeniedException",
+    message: "User: arn:aws:iam::1:user/a is not authorized to perform it",
+  },
+  fail: {
+    status: 500,
+    type: "com.amazonaws.dynamodb.v20120810#InternalServerError",
+    message: "The service failed",
+  },
+}
+
+/** Puts a proxy before a server of DynamoDB's protocol, on a free port of 127.0.0.1. */
+export async function startFaultProxy(target: {
+  readonly host: string
+  readonly port: number
+}): Promise<FaultProxy> {
+  const pass = (from: IncomingMessage, body: Buffer): Promise<{ answer: IncomingMessage; body: Buffer }> =>
+    new Promise((resolve, reject) => {
+      const { method, url, headers } = from
+      const passed = request({ ...target, method, path: url, headers }, (answer) => {
+        read(answer).then((text) => resolve({ answer, body: text }), reject)
+      })
+      passed.once("error", reject).end(body)
+    })
+  const serve = async (from: IncomingMessage, to: ServerResponse): Promise<void> => {
+    const body = await read(from)
+    const action = String(from.headers["x-amz-target"]).replace(/^.*\./, "")
+    proxy.calls.push(action)
+    proxy.inputs.push(JSON.parse(body.toString()))
+    await proxy.before?.(action)
+    const fault = proxy.fault?.(action)
+    const answer = answerOf(fault)
+    if (answer !== undefined) {
+      const { status, type, message } = answer
+      to.writeHead(status, { "content-type": "application/x-amz-json-1.0" })
+      to.end(JSON.stringify({ __type: type, message }))
+      return
+    }
+    if (fault === "hang") return
+    if (fault === "reset") {
+      from.socket.resetAndDestroy()
+      return
+    }
+    if (typeof fault === "object" && "delayMs" in fault) {
+      await new Promise((resolve) => setTimeout(resolve, fault.delayMs))
+    }
+    const passed = await pass(from, body)
+    if (fault === "silence") return
+    if (fault === "lose") {
+      from.socket.resetAndDestroy()
+      return
+    }
+    to.writeHead(passed.answer.statusCode ?? 502, passed.answer.headers)
+    if (fault !== "cut") {
+      to.end(passed.body)
+      return
+    }
+    to.write(passed.body.subarray(0, Math.floor(passed.body.length / 2)), () => from.socket.destroy())
+  }
+  const server = createServer((from, to) => void serve(from, to).catch(() => from.socket.destroy()))
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const proxy: FaultProxy = {
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    calls: [],
+    inputs: [],
+    fault: undefined,
+    before: undefined,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+  return proxy
+}
+
+/** What is answered without the server. */
+function answerOf(fault: Fault | undefined): Answer | undefined {
+  if (fault === "throttle" || fault === "deny" || fault === "fail") return ANSWERS[fault]
+  return typeof fault === "object" && "type" in fault ? fault : undefined
+}
+
+async function read(stream: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  for await (const chunk of stream) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks)
+}
