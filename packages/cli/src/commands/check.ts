@@ -1,0 +1,55 @@
+import type { FileProblem } from "@sluice/core"
+import type { Io } from "../io.ts"
+import { type Line, tinted } from "../line.ts"
+import { EXIT, type Outcome } from "../outcome.ts"
+import { type ReadFile, readRulesFile } from "../rules-file.ts"
+
+/** `sluice rules check FILE...`: every problem of every file. */
+export async function check(names: readonly string[], io: Io): Promise<Outcome> {
+  const files: ReadFile[] = []
+  for (const name of names) files.push(await readRulesFile(name, io))
+  const documents = files.flatMap((file) => file.documents)
+  const services = documents.length
+  const rules = documents.reduce((sum, document) => sum + document.rules.length, 0)
+  const problems = files.reduce((sum, file) => sum + file.problems.length, 0)
+  const wrong = files.filter((file) => file.problems.length > 0).length
+  const isGood = problems === 0
+  const verdict = isGood
+    ? `${count(services, "service")}, ${count(rules, "rule")}: ok`
+    : `${count(problems, "problem")} in ${wrong === files.length ? count(wrong, "file") : `${wrong} of ${count(files.length, "file")}`}`
+  return {
+    exitCode: isGood ? EXIT.ok : EXIT.problems,
+    json: { ok: isGood, services, rules, problems: files.flatMap(problemValues) },
+    text: [...files.flatMap(problemLines), tinted(isGood ? "good" : "bad", verdict)],
+  }
+}
+
+/** What to end with when a file that a command needs has problems: nothing else has been done. */
+export function refusal(file: ReadFile): Outcome {
+  return {
+    exitCode: EXIT.problems,
+    json: { ok: false, problems: problemValues(file) },
+    text: [],
+    errors: [
+      ...problemLines(file),
+      tinted("bad", `${count(file.problems.length, "problem")} in ${file.name}: nothing has been done`),
+    ],
+  }
+}
+
+/** "1 rule", "2 rules". */
+export function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`
+}
+
+function problemValues(file: ReadFile): (FileProblem & { file: string })[] {
+  return file.problems.map((problem) => ({ file: file.name, ...problem }))
+}
+
+/** `rules.yaml:5:35: rules[0].rate.unit: "minit" is not a unit`, and below it what would be accepted. */
+function problemLines({ name, problems }: ReadFile): Line[] {
+  return problems.flatMap(({ line, column, path, message, accepted }): Line[] => [
+    [tinted("strong", `${name}:${line}:${column}: `), path === "" ? "" : `${path}: `, tinted("bad", message)],
+    ...(accepted === undefined ? [] : [tinted("quiet", `    accepted: ${accepted}`)]),
+  ])
+}

@@ -1,0 +1,18 @@
+import type { Io } from "../io.ts"
+import { EXIT, type Outcome } from "../outcome.ts"
+import { type TableOptions, withTable } from "../table.ts"
+
+/** Options of `sluice rules create-table`. */
+export interface CreateTableOptions extends TableOptions {
+  readonly keyType?: "S" | "N"
+}
+
+/** `sluice rules create-table --table T`: a table for rules, ready to be used. */
+export async function createTable(options: CreateTableOptions, io: Io): Promise<Outcome> {
+  await withTable(options, io, (registry) => registry.createTable(), options.keyType)
+  return {
+    exitCode: EXIT.ok,
+    json: { ok: true, table: options.table },
+    text: [`table ${options.table} is ready`],
+  }
+}

@@ -1,0 +1,46 @@
+import type { RegisteredRules } from "@sluice/core"
+import type { Io } from "../io.ts"
+import { columns, type Line, tinted } from "../line.ts"
+import { EXIT, type Outcome } from "../outcome.ts"
+import { type Registry, type TableOptions, withTable } from "../table.ts"
+import { count } from "./check.ts"
+
+/** `sluice rules list --table T`: whose rules are in the table. */
+export async function list(options: TableOptions, io: Io): Promise<Outcome> {
+  const all = await withTable(options, io, everyService)
+  const problems = all.flatMap((rules) => rules.problems)
+  const rows = all.map(({ service, version, rules, problems: wrong }) =>
+    [service, version, rules.length, wrong.length].map(String),
+  )
+  const [head = "", ...lines] = columns([["service", "version", "rules", "problems"], ...rows])
+  return {
+    exitCode: problems.length === 0 ? EXIT.ok : EXIT.problems,
+    json: {
+      ok: problems.length === 0,
+      services: all.map(({ service, version, rules, problems: wrong }) => ({
+        service,
+        version,
+        rules: rules.length,
+        problems: wrong,
+      })),
+    },
+    text:
+      all.length === 0
+        ? [`table ${options.table} has no rules of any service`]
+        : [tinted("quiet", head), ...lines],
+    errors:
+      problems.length === 0
+        ? []
+        : [
+            ...problems.map(({ path, message }): Line => `${path}: ${message}`),
+            tinted("bad", `${count(problems.length, "problem")}: what is wrong is not in force`),
+          ],
+  }
+}
+
+/** The rules of every service, in order of the services. */
+export async function everyService(registry: Registry): Promise<RegisteredRules[]> {
+  const all: RegisteredRules[] = []
+  for await (const rules of registry.list()) all.push(rules)
+  return all.sort((a, b) => (a.service < b.service ? -1 : 1))
+}

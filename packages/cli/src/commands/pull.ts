@@ -1,0 +1,85 @@
+import { formatRuleDocument, type RegisteredRules } from "@sluice/core"
+import { formatDocuments } from "../format-documents.ts"
+import type { Io } from "../io.ts"
+import { type Line, tinted } from "../line.ts"
+import { EXIT, type Outcome } from "../outcome.ts"
+import { replaceFile } from "../replace-file.ts"
+import { isJsonName } from "../rules-file.ts"
+import { type Registry, type TableOptions, withTable } from "../table.ts"
+import { count } from "./check.ts"
+import { everyService } from "./list.ts"
+
+/** Options of `sluice rules pull`. */
+export interface PullOptions extends TableOptions {
+  readonly service?: readonly string[]
+  readonly output?: string
+  readonly json?: boolean
+}
+
+/** `sluice rules pull --table T`: the rules in the table as a file that can be edited and pushed. */
+export async function pull(options: PullOptions, io: Io): Promise<Outcome> {
+  const { service: services = [], output, table } = options
+  const found = await withTable(options, io, (registry) => read(registry, services))
+  const missing = services.filter((service) => !found.some((rules) => rules.service === service))
+  const documents = found.map(({ service, rules, version }) => formatRuleDocument(service, rules, version))
+  const isJson = output === undefined ? options.json === true : isJsonName(output)
+  const text = documents.length === 0 ? "" : formatDocuments(documents, isJson ? "json" : "yaml")
+  if (output !== undefined && documents.length > 0) await replaceFile(output, text)
+  const warnings = [...warningsOf(found), ...missingLines(missing, found.length, table)]
+  const rules = found.reduce((sum, each) => sum + each.rules.length, 0)
+  return {
+    exitCode: warnings.length === 0 ? EXIT.ok : EXIT.problems,
+    json:
+      output === undefined
+        ? documentsValue(documents)
+        : { ok: warnings.length === 0, output, services: found.length, rules },
+    text:
+      output === undefined
+        ? text
+        : documents.length === 0
+          ? []
+          : [`${output}: ${count(found.length, "service")}, ${count(rules, "rule")}`],
+    warnings,
+  }
+}
+
+async function read(registry: Registry, services: readonly string[]): Promise<RegisteredRules[]> {
+  if (services.length === 0) return await everyService(registry)
+  const found: RegisteredRules[] = []
+  for (const service of new Set(services)) {
+    const rules = await registry.get(service)
+    if (rules !== undefined) found.push(rules)
+  }
+  return found
+}
+
+/** One document as it is, several as a list: both are files of rules. */
+function documentsValue(documents: readonly object[]): unknown {
+  return documents.length === 1 ? documents[0] : documents
+}
+
+/** Who pushed what was pulled would remove the rules that could not be read. */
+function warningsOf(found: readonly RegisteredRules[]): Line[] {
+  return found.flatMap(({ service, problems }): Line[] =>
+    problems.length === 0
+      ? []
+      : [
+          tinted(
+            "bad",
+            `${service}: not all that is in the table could be pulled; pushing this would remove the rest:`,
+          ),
+          ...problems.map(({ path, message }): Line => `  ${path}: ${message}`),
+        ],
+  )
+}
+
+function missingLines(missing: readonly string[], found: number, table: string): Line[] {
+  if (missing.length === 0 && found === 0)
+    return [tinted("bad", `table ${table} has no rules of any service`)]
+  return missing.map((service) =>
+    tinted(
+      "bad",
+      `${service}: no rules in table ${table}; \`sluice rules list --table ${table}\` shows whose are there`,
+    ),
+  )
+}

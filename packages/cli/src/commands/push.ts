@@ -1,0 +1,175 @@
+import { RuleConflictError, RuleSourceError } from "@sluice/core"
+import type { Io } from "../io.ts"
+import { type Line, tinted } from "../line.ts"
+import { EXIT, type Outcome } from "../outcome.ts"
+import { replaceFile } from "../replace-file.ts"
+import { documentsOf, type OwnedDocument, readRulesFile } from "../rules-file.ts"
+import { type Registry, type TableOptions, withTable } from "../table.ts"
+import { UsageError } from "../usage-error.ts"
+import { withVersions } from "../version-writer.ts"
+import { changeLines } from "./change-lines.ts"
+import { refusal } from "./check.ts"
+import { type Compared, compare, comparedValue, isEqual } from "./diff.ts"
+
+/** Options of `sluice rules push`. */
+export interface PushOptions extends TableOptions {
+  readonly service?: readonly string[]
+  readonly ifVersion?: number
+  readonly force?: boolean
+  readonly dryRun?: boolean
+  readonly write?: boolean
+}
+
+type State = "registered" | "unchanged" | "conflict" | "failed" | "would register" | "not tried"
+
+/** What became of one document. */
+interface Pushed extends Compared {
+  readonly state: State
+  /** The version in the table after it, where it is known. */
+  readonly version?: number
+  /** Why it failed. */
+  readonly error?: RuleSourceError
+}
+
+/**
+ * `sluice rules push FILE --table T`: registers each document, if the table still has the version that it is based on.
+ * Nothing is written when that is not so for any of them. What is already there is not written again.
+ */
+export async function push(name: string, options: PushOptions, io: Io): Promise<Outcome> {
+  const file = await readRulesFile(name, io)
+  if (file.problems.length > 0) return refusal(file)
+  const documents = documentsOf(file, options.service)
+  if (options.ifVersion !== undefined && documents.length > 1) {
+    throw new UsageError(
+      `--if-version is for one service and ${name} has ${documents.length}: choose one with --service`,
+    )
+  }
+  if (options.write === true && file.path === undefined) {
+    throw new UsageError("--write needs a file to write to: give its path in place of -")
+  }
+  const pushed = await withTable(options, io, (registry) => pushAll(registry, documents, options))
+  if (options.write === true && options.dryRun !== true && file.path !== undefined) {
+    await writeVersions(file.path, file.text, pushed)
+  }
+  const stopping = pushed.filter(isStopping)
+  return {
+    exitCode:
+      stopping.length === 0
+        ? EXIT.ok
+        : stopping.some(({ error }) => error !== undefined)
+          ? EXIT.unreachable
+          : EXIT.problems,
+    json: { ok: stopping.length === 0, services: pushed.map(pushedValue) },
+    text: pushed.filter((each) => !isStopping(each)).flatMap(pushedLines),
+    errors: stopping.flatMap((each) =>
+      each.error === undefined
+        ? conflictLines(each, name, options)
+        : [tinted("bad", `error: ${each.error.message}`)],
+    ),
+  }
+}
+
+async function pushAll(
+  registry: Registry,
+  documents: readonly OwnedDocument[],
+  options: PushOptions,
+): Promise<Pushed[]> {
+  const planned: Pushed[] = []
+  for (const document of documents) {
+    planned.push(plan(compare(document, await registry.get(document.service)), options))
+  }
+  if (options.dryRun === true) return planned
+  let isStopped = planned.some(isStopping)
+  const pushed: Pushed[] = []
+  for (const each of planned) {
+    if (each.state !== "would register") pushed.push(each)
+    else if (isStopped) pushed.push({ ...each, state: "not tried" })
+    else pushed.push(await register(registry, each, options))
+    isStopped ||= isStopping(pushed.at(-1) as Pushed)
+  }
+  return pushed
+}
+
+/** Whether those after it are not to be registered. */
+function isStopping({ state }: Pushed): boolean {
+  return state === "conflict" || state === "failed"
+}
+
+function plan(compared: Compared, options: PushOptions): Pushed {
+  const { found } = compared
+  if (found !== undefined && isEqual(compared))
+    return { ...compared, state: "unchanged", version: found.version }
+  const base = baseOf(compared.document, options)
+  const isConflict = base !== "any" && base !== (found?.version ?? 0)
+  return { ...compared, state: isConflict ? "conflict" : "would register" }
+}
+
+/** Writes the versions that are in the table now into the file. */
+async function writeVersions(path: string, text: string, pushed: readonly Pushed[]): Promise<void> {
+  const versions = pushed.flatMap(({ document, version }) =>
+    version === undefined ? [] : [{ ...document, version }],
+  )
+  const written = withVersions(text, versions)
+  if (written !== text) await replaceFile(path, written)
+}
+
+async function register(registry: Registry, compared: Compared, options: PushOptions): Promise<Pushed> {
+  const { document } = compared
+  try {
+    const { version } = await registry.register(document.service, document.rules, {
+      version: baseOf(document, options),
+    })
+    return { ...compared, state: "registered", version }
+  } catch (error) {
+    if (error instanceof RuleConflictError) return { ...compare(document, error.found), state: "conflict" }
+    // What has been registered before it must be told all the same.
+    if (error instanceof RuleSourceError) return { ...compared, state: "failed", error }
+    throw error
+  }
+}
+
+/** The version that the rules are based on: the one that their owner has pulled. */
+function baseOf({ version = 0 }: OwnedDocument, { force, ifVersion }: PushOptions): number | "any" {
+  return force === true ? "any" : (ifVersion ?? version)
+}
+
+function pushedValue(pushed: Pushed): object {
+  const { state, version, error } = pushed
+  return {
+    state,
+    version,
+    ...comparedValue(pushed),
+    ...(error !== undefined && { error: { code: error.code, message: error.message } }),
+  }
+}
+
+function pushedLines({ document, found, changes, state, version }: Pushed): Line[] {
+  const told = version === undefined ? "" : `, version ${version}`
+  const was = state === "registered" && found !== undefined ? ` (was ${found.version})` : ""
+  const line: Line = [
+    tinted("strong", document.service),
+    ": ",
+    tinted(state === "not tried" ? "quiet" : "good", state),
+    `${told}${was}`,
+  ]
+  return state === "unchanged" ? [line] : [line, ...changeLines(changes)]
+}
+
+function conflictLines(pushed: Pushed, name: string, options: PushOptions): Line[] {
+  const { document, found, changes } = pushed
+  const base = baseOf(document, options)
+  const there = found === undefined ? "has no rules for it any more" : `has version ${found.version}`
+  const based = base === 0 ? "were written as the first ones" : `are based on version ${base}`
+  const next =
+    found === undefined
+      ? "register them anew with --if-version 0, or with --force"
+      : `look at them with pull, then push with --if-version ${found.version} what is to replace them`
+  return [
+    tinted(
+      "bad",
+      `${document.service}: not registered: the rules in ${name} ${based}, and the table ${there}`,
+    ),
+    ...(found === undefined ? [] : ["  it would change:", ...changeLines(changes)]),
+    `  ${next}`,
+  ]
+}

@@ -1,0 +1,43 @@
+import { RuleConflictError } from "@sluice/core"
+import type { Io } from "../io.ts"
+import { tinted } from "../line.ts"
+import { EXIT, type Outcome } from "../outcome.ts"
+import { type TableOptions, withTable } from "../table.ts"
+import { UsageError } from "../usage-error.ts"
+
+/** Options of `sluice rules remove`. */
+export interface RemoveOptions extends TableOptions {
+  readonly ifVersion?: number
+  readonly force?: boolean
+}
+
+/** `sluice rules remove SERVICE --table T --if-version N`: removes the rules of a service. */
+export async function remove(service: string, options: RemoveOptions, io: Io): Promise<Outcome> {
+  const { ifVersion, force, table } = options
+  if (ifVersion === undefined && force !== true) {
+    throw new UsageError(
+      "say which version is to be removed with --if-version (`list` shows it), or remove any with --force",
+    )
+  }
+  try {
+    const version = force === true ? "any" : ifVersion
+    const wasThere = await withTable(options, io, (registry) => registry.remove(service, { version }))
+    const told = wasThere ? `removed from table ${table}` : `has no rules in table ${table}`
+    return {
+      exitCode: EXIT.ok,
+      json: { ok: true, service, removed: wasThere },
+      text: [[tinted("strong", service), `: ${told}`]],
+    }
+  } catch (error) {
+    if (!(error instanceof RuleConflictError)) throw error
+    const there = error.found === undefined ? "has none" : `has version ${error.found.version}`
+    return {
+      exitCode: EXIT.problems,
+      json: { ok: false, service, removed: false, tableVersion: error.found?.version },
+      text: [],
+      errors: [
+        tinted("bad", `${service}: not removed: --if-version is ${ifVersion}, and the table ${there}`),
+      ],
+    }
+  }
+}

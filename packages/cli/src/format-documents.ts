@@ -1,0 +1,32 @@
+import type { StoredDocument } from "@sluice/core"
+import { Document, isMap, isScalar, type Scalar, visit } from "yaml"
+import { formatJson } from "./line.ts"
+
+/** Rule documents as the text of a file: YAML, one after another, or JSON, a list when there are several. */
+export function formatDocuments(documents: readonly StoredDocument[], format: "yaml" | "json"): string {
+  if (format === "json") return `${formatJson(documents.length === 1 ? documents[0] : documents, 2)}\n`
+  return documents.map(formatYaml).join("---\n")
+}
+
+function formatYaml(value: StoredDocument): string {
+  const document = new Document(value)
+  visit(document, {
+    Pair(_key, pair) {
+      // One line for what is short: rate: { requests_per_unit: 5, unit: minute }
+      if (isScalar(pair.key) && pair.key.value === "rate" && isMap(pair.value)) pair.value.flow = true
+    },
+    Scalar(_key, scalar) {
+      if (typeof scalar.value === "string" && INVISIBLE.test(scalar.value)) {
+        scalar.type = "QUOTE_DOUBLE" satisfies Scalar["type"]
+      }
+    },
+  })
+  // Within double quotes an escaped character is the same character, and it can be seen.
+  return document.toString({ lineWidth: 0 }).replace(new RegExp(INVISIBLE, "gu"), (char) => {
+    if (char === "\n") return char
+    const code = (char.codePointAt(0) as number).toString(16)
+    return code.length <= 4 ? `\\u${code.padStart(4, "0")}` : `\\U${code.padStart(8, "0")}`
+  })
+}
+
+const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/u

@@ -1,0 +1,70 @@
+import { formatRuleDocument, type Rule, ruleName } from "@sluice/core"
+
+/** A member of a rule, as it is stored, with both values; undefined where it is not given. */
+export interface MemberChange {
+  readonly member: string
+  readonly before: unknown
+  readonly after: unknown
+}
+
+/** What makes one list of rules of another. Rules are told apart by their names. */
+export interface RuleChanges {
+  readonly added: readonly string[]
+  readonly removed: readonly string[]
+  readonly changed: readonly { readonly rule: string; readonly members: readonly MemberChange[] }[]
+  /** The same rules, in another order: the first of several that are equally strict is the one that is told. */
+  readonly isReordered: boolean
+}
+
+/** What changes from the rules before to those after. Spellings are no changes: "60s" and "1 minute" are one window. */
+export function ruleChanges(before: readonly Rule[], after: readonly Rule[]): RuleChanges {
+  const [old, now] = [byName(before), byName(after)]
+  const changed = [...now].flatMap(([rule, members]) => {
+    const earlier = old.get(rule)
+    const changes = earlier === undefined ? [] : memberChanges(earlier, members)
+    return changes.length === 0 ? [] : [{ rule, members: changes }]
+  })
+  const kept = (names: Iterable<string>, others: ReadonlyMap<string, Members>): string =>
+    JSON.stringify([...names].filter((name) => others.has(name)))
+  return {
+    added: [...now.keys()].filter((name) => !old.has(name)),
+    removed: [...old.keys()].filter((name) => !now.has(name)),
+    changed,
+    isReordered: kept(old.keys(), now) !== kept(now.keys(), old),
+  }
+}
+
+/** Whether there is no change at all. */
+export function isUnchanged({ added, removed, changed, isReordered }: RuleChanges): boolean {
+  return added.length + removed.length + changed.length === 0 && !isReordered
+}
+
+type Members = Readonly<Record<string, unknown>>
+
+function byName(rules: readonly Rule[]): ReadonlyMap<string, Members> {
+  // The service is not compared.
+  const stored = formatRuleDocument("any", rules).rules
+  return new Map(rules.map((rule, index) => [ruleName(rule), comparable(stored[index] as Members)]))
+}
+
+/** A rate is compared as the limit and window that it is. */
+function comparable({ rate, ...members }: Members): Members {
+  if (rate === undefined) return members
+  const { requests_per_unit: limit, unit } = rate as { requests_per_unit: number; unit: string }
+  return { ...members, limit, window: `1 ${unit}` }
+}
+
+function memberChanges(before: Members, after: Members): MemberChange[] {
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])]
+    .map((member) => ({ member, before: before[member], after: after[member] }))
+    .filter(({ before: old, after: now }) => canonical(old) !== canonical(now))
+}
+
+/** The same text for equal values: DynamoDB does not keep the order of a map's members. */
+function canonical(value: unknown): string | undefined {
+  return JSON.stringify(value, (_key, member: unknown) =>
+    typeof member === "object" && member !== null && !Array.isArray(member)
+      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : member,
+  )
+}

@@ -1,0 +1,86 @@
+import { readFile } from "node:fs/promises"
+import { type FileDocument, type RuleFile, readRuleFile } from "@sluice/core"
+import type { Io } from "./io.ts"
+import { UsageError } from "./usage-error.ts"
+
+/** A file of rules that has been read. */
+export interface ReadFile extends RuleFile {
+  /** As it was given; "standard input" for "-". */
+  readonly name: string
+  /** Where it is; absent for standard input. */
+  readonly path?: string
+  readonly text: string
+}
+
+/** Whether a file of this name is JSON; every other is YAML, which JSON from standard input is as well. */
+export function isJsonName(name: string): boolean {
+  return name.toLowerCase().endsWith(".json")
+}
+
+/** Reads a file of rules, or standard input for "-". What is wrong in it is in `problems`; rejects with UsageError when there is no text. */
+export async function readRulesFile(given: string, io: Io): Promise<ReadFile> {
+  const isInput = given === "-"
+  const name = isInput ? "standard input" : given
+  const bytes = isInput
+    ? await readAll(io.stdin)
+    : await readFile(given).catch((error: unknown) => fail(name, error))
+  const text = decode(name, bytes)
+  const file = readRuleFile(text, isJsonName(given) ? "json" : "yaml")
+  return { ...file, name, text, ...(!isInput && { path: given }) }
+}
+
+/** A document that is known to be of a service. */
+export type OwnedDocument = FileDocument & { readonly service: string }
+
+/**
+ * The documents of a file that has no problems, each with its service: all of them, or those of the services asked for.
+ * One that names no service is for the single service that is asked for. Throws UsageError when it is not clear whose they are.
+ */
+export function documentsOf(file: ReadFile, services: readonly string[] = []): readonly OwnedDocument[] {
+  const found = file.documents.filter(isOwned)
+  const general = file.documents.find(({ service }) => service === undefined)
+  if (services.length === 0) {
+    if (general === undefined) return found
+    throw new UsageError(
+      `${file.name}:${general.line}: the document has no service_id: write one into it, or say whose it is with --service`,
+    )
+  }
+  return services.map((service) => {
+    const own = found.find((document) => document.service === service)
+    if (own !== undefined) return own
+    if (general !== undefined && services.length === 1) return { ...general, service }
+    const there = found.map((document) => JSON.stringify(document.service)).join(", ")
+    throw new UsageError(
+      `${file.name} has no rules for service ${JSON.stringify(service)}; it has ${there === "" ? "none of any service" : there}`,
+    )
+  })
+}
+
+function isOwned(document: FileDocument): document is OwnedDocument {
+  return document.service !== undefined
+}
+
+async function readAll(stream: Io["stdin"]): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of stream) chunks.push(typeof chunk === "string" ? Buffer.from(chunk) : chunk)
+  return Buffer.concat(chunks)
+}
+
+function decode(name: string, bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes)
+  } catch (error) {
+    throw new UsageError(`${name} is not text: save it in UTF-8`, { cause: error })
+  }
+}
+
+function fail(name: string, error: unknown): never {
+  const { code, message } = error as NodeJS.ErrnoException
+  const reasons: Readonly<Record<string, string>> = {
+    ENOENT: "does not exist: correct the path",
+    ENOTDIR: "does not exist: correct the path",
+    EISDIR: "is a folder: give the path of a file of YAML or JSON",
+    EACCES: "may not be read by you: change its permissions",
+  }
+  throw new UsageError(`${name} ${reasons[code ?? ""] ?? `cannot be read: ${message}`}`, { cause: error })
+}

@@ -1,0 +1,78 @@
+import {
+  InvalidOptionError,
+  InvalidRuleError,
+  RuleConflictError,
+  RuleSourceError,
+  type SluiceError,
+} from "@sluice/core"
+import { CommanderError } from "commander"
+import type { Io } from "./io.ts"
+import { formatJson, formatLine, type Line, tinted } from "./line.ts"
+import { EXIT, type ExitCode, type Outcome } from "./outcome.ts"
+import { createProgram } from "./program.ts"
+import { UsageError } from "./usage-error.ts"
+
+/** Runs a command line, without the program's own name, and yields the exit code. Never rejects. */
+export async function run(argv: readonly string[], io: Io): Promise<ExitCode> {
+  const isJson = argv.slice(0, [...argv, "--"].indexOf("--")).includes("--json")
+  const outcomes: Outcome[] = []
+  const said: string[] = []
+  const program = createProgram(
+    io,
+    (outcome) => outcomes.push(outcome),
+    (text) => io.stdout.write(text),
+    (text) => said.push(text),
+  )
+  try {
+    await program.parseAsync(argv, { from: "user" })
+  } catch (error) {
+    if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok
+    outcomes.push(failed(error, said.join(""), io))
+  }
+  for (const outcome of outcomes) print(outcome, isJson, io)
+  return outcomes[0]?.exitCode ?? EXIT.ok
+}
+
+function print({ json, text, errors = [], warnings = [] }: Outcome, isJson: boolean, io: Io): void {
+  const put = (stream: "stdout" | "stderr", lines: readonly Line[]): void => {
+    const hasColour = io[stream].isTTY === true && (io.env.NO_COLOR ?? "") === ""
+    for (const line of lines) io[stream].write(`${formatLine(line, hasColour)}\n`)
+  }
+  if (isJson) io.stdout.write(`${formatJson(json, 2)}\n`)
+  else if (typeof text === "string") io.stdout.write(text)
+  else put("stdout", text)
+  put("stderr", isJson ? warnings : [...warnings, ...errors])
+}
+
+/** What an error comes to. `said` is what commander has written of it. */
+function failed(error: unknown, said: string, io: Io): Outcome {
+  if (error instanceof CommanderError) {
+    // It writes the help when there is no command, and then says no more than that.
+    const text = (said === "" ? error.message : said).trimEnd()
+    return outcome(EXIT.usage, "SLUICE_USAGE", text.replace(/^error: /, ""), text.split("\n"))
+  }
+  const exitCode = exitCodeOf(error)
+  const message = error instanceof Error ? error.message : String(error)
+  const stack = io.env.SLUICE_DEBUG === "1" && error instanceof Error ? (error.stack ?? "").split("\n") : []
+  if (exitCode === EXIT.unexpected) {
+    const line = `a mistake in sluice: ${message}; please report it with what SLUICE_DEBUG=1 shows`
+    return outcome(exitCode, "SLUICE_UNEXPECTED", line, [tinted("bad", `error: ${line}`), ...stack])
+  }
+  const [first = "", ...rest] = message.split("\n")
+  return outcome(exitCode, (error as SluiceError).code, message, [
+    tinted("bad", `error: ${first}`),
+    ...rest,
+    ...stack,
+  ])
+}
+
+function outcome(exitCode: ExitCode, code: string, message: string, errors: readonly Line[]): Outcome {
+  return { exitCode, json: { ok: false, error: { code, message } }, text: [], errors }
+}
+
+function exitCodeOf(error: unknown): ExitCode {
+  if (error instanceof InvalidRuleError || error instanceof RuleConflictError) return EXIT.problems
+  if (error instanceof UsageError || error instanceof InvalidOptionError) return EXIT.usage
+  if (error instanceof RuleSourceError) return EXIT.unreachable
+  return EXIT.unexpected
+}

@@ -1,0 +1,61 @@
+import { readRuleFile } from "@sluice/core"
+import { expect, test } from "vitest"
+import { withVersions } from "./version-writer.ts"
+
+/** The text with version 8 in each of its documents. */
+function pushed(text: string): string {
+  const { documents, problems } = readRuleFile(text, "yaml")
+  expect(problems).toEqual([])
+  return withVersions(
+    text,
+    documents.map((document) => ({ ...document, version: 8 })),
+  )
+}
+
+test.each([
+  [
+    "a version in its place",
+    "# a\nservice_id: a # b\nversion: 7 # c\nrules: []\n",
+    "# a\nservice_id: a # b\nversion: 8 # c\nrules: []\n",
+  ],
+  [
+    "a version that is not there, before all members",
+    "# a\n\nservice_id: a\nrules: []\n",
+    "# a\n\nversion: 8\nservice_id: a\nrules: []\n",
+  ],
+  ["a flow map", "{ service_id: a, rules: [] }", "{ version: 8, service_id: a, rules: [] }"],
+  ["JSON", '{\n  "service_id": "a", "rules": []}', '{\n  "version": 8, "service_id": "a", "rules": []}'],
+  [
+    "JSON with a version",
+    '{"rules":[],"version":7,"service_id":"a"}',
+    '{"rules":[],"version":8,"service_id":"a"}',
+  ],
+  ["an entry of a list", "- service_id: a\n  rules: []\n", "- version: 8\n  service_id: a\n  rules: []\n"],
+  [
+    "an entry far in",
+    "-   rules: []\n    service_id: a\n",
+    "-   version: 8\n    rules: []\n    service_id: a\n",
+  ],
+  ["a document without a service", "rules: []\n", "version: 8\nrules: []\n"],
+  [
+    "a version that stands last",
+    "service_id: a\nrules: []\nversion: 1\n",
+    "service_id: a\nrules: []\nversion: 8\n",
+  ],
+])("%s gets the version", (_what, before, after) => {
+  expect(pushed(before)).toBe(after)
+})
+
+test("of several documents each gets its own, and those that were not pushed none", () => {
+  const text =
+    "service_id: a\nrules: []\n---\n- service_id: b\n  version: 1\n  rules: []\n- service_id: c\n  rules: []\n---\nrules: []\n"
+  const [a, , c] = readRuleFile(text, "yaml").documents
+  if (a === undefined || c === undefined) throw new Error("the file has four documents")
+  const versions = [
+    { ...c, version: 30 },
+    { ...a, version: 10 },
+  ]
+  expect(withVersions(text, versions)).toBe(
+    "version: 10\nservice_id: a\nrules: []\n---\n- service_id: b\n  version: 1\n  rules: []\n- version: 30\n  service_id: c\n  rules: []\n---\nrules: []\n",
+  )
+})

@@ -1,0 +1,59 @@
+import {
+  type Document,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseAllDocuments,
+  type YAMLMap,
+} from "yaml"
+
+/** The version that the document which begins there has now. */
+export interface PlacedVersion {
+  /** Both from 1. */
+  readonly line: number
+  readonly column: number
+  readonly version: number
+}
+
+/** The text of a rules file with these versions in its documents. Nothing else in it changes, comments least of all. */
+export function withVersions(text: string, versions: readonly PlacedVersion[]): string {
+  const lines = new LineCounter()
+  const maps = parseAllDocuments(text, { lineCounter: lines, uniqueKeys: false }).flatMap(topMaps)
+  const edits = maps.flatMap((map): Edit[] => {
+    const { line, col } = lines.linePos(map.range?.[0] ?? 0)
+    const placed = versions.find((each) => each.line === line && each.column === col)
+    return placed === undefined ? [] : [editOf(text, map, placed.version, col)]
+  })
+  // From the end, so that the places before stay what they are.
+  return edits
+    .sort((a, b) => b.from - a.from)
+    .reduce((before, { from, to, by }) => before.slice(0, from) + by + before.slice(to), text)
+}
+
+/** A part of a text, and what takes its place. */
+interface Edit {
+  readonly from: number
+  readonly to: number
+  readonly by: string
+}
+
+function editOf(text: string, map: YAMLMap<Node, Node | null>, version: number, column: number): Edit {
+  const pair = map.items.find(({ key }) => isScalar(key) && key.value === "version")
+  if (pair !== undefined) {
+    const [from = 0, to = 0] = pair.value?.range ?? []
+    return { from, to, by: String(version) }
+  }
+  const from = map.items[0]?.key.range?.[0] ?? 0
+  const isQuoted = text[from] === '"'
+  // A block map has a member a line, each as far in as the map itself.
+  const separator = map.flow === true ? ", " : `\n${" ".repeat(column - 1)}`
+  return { from, to: from, by: `${isQuoted ? '"version"' : "version"}: ${version}${separator}` }
+}
+
+function topMaps(document: Document.Parsed): YAMLMap<Node, Node | null>[] {
+  const { contents } = document
+  const values = isSeq<Node>(contents) ? contents.items : [contents]
+  return values.filter((value) => isMap<Node, Node | null>(value))
+}

@@ -1,0 +1,165 @@
+// Makes rules.schema.json, the JSON Schema of the stored shape that editors read: `pnpm schema`. The shape comes from the
+// schema that the parser uses; what editors show, and what that schema says by functions, is added here.
+
+import { writeFileSync } from "node:fs"
+import { z } from "zod"
+import { ruleDocument, storedRate, storedRule } from "./src/rules/document-schema.ts"
+import { member } from "./src/rules/rule-members.ts"
+
+/** What is added to a part of the schema. */
+type Added = Readonly<Record<string, unknown>> & { readonly description: string }
+
+/** Says something of every member: one without a description is an error of the compiler. */
+function describe<Shape extends z.core.$ZodLooseShape>(
+  shape: Shape,
+  added: { [Name in keyof Shape]: Added },
+): void {
+  for (const name of Object.keys(shape)) about.add(shape[name] as z.ZodType, added[name] as Added)
+}
+
+const about = z.registry<Readonly<Record<string, unknown>>>()
+const older = (now: string): Added => ({
+  description: `An older spelling of ${now}: it is read, write ${now}.`,
+  deprecated: true,
+  doNotSuggest: true,
+})
+
+/** As `parseDuration` reads them. */
+const UNITS = "ms msec millisecond s sec second m min minute h hr hour d day w week".split(" ")
+/** JSON Schema has no way to say that case does not matter. */
+const anyCase = (word: string): string => word.replace(/./g, (char) => `[${char}${char.toUpperCase()}]`)
+const DURATION = `^\\s*(\\d{1,15}(\\.\\d{1,6})?)?\\s*(${UNITS.map(anyCase).join("|")})[sS]?\\s*$`
+const FIELD =
+  "^((header|cookie):[!#$%&'*+\\-.^_`|~0-9A-Za-z]{1,128}|(query|param):.{1,128}|body:[^.]{1,128}(\\.[^.]{1,128}){0,7}|[\\w.-]{1,64})$"
+
+about.add(storedRate, {
+  id: "rate",
+  anyOf: [{ required: ["requests_per_unit"] }, { required: ["requestsPerUnit"] }],
+})
+describe(storedRate.shape, {
+  requests_per_unit: { description: "Units that are admitted in one unit of time." },
+  unit: { description: "The unit of time, which is the rule's window." },
+  requestsPerUnit: older("requests_per_unit"),
+})
+
+about.add(storedRule, {
+  id: "rule",
+  description: "How many units, in which window, counted for whom.",
+  oneOf: [{ required: ["rate"] }, { required: ["limit", "window"] }],
+  dependencies: { limit: ["window"], window: ["limit"] },
+})
+describe(storedRule.shape, {
+  name: {
+    description:
+      "In headers, problems and events; no two rules of a service have the same. Without one it is made from field and window: ip-1m.",
+  },
+  field: {
+    description:
+      "Whose requests are counted together: ip, method, route, header:NAME, query:NAME, body:PATH, param:NAME, cookie:NAME, or a name that the app has an extractor for, such as user_id. A list is a combination. Without it, or with service, all requests are counted together.",
+    anyOf: [
+      { type: "string", pattern: FIELD, examples: ["ip", "user_id", "header:x-api-key"] },
+      { type: "array", items: { type: "string", pattern: FIELD }, minItems: 1, uniqueItems: true },
+    ],
+  },
+  rate: {
+    description: "Limit and window in one: requests_per_unit units in one second, minute, hour, day or week.",
+  },
+  limit: { description: "Units that are admitted in a window. Needs window." },
+  window: {
+    description: "A number of milliseconds, or a text such as 90 seconds, 15m or 2 weeks. Needs limit.",
+    anyOf: [
+      { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
+      { type: "string", pattern: DURATION, examples: ["1 minute", "15m", "1 day"] },
+    ],
+  },
+  request_rejection_message: {
+    description:
+      "What a refused client is told: any text, or one of the three that tell a program how to go on: retry-with-exponential-backoff, retry-with-fixed-time, exhausted-daily-limit.",
+    examples: ["retry-with-exponential-backoff", "retry-with-fixed-time", "exhausted-daily-limit"],
+  },
+  on_missing: {
+    description:
+      "What a request without the field is: counted by address (ip, the default), with all such requests (shared), not at all (skip), or refused with 400 (deny).",
+    default: "ip",
+  },
+  on_store_failure: {
+    description:
+      "When the shared store is gone: count in the process (local), admit (allow), or refuse with 503 (deny). Default: as the limiter is set.",
+  },
+  algorithm: { description: "How it is counted.", default: "sliding-window" },
+  align: {
+    description:
+      "Where windows begin: at whole multiples since 1970 (epoch), or at the first request (first-hit). For fixed-window only.",
+    default: "epoch",
+  },
+  throttle: { description: "hard, the only kind: what does not fit is refused.", default: "hard" },
+  cost: {
+    description: "Units that a request takes under this rule, times the request's own cost.",
+    default: 1,
+  },
+  match: { description: "For which requests the rule is: all that is given must agree. Default: all." },
+  allow: { description: "Values of the rule's field, for ip addresses and CIDRs, that are not counted." },
+  deny: { description: "Values of the rule's field, for ip addresses and CIDRs, that are always refused." },
+  shadow: { description: "Counts and reports, and refuses nobody: a rule on trial.", default: false },
+  errorMessage: older("request_rejection_message"),
+})
+
+about.add(member.match, { id: "match" })
+describe(member.match.shape, {
+  methods: { description: "Methods, in any case. GET covers HEAD." },
+  path: {
+    description:
+      "A path pattern: /users/:id, /files/*. Compared without regard to case, trailing and repeated slashes and percent encoding.",
+    pattern: "^/",
+    maxLength: 1024,
+  },
+  fields: { description: "Fields, each with the values that it may have: plan: [free, trial]." },
+})
+
+const service =
+  "Whose rules these are. Without it, in a file, they are every service's that has none of its own."
+about.add(ruleDocument, {
+  id: "document",
+  description: "The rules of one service.",
+  anyOf: [{ required: ["rules"] }, { required: ["rule"] }],
+})
+describe(ruleDocument.shape, {
+  service_id: { description: service },
+  version: {
+    description:
+      "The version in the registry that these rules are based on: `sluice rules pull` writes it, and `push` is refused when another one is there.",
+  },
+  rules: { description: "The rules, all of which are decided together; or a single one." },
+  Service_id: older("service_id"),
+  serviceId: older("service_id"),
+  rule: older("rules"),
+})
+
+/** The JSON Schema of a file of rules: one document, or a list of them. */
+export function rulesSchema(): object {
+  const { $schema, definitions } = z.toJSONSchema(ruleDocument, {
+    target: "draft-7",
+    metadata: about,
+    reused: "inline",
+  }) as Readonly<Record<string, unknown>>
+  const one = { $ref: "#/definitions/document" }
+  return {
+    $schema,
+    title: "Sluice rules",
+    // Not anyOf, of which an editor could only say that neither fits.
+    if: { type: "array" },
+    // biome-ignore lint/suspicious/noThenProperty: it is a keyword of JSON Schema
+    then: { type: "array", items: one, minItems: 1 },
+    else: one,
+    definitions,
+  }
+}
+
+/** What the file has. */
+export function rulesSchemaText(): string {
+  return `${JSON.stringify(rulesSchema(), null, 2)}\n`
+}
+
+if (process.argv[1] === import.meta.filename) {
+  writeFileSync(new URL("rules.schema.json", import.meta.url), rulesSchemaText())
+}

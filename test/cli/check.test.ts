@@ -1,0 +1,125 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { sluice } from "./in-process.ts"
+
+const fixture = (name: string): string => fileURLToPath(new URL(`../fixtures/rules/${name}`, import.meta.url))
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "sluice-cli-"))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+async function fileOf(name: string, text: string | Buffer): Promise<string> {
+  await writeFile(join(folder, name), text)
+  return join(folder, name)
+}
+
+describe("sluice rules check", () => {
+  it("says how many services and rules are right, and ends with 0", async () => {
+    const files = [fixture("services.yaml"), fixture("contract-list.json")]
+    expect(await sluice(["rules", "check", ...files])).toEqual({
+      code: 0,
+      out: "4 services, 5 rules: ok\n",
+      err: "",
+    })
+    const one = await fileOf("one.yaml", "service_id: a\nrules: { limit: 5, window: 1m }\n")
+    expect((await sluice(["rules", "check", one])).out).toBe("1 service, 1 rule: ok\n")
+  })
+
+  it("tells every problem with file, line, column, path and what would be accepted, and ends with 1", async () => {
+    const file = fixture("many-mistakes.yaml")
+    const { code, out, err } = await sluice(["rules", "check", file, fixture("services.yaml")])
+    expect({ code, err }).toEqual({ code: 1, err: "" })
+    const lines = out.split("\n")
+    expect(lines[0]).toBe(
+      `${file}:2:1: verison: "verison" is not a member of a rule document; did you mean "version"?`,
+    )
+    expect(lines).toContain(`${file}:5:35: rules[0].rate.unit: "month" is not a unit`)
+    expect(lines).toContain('    accepted: "second", "minute", "hour", "day", "week"')
+    expect(lines.filter((line) => line.startsWith(file))).toHaveLength(8)
+    expect(out).toMatch(/\n8 problems in 1 of 2 files\n$/)
+    expect((await sluice(["rules", "check", file])).out).toMatch(/\n8 problems in 1 file\n$/)
+  })
+
+  it("prints the same as JSON", async () => {
+    const file = fixture("limit-zero.yaml")
+    const wrong = await sluice(["rules", "check", file, "--json"])
+    expect(wrong).toMatchObject({ code: 1, err: "" })
+    expect(JSON.parse(wrong.out)).toEqual({
+      ok: false,
+      services: 1,
+      rules: 0,
+      problems: [
+        {
+          file,
+          line: 1,
+          column: 10,
+          path: "rules.limit",
+          message: "0 is not a limit",
+          accepted: expect.stringContaining("positive"),
+        },
+      ],
+    })
+    const right = await sluice(["rules", "check", "--json", fixture("services.yaml")])
+    expect(JSON.parse(right.out)).toEqual({ ok: true, services: 3, rules: 3, problems: [] })
+  })
+
+  it("reads standard input for -, YAML or JSON", async () => {
+    const yaml = await sluice(["rules", "check", "-"], { stdin: "\u00e4: 1\nrules: []\n" })
+    expect(yaml.out).toContain('standard input:1:1: ["\u00e4"]: "\u00e4" is not a member')
+    const json = await sluice(["rules", "check", "-"], { stdin: '{"rules":[]}' })
+    expect(json).toEqual({ code: 0, out: "1 service, 0 rules: ok\n", err: "" })
+    expect((await sluice(["rules", "check", "-"])).out).toContain("standard input:1:1: is empty")
+  })
+
+  it("is strict about JSON in files named .json, in any case", async () => {
+    expect((await sluice(["rules", "check", await fileOf("a.JSON", "rules: []")])).out).toContain(
+      "is not JSON",
+    )
+    expect((await sluice(["rules", "check", await fileOf("a.yaml", "rules: []")])).code).toBe(0)
+  })
+
+  it("ends with 2 for a file that cannot be read, and says what to do", async () => {
+    const missing = join(folder, "missing.yaml")
+    expect(await sluice(["rules", "check", missing])).toEqual({
+      code: 2,
+      out: "",
+      err: `error: ${missing} does not exist: correct the path\n`,
+    })
+    expect((await sluice(["rules", "check", folder])).err).toContain("is a folder: give the path of a file")
+    expect((await sluice(["rules", "check", fixture("not-utf-8.yaml")])).err).toContain(
+      "is not text: save it in UTF-8",
+    )
+    expect((await sluice(["rules", "check", `${missing}\0`])).err).toContain("cannot be read: ")
+    expect(JSON.parse((await sluice(["rules", "check", missing, "--json"])).out)).toEqual({
+      ok: false,
+      error: { code: "SLUICE_USAGE", message: `${missing} does not exist: correct the path` },
+    })
+  })
+
+  it("shows no invisible character as it is, in names of files neither", async () => {
+    const file = await fileOf("\u001b[31mred.yaml", 'rules: !\u202ea []\n"\u009b31m": 1\n')
+    const { out } = await sluice(["rules", "check", file])
+    const input = await sluice(["rules", "check", "-"], { stdin: 'rules: []\n"\u009b31m\\e": "\\u202e"\n' })
+    const json = await sluice(["rules", "check", file, "--json"])
+    for (const text of [out, input.out, json.out]) {
+      expect(text).toMatch(/\\u/)
+      expect(text.replaceAll("\n", "")).not.toMatch(/[\p{C}\p{Zl}\p{Zp}]/u)
+    }
+    expect(out).toContain("\\u{1b}[31mred.yaml:1:9: ")
+    expect(JSON.parse(json.out).problems[0].file).toBe(file)
+  })
+
+  it("has colours in a terminal, unless NO_COLOR asks for none", async () => {
+    const argv = ["rules", "check", fixture("services.yaml")]
+    expect((await sluice(argv, { isTTY: true })).out).toBe("\u001b[32m3 services, 3 rules: ok\u001b[0m\n")
+    expect((await sluice(argv, { isTTY: true, env: { NO_COLOR: "" } })).out).toContain("\u001b")
+    expect((await sluice(argv, { isTTY: true, env: { NO_COLOR: "1" } })).out).toBe(
+      "3 services, 3 rules: ok\n",
+    )
+  })
+})

@@ -1,0 +1,53 @@
+import type { Io } from "../../packages/cli/src/io.ts"
+import { run } from "../../packages/cli/src/run.ts"
+
+/** As the program's own start sets it. */
+process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = "true"
+
+/** How a run of the command line ended. */
+export interface Ran {
+  readonly code: number
+  readonly out: string
+  readonly err: string
+}
+
+/** What a run may be given beside its command line. */
+export interface Surroundings {
+  readonly stdin?: string
+  readonly isTTY?: boolean
+  readonly env?: Io["env"]
+  /** Fails when standard input is read. */
+  readonly failure?: Error
+}
+
+/** Runs the command line in this process. */
+export async function sluice(
+  argv: readonly string[],
+  { stdin = "", isTTY, env = {}, failure }: Surroundings = {},
+): Promise<Ran> {
+  let out = ""
+  let err = ""
+  const code = await run(argv, {
+    stdin: (async function* () {
+      // In two pieces, the first of which ends within a character.
+      const bytes = Buffer.from(stdin)
+      yield bytes.subarray(0, 1)
+      yield bytes.subarray(1)
+      if (failure !== undefined) throw failure
+    })(),
+    stdout: {
+      isTTY,
+      write(text) {
+        out += text
+      },
+    },
+    stderr: {
+      isTTY,
+      write(text) {
+        err += text
+      },
+    },
+    env,
+  })
+  return { code, out, err }
+}

@@ -1,0 +1,107 @@
+import { spawn } from "node:child_process"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
+import type { Ran } from "./in-process.ts"
+
+// What is built, as its user runs it: `pnpm test` builds it first.
+
+const SLUICE = fileURLToPath(new URL("../../packages/cli/bin/sluice.js", import.meta.url))
+/** Of the machine's own settings only what Node needs. */
+const ENV = { PATH: process.env.PATH ?? "", HOME: tmpdir() }
+
+/** Runs the program. `read` is how much of its output is read before the pipe is closed. */
+function sluice(argv: readonly string[], { input = "", read = Number.POSITIVE_INFINITY } = {}): Promise<Ran> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [SLUICE, ...argv], { env: ENV })
+    let out = ""
+    let err = ""
+    child.stdout.on("data", (text: Buffer) => {
+      out += text
+      if (out.length >= read) child.stdout.destroy()
+    })
+    child.stderr.on("data", (text: Buffer) => {
+      err += text
+    })
+    child.once("error", reject).once("close", (code) => resolve({ code: code ?? -1, out, err }))
+    child.stdin.on("error", () => undefined).end(input)
+  })
+}
+
+let server: DynamoDBServer
+let folder: string
+beforeAll(async () => {
+  server = await startDynamoDB()
+  folder = await mkdtemp(join(tmpdir(), "sluice-cli-"))
+})
+afterAll(async () => {
+  await server.stop()
+  await rm(folder, { recursive: true })
+})
+
+describe("the program", { timeout: 30_000 }, () => {
+  it("checks standard input, with what it finds on standard output and in the exit code", async () => {
+    const good = await sluice(["rules", "check", "-"], { input: "rules: { limit: 5, window: 1m }\n" })
+    expect(good).toEqual({ code: 0, out: "1 service, 1 rule: ok\n", err: "" })
+    const wrong = await sluice(["rules", "check", "-"], { input: "rules: 5\n" })
+    expect(wrong).toMatchObject({
+      code: 1,
+      err: "",
+      out: expect.stringContaining("standard input:1:1: rules: 5 is not"),
+    })
+    expect(await sluice(["rules", "chek"])).toEqual({
+      code: 2,
+      out: "",
+      err: "error: unknown command 'chek'\n(Did you mean check?)\n",
+    })
+  })
+
+  it("takes rules to a table and back, with no settings of AWS on this machine", async () => {
+    const where = ["--table", "rules", "--endpoint", server.endpoint]
+    const file = join(folder, "rules.yaml")
+    await writeFile(file, "service_id: a\nrules: [{ limit: 5, window: 1m }]\n")
+    expect(await sluice(["rules", "create-table", ...where])).toEqual({
+      code: 0,
+      out: "table rules is ready\n",
+      err: "",
+    })
+    expect((await sluice(["rules", "push", file, ...where])).out).toBe(
+      "a: registered, version 1\n  + service-1m\n",
+    )
+    const pulled = await sluice(["rules", "pull", ...where])
+    expect(pulled).toMatchObject({ code: 0, err: "" })
+    expect((await sluice(["rules", "diff", "-", ...where], { input: pulled.out })).code).toBe(0)
+  })
+
+  it("ends with 3 and one line when nobody answers", async () => {
+    const { code, out, err } = await sluice([
+      "rules",
+      "list",
+      "--table",
+      "rules",
+      "--endpoint",
+      "http://127.0.0.1:1",
+    ])
+    expect({ code, out }).toEqual({ code: 3, out: "" })
+    expect(err).toMatch(/^error: .*ECONNREFUSED.*\n$/)
+  })
+
+  it("ends quietly when nobody reads on", async () => {
+    const file = join(folder, "many.yaml")
+    await writeFile(file, `rules:\n${"  - { limit: 0, window: 1m }\n".repeat(5_000)}`)
+    const { out, err } = await sluice(["rules", "check", file], { read: 1 })
+    expect(out.length).toBeGreaterThan(0)
+    expect(err).toBe("")
+  })
+
+  it("writes all of a long output to a pipe before it ends", async () => {
+    const file = join(folder, "many.yaml")
+    const { code, out } = await sluice(["rules", "check", file])
+    expect(code).toBe(1)
+    // Each rule has a wrong limit, and all but the first the name of an earlier one.
+    expect(out).toMatch(/\n9999 problems in 1 file\n$/)
+  })
+})

@@ -1,0 +1,645 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { PutItemCommand } from "@aws-sdk/client-dynamodb"
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest"
+import { dynamoDBRegistry } from "../../packages/core/src/dynamodb.ts"
+import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
+import { startFaultProxy } from "../servers/fault-proxy.ts"
+import { type Ran, type Surroundings, sluice } from "./in-process.ts"
+
+const RULES = `# what the shop allows
+service_id: checkout
+rules:
+  - name: per-user # each of them
+    field: user_id
+    rate: { requests_per_unit: 5, unit: minute }
+  - name: daily
+    limit: 10
+    window: 1 day
+`
+
+let server: DynamoDBServer
+let folder: string
+let file: string
+let tables = 0
+let table: string
+const registry = () => dynamoDBRegistry({ client: server.client(), tableName: table })
+
+beforeAll(async () => {
+  server = await startDynamoDB()
+  folder = await mkdtemp(join(tmpdir(), "sluice-cli-"))
+})
+afterAll(async () => {
+  await server.stop()
+  await rm(folder, { recursive: true })
+})
+beforeEach(async () => {
+  table = `rules-${++tables}`
+  file = join(folder, `${table}.yaml`)
+  await writeFile(file, RULES)
+  await run("create-table")
+})
+
+/** Runs `sluice rules` on the test's own table. */
+function run(...argv: string[]): Promise<Ran> {
+  return runWith({}, ...argv)
+}
+
+function runWith(surroundings: Surroundings, ...argv: string[]): Promise<Ran> {
+  return sluice(["rules", ...argv, "--table", table, "--endpoint", server.endpoint], surroundings)
+}
+
+async function json(...argv: string[]): Promise<Record<string, unknown>> {
+  return JSON.parse((await run(...argv, "--json")).out)
+}
+
+describe("create-table", () => {
+  it("makes a table that can be used, and is content with one that is there", async () => {
+    expect(await run("create-table")).toEqual({ code: 0, out: `table ${table} is ready\n`, err: "" })
+    expect(await json("create-table")).toEqual({ ok: true, table })
+  })
+
+  it("makes one whose services are numbers when it is told to", async () => {
+    table = "numbers"
+    expect((await run("create-table", "--key-type", "N")).code).toBe(0)
+    expect((await run("create-table", "--key-type", "S")).code).toBe(3)
+    const pushed = await run("push", file, "--service", "checkout")
+    expect(pushed.code).not.toBe(0)
+    expect((await runWith({ stdin: "rules: []" }, "push", "-", "--service", "7")).out).toContain(
+      "7: registered",
+    )
+  })
+})
+
+describe("push", () => {
+  it("registers the rules of a new service as version 1", async () => {
+    expect(await run("push", file)).toEqual({
+      code: 0,
+      out: "checkout: registered, version 1\n  + per-user\n  + daily\n",
+      err: "",
+    })
+    expect(await registry().get("checkout")).toEqual({
+      service: "checkout",
+      version: 1,
+      rules: [
+        { name: "per-user", field: "user_id", limit: 5, window: "1 minute" },
+        { name: "daily", limit: 10, window: "1 day" },
+      ],
+      problems: [],
+    })
+  })
+
+  it("does not write again what is there, whatever version the file says", async () => {
+    await run("push", file)
+    expect(await run("push", file)).toEqual({ code: 0, out: "checkout: unchanged, version 1\n", err: "" })
+    await writeFile(
+      file,
+      RULES.replace("limit: 10\n    window: 1 day", "rate: { requests_per_unit: 10, unit: day }"),
+    )
+    expect((await run("push", file)).out).toBe("checkout: unchanged, version 1\n")
+    expect((await registry().get("checkout"))?.version).toBe(1)
+  })
+
+  it("registers a change that is based on what is there, and tells what it was", async () => {
+    await run("push", file)
+    await writeFile(file, `version: 1\n${RULES.replace("limit: 10", "limit: 20")}`)
+    expect(await run("push", file)).toEqual({
+      code: 0,
+      out: "checkout: registered, version 2 (was 1)\n  ~ daily\n      limit: 10 -> 20\n",
+      err: "",
+    })
+  })
+
+  it("refuses what is based on another version, says what is there and what to do, and writes nothing", async () => {
+    await run("push", file)
+    await writeFile(file, RULES.replace("limit: 10", "limit: 20"))
+    const { code, out, err } = await run("push", file)
+    expect({ code, out }).toEqual({ code: 1, out: "" })
+    expect(err).toBe(
+      `checkout: not registered: the rules in ${file} were written as the first ones, and the table has version 1\n` +
+        "  it would change:\n  ~ daily\n      limit: 10 -> 20\n" +
+        "  look at them with pull, then push with --if-version 1 what is to replace them\n",
+    )
+    expect((await registry().get("checkout"))?.version).toBe(1)
+    expect(await json("push", file)).toMatchObject({
+      ok: false,
+      services: [{ state: "conflict", service: "checkout", tableVersion: 1, changed: [{ rule: "daily" }] }],
+    })
+    expect((await run("push", file, "--if-version", "1")).out).toContain(
+      "checkout: registered, version 2 (was 1)",
+    )
+  })
+
+  it("refuses a change to what has been removed meanwhile", async () => {
+    await writeFile(file, `version: 3\n${RULES}`)
+    const { code, err } = await run("push", file)
+    expect(code).toBe(1)
+    expect(err).toContain(
+      "are based on version 3, and the table has no rules for it any more\n  register them anew",
+    )
+    expect((await run("push", file, "--if-version", "0")).code).toBe(0)
+  })
+
+  it("replaces whatever is there with --force", async () => {
+    await run("push", file)
+    await writeFile(file, "service_id: checkout\nversion: 77\nrules: []\n")
+    expect((await run("push", file, "--force")).out).toBe(
+      "checkout: registered, version 2 (was 1)\n  - per-user\n  - daily\n",
+    )
+  })
+
+  it("registers none of several when one is in conflict", async () => {
+    await run("push", file)
+    await writeFile(
+      file,
+      `service_id: a\nrules: []\n---\n${RULES.replace("10", "20")}---\nservice_id: b\nrules: []\n`,
+    )
+    const { code, out, err } = await run("push", file)
+    expect({ code, out }).toEqual({ code: 1, out: "a: not tried\nb: not tried\n" })
+    expect(err).toContain("checkout: not registered")
+    expect(await registry().get("a")).toBeUndefined()
+    expect((await run("push", file, "--service", "a", "--service", "b")).out).toBe(
+      "a: registered, version 1\nb: registered, version 1\n",
+    )
+  })
+
+  it("tells what it would do with --dry-run and does nothing", async () => {
+    const { code, out } = await run("push", file, "--dry-run", "--write")
+    expect({ code, out }).toEqual({ code: 0, out: "checkout: would register\n  + per-user\n  + daily\n" })
+    expect(await registry().get("checkout")).toBeUndefined()
+    expect(await readFile(file, "utf8")).toBe(RULES)
+    await run("push", file)
+    await writeFile(file, RULES.replace("10", "20"))
+    expect((await run("push", file, "--dry-run")).code).toBe(1)
+  })
+
+  it("registers nothing of a file with problems, and tells them on standard error", async () => {
+    await writeFile(file, RULES.replace("unit: minute", "unit: minit"))
+    const { code, out, err } = await run("push", file)
+    expect({ code, out }).toEqual({ code: 1, out: "" })
+    expect(err).toMatch(/:6:\d+: rules\[0\]\.rate\.unit: "minit" is not a unit\n/)
+    expect(err).toMatch(/\n1 problem in .*: nothing has been done\n$/)
+    expect(await json("push", file)).toMatchObject({ ok: false, problems: [{ file, line: 6 }] })
+    expect(await registry().get("checkout")).toBeUndefined()
+  })
+
+  it("asks whose rules they are when the file does not say", async () => {
+    await writeFile(file, "rules: []\n")
+    expect(await run("push", file)).toEqual({
+      code: 2,
+      out: "",
+      err: `error: ${file}:1: the document has no service_id: write one into it, or say whose it is with --service\n`,
+    })
+    expect((await run("push", file, "--service", "search")).out).toBe("search: registered, version 1\n")
+    expect((await run("push", file, "--service", "a", "--service", "b")).err).toContain(
+      'has no rules for service "a"; it has none of any service',
+    )
+    await writeFile(file, RULES)
+    expect((await run("push", file, "--service", "search")).err).toContain('it has "checkout"')
+    await writeFile(file, `${RULES}---\nservice_id: b\nrules: []\n`)
+    expect((await run("push", file, "--if-version", "1")).err).toContain("--if-version is for one service")
+  })
+
+  it("writes the new versions into the file with --write, and changes nothing else in it", async () => {
+    await run("push", file, "--write")
+    const first = await readFile(file, "utf8")
+    expect(first).toBe(RULES.replace("service_id", "version: 1\nservice_id"))
+    await writeFile(file, first.replace("limit: 10", "limit: 20"))
+    await run("push", file, "--write")
+    expect(await readFile(file, "utf8")).toBe(
+      first.replace("limit: 10", "limit: 20").replace("version: 1", "version: 2"),
+    )
+    expect((await readdir(folder)).filter((name) => name.endsWith(".tmp"))).toEqual([])
+    expect((await runWith({ stdin: RULES }, "push", "-", "--write")).err).toContain("--write needs a file")
+  })
+
+  it("brings a file up to date with --write when the table has the same rules already", async () => {
+    await run("push", file)
+    await run("push", file, "--write")
+    expect(await readFile(file, "utf8")).toContain("version: 1\nservice_id")
+  })
+})
+
+describe("diff", () => {
+  it("ends with 0 when file and table say the same", async () => {
+    await run("push", file)
+    expect(await run("diff", file)).toEqual({
+      code: 0,
+      out: "checkout: the same; version 1 in the table, none in the file\n",
+      err: "",
+    })
+    expect(await json("diff", file)).toMatchObject({ ok: true, services: [{ same: true, tableVersion: 1 }] })
+  })
+
+  it("tells rules that were added, removed and changed, with both values, and ends with 1", async () => {
+    await run("push", file)
+    await writeFile(
+      file,
+      `version: 9
+service_id: checkout
+rules:
+  - { name: weekly, limit: 1, window: 1 week }
+  - name: per-user
+    field: [user_id, ip]
+    limit: 5
+    window: 90s
+    shadow: true
+`,
+    )
+    expect(await run("diff", file)).toEqual({
+      code: 1,
+      out: `checkout: version 1 in the table, 9 in the file
+  + weekly
+  - daily
+  ~ per-user
+      field: "user_id" -> ["user_id","ip"]
+      window: "1 minute" -> "90 seconds"
+      shadow: (not given) -> true
+`,
+      err: "",
+    })
+    const { services } = (await json("diff", file)) as { services: unknown[] }
+    expect(services).toEqual([
+      {
+        service: "checkout",
+        same: false,
+        fileVersion: 9,
+        tableVersion: 1,
+        added: ["weekly"],
+        removed: ["daily"],
+        changed: [
+          {
+            rule: "per-user",
+            members: [
+              { member: "field", before: "user_id", after: ["user_id", "ip"] },
+              { member: "window", before: "1 minute", after: "90 seconds" },
+              { member: "shadow", after: true },
+            ],
+          },
+        ],
+        isReordered: false,
+        problems: [],
+      },
+    ])
+  })
+
+  it("tells the rules apart by the names that they are given when they have none", async () => {
+    await writeFile(file, "service_id: a\nrules: [{ field: ip, limit: 5, window: 1m }]\n")
+    await run("push", file)
+    await writeFile(file, "service_id: a\nrules: [{ field: ip, limit: 6, window: 60s }]\n")
+    expect((await run("diff", file)).out).toContain("\n  ~ ip-1m\n      limit: 5 -> 6\n")
+  })
+
+  it("tells another order, but not that of members in a map", async () => {
+    await writeFile(
+      file,
+      "service_id: a\nrules: [{ name: x, limit: 1, window: 1m, match: { path: /a, methods: [GET] } }, { limit: 2, window: 2m }]\n",
+    )
+    await run("push", file)
+    await writeFile(
+      file,
+      "service_id: a\nrules: [{ window: 1m, limit: 1, name: x, match: { methods: [GET], path: /a } }, { limit: 2, window: 2m }]\n",
+    )
+    expect((await run("diff", file)).code).toBe(0)
+    await writeFile(
+      file,
+      "service_id: a\nrules: [{ limit: 2, window: 2m }, { window: 1m, limit: 1, name: x, match: { methods: [GET], path: /a } }]\n",
+    )
+    const { code, out } = await run("diff", file)
+    expect({ code, out }).toEqual({
+      code: 1,
+      out: "a: version 1 in the table, none in the file\n  ~ the order of the rules\n",
+    })
+  })
+
+  it("tells a service that is not in the table, and a rule that is wrong there", async () => {
+    expect((await run("diff", file)).out).toBe("checkout: not in the table\n  + per-user\n  + daily\n")
+    await putWrongRule("checkout")
+    await writeFile(file, "service_id: checkout\nrules: []\n")
+    const { code, out } = await run("diff", file)
+    expect(code).toBe(1)
+    expect(out).toMatch(
+      /\n {2}! wrong in the table: table ".*" service "checkout" rules\[0\]\.limit: 0 is not a limit\n$/,
+    )
+    await writeFile(file, "service_id: checkout\nrules: 5\n")
+    expect((await run("diff", file)).err).toContain("nothing has been done")
+  })
+})
+
+/** An item that somebody wrote by hand, with a rule that no command would have registered. */
+async function putWrongRule(service: string): Promise<void> {
+  const rule = { M: { limit: { N: "0" }, window: { S: "1m" } } }
+  const Item = { service_id: { S: service }, version: { N: "4" }, rules: { L: [rule] } }
+  await server.client().send(new PutItemCommand({ TableName: table, Item }))
+}
+
+describe("pull", () => {
+  it("shows a service's rules as YAML that pushes unchanged", async () => {
+    await run("push", file)
+    const { code, out, err } = await run("pull", "--service", "checkout")
+    expect({ code, err }).toEqual({ code: 0, err: "" })
+    expect(out).toBe(`service_id: checkout
+version: 1
+rules:
+  - name: per-user
+    field: user_id
+    rate: { requests_per_unit: 5, unit: minute }
+  - name: daily
+    rate: { requests_per_unit: 10, unit: day }
+`)
+    expect((await runWith({ stdin: out }, "push", "-")).out).toBe("checkout: unchanged, version 1\n")
+  })
+
+  it("shows all services in order, and as JSON with --json or by the name of the file", async () => {
+    await writeFile(file, `${RULES}---\nservice_id: b\nrules: []\n---\nservice_id: a\nrules: []\n`)
+    await run("push", file)
+    const { out } = await run("pull")
+    expect(out.match(/^service_id: .*$/gm)).toEqual([
+      "service_id: a",
+      "service_id: b",
+      "service_id: checkout",
+    ])
+    expect((await runWith({ stdin: out }, "diff", "-")).code).toBe(0)
+    const printed = await run("pull", "--json")
+    expect(JSON.parse(printed.out)).toHaveLength(3)
+    expect((await runWith({ stdin: printed.out }, "diff", "-")).code).toBe(0)
+    const path = join(folder, "all.json")
+    expect(await run("pull", "-o", path)).toEqual({ code: 0, out: `${path}: 3 services, 2 rules\n`, err: "" })
+    expect(await readFile(path, "utf8")).toBe(printed.out)
+    expect((await run("diff", path)).code).toBe(0)
+    expect(await json("pull", "-s", "a", "-o", path)).toEqual({
+      ok: true,
+      output: path,
+      services: 1,
+      rules: 0,
+    })
+    expect(JSON.parse(await readFile(path, "utf8"))).toEqual({ service_id: "a", version: 1, rules: [] })
+  })
+
+  it("keeps texts as they are and shows what is invisible in them", async () => {
+    const message = "\u001b[31m\u202e\u009b \u{e0001}: \"x\" 'y' #z\nno: really\tyes"
+    await writeFile(
+      file,
+      JSON.stringify({
+        service_id: "7",
+        rules: [
+          {
+            limit: 1,
+            window: 1,
+            allow: ["yes", "1", "null", "plain\u202etext", message, "x".repeat(200)],
+            field: "ip2",
+            request_rejection_message: message,
+          },
+        ],
+      }),
+    )
+    await run("push", file)
+    for (const flags of [[], ["--json"]]) {
+      const { out } = await run("pull", ...flags)
+      expect(out.replaceAll("\n", "")).not.toMatch(/[\p{C}\p{Zl}\p{Zp}]/u)
+      expect((await runWith({ stdin: out }, "diff", "-")).out).toMatch(/^7: the same/)
+    }
+  })
+
+  it("says what is not there", async () => {
+    expect(await run("pull")).toEqual({
+      code: 1,
+      out: "",
+      err: `table ${table} has no rules of any service\n`,
+    })
+    const path = join(folder, "none.yaml")
+    const { code, out, err } = await run("pull", "-s", "nobody", "-o", path)
+    expect({ code, out }).toEqual({ code: 1, out: "" })
+    expect(err).toBe(
+      `nobody: no rules in table ${table}; \`sluice rules list --table ${table}\` shows whose are there\n`,
+    )
+    await expect(readFile(path)).rejects.toThrow("ENOENT")
+  })
+
+  it("warns of rules that could not be read, since pushing would remove them", async () => {
+    await putWrongRule("broken")
+    for (const flags of [[], ["--json"]]) {
+      const { code, out, err } = await run("pull", ...flags)
+      expect(code).toBe(1)
+      expect(out).toMatch(/service_id"?: "?broken/)
+      expect(err).toMatch(
+        /^broken: not all .* would remove the rest:\n {2}table .* rules\[0\]\.limit: 0 is not a limit\n$/,
+      )
+    }
+  })
+
+  it("says when the file cannot be written", async () => {
+    await run("push", file)
+    const { code, err } = await run("pull", "-o", join(folder, "no", "where.yaml"))
+    expect(code).toBe(2)
+    expect(err).toMatch(/^error: .*where\.yaml cannot be written: ENOENT/)
+  })
+})
+
+describe("list", () => {
+  it("has a line for each service", async () => {
+    await writeFile(file, `${RULES}---\nservice_id: b\nrules: []\n`)
+    await run("push", file)
+    expect(await run("list")).toEqual({
+      code: 0,
+      out: "service   version  rules  problems\nb         1        0      0\ncheckout  1        2      0\n",
+      err: "",
+    })
+    await putWrongRule("b")
+    const { code, out, err } = await run("list")
+    expect({ code, out }).toMatchObject({
+      code: 1,
+      out: expect.stringContaining("\nb         4        0      1\n"),
+    })
+    expect(err).toMatch(/rules\[0\]\.limit: 0 is not a limit\n1 problem: what is wrong is not in force\n$/)
+    expect(await json("list")).toEqual({
+      ok: false,
+      services: [
+        {
+          service: "b",
+          version: 4,
+          rules: 0,
+          problems: [expect.objectContaining({ message: "0 is not a limit" })],
+        },
+        { service: "checkout", version: 1, rules: 2, problems: [] },
+      ],
+    })
+  })
+
+  it("says that a table is empty", async () => {
+    expect(await run("list")).toEqual({
+      code: 0,
+      out: `table ${table} has no rules of any service\n`,
+      err: "",
+    })
+  })
+})
+
+describe("remove", () => {
+  it("removes the version that is named, and no other", async () => {
+    await run("push", file)
+    expect(await run("remove", "checkout", "--if-version", "2")).toEqual({
+      code: 1,
+      out: "",
+      err: "checkout: not removed: --if-version is 2, and the table has version 1\n",
+    })
+    expect(await json("remove", "checkout", "--if-version", "2")).toMatchObject({
+      ok: false,
+      tableVersion: 1,
+    })
+    expect((await run("remove", "checkout", "--if-version", "1")).out).toBe(
+      `checkout: removed from table ${table}\n`,
+    )
+    expect(await registry().get("checkout")).toBeUndefined()
+  })
+
+  it("removes any with --force, and is content when there is none", async () => {
+    await run("push", file)
+    expect(await json("remove", "checkout", "--force")).toEqual({
+      ok: true,
+      service: "checkout",
+      removed: true,
+    })
+    expect((await run("remove", "checkout", "--force")).out).toBe(
+      `checkout: has no rules in table ${table}\n`,
+    )
+  })
+})
+
+describe("a table that cannot be reached", () => {
+  it("ends every command with 3, one line and no stack", async () => {
+    table = "nowhere"
+    for (const argv of [
+      ["list"],
+      ["pull"],
+      ["pull", "-s", "a"],
+      ["diff", file],
+      ["push", file],
+      ["remove", "a", "--force"],
+    ]) {
+      const { code, out, err } = await run(...argv)
+      expect({ argv, code, out }).toEqual({ argv, code: 3, out: "" })
+      expect(err).toMatch(/^error: .*"nowhere".*\n$/)
+      expect(err).not.toContain("    at ")
+    }
+    const refused = await sluice([
+      "rules",
+      "list",
+      "--table",
+      "rules",
+      "--endpoint",
+      "http://127.0.0.1:1",
+      "--json",
+    ])
+    expect(refused.code).toBe(3)
+    expect(JSON.parse(refused.out)).toEqual({
+      ok: false,
+      error: { code: "SLUICE_RULE_SOURCE", message: expect.stringContaining("ECONNREFUSED") },
+    })
+  })
+})
+
+describe("a push that is interrupted", () => {
+  const several = ["a", "b", "c"].map((service) => `service_id: ${service}\nrules: []\n`).join("---\n")
+
+  it("tells what has been registered before the table could no longer be written", async () => {
+    const proxy = await startFaultProxy(server)
+    try {
+      proxy.fault = (action) =>
+        action === "UpdateItem" && proxy.calls.filter((call) => call === action).length > 1
+          ? "deny"
+          : undefined
+      await writeFile(file, several)
+      const argv = ["rules", "push", file, "--table", table, "--endpoint", proxy.endpoint, "--write"]
+      const { code, out, err } = await sluice(argv)
+      expect({ code, out }).toEqual({ code: 3, out: "a: registered, version 1\nc: not tried\n" })
+      expect(err).toMatch(/^error: .*service "b".*\n$/)
+      expect(await readFile(file, "utf8")).toBe(`version: 1\n${several}`)
+      const { services } = JSON.parse((await sluice([...argv, "--json"])).out)
+      expect(services.map(({ state }: { state: string }) => state)).toEqual([
+        "unchanged",
+        "failed",
+        "not tried",
+      ])
+      expect(services[1].error).toEqual({ code: "SLUICE_RULE_SOURCE", message: expect.any(String) })
+    } finally {
+      await proxy.stop()
+    }
+  })
+
+  it("of several at once registers one, and tells the others what is there", async () => {
+    const files = await Promise.all(
+      [1, 2, 3, 4, 5, 6].map(async (limit) => {
+        const path = join(folder, `${table}-${limit}.yaml`)
+        await writeFile(
+          path,
+          `service_id: a\nrules: [{ limit: ${limit}, window: 1m }]\n---\nservice_id: own-${limit}\nrules: []\n`,
+        )
+        return path
+      }),
+    )
+    const ran = await Promise.all(files.map((path) => run("push", path)))
+    expect(ran.map(({ code }) => code).sort()).toEqual([0, 1, 1, 1, 1, 1])
+    for (const { code, out, err } of ran) {
+      if (code === 0) continue
+      expect(err).toMatch(
+        /^a: not registered: .* and the table has version 1\n.*\n {2}~ service-1m\n {6}limit: \d -> \d\n/,
+      )
+      expect(out).toMatch(/^own-\d: not tried\n/)
+    }
+  })
+})
+
+describe("region and credentials", () => {
+  /** The keys and regions by which calls were signed, by a server that refuses them all. */
+  const signatures: string[] = []
+  const refusing = createServer((request, response) => {
+    const [, key, region] =
+      /Credential=([^/]+)\/\d+\/([^/]+)\//.exec(request.headers.authorization ?? "") ?? []
+    signatures.push(`${key} ${region}`)
+    response.writeHead(400, { "content-type": "application/x-amz-json-1.0" })
+    response.end('{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"no"}')
+  })
+  const settings = {
+    AWS_ACCESS_KEY_ID: "somebody",
+    AWS_SECRET_ACCESS_KEY: "secret",
+    AWS_REGION: "eu-north-1",
+  }
+  let endpoint: string
+
+  beforeAll(async () => {
+    await new Promise<void>((resolve) => refusing.listen(0, "127.0.0.1", resolve))
+    endpoint = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
+  })
+  afterAll(async () => {
+    vi.unstubAllEnvs()
+    refusing.closeAllConnections()
+    await new Promise((resolve) => refusing.close(resolve))
+  })
+
+  async function signedBy(
+    env: Readonly<Record<string, string>>,
+    ...flags: string[]
+  ): Promise<string | undefined> {
+    vi.unstubAllEnvs()
+    for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
+    const { code, err } = await sluice(["rules", "list", "--table", "rules", ...flags], { env })
+    expect({ code, err }).toEqual({ code: 3, err: expect.stringMatching(/^error: .*"rules"/) })
+    return signatures.at(-1)
+  }
+
+  it("are found where every AWS tool finds them, and --region wins", async () => {
+    const elsewhere = { ...settings, AWS_ENDPOINT_URL_DYNAMODB: endpoint }
+    expect(await signedBy(elsewhere)).toBe("somebody eu-north-1")
+    expect(await signedBy(elsewhere, "--region", "eu-west-9")).toBe("somebody eu-west-9")
+    expect(await signedBy(settings, "--endpoint", endpoint)).toBe("somebody eu-north-1")
+  })
+
+  it("are made up for a server on this machine where there are none", async () => {
+    expect(await signedBy({}, "--endpoint", endpoint)).toBe("local local")
+    expect(await signedBy({}, "--endpoint", endpoint, "--region", "eu-west-9")).toBe("local eu-west-9")
+  })
+})

@@ -1,0 +1,117 @@
+import { readFile } from "node:fs/promises"
+import { describe, expect, it } from "vitest"
+import { sluice } from "./in-process.ts"
+
+const COMMANDS = ["check", "push", "pull", "diff", "list", "remove", "create-table"]
+
+describe("help", () => {
+  it.each(COMMANDS)("of %s has a sentence, an example and the exit codes", async (command) => {
+    const { code, out, err } = await sluice(["rules", command, "--help"])
+    expect({ code, err }).toEqual({ code: 0, err: "" })
+    expect(out).toMatch(
+      new RegExp(`^Usage: sluice rules ${command} .*\\n\\n[A-Z][^]*\\.\\n\\n(Arguments|Options):`),
+    )
+    expect(out).toMatch(new RegExp(`\\n\\nExample:\\n  sluice rules ${command} .*\\n\\nExit codes:\\n  0  `))
+    expect(out.includes("  3  the table could not be reached")).toBe(command !== "check")
+    for (const line of out.split("\n")) expect(line.length).toBeLessThanOrEqual(90)
+  })
+
+  it("names every command, and answers with 2 when none is given", async () => {
+    const asked = await sluice(["rules", "--help"])
+    for (const command of COMMANDS) expect(asked.out).toContain(`\n  ${command} `)
+    expect(await sluice(["rules"])).toEqual({ code: 2, out: "", err: asked.out })
+    expect(await sluice([])).toMatchObject({
+      code: 2,
+      out: "",
+      err: expect.stringContaining("Usage: sluice"),
+    })
+  })
+
+  it("tells the version", async () => {
+    const { version } = JSON.parse(
+      await readFile(new URL("../../packages/cli/package.json", import.meta.url), "utf8"),
+    )
+    expect(await sluice(["--version"])).toEqual({ code: 0, out: `${version}\n`, err: "" })
+  })
+})
+
+describe("a wrong command line", () => {
+  it.each([
+    [["ruels"], "error: unknown command 'ruels'\n(Did you mean rules?)\n"],
+    [["rules", "chek", "a"], "error: unknown command 'chek'\n(Did you mean check?)\n"],
+    [["rules", "list", "--tabel", "a"], "error: unknown option '--tabel'\n(Did you mean --table?)\n"],
+    [["rules", "list"], "error: say which DynamoDB table with --table\n"],
+    [["rules", "check"], "error: missing required argument 'files'\n"],
+    [
+      ["rules", "list", "extra", "--table", "a"],
+      "error: too many arguments for 'list'. Expected 0 arguments but got 1.\n",
+    ],
+    [
+      ["rules", "push", "a", "--table", "t", "--if-version", "-1"],
+      "error: option '--if-version <n>' argument '-1' is invalid. It is a whole number from 0.\n",
+    ],
+    [
+      ["rules", "push", "a", "--table", "t", "--if-version", "1", "--force"],
+      "error: option '--if-version <n>' cannot be used with option '--force'\n",
+    ],
+    [
+      ["rules", "list", "--table", "rules", "--endpoint", "localhost:8000"],
+      'error: --endpoint "localhost:8000" is not a URL: give one such as http://localhost:8000\n',
+    ],
+    [
+      ["rules", "list", "--table", "rules", "--endpoint", "8000"],
+      'error: --endpoint "8000" is not a URL: give one such as http://localhost:8000\n',
+    ],
+    [
+      ["rules", "remove", "checkout", "--table", "rules"],
+      "error: say which version is to be removed with --if-version (`list` shows it), or remove any with --force\n",
+    ],
+  ])("%j ends with 2 and says what was meant", async (argv, err) => {
+    expect(await sluice(argv)).toEqual({ code: 2, out: "", err })
+    const json = await sluice([...argv, "--json"])
+    expect({ code: json.code, err: json.err }).toEqual({ code: 2, err: "" })
+    expect(JSON.parse(json.out)).toEqual({
+      ok: false,
+      error: { code: "SLUICE_USAGE", message: err.trimEnd().replace(/^error: /, "") },
+    })
+  })
+
+  it("with a wrong name of a table ends with 2", async () => {
+    const { code, err } = await sluice([
+      "rules",
+      "list",
+      "--table",
+      "my rules",
+      "--endpoint",
+      "http://127.0.0.1:1",
+    ])
+    expect(code).toBe(2)
+    expect(err).toMatch(/^error: Wrong options: tableName: "my rules" is not the name of a table; accepted: /)
+  })
+
+  it("takes --json after -- for the name of a file", async () => {
+    expect((await sluice(["rules", "check", "--", "--json"])).err).toBe(
+      "error: --json does not exist: correct the path\n",
+    )
+  })
+})
+
+describe("a mistake of the program itself", () => {
+  it("is one line that says how to report it, and a stack only when it is asked for", async () => {
+    const failure = new TypeError("no such\nthing")
+    const line = "a mistake in sluice: no such\nthing; please report it with what SLUICE_DEBUG=1 shows"
+    const argv = ["rules", "check", "-"]
+    expect(await sluice(argv, { failure })).toEqual({
+      code: 4,
+      out: "",
+      err: `error: ${line.replace("\n", "\\u{a}")}\n`,
+    })
+    expect((await sluice(argv, { failure, env: { SLUICE_DEBUG: "1" } })).err).toMatch(
+      /\n {4}at .*usage\.test\.ts/,
+    )
+    expect(JSON.parse((await sluice([...argv, "--json"], { failure })).out)).toEqual({
+      ok: false,
+      error: { code: "SLUICE_UNEXPECTED", message: line },
+    })
+  })
+})

@@ -1,0 +1,94 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { Ajv } from "ajv"
+import { describe, expect, it } from "vitest"
+import { rulesSchemaText } from "../packages/core/rules.schema.ts"
+import { parseJsonText, parseYamlText } from "../packages/core/src/rules/sources/file-text.ts"
+import { readRuleFile } from "../packages/core/src/rules/sources/rule-file.ts"
+
+const SCHEMA = new URL("../packages/core/rules.schema.json", import.meta.url)
+const SHELF = new URL("fixtures/rules/", import.meta.url)
+
+const schema = JSON.parse(readFileSync(SCHEMA, "utf8"))
+const ajv = new Ajv({ allErrors: true, allowUnionTypes: true, strictRequired: false })
+// For editors only.
+ajv.addKeyword("doNotSuggest")
+const validate = ajv.compile(schema)
+
+/**
+ * Files whose mistakes a schema cannot see, and why. Nothing is the other way round: what the schema refuses, the
+ * parser refuses.
+ */
+const DEVIATIONS: Readonly<Record<string, string>> = {
+  "duplicate-names.yaml": "two rules of one name, given or made",
+  "service-twice.yaml": "two documents of one service",
+  "service-id-twice.json": "a member in two spellings",
+  "requests-twice.json": "a member in two spellings",
+  "rules-and-rule.yaml": "a member in two spellings",
+}
+
+const files = readdirSync(SHELF).filter((name) => /\.(yaml|json)$/.test(name))
+
+/** What a schema is shown: the documents of a file that is YAML or JSON. Undefined for one that is not. */
+function documentsOf(name: string): readonly unknown[] | undefined {
+  try {
+    const text = readFileSync(new URL(name, SHELF), "utf8")
+    const documents = name.endsWith(".json") ? parseJsonText(text) : parseYamlText(text)
+    return documents.length === 0 ? undefined : documents
+  } catch {
+    return undefined
+  }
+}
+
+describe("the JSON Schema of rules", () => {
+  it("is what the generator makes of the parser's own schema; `pnpm schema` writes it anew", () => {
+    expect(readFileSync(SCHEMA, "utf8")).toBe(rulesSchemaText())
+  })
+
+  it("describes every member, and marks older spellings as such", () => {
+    const members = Object.values(schema.definitions as Record<string, { properties: object }>).flatMap(
+      ({ properties }) =>
+        Object.entries(properties as Record<string, { description?: string; deprecated?: boolean }>),
+    )
+    expect(members.length).toBeGreaterThan(28)
+    expect(members.filter(([, { description = "" }]) => !/^.{10,}\.$/.test(description))).toEqual([])
+    const old = members.filter(([, { deprecated }]) => deprecated === true).map(([name]) => name)
+    expect(old.sort()).toEqual(["Service_id", "errorMessage", "requestsPerUnit", "rule", "serviceId"])
+  })
+
+  it.each(files)("judges %s as the parser does, or it is known why not", (name) => {
+    const documents = documentsOf(name)
+    // An editor says by itself that it is no YAML.
+    if (documents === undefined) return
+    const text = readFileSync(new URL(name, SHELF), "utf8")
+    const { problems } = readRuleFile(text, name.endsWith(".json") ? "json" : "yaml")
+    const isValid = validate(documents.length === 1 ? documents[0] : documents)
+    if (DEVIATIONS[name] !== undefined)
+      expect({ isValid, isGood: problems.length === 0 }).toEqual({ isValid: true, isGood: false })
+    else expect({ isValid, errors: validate.errors }).toMatchObject({ isValid: problems.length === 0 })
+  })
+
+  it("knows what is wrong about each member that the parser would refuse", () => {
+    const errors = (rule: object): string[] => {
+      validate({ rules: [{ limit: 5, window: "1 minute", ...rule }] })
+      return (validate.errors ?? []).map(({ instancePath }) => instancePath)
+    }
+    expect(errors({})).toEqual([])
+    for (const window of ["90 Seconds", "1.5 minutes", " 15m", "MINUTE", 90000])
+      expect(errors({ window })).toEqual([])
+    for (const window of ["5 minuts", "1 month", "", 0, 1.5])
+      expect(errors({ window })).toContain("/rules/0/window")
+    for (const field of ["ip", "user_id", "header:x-api-key", "body:user.id", ["ip", "param:id"]]) {
+      expect(errors({ field })).toEqual([])
+    }
+    for (const field of ["user id", "head:x", "header:", "body:a..b", [], ["ip", "ip"]]) {
+      expect(errors({ field }).some((path) => path.startsWith("/rules/0/field"))).toBe(true)
+    }
+    expect(errors({ rate: { requests_per_unit: 5, unit: "minute" } })).toContain("/rules/0")
+    expect(errors({ match: { path: "users" } })).toContain("/rules/0/match/path")
+  })
+
+  it("is beside the package's doors", () => {
+    expect(fileURLToPath(import.meta.resolve("@sluice/core/rules.schema.json"))).toBe(fileURLToPath(SCHEMA))
+  })
+})
