@@ -52,7 +52,5 @@ export function createApp(options: LimiterOptions<Request> = {}): Express {
 
 if (process.argv[1] === import.meta.filename) {
   const port = Number(process.env.PORT ?? 3000)
-  createApp().listen(port, () =>
-    console.log(`Listens on http://localhost:${port}, with metrics at /metrics`),
-  )
+  createApp().listen(port, () => console.log(`Listens on http://localhost:${port}, with metrics at /metrics`))
 }
