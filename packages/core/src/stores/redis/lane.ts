@@ -16,6 +16,9 @@ const MOST_REQUESTS = 64
 /** Requests that are worth another call although some are in flight. */
 const ENOUGH_REQUESTS = 32
 
+/** What follows it comes after the callback that runs now; queueMicrotask would make a resource of each. */
+const SETTLED = Promise.resolve()
+
 /** What a lane tells of answers. */
 export interface LaneListener {
   /** Redis refused what was sent at this instant. */
@@ -82,7 +85,7 @@ export class Lane {
       if (this.#isPumpDue || this.#flights.length >= MOST_CALLS) return
       if (this.#flights.length >= CALLS_AT_ONCE && this.#queue.length < ENOUGH_REQUESTS) return
       this.#isPumpDue = true
-      queueMicrotask(this.#pump)
+      void SETTLED.then(this.#pump)
     })
   }
 

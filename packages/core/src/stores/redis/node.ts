@@ -92,26 +92,18 @@ export class Node {
 
   /** Decides the requests of a call; after the deadline the server counts none of them. */
   async take(call: TakeCall, deadlineMs: number): Promise<Sent<TakeReply>> {
+    const { keys } = call
     const args = call.args(this.timeOf(deadlineMs))
-    const { reply, sentAtMs } = await this.run(TAKE, call.keys, args)
+    const sentAtMs = performance.now()
+    let reply: unknown
+    try {
+      reply = await this.#commands.evalsha(TAKE.sha, keys, args)
+    } catch (error) {
+      reply = await this.#sendWhole(TAKE, keys, args, error)
+    }
     const { nowMs, answers } = call.read(reply)
     this.#learn(nowMs, sentAtMs)
     return { nowMs, answers, sentAtMs }
-  }
-
-  /** Runs a script, which the server may have forgotten; nothing has been done then. */
-  async run(
-    { sha, text }: Script,
-    keys: readonly string[],
-    args: readonly string[],
-  ): Promise<Sent<{ readonly reply: unknown }>> {
-    const sentAtMs = performance.now()
-    try {
-      return { reply: await this.#commands.evalsha(sha, keys, args), sentAtMs }
-    } catch (error) {
-      if (!isCode(error, "NOSCRIPT")) throw error
-      return { reply: await this.#commands.eval(text, keys, args), sentAtMs }
-    }
   }
 
   /** What a script is told of time, when nobody waits for it after the deadline. */
@@ -132,8 +124,12 @@ export class Node {
   ): Promise<Reply> {
     return this.#within(patience, async (deadlineMs) => {
       if (!this.knowsTime && !(await this.learnTime())) throw silent()
-      const { reply } = await this.run(script, keys, [policies.input(this.timeOf(deadlineMs), numbers)])
-      return readReply(reply)
+      const args = [policies.input(this.timeOf(deadlineMs), numbers)]
+      try {
+        return readReply(await this.#commands.evalsha(script.sha, keys, args))
+      } catch (error) {
+        return readReply(await this.#sendWhole(script, keys, args, error))
+      }
     })
   }
 
@@ -192,6 +188,17 @@ export class Node {
       })
       if (performance.now() > deadlineMs) throw this.unavailable
     }
+  }
+
+  /** After a call by its digest has failed: the server may have forgotten the script, and then nothing has been done. */
+  #sendWhole(
+    { text }: Script,
+    keys: readonly string[],
+    args: readonly string[],
+    error: unknown,
+  ): Promise<unknown> {
+    if (!isCode(error, "NOSCRIPT")) throw error
+    return this.#commands.eval(text, keys, args)
   }
 
   /** An answer that nobody would have waited for is none. */

@@ -70,7 +70,8 @@ export function checkCountable({ algorithm }: Policy): void {
   throw new StoreUnavailableError(`The Redis store does not count by ${String(algorithm)}.`)
 }
 
-function kindOf({ algorithm, align }: Policy): number {
+/** The number that scripts know the policy's kind of counter by. */
+export function kindOf({ algorithm, align }: Policy): number {
   if (algorithm === "sliding-window") return SLIDING
   return align === "first-hit" ? FIRST_HIT : FIXED
 }

@@ -246,9 +246,12 @@ describe("the quick way", () => {
 
   it("is given to a call of one check that can be counted in place", () => {
     const call = new TakeCall([asked(check("a", 2, limited())), asked(check("a", 2, limited()))])
-    expect(call.args(SERVER).slice(1)).toEqual(["7", "60000", "10", "4"])
-    expect(call.args({ ...SERVER, nowMs: 5 }).slice(1)).toEqual(["7", "60000", "10", "4", "5"])
-    expect(call.args({ ...SERVER, untilMs: undefined })[1]).toBe("0")
+    const args = ["7", "60000", "10", "4", "2", "2", "2"]
+    expect(call.args(SERVER)).toEqual(args)
+    expect(call.args({ ...SERVER, nowMs: 5 })).toEqual([...args, "5"])
+    expect(call.args({ ...SERVER, untilMs: undefined })[0]).toBe("0")
+    const sliding: Partial<Check> = { policy: { ...POLICY, algorithm: "sliding-window" } }
+    expect(new TakeCall([asked(check("a", 1, sliding))]).args(SERVER)[4]).toBe("1")
   })
 
   it.each([

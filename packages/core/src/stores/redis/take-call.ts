@@ -1,6 +1,6 @@
 import type { CounterState } from "../../algorithms/algorithm.ts"
 import type { Answer, Check, Counted } from "../store.ts"
-import { type CallTime, isCountedInPlace, isSamePolicy, PolicyTable } from "./script-input.ts"
+import { type CallTime, isCountedInPlace, isSamePolicy, kindOf, PolicyTable } from "./script-input.ts"
 import { integerAt, nonsense, type Reply, readReply, stateAt } from "./script-reply.ts"
 
 /** A request on its way to Redis: its checks, and the key of each. */
@@ -56,16 +56,27 @@ export class TakeCall {
     }
   }
 
-  /** The script's arguments. A call of one check that is likely to be counted in place has the quick one's too. */
+  /**
+   * The script's arguments: a list of numbers in JSON or, for a call of one check that is likely to be counted in place,
+   * the few that this takes, of which the script makes the list where it is not enough.
+   */
   args(time: CallTime): readonly string[] {
-    const input = this.#input(time)
-    if (this.keys.length !== 1 || time.isWide) return [input]
+    if (this.keys.length !== 1 || time.isWide) return [this.#input(time)]
     const { asked, times } = this.#entries[0] as Entry
     const { policy, cost } = asked.checks[0] as Check
     const units = cost * times
-    if (!isCountedInPlace(policy, cost, units)) return [input]
+    if (!isCountedInPlace(policy, cost, units)) return [this.#input(time)]
     const { untilMs = 0, nowMs } = time
-    const args = [input, `${untilMs}`, `${policy.windowMs}`, `${policy.limit}`, `${units}`]
+    const { windowMs, limit } = policy
+    const args = [
+      `${untilMs}`,
+      `${windowMs}`,
+      `${limit}`,
+      `${units}`,
+      `${kindOf(policy)}`,
+      `${times}`,
+      `${cost}`,
+    ]
     return nowMs === undefined ? args : [...args, `${nowMs}`]
   }
 

@@ -1,6 +1,16 @@
--- What a script is given, and the time. ARGV[1] is a list of numbers in JSON, read one after the other.
+-- What a script is given, and the time: a list of numbers in JSON, read one after the other, or what take-one.lua has.
 
-local input, position = cjson.decode(ARGV[1]), 0
+local input, position
+if ARGV[2] then
+  input = {
+    tonumber(ARGV[8] or -1), tonumber(ARGV[1]), 0,
+    1, tonumber(ARGV[5]), tonumber(ARGV[3]), tonumber(ARGV[2]),
+    1, tonumber(ARGV[6]), 1, 1, tonumber(ARGV[7]),
+  }
+else
+  input = cjson.decode(ARGV[1])
+end
+position = 0
 local function nextNumber()
   position = position + 1
   return input[position]
