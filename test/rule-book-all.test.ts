@@ -356,6 +356,104 @@ describe("a limiter on a book of all services", () => {
   })
 })
 
+describe("a refresh", () => {
+  it("asks for what is stored now, also by the names that the list does not have; polls do not", async () => {
+    const { limiterOf, source, book, advance } = await setUp()
+    const limiter = limiterOf("s2")
+    await advance(POLL_MS)
+    expect(source.fresh).toEqual([false, false])
+    await book.refresh()
+    await limiter.refresh()
+    expect([source.asked, source.fresh.splice(0)]).toEqual([["s2"], [false, false, true, true]])
+    source.stored.delete("s2")
+    await book.refresh()
+    expect([source.asked, source.fresh.splice(0)]).toEqual([
+      ["s2", "s2"],
+      [true, true],
+    ])
+    await advance(POLL_MS)
+    expect(source.fresh).toEqual([false, false])
+  })
+
+  it("resolves though the list takes over a service meanwhile that was asked for by its name", async () => {
+    const { limiterOf, source, book, clock } = await setUp()
+    const limiter = limiterOf("s9")
+    await limiter.ready()
+    source.stored.set("s9", { rules: [rule(9)] })
+    const load = source.load.bind(source)
+    source.load = async (service) => {
+      await clock.wait(100)
+      return load(service)
+    }
+    await book.refresh()
+    expect(await limiter.peek({})).toMatchObject({ limit: 9 })
+  })
+
+  it("of one service is satisfied by no list that was read before it, though that takes the service over", async () => {
+    const { limiterOf, source, advance, clock } = await setUp()
+    const limiter = limiterOf("s9")
+    await limiter.ready()
+    const loadAll = source.loadAll.bind(source)
+    source.stored.set("s9", { rules: [rule(9)] })
+    source.loadAll = async function* () {
+      const read = []
+      for await (const page of loadAll()) read.push(page)
+      await clock.wait(100)
+      yield* read
+    }
+    await advance(POLL_MS)
+    source.stored.set("s9", { rules: [rule(90)] })
+    source.gate = () => clock.wait(200)
+    let done = false
+    const refreshed = limiter.refresh().then(() => {
+      done = true
+    })
+    await settled()
+    await advance(100)
+    expect([done, (await limiter.peek({})).limit]).toEqual([false, 9])
+    await advance(200)
+    await refreshed
+    expect(await limiter.peek({})).toMatchObject({ limit: 90 })
+  })
+
+  it("of all resolves though a limiter closes meanwhile, and the others have what it has read", async () => {
+    const clock = manualClock()
+    const source = new TableSource(FIVE, POLL_MS)
+    const book = createRuleBook({ source, clock, logger: QUIET, random: () => 0 })
+    onTestFinished(() => book.close())
+    const of = (service: string) => createLimiter({ rules: book, service, clock, logger: QUIET })
+    const [one, two] = [of("s1"), of("s2")]
+    await book.ready()
+    source.gate = () => clock.wait(100)
+    source.stored.set("s2", { rules: [rule(20)] })
+    const [all, mine] = [book.refresh(), book.refresh({ service: "s1" })]
+    await settled()
+    await one.close()
+    await mine
+    clock.advance(100)
+    await all
+    expect(await two.peek({})).toMatchObject({ limit: 20 })
+    const ending = book.refresh()
+    await settled()
+    book.close()
+    await expect(ending).rejects.toThrow("The rule book is closed")
+    await two.close()
+  })
+})
+
+describe("ready() of a book", () => {
+  it("waits no longer for a service when its last limiter closes", async () => {
+    const source = new TableSource(FIVE)
+    source.gate = () => new Promise(() => {})
+    const book = createRuleBook({ source, clock: manualClock(), logger: QUIET })
+    onTestFinished(() => book.close())
+    const limiter = createLimiter({ rules: book, service: "s1", logger: QUIET })
+    const waiting = book.ready({ retry: true })
+    await limiter.close()
+    await expect(waiting).resolves.toBeUndefined()
+  })
+})
+
 describe("a file", () => {
   async function fileOf(text: string) {
     const folder = await mkdtemp(join(tmpdir(), "sluice-"))

@@ -4,7 +4,7 @@ import { ClosedError, InvalidRuleError, RuleSourceError } from "../packages/core
 import { createLimiter } from "../packages/core/src/http/request-limiter.ts"
 import { createRuleBook } from "../packages/core/src/rules/open-book.ts"
 import type { RuleBook } from "../packages/core/src/rules/rule-book.ts"
-import { rule, type Stored, settled, TableSource } from "./rule-book/hand-made-source.ts"
+import { handSettledSource, rule, type Stored, settled, TableSource } from "./rule-book/hand-made-source.ts"
 
 const POLL_MS = 30_000
 const QUIET = { warn() {}, error() {} }
@@ -16,7 +16,10 @@ async function setUp(
 ) {
   const clock = manualClock()
   const source = new TableSource(stored, POLL_MS)
-  const book = createRuleBook({ source, services, maxUnknown, clock, logger: QUIET, random: () => 0 })
+  const said: string[] = []
+  const say = (_fields: object, message: string) => said.push(message)
+  const logger = { warn: say, error: say }
+  const book = createRuleBook({ source, services, maxUnknown, clock, logger, random: () => 0 })
   onTestFinished(() => book.close())
   const errors: (string | undefined)[] = []
   book.on("rule-error", (_error, service) => errors.push(service))
@@ -27,7 +30,7 @@ async function setUp(
     await settled()
   }
   await settled()
-  return { clock, source, book, errors, news, advance }
+  return { clock, source, book, said, errors, news, advance }
 }
 
 /** Asks for a name, and again when it had time to be looked up. */
@@ -92,8 +95,180 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(book.rulesOf("new")?.rules[0]?.limit).toBe(5)
     source.stored.set("new", { rules: [rule(9)] })
     await book.refresh()
+    expect(book.rulesOf("new")?.rules[0]?.limit).toBe(9)
+    expect(await book.find("later")).toBeUndefined()
+    source.stored.set("later", ONE.known as Stored)
+    source.loadAll = async function* () {}
+    await book.refresh()
+    expect((await book.find("later"))?.rules[0]?.limit).toBe(5)
+  })
+
+  it("is loaded anew by a refresh when it has rules, sixteen at a time, and rejects with why not", async () => {
+    const { book, source } = await setUp(services, {})
+    source.loadAll = async function* () {}
+    const names = Array.from({ length: 20 }, (_, i) => `s${i}`)
+    for (const name of names) source.stored.set(name, { rules: [rule(5)] })
+    for (const name of names) await book.find(name)
+    for (const name of names) source.stored.set(name, { rules: [rule(9)] })
+    source.asked.length = 0
+    let release = () => {}
+    const released = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    source.gate = () => released
+    const refreshed = book.refresh()
+    await settled()
+    expect(source.asked).toHaveLength(16)
+    // One that a limiter follows meanwhile is loaded for it, and not once more.
+    const limiter = createLimiter({ rules: book, service: "s19", logger: QUIET })
+    onTestFinished(() => limiter.close())
+    await settled()
+    release()
+    await refreshed
+    expect(names.map((name) => book.rulesOf(name)?.rules[0]?.limit)).toEqual(names.map(() => 9))
+    expect(source.asked.toSorted()).toEqual(names.toSorted())
+    expect(source.fresh.filter(Boolean)).toHaveLength(19)
+    source.asked.length = 0
+    source.stored.set("s0", { rules: [rule(0)] })
+    source.stored.set("s18", { rules: [rule(8)] })
+    await expect(book.refresh()).rejects.toThrow(InvalidRuleError)
+    expect([book.rulesOf("s0")?.rules[0]?.limit, book.rulesOf("s18")?.rules[0]?.limit]).toEqual([9, 8])
+    source.asked.length = 0
+    source.load = async (service) => {
+      source.asked.push(service)
+      throw new RuleSourceError("down")
+    }
+    await expect(book.refresh({ signal: new AbortController().signal })).rejects.toThrow("down")
+    expect(source.asked.length).toBeLessThan(names.length)
+  })
+
+  it("says why it cannot be found until there is an answer, and is tried again as a loop would", async () => {
+    const { book, source, advance } = await setUp(services, {})
+    source.loadAll = async function* () {}
+    source.failure = { error: new RuleSourceError("down"), page: -1 }
+    source.stored.set("new", ONE.known as Stored)
+    for (let times = 0; times < 3; times++) {
+      await expect(book.find("new")).rejects.toThrow("down")
+      expect(book.statusOf("new")).toMatchObject({ isStale: false, error: { message: "down" } })
+    }
+    expect(source.asked).toHaveLength(1)
+    await advance(500)
+    await expect(book.find("new")).rejects.toThrow("down")
+    await advance(999)
+    await expect(book.find("new")).rejects.toThrow("down")
+    expect(source.asked).toHaveLength(2)
+    source.failure = undefined
+    await advance(1)
+    expect((await book.find("new"))?.rules[0]?.limit).toBe(5)
+    expect(book.statusOf("new").error).toBeUndefined()
+    expect(source.asked).toHaveLength(3)
+    await advance(POLL_MS - 1)
     await ask(book, "new")
-    expect((await book.find("new"))?.rules[0]?.limit).toBe(9)
+    expect(source.asked).toHaveLength(3)
+    source.failure = { error: new RuleSourceError("down"), page: -1 }
+    await advance(1)
+    await ask(book, "new")
+    await advance(500)
+    await ask(book, "new")
+    expect(source.asked).toHaveLength(5)
+  })
+
+  it("is stale when loading has failed for long, and says that its rules stay in force", async () => {
+    const { book, source, advance, said } = await setUp(services, {})
+    source.stored.set("new", ONE.known as Stored)
+    await book.find("new")
+    source.loadAll = async function* () {}
+    source.failure = { error: new RuleSourceError("down"), page: -1 }
+    await advance(POLL_MS)
+    await ask(book, "new")
+    expect(book.statusOf("new")).toMatchObject({ version: 1, isStale: false, error: { message: "down" } })
+    expect(said).toEqual([
+      expect.stringMatching(/^the table, service "new": down\nThe last good rules stay in force\./),
+    ])
+    await advance(2 * POLL_MS - 1)
+    expect(book.statusOf("new").isStale).toBe(false)
+    await advance(1)
+    expect(book.statusOf("new")).toMatchObject({ isStale: true, ageMs: 3 * POLL_MS })
+    source.failure = undefined
+    expect(await ask(book, "new")).toEqual([5, 5])
+    expect(book.statusOf("new")).toMatchObject({ isStale: false, ageMs: 0 })
+    await advance(4 * POLL_MS)
+    expect(book.statusOf("new").isStale).toBe(false)
+    expect(book.statusOf("new").error).toBeUndefined()
+  })
+
+  it("never has what a later load found undone by an earlier one, well or badly", async () => {
+    const clock = manualClock()
+    const { source, loads } = handSettledSource()
+    const book = createRuleBook({
+      source: services === "asked" ? source : { ...source, async *loadAll() {} },
+      services,
+      clock,
+      logger: QUIET,
+    })
+    onTestFinished(() => book.close())
+    await settled()
+    book.rulesOf("x")
+    clock.advance(3)
+    const refreshed = book.refresh({ service: "x" })
+    clock.advance(7)
+    expect(loads.map(({ fresh }) => fresh)).toEqual([false, true])
+    loads[1]?.resolve({ rules: [rule(5)], problems: [], version: 2, stamp: "2" })
+    await refreshed
+    loads[0]?.resolve({ rules: [], problems: [] })
+    await settled()
+    expect(book.rulesOf("x")?.rules[0]?.limit).toBe(5)
+    expect(book.statusOf("x")).toMatchObject({ version: 2, ageMs: 7 })
+    const [third, fourth] = [book.refresh({ service: "x" }), book.refresh({ service: "x" })]
+    clock.advance(7)
+    loads[3]?.resolve({ rules: [rule(6)], problems: [], version: 3, stamp: "3" })
+    await fourth
+    loads[2]?.reject(new RuleSourceError("down"))
+    await expect(third).rejects.toThrow("down")
+    expect(book.statusOf("x")).toMatchObject({ version: 3, ageMs: 7 })
+    expect(book.statusOf("x").error).toBeUndefined()
+    // The other way round nothing is lost either: while the later one is under way, the earlier one's answer is good.
+    const [, sixth] = [book.refresh({ service: "x" }), book.refresh({ service: "x" })]
+    loads[4]?.resolve({ rules: [rule(7)], problems: [], stamp: "4" })
+    await settled()
+    expect(book.rulesOf("x")?.rules[0]?.limit).toBe(7)
+    clock.advance(POLL_MS)
+    book.rulesOf("x")
+    expect(loads).toHaveLength(6)
+    loads[5]?.resolve({ rules: [rule(8)], problems: [], stamp: "5" })
+    await sixth
+    expect(book.rulesOf("x")?.rules[0]?.limit).toBe(8)
+  })
+
+  it("that was read before the source told of a change is asked for anew", async () => {
+    const { source, loads, change } = handSettledSource()
+    const book = createRuleBook({
+      source: services === "asked" ? source : { ...source, async *loadAll() {} },
+      services,
+      logger: QUIET,
+    })
+    onTestFinished(() => book.close())
+    await settled()
+    const early = book.find("x")
+    await settled()
+    change()
+    const late = book.find("x")
+    await settled()
+    expect(loads).toHaveLength(2)
+    loads[0]?.resolve({ rules: [], problems: [] })
+    await settled()
+    expect(await Promise.race([late, "waiting"])).toBe("waiting")
+    loads[1]?.resolve({ rules: [rule(5)], problems: [] })
+    expect((await late)?.rules[0]?.limit).toBe(5)
+    expect((await early)?.rules[0]?.limit).toBe(5)
+    change()
+    const failing = book.find("y")
+    await settled()
+    change()
+    loads[2]?.reject(new RuleSourceError("down"))
+    await expect(failing).rejects.toThrow("down")
+    book.rulesOf("y")
+    expect(loads).toHaveLength(4)
   })
 
   it("is found by who waits, and read only once for all who do", async () => {
@@ -175,6 +350,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     await settled()
     book.close()
     await expect(other).rejects.toThrow(ClosedError)
+    await expect(book.find("d")).rejects.toThrow(ClosedError)
     const asked = source.asked.length
     expect(book.rulesOf("c")).toBeUndefined()
     expect(source.asked).toHaveLength(asked)
@@ -212,6 +388,55 @@ describe("strangers who make names up", () => {
     expect(source.asked).toHaveLength(51)
     await ask(book, "a0")
     expect(source.asked).toHaveLength(52)
+  })
+
+  it("neither keep names that have rules from being asked for again, nor push them out", async () => {
+    const { book, source, advance } = await setUp("asked", {}, 20)
+    for (let name = 0; name < 20; name++) {
+      source.stored.set(`real${name}`, { rules: [rule(5)] })
+      await book.find(`real${name}`)
+    }
+    for (let name = 0; name < 20; name++) source.stored.set(`real${name}`, { rules: [rule(9)] })
+    await advance(POLL_MS)
+    source.gate = () => new Promise(() => {})
+    // All of the strangers' loads hang, and more of them than are remembered have come by.
+    for (let name = 0; name < 100; name++) book.rulesOf(`a${name}`)
+    source.gate = undefined
+    const limits = () => Array.from({ length: 19 }, (_, i) => book.rulesOf(`real${i + 1}`)?.rules[0]?.limit)
+    expect(limits()).toEqual(Array.from({ length: 19 }, () => 5))
+    expect(source.asked).toHaveLength(20 + 16 + 16)
+    await settled()
+    limits()
+    await settled()
+    expect(limits()).toEqual(Array.from({ length: 19 }, () => 9))
+    // The latest stranger has taken the place of the one that was not asked for longest.
+    const asked = source.asked.length
+    expect(book.rulesOf("real0")).toBeUndefined()
+    expect(source.asked).toHaveLength(asked)
+  })
+
+  it("leave names that have rules their loads when they have used up their own", async () => {
+    const { book, source, advance } = await setUp("asked", { real: { rules: [rule(5)] } })
+    await book.find("real")
+    await advance(POLL_MS)
+    for (let name = 0; name < 1_001; name++) {
+      book.rulesOf(`a${name}`)
+      if (name % 16 === 15) await settled()
+    }
+    expect(source.asked).toHaveLength(1_001)
+    source.stored.set("real", { rules: [rule(9)] })
+    expect(await ask(book, "real")).toEqual([5, 9])
+  })
+
+  it("are pushed out by a name that turns out to have rules, even one forgotten meanwhile", async () => {
+    const { book, source, clock } = await setUp("asked", { real: { rules: [rule(5)] } }, 1)
+    source.gate = () => clock.wait(10)
+    const found = [book.find("real"), book.find("nobody")]
+    await settled()
+    clock.advance(10)
+    expect((await Promise.all(found)).map((edition) => edition?.rules[0]?.limit)).toEqual([5, undefined])
+    expect(book.rulesOf("real")?.rules[0]?.limit).toBe(5)
+    expect(source.asked).toEqual(["real", "nobody"])
   })
 
   it("cause no read before the first list is there", async () => {

@@ -379,6 +379,28 @@ describe("a change of the source", () => {
   })
 })
 
+describe("a refresh", () => {
+  test("asks for what is stored now, also when its load has to wait for others; changes and retries do not", async () => {
+    const { book, loads, change, waits } = open()
+    const fresh = () => loads.map((each) => each.fresh)
+    change()
+    change()
+    expect(fresh()).toEqual([false, false])
+    const refreshed = book.refresh({ service: "checkout" })
+    change()
+    loads[0]?.resolve(loaded(1))
+    await settled()
+    expect(fresh()).toEqual([false, false, true])
+    loads[2]?.reject(down())
+    await expect(refreshed).rejects.toThrow("down")
+    loads[1]?.resolve(loaded(1))
+    await settled()
+    waits[0]?.end()
+    await settled()
+    expect(fresh()).toEqual([false, false, true, false])
+  })
+})
+
 describe("waiting to be ready", () => {
   test("ends when the signal is aborted, for that caller alone", async () => {
     const { book, loads } = open()
@@ -436,20 +458,56 @@ describe("closing", () => {
   })
 })
 
+/** Runs a module in a process of its own, until nothing holds it any more. */
+function runAlone(script: string) {
+  const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href
+  return spawnSync(process.execPath, ["--import", tsx, "--input-type=module", "-e", script], {
+    encoding: "utf8",
+    timeout: 20_000,
+  })
+}
+const BOOK = JSON.stringify(new URL("../packages/core/src/rules/open-book.ts", import.meta.url).href)
+const LIMITER = JSON.stringify(new URL("../packages/core/src/http/request-limiter.ts", import.meta.url).href)
+
+test("who waits for rules holds the process until they are there, and no longer", () => {
+  const child = runAlone(`
+    import { setTimeout as delay } from "node:timers/promises"
+    import { createRuleBook } from ${BOOK}
+    import { createLimiter } from ${LIMITER}
+    const logger = { warn() {}, error() {} }
+    const sourceOf = () => {
+      let failures = 1
+      const load = async () => {
+        await delay(50, undefined, { ref: false })
+        if (failures-- > 0) throw new Error("down")
+        return { rules: [{ limit: 5, window: "1m" }], problems: [] }
+      }
+      return { load, pollMs: 100_000 }
+    }
+    const limiter = createLimiter({ rules: sourceOf(), logger })
+    await limiter.ready({ retry: true })
+    console.log("limiter ready")
+    await limiter.refresh()
+    console.log("limiter refreshed")
+    const book = createRuleBook({ source: sourceOf(), logger })
+    const other = createLimiter({ rules: book, service: "checkout", logger })
+    await book.ready({ retry: true })
+    console.log("book ready")
+    await book.refresh()
+    console.log("book refreshed")
+    console.log("found", (await book.find("search")).rules.length)`)
+  const stdout = "limiter ready\nlimiter refreshed\nbook ready\nbook refreshed\nfound 1\n"
+  expect(child).toMatchObject({ stderr: "", stdout, status: 0, signal: null })
+}, 30_000)
+
 test("without a clock of its own it waits on timers that hold no process", () => {
-  const module = new URL("../packages/core/src/rules/open-book.ts", import.meta.url).href
-  const script = `
-    import { createRuleBook } from ${JSON.stringify(module)}
+  const child = runAlone(`
+    import { createRuleBook } from ${BOOK}
     const source = { load: async () => { throw new Error("down") }, async *loadAll() {}, pollMs: 1000 }
     const logger = { warn() {}, error() {} }
     await createRuleBook({ source, services: "all", logger }).ready()
     const failing = { ...source, loadAll: () => { throw new Error("down") } }
-    await createRuleBook({ source: failing, services: "all", logger }).ready().catch(({ message }) => console.log(message))`
-  const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href
-  const child = spawnSync(process.execPath, ["--import", tsx, "--input-type=module", "-e", script], {
-    encoding: "utf8",
-    timeout: 20_000,
-  })
+    await createRuleBook({ source: failing, services: "all", logger }).ready().catch(({ message }) => console.log(message))`)
   const stdout = "The rules of all services cannot be loaded: down\n"
   expect(child).toMatchObject({ stdout, status: 0, signal: null })
 }, 30_000)

@@ -59,6 +59,7 @@ ruleSourceContract("rules in code", {
     },
     { behaviour: "does not load for a signal that has been aborted", reason: "there is nothing to wait for" },
     { behaviour: "loads what is stored now", reason: NEVER_CHANGE },
+    { behaviour: "loads what was written before, where that is asked for", reason: NEVER_CHANGE },
     { behaviour: "rejects while the rules cannot be read, and loads when they can", reason: NEVER_CHANGE },
     { behaviour: "lists every service, with what is loaded for it", reason: FOR_ALL },
     { behaviour: "lists nothing where nothing is stored", reason: FOR_ALL },

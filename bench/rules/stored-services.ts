@@ -1,14 +1,38 @@
 import { type FoundRules, type LoadedRules, parseRuleDocument, type RuleSource } from "@sluice/core"
 
-/** A page of a list, as large as one that DynamoDB sends of such documents. */
+/** Pages of a list: ten times as large as those in which the table's source reads, so each is more work at a stretch. */
 const PAGE = 500
-/** How long the source takes to answer, as DynamoDB does. */
+/** How long the source takes to answer for a page, of which nothing is unpacked. */
 const ANSWER_MS = 5
 
-interface StoredDocument {
+/** What is stored for a service. */
+export interface StoredDocument {
   readonly service_id: string
   readonly version: number
   readonly rules: readonly object[]
+}
+
+/** A document of two or three rules, in turn. */
+export function documentOf(service: string, version: number, limit: number): StoredDocument {
+  const rules: object[] = [
+    {
+      name: "per-user",
+      field: "user_id",
+      rate: { requests_per_unit: limit, unit: "minute" },
+      request_rejection_message: "retry-with-exponential-backoff",
+    },
+    { name: "daily", rate: { requests_per_unit: 1_000_000, unit: "day" } },
+  ]
+  if (limit % 2 === 0) {
+    rules.push({
+      name: "login",
+      field: "ip",
+      limit: 5,
+      window: "15 minutes",
+      match: { methods: ["POST"], path: "/login/:realm" },
+    })
+  }
+  return { service_id: service, version, rules }
 }
 
 /** Documents of two to three rules for so many services, in the memory of the process, that can be changed. */
@@ -24,25 +48,7 @@ export class StoredServices implements RuleSource {
 
   /** Stores other rules of a service. */
   write(service: string, version: number, limit: number): void {
-    const rules: object[] = [
-      {
-        name: "per-user",
-        field: "user_id",
-        rate: { requests_per_unit: limit, unit: "minute" },
-        request_rejection_message: "retry-with-exponential-backoff",
-      },
-      { name: "daily", rate: { requests_per_unit: 1_000_000, unit: "day" } },
-    ]
-    if (limit % 2 === 0) {
-      rules.push({
-        name: "login",
-        field: "ip",
-        limit: 5,
-        window: "15 minutes",
-        match: { methods: ["POST"], path: "/login/:realm" },
-      })
-    }
-    this.#documents.set(service, { service_id: service, version, rules })
+    this.#documents.set(service, documentOf(service, version, limit))
   }
 
   async load(service: string): Promise<LoadedRules> {

@@ -57,7 +57,11 @@ export function registryContract(name: string, open: () => Promise<OpenedRegistr
       const first = { service: "checkout", version: 1, rules: given, problems: [] }
       expect(await registry.register("checkout", given)).toEqual(first)
       expect(await registry.get("checkout")).toEqual(first)
-      expect(await opened.source.load("checkout")).toMatchObject({ rules: given, version: 1, problems: [] })
+      expect(await opened.source.load("checkout", { fresh: true })).toMatchObject({
+        rules: given,
+        version: 1,
+        problems: [],
+      })
     })
 
     it("registers no rules at all, which is not the same as nothing", async () => {
@@ -104,7 +108,6 @@ export function registryContract(name: string, open: () => Promise<OpenedRegistr
       await registry.register("checkout", [rule(5)])
       const error = await conflict(registry.remove("checkout", { version: 2 }))
       expect(error.found).toMatchObject({ version: 1, rules: [rule(5)] })
-      await conflict(registry.remove("checkout", {}))
       expect(await registry.remove("checkout", { version: 1 })).toBe(true)
       expect(await registry.remove("checkout", { version: 1 })).toBe(false)
       expect(await registry.get("checkout")).toBeUndefined()
@@ -134,6 +137,18 @@ export function registryContract(name: string, open: () => Promise<OpenedRegistr
       const unnamed = await registry.register("", [rule(5)]).catch((reason: unknown) => reason)
       expect(paths(unnamed)).toEqual(["service_id"])
       expect(await all(registry.list())).toEqual([])
+    })
+
+    it("does not remove rules for who does not say which", async () => {
+      await registry.register("checkout", [rule(5)])
+      for (const options of [undefined, {}, { version: undefined }]) {
+        const removing = registry.remove("checkout", options as never)
+        await expect(removing).rejects.toThrow(InvalidOptionError)
+        await expect(removing).rejects.toThrow(
+          'version: is missing; accepted: a whole number from 0, or "any"',
+        )
+      }
+      expect(await registry.get("checkout")).toMatchObject({ version: 1 })
     })
 
     it.each([-1, 1.5, Number.NaN, Number.MAX_SAFE_INTEGER, "1", null])(

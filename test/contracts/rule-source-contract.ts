@@ -3,7 +3,7 @@ import { manualClock } from "../../packages/core/src/clock.ts"
 import { RuleSourceError } from "../../packages/core/src/errors.ts"
 import { createLimiter } from "../../packages/core/src/http/request-limiter.ts"
 import { parseRules } from "../../packages/core/src/rules/parse-rule.ts"
-import type { FoundRules, RuleSource } from "../../packages/core/src/rules/source.ts"
+import type { FoundRules, LoadOptions, RuleSource } from "../../packages/core/src/rules/source.ts"
 import { until } from "../servers/until.ts"
 
 /** Rules of a service in the stored shape, as `parseRuleDocument` reads it. */
@@ -71,10 +71,10 @@ export function ruleSourceContract(name: string, { create, deviations = [] }: Ru
   }
 
   /** Everything that the source lists, in one list. */
-  const listed = async (source: RuleSource, signal?: AbortSignal): Promise<FoundRules[]> => {
+  const listed = async (source: RuleSource, options?: LoadOptions): Promise<FoundRules[]> => {
     const found: FoundRules[] = []
     if (source.loadAll === undefined) throw new Error("the source cannot list")
-    for await (const page of source.loadAll(signal && { signal })) found.push(...page)
+    for await (const page of source.loadAll(options)) found.push(...page)
     return found
   }
 
@@ -194,6 +194,19 @@ export function ruleSourceContract(name: string, { create, deviations = [] }: Ru
       expect((await source.load("checkout")).rules).toMatchObject([{ limit: 50 }])
     })
 
+    behaves(
+      "loads what was written before, where that is asked for",
+      stored(5),
+      async ({ source, write }) => {
+        await source.load("checkout")
+        await write(stored(50))
+        expect((await source.load("checkout", { fresh: true })).rules).toMatchObject([{ limit: 50 }])
+        await write(stored(60))
+        const [found] = await listed(source, { fresh: true })
+        expect(found?.read().rules).toMatchObject([{ limit: 60 }])
+      },
+    )
+
     behaves("does not load for a signal that has been aborted", stored(5), async ({ source }) => {
       const signal = AbortSignal.abort(new Error("enough"))
       await expect(source.load("checkout", { signal })).rejects.toThrow("enough")
@@ -280,7 +293,9 @@ export function ruleSourceContract(name: string, { create, deviations = [] }: Ru
     })
 
     behaves("does not list for a signal that has been aborted", stored(5), async ({ source }) => {
-      await expect(listed(source, AbortSignal.abort(new Error("enough")))).rejects.toThrow("enough")
+      await expect(listed(source, { signal: AbortSignal.abort(new Error("enough")) })).rejects.toThrow(
+        "enough",
+      )
     })
 
     behaves(

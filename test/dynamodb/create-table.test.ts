@@ -116,7 +116,7 @@ describe("createTable", () => {
     const registry = dynamoDBRegistry({ client: server.client({ endpoint: proxy.endpoint }), tableName })
     await expect(registry.createTable()).rejects.toThrow(
       new RegExp(
-        `DynamoDB table "rules" cannot be created: not permitted .* allow dynamodb:${denied} on the table`,
+        `DynamoDB table "rules" cannot be created: not permitted .* allow dynamodb:${denied} on the table$`,
       ),
     )
     await proxy.stop()

@@ -99,22 +99,26 @@ describe("5,000 services", () => {
       const book = createRuleBook({ source, services: "all", pollMs: 50, logger: silent })
       limiter = createLimiter({ rules: book, service: "service-4999" })
       await limiter.ready({ retry: true })
-      const stretches: number[] = []
-      const stop = performance.now() + 3_000
-      while (performance.now() < stop) {
-        // Processor time, as other tests run beside this one.
-        const begun = process.cpuUsage()
-        await limiter.decide({}, { cost: 0 })
-        await turn()
-        const { user, system } = process.cpuUsage(begun)
-        stretches.push((user + system) / 1000)
+      // Each round has a poll at least, which does the same work in all of them: garbage is not collected in all.
+      const longest: number[] = []
+      for (let round = 0; round < 3; round++) {
+        let longestMs = 0
+        const stop = performance.now() + 2_000
+        while (performance.now() < stop) {
+          // Processor time, as other tests run beside this one.
+          const begun = process.cpuUsage()
+          await limiter.decide({}, { cost: 0 })
+          await turn()
+          const { user, system } = process.cpuUsage(begun)
+          longestMs = Math.max(longestMs, (user + system) / 1000)
+        }
+        longest.push(longestMs)
       }
-      stretches.sort((a, b) => b - a)
       await limiter.close()
       book.close()
       await many.stop()
-      // 5 ms is the aim, and one may be longer, when garbage is collected; each page of 1 MB would take 250 ms.
-      expect(stretches[1]).toBeLessThan(60)
+      // Some 8 ms, of which the SDK's unpacking of a page is most (`bench:rules`); a page of 1 MB would take 250 ms.
+      expect(Math.min(...longest)).toBeLessThan(30)
     },
     60_000,
   )

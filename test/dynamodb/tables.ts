@@ -42,6 +42,16 @@ export async function fillTable(
   item: (index: number) => Item,
 ): Promise<void> {
   await makeTable(client, tableName)
+  await putServices(client, tableName, count, item)
+}
+
+/** Puts the items of services "service-0", "service-1" …, with these attributes. */
+export async function putServices(
+  client: DynamoDBClient,
+  tableName: string,
+  count: number,
+  item: (index: number) => Item,
+): Promise<void> {
   for (let start = 0; start < count; start += 25) {
     const indexes = Array.from({ length: Math.min(25, count - start) }, (_, i) => start + i)
     const requests = indexes.map((index) => ({

@@ -146,9 +146,15 @@ describe("the SDK's own retries", () => {
       onWrite(fault, 1)
       expect(await patient.register("checkout", [rule(5)])).toMatchObject({ version: 1 })
       expect(await there()).toEqual([1, [5]])
-      onWrite(fault, 1)
-      expect(await patient.remove("checkout", { version: 1 })).toBe(true)
-      expect(await there()).toBeUndefined()
+      for (const version of [2, "any"] as const) {
+        onWrite(undefined)
+        await other.register("checkout", [rule(5)], { version: "any" })
+        onWrite(fault, 1)
+        expect(await patient.remove("checkout", { version })).toBe(true)
+        expect(await there()).toBeUndefined()
+      }
+      onWrite(undefined)
+      expect(await patient.remove("checkout", { version: "any" })).toBe(false)
     },
   )
 

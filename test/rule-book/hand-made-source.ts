@@ -1,10 +1,16 @@
 import type { Rule } from "../../packages/core/src/rules/rule.ts"
-import type { FoundRules, LoadedRules, RuleSource } from "../../packages/core/src/rules/source.ts"
+import type {
+  FoundRules,
+  LoadedRules,
+  LoadOptions,
+  RuleSource,
+} from "../../packages/core/src/rules/source.ts"
 
 /** A load that waits to be settled by the test. */
 export interface AskedLoad {
   readonly service: string
   readonly signal: AbortSignal | undefined
+  readonly fresh: boolean | undefined
   resolve(loaded: LoadedRules): void
   reject(error: unknown): void
 }
@@ -15,9 +21,9 @@ export function handSettledSource() {
   const listeners = new Set<() => void>()
   const calls: string[] = []
   const source: RuleSource = {
-    load(service, { signal } = {}) {
+    load(service, { signal, fresh } = {}) {
       calls.push(`load ${service}`)
-      return new Promise((resolve, reject) => loads.push({ service, resolve, reject, signal }))
+      return new Promise((resolve, reject) => loads.push({ service, resolve, reject, signal, fresh }))
     },
     watch(changed) {
       calls.push("watch")
@@ -46,6 +52,8 @@ export class TableSource implements RuleSource {
   readonly stored: Map<string, Stored> = new Map()
   readonly pollMs?: number
   readonly asked: string[] = []
+  /** Of lists and loads by name, in their order: whether what is stored now was asked for. */
+  readonly fresh: boolean[] = []
   lists = 0
   reads = 0
   pageSize = 2
@@ -59,7 +67,8 @@ export class TableSource implements RuleSource {
     if (pollMs !== undefined) this.pollMs = pollMs
   }
 
-  async load(service: string): Promise<LoadedRules> {
+  async load(service: string, { fresh = false }: LoadOptions = {}): Promise<LoadedRules> {
+    this.fresh.push(fresh)
     this.asked.push(service)
     const found = this.stored.get(service)
     await this.gate?.()
@@ -68,7 +77,8 @@ export class TableSource implements RuleSource {
     return { ...loadedOf(found), stamp: JSON.stringify(found) }
   }
 
-  async *loadAll(): AsyncGenerator<readonly FoundRules[]> {
+  async *loadAll({ fresh = false }: LoadOptions = {}): AsyncGenerator<readonly FoundRules[]> {
+    this.fresh.push(fresh)
     this.lists += 1
     const all = [...this.stored]
     for (let at = 0; at < all.length || at === 0; at += this.pageSize) {

@@ -14,6 +14,12 @@ export function tinted(tone: Tone, text: string): Piece {
   return { tone, text }
 }
 
+/** An error as lines: all of its message, the first line of it in colour. */
+export function errorLines(message: string): Line[] {
+  const [first = "", ...rest] = message.split("\n")
+  return [tinted("bad", `error: ${first}`), ...rest]
+}
+
 /** The line as it is written. */
 export function formatLine(line: Line, hasColour: boolean): string {
   const pieces = Array.isArray(line) ? (line as readonly Piece[]) : [line as Piece]

@@ -1,4 +1,15 @@
-import { lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises"
+import {
+  chmod,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, expect, test } from "vitest"
@@ -19,14 +30,30 @@ test("a file that is not there is made", async () => {
   expect(await readdir(folder)).toEqual(["rules.yaml"])
 })
 
-test("a file is replaced by another with its permissions", async () => {
-  await writeFile(path, "old", { mode: 0o600 })
-  const before = await stat(path)
-  await replaceFile(path, "new")
-  const after = await stat(path)
+test.each([0o600, 0o664, 0o666, 0o444])(
+  "a file is replaced by another with its permissions, %o",
+  async (mode) => {
+    await writeFile(path, "old")
+    // More than the umask leaves to a file that is made.
+    await chmod(path, mode)
+    const before = await stat(path)
+    await replaceFile(path, "new")
+    const after = await stat(path)
+    expect(await readFile(path, "utf8")).toBe("new")
+    expect(after.ino).not.toBe(before.ino)
+    expect(after.mode).toBe(before.mode)
+  },
+)
+
+test("a file that is not as it was read is left as it is", async () => {
+  await writeFile(path, "old")
+  await expect(replaceFile(path, "new", Buffer.from("older"))).rejects.toThrow(
+    new UsageError(`${path} has been changed since it was read, and is left as it is`),
+  )
+  expect(await readFile(path, "utf8")).toBe("old")
+  expect(await readdir(folder)).toEqual(["rules.yaml"])
+  await replaceFile(path, "new", Buffer.from("old"))
   expect(await readFile(path, "utf8")).toBe("new")
-  expect(after.ino).not.toBe(before.ino)
-  expect(after.mode).toBe(before.mode)
 })
 
 test("what a link leads to is replaced, and the link stays", async () => {

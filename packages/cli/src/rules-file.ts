@@ -10,6 +10,8 @@ export interface ReadFile extends RuleFile {
   /** Where it is; absent for standard input. */
   readonly path?: string
   readonly text: string
+  /** The text as it is stored. */
+  readonly bytes: Uint8Array
 }
 
 /** Whether a file of this name is JSON; every other is YAML, which JSON from standard input is as well. */
@@ -26,7 +28,7 @@ export async function readRulesFile(given: string, io: Io): Promise<ReadFile> {
     : await readFile(given).catch((error: unknown) => fail(name, error))
   const text = decode(name, bytes)
   const file = readRuleFile(text, isJsonName(given) ? "json" : "yaml")
-  return { ...file, name, text, ...(!isInput && { path: given }) }
+  return { ...file, name, text, bytes, ...(!isInput && { path: given }) }
 }
 
 /** A document that is known to be of a service. */
@@ -36,7 +38,8 @@ export type OwnedDocument = FileDocument & { readonly service: string }
  * The documents of a file that has no problems, each with its service: all of them, or those of the services asked for.
  * One that names no service is for the single service that is asked for. Throws UsageError when it is not clear whose they are.
  */
-export function documentsOf(file: ReadFile, services: readonly string[] = []): readonly OwnedDocument[] {
+export function documentsOf(file: ReadFile, asked: readonly string[] = []): readonly OwnedDocument[] {
+  const services = [...new Set(asked)]
   const found = file.documents.filter(isOwned)
   const general = file.documents.find(({ service }) => service === undefined)
   if (services.length === 0) {

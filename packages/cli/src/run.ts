@@ -7,7 +7,7 @@ import {
 } from "@sluice/core"
 import { CommanderError } from "commander"
 import type { Io } from "./io.ts"
-import { formatJson, formatLine, type Line, tinted } from "./line.ts"
+import { errorLines, formatJson, formatLine, type Line, tinted } from "./line.ts"
 import { EXIT, type ExitCode, type Outcome } from "./outcome.ts"
 import { createProgram } from "./program.ts"
 import { UsageError } from "./usage-error.ts"
@@ -58,12 +58,7 @@ function failed(error: unknown, said: string, io: Io): Outcome {
     const line = `a mistake in sluice: ${message}; please report it with what SLUICE_DEBUG=1 shows`
     return outcome(exitCode, "SLUICE_UNEXPECTED", line, [tinted("bad", `error: ${line}`), ...stack])
   }
-  const [first = "", ...rest] = message.split("\n")
-  return outcome(exitCode, (error as SluiceError).code, message, [
-    tinted("bad", `error: ${first}`),
-    ...rest,
-    ...stack,
-  ])
+  return outcome(exitCode, (error as SluiceError).code, message, [...errorLines(message), ...stack])
 }
 
 function outcome(exitCode: ExitCode, code: string, message: string, errors: readonly Line[]): Outcome {

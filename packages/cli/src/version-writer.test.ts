@@ -3,11 +3,12 @@ import { expect, test } from "vitest"
 import { withVersions } from "./version-writer.ts"
 
 /** The text with version 8 in each of its documents. */
-function pushed(text: string): string {
+function pushed(text: string): string | undefined {
   const { documents, problems } = readRuleFile(text, "yaml")
   expect(problems).toEqual([])
   return withVersions(
     text,
+    "yaml",
     documents.map((document) => ({ ...document, version: 8 })),
   )
 }
@@ -55,7 +56,38 @@ test("of several documents each gets its own, and those that were not pushed non
     { ...c, version: 30 },
     { ...a, version: 10 },
   ]
-  expect(withVersions(text, versions)).toBe(
+  expect(withVersions(text, "yaml", versions)).toBe(
     "version: 10\nservice_id: a\nrules: []\n---\n- service_id: b\n  version: 1\n  rules: []\n- version: 30\n  service_id: c\n  rules: []\n---\nrules: []\n",
   )
+})
+
+test.each([
+  ["an anchor before the first name", "&d\n&k service_id: a\nrules: []\n"],
+  ["names behind question marks", "? service_id\n: a\n? rules\n: []\n"],
+  ["a version that a limit is made of", "version: &n 3\nservice_id: a\nrules: [{ limit: *n, window: 1m }]\n"],
+  ["a version that a service is named by", "version: &n 3\nservice_id: *n\nrules: []\n"],
+])("%s: there is no text, for it would be wrong or say something else", (_what, text) => {
+  expect(pushed(text)).toBeUndefined()
+})
+
+test.each([
+  [
+    "a version behind a question mark",
+    "? version\n: 1\n? service_id\n: 7\n? rules\n: []\n",
+    "? version\n: 8\n? service_id\n: 7\n? rules\n: []\n",
+  ],
+  [
+    "an anchor before the map",
+    "&d\nservice_id: a\nrules: []\n",
+    "&d\nversion: 8\nservice_id: a\nrules: []\n",
+  ],
+  ["an anchor that nothing is made of", "version: &n 1\nrules: []\n", "version: &n 8\nrules: []\n"],
+])("%s is no hindrance", (_what, before, after) => {
+  expect(pushed(before)).toBe(after)
+})
+
+test("JSON is judged as JSON", () => {
+  const text = '{"service_id":"a","rules":[]}'
+  const versions = [{ line: 1, column: 1, version: 8 }]
+  expect(withVersions(text, "json", versions)).toBe('{"version": 8, "service_id":"a","rules":[]}')
 })

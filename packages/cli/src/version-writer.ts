@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from "node:util"
+import { type FileDocument, type RuleFile, readRuleFile } from "@sluice/core"
 import {
   type Document,
   isMap,
@@ -17,13 +19,39 @@ export interface PlacedVersion {
   readonly version: number
 }
 
-/** The text of a rules file with these versions in its documents. Nothing else in it changes, comments least of all. */
-export function withVersions(text: string, versions: readonly PlacedVersion[]): string {
+/**
+ * The text of a rules file with these versions in its documents. Nothing else in it changes, comments least of all.
+ * Undefined where that cannot be done: YAML can be written in ways that no version can be put into by a cut.
+ */
+export function withVersions(
+  text: string,
+  format: "yaml" | "json",
+  versions: readonly PlacedVersion[],
+): string | undefined {
+  const written = insert(text, versions)
+  const wanted = readRuleFile(text, format).documents.map((document) => {
+    const placed = versions.find((each) => isAt(each, document.line, document.column))
+    return placed === undefined ? document : { ...document, version: placed.version }
+  })
+  return isOf(readRuleFile(written, format), wanted) ? written : undefined
+}
+
+/** Whether a file is right and says just this, wherever in it. */
+function isOf({ documents, problems }: RuleFile, wanted: readonly FileDocument[]): boolean {
+  const said = (document: FileDocument): object => ({ ...document, line: 0, column: 0 })
+  return problems.length === 0 && isDeepStrictEqual(documents.map(said), wanted.map(said))
+}
+
+function isAt(placed: PlacedVersion, line: number, column: number): boolean {
+  return placed.line === line && placed.column === column
+}
+
+function insert(text: string, versions: readonly PlacedVersion[]): string {
   const lines = new LineCounter()
   const maps = parseAllDocuments(text, { lineCounter: lines, uniqueKeys: false }).flatMap(topMaps)
   const edits = maps.flatMap((map): Edit[] => {
     const { line, col } = lines.linePos(map.range?.[0] ?? 0)
-    const placed = versions.find((each) => each.line === line && each.column === col)
+    const placed = versions.find((each) => isAt(each, line, col))
     return placed === undefined ? [] : [editOf(text, map, placed.version, col)]
   })
   // From the end, so that the places before stay what they are.

@@ -29,6 +29,7 @@ export type { ParsedRule } from "./rules/parsed-rule.ts"
 export { ruleName } from "./rules/parsed-rule.ts"
 export {
   type RegisteredRules,
+  type RemoveOptions,
   RuleConflictError,
   type RuleRegistry,
   type VersionOption,
@@ -45,7 +46,7 @@ export type {
   StaleEvent,
 } from "./rules/rule-book.ts"
 export { parseRuleDocument } from "./rules/rule-document.ts"
-export type { FoundRules, LoadedRules, RuleSource } from "./rules/source.ts"
+export type { FoundRules, LoadedRules, LoadOptions, RuleSource } from "./rules/source.ts"
 export { type FileRulesOptions, fileRules } from "./rules/sources/file.ts"
 export {
   type FileDocument,

@@ -1,12 +1,11 @@
-import { RuleConflictError, RuleSourceError } from "@sluice/core"
+import { InvalidRuleError, RuleConflictError, RuleSourceError } from "@sluice/core"
+import { type VersionedDocument, writeVersions } from "../file-versions.ts"
 import type { Io } from "../io.ts"
-import { type Line, tinted } from "../line.ts"
+import { errorLines, type Line, tinted } from "../line.ts"
 import { EXIT, type Outcome } from "../outcome.ts"
-import { replaceFile } from "../replace-file.ts"
 import { documentsOf, type OwnedDocument, readRulesFile } from "../rules-file.ts"
 import { type Registry, type TableOptions, withTable } from "../table.ts"
 import { UsageError } from "../usage-error.ts"
-import { withVersions } from "../version-writer.ts"
 import { changeLines } from "./change-lines.ts"
 import { refusal } from "./check.ts"
 import { type Compared, compare, comparedValue, isEqual } from "./diff.ts"
@@ -28,7 +27,7 @@ interface Pushed extends Compared {
   /** The version in the table after it, where it is known. */
   readonly version?: number
   /** Why it failed. */
-  readonly error?: RuleSourceError
+  readonly error?: RuleSourceError | InvalidRuleError
 }
 
 /**
@@ -48,24 +47,26 @@ export async function push(name: string, options: PushOptions, io: Io): Promise<
     throw new UsageError("--write needs a file to write to: give its path in place of -")
   }
   const pushed = await withTable(options, io, (registry) => pushAll(registry, documents, options))
-  if (options.write === true && options.dryRun !== true && file.path !== undefined) {
-    await writeVersions(file.path, file.text, pushed)
-  }
+  const isWriting = options.write === true && options.dryRun !== true
+  const unwritten = isWriting ? await writeVersions(file, pushed.flatMap(versioned)) : []
   const stopping = pushed.filter(isStopping)
   return {
     exitCode:
       stopping.length === 0
         ? EXIT.ok
-        : stopping.some(({ error }) => error !== undefined)
+        : stopping.some(({ error }) => error instanceof RuleSourceError)
           ? EXIT.unreachable
           : EXIT.problems,
-    json: { ok: stopping.length === 0, services: pushed.map(pushedValue) },
+    json: {
+      ok: stopping.length === 0,
+      ...(isWriting && { written: unwritten.length === 0 }),
+      services: pushed.map(pushedValue),
+    },
     text: pushed.filter((each) => !isStopping(each)).flatMap(pushedLines),
     errors: stopping.flatMap((each) =>
-      each.error === undefined
-        ? conflictLines(each, name, options)
-        : [tinted("bad", `error: ${each.error.message}`)],
+      each.error === undefined ? conflictLines(each, name, options) : errorLines(each.error.message),
     ),
+    warnings: unwritten,
   }
 }
 
@@ -104,13 +105,9 @@ function plan(compared: Compared, options: PushOptions): Pushed {
   return { ...compared, state: isConflict ? "conflict" : "would register" }
 }
 
-/** Writes the versions that are in the table now into the file. */
-async function writeVersions(path: string, text: string, pushed: readonly Pushed[]): Promise<void> {
-  const versions = pushed.flatMap(({ document, version }) =>
-    version === undefined ? [] : [{ ...document, version }],
-  )
-  const written = withVersions(text, versions)
-  if (written !== text) await replaceFile(path, written)
+/** The document with the version that is in the table now, where it is the same rules. */
+function versioned({ document, version }: Pushed): VersionedDocument[] {
+  return version === undefined ? [] : [{ ...document, version }]
 }
 
 async function register(registry: Registry, compared: Compared, options: PushOptions): Promise<Pushed> {
@@ -123,7 +120,8 @@ async function register(registry: Registry, compared: Compared, options: PushOpt
   } catch (error) {
     if (error instanceof RuleConflictError) return { ...compare(document, error.found), state: "conflict" }
     // What has been registered before it must be told all the same.
-    if (error instanceof RuleSourceError) return { ...compared, state: "failed", error }
+    if (error instanceof RuleSourceError || error instanceof InvalidRuleError)
+      return { ...compared, state: "failed", error }
     throw error
   }
 }

@@ -14,13 +14,13 @@ export interface RemoveOptions extends TableOptions {
 /** `sluice rules remove SERVICE --table T --if-version N`: removes the rules of a service. */
 export async function remove(service: string, options: RemoveOptions, io: Io): Promise<Outcome> {
   const { ifVersion, force, table } = options
-  if (ifVersion === undefined && force !== true) {
+  const version = force === true ? "any" : ifVersion
+  if (version === undefined) {
     throw new UsageError(
       "say which version is to be removed with --if-version (`list` shows it), or remove any with --force",
     )
   }
   try {
-    const version = force === true ? "any" : ifVersion
     const wasThere = await withTable(options, io, (registry) => registry.remove(service, { version }))
     const told = wasThere ? `removed from table ${table}` : `has no rules in table ${table}`
     return {

@@ -49,7 +49,7 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   ): Promise<void>
   /**
    * Resolves when rules are loaded, rejects with why they cannot be; with `retry` it goes on waiting through failed
-   * loads. `signal` ends the waiting.
+   * loads. `signal` ends the waiting. Holds the process until then, which the limiter does not otherwise.
    */
   ready(options?: ReadyOptions): Promise<void>
   /** Resolves when rules are in force that were loaded after the call; rejects with why they cannot be. */

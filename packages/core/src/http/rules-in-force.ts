@@ -3,7 +3,7 @@ import { ClosedError, InvalidOptionError, InvalidRuleError, type Problem } from 
 import { rulesEvent } from "../rules/book/edition.ts"
 import { parseBookOptions } from "../rules/book/options.ts"
 import type { PageReader } from "../rules/book/page.ts"
-import { unlessAborted } from "../rules/book/timing.ts"
+import { held, unlessAborted } from "../rules/book/timing.ts"
 import { WaitingList } from "../rules/book/waiting.ts"
 import { OpenBook, type OpenedPage } from "../rules/open-book.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
@@ -90,8 +90,12 @@ export class RulesInForce<Request> {
     return new RulesInForce(this.#options, this.#parts, this.#root, inline)
   }
 
+  /** Until it is settled the process does not end. */
   async ready(options: ReadyOptions): Promise<void> {
-    if (this.#root !== this) return this.#root.ready(options)
+    await held(this.#root.#ready(options))
+  }
+
+  async #ready(options: ReadyOptions): Promise<void> {
     if (this.#page === undefined) return
     await unlessAborted(this.#page.ready(options), this.#closing.signal)
     if (this.#refused === undefined) return
@@ -157,7 +161,7 @@ export class RulesInForce<Request> {
     }
     const wait = clock.wait === undefined ? waitUnheld : clock.wait.bind(clock)
     const tooLong = wait(MOST_WAIT_FOR_RULES_MS, stopWaiting.signal)
-    this.#first = Promise.race([this.ready({}), tooLong]).then(done, done)
+    this.#first = Promise.race([this.#ready({}), tooLong]).then(done, done)
   }
 
   /** A book for this limiter alone, whose warnings are the limiter's. */

@@ -13,7 +13,7 @@ import { Page, type PageReader } from "./book/page.ts"
 import { type ListAll, readAll } from "./book/read-all.ts"
 import { Slices } from "./book/slices.ts"
 import { statusOf } from "./book/status.ts"
-import { ignore, inTime, unlessAborted } from "./book/timing.ts"
+import { held, ignore, inTime, unlessAborted } from "./book/timing.ts"
 import type {
   Edition,
   ReadyOptions,
@@ -22,6 +22,7 @@ import type {
   RuleBookEvents,
   RulesStatus,
 } from "./rule-book.ts"
+import type { FoundRules } from "./source.ts"
 
 /**
  * Opens a rule book on a source, for several limiters or for a process that decides for many services:
@@ -30,7 +31,8 @@ import type {
  * It loads at once, then at intervals, when the source says that something changed, and after a failed load at growing
  * intervals from half a second to half a minute, all of them random by some part so that many processes do not ask
  * together. A load without an answer for ten seconds is a failed one. Rules of a service are swapped as a whole; good
- * ones are never given up for a failed load, nor for one in which every rule is wrong. Keeps no process alive.
+ * ones are never given up for a failed load, nor for one in which every rule is wrong. It keeps no process alive, unless
+ * somebody waits for `ready`, `refresh` or `find`.
  *
  * Throws InvalidOptionError with everything that is wrong with the options.
  */
@@ -68,15 +70,17 @@ export class OpenBook implements RuleBook {
       most: maxUnknown,
       intervalMs: pollMs,
       timing,
-      load: (page, loading) => this.#loadByName(page, loading),
-      onError: (error, service) => this.#announcer.failed(error, service, []),
+      staleAfterMs: options.staleAfterMs,
+      load: (page, loading, fresh) => this.#loadByName(page, loading, fresh),
+      onError: (error, page) =>
+        this.#announcer.failed(error, page.service, page.known === undefined ? [] : [page]),
     })
     // Watching comes first: a change between the two would go unnoticed.
     this.#stopWatching = source.watch?.(() => this.#reload())
     const { listAll } = options
     if (listAll === undefined) return
     const pagesOf = () => [...this.#pages.values()]
-    this.#list = this.#loop((loading) => this.#loadList(listAll, loading), undefined, pagesOf)
+    this.#list = this.#loop((loading, fresh) => this.#loadList(listAll, loading, fresh), undefined, pagesOf)
     this.#list.reload()
   }
 
@@ -106,37 +110,27 @@ export class OpenBook implements RuleBook {
     service: string,
     { signal }: { readonly signal?: AbortSignal | undefined } = {},
   ): Promise<Edition | undefined> {
-    await this.#list?.ready({ signal })
-    const page = this.#pages.get(service)
-    if (page === undefined) return unlessAborted(this.#lookups.find(service), signal)
-    await page.ready({ signal })
-    return page.known
+    this.#requireOpen()
+    return held(this.#find(service, signal))
   }
 
   statusOf(service: string): RulesStatus {
     const page = this.#pages.get(service)
     const nowMs = this.#options.timing.now()
     if (page !== undefined) return statusOf(page, (page.loop ?? this.#list) as LoadLoop, nowMs)
-    const { page: found, loadedAtMs } = this.#lookups.peek(service)
-    return statusOf(found, { loadedAtMs, isStale: false, error: undefined }, nowMs)
+    return statusOf(this.#lookups.pageOf(service), this.#lookups.standingOf(service), nowMs)
   }
 
   async ready(options: ReadyOptions = {}): Promise<void> {
     this.#requireOpen()
-    if (this.#list !== undefined) await this.#list.ready(options)
-    this.#requireOpen()
-    const read = [...this.#pages.values()].filter(({ readers }) => readers.size > 0)
-    await Promise.all(read.map((page) => page.ready(options)))
+    await held(this.#ready(options))
   }
 
   async refresh({ service, signal }: RefreshOptions = {}): Promise<void> {
     this.#requireOpen()
     signal?.throwIfAborted()
-    if (service !== undefined) return unlessAborted(this.#refreshOne(service), signal)
-    this.#lookups.expire()
-    const loops = this.#list === undefined ? [] : [this.#list]
-    for (const { loop } of this.#pages.values()) if (loop !== undefined) loops.push(loop)
-    await Promise.all(loops.map((loop) => loop.refresh({ signal })))
+    const refreshed = service === undefined ? this.#refreshAll() : this.#refreshOne(service)
+    await held(unlessAborted(refreshed, signal))
   }
 
   close(): void {
@@ -174,9 +168,23 @@ export class OpenBook implements RuleBook {
     const page = this.#pages.get(service)
     page?.readers.delete(reader)
     if (page === undefined || page.readers.size > 0) return
-    page.loop?.close()
-    page.loop = undefined
+    page.end()
     if (!page.isListed) this.#pages.delete(service)
+  }
+
+  async #find(service: string, signal: AbortSignal | undefined): Promise<Edition | undefined> {
+    await this.#list?.ready({ signal })
+    const page = this.#pages.get(service)
+    if (page === undefined) return unlessAborted(this.#lookups.find(service), signal)
+    await page.ready({ signal })
+    return page.known
+  }
+
+  async #ready(options: ReadyOptions): Promise<void> {
+    if (this.#list !== undefined) await this.#list.ready(options)
+    this.#requireOpen()
+    const read = [...this.#pages.values()].filter(({ readers }) => readers.size > 0)
+    await Promise.all(read.map((page) => page.ready(options)))
   }
 
   get #isListLoaded(): boolean {
@@ -189,19 +197,19 @@ export class OpenBook implements RuleBook {
     for (const { loop } of this.#pages.values()) loop?.reload()
   }
 
-  #follow(page: Page): LoadLoop {
+  #follow(page: Page, fresh = false): LoadLoop {
     const { service } = page
     page.loop ??= this.#loop(
-      (loading) => this.#loadByName(page, loading),
+      (loading, isFresh) => this.#loadByName(page, loading, isFresh),
       service,
       () => [page],
     )
-    page.loop.reload()
+    page.loop.reload(fresh)
     return page.loop
   }
 
   #loop(
-    load: (loading: AbortController) => Promise<void>,
+    load: (loading: AbortController, fresh: boolean) => Promise<void>,
     service: string | undefined,
     pagesOf: () => readonly Page[],
   ): LoadLoop {
@@ -216,26 +224,39 @@ export class OpenBook implements RuleBook {
     })
   }
 
+  async #refreshAll(): Promise<void> {
+    const { found } = this.#lookups
+    this.#lookups.expire()
+    const loops = this.#list === undefined ? [] : [this.#list]
+    for (const { loop } of this.#pages.values()) if (loop !== undefined) loops.push(loop)
+    await Promise.all(loops.map((loop) => loop.refresh({})))
+    // After the list, which may have some of them.
+    await this.#lookups.refreshAll(found)
+  }
+
   async #refreshOne(service: string): Promise<void> {
     const page = this.#pages.get(service)
     if (page === undefined) return this.#lookups.refresh(service)
-    if (page.loop !== undefined) return page.loop.refresh({})
+    const { loop } = page
+    await loop?.refresh({})
+    // A list that has the service by now may have been read before the call.
+    if (loop !== undefined && (page.loop === loop || page.readers.size === 0)) return
     const loading = new AbortController()
     const stop = (): void => loading.abort(closed())
     this.#closing.signal.addEventListener("abort", stop, { once: true })
     try {
-      await this.#loadByName(page, loading)
+      await this.#loadByName(page, loading, true)
     } finally {
       this.#closing.signal.removeEventListener("abort", stop)
     }
   }
 
-  async #loadByName(page: Page, loading: AbortController): Promise<void> {
+  async #loadByName(page: Page, loading: AbortController, fresh: boolean): Promise<void> {
     const { source, timing } = this.#options
     const { service } = page
     this.#loads += 1
     const load = this.#loads
-    const read = async () => source.load(service, { signal: loading.signal })
+    const read = async () => source.load(service, { signal: loading.signal, fresh })
     try {
       const loaded = await inTime(read(), loading, timing, (error) => loadError(service, error))
       this.#take(page, load, { stamp: loaded.stamp, read: () => loaded })
@@ -247,13 +268,14 @@ export class OpenBook implements RuleBook {
     }
   }
 
-  async #loadList(listAll: ListAll, loading: AbortController): Promise<void> {
+  async #loadList(listAll: ListAll, loading: AbortController, fresh: boolean): Promise<void> {
     const { timing } = this.#options
     this.#loads += 1
     const load = this.#loads
     const slices = new Slices()
     try {
-      await readAll(listAll, loading, timing, (found) => this.#takeListed(load, found.service, found))
+      const take = (found: FoundRules) => this.#takeListed(load, found.service, found)
+      await readAll(listAll, loading, timing, take, fresh)
     } catch (error) {
       if (error instanceof ClosedError) throw error
       const failure = loadError(undefined, error)
@@ -268,7 +290,7 @@ export class OpenBook implements RuleBook {
       loading.signal.throwIfAborted()
       if (page.takenFrom >= load) continue
       page.isListed = false
-      if (page.readers.size > 0) asked.push(this.#confirm(page))
+      if (page.readers.size > 0) asked.push(this.#confirm(page, fresh))
       else {
         this.#pages.delete(page.service)
         this.#take(page, load, NOTHING)
@@ -278,8 +300,8 @@ export class OpenBook implements RuleBook {
   }
 
   /** A service that a limiter follows and that is not in the list is asked for by its name: it may yet have rules. */
-  async #confirm(page: Page): Promise<void> {
-    if (page.loop === undefined) await this.#follow(page).ready({}).catch(ignore)
+  async #confirm(page: Page, fresh: boolean): Promise<void> {
+    if (page.loop === undefined) await this.#follow(page, fresh).ready({}).catch(ignore)
   }
 
   #takeListed(load: number, service: string, found: Found): void {
@@ -299,7 +321,7 @@ export class OpenBook implements RuleBook {
       page.said = failure.message
       page.fail(failure)
     }
-    page.loop?.close()
+    page.loop?.end()
     page.loop = undefined
   }
 

@@ -21,6 +21,13 @@ export interface VersionOption {
   readonly version?: number | "any" | undefined
 }
 
+/** Which rules are to be removed. */
+export interface RemoveOptions {
+  /** The version that the caller has seen; 0 is rules that were stored without a version; "any" is whatever is there. */
+  readonly version: number | "any"
+  readonly signal?: AbortSignal | undefined
+}
+
 /** Where service owners register their rules. What one caller has written no other overwrites without having seen it. */
 export interface RuleRegistry {
   /**
@@ -40,11 +47,12 @@ export interface RuleRegistry {
   ): Promise<RegisteredRules | undefined>
   /** The rules of all services, in no order. */
   list(options?: { readonly signal?: AbortSignal | undefined }): AsyncIterable<RegisteredRules>
-  /** Removes the rules of a service; yields whether there were any. Rejects with RuleConflictError like `register`. */
-  remove(
-    service: string,
-    options: VersionOption & { readonly signal?: AbortSignal | undefined },
-  ): Promise<boolean>
+  /**
+   * Removes the rules of a service if the given version of them is there, or for "any" whichever is; yields whether there
+   * were any. Where the answer to a first attempt was lost, and there are none any more, it yields true: that attempt may
+   * have removed them. Rejects with RuleConflictError and RuleSourceError like `register`.
+   */
+  remove(service: string, options: RemoveOptions): Promise<boolean>
 }
 
 /** Another version of a service's rules is stored than the one that a change was based on. Nothing was changed. */

@@ -43,7 +43,10 @@ export interface RuleBookEvents {
    * itself. `service` is absent when it is the rules of all services that cannot be read.
    */
   "rule-error": [error: RuleSourceError | InvalidRuleError, service?: string]
-  /** Rules are older than `staleAfterMs`, because loading fails. Once, until a load has succeeded. */
+  /**
+   * Rules of services that are followed are older than `staleAfterMs`, because loading fails. Once, until a load has
+   * succeeded.
+   */
   "rules-stale": [event: StaleEvent]
   warning: [warning: Warning]
 }
@@ -90,23 +93,30 @@ export interface RuleBook extends Events<RuleBookEvents> {
   /**
    * The rules of a service now; undefined when it has none, as far as is known. Reads nothing by itself and answers at
    * once: a name that is not known is asked for in the background, at most once in a poll interval. So is one that was
-   * asked for earlier, while its rules stay in force. Names may come from strangers: the book remembers `maxUnknown` of
-   * them and reads no more than some at a time.
+   * asked for earlier, while its rules stay in force; after a failed load sooner, as any other. Names may come from
+   * strangers: the book remembers `maxUnknown` of them, those that have rules before all others, and reads no more than
+   * some at a time.
    */
   rulesOf(service: string): Edition | undefined
   /**
    * The same for who would rather wait until a name has been asked for. Undefined too when there are too many such
-   * names to ask for this one now. Rejects with why the rules cannot be loaded, or the signal's reason.
+   * names to ask for this one now. Rejects with why the rules cannot be loaded, as long as they never were, with the
+   * signal's reason, or with ClosedError. Holds the process until then.
    */
   find(service: string, options?: { readonly signal?: AbortSignal | undefined }): Promise<Edition | undefined>
   /** Version, age and problems of the rules of a service. Reads nothing. */
   statusOf(service: string): RulesStatus
   /**
    * Resolves when the rules of every service that was opened are loaded, with "all" those of all. Rejects with the error
-   * of the load under way or, between two, of the next one.
+   * of the load under way or, between two, of the next one; with ClosedError when the book is closed. Holds the process
+   * until then.
    */
   ready(options?: ReadyOptions): Promise<void>
-  /** Resolves when what a load has read that began after the call is in force; rejects with that load's error. */
+  /**
+   * Resolves when what a load has read that began after the call is in force, also of the names that were found by
+   * `rulesOf` and `find`; rejects with that load's error, with ClosedError when the book is closed. The source is told
+   * that what is stored now is wanted (`fresh`). Holds the process until then.
+   */
   refresh(options?: RefreshOptions): Promise<void>
   /** Stops loading; the rules that it has stay in force. The source stays open: who made it closes it. */
   close(): void

@@ -22,6 +22,16 @@ export interface FoundRules {
   read(): LoadedRules
 }
 
+/** How to load. */
+export interface LoadOptions {
+  readonly signal?: AbortSignal
+  /**
+   * What was written before the call must be seen: a source that may answer with something older must not. The rule
+   * book asks for it where somebody has called `refresh`; polls do without.
+   */
+  readonly fresh?: boolean
+}
+
 /**
  * Where rules are. `load` and `loadAll` reject with RuleSourceError when the rules cannot be read at all: the rule book
  * then keeps the last good ones. A rule that is wrong is not an error of the source but a problem beside the good ones.
@@ -29,9 +39,9 @@ export interface FoundRules {
 export interface RuleSource {
   /** What messages call it: `rules file "/etc/sluice/rules.yaml"`. */
   readonly name?: string
-  load(service: string, options?: { readonly signal?: AbortSignal }): Promise<LoadedRules>
+  load(service: string, options?: LoadOptions): Promise<LoadedRules>
   /** The rules of every service, a page at a time. Absent where a source cannot list them. */
-  loadAll?(options?: { readonly signal?: AbortSignal }): AsyncIterable<readonly FoundRules[]>
+  loadAll?(options?: LoadOptions): AsyncIterable<readonly FoundRules[]>
   /** How often the rules should be loaded again, in milliseconds; absent where `watch` tells of every change. */
   readonly pollMs?: number
   /** Calls `changed` when `load` may answer differently; yields the function that stops it. */

@@ -1,15 +1,15 @@
 import { AsyncResource } from "node:async_hooks"
 import { ClosedError, type InvalidRuleError, type RuleSourceError } from "../../errors.ts"
 import type { ReadyOptions } from "../rule-book.ts"
-import { ignore, sleep, type Timing } from "./timing.ts"
+import { ignore, retryMs, sleep, type Timing } from "./timing.ts"
 import { WaitingList } from "./waiting.ts"
 
 export interface LoadLoopOptions {
   /**
    * One load: resolves when what it read is in force, rejects with why it is not. It is aborted when a later one is in
-   * force, and must change nothing from then on.
+   * force, and must change nothing from then on. `fresh`: somebody asked for what is stored now.
    */
-  readonly load: (loading: AbortController) => Promise<void>
+  readonly load: (loading: AbortController, fresh: boolean) => Promise<void>
   /** Undefined: only after a failure, and when `reload` or `refresh` says so. */
   readonly pollMs: number | undefined
   readonly staleAfterMs: number
@@ -24,8 +24,6 @@ export type LoadFailure = RuleSourceError | InvalidRuleError
 
 /** A poll may come earlier by this part of the interval, so that many processes do not ask together; never later. */
 const JITTER = 0.2
-const FIRST_RETRY_MS = 500
-const LAST_RETRY_MS = 30_000
 /** One that may hang, and one that began after the latest change. */
 const MOST_LOADS = 2
 
@@ -43,6 +41,8 @@ export class LoadLoop {
   #begun = 0
   #settled = 0
   #isWanted = false
+  /** Of the next load. */
+  #isFreshWanted = false
   #failures = 0
   #loadedAtMs: number | undefined
   /** Until when the rules are known to be those of the source, or else when waiting for them began. */
@@ -70,9 +70,13 @@ export class LoadLoop {
     return this.#failures > 0 && this.#ageMs() >= this.#options.staleAfterMs
   }
 
-  /** Loads, or as soon as one of those under way has ended, when there are too many. */
-  reload(): void {
+  /**
+   * Loads, or as soon as one of those under way has ended, when there are too many. `fresh`: what is stored now, where a
+   * source may answer with something older.
+   */
+  reload(fresh = false): void {
     if (this.#closing.signal.aborted) return
+    this.#isFreshWanted ||= fresh
     if (this.#underWay.size < MOST_LOADS) this.#outside.runInAsyncScope(() => void this.#load())
     else this.#isWanted = true
   }
@@ -89,30 +93,42 @@ export class LoadLoop {
   refresh({ signal }: ReadyOptions): Promise<void> {
     if (this.#closing.signal.aborted) return Promise.reject(closed())
     const done = this.#waiting.add(this.#begun + 1, false, signal)
-    if (signal?.aborted !== true) this.reload()
+    if (signal?.aborted !== true) this.reload(true)
     return done
   }
 
+  /** Nothing is loaded any more. Who waits is told so. */
   close(): void {
-    if (this.#closing.signal.aborted) return
+    this.#stop()
+    this.#waiting.close(closed())
+  }
+
+  /** Nothing is loaded here any more, as nobody needs it or somebody else does it. Who waits need not wait. */
+  end(): void {
+    this.#stop()
+    this.#waiting.succeeded(Number.POSITIVE_INFINITY)
+  }
+
+  #stop(): void {
     const error = closed()
     this.#closing.abort(error)
     this.#next.abort()
     this.#staleness.abort()
     for (const loading of this.#underWay.values()) loading.abort(error)
-    this.#waiting.close(error)
   }
 
   async #load(): Promise<void> {
     this.#next.abort()
     this.#begun += 1
     const number = this.#begun
+    const fresh = this.#isFreshWanted
+    this.#isFreshWanted = false
     const begunAtMs = this.#options.timing.now()
     const loading = new AbortController()
     this.#underWay.set(number, loading)
     let error: LoadFailure | undefined
     try {
-      await this.#options.load(loading)
+      await this.#options.load(loading, fresh)
     } catch (thrown) {
       error = thrown as LoadFailure
     }
@@ -156,8 +172,7 @@ export class LoadLoop {
       if (pollMs === undefined && this.#loadedAtMs !== undefined) this.#freshAtMs = begunAtMs
       void this.#tellWhenStale()
     }
-    const longest = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(this.#failures - 1, 16))
-    this.#plan(number, longest * (1 - timing.random() / 2))
+    this.#plan(number, retryMs(this.#failures, timing))
     if (isNews) onError(error)
     this.#waiting.failed(number, error)
   }

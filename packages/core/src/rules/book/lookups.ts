@@ -1,35 +1,27 @@
 import { AsyncResource } from "node:async_hooks"
 import { ClosedError, InvalidRuleError } from "../../errors.ts"
 import type { Edition } from "../rule-book.ts"
-import type { LoadFailure } from "./load-loop.ts"
+import type { LoadFailure, LoadLoop } from "./load-loop.ts"
 import { Page } from "./page.ts"
-import { ignore, type Timing } from "./timing.ts"
+import { type Lookup, RememberedLookups } from "./remembered-lookups.ts"
+import { ignore, retryMs, type Timing } from "./timing.ts"
 
 export interface LookupsOptions {
-  /** Names that are remembered; the one that was not asked for longest goes first. */
+  /** Names that are remembered. */
   readonly most: number
   /** How long an answer is taken for granted. */
   readonly intervalMs: number
+  readonly staleAfterMs: number
   readonly timing: Timing
-  /** One load of a service by its name into its page. Rejects with why not. */
-  readonly load: (page: Page, loading: AbortController) => Promise<void>
+  /** One load of a service by its name into its page. Rejects with why not. `fresh`: what is stored now. */
+  readonly load: (page: Page, loading: AbortController, fresh: boolean) => Promise<void>
   /** Of a failed load; once for one document, and once while the source itself fails. */
-  readonly onError: (error: LoadFailure, service: string) => void
+  readonly onError: (error: LoadFailure, page: Page) => void
 }
 
-interface Lookup {
-  /** Absent while the source is not known to have anything for the name. */
-  page?: Page
-  loadedAtMs?: number
-  /** When it may be asked for again. */
-  dueMs: number
-  loading?: Promise<void>
-  /** Why nothing of its document can be used. */
-  said?: string
-}
-
-/** Loads at one time, and in one interval: a stranger who makes names up costs the source no more than that. */
+/** Loads at one time, of names that have rules and of others each, so that neither keep the others waiting. */
 const MOST_AT_ONCE = 16
+/** Of names that have no rules, as far as is known: a stranger who makes names up costs the source no more than that. */
 const MOST_IN_AN_INTERVAL = 1_000
 /** As long as a key may be in DynamoDB. A longer name is nobody's. */
 const LONGEST_NAME = 2_048
@@ -37,9 +29,10 @@ const LONGEST_NAME = 2_048
 /** Services that were asked for by names of which nothing was known: what was found, or that nothing was. */
 export class Lookups {
   readonly #options: LookupsOptions
-  /** The one that was not asked for longest comes first. */
-  readonly #lookups = new Map<string, Lookup>()
-  readonly #underWay = new Set<AbortController>()
+  readonly #names: RememberedLookups
+  /** Loads of names that have rules, and of others. */
+  readonly #ofFound = new Set<AbortController>()
+  readonly #ofOthers = new Set<AbortController>()
   /** What a request causes must not keep that request's AsyncLocalStorage alive. */
   readonly #outside = new AsyncResource("SluiceRuleBook")
   #intervalEndsMs = 0
@@ -49,64 +42,110 @@ export class Lookups {
 
   constructor(options: LookupsOptions) {
     this.#options = options
-  }
-
-  get size(): number {
-    return this.#lookups.size
+    this.#names = new RememberedLookups(options.most)
   }
 
   /** What is known of the name. Asks for it in the background when it is time to. */
   read(service: string): Edition | undefined {
-    const lookup = this.#lookups.get(service)
-    if (lookup !== undefined) {
-      this.#lookups.delete(service)
-      this.#lookups.set(service, lookup)
-    }
+    const lookup = this.#names.touch(service)
     const isDue = lookup === undefined || lookup.dueMs <= this.#options.timing.now()
-    if (isDue && lookup?.loading === undefined && this.#mayBegin(service)) {
-      this.#begin(service, lookup).catch(ignore)
+    if (isDue && lookup?.loading === undefined && this.#mayBegin(service, lookup)) {
+      this.#begin(lookup ?? this.#remember(service), false).catch(ignore)
     }
-    return lookup?.page?.known
+    return lookup?.page.known
   }
 
-  /** The same once it has been asked for. Rejects when that failed. */
+  /** The same once it has been asked for. Rejects with why it cannot be, until there is an answer. */
   async find(service: string): Promise<Edition | undefined> {
     this.read(service)
-    const lookup = this.#lookups.get(service)
-    if (lookup?.loadedAtMs === undefined) await lookup?.loading
-    return lookup?.page?.known
+    const lookup = this.#names.get(service)
+    if (lookup === undefined) return undefined
+    while (lookup.loadedAtMs === undefined && lookup.loading !== undefined) await lookup.loading.catch(ignore)
+    if (lookup.loadedAtMs === undefined && lookup.page.known === undefined) {
+      if (this.#isClosed) throw closed()
+      if (lookup.error !== undefined) throw lookup.error
+    }
+    return lookup.page.known
   }
 
   /** Asks for it now, whatever is known. */
   async refresh(service: string): Promise<void> {
-    await this.#begin(service, this.#lookups.get(service))
+    await this.#begin(this.#names.get(service) ?? this.#remember(service), true)
   }
 
-  /** What is known of it, and since when, asking nobody. */
-  peek(service: string): Readonly<Pick<Lookup, "page" | "loadedAtMs">> {
-    return this.#lookups.get(service) ?? {}
+  /** Those of names that have rules now. */
+  get found(): readonly Lookup[] {
+    return this.#names.found
   }
 
-  /** Hands it over to who follows it from now on. */
+  /**
+   * Asks anew for those that are not followed meanwhile, some at a time. Rejects with the first error; one of the source
+   * itself ends it, as it would meet all.
+   */
+  async refreshAll(found: readonly Lookup[]): Promise<void> {
+    const errors: unknown[] = []
+    let isEnding = false
+    const lookups = found.values()
+    const refreshSome = async (): Promise<void> => {
+      for (const lookup of lookups) {
+        if (isEnding) return
+        if (lookup.isHandedOver) continue
+        try {
+          await this.#begin(lookup, true)
+        } catch (error) {
+          errors.push(error)
+          isEnding ||= !(error instanceof InvalidRuleError)
+        }
+      }
+    }
+    await Promise.all(Array.from({ length: MOST_AT_ONCE }, refreshSome))
+    if (errors.length > 0) throw errors[0]
+  }
+
+  /** What is known of it, asking nobody. */
+  pageOf(service: string): Page | undefined {
+    return this.#names.get(service)?.page
+  }
+
+  /** Since when that is known, and why not since later, asking nobody. */
+  standingOf(service: string): Pick<LoadLoop, "loadedAtMs" | "isStale" | "error"> {
+    const lookup = this.#names.get(service)
+    if (lookup === undefined) return { loadedAtMs: undefined, isStale: false, error: undefined }
+    const { loadedAtMs, askedAtMs, error } = lookup
+    const ageMs = this.#options.timing.now() - (loadedAtMs ?? askedAtMs)
+    return { loadedAtMs, isStale: error !== undefined && ageMs >= this.#options.staleAfterMs, error }
+  }
+
+  /** Hands it over to who follows it from now on, where it has rules. */
   remove(service: string): Page | undefined {
-    const page = this.#lookups.get(service)?.page
-    this.#lookups.delete(service)
-    return page
+    const lookup = this.#names.get(service)
+    if (lookup === undefined) return undefined
+    lookup.isHandedOver = true
+    this.#names.delete(service)
+    return lookup.page.known === undefined ? undefined : lookup.page
   }
 
-  /** What is stored may have changed: every name may be asked for again. */
+  /** What is stored may have changed: every name may be asked for again, and that there is nothing is not known now. */
   expire(): void {
-    for (const lookup of this.#lookups.values()) lookup.dueMs = 0
+    for (const lookup of this.#names.all) {
+      lookup.dueMs = 0
+      lookup.loading = undefined
+      lookup.countsFrom = lookup.begun + 1
+      if (lookup.page.known === undefined) lookup.loadedAtMs = undefined
+    }
   }
 
   close(): void {
     this.#isClosed = true
-    for (const loading of this.#underWay) loading.abort(new ClosedError("The rule book is closed"))
+    for (const loading of [...this.#ofFound, ...this.#ofOthers]) loading.abort(closed())
   }
 
-  #mayBegin(service: string): boolean {
+  #mayBegin(service: string, lookup: Lookup | undefined): boolean {
+    if (this.#isClosed || service.length > LONGEST_NAME) return false
+    // Once in an interval each, and no more of them than are remembered: that is bound enough.
+    if (lookup?.page.known !== undefined) return this.#ofFound.size < MOST_AT_ONCE
+    if (this.#ofOthers.size >= MOST_AT_ONCE) return false
     const { timing, intervalMs } = this.#options
-    if (this.#isClosed || service.length > LONGEST_NAME || this.#underWay.size >= MOST_AT_ONCE) return false
     const nowMs = timing.now()
     if (nowMs >= this.#intervalEndsMs) {
       this.#intervalEndsMs = nowMs + intervalMs
@@ -117,50 +156,78 @@ export class Lookups {
     return true
   }
 
-  #begin(service: string, known: Lookup | undefined): Promise<void> {
+  #remember(service: string): Lookup {
     // A name that was cut out of a request would keep the request's text alive.
-    const name = JSON.parse(JSON.stringify(service)) as string
-    const lookup = known ?? this.#remember(name)
-    const loading = this.#outside.runInAsyncScope(() => this.#load(name, lookup))
+    const page = new Page(JSON.parse(JSON.stringify(service)) as string)
+    const lookup: Lookup = {
+      page,
+      askedAtMs: this.#options.timing.now(),
+      loadedAtMs: undefined,
+      dueMs: 0,
+      loading: undefined,
+      begun: 0,
+      settled: 0,
+      countsFrom: 1,
+      error: undefined,
+      failures: 0,
+      said: undefined,
+      isHandedOver: false,
+    }
+    this.#names.keep(lookup)
+    return lookup
+  }
+
+  #begin(lookup: Lookup, fresh: boolean): Promise<void> {
+    lookup.begun += 1
+    const loading = this.#outside.runInAsyncScope(() => this.#load(lookup, lookup.begun, fresh))
     lookup.loading = loading
     return loading
   }
 
-  #remember(name: string): Lookup {
-    const lookup: Lookup = { dueMs: 0 }
-    this.#lookups.set(name, lookup)
-    const [oldest] = this.#lookups.keys()
-    if (this.#lookups.size > this.#options.most && oldest !== undefined) this.#lookups.delete(oldest)
-    return lookup
-  }
-
-  async #load(name: string, lookup: Lookup): Promise<void> {
-    const { timing, intervalMs, load } = this.#options
-    const page = lookup.page ?? new Page(name)
+  async #load(lookup: Lookup, number: number, fresh: boolean): Promise<void> {
+    const { timing, load } = this.#options
     const begunAtMs = timing.now()
     const loading = new AbortController()
-    this.#underWay.add(loading)
+    const underWay = lookup.page.known === undefined ? this.#ofOthers : this.#ofFound
+    underWay.add(loading)
     try {
-      await load(page, loading)
-      this.#isFailing = false
-      delete lookup.said
-      lookup.loadedAtMs = begunAtMs
-      if (page.known === undefined) delete lookup.page
-      else lookup.page = page
+      await load(lookup.page, loading, fresh)
+      if (number > lookup.settled) this.#succeed(lookup, number, begunAtMs)
     } catch (error) {
-      if (!this.#isClosed) this.#tell(error as LoadFailure, name, lookup)
+      if (number > lookup.settled && !this.#isClosed) this.#fail(lookup, number, error as LoadFailure)
       throw error
     } finally {
-      this.#underWay.delete(loading)
-      lookup.dueMs = begunAtMs + intervalMs
-      delete lookup.loading
+      underWay.delete(loading)
+      // An older one must not end what a newer one has begun.
+      if (number === lookup.begun) lookup.loading = undefined
+      this.#names.settle(lookup)
     }
   }
 
-  #tell(error: LoadFailure, service: string, lookup: Lookup): void {
+  #succeed(lookup: Lookup, number: number, begunAtMs: number): void {
+    this.#isFailing = false
+    lookup.settled = number
+    lookup.said = undefined
+    lookup.error = undefined
+    lookup.failures = 0
+    if (number < lookup.countsFrom) return
+    lookup.loadedAtMs = begunAtMs
+    lookup.dueMs = begunAtMs + this.#options.intervalMs
+  }
+
+  #fail(lookup: Lookup, number: number, error: LoadFailure): void {
+    const { timing } = this.#options
+    lookup.settled = number
+    lookup.error = error
+    lookup.failures += 1
+    if (number >= lookup.countsFrom) lookup.dueMs = timing.now() + retryMs(lookup.failures, timing)
     if (error instanceof InvalidRuleError ? lookup.said === error.message : this.#isFailing) return
     if (error instanceof InvalidRuleError) lookup.said = error.message
     else this.#isFailing = true
-    this.#options.onError(error, service)
+    this.#options.onError(error, lookup.page)
   }
+}
+
+function closed(): ClosedError {
+  return new ClosedError("The rule book is closed")
 }

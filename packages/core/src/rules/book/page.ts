@@ -78,6 +78,13 @@ export class Page {
     this.#waiting.failed(1, error)
   }
 
+  /** Nobody reads it any more, and nothing will be loaded. Who waits need not wait. */
+  end(): void {
+    this.loop?.end()
+    this.loop = undefined
+    this.#waiting.succeeded(1)
+  }
+
   /** Nothing will be loaded any more. */
   close(error: Error): void {
     this.loop?.close()

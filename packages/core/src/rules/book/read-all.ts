@@ -8,18 +8,20 @@ export type ListAll = NonNullable<RuleSource["loadAll"]>
 
 /**
  * Calls `take` with what is stored for each service, giving requests their turn in between. Rejects when a page does
- * not come, or not within ten seconds, and when `loading` is aborted; what was taken by then stays taken.
+ * not come, or not within ten seconds, and when `loading` is aborted; what was taken by then stays taken. `fresh`: what
+ * is stored now.
  */
 export async function readAll(
   listAll: ListAll,
   loading: AbortController,
   timing: Timing,
   take: (found: FoundRules) => void,
+  fresh = false,
 ): Promise<void> {
   const slices = new Slices()
   let pages: AsyncIterator<readonly FoundRules[]> | undefined
   const nextPage = async (): Promise<IteratorResult<readonly FoundRules[]>> => {
-    pages ??= listAll({ signal: loading.signal })[Symbol.asyncIterator]()
+    pages ??= listAll({ signal: loading.signal, fresh })[Symbol.asyncIterator]()
     return pages.next()
   }
   try {

@@ -32,6 +32,31 @@ export async function inTime<T>(
   }
 }
 
+/** Firing it does nothing, however seldom: it is there to be referenced. */
+const HELD_MS = 2 ** 31 - 1
+
+/**
+ * What `work` yields, and until then the process does not end: what a book waits on by itself holds none, and somebody
+ * who awaits is there.
+ */
+export async function held<T>(work: Promise<T>): Promise<T> {
+  const handle = setInterval(ignore, HELD_MS)
+  try {
+    return await work
+  } finally {
+    clearInterval(handle)
+  }
+}
+
+const FIRST_RETRY_MS = 500
+const LAST_RETRY_MS = 30_000
+
+/** How long to wait after so many failures in a row: from half a second to half a minute, random by half. */
+export function retryMs(failures: number, timing: Timing): number {
+  const longest = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 16))
+  return longest * (1 - timing.random() / 2)
+}
+
 /** What `work` yields; rejects with the signal's reason when it is aborted first. */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work

@@ -1,7 +1,7 @@
 import { formatRuleDocument } from "../format-document.ts"
-import { RuleConflictError, type RuleRegistry } from "../registry.ts"
+import { type RemoveOptions, RuleConflictError, type RuleRegistry } from "../registry.ts"
 import { createTable, type Wait } from "./create-table.ts"
-import { conditionFor, conditionOf } from "./expected-version.ts"
+import { conditionFor, conditionOf, removalOf } from "./expected-version.ts"
 import { scanItems } from "./scan-items.ts"
 import { registered, rulesIn } from "./stored-item.ts"
 import { openTable } from "./table.ts"
@@ -64,10 +64,11 @@ export function openRegistry(options: DynamoDBRegistryOptions, wait?: Wait): Dyn
         for (const { service, read } of page) yield registered(service, read())
       }
     },
-    async remove(service, { version, signal }) {
+    async remove(service, options) {
+      // Without the types nothing else keeps a caller from leaving them out.
+      const { version, signal }: Partial<RemoveOptions> = options ?? {}
       signal?.throwIfAborted()
-      const condition = version === "any" ? { next: 0 } : conditionFor(version)
-      return await writer.remove({ service, condition, signal })
+      return await writer.remove({ service, condition: removalOf(version), signal })
     },
   }
 }

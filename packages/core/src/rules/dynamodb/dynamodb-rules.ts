@@ -1,6 +1,7 @@
 import { z } from "zod"
+import { type Clock, steadyClock } from "../../clock.ts"
 import { says } from "../problems.ts"
-import type { LoadedRules, RuleSource } from "../source.ts"
+import type { LoadedRules, LoadOptions, RuleSource } from "../source.ts"
 import { scanItems } from "./scan-items.ts"
 import { storedItem } from "./stored-item.ts"
 import { openTable, type ReadOptions } from "./table.ts"
@@ -10,7 +11,10 @@ import { type DynamoDBTableOptions, interval, parseTableOptions } from "./table-
 export interface DynamoDBRulesOptions extends DynamoDBTableOptions {
   /** How often the rules are loaded again, in milliseconds: default 30000. */
   readonly pollMs?: number | undefined
-  /** Whether reads see what was written a moment ago, which costs twice as much: default false. */
+  /**
+   * Whether every read sees what was written a moment ago, which costs twice as much: default false. Those for a
+   * `refresh`, and those of the ten seconds after it, do in any case.
+   */
   readonly consistentRead?: boolean | undefined
 }
 
@@ -24,23 +28,40 @@ const optionsShape = {
  * Scan, a page at a time. The table's key may have any name and be a string or a number; it is learnt by one
  * DescribeTable unless it is given. A service for which there is no item has no rules.
  *
- * Both reject with RuleSourceError, which names the table, the service and what to do, and with the signal's reason when
+ * Reads are eventually consistent, unless they are to be fresh: those, and all in the ten seconds after one, see what was
+ * written before. Both reject with RuleSourceError, which names the table, the service and what to do, and with the signal's reason when
  * it is aborted. Throws InvalidOptionError for wrong options. Sends nothing before the first load.
  */
 export function dynamoDBRules(options: DynamoDBRulesOptions): RuleSource {
+  return openRules(options, steadyClock)
+}
+
+/** The same with the clock that tells how long ago a fresh load was. */
+export function openRules(options: DynamoDBRulesOptions, clock: Clock): RuleSource {
   const tableOptions = parseTableOptions("dynamoDBRules", options, optionsShape)
   const { pollMs = 30_000, consistentRead = false } = options
   const table = openTable(tableOptions)
-  const reading = (signal: AbortSignal | undefined): ReadOptions => ({ consistent: consistentRead, signal })
+  let settledAtMs = Number.NEGATIVE_INFINITY
+  const reading = ({ signal, fresh = false }: LoadOptions): ReadOptions => {
+    const nowMs = clock.now()
+    if (fresh) settledAtMs = nowMs + SETTLING_MS
+    return { consistent: consistentRead || nowMs < settledAtMs, signal }
+  }
   return {
     name: `DynamoDB table ${JSON.stringify(table.name)}`,
     pollMs,
-    async load(service, { signal } = {}) {
-      const found = await table.get(service, reading(signal))
+    async load(service, options = {}) {
+      const found = await table.get(service, reading(options))
       return found === undefined ? NONE : storedItem(table.name, found.key, service, found.item).read()
     },
-    loadAll: ({ signal } = {}) => scanItems(table, tableOptions.pageSize, reading(signal)),
+    loadAll: (options = {}) => scanItems(table, tableOptions.pageSize, reading(options)),
   }
 }
+
+/**
+ * A poll must not bring back what a fresh load has replaced. DynamoDB's copies are the same "usually within a second or
+ * less"; for ten times as long reads are of the one that has every write.
+ */
+const SETTLING_MS = 10_000
 
 const NONE: LoadedRules = { rules: [], problems: [] }

@@ -15,8 +15,22 @@ export interface Condition {
 /** What a caller expects to find. Throws InvalidOptionError for what is no version. */
 export function conditionFor(version: number | undefined): Condition {
   if (version === undefined) return { expression: "attribute_not_exists(#key)", next: 1 }
-  if (!Number.isSafeInteger(version) || version < 0 || version === Number.MAX_SAFE_INTEGER) {
-    const message = `${show(version)} is not a version`
+  return conditionOn(version)
+}
+
+/** What is to be removed. Throws InvalidOptionError for what is no version, and where there is none. */
+export function removalOf(version: number | "any" | undefined): Condition {
+  return version === "any" ? { next: 0 } : conditionOn(version)
+}
+
+function conditionOn(version: number | undefined): Condition {
+  if (
+    version === undefined ||
+    !Number.isSafeInteger(version) ||
+    version < 0 ||
+    version === Number.MAX_SAFE_INTEGER
+  ) {
+    const message = version === undefined ? "is missing" : `${show(version)} is not a version`
     throw new InvalidOptionError([
       { path: "version", message, accepted: 'a whole number from 0, or "any" for whatever is there' },
     ])

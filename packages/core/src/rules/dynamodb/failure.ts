@@ -7,14 +7,16 @@ export interface Attempt {
   readonly what: string
   /** The call, as IAM policies name it: "GetItem". */
   readonly action: string
+  /** What may be done where the call is not permitted, other than to permit it: "give the option keyType". */
+  readonly otherwise?: string
 }
 
 /** Something is wrong with the table itself, whatever DynamoDB says. The message says what, and what to do. */
 export class TableError extends Error {}
 
 /** The failed attempt as an error that says why, and what to do about it. */
-export function failure({ what, action }: Attempt, error: unknown): RuleSourceError {
-  return new RuleSourceError(`${what}: ${reason(error, action)}`, { cause: error })
+export function failure(attempt: Attempt, error: unknown): RuleSourceError {
+  return new RuleSourceError(`${attempt.what}: ${reason(error, attempt)}`, { cause: error })
 }
 
 /** Whether a single attempt that failed with this error changed nothing: it was refused, or never arrived. */
@@ -50,7 +52,7 @@ function details(error: unknown): Details {
   return { name: "", message: textOf(error) }
 }
 
-function reason(error: unknown, action: string): string {
+function reason(error: unknown, { action, otherwise }: Attempt): string {
   if (error instanceof TableError) return error.message
   if (error instanceof DeadlineError) {
     return `${error.message}; see whether the client's region and endpoint are right and can be reached, or raise timeoutMs`
@@ -65,7 +67,7 @@ function reason(error: unknown, action: string): string {
     case "ResourceNotFoundException":
       return "there is no such table; create it, or correct tableName, or the client's region or endpoint"
     case "AccessDeniedException":
-      return `not permitted (${said}); allow dynamodb:${action} on the table${instead(action)}`
+      return `not permitted (${said}); allow dynamodb:${action} on the table${otherwise === undefined ? "" : `, or ${otherwise}`}`
     case "UnrecognizedClientException":
     case "InvalidSignatureException":
     case "IncompleteSignatureException":
@@ -96,10 +98,6 @@ const NEVER_SENT: ReadonlySet<string> = new Set([
 ])
 /** The same, and for what may have got there and did not come back. */
 const UNREACHABLE: ReadonlySet<string> = new Set([...NEVER_SENT, "ECONNRESET", "EPIPE", "ETIMEDOUT"])
-
-function instead(action: string): string {
-  return action === "DescribeTable" ? ", or give the options keyName and keyType" : ""
-}
 
 function isCredentialsError(name: string): boolean {
   return name === "CredentialsProviderError" || name === "TokenProviderError"

@@ -8,8 +8,8 @@ import { DEFAULT_KEY, type KeyType, type TableKey } from "./table-key.ts"
 /** Where the rules are. */
 export interface DynamoDBTableOptions {
   /**
-   * A `DynamoDBClient` of @aws-sdk/client-dynamodb 3, or a document client. It stays the app's, which gives it region,
-   * endpoint and credentials, and destroys it.
+   * A `DynamoDBClient` of @aws-sdk/client-dynamodb 3. It stays the app's, which gives it region, endpoint and credentials,
+   * and destroys it.
    */
   readonly client: DynamoDBSender
   /** The table's name, or its ARN. */
@@ -20,7 +20,7 @@ export interface DynamoDBTableOptions {
   readonly keyType?: KeyType | undefined
   /** Milliseconds for each call, with the SDK's own retries: default 2000. */
   readonly timeoutMs?: number | undefined
-  /** Items that are read at a time, at most: default 50, some 4 ms of work. Fewer where they are large. */
+  /** Items that are read at a time, at most: default 50, some 8 ms of work. Fewer where they are large. */
   readonly pageSize?: number | undefined
 }
 

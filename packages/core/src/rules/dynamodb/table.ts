@@ -7,16 +7,12 @@ import {
 import type { Attributes } from "./attribute-values.ts"
 import type { DynamoDBSender } from "./client.ts"
 import { within } from "./deadline.ts"
-import { failure, nameOf } from "./failure.ts"
+import { type Attempt, failure, nameOf } from "./failure.ts"
 import { keyFor, keyOf, type TableKey } from "./table-key.ts"
 import type { TableOptions } from "./table-options.ts"
 
 /** What a call is for, and who may end it. */
-export interface Call {
-  /** What cannot be done when it fails: `The rules of service "checkout" in DynamoDB table "rules" cannot be read`. */
-  readonly what: string
-  /** The call, as IAM policies name it. */
-  readonly action: string
+export interface Call extends Attempt {
   readonly signal: AbortSignal | undefined
 }
 
@@ -59,6 +55,8 @@ export interface Page {
   readonly next: Attributes | undefined
 }
 
+const GIVE_KEY = "give the options keyName and keyType"
+
 /** The table of these options. Does nothing before it is asked. */
 export function openTable({ client, tableName, key: given, timeoutMs }: TableOptions): Table {
   let learnt: Promise<TableKey> | undefined = given === undefined ? undefined : Promise.resolve(given)
@@ -81,7 +79,7 @@ export function openTable({ client, tableName, key: given, timeoutMs }: TableOpt
   const table: Table = {
     name: tableName,
     client,
-    key: (what, signal) => table.call({ what, action: "DescribeTable", signal }, learn),
+    key: (what, signal) => table.call({ what, action: "DescribeTable", otherwise: GIVE_KEY, signal }, learn),
     async get(service, { consistent, signal }) {
       const what = table.what(service, "read")
       const key = await table.key(what, signal)

@@ -113,7 +113,8 @@ export function openWriter(table: Table): Writer {
         const { Attributes: old } = await table.call({ what, action: "DeleteItem", signal }, (abortSignal) =>
           table.client.send(command, { abortSignal }),
         )
-        return old !== undefined
+        // Nothing is left to be removed after a first attempt whose answer was lost.
+        return old !== undefined || attempts.mayHaveRun
       } catch (error) {
         if (!(error instanceof RuleSourceError)) throw error
         if (!attempts.mayHaveRun) {

@@ -1,0 +1,39 @@
+import { type Line, tinted } from "./line.ts"
+import { replaceFile } from "./replace-file.ts"
+import { isJsonName, type OwnedDocument, type ReadFile } from "./rules-file.ts"
+import { UsageError } from "./usage-error.ts"
+import { withVersions } from "./version-writer.ts"
+
+/** A document of a file, with the version that the table has of it. */
+export type VersionedDocument = OwnedDocument & { readonly version: number }
+
+/**
+ * Writes the versions into the file that the documents are of, and yields nothing; or leaves the file as it is, and yields
+ * why and what belongs into it. The table has the rules in either case.
+ */
+export async function writeVersions(
+  { name, text, bytes }: ReadFile,
+  versions: readonly VersionedDocument[],
+): Promise<readonly Line[]> {
+  try {
+    const written = withVersions(text, isJsonName(name) ? "json" : "yaml", versions)
+    if (written === undefined) {
+      throw new UsageError(
+        `${name} is written in a way that versions cannot be put into, and is left as it is`,
+      )
+    }
+    // A text has no mark of the byte order any more, and is else as long as its bytes.
+    const mark = bytes.length > Buffer.byteLength(text) ? "\ufeff" : ""
+    if (written !== text) await replaceFile(name, mark + written, bytes)
+    return []
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    return [
+      tinted("bad", `warning: ${error.message}`),
+      ...versions.map(
+        ({ service, version }): Line =>
+          `  ${service} is version ${version} in the table: write it into the file before the next push`,
+      ),
+    ]
+  }
+}

@@ -1,0 +1,68 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
+import { type ManualClock, manualClock } from "../../packages/core/src/clock.ts"
+import {
+  type DynamoDBRulesOptions,
+  openRules,
+} from "../../packages/core/src/rules/dynamodb/dynamodb-rules.ts"
+import type { LoadOptions, RuleSource } from "../../packages/core/src/rules/source.ts"
+import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
+import { type FaultProxy, startFaultProxy } from "../servers/fault-proxy.ts"
+import { makeTable } from "./tables.ts"
+
+const tableName = "rules"
+let server: DynamoDBServer
+let proxy: FaultProxy
+let clock: ManualClock
+beforeAll(async () => {
+  server = await startDynamoDB()
+  proxy = await startFaultProxy(server)
+  await makeTable(server.client(), tableName)
+})
+afterAll(async () => {
+  await proxy.stop()
+  await server.stop()
+})
+beforeEach(() => {
+  clock = manualClock()
+})
+
+const open = (options: Partial<DynamoDBRulesOptions> = {}): RuleSource =>
+  openRules(
+    { client: server.client({ endpoint: proxy.endpoint }), tableName, keyType: "S", ...options },
+    clock,
+  )
+
+// The engines have one copy of a table, and every read of theirs is consistent: what DynamoDB is asked for is looked at.
+/** Which reads were asked to see every write: of a load and of a listing. */
+async function consistent(source: RuleSource, options?: LoadOptions): Promise<readonly unknown[]> {
+  proxy.inputs.length = 0
+  await source.load("checkout", options)
+  for await (const _ of source.loadAll?.(options) ?? []);
+  return proxy.inputs.map((input) => (input as { ConsistentRead?: boolean }).ConsistentRead)
+}
+
+it("reads as is cheapest, unless what was written before must be seen", async () => {
+  expect(await consistent(open())).toEqual([false, false])
+  expect(await consistent(open(), { fresh: false })).toEqual([false, false])
+  expect(await consistent(open(), { fresh: true })).toEqual([true, true])
+  expect(await consistent(open({ consistentRead: true }))).toEqual([true, true])
+})
+
+it("does not bring back by the next polls what a fresh load has replaced", async () => {
+  const source = open()
+  await source.load("checkout", { fresh: true })
+  clock.advance(9_999)
+  expect(await consistent(source)).toEqual([true, true])
+  clock.advance(1)
+  expect(await consistent(source)).toEqual([false, false])
+  expect(await consistent(open())).toEqual([false, false])
+})
+
+it("counts from the last fresh load, of whichever service", async () => {
+  const source = open()
+  await source.load("checkout", { fresh: true })
+  clock.advance(5_000)
+  for await (const _ of source.loadAll?.({ fresh: true }) ?? []);
+  clock.advance(9_999)
+  expect(await consistent(source)).toEqual([true, true])
+})
