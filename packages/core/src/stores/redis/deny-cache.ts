@@ -135,16 +135,12 @@ export class DenyCache {
 
   /** The oldest of the same counter, or where it has no other, of the first that has: a flood pushes out its own. */
   #forgetOldest(counter: string): void {
-    const own = this.#refusals.get(counter) as Map<string, Refusal>
-    const [name, refusals] = own.size > 1 ? [counter, own] : (first(this.#refusals) as [string, typeof own])
-    const [partition] = first(refusals) as [string, Refusal]
-    refusals.delete(partition)
+    const [first] = this.#refusals.keys()
+    const name = this.#refusalsOf(counter).size > 1 ? counter : (first as string)
+    const refusals = this.#refusalsOf(name)
+    const [oldest] = refusals.keys()
+    refusals.delete(oldest as string)
     if (refusals.size === 0) this.#refusals.delete(name)
     this.#size--
   }
-}
-
-function first<Key, Value>(map: ReadonlyMap<Key, Value>): [Key, Value] | undefined {
-  for (const entry of map) return entry
-  return undefined
 }

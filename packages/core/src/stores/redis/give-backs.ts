@@ -28,7 +28,7 @@ interface Returning {
 export class GiveBacks {
   readonly #nodeOf: () => Node
   readonly #inBackground: boolean
-  #queue: Returning[] = []
+  readonly #queue: Returning[] = []
   #calls = 0
   #isPumpDue = false
 

@@ -17,33 +17,20 @@ const MOST_COUNTERS = 1_000
 export function keyNamer(prefix: string): (counter: CounterKey) => string {
   /** By counter and group all that comes before the partition: one text to put together a key, not six. */
   const heads = new Map<string, (string | undefined)[]>()
-  let lastCounter = ""
-  let lastHeads: (string | undefined)[] = []
   // The checks of one request mostly have one partition, and so have requests in a burst.
   let lastPartition = ""
   let lastText = ""
   let lastGroup = -1
 
   const headOf = (counter: string, group: number): string => {
-    if (counter !== lastCounter) {
-      lastCounter = counter
-      lastHeads = headsOf(counter)
-    }
-    let head = lastHeads[group]
-    if (head === undefined) {
-      head = `${prefix}sl1:{${group.toString(16).padStart(2, "0")}}${counter}`
-      lastHeads[group] = head
-    }
-    return head
-  }
-  const headsOf = (counter: string): (string | undefined)[] => {
     let known = heads.get(counter)
     if (known === undefined) {
       if (heads.size >= MOST_COUNTERS) heads.clear()
       known = new Array<string | undefined>(GROUPS).fill(undefined)
       heads.set(counter, known)
     }
-    return known
+    known[group] ??= `${prefix}sl1:{${group.toString(16).padStart(2, "0")}}${counter}`
+    return known[group]
   }
 
   return ({ policy: { counter }, partition }) => {
