@@ -1,9 +1,8 @@
-import { performance } from "node:perf_hooks"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import { createRuleBook } from "@sluice/core"
-import { afterAll, beforeAll, expect, it } from "vitest"
+import { afterAll, beforeAll, expect, it, vi } from "vitest"
 import { dynamoDBRegistry } from "../../packages/core/src/rules/dynamodb/dynamodb-registry.ts"
 import { dynamoDBRules } from "../../packages/core/src/rules/dynamodb/dynamodb-rules.ts"
 import type { FoundRules } from "../../packages/core/src/rules/source.ts"
@@ -38,7 +37,7 @@ async function pagesOf(tableName: string, pageSize?: number): Promise<(readonly 
 
 const rate = (limit: number) => ({ requests_per_unit: limit, unit: "minute" })
 
-it("loads 5,000 services of 2 to 3 rules, all of them once, with less than two seconds of work", async () => {
+it("loads 5,000 services of 2 to 3 rules, all of them once", async () => {
   await fillTable(client, "five-thousand", 5_000, (index) => ({
     version: { N: "1" },
     rules: attribute([
@@ -47,21 +46,17 @@ it("loads 5,000 services of 2 to 3 rules, all of them once, with less than two s
       ...(index % 2 === 0 ? [{ name: "per-ip", field: "ip", rate: rate(100) }] : []),
     ]),
   }))
-  const start = process.cpuUsage()
   const pages = await pagesOf("five-thousand")
-  const { user, system } = process.cpuUsage(start)
   const found = pages.flat()
   expect(new Set(found.map(({ service }) => service)).size).toBe(5_000)
   expect(new Set(found.map(({ stamp }) => stamp)).size).toBe(5_000)
   const some = found.find(({ service }) => service === "service-4999")?.read()
   expect(some).toMatchObject({ version: 1, problems: [], rules: [{ limit: 5_000 }, { window: "2 days" }] })
   expect(Math.max(...pages.map(({ length }) => length))).toBe(50)
-  // The other engine works in this process itself.
-  if (engine === "dynoxide") expect((user + system) / 1000).toBeLessThan(2_000)
 }, 60_000)
 
 it.skipIf(engine !== "dynoxide")(
-  `are loaded by a rule book in seconds, and take a few MB${engine === "dynoxide" ? "" : " (not run: the other engine works in this process)"}`,
+  `take a few MB of a rule book${engine === "dynoxide" ? "" : " (not run: the other engine works in this process)"}`,
   async () => {
     setFlagsFromString("--expose-gc")
     const collectGarbage = runInNewContext("gc") as () => void
@@ -72,13 +67,9 @@ it.skipIf(engine !== "dynoxide")(
     const source = dynamoDBRules({ client, tableName: "five-thousand", keyType: "S", timeoutMs: 10_000 })
     const open = () => createRuleBook({ source, services: "all", logger: { warn() {}, error() {} } })
     const first = open()
-    const start = performance.now()
     await first.ready()
-    const tookMs = performance.now() - start
     expect(first.rulesOf("service-4999")).toMatchObject({ rules: [{ limit: 5_000 }, { name: "daily" }] })
     first.close()
-    // The aim is 2 seconds, which `bench:rules` measures; here other tests run on the same processors.
-    expect(tookMs).toBeLessThan(10_000)
 
     // Of a second book, as what the first one has compiled stays. The aim is 20 MB.
     const before = heapMb()
@@ -116,6 +107,18 @@ it("lists a table of more than 1 MB, of which DynamoDB gives no more at a time",
     listed.push(service)
   }
   expect(listed).toHaveLength(20)
+})
+
+it("asks for a page while the one before is used, and for none once the reader has had enough", async () => {
+  const watched = server.client()
+  const send = vi.spyOn(watched, "send")
+  const source = dynamoDBRules({ client: watched, tableName: "large", keyType: "S" })
+  for await (const _page of source.loadAll?.() ?? []) {
+    expect(send).toHaveBeenCalledTimes(2)
+    break
+  }
+  const signals = send.mock.calls.map(([, options]) => (options as { abortSignal: AbortSignal }).abortSignal)
+  expect(signals.map(({ aborted }) => aborted)).toEqual([false, true])
 })
 
 it("yields no page of an empty table that has anything in it", async () => {

@@ -36,15 +36,18 @@ export function readRuleDocument(value: unknown): RuleDocument {
   if (list.key === undefined && !list.isTwice && isObject(value)) {
     problems.push({ path: ["rules"], message: "is missing", accepted: "a list of rules" })
   }
-  const rules = list.key === undefined ? [] : readRules(list.key, list.value)
+  const found = list.key === undefined ? NO_RULES : readRules(list.key, list.value)
+  const rules: Rule[] = []
+  const located = problems.map((problem) => locate("", problem))
+  for (const [index, { rule, problems }] of found.rules.entries()) {
+    if (problems.length === 0) rules.push(rule as Rule)
+    else located.push(...problems.map((problem) => locate(found.placeOf(index), problem)))
+  }
   return {
     ...(service.key !== undefined && { service: String(service.value) }),
     ...(head.good.version !== undefined && { version: head.good.version as number }),
-    rules: rules.flatMap(({ rule, problems: found }) => (found.length === 0 ? [rule as Rule] : [])),
-    problems: [
-      ...problems.map((problem) => locate("", problem)),
-      ...rules.flatMap(({ place, problems: found }) => found.map((problem) => locate(place, problem))),
-    ],
+    rules,
+    problems: located,
   }
 }
 
@@ -52,43 +55,45 @@ export function readRuleDocument(value: unknown): RuleDocument {
 const DOCUMENT_HEAD = ruleDocument.extend({ rules: z.unknown().optional(), rule: z.unknown().optional() })
 const RULE_HEAD = storedRule.extend({ rate: z.unknown().optional() })
 
-interface PlacedRule extends CheckedRule {
-  readonly place: string
+interface RuleList {
+  readonly rules: readonly CheckedRule[]
+  readonly placeOf: (index: number) => string
 }
 
-function readRules(key: string, value: unknown): PlacedRule[] {
-  if (Array.isArray(value)) {
-    const checked = withUniqueNames(value.map(readRule))
-    return checked.map((rule, index) => ({ ...rule, place: `${key}[${index}]` }))
-  }
-  if (isObject(value)) return [{ ...readRule(value), place: key }]
-  const message = `${show(value)} is not a list of rules`
-  return [
-    { rule: {}, place: key, problems: [{ path: [], message, accepted: "a list of rules, or one rule" }] },
-  ]
+const NO_RULES: RuleList = { rules: [], placeOf: () => "" }
+
+function readRules(key: string, value: unknown): RuleList {
+  if (Array.isArray(value))
+    return { rules: withUniqueNames(value.map(readRule)), placeOf: (index) => `${key}[${index}]` }
+  const accepted = "a list of rules, or one rule"
+  const noRule = { path: [], message: `${show(value)} is not a list of rules`, accepted }
+  return { rules: [isObject(value) ? readRule(value) : { rule: {}, problems: [noRule] }], placeOf: () => key }
 }
 
 function readRule(value: unknown): CheckedRule {
   const { good, bad, problems } = readShape(RULE_HEAD, value)
   const found: MemberProblem[] = [...problems]
-  const message = onlyOne(good, ["request_rejection_message", "errorMessage"], found)
+  onlyOne(good, ["request_rejection_message", "errorMessage"], found)
   const size = isObject(value) ? readSize(good, bad, found) : NO_SIZE
-  const { on_missing: onMissing, on_store_failure: onStoreFailure, ...same } = good
-  const { rate: _rate, request_rejection_message: _message, errorMessage: _older, ...others } = same
-  const { limit, window } = size
-  const rule = definedOnly({
-    ...others,
-    limit,
-    window,
-    onMissing,
-    onStoreFailure,
-    rejectionMessage: message.value,
-  })
+  const rule: Record<string, unknown> = {}
+  for (const name in good) if (!SIZE.has(name)) rule[IN_CODE.get(name) ?? name] = good[name]
+  if (size.limit !== undefined) rule.limit = size.limit
+  if (size.window !== undefined) rule.window = size.window
   const checked = checkTogether(rule, { bad, problems: [] })
   // Limit and window are the only members that can be wrong together and have other names in a document.
   const between = checked.problems.map((problem) => ({ ...problem, path: size.rename(problem.path) }))
   return { ...checked, problems: [...found, ...between] }
 }
+
+/** The members of a stored rule that say how much is how long allowed. */
+const SIZE: ReadonlySet<string> = new Set(["rate", "limit", "window"])
+/** What members that have another name in a document are called in code. */
+const IN_CODE: ReadonlyMap<string, keyof Rule> = new Map<string, keyof Rule>([
+  ["on_missing", "onMissing"],
+  ["on_store_failure", "onStoreFailure"],
+  ["request_rejection_message", "rejectionMessage"],
+  ["errorMessage", "rejectionMessage"],
+])
 
 type Path = readonly PropertyKey[]
 type Members = Readonly<Record<string, unknown>>
@@ -138,10 +143,6 @@ function readRate(value: unknown, problems: MemberProblem[]): Size {
     window: good.unit === undefined ? undefined : `1 ${good.unit}`,
     rename: ([first = "", ...rest]) => (first === "limit" ? ["rate", key, ...rest] : [first, ...rest]),
   }
-}
-
-function definedOnly(members: Members): Members {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
 }
 
 /** The member that is given under one of several spellings; a problem when it is given under two. */

