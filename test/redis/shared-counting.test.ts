@@ -221,15 +221,19 @@ async function callsOf(command: string): Promise<number> {
 }
 
 describe("a clock that was set back by so many windows that their codes are those of the last ones", () => {
-  /** A key that was written so many windows ahead of the present one, full, and lives for so long. */
-  async function grantedAfter(windowsAhead: number, livesMs: number, beside = 0): Promise<boolean> {
+  const dayMs = 86_400_000
+
+  /** A key that was written so many windows ahead of the present one, full, and lives so much longer than that. */
+  async function grantedAfter(windowsAhead: number, longerMs: number, beside = 0): Promise<boolean> {
     const { prefix, stores } = open()
-    const policy: Policy = { ...SLIDING, windowMs: 86_400_000 }
+    const policy: Policy = { ...SLIDING, windowMs: dayMs }
     const [client] = clients
     const [seconds] = await client.time()
     const code = ((Math.floor(Number(seconds) / 86_400) + windowsAhead) % 2047) + 1
     const key = keyNamer(prefix)(check(policy, "ann"))
-    await client.set(key, String(code * 2 ** 42 + policy.limit), "PX", livesMs)
+    // Of the present window, whatever time of the day it is.
+    const leftMs = dayMs - ((Number(seconds) * 1_000) % dayMs)
+    await client.set(key, String(code * 2 ** 42 + policy.limit), "PX", leftMs + longerMs)
     const others = Array.from({ length: beside }, (_, i) => check(FIXED, `${i}`))
     const [answer] = await stores[0].take([[...others, check(policy, "ann")]])
     return answer?.granted === true
@@ -238,18 +242,16 @@ describe("a clock that was set back by so many windows that their codes are thos
   it.each([0, 1])(
     "is told from the window before by how long the key still lives, beside %i others",
     async (beside) => {
-      const dayMs = 86_400_000
-      expect(await grantedAfter(2_046, 2_048 * dayMs, beside)).toBe(false)
-      // A full window admits again in the first millisecond of the next one.
-      expect(await grantedAfter(-1, dayMs, beside)).toBe(true)
+      expect(await grantedAfter(2_046, 2_047 * dayMs, beside)).toBe(false)
+      // A full window admits again in the first millisecond of the next one, with which its key ends.
+      expect(await grantedAfter(-1, 0, beside)).toBe(true)
     },
   )
 
   it("is told by how long the keys still live, and admits nothing twice", async () => {
-    const dayMs = 86_400_000
-    expect(await grantedAfter(2_042, 2_044 * dayMs)).toBe(false)
+    expect(await grantedAfter(2_042, 2_043 * dayMs)).toBe(false)
     // Five windows ago: a key that should be gone, and is about to be.
-    expect(await grantedAfter(-5, 1_000)).toBe(true)
-    expect(await grantedAfter(3, 5 * dayMs)).toBe(false)
+    expect(await grantedAfter(-5, 0)).toBe(true)
+    expect(await grantedAfter(3, 4 * dayMs)).toBe(false)
   })
 })

@@ -76,17 +76,19 @@ function readRule(value: unknown): CheckedRule {
   onlyOne(good, ["request_rejection_message", "errorMessage"], found)
   const size = isObject(value) ? readSize(good, bad, found) : NO_SIZE
   const rule: Record<string, unknown> = {}
-  for (const name in good) if (!SIZE.has(name)) rule[IN_CODE.get(name) ?? name] = good[name]
-  if (size.limit !== undefined) rule.limit = size.limit
-  if (size.window !== undefined) rule.window = size.window
+  for (const name in good) if (name !== "rate" && !IN_CODE.has(name)) rule[name] = good[name]
+  // A rate that is given beside them is what counts, also where it is wrong.
+  for (const name of ["limit", "window"] as const) {
+    if (size[name] !== undefined) rule[name] = size[name]
+    else if (rule[name] !== undefined) delete rule[name]
+  }
+  for (const [name, inCode] of IN_CODE) if (good[name] !== undefined) rule[inCode] = good[name]
   const checked = checkTogether(rule, { bad, problems: [] })
   // Limit and window are the only members that can be wrong together and have other names in a document.
   const between = checked.problems.map((problem) => ({ ...problem, path: size.rename(problem.path) }))
   return { ...checked, problems: [...found, ...between] }
 }
 
-/** The members of a stored rule that say how much is how long allowed. */
-const SIZE: ReadonlySet<string> = new Set(["rate", "limit", "window"])
 /** What members that have another name in a document are called in code. */
 const IN_CODE: ReadonlyMap<string, keyof Rule> = new Map<string, keyof Rule>([
   ["on_missing", "onMissing"],
