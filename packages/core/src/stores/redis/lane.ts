@@ -160,7 +160,10 @@ export class Lane {
   /** The first of the queue, without those whose time is over already: they would make the whole call too late. */
   #nextBatch(): Waiting[] {
     const nowMs = performance.now()
-    const first = this.#queue.length > MOST_REQUESTS ? this.#queue.splice(0, MOST_REQUESTS) : this.#queue
+    // With one call under way for all of them, Redis would rest while their replies are read, and then they while it works.
+    const share = Math.ceil(this.#queue.length / Math.max(1, CALLS_AT_ONCE - this.#flights.length))
+    const most = Math.min(MOST_REQUESTS, Math.max(ENOUGH_REQUESTS, share))
+    const first = this.#queue.length > most ? this.#queue.splice(0, most) : this.#queue
     if (first === this.#queue) this.#queue = []
     return expire(first, nowMs) === first.length ? first : first.filter(({ isDone }) => !isDone)
   }
