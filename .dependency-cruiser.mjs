@@ -5,7 +5,8 @@ const CORE = "^packages/core/src/"
 const GROUND = `${CORE}(policy|duration|errors|clock|address|events|warnings)(\\.test)?\\.ts$`
 const DOORS = `${CORE}(index|redis|dynamodb)(\\.test)?\\.ts$`
 const DYNAMODB = `${CORE}rules/dynamodb/`
-const TEST_FILES = "\\.(test|test-d)\\.ts$"
+/** Tests, and what they share. */
+const TEST_FILES = "(\\.(test|test-d)\\.ts|/testing/[^/]+\\.ts)$"
 
 /** The rooms of the core, each with the rooms below that it may import; the ground is below all of them. */
 const BELOW = {

@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { CounterState } from "../packages/core/src/algorithms/algorithm.ts"
-import { ALGORITHMS } from "../packages/core/src/algorithms/by-name.ts"
+import { algorithmOf } from "../packages/core/src/algorithms/by-name.ts"
 import type { Policy } from "../packages/core/src/policy.ts"
 import { type Trace, type TraceOptions, traces } from "./contracts/traces.ts"
 
@@ -30,7 +30,7 @@ interface Story {
 
 /** Plays a trace as a store does: it keeps the state that it has looked at, and counts what is admitted. */
 function play({ policy, startMs, steps }: Trace): Story {
-  const algorithm = ALGORITHMS[policy.algorithm]
+  const algorithm = algorithmOf(policy)
   const log: Admission[] = []
   const realLog: Admission[] = []
   const moments: Moment[] = []
@@ -42,9 +42,11 @@ function play({ policy, startMs, steps }: Trace): Story {
     elapsedMs += Math.max(0, afterMs)
     state = algorithm.at(state, policy, nowMs)
     if (algorithm.admits(state, policy, cost, nowMs)) {
-      state = algorithm.withUnits(state, policy, cost)
+      state = algorithm.withUnits(state, policy, cost, nowMs)
       log.push({ atMs: nowMs, units: cost })
       realLog.push({ atMs: elapsedMs, units: cost })
+    } else if (policy.countRejected === true && cost <= policy.limit) {
+      state = algorithm.withRejected(state, policy, cost, nowMs)
     }
     moments.push({ policy, state, nowMs, elapsedMs })
   }
@@ -57,21 +59,21 @@ function unitsBetween(log: readonly Admission[], fromMs: number, toMs: number): 
 }
 
 function stateAt({ policy, state }: Moment, atMs: number): CounterState {
-  return ALGORITHMS[policy.algorithm].at(state, policy, atMs)
+  return algorithmOf(policy).at(state, policy, atMs)
 }
 
 function remainingAt(moment: Moment, atMs: number): number {
   const { policy } = moment
-  return ALGORITHMS[policy.algorithm].remaining(stateAt(moment, atMs), policy, atMs)
+  return Math.max(0, policy.limit - algorithmOf(policy).used(stateAt(moment, atMs), policy, atMs))
 }
 
 function admitsAt(moment: Moment, cost: number, atMs: number): boolean {
   const { policy } = moment
-  return ALGORITHMS[policy.algorithm].admits(stateAt(moment, atMs), policy, cost, atMs)
+  return algorithmOf(policy).admits(stateAt(moment, atMs), policy, cost, atMs)
 }
 
 function retryAfterMs({ policy, state, nowMs }: Moment, cost: number): number {
-  return ALGORITHMS[policy.algorithm].retryAfterMs(state, policy, cost, nowMs)
+  return algorithmOf(policy).retryAfterMs(state, policy, cost, nowMs)
 }
 
 /** Holds for every trace; a failure prints the trace, cut down to its shortest form, and its seed. */
@@ -88,7 +90,7 @@ function holds(name: string, seed: number, options: TraceOptions, promise: (stor
 
 /** Holds at every step of every trace. */
 function holdsAlways(name: string, seed: number, promise: (moment: Moment) => void): void {
-  holds(name, seed, { stepsBack: true }, ({ moments }) => moments.forEach(promise))
+  holds(name, seed, { stepsBack: true, countsRejected: true }, ({ moments }) => moments.forEach(promise))
 }
 
 describe("the bound", () => {
@@ -198,8 +200,8 @@ describe("what a client is told", () => {
     const { policy, state, nowMs } = moment
     const remaining = remainingAt(moment, nowMs)
     const units = Math.ceil(remaining / 2)
-    const next = ALGORITHMS[policy.algorithm].withUnits(state, policy, units)
-    expect(ALGORITHMS[policy.algorithm].remaining(next, policy, nowMs)).toBe(remaining - units)
+    const next = algorithmOf(policy).withUnits(state, policy, units, nowMs)
+    expect(Math.max(0, policy.limit - algorithmOf(policy).used(next, policy, nowMs))).toBe(remaining - units)
   })
 
   holdsAlways("the next unit comes back at the millisecond told, and not one earlier", 5_015, (moment) => {
@@ -212,7 +214,7 @@ describe("what a client is told", () => {
 
   holdsAlways("the whole limit is back at the millisecond told, and not one earlier", 5_016, (moment) => {
     const { policy, state, nowMs } = moment
-    const resetMs = ALGORITHMS[policy.algorithm].resetAfterMs(state, policy, nowMs)
+    const resetMs = algorithmOf(policy).resetAfterMs(state, policy, nowMs)
     expect(remainingAt(moment, nowMs + resetMs)).toBe(policy.limit)
     if (resetMs > 0) expect(remainingAt(moment, nowMs + resetMs - 1)).toBeLessThan(policy.limit)
   })
@@ -222,7 +224,7 @@ describe("what a client is told", () => {
     5_017,
     (moment) => {
       const { policy, state } = moment
-      const algorithm = ALGORITHMS[policy.algorithm]
+      const algorithm = algorithmOf(policy)
       const emptyAtMs = algorithm.emptyAtMs(state, policy)
       const fromMs = Math.max(emptyAtMs, moment.nowMs)
       expect(stateAt(moment, fromMs)).toEqual(algorithm.at(undefined, policy, fromMs))
@@ -238,10 +240,10 @@ describe("what a client is told", () => {
   })
 
   holdsAlways("units that are given back at once have never been taken", 5_019, (moment) => {
-    const { policy, state } = moment
-    const algorithm = ALGORITHMS[policy.algorithm]
-    const taken = algorithm.withUnits(state, policy, 3)
-    expect(algorithm.withoutUnits(taken, policy, 3, taken.startMs)).toEqual(state)
+    const { policy, state, nowMs } = moment
+    const algorithm = algorithmOf(policy)
+    const taken = algorithm.withUnits(state, policy, 3, nowMs)
+    expect(algorithm.withoutUnits(taken, policy, 3, taken, nowMs)).toEqual(state)
   })
 
   function costsFor({ limit }: Policy): number[] {
@@ -274,7 +276,7 @@ describe("a clock that steps back", () => {
   holdsAlways("brings a state back once: looking again changes nothing", 5_024, (moment) => {
     for (const atMs of [moment.nowMs, moment.nowMs - 3 * moment.policy.windowMs]) {
       const state = stateAt(moment, atMs)
-      expect(ALGORITHMS[moment.policy.algorithm].at(state, moment.policy, atMs)).toEqual(state)
+      expect(algorithmOf(moment.policy).at(state, moment.policy, atMs)).toEqual(state)
     }
   })
 })

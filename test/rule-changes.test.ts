@@ -132,6 +132,17 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
       rule(5, { algorithm: "fixed-window" }),
       rule(5, { algorithm: "fixed-window", align: "first-hit" }),
     ],
+    ["number of sub-windows", rule(5), rule(5, { buckets: 7 })],
+    [
+      "number of strict sub-windows",
+      rule(5, { algorithm: "sliding-window-strict" }),
+      rule(5, { algorithm: "sliding-window-strict", buckets: 59 }),
+    ],
+    [
+      "refill",
+      rule(5, { algorithm: "token-bucket" }),
+      rule(5, { algorithm: "token-bucket", refill: "periodic" }),
+    ],
   ])(
     "starts anew under another %s, and finds the old counts when it is put back",
     async (_what, one, other) => {
@@ -155,6 +166,54 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     await take(3)
     await change(rule(9, more))
     expect(await limiter.peek({ ...ANN, method: "GET" })).toMatchObject({ remaining: 6 })
+  })
+
+  it.each<[string, Partial<Rule>]>([
+    ["soft", { throttle: { kind: "soft", percent: 20 } }],
+    ["a queue", { throttle: { kind: "queue" } }],
+    ["elastic", { throttle: { kind: "elastic", ceiling: 90, signal: () => false } }],
+  ])("keeps the counts when the throttle becomes %s, and when it is hard again", async (_kind, more) => {
+    const { change, limiter, take } = setUp([rule(9)])
+    await take(3)
+    await change(rule(9, more))
+    await take(2)
+    await change(rule(9))
+    expect(await limiter.peek(ANN)).toMatchObject({ remaining: 4 })
+  })
+
+  it("admits more at once when a rule becomes soft, also whom it has just refused, and no more when it is hard", async () => {
+    const { change, take } = setUp([rule(10)])
+    await take(10)
+    for (let times = 0; times < 2; times++) expect(await take(1)).toMatchObject({ allowed: false })
+    await change(rule(10, { throttle: { kind: "soft", percent: 20 } }))
+    expect((await take(2)).checks).toMatchObject([
+      { allowed: true, overLimit: true, remaining: 0, limit: 10 },
+    ])
+    expect(await take(1)).toMatchObject({ allowed: false })
+    await change(rule(10))
+    expect(await take(1)).toMatchObject({ allowed: false, remaining: 0 })
+  })
+
+  it.each(["token-bucket", "leaky-bucket"] as const)(
+    "keeps what a %s holds under another burst",
+    async (algorithm) => {
+      const more: Partial<Rule> = { algorithm, throttle: "hard" }
+      const { change, take } = setUp([rule(5, more)])
+      await take(5)
+      expect(await take(1)).toMatchObject({ allowed: false })
+      await change(rule(5, { ...more, burst: 8 }))
+      expect(await take(2)).toMatchObject({ allowed: true, remaining: 1 })
+      await change(rule(5, { ...more, burst: 2 }))
+      expect(await take(1)).toMatchObject({ allowed: false, remaining: 0 })
+    },
+  )
+
+  it("counts a soft rule in shadow to its end, refuses nobody, and says when it would have", async () => {
+    const soft: Partial<Rule> = { throttle: { kind: "soft", percent: 20 }, shadow: true }
+    const { take } = setUp([rule(100, { name: "real" }), rule(10, soft)])
+    expect((await take(10)).checks[1]).toMatchObject({ allowed: true, overLimit: false, remaining: 0 })
+    expect((await take(2)).checks[1]).toMatchObject({ allowed: true, overLimit: true, remaining: 0 })
+    expect(await take(1)).toMatchObject({ allowed: true, policy: "real", shadowed: ["rule"] })
   })
 
   it("knows the counts of a rule that goes and comes back", async () => {

@@ -25,6 +25,14 @@ const DEVIATIONS: Readonly<Record<string, string>> = {
   "service-id-twice.json": "a member in two spellings",
   "requests-twice.json": "a member in two spellings",
   "rules-and-rule.yaml": "a member in two spellings",
+  "buckets-too-many.yaml": "more sub-windows than milliseconds",
+  "burst-beyond-2-53.yaml": "burst times window beyond exact counting",
+  "ceiling-not-above.yaml": "a ceiling that is not above the limit",
+  "cost-above-capacity.yaml": "a cost above what is admitted",
+  "log-too-long.yaml": "a log of too many entries",
+  "penalty-in-vain.yaml": "a penalty of the whole service, and refusals where requests are held",
+  "member-not-used.yaml": "a member that the algorithm does not use",
+  "soft-below-one-unit.yaml": "a percentage of less than one unit",
 }
 
 const files = readdirSync(SHELF).filter((name) => /\.(yaml|json)$/.test(name))
@@ -86,6 +94,19 @@ describe("the JSON Schema of rules", () => {
     }
     expect(errors({ rate: { requests_per_unit: 5, unit: "minute" } })).toContain("/rules/0")
     expect(errors({ match: { path: "users" } })).toContain("/rules/0/match/path")
+    for (const throttle of ["hard", { kind: "hard" }, { kind: "soft", percent: 5 }, { kind: "elastic" }]) {
+      expect(errors({ throttle })).toEqual([])
+    }
+    expect(errors({ throttle: { kind: "queue", max_waiting: 5, max_wait_ms: 50 } })).toEqual([])
+    for (const throttle of [
+      "soft",
+      { kind: "soft" },
+      { kind: "soft", percent: 0 },
+      { kind: "queue", percent: 5 },
+    ]) {
+      expect(errors({ throttle })).toContain("/rules/0/throttle")
+    }
+    for (const buckets of [1, 361, 2.5]) expect(errors({ buckets })).toContain("/rules/0/buckets")
   })
 
   it("is beside the package's doors", () => {

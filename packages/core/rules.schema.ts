@@ -5,6 +5,7 @@ import { writeFileSync } from "node:fs"
 import { z } from "zod"
 import { ruleDocument, storedRate, storedRule } from "./src/rules/document-schema.ts"
 import { member } from "./src/rules/rule-members.ts"
+import { storedThrottles } from "./src/rules/throttle-members.ts"
 
 /** What is added to a part of the schema. */
 type Added = Readonly<Record<string, unknown>> & { readonly description: string }
@@ -29,6 +30,11 @@ const UNITS = "ms msec millisecond s sec second m min minute h hr hour d day w w
 /** JSON Schema has no way to say that case does not matter. */
 const anyCase = (word: string): string => word.replace(/./g, (char) => `[${char}${char.toUpperCase()}]`)
 const DURATION = `^\\s*(\\d{1,15}(\\.\\d{1,6})?)?\\s*(${UNITS.map(anyCase).join("|")})[sS]?\\s*$`
+/** A time, as a number or a text. */
+const duration = (examples: readonly string[]): readonly object[] => [
+  { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
+  { type: "string", pattern: DURATION, examples },
+]
 const FIELD =
   "^((header|cookie):[!#$%&'*+\\-.^_`|~0-9A-Za-z]{1,128}|(query|param):.{1,128}|body:[^.]{1,128}(\\.[^.]{1,128}){0,7}|[\\w.-]{1,64})$"
 
@@ -67,10 +73,7 @@ describe(storedRule.shape, {
   limit: { description: "Units that are admitted in a window. Needs window." },
   window: {
     description: "A number of milliseconds, or a text such as 90 seconds, 15m or 2 weeks. Needs limit.",
-    anyOf: [
-      { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
-      { type: "string", pattern: DURATION, examples: ["1 minute", "15m", "1 day"] },
-    ],
+    anyOf: duration(["1 minute", "15m", "1 day"]),
   },
   request_rejection_message: {
     description:
@@ -86,13 +89,37 @@ describe(storedRule.shape, {
     description:
       "When the shared store is gone: count in the process (local), admit (allow), or refuse with 503 (deny). Default: as the limiter is set.",
   },
-  algorithm: { description: "How it is counted.", default: "sliding-window" },
+  algorithm: {
+    description:
+      "How it is counted: by two windows (sliding-window), never more than the limit in any window (sliding-window-strict), exactly and dearer (sliding-log), anew in each window (fixed-window), with room for bursts (token-bucket), or at an even rate (leaky-bucket).",
+    default: "sliding-window",
+  },
   align: {
     description:
       "Where windows begin: at whole multiples since 1970 (epoch), or at the first request (first-hit). For fixed-window only.",
     default: "epoch",
   },
-  throttle: { description: "hard, the only kind: what does not fit is refused.", default: "hard" },
+  buckets: {
+    description:
+      "Parts that the window is counted in: more are closer to an exact count. For sliding-window (two windows by default) and sliding-window-strict (60 by default).",
+  },
+  burst: {
+    description: "Units that the bucket holds. For token-bucket and leaky-bucket. Default: the limit.",
+  },
+  refill: {
+    description:
+      "Tokens come evenly (continuous) or all at once where a window begins (periodic). For token-bucket only.",
+    default: "continuous",
+  },
+  throttle: {
+    description:
+      "What becomes of a request that does not fit: refused (hard, the default), admitted up to so many percent more (soft), admitted while there is capacity to spare (elastic), or held until it fits (queue, the default of leaky-bucket).",
+  },
+  count_rejected: {
+    description: "Whether requests that the rule refuses count too, so that who keeps knocking stays out.",
+    default: false,
+  },
+  penalty: { description: "Blocks a client that was refused too often. Needs a field." },
   cost: {
     description: "Units that a request takes under this rule, times the request's own cost.",
     default: 1,
@@ -114,6 +141,36 @@ describe(member.match.shape, {
     maxLength: 1024,
   },
   fields: { description: "Fields, each with the values that it may have: plan: [free, trial]." },
+})
+
+about.add(member.penalty, { id: "penalty" })
+describe(member.penalty.shape, {
+  refusals: { description: "So many refusals by this rule block the client." },
+  within: {
+    description:
+      "Milliseconds or a text such as 5 minutes, from the first of them. Default: the rule's window.",
+    anyOf: duration(["1 minute", "1h"]),
+  },
+  for: {
+    description: "How long: milliseconds or a text such as 1 hour, from the refusal that reached the number.",
+    anyOf: duration(["15 minutes", "1 day"]),
+  },
+})
+
+const throttling = { description: "What becomes of a request that does not fit." }
+describe(storedThrottles.hard.shape, { kind: throttling })
+describe(storedThrottles.soft.shape, {
+  kind: throttling,
+  percent: { description: "Percent of the limit that are admitted above it, rounded down to whole units." },
+})
+describe(storedThrottles.elastic.shape, {
+  kind: throttling,
+  ceiling: { description: "The most units that are admitted, above the limit. Default: no ceiling." },
+})
+describe(storedThrottles.queue.shape, {
+  kind: throttling,
+  max_waiting: { description: "Requests that wait for one counter in a process at most.", default: 100 },
+  max_wait_ms: { description: "Milliseconds that a request waits at most.", default: 10_000 },
 })
 
 const service =

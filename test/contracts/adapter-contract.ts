@@ -4,11 +4,13 @@ import { callbacks } from "./adapter/callbacks.ts"
 import { counting } from "./adapter/counting.ts"
 import { fields } from "./adapter/fields.ts"
 import { hardship } from "./adapter/hardship.ts"
+import { holding } from "./adapter/holding.ts"
 import { matching } from "./adapter/matching.ts"
 import { mounting } from "./adapter/mounting.ts"
 import type { AdapterUnderTest, RunningApp } from "./adapter/plan.ts"
 import { type Behaves, clientOf } from "./adapter/stage.ts"
 import { telling } from "./adapter/telling.ts"
+import { throttling } from "./adapter/throttling.ts"
 
 /** The behaviour of every adapter, over real sockets: run it with what puts an app of the framework together. */
 export function adapterContract(name: string, adapter: AdapterUnderTest): void {
@@ -51,11 +53,13 @@ export function adapterContract(name: string, adapter: AdapterUnderTest): void {
   describe(name, () => {
     telling(behaves)
     counting(behaves)
+    throttling(behaves)
     matching(behaves)
     fields(behaves)
     mounting(behaves)
     callbacks(behaves)
     hardship(behaves)
+    holding(behaves)
 
     it("has no deviation that names no behaviour", () => {
       expect(deviations.filter(({ behaviour }) => !names.has(behaviour))).toEqual([])

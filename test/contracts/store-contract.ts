@@ -7,6 +7,7 @@ import { agreement } from "./store/agreement.ts"
 import { EACH } from "./store/asking.ts"
 import { counting } from "./store/counting.ts"
 import { keys } from "./store/keys.ts"
+import { refusing } from "./store/refusing.ts"
 import { returning } from "./store/returning.ts"
 import { together } from "./store/together.ts"
 
@@ -63,6 +64,7 @@ export function storeContract(name: string, { create, deviations = [], traces = 
   describe(name, () => {
     counting(behaves, behavesWithEach)
     together(behaves, behavesWithEach)
+    refusing(behaves, behavesWithEach)
     returning(behaves, behavesWithEach)
     keys(behaves)
     adversity(behaves, behavesWithEach)

@@ -20,6 +20,8 @@ export interface TraceOptions {
   /** Lengths of window, in milliseconds. */
   readonly windowsMs?: readonly number[]
   readonly algorithms?: readonly Policy["algorithm"][]
+  /** Whether some of the policies count what they refuse. Default false. */
+  readonly countsRejected?: boolean
 }
 
 const EPOCH_MS = Date.UTC(2024, 0, 1)
@@ -40,7 +42,7 @@ export function traces(options: TraceOptions = {}): fc.Arbitrary<Trace> {
 }
 
 /** Policies of every algorithm, with limits of one up to five million a month, which is counted in whole seconds. */
-function policies({ windowsMs, algorithms }: TraceOptions = {}): fc.Arbitrary<Policy> {
+function policies({ windowsMs, algorithms, countsRejected }: TraceOptions = {}): fc.Arbitrary<Policy> {
   const usual = fc.record({
     limit: fc.oneof(fc.constantFrom(1, 2, 10), fc.integer({ min: 1, max: 100 })),
     windowMs: windowsMs ? fc.constantFrom(...windowsMs) : fc.constantFrom(1, 7, 1_000, 60_000, DAY_MS),
@@ -55,13 +57,15 @@ function policies({ windowsMs, algorithms }: TraceOptions = {}): fc.Arbitrary<Po
       amounts: windowsMs ? usual : fc.oneof({ weight: 5, arbitrary: usual }, { weight: 1, arbitrary: large }),
       algorithm: counting,
       firstHit: fc.boolean(),
+      countRejected: countsRejected ? fc.boolean() : fc.constant(false),
     })
-    .map(({ amounts, algorithm, firstHit }) => ({
+    .map(({ amounts, algorithm, firstHit, countRejected }) => ({
       name: "trace",
       counter: `${algorithm}-${amounts.windowMs}`,
       algorithm,
       ...amounts,
       align: algorithm === "fixed-window" && firstHit ? "first-hit" : "epoch",
+      ...(countRejected && { countRejected }),
     }))
 }
 

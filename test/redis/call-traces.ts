@@ -1,5 +1,5 @@
 import fc from "fast-check"
-import type { Policy } from "../../packages/core/src/policy.ts"
+import { ceilingOf, type Penalty, type Policy } from "../../packages/core/src/policy.ts"
 import type { Check, CounterKey } from "../../packages/core/src/stores/store.ts"
 
 export type Requests = readonly (readonly Check[])[]
@@ -15,6 +15,8 @@ export type CallStep = { readonly afterMs: number } & (
 /** A few counters, the instant at which their story begins, and what happens to them. */
 export interface CallTrace {
   readonly counters: readonly CounterKey[]
+  /** All limits that each of the counters is counted under, by its name. */
+  readonly policies: readonly Policy[]
   readonly startMs: number
   readonly steps: readonly CallStep[]
 }
@@ -42,6 +44,7 @@ export function callTraces(): fc.Arbitrary<CallTrace> {
     )
     const [{ windowMs }] = policies as [Policy]
     return fc.record({
+      policies: fc.constant(policies),
       counters: fc.constant(
         limits.flatMap((_, i) => {
           const policy = policies.find(({ counter }) => counter === `counter${i}`) as Policy
@@ -74,16 +77,93 @@ function counters(): fc.Arbitrary<readonly Policy[]> {
         { weight: 1, arbitrary: monthly },
         { weight: 1, arbitrary: huge },
       ),
-      algorithm: fc.constantFrom("sliding-window" as const, "fixed-window" as const),
-      firstHit: fc.boolean(),
+      kind: kinds(),
+      extra: fc.option(fc.constantFrom(1, 3, 40), { freq: 3 }),
       other: fc.option(fc.constantFrom(0, 3, 7, MOST_PACKED), { freq: 2 }),
+      // A limit may be told to count what it refuses, and the next one not: their counts are the same.
+      countRejected: fc.constantFrom(NONE, NONE, [true, true], [true, false], [false, true]),
     })
-    .map(({ amounts, algorithm, firstHit, other }) => {
-      const align = algorithm === "fixed-window" && firstHit ? "first-hit" : "epoch"
-      const policy: Policy = { name: "trace", counter: "", algorithm, align, ...amounts }
-      return other === null ? [policy] : [policy, { ...policy, limit: other }]
+    .map(({ amounts, kind, extra, other, countRejected }) => {
+      if (kind.penalty !== undefined) return penalties(kind.penalty)
+      const policy: Policy = { name: "trace", counter: "", align: "epoch", ...amounts, ...kind }
+      const some = extra === null || isVast(policy) ? policy : { ...policy, extra }
+      const exact = isLevel(some) && isVast(some) ? { ...some, ...LARGEST_LEVEL } : some
+      // Under another limit the parts of a unit may be others too, and then the reading of one moves the other's.
+      const most = Math.max(exact.limit, ceilingOf(exact)) + 1
+      const isCoarse = isLevel(exact) && most * exact.windowMs > Number.MAX_SAFE_INTEGER
+      const both = other === null || isCoarse ? [exact] : [exact, { ...exact, limit: other }]
+      return both.map((one, i) => (countRejected[i] === true ? { ...one, countRejected: true } : one))
     })
 }
+
+const NONE: readonly boolean[] = []
+
+/** The counter of a penalty, for so many refusals and for more. */
+function penalties(penalty: Penalty): readonly Policy[] {
+  const { refusals, withinMs, forMs } = penalty
+  const policy: Policy = {
+    name: "trace",
+    counter: "",
+    algorithm: "penalty",
+    align: "epoch",
+    limit: refusals,
+    windowMs: Math.max(withinMs, forMs),
+    penalty,
+  }
+  return [policy, { ...policy, limit: refusals + 2 }]
+}
+
+/** What tells one way to count from another. */
+function kinds(): fc.Arbitrary<Pick<Policy, "algorithm"> & Partial<Policy>> {
+  const buckets = fc.constantFrom(2, 3, 7, 12, 60)
+  const burst = fc.option(fc.constantFrom(1, 4, 30, 1_000), { nil: undefined })
+  const ofName = <Name extends Policy["algorithm"]>(name: Name) => fc.constant(name)
+  return fc.oneof(
+    fc.record({ algorithm: ofName("sliding-window") }),
+    fc.record({
+      algorithm: ofName("fixed-window"),
+      align: fc.constantFrom("epoch" as const, "first-hit" as const),
+    }),
+    fc.record({ algorithm: ofName("sliding-window"), buckets }),
+    fc.record({ algorithm: ofName("sliding-window-strict"), buckets }),
+    fc.record({ algorithm: ofName("sliding-log") }),
+    fc
+      .record({
+        algorithm: ofName("token-bucket"),
+        burst,
+        refill: fc.constantFrom("continuous" as const, "periodic" as const),
+      })
+      .map(withoutAbsent),
+    fc.record({ algorithm: ofName("leaky-bucket"), burst }).map(withoutAbsent),
+    fc.record({
+      algorithm: ofName("penalty"),
+      penalty: fc.record({
+        refusals: fc.constantFrom(1, 2, 3),
+        withinMs: fc.constantFrom(10, 1_000, DAY_MS),
+        forMs: fc.constantFrom(1, 1_000, 60_000),
+      }),
+    }),
+  )
+}
+
+function withoutAbsent<Kind extends { readonly burst: number | undefined }>({
+  burst,
+  ...kind
+}: Kind): Omit<Kind, "burst"> & { readonly burst?: number } {
+  return burst === undefined ? kind : { ...kind, burst }
+}
+
+/** Whether units are counted in parts. */
+function isLevel({ algorithm, refill }: Policy): boolean {
+  return (algorithm === "token-bucket" && refill !== "periodic") || algorithm === "leaky-bucket"
+}
+
+function isVast({ limit }: Policy): boolean {
+  return limit > 2 ** 32
+}
+
+/** Of a month so many can be counted in parts of a second. */
+const LARGEST_LEVEL = { limit: 2 ** 31 + 1, windowMs: 30 * DAY_MS } as const
 
 function steps(policies: readonly Policy[]): fc.Arbitrary<CallStep> {
   const shortestMs = Math.min(...policies.map(({ windowMs }) => windowMs))
@@ -101,7 +181,7 @@ function steps(policies: readonly Policy[]): fc.Arbitrary<CallStep> {
         kind: ofKind("giveBack"),
         afterMs,
         nths: fc.array(fc.nat(50), { minLength: 1, maxLength: 3 }),
-        more: fc.constantFrom(0, 0, 0, -1, 1, 50),
+        more: fc.constantFrom(0, 0, 0, -1, 1, 50, -40),
       }),
     },
     {
@@ -133,7 +213,7 @@ function checks(policies: readonly Policy[]): fc.Arbitrary<Check> {
     fc.record({
       policy: fc.constant(policy),
       partition: fc.constantFrom(...PARTITIONS),
-      cost: costs(policy.limit),
+      cost: policy.algorithm === "penalty" ? fc.constant(1) : costs(ceilingOf(policy)),
       shadow: fc.nat(4).map((nth) => nth === 0),
     }),
   )

@@ -50,7 +50,7 @@ const OVERALL = policy("over-all", 500)
 /** Units of one counter, once nobody asks any more. */
 async function countOf(store: Store, key: Check): Promise<number> {
   const [answer] = await store.peek([[{ ...key, cost: 0 }]])
-  return answer?.checks[0]?.current ?? Number.NaN
+  return answer?.checks[0]?.state.current ?? Number.NaN
 }
 
 describe("a request whose counters are in different slots", () => {
@@ -176,7 +176,7 @@ describe("a slot that is moving to another node", { timeout: 30_000 }, () => {
     const store = redisStore({ client, prefix, denyCacheMs: 0, timeoutMs: 20_000 })
     const counts = async (...checks: Check[]) => {
       const [answer] = await store.take([checks])
-      return answer?.granted ? answer.checks.map((counted) => counted?.current) : "refused"
+      return answer?.granted ? answer.checks.map((counted) => counted?.state.current) : "refused"
     }
     // Both nodes know the scripts, and the store knows their time.
     expect(await counts(...both)).toEqual([1, 1])

@@ -1,6 +1,7 @@
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { ALGORITHMS } from "../../packages/core/src/algorithms/by-name.ts"
+import type { CounterState } from "../../packages/core/src/algorithms/algorithm.ts"
+import { algorithmOf } from "../../packages/core/src/algorithms/by-name.ts"
 import type { Policy } from "../../packages/core/src/policy.ts"
 import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import type { Answer, Check, Store } from "../../packages/core/src/stores/store.ts"
@@ -51,10 +52,16 @@ async function isGranted(store: Store, ...checks: Check[]): Promise<boolean> {
   return (await ask(store, ...checks)).granted
 }
 
+/** What the one counter of an answer holds. */
+function stateOf({ checks: [counted] }: Answer): CounterState {
+  if (counted === undefined) throw new Error("the answer does not say what was counted")
+  return counted.state
+}
+
 /** What a refusal says: at which instant of the server's time the same request would be admitted. */
 function releaseOf({ nowMs, checks: [counted] }: Answer, { policy, cost }: Check): number {
   if (counted === undefined) throw new Error("the refusal does not say what was counted")
-  return nowMs + ALGORITHMS[policy.algorithm].retryAfterMs(counted, policy, cost, nowMs)
+  return nowMs + algorithmOf(policy).retryAfterMs(counted.state, policy, cost, nowMs)
 }
 
 describe("a client that is refused", () => {
@@ -91,8 +98,8 @@ describe("a client that is refused", () => {
     const [store] = open()
     const taken = await ask(store, check("ann", 5))
     expect(await isGranted(store, check("ann"))).toBe(false)
-    const takenInMs = taken.checks[0]?.startMs ?? 0
-    await store.giveBack([{ policy: MONTH, partition: "ann", units: 1, takenInMs }])
+    const after = stateOf(taken)
+    await store.giveBack([{ policy: MONTH, partition: "ann", units: 1, after }])
     expect(await isGranted(store, check("ann"))).toBe(true)
     expect(await isGranted(store, check("ann"))).toBe(false)
     await store.reset([{ policy: MONTH, partition: "ann" }])

@@ -142,7 +142,7 @@ describe("what is not taking", () => {
     const startedAt = performance.now()
     const outcomes = await Promise.allSettled([
       store.peek([[check]], 20),
-      store.giveBack([{ policy, partition: "a", units: 1, takenInMs: 0 }]),
+      store.giveBack([{ policy, partition: "a", units: 1, after: { startMs: 0, current: 1, previous: 0 } }]),
       store.reset([{ policy, partition: "a" }]),
     ])
     const reasons = outcomes.map((outcome) => (outcome.status === "rejected" ? outcome.reason.code : "fine"))

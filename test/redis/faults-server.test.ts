@@ -126,7 +126,8 @@ describe("a store", () => {
       message: "Redis gave an answer that makes no sense: OK.",
     })
     await expect(store.peek([[check]])).rejects.toMatchObject({ code: "SLUICE_STORE_UNAVAILABLE" })
-    await expect(store.giveBack([{ ...check, units: 1, takenInMs: 0 }])).rejects.toMatchObject({
+    const after = { startMs: 0, current: 1, previous: 0 }
+    await expect(store.giveBack([{ ...check, units: 1, after }])).rejects.toMatchObject({
       code: "SLUICE_STORE_UNAVAILABLE",
     })
   })

@@ -30,12 +30,14 @@ afterAll(async () => {
 async function took(store: Store, policy: Policy, partition: string, cost: number): Promise<Refund> {
   const check: Check = { policy, partition, cost, shadow: false }
   const [answer] = await store.take([[check]])
-  return { policy, partition, units: 1, takenInMs: answer?.checks[0]?.startMs ?? 0 }
+  const [taken] = answer?.checks ?? []
+  if (taken === undefined) throw new Error("the store did not tell what was counted")
+  return { policy, partition, units: 1, after: taken.state }
 }
 
 async function counted(store: Store, policy: Policy, partition: string): Promise<number | undefined> {
   const [answer] = await store.peek([[{ policy, partition, cost: 1, shadow: false }]])
-  return answer?.checks[0]?.current
+  return answer?.checks[0]?.state.current
 }
 
 async function scriptCalls(): Promise<number> {

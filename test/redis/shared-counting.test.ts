@@ -1,6 +1,7 @@
 import fc from "fast-check"
 import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { algorithmOf } from "../../packages/core/src/algorithms/by-name.ts"
 import type { Policy } from "../../packages/core/src/policy.ts"
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
@@ -21,6 +22,14 @@ const SLIDING: Policy = {
 const FIXED: Policy = { ...SLIDING, counter: "fixed001", algorithm: "fixed-window" }
 const FIRST_HIT: Policy = { ...FIXED, counter: "firsthit", align: "first-hit" }
 const EACH: readonly Policy[] = [SLIDING, FIXED, FIRST_HIT]
+/** A policy of each other kind of counter. */
+const OTHERS: readonly Policy[] = [
+  { ...SLIDING, counter: "sub", buckets: 12 },
+  { ...SLIDING, counter: "strict", algorithm: "sliding-window-strict", buckets: 60 },
+  { ...SLIDING, counter: "log", algorithm: "sliding-log" },
+  { ...SLIDING, counter: "token", algorithm: "token-bucket" },
+  { ...SLIDING, counter: "periodic", algorithm: "token-bucket", refill: "periodic" },
+]
 
 let server: RedisServer
 let clients: readonly [Redis, ...Redis[]]
@@ -94,7 +103,7 @@ describe("concurrent takes of random costs", () => {
         expect(units).toBeLessThanOrEqual(policy.limit)
         // Whoever was refused did not fit, whatever was taken before.
         for (const cost of refused) expect(units + cost).toBeGreaterThan(policy.limit)
-        const { startMs, current } = await look(stores[0], check(policy, "alice", 0))
+        const { startMs, current } = (await look(stores[0], check(policy, "alice", 0))).state
         expect(current).toBe(units)
         if (units === 0) return
         const endsMs = startMs + (policy.algorithm === "sliding-window" ? 2 : 1) * WINDOW_MS
@@ -118,6 +127,12 @@ describe("a key that holds what is no counter", () => {
     "w:1:2",
     "w:-1:2:3",
     "w:1:2:3:4",
+    "w:1:2:3:",
+    "w:1:2:3:101",
+    "w:3600000:2:3:0",
+    "w:3600000:2:3:000",
+    "w:3600000:2:3:21",
+    "w:3600000:2:3:1~",
     " 5",
     "007",
     `${2 ** 42 - 1}`,
@@ -145,7 +160,7 @@ describe("a key that holds what is no counter", () => {
     "such as $what fails its own requests, is left as it was, and stops none beside it",
     async ({ put }) => {
       const [client] = clients
-      for (const policy of [...EACH, { ...SLIDING, limit: MOST_PACKED + 1 }]) {
+      for (const policy of [...EACH, ...OTHERS, { ...SLIDING, limit: MOST_PACKED + 1 }]) {
         closeAll()
         const { prefix, stores } = open()
         const bad = check(policy, "bad")
@@ -173,26 +188,29 @@ describe("a key that holds what is no counter", () => {
           ].map(async (checks) => (await stores[0].take([checks]))[0] as Answer),
         )
         expect(await callsOf("evalsha")).toBe(calls + 1)
-        expect(answers.map(told)).toEqual([1, ERROR, ERROR, ERROR, ERROR, ERROR, ERROR, ERROR, 2, 7])
+        const errors = Array.from({ length: 7 }, () => ERROR)
+        expect(answers.map((result) => told(result, policy))).toEqual([1, ...errors, 2, 7])
         await expect(stores[0].peek([[bad]])).rejects.toMatchObject({ code: "SLUICE_STORE_UNAVAILABLE" })
-        const { startMs } = await look(stores[0], good)
-        await stores[0].giveBack([{ ...bad, units: 1, takenInMs: startMs }])
+        const { state } = await look(stores[0], good)
+        await stores[0].giveBack([{ ...bad, units: 1, after: state }])
         expect([await client.dumpBuffer(key), await client.pexpiretime(key)]).toEqual(before)
         await stores[0].reset([bad])
-        expect(await stores[0].take([[bad]])).toMatchObject([{ granted: true, checks: [{ current: 1 }] }])
+        expect(await stores[0].take([[bad]])).toMatchObject([
+          { granted: true, checks: [{ state: { current: 1 } }] },
+        ])
         expect(await client.pttl(key)).toBeGreaterThan(0)
       }
     },
   )
 
   it("but 0 is a counter that nobody has taken from", async () => {
-    for (const policy of EACH) {
+    for (const policy of [...EACH, ...OTHERS]) {
       const { prefix, stores } = open()
       for (const cost of [1, 0]) {
         const key = keyNamer(prefix)(check(policy, `${cost}`))
         await clients[0].set(key, "0")
         const [answer] = await stores[0].take([[check(policy, `${cost}`, cost)]])
-        expect(answer).toMatchObject({ granted: true, checks: [{ current: cost, taken: cost }] })
+        expect(answer).toMatchObject({ granted: true, checks: [{ state: { current: cost }, taken: cost }] })
         expect((await clients[0].pttl(key)) > 0).toBe(cost > 0)
       }
     }
@@ -201,9 +219,13 @@ describe("a key that holds what is no counter", () => {
 
 const ERROR = "StoreUnavailableError: no counter"
 
-/** The count that the last check of an answer tells, or that its key holds what is no counter. */
-function told(result: PromiseSettledResult<Answer>): number | string | undefined {
-  if (result.status === "fulfilled") return result.value.checks.at(-1)?.current
+/** The units in use that the last check of an answer tells, or that its key holds what is no counter. */
+function told(result: PromiseSettledResult<Answer>, policy: Policy): number | string | undefined {
+  if (result.status === "fulfilled") {
+    const { nowMs, checks } = result.value
+    const last = checks.at(-1)
+    return last && algorithmOf(policy).used(last.state, policy, nowMs)
+  }
   const { name, message } = result.reason as Error
   return message.includes("what is no counter") ? `${name}: no counter` : message
 }

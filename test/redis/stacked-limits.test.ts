@@ -132,7 +132,7 @@ describe.each(STACKS)("$name", ({ name, pauseMs, checksOf }) => {
         const answer = answers[i]
         return (
           answer?.granted !== (refusing.length === 0) ||
-          checks.some((check, nth) => answer.checks[nth]?.current !== book.current(check, clock.now()))
+          checks.some((check, nth) => answer.checks[nth]?.state.current !== book.current(check, clock.now()))
         )
       })
       expect(wrong).toEqual([])

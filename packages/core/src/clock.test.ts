@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest"
-import { LATEST_MS, manualClock, soundTime, steadyClock, waitUnheld } from "./clock.ts"
+import { LATEST_MS, manualClock, soundTime, steadyClock, waitHeld, waitUnheld } from "./clock.ts"
 
 describe("a manual clock", () => {
   it("stands still until it is moved, forwards or back", () => {
@@ -105,6 +105,21 @@ describe("a signal given to a manual clock", () => {
 })
 
 describe("waiting by a timer", () => {
+  it.each([
+    ["holds the process", waitHeld, 1],
+    ["holds no process", waitUnheld, 0],
+  ])("%s until it ends", async (_what, wait, held) => {
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
+    const aborting = new AbortController()
+    const before = timers()
+    const waiting = wait(60_000, aborting.signal)
+    expect(timers() - before).toBe(held)
+    aborting.abort(new Error("enough"))
+    await expect(waiting).rejects.toThrow("aborted")
+    expect(timers()).toBe(before)
+    await expect(waitHeld(1)).resolves.toBeUndefined()
+  })
+
   it("ends, or rejects when the signal is aborted", async () => {
     await expect(waitUnheld(1)).resolves.toBeUndefined()
     await expect(waitUnheld(1, new AbortController().signal)).resolves.toBeUndefined()

@@ -37,12 +37,14 @@ export const steadyClock: Clock = { now: () => startedAtMs + performance.now() }
  */
 export function manualClock(epochMs: number = Date.UTC(2024, 0, 1)): ManualClock {
   let nowMs = epochMs
-  let sleepers: readonly Sleeper[] = []
+  const sleepers = new Set<Sleeper>()
   const moveTo = (to: number): void => {
     nowMs = to
-    const due = sleepers.filter(({ dueMs }) => dueMs <= nowMs)
-    sleepers = sleepers.filter(({ dueMs }) => dueMs > nowMs)
-    for (const { wake } of due) wake()
+    for (const sleeper of [...sleepers]) {
+      if (sleeper.dueMs > nowMs) continue
+      sleepers.delete(sleeper)
+      sleeper.wake()
+    }
   }
   return {
     now: () => nowMs,
@@ -50,7 +52,7 @@ export function manualClock(epochMs: number = Date.UTC(2024, 0, 1)): ManualClock
       signal?.throwIfAborted()
       await new Promise<void>((resolve, reject) => {
         const abort = (): void => {
-          sleepers = sleepers.filter((other) => other !== sleeper)
+          sleepers.delete(sleeper)
           reject(signal?.reason)
         }
         const wake = (): void => {
@@ -58,7 +60,7 @@ export function manualClock(epochMs: number = Date.UTC(2024, 0, 1)): ManualClock
           resolve()
         }
         const sleeper: Sleeper = { dueMs: nowMs + ms, wake }
-        sleepers = [...sleepers, sleeper]
+        sleepers.add(sleeper)
         signal?.addEventListener("abort", abort, { once: true })
       })
     },
@@ -82,6 +84,11 @@ export function soundTime(clock: Clock): number {
   } catch {
     return steadyClock.now()
   }
+}
+
+/** Waits by a timer; until then the process does not end. Rejects when the signal is aborted. */
+export async function waitHeld(ms: number, signal?: AbortSignal): Promise<void> {
+  await delay(ms, undefined, signal === undefined ? {} : { signal })
 }
 
 /** Waits by a timer that keeps no process alive. Rejects when the signal is aborted. */

@@ -13,7 +13,8 @@ export type { Events } from "./events.ts"
 export { createGuard, type Guard, type GuardOptions, type Outcome } from "./http/guard.ts"
 export type { HeaderLine } from "./http/headers/writer.ts"
 export { exposedHeaders, type HeaderDialect } from "./http/headers.ts"
-export type { CostOption, Limiter, LimiterEvents } from "./http/limiter.ts"
+export type { ClosingResponse } from "./http/hold.ts"
+export type { AcquireOptions, CostOption, Limiter, LimiterEvents } from "./http/limiter.ts"
 export type { Extractor, LimiterOptions, OnRejected } from "./http/options.ts"
 export type { RetryAdvice } from "./http/rejection/retry.ts"
 export type { Rejection } from "./http/rejection.ts"
@@ -21,7 +22,7 @@ export type { HeaderFields, RequestFacts } from "./http/request.ts"
 export { createLimiter, type FactsReader } from "./http/request-limiter.ts"
 export type { Decision, PolicyCheck, Refusal } from "./limiter/decision.ts"
 export { RateLimitExceededError } from "./limiter/rate-limit-exceeded.ts"
-export type { AlgorithmName, Alignment, OnStoreFailure, Policy } from "./policy.ts"
+export type { AlgorithmName, Alignment, OnStoreFailure, Penalty, Policy, Refill } from "./policy.ts"
 export type { RuleBookOptions } from "./rules/book/options.ts"
 export { formatRuleDocument, type StoredDocument, type StoredRule } from "./rules/format-document.ts"
 export { createRuleBook } from "./rules/open-book.ts"
@@ -34,7 +35,7 @@ export {
   type RuleRegistry,
   type VersionOption,
 } from "./rules/registry.ts"
-export type { OnMissing, Rule, RuleMatch } from "./rules/rule.ts"
+export type { OnMissing, Rule, RuleMatch, RulePenalty, Throttle } from "./rules/rule.ts"
 export type {
   Edition,
   ReadyOptions,

@@ -1,28 +1,80 @@
 /** The algorithms that count. Each has its worst case on the page docs/reference/algorithms.md. */
-export type AlgorithmName = "sliding-window" | "fixed-window"
+export type AlgorithmName =
+  | "sliding-window"
+  | "sliding-window-strict"
+  | "sliding-log"
+  | "fixed-window"
+  | "token-bucket"
+  | "leaky-bucket"
 
 /** Where a fixed window starts: at multiples of its length since the epoch, or at the first request. */
 export type Alignment = "epoch" | "first-hit"
+
+/** How a token bucket fills: a little with each millisecond, or with a whole window's units where a window begins. */
+export type Refill = "continuous" | "periodic"
 
 /**
  * What is decided when the shared store is gone: by a limiter in this process alone, admitted uncounted, or refused.
  */
 export type OnStoreFailure = "local" | "allow" | "deny"
 
+/** When a client is blocked for having been refused too often: a rule's `penalty`, its times in milliseconds. */
+export interface Penalty {
+  /** So many refusals block it. */
+  readonly refusals: number
+  /** Within this time from the first of them. */
+  readonly withinMs: number
+  /** For so long, from the refusal that reached the number. */
+  readonly forMs: number
+}
+
+/** What becomes of a request that does not fit into the limit: a rule's `throttle` with every default filled in. */
+export type ParsedThrottle =
+  | { readonly kind: "hard" }
+  /** Above 0, to 1000. */
+  | { readonly kind: "soft"; readonly percent: number }
+  /** `ceiling` is absent where there is none, `signal` where the event loop of this process decides. */
+  | { readonly kind: "elastic"; readonly ceiling?: number; readonly signal?: () => boolean }
+  | { readonly kind: "queue"; readonly maxWaiting: number; readonly maxWaitMs: number }
+
 /**
  * A rule compiled to what a store needs: how many units, in which window, counted how.
  *
  * `counter` identifies the counter beside the partition. It is a short fingerprint of service, rule name, field,
- * algorithm, window and alignment, and not of the limit, so a changed limit keeps its counts.
+ * algorithm, window, buckets, alignment and refill, and not of limit and burst, so changed ones keep the counts.
  */
 export interface Policy {
   readonly name: string
   readonly counter: string
-  readonly algorithm: AlgorithmName
+  /** "penalty" counts a rule's refusals in place of its units: algorithms/penalty.ts. No rule names it. */
+  readonly algorithm: AlgorithmName | "penalty"
   /** Quota units per window: an integer, 0 and up (0 only from a limit function). */
   readonly limit: number
   /** Length of the window in whole milliseconds, at least 1. */
   readonly windowMs: number
   /** Only for `fixed-window`. */
   readonly align: Alignment
+  /** Units that are admitted above the limit, by soft or elastic throttling. Absent is none. */
+  readonly extra?: number
+  /** Sub-windows: `sliding-window-strict` always has them, `sliding-window` where it is not to have two windows. */
+  readonly buckets?: number
+  /** Units that a bucket holds: `token-bucket` and `leaky-bucket` only. Absent is the limit. */
+  readonly burst?: number
+  /** Only for `token-bucket`. Absent is continuous. */
+  readonly refill?: Refill
+  /** Whether requests that it refuses count too, up to the ceiling. Absent is no. */
+  readonly countRejected?: boolean
+  /** Only for `penalty`, whose `limit` is the refusals and whose `windowMs` is the longer of the two times. */
+  readonly penalty?: Penalty
+}
+
+/** Units that fit when nothing has been taken: what `remaining` counts down from. */
+export function capacityOf({ limit, burst }: Policy): number {
+  // Nothing flows in or out of a bucket with a limit of 0.
+  return burst === undefined || limit === 0 ? limit : burst
+}
+
+/** The same with what is admitted above the limit. No request may cost more. */
+export function ceilingOf(policy: Policy): number {
+  return capacityOf(policy) + (policy.extra ?? 0)
 }

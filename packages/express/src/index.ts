@@ -33,13 +33,15 @@ export function rateLimit(options: GuardOptions<Request>): RateLimit {
 
   const handler: RequestHandler = (req, res, next) => {
     if (guard.settles) res.once("finish", () => guard.settle(req, res.statusCode))
-    const outcome = guard.check(new ExpressFacts(req), req)
+    const outcome = guard.check(new ExpressFacts(req), req, res)
     // A value stays a value: on the memory store no request waits for a promise.
     if (outcome instanceof Promise) void outcome.then((late) => proceed(late, req, res, next))
     else proceed(outcome, req, res, next)
   }
 
-  function proceed(outcome: Outcome, req: Request, res: Response, next: NextFunction): void {
+  function proceed(outcome: Outcome | undefined, req: Request, res: Response, next: NextFunction): void {
+    // The client has gone while it was held.
+    if (outcome === undefined) return
     req.rateLimit = outcome.decision
     if (!res.headersSent) {
       for (const name of outcome.removed) res.removeHeader(name)

@@ -150,6 +150,8 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
       done()
     })
   }
+  // Before the server waits for the requests that it has.
+  app.addHook("preClose", async () => guard.drain())
   app.addHook("onClose", () => guard.close())
 }
 
@@ -159,7 +161,9 @@ function decisionOf(this: Told): Decision | undefined {
 }
 
 function decide(guard: Guard<FastifyRequest>, request: Told, reply: FastifyReply, done: Done): void {
-  const proceed = (outcome: Outcome): void => {
+  const proceed = (outcome: Outcome | undefined): void => {
+    // The client has gone while it was held: no hook or handler has anything to do for it.
+    if (outcome === undefined) return
     request[DECISION] = outcome.decision
     for (const name of outcome.removed) reply.removeHeader(name)
     setHeaders(reply, outcome.headers)
@@ -167,7 +171,7 @@ function decide(guard: Guard<FastifyRequest>, request: Told, reply: FastifyReply
     // By a handler timeout, while the store was asked.
     else if (!reply.sent) refuse(guard, outcome, request, reply)
   }
-  const outcome = guard.check(new FastifyFacts(request), request)
+  const outcome = guard.check(new FastifyFacts(request), request, reply.raw)
   // A value stays a value: on the memory store no request waits for a promise.
   if (outcome instanceof Promise) void outcome.then(proceed)
   else proceed(outcome)

@@ -30,14 +30,16 @@ export function rateLimit(options: GuardOptions<Context>): RateLimit {
 
   const middleware = (ctx: Context, next: Next): Promise<unknown> => {
     if (guard.settles) ctx.res.once("finish", () => guard.settle(ctx, ctx.res.statusCode))
-    const outcome = guard.check(new KoaFacts(ctx), ctx)
+    const outcome = guard.check(new KoaFacts(ctx), ctx, ctx.res)
     // A value stays a value: on the memory store no request waits for a promise.
     return outcome instanceof Promise
       ? outcome.then((late) => proceed(late, ctx, next))
       : proceed(outcome, ctx, next)
   }
 
-  function proceed(outcome: Outcome, ctx: Context, next: Next): Promise<unknown> {
+  function proceed(outcome: Outcome | undefined, ctx: Context, next: Next): Promise<unknown> {
+    // The client has gone while it was held.
+    if (outcome === undefined) return Promise.resolve()
     ctx.state.rateLimit = outcome.decision
     if (!isTaken(ctx)) tell(ctx, outcome)
     if (outcome.rejection === undefined) return next()

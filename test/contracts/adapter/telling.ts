@@ -109,6 +109,34 @@ export function telling(behaves: Behaves): void {
       expect(handled).toBe(1)
     })
 
+    behaves(
+      "is told of a penalty as of abnormal usage, and let in when it ends",
+      async ({ start, base, clock }) => {
+        const penalty = { refusals: 2, for: "10 minutes" }
+        const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute", penalty }] })
+        expect(await statuses(client, 2)).toEqual([200, 429])
+        const response = await client("/")
+        expect(response.status).toBe(429)
+        expect(response.headers).toMatchObject({
+          "retry-after": "600",
+          "cache-control": "no-store",
+          ratelimit: '"ip-1m";r=0;t=600',
+        })
+        expect(JSON.parse(response.body)).toEqual({
+          type: "https://iana.org/assignments/http-problem-types#abnormal-usage-detected",
+          title: "Abnormal Usage Detected",
+          status: 429,
+          detail:
+            "Too many requests were refused, so none is accepted for a while. Try again in 600 seconds.",
+          "violated-policies": ["ip-1m"],
+        })
+        clock.advance(599_999)
+        expect((await client("/")).headers["retry-after"]).toBe("1")
+        clock.advance(1)
+        expectOk(await client("/"))
+      },
+    )
+
     behaves("is answered in text when it does not take JSON", async ({ start, base }) => {
       const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute" }] })
       await client("/")

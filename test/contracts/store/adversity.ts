@@ -1,7 +1,16 @@
 import { describe, expect } from "vitest"
 import { ClosedError } from "../../../packages/core/src/errors.ts"
 import type { Store } from "../../../packages/core/src/stores/store.ts"
-import { type Behaves, type BehavesWithEach, check, EACH, MINUTE, SLIDING, takeOne } from "./asking.ts"
+import {
+  type Behaves,
+  type BehavesWithEach,
+  check,
+  EACH,
+  MINUTE,
+  SLIDING,
+  takeOne,
+  UNTAKEN,
+} from "./asking.ts"
 
 /** What a clock that steps back does, and a store that is closed. */
 export function adversity(behaves: Behaves, behavesWithEach: BehavesWithEach): void {
@@ -47,7 +56,7 @@ export function adversity(behaves: Behaves, behavesWithEach: BehavesWithEach): v
       ["take", (store) => store.take([[check(SLIDING)]])],
       ["take of nothing", (store) => store.take([])],
       ["peek", (store) => store.peek([[check(SLIDING)]])],
-      ["giveBack", (store) => store.giveBack([{ policy: SLIDING, partition: "", units: 1, takenInMs: 0 }])],
+      ["giveBack", (store) => store.giveBack([{ policy: SLIDING, partition: "", units: 1, after: UNTAKEN }])],
       ["reset", (store) => store.reset([{ policy: SLIDING, partition: "" }])],
       ["subscribe", (store) => (store.subscribe === undefined ? closed() : store.subscribe(() => {}))],
     ]

@@ -1,6 +1,8 @@
 import fc from "fast-check"
 import { describe, expect } from "vitest"
+import type { CounterState } from "../../../packages/core/src/algorithms/algorithm.ts"
 import { type ManualClock, manualClock } from "../../../packages/core/src/clock.ts"
+import type { Policy } from "../../../packages/core/src/policy.ts"
 import type { Answer, Check, Store } from "../../../packages/core/src/stores/store.ts"
 import { type Trace, traces } from "../traces.ts"
 import { check, FIRST_HIT, FIXED, HOUR, HOURLY, looked, MINUTE, SLIDING } from "./asking.ts"
@@ -33,16 +35,33 @@ export function agreement(agrees: Agrees, part: number): void {
       )
     })
 
+    agrees(
+      "under rules that count what they refuse agrees with the naive reference, to every count",
+      async (create) => {
+        // Of one client a request: in a cluster all of its counters are in one place.
+        const story = fc.array(operations(3, ONE_CLIENT), { minLength: 1, maxLength: 40 })
+        await fc.assert(
+          fc.asyncProperty(story, (steps) =>
+            onStory(create, Date.UTC(2024, 0, 1) + 12_345, steps, sameAsTold),
+          ),
+          { seed: 6_004, numRuns: Math.ceil(300 * part) },
+        )
+      },
+    )
+
     agrees("of a single client agrees with the naive reference, around every boundary", async (create) => {
       await fc.assert(
-        fc.asyncProperty(traces({ windowsMs: [MINUTE, HOUR] }), ({ policy, startMs, steps }: Trace) => {
-          const story = steps.map(({ afterMs, cost }) => ({
-            kind: "take" as const,
-            afterMs,
-            requests: [[check(policy, cost)]],
-          }))
-          return onStory(create, startMs, story, same)
-        }),
+        fc.asyncProperty(
+          traces({ windowsMs: [MINUTE, HOUR], countsRejected: true }),
+          ({ policy, startMs, steps }: Trace) => {
+            const story = steps.map(({ afterMs, cost }) => ({
+              kind: "take" as const,
+              afterMs,
+              requests: [[check(policy, cost)]],
+            }))
+            return onStory(create, startMs, story, same)
+          },
+        ),
         { seed: 6_002, numRuns: Math.ceil(300 * part) },
       )
     })
@@ -91,12 +110,27 @@ type Operation =
   | { readonly kind: "giveBack"; readonly afterMs: number; readonly nth: number; readonly units: number }
   | { readonly kind: "reset"; readonly afterMs: number; readonly key: Check }
 
+/** Whose counters a request asks, and under which limits. */
+interface Asking {
+  readonly policies: readonly Policy[]
+  readonly partitions: readonly string[]
+}
+
+const POLICIES: readonly Policy[] = [SLIDING, FIXED, FIRST_HIT, HOURLY].flatMap((policy) => [
+  policy,
+  { ...policy, limit: 6 },
+])
+const SEVERAL: Asking = { policies: POLICIES, partitions: ["alice", "bob", ""] }
+const ONE_CLIENT: Asking = {
+  policies: POLICIES.flatMap((policy) => [policy, { ...policy, countRejected: true }]),
+  partitions: ["alice"],
+}
+
 /** Of up to so many requests a call. */
-function operations(mostRequests = 3): fc.Arbitrary<Operation> {
-  const policies = [SLIDING, FIXED, FIRST_HIT, HOURLY].flatMap((policy) => [policy, { ...policy, limit: 6 }])
+function operations(mostRequests = 3, { policies, partitions }: Asking = SEVERAL): fc.Arbitrary<Operation> {
   const checks = fc.record({
     policy: fc.constantFrom(...policies),
-    partition: fc.constantFrom("alice", "bob", ""),
+    partition: fc.constantFrom(...partitions),
     cost: fc.oneof(fc.nat(4), fc.nat(16)),
     shadow: fc.oneof(
       { weight: 4, arbitrary: fc.constant(false) },
@@ -117,7 +151,7 @@ function operations(mostRequests = 3): fc.Arbitrary<Operation> {
         kind: fc.constant("giveBack" as const),
         afterMs,
         nth: fc.nat(1_000),
-        units: fc.nat(6),
+        units: fc.integer({ min: -3, max: 6 }),
       }),
     },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant("reset" as const), afterMs, key: checks }) },
@@ -132,7 +166,7 @@ async function agree(
   compare: Compare,
 ): Promise<void> {
   const model = new StoreModel()
-  const taken: { check: Check; startMs: number }[] = []
+  const taken: { check: Check; after: CounterState }[] = []
   for (const operation of story) {
     clock.advance(operation.afterMs)
     const nowMs = clock.now()
@@ -142,8 +176,7 @@ async function agree(
       for (const [at, { checks }] of answers.entries()) {
         for (const [nth, counted] of checks.entries()) {
           const asked = operation.requests[at]?.[nth] as Check
-          if (counted !== undefined && counted.taken > 0)
-            taken.push({ check: asked, startMs: counted.startMs })
+          if (counted !== undefined && counted.taken > 0) taken.push({ check: asked, after: counted.state })
         }
       }
     } else if (operation.kind === "peek") {
@@ -152,11 +185,9 @@ async function agree(
       await store.reset([operation.key])
       model.reset([operation.key])
     } else {
-      const { check: asked, startMs } = taken[operation.nth % taken.length] ?? {}
-      if (asked === undefined || startMs === undefined) continue
-      const refunds = [
-        { policy: asked.policy, partition: asked.partition, units: operation.units, takenInMs: startMs },
-      ]
+      const { check: asked, after } = taken[operation.nth % taken.length] ?? {}
+      if (asked === undefined || after === undefined) continue
+      const refunds = [{ policy: asked.policy, partition: asked.partition, units: operation.units, after }]
       await store.giveBack(refunds)
       model.giveBack(refunds, nowMs)
     }

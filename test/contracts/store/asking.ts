@@ -1,4 +1,5 @@
 import { expect } from "vitest"
+import type { CounterState } from "../../../packages/core/src/algorithms/algorithm.ts"
 import type { ManualClock } from "../../../packages/core/src/clock.ts"
 import type { Policy } from "../../../packages/core/src/policy.ts"
 import type { Answer, Check, Counted, Store } from "../../../packages/core/src/stores/store.ts"
@@ -26,8 +27,35 @@ export const SLIDING: Policy = {
 export const FIXED: Policy = { ...SLIDING, name: "fixed", counter: "fx-1m", algorithm: "fixed-window" }
 export const FIRST_HIT: Policy = { ...FIXED, name: "first-hit", counter: "fh-1m", align: "first-hit" }
 export const HOURLY: Policy = { ...SLIDING, name: "hourly", counter: "sl-1h", limit: 15, windowMs: HOUR }
-/** One policy of each way to count: ten a minute. */
-export const EACH: readonly Policy[] = [SLIDING, FIXED, FIRST_HIT]
+/** One policy of each way to count, each with room for ten, that are free again within two minutes at the most. */
+export const EACH: readonly Policy[] = [
+  SLIDING,
+  { ...SLIDING, name: "extra", counter: "ex-1m", limit: 7, extra: 3 },
+  { ...SLIDING, name: "sub-windows", counter: "sb-1m", buckets: 12 },
+  { ...SLIDING, name: "strict", counter: "st-1m", algorithm: "sliding-window-strict", buckets: 60 },
+  { ...SLIDING, name: "log", counter: "lg-1m", algorithm: "sliding-log" },
+  FIXED,
+  FIRST_HIT,
+  { ...SLIDING, name: "token", counter: "tk-1m", algorithm: "token-bucket" },
+  { ...SLIDING, name: "burst", counter: "tb-1m", algorithm: "token-bucket", limit: 20, burst: 10 },
+  { ...SLIDING, name: "periodic", counter: "tp-1m", algorithm: "token-bucket", refill: "periodic" },
+  { ...SLIDING, name: "leaky", counter: "lk-1m", algorithm: "leaky-bucket" },
+]
+
+/** The same way to count with room for so many. */
+export function withCeiling(policy: Policy, units: number): Policy {
+  if (policy.burst !== undefined) return { ...policy, limit: 2 * units, burst: units }
+  if (policy.extra === undefined) return { ...policy, limit: units }
+  const extra = Math.min(units, policy.extra)
+  return { ...policy, limit: units - extra, extra }
+}
+
+export function isBucket({ algorithm }: Policy): boolean {
+  return algorithm === "token-bucket" || algorithm === "leaky-bucket"
+}
+
+/** What a counter held that nobody had taken from. */
+export const UNTAKEN: CounterState = { startMs: 0, current: 0, previous: 0 }
 
 /** A check of alice's. */
 export function check(policy: Policy, cost = 1, more: Partial<Check> = {}): Check {
@@ -65,7 +93,25 @@ export async function peekOne(store: Store, ...checks: Check[]): Promise<Looked>
 /** What a counter holds, both windows of it. */
 export async function countOf(store: Store, policy: Policy, partition = "alice"): Promise<number> {
   const { checks } = await peekOne(store, check(policy, 0, { partition }))
-  return only(checks).previous + only(checks).current
+  const { previous, current } = only(checks).state
+  return previous + current
+}
+
+/** Units in use now, of the room for ten. */
+export async function usedOf(store: Store, policy: Policy): Promise<number> {
+  const asked = Array.from({ length: 11 }, (_, cost) => [check(policy, cost)])
+  const granted = looked(await store.peek(asked)).filter((answer) => answer.granted)
+  return 11 - granted.length
+}
+
+/** What the one check of an answer left its counter with. */
+export function stateOf({ checks }: Looked): CounterState {
+  return only(checks).state
+}
+
+/** The units of the present window, or in a bucket. */
+export function currentOf(checks: readonly Counted[]): number {
+  return only(checks).state.current
 }
 
 /** The one check of an answer that has one. */

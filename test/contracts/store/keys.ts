@@ -1,6 +1,6 @@
 import { describe, expect } from "vitest"
 import type { Policy } from "../../../packages/core/src/policy.ts"
-import { type Behaves, check, countOf, only, SLIDING, takeOne } from "./asking.ts"
+import { type Behaves, check, countOf, currentOf, SLIDING, takeOne } from "./asking.ts"
 
 /** That a counter is its own. */
 export function keys(behaves: Behaves): void {
@@ -44,7 +44,7 @@ export function keys(behaves: Behaves): void {
       ]
       for (const [at, [text, partition]] of pairs.entries()) {
         const { checks } = await takeOne(store, check(counter(text), 1 + (at % 10), { partition }))
-        expect(only(checks).current, JSON.stringify([text, partition])).toBe(1 + (at % 10))
+        expect(currentOf(checks), JSON.stringify([text, partition])).toBe(1 + (at % 10))
       }
       for (const [at, [text, partition]] of pairs.entries()) {
         expect(await countOf(store, counter(text), partition), JSON.stringify([text, partition])).toBe(

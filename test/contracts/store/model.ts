@@ -23,12 +23,18 @@ export class StoreModel {
   }
 
   giveBack(refunds: readonly Refund[], nowMs: number): void {
-    for (const { policy, partition, units, takenInMs } of refunds) {
+    for (const { policy, partition, units, after } of refunds) {
       const windows = this.#windows({ policy, partition })
-      const { startMs } = this.#counts({ policy, partition }, nowMs, 0)
+      const { startMs, current } = this.#counts({ policy, partition }, nowMs, 0).state
+      if (policy.align === "first-hit" && units < 0) {
+        // Who took no units started no window: what is charged for it starts one at that time.
+        const startedMs = current === 0 ? after.startMs : startMs
+        if (nowMs - after.startMs < policy.windowMs) windows.set(startedMs, current - units)
+        continue
+      }
       const counted = policy.algorithm === "sliding-window" ? [startMs - policy.windowMs, startMs] : [startMs]
-      if (counted.includes(takenInMs))
-        windows.set(takenInMs, Math.max(0, (windows.get(takenInMs) ?? 0) - units))
+      if (counted.includes(after.startMs))
+        windows.set(after.startMs, Math.max(0, (windows.get(after.startMs) ?? 0) - units))
     }
   }
 
@@ -40,9 +46,10 @@ export class StoreModel {
     const trial = this.#copy()
     const answers: Counted[] = []
     for (const check of checks) {
-      const { previous, current, startMs } = trial.#counts(check, nowMs, 0)
+      const { previous, current, startMs } = trial.#counts(check, nowMs, 0).state
       const fits = check.cost === 0 || isAdmitted(check, previous, current, nowMs - startMs)
       if (!fits && !check.shadow) {
+        this.#countRejected(checks, nowMs)
         return { nowMs, granted: false, checks: checks.map((each) => this.#counts(each, nowMs, 0)) }
       }
       const taken = fits ? check.cost : 0
@@ -53,18 +60,34 @@ export class StoreModel {
     return { nowMs, granted: true, checks: answers }
   }
 
+  /** Those that are refused by themselves, and not for ever. */
+  #countRejected(checks: readonly Check[], nowMs: number): void {
+    const counted = checks.filter((check) => {
+      const { previous, current, startMs } = this.#counts(check, nowMs, 0).state
+      const { policy, cost, shadow } = check
+      if (policy.countRejected !== true || shadow || cost === 0 || cost > policy.limit) return false
+      return !isAdmitted(check, previous, current, nowMs - startMs)
+    })
+    for (const check of counted) {
+      const { current, startMs } = this.#counts(check, nowMs, 0).state
+      const most = Math.max(current, check.policy.limit)
+      this.#windows(check).set(startMs, Math.min(current + check.cost, most))
+    }
+  }
+
   #counts(key: CounterKey, nowMs: number, taken: number): Counted {
     const { algorithm, align, windowMs } = key.policy
     const windows = this.#windows(key)
     if (algorithm === "fixed-window" && align === "first-hit") {
       for (const [startMs, current] of windows) {
-        if (current > 0 && startMs + windowMs > nowMs) return { previous: 0, current, startMs, taken }
+        if (current > 0 && startMs + windowMs > nowMs)
+          return { state: { startMs, current, previous: 0 }, taken }
       }
-      return { previous: 0, current: 0, startMs: nowMs, taken }
+      return { state: { startMs: nowMs, current: 0, previous: 0 }, taken }
     }
     const startMs = Math.floor(nowMs / windowMs) * windowMs
     const previous = algorithm === "sliding-window" ? (windows.get(startMs - windowMs) ?? 0) : 0
-    return { previous, current: windows.get(startMs) ?? 0, startMs, taken }
+    return { state: { startMs, current: windows.get(startMs) ?? 0, previous }, taken }
   }
 
   #windows(key: CounterKey): Windows {

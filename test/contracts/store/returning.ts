@@ -1,4 +1,5 @@
 import { describe, expect } from "vitest"
+import type { CounterState } from "../../../packages/core/src/algorithms/algorithm.ts"
 import type { Policy } from "../../../packages/core/src/policy.ts"
 import type { Store } from "../../../packages/core/src/stores/store.ts"
 import {
@@ -8,12 +9,33 @@ import {
   countOf,
   FIXED,
   HOURLY,
+  isBucket,
   MINUTE,
   only,
   peekOne,
   SLIDING,
+  stateOf,
   takeOne,
+  usedOf,
 } from "./asking.ts"
+
+/**
+ * Of four that were taken, how many a refund of nine gives back after half a minute in which three more were taken:
+ * no more than the window has of both, or than has not come back to the bucket by itself.
+ */
+const GIVEN_BACK: Readonly<Record<string, number>> = {
+  sliding: 7,
+  extra: 7,
+  fixed: 7,
+  "first-hit": 7,
+  "sub-windows": 4,
+  strict: 4,
+  log: 4,
+  token: 0,
+  burst: 0,
+  leaky: 0,
+  periodic: 4,
+}
 
 /** What is told without taking, given back and forgotten. */
 export function returning(behaves: Behaves, behavesWithEach: BehavesWithEach): void {
@@ -28,7 +50,7 @@ export function returning(behaves: Behaves, behavesWithEach: BehavesWithEach): v
       for (const cost of [0, 4, 6, 7, 6, 1, 0]) {
         const peeked = await peekOne(store, check(policy, cost))
         const before = await countOf(store, policy)
-        expect(only(peeked.checks)).toMatchObject({ current: before, taken: 0 })
+        expect(only(peeked.checks)).toMatchObject({ state: { current: before }, taken: 0 })
         expect((await takeOne(store, check(policy, cost))).granted).toBe(peeked.granted)
       }
     })
@@ -51,21 +73,21 @@ export function returning(behaves: Behaves, behavesWithEach: BehavesWithEach): v
   })
 
   describe("giving back", () => {
-    async function taken(store: Store, policy: Policy, units: number): Promise<number> {
-      return only((await takeOne(store, check(policy, units))).checks).startMs
+    async function taken(store: Store, policy: Policy, units: number): Promise<CounterState> {
+      return stateOf(await takeOne(store, check(policy, units)))
     }
 
     behavesWithEach("units come back, and can be taken again", async (store, policy) => {
-      const takenInMs = await taken(store, policy, 10)
-      await store.giveBack([{ policy, partition: "alice", units: 3, takenInMs }])
+      const after = await taken(store, policy, 10)
+      await store.giveBack([{ policy, partition: "alice", units: 3, after }])
       expect(await countOf(store, policy)).toBe(7)
       expect((await takeOne(store, check(policy, 4))).granted).toBe(false)
       expect((await takeOne(store, check(policy, 3))).granted).toBe(true)
     })
 
     behavesWithEach("each is given back as often as it is listed, and no more", async (store, policy) => {
-      const takenInMs = await taken(store, policy, 10)
-      const refund = { policy, partition: "alice", units: 2, takenInMs }
+      const after = await taken(store, policy, 10)
+      const refund = { policy, partition: "alice", units: 2, after }
       await store.giveBack([refund])
       expect(await countOf(store, policy)).toBe(8)
       await store.giveBack([refund, refund])
@@ -75,8 +97,8 @@ export function returning(behaves: Behaves, behavesWithEach: BehavesWithEach): v
     })
 
     behavesWithEach("never below zero", async (store, policy) => {
-      const takenInMs = await taken(store, policy, 2)
-      await store.giveBack([{ policy, partition: "alice", units: 5, takenInMs }])
+      const after = await taken(store, policy, 2)
+      await store.giveBack([{ policy, partition: "alice", units: 5, after }])
       expect(await countOf(store, policy)).toBe(0)
       expect((await takeOne(store, check(policy, 11))).granted).toBe(false)
       expect((await takeOne(store, check(policy, 10))).granted).toBe(true)
@@ -84,44 +106,68 @@ export function returning(behaves: Behaves, behavesWithEach: BehavesWithEach): v
     })
 
     behavesWithEach("nothing when nobody has taken", async (store, policy, clock) => {
-      await store.giveBack([{ policy, partition: "alice", units: 5, takenInMs: clock.now() }])
+      const after = { startMs: clock.now(), current: 5, previous: 0 }
+      await store.giveBack([{ policy, partition: "alice", units: 5, after }])
       expect((await takeOne(store, check(policy, 11))).granted).toBe(false)
       expect((await takeOne(store, check(policy, 10))).granted).toBe(true)
     })
 
     behavesWithEach("nothing of another counter or partition", async (store, policy) => {
-      const takenInMs = await taken(store, policy, 5)
+      const after = await taken(store, policy, 5)
       await store.giveBack([
-        { policy: HOURLY, partition: "alice", units: 5, takenInMs },
-        { policy, partition: "bob", units: 5, takenInMs },
+        { policy: HOURLY, partition: "alice", units: 5, after },
+        { policy, partition: "bob", units: 5, after },
       ])
       expect(await countOf(store, policy)).toBe(5)
     })
 
     behaves("comes off the previous window when they were taken in it", async (store, clock) => {
-      const takenInMs = await taken(store, SLIDING, 6)
+      const after = await taken(store, SLIDING, 6)
       clock.advance(MINUTE)
       await taken(store, SLIDING, 3)
-      await store.giveBack([{ policy: SLIDING, partition: "alice", units: 4, takenInMs }])
+      await store.giveBack([{ policy: SLIDING, partition: "alice", units: 4, after }])
       const { checks } = await peekOne(store, check(SLIDING, 0))
-      expect(only(checks)).toMatchObject({ previous: 2, current: 3 })
+      expect(only(checks)).toMatchObject({ state: { previous: 2, current: 3 } })
     })
 
     behavesWithEach("nothing when the window has passed", async (store, policy, clock) => {
-      const takenInMs = await taken(store, policy, 6)
+      const after = await taken(store, policy, 6)
       clock.advance(2 * MINUTE)
       await taken(store, policy, 6)
-      await store.giveBack([{ policy, partition: "alice", units: 6, takenInMs }])
+      await store.giveBack([{ policy, partition: "alice", units: 6, after }])
       expect(await countOf(store, policy)).toBe(6)
+    })
+  })
+
+  describe("giving back after a while", () => {
+    behavesWithEach("comes off what is left of them", async (store, policy, clock) => {
+      const { checks } = await takeOne(store, check(policy, 4))
+      clock.advance(30_000)
+      await takeOne(store, check(policy, 3))
+      const before = await usedOf(store, policy)
+      await store.giveBack([{ policy, partition: "alice", units: 9, after: only(checks).state }])
+      const given = before - (await usedOf(store, policy))
+      expect([policy.name, given]).toEqual([policy.name, GIVEN_BACK[policy.name]])
+    })
+
+    behavesWithEach("charges on top what is more than was taken", async (store, policy, clock) => {
+      const { checks } = await takeOne(store, check(policy, 4))
+      const charge = { policy, partition: "alice", units: -9, after: only(checks).state }
+      await store.giveBack([charge])
+      expect(await countOf(store, policy)).toBe(13)
+      expect((await takeOne(store, check(policy, 1))).granted).toBe(false)
+      clock.advance(isBucket(policy) ? 2 * MINUTE : 3 * MINUTE)
+      expect((await takeOne(store, check(policy, 10))).granted).toBe(true)
     })
   })
 
   describe("reset", () => {
     behavesWithEach("forgets a counter, both its windows, and no other", async (store, policy, clock) => {
       const bob = { partition: "bob" }
-      await takeOne(store, check(policy, 10), check(HOURLY, 1), check(policy, 2, bob))
-      clock.advance(MINUTE - 1)
+      await takeOne(store, check(policy, 10), check(HOURLY, 1))
+      clock.advance(MINUTE + MINUTE / 2)
       await takeOne(store, check(policy, 1))
+      await takeOne(store, check(policy, 2, bob))
       await store.reset([{ policy, partition: "alice" }])
       expect(await countOf(store, policy)).toBe(0)
       expect([await countOf(store, HOURLY), await countOf(store, policy, "bob")]).toEqual([1, 2])

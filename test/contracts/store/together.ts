@@ -5,11 +5,13 @@ import {
   type BehavesWithEach,
   check,
   countOf,
+  currentOf,
   HOURLY,
   looked,
   only,
   SLIDING,
   takeOne,
+  withCeiling,
 } from "./asking.ts"
 
 /** What several checks of a request, and several requests, are to each other. */
@@ -25,7 +27,7 @@ export function together(behaves: Behaves, behavesWithEach: BehavesWithEach): vo
       await takeOne(store, check(policy, 10))
       const { granted, checks } = await takeOne(store, check(HOURLY, 2), check(policy, 1))
       expect([granted, ...checks.map(({ taken }) => taken)]).toEqual([false, 0, 0])
-      expect(checks.map(({ current }) => current)).toEqual([0, 10])
+      expect(checks.map(({ state }) => state.current)).toEqual([0, 10])
       expect([await countOf(store, HOURLY), await countOf(store, policy)]).toEqual([0, 10])
     })
 
@@ -56,7 +58,7 @@ export function together(behaves: Behaves, behavesWithEach: BehavesWithEach): vo
     behavesWithEach("two checks of one counter see each other's units", async (store, policy) => {
       const fits = await takeOne(store, check(policy, 4), check(policy, 6))
       expect(fits.granted).toBe(true)
-      expect(fits.checks.map(({ current, taken }) => [current, taken])).toEqual([
+      expect(fits.checks.map(({ state, taken }) => [state.current, taken])).toEqual([
         [4, 4],
         [10, 6],
       ])
@@ -90,7 +92,7 @@ export function together(behaves: Behaves, behavesWithEach: BehavesWithEach): vo
           [check(policy, 1)],
         ])
         expect(answers.map(({ granted }) => granted)).toEqual([true, false, true, false])
-        expect(looked(answers).map(({ checks }) => only(checks).current)).toEqual([8, 8, 10, 10])
+        expect(looked(answers).map(({ checks }) => currentOf(checks))).toEqual([8, 8, 10, 10])
       },
     )
 
@@ -104,7 +106,7 @@ export function together(behaves: Behaves, behavesWithEach: BehavesWithEach): vo
     })
 
     behavesWithEach("of a thousand at once, a limit of 500 admits exactly 500", async (store, policy) => {
-      const wide = { ...policy, limit: 500 }
+      const wide = withCeiling(policy, 500)
       const answers = await Promise.all(
         Array.from({ length: 1_000 }, async () => takeOne(store, check(wide))),
       )
@@ -137,12 +139,12 @@ export function together(behaves: Behaves, behavesWithEach: BehavesWithEach): vo
 
     behavesWithEach("one that fits is counted", async (store, policy) => {
       const { granted, checks } = await takeOne(store, check(policy, 3, shadow))
-      expect([granted, only(checks).taken, only(checks).current]).toEqual([true, 3, 3])
+      expect([granted, only(checks).taken, currentOf(checks)]).toEqual([true, 3, 3])
     })
 
     behavesWithEach("one that does not fit takes nothing and refuses nothing", async (store, policy) => {
       const { granted, checks } = await takeOne(store, check(policy, 11, shadow))
-      expect([granted, only(checks).taken, only(checks).current]).toEqual([true, 0, 0])
+      expect([granted, only(checks).taken, currentOf(checks)]).toEqual([true, 0, 0])
     })
 
     behavesWithEach("one that does not fit stops no other", async (store, policy) => {

@@ -1,14 +1,24 @@
 import type { Policy } from "../policy.ts"
 
 /**
- * What one counter holds, in quota units and epoch milliseconds. An algorithm with a single window leaves `previous`
- * at 0. Counts may exceed the limit, after the limit was cut.
+ * What one counter holds, in whole numbers; what each means is the algorithm's own. Counts may exceed the limit, after
+ * it was cut or where units are admitted above it.
+ *
+ * | | `startMs` | `current` | `previous` | `parts` |
+ * | --- | --- | --- | --- | --- |
+ * | windows | start of the present window | units in it | units in the one before (0: fixed) | |
+ * | windows with sub-windows | start of the present sub-window | units in it | units in all before it | each of them |
+ * | log | the latest entry | units in all entries | 0 | each entry |
+ * | penalty | first refusal, or when the block began | refusals | 1: blocked, else 0 | |
+ * | buckets | when it held so much | whole units in use | the rest of one, in parts of the window | |
  */
 export interface CounterState {
-  readonly previous: number
-  readonly current: number
-  /** Start of the window that `current` counts; ahead of the time only after the clock went back. */
+  /** Epoch milliseconds; ahead of the time only after the clock went back, and then by a window at most. */
   readonly startMs: number
+  readonly current: number
+  readonly previous: number
+  /** Printable ASCII: see packed-counts.ts. Absent is the same as empty. */
+  readonly parts?: string
 }
 
 /**
@@ -19,27 +29,41 @@ export interface CounterState {
  */
 export interface Algorithm {
   /**
-   * The state as it stands at `nowMs`: windows that have passed are dropped. `undefined` is a counter that nobody has
+   * The state as it stands at `nowMs`: what has passed is dropped. `undefined` is a counter that nobody has
    * taken from. When the clock went back, every unit is kept, as if it had been taken in the present window or the
    * next, so nothing is admitted twice. Who is refused waits at most two windows, provided the store keeps this state
    * even when it takes nothing: a state that is brought back anew each time would stay ahead of the clock.
    */
   at(state: CounterState | undefined, policy: Policy, nowMs: number): CounterState
-  /** Whether `cost` more units are within the limit; no units always are. */
+  /** Whether `cost` more units are within the policy's ceiling; no units always are. */
   admits(state: CounterState, policy: Policy, cost: number, nowMs: number): boolean
-  /** Whole units that would be admitted now; never below 0. */
-  remaining(state: CounterState, policy: Policy, nowMs: number): number
+  /** Whole units in use now, of the policy's capacity. */
+  used(state: CounterState, policy: Policy, nowMs: number): number
   /** Milliseconds until `cost` units would first be admitted if nobody else came: 0 now, Infinity never. */
   retryAfterMs(state: CounterState, policy: Policy, cost: number, nowMs: number): number
-  /** Milliseconds until `remaining` equals the limit if nobody asks. */
+  /** Milliseconds until nothing is in use if nobody asks. */
   resetAfterMs(state: CounterState, policy: Policy, nowMs: number): number
   /** Epoch milliseconds from which the state equals an empty one. A store may forget it then, and not before. */
   emptyAtMs(state: CounterState, policy: Policy): number
-  /** The state with `units` more taken now. */
-  withUnits(state: CounterState, policy: Policy, units: number): CounterState
+  /** The state with `units` more taken now, whether or not they fit. */
+  withUnits(state: CounterState, policy: Policy, units: number, nowMs: number): CounterState
   /**
-   * The state without `units` that were taken in the window that started at `takenInMs`: they come off that window,
-   * never below zero. When it has passed they are nothing.
+   * The state after `units` were refused that count all the same (`policy.countRejected`): the present count grows up to
+   * the ceiling and no further, so that whoever knocks without a pause is never further from an admission than who has
+   * just used all. Only for units that `admits` refuses and that are within the ceiling.
    */
-  withoutUnits(state: CounterState, policy: Policy, units: number, takenInMs: number): CounterState
+  withRejected(state: CounterState, policy: Policy, units: number, nowMs: number): CounterState
+  /**
+   * The state without `units` that were taken when it was left as `after`: they come off the window or bucket they were
+   * taken in, never below zero. What has passed of them is nothing.
+   */
+  withoutUnits(
+    state: CounterState,
+    policy: Policy,
+    units: number,
+    after: CounterState,
+    nowMs: number,
+  ): CounterState
+  /** How long `units` that were the last to be taken wait for their turn, in milliseconds. Absent is not at all. */
+  delayMs?(state: CounterState, policy: Policy, units: number, nowMs: number): number
 }

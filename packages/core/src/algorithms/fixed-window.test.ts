@@ -12,7 +12,7 @@ function policyOf(limit: number, align: Alignment = "epoch"): Policy {
 }
 
 function stateOf(current: number, startMs: number = START): CounterState {
-  return { previous: 0, current, startMs }
+  return { startMs, current, previous: 0 }
 }
 
 describe("what is counted, left and waited for, in a window of one minute", () => {
@@ -39,14 +39,14 @@ describe("what is counted, left and waited for, in a window of one minute", () =
     const policy = policyOf(limit)
     const state = stateOf(current)
     const nowMs = START + elapsed
-    expect(fixedWindow.remaining(state, policy, nowMs)).toBe(left)
+    expect(Math.max(0, limit - fixedWindow.used(state, policy, nowMs))).toBe(left)
     expect(fixedWindow.admits(state, policy, cost, nowMs)).toBe(retryAfterMs === 0)
     expect(fixedWindow.retryAfterMs(state, policy, cost, nowMs)).toBe(retryAfterMs)
     expect(fixedWindow.resetAfterMs(state, policy, nowMs)).toBe(resetAfterMs)
   })
 
   it("taking counts in the present window", () => {
-    expect(fixedWindow.withUnits(stateOf(3), policyOf(10), 4)).toEqual(stateOf(7))
+    expect(fixedWindow.withUnits(stateOf(3), policyOf(10), 4, START)).toEqual(stateOf(7))
   })
 
   it("a counter is empty at the end of its window, and one that nobody took from is empty at once", () => {
@@ -78,8 +78,8 @@ describe("windows aligned to the epoch", () => {
     for (let i = 0; i < 100; i++) {
       const nowMs = START + (i % 2 === 0 ? 0 : -1)
       state = fixedWindow.at(state, policy, nowMs)
-      const units = fixedWindow.remaining(state, policy, nowMs)
-      state = fixedWindow.withUnits(state, policy, units)
+      const units = policy.limit - fixedWindow.used(state, policy, nowMs)
+      state = fixedWindow.withUnits(state, policy, units, nowMs)
       admitted += units
     }
     expect(admitted).toBe(10)
@@ -109,9 +109,10 @@ describe("windows that start with the first request", () => {
     const startMs = START + 12_345
     let state: CounterState | undefined
     const ledger = [0, 1, 47_655, 59_999, 60_000, 60_001, 119_999, 120_000].map((afterMs) => {
-      state = fixedWindow.at(state, policy, startMs + afterMs)
-      const units = fixedWindow.remaining(state, policy, startMs + afterMs)
-      state = fixedWindow.withUnits(state, policy, units)
+      const nowMs = startMs + afterMs
+      state = fixedWindow.at(state, policy, nowMs)
+      const units = policy.limit - fixedWindow.used(state, policy, nowMs)
+      state = fixedWindow.withUnits(state, policy, units, nowMs)
       return units
     })
     expect(ledger).toEqual([10, 0, 0, 0, 10, 0, 0, 10])
@@ -122,9 +123,11 @@ describe("units that are given back", () => {
   it.each([
     ["come off the window they were taken in", 3, START, 1],
     ["never make it negative", 5, START, 0],
+    ["are charged on top when they are negative", -9, START, 13],
     ["are nothing when their window has passed", 3, START - MINUTE, 4],
     ["are nothing when their window is yet to come", 3, START + MINUTE, 4],
   ])("%s", (_what, units, takenInMs, left) => {
-    expect(fixedWindow.withoutUnits(stateOf(4), policyOf(10), units, takenInMs)).toEqual(stateOf(left))
+    const after = stateOf(4, takenInMs)
+    expect(fixedWindow.withoutUnits(stateOf(4), policyOf(10), units, after, START)).toEqual(stateOf(left))
   })
 })

@@ -1,4 +1,6 @@
+import { ceilingOf } from "../policy.ts"
 import type { Algorithm } from "./algorithm.ts"
+import { withCountedUpTo } from "./rejected.ts"
 
 /**
  * The fixed window: a count that starts anew with each window. Admits when C + cost <= L.
@@ -11,7 +13,7 @@ export const fixedWindow: Algorithm = {
     const alignedMs = align === "epoch" ? nowMs - (nowMs % windowMs) : nowMs
     // A window that nobody has taken from has not started yet.
     if (state === undefined || state.current === 0 || nowMs - state.startMs >= windowMs) {
-      return { previous: 0, current: 0, startMs: alignedMs }
+      return { startMs: alignedMs, current: 0, previous: 0 }
     }
     // The clock went back. Counted in the present window, the units would be gone at its end, perhaps a millisecond
     // away, and the window they were taken in would be open a second time: they stay there, or in the next one.
@@ -19,17 +21,18 @@ export const fixedWindow: Algorithm = {
     return state
   },
 
-  admits({ current }, { limit }, cost) {
-    return cost === 0 || current + cost <= limit
+  admits({ current }, policy, cost) {
+    return cost === 0 || current + cost <= ceilingOf(policy)
   },
 
-  remaining({ current }, { limit }) {
-    return Math.max(0, limit - current)
+  used({ current }) {
+    return current
   },
 
-  retryAfterMs({ current, startMs }, { limit, windowMs }, cost, nowMs) {
-    if (cost > limit) return Number.POSITIVE_INFINITY
-    return cost === 0 || current + cost <= limit ? 0 : startMs + windowMs - nowMs
+  retryAfterMs({ current, startMs }, policy, cost, nowMs) {
+    const ceiling = ceilingOf(policy)
+    if (cost > ceiling) return Number.POSITIVE_INFINITY
+    return cost === 0 || current + cost <= ceiling ? 0 : startMs + policy.windowMs - nowMs
   },
 
   resetAfterMs({ current, startMs }, { windowMs }, nowMs) {
@@ -40,12 +43,21 @@ export const fixedWindow: Algorithm = {
     return current === 0 ? startMs : startMs + windowMs
   },
 
-  withUnits({ previous, current, startMs }, _policy, units) {
-    return { previous, current: current + units, startMs }
+  withUnits({ startMs, current }, _policy, units) {
+    return { startMs, current: current + units, previous: 0 }
   },
 
-  withoutUnits(state, _policy, units, takenInMs) {
-    if (takenInMs !== state.startMs) return state
+  withRejected(state, policy, units) {
+    return withCountedUpTo(ceilingOf(policy), state, units)
+  },
+
+  withoutUnits(state, { align, windowMs }, units, after, nowMs) {
+    if (align === "first-hit" && units < 0 && nowMs - after.startMs < windowMs) {
+      // Who took no units started no window: what is charged for it starts one at that time, unless one has begun since.
+      const startMs = state.current === 0 ? Math.min(after.startMs, nowMs) : state.startMs
+      return { startMs, current: state.current - units, previous: 0 }
+    }
+    if (after.startMs !== state.startMs) return state
     return { ...state, current: Math.max(0, state.current - units) }
   },
 }

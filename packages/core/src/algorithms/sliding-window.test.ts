@@ -9,13 +9,18 @@ const MONTH = 30 * 86_400_000
 const NEVER = Number.POSITIVE_INFINITY
 const MOST = Number.MAX_SAFE_INTEGER
 
+/** Whole units that would be admitted now. */
+function remaining(state: CounterState, policy: Policy, nowMs: number): number {
+  return Math.max(0, policy.limit - slidingWindow.used(state, policy, nowMs))
+}
+
 function policyOf(limit: number, windowMs: number = MINUTE): Policy {
   return { name: "p", counter: "p", algorithm: "sliding-window", limit, windowMs, align: "epoch" }
 }
 
 /** The hundredth window, with P units in the one before and C in this one. */
 function stateOf(previous: number, current: number, windowMs: number = MINUTE): CounterState {
-  return { previous, current, startMs: 100 * windowMs }
+  return { startMs: 100 * windowMs, current, previous }
 }
 
 describe("golden vectors: a window of one minute", () => {
@@ -46,19 +51,19 @@ describe("golden vectors: a window of one minute", () => {
   it("at 41 % of the window 50 before and 5 now are 34 of 40, and one more makes 35", () => {
     const state = stateOf(50, 5)
     const nowMs = state.startMs + 24_600
-    expect(slidingWindow.remaining(state, policyOf(40), nowMs)).toBe(6)
-    const next = slidingWindow.withUnits(state, policyOf(40), 1)
-    expect(slidingWindow.remaining(next, policyOf(40), nowMs)).toBe(5)
+    expect(remaining(state, policyOf(40), nowMs)).toBe(6)
+    const next = slidingWindow.withUnits(state, policyOf(40), 1, nowMs)
+    expect(remaining(next, policyOf(40), nowMs)).toBe(5)
   })
 
   it("a burst of the whole limit leaves nothing", () => {
-    const next = slidingWindow.withUnits(stateOf(0, 0), policyOf(10), 10)
-    expect(slidingWindow.remaining(next, policyOf(10), next.startMs)).toBe(0)
+    const next = slidingWindow.withUnits(stateOf(0, 0), policyOf(10), 10, 100 * MINUTE)
+    expect(remaining(next, policyOf(10), next.startMs)).toBe(0)
   })
 
   it("10 before, 2 now, 90 % in: the one more makes 4 used", () => {
-    const next = slidingWindow.withUnits(stateOf(10, 2), policyOf(10), 1)
-    expect(slidingWindow.remaining(next, policyOf(10), next.startMs + 54_000)).toBe(6)
+    const next = slidingWindow.withUnits(stateOf(10, 2), policyOf(10), 1, 100 * MINUTE + 54_000)
+    expect(remaining(next, policyOf(10), next.startMs + 54_000)).toBe(6)
   })
 })
 
@@ -86,7 +91,7 @@ describe("remaining and reset", () => {
     (L, P, C, e, left, resetMs) => {
       const state = stateOf(P, C)
       const nowMs = state.startMs + e
-      expect(slidingWindow.remaining(state, policyOf(L), nowMs)).toBe(left)
+      expect(remaining(state, policyOf(L), nowMs)).toBe(left)
       expect(slidingWindow.resetAfterMs(state, policyOf(L), nowMs)).toBe(resetMs)
     },
   )
@@ -144,13 +149,15 @@ describe("units that are given back", () => {
   it.each([
     ["come off the window they were taken in", 2, startMs, [5, 1]],
     ["come off the window before when they were taken there", 2, startMs - MINUTE, [3, 3]],
+    ["are charged on top when they are negative", -9, startMs, [5, 12]],
     ["never make this window negative", 4, startMs, [5, 0]],
     ["never make the window before negative", 6, startMs - MINUTE, [0, 3]],
     ["are nothing when their window has passed", 2, startMs - 2 * MINUTE, [5, 3]],
     ["are nothing when their window is yet to come", 2, startMs + MINUTE, [5, 3]],
     ["are nothing when no window started then", 2, startMs + 1, [5, 3]],
   ] as const)("%s", (_what, units, takenInMs, [previous, current]) => {
-    expect(slidingWindow.withoutUnits(state, policyOf(10), units, takenInMs)).toEqual({
+    const after = { startMs: takenInMs, current: 3, previous: 0 }
+    expect(slidingWindow.withoutUnits(state, policyOf(10), units, after, startMs)).toEqual({
       previous,
       current,
       startMs,
@@ -185,7 +192,7 @@ describe("a steady client at exactly the limit", () => {
       const nowMs = 100 * windowMs + phase + (i * windowMs) / limit
       state = slidingWindow.at(state, policyOf(limit, windowMs), nowMs)
       if (slidingWindow.admits(state, policyOf(limit, windowMs), 1, nowMs)) {
-        state = slidingWindow.withUnits(state, policyOf(limit, windowMs), 1)
+        state = slidingWindow.withUnits(state, policyOf(limit, windowMs), 1, nowMs)
       } else refused++
     }
     return refused
@@ -197,9 +204,7 @@ describe("large numbers", () => {
     const policy = policyOf(5_000_000, MONTH)
     const state = stateOf(5_000_000, 0, MONTH)
     // 5,000,000 / 2,592,000 s are 1.93 units a second: none for 999 ms, one after a second, three after two.
-    const left = [0, 999, 1_000, 1_999, 2_000].map((e) =>
-      slidingWindow.remaining(state, policy, state.startMs + e),
-    )
+    const left = [0, 999, 1_000, 1_999, 2_000].map((e) => remaining(state, policy, state.startMs + e))
     expect(left).toEqual([0, 0, 2, 2, 4])
     expect(slidingWindow.retryAfterMs(state, policy, 1, state.startMs)).toBe(1_000)
     expect(slidingWindow.retryAfterMs(state, policy, 3, state.startMs + 999)).toBe(1_001)
@@ -244,7 +249,7 @@ describe("large numbers", () => {
       fc.property(rows, ({ limit, previous, current, windowMs, elapsed }) => {
         const state = stateOf(previous, current, windowMs)
         const left = BigInt(limit) - weighted(previous, elapsed, limit, windowMs) - BigInt(current)
-        const told = slidingWindow.remaining(state, policyOf(limit, windowMs), state.startMs + elapsed)
+        const told = remaining(state, policyOf(limit, windowMs), state.startMs + elapsed)
         expect(told).toBe(left > 0n ? Number(left) : 0)
       }),
       { seed: 4_001, numRuns: 3_000 },

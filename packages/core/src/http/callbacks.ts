@@ -31,7 +31,7 @@ export function compileUnits<Request>(
  * once with what that means: a promise is true in JavaScript, so an async `skip` would switch the limiter off.
  */
 export function compileTest<Args extends unknown[]>(
-  name: "skip" | "refundWhen",
+  name: "skip" | "refundWhen" | `signal of rule "${string}"`,
   test: ((...args: Args) => unknown) | undefined,
   otherwise: string,
   warner: Warner,

@@ -1,8 +1,11 @@
+import { createHash } from "node:crypto"
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../clock.ts"
 import type { Decision } from "../limiter/decision.ts"
+import type { Policy } from "../policy.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { Store } from "../stores/store.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
 import { createLimiter } from "./request-limiter.ts"
@@ -366,6 +369,7 @@ describe("a counter", () => {
     ],
     ["another match", { match: { methods: ["GET"] } }, 2],
     ["another cost", { cost: 2 }, 2],
+    ["another throttle", { throttle: { kind: "soft", percent: 50 } }, 2],
   ])("stays the same with %s", async (_what, change, remaining) => {
     const store = memoryStore({ clock })
     const before = limiterWith({ rules: [same], store })
@@ -378,6 +382,7 @@ describe("a counter", () => {
   it.each<[string, Partial<Rule>, string?]>([
     ["another window", { window: "2m" }],
     ["another algorithm", { algorithm: "fixed-window" }],
+    ["sub-windows", { buckets: 20 }],
     ["another field", { field: ["ip", "service-name"] }],
     ["another name", { name: "other" }],
     ["another service", {}, "other"],
@@ -389,6 +394,67 @@ describe("a counter", () => {
     await before.close()
     const after = limiterWith({ rules: [{ ...same, ...change }], store, service })
     expect((await after.peek(request)).remaining).toBe(3)
+  })
+
+  /** The policy that a store is asked with. */
+  async function policyOf(rule: Partial<Rule>): Promise<Policy> {
+    const asked: Policy[] = []
+    const inner = memoryStore({ clock })
+    const store: Store = {
+      take: (requests) => {
+        for (const { policy } of requests.flat()) asked.push(policy)
+        return inner.take(requests)
+      },
+      peek: (requests) => inner.peek(requests),
+      giveBack: (refunds) => inner.giveBack(refunds),
+      reset: (keys) => inner.reset(keys),
+      close: () => inner.close(),
+    }
+    await limiterWith({ rules: [{ ...same, ...rule }], store }).decide(FROM("192.0.2.1"))
+    return asked[0] as Policy
+  }
+
+  it("has the name that it would have if there were no buckets and no refill, where a rule has none", async () => {
+    const identity = ["default", "rule", ["ip"], "sliding-window", 60_000, "epoch"]
+    const counter = createHash("sha256").update(JSON.stringify(identity)).digest("base64url").slice(0, 8)
+    expect(await policyOf({})).toEqual({
+      name: "rule",
+      counter,
+      algorithm: "sliding-window",
+      limit: 3,
+      windowMs: 60_000,
+      align: "epoch",
+    })
+  })
+
+  it.each<[Partial<Rule>, Partial<Rule>, boolean]>([
+    [{ algorithm: "sliding-window-strict" }, { algorithm: "sliding-window-strict", buckets: 60 }, true],
+    [{ algorithm: "sliding-window-strict" }, { algorithm: "sliding-window-strict", buckets: 61 }, false],
+    [{ algorithm: "token-bucket" }, { algorithm: "token-bucket", refill: "continuous", burst: 9 }, true],
+    [{ algorithm: "token-bucket" }, { algorithm: "token-bucket", refill: "periodic" }, false],
+    [{ algorithm: "leaky-bucket" }, { algorithm: "leaky-bucket", burst: 9, throttle: "hard" }, true],
+    [{ buckets: 20 }, { buckets: 21 }, false],
+  ])("of %j and of %j: the same is %s", async (one, other, isSame) => {
+    const [first, second] = [await policyOf(one), await policyOf(other)]
+    expect(first.counter === second.counter).toBe(isSame)
+  })
+
+  it("is asked with what its algorithm needs", async () => {
+    expect(await policyOf({ algorithm: "token-bucket", burst: 9, refill: "periodic" })).toMatchObject({
+      burst: 9,
+      refill: "periodic",
+    })
+    expect(await policyOf({ algorithm: "sliding-window-strict" })).toMatchObject({ buckets: 60 })
+    expect(await policyOf({ limit: 500, throttle: { kind: "soft", percent: 5 } })).toMatchObject({
+      extra: 25,
+    })
+  })
+
+  it("with sub-windows is found by reset too", async () => {
+    const limiter = limiterWith({ rules: [{ ...same, algorithm: "sliding-window-strict" }] })
+    await limiter.decide(FROM("192.0.2.1"))
+    await limiter.reset(FROM("192.0.2.1"))
+    expect((await limiter.peek(FROM("192.0.2.1"))).remaining).toBe(3)
   })
 
   it("starts anew with another alignment", async () => {

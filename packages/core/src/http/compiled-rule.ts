@@ -7,8 +7,9 @@ import type { ParsedRule } from "../rules/parsed-rule.ts"
 import type { CounterKey } from "../stores/store.ts"
 import type { Warner } from "../warnings.ts"
 import type { ClientAddressReader } from "./client-address.ts"
+import { compileElastic } from "./elastic.ts"
 import { compileField, type FieldReader } from "./field.ts"
-import { compileLimit } from "./limit.ts"
+import { compileLimit, policyWithout } from "./limit.ts"
 import { compilePartition, SKIP } from "./partition.ts"
 import type { RequestFacts } from "./request.ts"
 import { compileValueList } from "./value-list.ts"
@@ -32,8 +33,8 @@ export interface CompiledRule {
    * is not for this request. `paths` are the readings of the request's path, where any rule needs them.
    */
   ask(facts: RequestFacts, request: unknown, units: number, paths: readonly string[]): Ask | undefined
-  /** The counter of the client behind the request, whether or not the rule is for this very request. */
-  counter(facts: RequestFacts, request: unknown): CounterKey | undefined
+  /** The counters of the client behind the request, whether or not the rule is for this very request. */
+  counters(facts: RequestFacts, request: unknown): readonly CounterKey[]
 }
 
 export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRule {
@@ -43,7 +44,12 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const partitionOf = compilePartition(rule, readerOf)
   const listed = compileLists(rule, context, readerOf)
   const counter = counterOf(context.service, rule)
-  const policyOf = compileLimit(rule, counter, context.warner)
+  const penalty = penaltyOf(context.service, rule)
+  const { policyOf, throttle } = compileElastic(
+    rule,
+    compileLimit(rule, counter, context.warner),
+    context.warner,
+  )
   const { shadow, rejectionMessage, cost } = rule
   const onStoreFailure = rule.onStoreFailure ?? context.onStoreFailure
   const countsPreflight = rule.match?.methods?.includes("OPTIONS") === true
@@ -67,30 +73,62 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
       return {
         policy,
         partition: isText ? partition : "",
+        unitCost: cost,
         cost: Math.min(units * cost, Number.MAX_SAFE_INTEGER),
         shadow,
         rejectionMessage,
         onStoreFailure,
+        throttle,
+        penalty: shadow ? undefined : penalty,
         refusal: list === "deny" ? "denied" : isText ? undefined : "missing-field",
         field: isText ? undefined : partition.field,
       }
     },
-    counter(facts, request) {
-      const { name, algorithm, windowMs, align } = rule
+    counters(facts, request) {
       const partition = partitionOf(facts, request)
+      if (typeof partition !== "string") return []
       // A counter has the same name under any limit, so the limit function is not asked.
-      const policy: Policy = { name, counter, algorithm, limit: 0, windowMs, align }
-      return typeof partition === "string" ? { policy, partition } : undefined
+      const policy: Policy = { ...policyWithout(rule, counter), limit: 0 }
+      return (penalty === undefined ? [policy] : [policy, penalty]).map((each) => ({
+        policy: each,
+        partition,
+      }))
     },
   }
 }
 
 /**
  * The short name of a rule's counters: 48 bits, so that a thousand rules on one store collide with a chance below one
- * in 500 million. A change of window or algorithm starts new counters; one of limit, cost or message does not.
+ * in 500 million. A change of window, algorithm, buckets or refill starts new counters; one of limit, burst, throttle,
+ * cost or message does not.
  */
-function counterOf(service: string, { name, fields, algorithm, windowMs, align }: ParsedRule): string {
-  const identity = JSON.stringify([service, name, fields, algorithm, windowMs, align])
+function counterOf(service: string, rule: ParsedRule): string {
+  const { name, fields, algorithm, windowMs, align, buckets, refill } = rule
+  // Where a rule has neither, its counters are named as if there were no such thing.
+  const more = buckets === undefined && refill === undefined ? [] : [buckets ?? 0, refill ?? "continuous"]
+  const identity = JSON.stringify([service, name, fields, algorithm, windowMs, align, ...more])
+  return fingerprint(identity)
+}
+
+/**
+ * What counts the refusals of a rule that has a penalty. Its counter has a name of its own, so that no change of the rule's
+ * window or algorithm lifts a block; a change of the penalty's times holds for blocks that are there already.
+ */
+function penaltyOf(service: string, { name, fields, penalty }: ParsedRule): Policy | undefined {
+  if (penalty === undefined) return undefined
+  const identity = JSON.stringify([service, name, fields, "penalty"])
+  return {
+    name,
+    counter: fingerprint(identity),
+    algorithm: "penalty",
+    align: "epoch",
+    limit: penalty.refusals,
+    windowMs: Math.max(penalty.withinMs, penalty.forMs),
+    penalty,
+  }
+}
+
+function fingerprint(identity: string): string {
   return createHash("sha256").update(identity).digest("base64url").slice(0, 8)
 }
 

@@ -6,6 +6,7 @@ import type { MaybePromise } from "../stores/store.ts"
 import { type Logger, warnOncePerLogger } from "../warnings.ts"
 import { compileTest } from "./callbacks.ts"
 import type { HeaderLine } from "./headers/writer.ts"
+import type { ClosingResponse } from "./hold.ts"
 import type { Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { Rejection } from "./rejection.ts"
@@ -38,8 +39,15 @@ export interface Guard<Request extends object> {
   readonly readsArrivalOnly: boolean
   /** Whether `settle` has to be told the status of every response. */
   readonly settles: boolean
-  /** Decides. Never throws, never rejects; answers with a value when the store does. */
+  /**
+   * Decides. Never throws, never rejects; answers with a value when the store does.
+   *
+   * Where a rule has requests wait that do not fit, this holds them, in order. `response` is Node's own, which is listened
+   * to only while the request is held: undefined is the outcome when the client has gone meanwhile. Then nothing is to be
+   * done, and nothing has been taken.
+   */
   check(facts: RequestFacts, request: Request): MaybePromise<Outcome>
+  check(facts: RequestFacts, request: Request, response: ClosingResponse): MaybePromise<Outcome | undefined>
   /**
    * What to send to a refused client, after the app's `onRejected`, which may have answered by then. Undefined is to
    * send nothing: the app answers by itself, now or later.
@@ -49,7 +57,9 @@ export interface Guard<Request extends object> {
   settle(request: Request, status: number): void
   /** A guard for one route: `rule` in place of the inline rule, the rest shared, rules of a source too. */
   forRoute(rule: object, name: string): Guard<Request>
-  /** Closes the limiter if the guard made it. */
+  /** Lets go of all requests that are held, with 503, and holds none that come later. For a server that stops to serve. */
+  drain(): void
+  /** The same, and closes the limiter if the guard made it. */
   close(): Promise<void>
 }
 
@@ -63,8 +73,8 @@ export function createGuard<Request extends object>(
   reader?: FactsReader,
 ): Guard<Request> {
   const guard = isShared(options)
-    ? new LimiterGuard(sharedLimiter(options), false)
-    : new LimiterGuard(createLimiter(options) as RequestLimiter<Request>, true)
+    ? new LimiterGuard(sharedLimiter(options), false, new AbortController())
+    : new LimiterGuard(createLimiter(options) as RequestLimiter<Request>, true, new AbortController())
   if (reader !== undefined) guard.limiter.readFactsWith(reader)
   return guard
 }
@@ -107,13 +117,16 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
   readonly limiter: RequestLimiter<Request>
   readonly settles: boolean
   readonly #owned: boolean
+  /** Shared with the guards of its routes. */
+  readonly #draining: AbortController
   readonly #refunds: (request: Request, status: number) => boolean
   #createdInThisTurn = true
 
-  constructor(limiter: RequestLimiter<Request>, owned: boolean) {
+  constructor(limiter: RequestLimiter<Request>, owned: boolean, draining: AbortController) {
     this.limiter = limiter
     this.settles = limiter.options.refundWhen !== undefined
     this.#owned = owned
+    this.#draining = draining
     const { refundWhen } = limiter.options
     this.#refunds = compileTest("refundWhen", refundWhen, "the units stay taken", limiter.warner)
     // A server gets no request in the turn in which the app is put together: who does was made by a request.
@@ -126,7 +139,13 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     return this.limiter.readsArrivalOnly
   }
 
-  check(facts: RequestFacts, request: Request): MaybePromise<Outcome> {
+  check(facts: RequestFacts, request: Request): MaybePromise<Outcome>
+  check(facts: RequestFacts, request: Request, response: ClosingResponse): MaybePromise<Outcome | undefined>
+  check(
+    facts: RequestFacts,
+    request: Request,
+    response?: ClosingResponse,
+  ): MaybePromise<Outcome | undefined> {
     if (this.#createdInThisTurn) warnCreatedInHandler(this.limiter.options.logger)
     const earlier = (request as { [MARK]?: Mark })[MARK]
     if (earlier !== undefined && this.#hasDecided(earlier)) {
@@ -138,13 +157,17 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
       return { decision: earlier.decision, headers: NONE, removed: NONE }
     }
     const { firstRules } = this.limiter
-    if (firstRules !== undefined) return firstRules.then(() => this.check(facts, request))
+    if (firstRules !== undefined) {
+      return firstRules.then(() => this.check(facts, request, response as ClosingResponse))
+    }
     // The rules may be others when the store has answered: a decision is told by those that it was made on.
     const { ruleSet } = this.limiter
-    const decision = this.limiter.admit(facts, request, undefined)
+    const decision = ruleSet.holds
+      ? this.limiter.hold(facts, request, { response, draining: this.#draining.signal })
+      : this.limiter.admit(facts, request, undefined)
     return decision instanceof Promise
-      ? decision.then((own) => this.#outcome(own, ruleSet, facts, request, earlier))
-      : this.#outcome(decision, ruleSet, facts, request, earlier)
+      ? decision.then((own) => own && this.#outcome(own, ruleSet, facts, request, earlier))
+      : decision && this.#outcome(decision, ruleSet, facts, request, earlier)
   }
 
   answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<Rejection | undefined> {
@@ -182,10 +205,15 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
   }
 
   forRoute(rule: object, name: string): Guard<Request> {
-    return new LimiterGuard(this.limiter.forRoute(rule, name), false)
+    return new LimiterGuard(this.limiter.forRoute(rule, name), false, this.#draining)
+  }
+
+  drain(): void {
+    this.#draining.abort()
   }
 
   async close(): Promise<void> {
+    this.drain()
     if (this.#owned) await this.limiter.close()
   }
 

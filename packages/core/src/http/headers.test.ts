@@ -510,6 +510,8 @@ function check(members: Partial<PolicyCheck>): PolicyCheck {
     retryAfterMs: 0,
     nextUnitAfterMs: 1,
     resetAfterMs: 55_555,
+    delayMs: 0,
+    overLimit: false,
     shadow: false,
     ...members,
   }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../clock.ts"
+import type { Rule } from "../rules/rule.ts"
 import type { RequestFacts } from "./request.ts"
 import { createLimiter } from "./request-limiter.ts"
 
@@ -8,13 +9,18 @@ interface Asker extends RequestFacts {
 }
 
 /** A limiter whose limit is what each request's plan says; the warnings that it gives. */
-function byPlan(limit: (request: Asker) => unknown, window: string | number = "1m") {
+function byPlan(
+  limit: (request: Asker) => unknown,
+  window: string | number = "1m",
+  more: Partial<Rule<Asker>> = {},
+) {
   const clock = manualClock()
   const limiter = createLimiter<Asker>({
     limit: limit as (request: Asker) => number,
     window,
     name: "plan",
     field: "service",
+    ...more,
     clock,
     logger: { warn() {}, error() {} },
   })
@@ -116,6 +122,48 @@ describe("a limit by a function", () => {
     expect((await odd.peek({ plan: Number.MAX_SAFE_INTEGER })).limit).toBe(
       Math.floor(Number.MAX_SAFE_INTEGER / 86_400_001),
     )
+  })
+
+  it("is held to what a log may hold, with what a soft rule admits above it", async () => {
+    const most = async (more: Partial<Rule<Asker>>, window?: string): Promise<number> => {
+      const { limiter } = byPlan(planLimit, window, more)
+      return (await limiter.peek({ plan: Number.MAX_SAFE_INTEGER })).limit
+    }
+    const log = { algorithm: "sliding-log" } as const
+    expect(await most(log)).toBe(1_000)
+    // 952 + 47 are 999, and 953 + 47 are 1,000; 954 + 47 would be one too many.
+    expect(await most({ ...log, throttle: { kind: "soft", percent: 5 } })).toBe(953)
+    const limit = await most({ throttle: { kind: "soft", percent: 100 } }, "30 days")
+    expect(limit).toBe(Math.floor(Number.MAX_SAFE_INTEGER / (30 * 86_400) / 2))
+  })
+
+  it("has so many percent above it, of what the function yields", async () => {
+    const { limiter } = byPlan(planLimit, "1m", { throttle: { kind: "soft", percent: 5 } })
+    const overLimit: [number, boolean, boolean][] = []
+    for (const [plan, cost] of [
+      [500, 500],
+      [500, 25],
+      [500, 1],
+      [540, 41],
+      [19, 1],
+    ] as const) {
+      const decision = await limiter.decide({ plan }, { cost })
+      overLimit.push([plan, decision.allowed, decision.overLimit])
+    }
+    expect(overLimit).toEqual([
+      [500, true, false],
+      [500, true, true],
+      [500, false, false],
+      [540, true, true],
+      [19, false, false],
+    ])
+  })
+
+  it("fills a bucket whose burst is the rule's", async () => {
+    const { limiter, clock } = byPlan(planLimit, "1s", { algorithm: "token-bucket", burst: 20 })
+    expect(await limiter.decide({ plan: 5 }, { cost: 20 })).toMatchObject({ allowed: true, remaining: 0 })
+    clock.advance(1_000)
+    expect(await limiter.peek({ plan: 5 })).toMatchObject({ remaining: 5 })
   })
 
   it("may have any number of values, and the counts are one all the while", async () => {

@@ -1,6 +1,7 @@
 import { textOf } from "../errors.ts"
 import type { Policy } from "../policy.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
+import { mostUnits, percentOf } from "../rules/units.ts"
 import type { Warner } from "../warnings.ts"
 
 /** Limits of one rule that are remembered compiled: plans are few, and a function could yield anything. */
@@ -18,8 +19,12 @@ export function compileLimit(
   counter: string,
   warner: Warner,
 ): (request: unknown) => Policy | undefined {
-  const { name, algorithm, windowMs, align } = rule
-  const policyOf = (units: number): Policy => ({ name, counter, algorithm, limit: units, windowMs, align })
+  const { name, algorithm, windowMs, throttle } = rule
+  const percent = throttle.kind === "soft" ? throttle.percent : 0
+  const policyOf = (limit: number): Policy => {
+    const extra = percentOf(limit, percent)
+    return { ...policyWithout(rule, counter), limit, ...(extra > 0 && { extra }) }
+  }
   if (typeof rule.limit === "number") {
     const policy = policyOf(rule.limit)
     return () => policy
@@ -27,7 +32,7 @@ export function compileLimit(
 
   const limitOf = rule.limit
   const policies = new Map<number, Policy>()
-  const most = largestLimit(windowMs)
+  const most = largestLimit(mostUnits(algorithm, windowMs), rule.burst, percent)
   let smallest = Number.POSITIVE_INFINITY
   return (request) => {
     const units = yielded(request)
@@ -69,8 +74,31 @@ export function compileLimit(
   }
 }
 
-/** Beyond it counts times the window are not exact; see the sliding window's arithmetic. */
-function largestLimit(windowMs: number): number {
-  const unitMs = windowMs % 1000 === 0 ? 1000 : 1
-  return Math.floor(Number.MAX_SAFE_INTEGER / (windowMs / unitMs))
+/** What a rule's policies have whatever its limit is: all that identifies its counters. */
+export function policyWithout(rule: ParsedRule, counter: string): Omit<Policy, "limit"> {
+  const { name, algorithm, windowMs, align, buckets, burst, refill, countRejected } = rule
+  return {
+    name,
+    counter,
+    algorithm,
+    windowMs,
+    align,
+    ...(buckets !== undefined && { buckets }),
+    ...(burst !== undefined && { burst }),
+    ...(refill !== undefined && { refill }),
+    ...(countRejected && { countRejected }),
+  }
+}
+
+/** The largest limit with which no more than `most` units are counted, those above the limit too. */
+function largestLimit(most: number, burst: number | undefined, percent: number): number {
+  const counted = (limit: number): number => (burst ?? limit) + percentOf(limit, percent)
+  if (counted(most) <= most) return most
+  let [fits, tooMuch] = [0, most]
+  while (tooMuch - fits > 1) {
+    const middle = fits + Math.floor((tooMuch - fits) / 2)
+    if (counted(middle) <= most) fits = middle
+    else tooMuch = middle
+  }
+  return fits
 }

@@ -2,6 +2,7 @@ import { compileAddressGroup } from "../address.ts"
 import { textOf } from "../errors.ts"
 import { SafeEvents } from "../events.ts"
 import { Decider } from "../limiter/decider.ts"
+import { WaitingRoom } from "../limiter/waiting/waiting-room.ts"
 import { createWarner, type Warner } from "../warnings.ts"
 import { type ClientAddressReader, compileClientAddress } from "./client-address.ts"
 import { type ClientAddressOptions, DEFAULT_IPV6_PREFIX } from "./client-address-options.ts"
@@ -15,6 +16,7 @@ export interface LimiterParts<Request> {
   readonly warner: Warner
   readonly context: RuleContext
   readonly decider: Decider
+  readonly waitingRoom: WaitingRoom
 }
 
 /** The parts, wired to each other: what fails in one is warned of and emitted as an event. */
@@ -48,7 +50,8 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
       events.emit("recovered")
     },
   })
-  return { events, warner, decider, context: createContext(options, warner) }
+  const waitingRoom = new WaitingRoom(decider, clock)
+  return { events, warner, decider, waitingRoom, context: createContext(options, warner) }
 }
 
 function createContext(options: ParsedOptions, warner: Warner): RuleContext {

@@ -8,7 +8,7 @@ import type { RequestFacts } from "./request.ts"
 
 /** What happened, for metrics and logs. A listener that throws hurts no request. */
 export interface LimiterEvents<Request> {
-  /** Every decision of `decide`, `enforce` and the adapters. */
+  /** Every decision of `decide`, `enforce`, `takeUpTo`, `acquire` and the adapters. */
   decision: [decision: Decision, request: Request]
   /** The store has failed to answer. Said once, until it has answered again. */
   degraded: [error: StoreUnavailableError]
@@ -29,6 +29,15 @@ export interface CostOption {
   readonly cost?: number | undefined
 }
 
+export interface AcquireOptions extends CostOption {
+  /** Ends the waiting: `acquire` rejects with its reason, and nothing stays taken. */
+  readonly signal?: AbortSignal | undefined
+  /** The longest to wait, in milliseconds: default as long as it takes. */
+  readonly maxWaitMs?: number | undefined
+  /** How many may wait for one counter, in this process: default 1,000. */
+  readonly maxWaiting?: number | undefined
+}
+
 /**
  * The decision maker. `Request` is what it is asked about: in an adapter the framework's own object, else an object
  * with any members of RequestFacts.
@@ -38,11 +47,34 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   decide(request: Request, options?: CostOption): Promise<Decision>
   /** The same, and rejects with RateLimitExceededError when refused. */
   enforce(request: Request, options?: CostOption): Promise<Decision>
+  /**
+   * Waits until it is admitted under every rule and takes the units: first come, first served within the process among
+   * requests that share a counter, without asking the store in between. What a leaky bucket delays is waited too.
+   *
+   * Rejects with RateLimitExceededError at once where waiting is in vain: the request can never succeed, has to wait longer
+   * than `maxWaitMs`, or finds `maxWaiting` waiting; with the signal's reason when that is aborted; and with ClosedError
+   * when the limiter is closed. Nothing stays taken then.
+   */
+  acquire(request: Request, options?: AcquireOptions): Promise<Decision>
+  /**
+   * Takes as many units as there are, `units` at most, times each rule's own cost: `cost` of the decision says how many
+   * have been granted. What is granted is taken at once, under every rule or none. Refused only when there is not a single
+   * one, and then `retryAfterMs` is the wait for one. `units` is a whole number from 0 up, in place of the option `cost`.
+   *
+   * Others may come between the question how many there are and the taking of them; then fewer are tried, a few times.
+   */
+  takeUpTo(request: Request, units: number): Promise<Decision>
   /** The decision that `decide` would make, taking nothing. Facts alone will do, for tests and tools. */
   peek(request: Request | RequestFacts, options?: CostOption): Promise<Decision>
   /** Gives back the units of a decision, once; to the window they were taken in, so nothing when that has passed. */
   refund(decision: Decision): Promise<void>
-  /** Forgets the counters of this request's client; a counter of the whole service only when its rule is named. */
+  /**
+   * Makes of the units that a decision has taken those that were used, a whole number from 0 up: the rest is given back, or
+   * what is missing is charged, even beyond the limit; to the window they were taken in, so nothing when that has passed.
+   * Once, and not after a refund, nor a refund after it. Nothing of a refused decision.
+   */
+  settle(decision: Decision, units: number): Promise<void>
+  /** Forgets the counters of this request's client, a block by a penalty too; a counter of the whole service only when its rule is named. */
   reset(
     request: Request | RequestFacts,
     options?: { readonly policies?: readonly string[] | undefined },

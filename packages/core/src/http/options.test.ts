@@ -28,8 +28,8 @@ const STORE = "memoryStore() or another Store"
 const SERVICE = "a non-empty text or a number"
 const INSTANCES = "a whole number from 1 up"
 const NAMES =
-  "name, limit, window, field, onMissing, algorithm, align, throttle, match, allow, deny, rejectionMessage, shadow, " +
-  "rules, defaultRules, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, skip, onRejected, refundWhen, " +
+  "name, limit, window, field, onMissing, algorithm, align, buckets, burst, refill, throttle, countRejected, penalty, match, allow, deny, rejectionMessage, " +
+  "shadow, rules, defaultRules, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, skip, onRejected, refundWhen, " +
   "headers, onStoreFailure, storeTimeoutMs, instances, enabled, logger, clock"
 
 describe("a wrong option", () => {
@@ -45,8 +45,31 @@ describe("a wrong option", () => {
     ["window", 0, "0 is not a window", WINDOW],
     ["window", "5 minuts", '"5 minuts" is not a window', WINDOW],
     ["window", undefined, "is missing", WINDOW],
-    ["algorithm", "token-bucket", '"token-bucket" is not an algorithm', '"sliding-window", "fixed-window"'],
-    ["throttle", "soft", '"soft" is not a throttling kind', '"hard"'],
+    [
+      "algorithm",
+      "gcra",
+      '"gcra" is not an algorithm',
+      '"sliding-window", "sliding-window-strict", "sliding-log", "fixed-window", "token-bucket", "leaky-bucket"',
+    ],
+    [
+      "throttle",
+      "soft",
+      '"soft" is not a throttling kind',
+      expect.stringContaining('"soft" (and percent)') as never,
+    ],
+    ["buckets", 361, "361 is not a number of sub-windows", "a whole number from 2 to 360"],
+    [
+      "burst",
+      9,
+      'is not used by algorithm "sliding-window"',
+      'no burst, or algorithm "token-bucket" or "leaky-bucket"',
+    ],
+    [
+      "refill",
+      "periodic",
+      'is not used by algorithm "sliding-window"',
+      'no refill, or algorithm "token-bucket"',
+    ],
     ["align", "epoch", 'is not used by algorithm "sliding-window"', 'no align, or algorithm "fixed-window"'],
     ["shadow", "yes", '"yes" is not a boolean', "true or false"],
     ["cost", -1, "-1 is not a cost", COST],

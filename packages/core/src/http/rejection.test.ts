@@ -390,7 +390,14 @@ it("is JSON whatever the texts are, and no text reaches a header", () => {
     fc.string({ unit: "binary" }),
     fc.constantFrom('"', "\\", "\r\nSet-Cookie: a=b", "\u2028"),
   )
-  const refusal = fc.constantFrom<Refusal>("quota", "cost", "denied", "missing-field", "store-failure")
+  const refusal = fc.constantFrom<Refusal>(
+    "quota",
+    "penalty",
+    "cost",
+    "denied",
+    "missing-field",
+    "store-failure",
+  )
   fc.assert(
     fc.property(
       anyText,
@@ -401,7 +408,7 @@ it("is JSON whatever the texts are, and no text reaches a header", () => {
       fc.boolean(),
       (name, message, field, kind, ms, json) => {
         const reject = compileRejection([rule({ name, rejectionMessage: message })])
-        const waitMs = kind === "quota" || kind === "store-failure" ? ms + 1 : NEVER
+        const waitMs = ["quota", "penalty", "store-failure"].includes(kind) ? ms + 1 : NEVER
         const decision = refused([refusing(name, kind, waitMs, { field, limit: 5, cost: 7 })])
         const { status, headers, body } = reject(decision, json ? "*/*" : "text/plain", () => NOW_MS)
         for (const [header, value] of headers)
@@ -443,6 +450,8 @@ function admitted(policy: string): PolicyCheck {
     retryAfterMs: 0,
     nextUnitAfterMs: 1,
     resetAfterMs: 1,
+    delayMs: 0,
+    overLimit: false,
     shadow: false,
   }
 }

@@ -2,7 +2,7 @@ import type { Decision, PolicyCheck } from "../limiter/decision.ts"
 import { secondsUntil, windowSeconds } from "./headers/told.ts"
 import type { HeaderLine } from "./headers/writer.ts"
 import { rememberJsonAcceptance } from "./rejection/accepts-json.ts"
-import { PROBLEMS, type Problem, problemDetail } from "./rejection/problem.ts"
+import { type LargestCost, PROBLEMS, type Problem, problemDetail } from "./rejection/problem.ts"
 import { type RetryWriter, retryWriter } from "./rejection/retry.ts"
 
 /** What a refused client is answered, beside the rate limit headers. */
@@ -21,6 +21,8 @@ export interface RejectionRule {
   /** Units that the rule takes for a request of cost 1. */
   readonly cost: number
   readonly rejectionMessage?: string | undefined
+  /** Units that it ever admits at once where its limit is so much. Default: the limit. */
+  readonly most?: (limit: number) => number
 }
 
 /** The rejection of a refused decision, for a client with this Accept header. `nowMs` yields epoch milliseconds. */
@@ -40,6 +42,7 @@ interface Message {
 interface RuleText {
   readonly nameJson: string
   readonly cost: number
+  readonly most: ((limit: number) => number) | undefined
   readonly message: Message | undefined
 }
 
@@ -57,7 +60,10 @@ const TEXT_TYPE: HeaderLine = ["Content-Type", "text/plain; charset=utf-8"]
  */
 export function compileRejection(rules: readonly RejectionRule[]): RejectionWriter {
   const texts = new Map(rules.map((rule) => [rule.name, ruleText(rule)]))
-  const ruleCost = (policy: string): number => texts.get(policy)?.cost ?? 1
+  const largestCost = ({ policy, limit }: PolicyCheck): LargestCost => {
+    const { cost = 1, most } = texts.get(policy) ?? {}
+    return { ruleCost: cost, largest: Math.floor((most === undefined ? limit : most(limit)) / cost) }
+  }
   const nameJson = ({ policy }: PolicyCheck): string => texts.get(policy)?.nameJson ?? JSON.stringify(policy)
   const takesJson = rememberJsonAcceptance()
 
@@ -66,7 +72,7 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
     const problem = PROBLEMS[refusal]
     const refusing = decision.checks.filter(isRefusing)
     const seconds = secondsUntil(decision.retryAfterMs)
-    const detail = problemDetail(refusal, refusing, seconds, ruleCost)
+    const detail = problemDetail(refusal, refusing, seconds, largestCost)
     const message = problem.status === 429 ? spoken(texts.get(decision.policy)?.message, seconds) : undefined
     const json = takesJson(accept)
     let body: string
@@ -108,7 +114,7 @@ function textBody(
   return `${title}${policies}\n${detail}\n${message === undefined ? "" : `${message.text}\n`}`
 }
 
-function ruleText({ name, windowMs, cost, rejectionMessage: text }: RejectionRule): RuleText {
+function ruleText({ name, windowMs, cost, most, rejectionMessage: text }: RejectionRule): RuleText {
   const message: Message | undefined =
     text === undefined
       ? undefined
@@ -117,5 +123,5 @@ function ruleText({ name, windowMs, cost, rejectionMessage: text }: RejectionRul
           json: `,"rejection":${JSON.stringify(text)}`,
           retry: retryWriter(text, windowSeconds(windowMs)),
         }
-  return { nameJson: JSON.stringify(name), cost, message }
+  return { nameJson: JSON.stringify(name), cost, most, message }
 }

@@ -134,6 +134,8 @@ describe("one rule", () => {
           // A cost of 5 fits when only 5 of the 6 are left in view.
           nextUnitAfterMs: 30_000 + 1,
           resetAfterMs: 30_000 + 50_001,
+          delayMs: 0,
+          overLimit: false,
           shadow: false,
           counts: { previous: 0, current: 6, startMs: clock.now() - 30_000 },
         },

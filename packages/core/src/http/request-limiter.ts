@@ -4,12 +4,13 @@ import type { Decision } from "../limiter/decision.ts"
 import { UNLIMITED } from "../limiter/decision-record.ts"
 import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
-import { show } from "../rules/problems.ts"
 import type { ReadyOptions, RulesStatus } from "../rules/rule-book.ts"
 import type { EvictionEvent, MaybePromise } from "../stores/store.ts"
 import { type Warner, warnOncePerLogger } from "../warnings.ts"
-import { compileTest, compileUnits, isUnits } from "./callbacks.ts"
-import type { CostOption, Limiter, LimiterEvents } from "./limiter.ts"
+import { parseAcquireOptions, parseCost, parsePolicies, requireUnits } from "./call-options.ts"
+import { compileTest, compileUnits } from "./callbacks.ts"
+import { holdInLine, type Leaving } from "./hold.ts"
+import type { AcquireOptions, CostOption, Limiter, LimiterEvents } from "./limiter.ts"
 import { createParts, type LimiterParts } from "./limiter-parts.ts"
 import { type LimiterOptions, type ParsedOptions, parseInlineRule, parseOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
@@ -117,6 +118,31 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return decision
   }
 
+  async acquire(request: Request, options?: AcquireOptions): Promise<Decision> {
+    this.#requireOpen()
+    const { cost, signal, maxWaitMs, maxWaiting } = parseAcquireOptions(options)
+    signal?.throwIfAborted()
+    await this.#rules.first
+    if (!this.#counts(request)) return UNLIMITED
+    const patience = { signal, maxWaitMs, maxWaiting, waitsFor: everyRule }
+    const asks = this.#asks(this.#factsOf(request), request, cost)
+    const decision = await this.#parts.waitingRoom.enter(asks, patience)
+    this.#parts.events.emit("decision", decision, request)
+    if (!decision.allowed) throw new RateLimitExceededError(decision)
+    return decision
+  }
+
+  async takeUpTo(request: Request, units: number): Promise<Decision> {
+    this.#requireOpen()
+    requireUnits(units)
+    await this.#rules.first
+    const decision = this.#counts(request)
+      ? await this.#parts.decider.takeUpTo(this.#asks(this.#factsOf(request), request, 1), units)
+      : { ...UNLIMITED, cost: units }
+    this.#parts.events.emit("decision", decision, request)
+    return decision
+  }
+
   // Facts alone stand for a request here, and the callbacks of the options get what was given.
   peek(request: Request | RequestFacts, options?: CostOption): Promise<Decision>
   async peek(request: Request, options?: CostOption): Promise<Decision> {
@@ -130,6 +156,12 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   async refund(decision: Decision): Promise<void> {
     this.#requireOpen()
     await this.#parts.decider.refund(decision)
+  }
+
+  async settle(decision: Decision, units: number): Promise<void> {
+    this.#requireOpen()
+    requireUnits(units)
+    await this.#parts.decider.settle(decision, units)
   }
 
   reset(
@@ -162,6 +194,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
+    this.#parts.waitingRoom.close()
     this.#rules.close()
     this.#unsubscribe?.()
     this.#parts.events.clear()
@@ -173,6 +206,18 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const { first } = this.#rules
     if (first !== undefined) return first.then(() => this.#admit(facts, request, cost))
     return this.#admit(facts, request, cost)
+  }
+
+  /**
+   * `admit`, but a request that does not fit under rules that queue is held until it does, as long and as many as they
+   * say; and as long as a leaky bucket among them says. Undefined when its client has gone meanwhile: nothing stays taken.
+   */
+  hold(facts: RequestFacts, request: Request, leaving: Leaving): MaybePromise<Decision | undefined> {
+    if (!this.#counts(request)) return UNLIMITED
+    const { decider, waitingRoom } = this.#parts
+    const asks = this.#asks(facts, request, undefined)
+    const decision = this.#closed ? decider.take(asks) : holdInLine(waitingRoom, asks, leaving)
+    return this.#told(decision, request)
   }
 
   /** Lets `peek`, `reset` and the like be asked with a framework's request, and mean whom its adapter counts. */
@@ -189,16 +234,21 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   #admit(facts: RequestFacts, request: Request, cost: number | undefined): MaybePromise<Decision> {
     if (!this.#counts(request)) return UNLIMITED
-    const decision = this.#parts.decider.take(this.#asks(facts, request, cost))
-    if (!this.#parts.events.has("decision")) return decision
-    if (!(decision instanceof Promise)) {
-      this.#parts.events.emit("decision", decision, request)
-      return decision
+    return this.#told(this.#parts.decider.take(this.#asks(facts, request, cost)), request)
+  }
+
+  /** The decision, when those who listen have been told of it; nothing is told where there is none. */
+  #told<Made extends Decision | undefined>(
+    decision: MaybePromise<Made>,
+    request: Request,
+  ): MaybePromise<Made> {
+    const { events } = this.#parts
+    if (!events.has("decision")) return decision
+    const tell = (made: Made): Made => {
+      if (made !== undefined) events.emit("decision", made, request)
+      return made
     }
-    return decision.then((settled) => {
-      this.#parts.events.emit("decision", settled, request)
-      return settled
-    })
+    return decision instanceof Promise ? decision.then(tell) : tell(decision)
   }
 
   #factsOf(request: Request): RequestFacts {
@@ -231,31 +281,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   }
 }
 
-function parseCost(options: CostOption | undefined): number | undefined {
-  const cost = options?.cost
-  if (cost === undefined || isUnits(cost)) return cost
-  throw new InvalidOptionError([
-    { path: "cost", message: `${show(cost)} is not a cost`, accepted: "a whole number from 0 up" },
-  ])
-}
-
-function parsePolicies(
-  policies: readonly string[] | undefined,
-  names: readonly string[],
-): readonly string[] | undefined {
-  if (policies === undefined) return undefined
-  const known = names.map((name) => JSON.stringify(name)).join(", ")
-  const unknown = Array.isArray(policies) ? policies.filter((name) => !names.includes(name)) : [policies]
-  if (unknown.length === 0) return policies
-  throw new InvalidOptionError(
-    unknown.map((name) => ({
-      path: "policies",
-      message: Array.isArray(policies)
-        ? `${show(name)} is not the name of a rule`
-        : `${show(name)} is not a list`,
-      accepted: known === "" ? "nothing, as there are no rules" : `a list with ${known}`,
-    })),
-  )
+/** Who acquires waits for any rule. */
+function everyRule(): boolean {
+  return true
 }
 
 /** Node's own request keeps the address on its socket: without it all clients would be one. */

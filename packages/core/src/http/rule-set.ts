@@ -3,8 +3,10 @@ import type { ParsedRule } from "../rules/parsed-rule.ts"
 import { pathReadings } from "../rules/path.ts"
 import type { CounterKey } from "../stores/store.ts"
 import { compileRule, type RuleContext } from "./compiled-rule.ts"
+import { needsMonitor } from "./elastic.ts"
 import type { HeaderWriter } from "./headers/writer.ts"
 import { compileHeaders, type HeaderDialect } from "./headers.ts"
+import { mostAdmitted } from "./most-admitted.ts"
 import { compileRejection, type RejectionWriter } from "./rejection.ts"
 import type { RequestFacts } from "./request.ts"
 
@@ -13,6 +15,10 @@ export interface RuleSet {
   readonly names: readonly string[]
   /** Whether the rules read only what is there when a request arrives: no body, and nothing by a function of the app. */
   readonly readsArrivalOnly: boolean
+  /** Whether a rule has requests wait that do not fit. */
+  readonly holds: boolean
+  /** Whether a rule goes by the spare capacity of this process, which somebody has to watch then. */
+  readonly needsMonitor: boolean
   /** What the request has to ask, `units` of each rule that is for it. */
   asks(facts: RequestFacts, request: unknown, units: number): Ask[]
   /**
@@ -39,6 +45,8 @@ export function compileRuleSet(
   return {
     names: rules.map(({ name }) => name),
     readsArrivalOnly: rules.every(readsArrivalOnly),
+    holds: rules.some(({ throttle, shadow }) => throttle.kind === "queue" && !shadow),
+    needsMonitor: rules.some(needsMonitor),
     asks(facts, request, units) {
       const paths = pathsOf(facts)
       const asks: Ask[] = []
@@ -51,11 +59,12 @@ export function compileRuleSet(
     counters(facts, request, names) {
       return compiled
         .filter(({ rule }) => (names === undefined ? rule.fields.length > 0 : names.includes(rule.name)))
-        .map((rule) => rule.counter(facts, request))
-        .filter((counter) => counter !== undefined)
+        .flatMap((rule) => rule.counters(facts, request))
     },
     writeHeaders: dialect === false ? () => [] : compileHeaders(dialect, rules.map(headerPolicy)),
-    writeRejection: compileRejection(rules),
+    writeRejection: compileRejection(
+      rules.map((rule) => ({ ...rule, most: (limit) => mostAdmitted(rule, limit) })),
+    ),
   }
 }
 

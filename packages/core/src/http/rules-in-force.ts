@@ -1,5 +1,6 @@
 import { waitUnheld } from "../clock.ts"
 import { ClosedError, InvalidOptionError, InvalidRuleError, type Problem } from "../errors.ts"
+import { spareCapacityMonitor } from "../limiter/spare-capacity-monitor.ts"
 import { rulesEvent } from "../rules/book/edition.ts"
 import { parseBookOptions } from "../rules/book/options.ts"
 import type { PageReader } from "../rules/book/page.ts"
@@ -34,6 +35,8 @@ export class RulesInForce<Request> {
   readonly #routes: RulesInForce<Request>[] = []
   #shared: readonly ParsedRule[]
   #current: RuleSet
+  /** Gives the monitor's lease back; only while a rule goes by the spare capacity of this process. */
+  #unwatch: (() => void) | undefined
   /** Only where rules come from a source, or from a book that others use too. */
   #book: OpenBook | undefined
   #page: OpenedPage | undefined
@@ -67,6 +70,7 @@ export class RulesInForce<Request> {
     this.#claimOrThrow()
     if (root !== undefined) root.#routes.push(this)
     else if (!isList(rules)) this.#openPage(rules)
+    this.#watch()
   }
 
   get current(): RuleSet {
@@ -116,7 +120,10 @@ export class RulesInForce<Request> {
     const error = new ClosedError("The limiter has been closed.")
     this.#closing.abort(error)
     this.#waiting.close(error)
-    for (const each of [this, ...this.#routes]) releaseNames(store, each)
+    for (const each of [this, ...this.#routes]) {
+      releaseNames(store, each)
+      each.#unwatch?.()
+    }
     this.#book?.leave(service, this.#reader)
     if (this.#book !== rules) this.#book?.close()
   }
@@ -124,6 +131,14 @@ export class RulesInForce<Request> {
   #compile(): RuleSet {
     const rules = this.#inline === undefined ? this.#shared : [this.#inline, ...this.#shared]
     return compileRuleSet(rules, this.#parts.context, this.#options.headers)
+  }
+
+  #watch(): void {
+    if (this.#current.needsMonitor) this.#unwatch ??= spareCapacityMonitor.lease()
+    else {
+      this.#unwatch?.()
+      this.#unwatch = undefined
+    }
   }
 
   #claimOrThrow(): void {
@@ -188,6 +203,7 @@ export class RulesInForce<Request> {
     for (const each of [this, ...this.#routes]) {
       each.#shared = edition.rules
       each.#current = each.#compile()
+      each.#watch()
     }
     this.#waiting.succeeded(1)
     this.#parts.events.emit("rules", rulesEvent(edition, change))

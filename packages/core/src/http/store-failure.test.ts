@@ -1,11 +1,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
+import type { CounterState } from "../algorithms/algorithm.ts"
 import { type Clock, manualClock } from "../clock.ts"
 import { StoreUnavailableError } from "../errors.ts"
 import type { OnStoreFailure } from "../policy.ts"
 import type { Rule } from "../rules/rule.ts"
 import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
-import type { Answer, Check, MaybePromise, Store } from "../stores/store.ts"
+import type { Answer, Check, Counted, MaybePromise, Store } from "../stores/store.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
 import { createLimiter } from "./request-limiter.ts"
@@ -111,10 +112,19 @@ describe("a store that fails", () => {
     expect(errors[0]?.cause).toBe(cause)
   })
 
+  const stateFrom = (startMs: number, current: number): CounterState => ({ startMs, current, previous: 0 })
+  /** An answer whose one check has been changed. */
+  const spoilt = (
+    what: string,
+    change: (counted: Counted, nowMs: number) => unknown,
+  ): [string, (answer: Answer) => unknown] => [
+    what,
+    (answer) => [{ ...answer, checks: [change(answer.checks[0] as Counted, answer.nowMs)] }],
+  ]
   const sound = (checks: readonly Check[], startMs: number): Answer => ({
     nowMs: startMs,
     granted: true,
-    checks: checks.map(({ cost }) => ({ previous: 0, current: cost, startMs, taken: cost })),
+    checks: checks.map(({ cost }) => ({ state: stateFrom(startMs, cost), taken: cost })),
   })
 
   it.each<[string, (answer: Answer) => unknown]>([
@@ -136,27 +146,28 @@ describe("a store that fails", () => {
     ["too many checks", (answer) => [{ ...answer, checks: [...answer.checks, ...answer.checks] }]],
     ["checks that are no list", (answer) => [{ ...answer, checks: { length: 1, 0: answer.checks[0] } }]],
     ["null for a check", (answer) => [{ ...answer, checks: [null] }]],
-    ...(["previous", "current", "startMs", "taken"] as const).flatMap((member) =>
-      [undefined, null, -1, 0.5, Number.NaN, "1", 2 ** 53].map(
-        (value): [string, (answer: Answer) => unknown] => [
-          `${member} ${String(value)}`,
-          (answer) => [{ ...answer, checks: [{ ...answer.checks[0], [member]: value }] }],
-        ],
+    ["no state", (answer) => [{ ...answer, checks: [{ taken: 1 }] }]],
+    ["null for a state", (answer) => [{ ...answer, checks: [{ state: null, taken: 1 }] }]],
+    ...[undefined, null, -1, 0.5, Number.NaN, "1", 2 ** 53].flatMap((value) => [
+      spoilt(`taken ${String(value)}`, (one) => ({ ...one, taken: value })),
+      ...(["previous", "current", "startMs"] as const).map((member) =>
+        spoilt(`${member} ${String(value)}`, (one) => ({ ...one, state: { ...one.state, [member]: value } })),
       ),
-    ),
-    [
-      "a window that has long passed",
-      (a) => [{ ...a, checks: [{ ...a.checks[0], startMs: a.nowMs - 60_000 }] }],
-    ],
-    ["a window far ahead", (a) => [{ ...a, checks: [{ ...a.checks[0], startMs: a.nowMs + 60_001 }] }]],
-    ["a grant that took nothing", (a) => [{ ...a, checks: [{ ...a.checks[0], current: 0, taken: 0 }] }]],
-    [
-      "a grant that took less",
-      (a) => [{ ...a, checks: [{ ...a.checks[0], taken: (a.checks[0]?.taken ?? 1) - 1 }] }],
-    ],
+    ]),
+    // The last entry of a log counts until exactly a window has gone by.
+    spoilt("a window that has long passed", ({ state, taken }, nowMs) => ({
+      state: { ...state, startMs: nowMs - 60_001 },
+      taken,
+    })),
+    spoilt("a window far ahead", ({ state, taken }, nowMs) => ({
+      state: { ...state, startMs: nowMs + 60_001 },
+      taken,
+    })),
+    spoilt("a grant that took nothing", ({ state }) => ({ state: { ...state, current: 0 }, taken: 0 })),
+    spoilt("a grant that took less", ({ state, taken }) => ({ state, taken: taken - 1 })),
     [
       "a refusal of what fits",
-      (a) => [{ ...a, granted: false, checks: [{ ...a.checks[0], current: 0, taken: 0 }] }],
+      (answer) => [{ ...answer, granted: false, checks: [{ state: stateFrom(answer.nowMs, 0), taken: 0 }] }],
     ],
   ])("and answers with %s is not believed", async (_what, spoil) => {
     const { store, limiter, errors } = setUp({ limit: 2, window: "1m" })

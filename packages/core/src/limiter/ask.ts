@@ -1,17 +1,38 @@
-import type { OnStoreFailure } from "../policy.ts"
+import { ceilingOf, type OnStoreFailure, type ParsedThrottle, type Policy } from "../policy.ts"
 import type { Check } from "../stores/store.ts"
 
 /** A check that a request asks for, with what its rule says should happen around it. */
 export interface Ask extends Check {
+  /** What the rule takes for each unit that is asked of it: `cost` is so many times the units. At least 1. */
+  readonly unitCost: number
   readonly rejectionMessage: string | undefined
   readonly onStoreFailure: OnStoreFailure
+  /** What becomes of the request when it does not fit. Of "soft", the policy's `extra` already says how much. */
+  readonly throttle: ParsedThrottle
+  /** The counter of its refusals, where too many of them block the client; never of a shadow rule. */
+  readonly penalty?: Policy | undefined
   /** Settled before anything is counted: the rule's own list names the client, or a field is missing. */
   readonly refusal: "denied" | "missing-field" | undefined
   /** The field that is missing. */
   readonly field: string | undefined
 }
 
+/** What so many units cost under the ask's rule, held to what is counted exactly. */
+export function costOf({ unitCost }: Ask, units: number): number {
+  return Math.min(units * unitCost, Number.MAX_SAFE_INTEGER)
+}
+
+/** The same asks for another number of units. */
+export function asksFor(asks: readonly Ask[], units: number): readonly Ask[] {
+  return asks.map((ask) => ({ ...ask, cost: costOf(ask, units) }))
+}
+
 /** Whether the ask is refused whatever the counts are. */
 export function isHopeless(ask: Ask): boolean {
-  return ask.refusal !== undefined || ask.cost > ask.policy.limit
+  return ask.refusal !== undefined || (ask.cost > ceilingOf(ask.policy) && !isForLater(ask))
+}
+
+/** Whether the ask is too dear only as long as there is no capacity to spare. A limit of 0 is not exceeded even then. */
+function isForLater({ policy, throttle, cost }: Ask): boolean {
+  return throttle.kind === "elastic" && policy.limit > 0 && !(cost > (throttle.ceiling ?? cost))
 }

@@ -1,11 +1,15 @@
 import { type Clock, soundTime } from "../clock.ts"
 import { StoreUnavailableError, textOf } from "../errors.ts"
-import type { Answer, Counted, CounterKey, MaybePromise, Refund, Store } from "../stores/store.ts"
+import type { Answer, CounterKey, MaybePromise, Store } from "../stores/store.ts"
 import { type Ask, isHopeless } from "./ask.ts"
-import type { Decision, PolicyCheck } from "./decision.ts"
+import type { Decision } from "./decision.ts"
 import { DecisionRecord, UNLIMITED } from "./decision-record.ts"
-import { explainCounted, explainUncounted } from "./explain.ts"
+import { askedOf, explainAnswer, explainSettled, isCounted } from "./explain-answer.ts"
 import { LocalFallback } from "./local-fallback.ts"
+import type { Look } from "./look.ts"
+import { countRefusals } from "./penalties.ts"
+import { refundsOf, settlementOf } from "./settlement.ts"
+import { takeUpTo } from "./take-up-to.ts"
 
 export interface DeciderOptions {
   readonly store: Store
@@ -43,8 +47,21 @@ export class Decider {
   }
 
   /** Takes the units of every ask, or refuses and takes none. */
-  take(asks: readonly Ask[]): MaybePromise<Decision> {
-    return this.#decide(asks, false)
+  take(asks: readonly Ask[], look?: Look): MaybePromise<Decision> {
+    return this.#decide(asks, false, look)
+  }
+
+  /** The same for who asks in order to find out: where refusals count it looks first, and a look counts nothing. */
+  takeIfItFits(asks: readonly Ask[], look?: Look): MaybePromise<Decision> {
+    if (!countRefusals(asks)) return this.#decide(asks, false, look)
+    const seen = this.#decide(asks, true, look)
+    if (isPromise(seen)) return seen.then((peeked) => (peeked.allowed ? this.take(asks, look) : peeked))
+    return seen.allowed ? this.take(asks, look) : seen
+  }
+
+  /** As many units as there are, `units` at most; `asks` are those of one unit. */
+  takeUpTo(asks: readonly Ask[], units: number): Promise<Decision> {
+    return takeUpTo(this, asks, units)
   }
 
   /** The decision that `take` would make, counting nothing. */
@@ -56,19 +73,25 @@ export class Decider {
   async refund(decision: Decision): Promise<void> {
     const receipt = DecisionRecord.takeReceipt(decision)
     if (receipt === undefined) return
-    const refunds: Refund[] = []
-    receipt.asks.forEach(({ policy, partition }, i) => {
-      const { taken = 0, startMs = 0 } = receipt.answer.checks[i] ?? {}
-      if (taken > 0) refunds.push({ policy, partition, units: taken, takenInMs: startMs })
-    })
-    await receipt.store.giveBack(refunds)
+    await receipt.store.giveBack(refundsOf(receipt))
+  }
+
+  /**
+   * Gives back what the decision took above `units`, or charges what is missing, once; nothing after a refund, and
+   * nothing of a refused decision or one that no rule applied to. Rejects when the store does.
+   */
+  async settle(decision: Decision, units: number): Promise<void> {
+    const receipt = DecisionRecord.takeReceipt(decision)
+    if (receipt === undefined) return
+    const refunds = settlementOf(receipt, units)
+    if (refunds.length > 0) await receipt.store.giveBack(refunds)
   }
 
   async reset(keys: readonly CounterKey[]): Promise<void> {
     if (keys.length > 0) await this.#options.store.reset(keys)
   }
 
-  #decide(asks: readonly Ask[], peeked: boolean): MaybePromise<Decision> {
+  #decide(asks: readonly Ask[], peeked: boolean, look?: Look): MaybePromise<Decision> {
     if (asks.length === 0) return UNLIMITED
     for (const ask of asks) {
       if (isHopeless(ask) && !ask.shadow)
@@ -76,18 +99,18 @@ export class Decider {
     }
     let answers: MaybePromise<readonly Answer[]>
     try {
-      const counted = [countedOf(asks)]
+      const counted = [askedOf(asks)]
       const { store, storeTimeoutMs } = this.#options
       answers = peeked ? store.peek(counted, storeTimeoutMs) : store.take(counted, storeTimeoutMs)
     } catch (error) {
-      return this.#degrade(error, asks, peeked)
+      return this.#degrade(error, asks, peeked, look)
     }
-    if (!isPromise(answers)) return this.#conclude(answers, asks, peeked)
-    if (this.#options.store.keepsDeadline !== true) return this.#withinDeadline(answers, asks, peeked)
+    if (!isPromise(answers)) return this.#conclude(answers, asks, peeked, look)
+    if (this.#options.store.keepsDeadline !== true) return this.#withinDeadline(answers, asks, peeked, look)
     // A store that others wrote may answer with a thenable, and that one's `then` may throw.
     return Promise.resolve(answers).then(
-      (answered) => this.#conclude(answered, asks, peeked),
-      (error: unknown) => this.#degrade(error, asks, peeked),
+      (answered) => this.#conclude(answered, asks, peeked, look),
+      (error: unknown) => this.#degrade(error, asks, peeked, look),
     )
   }
 
@@ -95,6 +118,7 @@ export class Decider {
     answers: Promise<readonly Answer[]>,
     asks: readonly Ask[],
     peeked: boolean,
+    look: Look | undefined,
   ): Promise<Decision> {
     const { storeTimeoutMs } = this.#options
     return new Promise((resolve) => {
@@ -105,7 +129,7 @@ export class Decider {
           if (late) return
           late = true
           const error = new StoreUnavailableError(`The store did not answer within ${storeTimeoutMs} ms.`)
-          resolve(this.#degrade(error, asks, peeked))
+          resolve(this.#degrade(error, asks, peeked, look))
         })
       }, storeTimeoutMs)
       const settle = (decide: () => Decision) => {
@@ -116,17 +140,22 @@ export class Decider {
       }
       // A store that others wrote may answer with a thenable, and that one's `then` may throw.
       Promise.resolve(answers).then(
-        (answered) => settle(() => this.#conclude(answered, asks, peeked)),
-        (error: unknown) => settle(() => this.#degrade(error, asks, peeked)),
+        (answered) => settle(() => this.#conclude(answered, asks, peeked, look)),
+        (error: unknown) => settle(() => this.#degrade(error, asks, peeked, look)),
       )
     })
   }
 
-  #conclude(answers: readonly Answer[], asks: readonly Ask[], peeked: boolean): Decision {
-    const decision = this.#explain(answers?.[0], asks, peeked)
+  #conclude(
+    answers: readonly Answer[],
+    asks: readonly Ask[],
+    peeked: boolean,
+    look: Look | undefined,
+  ): Decision {
+    const decision = explainAnswer(answers?.[0], asks, peeked, this.#options.store, look)
     if (decision === undefined) {
       const error = new StoreUnavailableError("The store gave an answer that makes no sense.")
-      return this.#degrade(error, asks, peeked)
+      return this.#degrade(error, asks, peeked, look)
     }
     const isSign = answers[0]?.isRemembered !== true
     if (this.#degraded && isSign && soundTime(this.#options.clock) >= this.#failedAtMs + STEADY_MS) {
@@ -136,25 +165,7 @@ export class Decider {
     return decision
   }
 
-  /** What the answer means; undefined when it makes no sense. */
-  #explain(answer: Answer | undefined, asks: readonly Ask[], peeked: boolean): Decision | undefined {
-    const counted = countedOf(asks)
-    if (!isSound(answer, counted)) return undefined
-    const { nowMs, granted } = answer
-    const checks: PolicyCheck[] = []
-    let next = 0
-    for (const ask of asks) {
-      checks.push(
-        isCounted(ask) ? explain(ask, answer.checks[next++], nowMs, granted, peeked) : explainSettled(ask),
-      )
-    }
-    const receipt = granted && !peeked ? { store: this.#options.store, asks: counted, answer } : undefined
-    const decision = new DecisionRecord(checks, false, receipt)
-    // A grant that took too little, or a refusal by no check: admitting either would not be counted.
-    return decision.allowed === granted ? decision : undefined
-  }
-
-  #degrade(error: unknown, asks: readonly Ask[], peeked: boolean): Decision {
+  #degrade(error: unknown, asks: readonly Ask[], peeked: boolean, look: Look | undefined): Decision {
     this.#failedAtMs = soundTime(this.#options.clock)
     if (!this.#degraded) {
       this.#degraded = true
@@ -167,57 +178,8 @@ export class Decider {
             ),
       )
     }
-    return this.#fallback.decide(asks.filter(isCounted), peeked)
+    return this.#fallback.decide(asks.filter(isCounted), peeked, look)
   }
-}
-
-/** The asks that a store is asked: nearly always all of them, so no list is made in vain. */
-function countedOf(asks: readonly Ask[]): readonly Ask[] {
-  for (const ask of asks) if (!isCounted(ask)) return asks.filter(isCounted)
-  return asks
-}
-
-/** A shadow rule may be settled without counting while others still count. */
-function isCounted(ask: Ask): boolean {
-  return ask.refusal === undefined
-}
-
-function explainSettled(ask: Ask): PolicyCheck {
-  return explainUncounted(ask, ask.refusal ?? "cost", Number.POSITIVE_INFINITY)
-}
-
-/** A counter that nobody looked at says nothing: it neither refuses nor is told to the client. */
-function explain(
-  ask: Ask,
-  counted: Counted | undefined,
-  nowMs: number,
-  granted: boolean,
-  peeked: boolean,
-): PolicyCheck {
-  return counted === undefined
-    ? explainUncounted(ask, undefined, 0)
-    : explainCounted(ask, counted, nowMs, granted, peeked)
-}
-
-function isSound(answer: Answer | undefined, asks: readonly Ask[]): answer is Answer {
-  if (typeof answer !== "object" || answer === null) return false
-  const { nowMs, granted, checks } = answer
-  if (!isCount(nowMs) || typeof granted !== "boolean") return false
-  if (!Array.isArray(checks) || checks.length !== asks.length) return false
-  for (let i = 0; i < checks.length; i++) {
-    const check: Partial<Counted> | undefined = checks[i]
-    if (check === undefined && !granted) continue
-    if (!isCount(check?.previous) || !isCount(check?.current) || !isCount(check?.taken)) return false
-    // Ahead of the time only after the clock went back, and then by a window at most.
-    const { windowMs } = (asks[i] as Ask).policy
-    const elapsedMs = nowMs - (check?.startMs as number)
-    if (!(elapsedMs < windowMs && elapsedMs >= -windowMs)) return false
-  }
-  return true
-}
-
-function isCount(value: unknown): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
 function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {

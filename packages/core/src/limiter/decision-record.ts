@@ -39,8 +39,8 @@ export class DecisionRecord implements Decision {
   readonly cost: number
   readonly retryAfterMs: number
   readonly resetAfterMs: number
-  readonly delayMs: number = 0
-  readonly overLimit: boolean = false
+  readonly delayMs: number
+  readonly overLimit: boolean
   readonly degraded: boolean
   declare readonly refusal?: Refusal
   declare readonly rejectionMessage?: string
@@ -58,12 +58,31 @@ export class DecisionRecord implements Decision {
     this.cost = receipt === undefined ? 0 : binding.cost
     this.retryAfterMs = binding.retryAfterMs
     this.resetAfterMs = binding.resetAfterMs
+    let delayMs = 0
+    let overLimit = false
+    if (binding.allowed) {
+      for (const check of checks) {
+        if (check.shadow) continue
+        if (check.delayMs > delayMs) delayMs = check.delayMs
+        if (check.overLimit) overLimit = true
+      }
+    }
+    this.delayMs = delayMs
+    this.overLimit = overLimit
     this.degraded = degraded
     if (binding.refusal !== undefined) this.refusal = binding.refusal
     if (binding.rejectionMessage !== undefined) this.rejectionMessage = binding.rejectionMessage
     this.shadowed = shadowedOf(checks)
     this.checks = checks
     this.#receipt = receipt
+  }
+
+  /** The decision, telling in its `cost` how many units have been granted, whatever each of its rules takes for one. */
+  static telling(decision: Decision, units: number): Decision {
+    if (!(#receipt in decision)) return { ...decision, cost: units }
+    // Nobody has seen it yet.
+    Object.assign(decision, { cost: units })
+    return decision
   }
 
   /** The receipt of a decision, which is handed out once. */

@@ -4,6 +4,8 @@ import type { CounterState } from "../algorithms/algorithm.ts"
 export type Refusal =
   /** The limit has been reached: it can be asked again after `retryAfterMs`. */
   | "quota"
+  /** It was refused too often, so the rule's penalty blocks it until `retryAfterMs` have passed. */
+  | "penalty"
   /** It costs more than a limit allows at all: the same request never succeeds. */
   | "cost"
   /** The rule's `deny` list names the client. */
@@ -31,6 +33,10 @@ export interface PolicyCheck {
   readonly nextUnitAfterMs: number
   /** Until `remaining` equals `limit`, if nobody asks. */
   readonly resetAfterMs: number
+  /** How long this rule holds the request before it goes on; only a leaky bucket does. */
+  readonly delayMs: number
+  /** Admitted above the limit, by soft or elastic throttling. */
+  readonly overLimit: boolean
   readonly shadow: boolean
   readonly refusal?: Refusal
   /** What the client is told when this rule refuses. */
@@ -59,9 +65,9 @@ export interface Decision {
   readonly retryAfterMs: number
   /** Until `remaining` equals `limit` if nobody asks. */
   readonly resetAfterMs: number
-  /** How long to hold the request before it goes on. */
+  /** How long to hold the request before it goes on: the longest of its rules' delays. */
   readonly delayMs: number
-  /** Admitted above the limit. */
+  /** Admitted above the limit of any rule, by soft or elastic throttling. */
   readonly overLimit: boolean
   /** Decided without the shared store. */
   readonly degraded: boolean

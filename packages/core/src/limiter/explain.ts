@@ -1,7 +1,15 @@
-import { ALGORITHMS } from "../algorithms/by-name.ts"
+import type { CounterState } from "../algorithms/algorithm.ts"
+import { algorithmOf } from "../algorithms/by-name.ts"
+import { capacityOf, type Policy } from "../policy.ts"
 import type { Counted } from "../stores/store.ts"
-import type { Ask } from "./ask.ts"
+import { type Ask, isHopeless } from "./ask.ts"
 import type { PolicyCheck, Refusal } from "./decision.ts"
+
+/**
+ * What a client is told to wait that costs more than the limit while there is no capacity to spare. Nobody knows when there
+ * is some again; it takes a calm second at least.
+ */
+const RETRY_WHEN_CALM_MS = 1_000
 
 /** What a check means to the client, from what the store counted. `peeked`: nothing was taken, by intention. */
 export function explainCounted(
@@ -12,29 +20,54 @@ export function explainCounted(
   peeked: boolean,
 ): PolicyCheck {
   const { policy, cost, shadow } = ask
-  const algorithm = ALGORITHMS[policy.algorithm]
-  const allowed =
-    granted && !peeked ? counted.taken === cost : cost === 0 || algorithm.admits(counted, policy, cost, nowMs)
-  const remaining = algorithm.remaining(counted, policy, nowMs)
-  const check: PolicyCheck & { refusal?: Refusal; rejectionMessage?: string } = {
+  const { state } = counted
+  const algorithm = algorithmOf(policy)
+  const isTaken = granted && !peeked
+  const allowed = isTaken
+    ? counted.taken === cost
+    : cost === 0 || algorithm.admits(state, policy, cost, nowMs)
+  const capacity = capacityOf(policy)
+  const used = algorithm.used(state, policy, nowMs)
+  const remaining = Math.max(0, capacity - used)
+  // What comes next is told of the limit, and not of what is admitted above it.
+  const hard = policy.extra === undefined ? policy : { ...policy, extra: 0 }
+  const check: PolicyCheck & { refusal?: Refusal; rejectionMessage?: string; delayMs: number } = {
     policy: policy.name,
     limit: policy.limit,
     windowMs: policy.windowMs,
     remaining,
     cost,
     allowed,
-    retryAfterMs: allowed ? 0 : algorithm.retryAfterMs(counted, policy, cost, nowMs),
-    nextUnitAfterMs:
-      remaining >= policy.limit ? 0 : algorithm.retryAfterMs(counted, policy, remaining + 1, nowMs),
-    resetAfterMs: algorithm.resetAfterMs(counted, policy, nowMs),
+    retryAfterMs: allowed ? 0 : retryAfterMs(ask, hard, state, nowMs),
+    nextUnitAfterMs: remaining >= capacity ? 0 : algorithm.retryAfterMs(state, hard, remaining + 1, nowMs),
+    resetAfterMs: algorithm.resetAfterMs(state, policy, nowMs),
+    delayMs: 0,
+    overLimit: allowed && cost > 0 && (isTaken ? used : used + cost) > capacity,
     shadow,
-    counts: { previous: counted.previous, current: counted.current, startMs: counted.startMs },
+    counts: state,
+  }
+  if (allowed && cost > 0 && algorithm.delayMs !== undefined) {
+    const after = isTaken ? state : algorithm.withUnits(state, policy, cost, nowMs)
+    check.delayMs = algorithm.delayMs(after, policy, cost, nowMs)
   }
   if (!allowed) {
-    check.refusal = cost > policy.limit ? "cost" : "quota"
+    check.refusal = isHopeless(ask) ? "cost" : "quota"
     if (ask.rejectionMessage !== undefined) check.rejectionMessage = ask.rejectionMessage
   }
   return check
+}
+
+/**
+ * How long a refused request waits. Under elastic throttling that is told of the limit, since nobody can promise that there
+ * is capacity to spare by then: who waits so long is admitted in any case.
+ */
+function retryAfterMs(ask: Ask, hard: Policy, state: CounterState, nowMs: number): number {
+  const { policy, cost, throttle } = ask
+  const algorithm = algorithmOf(policy)
+  if (throttle.kind !== "elastic") return algorithm.retryAfterMs(state, policy, cost, nowMs)
+  const waits = [hard, policy].map((each) => algorithm.retryAfterMs(state, each, cost, nowMs))
+  const certain = waits.find(Number.isFinite)
+  return certain ?? (isHopeless(ask) ? Number.POSITIVE_INFINITY : RETRY_WHEN_CALM_MS)
 }
 
 /** A check that was settled without counting: `remaining` is 0, because nobody looked. */
@@ -50,6 +83,8 @@ export function explainUncounted(ask: Ask, refusal: Refusal | undefined, retryAf
     retryAfterMs,
     nextUnitAfterMs: 0,
     resetAfterMs: 0,
+    delayMs: 0,
+    overLimit: false,
     shadow,
     ...(refusal === undefined ? {} : { refusal }),
     ...(refusal === undefined || rejectionMessage === undefined ? {} : { rejectionMessage }),

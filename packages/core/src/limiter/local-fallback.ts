@@ -1,11 +1,13 @@
 import { type Clock, soundTime } from "../clock.ts"
-import type { Policy } from "../policy.ts"
 import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
-import type { Counted } from "../stores/store.ts"
+import type { Answer, Counted } from "../stores/store.ts"
 import type { Ask } from "./ask.ts"
 import type { Decision } from "./decision.ts"
 import { DecisionRecord } from "./decision-record.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
+import { shareOf } from "./instance-share.ts"
+import type { Look } from "./look.ts"
+import { partPenalties, underPenalty, withPenalties } from "./penalties.ts"
 
 /** An outage of the store must not become a lack of memory: some 5 MB at the most. */
 const MAX_KEYS = 100_000
@@ -26,34 +28,28 @@ export class LocalFallback {
     this.#store = memoryStore({ maxKeys: MAX_KEYS, clock: { now: () => soundTime(clock) } })
   }
 
-  decide(asks: readonly Ask[], peeked: boolean): Decision {
+  readonly #share = (ask: Ask): Ask => ({ ...ask, policy: shareOf(ask.policy, ask.cost, this.#instances) })
+
+  decide(asks: readonly Ask[], peeked: boolean, look?: Look): Decision {
     const closing = asks.filter((ask) => ask.onStoreFailure === "deny" && !ask.shadow)
     if (closing.length > 0) {
       const checks = closing.map((ask) => explainUncounted(ask, "store-failure", RETRY_WHEN_CLOSED_MS))
       return new DecisionRecord(checks, true, undefined)
     }
-    const local = asks.filter((ask) => ask.onStoreFailure === "local").map((ask) => this.#share(ask))
-    const [answer] = peeked ? this.#store.peek([local]) : this.#store.take([local])
-    const { nowMs, granted, checks } = answer as NonNullable<typeof answer>
+    const local = asks.filter((ask) => ask.onStoreFailure === "local").map(this.#share)
+    const all = withPenalties(local)
+    const [first] = peeked ? this.#store.peek([all]) : this.#store.take([all])
+    const { answer, penalties } = partPenalties(all, first as Answer)
+    const { nowMs, granted, checks } = answer
+    look?.(local, answer)
     let counted = 0
     const explained = asks.map((ask) => {
       if (ask.onStoreFailure !== "local") return explainUncounted(ask, undefined, 0)
       const i = counted++
-      return explainCounted(local[i] as Ask, checks[i] as Counted, nowMs, granted, peeked)
+      const check = explainCounted(local[i] as Ask, checks[i] as Counted, nowMs, granted, peeked)
+      return underPenalty(check, ask, penalties[i], nowMs)
     })
     const took = granted && !peeked && local.length > 0
-    return new DecisionRecord(
-      explained,
-      true,
-      took ? { store: this.#store, asks: local, answer: answer as NonNullable<typeof answer> } : undefined,
-    )
-  }
-
-  /** Nobody within the limit is refused for asking the wrong instance: a share is never less than this request. */
-  #share(ask: Ask): Ask {
-    const { policy, cost } = ask
-    const limit = Math.min(policy.limit, Math.max(1, cost, Math.floor(policy.limit / this.#instances)))
-    const share: Policy = { ...policy, limit }
-    return { ...ask, policy: share }
+    return new DecisionRecord(explained, true, took ? { store: this.#store, asks: local, answer } : undefined)
   }
 }

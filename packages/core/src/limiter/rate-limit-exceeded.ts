@@ -1,7 +1,7 @@
 import { SluiceError } from "../errors.ts"
 import type { Decision } from "./decision.ts"
 
-/** Thrown by `enforce` when the request is refused; `decision` says by which rule and for how long. */
+/** Thrown by `enforce` when the request is refused, and by `acquire`; `decision` says by which rule and for how long. */
 export class RateLimitExceededError extends SluiceError {
   readonly code = "SLUICE_RATE_LIMIT_EXCEEDED"
   readonly decision: Decision

@@ -1,20 +1,23 @@
 import { ADDRESS_RANGE_ACCEPTED, parseAddressRange } from "../address.ts"
-import { parseDuration } from "../duration.ts"
+import type { AlgorithmName } from "../policy.ts"
 import { defaultName, fieldsOf } from "./parsed-rule.ts"
 import { type MemberProblem, show } from "./problems.ts"
-import type { Rule } from "./rule.ts"
+import type { Rule, Throttle } from "./rule.ts"
 import { NAME, NAME_ACCEPTED } from "./rule-members.ts"
+import { type Knows, sizeProblems } from "./size-contradictions.ts"
 
 /**
  * What is wrong between the members of a rule, each of which is right by itself. `bad` names members that are given
  * but wrong, and so absent from `rule`: nothing is said about what depends on them.
  */
 export function contradictions(rule: Partial<Rule>, bad: ReadonlySet<string>): MemberProblem[] {
-  const knows = (...names: (keyof Rule)[]): boolean => names.every((name) => !bad.has(name))
+  const knows: Knows = (...names) => names.every((name) => !bad.has(name))
   return [
     ...nameProblems(rule, knows("name", "field", "window")),
-    ...sizeProblems(rule),
-    ...alignProblems(rule, knows("algorithm")),
+    ...sizeProblems(rule, knows),
+    ...(knows("algorithm") ? memberUseProblems(rule) : []),
+    ...(knows("algorithm", "throttle") ? heldProblems(rule) : []),
+    ...(knows("field") ? penaltyProblems(rule) : []),
     ...(knows("field") ? [...listProblems(rule, "allow"), ...listProblems(rule, "deny")] : []),
     ...protoProblems(rule),
   ]
@@ -28,35 +31,50 @@ function nameProblems(rule: Partial<Rule>, known: boolean): MemberProblem[] {
   return [{ path: ["name"], message, accepted: NAME_ACCEPTED }]
 }
 
-/** Windows times limits are kept where integers are exact: below 2^53, counting milliseconds or else whole seconds. */
-function sizeProblems({ limit, window, cost }: Partial<Rule>): MemberProblem[] {
-  if (typeof limit !== "number") return []
+/** Members that only some algorithms use. */
+const USED_BY: Readonly<
+  Record<"align" | "buckets" | "burst" | "refill", readonly [AlgorithmName, ...AlgorithmName[]]>
+> = {
+  align: ["fixed-window"],
+  buckets: ["sliding-window", "sliding-window-strict"],
+  burst: ["token-bucket", "leaky-bucket"],
+  refill: ["token-bucket"],
+}
+
+function memberUseProblems(rule: Partial<Rule>): MemberProblem[] {
+  const { algorithm = "sliding-window" } = rule
+  return Object.entries(USED_BY).flatMap(([member, users]) => {
+    if (rule[member as keyof Rule] === undefined || users.includes(algorithm)) return []
+    const message = `is not used by algorithm "${algorithm}"`
+    const others = users.map((user) => `"${user}"`).join(" or ")
+    return [{ path: [member], message, accepted: `no ${member}, or algorithm ${others}` }]
+  })
+}
+
+/** Who waits in a queue is not refused, and asks again and again without having done anything wrong. */
+function heldProblems({ countRejected, penalty, throttle, algorithm }: Partial<Rule>): MemberProblem[] {
+  const isQueue = throttle === undefined ? algorithm === "leaky-bucket" : kindOf(throttle) === "queue"
+  if (!isQueue) return []
+  const queue = throttle === undefined ? `"queue", the default of algorithm "${algorithm}"` : '"queue"'
+  const message = `is for requests that are refused, and throttle ${queue}, holds them instead`
   const problems: MemberProblem[] = []
-  const windowMs = parseDuration(window)
-  if (windowMs !== undefined && limit * windowMs > Number.MAX_SAFE_INTEGER) {
-    const message = `${limit} in ${windowMs} ms is beyond exact counting: limit times milliseconds is not below 2^53`
-    if (windowMs % 1000 !== 0) {
-      problems.push({ path: ["limit"], message, accepted: "a smaller limit, or a window of whole seconds" })
-    } else if (limit * (windowMs / 1000) > Number.MAX_SAFE_INTEGER) {
-      const most = Math.floor(Number.MAX_SAFE_INTEGER / (windowMs / 1000))
-      const seconds = `${limit} in ${windowMs / 1000} s is beyond exact counting: limit times seconds is not below 2^53`
-      problems.push({ path: ["limit"], message: seconds, accepted: `up to ${most} in this window` })
-    }
-  }
-  if (cost !== undefined && cost > limit) {
-    const message = `${cost} is above the limit of ${limit}, so no request would ever be admitted`
-    problems.push({ path: ["cost"], message, accepted: `1 to ${limit}` })
-  }
+  const accepted = 'or throttle "hard"'
+  if (countRejected === true)
+    problems.push({ path: ["countRejected"], message, accepted: `false, ${accepted}` })
+  if (penalty !== undefined)
+    problems.push({ path: ["penalty"], message, accepted: `no penalty, ${accepted}` })
   return problems
 }
 
-function alignProblems(
-  { align, algorithm = "sliding-window" }: Partial<Rule>,
-  known: boolean,
-): MemberProblem[] {
-  if (!known || align === undefined || algorithm === "fixed-window") return []
-  const message = `is not used by algorithm "${algorithm}"`
-  return [{ path: ["align"], message, accepted: 'no align, or algorithm "fixed-window"' }]
+function penaltyProblems({ penalty, field }: Partial<Rule>): MemberProblem[] {
+  if (penalty === undefined || fieldsOf(field).length > 0) return []
+  const message =
+    "blocks whom the rule counts, and that is the whole service: any client could close it for all others"
+  return [{ path: ["penalty"], message, accepted: 'a field, such as "ip"' }]
+}
+
+function kindOf(throttle: Throttle): string {
+  return typeof throttle === "string" ? throttle : throttle.kind
 }
 
 function listProblems(rule: Partial<Rule>, list: "allow" | "deny"): MemberProblem[] {

@@ -2,6 +2,7 @@ import { z } from "zod"
 import type { RateUnit } from "../duration.ts"
 import { says } from "./problems.ts"
 import { choice, member, strict } from "./rule-members.ts"
+import { storedThrottle } from "./throttle-members.ts"
 
 const UNITS: readonly [RateUnit, ...RateUnit[]] = ["second", "minute", "hour", "day", "week"]
 
@@ -31,7 +32,12 @@ export const storedRule = strict(
     on_store_failure: member.onStoreFailure.optional(),
     algorithm: member.algorithm.optional(),
     align: member.align.optional(),
-    throttle: member.throttle.optional(),
+    buckets: member.buckets.optional(),
+    burst: member.burst.optional(),
+    refill: member.refill.optional(),
+    throttle: storedThrottle.optional(),
+    count_rejected: member.countRejected.optional(),
+    penalty: member.penalty.optional(),
     cost: member.cost.optional(),
     match: member.match.optional(),
     allow: member.allow.optional(),

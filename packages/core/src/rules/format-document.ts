@@ -3,8 +3,9 @@ import { InvalidRuleError, type Problem } from "../errors.ts"
 import { SERVICE_ACCEPTED, serviceId } from "./document-schema.ts"
 import { parseRules } from "./parse-rule.ts"
 import { locate, show } from "./problems.ts"
-import type { Rule } from "./rule.ts"
-import { LIMIT_ACCEPTED } from "./rule-members.ts"
+import type { Rule, RulePenalty } from "./rule.ts"
+import { POSITIVE } from "./rule-members.ts"
+import { storeThrottle } from "./throttle-members.ts"
 
 /** The rules of one service as they are stored: plain JSON values, each idea in its one present spelling. */
 export interface StoredDocument {
@@ -19,8 +20,8 @@ export type StoredRule = Readonly<Record<string, unknown>>
 /**
  * The document that stores these rules: what `parseRuleDocument` reads back as the same rules. A window of one second,
  * minute, hour, day or week is written as a `rate`, any other as `limit` and `window`. Members keep the order of this
- * format, so that equal rules give equal documents. Throws InvalidRuleError with every problem, also for a limit that is a
- * function, which can only be in code.
+ * format, so that equal rules give equal documents. Throws InvalidRuleError with every problem, also for a limit or a signal that
+ * is a function, which can only be in code.
  */
 export function formatRuleDocument(
   service: string,
@@ -46,7 +47,12 @@ const STORED_AS: Readonly<Record<Exclude<keyof Rule, "name" | "field" | "limit" 
   onMissing: "on_missing",
   algorithm: "algorithm",
   align: "align",
+  buckets: "buckets",
+  burst: "burst",
+  refill: "refill",
   throttle: "throttle",
+  countRejected: "count_rejected",
+  penalty: "penalty",
   shadow: "shadow",
   onStoreFailure: "on_store_failure",
   rejectionMessage: "request_rejection_message",
@@ -54,8 +60,19 @@ const STORED_AS: Readonly<Record<Exclude<keyof Rule, "name" | "field" | "limit" 
 
 function formatRule(rule: Rule): StoredRule {
   const others = Object.entries(STORED_AS).map(([member, name]) => [name, rule[member as keyof Rule]])
-  const { name, field } = rule
-  return plain({ name, field, ...formatSize(rule), ...Object.fromEntries(others) }) as StoredRule
+  const { name, field, throttle, penalty } = rule
+  return plain({
+    name,
+    field,
+    ...formatSize(rule),
+    ...Object.fromEntries(others),
+    ...(throttle !== undefined && { throttle: storeThrottle(throttle) }),
+    ...(penalty !== undefined && { penalty: storePenalty(penalty) }),
+  }) as StoredRule
+}
+
+function storePenalty({ refusals, within, for: blocked }: RulePenalty): unknown {
+  return { refusals, within: within && storeDuration(within), for: storeDuration(blocked) }
 }
 
 const RATE_MS: readonly (readonly [RateUnit, number])[] = [
@@ -67,11 +84,18 @@ const RATE_MS: readonly (readonly [RateUnit, number])[] = [
 ]
 
 function formatSize({ limit, window }: Rule): StoredRule {
-  const windowMs = parseDuration(window) as number
-  const [unit, unitMs] = RATE_MS.find(([, ms]) => windowMs % ms === 0) ?? []
-  if (unit === undefined || unitMs === undefined) return { limit, window: windowMs }
-  if (windowMs === unitMs) return { rate: { requests_per_unit: limit, unit } }
-  return { limit, window: `${windowMs / unitMs} ${unit}s` }
+  const windowMs = parseDuration(window)
+  const [unit] = RATE_MS.find(([, ms]) => windowMs === ms) ?? []
+  if (unit !== undefined) return { rate: { requests_per_unit: limit, unit } }
+  return { limit, window: storeDuration(window) }
+}
+
+/** In the largest unit of which it is a whole number, or in milliseconds: 90000 is "90 seconds". */
+function storeDuration(duration: number | string): number | string {
+  const ms = parseDuration(duration) as number
+  const [unit, unitMs] = RATE_MS.find(([, each]) => ms % each === 0) ?? []
+  if (unit === undefined || unitMs === undefined) return ms
+  return ms === unitMs ? `1 ${unit}` : `${ms / unitMs} ${unit}s`
 }
 
 /** A copy without the members that are undefined. */
@@ -95,12 +119,18 @@ function versionProblems(version: unknown): Problem[] {
   ]
 }
 
-/** In code a limit may be a function; there is no text for one. */
+/** In code a limit and a signal may be functions; there is no text for one. */
 function functionProblems(rules: unknown): Problem[] {
   if (!Array.isArray(rules)) return []
   return rules.flatMap((rule: Partial<Rule> | null, index) => {
-    if (typeof rule?.limit !== "function") return []
+    const { signal } = (rule?.throttle ?? {}) as { readonly signal?: unknown }
+    const functions = [
+      ...(typeof rule?.limit === "function" ? [{ path: ["limit"], accepted: POSITIVE }] : []),
+      ...(typeof signal === "function"
+        ? [{ path: ["throttle", "signal"], accepted: "no signal: the event loop decides" }]
+        : []),
+    ]
     const message = "is a function, which can only be in code and not be stored"
-    return [locate(`rules[${index}]`, { path: ["limit"], message, accepted: LIMIT_ACCEPTED })]
+    return functions.map((problem) => locate(`rules[${index}]`, { ...problem, message }))
   })
 }

@@ -28,6 +28,8 @@ describe("a right rule", () => {
       onMissing: "ip",
       algorithm: "sliding-window",
       align: "epoch",
+      throttle: { kind: "hard" },
+      countRejected: false,
       cost: 1,
       allow: [],
       deny: [],
@@ -45,21 +47,37 @@ describe("a right rule", () => {
       algorithm: "fixed-window",
       align: "first-hit",
       throttle: "hard",
+      countRejected: true,
+      penalty: { refusals: 5, within: "90 seconds", for: 3_600_000 },
       cost: 10,
       match: { methods: ["post", "POST"], path: "/login", fields: { "header:X-Plan": ["free"] } },
       rejectionMessage: "come back later",
       shadow: true,
       onStoreFailure: "allow",
     }
-    const { throttle: _throttle, window: _window, field: _field, ...same } = rule
+    const { window: _window, field: _field, ...same } = rule
     expect(parsed(rule)).toEqual({
       ...same,
+      throttle: { kind: "hard" },
+      penalty: { refusals: 5, withinMs: 90_000, forMs: 3_600_000 },
       windowMs: 1500,
       fields: ["ip", "body:account"],
       match: { methods: ["POST"], path: "/login", fields: { "header:x-plan": ["free"] } },
       allow: [],
       deny: [],
     })
+  })
+
+  test("remembers refusals for its window unless its penalty says for how long", () => {
+    const { penalty } = parsed({ field: "ip", window: "2 minutes", penalty: { refusals: 5, for: "1 hour" } })
+    expect(penalty).toEqual({ refusals: 5, withinMs: 120_000, forMs: 3_600_000 })
+  })
+
+  test("may say false where nothing is refused, since that is what it is", () => {
+    expect(parsed({ algorithm: "leaky-bucket", countRejected: false }).countRejected).toBe(false)
+    expect(parsed({ algorithm: "leaky-bucket", throttle: "hard", countRejected: true }).countRejected).toBe(
+      true,
+    )
   })
 
   test.each([
@@ -135,10 +153,9 @@ describe("a wrong rule", () => {
       'align: is not used by algorithm "sliding-window"; no align, or algorithm "fixed-window"',
     ],
     [
-      { algorithm: "sliding-log" },
-      'algorithm: "sliding-log" is not an algorithm; "sliding-window", "fixed-window"',
+      { algorithm: "gcra" },
+      'algorithm: "gcra" is not an algorithm; "sliding-window", "sliding-window-strict", "sliding-log", "fixed-window", "token-bucket", "leaky-bucket"',
     ],
-    [{ throttle: "queue" }, 'throttle: "queue" is not a throttling kind; "hard"'],
     [
       { rejectionMessage: "x".repeat(1025) },
       `rejectionMessage: "${"x".repeat(58)}… is not a rejection message; a text of 1 to 1024 characters`,
@@ -165,7 +182,9 @@ describe("a wrong rule", () => {
   })
 
   test("is not told what follows from a member that is wrong itself", () => {
-    expect(wrong({ algorithm: "token-bucket", align: "epoch" })).toHaveLength(1)
+    expect(
+      wrong({ algorithm: "gcra", align: "epoch", buckets: 7, burst: 7, refill: "periodic" }),
+    ).toHaveLength(1)
     expect(wrong({ field: "IP", deny: ["192.0.2.7"] })).toHaveLength(1)
     expect(wrong({ limit: 0, cost: 9 })).toHaveLength(1)
     expect(wrong({ field: "query:имя", name: 5 })).toHaveLength(1)

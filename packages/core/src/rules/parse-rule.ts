@@ -4,7 +4,8 @@ import { contradictions } from "./contradictions.ts"
 import { defaultName, fillRule, type ParsedRule, ruleName } from "./parsed-rule.ts"
 import { locate, type MemberProblem, says, show } from "./problems.ts"
 import type { Rule } from "./rule.ts"
-import { LIMIT_ACCEPTED, member, readShape, type Shape, strict } from "./rule-members.ts"
+import { member, POSITIVE, readShape, type Shape, strict } from "./rule-members.ts"
+import { readThrottle } from "./throttle-members.ts"
 
 /** Not a union: that would say of 0 that it is no number of units, and not that it might have been a function. */
 const isLimit = (value: unknown): boolean =>
@@ -14,14 +15,20 @@ const ruleShape = strict("a rule", {
   name: member.name.optional(),
   limit: z.custom<Rule<unknown>["limit"]>(
     isLimit,
-    says("a limit", `${LIMIT_ACCEPTED}, or a function that yields one for a request`),
+    says("a limit", `${POSITIVE}, or a function that yields one for a request`),
   ),
   window: member.window,
   field: member.field.optional(),
   onMissing: member.onMissing.optional(),
   algorithm: member.algorithm.optional(),
   align: member.align.optional(),
-  throttle: member.throttle.optional(),
+  buckets: member.buckets.optional(),
+  burst: member.burst.optional(),
+  refill: member.refill.optional(),
+  /** Read by itself, by its kind: `withThrottle`. */
+  throttle: z.unknown().optional(),
+  countRejected: member.countRejected.optional(),
+  penalty: member.penalty.optional(),
   cost: member.cost.optional(),
   match: member.match.optional(),
   allow: member.allow.optional(),
@@ -95,6 +102,16 @@ export interface CheckedRule {
  */
 const SOUND = new WeakSet<object>()
 
+/** The shape of a rule, its throttle checked too and in the code's names. */
+export function withThrottle(shape: Shape, written: "code" | "stored"): Shape {
+  // Nearly all rules have none, or this one: no copy is made in vain.
+  if (shape.good.throttle === undefined || shape.good.throttle === "hard") return shape
+  const { throttle: given, ...good } = shape.good
+  const { throttle, problems } = readThrottle(given, written)
+  if (throttle !== undefined) return { ...shape, good: { ...good, throttle } }
+  return { good, bad: new Set([...shape.bad, "throttle"]), problems: [...shape.problems, ...problems] }
+}
+
 /** Checks what the members, right one by one, are together. */
 export function checkTogether(rule: Partial<Rule>, shape: Pick<Shape, "bad" | "problems">): CheckedRule {
   const isNamed = ["name", "field"].every((member) => !shape.bad.has(member))
@@ -127,6 +144,6 @@ function checkRule(value: unknown): CheckedRule {
     const rule = value as Rule
     return { rule, name: ruleName(rule), problems: [] }
   }
-  const shape = readShape(ruleShape, value)
+  const shape = withThrottle(readShape(ruleShape, value), "code")
   return checkTogether(shape.good, shape)
 }

@@ -1,7 +1,7 @@
 import { formatDuration, parseDuration } from "../duration.ts"
-import type { AlgorithmName, Alignment, OnStoreFailure } from "../policy.ts"
+import type { AlgorithmName, Alignment, OnStoreFailure, ParsedThrottle, Penalty, Refill } from "../policy.ts"
 import { canonicalField } from "./field-name.ts"
-import type { OnMissing, Rule, RuleMatch } from "./rule.ts"
+import type { OnMissing, Rule, RuleMatch, RulePenalty, Throttle } from "./rule.ts"
 
 /** A rule that has been checked, with every default filled in. What comes after trusts it. */
 export interface ParsedRule {
@@ -14,6 +14,14 @@ export interface ParsedRule {
   readonly onMissing: OnMissing
   readonly algorithm: AlgorithmName
   readonly align: Alignment
+  /** Sub-windows; always there for "sliding-window-strict". */
+  readonly buckets?: number
+  readonly burst?: number
+  /** Absent is continuous. */
+  readonly refill?: Refill
+  readonly throttle: ParsedThrottle
+  readonly countRejected: boolean
+  readonly penalty?: Penalty
   readonly cost: number
   /** Absent when the rule is for every request. Methods in upper case. */
   readonly match?: RuleMatch
@@ -25,17 +33,31 @@ export interface ParsedRule {
   readonly onStoreFailure?: OnStoreFailure
 }
 
+const STRICT_BUCKETS = 60
+const MAX_WAITING = 100
+const MAX_WAIT_MS = 10_000
+
 /** The rule with its defaults. The caller has checked it. */
 export function fillRule(rule: Rule): ParsedRule {
-  const { match, rejectionMessage, onStoreFailure } = rule
+  const { burst, refill, match, penalty, rejectionMessage, onStoreFailure } = rule
+  const windowMs = parseDuration(rule.window) as number
+  const algorithm = rule.algorithm ?? "sliding-window"
+  const strictBuckets = algorithm === "sliding-window-strict" ? Math.min(STRICT_BUCKETS, windowMs) : undefined
+  const buckets = rule.buckets ?? strictBuckets
   return {
     name: ruleName(rule),
     limit: rule.limit as ParsedRule["limit"],
-    windowMs: parseDuration(rule.window) as number,
+    windowMs,
     fields: fieldsOf(rule.field),
     onMissing: rule.onMissing ?? "ip",
-    algorithm: rule.algorithm ?? "sliding-window",
+    algorithm,
     align: rule.align ?? "epoch",
+    ...(buckets !== undefined && { buckets }),
+    ...(burst !== undefined && { burst }),
+    ...(refill === "periodic" && { refill }),
+    throttle: fillThrottle(rule.throttle ?? (algorithm === "leaky-bucket" ? { kind: "queue" } : "hard")),
+    countRejected: rule.countRejected ?? false,
+    ...(penalty !== undefined && { penalty: fillPenalty(penalty, windowMs) }),
     cost: rule.cost ?? 1,
     ...(match !== undefined && { match: fillMatch(match) }),
     allow: [...(rule.allow ?? [])],
@@ -63,6 +85,33 @@ export function defaultName({ field, window }: Partial<Rule>): string | undefine
   return windowMs === undefined
     ? undefined
     : `${fieldsOf(field).join("+") || "service"}-${formatDuration(windowMs)}`
+}
+
+function fillThrottle(throttle: Throttle): ParsedThrottle {
+  if (typeof throttle === "string") return { kind: throttle }
+  switch (throttle.kind) {
+    case "hard":
+      return { kind: "hard" }
+    case "soft":
+      return { kind: "soft", percent: throttle.percent }
+    case "elastic": {
+      const { ceiling, signal } = throttle
+      return {
+        kind: "elastic",
+        ...(ceiling !== undefined && { ceiling }),
+        ...(signal !== undefined && { signal }),
+      }
+    }
+    case "queue": {
+      const { maxWaiting = MAX_WAITING, maxWaitMs = MAX_WAIT_MS } = throttle
+      return { kind: "queue", maxWaiting, maxWaitMs }
+    }
+  }
+}
+
+function fillPenalty({ refusals, within, for: blocked }: RulePenalty, windowMs: number): Penalty {
+  const withinMs = within === undefined ? windowMs : (parseDuration(within) as number)
+  return { refusals, withinMs, forMs: parseDuration(blocked) as number }
 }
 
 function fillMatch({ methods, path, fields }: RuleMatch): RuleMatch {

@@ -1,10 +1,10 @@
 import { z } from "zod"
 import { InvalidRuleError, type Problem } from "../errors.ts"
 import { ruleDocument, storedRate, storedRule } from "./document-schema.ts"
-import { type CheckedRule, checkTogether, withUniqueNames } from "./parse-rule.ts"
+import { type CheckedRule, checkTogether, withThrottle, withUniqueNames } from "./parse-rule.ts"
 import { locate, type MemberProblem, show } from "./problems.ts"
 import type { Rule } from "./rule.ts"
-import { LIMIT_ACCEPTED, readShape } from "./rule-members.ts"
+import { POSITIVE, readShape } from "./rule-members.ts"
 
 /** What a document says, as far as it is right. */
 export interface RuleDocument {
@@ -53,7 +53,7 @@ export function readRuleDocument(value: unknown): RuleDocument {
 
 /** All but what is read by itself: a wrong rule must not take the good ones with it, nor a wrong unit the limit. */
 const DOCUMENT_HEAD = ruleDocument.extend({ rules: z.unknown().optional(), rule: z.unknown().optional() })
-const RULE_HEAD = storedRule.extend({ rate: z.unknown().optional() })
+const RULE_HEAD = storedRule.extend({ rate: z.unknown().optional(), throttle: z.unknown().optional() })
 
 interface RuleList {
   readonly rules: readonly CheckedRule[]
@@ -71,7 +71,7 @@ function readRules(key: string, value: unknown): RuleList {
 }
 
 function readRule(value: unknown): CheckedRule {
-  const { good, bad, problems } = readShape(RULE_HEAD, value)
+  const { good, bad, problems } = withThrottle(readShape(RULE_HEAD, value), "stored")
   const found: MemberProblem[] = [...problems]
   onlyOne(good, ["request_rejection_message", "errorMessage"], found)
   const size = isObject(value) ? readSize(good, bad, found) : NO_SIZE
@@ -84,8 +84,7 @@ function readRule(value: unknown): CheckedRule {
   }
   for (const [name, inCode] of IN_CODE) if (good[name] !== undefined) rule[inCode] = good[name]
   const checked = checkTogether(rule, { bad, problems: [] })
-  // Limit and window are the only members that can be wrong together and have other names in a document.
-  const between = checked.problems.map((problem) => ({ ...problem, path: size.rename(problem.path) }))
+  const between = checked.problems.map((problem) => ({ ...problem, path: stored(size.rename(problem.path)) }))
   return { ...checked, problems: [...found, ...between] }
 }
 
@@ -93,11 +92,17 @@ function readRule(value: unknown): CheckedRule {
 const IN_CODE: ReadonlyMap<string, keyof Rule> = new Map<string, keyof Rule>([
   ["on_missing", "onMissing"],
   ["on_store_failure", "onStoreFailure"],
+  ["count_rejected", "countRejected"],
   ["request_rejection_message", "rejectionMessage"],
   ["errorMessage", "rejectionMessage"],
 ])
 
 type Path = readonly PropertyKey[]
+
+/** A path in the document of one in the code's names; limit and window may be in a rate, and are renamed by that. */
+function stored([first = "", ...rest]: Path): Path {
+  return [first === "countRejected" ? "count_rejected" : first, ...rest]
+}
 type Members = Readonly<Record<string, unknown>>
 
 interface Size {
@@ -137,7 +142,7 @@ function readRate(value: unknown, problems: MemberProblem[]): Size {
   const spellings = ["requests_per_unit", "requestsPerUnit"]
   const { key = "requests_per_unit", value: limit, isTwice } = onlyOne(good, spellings, all)
   if (isObject(value) && limit === undefined && !isTwice && !spellings.some((name) => bad.has(name))) {
-    all.push({ path: [key], message: "is missing", accepted: LIMIT_ACCEPTED })
+    all.push({ path: [key], message: "is missing", accepted: POSITIVE })
   }
   problems.push(...all.map((problem) => ({ ...problem, path: ["rate", ...problem.path] })))
   return {

@@ -2,11 +2,10 @@ import { z } from "zod"
 import { DURATION_ACCEPTED, parseDuration } from "../duration.ts"
 import { canonicalField, FIELD_ACCEPTED, fieldMistake, TOKEN } from "./field-name.ts"
 import { compilePath, PATH_ACCEPTED } from "./match.ts"
-import { type MemberProblem, memberProblems, says } from "./problems.ts"
+import { type MemberProblem, memberProblems, type Says, says } from "./problems.ts"
 
-const POSITIVE = `a positive whole number up to ${Number.MAX_SAFE_INTEGER}`
-/** What a limit in a document, and with a function also one in code, may be. */
-export const LIMIT_ACCEPTED: string = POSITIVE
+/** What a count may be. */
+export const POSITIVE: string = `a positive whole number up to ${Number.MAX_SAFE_INTEGER}`
 /** What a rule's name may be. */
 export const NAME_ACCEPTED = '1 to 64 printable ASCII characters without " and \\'
 /** Names are put into header fields as they are (RFC 9651 section 3.3.3), so none may need escaping. */
@@ -53,7 +52,15 @@ const fieldNames: z.ZodType<string | string[]> = z
     }
   })
 
+const BUCKETS = says("a number of sub-windows", "a whole number from 2 to 360")
+const BURST = says("a burst", POSITIVE)
+const REFUSALS = says("a number of refusals", POSITIVE)
 const WINDOW = says("a window", DURATION_ACCEPTED)
+const durationOf = (said: Says): z.ZodUnion<readonly [z.ZodInt, z.ZodString]> =>
+  z
+    .union([z.int(said), z.string()], said)
+    .refine((value) => parseDuration(value) !== undefined, { ...said, abort: true })
+const duration = durationOf(says("a duration", DURATION_ACCEPTED))
 const methodName = says("an HTTP method", 'a token such as "GET" or "POST"')
 const matchFields = z.record(
   z.string().superRefine((name, context) => {
@@ -69,15 +76,28 @@ const matchFields = z.record(
 /** The schemas of a rule's members, which are the same in code and in documents. Without a transformation in any. */
 export const member = {
   name: z.string(says("a name", NAME_ACCEPTED)).regex(NAME, says("a name", NAME_ACCEPTED)),
-  limit: z.int(says("a limit", LIMIT_ACCEPTED)).min(1, says("a limit", LIMIT_ACCEPTED)),
-  window: z
-    .union([z.int(WINDOW), z.string()], WINDOW)
-    .refine((value) => parseDuration(value) !== undefined, { ...WINDOW, abort: true }),
+  limit: z.int(says("a limit", POSITIVE)).min(1, says("a limit", POSITIVE)),
+  window: durationOf(WINDOW),
   field: fieldNames,
   onMissing: choice("a choice for a missing field", ["ip", "skip", "deny", "shared"]),
-  algorithm: choice("an algorithm", ["sliding-window", "fixed-window"]),
+  algorithm: choice("an algorithm", [
+    "sliding-window",
+    "sliding-window-strict",
+    "sliding-log",
+    "fixed-window",
+    "token-bucket",
+    "leaky-bucket",
+  ]),
   align: choice("an alignment", ["epoch", "first-hit"]),
-  throttle: choice("a throttling kind", ["hard"]),
+  buckets: z.int(BUCKETS).min(2, BUCKETS).max(360, BUCKETS),
+  burst: z.int(BURST).min(1, BURST),
+  refill: choice("a refill", ["continuous", "periodic"]),
+  countRejected: z.boolean(says("a boolean", "true or false")),
+  penalty: strict("a penalty", {
+    refusals: z.int(REFUSALS).min(1, REFUSALS),
+    within: duration.optional(),
+    for: duration,
+  }),
   cost: z.int(says("a cost", POSITIVE)).min(1, says("a cost", POSITIVE)),
   match: strict("a match", {
     methods: z
@@ -131,7 +151,7 @@ export function readShape(schema: z.ZodObject, value: unknown): Shape {
 
 const NONE: ReadonlySet<string> = new Set()
 /** Of a value that is no object nothing is known. */
-const ALL: ReadonlySet<string> = new Set(Object.keys(member))
+const ALL: ReadonlySet<string> = new Set([...Object.keys(member), "throttle"])
 
 function combinationMistake(
   names: readonly string[],

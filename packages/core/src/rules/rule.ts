@@ -1,4 +1,4 @@
-import type { AlgorithmName, Alignment, OnStoreFailure } from "../policy.ts"
+import type { AlgorithmName, Alignment, OnStoreFailure, Refill } from "../policy.ts"
 
 /** What a rule counts for a request whose field is missing. */
 export type OnMissing = "ip" | "skip" | "deny" | "shared"
@@ -14,6 +14,43 @@ export interface RuleMatch {
   readonly path?: string | undefined
   /** Field name to the values that it may have: `{ plan: ["free", "trial"] }`. A missing field does not match. */
   readonly fields?: Readonly<Record<string, readonly string[]>> | undefined
+}
+
+/** What becomes of a request that does not fit into the limit. */
+export type Throttle =
+  /** It is refused. A leaky bucket tells how long to hold what is admitted, in `delayMs`. */
+  | "hard"
+  | { readonly kind: "hard" }
+  /** So many percent of the limit, rounded down, are admitted above it and marked `overLimit`: above 0, to 1000. */
+  | { readonly kind: "soft"; readonly percent: number }
+  /**
+   * It is admitted and marked `overLimit` while there is capacity to spare, up to `ceiling` units, which is
+   * above the limit (default: as many as are counted exactly).
+   */
+  | {
+      readonly kind: "elastic"
+      readonly ceiling?: number | undefined
+      /** Whether there is capacity to spare; only in code. Default: by the event loop of this process. */
+      readonly signal?: (() => boolean) | undefined
+    }
+  /**
+   * Adapters hold it until it fits, in the order of arrival: at most `maxWaiting` of them (default 100) of one counter, and
+   * none longer than `maxWaitMs` (default 10000). `decide` refuses as "hard" does.
+   */
+  | {
+      readonly kind: "queue"
+      readonly maxWaiting?: number | undefined
+      readonly maxWaitMs?: number | undefined
+    }
+
+/** When a client is blocked for having been refused too often: `{ refusals: 10, within: "1 minute", for: "1 hour" }`. */
+export interface RulePenalty {
+  /** So many refusals by this rule block the client: a positive whole number. */
+  readonly refusals: number
+  /** Milliseconds or a text, from the first of the refusals. Default: the rule's window. */
+  readonly within?: number | string | undefined
+  /** How long: milliseconds or a text, from the refusal that reached the number. */
+  readonly for: number | string
 }
 
 /** A rule in code: what a service owner writes. `Request` is what the limiter is asked about. */
@@ -32,8 +69,21 @@ export interface Rule<Request = unknown> {
   readonly algorithm?: AlgorithmName | undefined
   /** Only for "fixed-window": default "epoch". */
   readonly align?: Alignment | undefined
-  /** "hard", the only kind so far: what does not fit is refused. */
-  readonly throttle?: "hard" | undefined
+  /**
+   * Sub-windows, from 2 to 360 and no more than the window has milliseconds: for "sliding-window-strict" 60 by default, for
+   * "sliding-window" two windows by default.
+   */
+  readonly buckets?: number | undefined
+  /** Only for "token-bucket" and "leaky-bucket": units that the bucket holds. Default: the limit. */
+  readonly burst?: number | undefined
+  /** Only for "token-bucket": default "continuous". */
+  readonly refill?: Refill | undefined
+  /** What becomes of a request that does not fit: default "hard", and for "leaky-bucket" `{ kind: "queue" }`. */
+  readonly throttle?: Throttle | undefined
+  /** Whether requests that it refuses count too, up to the limit: who keeps knocking stays out. Default false. */
+  readonly countRejected?: boolean | undefined
+  /** Blocks a client that was refused too often. Only of a rule with a field; a shadow rule blocks nobody. */
+  readonly penalty?: RulePenalty | undefined
   /** Units that one request takes: a positive whole number, default 1. Multiplies the cost given by the caller. */
   readonly cost?: number | undefined
   readonly match?: RuleMatch | undefined

@@ -16,8 +16,9 @@ export interface Check extends CounterKey {
   readonly shadow: boolean
 }
 
-/** What a counter holds after its check, with the units that the check took: its cost or 0. */
-export interface Counted extends CounterState {
+/** What a counter holds after its check, and the units that the check took: its cost or 0. */
+export interface Counted {
+  readonly state: CounterState
   readonly taken: number
 }
 
@@ -28,17 +29,22 @@ export interface Counted extends CounterState {
 export interface Answer {
   /** The store's time, in whole epoch milliseconds, at which it decided. */
   readonly nowMs: number
-  /** Whether every check that is not a shadow one was admitted. When false, nothing was taken from any counter. */
+  /**
+   * Whether every check that is not a shadow one was admitted. When false, nothing was taken from any counter; refusals
+   * that count (`Store.take`) are in the states, and not in `taken`.
+   */
   readonly granted: boolean
   readonly checks: readonly (Counted | undefined)[]
   /** Whether it is what the store remembers, without a look at the back end: no sign that this one is there. */
   readonly isRemembered?: boolean
 }
 
-/** Units to give back: those that a check took in the window that started at `takenInMs`. */
+/** Units to give back that a check has taken. */
 export interface Refund extends CounterKey {
+  /** A negative number is charged on top of what was taken, whether or not it fits. */
   readonly units: number
-  readonly takenInMs: number
+  /** What the counter held when they had been taken: `Counted.state`. */
+  readonly after: CounterState
 }
 
 /** A client that was being refused lost its counter, so it is let in early: the store is too small. */
@@ -69,6 +75,11 @@ export interface Store {
    * Takes the units of each request, or none of them: all its checks that are not shadow ones are admitted and counted
    * together, atomically with regard to every other caller, or nothing is. `requests` are decided in order. `withinMs` is
    * how long the caller waits, from now.
+   *
+   * Of a request that is refused, each check that would have been refused by itself is counted, in the same call, where
+   * its policy has `countRejected`, and in a policy of the algorithm "penalty" where that comes right after it in the
+   * list; both by `Algorithm.withRejected`. Not so shadow checks, nor costs that never fit. Where a request's counters are
+   * in several places that are asked one after the other, those that come after the refusal are not counted.
    */
   take(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly Answer[]>
   /**
@@ -76,7 +87,7 @@ export interface Store {
    * 0 in every check.
    */
   peek(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly Answer[]>
-  /** Gives units back to the window they were taken in, never below zero; nothing when that window has passed. */
+  /** Gives units back to the window or bucket they were taken in, never below zero; nothing of what has passed. */
   giveBack(refunds: readonly Refund[]): MaybePromise<void>
   /** Forgets the counters. */
   reset(keys: readonly CounterKey[]): MaybePromise<void>

@@ -8,15 +8,24 @@ export interface Problem {
   readonly json: string
 }
 
+/** How much a request may cost under a rule: limit 10 with a rule cost of 3 accepts a cost of 3 at most. */
+export interface LargestCost {
+  /** Units that the rule takes for a request of cost 1. */
+  readonly ruleCost: number
+  readonly largest: number
+}
+
 const TYPES = "https://iana.org/assignments/http-problem-types#"
 
 const QUOTA = problem(`${TYPES}quota-exceeded`, "Quota Exceeded", 429)
+const ABNORMAL = problem(`${TYPES}abnormal-usage-detected`, "Abnormal Usage Detected", 429)
 
 /** The problem that each refusal is to the client. */
 export const PROBLEMS: Readonly<Record<Refusal, Problem>> = {
   quota: QUOTA,
   cost: QUOTA,
-  denied: problem(`${TYPES}abnormal-usage-detected`, "Abnormal Usage Detected", 429),
+  penalty: ABNORMAL,
+  denied: ABNORMAL,
   // The status says all there is to say (RFC 9457, section 4.2.1).
   "missing-field": problem("about:blank", "Bad Request", 400),
   "store-failure": problem(`${TYPES}temporary-reduced-capacity`, "Temporary Reduced Capacity", 503),
@@ -24,20 +33,21 @@ export const PROBLEMS: Readonly<Record<Refusal, Problem>> = {
 
 /**
  * What happened and what would help, in a sentence or two. `refusing` are the checks that refused, `seconds` the wait
- * if there is an end to it, and `ruleCost` the units that a rule takes for a request of cost 1: limit 10 with a rule
- * cost of 3 accepts a cost of 3 at most.
+ * if there is an end to it.
  */
 export function problemDetail(
   refusal: Refusal,
   refusing: readonly PolicyCheck[],
   seconds: number | undefined,
-  ruleCost: (policy: string) => number,
+  largestCost: (check: PolicyCheck) => LargestCost,
 ): string {
   switch (refusal) {
     case "quota":
       return `The quota is used up.${tryAgain(seconds)}`
     case "cost":
-      return costDetail(refusing, ruleCost)
+      return costDetail(refusing, largestCost)
+    case "penalty":
+      return `Too many requests were refused, so none is accepted for a while.${tryAgain(seconds)}`
     case "denied":
       return "Requests like this one are not accepted."
     case "missing-field":
@@ -56,14 +66,17 @@ function tryAgain(seconds: number | undefined): string {
   return seconds === 1 ? " Try again in 1 second." : ` Try again in ${seconds} seconds.`
 }
 
-function costDetail(refusing: readonly PolicyCheck[], ruleCost: (policy: string) => number): string {
+function costDetail(
+  refusing: readonly PolicyCheck[],
+  largestCost: (check: PolicyCheck) => LargestCost,
+): string {
   let asked = 0
   let largest = Number.POSITIVE_INFINITY
   for (const check of refusing) {
     if (check.refusal !== "cost") continue
-    const cost = ruleCost(check.policy)
-    asked = check.cost / cost
-    largest = Math.min(largest, Math.floor(check.limit / cost))
+    const accepts = largestCost(check)
+    asked = check.cost / accepts.ruleCost
+    largest = Math.min(largest, accepts.largest)
   }
   return `This request costs ${asked} and never succeeds. The largest cost that is accepted is ${largest}.`
 }

@@ -1,5 +1,6 @@
 import { once } from "node:events"
 import { describe, expect, it } from "vitest"
+import type { CounterState } from "../../algorithms/algorithm.ts"
 import { type ManualClock, manualClock } from "../../clock.ts"
 import { InvalidOptionError, StoreUnavailableError } from "../../errors.ts"
 import type { Policy } from "../../policy.ts"
@@ -21,13 +22,18 @@ function check(partition: string, cost = 1, more: Partial<Check> = {}): Check {
   return { policy: POLICY, partition, cost, shadow: false, ...more }
 }
 
+/** What a counter held whose window began then. */
+function stateFrom(startMs: number): CounterState {
+  return { startMs, current: 1, previous: 0 }
+}
+
 function takeOne(store: MemoryStore, ...checks: Check[]): Answer {
   return store.take([checks])[0] as Answer
 }
 
 function countOf(store: MemoryStore, partition: string, policy: Policy = POLICY): number {
   const counted = (store.peek([[check(partition, 0, { policy })]])[0] as Answer).checks[0]
-  return (counted?.previous ?? 0) + (counted?.current ?? 0)
+  return (counted?.state.previous ?? 0) + (counted?.state.current ?? 0)
 }
 
 /** A store of so many keys, its clock and the events that it has told. */
@@ -51,7 +57,7 @@ describe("options", () => {
     const store = memoryStore(options as MemoryStoreOptions)
     expect(takeOne(store, check("alice"))).toMatchObject({
       granted: true,
-      checks: [{ current: 1, taken: 1 }],
+      checks: [{ state: { current: 1 }, taken: 1 }],
     })
   })
 
@@ -137,9 +143,13 @@ describe("the clock", () => {
     clock.advance(10 * MINUTE)
     takeOne(store, check("alice", 5))
     clock.advance(-5 * MINUTE)
-    expect(store.peek([[check("alice")]])).toMatchObject([{ granted: false, checks: [{ current: 5 }] }])
+    expect(store.peek([[check("alice")]])).toMatchObject([
+      { granted: false, checks: [{ state: { current: 5 } }] },
+    ])
     clock.advance(MINUTE)
-    expect(store.peek([[check("alice")]])).toMatchObject([{ granted: false, checks: [{ previous: 5 }] }])
+    expect(store.peek([[check("alice")]])).toMatchObject([
+      { granted: false, checks: [{ state: { previous: 5 } }] },
+    ])
     clock.advance(1)
     expect(takeOne(store, check("alice")).granted).toBe(true)
   })
@@ -170,9 +180,9 @@ describe("the store", () => {
     takeOne(store, check("alice", 2))
     takeOne(store, check("bob", 1))
     expect(store.size).toBe(2)
-    store.giveBack([{ policy: POLICY, partition: "alice", units: 1, takenInMs: clock.now() }])
+    store.giveBack([{ policy: POLICY, partition: "alice", units: 1, after: stateFrom(clock.now()) }])
     expect(store.size).toBe(2)
-    store.giveBack([{ policy: POLICY, partition: "alice", units: 1, takenInMs: clock.now() }])
+    store.giveBack([{ policy: POLICY, partition: "alice", units: 1, after: stateFrom(clock.now()) }])
     expect(store.size).toBe(1)
     store.reset([check("bob")])
     expect(store.size).toBe(0)
@@ -180,7 +190,8 @@ describe("the store", () => {
 
   it("writes nothing when units of a window that has passed are given back", () => {
     const { store, clock } = open(10)
-    store.giveBack([{ policy: POLICY, partition: "alice", units: 1, takenInMs: clock.now() - 5 * MINUTE }])
+    const after = stateFrom(clock.now() - 5 * MINUTE)
+    store.giveBack([{ policy: POLICY, partition: "alice", units: 1, after }])
     expect(store.size).toBe(0)
   })
 
@@ -241,8 +252,8 @@ describe("a full store", () => {
     const { store, clock, events } = open(100)
     takeOne(store, check("brute force", 5))
     takeOne(store, check("brute force"))
-    const takenInMs = clock.now() - 5 * MINUTE
-    store.giveBack([{ policy: POLICY, partition: "brute force", units: 1, takenInMs }])
+    const after = stateFrom(clock.now() - 5 * MINUTE)
+    store.giveBack([{ policy: POLICY, partition: "brute force", units: 1, after }])
     for (let i = 0; i < 2_000; i++) takeOne(store, check(`junk ${i}`, 1, { policy: HOURLY }))
     expect([countOf(store, "brute force"), events]).toEqual([5, []])
   })
@@ -340,7 +351,7 @@ describe("listeners", () => {
       takeOne(store, check("carol", 2))
       seen.push(countOf(store, "carol"), store.size)
     })
-    expect(takeOne(store, check("bob", 3)).checks).toMatchObject([{ current: 3, taken: 3 }])
+    expect(takeOne(store, check("bob", 3)).checks).toMatchObject([{ state: { current: 3 }, taken: 3 }])
     expect(seen).toEqual([3, 1, 2, 1])
     expect([events.length, store.size, countOf(store, "carol")]).toEqual([1, 1, 2])
   })

@@ -1,11 +1,12 @@
 import { inspect } from "node:util"
 import type { Algorithm, CounterState } from "../../algorithms/algorithm.ts"
-import { ALGORITHMS } from "../../algorithms/by-name.ts"
+import { algorithmOf } from "../../algorithms/by-name.ts"
 import { type Clock, LATEST_MS } from "../../clock.ts"
 import { ClosedError, StoreUnavailableError, textOf } from "../../errors.ts"
-import type { Policy } from "../../policy.ts"
-import type { Answer, Check, Counted, CounterKey, EvictionEvent, Refund, Store } from "../store.ts"
-import { type Pending, takeTogether } from "../take-together.ts"
+import { ceilingOf, type Policy } from "../../policy.ts"
+import { countsRefusals } from "../refusals.ts"
+import type { Answer, Check, CounterKey, EvictionEvent, Refund, Store } from "../store.ts"
+import { type Pending, statesAfterRefusal, takeTogether } from "../take-together.ts"
 import { CounterTable } from "./counter-table.ts"
 import { type KeyHash, type KeyHasher, keyHasher } from "./key-hash.ts"
 import { type MemoryStoreOptions, parseOptions } from "./options.ts"
@@ -86,7 +87,7 @@ class InMemory implements MemoryStore {
       return {
         nowMs,
         granted,
-        checks: checks.map((check) => counted(this.#look(table, check, nowMs).state, 0)),
+        checks: checks.map((check) => ({ state: this.#look(table, check, nowMs).state, taken: 0 })),
       }
     })
   }
@@ -94,13 +95,13 @@ class InMemory implements MemoryStore {
   giveBack(refunds: readonly Refund[]): void {
     const table = this.#open()
     const nowMs = this.#now()
-    for (const { policy, partition, units, takenInMs } of refunds) {
+    for (const { policy, partition, units, after } of refunds) {
       const { algorithm, key, state } = this.#look(
         table,
         { policy, partition, cost: 0, shadow: false },
         nowMs,
       )
-      const left = algorithm.withoutUnits(state, policy, units, takenInMs)
+      const left = algorithm.withoutUnits(state, policy, units, after, nowMs)
       if (left === state) continue
       if (left.previous === 0 && left.current === 0) table.remove(key)
       else table.write(key, left, algorithm.emptyAtMs(left, policy), nowMs)
@@ -131,38 +132,52 @@ class InMemory implements MemoryStore {
   /** What `#takeAll` does, for the usual request: one check, nothing to take back. */
   #takeOne(table: CounterTable, check: Check, nowMs: number): Answer {
     const { policy, partition, cost, shadow } = check
-    const algorithm = ALGORITHMS[policy.algorithm]
+    const algorithm = algorithmOf(policy)
     this.#hash(policy.counter, partition, this.#key)
     const state = stateAt(table, this.#key, algorithm, policy, nowMs)
-    if (cost === 0) return { nowMs, granted: true, checks: [counted(state, 0)] }
+    if (cost === 0) return { nowMs, granted: true, checks: [{ state, taken: 0 }] }
     if (algorithm.admits(state, policy, cost, nowMs)) {
-      const next = algorithm.withUnits(state, policy, cost)
+      const next = algorithm.withUnits(state, policy, cost, nowMs)
       table.write(this.#key, next, algorithm.emptyAtMs(next, policy), nowMs)
-      return { nowMs, granted: true, checks: [counted(next, cost)] }
+      return { nowMs, granted: true, checks: [{ state: next, taken: cost }] }
     }
-    if (!shadow) markBlocked(table, this.#key, algorithm, state, check, nowMs)
-    return { nowMs, granted: shadow, checks: [counted(state, 0)] }
+    if (shadow) return { nowMs, granted: true, checks: [{ state, taken: 0 }] }
+    let after = state
+    if (policy.countRejected === true && cost <= ceilingOf(policy)) {
+      after = algorithm.withRejected(state, policy, cost, nowMs)
+      if (after !== state) table.write(this.#key, after, algorithm.emptyAtMs(after, policy), nowMs)
+    }
+    markBlocked(table, this.#key, algorithm, after, check, nowMs)
+    return { nowMs, granted: false, checks: [{ state: after, taken: 0 }] }
   }
 
   #takeAll(table: CounterTable, checks: readonly Check[], nowMs: number): Answer {
     const pending = checks.map((check) => this.#look(table, check, nowMs))
     const before = pending.map(({ state }) => state)
     if (takeTogether(pending, nowMs, isSameCounter)) {
-      for (const { key, algorithm, state, check, taken } of pending) {
-        if (taken > 0) table.write(key, state, algorithm.emptyAtMs(state, check.policy), nowMs)
+      for (let i = 0; i < pending.length; i++) {
+        const { key, algorithm, state, check, taken } = pending[i] as Located
+        // A penalty that admits has counted nothing.
+        if (taken > 0 && state !== before[i])
+          table.write(key, state, algorithm.emptyAtMs(state, check.policy), nowMs)
       }
-      return { nowMs, granted: true, checks: pending.map(({ state, taken }) => counted(state, taken)) }
+      return { nowMs, granted: true, checks: pending.map(({ state, taken }) => ({ state, taken })) }
     }
+    const states = checks.some(countsRefusals)
+      ? statesAfterRefusal(pending, before, nowMs, isSameCounter)
+      : before
     pending.forEach(({ key, algorithm, check }, i) => {
-      if (!check.shadow) markBlocked(table, key, algorithm, before[i] as CounterState, check, nowMs)
+      const state = states[i] as CounterState
+      if (state !== before[i]) table.write(key, state, algorithm.emptyAtMs(state, check.policy), nowMs)
+      if (!check.shadow) markBlocked(table, key, algorithm, state, check, nowMs)
     })
-    return { nowMs, granted: false, checks: before.map((state) => counted(state, 0)) }
+    return { nowMs, granted: false, checks: states.map((state) => ({ state, taken: 0 })) }
   }
 
   #look(table: CounterTable, check: Check, nowMs: number): Located {
     const key: KeyHash = { low: 0, high: 0 }
     this.#hash(check.policy.counter, check.partition, key)
-    const algorithm = ALGORITHMS[check.policy.algorithm]
+    const algorithm = algorithmOf(check.policy)
     return { check, algorithm, key, state: stateAt(table, key, algorithm, check.policy, nowMs), taken: 0 }
   }
 
@@ -233,8 +248,4 @@ function markBlocked(
 
 function isSameCounter({ key: one }: Located, { key: other }: Located): boolean {
   return one.low === other.low && one.high === other.high
-}
-
-function counted({ previous, current, startMs }: CounterState, taken: number): Counted {
-  return { previous, current, startMs, taken }
 }

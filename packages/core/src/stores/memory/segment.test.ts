@@ -6,8 +6,10 @@ import { Segment } from "./segment.ts"
 
 const NOW = 1_700_000_000_000
 
+/** Every third has parts. */
 function stateOf(n: number): CounterState {
-  return { previous: n, current: n + 0.5, startMs: NOW + n }
+  const state = { previous: n, current: n + 0.5, startMs: NOW + n }
+  return n % 3 === 0 ? { ...state, parts: `1${n}` } : state
 }
 
 function put(segment: Segment, key: KeyHash, state: CounterState, emptyAtMs: number = NOW + 60_000): void {

@@ -39,6 +39,8 @@ export class Segment {
   #capacity: number
   #words: Float64Array
   #halves: Uint32Array
+  /** Of each slot, for states that have some; there is no list while none has. */
+  #parts: (string | undefined)[] | undefined
   #hand = 0
   /** No key is empty before: nothing has to be looked at until then. */
   #nothingEmptyBeforeS = Number.POSITIVE_INFINITY
@@ -78,11 +80,11 @@ export class Segment {
   read(slot: number): CounterState {
     const at = slot * WORDS
     const words = this.#words
-    return {
-      previous: words[at + PREVIOUS] as number,
-      current: words[at + CURRENT] as number,
-      startMs: words[at + START_MS] as number,
-    }
+    const startMs = words[at + START_MS] as number
+    const current = words[at + CURRENT] as number
+    const previous = words[at + PREVIOUS] as number
+    const parts = this.#parts?.[slot]
+    return parts === undefined ? { startMs, current, previous } : { startMs, current, previous, parts }
   }
 
   /** Adds a key that `find` has just not found and yields its slot, still to be written. */
@@ -105,11 +107,17 @@ export class Segment {
     words[at + PREVIOUS] = state.previous
     words[at + CURRENT] = state.current
     words[at + START_MS] = state.startMs
+    if (this.#parts !== undefined || state.parts !== undefined) this.#writeParts(slot, state.parts)
     const emptyAtS = wholeSeconds(emptyAtMs)
     this.#halves[2 * at + EMPTY_AT_S] = emptyAtS
     this.#halves[2 * at + RELEASE_AT_S] = 0
     if (emptyAtS < this.#nothingEmptyBeforeS) this.#nothingEmptyBeforeS = emptyAtS
     if (emptyAtS < this.#roundEmptyAtS) this.#roundEmptyAtS = emptyAtS
+  }
+
+  #writeParts(slot: number, parts: string | undefined): void {
+    this.#parts ??= new Array<string | undefined>(this.#capacity).fill(undefined)
+    this.#parts[slot] = parts
   }
 
   /** Remembers until when a client is refused, so that it is the last to be evicted. */
@@ -131,11 +139,13 @@ export class Segment {
       const behindHole = (next - hole + end) % end
       if (displacedBy < behindHole) continue
       this.#words.copyWithin(hole * WORDS, next * WORDS, (next + 1) * WORDS)
+      if (this.#parts !== undefined) this.#parts[hole] = this.#parts[next]
       // It may have moved to where the hand has been already.
       this.#roundEmptyAtS = Math.min(this.#roundEmptyAtS, this.#half(hole, EMPTY_AT_S))
       hole = next
     }
     this.#words.fill(0, hole * WORDS, (hole + 1) * WORDS)
+    if (this.#parts !== undefined) this.#parts[hole] = undefined
     this.count--
   }
 
@@ -226,6 +236,7 @@ export class Segment {
   #resize(growth: number): void {
     const from = this.#halves
     const fromWords = this.#words
+    const fromParts = this.#parts
     const slots = this.#capacity
     // Slots change places, so this round of the hand says nothing about what there is.
     this.#roundEmptyAtS = 0
@@ -233,6 +244,7 @@ export class Segment {
     this.#capacity = capacityAt(growth)
     this.#words = new Float64Array(this.#capacity * WORDS)
     this.#halves = new Uint32Array(this.#words.buffer)
+    this.#parts = fromParts && new Array<string | undefined>(this.#capacity).fill(undefined)
     const to = this.#words
     const halves = this.#halves
     for (let slot = 0; slot < slots; slot++) {
@@ -247,6 +259,7 @@ export class Segment {
       to[free * WORDS + START_MS] = fromWords[slot * WORDS + START_MS] as number
       halves[free * HALVES + EMPTY_AT_S] = from[at + EMPTY_AT_S] as number
       halves[free * HALVES + RELEASE_AT_S] = from[at + RELEASE_AT_S] as number
+      if (this.#parts !== undefined) this.#parts[free] = fromParts?.[slot]
     }
   }
 }

@@ -1,8 +1,9 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { ALGORITHMS } from "../../algorithms/by-name.ts"
+import type { CounterState } from "../../algorithms/algorithm.ts"
+import { algorithmOf } from "../../algorithms/by-name.ts"
 import type { Policy } from "../../policy.ts"
-import type { Check, Counted } from "../store.ts"
+import type { Check } from "../store.ts"
 import { DenyCache } from "./deny-cache.ts"
 
 const SLIDING: Policy = {
@@ -30,14 +31,14 @@ function of(partition: string, counter: string = FIXED.counter): Check {
   return check(1, { partition, policy: { ...FIXED, counter } })
 }
 
-function full(more: Partial<Counted> = {}): Counted {
-  return { previous: 0, current: 10, startMs: START_MS, taken: 0, ...more }
+function full(more: Partial<CounterState> = {}): CounterState {
+  return { startMs: START_MS, current: 10, previous: 0, ...more }
 }
 
 /** A cache that knows that `refused` was refused, with the whole limit taken. */
-function refusing(refused: Check = check(), longestMs = LONGEST_MS, counted = full()): DenyCache {
+function refusing(refused: Check = check(), longestMs = LONGEST_MS, state = full()): DenyCache {
   const denied = new DenyCache(longestMs)
-  denied.remember(refused, counted, SERVER_MS, BETWEEN)
+  denied.remember(refused, state, SERVER_MS, BETWEEN)
   return denied
 }
 
@@ -50,7 +51,7 @@ describe("DenyCache", () => {
     expect(refusing().answer([check()], SENT_MS + 1_000.9)).toEqual({
       nowMs: SERVER_MS + 1_000,
       granted: false,
-      checks: [{ previous: 0, current: 10, startMs: START_MS, taken: 0 }],
+      checks: [{ state: { startMs: START_MS, current: 10, previous: 0 }, taken: 0 }],
       isRemembered: true,
     })
   })
@@ -69,7 +70,7 @@ describe("DenyCache", () => {
     expect(denied.answer([check(10, { policy: SLIDING })], SENT_MS + 7_000)).toEqual({
       nowMs: SERVER_MS + 7_000,
       granted: false,
-      checks: [{ previous: 9, current: 0, startMs: START_MS + 60_000, taken: 0 }],
+      checks: [{ state: { startMs: START_MS + 60_000, current: 0, previous: 9 }, taken: 0 }],
       isRemembered: true,
     })
   })
@@ -77,7 +78,7 @@ describe("DenyCache", () => {
   it("tells the counters of a request that it did not look at from the one that refused", () => {
     const denied = refusing()
     const answer = denied.answer([of("bob"), check(), of("carol")], SENT_MS)
-    expect(answer?.checks.map((counted) => counted?.current)).toEqual([undefined, 10, undefined])
+    expect(answer?.checks.map((counted) => counted?.state.current)).toEqual([undefined, 10, undefined])
   })
 
   it.each([
@@ -90,7 +91,7 @@ describe("DenyCache", () => {
     denied.remember(check(), full(), SERVER_MS, BETWEEN)
     denied.remember(day, full({ current: 40, startMs: DAY_MS }), SERVER_MS, BETWEEN)
     const checks = keys.map((key) => known[key] as Check)
-    expect(denied.answer(checks, SENT_MS)?.checks.map((counted) => counted?.current)).toEqual(told)
+    expect(denied.answer(checks, SENT_MS)?.checks.map((counted) => counted?.state.current)).toEqual(told)
   })
 
   it.each<{ readonly what: string; readonly asked: Check; readonly isRefused: boolean }>([
@@ -110,6 +111,24 @@ describe("DenyCache", () => {
     expect(answerTo(denied, asked)).toBe(isRefused)
     // What it cannot answer, it still knows.
     expect(answerTo(denied, check(3))).toBe(true)
+  })
+
+  it("does not know whether more than was allowed above the limit is refused", () => {
+    const above = (extra: number) => check(1, { policy: { ...FIXED, extra } })
+    const denied = refusing(above(2), LONGEST_MS, full({ current: 12 }))
+    expect([answerTo(denied, above(1)), answerTo(denied, above(2)), answerTo(denied, above(3))]).toEqual([
+      true,
+      true,
+      false,
+    ])
+  })
+
+  it("does not know of a bucket of the same size that is filled faster", () => {
+    const policy: Policy = { ...FIXED, algorithm: "token-bucket", burst: 10 }
+    const state = { startMs: SERVER_MS, current: 10, previous: 0 }
+    const denied = refusing(check(1, { policy }), LONGEST_MS, state)
+    expect(answerTo(denied, check(1, { policy: { ...policy, limit: 11 } }), 5_000)).toBe(false)
+    expect(answerTo(denied, check(1, { policy: { ...policy, limit: 9 } }), 5_000)).toBe(true)
   })
 
   it.each<{ readonly afterMs: number; readonly isRefused: boolean }>([
@@ -240,24 +259,22 @@ describe("DenyCache", () => {
     fc.assert(
       fc.property(story, ({ algorithm, limit, offsetMs, cost, fraction, onTheWayMs, ...rest }) => {
         const policy: Policy = { ...SLIDING, algorithm, limit }
-        const { admits, at, retryAfterMs } = ALGORITHMS[algorithm]
+        const counting = algorithmOf(policy)
         const serverMs = START_MS + offsetMs
         const previous = algorithm === "sliding-window" ? rest.previous : 0
-        const counted: Counted = {
-          ...at({ previous, current: rest.current, startMs: START_MS }, policy, serverMs),
-          taken: 0,
-        }
-        const waitMs = retryAfterMs(counted, policy, cost, serverMs)
+        const stored = { startMs: START_MS, current: rest.current, previous }
+        const refusing = counting.at(stored, policy, serverMs)
+        const waitMs = counting.retryAfterMs(refusing, policy, cost, serverMs)
         if (waitMs === 0 || waitMs === Number.POSITIVE_INFINITY) return
         const denied = new DenyCache(1_000_000)
-        denied.remember(check(cost, { policy }), counted, serverMs, BETWEEN)
+        denied.remember(check(cost, { policy }), refusing, serverMs, BETWEEN)
         const afterMs = Math.max(onTheWayMs, rest.part * waitMs + rest.fromThereMs)
         const asked = check(cost + rest.moreCost, { policy: { ...policy, limit: limit - rest.lessLimit } })
         if (denied.answer([asked], SENT_MS + afterMs) === undefined) return
         refusals++
         const thenMs = Math.floor(serverMs + fraction - onTheWayMs + afterMs)
-        const state = at(counted, asked.policy, thenMs)
-        expect(admits(state, asked.policy, asked.cost, thenMs)).toBe(false)
+        const state = counting.at(refusing, asked.policy, thenMs)
+        expect(counting.admits(state, asked.policy, asked.cost, thenMs)).toBe(false)
       }),
       { seed: 9_003, numRuns: 5_000 },
     )

@@ -1,5 +1,8 @@
-import { ALGORITHMS } from "../../algorithms/by-name.ts"
-import type { Answer, Check, Counted, CounterKey } from "../store.ts"
+import type { CounterState } from "../../algorithms/algorithm.ts"
+import { algorithmOf } from "../../algorithms/by-name.ts"
+import { ceilingOf } from "../../policy.ts"
+import { countsRefusals } from "../refusals.ts"
+import type { Answer, Check, CounterKey } from "../store.ts"
 
 /** Refusals kept at the most: some 20 MB. A counter's oldest go first, and then Redis is asked again. */
 const MOST_REFUSALS = 100_000
@@ -14,7 +17,8 @@ export interface Between {
 interface Refusal {
   readonly cost: number
   readonly limit: number
-  readonly counted: Counted
+  readonly ceiling: number
+  readonly state: CounterState
   /** The server's time at which it was given. */
   readonly serverMs: number
   /** By this process' clock, the instants between which that was. */
@@ -25,7 +29,7 @@ interface Refusal {
 
 /** A refusal as it stands now. */
 interface Known {
-  readonly counted: Counted
+  readonly state: CounterState
   readonly serverMs: number
   readonly waitMs: number
 }
@@ -51,10 +55,10 @@ export class DenyCache {
   }
 
   /** Remembers what was refused at this time of the server's, which was between these instants. */
-  remember(check: Check, counted: Counted, serverMs: number, between: Between): void {
+  remember(check: Check, state: CounterState, serverMs: number, between: Between): void {
     if (this.#longestMs === 0) return
     const { policy, partition, cost } = check
-    const waitMs = ALGORITHMS[policy.algorithm].retryAfterMs(counted, policy, cost, serverMs)
+    const waitMs = algorithmOf(policy).retryAfterMs(state, policy, cost, serverMs)
     // What never fits says nothing about the client's next request.
     if (waitMs === Number.POSITIVE_INFINITY) return
     // The server's time is cut to a whole millisecond: it was that much later, and the end may be that much nearer.
@@ -64,7 +68,8 @@ export class DenyCache {
     this.#refusalsOf(policy.counter).set(partition, {
       cost,
       limit: policy.limit,
-      counted,
+      ceiling: ceilingOf(policy),
+      state,
       serverMs,
       between,
       forMs: Math.min(certainMs, this.#longestMs),
@@ -80,15 +85,19 @@ export class DenyCache {
   answer(checks: readonly Check[], nowMs: number): Answer | undefined {
     let binding: Known | undefined
     let place = 0
+    const isWatched = checks.some(countsRefusals)
     for (let i = 0; i < checks.length; i++) {
-      const known = this.#known(checks[i] as Check, nowMs)
+      const check = checks[i] as Check
+      // Where refusals count, every one has to be seen; but in a block, which they do not prolong.
+      if (isWatched && check.policy.algorithm !== "penalty") continue
+      const known = this.#known(check, nowMs)
       if (known === undefined || (binding !== undefined && known.waitMs <= binding.waitMs)) continue
       binding = known
       place = i
     }
     if (binding === undefined) return undefined
-    const { counted, serverMs } = binding
-    const told = checks.map((_, i) => (i === place ? counted : undefined))
+    const { state, serverMs } = binding
+    const told = checks.map((_, i) => (i === place ? { state, taken: 0 } : undefined))
     return { nowMs: serverMs, granted: false, checks: told, isRemembered: true }
   }
 
@@ -103,13 +112,16 @@ export class DenyCache {
       this.forget(check)
       return undefined
     }
-    if (cost < refusal.cost || policy.limit > refusal.limit) return undefined
+    // Of a bucket the limit is how fast units come back, and says no more than that.
+    const isHigher = ceilingOf(policy) > refusal.ceiling
+    // What elastic throttling admits now makes the wait longer than the one that is remembered.
+    if (isHigher && policy.limit === refusal.limit) this.forget(check)
+    if (isHigher || cost < refusal.cost || policy.limit > refusal.limit) return undefined
     // It is believed a little too short, and the wait that it tells is a little too long: both are true so.
     const serverMs = refusal.serverMs + Math.max(0, Math.floor(nowMs - answeredAtMs))
-    const algorithm = ALGORITHMS[policy.algorithm]
-    const { previous, current, startMs } = algorithm.at(refusal.counted, policy, serverMs)
-    const counted = { previous, current, startMs, taken: 0 }
-    return { counted, serverMs, waitMs: algorithm.retryAfterMs(counted, policy, cost, serverMs) }
+    const algorithm = algorithmOf(policy)
+    const state = algorithm.at(refusal.state, policy, serverMs)
+    return { state, serverMs, waitMs: algorithm.retryAfterMs(state, policy, cost, serverMs) }
   }
 
   forget({ policy, partition }: CounterKey): void {

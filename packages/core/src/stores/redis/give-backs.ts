@@ -82,10 +82,12 @@ export class GiveBacks {
     let deadlineMs = Number.POSITIVE_INFINITY
     for (const returning of batch) deadlineMs = Math.min(deadlineMs, returning.deadlineMs)
     const policies = new PolicyTable()
-    const numbers = batch.flatMap(({ refund: { policy, units, takenInMs } }) => [
+    const numbers = batch.flatMap(({ refund: { policy, units, after } }) => [
       policies.numberOf(policy),
       units,
-      takenInMs,
+      after.startMs,
+      after.current,
+      after.previous,
     ])
     const keys = batch.map(({ key }) => key)
     const patience = { withinMs: deadlineMs - performance.now(), inBackground: this.#inBackground }

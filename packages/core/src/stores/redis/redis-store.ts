@@ -1,4 +1,4 @@
-import { ALGORITHMS } from "../../algorithms/by-name.ts"
+import { algorithmOf } from "../../algorithms/by-name.ts"
 import { ClosedError, StoreUnavailableError } from "../../errors.ts"
 import type { Answer, Check, CounterKey, MaybePromise, Refund, Store } from "../store.ts"
 import { takeTogether } from "../take-together.ts"
@@ -161,29 +161,25 @@ export class RedisStore implements Store {
 
   async #peekOne(checks: readonly Check[], withinMs: number): Promise<Answer> {
     if (checks.length === 0) return this.#askedNothing()
-    const found = new Map<string, Found>()
+    // By check: one counter may be looked at under several limits.
+    const found = new Map<Check, Found>()
     let nowMs = 0
     await this.#fleet.eachLane(checks, this.#keyOf, async (some, keys, node) => {
       const policies = new PolicyTable()
       const numbers = some.map(({ policy }) => policies.numberOf(policy))
       const reply = await node.ask(PEEK, keys, policies, numbers, { withinMs })
       nowMs = Math.max(nowMs, integerAt(reply, 0))
-      keys.forEach((key, i) => {
-        found.set(key, { reply, at: i + 1 })
+      some.forEach((check, i) => {
+        found.set(check, { reply, at: i + 1 })
       })
     })
     const pending = checks.map((check) => {
       const key = this.#keyOf(check)
-      const algorithm = ALGORITHMS[check.policy.algorithm]
-      const state = algorithm.at(stateOf(key, found, check), check.policy, nowMs)
+      const algorithm = algorithmOf(check.policy)
+      const state = algorithm.at(stateOf(key, check, found), check.policy, nowMs)
       return { check, key, algorithm, state, taken: 0 }
     })
-    const counted = pending.map(({ state: { previous, current, startMs } }) => ({
-      previous,
-      current,
-      startMs,
-      taken: 0,
-    }))
+    const counted = pending.map(({ state }) => ({ state, taken: 0 }))
     return {
       nowMs,
       granted: takeTogether(pending, nowMs, (one, other) => one.key === other.key),
@@ -217,8 +213,8 @@ export class RedisStore implements Store {
       const state = counted[i]
       if (state === undefined || check.shadow) continue
       const { policy, cost } = check
-      if (ALGORITHMS[policy.algorithm].admits(state, policy, cost, nowMs)) continue
-      this.#denied.remember(check, state, nowMs, between)
+      if (algorithmOf(policy).admits(state.state, policy, cost, nowMs)) continue
+      this.#denied.remember(check, state.state, nowMs, between)
     }
   }
 
@@ -227,9 +223,9 @@ export class RedisStore implements Store {
   }
 }
 
-function stateOf(key: string, found: ReadonlyMap<string, Found>, { policy }: Check) {
-  const { reply, at } = found.get(key) as Found
-  const state = stateAt(reply, at, policy, integerAt(reply, 0))
+function stateOf(key: string, check: Check, found: ReadonlyMap<Check, Found>) {
+  const { reply, at } = found.get(check) as Found
+  const state = stateAt(reply, at, check.policy, integerAt(reply, 0))
   if (state === undefined) throw new StoreUnavailableError(`Redis holds under ${key} what is no counter.`)
   return state
 }

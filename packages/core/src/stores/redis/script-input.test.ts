@@ -13,6 +13,33 @@ const POLICY: Policy = {
 }
 const FIXED: Policy = { ...POLICY, algorithm: "fixed-window" }
 const FIRST_HIT: Policy = { ...FIXED, align: "first-hit" }
+/** A policy of each kind, and what the scripts are told of it: kind, ceiling, window, detail. */
+const KINDS: readonly { readonly policy: Policy; readonly told: readonly number[] }[] = [
+  { policy: POLICY, told: [1, 10, 60_000, 0] },
+  { policy: { ...POLICY, extra: 3 }, told: [1, 13, 60_000, 0] },
+  { policy: FIXED, told: [2, 10, 60_000, 0] },
+  { policy: FIRST_HIT, told: [3, 10, 60_000, 0] },
+  { policy: { ...POLICY, algorithm: "token-bucket" }, told: [4, 10, 60_000, 10] },
+  { policy: { ...POLICY, algorithm: "token-bucket", burst: 25, extra: 2 }, told: [4, 27, 60_000, 10] },
+  { policy: { ...POLICY, algorithm: "token-bucket", limit: 0, burst: 25 }, told: [4, 0, 60_000, 0] },
+  { policy: { ...POLICY, algorithm: "leaky-bucket", burst: 4 }, told: [4, 4, 60_000, 10] },
+  { policy: { ...POLICY, algorithm: "token-bucket", refill: "continuous" }, told: [4, 10, 60_000, 10] },
+  { policy: { ...POLICY, algorithm: "token-bucket", refill: "periodic" }, told: [5, 10, 60_000, 10] },
+  { policy: { ...POLICY, buckets: 12 }, told: [6, 10, 60_000, 12] },
+  { policy: { ...POLICY, algorithm: "sliding-window-strict", buckets: 60 }, told: [7, 10, 60_000, 60] },
+  { policy: { ...POLICY, algorithm: "sliding-log" }, told: [8, 10, 60_000, 0] },
+  {
+    policy: {
+      ...POLICY,
+      algorithm: "penalty",
+      limit: 3,
+      penalty: { refusals: 3, withinMs: 9_000, forMs: 60_000 },
+    },
+    told: [9, 3, 9_000, 60_000],
+  },
+  { policy: { ...POLICY, countRejected: true }, told: [17, 10, 60_000, 0] },
+  { policy: { ...POLICY, algorithm: "sliding-log", countRejected: true }, told: [24, 10, 60_000, 0] },
+]
 const SERVER_TIME = { nowMs: undefined, untilMs: undefined, isWide: false }
 
 describe("PolicyTable", () => {
@@ -27,7 +54,7 @@ describe("PolicyTable", () => {
       FIXED,
     ].map((policy) => policies.numberOf(policy))
     expect(numbers).toEqual([1, 2, 1, 1, 3, 2])
-    expect(policies.input(SERVER_TIME, [])).toBe("[-1,0,0,3,1,10,60000,2,10,60000,3,10,60000]")
+    expect(policies.input(SERVER_TIME, [])).toBe("[-1,0,0,3,1,10,60000,0,2,10,60000,0,3,10,60000,0]")
   })
 
   it.each([
@@ -42,15 +69,21 @@ describe("PolicyTable", () => {
     const policies = new PolicyTable()
     policies.numberOf({ ...POLICY, limit: Number.MAX_SAFE_INTEGER })
     const text = policies.input(SERVER_TIME, [Number.MAX_SAFE_INTEGER])
-    expect(text).toBe("[-1,0,0,1,1,9007199254740991,60000,9007199254740991]")
+    expect(text).toBe("[-1,0,0,1,1,9007199254740991,60000,0,9007199254740991]")
+  })
+
+  it.each(KINDS)("tells the kind of $policy", ({ policy, told }) => {
+    const policies = new PolicyTable()
+    policies.numberOf(policy)
+    expect(policies.input(SERVER_TIME, [])).toBe(`[-1,0,0,1,${told.join(",")}]`)
   })
 
   it("refuses an algorithm that the scripts do not know", () => {
-    const policy = { ...POLICY, algorithm: "token-bucket" as "fixed-window" }
+    const policy = { ...POLICY, algorithm: "guess" as "fixed-window" }
     expect(() => checkCountable(policy)).toThrow(StoreUnavailableError)
-    expect(() => checkCountable(policy)).toThrow("does not count by token-bucket")
+    expect(() => checkCountable(policy)).toThrow("does not count by guess")
     expect(() => checkCountable(POLICY)).not.toThrow()
-    expect(() => checkCountable({ ...POLICY, algorithm: "sliding-window" })).not.toThrow()
+    for (const { policy } of KINDS) expect(() => checkCountable(policy)).not.toThrow()
   })
 })
 
@@ -63,6 +96,10 @@ describe("isSamePolicy", () => {
     ["another window", { windowMs: 61_000 }, false],
     ["another algorithm", { algorithm: "fixed-window" }, false],
     ["another alignment", { align: "first-hit" }, false],
+    ["units above the limit", { extra: 1 }, false],
+    ["sub-windows", { buckets: 12 }, false],
+    ["another burst", { burst: 11 }, false],
+    ["another refill", { refill: "periodic" }, false],
   ])("of %s is %s", (_, other, expected) => {
     expect([isSamePolicy(POLICY, { ...POLICY, ...other }), isSamePolicy(POLICY, POLICY)]).toEqual([
       expected,

@@ -1,10 +1,19 @@
+import { bucketsOf } from "../../algorithms/sub-windows.ts"
 import { StoreUnavailableError } from "../../errors.ts"
-import type { Policy } from "../../policy.ts"
+import { ceilingOf, type Policy } from "../../policy.ts"
 
 /** Numbers that scripts/counter.lua knows the kinds of counter by. */
 const SLIDING = 1
 const FIXED = 2
 const FIRST_HIT = 3
+const LEVEL = 4
+const PERIODIC = 5
+const BUCKETED = 6
+const STRICT = 7
+const LOG = 8
+const PENALTY = 9
+/** Added to the kind of a policy under which requests count that it refuses. */
+const COUNTS_REJECTED = 16
 /** What a packed value holds of the present window. */
 const MOST_PACKED = 2 ** 20 - 1
 /** Milliseconds: the product with a packed count is exact. */
@@ -35,7 +44,8 @@ export class PolicyTable {
   /** The one argument of a script, a list of numbers in JSON: time, policies, and what the script itself reads. */
   input({ nowMs, untilMs, isWide }: CallTime, rest: readonly number[]): string {
     let text = `[${nowMs ?? -1},${untilMs ?? 0},${isWide ? 1 : 0},${this.#policies.length}`
-    for (const policy of this.#policies) text += `,${kindOf(policy)},${policy.limit},${policy.windowMs}`
+    for (const policy of this.#policies)
+      text += `,${tellingKindOf(policy)},${ceilingOf(policy)},${windowMsOf(policy)},${detailOf(policy)}`
     return rest.length === 0 ? `${text}]` : `${text},${rest.join(",")}]`
   }
 }
@@ -46,32 +56,74 @@ export function isSamePolicy(one: Policy, other: Policy): boolean {
     one === other ||
     (one.limit === other.limit &&
       one.windowMs === other.windowMs &&
+      one.extra === other.extra &&
+      one.burst === other.burst &&
+      one.buckets === other.buckets &&
+      one.refill === other.refill &&
       one.algorithm === other.algorithm &&
+      one.countRejected === other.countRejected &&
+      one.penalty === other.penalty &&
       one.align === other.align)
   )
 }
 
 /** Whether INCRBY alone can count the units, by scripts/take-one.lua: the layout is the packed one, and exact. */
 export function isCountedInPlace(policy: Policy, cost: number, units: number): boolean {
+  const ceiling = ceilingOf(policy)
   return (
     cost > 0 &&
-    cost <= policy.limit &&
+    cost <= ceiling &&
+    policy.countRejected !== true &&
     units <= MOST_PACKED &&
-    policy.limit <= MOST_PACKED &&
+    ceiling <= MOST_PACKED &&
     policy.windowMs <= WIDEST_IN_PLACE &&
-    kindOf(policy) !== FIRST_HIT
+    kindOf(policy) <= FIXED
   )
 }
 
 /** @throws StoreUnavailableError when the scripts do not know the policy's algorithm. */
-export function checkCountable({ algorithm }: Policy): void {
-  if (algorithm === "sliding-window" || algorithm === "fixed-window") return
+export function checkCountable(policy: Policy): void {
+  if (kindOf(policy) !== undefined) return
   // Taken for another one it would count wrongly, and nobody would see it.
-  throw new StoreUnavailableError(`The Redis store does not count by ${String(algorithm)}.`)
+  throw new StoreUnavailableError(`The Redis store does not count by ${String(policy.algorithm)}.`)
 }
 
 /** The number that scripts know the policy's kind of counter by. */
-export function kindOf({ algorithm, align }: Policy): number {
-  if (algorithm === "sliding-window") return SLIDING
-  return align === "first-hit" ? FIRST_HIT : FIXED
+export function kindOf({ algorithm, align, buckets, refill }: Policy): number {
+  switch (algorithm) {
+    case "sliding-window":
+      return buckets === undefined ? SLIDING : BUCKETED
+    case "fixed-window":
+      return align === "first-hit" ? FIRST_HIT : FIXED
+    case "token-bucket":
+      return refill === "periodic" ? PERIODIC : LEVEL
+    case "leaky-bucket":
+      return LEVEL
+    case "sliding-window-strict":
+      return STRICT
+    case "sliding-log":
+      return LOG
+    case "penalty":
+      return PENALTY
+    default:
+      return undefined as never
+  }
+}
+
+/** The kind, and whether what is refused counts too. */
+function tellingKindOf(policy: Policy): number {
+  return kindOf(policy) + (policy.countRejected === true ? COUNTS_REJECTED : 0)
+}
+
+/** Of a penalty it is how long refusals are remembered. */
+function windowMsOf({ windowMs, penalty }: Policy): number {
+  return penalty === undefined ? windowMs : penalty.withinMs
+}
+
+/** What else the script has to know: how long a penalty blocks, how many units come back in a window, or how many sub-windows there are. */
+function detailOf(policy: Policy): number {
+  if (policy.penalty !== undefined) return policy.penalty.forMs
+  const kind = kindOf(policy)
+  if (kind === LEVEL || kind === PERIODIC) return policy.limit
+  return kind === BUCKETED || kind === STRICT ? bucketsOf(policy) : 0
 }

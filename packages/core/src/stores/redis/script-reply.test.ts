@@ -81,6 +81,11 @@ describe("stateAt", () => {
       value: "w:1700000000001:5000000:9007199254740991",
       expected: { startMs: 1_700_000_000_001, previous: 5_000_000, current: Number.MAX_SAFE_INTEGER },
     },
+    {
+      what: "a wide state with parts",
+      value: "w:1700000000001:5:3:101o",
+      expected: { startMs: 1_700_000_000_001, previous: 5, current: 3, parts: "101o" },
+    },
   ])("reads $what", ({ value, expected }) => {
     expect(stateAt([NOW_MS, value], 1, POLICY, NOW_MS)).toEqual(expected)
   })
@@ -93,12 +98,18 @@ describe("stateAt", () => {
     }
   })
 
-  it.each([["w:1:2"], ["w:1:2:x"], ["w:9007199254740993:0:1"], ["rubbish"], [null], [-3]])(
-    "refuses %j",
-    (value) => {
-      expect(() => stateAt([NOW_MS, value], 1, POLICY, NOW_MS)).toThrow(StoreUnavailableError)
-    },
-  )
+  it.each([
+    ["w:1:2"],
+    ["w:1:2:x"],
+    ["w:1:2:3:p"],
+    ["w:1:2:3:1/"],
+    ["w:9007199254740993:0:1"],
+    ["rubbish"],
+    [null],
+    [-3],
+  ])("refuses %j", (value) => {
+    expect(() => stateAt([NOW_MS, value], 1, POLICY, NOW_MS)).toThrow(StoreUnavailableError)
+  })
 })
 
 describe("nonsense", () => {

@@ -6,7 +6,7 @@ import type { Policy } from "../../policy.ts"
 const PREVIOUS = 2 ** 21
 const WINDOW = 2 ** 42
 const CODES = 2047
-const WIDE = /^w:(\d+):(\d+):(\d+)$/
+const WIDE = /^w:(\d+):(\d+):(\d+)(?::([0-o]*))?$/
 
 /** What a script answered: integers, and a text for a state that is too large for one. The server's time comes first. */
 export type Reply = readonly unknown[]
@@ -30,7 +30,11 @@ export function stateAt(reply: Reply, at: number, policy: Policy, nowMs: number)
   const value = reply[at]
   const wide = typeof value === "string" ? WIDE.exec(value) : null
   if (wide !== null) {
-    return { startMs: integerAt(wide, 1), previous: integerAt(wide, 2), current: integerAt(wide, 3) }
+    const startMs = integerAt(wide, 1)
+    const previous = integerAt(wide, 2)
+    const current = integerAt(wide, 3)
+    const parts = wide[4]
+    return parts === undefined ? { startMs, current, previous } : { startMs, current, previous, parts }
   }
   const packed = integerAt(reply, at)
   if (packed === 0) return undefined
@@ -40,8 +44,8 @@ export function stateAt(reply: Reply, at: number, policy: Policy, nowMs: number)
   if (ahead !== 0 && ahead !== 1 && ahead !== 1 - CODES) throw nonsense(reply)
   return {
     startMs: ahead === 0 ? alignedMs : alignedMs + policy.windowMs,
-    previous: Math.floor(packed / PREVIOUS) % PREVIOUS,
     current: packed % PREVIOUS,
+    previous: Math.floor(packed / PREVIOUS) % PREVIOUS,
   }
 }
 

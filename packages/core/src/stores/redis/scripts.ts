@@ -1,9 +1,14 @@
 import { createHash } from "node:crypto"
+import bucketLevel from "./scripts/bucket-level.lua"
 import call from "./scripts/call.lua"
 import counter from "./scripts/counter.lua"
 import giveBack from "./scripts/give-back.lua"
 import layout from "./scripts/layout.lua"
+import log from "./scripts/log.lua"
+import packedCounts from "./scripts/packed-counts.lua"
 import peek from "./scripts/peek.lua"
+import penalty from "./scripts/penalty.lua"
+import subWindows from "./scripts/sub-windows.lua"
 import take from "./scripts/take.lua"
 import takeOne from "./scripts/take-one.lua"
 import takeWithCare from "./scripts/take-with-care.lua"
@@ -14,14 +19,17 @@ export interface Script {
   readonly sha: string
 }
 
+/** How counters of every kind are read and written. */
+const counters = `${packedCounts}\n${subWindows}\n${log}\n${bucketLevel}\n${penalty}\n${counter}`
+
 /** Takes the units of requests, each all or nothing. */
 export const TAKE: Script = script(
-  `${layout}\n${takeOne}\n${call}\nlocal function functions()\n${counter}\n${takeWithCare}\nend\n${take}`,
+  `${layout}\n${takeOne}\n${call}\nlocal function functions()\n${counters}\n${takeWithCare}\nend\n${take}`,
 )
 /** Tells what counters hold. */
-export const PEEK: Script = script(`${layout}\n${call}\n${counter}\n${peek}`)
+export const PEEK: Script = script(`${layout}\n${call}\n${counters}\n${peek}`)
 /** Gives units back to the windows they were taken in. */
-export const GIVE_BACK: Script = script(`${layout}\n${call}\n${counter}\n${giveBack}`)
+export const GIVE_BACK: Script = script(`${layout}\n${call}\n${counters}\n${giveBack}`)
 
 function script(text: string): Script {
   return { text, sha: createHash("sha1").update(text).digest("hex") }

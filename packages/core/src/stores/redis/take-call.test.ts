@@ -27,7 +27,7 @@ function asked(...checks: Check[]): Asked {
 
 /** What the script is told after the time and the policies. */
 function entriesOf(call: TakeCall, policies = 1): readonly number[] {
-  return (JSON.parse(call.args(SERVER_TIME)[0] as string) as number[]).slice(4 + 3 * policies)
+  return (JSON.parse(call.args(SERVER_TIME)[0] as string) as number[]).slice(4 + 4 * policies)
 }
 
 function state(current: number): string {
@@ -39,7 +39,7 @@ function told(call: TakeCall, reply: unknown): unknown {
   return call
     .read(reply)
     .answers?.map(
-      (answer) => answer && [answer.granted, ...answer.checks.map((one) => [one?.current, one?.taken])],
+      (answer) => answer && [answer.granted, ...answer.checks.map((one) => [one?.state.current, one?.taken])],
     )
 }
 
@@ -47,6 +47,7 @@ describe("a call", () => {
   const a = asked(check("a"))
   const b = asked(check("b"))
   const both = asked(check("a"), check("b"))
+  const counting = asked(check("a", 1, { policy: { ...POLICY, countRejected: true } }))
 
   it.each<{ what: string; requests: Asked[]; keys: string[]; entries: number[] }>([
     { what: "of one request", requests: [a], keys: ["a"], entries: [1, 1, 1, 1, 1] },
@@ -62,6 +63,12 @@ describe("a call", () => {
       requests: [a, b, a, b],
       keys: ["a", "b"],
       entries: [1, 2, 2, 1, 1],
+    },
+    {
+      what: "merges none whose refusals count, but tells them at once",
+      requests: [counting, counting, counting],
+      keys: ["a", "a", "a"],
+      entries: [1, 1, 3, 1, 1],
     },
     {
       what: "merges none past another cost",
@@ -137,7 +144,7 @@ describe("a reply", () => {
         {
           nowMs: NOW_MS,
           granted: true,
-          checks: [{ startMs: NOW_MS - 1_000, previous: 0, current: 2, taken: 2 }],
+          checks: [{ state: { startMs: NOW_MS - 1_000, current: 2, previous: 0 }, taken: 2 }],
         },
       ],
     })

@@ -1,4 +1,6 @@
 import type { CounterState } from "../../algorithms/algorithm.ts"
+import { algorithmOf } from "../../algorithms/by-name.ts"
+import { ceilingOf, type Policy } from "../../policy.ts"
 import type { Answer, Check, Counted } from "../store.ts"
 import { type CallTime, isCountedInPlace, isSamePolicy, kindOf, PolicyTable } from "./script-input.ts"
 import { integerAt, nonsense, type Reply, readReply, stateAt } from "./script-reply.ts"
@@ -67,11 +69,11 @@ export class TakeCall {
     const units = cost * times
     if (!isCountedInPlace(policy, cost, units)) return [this.#input(time)]
     const { untilMs = 0, nowMs } = time
-    const { windowMs, limit } = policy
+    const { windowMs } = policy
     const args = [
       `${untilMs}`,
       `${windowMs}`,
-      `${limit}`,
+      `${ceilingOf(policy)}`,
       `${units}`,
       `${kindOf(policy)}`,
       `${times}`,
@@ -88,8 +90,10 @@ export class TakeCall {
     for (const { asked, times } of this.#entries) {
       const { checks } = asked
       if (checks.length === 1) {
-        const { policy, cost } = checks[0] as Check
-        const number = this.#policies.numberOf(policy)
+        const { policy, cost, shadow } = checks[0] as Check
+        // Such an entry does not say that it is a shadow one, whose refusals never count.
+        const counted = shadow && policy.countRejected === true ? { ...policy, countRejected: false } : policy
+        const number = this.#policies.numberOf(counted)
         if (
           several === undefined &&
           run > 0 &&
@@ -153,8 +157,12 @@ function answerOf(
   // Of so many that were granted each sees its own count.
   const granted = lacks?.get(firstKey) ?? times
   const nth = ++entry.answered
-  if (nth > granted) return { nowMs, granted: shadow, checks: [countedOf(state, 0, 0)] }
-  return { nowMs, granted: true, checks: [countedOf(state, (granted - nth) * cost, cost)] }
+  if (nth > granted) return { nowMs, granted: shadow, checks: [{ state, taken: 0 }] }
+  return {
+    nowMs,
+    granted: true,
+    checks: [{ state: before(state, policy, (granted - nth) * cost, nowMs), taken: cost }],
+  }
 }
 
 function together(
@@ -172,14 +180,20 @@ function together(
     if (state === undefined) return undefined
     const isTaken = lacks?.has(firstKey + i) !== true
     if (!isTaken && !shadow) granted = false
-    counted.push(countedOf(state, 0, isTaken ? cost : 0))
+    counted.push({ state, taken: isTaken ? cost : 0 })
   }
   return { nowMs, granted, checks: counted }
 }
 
-/** Whether both are a request of the same single check. Their keys are the same already. */
+/**
+ * Whether both are a request of the same single check, and may be merged. Their keys are the same already. Where refusals
+ * count each request leaves a state of its own, so those are not merged.
+ */
 function isSame({ checks: one }: Asked, { checks: other }: Asked): boolean {
-  return one.length === 1 && other.length === 1 && isSameCheck(one[0] as Check, other[0] as Check)
+  const check = one[0] as Check
+  if (one.length !== 1 || other.length !== 1) return false
+  if (check.policy.countRejected === true || check.policy.algorithm === "penalty") return false
+  return isSameCheck(check, other[0] as Check)
 }
 
 /** Whether both ask for the same, but for the partitions. */
@@ -191,7 +205,10 @@ function isSameCheck(one: Check, other: Check): boolean {
   return one.cost === other.cost && one.shadow === other.shadow && isSamePolicy(one.policy, other.policy)
 }
 
-/** The state before `later` units were taken by those who came after. */
-function countedOf({ previous, current, startMs }: CounterState, later: number, taken: number): Counted {
-  return { previous, current: current - later, startMs, taken }
+/** The state before `later` units were taken by those who came after, in the same instant. */
+function before(state: CounterState, policy: Policy, later: number, nowMs: number): CounterState {
+  if (later === 0) return state
+  if (policy.algorithm === "sliding-log")
+    return algorithmOf(policy).withoutUnits(state, policy, later, state, nowMs)
+  return { ...state, current: state.current - later }
 }

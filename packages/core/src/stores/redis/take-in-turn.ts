@@ -1,4 +1,4 @@
-import { ALGORITHMS } from "../../algorithms/by-name.ts"
+import { algorithmOf } from "../../algorithms/by-name.ts"
 import { StoreUnavailableError } from "../../errors.ts"
 import type { Answer, Check, Counted, Refund } from "../store.ts"
 import type { Asked } from "./take-call.ts"
@@ -76,14 +76,13 @@ function giveBack(checks: readonly Check[], counted: readonly (Counted | undefin
 /** What gives back the units that the checks of a request took. */
 export function refundsOf(checks: readonly Check[], counted: readonly (Counted | undefined)[]): Refund[] {
   return checks.flatMap(({ policy, partition }, i) => {
-    const { taken = 0, startMs = 0 } = counted[i] ?? {}
-    return taken > 0 ? [{ policy, partition, units: taken, takenInMs: startMs }] : []
+    const { taken = 0, state } = counted[i] ?? {}
+    return state !== undefined && taken > 0 ? [{ policy, partition, units: taken, after: state }] : []
   })
 }
 
 /** Servers have clocks of their own, and one answer has one time: the latest. */
 function broughtTo(nowMs: number, { policy }: Check, counted: Counted | undefined): Counted | undefined {
   if (counted === undefined) return undefined
-  const { previous, current, startMs } = ALGORITHMS[policy.algorithm].at(counted, policy, nowMs)
-  return { previous, current, startMs, taken: counted.taken }
+  return { state: algorithmOf(policy).at(counted.state, policy, nowMs), taken: counted.taken }
 }

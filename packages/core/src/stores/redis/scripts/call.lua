@@ -4,7 +4,7 @@ local input, position
 if ARGV[2] then
   input = {
     tonumber(ARGV[8] or -1), tonumber(ARGV[1]), 0,
-    1, tonumber(ARGV[5]), tonumber(ARGV[3]), tonumber(ARGV[2]),
+    1, tonumber(ARGV[5]), tonumber(ARGV[3]), tonumber(ARGV[2]), 0,
     1, tonumber(ARGV[6]), 1, 1, tonumber(ARGV[7]),
   }
 else
@@ -25,24 +25,41 @@ end
 
 -- A policy's `base` is the part of a packed value that stands for the present window, `lastBase` the same of the window
 -- before it. `leftMs` is what is left of the
--- previous window in the sliding one, where its product with a packed count is exact: up to 49 days.
+-- previous window in the sliding one, where its product with a packed count is exact: up to 49 days. `limit` is the
+-- ceiling, and `detail` the units that come back in a window, the milliseconds that a penalty blocks for, or the number of
+-- sub-windows, which have a length of `stepMs`.
 local policies = {}
 for i = 1, nextNumber() do
-  local kind, limit, windowMs = nextNumber(), nextNumber(), nextNumber()
-  local alignedMs = kind == FIRST_HIT and nowMs or nowMs - fmod(nowMs, windowMs)
+  local kind, limit, windowMs, detail = nextNumber(), nextNumber(), nextNumber(), nextNumber()
+  local stepMs, countsRejected = windowMs, kind >= COUNTS_REJECTED
+  if countsRejected then kind = kind - COUNTS_REJECTED end
+  if kind == FIRST_HIT or kind == LEVEL or kind == LOG or kind == PENALTY then
+    stepMs = 1
+  elseif kind >= BUCKETED then
+    stepMs = math.ceil(windowMs / detail)
+  end
+  local alignedMs = nowMs - fmod(nowMs, stepMs)
   policies[i] = {
     kind = kind,
     limit = limit,
     windowMs = windowMs,
+    detail = detail,
+    stepMs = stepMs,
     alignedMs = alignedMs,
     base = (fmod(floor(alignedMs / windowMs), CODES) + 1) * WINDOW,
     lastBase = (fmod(floor(alignedMs / windowMs) + CODES - 1, CODES) + 1) * WINDOW,
     leftMs = windowMs <= 4294967296 and windowMs - (nowMs - alignedMs),
-    packs = not isWide and kind ~= FIRST_HIT and limit <= MOST_PACKED,
+    countsRejected = countsRejected,
+    packs = not isWide and not countsRejected and kind <= FIXED and limit <= MOST_PACKED,
   }
 end
 
 -- An integer as Redis takes it: Lua would write a large one with an exponent.
 local function integer(number)
   return string.format("%.0f", number)
+end
+
+-- The same for what is put together with texts, where a short one is written right, and sooner.
+local function plain(number)
+  return number < 1e14 and number or integer(number)
 end

@@ -9,27 +9,59 @@ end
 
 -- The previous window's part in the sliding one: floor(P * (W - e) / W), in whole seconds where milliseconds are too
 -- many for exact arithmetic.
-local function weighted(policy, previous, elapsedMs)
+local function weighted(policy, previous, windowMs, elapsedMs)
   if previous == 0 then return 0 end
   local unitMs = 1
-  if max(previous, policy.limit) * policy.windowMs > LARGEST then
-    unitMs = 1000 * math.ceil(policy.windowMs / 1000 / WIDEST_WINDOW)
+  if max(previous, policy.limit) * windowMs > LARGEST then
+    unitMs = 1000 * math.ceil(windowMs / 1000 / WIDEST_WINDOW)
   end
-  local window = math.ceil(policy.windowMs / unitMs)
+  local window = math.ceil(windowMs / unitMs)
   return share(previous, window - floor(elapsedMs / unitMs), window)
 end
 
-local function remaining(policy, startMs, previous, current)
-  local used = current
-  if policy.kind == SLIDING then used = used + weighted(policy, previous, nowMs - startMs) end
-  return max(0, policy.limit - used)
+local function used(policy, startMs, previous, current, parts)
+  local kind = policy.kind
+  if kind == SLIDING then return current + weighted(policy, previous, policy.windowMs, nowMs - startMs) end
+  if kind == STRICT then return current + previous end
+  if kind == LEVEL then return current + (previous > 0 and 1 or 0) end
+  if kind == BUCKETED then
+    local oldest = oldestOf(policy, parts)
+    return current + previous - oldest + weighted(policy, oldest, policy.stepMs, nowMs - startMs)
+  end
+  return current
 end
 
--- Start of the window, previous and current count of a stored value; nothing for what no script of ours has written.
+local function remaining(policy, startMs, previous, current, parts)
+  if policy.kind == PENALTY then return previous > 0 and 0 or LARGEST end
+  return max(0, policy.limit - used(policy, startMs, previous, current, parts))
+end
+
+local WITH_PARTS = "^w:(%d+):(%d+):(%d+):([1-9][0-o]+)$"
+
+-- Whether a text can be the parts of such a counter.
+local function areParts(policy, parts)
+  local width = parseDigits(parts, 1, 1)
+  if policy.kind == LOG then width = width + digitsFor(policy.windowMs) end
+  return fmod(#parts - 1, width) == 0
+end
+
+-- Start of the window, previous and current count and parts of a stored value; nothing for what no script of ours has
+-- written.
 local function unpackValue(key, policy, value)
-  local startMs, previous, current = string.match(value, "^w:(%d+):(%d+):(%d+)$")
-  if startMs then return tonumber(startMs), tonumber(previous), tonumber(current) end
-  local number = string.find(value, "^%d+$") and tonumber(value)
+  local hasParts = policy.kind >= BUCKETED and policy.kind ~= PENALTY
+  local startMs, previous, current, parts
+  if hasParts then
+    startMs, previous, current, parts = string.match(value, WITH_PARTS)
+    if startMs and not areParts(policy, parts) then return end
+  end
+  if not startMs then startMs, previous, current = string.match(value, "^w:(%d+):(%d+):(%d+)$") end
+  if startMs then
+    startMs = tonumber(startMs)
+    -- Sub-windows that start in between are none of ours.
+    if policy.kind >= BUCKETED and policy.kind ~= LOG and fmod(startMs, policy.stepMs) ~= 0 then return end
+    return startMs, tonumber(previous), tonumber(current), parts or ""
+  end
+  local number = policy.kind <= FIRST_HIT and string.find(value, "^%d+$") and tonumber(value)
   if not number or number < WINDOW or number > LARGEST then return end
   local back = fmod(policy.base / WINDOW - floor(number / WINDOW) + CODES, CODES)
   -- One of the previous window ends with this one. A key that lives much longer is of a later window: the clock went
@@ -40,25 +72,31 @@ local function unpackValue(key, policy, value)
   return policy.alignedMs - back * policy.windowMs, fmod(floor(number / PREVIOUS), PREVIOUS), fmod(number, PREVIOUS)
 end
 
-local function wideValue(startMs, previous, current)
-  return "w:" .. integer(startMs) .. ":" .. integer(previous) .. ":" .. integer(current)
+local function wideValue(startMs, previous, current, parts)
+  local value = "w:" .. plain(startMs) .. ":" .. plain(previous) .. ":" .. plain(current)
+  return parts and parts ~= "" and value .. ":" .. parts or value
 end
 
 -- Nothing where the state does not fit.
 local function packedValue(policy, startMs, previous, current)
-  if isWide or policy.kind == FIRST_HIT or previous >= PREVIOUS or current > MOST_PACKED then return end
+  if isWide or policy.kind > FIXED or previous >= PREVIOUS or current > MOST_PACKED then return end
   return (fmod(floor(startMs / policy.windowMs), CODES) + 1) * WINDOW + previous * PREVIOUS + current
 end
 
 -- The state as it stands now. The fourth value tells that the clock went back: then it has to be written whatever is
--- granted, since a state that is brought back anew each time would stay ahead of the clock.
-local function stateNow(policy, startMs, previous, current)
-  local alignedMs, windowMs = policy.alignedMs, policy.windowMs
-  if policy.kind == SLIDING then
+-- granted, since a state that is brought back anew each time would stay ahead of the clock. The fifth are the parts.
+local function stateNow(policy, startMs, previous, current, parts)
+  local kind, alignedMs, windowMs = policy.kind, policy.alignedMs, policy.windowMs
+  if kind == SLIDING then
     if startMs == alignedMs then return startMs, previous, current, false end
     if startMs > alignedMs then return alignedMs, 0, min(previous + current, LARGEST), true end
     return alignedMs, alignedMs - startMs == windowMs and current or 0, 0, false
   end
+  if kind == LEVEL then return levelNow(policy, startMs, previous, current) end
+  if kind == PERIODIC then return periodicNow(policy, startMs, current) end
+  if kind == LOG then return logNow(policy, startMs, current, parts) end
+  if kind == PENALTY then return penaltyNow(policy, startMs, previous, current) end
+  if kind >= BUCKETED then return subWindowsNow(policy, startMs, previous, current, parts) end
   if current == 0 or nowMs - startMs >= windowMs then return alignedMs, 0, 0, false end
   if startMs > nowMs then
     local nearestMs = min(startMs, alignedMs + windowMs)
@@ -67,34 +105,98 @@ local function stateNow(policy, startMs, previous, current)
   return startMs, previous, current, false
 end
 
--- Writes the state with its time to live, in one command: the key ends when the state equals an empty one.
-local function writeState(key, policy, startMs, previous, current)
-  local endsMs = startMs
-  if current > 0 then
-    endsMs = startMs + (policy.kind == SLIDING and 2 or 1) * policy.windowMs
-  elseif previous > 0 then
-    endsMs = startMs + policy.windowMs
-  end
-  if previous == 0 and current == 0 then
-    redis.call("DEL", key)
-  else
-    local packed = packedValue(policy, startMs, previous, current)
-    local value = packed and integer(packed) or wideValue(startMs, previous, current)
-    redis.call("SET", key, value, "PX", integer(max(1, endsMs - nowMs)))
-  end
+-- When the state equals an empty one.
+local function endMs(policy, startMs, previous, current, parts)
+  local kind = policy.kind
+  if kind == LEVEL then return levelEndMs(policy, startMs, previous, current) end
+  if kind == PERIODIC then return periodicEndMs(policy, startMs, current) end
+  if kind == LOG then return startMs + policy.windowMs + 1 end
+  if kind == PENALTY then return startMs + lastsMs(policy, previous) end
+  if kind >= BUCKETED then return subWindowsEndMs(policy, startMs, current, parts) end
+  if current > 0 then return startMs + (kind == SLIDING and 2 or 1) * policy.windowMs end
+  return startMs + (previous > 0 and policy.windowMs or 0)
 end
 
 -- A state on its way out: one integer where it fits, else a text, since clients read integers near 2^53 wrongly.
-local function told(policy, startMs, previous, current)
-  return packedValue(policy, startMs, previous, current) or wideValue(startMs, previous, current)
+local function told(policy, startMs, previous, current, parts)
+  return packedValue(policy, startMs, previous, current) or wideValue(startMs, previous, current, parts)
 end
 
--- The state of a key now and whether the clock went back; nothing when its value is none of ours. A 0 counts as no key,
--- here as in what INCRBY makes of it, which cannot tell them apart.
-local function readState(key, policy)
-  local value = redis.pcall("GET", key)
-  if not value or value == "0" then return policy.alignedMs, 0, 0, false end
+-- Writes the state with its time to live, in one command: the key ends when the state equals an empty one. Yields it as it
+-- is told. `endsAsBefore` where that is known to be when the key ends anyway.
+local function writeState(key, policy, startMs, previous, current, parts, endsAsBefore)
+  local value = told(policy, startMs, previous, current, parts)
+  if previous == 0 and current == 0 then
+    redis.call("DEL", key)
+  elseif endsAsBefore then
+    redis.call("SET", key, type(value) == "number" and integer(value) or value, "KEEPTTL")
+  else
+    local endsMs = endMs(policy, startMs, previous, current, parts)
+    redis.call("SET", key, type(value) == "number" and integer(value) or value, "PX", max(1, endsMs - nowMs))
+  end
+  return value
+end
+
+-- The state of a key now, and whether the clock went back; nothing when its value is none of ours. A 0 counts as no key,
+-- here as in what INCRBY makes of it, which cannot tell them apart. The sixth value tells whether the key ends no later when
+-- units are added: a window, or a sub-window, in which some have been counted. `got` is what GET has
+-- yielded, where it has been asked.
+local function readState(key, policy, got)
+  local value = got or redis.pcall("GET", key)
+  if not value or value == "0" then
+    local startMs = policy.alignedMs
+    if policy.kind == LEVEL then startMs = startMs - fmod(startMs, (scaleOf(policy, 0))) end
+    return startMs, 0, 0, false, ""
+  end
   if type(value) == "table" then return end
-  local startMs, previous, current = unpackValue(key, policy, value)
-  if startMs then return stateNow(policy, startMs, previous, current) end
+  local startMs, previous, current, parts = unpackValue(key, policy, value)
+  if not startMs then return end
+  local kind = policy.kind
+  local isWindow = kind <= FIRST_HIT or kind == BUCKETED or kind == STRICT
+  local start, before, now, isBack, text = stateNow(policy, startMs, previous, current, parts or "")
+  return start, before, now, isBack, text, isWindow and start == startMs and current > 0 and now > 0
+end
+
+-- Start, current count and parts with so many units more taken now.
+local function withUnits(policy, startMs, current, parts, units)
+  if policy.kind == PENALTY then return startMs, current, parts end
+  if policy.kind == LOG then return logWith(policy, startMs, current, parts, units) end
+  return startMs, current + units, parts
+end
+
+-- The state after units were refused that count all the same: the present count grows up to the ceiling.
+local function withRejected(policy, startMs, previous, current, parts, units)
+  local kind, most = policy.kind, policy.limit
+  if kind == PENALTY then return withRefusal(policy, startMs, previous, current) end
+  if kind == LOG then return logWithRejected(policy, startMs, current, parts, units) end
+  -- The sum of all sub-windows stays exact.
+  if kind >= BUCKETED then most = min(most, LARGEST - previous) end
+  -- A full bucket has no rest of a unit above it.
+  if kind == LEVEL and current < most and current + units >= most then previous = 0 end
+  return startMs, previous, max(current, min(current + units, most)), parts
+end
+
+-- The state without units that were taken when it was left like that; nothing when all of them have passed.
+local function withoutUnits(policy, startMs, previous, current, parts, units, afterMs, afterCurrent, afterPrevious)
+  local kind = policy.kind
+  if kind == LEVEL then
+    local rest, left = levelWithout(policy, startMs, previous, current, units, afterMs, afterPrevious, afterCurrent)
+    if rest then return startMs, rest, left end
+  elseif kind == PERIODIC then
+    local left = afterCurrent - refilled(policy, afterMs, startMs)
+    local tokens = max(0, left) - max(0, left - units)
+    if tokens ~= 0 then return startMs, 0, max(0, current - tokens) end
+  elseif kind == LOG then
+    return logWithout(policy, startMs, parts, units, afterMs)
+  elseif kind == PENALTY then
+    return
+  elseif kind >= BUCKETED then
+    return withoutUnitsOf(policy, startMs, previous, current, parts, units, afterMs)
+  elseif kind == FIRST_HIT and units < 0 and nowMs - afterMs < policy.windowMs then
+    return current == 0 and min(afterMs, nowMs) or startMs, 0, current - units
+  elseif afterMs == startMs then
+    return startMs, previous, max(0, current - units)
+  elseif kind == SLIDING and afterMs == startMs - policy.windowMs then
+    return startMs, max(0, previous - units), current
+  end
 end

@@ -1,15 +1,21 @@
--- Gives units back to the window they were taken in, never below zero: the input goes on with policy, units and the
--- start of that window for each of KEYS. What has passed, or is none of ours, is left alone. Answers { now }.
+-- Gives units back to the window or bucket they were taken in, never below zero: the input goes on with policy, units and
+-- for each of KEYS what its counter held when they had been taken: start, current and previous count. What has passed, or
+-- is none of ours, is left alone. Answers { now }.
 
 if untilMs > 0 and nowMs > untilMs then return { nowMs } end
 
 for i = 1, #KEYS do
-  local policy, units, takenInMs = policies[nextNumber()], nextNumber(), nextNumber()
-  local startMs, previous, current, isBack = readState(KEYS[i], policy)
-  local isPresent = startMs and takenInMs == startMs
-  local isPrevious = startMs and policy.kind == SLIDING and takenInMs == startMs - policy.windowMs
-  if isPresent then current = max(0, current - units) end
-  if isPrevious then previous = max(0, previous - units) end
-  if isBack or isPresent or isPrevious then writeState(KEYS[i], policy, startMs, previous, current) end
+  local policy, units = policies[nextNumber()], nextNumber()
+  local afterMs, afterCurrent, afterPrevious = nextNumber(), nextNumber(), nextNumber()
+  local startMs, previous, current, isBack, parts = readState(KEYS[i], policy)
+  if startMs then
+    local start, before, now, text =
+      withoutUnits(policy, startMs, previous, current, parts, units, afterMs, afterCurrent, afterPrevious)
+    if start then
+      writeState(KEYS[i], policy, start, before, now, text)
+    elseif isBack then
+      writeState(KEYS[i], policy, startMs, previous, current, parts)
+    end
+  end
 end
 return { nowMs, 1 }

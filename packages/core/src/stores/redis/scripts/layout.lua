@@ -16,7 +16,9 @@ local LARGEST = 9007199254740991
 local WIDEST_WINDOW = 94000000
 
 -- The kinds of counter, as script-input.ts numbers them.
-local SLIDING, FIXED, FIRST_HIT = 1, 2, 3
+local SLIDING, FIXED, FIRST_HIT, LEVEL, PERIODIC, BUCKETED, STRICT, LOG, PENALTY = 1, 2, 3, 4, 5, 6, 7, 8, 9
+-- Added to the kind of a policy under which requests count that it refuses.
+local COUNTS_REJECTED = 16
 
 -- The time, and what INCRBY made of the one key, where take-one.lua has been there already.
 local quickNowMs, quickValue

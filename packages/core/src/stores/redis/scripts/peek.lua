@@ -4,8 +4,8 @@
 local answer = { nowMs }
 for i = 1, #KEYS do
   local policy = policies[nextNumber()]
-  local startMs, previous, current, isBack = readState(KEYS[i], policy)
-  if isBack then writeState(KEYS[i], policy, startMs, previous, current) end
-  answer[i + 1] = startMs and told(policy, startMs, previous, current) or 0
+  local startMs, previous, current, isBack, parts = readState(KEYS[i], policy)
+  if isBack then writeState(KEYS[i], policy, startMs, previous, current, parts) end
+  answer[i + 1] = startMs and told(policy, startMs, previous, current, parts) or 0
 end
 return answer

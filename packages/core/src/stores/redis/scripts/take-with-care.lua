@@ -1,14 +1,60 @@
 -- How units are taken where one INCRBY is not enough.
 
+local function isSame(state, other)
+  for i = 1, 4 do
+    if state[i] ~= other[i] then return false end
+  end
+  return true
+end
+
+-- With a look at the value of a key that has sub-windows before the present one: the usual case of them, by the shortest way.
+-- Nothing where it is another case.
+local function takeFromSubWindows(policy, key, value, cost, times)
+  local start, before, now, parts = string.match(value, WITH_PARTS)
+  if not start or not areParts(policy, parts) then return end
+  policy.alignedText = policy.alignedText or integer(policy.alignedMs)
+  local previous, current, isSame = tonumber(before), tonumber(now), start == policy.alignedText
+  local startMs, _ = policy.alignedMs, nil
+  if not isSame then
+    startMs = tonumber(start)
+    if startMs > policy.alignedMs or fmod(startMs, policy.stepMs) ~= 0 then return end
+    startMs, previous, current, _, parts = subWindowsNow(policy, startMs, previous, current, parts)
+    if parts == "" then return end
+  end
+  local granted = min(times, floor(remaining(policy, startMs, previous, current, parts) / cost))
+  if granted == 0 and isSame then return value, 0 end
+  local units = granted * cost
+  value = "w:" .. policy.alignedText .. ":" .. plain(previous) .. ":" .. plain(current + units) .. ":" .. parts
+  if granted == 0 then return value, 0 end
+  if isSame and current > 0 then
+    redis.call("SET", key, value, "KEEPTTL")
+  else
+    redis.call("SET", key, value, "PX", subWindowsEndMs(policy, startMs, units, parts) - nowMs)
+  end
+  return value, granted
+end
+
 -- With a look at the key. Yields its state and the times granted; 0 is the state of what is none of ours.
 local function takeWithLook(key, policy, cost, times)
-  local startMs, previous, current, isBack = readState(key, policy)
+  local value = policy.kind >= BUCKETED and policy.kind <= STRICT and redis.pcall("GET", key) or nil
+  if type(value) == "string" and cost > 0 and not policy.countsRejected then
+    local toldNow, granted = takeFromSubWindows(policy, key, value, cost, times)
+    if toldNow then return toldNow, granted end
+  end
+  local startMs, previous, current, isBack, parts, endsAsBefore = readState(key, policy, value)
   if not startMs then return 0, 0 end
   local granted = times
-  if cost > 0 then granted = min(times, floor(remaining(policy, startMs, previous, current) / cost)) end
-  current = current + granted * cost
-  if isBack or granted * cost > 0 then writeState(key, policy, startMs, previous, current) end
-  return told(policy, startMs, previous, current), granted
+  if cost > 0 then granted = min(times, floor(remaining(policy, startMs, previous, current, parts) / cost)) end
+  startMs, current, parts = withUnits(policy, startMs, current, parts, granted * cost)
+  local isWritten = isBack or granted * cost > 0
+  -- Such requests are never merged: `times` is 1.
+  if policy.countsRejected and granted < times and cost <= policy.limit then
+    local before = { startMs, previous, current, parts }
+    startMs, previous, current, parts = withRejected(policy, startMs, previous, current, parts, cost)
+    isWritten = isWritten or not isSame(before, { startMs, previous, current, parts })
+  end
+  if isWritten then return writeState(key, policy, startMs, previous, current, parts, endsAsBefore), granted end
+  return told(policy, startMs, previous, current, parts), granted
 end
 
 -- After INCRBY, which has made this `value` of a key that was there, or failed.
@@ -39,41 +85,69 @@ local function takeAfterAll(key, policy, cost, times, value)
   return takeWithLook(key, policy, cost, times)
 end
 
+-- Whether a check is refused by itself, for now and not for ever.
+local function isRefused(check)
+  local room = remaining(check.policy, unpack(check.before, 1, 4))
+  return not check.shadow and check.cost <= check.policy.limit and check.cost > room
+end
+
+-- Counts what counts although it was refused: the twin of statesAfterRefusal in src/stores/take-together.ts. A counter has
+-- one state, whichever of its checks asks for it.
+local function countRefusals(checks)
+  local states = {}
+  for i, check in ipairs(checks) do
+    local policy, refused = check.policy, check.policy.countsRejected and check
+    -- It is for the rule whose check comes before it.
+    if policy.kind == PENALTY then refused = checks[i - 1] end
+    if refused and not check.shadow and isRefused(refused) then
+      local before = states[check.key] or check.before
+      local startMs, previous, current, parts = unpack(before, 1, 4)
+      local after = { withRejected(policy, startMs, previous, current, parts, check.cost) }
+      if not isSame(before, after) then
+        states[check.key] = after
+        writeState(check.key, policy, unpack(after, 1, 4))
+      end
+    end
+  end
+  for _, check in ipairs(checks) do check.before = states[check.key] or check.before end
+end
+
 -- The checks of one request, all or nothing; each gets its `told` state and `isTaken`. Checks of one counter see each
--- other's units, by `seen`.
+-- other's units: `seen` has what was last taken of each key.
 local function takeTogether(checks)
   local seen, isGranted, isBroken = {}, true, false
   for _, check in ipairs(checks) do
-    local policy, state = check.policy, seen[check.key]
-    if not state then
-      local startMs, previous, current, isBack = readState(check.key, policy)
-      state = { policy = policy, startMs = startMs, previous = previous, current = current, before = current, isBack = isBack }
-      seen[check.key] = state
-    end
-    check.state = state
-    if not state.startMs then
+    local policy = check.policy
+    local startMs, previous, current, isBack, parts = readState(check.key, policy)
+    check.before = { startMs, previous, current, parts }
+    check.after = seen[check.key] and seen[check.key].after or check.before
+    if not startMs then
       isBroken = true
-    elseif isGranted then
-      check.isTaken = check.cost == 0 or check.cost <= remaining(policy, state.startMs, state.previous, state.current)
-      if check.isTaken then
-        state.current = state.current + check.cost
-      elseif not check.shadow then
-        isGranted = false
+    else
+      if isBack then writeState(check.key, policy, startMs, previous, current, parts) end
+      if isGranted then
+        startMs, previous, current, parts = unpack(check.after, 1, 4)
+        check.isTaken = check.cost == 0 or check.cost <= remaining(policy, startMs, previous, current, parts)
+        if check.isTaken then
+          startMs, current, parts = withUnits(policy, startMs, current, parts, check.cost)
+          check.after = { startMs, previous, current, parts }
+          -- A penalty that admits has counted nothing.
+          if check.cost > 0 and policy.kind ~= PENALTY then seen[check.key] = check end
+        elseif not check.shadow then
+          isGranted = false
+        end
       end
-      check.current = state.current
     end
   end
   isGranted = isGranted and not isBroken
-  for key, state in pairs(seen) do
-    if not isGranted then state.current = state.before end
-    if state.startMs and (state.isBack or state.current ~= state.before) then
-      writeState(key, state.policy, state.startMs, state.previous, state.current)
-    end
+  if isGranted then
+    for key, check in pairs(seen) do writeState(key, check.policy, unpack(check.after, 1, 4)) end
+  elseif not isBroken then
+    countRefusals(checks)
   end
   for _, check in ipairs(checks) do
-    local state = check.state
-    local current = isGranted and check.current or state.current
-    check.told = state.startMs and told(check.policy, state.startMs, state.previous, current) or 0
+    local state = isGranted and check.after or check.before
+    check.told = state[1] and told(check.policy, unpack(state, 1, 4)) or 0
     check.isTaken = isGranted and check.isTaken
   end
 end

@@ -81,7 +81,7 @@ end
 local function takeWithCare(checks)
   beCareful()
   for i, check in ipairs(checks) do
-    check.key, check.isTaken, check.current = keys[read + i], nil, nil
+    check.key, check.isTaken = keys[read + i], nil
   end
   together(checks)
   for i, check in ipairs(checks) do

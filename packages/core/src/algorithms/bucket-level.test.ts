@@ -1,0 +1,130 @@
+import { describe, expect, it } from "vitest"
+import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
+
+const NEVER = Number.POSITIVE_INFINITY
+/** A token every six seconds, three at most. */
+const POLICY = policyOf({ algorithm: "token-bucket", limit: 10, windowMs: 60_000, burst: 3 })
+
+describe("the token bucket", () => {
+  it("spends its burst, then gets a token every W / L", () => {
+    expectLedger(POLICY, [
+      [0, 3, 0, 0],
+      [0, 1, 6_000, 0],
+      [5_999, 1, 1, 0],
+      [6_000, 1, 0, 0],
+      [12_000, 2, 6_000, 1],
+      [18_000, 2, 0, 0],
+      [100_000, 4, NEVER, 3],
+      [100_000, 3, 0, 0],
+      [100_000, 0, 0, 0],
+    ])
+  })
+
+  it("loses no part of a token between two takes: seven a second are seven in 1,000 ms", () => {
+    const policy = { ...POLICY, limit: 7, windowMs: 1_000, burst: 7 }
+    expectLedger(policy, [
+      [0, 7, 0, 0],
+      [142, 1, 1, 0],
+      [143, 1, 0, 0],
+      [285, 1, 1, 0],
+      [286, 1, 0, 0],
+      [429, 1, 0, 0],
+      [572, 1, 0, 0],
+      [715, 1, 0, 0],
+      [857, 1, 1, 0],
+      [858, 1, 0, 0],
+      [999, 1, 1, 0],
+      [1_000, 1, 0, 0],
+    ])
+  })
+
+  it("holds more than the limit where the burst is larger", () => {
+    expectLedger({ ...POLICY, burst: 25 }, [
+      [0, 25, 0, 0],
+      [0, 20, 120_000, 0],
+      [60_000, 11, 6_000, 10],
+      [60_000, 10, 0, 0],
+    ])
+  })
+
+  it("a window of a millisecond gives all tokens back in it", () => {
+    expectLedger({ ...POLICY, limit: 2, windowMs: 1, burst: 3 }, [
+      [100, 3, 0, 0],
+      [100, 3, 2, 0],
+      [101, 3, 1, 2],
+      [102, 3, 0, 0],
+    ])
+  })
+
+  it("five million a month come back in whole seconds", () => {
+    const policy = policyOf({ algorithm: "token-bucket", limit: 5_000_000, windowMs: 2_592_000_000 })
+    const counter = new Counter(policy)
+    expect(counter.take(1_999, 5_000_000)).toBe(true)
+    // 1.93 tokens a second.
+    expect(counter.waitMs(1_999, 1)).toBe(1)
+    expect(counter.copy().remaining(2_000)).toBe(1)
+    expect(counter.copy().remaining(11_999)).toBe(19)
+    expect(counter.waitMs(1_999, 5_000_000)).toBe(2_592_000_000 - 999)
+  })
+
+  it("a full bucket has the scale of an empty one where limit times window is just below 2^53", () => {
+    const limit = Math.floor(Number.MAX_SAFE_INTEGER / 1_000) - 1
+    const counter = new Counter(policyOf({ algorithm: "token-bucket", limit, windowMs: 1_000 }))
+    expect(counter.take(500, limit)).toBe(true)
+    expect(counter.waitMs(500, 1)).toBe(1)
+    expect(counter.take(501, 1)).toBe(true)
+  })
+
+  it("keeps its level when limit and burst change", () => {
+    const counter = new Counter(POLICY)
+    counter.take(0, 3)
+    const cut = new Counter({ ...POLICY, limit: 1, burst: 1 })
+    cut.state = counter.state
+    expect([cut.remaining(0), cut.waitMs(0, 1)]).toEqual([0, 180_000])
+    const raised = new Counter({ ...POLICY, burst: 5 })
+    raised.state = counter.state
+    expect(raised.remaining(0)).toBe(2)
+  })
+
+  it("a limit of nothing admits nothing, gives nothing back and never ends", () => {
+    const counter = new Counter(POLICY)
+    counter.take(0, 2)
+    const none = new Counter({ ...POLICY, limit: 0 })
+    none.state = counter.state
+    expect([none.take(0, 1), none.take(0, 0), none.waitMs(0, 1)]).toEqual([false, true, NEVER])
+    expect(none.used(600_000)).toBe(2)
+    expect(none.algorithm.resetAfterMs(none.look(600_000), none.policy, 600_000)).toBe(NEVER)
+  })
+
+  it("gives back what has not come back by itself, and charges what would be left of more", () => {
+    const counter = new Counter({ ...POLICY, burst: 10 })
+    const after = counter.charge(0, 4)
+    // At 12 s two of the four have come back, and one part of a third a second later.
+    for (const [atMs, units, used] of [
+      [0, 1, 3],
+      [0, 9, 0],
+      [12_000, 1, 1],
+      [12_000, 4, 0],
+      [13_000, 4, 0],
+      [24_000, 4, 0],
+      [0, -2, 6],
+      [12_000, -2, 4],
+      // All four have come back, and one of five more.
+      [30_000, -5, 4],
+      [54_000, -5, 0],
+    ] as const) {
+      const later = counter.copy()
+      later.giveBack(atMs, units, after)
+      expect([atMs, units, later.used(atMs)]).toEqual([atMs, units, used])
+    }
+  })
+
+  it("gives nothing back until a clock that went back has caught up, or a window has passed", () => {
+    const counter = new Counter(POLICY)
+    counter.take(1_000_000, 3)
+    expect(counter.waitMs(999_000, 1)).toBe(7_000)
+    expect(counter.waitMs(100_000, 1)).toBe(66_000)
+    expect(counter.take(165_999, 1)).toBe(false)
+    expect(counter.take(166_000, 1)).toBe(true)
+  })
+})

@@ -1,0 +1,116 @@
+import { ceilingOf, type Policy } from "../policy.ts"
+import type { Algorithm, CounterState } from "./algorithm.ts"
+import { withCountedUpTo } from "./rejected.ts"
+import { timeUnitMs } from "./share.ts"
+
+/**
+ * What token bucket and leaky bucket have in common: units in use, of which L flow back in each window, evenly. Tokens
+ * that are missing, or water that is there, are the same number. It is kept as whole units and the rest of one in parts
+ * of the window, so that in each unit of time exactly L parts come back.
+ */
+export const bucketLevel: Omit<Algorithm, "delayMs"> = {
+  at(state, policy, nowMs) {
+    const { unitMs } = scaleOf(state, policy)
+    const startMs = nowMs - (nowMs % unitMs)
+    if (state === undefined) return { startMs, current: 0, previous: 0 }
+    if (state.startMs > startMs) {
+      // The clock went back: nothing comes back until it has caught up, or a window has passed.
+      const nearestMs = Math.min(state.startMs, startMs + policy.windowMs - (policy.windowMs % unitMs))
+      return nearestMs === state.startMs ? state : { ...state, startMs: nearestMs }
+    }
+    return levelOf(Math.max(0, inUse(state, policy) - flowed(state, policy, startMs)), startMs, state, policy)
+  },
+
+  admits(state, policy, cost) {
+    if (cost === 0) return true
+    const { current, previous } = state
+    return current + cost + (previous > 0 ? 1 : 0) <= ceilingOf(policy)
+  },
+
+  used({ current, previous }) {
+    return current + (previous > 0 ? 1 : 0)
+  },
+
+  retryAfterMs(state, policy, cost, nowMs) {
+    if (cost === 0 || this.admits(state, policy, cost, nowMs)) return 0
+    const ceiling = ceilingOf(policy)
+    if (cost > ceiling) return Number.POSITIVE_INFINITY
+    return waitMs(state, policy, ceiling - cost, nowMs)
+  },
+
+  resetAfterMs(state, policy, nowMs) {
+    return state.current === 0 && state.previous === 0 ? 0 : waitMs(state, policy, 0, nowMs)
+  },
+
+  emptyAtMs(state, policy) {
+    if (state.current === 0 && state.previous === 0) return state.startMs
+    // Nothing comes back under a limit of 0: it is kept for a window, should the limit be raised again.
+    if (policy.limit === 0) return state.startMs + policy.windowMs
+    return state.startMs + waitMs(state, policy, 0, state.startMs)
+  },
+
+  withUnits({ startMs, current, previous }, _policy, units) {
+    return { startMs, current: current + units, previous }
+  },
+
+  withRejected(state, policy, units) {
+    const ceiling = ceilingOf(policy)
+    // A full bucket has no rest of a unit above it: what had come back of the last one is lost.
+    const isFilled = state.current < ceiling && state.current + units >= ceiling
+    return withCountedUpTo(ceiling, isFilled ? { ...state, previous: 0 } : state, units)
+  },
+
+  withoutUnits(state, policy, units, after) {
+    // The last units to be taken are the last to come back. What they still take up is what is left of that level, less
+    // what would be left of it without them; units that are charged make it higher, also where all of it has come back.
+    const { whole } = scaleOf(after, policy)
+    const left = inUse(after, policy) - flowed(after, policy, state.startMs)
+    const parts = Math.max(0, left) - Math.max(0, left - units * whole)
+    if (parts === 0) return state
+    return levelOf(Math.max(0, inUse(state, policy) - parts), state.startMs, state, policy)
+  },
+}
+
+/** How long the last `units` to be taken wait until all before them have flowed out. */
+export function delayMsOf(state: CounterState, policy: Policy, units: number, nowMs: number): number {
+  const before = { ...state, current: state.current - units }
+  return before.current <= 0 && before.previous === 0 ? 0 : waitMs(before, policy, 0, nowMs)
+}
+
+interface Scale {
+  /** Milliseconds in which L parts come back. */
+  readonly unitMs: number
+  /** Parts of a unit. */
+  readonly whole: number
+}
+
+function scaleOf(state: CounterState | undefined, policy: Policy): Scale {
+  // One more, for the rest of a unit. A full bucket has the scale of an empty one.
+  const most = Math.max(ceilingOf(policy), policy.limit, state?.current ?? 0)
+  const unitMs = timeUnitMs(most + 1, policy.windowMs)
+  return { unitMs, whole: Math.ceil(policy.windowMs / unitMs) }
+}
+
+/** In parts. */
+function inUse(state: CounterState, policy: Policy): number {
+  const { whole } = scaleOf(state, policy)
+  return state.current * whole + Math.min(state.previous, whole - 1)
+}
+
+/** The parts that come back until then, none before; beyond what fits a safe integer it is too many anyway. */
+function flowed(state: CounterState, policy: Policy, untilMs: number): number {
+  return Math.max(0, Math.floor((untilMs - state.startMs) / scaleOf(state, policy).unitMs)) * policy.limit
+}
+
+function levelOf(parts: number, startMs: number, state: CounterState, policy: Policy): CounterState {
+  const { whole } = scaleOf(state, policy)
+  return { startMs, current: Math.floor(parts / whole), previous: parts % whole }
+}
+
+/** Milliseconds until no more than so many units are in use; Infinity where nothing comes back. */
+function waitMs(state: CounterState, policy: Policy, units: number, nowMs: number): number {
+  if (policy.limit === 0) return Number.POSITIVE_INFINITY
+  const { unitMs, whole } = scaleOf(state, policy)
+  const surplus = inUse(state, policy) - units * whole
+  return Math.max(0, state.startMs + Math.ceil(surplus / policy.limit) * unitMs - nowMs)
+}

@@ -1,0 +1,76 @@
+import { describe, expect, it } from "vitest"
+import { bucketedWindow } from "./bucketed-window.ts"
+import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
+
+const NEVER = Number.POSITIVE_INFINITY
+/** 10 a minute, in sub-windows of 10 s. */
+const POLICY = policyOf({ algorithm: "sliding-window", limit: 10, windowMs: 60_000, buckets: 6 })
+
+describe("the sliding window in sub-windows", () => {
+  it("weights the oldest by what the window still covers of it", () => {
+    expectLedger(POLICY, [
+      [5_000, 10, 0, 0],
+      [59_999, 1, 2, 0],
+      [60_000, 1, 1, 0],
+      [60_001, 1, 0, 0],
+      [65_000, 1, 0, 3],
+      // 5 of the first 10 count, and 2 in full: 4 more fit when the 5 are 4.
+      [65_000, 4, 1, 3],
+      [65_001, 4, 0, 0],
+      [65_001, 10, 63_333, 0],
+      [65_001, 11, NEVER, 0],
+      [65_001, 0, 0, 0],
+      [70_000, 4, 0, 0],
+      [500_000, 10, 0, 0],
+    ])
+  })
+
+  it("one sub-window is the window before and the present one", () => {
+    expectLedger({ ...POLICY, buckets: 1 }, [
+      [30_000, 10, 0, 0],
+      [84_000, 4, 0, 0],
+      [84_000, 1, 1, 0],
+      [84_001, 1, 0, 0],
+    ])
+  })
+
+  it("five million a month are counted in whole seconds of their sub-windows", () => {
+    const dayMs = 86_400_000
+    // A sub-window of ten days: its oldest share is of 864,000 seconds, and milliseconds make no difference.
+    const policy = { ...POLICY, limit: 20_000_000, windowMs: 30 * dayMs, buckets: 3 }
+    const counter = new Counter(policy)
+    counter.take(0, 20_000_000)
+    expect(counter.copy().remaining(30 * dayMs + 1_999)).toBe(Math.ceil(20_000_000 / 864_000))
+    expect(counter.waitMs(30 * dayMs, 1)).toBe(1_000)
+    expect([999, 1_000].map((ms) => counter.copy().take(30 * dayMs + ms, 1))).toEqual([false, true])
+  })
+
+  it("waits no longer than a sub-window that is no whole number of seconds", () => {
+    const bucketMs = 30 * 86_400_000 + 1
+    const limit = 5_000_017
+    const counter = new Counter({ ...POLICY, limit, windowMs: 2 * bucketMs, buckets: 2 })
+    counter.take(0, limit)
+    expect(counter.waitMs(2 * bucketMs, limit)).toBe(bucketMs)
+    expect(counter.copy().take(3 * bucketMs - 1, limit)).toBe(false)
+    expect(counter.take(3 * bucketMs, limit)).toBe(true)
+  })
+
+  it("keeps its counts when the limit is cut or there is none", () => {
+    const counter = new Counter(POLICY)
+    counter.take(5_000, 10)
+    const cut = new Counter({ ...POLICY, limit: 3 })
+    cut.state = counter.state
+    // 10 * (10,000 - x) < 3 * 10,000 from x = 7,001 on: 2 count, and one more fits.
+    expect(cut.waitMs(6_000, 1)).toBe(61_001)
+    expect(cut.copy().take(67_000, 1)).toBe(false)
+    expect(cut.copy().take(67_001, 1)).toBe(true)
+    const none = new Counter({ ...POLICY, limit: 0 })
+    none.state = counter.state
+    expect([none.take(6_000, 1), none.take(6_000, 0), none.waitMs(6_000, 1)]).toEqual([false, true, NEVER])
+  })
+
+  it("is not held up by a stored sum that is more than its parts", () => {
+    const state = { startMs: 60_000, current: 0, previous: 50, parts: "" }
+    expect(bucketedWindow.retryAfterMs(state, POLICY, 1, 60_000)).toBe(60_000)
+  })
+})

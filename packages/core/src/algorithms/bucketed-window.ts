@@ -1,0 +1,74 @@
+import { ceilingOf } from "../policy.ts"
+import type { Algorithm } from "./algorithm.ts"
+import { firstOffsetBelow, weighted } from "./share.ts"
+import {
+  bucketMsOf,
+  bucketsOf,
+  oldestAfter,
+  subWindowsAt,
+  subWindowsEndAtMs,
+  subWindowsWithRejected,
+  withoutUnitsOf,
+} from "./sub-windows.ts"
+
+/**
+ * The sliding window counter with n sub-windows in place of two windows: the oldest of the n before the present one is
+ * weighted by how much of it the sliding window still covers, and all later ones count in full.
+ *
+ * Worst case in any window of length W: 2L; in any of W * (1 - 1/n) never more than L.
+ */
+export const bucketedWindow: Algorithm = {
+  at: subWindowsAt,
+
+  admits(state, policy, cost, nowMs) {
+    return cost === 0 || this.used(state, policy, nowMs) + cost <= ceilingOf(policy)
+  },
+
+  used(state, policy, nowMs) {
+    const oldest = oldestAfter(state, policy, 0)
+    const covered = weighted(oldest, nowMs - state.startMs, bucketMsOf(policy), ceilingOf(policy))
+    return state.current + state.previous - oldest + covered
+  },
+
+  retryAfterMs(state, policy, cost, nowMs) {
+    if (cost === 0) return 0
+    const ceiling = ceilingOf(policy)
+    if (cost > ceiling) return Number.POSITIVE_INFINITY
+    const bucketMs = bucketMsOf(policy)
+    const elapsedMs = nowMs - state.startMs
+    let newer = state.current + state.previous
+    // With each sub-window that passes, the next one is the oldest; the last is the present one.
+    for (let by = 0; ; by++) {
+      const oldest = oldestAfter(state, policy, by)
+      newer = by === bucketsOf(policy) ? 0 : newer - oldest
+      if (newer + cost > ceiling) continue
+      const opens = Math.min(
+        firstOffsetBelow(oldest, ceiling - newer - cost + 1, bucketMs, ceiling),
+        bucketMs,
+      )
+      return Math.max(0, by * bucketMs + opens - elapsedMs)
+    }
+  },
+
+  resetAfterMs(state, policy, nowMs) {
+    const bucketMs = bucketMsOf(policy)
+    // The last of them to count is then the oldest, and counts until its share is less than a unit.
+    const last = subWindowsEndAtMs(state, policy) - bucketMs
+    if (last < state.startMs) return 0
+    const count = oldestAfter(state, policy, (last - state.startMs) / bucketMs)
+    const opens = Math.min(firstOffsetBelow(count, 1, bucketMs, ceilingOf(policy)), bucketMs)
+    return Math.max(0, last + opens - nowMs)
+  },
+
+  emptyAtMs: subWindowsEndAtMs,
+
+  withUnits(state, _policy, units) {
+    return { ...state, current: state.current + units }
+  },
+
+  withRejected: subWindowsWithRejected,
+
+  withoutUnits(state, policy, units, after) {
+    return withoutUnitsOf(state, policy, units, after.startMs)
+  },
+}

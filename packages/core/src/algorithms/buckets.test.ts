@@ -1,0 +1,68 @@
+import { describe, expect, it } from "vitest"
+import { algorithmOf } from "./by-name.ts"
+import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
+
+/** One every 100 ms, and room for three. */
+const POLICY = policyOf({ algorithm: "leaky-bucket", limit: 10, windowMs: 1_000, burst: 3 })
+
+/** Asks for the cost; yields how long what was admitted is held, or undefined when it is refused. */
+function delayOf(counter: Counter, atMs: number, cost: number): number | undefined {
+  if (!counter.take(atMs, cost)) return undefined
+  return counter.algorithm.delayMs?.(counter.look(atMs), counter.policy, cost, atMs)
+}
+
+describe("the leaky bucket", () => {
+  it("admits while there is room", () => {
+    expectLedger(POLICY, [
+      [0, 3, 0, 0],
+      [0, 1, 100, 0],
+      [99, 1, 1, 0],
+      [100, 1, 0, 0],
+      [250, 1, 0, 0],
+      [250, 4, Number.POSITIVE_INFINITY, 0],
+      [10_000, 0, 0, 3],
+    ])
+  })
+
+  it("holds each until all before it have flowed out", () => {
+    const counter = new Counter(POLICY)
+    const rows = [
+      [0, 1, 0],
+      [0, 1, 100],
+      [0, 1, 200],
+      [0, 1, undefined],
+      [100, 1, 200],
+      // Half a unit has flowed out since: two and a half are before this one, and there is no room for it.
+      [150, 1, undefined],
+      [250, 1, 150],
+      [300, 1, 200],
+      [399, 1, undefined],
+      [5_000, 3, 0],
+      [5_100, 1, 200],
+    ] as const
+    expect(rows.map(([atMs, cost]) => [atMs, cost, delayOf(counter, atMs, cost)])).toEqual(rows)
+  })
+
+  it("lets go at most L in any window, however they come", () => {
+    const policy = { ...POLICY, limit: 7, burst: 20 }
+    const counter = new Counter(policy)
+    const goneMs: number[] = []
+    for (let atMs = 0; atMs < 6_000; atMs += 37) {
+      const delayMs = delayOf(counter, atMs, 1)
+      if (delayMs !== undefined) goneMs.push(atMs + delayMs)
+    }
+    expect(goneMs.length).toBeGreaterThan(42)
+    for (const fromMs of goneMs) {
+      expect(goneMs.filter((ms) => ms >= fromMs && ms < fromMs + 1_000).length).toBeLessThanOrEqual(7)
+    }
+    // In the order they came.
+    expect(goneMs).toEqual([...goneMs].sort((one, other) => one - other))
+  })
+
+  it("is the only one that delays", () => {
+    const delays = ["token-bucket", "sliding-log", "sliding-window", "fixed-window"] as const
+    expect(delays.map((algorithm) => algorithmOf({ ...POLICY, algorithm }).delayMs)).toEqual(
+      delays.map(() => undefined),
+    )
+  })
+})

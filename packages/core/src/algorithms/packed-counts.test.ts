@@ -1,0 +1,76 @@
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { countOf, digits, digitsFor, numberAt, pack, parseDigits, unpack } from "./packed-counts.ts"
+
+const MOST = Number.MAX_SAFE_INTEGER
+
+describe("packed counts", () => {
+  it.each([
+    // The digits are the 64 characters from "0" to "o".
+    [[], ""],
+    [[0], ""],
+    [[0, 0, 0], ""],
+    [[1], "11"],
+    [[9, 10, 63], "19:o"],
+    [[63, 0, 1], "1o01"],
+    [[5, 0, 0], "15"],
+    [[0, 5], "105"],
+    [[64], "210"],
+    [[4_095, 1], "2oo01"],
+    [[4_096, 0, 63], "310000000o"],
+    [[MOST], "9Ooooooooo"],
+  ])("%j is %j", (numbers, text) => {
+    expect(pack(numbers)).toBe(text)
+    const kept = unpack(text)
+    expect(kept).toEqual(numbers.slice(0, kept.length))
+    expect(countOf(text)).toBe(kept.length)
+  })
+
+  it("has a 0 at every index beyond its numbers", () => {
+    expect([0, 1, 2, 3, 60].map((index) => numberAt("219150", index))).toEqual([73, 69, 0, 0, 0])
+    expect(numberAt("", 0)).toBe(0)
+  })
+
+  it.each([
+    [0, 1],
+    [63, 1],
+    [64, 2],
+    [4_095, 2],
+    [4_096, 3],
+    [262_143, 3],
+    [262_144, 4],
+    [MOST, 9],
+  ])("%i takes %i digits", (most, width) => expect(digitsFor(most)).toBe(width))
+
+  it("60 counts of a limit up to 4,095 take 121 characters, of a million 241", () => {
+    expect(pack(new Array(60).fill(4_095))).toHaveLength(121)
+    expect(pack(new Array(60).fill(1_000_000))).toHaveLength(241)
+  })
+
+  it("yields the numbers that were packed, in characters that end no field", () => {
+    const number = fc.oneof(fc.nat(70), fc.nat(5_000), fc.maxSafeNat())
+    fc.assert(
+      fc.property(fc.array(number, { maxLength: 70 }), (numbers) => {
+        const text = pack(numbers)
+        expect(text).toMatch(/^([1-9][0-o]+)?$/)
+        expect(numbers.map((_, index) => numberAt(text, index))).toEqual(numbers)
+        expect(unpack(text)).toEqual(numbers.slice(0, countOf(text)))
+        // As short as it can be.
+        if (text !== "") {
+          const width = text.charCodeAt(0) - 48
+          expect(Math.max(...numbers)).toBeLessThan(64 ** width)
+          if (width > 1) expect(Math.max(...numbers)).toBeGreaterThanOrEqual(64 ** (width - 1))
+          expect(unpack(text).at(-1)).toBeGreaterThan(0)
+        }
+      }),
+      { seed: 6_101, numRuns: 500 },
+    )
+  })
+
+  it("reads digits from anywhere, and those beyond the end as 0", () => {
+    expect(digits(4_097, 3)).toBe("101")
+    expect(digits(1, 3)).toBe("001")
+    expect(parseDigits("xx101", 2, 3)).toBe(4_097)
+    expect(parseDigits("1", 0, 2)).toBe(64)
+  })
+})

@@ -1,0 +1,84 @@
+import { describe, expect, it } from "vitest"
+import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
+
+const NEVER = Number.POSITIVE_INFINITY
+/** Two tokens at the start of each minute, three at most. */
+const POLICY = policyOf({
+  algorithm: "token-bucket",
+  limit: 2,
+  windowMs: 60_000,
+  burst: 3,
+  refill: "periodic",
+})
+
+describe("the token bucket with a periodic refill", () => {
+  it("gets its tokens where a window begins, missed ones too, and never more than fit", () => {
+    expectLedger(POLICY, [
+      [30_000, 3, 0, 0],
+      [30_000, 3, 90_000, 0],
+      [59_999, 1, 1, 0],
+      [60_000, 2, 0, 0],
+      [60_000, 1, 60_000, 0],
+      [119_999, 1, 1, 0],
+      [120_000, 3, 60_000, 2],
+      [180_000, 3, 0, 0],
+      [300_000, 3, 0, 0],
+      [660_000, 4, NEVER, 3],
+      [660_000, 0, 0, 3],
+    ])
+  })
+
+  it("a burst below the limit is full again at once", () => {
+    expectLedger({ ...POLICY, limit: 10 }, [
+      [59_999, 3, 0, 0],
+      [60_000, 3, 0, 0],
+      [60_000, 3, 60_000, 0],
+    ])
+  })
+
+  it("a burst above it takes several periods", () => {
+    expectLedger({ ...POLICY, burst: 7 }, [
+      [0, 7, 0, 0],
+      [0, 7, 240_000, 0],
+      [120_000, 5, 60_000, 4],
+      [180_000, 5, 0, 1],
+    ])
+  })
+
+  it("gives back what has not come back by itself, and charges what would be left of more", () => {
+    const counter = new Counter({ ...POLICY, burst: 10 })
+    const after = counter.charge(30_000, 3)
+    for (const [atMs, units, used] of [
+      [30_000, 1, 2],
+      [30_000, 9, 0],
+      [60_000, 3, 0],
+      [60_000, -3, 4],
+      [120_000, 3, 0],
+      [120_000, -3, 2],
+      [180_000, -3, 0],
+      [180_000, -4, 1],
+    ] as const) {
+      const later = counter.copy()
+      later.giveBack(atMs, units, after)
+      expect([atMs, units, later.used(atMs)]).toEqual([atMs, units, used])
+    }
+  })
+
+  it("refills no window a second time when the clock goes back", () => {
+    const counter = new Counter(POLICY)
+    counter.take(120_000, 3)
+    expect(counter.waitMs(119_999, 1)).toBe(60_001)
+    expect(counter.copy().take(120_000, 1)).toBe(false)
+    // Far back, the next tokens come two windows later at most.
+    expect(counter.waitMs(10_000, 1)).toBe(110_000)
+  })
+
+  it("a limit of nothing refills nothing", () => {
+    const counter = new Counter(POLICY)
+    counter.take(0, 1)
+    const none = new Counter({ ...POLICY, limit: 0 })
+    none.state = counter.state
+    expect([none.take(0, 1), none.take(0, 0), none.waitMs(0, 1)]).toEqual([false, true, NEVER])
+    expect(none.algorithm.resetAfterMs(none.look(600_000), none.policy, 600_000)).toBe(NEVER)
+  })
+})

@@ -1,0 +1,71 @@
+import { ceilingOf, type Policy } from "../policy.ts"
+import type { Algorithm, CounterState } from "./algorithm.ts"
+import { withCountedUpTo } from "./rejected.ts"
+
+/**
+ * The token bucket that gets L tokens at once where a window begins, at multiples of W since the epoch; what was missed
+ * is made up, and no more than fits is kept. `current` is the tokens that are missing.
+ */
+export const periodicRefill: Algorithm = {
+  at(state, policy, nowMs) {
+    const startMs = nowMs - (nowMs % policy.windowMs)
+    if (state === undefined) return { startMs, current: 0, previous: 0 }
+    if (state.startMs > startMs) {
+      // The clock went back: the next tokens come in the window that they were due in, or in the next one.
+      const nearestMs = Math.min(state.startMs, startMs + policy.windowMs)
+      return nearestMs === state.startMs ? state : { ...state, startMs: nearestMs }
+    }
+    if (state.startMs === startMs) return state
+    return { startMs, current: Math.max(0, state.current - refilled(state, policy, startMs)), previous: 0 }
+  },
+
+  admits({ current }, policy, cost) {
+    return cost === 0 || current + cost <= ceilingOf(policy)
+  },
+
+  used({ current }) {
+    return current
+  },
+
+  retryAfterMs(state, policy, cost, nowMs) {
+    const ceiling = ceilingOf(policy)
+    if (cost === 0 || state.current + cost <= ceiling) return 0
+    if (cost > ceiling || policy.limit === 0) return Number.POSITIVE_INFINITY
+    return refilledAtMs(state, policy, state.current + cost - ceiling) - nowMs
+  },
+
+  resetAfterMs(state, policy, nowMs) {
+    return state.current === 0 ? 0 : refilledAtMs(state, policy, state.current) - nowMs
+  },
+
+  emptyAtMs(state, policy) {
+    if (state.current === 0) return state.startMs
+    // No tokens come under a limit of 0: it is kept for a window, should the limit be raised again.
+    if (policy.limit === 0) return state.startMs + policy.windowMs
+    return refilledAtMs(state, policy, state.current)
+  },
+
+  withUnits({ startMs, current }, _policy, units) {
+    return { startMs, current: current + units, previous: 0 }
+  },
+
+  withRejected(state, policy, units) {
+    return withCountedUpTo(ceilingOf(policy), state, units)
+  },
+
+  withoutUnits(state, policy, units, after) {
+    // The last tokens to be taken are the last to be made up: see bucket-level.ts.
+    const left = after.current - refilled(after, policy, state.startMs)
+    const tokens = Math.max(0, left) - Math.max(0, left - units)
+    return tokens === 0 ? state : { ...state, current: Math.max(0, state.current - tokens) }
+  },
+}
+
+function refilled({ startMs }: CounterState, { limit, windowMs }: Policy, untilMs: number): number {
+  return Math.max(0, Math.floor((untilMs - startMs) / windowMs)) * limit
+}
+
+/** When so many tokens have come; Infinity where none come. */
+function refilledAtMs({ startMs }: CounterState, { limit, windowMs }: Policy, tokens: number): number {
+  return startMs + Math.ceil(tokens / limit) * windowMs
+}

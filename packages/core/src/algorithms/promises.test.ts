@@ -1,0 +1,370 @@
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { ceilingOf, type Policy } from "../policy.ts"
+import { Counter, type CounterStory, counterStories, KINDS, type Kind } from "./testing/counter-story.ts"
+
+interface Admission {
+  readonly atMs: number
+  readonly units: number
+  /** A bucket that has been filled by what it refused. */
+  readonly isFull?: boolean
+}
+
+/** `counted` is what was admitted, and what was refused and counts all the same. */
+type Tell = (
+  counter: Counter,
+  nowMs: number,
+  log: readonly Admission[],
+  counted: readonly Admission[],
+) => void
+
+/** Plays a story and looks after each step, with what has been admitted so far. */
+function play({ policy, startMs, steps }: CounterStory, kind: Kind, tell: Tell): void {
+  const counter = new Counter(policy)
+  const log: Admission[] = []
+  let counted: readonly Admission[] = []
+  let nowMs = startMs
+  for (const { afterMs, cost } of steps) {
+    nowMs += afterMs
+    if (counter.take(nowMs, cost)) {
+      const admission = { atMs: nowMs, units: cost }
+      if (cost > 0) log.push(admission)
+      counted = [...counted, admission]
+    } else if (policy.countRejected === true && cost <= ceilingOf(policy)) {
+      counted = withRejected(kind, policy, counted, nowMs, cost)
+    }
+    tell(counter, nowMs, log, counted)
+  }
+}
+
+/** What counts when so many units have been refused, in the slowest way that is obviously right. */
+function withRejected(
+  kind: Kind,
+  policy: Policy,
+  counted: readonly Admission[],
+  atMs: number,
+  units: number,
+): readonly Admission[] {
+  const ceiling = ceilingOf(policy)
+  const sum = (some: readonly Admission[]) => some.reduce((total, one) => total + one.units, 0)
+  if (kind === "token" || kind === "leaky") return [...counted, { atMs, units: 0, isFull: true }]
+  if (kind === "log") {
+    const all = [...counted.filter((one) => atMs - one.atMs <= policy.windowMs), { atMs, units }]
+    // The newest stay, as many as there were, or as the ceiling.
+    let room = Math.max(ceiling, sum(all) - units)
+    const kept: Admission[] = []
+    for (const one of all.reverse()) {
+      kept.unshift({ ...one, units: Math.min(one.units, room) })
+      room -= Math.min(one.units, room)
+    }
+    return kept
+  }
+  const { ms } = subWindows(policy)
+  const isPresent = (one: Admission) => Math.floor(one.atMs / ms) === Math.floor(atMs / ms)
+  const present =
+    kind === "periodic" ? (usedBy(kind, policy, counted, atMs) as number) : sum(counted.filter(isPresent))
+  return [...counted, { atMs, units: Math.max(0, Math.min(units, ceiling - present)) }]
+}
+
+function holds(name: string, kind: Kind, seed: number, tell: Tell, stepsBack = false): void {
+  it(name, () => {
+    fc.assert(
+      fc.property(counterStories(kind, stepsBack, true), (story) => play(story, kind, tell)),
+      { seed, numRuns: 200 },
+    )
+  })
+}
+
+/** Milliseconds of a sub-window, and how many of them cover the window. */
+function subWindows({ windowMs, buckets = 1 }: Policy): { ms: number; count: number } {
+  const ms = Math.ceil(windowMs / buckets)
+  return { ms, count: Math.ceil(windowMs / ms) }
+}
+
+/** Units in use by the slowest way that is obviously right; undefined where time is counted in whole seconds. */
+function usedBy(kind: Kind, policy: Policy, log: readonly Admission[], nowMs: number): number | undefined {
+  const { limit, windowMs } = policy
+  if (
+    limit * windowMs > Number.MAX_SAFE_INTEGER &&
+    kind !== "log" &&
+    kind !== "strict" &&
+    kind !== "periodic"
+  )
+    return undefined
+  const { ms, count } = subWindows(policy)
+  const indexOf = (atMs: number) => Math.floor(atMs / ms)
+  const sum = (counts: (atMs: number) => boolean) =>
+    log.reduce((total, { atMs, units }) => (counts(atMs) ? total + units : total), 0)
+  switch (kind) {
+    case "log":
+      return sum((atMs) => nowMs - atMs <= windowMs)
+    case "strict":
+      return sum((atMs) => indexOf(nowMs) - indexOf(atMs) <= count)
+    case "bucketed": {
+      const oldest = sum((atMs) => indexOf(nowMs) - indexOf(atMs) === count)
+      const covered = Math.floor((oldest * (ms - (nowMs % ms))) / ms)
+      return sum((atMs) => indexOf(nowMs) - indexOf(atMs) < count) + covered
+    }
+    case "periodic": {
+      let missing = 0
+      let window = 0
+      for (const { atMs, units } of [...log, { atMs: nowMs, units: 0 }]) {
+        const present = Math.floor(atMs / windowMs)
+        missing = Math.max(0, missing - (present - window) * limit) + units
+        window = present
+      }
+      return missing
+    }
+    default: {
+      let parts = 0n
+      let lastMs = 0
+      for (const { atMs, units, isFull } of [...log, { atMs: nowMs, units: 0, isFull: false }]) {
+        const left = parts - BigInt(atMs - lastMs) * BigInt(limit)
+        parts = (left > 0n ? left : 0n) + BigInt(units) * BigInt(windowMs)
+        const full = BigInt(ceilingOf(policy)) * BigInt(windowMs)
+        if (isFull === true && parts < full) parts = full
+        lastMs = atMs
+      }
+      return Number((parts + BigInt(windowMs) - 1n) / BigInt(windowMs))
+    }
+  }
+}
+
+/** The most that a window of so many milliseconds admits, and how long that window is. */
+function boundOf(kind: Kind, { limit, windowMs, burst = limit, buckets = 1 }: Policy): [number, number][] {
+  switch (kind) {
+    case "strict":
+      return [[limit, windowMs]]
+    case "log":
+      // Both ends of the window are in it.
+      return [[limit, windowMs + 1]]
+    case "bucketed":
+      return [
+        [2 * limit, windowMs],
+        [limit, Math.floor(windowMs * (1 - 1 / buckets))],
+      ]
+    default:
+      return [[burst + limit, windowMs]]
+  }
+}
+
+function expectBound(kind: Kind, policy: Policy, log: readonly Admission[]): void {
+  for (const [most, lengthMs] of boundOf(kind, policy)) {
+    for (const { atMs } of log) {
+      const units = log.reduce(
+        (sum, one) => (one.atMs <= atMs && one.atMs > atMs - lengthMs ? sum + one.units : sum),
+        0,
+      )
+      if (lengthMs > 0) expect(units).toBeLessThanOrEqual(most)
+    }
+  }
+}
+
+function costsFor(policy: Policy): number[] {
+  const ceiling = ceilingOf(policy)
+  return [...new Set([1, Math.ceil(ceiling / 3), ceiling])]
+}
+
+describe.each(KINDS)("%s", (kind) => {
+  holds(
+    "uses what an obvious count of all that counts yields",
+    kind,
+    6_001,
+    (counter, nowMs, _log, counted) => {
+      const used = usedBy(kind, counter.policy, counted, nowMs)
+      if (used !== undefined) expect(counter.used(nowMs)).toBe(used)
+    },
+  )
+
+  holds("never admits more than its bound", kind, 6_002, (counter, _nowMs, log) =>
+    expectBound(kind, counter.policy, log),
+  )
+
+  holds(
+    "who waits as long as told is admitted at that millisecond, and refused one earlier",
+    kind,
+    6_003,
+    (counter, nowMs) => {
+      for (const cost of costsFor(counter.policy)) {
+        const waitMs = counter.waitMs(nowMs, cost)
+        expect(Number.isSafeInteger(waitMs) && waitMs >= 0).toBe(true)
+        expect(counter.copy().take(nowMs + waitMs, cost)).toBe(true)
+        for (const earlierMs of waitMs === 0 ? [] : [1, Math.ceil(waitMs / 2), waitMs]) {
+          expect(counter.copy().take(nowMs + waitMs - earlierMs, cost)).toBe(false)
+        }
+      }
+      const over = ceilingOf(counter.policy) + 1
+      expect(counter.waitMs(nowMs, over)).toBe(Number.POSITIVE_INFINITY)
+      expect(counter.waitMs(nowMs, 0)).toBe(0)
+    },
+    true,
+  )
+
+  holds(
+    "the units that remain are admitted at once, and one more is not",
+    kind,
+    6_004,
+    (counter, nowMs) => {
+      const remaining = counter.remaining(nowMs)
+      expect(counter.copy().take(nowMs, remaining)).toBe(true)
+      expect(counter.copy().take(nowMs, remaining + 1)).toBe(false)
+    },
+    true,
+  )
+
+  holds(
+    "nothing is in use at the millisecond told, and something one earlier",
+    kind,
+    6_005,
+    (counter, nowMs) => {
+      const { algorithm, policy } = counter
+      const resetMs = algorithm.resetAfterMs(counter.look(nowMs), policy, nowMs)
+      expect(counter.copy().used(nowMs + resetMs)).toBe(0)
+      if (resetMs > 0) expect(counter.copy().used(nowMs + resetMs - 1)).toBeGreaterThan(0)
+    },
+    true,
+  )
+
+  holds(
+    "equals an empty counter from the millisecond told, and not one earlier",
+    kind,
+    6_006,
+    (counter, nowMs) => {
+      const { algorithm, policy } = counter
+      const emptyAtMs = algorithm.emptyAtMs(counter.look(nowMs), policy)
+      const fromMs = Math.max(emptyAtMs, nowMs)
+      expect(counter.copy().look(fromMs)).toEqual(algorithm.at(undefined, policy, fromMs))
+      if (emptyAtMs <= nowMs) return
+      const earlierMs = emptyAtMs - 1
+      expect(counter.copy().look(earlierMs)).not.toEqual(algorithm.at(undefined, policy, earlierMs))
+    },
+    true,
+  )
+
+  holds(
+    "a clock that steps back makes no room, and looking again changes nothing",
+    kind,
+    6_007,
+    (counter, nowMs) => {
+      const { windowMs } = counter.policy
+      const used = counter.used(nowMs)
+      for (const backMs of [1, windowMs - 1, windowMs, windowMs + 1, 77 * windowMs]) {
+        const later = counter.copy()
+        expect(later.used(nowMs - backMs)).toBeGreaterThanOrEqual(used)
+        const { state } = later
+        expect(later.look(nowMs - backMs)).toEqual(state)
+      }
+    },
+    true,
+  )
+
+  holds(
+    "a clock that steps back keeps nobody waiting a window longer than it is to wait at most",
+    kind,
+    6_008,
+    (counter, nowMs) => {
+      const { limit, windowMs, burst = limit } = counter.policy
+      const most = windowMs * (1 + Math.ceil(burst / limit))
+      expect(counter.waitMs(nowMs, ceilingOf(counter.policy))).toBeLessThanOrEqual(most)
+    },
+    true,
+  )
+
+  it("admits no more than its bound in real time when the clock steps back", () => {
+    fc.assert(
+      fc.property(counterStories(kind, true, true), ({ policy, startMs, steps }) => {
+        const counter = new Counter(policy)
+        const realLog: Admission[] = []
+        let nowMs = startMs
+        let realMs = startMs
+        for (const { afterMs, cost } of steps) {
+          nowMs += afterMs
+          realMs += Math.max(0, afterMs)
+          if (counter.take(nowMs, cost)) realLog.push({ atMs: realMs, units: cost })
+        }
+        expectBound(kind, policy, realLog)
+      }),
+      { seed: 6_009, numRuns: 300 },
+    )
+  })
+
+  it("units given back let in no more than if they had never been taken, and charged ones take up room", () => {
+    const changed = fc.record({
+      story: counterStories(kind),
+      which: fc.nat(40),
+      share: fc.double({ min: 0, max: 1, noNaN: true }),
+      charge: fc.boolean(),
+      laterMs: fc.nat(3),
+    })
+    fc.assert(
+      fc.property(changed, ({ story, which, share, charge, laterMs }) => {
+        const { policy } = story
+        // The same units are taken in all three, whether or not they fit; one counter took `units` fewer from the start.
+        const [full, settled, other] = [new Counter(policy), new Counter(policy), new Counter(policy)]
+        const chosen = which % story.steps.length
+        let nowMs = story.startMs
+        let units = 0
+        let after = full.look(nowMs)
+        story.steps.forEach(({ afterMs, cost }, i) => {
+          nowMs += afterMs
+          full.charge(nowMs, cost)
+          const state = settled.charge(nowMs, cost)
+          if (i === chosen) {
+            units = charge ? -Math.ceil(share * policy.limit) : Math.ceil(share * cost)
+            after = state
+          }
+          other.charge(nowMs, i === chosen ? cost - units : cost)
+        })
+        nowMs += laterMs
+        settled.giveBack(nowMs, units, after)
+        for (const afterMs of [0, 1, policy.windowMs / 2, policy.windowMs, 2 * policy.windowMs]) {
+          const used = settled.copy().used(nowMs + Math.floor(afterMs))
+          const [before, never] = [full, other].map((one) => one.copy().used(nowMs + Math.floor(afterMs)))
+          if (units >= 0) {
+            expect(used).toBeGreaterThanOrEqual(never as number)
+            expect(used).toBeLessThanOrEqual(before as number)
+          } else {
+            expect(used).toBeLessThanOrEqual(never as number)
+            expect(used).toBeGreaterThanOrEqual(before as number)
+          }
+          if (chosen === story.steps.length - 1 && laterMs === 0) expect(used).toBe(never)
+        }
+      }),
+      { seed: 6_010, numRuns: 300 },
+    )
+  })
+
+  it("what a sole client is charged later counts as if it had been taken at first", () => {
+    const story = fc.record({
+      story: counterStories(kind),
+      units: fc.nat(30),
+      laterMs: fc.nat(120_000),
+    })
+    fc.assert(
+      fc.property(story, ({ story: { policy, startMs }, units, laterMs }) => {
+        const [settled, known] = [new Counter(policy), new Counter(policy)]
+        const after = settled.charge(startMs, 1)
+        known.charge(startMs, 1 + units)
+        const nowMs = startMs + (laterMs % (2 * policy.windowMs))
+        settled.giveBack(nowMs, -units, after)
+        const used = known.copy().used(nowMs)
+        // A log entry whose time has passed takes no charge; in a bucket it may still be there.
+        expect(settled.copy().used(nowMs)).toBe(used)
+        expect(settled.used(nowMs + policy.windowMs)).toBe(known.used(nowMs + policy.windowMs))
+      }),
+      { seed: 6_011, numRuns: 300 },
+    )
+  })
+
+  it("what a client is charged that had taken nothing counts from when it asked", () => {
+    fc.assert(
+      fc.property(counterStories(kind), fc.integer({ min: 1, max: 9 }), ({ policy, startMs }, units) => {
+        const counter = new Counter(policy)
+        const after = counter.charge(startMs, 0)
+        counter.giveBack(startMs, -units, after)
+        expect(counter.used(startMs)).toBe(units)
+      }),
+      { seed: 6_012, numRuns: 50 },
+    )
+  })
+})

@@ -1,0 +1,120 @@
+import { describe, expect, it } from "vitest"
+import { slidingLog, timeDigits } from "./sliding-log.ts"
+import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
+
+const NEVER = Number.POSITIVE_INFINITY
+const POLICY = policyOf({ algorithm: "sliding-log", limit: 3, windowMs: 1_000 })
+
+describe("the sliding log", () => {
+  it("counts the last window, both ends included", () => {
+    expectLedger(POLICY, [
+      [0, 1, 0, 2],
+      [300, 1, 0, 1],
+      [400, 1, 0, 0],
+      [400, 4, NEVER, 0],
+      [400, 0, 0, 0],
+      [1_000, 1, 1, 0],
+      [1_001, 1, 0, 0],
+      [1_300, 1, 1, 0],
+      [1_301, 2, 100, 1],
+      [1_301, 1, 0, 0],
+      [1_401, 1, 0, 0],
+      [9_000, 3, 0, 0],
+    ])
+  })
+
+  it("keeps one entry an instant, with the time in as few digits as tell the window's instants apart", () => {
+    const counter = new Counter(POLICY)
+    expect(timeDigits(POLICY)).toBe(2)
+    expect(timeDigits({ ...POLICY, windowMs: 4_095 })).toBe(2)
+    expect(timeDigits({ ...POLICY, windowMs: 4_096 })).toBe(3)
+    counter.take(64, 1)
+    counter.take(64, 1)
+    counter.take(65, 1)
+    expect(counter.state).toEqual({ startMs: 65, current: 3, previous: 0, parts: "1102111" })
+  })
+
+  it("tells entries apart whose digits wrap around", () => {
+    // 4,095 is "oo" and 4,096 "00".
+    const counter = new Counter(POLICY)
+    for (const atMs of [4_095, 4_096, 5_095]) expect(counter.take(atMs, 1)).toBe(true)
+    expect(counter.take(5_095, 1)).toBe(false)
+    expect(counter.take(5_096, 1)).toBe(true)
+    expect(counter.take(5_096, 1)).toBe(false)
+    expect(counter.take(5_097, 1)).toBe(true)
+  })
+
+  it("gives back what was taken at that instant, and nothing of what has passed", () => {
+    const counter = new Counter(POLICY)
+    const first = counter.charge(100, 2)
+    const second = counter.charge(200, 1)
+    counter.giveBack(300, 1, first)
+    expect(counter.used(300)).toBe(2)
+    counter.giveBack(300, 9, second)
+    expect(counter.used(300)).toBe(1)
+    counter.giveBack(1_101, 1, first)
+    expect(counter.used(1_101)).toBe(0)
+    counter.giveBack(1_101, -1, first)
+    expect(counter.used(1_101)).toBe(0)
+  })
+
+  it("charges to the instant of a take of nothing, in its order", () => {
+    const counter = new Counter(POLICY)
+    const nothing = counter.charge(100, 0)
+    counter.charge(200, 1)
+    counter.giveBack(250, -2, nothing)
+    expectUsed(counter, [
+      [1_100, 3],
+      [1_101, 1],
+      [1_200, 1],
+      [1_201, 0],
+    ])
+  })
+
+  it("charges nothing to an instant that has passed", () => {
+    const counter = new Counter(POLICY)
+    const nothing = counter.charge(100, 0)
+    counter.charge(200, 1)
+    counter.giveBack(1_101, -2, nothing)
+    expect(counter.used(1_101)).toBe(1)
+  })
+
+  it("counts as of now what is ahead of a clock that went back, and leaves the rest", () => {
+    const counter = new Counter(POLICY)
+    for (const atMs of [5_000, 5_400, 5_800]) counter.take(atMs, 1)
+    expectUsed(counter, [
+      [5_500, 3],
+      [6_000, 3],
+      [6_001, 2],
+      [6_401, 1],
+      [6_500, 1],
+      [6_501, 0],
+    ])
+  })
+
+  it("keeps its counts when the limit is cut or there is none", () => {
+    const counter = new Counter(POLICY)
+    for (const atMs of [0, 100, 200]) counter.take(atMs, 1)
+    const cut = new Counter({ ...POLICY, limit: 1 })
+    cut.state = counter.state
+    expect([cut.waitMs(300, 1), cut.waitMs(300, 2), cut.remaining(300)]).toEqual([901, NEVER, 0])
+    const none = new Counter({ ...POLICY, limit: 0 })
+    none.state = counter.state
+    expect([none.take(300, 1), none.take(300, 0), none.waitMs(300, 1)]).toEqual([false, true, NEVER])
+  })
+
+  it("holds a limit of a million in one burst, and a stored count without entries is empty", () => {
+    const policy = { ...POLICY, limit: 1_000_000 }
+    expectLedger(policy, [
+      [0, 1_000_000, 0, 0],
+      [1_000, 1, 1, 0],
+      [1_001, 1_000_000, 0, 0],
+    ])
+    const state = { startMs: 5, current: 3, previous: 0, parts: "" }
+    expect(slidingLog.at(state, policy, 6)).toEqual({ startMs: 6, current: 0, previous: 0, parts: "" })
+  })
+})
+
+function expectUsed(counter: Counter, rows: readonly (readonly [atMs: number, used: number])[]): void {
+  expect(rows.map(([atMs]) => [atMs, counter.used(atMs)])).toEqual(rows)
+}

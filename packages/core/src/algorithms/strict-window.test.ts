@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest"
+import { strictWindow } from "./strict-window.ts"
+import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
+
+const NEVER = Number.POSITIVE_INFINITY
+/** 10 a minute, in sub-windows of 10 s. */
+const POLICY = policyOf({ algorithm: "sliding-window-strict", limit: 10, windowMs: 60_000, buckets: 6 })
+
+describe("the strict sliding window", () => {
+  it("frees units when their sub-window has passed for a whole window, up to one sub-window late", () => {
+    expectLedger(POLICY, [
+      [5_000, 4, 0, 6],
+      [15_000, 6, 0, 0],
+      [59_999, 1, 10_001, 0],
+      // An exact log would admit from 65,001 on.
+      [65_001, 1, 4_999, 0],
+      [69_999, 1, 1, 0],
+      [70_000, 4, 0, 0],
+      [70_000, 5, 10_000, 0],
+      [79_999, 1, 1, 0],
+      [80_000, 6, 0, 0],
+      [80_000, 11, NEVER, 0],
+      [80_000, 0, 0, 0],
+      // 60 s and a sub-window after the 4 of 70,000.
+      [139_999, 1, 1, 0],
+      [140_000, 5, 10_000, 4],
+      [140_000, 4, 0, 0],
+      [500_000, 10, 0, 0],
+    ])
+  })
+
+  it("a window of a millisecond has one sub-window, however many are asked for", () => {
+    expectLedger({ ...POLICY, limit: 2, windowMs: 1, buckets: 60 }, [
+      [100, 2, 0, 0],
+      [100, 1, 2, 0],
+      [101, 1, 1, 0],
+      [102, 2, 0, 0],
+    ])
+  })
+
+  it("60 sub-windows of 61 ms make nobody wait twice as long", () => {
+    expectLedger({ ...POLICY, limit: 1, windowMs: 61, buckets: 60 }, [
+      [1_000, 1, 0, 0],
+      [1_001, 1, 63, 0],
+      [1_063, 1, 1, 0],
+      [1_064, 1, 0, 0],
+    ])
+  })
+
+  it("keeps its counts when the limit changes", () => {
+    const counter = new Counter(POLICY)
+    counter.take(5_000, 4)
+    counter.take(15_000, 4)
+    const cut = new Counter({ ...POLICY, limit: 5 })
+    cut.state = counter.state
+    expect([cut.remaining(16_000), cut.waitMs(16_000, 1), cut.waitMs(16_000, 5)]).toEqual([0, 54_000, 64_000])
+    expect(cut.waitMs(16_000, 6)).toBe(NEVER)
+    const raised = new Counter({ ...POLICY, limit: 20 })
+    raised.state = counter.state
+    expect(raised.remaining(16_000)).toBe(12)
+    const none = new Counter({ ...POLICY, limit: 0 })
+    none.state = counter.state
+    expect([none.take(16_000, 1), none.take(16_000, 0), none.waitMs(16_000, 1)]).toEqual([false, true, NEVER])
+  })
+
+  it("is not held up by a stored sum that is more than its parts", () => {
+    const state = { startMs: 60_000, current: 0, previous: 50, parts: "" }
+    expect(strictWindow.retryAfterMs(state, POLICY, 1, 60_000)).toBe(70_000)
+  })
+})

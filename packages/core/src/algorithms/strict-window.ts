@@ -1,0 +1,54 @@
+import { ceilingOf } from "../policy.ts"
+import type { Algorithm } from "./algorithm.ts"
+import {
+  bucketMsOf,
+  bucketsOf,
+  oldestAfter,
+  subWindowsAt,
+  subWindowsEndAtMs,
+  subWindowsWithRejected,
+  withoutUnitsOf,
+} from "./sub-windows.ts"
+
+/**
+ * The strict sliding window: the present sub-window and the n before it, all counted in full. They cover at least the
+ * window that ends now, so no more than L is admitted in any window of length W, always. The price: units are given
+ * free up to one sub-window late.
+ */
+export const strictWindow: Algorithm = {
+  at: subWindowsAt,
+
+  admits({ current, previous }, policy, cost) {
+    return cost === 0 || current + previous + cost <= ceilingOf(policy)
+  },
+
+  used({ current, previous }) {
+    return current + previous
+  },
+
+  retryAfterMs(state, policy, cost, nowMs) {
+    if (cost === 0) return 0
+    const ceiling = ceilingOf(policy)
+    if (cost > ceiling) return Number.POSITIVE_INFINITY
+    let used = state.current + state.previous
+    let by = 0
+    for (; used + cost > ceiling && by <= bucketsOf(policy); by++) used -= oldestAfter(state, policy, by)
+    return by === 0 ? 0 : state.startMs + by * bucketMsOf(policy) - nowMs
+  },
+
+  resetAfterMs(state, policy, nowMs) {
+    return Math.max(0, subWindowsEndAtMs(state, policy) - nowMs)
+  },
+
+  emptyAtMs: subWindowsEndAtMs,
+
+  withUnits(state, _policy, units) {
+    return { ...state, current: state.current + units }
+  },
+
+  withRejected: subWindowsWithRejected,
+
+  withoutUnits(state, policy, units, after) {
+    return withoutUnitsOf(state, policy, units, after.startMs)
+  },
+}

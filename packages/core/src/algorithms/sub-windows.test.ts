@@ -1,0 +1,159 @@
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import type { CounterState } from "./algorithm.ts"
+import { pack, unpack } from "./packed-counts.ts"
+import {
+  bucketMsOf,
+  bucketsOf,
+  oldestAfter,
+  subWindowsAt,
+  subWindowsEndAtMs,
+  withoutUnitsOf,
+} from "./sub-windows.ts"
+import { policyOf } from "./testing/counter-story.ts"
+
+/** A minute in three sub-windows of 20 s. */
+const POLICY = policyOf({ algorithm: "sliding-window-strict", limit: 100, windowMs: 60_000, buckets: 3 })
+
+/** The tenth sub-window has 4 units, those before it 3, 2 and 1. */
+const FULL: CounterState = { startMs: 200_000, current: 4, previous: 6, parts: pack([3, 2, 1]) }
+
+const sum = (one: number, other: number): number => one + other
+
+function totalOf({ current, previous }: CounterState): number {
+  return current + previous
+}
+
+function plain({ startMs, current, previous, parts = "" }: CounterState) {
+  return [startMs, current, previous, unpack(parts)]
+}
+
+describe("sub-windows", () => {
+  it.each([
+    // window, asked for, how many there are, of what length
+    [60_000, 60, 60, 1_000],
+    [3_600_000, 3, 3, 1_200_000],
+    [60_000, 1, 1, 60_000],
+    [100, 30, 25, 4],
+    [61, 60, 31, 2],
+    [7, 60, 7, 1],
+    [1, 60, 1, 1],
+  ])("a window of %i ms in %i parts has %i of %i ms", (windowMs, buckets, count, lengthMs) => {
+    const policy = { ...POLICY, windowMs, buckets }
+    expect([bucketsOf(policy), bucketMsOf(policy)]).toEqual([count, lengthMs])
+  })
+
+  it.each([
+    // at, then start, current, sum of those before, each of them
+    [200_000, 200_000, 4, 6, [3, 2, 1]],
+    [219_999, 200_000, 4, 6, [3, 2, 1]],
+    [220_000, 220_000, 0, 9, [4, 3, 2]],
+    [259_999, 240_000, 0, 7, [0, 4, 3]],
+    [260_000, 260_000, 0, 4, [0, 0, 4]],
+    [279_999, 260_000, 0, 4, [0, 0, 4]],
+    [280_000, 280_000, 0, 0, []],
+    [9_000_000, 9_000_000, 0, 0, []],
+    // The clock went back.
+    [199_999, 180_000, 7, 3, [2, 1]],
+    [180_000, 180_000, 7, 3, [2, 1]],
+    [179_999, 160_000, 9, 1, [1]],
+    [140_000, 140_000, 10, 0, []],
+    [139_999, 120_000, 10, 0, []],
+    [20_000, 20_000, 10, 0, []],
+  ])("at %i ms start at %i with %i now, %i before: %j", (atMs, startMs, current, previous, counts) => {
+    expect(plain(subWindowsAt(FULL, POLICY, atMs))).toEqual([startMs, current, previous, counts])
+  })
+
+  it("nobody has taken: all is empty, and so it stays", () => {
+    const empty = { startMs: 200_000, current: 0, previous: 0, parts: "" }
+    expect(subWindowsAt(undefined, POLICY, 205_000)).toEqual(empty)
+    expect(subWindowsAt({ ...empty, startMs: 180_000 }, POLICY, 205_000)).toEqual(empty)
+  })
+
+  it.each([
+    // units, taken in, then start, current, sum of those before, each of them
+    [3, 200_000, 1, 6, [3, 2, 1]],
+    [9, 200_000, 0, 6, [3, 2, 1]],
+    [-5, 200_000, 9, 6, [3, 2, 1]],
+    [2, 180_000, 4, 4, [1, 2, 1]],
+    [9, 160_000, 4, 4, [3, 0, 1]],
+    [1, 140_000, 4, 5, [3, 2]],
+    [-70, 140_000, 4, 76, [3, 2, 71]],
+    // Passed, or ahead of the clock.
+    [1, 120_000, 4, 6, [3, 2, 1]],
+    [1, 220_000, 4, 6, [3, 2, 1]],
+  ])(
+    "without %i taken in the sub-window of %i ms: %i now, %i before: %j",
+    (units, takenMs, current, sum, counts) => {
+      const left = withoutUnitsOf(FULL, POLICY, units, takenMs)
+      expect(plain(left)).toEqual([200_000, current, sum, counts])
+    },
+  )
+
+  it("units are charged to a sub-window that had none", () => {
+    const state = { startMs: 200_000, current: 4, previous: 0, parts: "" }
+    expect(plain(withoutUnitsOf(state, POLICY, -2, 160_000))).toEqual([200_000, 4, 2, [0, 2]])
+  })
+
+  it.each([
+    [FULL, 280_000],
+    [{ ...FULL, current: 0 }, 260_000],
+    [{ ...FULL, current: 0, previous: 3, parts: pack([0, 2, 1]) }, 240_000],
+    [{ ...FULL, current: 0, previous: 1, parts: pack([0, 0, 1]) }, 220_000],
+    [{ ...FULL, current: 0, previous: 0, parts: "" }, 200_000],
+  ])("%j ends at %i", (state, endMs) => expect(subWindowsEndAtMs(state, POLICY)).toBe(endMs))
+
+  it("the oldest is each of them in turn, then the present one, then none", () => {
+    expect([0, 1, 2, 3, 4, 5].map((by) => oldestAfter(FULL, POLICY, by))).toEqual([1, 2, 3, 4, 0, 0])
+  })
+
+  it("keeps a sum that a number still holds when the clock went back", () => {
+    const most = Number.MAX_SAFE_INTEGER
+    const state = { startMs: 200_000, current: most, previous: 5, parts: pack([5]) }
+    expect(plain(subWindowsAt(state, POLICY, 0))).toEqual([0, most, 0, []])
+    const kept = { startMs: 200_000, current: most, previous: 8, parts: pack([5, 3]) }
+    expect(plain(subWindowsAt(kept, POLICY, 180_000))).toEqual([180_000, most - 3, 3, [3]])
+  })
+
+  it("a clock that goes to and fro around the end of a sub-window keeps nobody out for longer", () => {
+    let state: CounterState | undefined = FULL
+    for (let i = 0; i < 10; i++) {
+      state = subWindowsAt(state, POLICY, 199_999)
+      state = subWindowsAt(state, POLICY, 200_000)
+    }
+    // As without, but that what was taken last is of the sub-window that the clock went back to.
+    expect(plain(state)).toEqual([200_000, 0, 10, [7, 2, 1]])
+    expect(subWindowsEndAtMs(state, POLICY)).toBe(260_000)
+  })
+
+  it("a step back loses no unit, and keeps nobody out for longer than without it", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.nat(70), { minLength: 4, maxLength: 4 }),
+        fc.integer({ min: 1, max: 6 }),
+        fc.nat(6),
+        ([current = 0, ...before], back, on) => {
+          const state = { startMs: 200_000, current, previous: before.reduce(sum, 0), parts: pack(before) }
+          const stepped = subWindowsAt(state, POLICY, 200_000 - back * 20_000)
+          expect(totalOf(stepped)).toBe(totalOf(state))
+          // Units that are not ahead of the clock are where they were.
+          expect(unpack(stepped.parts ?? "")).toEqual(unpack(pack(before.slice(back))))
+          const laterMs = 200_000 + on * 20_000
+          const [after, without] = [stepped, state].map((each) =>
+            totalOf(subWindowsAt(each, POLICY, laterMs)),
+          )
+          expect(after).toBeLessThanOrEqual(without as number)
+          const ahead = totalOf(state) - before.slice(back - 1).reduce(sum, 0)
+          expect(after).toBeGreaterThanOrEqual((without as number) - ahead)
+        },
+      ),
+      { seed: 5_003, numRuns: 500 },
+    )
+  })
+
+  it("what is ahead of a clock that went back stays for a whole window at least, in true time", () => {
+    // Taken at 200,000 or later, the clock goes back to the last millisecond of the sub-window before.
+    const back = subWindowsAt({ ...FULL, previous: 0, parts: "" }, POLICY, 199_999)
+    expect(subWindowsEndAtMs(back, POLICY) - 199_999).toBeGreaterThan(POLICY.windowMs)
+  })
+})

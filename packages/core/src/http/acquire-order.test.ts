@@ -1,0 +1,218 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { describe, expect, it } from "vitest"
+import { type ManualClock, manualClock } from "../clock.ts"
+import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
+import type { Rule } from "../rules/rule.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { Answer, MaybePromise, Refund, Store } from "../stores/store.ts"
+import { createLimiter } from "./request-limiter.ts"
+
+const SECOND = 1_000
+const QUIET = { warn() {}, error() {} }
+
+interface Caller {
+  readonly a: string
+  readonly b: string
+}
+
+const RULES: readonly Rule<Caller>[] = [
+  { name: "a", limit: 3, window: "1 second", algorithm: "fixed-window", field: "a", onMissing: "skip" },
+  { name: "b", limit: 4, window: "1 second", algorithm: "fixed-window", field: "b", onMissing: "skip" },
+]
+const FIELDS = { a: ({ a }: Caller) => a, b: ({ b }: Caller) => b }
+
+/** Numbers from 0 up to below another one, the same each time (Marsaglia's xorshift32). */
+function dice(seed: number): (below: number) => number {
+  let state = seed
+  return (below) => {
+    state ^= state << 13
+    state ^= state >>> 17
+    state ^= state << 5
+    return (state >>> 0) % below
+  }
+}
+
+/** A memory store that answers when it likes to, and knows how many units it has given out under each rule. */
+function tellingStore(clock: ManualClock, answerLater: <T>(value: T) => MaybePromise<T>) {
+  const inner = memoryStore({ clock })
+  const given = new Map<string, number>()
+  const give = (name: string, units: number) => given.set(name, (given.get(name) ?? 0) + units)
+  const calls = { takes: 0, refused: 0 }
+  const store: Store = {
+    take(requests) {
+      calls.takes++
+      const answers: readonly Answer[] = inner.take(requests)
+      answers.forEach(({ granted, checks }, i) => {
+        if (!granted) calls.refused++
+        checks.forEach((counted, j) => {
+          give(requests[i]?.[j]?.policy.name as string, counted?.taken ?? 0)
+        })
+      })
+      return answerLater(answers)
+    },
+    peek: (requests) => inner.peek(requests),
+    giveBack(refunds: readonly Refund[]) {
+      for (const { policy, units } of refunds) give(policy.name, -units)
+      inner.giveBack(refunds)
+    },
+    reset: (keys) => inner.reset(keys),
+    close: () => inner.close(),
+  }
+  return { store, given, calls }
+}
+
+type Answering = (roll: (below: number) => number) => <T>(value: T) => MaybePromise<T>
+
+const ANSWERS: readonly (readonly [string, Answering])[] = [
+  ["at once", () => (value) => value],
+  ["in a later turn", () => async (value) => nextTurn(value)],
+  [
+    "out of order",
+    (roll) => async (value) => {
+      for (let turns = roll(6); turns > 0; turns--) await nextTurn()
+      return value
+    },
+  ],
+]
+
+describe.each(ANSWERS)("with a store that answers %s", (_how, answering) => {
+  it("nobody overtakes anybody with whom it shares a counter, and what is not used is given back", async () => {
+    let waited = 0
+    for (let seed = 1; seed <= 25; seed++) {
+      const roll = dice(seed * 7_919)
+      const clock = manualClock()
+      const { store, given, calls } = tellingStore(clock, answering(roll))
+      const limiter = createLimiter<Caller>({
+        rules: RULES,
+        fields: FIELDS,
+        clock,
+        store,
+        storeTimeoutMs: 60_000,
+        logger: QUIET,
+      })
+      const log: { readonly at: number; readonly caller: Caller; readonly cost: number }[] = []
+      const used = new Map<string, number>()
+      const ended: Promise<void>[] = []
+      for (let at = 0; at < 40; at++) {
+        const caller = { a: `a${roll(3)}`, b: `b${roll(3)}` }
+        const cost = 1 + roll(3)
+        const aborting = new AbortController()
+        const how = roll(5)
+        const options = how === 0 ? { maxWaitMs: roll(3_000) } : { signal: aborting.signal }
+        const acquiring = limiter.acquire(caller, { cost, ...options, maxWaiting: 1_000 })
+        const admit = () => {
+          log.push({ at, caller, cost })
+          for (const name of ["a", "b"]) used.set(name, (used.get(name) ?? 0) + cost)
+        }
+        const refuse = (error: unknown) => {
+          expect(error === "enough" || error instanceof RateLimitExceededError).toBe(true)
+        }
+        ended.push(acquiring.then(admit, refuse))
+        if (how === 1) void clock.wait(1 + roll(4_000)).then(() => aborting.abort("enough"))
+        if (roll(3) === 0) await nextTurn()
+        if (roll(6) === 0) clock.advance(roll(400))
+      }
+      let isOver = false
+      void Promise.all(ended).then(() => {
+        isOver = true
+      })
+      for (let steps = 0; !isOver; steps++) {
+        expect(steps).toBeLessThan(2_000)
+        clock.advance(100)
+        for (let turns = 0; turns < 8; turns++) await nextTurn()
+      }
+      log.forEach(({ at, caller }, i) => {
+        for (const later of log.slice(i + 1)) {
+          const shares = later.caller.a === caller.a || later.caller.b === caller.b
+          if (shares && later.at < at) expect.unreachable(`seed ${seed}: ${at} went before ${later.at}`)
+        }
+      })
+      expect([seed, given]).toEqual([seed, used])
+      expect(log.length).toBeGreaterThan(15)
+      waited += calls.refused
+    }
+    expect(waited).toBeGreaterThan(100)
+  })
+})
+
+describe("with a store that takes its time", () => {
+  function setUp() {
+    const clock = manualClock()
+    const waiting: (() => void)[] = []
+    const { store, given, calls } = tellingStore(
+      clock,
+      (value) =>
+        new Promise((resolve) => {
+          waiting.push(() => resolve(value))
+        }),
+    )
+    const limiter = createLimiter<Caller>({
+      rules: RULES,
+      fields: FIELDS,
+      clock,
+      store,
+      storeTimeoutMs: 60_000,
+      logger: QUIET,
+    })
+    const admitted: string[] = []
+    const acquire = (name: string, cost = 1) =>
+      void limiter.acquire({ a: "a", b: name }, { cost }).then(() => admitted.push(name))
+    const answer = async (index: number) => {
+      waiting[index]?.()
+      await nextTurn()
+    }
+    return { clock, given, calls, admitted, acquire, answer }
+  }
+
+  it("asks for all at once while nobody is known to have to wait", async () => {
+    const { calls, admitted, acquire, answer } = setUp()
+    for (const name of ["1", "2", "3", "4", "5"]) acquire(name)
+    await nextTurn()
+    expect([calls.takes, admitted]).toEqual([5, []])
+    // The first and the third have to wait for none, and the third waits for the second.
+    await answer(0)
+    await answer(2)
+    expect(admitted).toEqual(["1"])
+    await answer(1)
+    expect(admitted).toEqual(["1", "2", "3"])
+  })
+
+  it("gives back what one was granted when one ahead of it was refused", async () => {
+    const { clock, given, calls, admitted, acquire, answer } = setUp()
+    acquire("1", 2)
+    acquire("2", 2)
+    acquire("3", 1)
+    await nextTurn()
+    expect(given.get("a")).toBe(3)
+    await answer(2)
+    await answer(0)
+    expect([admitted, given.get("a")]).toEqual([["1"], 3])
+    await answer(1)
+    expect([admitted, given.get("a"), calls.takes]).toEqual([["1"], 2, 3])
+    clock.advance(SECOND)
+    await nextTurn()
+    // One by one again, until something has been granted.
+    expect(calls.takes).toBe(4)
+    await answer(3)
+    expect([admitted, calls.takes]).toEqual([["1", "2"], 5])
+    await answer(4)
+    expect([admitted, given.get("a")]).toEqual([["1", "2", "3"], 5])
+  })
+
+  it("asks for more and more at once as long as it is granted", async () => {
+    const { clock, calls, acquire, answer, admitted } = setUp()
+    acquire("0", 3)
+    for (let i = 1; i <= 20; i++) acquire(`${i}`)
+    await nextTurn()
+    for (let i = 0; i <= 20; i++) await answer(i)
+    expect([admitted, calls.takes]).toEqual([["0"], 21])
+    clock.advance(SECOND)
+    await nextTurn()
+    expect(calls.takes).toBe(22)
+    await answer(21)
+    expect(calls.takes).toBe(24)
+    await answer(22)
+    await answer(23)
+    expect([admitted.length, calls.takes]).toEqual([4, 22 + 2 + 4])
+  })
+})

@@ -1,0 +1,610 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { describe, expect, it } from "vitest"
+import { type ManualClock, manualClock } from "../clock.ts"
+import { ClosedError, InvalidOptionError } from "../errors.ts"
+import type { Decision } from "../limiter/decision.ts"
+import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
+import type { Rule } from "../rules/rule.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { Store } from "../stores/store.ts"
+import type { AcquireOptions, Limiter } from "./limiter.ts"
+import type { LimiterOptions } from "./options.ts"
+import type { RequestFacts } from "./request.ts"
+import { createLimiter } from "./request-limiter.ts"
+
+const SECOND = 1_000
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
+const BOB: RequestFacts = { remoteAddress: "192.0.2.2" }
+const QUIET = { warn() {}, error() {} }
+/** Three units a second, all of them at once, at the start of a second. */
+const THREE = { limit: 3, window: "1 second", algorithm: "fixed-window", name: "three" } as const
+const LEAKY = { limit: 10, window: "1 second", algorithm: "leaky-bucket", burst: 5, name: "leaky" } as const
+
+function limiterWith(options: LimiterOptions<RequestFacts>) {
+  const clock = manualClock()
+  const counting = countingStore(memoryStore({ clock }))
+  const limiter = createLimiter({ clock, store: counting.store, logger: QUIET, ...options })
+  return { clock, limiter, ...counting }
+}
+
+function countingStore(inner: Store) {
+  const calls = { takes: 0, peeks: 0, returned: 0 }
+  const store: Store = {
+    take(requests) {
+      calls.takes++
+      return inner.take(requests)
+    },
+    peek(requests) {
+      calls.peeks++
+      return inner.peek(requests)
+    },
+    giveBack(refunds) {
+      for (const { units } of refunds) calls.returned += units
+      return inner.giveBack(refunds)
+    },
+    reset: (keys) => inner.reset(keys),
+    close: () => inner.close(),
+  }
+  return { store, calls }
+}
+
+/** Writes down when each of some requests is admitted, in milliseconds from now, or what it is refused with. */
+function diary(limiter: Limiter, clock: ManualClock) {
+  const startMs = clock.now()
+  const entries: string[] = []
+  return {
+    entries,
+    acquire(name: string, options: AcquireOptions = {}, request: RequestFacts = ALICE): Promise<void> {
+      const write = (what: string) => void entries.push(`${clock.now() - startMs} ${name}${what}`)
+      return limiter.acquire(request, options).then(
+        () => write(""),
+        (error: Error) => write(`: ${error instanceof RateLimitExceededError ? "refused" : error.message}`),
+      )
+    },
+    /** Moves the clock on, a step at a time, so that each who waits is woken at its own moment. */
+    async pass(ms: number, stepMs = 1): Promise<void> {
+      await nextTurn()
+      for (let passed = 0; passed < ms; passed += stepMs) {
+        clock.advance(stepMs)
+        await nextTurn()
+      }
+    },
+  }
+}
+
+async function refusalOf(acquiring: Promise<Decision>): Promise<Decision> {
+  const error = await acquiring.then(
+    () => expect.unreachable("it was admitted"),
+    (thrown: unknown) => thrown,
+  )
+  expect(error).toBeInstanceOf(RateLimitExceededError)
+  return (error as RateLimitExceededError).decision
+}
+
+describe("acquire", () => {
+  it("takes the units at once where there are some", async () => {
+    const { limiter, calls } = limiterWith(THREE)
+    expect(await limiter.acquire(ALICE, { cost: 2 })).toMatchObject({ allowed: true, cost: 2, remaining: 1 })
+    expect(calls).toMatchObject({ takes: 1 })
+  })
+
+  it("waits exactly as long as it is told, asks again, and not in between", async () => {
+    const { limiter, clock, calls } = limiterWith(THREE)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    clock.advance(300)
+    await limiter.decide(ALICE, { cost: 3 })
+    const waiting = acquire("late")
+    await pass(699)
+    expect([entries, calls.takes]).toEqual([[], 2])
+    await pass(1)
+    await waiting
+    expect([entries, calls.takes]).toEqual([["1000 late"], 3])
+  })
+
+  it("lets in those who wait in the order in which they came, however little a later one wants", async () => {
+    const { limiter, clock } = limiterWith(THREE)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    await limiter.decide(ALICE, { cost: 2 })
+    for (const [name, cost] of [
+      ["a", 2],
+      ["b", 1],
+      ["c", 3],
+      ["d", 1],
+    ] as const)
+      void acquire(name, { cost })
+    await pass(3 * SECOND, 250)
+    expect(entries).toEqual(["1000 a", "1000 b", "2000 c", "3000 d"])
+  })
+
+  it("lets nobody overtake who comes while others wait, though there is room for it", async () => {
+    const { limiter, clock } = limiterWith(THREE)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    await limiter.decide(ALICE, { cost: 2 })
+    void acquire("dear", { cost: 3 })
+    await pass(500, 100)
+    void acquire("cheap")
+    await pass(1_500, 100)
+    expect(entries).toEqual(["1000 dear", "2000 cheap"])
+  })
+
+  it("takes nothing with a cost of 0, so it waits for nobody", async () => {
+    const { limiter, clock } = limiterWith(THREE)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    void acquire("all", { cost: 3 })
+    void acquire("waits")
+    void acquire("nothing", { cost: 0 })
+    await pass(0)
+    expect(entries).toEqual(["0 all", "0 nothing"])
+  })
+
+  it("waits on when others have taken what it waited for", async () => {
+    const { limiter, clock } = limiterWith(THREE)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    await limiter.decide(ALICE, { cost: 3 })
+    void acquire("patient")
+    await pass(999)
+    clock.advance(1)
+    // Nobody else has to wait in line: in this very turn, before the patient one is woken.
+    expect((await limiter.decide(ALICE, { cost: 3 })).allowed).toBe(true)
+    await pass(999)
+    expect(entries).toEqual([])
+    await pass(1)
+    expect(entries).toEqual(["2000 patient"])
+  })
+
+  it("is one decision to who listens, however often it was asked", async () => {
+    const { limiter, clock } = limiterWith(THREE)
+    const { acquire, pass } = diary(limiter, clock)
+    const told: boolean[] = []
+    limiter.on("decision", ({ allowed }) => void told.push(allowed))
+    void acquire("all", { cost: 3 })
+    void acquire("late")
+    void acquire("impatient", { maxWaitMs: 1 })
+    await pass(SECOND, 500)
+    expect(told).toEqual([true, false, true])
+  })
+
+  it("is admitted where no rule applies, or nothing is counted", async () => {
+    expect(await limiterWith({ rules: [] }).limiter.acquire(ALICE)).toMatchObject({
+      allowed: true,
+      policy: "",
+    })
+    const { limiter } = limiterWith({ ...THREE, enabled: false })
+    for (let i = 0; i < 5; i++) expect((await limiter.acquire(ALICE)).allowed).toBe(true)
+  })
+
+  it("waits for no shadow rule", async () => {
+    const { limiter } = limiterWith({ ...THREE, shadow: true })
+    for (let i = 0; i < 5; i++) expect((await limiter.acquire(ALICE)).allowed).toBe(true)
+  })
+
+  it("gives back what a refund of its decision gives back", async () => {
+    const { limiter } = limiterWith(THREE)
+    await limiter.refund(await limiter.acquire(ALICE, { cost: 2 }))
+    expect((await limiter.peek(ALICE, { cost: 0 })).remaining).toBe(3)
+  })
+
+  it("waits longer than any timer runs", async () => {
+    const MONTH = 30 * 24 * 3_600 * SECOND
+    const { limiter, clock } = limiterWith({ limit: 1, window: MONTH, algorithm: "sliding-log" })
+    const { acquire, pass, entries } = diary(limiter, clock)
+    let longest = 0
+    const { wait } = clock
+    Object.assign(clock, {
+      wait: (ms: number, signal: AbortSignal) => {
+        longest = Math.max(longest, ms)
+        return wait(ms, signal)
+      },
+    })
+    await limiter.acquire(ALICE)
+    void acquire("next")
+    await pass(MONTH, MONTH / 10)
+    expect([entries, longest]).toEqual([[], 2 ** 31 - 1])
+    await pass(1)
+    expect(entries).toEqual([`${MONTH + 1} next`])
+  })
+
+  it("fails when the clock cannot wait, and lets the next one try", async () => {
+    const { clock } = limiterWith(THREE)
+    const broken = { now: () => clock.now(), wait: () => Promise.reject(new Error("no timers")) }
+    const limiter = createLimiter({ ...THREE, clock: broken, logger: QUIET })
+    await limiter.acquire(ALICE, { cost: 3 })
+    await expect(limiter.acquire(ALICE)).rejects.toThrow("no timers")
+    clock.advance(SECOND)
+    expect((await limiter.acquire(ALICE)).allowed).toBe(true)
+  })
+})
+
+describe("those who share no counter", () => {
+  it("do not wait for each other", async () => {
+    const { limiter, clock } = limiterWith(THREE)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    void acquire("alice", { cost: 3 })
+    void acquire("alice again")
+    void acquire("bob", { cost: 3 }, BOB)
+    await pass(SECOND, 500)
+    expect(entries).toEqual(["0 alice", "0 bob", "1000 alice again"])
+  })
+
+  const rules: Rule[] = [
+    { name: "client", limit: 1, window: "1 second", algorithm: "fixed-window", field: "ip" },
+    { name: "all", limit: 3, window: "1 minute", algorithm: "fixed-window" },
+  ]
+
+  it("wait when they share one of several: nobody overtakes in any of them", async () => {
+    const { limiter, clock } = limiterWith({ rules })
+    const { acquire, pass, entries } = diary(limiter, clock)
+    void acquire("alice 1")
+    void acquire("alice 2")
+    // There is room for him, but alice came first, and they share "all".
+    void acquire("bob 1", {}, BOB)
+    await pass(500, 500)
+    expect(entries).toEqual(["0 alice 1"])
+    await pass(500, 500)
+    expect(entries).toEqual(["0 alice 1", "1000 alice 2", "1000 bob 1"])
+  })
+
+  it("take all or nothing while they wait", async () => {
+    const { limiter, clock } = limiterWith({ rules })
+    const { acquire, pass } = diary(limiter, clock)
+    void acquire("alice 1")
+    void acquire("alice 2")
+    await pass(500, 100)
+    const { checks } = await limiter.peek(BOB, { cost: 0 })
+    expect(checks.map(({ remaining }) => remaining)).toEqual([1, 2])
+  })
+})
+
+describe("a request that can never succeed", () => {
+  it.each<[string, LimiterOptions<RequestFacts>, AcquireOptions]>([
+    ["cost", THREE, { cost: 4 }],
+    ["denied", { ...THREE, deny: ["192.0.2.1"] }, {}],
+    ["missing-field", { ...THREE, field: "header:x-key", onMissing: "deny" }, {}],
+  ])("is refused at once for its %s, also behind others", async (refusal, options, how) => {
+    const { limiter, calls } = limiterWith(options)
+    expect(await refusalOf(limiter.acquire(ALICE, how))).toMatchObject({ refusal, cost: 0 })
+    expect(calls.takes).toBe(0)
+  })
+
+  it("does not wait for those ahead of it", async () => {
+    const { limiter, clock } = limiterWith(THREE)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    void acquire("all", { cost: 3 })
+    void acquire("late")
+    void acquire("dear", { cost: 4 })
+    await pass(0)
+    expect(entries).toEqual(["0 all", "0 dear: refused"])
+  })
+
+  it("is refused at once when the store is gone and the rule fails closed", async () => {
+    const clock = manualClock()
+    const inner = memoryStore({ clock })
+    const down = { ...countingStore(inner).store, take: () => Promise.reject(new Error("down")) }
+    const limiter = createLimiter({ ...THREE, clock, store: down, logger: QUIET, onStoreFailure: "deny" })
+    expect(await refusalOf(limiter.acquire(ALICE))).toMatchObject({
+      refusal: "store-failure",
+      degraded: true,
+    })
+  })
+
+  it("waits in the process where the rule counts there", async () => {
+    const clock = manualClock()
+    const inner = memoryStore({ clock })
+    const down = { ...countingStore(inner).store, take: () => Promise.reject(new Error("down")) }
+    const limiter = createLimiter({ ...THREE, clock, store: down, logger: QUIET })
+    const { acquire, pass, entries } = diary(limiter, clock)
+    void acquire("all", { cost: 3 })
+    void acquire("late")
+    await pass(SECOND, 500)
+    expect(entries).toEqual(["0 all", "1000 late"])
+  })
+})
+
+describe("maxWaitMs", () => {
+  it("refuses at once who is told to wait longer, and takes nothing", async () => {
+    const { limiter, clock } = limiterWith(THREE)
+    await limiter.decide(ALICE, { cost: 3 })
+    const decision = await refusalOf(limiter.acquire(ALICE, { maxWaitMs: 999 }))
+    expect(decision).toMatchObject({ allowed: false, refusal: "quota", retryAfterMs: 1_000, cost: 0 })
+    clock.advance(SECOND)
+    expect((await limiter.peek(ALICE, { cost: 0 })).remaining).toBe(3)
+  })
+
+  it("is enough when it is exactly as long", async () => {
+    const { limiter, clock } = limiterWith(THREE)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    await limiter.decide(ALICE, { cost: 3 })
+    void acquire("just", { maxWaitMs: 1_000 })
+    await pass(SECOND, 500)
+    expect(entries).toEqual(["1000 just"])
+  })
+
+  it("of 0 is for who does not wait at all", async () => {
+    const { limiter } = limiterWith(THREE)
+    expect((await limiter.acquire(ALICE, { cost: 3, maxWaitMs: 0 })).allowed).toBe(true)
+    await refusalOf(limiter.acquire(ALICE, { maxWaitMs: 0 }))
+  })
+
+  it("refuses at once who would have to wait behind one that waits longer, and tells how long", async () => {
+    const { limiter, clock } = limiterWith(THREE)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    await limiter.decide(ALICE, { cost: 2 })
+    void acquire("dear", { cost: 3 })
+    await pass(400, 100)
+    const decision = await refusalOf(limiter.acquire(ALICE, { maxWaitMs: 599 }))
+    expect(decision).toMatchObject({ refusal: "quota", retryAfterMs: 600, policy: "three", remaining: 0 })
+    void acquire("cheap", { maxWaitMs: 600 })
+    await pass(600, 100)
+    expect(entries).toEqual(["1000 dear", "1000 cheap: refused"])
+  })
+
+  it("refuses those in line as soon as one ahead has to wait beyond it", async () => {
+    const { limiter, clock } = limiterWith(THREE)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    await limiter.decide(ALICE, { cost: 3 })
+    void acquire("first")
+    void acquire("second", { cost: 3 })
+    void acquire("third", { maxWaitMs: 1_500 })
+    void acquire("fourth", { maxWaitMs: 2_000 })
+    await pass(999)
+    expect(entries).toEqual([])
+    // The first is let in, and the second has to wait for another second.
+    await pass(1)
+    expect(entries).toEqual(["1000 first", "1000 third: refused"])
+    await pass(SECOND, 100)
+    expect(entries.slice(2).sort()).toEqual(["2000 fourth: refused", "2000 second"])
+  })
+
+  it("ends for who waits behind one that is itself waiting in another line", async () => {
+    const rules: Rule[] = [
+      { name: "client", limit: 1, window: "1 minute", algorithm: "fixed-window", field: "ip" },
+      { name: "path", limit: 1, window: "1 minute", algorithm: "fixed-window", field: "query:p" },
+    ]
+    const { limiter, clock } = limiterWith({ rules })
+    const { acquire, pass, entries } = diary(limiter, clock)
+    const asks = (ip: RequestFacts, p: string) => ({ ...ip, query: { p } })
+    void acquire("one", {}, asks(ALICE, "x"))
+    void acquire("sleeps in alice's", {}, asks(ALICE, "y"))
+    void acquire("behind it in y", {}, asks(BOB, "y"))
+    void acquire("behind that in bob's", { maxWaitMs: 5_000 }, asks(BOB, "z"))
+    await pass(5_000, 5_000)
+    expect(entries).toEqual(["0 one"])
+    await pass(1)
+    expect(entries).toEqual(["0 one", "5001 behind that in bob's: refused"])
+  })
+})
+
+describe("maxWaitMs of who waits behind others", () => {
+  it("is enough when its turn comes in the very moment in which it ends", async () => {
+    const { limiter, clock } = limiterWith(THREE)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    await limiter.decide(ALICE, { cost: 3 })
+    void acquire("first")
+    void acquire("just", { maxWaitMs: 1_000 })
+    await pass(SECOND, 500)
+    expect(entries).toEqual(["1000 first", "1000 just"])
+  })
+})
+
+describe("maxWaiting", () => {
+  it("refuses who finds so many waiting for one of its counters, and tells how long the first waits", async () => {
+    const { limiter, clock } = limiterWith(THREE)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    await limiter.decide(ALICE, { cost: 3 })
+    const how = { maxWaiting: 2 }
+    void acquire("a", how)
+    void acquire("b", how)
+    await pass(250, 250)
+    const decision = await refusalOf(limiter.acquire(ALICE, how))
+    expect(decision).toMatchObject({ refusal: "quota", retryAfterMs: 750, policy: "three" })
+    expect((await limiter.acquire(BOB, how)).allowed).toBe(true)
+    await pass(750, 250)
+    expect(entries).toEqual(["1000 a", "1000 b"])
+  })
+
+  it("is a thousand by default", async () => {
+    const { limiter, clock } = limiterWith(THREE)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    await limiter.decide(ALICE, { cost: 3 })
+    for (let i = 0; i < 1_001; i++) void acquire(`${i}`)
+    await pass(0)
+    expect(entries).toEqual(["0 1000: refused"])
+  })
+
+  it("counts those that a leaky bucket holds", async () => {
+    const { limiter, clock } = limiterWith({ ...LEAKY, burst: 100 })
+    const { acquire, pass, entries } = diary(limiter, clock)
+    for (const name of ["a", "b", "c", "d"]) void acquire(name, { maxWaiting: 2 })
+    await pass(200, 50)
+    expect(entries).toEqual(["0 a", "0 d: refused", "100 b", "200 c"])
+  })
+})
+
+describe("a signal", () => {
+  it("that is aborted already takes nothing", async () => {
+    const { limiter, calls } = limiterWith(THREE)
+    const signal = AbortSignal.abort(new Error("gone"))
+    await expect(limiter.acquire(ALICE, { signal })).rejects.toThrow("gone")
+    expect(calls.takes).toBe(0)
+  })
+
+  it("ends the waiting with its reason, and those behind go on", async () => {
+    const { limiter, clock } = limiterWith(THREE)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    const [first, middle] = [new AbortController(), new AbortController()]
+    await limiter.decide(ALICE, { cost: 2 })
+    void acquire("first", { cost: 3, signal: first.signal })
+    void acquire("second")
+    void acquire("middle", { signal: middle.signal })
+    void acquire("last", { cost: 3 })
+    await pass(100, 100)
+    middle.abort(new Error("had enough"))
+    await pass(100, 100)
+    expect(entries).toEqual(["100 middle: had enough"])
+    first.abort(new Error("me too"))
+    await pass(0)
+    // There was room for the second all the time.
+    expect(entries.slice(1).sort()).toEqual(["200 first: me too", "200 second"])
+    await pass(800, 100)
+    expect(entries.slice(3)).toEqual(["1000 last"])
+  })
+
+  it("may be shared by many, whose listeners it does not keep", async () => {
+    const { limiter, clock } = limiterWith(THREE)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    const warnings: Error[] = []
+    const onWarning = (warning: Error) => void warnings.push(warning)
+    process.on("warning", onWarning)
+    const aborting = new AbortController()
+    await limiter.decide(ALICE, { cost: 3 })
+    for (let i = 0; i < 50; i++) void acquire(`${i}`, { signal: aborting.signal })
+    await pass(SECOND, 500)
+    expect(entries).toEqual(["1000 0", "1000 1", "1000 2"])
+    aborting.abort(new Error("all"))
+    await pass(0)
+    expect(entries).toHaveLength(50)
+    process.off("warning", onWarning)
+    expect(warnings).toEqual([])
+  })
+
+  it("does nothing any more once it has been admitted", async () => {
+    const { limiter, clock, calls } = limiterWith(THREE)
+    const aborting = new AbortController()
+    const { acquire, pass, entries } = diary(limiter, clock)
+    await limiter.decide(ALICE, { cost: 3 })
+    void acquire("a", { signal: aborting.signal })
+    await pass(SECOND, 500)
+    aborting.abort(new Error("late"))
+    await pass(0)
+    expect([entries, calls.returned]).toEqual([["1000 a"], 0])
+  })
+
+  it("gives back what a store grants that was still being asked", async () => {
+    const clock = manualClock()
+    const inner = memoryStore({ clock })
+    const { store, calls } = countingStore(inner)
+    let answer = () => {}
+    const slow: Store = {
+      ...store,
+      take: (requests) =>
+        new Promise((resolve) => {
+          answer = () => resolve(store.take(requests))
+        }),
+    }
+    const limiter = createLimiter({ ...THREE, clock, store: slow, storeTimeoutMs: 60_000, logger: QUIET })
+    const aborting = new AbortController()
+    const acquiring = limiter.acquire(ALICE, { cost: 2, signal: aborting.signal })
+    await nextTurn()
+    aborting.abort(new Error("gone"))
+    await expect(acquiring).rejects.toThrow("gone")
+    answer()
+    await nextTurn()
+    expect([calls.takes, calls.returned]).toEqual([1, 2])
+    expect((await limiter.peek(ALICE, { cost: 0 })).remaining).toBe(3)
+  })
+})
+
+describe("a leaky bucket's delay", () => {
+  it("is waited by each for itself, one after the other", async () => {
+    const { limiter, clock, calls } = limiterWith(LEAKY)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    for (const name of ["a", "b", "c", "d", "e", "f", "g"]) void acquire(name)
+    await pass(700, 50)
+    // Five fit in; the sixth is let in when the first has flowed out, and so on.
+    expect(entries).toEqual(["0 a", "100 b", "200 c", "300 d", "400 e", "500 f", "600 g"])
+    expect(calls.takes).toBe(7 + 2)
+  })
+
+  it("gives back what was taken when the signal ends it, and those behind keep their turn", async () => {
+    const { limiter, clock, calls } = limiterWith(LEAKY)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    const aborting = new AbortController()
+    void acquire("a")
+    void acquire("b", { signal: aborting.signal })
+    void acquire("c")
+    await pass(50, 50)
+    aborting.abort(new Error("gone"))
+    await pass(200, 50)
+    expect([entries, calls.returned]).toEqual([["0 a", "50 b: gone", "200 c"], 1])
+  })
+
+  it("beyond maxWaitMs is refused at once, nothing stays taken, and it is told how long to stay away", async () => {
+    const { limiter, clock } = limiterWith(LEAKY)
+    const { acquire, pass } = diary(limiter, clock)
+    for (const name of ["a", "b", "c"]) void acquire(name)
+    await pass(0)
+    const decision = await refusalOf(limiter.acquire(ALICE, { maxWaitMs: 250 }))
+    expect(decision).toMatchObject({
+      allowed: false,
+      refusal: "quota",
+      retryAfterMs: 50,
+      cost: 0,
+      delayMs: 0,
+    })
+    expect((await limiter.peek(ALICE, { cost: 0 })).remaining).toBe(2)
+    clock.advance(49)
+    await refusalOf(limiter.acquire(ALICE, { maxWaitMs: 250 }))
+    clock.advance(1)
+    const acquiring = limiter.acquire(ALICE, { maxWaitMs: 250 })
+    await pass(250, 50)
+    expect(await acquiring).toMatchObject({ allowed: true, delayMs: 250 })
+  })
+})
+
+describe("close", () => {
+  it("rejects all who wait at once, and gives back what those who are held had taken", async () => {
+    const clock = manualClock()
+    const { store, calls } = countingStore(memoryStore({ clock }))
+    const limiter = createLimiter({ ...LEAKY, burst: 2, clock, store, logger: QUIET })
+    const acquiring = ["goes on", "is held", "sleeps", "waits"].map(() => limiter.acquire(ALICE))
+    await acquiring[0]
+    await nextTurn()
+    const rejected = Promise.all(acquiring.slice(1).map((each) => expect(each).rejects.toThrow(ClosedError)))
+    await limiter.close()
+    await rejected
+    expect(calls.returned).toBe(1)
+    await expect(limiter.acquire(ALICE)).rejects.toThrow(ClosedError)
+  })
+})
+
+describe("wrong options of acquire", () => {
+  it.each<[string, unknown]>([
+    ["cost", -1],
+    ["maxWaitMs", -1],
+    ["maxWaitMs", Number.NaN],
+    ["maxWaitMs", "5"],
+    ["maxWaiting", 0],
+    ["maxWaiting", 1.5],
+    ["signal", {}],
+    ["signal", "now"],
+  ])("are refused: %s %j", async (name, value) => {
+    const { limiter } = limiterWith(THREE)
+    const acquiring = limiter.acquire(ALICE, { [name]: value })
+    await expect(acquiring).rejects.toThrow(InvalidOptionError)
+    await expect(acquiring).rejects.toThrow(name)
+  })
+})
+
+it("lets 500,000 through at 10,000 a second in 49 to 50 seconds", async () => {
+  const { limiter, clock } = limiterWith({
+    limit: 10_000,
+    window: "1 second",
+    algorithm: "token-bucket",
+    burst: 10_000,
+    refill: "periodic",
+  })
+  let admitted = 0
+  const admit = () => {
+    admitted++
+  }
+  for (let i = 0; i < 500_000; i++) {
+    void limiter.acquire(ALICE, { maxWaiting: Number.POSITIVE_INFINITY }).then(admit)
+  }
+  await nextTurn()
+  let seconds = 0
+  for (; admitted < 500_000 && seconds < 60; seconds++) {
+    clock.advance(SECOND)
+    await nextTurn()
+  }
+  expect([admitted, seconds]).toEqual([500_000, 49])
+}, 120_000)

@@ -1,0 +1,80 @@
+import { InvalidOptionError, type Problem } from "../errors.ts"
+import { show } from "../rules/problems.ts"
+import { isUnits } from "./callbacks.ts"
+import type { AcquireOptions, CostOption } from "./limiter.ts"
+
+const MAX_WAITING = 1_000
+
+export interface ParsedAcquireOptions {
+  readonly cost: number | undefined
+  readonly signal: AbortSignal | undefined
+  readonly maxWaitMs: number
+  readonly maxWaiting: number
+}
+
+/** The options of `acquire` with their defaults. Throws InvalidOptionError with everything that is wrong with them. */
+export function parseAcquireOptions(options: AcquireOptions = {}): ParsedAcquireOptions {
+  const { cost, signal, maxWaitMs = Number.POSITIVE_INFINITY, maxWaiting = MAX_WAITING } = options
+  const problems: Problem[] = []
+  const check = (isGood: boolean, path: string, noun: string, accepted: string): void => {
+    const value = options[path as keyof AcquireOptions]
+    if (!isGood) problems.push({ path, message: `${show(value)} is not ${noun}`, accepted })
+  }
+  check(cost === undefined || isUnits(cost), "cost", "a cost", "a whole number from 0 up")
+  check(signal === undefined || isSignal(signal), "signal", "a signal", "an AbortSignal")
+  check(typeof maxWaitMs === "number" && maxWaitMs >= 0, "maxWaitMs", "a time", "milliseconds from 0 up")
+  const isCount = maxWaiting === Number.POSITIVE_INFINITY || (isUnits(maxWaiting) && maxWaiting > 0)
+  check(isCount, "maxWaiting", "a number of requests", "a whole number from 1 up, or Infinity")
+  if (problems.length > 0) throw new InvalidOptionError(problems)
+  return { cost, signal, maxWaitMs, maxWaiting }
+}
+
+function isSignal(value: unknown): boolean {
+  const { aborted, throwIfAborted, addEventListener } = (value ?? {}) as Partial<AbortSignal>
+  return (
+    typeof aborted === "boolean" &&
+    typeof throwIfAborted === "function" &&
+    typeof addEventListener === "function"
+  )
+}
+
+/** The cost that a method was given. Throws InvalidOptionError. */
+export function parseCost(options: CostOption | undefined): number | undefined {
+  const cost = options?.cost
+  if (cost === undefined || isUnits(cost)) return cost
+  throw new InvalidOptionError([
+    { path: "cost", message: `${show(cost)} is not a cost`, accepted: "a whole number from 0 up" },
+  ])
+}
+
+/** Throws InvalidOptionError for what is no number of units. */
+export function requireUnits(units: number): void {
+  if (isUnits(units)) return
+  throw new InvalidOptionError([
+    {
+      path: "units",
+      message: `${show(units)} is not a number of units`,
+      accepted: "a whole number from 0 up",
+    },
+  ])
+}
+
+/** The names that `reset` was given, of the rules that there are. Throws InvalidOptionError. */
+export function parsePolicies(
+  policies: readonly string[] | undefined,
+  names: readonly string[],
+): readonly string[] | undefined {
+  if (policies === undefined) return undefined
+  const known = names.map((name) => JSON.stringify(name)).join(", ")
+  const unknown = Array.isArray(policies) ? policies.filter((name) => !names.includes(name)) : [policies]
+  if (unknown.length === 0) return policies
+  throw new InvalidOptionError(
+    unknown.map((name) => ({
+      path: "policies",
+      message: Array.isArray(policies)
+        ? `${show(name)} is not the name of a rule`
+        : `${show(name)} is not a list`,
+      accepted: known === "" ? "nothing, as there are no rules" : `a list with ${known}`,
+    })),
+  )
+}

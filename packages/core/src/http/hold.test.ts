@@ -1,0 +1,369 @@
+import { EventEmitter } from "node:events"
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../clock.ts"
+import type { Decision } from "../limiter/decision.ts"
+import type { Rule } from "../rules/rule.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { Store } from "../stores/store.ts"
+import { createGuard, type GuardOptions, type Outcome } from "./guard.ts"
+import type { RequestFacts } from "./request.ts"
+import { createLimiter } from "./request-limiter.ts"
+
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
+const QUIET = { warn() {}, error() {} }
+const LEAKY = { limit: 10, window: "1 second", algorithm: "leaky-bucket", burst: 5 } as const
+const QUEUE = {
+  limit: 1,
+  window: "1 second",
+  algorithm: "fixed-window",
+  throttle: { kind: "queue", maxWaiting: 2, maxWaitMs: 1_500 },
+} as const
+
+/** A response of which it is known who listens to it. */
+class FakeResponse extends EventEmitter {
+  closed = false
+  added = 0
+
+  constructor() {
+    super()
+    this.on("newListener", () => {
+      this.added++
+    })
+  }
+  close() {
+    this.closed = true
+    this.emit("close")
+  }
+  get listening(): number {
+    return this.listenerCount("close")
+  }
+}
+
+async function setUp(options: object) {
+  const clock = manualClock()
+  const inner = memoryStore({ clock })
+  const calls = { takes: 0, peeks: 0, returned: 0 }
+  const store: Store = {
+    take(requests) {
+      calls.takes++
+      return inner.take(requests)
+    },
+    peek(requests) {
+      calls.peeks++
+      return inner.peek(requests)
+    },
+    giveBack(refunds) {
+      for (const { units } of refunds) calls.returned += units
+      inner.giveBack(refunds)
+    },
+    reset: (keys) => inner.reset(keys),
+    close: () => inner.close(),
+  }
+  const guard = createGuard({ clock, store, logger: QUIET, ...options } as GuardOptions<object>)
+  // In its first turn a guard takes itself for one that a handler has made.
+  await nextTurn()
+  const decisions: Decision[] = []
+  guard.limiter.on("decision", (decision) => void decisions.push(decision))
+  const check = (facts: RequestFacts = ALICE, response = new FakeResponse()) => {
+    const outcome = guard.check(facts, {}, response)
+    const held = { response, outcome, isOver: false, at: clock.now() }
+    void Promise.resolve(outcome).then(() => {
+      held.isOver = true
+    })
+    return held
+  }
+  return { clock, guard, calls, decisions, check }
+}
+
+describe("a request that has to wait", () => {
+  it("listens to its response only while it is held", async () => {
+    const { check, clock, decisions } = await setUp(QUEUE)
+    const first = check()
+    expect([first.outcome instanceof Promise, first.response.added]).toEqual([false, 0])
+    const second = check()
+    expect([second.outcome instanceof Promise, second.response.listening]).toEqual([true, 1])
+    clock.advance(999)
+    await nextTurn()
+    expect(second.isOver).toBe(false)
+    clock.advance(1)
+    expect((await second.outcome)?.decision).toMatchObject({ allowed: true })
+    expect([second.response.added, second.response.listening]).toEqual([1, 0])
+    expect(decisions.map(({ allowed }) => allowed)).toEqual([true, true])
+  })
+
+  it("listens while a leaky bucket delays it too", async () => {
+    const { check, clock } = await setUp(LEAKY)
+    expect(check().response.added).toBe(0)
+    const held = check()
+    expect(held.response.listening).toBe(1)
+    clock.advance(100)
+    await held.outcome
+    expect(held.response.listening).toBe(0)
+  })
+
+  it("does not listen while a store is only asked", async () => {
+    const clock = manualClock()
+    const store = memoryStore({ clock })
+    const slow: Store = {
+      take: async (requests) => nextTurn(store.take(requests)),
+      peek: (requests) => store.peek(requests),
+      giveBack: (refunds) => store.giveBack(refunds),
+      reset: (keys) => store.reset(keys),
+      close: () => store.close(),
+    }
+    const guard = createGuard<object>({ ...QUEUE, limit: 2, clock, store: slow, logger: QUIET })
+    await nextTurn()
+    const responses = [new FakeResponse(), new FakeResponse()]
+    await Promise.all(responses.map((response) => guard.check(ALICE, {}, response)))
+    expect(responses.map(({ added }) => added)).toEqual([0, 0])
+  })
+
+  it("is nobody's any more when its client hangs up: no outcome, no decision, nothing taken", async () => {
+    const { check, clock, calls, decisions } = await setUp(QUEUE)
+    check()
+    const [second, third] = [check(), check()]
+    second.response.close()
+    expect(await second.outcome).toBeUndefined()
+    expect(second.response.listening).toBe(0)
+    clock.advance(1_000)
+    expect((await third.outcome)?.decision.allowed).toBe(true)
+    expect([calls.returned, decisions.length]).toEqual([0, 2])
+  })
+
+  it("gives back what it had taken when its client hangs up while it is delayed", async () => {
+    const { check, calls, guard } = await setUp(LEAKY)
+    check()
+    const second = check()
+    second.response.close()
+    expect(await second.outcome).toBeUndefined()
+    expect(calls.returned).toBe(1)
+    expect((await guard.limiter.peek(ALICE, { cost: 0 })).remaining).toBe(4)
+  })
+
+  it("does not begin to wait when its client has gone already", async () => {
+    const { check, calls } = await setUp(QUEUE)
+    check()
+    const response = new FakeResponse()
+    response.closed = true
+    const gone = check(ALICE, response)
+    expect(await gone.outcome).toBeUndefined()
+    expect(response.listening).toBe(0)
+    // The next one finds nobody in line.
+    expect(check().response.listening).toBe(1)
+    expect(calls.takes).toBe(3)
+  })
+
+  it("waits without a response too, where an adapter has none", async () => {
+    const { guard, clock } = await setUp(QUEUE)
+    guard.check(ALICE, {})
+    const outcome = guard.check(ALICE, {})
+    clock.advance(1_000)
+    expect((await outcome).decision.allowed).toBe(true)
+  })
+
+  it("has the headers of the moment in which it goes on", async () => {
+    const { check, clock } = await setUp({ ...QUEUE, limit: 2 })
+    check()
+    check()
+    const third = check()
+    clock.advance(1_000)
+    expect((await third.outcome)?.headers).toEqual([
+      ["RateLimit-Policy", '"ip-1s";q=2;w=1'],
+      ["RateLimit", '"ip-1s";r=1;t=1'],
+    ])
+  })
+})
+
+describe("limits of waiting", () => {
+  it("are the smallest of the rules that queue", async () => {
+    const slow = {
+      ...QUEUE,
+      name: "slow",
+      throttle: { kind: "queue", maxWaiting: 9, maxWaitMs: 999 },
+    } as const
+    const small = {
+      ...QUEUE,
+      name: "small",
+      throttle: { kind: "queue", maxWaiting: 1, maxWaitMs: 9_000 },
+    } as const
+    const { check, clock } = await setUp({ rules: [slow, small].map((rule) => ({ ...rule, field: "ip" })) })
+    check()
+    clock.advance(500)
+    const held = check()
+    expect(held.outcome).toBeInstanceOf(Promise)
+    const crowd = (await check().outcome) as Outcome
+    expect(crowd.decision).toMatchObject({ allowed: false, refusal: "quota", retryAfterMs: 500 })
+    expect(crowd.rejection?.status).toBe(429)
+    clock.advance(500)
+    await held.outcome
+    const late = (await check().outcome) as Outcome
+    expect(late.decision.allowed).toBe(false)
+  })
+
+  it("are those of each counter by itself", async () => {
+    const { check } = await setUp(QUEUE)
+    for (let i = 0; i < 3; i++) check()
+    expect(((await check().outcome) as Outcome).decision.allowed).toBe(false)
+    const bob = check({ remoteAddress: "192.0.2.2" })
+    expect(((await bob.outcome) as Outcome).decision.allowed).toBe(true)
+  })
+
+  it("count those that a leaky bucket delays", async () => {
+    const throttle = { kind: "queue", maxWaiting: 2 } as const
+    const { check, calls } = await setUp({ ...LEAKY, throttle })
+    const held = [check(), check(), check()]
+    expect(held.map(({ outcome }) => outcome instanceof Promise)).toEqual([false, true, true])
+    expect(((await check().outcome) as Outcome).decision).toMatchObject({ allowed: false, retryAfterMs: 100 })
+    // The store is not asked for one too many.
+    expect(calls).toMatchObject({ takes: 3, returned: 0 })
+  })
+
+  it("count them where a store answers later, too: what one too many was granted goes back", async () => {
+    const clock = manualClock()
+    const inner = memoryStore({ clock })
+    let returned = 0
+    const store: Store = {
+      take: async (requests) => nextTurn(inner.take(requests)),
+      peek: (requests) => inner.peek(requests),
+      giveBack(refunds) {
+        for (const { units } of refunds) returned += units
+        inner.giveBack(refunds)
+      },
+      reset: (keys) => inner.reset(keys),
+      close: () => inner.close(),
+    }
+    const throttle = { kind: "queue", maxWaiting: 2 } as const
+    const guard = createGuard<object>({ ...LEAKY, throttle, clock, store, logger: QUIET })
+    await nextTurn()
+    const outcomes = Array.from({ length: 5 }, () => Promise.resolve(guard.check(ALICE, {})))
+    for (const index of [3, 4]) {
+      expect((await outcomes[index])?.decision).toMatchObject({ allowed: false, retryAfterMs: 100 })
+    }
+    expect(returned).toBe(2)
+    clock.advance(200)
+    for (const outcome of outcomes.slice(0, 3)) expect((await outcome)?.decision.allowed).toBe(true)
+  })
+
+  it("are told by the store's own answer where a bucket delays for too long, and nothing stays taken", async () => {
+    const throttle = { kind: "queue", maxWaitMs: 150 } as const
+    const { check, guard } = await setUp({ ...LEAKY, throttle })
+    check()
+    check()
+    const outcome = (await check().outcome) as Outcome
+    expect(outcome.decision).toMatchObject({ allowed: false, refusal: "quota", retryAfterMs: 50 })
+    expect(outcome.rejection?.headers).toContainEqual(["Retry-After", "1"])
+    expect((await guard.limiter.peek(ALICE, { cost: 0 })).remaining).toBe(3)
+  })
+})
+
+describe("a rule beside one that queues", () => {
+  const hard: Rule = { name: "hard", limit: 2, window: "1 minute", algorithm: "fixed-window", field: "ip" }
+  const queue: Rule = { ...QUEUE, name: "queue", field: "service" }
+
+  it("refuses at once, also who would have to wait behind others, and takes nothing by that", async () => {
+    const { check, clock, calls } = await setUp({ rules: [hard, queue] })
+    const bob = { remoteAddress: "192.0.2.2" }
+    check()
+    const held = check()
+    clock.advance(1_000)
+    await held.outcome
+    const waits = check(bob)
+    expect(waits.outcome).toBeInstanceOf(Promise)
+    const asked = calls.takes
+    const refused = (await check().outcome) as Outcome
+    expect(refused.decision).toMatchObject({ allowed: false, policy: "hard", refusal: "quota" })
+    // A look, and no more.
+    expect([calls.takes, calls.peeks]).toEqual([asked, 1])
+  })
+
+  it("counts its refusals where they count, and not that others have to wait", async () => {
+    const penalty = { refusals: 2, for: "1 hour" } as const
+    const rules = [
+      { ...hard, penalty },
+      { ...queue, limit: 2 },
+    ]
+    const { check, clock } = await setUp({ rules })
+    check()
+    check()
+    clock.advance(1_000)
+    for (const refusal of ["quota", "penalty", "penalty"]) {
+      expect(((await check().outcome) as Outcome).decision).toMatchObject({ policy: "hard", refusal })
+    }
+    // Bob finds room in his own, and in the queue's: those who were refused by the hard rule have taken nothing.
+    const bob = { remoteAddress: "192.0.2.2" }
+    check(bob)
+    check(bob)
+    const carol = { remoteAddress: "192.0.2.3" }
+    const waiting = [check(carol), check(carol)]
+    expect(waiting.map(({ outcome }) => outcome instanceof Promise)).toEqual([true, true])
+    clock.advance(1_000)
+    for (const { outcome } of waiting) expect((await outcome)?.decision.allowed).toBe(true)
+  })
+
+  it("that is a hard leaky bucket tells its delay, and holds nobody", async () => {
+    const leaky: Rule = { ...LEAKY, name: "leaky", field: "ip", throttle: "hard" }
+    const { check } = await setUp({ rules: [leaky, { ...queue, limit: 9 }] })
+    check()
+    const second = check()
+    expect(second.outcome).not.toBeInstanceOf(Promise)
+    expect(((await second.outcome) as Outcome).decision).toMatchObject({ allowed: true, delayMs: 100 })
+  })
+
+  it("that is not for the request does not hold it", async () => {
+    const { check } = await setUp({ rules: [hard, { ...queue, match: { methods: ["POST"] } }] })
+    check()
+    const second = check()
+    expect([second.outcome instanceof Promise, second.response.added]).toEqual([false, 0])
+  })
+})
+
+describe("when the server stops to serve", () => {
+  it("lets go of those that are held with 503, and holds none that come later", async () => {
+    const { check, guard, calls } = await setUp(LEAKY)
+    check()
+    const held = check()
+    guard.drain()
+    const outcome = (await held.outcome) as Outcome
+    expect(outcome.decision).toMatchObject({ allowed: false, refusal: "store-failure", degraded: true })
+    expect([outcome.rejection?.status, outcome.rejection?.headers]).toEqual([
+      503,
+      [
+        ["Retry-After", "1"],
+        ["Cache-Control", "no-store"],
+        ["Content-Type", "application/problem+json"],
+      ],
+    ])
+    expect(outcome.headers.map(([name]) => name)).not.toContain("RateLimit")
+    expect([calls.returned, held.response.listening]).toEqual([1, 0])
+    const later = check()
+    expect(((await later.outcome) as Outcome).rejection?.status).toBe(503)
+    expect([calls.returned, later.response.listening]).toEqual([2, 0])
+  })
+
+  it("does so for the guards of routes, and not for another server with the same limiter", async () => {
+    const clock = manualClock()
+    const limiter = createLimiter<object>({ ...QUEUE, clock, logger: QUIET })
+    const [one, other] = [createGuard<object>({ limiter }), createGuard<object>({ limiter })]
+    const route = one.forRoute(QUEUE, "route")
+    await nextTurn()
+    one.check(ALICE, {})
+    route.check(ALICE, {})
+    const held = [one, route, other].map((guard) => Promise.resolve(guard.check(ALICE, {})))
+    one.drain()
+    expect((await held[0])?.rejection?.status).toBe(503)
+    expect((await held[1])?.rejection?.status).toBe(503)
+    clock.advance(1_000)
+    expect((await held[2])?.rejection).toBeUndefined()
+  })
+
+  it("does so when the limiter is closed, which holds nobody afterwards", async () => {
+    const { check, guard } = await setUp(QUEUE)
+    check()
+    const held = check()
+    await guard.limiter.close()
+    expect(((await held.outcome) as Outcome).rejection?.status).toBe(503)
+    const later = (await check().outcome) as Outcome
+    expect(later.rejection?.status).toBe(429)
+  })
+})

@@ -1,0 +1,75 @@
+import type { Ask } from "../limiter/ask.ts"
+import type { Decision } from "../limiter/decision.ts"
+import { onAbort } from "../limiter/waiting/on-abort.ts"
+import { refusedAtClose } from "../limiter/waiting/refused.ts"
+import type { Patience } from "../limiter/waiting/ticket.ts"
+import type { WaitingRoom } from "../limiter/waiting/waiting-room.ts"
+import type { MaybePromise } from "../stores/store.ts"
+
+/** Node's response, as far as it tells that its client has gone. */
+export interface ClosingResponse {
+  /** Whether it has been closed already. */
+  readonly closed: boolean
+  once(event: "close", listener: () => void): unknown
+  off(event: "close", listener: () => void): unknown
+}
+
+/** What ends the holding of a request before its time. */
+export interface Leaving {
+  /** Undefined where nobody can tell that the client has gone. */
+  readonly response: ClosingResponse | undefined
+  /** Aborted when the server stops to serve. */
+  readonly draining: AbortSignal
+}
+
+const GONE = Symbol("gone")
+const DRAINING = Symbol("draining")
+
+/**
+ * The decision on a request that is held where rules queue, and refused at once where any other one refuses. Undefined when
+ * its client has gone meanwhile; when the server drains or the limiter is closed, it is refused as for a store that is gone.
+ */
+export function holdInLine(
+  room: WaitingRoom,
+  asks: readonly Ask[],
+  leaving: Leaving,
+): MaybePromise<Decision | undefined> {
+  const unheld = (error: unknown) => (error === GONE ? undefined : refusedAtClose(asks))
+  try {
+    const decision = room.enter(asks, patienceOf(asks, leaving))
+    return decision instanceof Promise ? decision.catch(unheld) : decision
+  } catch (error) {
+    return unheld(error)
+  }
+}
+
+/** The shortest of what the rules say that queue. */
+function patienceOf(asks: readonly Ask[], { response, draining }: Leaving): Patience {
+  let maxWaiting = Number.POSITIVE_INFINITY
+  let maxWaitMs = Number.POSITIVE_INFINITY
+  for (const { throttle, shadow } of asks) {
+    if (throttle.kind !== "queue" || shadow) continue
+    maxWaiting = Math.min(maxWaiting, throttle.maxWaiting)
+    maxWaitMs = Math.min(maxWaitMs, throttle.maxWaitMs)
+  }
+  return {
+    maxWaiting,
+    maxWaitMs,
+    waitsFor: isQueued,
+    onWait(leave) {
+      if (draining.aborted) leave(DRAINING)
+      else if (response?.closed) leave(GONE)
+      const hangUp = () => leave(GONE)
+      response?.once("close", hangUp)
+      const served = onAbort(draining, () => leave(DRAINING))
+      return () => {
+        response?.off("close", hangUp)
+        served()
+      }
+    },
+  }
+}
+
+function isQueued({ throttle }: Ask): boolean {
+  return throttle.kind === "queue"
+}

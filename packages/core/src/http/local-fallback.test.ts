@@ -1,0 +1,126 @@
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../clock.ts"
+import type { Rule } from "../rules/rule.ts"
+import type { Store } from "../stores/store.ts"
+import { createLimiter } from "./request-limiter.ts"
+
+const QUIET = { warn() {}, error() {} }
+const SECOND = 1_000
+
+const down = (): Store => ({
+  take: () => Promise.reject(new Error("down")),
+  peek: () => Promise.reject(new Error("down")),
+  giveBack: () => Promise.reject(new Error("down")),
+  reset: () => Promise.reject(new Error("down")),
+  close: () => undefined,
+})
+
+/** One of so many instances, whose store is gone. */
+function instanceOf(instances: number, rule: Partial<Rule>) {
+  const clock = manualClock()
+  const limiter = createLimiter<object>({
+    rules: [{ name: "r", limit: 8, window: SECOND, ...rule }],
+    store: down(),
+    instances,
+    service: "test",
+    clock,
+    logger: QUIET,
+  })
+  const decide = (cost = 1) => limiter.decide({}, { cost })
+  /** How many requests of cost 1 are admitted at once. */
+  const admitted = async () => {
+    let count = 0
+    while ((await decide()).allowed) count++
+    return count
+  }
+  return { clock, decide, admitted, peek: (cost = 1) => limiter.peek({}, { cost }) }
+}
+
+const KINDS: [string, Partial<Rule>][] = [
+  ["sliding-window", {}],
+  ["sliding-window with buckets", { buckets: 4 }],
+  ["sliding-window-strict", { algorithm: "sliding-window-strict", buckets: 4 }],
+  ["sliding-log", { algorithm: "sliding-log" }],
+  ["fixed-window", { algorithm: "fixed-window" }],
+  ["fixed-window, first hit", { algorithm: "fixed-window", align: "first-hit" }],
+  ["token-bucket", { algorithm: "token-bucket" }],
+  ["token-bucket, periodic", { algorithm: "token-bucket", refill: "periodic" }],
+  ["leaky-bucket", { algorithm: "leaky-bucket" }],
+]
+
+describe.each(KINDS)("while the store is gone, one of four instances with a %s of 8", (_name, rule) => {
+  it("admits its part", async () => {
+    expect(await instanceOf(4, rule).admitted()).toBe(2)
+    expect(await instanceOf(1, rule).admitted()).toBe(8)
+    expect(await instanceOf(100, rule).admitted()).toBe(1)
+  })
+
+  it("admits one request of any cost that the whole limit admits, and says when the next one fits", async () => {
+    for (const cost of [1, 2, 3, 7, 8]) {
+      const { clock, decide } = instanceOf(4, rule)
+      while ((await decide(cost)).allowed);
+      const { retryAfterMs, refusal } = await decide(cost)
+      expect([refusal, Number.isFinite(retryAfterMs)]).toEqual(["quota", true])
+      clock.advance(retryAfterMs - 1)
+      expect((await decide(cost)).allowed).toBe(false)
+      clock.advance(1)
+      expect((await decide(cost)).allowed).toBe(true)
+    }
+  })
+
+  it("never admits a cost that the whole limit does not", async () => {
+    expect(await instanceOf(4, rule).decide(9)).toMatchObject({ refusal: "cost", retryAfterMs: Infinity })
+  })
+
+  it("admits its part of what a soft rule admits above the limit, and any cost that it would admit at all", async () => {
+    const soft = { ...rule, throttle: { kind: "soft", percent: 100 } } as const
+    const { decide } = instanceOf(4, soft)
+    const over: boolean[] = []
+    for (let i = 0; i < 4; i++) over.push((await decide()).overLimit)
+    expect([over, (await decide()).allowed]).toEqual([[false, false, true, true], false])
+    for (const cost of [9, 16]) {
+      expect(await instanceOf(4, soft).decide(cost)).toMatchObject({ allowed: true, overLimit: true })
+    }
+    expect(await instanceOf(4, soft).decide(17)).toMatchObject({ refusal: "cost" })
+  })
+
+  it("admits its part of what an elastic rule admits above the limit while there is capacity to spare", async () => {
+    let isSpare = true
+    const elastic = { ...rule, throttle: { kind: "elastic", ceiling: 16, signal: () => isSpare } } as const
+    expect(await instanceOf(4, elastic).admitted()).toBe(4)
+    expect(await instanceOf(4, elastic).decide(16)).toMatchObject({ allowed: true, overLimit: true })
+    isSpare = false
+    expect(await instanceOf(4, elastic).admitted()).toBe(2)
+    expect(await instanceOf(4, elastic).decide(16)).toMatchObject({ refusal: "quota", retryAfterMs: SECOND })
+  })
+
+  it("peeks as it would decide", async () => {
+    const { decide, peek } = instanceOf(4, rule)
+    expect([(await peek(7)).allowed, (await decide(7)).allowed, (await peek()).allowed]).toEqual([
+      true,
+      true,
+      false,
+    ])
+  })
+})
+
+describe("while the store is gone, one of four instances with a bucket", () => {
+  it.each<[string, Partial<Rule>]>([
+    ["token-bucket", { algorithm: "token-bucket" }],
+    ["token-bucket, periodic", { algorithm: "token-bucket", refill: "periodic" }],
+    ["leaky-bucket", { algorithm: "leaky-bucket" }],
+  ])(
+    "has its part of the burst and of what comes back, whatever a request costs: %s",
+    async (_name, rule) => {
+      const { clock, admitted } = instanceOf(4, { ...rule, burst: 40 })
+      expect(await admitted()).toBe(10)
+      clock.advance(SECOND)
+      expect(await admitted()).toBe(2)
+      const dear = instanceOf(4, { ...rule, burst: 40 })
+      expect((await dear.decide(36)).allowed).toBe(true)
+      // 36 units come back at 2 a second: those that a quarter of the limit yields.
+      expect(await dear.decide(36)).toMatchObject({ refusal: "quota", retryAfterMs: 18 * SECOND })
+      expect(await instanceOf(4, { ...rule, burst: 40 }).decide(41)).toMatchObject({ refusal: "cost" })
+    },
+  )
+})

@@ -1,0 +1,424 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { describe, expect, it } from "vitest"
+import { type ManualClock, manualClock } from "../clock.ts"
+import type { Decision, PolicyCheck } from "../limiter/decision.ts"
+import type { RulePenalty } from "../rules/rule.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { Check, Store } from "../stores/store.ts"
+import type { Limiter } from "./limiter.ts"
+import type { LimiterOptions } from "./options.ts"
+import { compileRejection } from "./rejection.ts"
+import type { RequestFacts } from "./request.ts"
+import { createLimiter } from "./request-limiter.ts"
+
+const MINUTE = 60_000
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
+const BOB: RequestFacts = { remoteAddress: "192.0.2.2" }
+const PENALTY: RulePenalty = { refusals: 3, for: "10 minutes" }
+const QUIET = { warn() {}, error() {} }
+
+interface Opened {
+  readonly clock: ManualClock
+  readonly limiter: Limiter<RequestFacts>
+}
+
+function open(options: LimiterOptions<RequestFacts>): Opened {
+  const clock = manualClock()
+  return { clock, limiter: createLimiter({ clock, logger: QUIET, ...options }) }
+}
+
+/** Two a minute, and ten minutes' block for three refusals within a minute. */
+function penalized(options: LimiterOptions<RequestFacts> = {}): Opened {
+  return open({ limit: 2, window: "1 minute", algorithm: "fixed-window", penalty: PENALTY, ...options })
+}
+
+type Told = [allowed: boolean, refusal: string | undefined, retryAfterMs: number]
+
+function told({ allowed, refusal, retryAfterMs }: Decision): Told {
+  return [allowed, refusal, retryAfterMs]
+}
+
+async function decide({ limiter }: Opened, times: number, request = ALICE): Promise<Told[]> {
+  const all: Told[] = []
+  for (let i = 0; i < times; i++) all.push(told(await limiter.decide(request)))
+  return all
+}
+
+/** What a store was asked, request by request, and then answered by a memory store. */
+function listening(clock: ManualClock): { store: Store; asked: (readonly Check[])[] } {
+  const inner = memoryStore({ clock })
+  const asked: (readonly Check[])[] = []
+  const store: Store = {
+    take(requests) {
+      asked.push(...requests)
+      return inner.take(requests)
+    },
+    peek: (requests) => inner.peek(requests),
+    giveBack: (refunds) => inner.giveBack(refunds),
+    reset: (keys) => inner.reset(keys),
+    close: () => inner.close(),
+  }
+  return { store, asked }
+}
+
+const OK: Told = [true, undefined, 0]
+
+describe("a penalty", () => {
+  it("blocks with the refusal that reaches its number, and that one is told the whole block", async () => {
+    const opened = penalized()
+    expect(await decide(opened, 6)).toEqual([
+      OK,
+      OK,
+      [false, "quota", MINUTE],
+      [false, "quota", MINUTE],
+      [false, "penalty", 10 * MINUTE],
+      [false, "penalty", 10 * MINUTE],
+    ])
+    expect(await decide(opened, 1, BOB)).toEqual([OK])
+  })
+
+  it("admits who waits as long as told, refuses a millisecond earlier, and then begins anew", async () => {
+    const opened = penalized()
+    await decide(opened, 5)
+    for (const afterMs of [MINUTE, 5 * MINUTE, 4 * MINUTE - 1]) {
+      opened.clock.advance(afterMs)
+      expect((await opened.limiter.decide(ALICE)).refusal).toBe("penalty")
+    }
+    expect((await opened.limiter.decide(ALICE)).retryAfterMs).toBe(1)
+    opened.clock.advance(1)
+    expect((await decide(opened, 4)).map(([allowed]) => allowed)).toEqual([true, true, false, false])
+    expect((await opened.limiter.decide(ALICE)).refusal).toBe("penalty")
+  })
+
+  it("tells in a block that nothing remains, in the one check of its rule", async () => {
+    const opened = penalized({ rejectionMessage: "You are blocked." })
+    await decide(opened, 5)
+    opened.clock.advance(3 * MINUTE)
+    const { checks, ...decision } = await opened.limiter.decide(ALICE)
+    expect(decision).toMatchObject({ remaining: 0, cost: 0, limit: 2, rejectionMessage: "You are blocked." })
+    expect(checks).toHaveLength(1)
+    expect(checks[0]).toMatchObject({
+      policy: "ip-1m",
+      allowed: false,
+      refusal: "penalty",
+      remaining: 0,
+      retryAfterMs: 7 * MINUTE,
+      nextUnitAfterMs: 7 * MINUTE,
+      resetAfterMs: 7 * MINUTE,
+    } satisfies Partial<PolicyCheck>)
+  })
+
+  it("tells the longer of both waits when the quota is used up beyond the block", async () => {
+    const opened = penalized({ window: "1 hour", penalty: { refusals: 1, for: "1 minute" } })
+    expect((await decide(opened, 3)).at(-1)).toEqual([false, "penalty", 60 * MINUTE])
+    opened.clock.advance(MINUTE)
+    expect((await opened.limiter.peek(ALICE)).refusal).toBe("quota")
+  })
+
+  it("remembers refusals for as long as it says from the first of them", async () => {
+    const penalty = { refusals: 2, within: "10 seconds", for: "1 hour" }
+    const opened = penalized({ penalty })
+    expect((await decide(opened, 3)).at(-1)).toEqual([false, "quota", MINUTE])
+    opened.clock.advance(10_000)
+    expect((await decide(opened, 1)).at(-1)).toEqual([false, "quota", 50_000])
+    opened.clock.advance(9_999)
+    expect((await decide(opened, 1)).at(-1)).toEqual([false, "penalty", 60 * MINUTE])
+  })
+
+  it("counts what its own rule refuses, and no other rule", async () => {
+    const opened = open({
+      rules: [
+        { name: "other", field: "ip", limit: 1, window: "1 hour", algorithm: "fixed-window" },
+        { name: "own", field: "ip", limit: 3, window: "1 hour", algorithm: "fixed-window", penalty: PENALTY },
+      ],
+    })
+    expect((await decide(opened, 6)).map(([allowed]) => allowed)).toEqual([
+      true,
+      ...Array.from({ length: 5 }, () => false),
+    ])
+    const { checks } = await opened.limiter.decide(ALICE)
+    expect(checks.map(({ policy, allowed, refusal }) => [policy, allowed, refusal])).toEqual([
+      ["other", false, "quota"],
+      ["own", true, undefined],
+    ])
+  })
+
+  it("names the rule that blocks beside one that refuses for longer", async () => {
+    const opened = open({
+      rules: [
+        { name: "day", field: "ip", limit: 2, window: "1 day", algorithm: "fixed-window" },
+        { name: "own", field: "ip", limit: 2, window: "1 hour", algorithm: "fixed-window", penalty: PENALTY },
+      ],
+    })
+    await decide(opened, 5)
+    const decision = await opened.limiter.decide(ALICE)
+    expect([decision.policy, decision.refusal]).toEqual(["day", "quota"])
+    expect(decision.checks.map(({ refusal }) => refusal)).toEqual(["quota", "penalty"])
+  })
+
+  it("takes nothing from any rule in a block", async () => {
+    const opened = open({
+      rules: [
+        { name: "wide", field: "ip", limit: 100, window: "1 hour" },
+        { name: "own", field: "ip", limit: 1, window: "1 minute", penalty: { refusals: 1, for: "1 hour" } },
+      ],
+    })
+    await decide(opened, 2)
+    opened.clock.advance(2 * MINUTE)
+    await decide(opened, 5)
+    const { checks } = await opened.limiter.peek(ALICE)
+    expect(checks.map(({ counts }) => (counts?.current ?? 0) + (counts?.previous ?? 0))).toEqual([1, 0])
+  })
+
+  it("of a shadow rule blocks nobody", async () => {
+    const opened = penalized({ shadow: true })
+    await decide(opened, 20)
+    const { allowed, shadowed, checks } = await opened.limiter.decide(ALICE)
+    expect([allowed, shadowed, checks[0]?.refusal]).toEqual([true, ["ip-1m"], "quota"])
+  })
+
+  it("counts no cost that never fits, and no client that the rule denies", async () => {
+    const opened = penalized()
+    for (let i = 0; i < 5; i++) expect((await opened.limiter.decide(ALICE, { cost: 3 })).refusal).toBe("cost")
+    expect(await decide(opened, 1)).toEqual([OK])
+    const denying = penalized({ deny: ["192.0.2.1"] })
+    expect((await decide(denying, 5)).map(([, refusal]) => refusal)).toEqual(Array(5).fill("denied"))
+  })
+
+  it("admits a cost of nothing, in a block too", async () => {
+    const opened = penalized()
+    await decide(opened, 5)
+    expect((await opened.limiter.decide(ALICE, { cost: 0 })).allowed).toBe(true)
+    expect((await opened.limiter.decide(ALICE)).refusal).toBe("penalty")
+  })
+
+  it("is seen by a peek, which counts nothing", async () => {
+    const opened = penalized()
+    await decide(opened, 4)
+    for (let i = 0; i < 5; i++) {
+      expect(told(await opened.limiter.peek(ALICE))).toEqual([false, "quota", MINUTE])
+    }
+    await decide(opened, 1)
+    expect(told(await opened.limiter.peek(ALICE))).toEqual([false, "penalty", 10 * MINUTE])
+    opened.clock.advance(2 * MINUTE)
+    expect(told(await opened.limiter.peek(ALICE))).toEqual([false, "penalty", 8 * MINUTE])
+  })
+
+  it("is lifted by a reset, with the counts of its rule", async () => {
+    const opened = penalized()
+    await decide(opened, 5)
+    await opened.limiter.reset(ALICE)
+    expect((await decide(opened, 5)).map(([, refusal]) => refusal)).toEqual([
+      undefined,
+      undefined,
+      "quota",
+      "quota",
+      "penalty",
+    ])
+    await opened.limiter.reset(ALICE, { policies: ["ip-1m"] })
+    expect(await decide(opened, 1)).toEqual([OK])
+  })
+
+  it("keeps a refund and a settlement apart from its own count", async () => {
+    const opened = penalized()
+    const first = await opened.limiter.decide(ALICE)
+    const second = await opened.limiter.decide(ALICE)
+    await decide(opened, 2)
+    await opened.limiter.refund(first)
+    await opened.limiter.settle(second, 2)
+    expect((await decide(opened, 1))[0]).toEqual([false, "penalty", 10 * MINUTE])
+  })
+
+  it("counts a partial grant as one request: not what it tries, but that nothing was left", async () => {
+    const opened = penalized({ limit: 5 })
+    const grants = []
+    for (let i = 0; i < 5; i++) {
+      const { allowed, cost, refusal } = await opened.limiter.takeUpTo(ALICE, 4)
+      grants.push([allowed, cost, refusal])
+    }
+    expect(grants).toEqual([
+      [true, 4, undefined],
+      [true, 1, undefined],
+      [false, 0, "quota"],
+      [false, 0, "quota"],
+      [false, 0, "penalty"],
+    ])
+  })
+
+  it("does not count who waits: asking again when it is its turn is no knocking", async () => {
+    const opened = penalized({ limit: 1, penalty: { refusals: 2, within: "1 day", for: "1 hour" } })
+    const { clock, limiter } = opened
+    let admitted = 0
+    for (let i = 0; i < 4; i++) {
+      void limiter.acquire(ALICE).then(() => {
+        admitted++
+      })
+    }
+    for (let minutes = 0; minutes < 4; minutes++) {
+      await nextTurn()
+      expect(admitted).toBe(minutes + 1)
+      clock.advance(MINUTE)
+    }
+    expect((await decide(opened, 2)).map(([, refusal]) => refusal)).toEqual([undefined, "quota"])
+    // In a block it waits for the end of that.
+    expect((await decide(opened, 1))[0]).toEqual([false, "penalty", 60 * MINUTE])
+    void limiter.acquire(ALICE).then(() => {
+      admitted++
+    })
+    for (const [afterMs, then] of [
+      [60 * MINUTE - 1, 4],
+      [1, 5],
+    ] as const) {
+      await nextTurn()
+      clock.advance(afterMs)
+      await nextTurn()
+      expect(admitted).toBe(then)
+    }
+  })
+
+  it("survives a change of the rule's window and algorithm, and holds the times that are in force", async () => {
+    const clock = manualClock()
+    const store = memoryStore({ clock })
+    const rule = { limit: 2, name: "ip", clock, store, logger: QUIET }
+    const before = createLimiter({ ...rule, window: "1 minute", penalty: PENALTY })
+    await decide({ clock, limiter: before }, 5)
+    await before.close()
+    const penalty = { refusals: 3, for: "4 minutes" }
+    const after = createLimiter({ ...rule, window: "1 hour", algorithm: "token-bucket", penalty })
+    clock.advance(MINUTE)
+    expect((await decide({ clock, limiter: after }, 1))[0]).toEqual([false, "penalty", 3 * MINUTE])
+    await after.close()
+    // Of another client's field.
+    const other = createLimiter({ ...rule, window: "1 hour", field: "route", onMissing: "ip", penalty })
+    expect((await other.decide(ALICE)).allowed).toBe(true)
+  })
+
+  it("asks the store once, with a check for the penalty beside that of its rule and none for others", async () => {
+    const clock = manualClock()
+    const { store, asked } = listening(clock)
+    const rules = [
+      { name: "own", field: "ip", limit: 1, window: "1 minute", penalty: PENALTY },
+      { name: "other", field: "ip", limit: 9, window: "1 minute" },
+      { name: "trial", field: "ip", limit: 9, window: "1 minute", penalty: PENALTY, shadow: true },
+    ]
+    const limiter = createLimiter({ rules, clock, store, logger: QUIET })
+    await limiter.decide(ALICE)
+    await limiter.decide(ALICE)
+    const algorithms = asked.map((checks) => checks.map(({ policy }) => `${policy.name} ${policy.algorithm}`))
+    const all = ["own sliding-window", "own penalty", "other sliding-window", "trial sliding-window"]
+    expect(algorithms).toEqual([all, all])
+    expect(new Set(asked[0]?.map(({ partition }) => partition)).size).toBe(1)
+  })
+
+  it("keeps no counter for a client that is not refused, nor when its refusals are old", async () => {
+    const clock = manualClock()
+    const store = memoryStore({ clock })
+    const opened = { ...penalized({ store, clock }), clock }
+    await decide(opened, 2)
+    expect(store.size).toBe(1)
+    await decide(opened, 1)
+    expect(store.size).toBe(2)
+    await opened.limiter.reset(ALICE)
+    expect(store.size).toBe(0)
+  })
+
+  it("works in this process while the store is gone", async () => {
+    const clock = manualClock()
+    const store: Store = {
+      take: () => Promise.reject(new Error("gone")),
+      peek: () => Promise.reject(new Error("gone")),
+      giveBack: () => {},
+      reset: () => {},
+      close: () => {},
+    }
+    const opened = { ...penalized({ store, clock }), clock }
+    const decisions: Decision[] = []
+    for (let i = 0; i < 5; i++) decisions.push(await opened.limiter.decide(ALICE))
+    expect(decisions.map(({ degraded }) => degraded)).toEqual(Array(5).fill(true))
+    expect(decisions.map(told)).toEqual([
+      OK,
+      OK,
+      [false, "quota", MINUTE],
+      [false, "quota", MINUTE],
+      [false, "penalty", 10 * MINUTE],
+    ])
+    expect(decisions.map(({ checks }) => checks.length)).toEqual([1, 1, 1, 1, 1])
+    clock.advance(10 * MINUTE)
+    expect((await opened.limiter.decide(ALICE)).allowed).toBe(true)
+  })
+
+  it("is answered 429 as abnormal usage, with the time at which it ends", async () => {
+    const opened = penalized({ rejectionMessage: "retry-with-fixed-time" })
+    await decide(opened, 4)
+    const decision = await opened.limiter.decide(ALICE)
+    const write = compileRejection([
+      { name: "ip-1m", windowMs: MINUTE, cost: 1, rejectionMessage: "retry-with-fixed-time" },
+    ])
+    const { status, headers, body } = write(decision, undefined, opened.clock.now)
+    expect([status, Object.fromEntries(headers)["Retry-After"]]).toEqual([429, "600"])
+    expect(JSON.parse(body)).toEqual({
+      type: "https://iana.org/assignments/http-problem-types#abnormal-usage-detected",
+      title: "Abnormal Usage Detected",
+      status: 429,
+      detail: "Too many requests were refused, so none is accepted for a while. Try again in 600 seconds.",
+      "violated-policies": ["ip-1m"],
+      rejection: "retry-with-fixed-time",
+      retry: { kind: "fixed", afterSeconds: 600 },
+    })
+  })
+})
+
+describe("a rule under which refused requests count", () => {
+  /** A client of a limit of 5 a minute that asks every `everyMs`: when it is admitted, in seconds. */
+  async function admittedAt(options: LimiterOptions<RequestFacts>, everyMs: number): Promise<number[]> {
+    const { clock, limiter } = open({ limit: 5, window: "1 minute", ...options })
+    const startMs = clock.now()
+    const seconds: number[] = []
+    for (let atMs = 0; atMs < 3 * MINUTE; atMs += everyMs) {
+      clock.set(startMs + atMs)
+      if ((await limiter.decide(ALICE)).allowed) seconds.push(atMs / 1000)
+    }
+    return seconds
+  }
+
+  it.each<{ kind: LimiterOptions<RequestFacts>; forgiving: number; strict: number[] }>([
+    { kind: { algorithm: "sliding-log" }, forgiving: 15, strict: [0, 2, 4, 6, 8] },
+    { kind: { algorithm: "sliding-window-strict" }, forgiving: 15, strict: [0, 2, 4, 6, 8] },
+    { kind: { buckets: 6 }, forgiving: 15, strict: [0, 2, 4, 6, 8] },
+    { kind: { algorithm: "sliding-window" }, forgiving: 15, strict: [0, 2, 4, 6, 8] },
+    // A window that ends is forgotten, and so is what was refused in it.
+    {
+      kind: { algorithm: "fixed-window" },
+      forgiving: 15,
+      strict: [0, 2, 4, 6, 8, 60, 62, 64, 66, 68, 120, 122, 124, 126, 128],
+    },
+    { kind: { algorithm: "token-bucket" }, forgiving: 19, strict: [0, 2, 4, 6, 8] },
+  ])("keeps out who knocks faster than the limit: $kind", async ({ kind, forgiving, strict }) => {
+    expect(await admittedAt(kind, 2_000)).toHaveLength(forgiving)
+    expect(await admittedAt({ ...kind, countRejected: true }, 2_000)).toEqual(strict)
+  })
+
+  it("admits who comes no faster than the limit as if it did not count", async () => {
+    for (const algorithm of ["sliding-log", "token-bucket", "fixed-window"] as const) {
+      expect(await admittedAt({ algorithm, countRejected: true }, 12_001)).toHaveLength(15)
+    }
+  })
+
+  it("counts once what a partial grant tries", async () => {
+    const { limiter } = open({ limit: 10, window: "1 minute", countRejected: true })
+    const grants = []
+    for (let i = 0; i < 3; i++) grants.push((await limiter.takeUpTo(ALICE, 7)).cost)
+    expect(grants).toEqual([7, 3, 0])
+  })
+
+  it("keeps its counts when it begins or ceases to count them", async () => {
+    const clock = manualClock()
+    const store = memoryStore({ clock })
+    const rule = { limit: 10, window: "1 minute", clock, store, logger: QUIET }
+    const before = createLimiter({ ...rule, countRejected: true })
+    await before.decide(ALICE, { cost: 8 })
+    await before.decide(ALICE, { cost: 5 })
+    await before.close()
+    expect((await createLimiter(rule).peek(ALICE)).remaining).toBe(0)
+  })
+})

@@ -1,0 +1,233 @@
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../clock.ts"
+import { ClosedError, InvalidOptionError } from "../errors.ts"
+import type { Decision } from "../limiter/decision.ts"
+import type { Rule } from "../rules/rule.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { Refund, Store } from "../stores/store.ts"
+import type { LimiterOptions } from "./options.ts"
+import type { RequestFacts } from "./request.ts"
+import { createLimiter } from "./request-limiter.ts"
+
+const MINUTE = 60_000
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
+const QUIET = { warn() {}, error() {} }
+
+function limiterWith(options: LimiterOptions<RequestFacts>) {
+  const clock = manualClock()
+  const store = memoryStore({ clock })
+  const returned: Refund[] = []
+  const recording: Store = {
+    take: (requests) => store.take(requests),
+    peek: (requests) => store.peek(requests),
+    giveBack(refunds) {
+      returned.push(...refunds)
+      store.giveBack(refunds)
+    },
+    reset: (keys) => store.reset(keys),
+    close: () => store.close(),
+  }
+  const limiter = createLimiter({ clock, store: recording, logger: QUIET, ...options })
+  const remaining = async () =>
+    (await limiter.peek(ALICE, { cost: 0 })).checks.map((check) => check.remaining)
+  return { clock, limiter, remaining, returned }
+}
+
+const EACH: readonly (readonly [string, Partial<Rule>])[] = [
+  ["sliding-window", {}],
+  ["sliding-window with buckets", { buckets: 6 }],
+  ["sliding-window-strict", { algorithm: "sliding-window-strict" }],
+  ["sliding-log", { algorithm: "sliding-log" }],
+  ["fixed-window", { algorithm: "fixed-window" }],
+  ["fixed-window from the first hit", { algorithm: "fixed-window", align: "first-hit" }],
+  ["token-bucket", { algorithm: "token-bucket" }],
+  ["token-bucket with periodic refill", { algorithm: "token-bucket", refill: "periodic" }],
+  ["leaky-bucket", { algorithm: "leaky-bucket" }],
+]
+
+describe.each(EACH)("settling by %s", (_name, kind) => {
+  const rule = { limit: 100, window: "1 minute", ...kind } as const
+
+  it.each([
+    ["gives back what was not used", 40, 15, 85],
+    ["gives back all of it", 40, 0, 100],
+    ["leaves as it is what was used", 40, 40, 60],
+    ["charges what is missing", 40, 70, 30],
+    ["charges beyond the limit", 40, 140, 0],
+    ["charges where nothing was reserved", 0, 25, 75],
+  ])("%s", async (_what, reserved, used, left) => {
+    const { limiter, clock, remaining } = limiterWith(rule)
+    clock.advance(1_000)
+    const decision = await limiter.decide(ALICE, { cost: reserved })
+    await limiter.settle(decision, used)
+    expect(await remaining()).toEqual([left])
+    expect((await limiter.peek(ALICE, { cost: left + 1 })).allowed).toBe(false)
+    expect((await limiter.peek(ALICE, { cost: left })).allowed).toBe(true)
+  })
+
+  it("is nothing when the window has passed, neither less than zero nor a charge", async () => {
+    for (const used of [0, 90]) {
+      const { limiter, clock, remaining } = limiterWith(rule)
+      const decision = await limiter.decide(ALICE, { cost: 40 })
+      clock.advance(3 * MINUTE)
+      await limiter.decide(ALICE, { cost: 10 })
+      await limiter.settle(decision, used)
+      expect([used, await remaining()]).toEqual([used, [90]])
+      expect((await limiter.peek(ALICE, { cost: 91 })).allowed).toBe(false)
+    }
+  })
+
+  it("settles once, and not after a refund, nor refunds after it", async () => {
+    const { limiter, remaining } = limiterWith(rule)
+    const [first, second, third] = [
+      await limiter.decide(ALICE, { cost: 20 }),
+      await limiter.decide(ALICE, { cost: 20 }),
+      await limiter.decide(ALICE, { cost: 20 }),
+    ]
+    await Promise.all([limiter.settle(first, 10), limiter.settle(first, 10), limiter.settle(first, 5)])
+    expect(await remaining()).toEqual([50])
+    await limiter.refund(first)
+    expect(await remaining()).toEqual([50])
+    await limiter.refund(second)
+    await limiter.settle(second, 50)
+    expect(await remaining()).toEqual([70])
+    await limiter.settle(third, 30)
+    await limiter.refund(third)
+    expect(await remaining()).toEqual([60])
+  })
+
+  it("keeps the counter sound, however much is charged and however often", async () => {
+    const { limiter, clock } = limiterWith(rule)
+    for (let i = 0; i < 20; i++) {
+      const decision = await limiter.decide(ALICE, { cost: 0 })
+      await limiter.settle(decision, Number.MAX_SAFE_INTEGER)
+      clock.advance(100)
+    }
+    const decision = await limiter.decide(ALICE)
+    expect(decision).toMatchObject({ allowed: false, degraded: false, remaining: 0, refusal: "quota" })
+    expect(decision.retryAfterMs).toBeGreaterThan(0)
+    expect(Number.isSafeInteger(decision.retryAfterMs)).toBe(true)
+    clock.advance(decision.retryAfterMs - 1)
+    expect((await limiter.peek(ALICE)).allowed).toBe(false)
+    clock.advance(1)
+    expect((await limiter.peek(ALICE)).allowed).toBe(true)
+  })
+})
+
+describe("settling", () => {
+  it("counts the units times each rule's own cost, and the shadow rules' too that took them", async () => {
+    const rules: Rule[] = [
+      { name: "tokens", limit: 1_000, window: "1 minute", field: "ip" },
+      { name: "cents", limit: 10_000, window: "1 day", field: "ip", cost: 3 },
+      { name: "tried", limit: 500, window: "1 day", shadow: true },
+    ]
+    const { limiter, remaining } = limiterWith({ rules })
+    await limiter.settle(await limiter.decide(ALICE, { cost: 100 }), 40)
+    expect(await remaining()).toEqual([960, 9_880, 460])
+    await limiter.settle(await limiter.decide(ALICE, { cost: 100 }), 200)
+    expect(await remaining()).toEqual([760, 9_280, 260])
+  })
+
+  it("charges no shadow rule that would have refused, since that took nothing", async () => {
+    const rules: Rule[] = [
+      { name: "tokens", limit: 1_000, window: "1 minute", field: "ip" },
+      { name: "tried", limit: 50, window: "1 day", shadow: true },
+    ]
+    const { limiter, remaining } = limiterWith({ rules })
+    const decision = await limiter.decide(ALICE, { cost: 60 })
+    expect(decision.shadowed).toEqual(["tried"])
+    await limiter.settle(decision, 100)
+    expect(await remaining()).toEqual([900, 50])
+  })
+
+  it("goes by the units that takeUpTo has granted", async () => {
+    const { limiter, remaining } = limiterWith({ limit: 100, window: "1 minute", cost: 7 })
+    await limiter.decide(ALICE, { cost: 30 })
+    const decision = await limiter.takeUpTo(ALICE, 90)
+    expect(decision.cost).toBe(70)
+    await limiter.settle(decision, 25)
+    expect(await remaining()).toEqual([45])
+  })
+
+  it("is nothing for a refused decision, one of no rule, a look, and a copy", async () => {
+    const { limiter, remaining, returned } = limiterWith({
+      limit: 10,
+      window: "1 minute",
+      deny: ["192.0.2.9"],
+    })
+    const taken = await limiter.decide(ALICE, { cost: 8 })
+    await limiter.settle(await limiter.decide(ALICE, { cost: 8 }), 9)
+    await limiter.settle(await limiter.decide({ remoteAddress: "192.0.2.9" }), 9)
+    await limiter.settle(await limiter.peek(ALICE), 9)
+    await limiter.settle({ ...taken }, 0)
+    expect([await remaining(), returned]).toEqual([[2], []])
+    const none = limiterWith({ rules: [] })
+    await none.limiter.settle(await none.limiter.decide(ALICE), 9)
+    await none.limiter.settle(await none.limiter.takeUpTo(ALICE, 3), 9)
+    expect(none.returned).toEqual([])
+  })
+
+  it("asks the store nothing where exactly so much was used", async () => {
+    const { limiter, returned } = limiterWith({ limit: 10, window: "1 minute" })
+    await limiter.settle(await limiter.decide(ALICE, { cost: 8 }), 8)
+    expect(returned).toEqual([])
+  })
+
+  it("settles in the process what was counted there while the store was gone", async () => {
+    const clock = manualClock()
+    const inner = memoryStore({ clock })
+    const store: Store = {
+      take() {
+        throw new Error("down")
+      },
+      peek() {
+        throw new Error("down")
+      },
+      giveBack: () => expect.unreachable("it has taken nothing"),
+      reset: (keys) => inner.reset(keys),
+      close: () => inner.close(),
+    }
+    const limiter = createLimiter({ limit: 10, window: "1 minute", clock, store, logger: QUIET })
+    await limiter.settle(await limiter.decide(ALICE, { cost: 8 }), 3)
+    expect(await limiter.peek(ALICE, { cost: 0 })).toMatchObject({ degraded: true, remaining: 7 })
+  })
+
+  it("rejects with what the store rejects with, as a refund does", async () => {
+    const clock = manualClock()
+    const inner = memoryStore({ clock })
+    const store: Store = {
+      take: (requests) => inner.take(requests),
+      peek: (requests) => inner.peek(requests),
+      giveBack: async () => {
+        throw new Error("down")
+      },
+      reset: (keys) => inner.reset(keys),
+      close: () => inner.close(),
+    }
+    const limiter = createLimiter({ limit: 10, window: "1 minute", clock, store, logger: QUIET })
+    const decision = await limiter.decide(ALICE, { cost: 8 })
+    await expect(limiter.settle(decision, 3)).rejects.toThrow("down")
+    // Nobody knows whether the store has heard it: a second time could give back twice.
+    await expect(limiter.settle(decision, 3)).resolves.toBeUndefined()
+  })
+
+  it.each([-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, "3", undefined])(
+    "takes no %s for units, and the decision can still be settled",
+    async (units) => {
+      const { limiter, remaining } = limiterWith({ limit: 10, window: "1 minute" })
+      const decision: Decision = await limiter.decide(ALICE, { cost: 8 })
+      const settling = limiter.settle(decision, units as number)
+      await expect(settling).rejects.toThrow(InvalidOptionError)
+      await expect(settling).rejects.toThrow("accepted: a whole number from 0 up")
+      await limiter.settle(decision, 1)
+      expect(await remaining()).toEqual([9])
+    },
+  )
+
+  it("rejects once the limiter is closed", async () => {
+    const { limiter } = limiterWith({ limit: 10, window: "1 minute" })
+    const decision = await limiter.decide(ALICE)
+    await limiter.close()
+    await expect(limiter.settle(decision, 0)).rejects.toThrow(ClosedError)
+  })
+})

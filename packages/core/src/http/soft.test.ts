@@ -1,0 +1,149 @@
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../clock.ts"
+import type { Decision } from "../limiter/decision.ts"
+import type { Rule } from "../rules/rule.ts"
+import { createGuard } from "./guard.ts"
+import { HEADER_DIALECTS, type HeaderDialect } from "./headers.ts"
+import type { LimiterOptions } from "./options.ts"
+import { createLimiter } from "./request-limiter.ts"
+
+const QUIET = { warn() {}, error() {} }
+const MINUTE = 60_000
+const CLIENT = { remoteAddress: "192.0.2.1" }
+
+/** 500 a minute, and 5 % above it. */
+const SOFT = { name: "soft", limit: 500, window: MINUTE, throttle: { kind: "soft", percent: 5 } } as const
+
+function limiterWith(more: Partial<Rule> = {}) {
+  const clock = manualClock()
+  return {
+    clock,
+    limiter: createLimiter({ ...SOFT, ...more, clock, logger: QUIET } as LimiterOptions<object>),
+  }
+}
+
+const KINDS: [string, Partial<Rule>][] = [
+  ["sliding-window", {}],
+  ["sliding-window with buckets", { buckets: 6 }],
+  ["sliding-window-strict", { algorithm: "sliding-window-strict" }],
+  ["sliding-log", { algorithm: "sliding-log" }],
+  ["fixed-window", { algorithm: "fixed-window" }],
+  ["fixed-window, first hit", { algorithm: "fixed-window", align: "first-hit" }],
+  ["token-bucket", { algorithm: "token-bucket" }],
+  ["token-bucket, periodic", { algorithm: "token-bucket", refill: "periodic" }],
+  ["leaky-bucket", { algorithm: "leaky-bucket" }],
+]
+
+describe.each(KINDS)("500 a minute with 5 percent, by %s", (_name, rule) => {
+  it("admits exactly 525, of which 25 are marked, in the events too; nothing that is told is below 0", async () => {
+    const { limiter } = limiterWith(rule)
+    const emitted: Decision[] = []
+    limiter.on("decision", (decision) => emitted.push(decision))
+    const decisions: Decision[] = []
+    for (let i = 0; i < 600; i++) decisions.push(await limiter.decide(CLIENT))
+    expect(emitted).toEqual(decisions)
+    expect(decisions.map(({ allowed }) => allowed)).toEqual(decisions.map((_, i) => i < 525))
+    expect(decisions.map(({ overLimit }) => overLimit)).toEqual(decisions.map((_, i) => i >= 500 && i < 525))
+    expect(decisions.map(({ checks }) => checks[0]?.overLimit)).toEqual(
+      decisions.map(({ overLimit }) => overLimit),
+    )
+    expect(decisions.map(({ remaining }) => remaining)).toEqual(decisions.map((_, i) => Math.max(0, 499 - i)))
+    expect(new Set(decisions.map(({ limit }) => limit))).toEqual(new Set([500]))
+  })
+
+  it("marks a request that is partly above the limit, refuses one that goes beyond the 525, and peeks alike", async () => {
+    const { limiter } = limiterWith(rule)
+    const rows: unknown[] = []
+    for (const cost of [499, 2, 25, 24, 1, 526]) {
+      const peeked = await limiter.peek(CLIENT, { cost })
+      const { allowed, overLimit, remaining, refusal } = await limiter.decide(CLIENT, { cost })
+      expect([peeked.allowed, peeked.overLimit, peeked.refusal]).toEqual([allowed, overLimit, refusal])
+      rows.push([cost, allowed, overLimit, remaining, refusal])
+    }
+    expect(rows).toEqual([
+      [499, true, false, 1, undefined],
+      [2, true, true, 0, undefined],
+      [25, false, false, 0, "quota"],
+      [24, true, true, 0, undefined],
+      [1, false, false, 0, "quota"],
+      [526, false, false, 0, "cost"],
+    ])
+  })
+
+  it("says when the next unit is within the limit, when one is admitted at all, and when all are back", async () => {
+    const { limiter, clock } = limiterWith(rule)
+    await limiter.decide(CLIENT, { cost: 500 })
+    const over = await limiter.decide(CLIENT, { cost: 25 })
+    const refused = await limiter.decide(CLIENT)
+    // Waiting as long as told admits it, and no less does.
+    clock.advance(refused.retryAfterMs - 1)
+    expect((await limiter.peek(CLIENT)).allowed).toBe(false)
+    clock.advance(1)
+    expect((await limiter.peek(CLIENT)).allowed).toBe(true)
+    // The next unit is told of the limit: a client that goes by it is not above it.
+    const { nextUnitAfterMs } = over.checks[0] ?? {}
+    clock.advance((nextUnitAfterMs as number) - refused.retryAfterMs - 1)
+    expect((await limiter.peek(CLIENT)).remaining).toBe(0)
+    clock.advance(1)
+    expect(await limiter.peek(CLIENT)).toMatchObject({ overLimit: false, allowed: true })
+    clock.advance(over.resetAfterMs - (nextUnitAfterMs as number) - 1)
+    expect((await limiter.peek(CLIENT)).remaining).toBeLessThan(500)
+    clock.advance(1)
+    expect((await limiter.peek(CLIENT)).remaining).toBe(500)
+  })
+})
+
+describe("the headers of a soft rule", () => {
+  /** What is told after so many units were taken. */
+  async function toldAfter(dialect: HeaderDialect, units: number) {
+    const guard = createGuard<object>({
+      ...SOFT,
+      algorithm: "fixed-window",
+      headers: dialect,
+      cost: () => units,
+      clock: manualClock(),
+      logger: QUIET,
+    })
+    const { headers, decision } = await guard.check(CLIENT, {})
+    await guard.close()
+    return { ...Object.fromEntries(headers), overLimit: decision.overLimit }
+  }
+  const RESET = String(Date.UTC(2024, 0, 1) / 1000 + 60)
+
+  it.each<[HeaderDialect, Record<string, string>, Record<string, string>]>([
+    [
+      "draft-11",
+      { "RateLimit-Policy": '"soft";q=500;w=60', RateLimit: '"soft";r=1;t=60' },
+      { "RateLimit-Policy": '"soft";q=500;w=60', RateLimit: '"soft";r=0;t=60' },
+    ],
+    [
+      "next",
+      { "RateLimit-Policy": '"soft";q=500;w=60', RateLimit: '"soft";a=1;w=60;c=499' },
+      { "RateLimit-Policy": '"soft";q=500;w=60', RateLimit: '"soft";a=0;w=60;c=510' },
+    ],
+    [
+      "triple",
+      {
+        "RateLimit-Limit": "500",
+        "RateLimit-Remaining": "1",
+        "RateLimit-Reset": "60",
+        "RateLimit-Policy": "500;w=60",
+      },
+      {
+        "RateLimit-Limit": "500",
+        "RateLimit-Remaining": "0",
+        "RateLimit-Reset": "60",
+        "RateLimit-Policy": "500;w=60",
+      },
+    ],
+    [
+      "legacy",
+      { "X-RateLimit-Limit": "500", "X-RateLimit-Remaining": "1", "X-RateLimit-Reset": RESET },
+      { "X-RateLimit-Limit": "500", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": RESET },
+    ],
+  ])("tell of the limit in the band above it too: %s", async (dialect, below, above) => {
+    expect(HEADER_DIALECTS).toContain(dialect)
+    expect(await toldAfter(dialect, 499)).toEqual({ ...below, overLimit: false })
+    expect(await toldAfter(dialect, 510)).toEqual({ ...above, overLimit: true })
+  })
+})

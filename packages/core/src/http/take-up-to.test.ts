@@ -1,0 +1,260 @@
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../clock.ts"
+import { InvalidOptionError } from "../errors.ts"
+import type { Decision } from "../limiter/decision.ts"
+import type { Rule } from "../rules/rule.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { Check, Store } from "../stores/store.ts"
+import type { LimiterOptions } from "./options.ts"
+import type { RequestFacts } from "./request.ts"
+import { createLimiter } from "./request-limiter.ts"
+
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
+const QUIET = { warn() {}, error() {} }
+
+function limiterWith(options: LimiterOptions<RequestFacts>) {
+  const clock = manualClock()
+  return { clock, limiter: createLimiter({ clock, logger: QUIET, ...options }) }
+}
+
+/** A memory store that does something right before each take, and writes down what was asked. */
+function busyStore(clock: ReturnType<typeof manualClock>, before: (store: Store, check: Check) => void) {
+  const inner = memoryStore({ clock })
+  const asked: number[] = []
+  const store: Store = {
+    take(requests) {
+      const check = requests[0]?.[0] as Check
+      before(inner, check)
+      asked.push(check.cost)
+      return inner.take(requests)
+    },
+    peek: (requests) => inner.peek(requests),
+    giveBack: (refunds) => inner.giveBack(refunds),
+    reset: (keys) => inner.reset(keys),
+    close: () => inner.close(),
+  }
+  return { store, asked }
+}
+
+const told = ({ allowed, cost, remaining, retryAfterMs }: Decision) => ({
+  allowed,
+  cost,
+  remaining,
+  retryAfterMs,
+})
+
+const EACH: readonly (readonly [string, Partial<Rule>])[] = [
+  ["sliding-window", {}],
+  ["sliding-window with buckets", { buckets: 6 }],
+  ["sliding-window-strict", { algorithm: "sliding-window-strict" }],
+  ["sliding-log", { algorithm: "sliding-log" }],
+  ["fixed-window", { algorithm: "fixed-window" }],
+  ["fixed-window from the first hit", { algorithm: "fixed-window", align: "first-hit" }],
+  ["token-bucket", { algorithm: "token-bucket" }],
+  ["token-bucket with periodic refill", { algorithm: "token-bucket", refill: "periodic" }],
+  ["leaky-bucket", { algorithm: "leaky-bucket" }],
+]
+
+describe.each(EACH)("takeUpTo by %s", (_name, kind) => {
+  it("grants all, then what is left, then refuses with the wait for one unit", async () => {
+    const { limiter, clock } = limiterWith({ limit: 10, window: "1 minute", ...kind })
+    clock.advance(1_000)
+    expect(told(await limiter.takeUpTo(ALICE, 7))).toMatchObject({ allowed: true, cost: 7, remaining: 3 })
+    expect(told(await limiter.takeUpTo(ALICE, 7))).toMatchObject({ allowed: true, cost: 3, remaining: 0 })
+    const refused = await limiter.takeUpTo(ALICE, 7)
+    expect(told(refused)).toMatchObject({ allowed: false, cost: 0, remaining: 0 })
+    expect(refused.refusal).toBe("quota")
+    clock.advance(refused.retryAfterMs - 1)
+    expect(told(await limiter.takeUpTo(ALICE, 7))).toMatchObject({ allowed: false, retryAfterMs: 1 })
+    clock.advance(1)
+    const granted = await limiter.takeUpTo(ALICE, 7)
+    expect(granted.allowed).toBe(true)
+    expect(granted.cost).toBeGreaterThanOrEqual(1)
+  })
+
+  it("grants to the unit what is there, whatever the time and what was taken before", async () => {
+    for (let seed = 1; seed <= 40; seed++) {
+      const { limiter, clock } = limiterWith({ limit: 20, window: "1 minute", ...kind })
+      clock.advance((seed * 7_919) % 60_000)
+      for (let step = 0; step < 6; step++) {
+        const { remaining } = await limiter.peek(ALICE, { cost: 0 })
+        const asked = 1 + ((seed * 31 + step * 17) % 29)
+        const { allowed, cost } = await limiter.takeUpTo(ALICE, asked)
+        expect([seed, step, allowed, cost]).toEqual([seed, step, remaining > 0, Math.min(asked, remaining)])
+        clock.advance((seed * 1_237 + step * 4_001) % 25_000)
+      }
+    }
+  })
+})
+
+describe("takeUpTo", () => {
+  it("takes nothing of 0 units, and is admitted, also when nothing is left", async () => {
+    const { limiter } = limiterWith({ limit: 1, window: "1 minute" })
+    await limiter.decide(ALICE)
+    expect(told(await limiter.takeUpTo(ALICE, 0))).toMatchObject({ allowed: true, cost: 0, remaining: 0 })
+  })
+
+  it("takes no more than is ever there, however many are asked for, in one question", async () => {
+    const clock = manualClock()
+    const { store, asked } = busyStore(clock, () => undefined)
+    const { limiter } = limiterWith({ limit: 10, window: "1 minute", store, clock })
+    const { cost } = await limiter.takeUpTo(ALICE, Number.MAX_SAFE_INTEGER)
+    expect([cost, asked]).toEqual([10, [10]])
+  })
+
+  it("asks twice where less is left: for all, and for what the refusal says is there", async () => {
+    const clock = manualClock()
+    const { store, asked } = busyStore(clock, () => undefined)
+    const { limiter } = limiterWith({ limit: 10, window: "1 minute", store, clock })
+    await limiter.decide(ALICE, { cost: 4 })
+    expect((await limiter.takeUpTo(ALICE, 8)).cost).toBe(6)
+    expect(asked).toEqual([4, 8, 6])
+  })
+
+  it("counts each unit times each rule's own cost, and tells units and not what a rule took", async () => {
+    const rules: Rule[] = [
+      { name: "pages", limit: 100, window: "1 minute", field: "ip", cost: 3 },
+      { name: "day", limit: 50, window: "1 day", field: "ip", cost: 2 },
+    ]
+    const { limiter } = limiterWith({ rules })
+    const decision = await limiter.takeUpTo(ALICE, 100)
+    // 25 days' units of 2 and 75 of the minute's.
+    expect(decision).toMatchObject({ allowed: true, cost: 25, policy: "day" })
+    expect(decision.checks.map(({ cost, remaining }) => [cost, remaining])).toEqual([
+      [75, 25],
+      [50, 0],
+    ])
+  })
+
+  it("takes the same number under all rules, or none: the shortest decides", async () => {
+    const rules: Rule[] = [
+      { name: "minute", limit: 10, window: "1 minute", field: "ip" },
+      { name: "service", limit: 4, window: "1 minute" },
+    ]
+    const { limiter } = limiterWith({ rules })
+    expect((await limiter.takeUpTo(ALICE, 6)).cost).toBe(4)
+    expect((await limiter.peek(ALICE)).checks.map(({ remaining }) => remaining)).toEqual([6, 0])
+    expect(told(await limiter.takeUpTo(ALICE, 6))).toMatchObject({ allowed: false, cost: 0 })
+    expect((await limiter.peek(ALICE)).checks.map(({ remaining }) => remaining)).toEqual([6, 0])
+  })
+
+  it("is not bounded by a shadow rule, which tells that it would have refused", async () => {
+    const rules: Rule[] = [
+      { name: "real", limit: 10, window: "1 minute", field: "ip" },
+      { name: "tried", limit: 3, window: "1 minute", field: "ip", shadow: true },
+    ]
+    const { limiter } = limiterWith({ rules })
+    expect(await limiter.takeUpTo(ALICE, 6)).toMatchObject({ allowed: true, cost: 6, shadowed: ["tried"] })
+  })
+
+  it.each([0, 10, 11, 12])("grants up to the soft ceiling, with %i taken", async (taken) => {
+    const throttle = { kind: "soft", percent: 30 } as const
+    const { limiter } = limiterWith({ limit: 10, window: "1 minute", throttle })
+    await limiter.decide(ALICE, { cost: taken })
+    const decision = await limiter.takeUpTo(ALICE, 20)
+    expect(decision).toMatchObject({ allowed: true, cost: 13 - taken, remaining: 0, overLimit: true })
+    expect((await limiter.takeUpTo(ALICE, 1)).allowed).toBe(false)
+  })
+
+  it("gives all of it back, once", async () => {
+    const { limiter } = limiterWith({ limit: 10, window: "1 minute" })
+    await limiter.decide(ALICE, { cost: 3 })
+    const granted = await limiter.takeUpTo(ALICE, 9)
+    await limiter.refund(granted)
+    await limiter.refund(granted)
+    expect((await limiter.peek(ALICE, { cost: 0 })).remaining).toBe(7)
+  })
+
+  it("tries fewer when others take what was left in between, and in the end a single one", async () => {
+    const clock = manualClock()
+    let isBusy = false
+    const { store, asked } = busyStore(clock, (inner, check) => {
+      if (isBusy) inner.take([[{ ...check, cost: 1 }]])
+    })
+    const { limiter } = limiterWith({ limit: 10, window: "1 minute", store, clock })
+    await limiter.decide(ALICE, { cost: 2 })
+    isBusy = true
+    expect((await limiter.takeUpTo(ALICE, 10)).cost).toBe(1)
+    expect(asked).toEqual([2, 10, 7, 6, 5, 1])
+  })
+
+  it("says so when no rule applies, or nothing is counted: all are granted", async () => {
+    const none = limiterWith({ rules: [] })
+    expect(await none.limiter.takeUpTo(ALICE, 5)).toMatchObject({ allowed: true, cost: 5, policy: "" })
+    const off = limiterWith({ limit: 1, window: "1 minute", enabled: false })
+    expect(await off.limiter.takeUpTo(ALICE, 5)).toMatchObject({ allowed: true, cost: 5, policy: "" })
+    expect((await none.limiter.decide(ALICE)).cost).toBe(0)
+  })
+
+  it("refuses at once who is denied, and asks nothing", async () => {
+    const clock = manualClock()
+    const { store, asked } = busyStore(clock, () => undefined)
+    const { limiter } = limiterWith({ limit: 10, window: "1 minute", deny: ["192.0.2.1"], store, clock })
+    expect(await limiter.takeUpTo(ALICE, 5)).toMatchObject({ allowed: false, refusal: "denied", cost: 0 })
+    expect(asked).toEqual([])
+  })
+
+  it("refuses for ever where one unit is more than the rule ever has", async () => {
+    const { limiter } = limiterWith({ limit: () => 0, window: "1 minute" })
+    expect(await limiter.takeUpTo(ALICE, 5)).toMatchObject({
+      allowed: false,
+      refusal: "cost",
+      retryAfterMs: Number.POSITIVE_INFINITY,
+    })
+  })
+
+  it("is one decision to who listens", async () => {
+    const { limiter } = limiterWith({ limit: 10, window: "1 minute" })
+    const costs: number[] = []
+    limiter.on("decision", ({ cost }) => void costs.push(cost))
+    await limiter.decide(ALICE, { cost: 4 })
+    await limiter.takeUpTo(ALICE, 8)
+    expect(costs).toEqual([4, 6])
+  })
+
+  it("counts in the process, with what is left there, while the store is gone", async () => {
+    const clock = manualClock()
+    const inner = memoryStore({ clock })
+    const store: Store = {
+      take() {
+        throw new Error("down")
+      },
+      peek: (requests) => inner.peek(requests),
+      giveBack: (refunds) => inner.giveBack(refunds),
+      reset: (keys) => inner.reset(keys),
+      close: () => inner.close(),
+    }
+    const local = limiterWith({ limit: 10, window: "1 minute", store, clock }).limiter
+    expect(await local.takeUpTo(ALICE, 7)).toMatchObject({ allowed: true, cost: 7, degraded: true })
+    expect(await local.takeUpTo(ALICE, 7)).toMatchObject({ allowed: true, cost: 3, degraded: true })
+    expect(await local.takeUpTo(ALICE, 7)).toMatchObject({ allowed: false, cost: 0, degraded: true })
+    const allow = limiterWith({
+      limit: 10,
+      window: "1 minute",
+      name: "allow",
+      store,
+      clock,
+      onStoreFailure: "allow",
+    })
+    expect(await allow.limiter.takeUpTo(ALICE, 7)).toMatchObject({ allowed: true, cost: 7, degraded: true })
+    const deny = limiterWith({
+      limit: 10,
+      window: "1 minute",
+      name: "deny",
+      store,
+      clock,
+      onStoreFailure: "deny",
+    })
+    expect(await deny.limiter.takeUpTo(ALICE, 7)).toMatchObject({ allowed: false, refusal: "store-failure" })
+  })
+
+  it.each([-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, "3", undefined])(
+    "takes no %s for units",
+    async (units) => {
+      const { limiter } = limiterWith({ limit: 10, window: "1 minute" })
+      const asking = limiter.takeUpTo(ALICE, units as number)
+      await expect(asking).rejects.toThrow(InvalidOptionError)
+      await expect(asking).rejects.toThrow("accepted: a whole number from 0 up")
+    },
+  )
+})

@@ -1,0 +1,114 @@
+import type { CounterState } from "../algorithms/algorithm.ts"
+import type { Answer, Counted, Store } from "../stores/store.ts"
+import type { Ask } from "./ask.ts"
+import type { Decision, PolicyCheck } from "./decision.ts"
+import { DecisionRecord } from "./decision-record.ts"
+import { explainCounted, explainUncounted } from "./explain.ts"
+import type { Look } from "./look.ts"
+import { type Parted, partPenalties, underPenalty, withPenalties } from "./penalties.ts"
+
+/** What a store is asked: nearly always the asks as they are, so no list is made in vain. */
+export function askedOf(asks: readonly Ask[]): readonly Ask[] {
+  for (const { refusal, penalty } of asks) {
+    if (refusal !== undefined || penalty !== undefined) return withPenalties(asks.filter(isCounted))
+  }
+  return asks
+}
+
+/** A shadow rule may be settled without counting while others still count. */
+export function isCounted(ask: Ask): boolean {
+  return ask.refusal === undefined
+}
+
+/** The verdict on an ask of which it is known without counting. */
+export function explainSettled(ask: Ask): PolicyCheck {
+  return explainUncounted(ask, ask.refusal ?? "cost", Number.POSITIVE_INFINITY)
+}
+
+/** The decision that a store's answer to `askedOf(asks)` amounts to; undefined when it makes no sense. */
+export function explainAnswer(
+  answer: Answer | undefined,
+  asks: readonly Ask[],
+  peeked: boolean,
+  store: Store,
+  look: Look | undefined,
+): Decision | undefined {
+  const asked = askedOf(asks)
+  if (!isSound(answer, asked)) return undefined
+  // Nearly always all of them count, and none has a penalty: nothing is made in vain.
+  if (asked !== asks) return explainParted(partPenalties(asked, answer), asks, peeked, store, look)
+  look?.(asks, answer)
+  const { nowMs, granted } = answer
+  const checks: PolicyCheck[] = []
+  for (let i = 0; i < asks.length; i++) {
+    checks.push(explain(asks[i] as Ask, answer.checks[i], nowMs, granted, peeked))
+  }
+  return decisionOf(checks, asks, answer, peeked, store)
+}
+
+/** The same where some of the asks were not counted, or have a penalty beside them. */
+function explainParted(
+  { asked, answer, penalties }: Parted,
+  asks: readonly Ask[],
+  peeked: boolean,
+  store: Store,
+  look: Look | undefined,
+): Decision | undefined {
+  look?.(asked, answer)
+  const { nowMs, granted } = answer
+  let next = 0
+  const checks = asks.map((ask) => {
+    if (!isCounted(ask)) return explainSettled(ask)
+    const check = explain(ask, answer.checks[next], nowMs, granted, peeked)
+    return underPenalty(check, ask, penalties[next++], nowMs)
+  })
+  return decisionOf(checks, asked, answer, peeked, store)
+}
+
+function decisionOf(
+  checks: readonly PolicyCheck[],
+  asks: readonly Ask[],
+  answer: Answer,
+  peeked: boolean,
+  store: Store,
+): Decision | undefined {
+  const { granted } = answer
+  const decision = new DecisionRecord(checks, false, granted && !peeked ? { store, asks, answer } : undefined)
+  // A grant that took too little, or a refusal by no check: admitting either would not be counted.
+  return decision.allowed === granted ? decision : undefined
+}
+
+/** A counter that nobody looked at says nothing: it neither refuses nor is told to the client. */
+function explain(
+  ask: Ask,
+  counted: Counted | undefined,
+  nowMs: number,
+  granted: boolean,
+  peeked: boolean,
+): PolicyCheck {
+  return counted === undefined
+    ? explainUncounted(ask, undefined, 0)
+    : explainCounted(ask, counted, nowMs, granted, peeked)
+}
+
+function isSound(answer: Answer | undefined, asks: readonly Ask[]): answer is Answer {
+  if (typeof answer !== "object" || answer === null) return false
+  const { nowMs, granted, checks } = answer
+  if (!isCount(nowMs) || typeof granted !== "boolean") return false
+  if (!Array.isArray(checks) || checks.length !== asks.length) return false
+  for (let i = 0; i < checks.length; i++) {
+    const check: Partial<Counted> | undefined = checks[i]
+    if (check === undefined && !granted) continue
+    const state: Partial<CounterState> | undefined = check?.state
+    if (!isCount(state?.previous) || !isCount(state?.current) || !isCount(check?.taken)) return false
+    // Ahead of the time only after the clock went back, and then by a window at most.
+    const { windowMs } = (asks[i] as Ask).policy
+    const elapsedMs = nowMs - (state?.startMs as number)
+    if (!(elapsedMs <= windowMs && elapsedMs >= -windowMs)) return false
+  }
+  return true
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}

@@ -1,0 +1,76 @@
+import type { CounterState } from "../algorithms/algorithm.ts"
+import { algorithmOf } from "../algorithms/by-name.ts"
+import { countsRefusals } from "../stores/refusals.ts"
+import type { Answer, Counted } from "../stores/store.ts"
+import type { Ask } from "./ask.ts"
+import type { PolicyCheck } from "./decision.ts"
+
+/** The same asks, and right after each that has a penalty a check of that: all are decided in one call of the store. */
+export function withPenalties(asks: readonly Ask[]): readonly Ask[] {
+  const all: Ask[] = []
+  for (const ask of asks) {
+    all.push(ask)
+    // Who asks for nothing is admitted in a block, too.
+    if (ask.penalty !== undefined && ask.cost > 0) all.push({ ...ask, policy: ask.penalty, cost: 1 })
+  }
+  return all
+}
+
+/** Whether a refusal of one of them may count, so that asking in vain is not for free. */
+export function countRefusals(asks: readonly Ask[]): boolean {
+  return asks.some((ask) => ask.penalty !== undefined || countsRefusals(ask))
+}
+
+/** What a store was asked for the rules themselves, and answered. */
+export interface Parted {
+  readonly asked: readonly Ask[]
+  readonly answer: Answer
+  /** By the place of a rule what its penalty holds; undefined where it has none, or nobody looked at it. */
+  readonly penalties: readonly (CounterState | undefined)[]
+}
+
+const NO_PENALTIES: readonly undefined[] = []
+
+/** Takes the checks of penalties, which `withPenalties` has put in, out of an answer. */
+export function partPenalties(asked: readonly Ask[], answer: Answer): Parted {
+  const rules: Ask[] = []
+  const checks: (Counted | undefined)[] = []
+  const penalties: (CounterState | undefined)[] = []
+  asked.forEach((ask, i) => {
+    const counted = answer.checks[i]
+    if (ask.policy.algorithm === "penalty") {
+      penalties[rules.length - 1] = counted?.state
+    } else {
+      rules.push(ask)
+      checks.push(counted)
+    }
+  })
+  if (rules.length === asked.length) return { asked, answer, penalties: NO_PENALTIES }
+  return { asked: rules, answer: { ...answer, checks }, penalties }
+}
+
+/** What a rule says of a request when its penalty holds that: in a block it refuses, whatever it has left. */
+export function underPenalty(
+  check: PolicyCheck,
+  { penalty, rejectionMessage }: Ask,
+  state: CounterState | undefined,
+  nowMs: number,
+): PolicyCheck {
+  if (penalty === undefined || state === undefined) return check
+  const blockedMs = algorithmOf(penalty).retryAfterMs(state, penalty, 1, nowMs)
+  if (blockedMs === 0) return check
+  // The quota may be used up for longer than the block lasts.
+  const retryAfterMs = Math.max(check.retryAfterMs, blockedMs)
+  return {
+    ...check,
+    allowed: false,
+    refusal: "penalty",
+    remaining: 0,
+    retryAfterMs,
+    nextUnitAfterMs: Math.max(check.nextUnitAfterMs, blockedMs),
+    resetAfterMs: Math.max(check.resetAfterMs, blockedMs),
+    delayMs: 0,
+    overLimit: false,
+    ...(rejectionMessage !== undefined && { rejectionMessage }),
+  }
+}

@@ -1,0 +1,45 @@
+import type { Policy } from "../policy.ts"
+import type { Refund } from "../stores/store.ts"
+import { costOf } from "./ask.ts"
+import type { Receipt } from "./decision-record.ts"
+
+/** What gives back all that a decision has taken. */
+export function refundsOf({ asks, answer }: Receipt): Refund[] {
+  const refunds: Refund[] = []
+  asks.forEach(({ policy, partition }, i) => {
+    const counted = answer.checks[i]
+    if (counted === undefined || counted.taken === 0) return
+    refunds.push({ policy, partition, units: counted.taken, after: counted.state })
+  })
+  return refunds
+}
+
+/**
+ * What makes of the units that a decision has taken those that were used, times each rule's own cost: the rest is given
+ * back, or what is missing charged, which no limit stops. Of a shadow rule that would have refused, nothing was taken and
+ * nothing is charged.
+ */
+export function settlementOf({ asks, answer }: Receipt, usedUnits: number): Refund[] {
+  const refunds: Refund[] = []
+  asks.forEach((ask, i) => {
+    const { policy, partition, cost } = ask
+    const counted = answer.checks[i]
+    if (counted === undefined || counted.taken !== cost) return
+    const used = Math.min(costOf(ask, usedUnits), Math.max(cost, mostCharged(policy)))
+    if (used !== cost) refunds.push({ policy, partition, units: cost - used, after: counted.state })
+  })
+  return refunds
+}
+
+const YEAR_MS = 366 * 24 * 60 * 60 * 1000
+/** A thousand times as much is still a safe integer: counters must not leave those, however often they are charged. */
+const LARGEST_CHARGE = 2 ** 43
+
+/**
+ * The most that is charged at once: the quota of a year. A bucket that owes more would keep its client out for longer, for
+ * what can only be a mistake. What it holds is counted in parts, at least one for each second of its window.
+ */
+function mostCharged({ limit, windowMs }: Policy): number {
+  const ofYear = limit * Math.ceil(YEAR_MS / windowMs)
+  return Math.min(ofYear, LARGEST_CHARGE, Math.floor(Number.MAX_SAFE_INTEGER / Math.ceil(windowMs / 1000)))
+}

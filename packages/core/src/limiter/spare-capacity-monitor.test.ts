@@ -1,0 +1,163 @@
+import { AsyncLocalStorage } from "node:async_hooks"
+import { describe, expect, it, vi } from "vitest"
+import type { LoopSample } from "./spare-capacity.ts"
+import { SpareCapacityMonitor, spareCapacityMonitor } from "./spare-capacity-monitor.ts"
+
+const CALM: LoopSample = { utilization: 0.1, delayMs: 0 }
+const SATURATED: LoopSample = { utilization: 1, delayMs: 0 }
+
+/** A monitor by hand: its time, its gauge and its timer are what the test says. */
+function byHand() {
+  let nowMs = 1_000
+  let sample = CALM
+  let call: (() => void) | undefined
+  const log: string[] = []
+  const monitor = new SpareCapacityMonitor({
+    now: () => nowMs,
+    openGauge() {
+      log.push("gauge on")
+      return { sample: () => sample, stop: () => log.push("gauge off") }
+    },
+    every(ms, callback) {
+      log.push(`timer on: ${ms}`)
+      call = callback
+      return () => {
+        log.push("timer off")
+        call = undefined
+      }
+    },
+  })
+  const pass = (ms: number) => {
+    nowMs += ms
+  }
+  return {
+    monitor,
+    log,
+    pass,
+    sampleNow(each: LoopSample) {
+      sample = each
+      call?.()
+    },
+    /** So many intervals with such a sample at the end of each. */
+    samples(times: number, each: LoopSample) {
+      for (let i = 0; i < times; i++) {
+        pass(250)
+        sample = each
+        call?.()
+      }
+    },
+  }
+}
+
+describe("the monitor of spare capacity", () => {
+  it("watches while it is leased, however often", () => {
+    const { monitor, log } = byHand()
+    expect(log).toEqual([])
+    const [first, second] = [monitor.lease(), monitor.lease()]
+    expect(log.splice(0)).toEqual(["gauge on", "timer on: 250"])
+    first()
+    // A lease that is given back twice is not another one's.
+    first()
+    expect(log).toEqual([])
+    second()
+    expect(log.splice(0)).toEqual(["timer off", "gauge off"])
+    monitor.lease()
+    expect(log).toEqual(["gauge on", "timer on: 250"])
+  })
+
+  it("knows of no spare capacity before a calm second, nor when nobody has a lease", () => {
+    const { monitor, samples } = byHand()
+    expect(monitor.isSpare()).toBe(false)
+    const giveBack = monitor.lease()
+    samples(3, CALM)
+    expect(monitor.isSpare()).toBe(false)
+    samples(1, CALM)
+    expect(monitor.isSpare()).toBe(true)
+    giveBack()
+    expect(monitor.isSpare()).toBe(false)
+    // What it knew then is not true now.
+    monitor.lease()
+    expect(monitor.isSpare()).toBe(false)
+  })
+
+  it("has none from the first sample of a saturated loop, and again after a calm second", () => {
+    const { monitor, samples } = byHand()
+    monitor.lease()
+    samples(4, CALM)
+    samples(1, SATURATED)
+    expect(monitor.isSpare()).toBe(false)
+    samples(3, CALM)
+    expect(monitor.isSpare()).toBe(false)
+    samples(1, CALM)
+    expect(monitor.isSpare()).toBe(true)
+  })
+
+  it("has none while the loop stands still, before any sample can say so", () => {
+    const { monitor, samples, pass } = byHand()
+    monitor.lease()
+    samples(4, CALM)
+    pass(349)
+    expect(monitor.isSpare()).toBe(true)
+    pass(1)
+    expect(monitor.isSpare()).toBe(false)
+  })
+
+  it.each([0, 40, 99, 100, 700])(
+    "is hard within a second of saturation, whenever it begins, in a loop that is %i ms late",
+    (lateMs) => {
+      const hardAfterMs: number[] = []
+      for (let calmMs = 0; calmMs <= 250; calmMs++) {
+        const { monitor, samples, pass, sampleNow } = byHand()
+        monitor.lease()
+        samples(4, CALM)
+        // Saturated for good from then on: the first sample has a calm part, and the others have none.
+        pass(calmMs)
+        let isSpare = true
+        for (let sinceMs = 0; sinceMs <= 1_500; sinceMs++) {
+          const sinceSampleMs = (calmMs + sinceMs) % (250 + lateMs)
+          if (sinceMs > 0 && sinceSampleMs === 0) {
+            const busy = calmMs + sinceMs === 250 + lateMs ? sinceMs / (250 + lateMs) : 1
+            sampleNow({ utilization: busy, delayMs: lateMs })
+          }
+          if (isSpare && !monitor.isSpare()) hardAfterMs.push(sinceMs)
+          isSpare = monitor.isSpare()
+          pass(1)
+        }
+        expect(isSpare).toBe(false)
+      }
+      // Once each time, and never again.
+      expect(hardAfterMs).toHaveLength(251)
+      expect(Math.max(...hardAfterMs)).toBeLessThan(1_000)
+    },
+  )
+})
+
+describe("the monitor of this process", () => {
+  it("runs a timer that holds no process while it is leased, and none otherwise", () => {
+    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length
+    const before = timers()
+    const giveBack = spareCapacityMonitor.lease()
+    // Only what holds the process is listed.
+    expect(timers()).toBe(before)
+    expect(spareCapacityMonitor.isSpare()).toBe(false)
+    giveBack()
+    expect(timers()).toBe(before)
+  })
+
+  it("keeps nothing of the request that happens to start it", () => {
+    const storage = new AsyncLocalStorage<string>()
+    const contexts: unknown[] = []
+    const timer = setInterval(() => undefined, 1_000)
+    const spy = vi.spyOn(globalThis, "setInterval").mockImplementation(() => {
+      contexts.push(storage.getStore())
+      return timer
+    })
+    try {
+      storage.run("a request", () => spareCapacityMonitor.lease())()
+      expect(contexts).toEqual([undefined])
+    } finally {
+      spy.mockRestore()
+      clearInterval(timer)
+    }
+  })
+})

@@ -1,0 +1,81 @@
+import { describe, expect, it } from "vitest"
+import { afterSample, isOverdue, type LoopSample, UNKNOWN } from "./spare-capacity.ts"
+
+const CALM: LoopSample = { utilization: 0.2, delayMs: 3 }
+const BUSY: LoopSample = { utilization: 0.8, delayMs: 3 }
+const LATE: LoopSample = { utilization: 0.2, delayMs: 70 }
+const SATURATED: LoopSample = { utilization: 0.9, delayMs: 3 }
+const STALLED: LoopSample = { utilization: 0.2, delayMs: 100 }
+const UNREADABLE: LoopSample = { utilization: Number.NaN, delayMs: 3 }
+
+const SAMPLES: Readonly<Record<string, LoopSample>> = {
+  c: CALM,
+  b: BUSY,
+  l: LATE,
+  S: SATURATED,
+  D: STALLED,
+  n: UNREADABLE,
+}
+
+/** What is known after each of the samples: "+" is capacity to spare. */
+function told(samples: string): string {
+  let known = UNKNOWN
+  return [...samples]
+    .map((name) => {
+      known = afterSample(known, SAMPLES[name] as LoopSample)
+      return known.isSpare ? "+" : "-"
+    })
+    .join("")
+}
+
+describe("spare capacity by samples of the event loop", () => {
+  it.each([
+    // There is none until a second was calm.
+    ["cccc", "---+"],
+    ["cccccccc", "---+++++"],
+    // One sample ends it.
+    ["ccccSc", "---+--"],
+    ["ccccDc", "---+--"],
+    ["ccccnc", "---+--"],
+    // It comes back after a calm second, counted anew.
+    ["ccccScccc", "---+----+"],
+    ["cccSccccc", "-------++"],
+    ["cccDccccc", "-------++"],
+    ["cccnccccc", "-------++"],
+    // What is neither calm nor saturated changes nothing …
+    ["ccccblblbl", "---+++++++"],
+    ["blblbl", "------"],
+    // … but it is not calm.
+    ["cccbcccc", "-------+"],
+    ["ccclcccc", "-------+"],
+    ["ccccSbbbbbbbb", "---+---------"],
+    // A load that goes up and down around one of the bounds does not make it flap.
+    ["ccccSbSbSbSb", "---+--------"],
+    ["ccccbcbcbcbc", "---+++++++++"],
+  ])("%s: %s", (samples, expected) => expect(told(samples)).toBe(expected))
+
+  it.each([
+    [0.899, 99, true],
+    [0.9, 99, false],
+    [0.899, 100, false],
+    [Number.POSITIVE_INFINITY, 0, false],
+  ])("utilization %d and %d ms of delay leave capacity to spare: %s", (utilization, delayMs, isSpare) => {
+    expect(afterSample({ isSpare: true, calmSamples: 0 }, { utilization, delayMs }).isSpare).toBe(isSpare)
+  })
+
+  it.each([
+    [0.749, 49, true],
+    [0.75, 49, false],
+    [0.749, 50, false],
+  ])("utilization %d and %d ms of delay are calm: %s", (utilization, delayMs, isCalm) => {
+    expect(afterSample({ isSpare: false, calmSamples: 3 }, { utilization, delayMs }).isSpare).toBe(isCalm)
+  })
+
+  it.each([
+    [0, false],
+    [349, false],
+    [350, true],
+    [60_000, true],
+    [Number.NaN, true],
+  ])("a sample %d ms ago is overdue: %s", (sinceMs, overdue) => expect(isOverdue(sinceMs)).toBe(overdue))
+})

@@ -1,0 +1,62 @@
+import { algorithmOf } from "../algorithms/by-name.ts"
+import { ceilingOf } from "../policy.ts"
+import type { Answer, MaybePromise } from "../stores/store.ts"
+import { type Ask, asksFor } from "./ask.ts"
+import type { Decision } from "./decision.ts"
+import { DecisionRecord } from "./decision-record.ts"
+import type { Look } from "./look.ts"
+
+/** Takes the units of every ask, or refuses and takes none. */
+type Take = (asks: readonly Ask[], look: Look) => MaybePromise<Decision>
+
+/** Who is asked: `Decider`. */
+export interface Taking {
+  readonly take: Take
+  /** The same, without counting a refusal where refusals count. */
+  readonly takeIfItFits: Take
+}
+
+/** Others may take what was left between two tries. Who loses to them so often asks for a single unit, and that is all. */
+const MOST_TRIES = 4
+
+/**
+ * As many units as there are, `units` at most: each rule counts them times its own cost. `asks` are those of one unit.
+ *
+ * All are asked for first. A refusal tells what each rule has left, and so many are asked for next: what is granted is
+ * taken under all rules in one call of the store, or not at all. Where refusals count, only that of a single unit does.
+ */
+export async function takeUpTo(taking: Taking, asks: readonly Ask[], units: number): Promise<Decision> {
+  let wanted = Math.min(units, mostEver(asks))
+  for (let tries = 1; ; tries++) {
+    let left = 0
+    const look: Look = (asked, answer) => {
+      left = unitsLeft(asked, answer)
+    }
+    const some = asksFor(asks, wanted)
+    const decision = await (wanted > 1 ? taking.takeIfItFits(some, look) : taking.take(some, look))
+    if (decision.allowed) return DecisionRecord.telling(decision, wanted)
+    if (wanted === 1 || decision.refusal !== "quota") return decision
+    wanted = tries < MOST_TRIES ? Math.max(1, Math.min(left, wanted - 1)) : 1
+  }
+}
+
+/** Units that are granted when nothing has been taken; one at least, so that it is the rule that refuses it. */
+function mostEver(asks: readonly Ask[]): number {
+  let most = Number.POSITIVE_INFINITY
+  for (const { policy, unitCost, shadow } of asks) {
+    if (!shadow) most = Math.min(most, Math.floor(ceilingOf(policy) / unitCost))
+  }
+  return Math.max(1, most)
+}
+
+/** Units that every rule had left, those above the limit included. */
+function unitsLeft(asked: readonly Ask[], { nowMs, checks }: Answer): number {
+  let least = Number.POSITIVE_INFINITY
+  asked.forEach(({ policy, unitCost, shadow }, i) => {
+    const state = checks[i]?.state
+    if (shadow || state === undefined) return
+    const left = ceilingOf(policy) - algorithmOf(policy).used(state, policy, nowMs)
+    least = Math.min(least, Math.floor(left / unitCost))
+  })
+  return least
+}

@@ -1,0 +1,21 @@
+type Listener = () => void
+
+/** One listener a signal: Node warns of a leak where many wait on one, which is what a signal for all of them is for. */
+const listenersOf = new WeakMap<AbortSignal, Set<Listener>>()
+
+/** Calls back when the signal is aborted. Yields what stops that. */
+export function onAbort(signal: AbortSignal, listener: Listener): () => void {
+  const listeners = listenersOf.get(signal) ?? listenTo(signal)
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+function listenTo(signal: AbortSignal): Set<Listener> {
+  const listeners = new Set<Listener>()
+  listenersOf.set(signal, listeners)
+  const tell = (): void => {
+    for (const listener of listeners) listener()
+  }
+  signal.addEventListener("abort", tell, { once: true })
+  return listeners
+}

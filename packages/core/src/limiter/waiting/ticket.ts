@@ -1,0 +1,157 @@
+import type { Ask } from "../ask.ts"
+import type { Decision, PolicyCheck } from "../decision.ts"
+import type { Place } from "./line.ts"
+
+/** How long somebody waits, and for what. */
+export interface Patience {
+  /** Milliseconds from now, Infinity for as long as it takes. */
+  readonly maxWaitMs: number
+  /** How many may wait for a counter, this one included. */
+  readonly maxWaiting: number
+  readonly signal?: AbortSignal | undefined
+  /**
+   * Told when it turns out that it has to wait: `leave` ends that with a reason. What it yields is called when the waiting
+   * is over.
+   */
+  onWait?(leave: (reason: unknown) => void): () => void
+  /** Whether to wait for this rule: one that refuses is else an answer, and its delay is not waited. */
+  waitsFor(ask: Ask): boolean
+}
+
+/**
+ * idle: its turn has not come · asking: the store · vain: asking, but one ahead was refused, so it must not be granted ·
+ * granted: those ahead have not been answered yet · sleeping: refused, until it asks again · held: granted, until it is
+ * its turn to go on · refused: out of line, and its refusal is being counted · done: answered, or gone
+ */
+export type Step = "idle" | "asking" | "vain" | "granted" | "sleeping" | "held" | "refused" | "done"
+
+type Outcome = { readonly decision: Decision } | { readonly error: unknown }
+
+interface Settle {
+  resolve(decision: Decision): void
+  reject(error: unknown): void
+}
+
+/** Somebody in line, at one place for each counter. */
+export class Ticket {
+  readonly asks: readonly Ask[]
+  /** Those that it stands in line for. */
+  readonly awaited: readonly Ask[]
+  readonly patience: Patience
+  /** When its patience ends, by the limiter's clock. */
+  readonly deadlineMs: number
+  /** Where it waits, and afterwards where it has waited. */
+  places: readonly Place<Ticket>[] = []
+  step: Step = "idle"
+  /** What it was granted, while it has not gone on with it. */
+  granted: Decision | undefined
+  /** Sleeping or held: until when. */
+  untilMs = 0
+  /** Whether a timer ends its patience, and whether it has. */
+  isTimed = false
+  isLate = false
+  #outcome: Outcome | undefined
+  #settle: Settle | undefined
+  #timers: AbortController | undefined
+  #isWaiting = false
+  readonly #atEnd: (() => void)[] = []
+
+  constructor(asks: readonly Ask[], awaited: readonly Ask[], patience: Patience, nowMs: number) {
+    this.asks = asks
+    this.awaited = awaited
+    this.patience = patience
+    this.deadlineMs = nowMs + patience.maxWaitMs
+  }
+
+  /** Ends its timers. */
+  get timers(): AbortSignal {
+    this.#timers ??= new AbortController()
+    return this.#timers.signal
+  }
+
+  get isImpatient(): boolean {
+    return this.deadlineMs !== Number.POSITIVE_INFINITY
+  }
+
+  /** Whether the store has still to answer. */
+  get isUnanswered(): boolean {
+    return this.step === "asking"
+  }
+
+  get isFirst(): boolean {
+    for (const { ahead } of this.places) if (ahead !== undefined) return false
+    return true
+  }
+
+  /** Whether it counts on what it has asked for: who is behind it may ask too. */
+  get isAsking(): boolean {
+    return this.step === "asking" || this.step === "granted"
+  }
+
+  get mayAsk(): boolean {
+    for (const { ahead, line } of this.places) {
+      if (!line.hasWindow || (ahead !== undefined && !ahead.who.isAsking)) return false
+    }
+    return true
+  }
+
+  /** Whether as many are held already as may wait. */
+  get isCrowdedOut(): boolean {
+    return this.places.some(({ line }) => line.held.size >= this.patience.maxWaiting)
+  }
+
+  /** Whether it waits for the rule of a check. */
+  waitsFor({ policy, shadow }: PolicyCheck): boolean {
+    const ask = this.asks.find((each) => each.policy.name === policy)
+    return !shadow && ask !== undefined && this.patience.waitsFor(ask)
+  }
+
+  /** Whether it asks again when the time has come that the refusal tells. */
+  waitsOut({ checks, retryAfterMs }: Decision): boolean {
+    if (retryAfterMs === Number.POSITIVE_INFINITY) return false
+    return checks.every((check) => {
+      const { allowed, shadow, refusal } = check
+      return allowed || shadow || ((refusal === "quota" || refusal === "penalty") && this.waitsFor(check))
+    })
+  }
+
+  /** How long the rules that it waits for hold it before it goes on. */
+  delayOf({ checks, delayMs }: Decision): number {
+    if (delayMs === 0) return 0
+    return Math.max(0, ...checks.filter((check) => this.waitsFor(check)).map((check) => check.delayMs))
+  }
+
+  /** It has to wait: whoever wants to know is told once. */
+  waits(leave: (reason: unknown) => void): void {
+    if (this.#isWaiting || this.patience.onWait === undefined) return
+    this.#isWaiting = true
+    this.atEnd(this.patience.onWait(leave))
+  }
+
+  /** Calls back when it has been answered or has gone; at once where that is so already. */
+  atEnd(then: () => void): void {
+    if (this.step === "done") then()
+    else this.#atEnd.push(then)
+  }
+
+  end(outcome: Outcome): void {
+    this.step = "done"
+    for (const then of this.#atEnd) then()
+    this.#timers?.abort()
+    if (this.#settle === undefined) this.#outcome = outcome
+    else if ("error" in outcome) this.#settle.reject(outcome.error)
+    else this.#settle.resolve(outcome.decision)
+  }
+
+  /** The decision, at once where it has been made. Throws or rejects with why there is none. */
+  result(): Decision | Promise<Decision> {
+    const outcome = this.#outcome
+    if (outcome === undefined) {
+      return new Promise((resolve, reject) => {
+        this.#settle = { resolve, reject }
+      })
+    }
+    if ("error" in outcome) throw outcome.error
+    return outcome.decision
+  }
+}

@@ -1,0 +1,131 @@
+import { parseDuration } from "../duration.ts"
+import type { MemberProblem } from "./problems.ts"
+import type { Rule, Throttle } from "./rule.ts"
+import { LONGEST_LOG, mostUnits, percentOf, smallestPercent } from "./units.ts"
+
+/** Whether none of these members is given but wrong. */
+export type Knows = (...names: (keyof Rule)[]) => boolean
+
+type Kind = Exclude<Throttle, string>
+
+/** What is wrong between the members of a rule that are numbers of units, or times. */
+export function sizeProblems(rule: Partial<Rule>, knows: Knows): MemberProblem[] {
+  const counted = countProblems(rule, knows("burst"))
+  const throttled = knows("burst") ? throttleProblems(rule) : []
+  // Where one of them is wrong, it is not known how much may be admitted.
+  const isKnown = counted.length === 0 && throttled.length === 0 && knows("burst", "throttle")
+  return [...bucketsProblems(rule), ...counted, ...throttled, ...(isKnown ? costProblems(rule) : [])]
+}
+
+function bucketsProblems({ buckets, window, algorithm = "sliding-window" }: Partial<Rule>): MemberProblem[] {
+  const windowMs = parseDuration(window)
+  if (buckets === undefined || windowMs === undefined || buckets <= windowMs) return []
+  // That it is not used is said already.
+  if (!algorithm.startsWith("sliding-window")) return []
+  const message = `${buckets} sub-windows do not fit into ${windowMs} ms: each has a millisecond or more`
+  const accepted = windowMs < 2 ? "a longer window" : `2 to ${windowMs}`
+  return [{ path: ["buckets"], message, accepted }]
+}
+
+/** Windows times units are kept where integers are exact, and logs short. */
+function countProblems(rule: Partial<Rule>, knowsBurst: boolean): MemberProblem[] {
+  const windowMs = parseDuration(rule.window)
+  for (const { path, units } of countedBy(rule, knowsBurst)) {
+    if (rule.algorithm === "sliding-log" && units > LONGEST_LOG) return [logProblem(path, units)]
+    const problem = windowMs === undefined ? undefined : exactProblem(path, units, windowMs)
+    // One is enough: what is admitted above a limit that is too much is too much as well.
+    if (problem !== undefined) return [problem]
+  }
+  return []
+}
+
+/** How many units may be counted, each with the member that says so. */
+function countedBy({ limit, burst, throttle }: Partial<Rule>, knowsBurst: boolean): CountedBy[] {
+  const units = typeof limit === "number" ? limit : undefined
+  const all: CountedBy[] = []
+  if (units !== undefined) all.push({ path: ["limit"], units })
+  if (burst !== undefined) all.push({ path: ["burst"], units: burst })
+  const kind = kindOf(throttle)
+  if (kind.kind === "soft" && units !== undefined && knowsBurst) {
+    all.push({ path: ["throttle", "percent"], units: (burst ?? units) + percentOf(units, kind.percent) })
+  }
+  if (kind.kind === "elastic" && kind.ceiling !== undefined) {
+    all.push({ path: ["throttle", "ceiling"], units: kind.ceiling })
+  }
+  return all
+}
+
+interface CountedBy {
+  readonly path: readonly string[]
+  readonly units: number
+}
+
+function logProblem(path: CountedBy["path"], units: number): MemberProblem {
+  const what = path.length === 1 ? units : `${units} with what is admitted above the limit`
+  const message = `${what} is more than a log may hold, which has an entry for each`
+  return { path, message, accepted: `up to ${LONGEST_LOG} in all, or algorithm "sliding-window-strict"` }
+}
+
+function exactProblem(path: CountedBy["path"], units: number, windowMs: number): MemberProblem | undefined {
+  const most = mostUnits("sliding-window", windowMs)
+  if (units <= most) return undefined
+  const isSeconds = windowMs % 1000 === 0
+  const window = isSeconds ? `${windowMs / 1000} s` : `${windowMs} ms`
+  const name = path.length === 1 ? path[0] : "units"
+  const message = `${units} in ${window} is beyond exact counting: ${name} times ${isSeconds ? "seconds" : "milliseconds"} is not below 2^53`
+  const member = path.at(-1) as string
+  const accepted =
+    member === "percent"
+      ? "a smaller percent or limit"
+      : isSeconds
+        ? `up to ${most} in this window`
+        : `a smaller ${member}, or a window of whole seconds`
+  return { path, message, accepted }
+}
+
+function throttleProblems({ limit, burst, algorithm, throttle }: Partial<Rule>): MemberProblem[] {
+  const kind = kindOf(throttle)
+  if (kind.kind === "soft" && typeof limit === "number" && percentOf(limit, kind.percent) === 0) {
+    const least = smallestPercent(limit)
+    const message = `${kind.percent} percent of ${limit} is less than one unit, so it would be "hard"`
+    // A limit of 1 needs 100 percent, so there always is one.
+    return [{ path: ["throttle", "percent"], message, accepted: `${least} to 1000` }]
+  }
+  if (kind.kind !== "elastic") return []
+  const path = ["throttle", "ceiling"]
+  if (kind.ceiling === undefined) {
+    if (algorithm !== "sliding-log") return []
+    const message = "is missing, and a log has an entry for each unit that is admitted above the limit"
+    return [{ path, message, accepted: `a ceiling up to ${LONGEST_LOG}` }]
+  }
+  const capacity = burst ?? (typeof limit === "number" ? limit : undefined)
+  if (capacity === undefined || kind.ceiling > capacity) return []
+  const of = burst === undefined ? "the limit" : "the burst"
+  const message = `${kind.ceiling} is not above ${of} of ${capacity}, so nothing would be admitted above it`
+  return [{ path, message, accepted: `from ${capacity + 1}` }]
+}
+
+function costProblems({ limit, burst, cost, throttle }: Partial<Rule>): MemberProblem[] {
+  const kind = kindOf(throttle)
+  const units = typeof limit === "number" ? limit : undefined
+  const capacity = burst ?? units
+  if (cost === undefined || capacity === undefined) return []
+  if (kind.kind === "elastic") {
+    if (kind.ceiling === undefined || cost <= kind.ceiling) return []
+    return [costProblem(cost, "ceiling", kind.ceiling)]
+  }
+  if (kind.kind === "soft") {
+    const ceiling = units === undefined ? Number.POSITIVE_INFINITY : capacity + percentOf(units, kind.percent)
+    return cost > ceiling ? [costProblem(cost, "limit with its percent", ceiling)] : []
+  }
+  return cost > capacity ? [costProblem(cost, burst === undefined ? "limit" : "burst", capacity)] : []
+}
+
+function costProblem(cost: number, what: string, most: number): MemberProblem {
+  const message = `${cost} is above the ${what} of ${most}, so no request would ever be admitted`
+  return { path: ["cost"], message, accepted: `1 to ${most}` }
+}
+
+function kindOf(throttle: Rule["throttle"]): Kind {
+  return typeof throttle === "object" ? throttle : { kind: "hard" }
+}

@@ -1,0 +1,254 @@
+import { describe, expect, test } from "vitest"
+import { parseRule } from "./parse-rule.ts"
+import type { ParsedRule } from "./parsed-rule.ts"
+import { parseRuleDocument } from "./rule-document.ts"
+
+const KINDS =
+  '"hard", or an object with the kind "hard", "soft" (and percent), "elastic" or "queue", such as {"kind": "soft", "percent": 5}'
+const UNITS = "a positive whole number up to 9007199254740991"
+
+function parsed(rule: Record<string, unknown>): ParsedRule {
+  const { rule: result, problems } = parseRule({ limit: 500, window: "1m", ...rule }, "")
+  expect(problems).toEqual([])
+  return result as ParsedRule
+}
+
+function wrong(rule: Record<string, unknown>): string[] {
+  const { rule: result, problems } = parseRule({ limit: 500, window: "1m", ...rule }, "")
+  expect(result).toBeUndefined()
+  return problems.map(({ path, message, accepted }) => `${path}: ${message}; ${accepted}`)
+}
+
+describe("a throttle", () => {
+  const signal = () => true
+  test.each([
+    [undefined, { kind: "hard" }],
+    ["hard", { kind: "hard" }],
+    [{ kind: "hard" }, { kind: "hard" }],
+    [
+      { kind: "soft", percent: 0.2 },
+      { kind: "soft", percent: 0.2 },
+    ],
+    [
+      { kind: "soft", percent: 1000 },
+      { kind: "soft", percent: 1000 },
+    ],
+    [{ kind: "elastic" }, { kind: "elastic" }],
+    [{ kind: "elastic", ceiling: undefined, signal: undefined }, { kind: "elastic" }],
+    [
+      { kind: "elastic", ceiling: 501, signal },
+      { kind: "elastic", ceiling: 501, signal },
+    ],
+    [{ kind: "queue" }, { kind: "queue", maxWaiting: 100, maxWaitMs: 10_000 }],
+    [
+      { kind: "queue", maxWaiting: 1, maxWaitMs: 2 ** 31 - 1 },
+      { kind: "queue", maxWaiting: 1, maxWaitMs: 2 ** 31 - 1 },
+    ],
+  ])("%j is %j", (throttle, expected) => {
+    expect(parsed({ throttle }).throttle).toStrictEqual(expected)
+  })
+
+  test("of a leaky bucket is a queue by default, and hard when it says so", () => {
+    const rule = { algorithm: "leaky-bucket" }
+    expect(parsed(rule).throttle).toEqual({ kind: "queue", maxWaiting: 100, maxWaitMs: 10_000 })
+    expect(parsed({ ...rule, throttle: "hard" }).throttle).toEqual({ kind: "hard" })
+  })
+
+  test("in a document is in snake_case", () => {
+    const throttle = { kind: "queue", max_waiting: 7, max_wait_ms: 50 }
+    expect(parseRuleDocument({ rules: [{ limit: 5, window: "1m", throttle }] })).toEqual([
+      { limit: 5, window: "1m", throttle: { kind: "queue", maxWaiting: 7, maxWaitMs: 50 } },
+    ])
+  })
+
+  test.each([
+    ["soft", `throttle: "soft" is not a throttling kind; ${KINDS}`],
+    [null, `throttle: null is not a throttling kind; ${KINDS}`],
+    [[{ kind: "soft", percent: 5 }], /^throttle: \[.* is not a throttling kind; /],
+    [{}, 'throttle.kind: is missing; "hard", "soft", "elastic", "queue"'],
+    [{ kind: "Soft" }, 'throttle.kind: "Soft" is not a throttling kind; "hard", "soft", "elastic", "queue"'],
+    [{ kind: "__proto__" }, /^throttle.kind: "__proto__" is not a throttling kind/],
+    [{ kind: "hard", percent: 5 }, /^throttle.percent: "percent" is not a member of a "hard" throttle/],
+    [{ kind: "soft" }, "throttle.percent: is missing; a number above 0, up to 1000"],
+    [{ kind: "soft", percent: 0 }, "throttle.percent: 0 is not a percentage; a number above 0, up to 1000"],
+    [{ kind: "soft", percent: 1000.1 }, /^throttle.percent: 1000.1 is not a percentage/],
+    [{ kind: "soft", percent: Number.NaN }, /^throttle.percent: NaN is not a percentage/],
+    [{ kind: "soft", percent: "5" }, /^throttle.percent: "5" is not a percentage/],
+    [
+      { kind: "soft", percent: 0.19 },
+      'throttle.percent: 0.19 percent of 500 is less than one unit, so it would be "hard"; 0.2 to 1000',
+    ],
+    [{ kind: "elastic", ceiling: 501.5 }, `throttle.ceiling: 501.5 is not a ceiling; ${UNITS}`],
+    [
+      { kind: "elastic", ceiling: 500 },
+      "throttle.ceiling: 500 is not above the limit of 500, so nothing would be admitted above it; from 501",
+    ],
+    [
+      { kind: "elastic", signal: true },
+      "throttle.signal: true is not a signal; a function that yields whether there is capacity to spare",
+    ],
+    [
+      { kind: "queue", maxWaiting: 0 },
+      `throttle.maxWaiting: 0 is not a number of waiting requests; ${UNITS}`,
+    ],
+    [
+      { kind: "queue", maxWaitMs: 2 ** 31 },
+      "throttle.maxWaitMs: 2147483648 is not a wait; milliseconds from 1 to 2147483647",
+    ],
+    [
+      { kind: "queue", max_waiting: 5 },
+      'throttle.max_waiting: "max_waiting" is not a member of a "queue" throttle; did you mean "maxWaiting"?; undefined',
+    ],
+  ])("%j is refused", (throttle, problem) => {
+    expect(wrong({ throttle })).toEqual([
+      typeof problem === "string" ? problem : expect.stringMatching(problem),
+    ])
+  })
+
+  test("with a function as its signal cannot be in a document", () => {
+    const throttle = { kind: "elastic", signal }
+    expect(() => parseRuleDocument({ rules: [{ limit: 5, window: "1m", throttle }] })).toThrow(
+      /rules\[0\].throttle.signal: "signal" is not a member of an "elastic" throttle/,
+    )
+  })
+
+  test("that is wrong says nothing of what depends on it, and hides no other mistake", () => {
+    expect(wrong({ throttle: { kind: "soft" }, cost: 501 })).toHaveLength(1)
+    expect(wrong({ throttle: { kind: "elastic", ceiling: 3 }, cost: 501 })).toHaveLength(1)
+    expect(wrong({ throttle: "soft", shadow: 1, name: "" }).map((text) => text.split(":")[0])).toEqual([
+      "name",
+      "shadow",
+      "throttle",
+    ])
+  })
+})
+
+describe("an algorithm's own members", () => {
+  test.each([
+    [{ algorithm: "sliding-window-strict" }, { buckets: 60 }],
+    [{ algorithm: "sliding-window-strict", window: 59 }, { buckets: 59 }],
+    [{ algorithm: "sliding-window-strict", window: 1 }, { buckets: 1 }],
+    [{ algorithm: "sliding-window-strict", buckets: 360, window: 360 }, { buckets: 360 }],
+    [{ algorithm: "sliding-window", buckets: 2 }, { buckets: 2 }],
+    [
+      { algorithm: "token-bucket", burst: 1, refill: "periodic" },
+      { burst: 1, refill: "periodic" },
+    ],
+    [{ algorithm: "leaky-bucket", burst: 9_000, cost: 9_000 }, { burst: 9_000 }],
+  ])("%j has %j", (rule, expected) => {
+    expect(parsed(rule)).toMatchObject(expected)
+  })
+
+  test("are absent where the rule does not give them", () => {
+    for (const algorithm of [
+      "sliding-window",
+      "token-bucket",
+      "leaky-bucket",
+      "sliding-log",
+      "fixed-window",
+    ]) {
+      const { buckets, burst, refill } = parsed({ algorithm })
+      expect({ buckets, burst, refill }).toEqual({})
+    }
+    // Both mean the same, so they have the same counters.
+    expect(parsed({ algorithm: "token-bucket", refill: "continuous" })).toEqual(
+      parsed({ algorithm: "token-bucket" }),
+    )
+  })
+
+  const users = {
+    align: ["fixed-window"],
+    buckets: ["sliding-window", "sliding-window-strict"],
+    burst: ["token-bucket", "leaky-bucket"],
+    refill: ["token-bucket"],
+  } as const
+  const value = { align: "epoch", buckets: 7, burst: 7, refill: "periodic" }
+  const algorithms = [
+    "sliding-window",
+    "sliding-window-strict",
+    "sliding-log",
+    "fixed-window",
+    "token-bucket",
+    "leaky-bucket",
+  ] as const
+  test.each(algorithms)("of %s are used, and all others are refused", (algorithm) => {
+    for (const [member, used] of Object.entries(users)) {
+      const rule = { algorithm, [member]: value[member as keyof typeof value] }
+      if ((used as readonly string[]).includes(algorithm)) parsed(rule)
+      else {
+        const others = used.map((name) => `"${name}"`).join(" or ")
+        expect(wrong(rule)).toEqual([
+          `${member}: is not used by algorithm "${algorithm}"; no ${member}, or algorithm ${others}`,
+        ])
+      }
+    }
+  })
+
+  test.each([
+    [
+      { algorithm: "sliding-window-strict", buckets: 8, window: 7 },
+      "buckets: 8 sub-windows do not fit into 7 ms: each has a millisecond or more; 2 to 7",
+    ],
+    [{ buckets: 2, window: 1 }, /^buckets: 2 sub-windows do not fit into 1 ms: .*; a longer window$/],
+    [
+      { algorithm: "token-bucket", burst: 7, cost: 8 },
+      "cost: 8 is above the burst of 7, so no request would ever be admitted; 1 to 7",
+    ],
+    [
+      { throttle: { kind: "soft", percent: 5 }, cost: 526 },
+      "cost: 526 is above the limit with its percent of 525, so no request would ever be admitted; 1 to 525",
+    ],
+    [
+      { throttle: { kind: "elastic", ceiling: 600 }, cost: 601 },
+      "cost: 601 is above the ceiling of 600, so no request would ever be admitted; 1 to 600",
+    ],
+    [
+      { throttle: { kind: "elastic", ceiling: 600 }, algorithm: "token-bucket", burst: 600 },
+      "throttle.ceiling: 600 is not above the burst of 600, so nothing would be admitted above it; from 601",
+    ],
+    [
+      { algorithm: "token-bucket", burst: 2 ** 53 - 1 },
+      "burst: 9007199254740991 in 60 s is beyond exact counting: burst times seconds is not below 2^53; up to 150119987579016 in this window",
+    ],
+    [
+      { limit: 150_119_987_579_016, throttle: { kind: "soft", percent: 1 } },
+      "throttle.percent: 151621187454806 in 60 s is beyond exact counting: units times seconds is not below 2^53; a smaller percent or limit",
+    ],
+    [
+      { throttle: { kind: "elastic", ceiling: 2 ** 52 } },
+      /^throttle.ceiling: 4503599627370496 in 60 s is beyond/,
+    ],
+    [
+      { algorithm: "sliding-log", limit: 1_001 },
+      'limit: 1001 is more than a log may hold, which has an entry for each; up to 1000 in all, or algorithm "sliding-window-strict"',
+    ],
+    [
+      { algorithm: "sliding-log", limit: 1_000, throttle: { kind: "soft", percent: 0.1 } },
+      /^throttle.percent: 1001 with what is admitted above the limit is more than a log may hold/,
+    ],
+    [
+      { algorithm: "sliding-log", throttle: { kind: "elastic", ceiling: 1_001 } },
+      /^throttle.ceiling: 1001 .* is more than a log may hold/,
+    ],
+    [
+      { algorithm: "sliding-log", throttle: { kind: "elastic" } },
+      "throttle.ceiling: is missing, and a log has an entry for each unit that is admitted above the limit; a ceiling up to 1000",
+    ],
+  ])("%j is refused", (rule, problem) => {
+    expect(wrong(rule)).toEqual([typeof problem === "string" ? problem : expect.stringMatching(problem)])
+  })
+
+  test.each([
+    { algorithm: "sliding-log", limit: 1_000 },
+    { algorithm: "sliding-log", limit: 800, throttle: { kind: "soft", percent: 25 } },
+    { algorithm: "sliding-log", limit: 10, throttle: { kind: "elastic", ceiling: 1_000 } },
+    { throttle: { kind: "soft", percent: 5 }, cost: 525 },
+    { throttle: { kind: "elastic", ceiling: 600 }, cost: 600 },
+    { throttle: { kind: "elastic" }, cost: 100_000 },
+    { algorithm: "token-bucket", burst: 700, throttle: { kind: "soft", percent: 5 }, cost: 725 },
+    { limit: () => 7, throttle: { kind: "soft", percent: 0.001 }, cost: 900 },
+    { limit: () => 7, algorithm: "token-bucket", burst: 9, throttle: { kind: "elastic", ceiling: 10 } },
+  ])("%j is at the edge, and right", (rule) => {
+    parsed(rule)
+  })
+})

@@ -1,0 +1,77 @@
+-- What token bucket and leaky bucket hold: the twin of src/algorithms/bucket-level.ts. `detail` is how many units come
+-- back in a window.
+
+-- Milliseconds in which so many parts come back, and the parts of a unit.
+local function scaleOf(policy, current)
+  local unitMs = 1
+  if (max(policy.limit, policy.detail, current) + 1) * policy.windowMs > LARGEST then
+    unitMs = 1000 * math.ceil(policy.windowMs / 1000 / WIDEST_WINDOW)
+  end
+  return unitMs, math.ceil(policy.windowMs / unitMs)
+end
+
+-- In parts.
+local function inUse(policy, previous, current)
+  local _, whole = scaleOf(policy, current)
+  return current * whole + min(previous, whole - 1)
+end
+
+local function flowed(policy, startMs, current, untilMs)
+  return max(0, floor((untilMs - startMs) / scaleOf(policy, current))) * policy.detail
+end
+
+-- Previous and current count of so many parts.
+local function levelOf(policy, parts, current)
+  local _, whole = scaleOf(policy, current)
+  return fmod(parts, whole), floor(parts / whole)
+end
+
+-- The state as it stands now, and whether the clock went back.
+local function levelNow(policy, startMs, previous, current)
+  local unitMs = scaleOf(policy, current)
+  local alignedMs = nowMs - fmod(nowMs, unitMs)
+  if startMs > alignedMs then
+    local nearestMs = min(startMs, alignedMs + policy.windowMs - fmod(policy.windowMs, unitMs))
+    return nearestMs, previous, current, nearestMs < startMs
+  end
+  local parts = max(0, inUse(policy, previous, current) - flowed(policy, startMs, current, alignedMs))
+  local rest, units = levelOf(policy, parts, current)
+  return alignedMs, rest, units, false
+end
+
+local function levelEndMs(policy, startMs, previous, current)
+  if current == 0 and previous == 0 then return startMs end
+  -- Nothing comes back under a limit of 0: the key is kept for a window.
+  if policy.detail == 0 then return startMs + policy.windowMs end
+  local unitMs = scaleOf(policy, current)
+  return startMs + math.ceil(inUse(policy, previous, current) / policy.detail) * unitMs
+end
+
+-- Previous and current count without units that were taken when the bucket was left like that; nothing when they make
+-- no difference any more.
+local function levelWithout(policy, startMs, previous, current, units, afterMs, afterPrevious, afterCurrent)
+  local _, whole = scaleOf(policy, afterCurrent)
+  local left = inUse(policy, afterPrevious, afterCurrent) - flowed(policy, afterMs, afterCurrent, startMs)
+  local parts = max(0, left) - max(0, left - units * whole)
+  if parts == 0 then return end
+  return levelOf(policy, max(0, inUse(policy, previous, current) - parts), current)
+end
+
+local function refilled(policy, startMs, untilMs)
+  return max(0, floor((untilMs - startMs) / policy.windowMs)) * policy.detail
+end
+
+local function periodicNow(policy, startMs, current)
+  local alignedMs = policy.alignedMs
+  if startMs > alignedMs then
+    local nearestMs = min(startMs, alignedMs + policy.windowMs)
+    return nearestMs, 0, current, nearestMs < startMs
+  end
+  return alignedMs, 0, max(0, current - refilled(policy, startMs, alignedMs)), false
+end
+
+local function periodicEndMs(policy, startMs, current)
+  if current == 0 then return startMs end
+  if policy.detail == 0 then return startMs + policy.windowMs end
+  return startMs + math.ceil(current / policy.detail) * policy.windowMs
+end

@@ -1,0 +1,64 @@
+-- Numbers in base 64, with the digits that start at "0": the twin of src/algorithms/packed-counts.ts.
+
+local FIRST_DIGIT = 48
+
+local function digitsFor(most)
+  local width, bound = 1, 64
+  while bound <= most do width, bound = width + 1, bound * 64 end
+  return width
+end
+
+local function digits(number, width)
+  local text = ""
+  for _ = 1, width do
+    text = string.char(FIRST_DIGIT + fmod(number, 64)) .. text
+    number = floor(number / 64)
+  end
+  return text
+end
+
+-- The number of so many digits from there, counted from 1.
+local function parseDigits(text, from, width)
+  local number = 0
+  for at = from, from + width - 1 do number = number * 64 + (string.byte(text, at) or FIRST_DIGIT) - FIRST_DIGIT end
+  return number
+end
+
+local function countOf(packed)
+  return packed == "" and 0 or (#packed - 1) / parseDigits(packed, 1, 1)
+end
+
+-- The number at an index from 0; 0 where there is none.
+local function numberAt(packed, index)
+  if packed == "" then return 0 end
+  local width = parseDigits(packed, 1, 1)
+  return parseDigits(packed, 2 + index * width, width)
+end
+
+-- The numbers 1 to `length` of a list; those of 0 at the end are left out.
+local function pack(numbers, length)
+  while length > 0 and numbers[length] == 0 do length = length - 1 end
+  if length == 0 then return "" end
+  local most = 0
+  for i = 1, length do most = max(most, numbers[i]) end
+  local width = digitsFor(most)
+  local texts = { digits(width, 1) }
+  for i = 1, length do texts[i + 1] = digits(numbers[i], width) end
+  return table.concat(texts)
+end
+
+-- The first `kept` of the numbers, behind a number that is put before them and so many empty ones before that.
+local function shift(packed, empty, number, kept)
+  local width = packed == "" and 1 or parseDigits(packed, 1, 1)
+  local last = 1 + kept * width
+  while last > 1 and parseDigits(packed, last - width + 1, width) == 0 do last = last - width end
+  if last > 1 and number < 64 ^ width then
+    return string.sub(packed, 1, 1) .. string.rep("0", empty * width) .. digits(number, width) ..
+      string.sub(packed, 2, last)
+  end
+  local numbers = {}
+  for i = 1, empty do numbers[i] = 0 end
+  numbers[empty + 1] = number
+  for i = 1, (last - 1) / width do numbers[empty + 1 + i] = numberAt(packed, i - 1) end
+  return pack(numbers, #numbers)
+end

@@ -1,0 +1,270 @@
+import { describe, expect } from "vitest"
+import { algorithmOf } from "../../../packages/core/src/algorithms/by-name.ts"
+import type { Policy } from "../../../packages/core/src/policy.ts"
+import type { Check, Store } from "../../../packages/core/src/stores/store.ts"
+import {
+  type Behaves,
+  type BehavesWithEach,
+  check,
+  countOf,
+  currentOf,
+  HOURLY,
+  type Looked,
+  looked,
+  MINUTE,
+  only,
+  peekOne,
+  stateOf,
+  takeOne,
+} from "./asking.ts"
+
+/** A block of five minutes after three refusals within a minute. */
+const PENALTY: Policy = {
+  name: "penalty",
+  counter: "pn-5m",
+  algorithm: "penalty",
+  limit: 3,
+  windowMs: 5 * MINUTE,
+  align: "epoch",
+  penalty: { refusals: 3, withinMs: MINUTE, forMs: 5 * MINUTE },
+}
+
+/** Ten were taken at the window's start, and ten more asked for after 15 s: what a client of one unit has to wait then. */
+const WAITS_MS: Readonly<Record<string, number>> = {
+  sliding: 45_001,
+  extra: 45_001,
+  "sub-windows": 60_001,
+  strict: 61_000,
+  log: 60_001,
+  fixed: 45_000,
+  "first-hit": 45_000,
+  token: 6_000,
+  burst: 3_000,
+  periodic: 45_000,
+  leaky: 6_000,
+}
+
+function counting(policy: Policy): Policy {
+  return { ...policy, countRejected: true }
+}
+
+/** Granted, and what the counter holds then. */
+async function asked(store: Store, one: Check): Promise<[granted: boolean, current: number]> {
+  const { granted, checks } = await takeOne(store, one)
+  return [granted, currentOf(checks)]
+}
+
+/** Milliseconds that the first check of an answer says a client has to wait. */
+function waitOf({ checks, nowMs }: Looked, { policy, cost }: Check): number {
+  const { state } = only(checks)
+  return algorithmOf(policy).retryAfterMs(state, policy, cost, nowMs)
+}
+
+/** What refusals count, where they do. */
+export function refusing(behaves: Behaves, behavesWithEach: BehavesWithEach): void {
+  describe("a policy under which refused requests count", () => {
+    behavesWithEach("counts them up to the ceiling", async (store, policy) => {
+      const counted = counting(policy)
+      const ledger = []
+      for (const cost of [7, 5, 10, 1]) ledger.push(await asked(store, check(counted, cost)))
+      expect(ledger).toEqual([
+        [true, 7],
+        [false, 10],
+        [false, 10],
+        [false, 10],
+      ])
+      expect(await countOf(store, counted)).toBe(10)
+    })
+
+    behavesWithEach("counts no cost that never fits, and no shadow check", async (store, policy) => {
+      const counted = counting(policy)
+      await takeOne(store, check(counted, 7))
+      expect(await asked(store, check(counted, 11))).toEqual([false, 7])
+      expect(await asked(store, check(counted, 5, { shadow: true }))).toEqual([true, 7])
+      const [granted] = [await takeOne(store, check(counted, 5, { shadow: true }), check(HOURLY))]
+      expect([granted.granted, await countOf(store, counted)]).toEqual([true, 7])
+      // Refused by another one, which says nothing of it.
+      await takeOne(store, check(counted, 5, { shadow: true }), check(HOURLY, 15))
+      expect(await countOf(store, counted)).toBe(7)
+    })
+
+    behavesWithEach("counts nothing when it is peeked at", async (store, policy) => {
+      const counted = counting(policy)
+      await takeOne(store, check(counted, 7))
+      expect((await peekOne(store, check(counted, 5))).granted).toBe(false)
+      expect(await countOf(store, counted)).toBe(7)
+    })
+
+    behavesWithEach("counts each of equal requests, in order", async (store, policy) => {
+      const counted = counting(policy)
+      const answers = looked(await store.take([4, 4, 4, 4].map((cost) => [check(counted, cost)])))
+      expect(answers.map(({ granted, checks }) => [granted, currentOf(checks)])).toEqual([
+        [true, 4],
+        [true, 8],
+        [false, 10],
+        [false, 10],
+      ])
+    })
+
+    behavesWithEach("tells who knocks the true time to wait", async (store, policy, clock) => {
+      const counted = counting(policy)
+      await takeOne(store, check(counted, 10))
+      clock.advance(15_000)
+      const refused = await takeOne(store, check(counted, 10))
+      const one = check(counted, 1)
+      expect([policy.name, refused.granted, waitOf(refused, one)]).toEqual([
+        policy.name,
+        false,
+        WAITS_MS[policy.name],
+      ])
+      clock.advance(waitOf(refused, one) - 1)
+      expect((await peekOne(store, one)).granted).toBe(false)
+      clock.advance(1)
+      expect((await takeOne(store, one)).granted).toBe(true)
+    })
+
+    behavesWithEach("counts in a request of several only what refuses by itself", async (store, policy) => {
+      const counted = counting(policy)
+      const hourly = counting(HOURLY)
+      await takeOne(store, check(counted, 8))
+      const refused = await takeOne(store, check(hourly, 3), check(counted, 5))
+      expect([refused.granted, ...refused.checks.map(({ state, taken }) => [state.current, taken])]).toEqual([
+        false,
+        [0, 0],
+        [10, 0],
+      ])
+      expect([await countOf(store, hourly), await countOf(store, counted)]).toEqual([0, 10])
+      // Both refuse, so both count, the second one too.
+      await takeOne(store, check(hourly, 10))
+      await takeOne(store, check(counted, 1), check(hourly, 9))
+      expect(await countOf(store, hourly)).toBe(15)
+    })
+
+    behavesWithEach("keeps its counts when it no longer counts them", async (store, policy) => {
+      await takeOne(store, check(counting(policy), 7))
+      await takeOne(store, check(counting(policy), 5))
+      expect(await asked(store, check(policy, 5))).toEqual([false, 10])
+    })
+  })
+
+  describe("a penalty", () => {
+    const block = (more: Partial<Check> = {}) => check(PENALTY, 1, more)
+    /** Refusals, and whether they have led to a block. */
+    const told = ({ checks }: Looked): [refusals: number, isBlocked: boolean] => {
+      const { current, previous } = checks.at(-1)?.state ?? {}
+      return [current as number, previous === 1]
+    }
+
+    behavesWithEach("counts nothing for who is admitted", async (store, policy) => {
+      const { granted, checks } = await takeOne(store, check(policy, 10), block())
+      expect([granted, checks[0]?.taken, await countOf(store, PENALTY)]).toEqual([true, 10, 0])
+    })
+
+    behavesWithEach(
+      "blocks after so many refusals, and then admits nothing",
+      async (store, policy, clock) => {
+        const startMs = clock.now()
+        await takeOne(store, check(policy, 10), block())
+        const ledger = []
+        for (let i = 0; i < 5; i++) {
+          // Less than anything comes back in.
+          clock.advance(100)
+          ledger.push(told(await takeOne(store, check(policy, 10), block())))
+        }
+        expect(ledger).toEqual([
+          [1, false],
+          [2, false],
+          [3, true],
+          [3, true],
+          [3, true],
+        ])
+        clock.set(startMs + 300 + 5 * MINUTE - 1)
+        const refused = await takeOne(store, check(policy, 1), block())
+        expect([refused.granted, refused.checks[0]?.taken]).toEqual([false, 0])
+        clock.advance(1)
+        expect((await takeOne(store, check(policy, 10), block())).granted).toBe(true)
+        expect(told(await takeOne(store, check(policy, 10), block()))).toEqual([1, false])
+      },
+    )
+
+    behaves("forgets refusals after so long from the first", async (store, clock) => {
+      await takeOne(store, check(HOURLY, 15))
+      const ledger = []
+      for (const afterMs of [0, 59_999, 1, 59_999, 1]) {
+        clock.advance(afterMs)
+        ledger.push(told(await takeOne(store, check(HOURLY), block())))
+      }
+      expect(ledger).toEqual([
+        [1, false],
+        [2, false],
+        [1, false],
+        [2, false],
+        [1, false],
+      ])
+    })
+
+    behaves("counts what the check before it refuses by itself, and no other", async (store) => {
+      const other: Policy = { ...HOURLY, counter: "sl-1h-other", limit: 2 }
+      await takeOne(store, check(other, 2))
+      await takeOne(store, check(other), check(HOURLY), block())
+      await takeOne(store, check(HOURLY), block(), check(other))
+      expect(await countOf(store, PENALTY)).toBe(0)
+      await takeOne(store, check(HOURLY, 15))
+      await takeOne(store, check(other), check(HOURLY), block())
+      await takeOne(store, check(HOURLY), block(), check(other))
+      expect(await countOf(store, PENALTY)).toBe(2)
+    })
+
+    behaves("counts no shadow check, no cost that never fits, and no peek", async (store) => {
+      await takeOne(store, check(HOURLY, 15))
+      await takeOne(store, check(HOURLY, 1, { shadow: true }), block())
+      await takeOne(store, check(HOURLY, 16), block())
+      await peekOne(store, check(HOURLY), block())
+      expect(await countOf(store, PENALTY)).toBe(0)
+      await takeOne(store, check(HOURLY), block())
+      expect(await countOf(store, PENALTY)).toBe(1)
+    })
+
+    behaves("counts each of several requests of a call", async (store) => {
+      await takeOne(store, check(HOURLY, 15))
+      const answers = looked(await store.take(Array.from({ length: 4 }, () => [check(HOURLY), block()])))
+      expect(answers.map(told)).toEqual([
+        [1, false],
+        [2, false],
+        [3, true],
+        [3, true],
+      ])
+    })
+
+    behaves("is lifted by a reset, and by nothing that is given back", async (store) => {
+      await takeOne(store, check(HOURLY, 10))
+      let after = await takeOne(store, check(HOURLY, 6), block())
+      for (let i = 0; i < 2; i++) after = await takeOne(store, check(HOURLY, 6), block())
+      const { state } = after.checks[1] ?? stateless()
+      for (const units of [5, -5])
+        await store.giveBack([{ policy: PENALTY, partition: "alice", units, after: state }])
+      expect((await takeOne(store, check(HOURLY), block())).granted).toBe(false)
+      await store.reset([{ policy: PENALTY, partition: "alice" }])
+      expect((await takeOne(store, check(HOURLY), block())).granted).toBe(true)
+      expect(stateOf(await peekOne(store, check(HOURLY, 0))).current).toBe(11)
+    })
+
+    behaves(
+      "holds nobody longer when the clock goes back, and lets nobody in early",
+      async (store, clock) => {
+        await takeOne(store, check(HOURLY, 10))
+        for (let i = 0; i < 3; i++) await takeOne(store, check(HOURLY, 6), block())
+        clock.advance(-10 * MINUTE)
+        expect((await takeOne(store, check(HOURLY), block())).granted).toBe(false)
+        clock.advance(5 * MINUTE - 1)
+        expect((await takeOne(store, check(HOURLY), block())).granted).toBe(false)
+        clock.advance(1)
+        expect((await takeOne(store, check(HOURLY), block())).granted).toBe(true)
+      },
+    )
+  })
+}
+
+function stateless(): never {
+  throw new Error("The store told nothing of the penalty.")
+}

@@ -1,0 +1,74 @@
+// A process with an elastic rule of its own, that saturates its event loop in two ways and rests in between. Tells each
+// change of what becomes of a request above the limit, in a line of JSON, and ends by itself with its limiter open.
+import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises"
+import { createLimiter } from "../../packages/core/src/index.ts"
+
+/** What is told, in milliseconds since its phase began. */
+export interface Turn {
+  readonly phase: Phase
+  readonly becomes: "elastic" | "hard"
+  readonly afterMs: number
+  /** When a request above the limit was last admitted in this phase; 0 for not at all. */
+  readonly elasticUntilMs: number
+}
+
+/** `busy` is a loop that turns and never idles, `blocked` one that does not turn at all. */
+export type Phase = "start" | "busy" | "rest" | "blocked" | "rest again"
+
+const BUSY_MS = 2_000
+const BLOCKED_MS = 600
+/** So long is one turn of a busy loop. */
+const TURN_MS = 20
+
+const limiter = createLimiter({ limit: 1, window: "1 day", field: "service", throttle: { kind: "elastic" } })
+await limiter.decide({})
+
+let becomes: Turn["becomes"] | undefined
+let phase: Phase = "start"
+let phaseStartedMs = performance.now()
+let elasticUntilMs = 0
+
+/** Asks for a unit above the limit, and tells when the answer is another than before. */
+async function ask(): Promise<Turn["becomes"]> {
+  const afterMs = performance.now() - phaseStartedMs
+  const { allowed } = await limiter.decide({})
+  const answer = allowed ? "elastic" : "hard"
+  if (allowed) elasticUntilMs = afterMs
+  if (answer !== becomes) {
+    becomes = answer
+    const turn: Turn = { phase, becomes, afterMs, elasticUntilMs }
+    console.log(JSON.stringify(turn))
+  }
+  return answer
+}
+
+function enter(next: Phase): void {
+  phase = next
+  phaseStartedMs = performance.now()
+  elasticUntilMs = 0
+}
+
+function spin(ms: number): void {
+  const endMs = performance.now() + ms
+  while (performance.now() < endMs);
+}
+
+async function askUntilElastic(): Promise<void> {
+  while ((await ask()) !== "elastic") await pause(20)
+}
+
+await askUntilElastic()
+enter("busy")
+while (performance.now() < phaseStartedMs + BUSY_MS) {
+  spin(TURN_MS)
+  await ask()
+  await nextTurn()
+}
+enter("rest")
+await askUntilElastic()
+enter("blocked")
+spin(BLOCKED_MS)
+// In the same turn: nothing that the loop does could have said so.
+await ask()
+enter("rest again")
+await askUntilElastic()

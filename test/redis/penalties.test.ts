@@ -1,0 +1,222 @@
+import { Redis } from "ioredis"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { type ManualClock, manualClock } from "../../packages/core/src/clock.ts"
+import type { Limiter } from "../../packages/core/src/http/limiter.ts"
+import type { LimiterOptions } from "../../packages/core/src/http/options.ts"
+import type { RequestFacts } from "../../packages/core/src/http/request.ts"
+import { createLimiter } from "../../packages/core/src/http/request-limiter.ts"
+import type { Decision } from "../../packages/core/src/limiter/decision.ts"
+import type { Rule } from "../../packages/core/src/rules/rule.ts"
+import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { callsBetween, callsOf, keysWithoutTtl } from "./counted.ts"
+
+const MINUTE = 60_000
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
+const BOB: RequestFacts = { remoteAddress: "192.0.2.2" }
+const DENY_CACHE_MS = 10_000
+const QUIET = { warn() {}, error() {} }
+
+let server: RedisServer
+let clients: readonly Redis[]
+let made = 0
+const opened: (() => Promise<void>)[] = []
+beforeAll(async () => {
+  server = await startRedis()
+  clients = [1, 2, 3].map(() => new Redis(server.port, server.host))
+})
+afterEach(async () => {
+  for (const close of opened.splice(0)) await close()
+})
+afterAll(async () => {
+  expect(await keysWithoutTtl(server)).toEqual([])
+  for (const client of clients) client.disconnect()
+  await server.stop()
+})
+
+type Three = readonly [Limiter<RequestFacts>, Limiter<RequestFacts>, Limiter<RequestFacts>]
+
+/** Three instances of a service, each with a client and a store of its own, on one Redis. */
+function three(options: LimiterOptions<RequestFacts>): { clock: ManualClock; limiters: Three } {
+  const clock = manualClock()
+  const prefix = `penalties${made++}:`
+  const limiters = clients.map((client) => {
+    const store = redisStore({ client, prefix, clock, denyCacheMs: DENY_CACHE_MS, timeoutMs: 10_000 })
+    const limiter = createLimiter<RequestFacts>({
+      store,
+      service: "checkout",
+      clock,
+      storeTimeoutMs: 10_000,
+      logger: QUIET,
+      ...options,
+    })
+    opened.push(async () => {
+      await limiter.close()
+      await store.close()
+    })
+    return limiter
+  })
+  return { clock, limiters: limiters as unknown as Three }
+}
+
+const BLOCKING: LimiterOptions<RequestFacts> = {
+  limit: 2,
+  window: "1 minute",
+  algorithm: "fixed-window",
+  penalty: { refusals: 3, within: "10 minutes", for: "1 hour" },
+}
+
+function told({ allowed, refusal, retryAfterMs }: Decision) {
+  return [allowed, refusal, retryAfterMs]
+}
+
+describe("a penalty on a Redis that three instances share", () => {
+  it("counts what any of them refuses, and blocks the client at all of them", async () => {
+    const { clock, limiters } = three(BLOCKING)
+    const answers = []
+    for (let i = 0; i < 5; i++) answers.push(told(await (limiters[i % 3] as Three[0]).decide(ALICE)))
+    expect(answers).toEqual([
+      [true, undefined, 0],
+      [true, undefined, 0],
+      [false, "quota", MINUTE],
+      [false, "quota", MINUTE],
+      [false, "penalty", 60 * MINUTE],
+    ])
+    clock.advance(2 * MINUTE)
+    for (const limiter of limiters) {
+      expect(told(await limiter.decide(ALICE))).toEqual([false, "penalty", 58 * MINUTE])
+      expect(told(await limiter.peek(ALICE))).toEqual([false, "penalty", 58 * MINUTE])
+      expect((await limiter.decide(BOB, { cost: 0 })).allowed).toBe(true)
+    }
+    clock.advance(58 * MINUTE - 1)
+    for (const limiter of limiters) expect((await limiter.decide(ALICE)).retryAfterMs).toBe(1)
+    clock.advance(1)
+    expect((await limiters[1].decide(ALICE)).allowed).toBe(true)
+  })
+
+  it("is reached however many are refused at the same instant, and not a refusal earlier", async () => {
+    const { limiters } = three({ ...BLOCKING, penalty: { refusals: 50, for: "1 hour" } })
+    const all = await Promise.all(
+      Array.from({ length: 52 }, (_, i) => (limiters[i % 3] as Three[0]).decide(ALICE)),
+    )
+    const count = (refusal: string | undefined) => all.filter((one) => one.refusal === refusal).length
+    expect([count(undefined), count("quota"), count("penalty")]).toEqual([2, 49, 1])
+  })
+
+  it("is lifted by a reset: at once there, and elsewhere when what they remember is old", async () => {
+    const { clock, limiters } = three(BLOCKING)
+    const [first, second, third] = limiters
+    for (let i = 0; i < 5; i++) await first.decide(ALICE)
+    clock.advance(2 * MINUTE)
+    expect((await second.decide(ALICE)).refusal).toBe("penalty")
+    await first.reset(ALICE)
+    expect((await first.decide(ALICE)).allowed).toBe(true)
+    // This one has not been asked, and has nothing to remember.
+    expect((await third.decide(ALICE)).allowed).toBe(true)
+    clock.advance(DENY_CACHE_MS - 1)
+    expect((await second.decide(ALICE)).refusal).toBe("penalty")
+    clock.advance(1)
+    expect(told(await second.decide(ALICE))).toMatchObject([false, "quota", expect.any(Number)])
+  })
+
+  it("costs one call a decision, and in a block none", async () => {
+    const { limiters } = three(BLOCKING)
+    const [limiter] = limiters
+    await limiter.decide(BOB)
+    const calls = async (work: () => Promise<unknown>) => {
+      const before = await callsOf(server)
+      await work()
+      const { evalsha = 0, get = 0, set = 0, ...others } = callsBetween(before, await callsOf(server))
+      return [evalsha, get, set, Object.keys(others)]
+    }
+    for (let i = 0; i < 2; i++) {
+      // The rule's own counter is written, and the penalty's is only looked at; refused, it is the other way round.
+      expect(await calls(() => limiter.decide(ALICE))).toEqual([1, 2, 1, []])
+    }
+    for (let i = 0; i < 3; i++) expect(await calls(() => limiter.decide(ALICE))).toEqual([1, 2, 1, []])
+    expect(await calls(() => limiter.decide(ALICE))).toEqual([0, 0, 0, []])
+    expect((await limiter.decide(ALICE)).refusal).toBe("penalty")
+  })
+
+  it("sees every refusal of its rule, though another rule of the request is known to refuse", async () => {
+    const other = {
+      name: "other",
+      field: "ip",
+      limit: 2,
+      window: "1 hour",
+      algorithm: "fixed-window",
+    } as const
+    const { limiters } = three({ rules: [other, { ...BLOCKING, name: "own", field: "ip" } as never] })
+    for (let i = 0; i < 5; i++) await limiters[0].decide(ALICE)
+    const { checks } = await limiters[1].decide(ALICE)
+    expect(checks.map(({ refusal }) => refusal)).toEqual(["quota", "penalty"])
+  })
+})
+
+describe("a rule under which refused requests count, on Redis", () => {
+  const COUNTING: LimiterOptions<RequestFacts> = {
+    limit: 5,
+    window: "1 minute",
+    algorithm: "sliding-log",
+    countRejected: true,
+  }
+
+  it("sees every knock, at any instance, and tells the true time", async () => {
+    const { clock, limiters } = three(COUNTING)
+    const waits = []
+    for (let i = 0; i < 9; i++) {
+      waits.push((await (limiters[i % 3] as Three[0]).decide(ALICE)).retryAfterMs)
+      clock.advance(10_000)
+    }
+    // Five in the first 40 s; from then on the newest five are of the last 40 s.
+    expect(waits).toEqual([0, 0, 0, 0, 0, 20_001, 20_001, 20_001, 20_001])
+    expect((await limiters[0].decide(ALICE)).retryAfterMs).toBe(20_001)
+    clock.advance(20_001)
+    expect((await limiters[1].decide(ALICE)).allowed).toBe(true)
+  })
+
+  it.each(["sliding-window", "fixed-window"] as const)(
+    "counts what it refuses in the server's own time and the packed layout: %s",
+    async (algorithm) => {
+      const month = { field: "ip", limit: 5, window: "30 days", algorithm }
+      const counting = { ...month, countRejected: true }
+      const [client] = clients as readonly [Redis]
+      const store = redisStore({ client, prefix: `packed-${algorithm}:`, timeoutMs: 10_000 })
+      const remaining = async (rules: Rule[]) => {
+        const limiter = createLimiter<RequestFacts>({
+          rules,
+          store,
+          service: "checkout",
+          storeTimeoutMs: 10_000,
+          logger: QUIET,
+        })
+        await limiter.decide(ALICE, { cost: 3 })
+        await limiter.decide(ALICE, { cost: 4 })
+        const { checks } = await limiter.peek(ALICE)
+        await limiter.close()
+        return checks.map((check) => check.remaining)
+      }
+      expect(await remaining([{ ...month, name: "one" }])).toEqual([2])
+      expect(await remaining([{ ...counting, name: "counting" }])).toEqual([0])
+      expect(
+        await remaining([
+          { ...month, name: "beside", limit: 100 },
+          { ...counting, name: "several" },
+        ]),
+      ).toEqual([97, 0])
+      await store.close()
+    },
+  )
+
+  it("is asked although another rule of the request is known to refuse", async () => {
+    const day = { name: "day", field: "ip", limit: 5, window: "1 day" }
+    const { clock, limiters } = three({ rules: [day, { ...COUNTING, name: "own", field: "ip" } as never] })
+    for (let i = 0; i < 5; i++) await limiters[0].decide(ALICE)
+    clock.advance(30_000)
+    await limiters[0].decide(ALICE, { cost: 5 })
+    await limiters[0].decide(ALICE, { cost: 5 })
+    clock.advance(31_000)
+    const { checks } = await limiters[0].decide(ALICE)
+    expect(checks.map(({ allowed }) => allowed)).toEqual([false, false])
+  })
+})

@@ -1,0 +1,71 @@
+import { redisStore } from "@sluice/core/redis"
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, expect, it } from "vitest"
+import { manualClock } from "../../packages/core/src/clock.ts"
+import type { Policy } from "../../packages/core/src/policy.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+
+let server: RedisServer
+let client: Redis
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host)
+})
+afterAll(async () => {
+  client.disconnect()
+  await server.stop()
+})
+
+const START_MS = Date.UTC(2024, 0, 1)
+
+/** Takes so many units in each of so many seconds of a minute in 60 parts, and yields what Redis keeps of it. */
+async function kept(
+  limit: number,
+  units: number,
+  seconds: number,
+): Promise<{ value: string; bytes: number }> {
+  await client.flushall()
+  const clock = manualClock(START_MS)
+  const store = redisStore({ client, clock })
+  const policy: Policy = {
+    name: "strict",
+    counter: "AbCdEfGh",
+    algorithm: "sliding-window-strict",
+    limit,
+    windowMs: 60_000,
+    align: "epoch",
+    buckets: 60,
+  }
+  try {
+    for (let second = 0; second < seconds; second++) {
+      clock.set(START_MS + second * 1_000)
+      const [answer] = await store.take([[{ policy, partition: "203.0.113.27", cost: units, shadow: false }]])
+      expect(answer?.granted).toBe(true)
+    }
+  } finally {
+    await store.close()
+  }
+  const [key] = (await client.keys("*")) as [string]
+  return { value: (await client.get(key)) as string, bytes: (await client.memory("USAGE", key)) as number }
+}
+
+it.each([
+  ["1 a second of 60", 60, 1, 60],
+  ["10 a second of 1,000", 1_000, 10, 61],
+  ["160 a second of 10,000", 10_000, 160, 61],
+  ["4,000 a second of 250,000", 250_000, 4_000, 61],
+])(
+  "60 parts, all in use, take at most 160 bytes in Redis and 320 with the key: %s",
+  async (_, limit, units, seconds) => {
+    const { value, bytes } = await kept(limit, units, seconds)
+    expect(value.length).toBeLessThanOrEqual(160)
+    expect(bytes).toBeLessThanOrEqual(320)
+  },
+)
+
+it("a client that has just come takes little, and parts widen for what a digit or two do not hold", async () => {
+  expect((await kept(1_000, 5, 2)).value.length).toBeLessThanOrEqual(30)
+  const { value } = await kept(600_000_000, 9_000_000, 61)
+  // Four digits each: 64 ** 4 is above nine million.
+  expect(value).toMatch(/:4[0-o]{240}$/)
+})

@@ -1,0 +1,154 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { createLimiter, type Limiter, manualClock, type Rule } from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { keysWithoutTtl } from "./counted.ts"
+
+// Partial grants, settling and waiting on counters that live in Redis.
+
+const MINUTE = 60_000
+const QUIET = { warn() {}, error() {} }
+const ALICE = { remoteAddress: "192.0.2.1" }
+
+const KINDS: readonly (readonly [string, Partial<Rule>])[] = [
+  ["sliding-window", {}],
+  ["sliding-window with buckets", { buckets: 6 }],
+  ["sliding-window-strict", { algorithm: "sliding-window-strict" }],
+  ["sliding-log", { algorithm: "sliding-log" }],
+  ["fixed-window", { algorithm: "fixed-window" }],
+  ["fixed-window from the first hit", { algorithm: "fixed-window", align: "first-hit" }],
+  ["token-bucket", { algorithm: "token-bucket" }],
+  ["token-bucket with periodic refill", { algorithm: "token-bucket", refill: "periodic" }],
+  ["leaky-bucket", { algorithm: "leaky-bucket" }],
+]
+
+let server: RedisServer
+let client: Redis
+let made = 0
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host)
+})
+afterAll(async () => {
+  expect(await keysWithoutTtl(server)).toEqual([])
+  client.disconnect()
+  await server.stop()
+})
+
+/** Limiters of one service in several processes, as far as Redis can tell, on one clock. */
+function instances(rule: Partial<Rule>, count = 1) {
+  const clock = manualClock()
+  const prefix = `waiting${made++}:`
+  const limiters = Array.from({ length: count }, () =>
+    createLimiter({
+      limit: 100,
+      window: "1 minute",
+      ...rule,
+      clock,
+      logger: QUIET,
+      service: "waiting",
+      store: redisStore({ client, clock, prefix, timeoutMs: 20_000 }),
+      storeTimeoutMs: 20_000,
+    }),
+  )
+  return { clock, limiters, limiter: limiters[0] as Limiter }
+}
+
+async function remainingOf(limiter: Limiter): Promise<number> {
+  return (await limiter.peek(ALICE, { cost: 0 })).remaining
+}
+
+describe.each(KINDS)("%s in Redis", (_name, kind) => {
+  it("grants as many units as there are, and says how long one takes", async () => {
+    const { limiter, clock } = instances(kind)
+    clock.advance(1_000)
+    expect(await limiter.takeUpTo(ALICE, 70)).toMatchObject({ allowed: true, cost: 70, remaining: 30 })
+    expect(await limiter.takeUpTo(ALICE, 70)).toMatchObject({ allowed: true, cost: 30, remaining: 0 })
+    const refused = await limiter.takeUpTo(ALICE, 70)
+    expect(refused).toMatchObject({ allowed: false, cost: 0, refusal: "quota" })
+    clock.advance(refused.retryAfterMs - 1)
+    expect((await limiter.takeUpTo(ALICE, 70)).allowed).toBe(false)
+    clock.advance(1)
+    expect((await limiter.takeUpTo(ALICE, 70)).allowed).toBe(true)
+  })
+
+  it("grants no more than there is to several at once, and all of it", async () => {
+    const { limiters } = instances(kind, 4)
+    const decisions = await Promise.all(limiters.map((limiter) => limiter.takeUpTo(ALICE, 40)))
+    const granted = decisions.reduce((sum, { cost }) => sum + cost, 0)
+    const left = await remainingOf(limiters[0] as Limiter)
+    expect(granted + left).toBe(100)
+    // Two of them find 40 for sure, and others what is left or a single one.
+    expect(granted).toBeGreaterThan(80)
+  })
+
+  it("settles: gives back, charges, once, and nothing when the window has passed", async () => {
+    const { limiter, clock } = instances(kind)
+    clock.advance(1_000)
+    const [over, under, late] = [
+      await limiter.decide(ALICE, { cost: 20 }),
+      await limiter.decide(ALICE, { cost: 20 }),
+      await limiter.decide(ALICE, { cost: 20 }),
+    ]
+    await Promise.all([limiter.settle(over, 5), limiter.settle(over, 1), limiter.refund(over)])
+    expect(await remainingOf(limiter)).toBe(55)
+    await limiter.settle(under, 45)
+    expect(await remainingOf(limiter)).toBe(30)
+    clock.advance(3 * MINUTE)
+    await limiter.decide(ALICE, { cost: 10 })
+    await limiter.settle(late, 90)
+    expect(await remainingOf(limiter)).toBe(90)
+  })
+
+  it("keeps the counter sound, however much is charged", async () => {
+    const { limiter } = instances(kind)
+    for (let i = 0; i < 3; i++) {
+      await limiter.settle(await limiter.decide(ALICE, { cost: 0 }), Number.MAX_SAFE_INTEGER)
+    }
+    const decision = await limiter.decide(ALICE)
+    expect(decision).toMatchObject({ allowed: false, degraded: false, refusal: "quota", remaining: 0 })
+    expect(Number.isSafeInteger(decision.retryAfterMs)).toBe(true)
+  })
+})
+
+describe("waiting for counters in Redis", () => {
+  it("lets in the limit each window, in order, from each of three instances", async () => {
+    const { limiters, clock } = instances({ limit: 30, algorithm: "fixed-window" }, 3)
+    const startMs = clock.now()
+    const entries: { readonly instance: number; readonly i: number; readonly atMs: number }[] = []
+    let over = 0
+    for (let i = 0; i < 40; i++) {
+      limiters.forEach((limiter, instance) => {
+        void limiter.acquire(ALICE).then(() => {
+          entries.push({ instance, i, atMs: clock.now() - startMs })
+          over++
+        })
+      })
+    }
+    for (let windows = 0; windows < 4; windows++) {
+      const wanted = 30 * (windows + 1)
+      while (over < wanted) await nextTurn()
+      // Whoever has lost to another instance waits again.
+      for (let turns = 0; turns < 200; turns++) await nextTurn()
+      expect(entries).toHaveLength(wanted)
+      clock.advance(MINUTE)
+    }
+    for (const instance of limiters.keys()) {
+      const own = entries.filter((entry) => entry.instance === instance)
+      expect(own.map(({ i }) => i)).toEqual(Array.from({ length: 40 }, (_, i) => i))
+    }
+    expect([...new Set(entries.map(({ atMs }) => atMs))]).toEqual([0, MINUTE, 2 * MINUTE, 3 * MINUTE])
+  })
+
+  it("gives back what was granted to who has given up meanwhile", async () => {
+    const { limiter } = instances({ limit: 10 })
+    const aborting = new AbortController()
+    const acquiring = limiter.acquire(ALICE, { cost: 6, signal: aborting.signal })
+    await Promise.resolve()
+    aborting.abort(new Error("gone"))
+    await expect(acquiring).rejects.toThrow("gone")
+    while ((await remainingOf(limiter)) !== 10) await nextTurn()
+  })
+})

@@ -1,0 +1,64 @@
+import { memoryStore } from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, expect, it } from "vitest"
+import { manualClock } from "../../packages/core/src/clock.ts"
+import type { Policy } from "../../packages/core/src/policy.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+
+let server: RedisServer
+let client: Redis
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host)
+})
+afterAll(async () => {
+  client.disconnect()
+  await server.stop()
+})
+
+const START_MS = Date.UTC(2024, 0, 1)
+const POLICY: Omit<Policy, "algorithm"> = {
+  name: "parts",
+  counter: "parts",
+  limit: 1_000_000,
+  windowMs: 240_000,
+  align: "epoch",
+  buckets: 4,
+}
+
+/** The units of one minute after the other: a number of base 64 gets another digit at 64, at 4,096 and at 262,144. */
+it.each([
+  [[1, 63, 1, 1, 1, 1, 1]],
+  [[1, 64, 1, 1, 1, 1, 1]],
+  [[64, 63, 64, 0, 1, 4_095, 1]],
+  [[4_096, 1, 1, 1, 1, 1, 1]],
+  [[1, 4_096, 0, 0, 1, 262_143, 262_144, 1, 1, 1, 1, 1]],
+])("parts get as many digits as the largest needs, and no more, in Redis as in memory: %j", async (units) => {
+  await client.flushall()
+  const clock = manualClock(START_MS)
+  const redis = redisStore({ client, clock })
+  const memory = memoryStore({ clock })
+  try {
+    for (const algorithm of ["sliding-window", "sliding-window-strict"] as const) {
+      const policy: Policy = { ...POLICY, counter: algorithm, algorithm }
+      for (const [minute, cost] of units.entries()) {
+        clock.set(START_MS + minute * 60_000)
+        const asked = [[{ policy, partition: "", cost, shadow: false }]]
+        const [expected] = await memory.take(asked)
+        const [answer] = await redis.take(asked)
+        expect(answer?.checks[0]?.state).toEqual(withoutEmptyParts(expected?.checks[0]?.state))
+      }
+    }
+  } finally {
+    await redis.close()
+    await memory.close()
+  }
+})
+
+/** An answer from Redis has no parts where there are none. */
+function withoutEmptyParts<State extends { readonly parts?: string }>(state: State | undefined): unknown {
+  if (state?.parts !== "") return state
+  const { parts: _, ...rest } = state
+  return rest
+}

@@ -1,0 +1,159 @@
+import {
+  createGuard,
+  createLimiter,
+  type Decision,
+  manualClock,
+  memoryStore,
+  type Rule,
+  type Store,
+} from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { keysWithoutTtl } from "./redis/counted.ts"
+import { type RedisServer, startRedis } from "./servers/redis-server.ts"
+import { until } from "./servers/until.ts"
+
+// Outcome-based refunds: what a response was not worth is given back, by every algorithm and in both stores.
+
+const KINDS: [string, Partial<Rule>][] = [
+  ["sliding-window", {}],
+  ["sliding-window with buckets", { buckets: 6 }],
+  ["sliding-window-strict", { algorithm: "sliding-window-strict" }],
+  ["sliding-log", { algorithm: "sliding-log" }],
+  ["fixed-window", { algorithm: "fixed-window" }],
+  ["fixed-window, first hit", { algorithm: "fixed-window", align: "first-hit" }],
+  ["token-bucket", { algorithm: "token-bucket" }],
+  ["token-bucket with a burst", { algorithm: "token-bucket", limit: 2, burst: 5 }],
+  ["token-bucket, periodic", { algorithm: "token-bucket", refill: "periodic" }],
+  ["leaky-bucket", { algorithm: "leaky-bucket", throttle: "hard" }],
+  ["a soft limit", { limit: 4, throttle: { kind: "soft", percent: 25 } }],
+  ["an elastic limit", { limit: 4, throttle: { kind: "elastic", ceiling: 5, signal: () => true } }],
+]
+/** Each of them admits so many at once. */
+const MOST = 5
+const MINUTE = 60_000
+const QUIET = { warn() {}, error() {} }
+
+let server: RedisServer
+let client: Redis
+let made = 0
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host)
+})
+afterAll(async () => {
+  expect(await keysWithoutTtl(server)).toEqual([])
+  client.disconnect()
+  await server.stop()
+})
+
+type Clock = ReturnType<typeof manualClock>
+
+const STORES: [string, (clock: Clock) => Store][] = [
+  ["memory", (clock) => memoryStore({ clock })],
+  ["Redis", (clock) => redisStore({ client, clock, prefix: `refund${made++}:`, timeoutMs: 20_000 })],
+]
+
+describe.each(STORES)("in %s", (_store, open) => {
+  describe.each(KINDS)("%s", (_kind, rule) => {
+    /** A guard that refunds every response below 400, its limiter, and requests through it. */
+    function setUp() {
+      const clock = manualClock()
+      const limiter = createLimiter<object>({
+        rules: [{ name: "r", limit: MOST, window: MINUTE, ...rule }],
+        service: "refunds",
+        store: open(clock),
+        storeTimeoutMs: 20_000,
+        refundWhen: (_request, status) => status < 400,
+        clock,
+        logger: QUIET,
+      })
+      const guard = createGuard<object>({ limiter })
+      /** Asks at once for so many, and yields what answers each and its decision. */
+      const ask = async (count: number) => {
+        const asked = Array.from({ length: count }, async () => {
+          const request = {}
+          const { decision } = await guard.check({}, request)
+          return { decision, respond: (status: number) => guard.settle(request, status) }
+        })
+        return Promise.all(asked)
+      }
+      /** How many more are admitted at once, by taking nothing. */
+      const room = async () => {
+        for (let cost = MOST; cost > 0; cost--) if ((await limiter.peek({}, { cost })).allowed) return cost
+        return 0
+      }
+      return { clock, limiter, ask, room }
+    }
+    const admitted = (all: readonly { readonly decision: Decision }[]) =>
+      all.filter(({ decision }) => decision.allowed).length
+
+    it("charges parallel guesses first, and gives back after the response what it was not worth", async () => {
+      const { ask, room } = setUp()
+      const guesses = await ask(20)
+      expect(admitted(guesses)).toBe(MOST)
+      expect(await room()).toBe(0)
+      // Two of those that were let in were right.
+      const let_in = guesses.filter(({ decision }) => decision.allowed)
+      for (const [i, { respond }] of let_in.entries()) respond(i < 2 ? 200 : 401)
+      // Those that were refused have taken nothing, so nothing comes back for them.
+      for (const { decision, respond } of guesses) if (!decision.allowed) respond(200)
+      await until("two units are back", async () => (await room()) === 2)
+      expect(admitted(await ask(20))).toBe(2)
+    })
+
+    it("gives back once, whoever asks how often", async () => {
+      const { ask, room, limiter } = setUp()
+      const [one, other] = await ask(2)
+      if (one === undefined || other === undefined) throw new Error("nobody was answered")
+      one.respond(200)
+      one.respond(200)
+      await until("one unit is back", async () => (await room()) === MOST - 1)
+      one.respond(200)
+      await limiter.refund(one.decision)
+      await limiter.refund(one.decision)
+      expect(await room()).toBe(MOST - 1)
+      await limiter.refund(other.decision)
+      other.respond(200)
+      await limiter.refund(other.decision)
+      expect(await room()).toBe(MOST)
+      expect(admitted(await ask(20))).toBe(MOST)
+    })
+
+    it("never gives back what is not there: neither after a reset nor when it has passed", async () => {
+      const { ask, room, limiter, clock } = setUp()
+      const before = await ask(3)
+      await limiter.reset({}, { policies: ["r"] })
+      for (const { decision } of before) await limiter.refund(decision)
+      expect(await room()).toBe(MOST)
+      const passed = await ask(20)
+      clock.advance(10 * MINUTE)
+      for (const { decision } of passed) await limiter.refund(decision)
+      expect(await room()).toBe(MOST)
+      expect(admitted(await ask(20))).toBe(MOST)
+      expect(await room()).toBe(0)
+    })
+
+    it("takes off no unit that another request has taken since", async () => {
+      const { ask, room, limiter, clock } = setUp()
+      const [first] = await ask(1)
+      clock.advance(10 * MINUTE)
+      const others = await ask(MOST)
+      expect(admitted(others)).toBe(MOST)
+      if (first === undefined) throw new Error("nobody was answered")
+      await limiter.refund(first.decision)
+      expect(await room()).toBe(0)
+    })
+
+    it("lets a client in at once to whom something is given back, also after it was refused", async () => {
+      const { ask, limiter } = setUp()
+      const taken = await ask(MOST)
+      expect(admitted(await ask(1))).toBe(0)
+      const [one] = taken
+      if (one === undefined) throw new Error("nobody was answered")
+      await limiter.refund(one.decision)
+      expect(admitted(await ask(2))).toBe(1)
+    })
+  })
+})

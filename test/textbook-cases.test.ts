@@ -1,0 +1,222 @@
+import {
+  createLimiter,
+  type Decision,
+  type Limiter,
+  manualClock,
+  memoryStore,
+  type Rule,
+  type Store,
+} from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import { Redis } from "ioredis"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { type RedisServer, startRedis } from "./servers/redis-server.ts"
+
+/** The examples by which rate limiting is taught, each with the answer that its text gives. */
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+const START_MS = Date.UTC(2024, 0, 1)
+
+let server: RedisServer
+let client: Redis
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host)
+})
+afterAll(async () => {
+  client.disconnect()
+  await server.stop()
+})
+
+const opened: Store[] = []
+afterEach(async () => {
+  for (const store of opened.splice(0)) await store.close()
+})
+
+/** A limiter and its clock, which stands at 0:00. */
+class Story {
+  readonly #clock = manualClock(START_MS)
+  readonly limiter: Limiter<{ readonly id: string }>
+  #told: Decision | undefined
+
+  constructor(where: "memory" | "Redis", ...rules: Rule[]) {
+    const clock = this.#clock
+    const store = where === "memory" ? memoryStore({ clock }) : redisStore({ client, clock })
+    opened.push(store)
+    this.limiter = createLimiter<{ readonly id: string }>({
+      rules: rules.map((rule) => ({ field: "user_id", ...rule })),
+      fields: { user_id: ({ id }) => id },
+      service: `textbook ${expect.getState().currentTestName}`,
+      store,
+      clock,
+    })
+  }
+
+  /** What the last request was told. */
+  get told(): Decision {
+    return this.#told as Decision
+  }
+
+  /** How many of so many requests, one after the other at that time, are admitted. */
+  async ask(atMs: number, requests = 1, id = "alice"): Promise<number> {
+    this.#clock.set(START_MS + atMs)
+    let admitted = 0
+    for (let i = 0; i < requests; i++) {
+      this.#told = await this.limiter.decide({ id })
+      if (this.#told.allowed) admitted++
+    }
+    return admitted
+  }
+
+  /** Units in use before one request at that time, which is not made. */
+  async before(atMs: number, id = "alice"): Promise<number> {
+    this.#clock.set(START_MS + atMs)
+    const { limit, remaining } = await this.limiter.peek({ id })
+    return limit - remaining
+  }
+}
+
+/** "2:25" as hours and minutes. */
+function at(text: string): number {
+  const [hours, minutes] = text.split(":").map(Number) as [number, number]
+  return hours * HOUR + minutes * MINUTE
+}
+
+// A Redis key lives by the server's own clock, so windows of a second are asked in memory, where time stands still.
+describe("textbook cases, in memory", () => {
+  it("15 a second and 15 a minute are two limits: the one lets 900 a minute through, the other a burst of 15", async () => {
+    const perSecond: Rule = { limit: 15, window: "1 second" }
+    const perMinute: Rule = { limit: 15, window: "1 minute" }
+    const askEachSecond = async (...rules: Rule[]) => {
+      const story = new Story(
+        "memory",
+        ...rules.map((rule): Rule => ({ ...rule, algorithm: "fixed-window" })),
+      )
+      let admitted = 0
+      for (let second = 0; second < 60; second++) admitted += await story.ask(second * SECOND, 20)
+      return admitted
+    }
+    expect(await askEachSecond(perSecond)).toBe(900)
+    expect(await askEachSecond(perMinute)).toBe(15)
+    expect(await askEachSecond(perSecond, perMinute)).toBe(15)
+  })
+
+  it("two requests at 300 and 400 ms: a rolling second counts them until 1,300 and 1,400, a fixed one until 1,000", async () => {
+    const rule: Rule = { limit: 2, window: "1 second" }
+    const rolling = new Story("memory", { ...rule, algorithm: "sliding-log" })
+    expect([await rolling.ask(300), await rolling.ask(400), await rolling.ask(1_000)]).toEqual([1, 1, 0])
+    // Both ends of the second count.
+    expect(rolling.told.retryAfterMs).toBe(301)
+    expect([await rolling.ask(1_300), await rolling.ask(1_301, 2), await rolling.ask(1_401)]).toEqual([
+      0, 1, 1,
+    ])
+
+    const fixed = new Story("memory", { ...rule, algorithm: "fixed-window" })
+    expect([await fixed.ask(300), await fixed.ask(400), await fixed.ask(999)]).toEqual([1, 1, 0])
+    expect(fixed.told.retryAfterMs).toBe(1)
+    expect(await fixed.ask(1_000, 3)).toBe(2)
+  })
+})
+
+describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => {
+  it("the log at 2:25 looks at 1:25 to 2:25, both included", async () => {
+    const story = new Story(where, { limit: 2, window: "1 hour", algorithm: "sliding-log" })
+    expect([await story.ask(at("1:25")), await story.ask(at("1:50")), await story.ask(at("2:25"))]).toEqual([
+      1, 1, 0,
+    ])
+    expect(story.told.retryAfterMs).toBe(1)
+    expect(await story.ask(at("2:25") + 1)).toBe(1)
+    // From 1:50 on there are two again.
+    expect([await story.ask(at("2:50")), await story.ask(at("2:50") + 1)]).toEqual([0, 1])
+  })
+
+  it.each([
+    ["fixed-window", 8],
+    // Five of the seven count still: three quarters of an hour of them.
+    ["sliding-window", 5],
+    ["sliding-window-strict", 3],
+    ["sliding-log", 3],
+  ] as const)("7 at 1:30 and 8 at 2:15 of 10 an hour: %s admits %i of the 8", async (algorithm, admitted) => {
+    const story = new Story(where, { limit: 10, window: "1 hour", algorithm })
+    expect(await story.ask(at("1:30"), 7)).toBe(7)
+    expect(await story.ask(at("2:15"), 8)).toBe(admitted)
+  })
+
+  it("10 in the minute before and 2 in this one, at its 54th second: 3 before this request", async () => {
+    const story = new Story(where, { limit: 10, window: "1 minute" })
+    expect(await story.ask(30 * SECOND, 10)).toBe(10)
+    // Late enough for all of them: 10 * 10 / 60 count at the 50th second.
+    expect(await story.ask(MINUTE + 50 * SECOND, 2)).toBe(2)
+    expect(await story.before(MINUTE + 54 * SECOND)).toBe(3)
+    expect(await story.ask(MINUTE + 54 * SECOND)).toBe(1)
+    expect(story.told).toMatchObject({ limit: 10, remaining: 6 })
+  })
+
+  it.each([3, 60])(
+    "10, 20 and 30 in an hour of %i parts: at 2:50 the 30 count, and this request is the 31st",
+    async (buckets) => {
+      // The hour before 2:50 begins at 1:50, so of what came before only the 30 of 2:00 to 2:20 are in it.
+      const story = new Story(where, { limit: 100, window: "1 hour", buckets })
+      expect([
+        await story.ask(at("1:05"), 10),
+        await story.ask(at("1:25"), 20),
+        await story.ask(at("2:05"), 30),
+      ]).toEqual([10, 20, 30])
+      expect(await story.before(at("2:50"))).toBe(30)
+      expect(await story.ask(at("2:50"))).toBe(1)
+      expect(story.told.remaining).toBe(100 - 31)
+    },
+  )
+
+  it("an hour of three parts weighs the oldest by what the hour still covers of it", async () => {
+    // At 2:50 the hour begins in the middle of 1:40 to 2:00.
+    const story = new Story(where, { limit: 100, window: "1 hour", buckets: 3 })
+    for (const [time, requests] of [
+      ["1:45", 10],
+      ["2:05", 20],
+      ["2:25", 30],
+    ] as const) {
+      expect(await story.ask(at(time), requests)).toBe(requests)
+    }
+    expect(await story.before(at("2:50"))).toBe(5 + 20 + 30)
+  })
+
+  it("a bucket of 3 that is refilled by 2 a minute, all at once", async () => {
+    const rule: Rule = {
+      limit: 2,
+      window: "1 minute",
+      algorithm: "token-bucket",
+      burst: 3,
+      refill: "periodic",
+    }
+    const story = new Story(where, rule)
+    expect(await story.ask(10 * SECOND, 4)).toBe(3)
+    expect(story.told.retryAfterMs).toBe(50 * SECOND)
+    expect(await story.ask(MINUTE - 1)).toBe(0)
+    expect(await story.ask(MINUTE, 3)).toBe(2)
+    // Five minutes bring no more than fit.
+    expect(await story.ask(6 * MINUTE, 4)).toBe(3)
+  })
+
+  it("a bucket of 3 that is refilled by 2 a minute, evenly", async () => {
+    const story = new Story(where, { limit: 2, window: "1 minute", algorithm: "token-bucket", burst: 3 })
+    expect(await story.ask(10 * SECOND, 4)).toBe(3)
+    expect(story.told.retryAfterMs).toBe(30 * SECOND)
+    expect([await story.ask(40 * SECOND - 1), await story.ask(40 * SECOND, 2)]).toEqual([0, 1])
+    expect(await story.ask(6 * MINUTE, 4)).toBe(3)
+  })
+
+  it("one abusive key: its log has as many entries as were admitted, however often it knocks", async () => {
+    const story = new Story(where, { limit: 20, window: "1 hour", algorithm: "sliding-log" })
+    const lengths: number[] = []
+    for (let minute = 0; minute < 180; minute++) {
+      await story.ask(minute * MINUTE, 10)
+      lengths.push(story.told.checks[0]?.counts?.parts?.length ?? 0)
+    }
+    // A digit, and for each entry four digits of the time within an hour and one of its units.
+    expect(Math.max(...lengths)).toBeLessThanOrEqual(1 + 20 * (4 + 1))
+    expect(await story.before(179 * MINUTE)).toBe(20)
+  })
+})
