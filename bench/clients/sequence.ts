@@ -1,5 +1,5 @@
 /** Numbers from 0 to 1, the same for the same seed (a 32-bit xorshift generator). */
-function random(seed: number): () => number {
+export function random(seed: number): () => number {
   let state = seed | 1
   return () => {
     state ^= state << 13

@@ -3,6 +3,7 @@ import { freshAddresses } from "../clients/addresses.ts"
 import { answerTasks } from "../contender-process.ts"
 import { CONTENDERS, type Contender, WINDOW_MS } from "./contenders.ts"
 import { watchHolds } from "./holds.ts"
+import { memoryInUse } from "./in-use.ts"
 
 export interface Task {
   readonly measure: "bytes" | "holds"
@@ -51,15 +52,6 @@ async function measureBytes(keys: number): Promise<Bytes> {
   // Used once more, so that it is not garbage before the last look.
   contender.count(address(0), START_MS)
   return { atAll, atMost }
-}
-
-/** Heap and what is held outside it; array buffers are in `external`. Promises have settled, garbage is collected. */
-async function memoryInUse(): Promise<number> {
-  await setImmediate()
-  globalThis.gc?.()
-  globalThis.gc?.()
-  const { heapUsed, external } = process.memoryUsage()
-  return heapUsed + external
 }
 
 async function measureHolds(keys: number): Promise<Holds> {

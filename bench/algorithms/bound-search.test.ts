@@ -1,0 +1,102 @@
+import { describe, expect, it } from "vitest"
+import { playAdversary } from "./adversary.ts"
+import { START_MS } from "./counter.ts"
+import { searchAll } from "./exhaustive.ts"
+import { KINDS, kindOf } from "./kinds.ts"
+import { MostIn } from "./most-in.ts"
+import { playOutflow } from "./outflow.ts"
+
+const SIZE = { limit: 2, windowMs: 6, buckets: 3, burst: 3 }
+
+describe("the most in any stretch", () => {
+  it("counts what came in so many milliseconds one after the other", () => {
+    const any = new MostIn({ lengthMs: 6, isAligned: false })
+    for (const atMs of [0, 4, 5, 6, 11, 30]) any.add({ atMs, units: 1 })
+    // 4, 5 and 6; from 0 to 5 there are as many, from 6 to 11 two.
+    expect(any.most).toBe(3)
+    any.add({ atMs: 35, units: 9 })
+    expect([any.most, any.trace.map(({ atMs }) => atMs)]).toEqual([10, [30, 35]])
+  })
+
+  it("counts by windows since the epoch where they are aligned", () => {
+    const aligned = new MostIn({ lengthMs: 6, isAligned: true })
+    for (const atMs of [5, 6, 11, 12, 13, 17]) aligned.add({ atMs, units: 1 })
+    expect(aligned.trace.map(({ atMs }) => atMs)).toEqual([12, 13, 17])
+  })
+
+  it("takes no time that goes back", () => {
+    const any = new MostIn({ lengthMs: 6, isAligned: false })
+    any.add({ atMs: 5, units: 1 })
+    expect(() => any.add({ atMs: 4, units: 1 })).toThrow("4 is earlier than 5")
+  })
+})
+
+/** The most in the whole window and in each other stretch that a bound is of. */
+const KNOWN: Readonly<Record<string, readonly number[]>> = {
+  // 2 at the end of a window, and as the next one ends 2 more; one more within half a window.
+  "sliding-window": [4, 2, 3],
+  // Two milliseconds are too few for the weight of 2 units to go: see below.
+  "sliding-window, buckets": [2, 2],
+  "sliding-window-strict": [2],
+  "sliding-log": [2],
+  "fixed-window": [4, 2],
+  // The first one starts the window, so it is too long ago for the others.
+  "fixed-window, first-hit": [3],
+  // A full bucket of 3, and 1 of the 2 that come back in a window's 5 steps from its first instant to its last.
+  "token-bucket": [4],
+  // All at a boundary: 3 just before, and 2 more just after.
+  "token-bucket, periodic": [5],
+  "leaky-bucket": [4],
+}
+
+describe.each(KINDS)("$name", (kind) => {
+  it("lets in what is known to be its worst, and no more, in whatever way a client asks", () => {
+    const { worst, pasts } = searchAll(kind, SIZE)
+    expect(worst.map(({ most }) => most)).toEqual(KNOWN[kind.name])
+    expect(pasts).toBeGreaterThan(100)
+  })
+
+  it("keeps its bounds against a greedy client, who finds the worst that there is", () => {
+    const worst = playAdversary(kind, 40_000, 7)
+    for (const { most, allowed, size, bound } of worst)
+      expect(most, `${bound.of}, L = ${size.limit}`).toBeLessThanOrEqual(allowed)
+    // Of a bucket a unit may be on its way when the window ends.
+    for (const { most, allowed } of worst) expect(most).toBeGreaterThanOrEqual(0.95 * allowed)
+    expect(playAdversary(kind, 40_000, 7)).toEqual(worst)
+  })
+})
+
+it("finds that sub-windows of some length let in more than the limit in a window, and not in a shorter one", () => {
+  const { worst } = searchAll(kindOf("sliding-window, buckets"), { limit: 2, windowMs: 8, buckets: 2 })
+  expect(worst.map(({ most }) => most)).toEqual([3, 2])
+})
+
+it("looks at each past that differs in what the counter holds or in what the last window was given", () => {
+  // A fixed window of 2 ms and a limit of 1, over 8 ms: each of the 4 windows gives nothing, or a unit in either of its two.
+  const names = new Set<string>()
+  for (let nowMs = 0; nowMs < 8; nowMs++) {
+    for (let choices = 0; choices < 3 ** 4; choices++) {
+      const taken = [0, 1, 2, 3]
+        .map((window) => 2 * window + (Math.floor(choices / 3 ** window) % 3) - 1)
+        .filter((atMs, window) => atMs >= 2 * window && atMs <= nowMs)
+      const holds = Math.floor((taken.at(-1) ?? -2) / 2)
+      names.add(`${nowMs}: ${holds}, ${taken.filter((atMs) => atMs > nowMs - 2)}`)
+    }
+  }
+  expect(searchAll(kindOf("fixed-window"), { limit: 1, windowMs: 2 }).pasts).toBe(names.size)
+})
+
+it("finds and shows what is over a bound", () => {
+  const kind = kindOf("fixed-window")
+  const bounds = kind.bounds.slice(0, 1).map((bound) => ({ ...bound, most: () => SIZE.limit }))
+  const wrong = { ...kind, bounds }
+  const [found] = searchAll(wrong, SIZE).worst
+  expect(found).toMatchObject({ most: 4, allowed: 2 })
+  const atMs = found?.trace.map((admission) => admission.atMs - START_MS) ?? []
+  // It has to lie across a boundary.
+  expect(Math.floor((atMs[0] as number) / 6)).toBe(Math.floor((atMs.at(-1) as number) / 6) - 1)
+})
+
+it("sees that what a leaky bucket holds goes on evenly, and never more than the limit in a window", async () => {
+  expect(await playOutflow(5_000, 7)).toMatchObject({ most: 7, allowed: 7, leastGapMs: 14, evenGapMs: 14 })
+})

@@ -1,0 +1,76 @@
+import type { CounterState } from "@sluice/core"
+import { type Worst, watch, worseOf } from "./adversary.ts"
+import { Counter, START_MS } from "./counter.ts"
+import { type Kind, policyOf, type Size, wholeSize } from "./kinds.ts"
+import type { Admission } from "./most-in.ts"
+
+export interface Searched {
+  readonly worst: readonly Worst[]
+  /** Different pasts that a client could have, over all instants. */
+  readonly pasts: number
+}
+
+/** What a client has been given, and what its counter holds. */
+interface Past {
+  readonly admissions: readonly Admission[]
+  readonly state: CounterState | undefined
+}
+
+/** So many windows: one to come to terms with the counter, two for what it remembers, and one to be looked at. */
+const WINDOWS = 4
+
+/**
+ * Every way in which a client can be given units within four windows, to the millisecond: at each instant it takes each
+ * number that the counter admits. What is refused takes nothing, so there is nothing else that it can do. Pasts that
+ * leave the counter alike and differ only in what is longer ago than a window are looked at once.
+ */
+export function searchAll(kind: Kind, size: Size): Searched {
+  const whole = wholeSize(kind, size)
+  const counter = new Counter(policyOf(kind, whole))
+  let worst = watch(kind, whole).worst()
+  let pasts = 0
+  let alive: readonly Past[] = [{ admissions: [], state: undefined }]
+  const endsMs = START_MS + WINDOWS * whole.windowMs
+  for (let nowMs = START_MS; nowMs < endsMs; nowMs++) {
+    const next = new Map<string, Past>()
+    const keep = (past: Past): void => {
+      next.set(nameOf(past, nowMs, whole.windowMs), past)
+    }
+    for (const past of alive) {
+      keep(past)
+      for (const { units, state } of takesAt(counter, past, nowMs)) {
+        const after = { admissions: [...past.admissions, { atMs: nowMs, units }], state }
+        worst = worseOf(worst, worstOf(kind, whole, after))
+        keep(after)
+      }
+    }
+    alive = [...next.values()]
+    pasts += alive.length
+  }
+  return { worst, pasts }
+}
+
+/** What the counter holds when 1, 2, 3 … units are taken at that instant, as many as are admitted. */
+function takesAt(counter: Counter, { admissions }: Past, nowMs: number) {
+  counter.reset()
+  for (const { atMs, units } of admissions) {
+    if (!counter.take(atMs, units).granted) throw new Error("What was admitted once is refused the next time")
+  }
+  const takes: { readonly units: number; readonly state: CounterState }[] = []
+  for (let units = 1; ; units++) {
+    const { granted, state } = counter.take(nowMs, 1)
+    if (!granted) return takes
+    takes.push({ units, state })
+  }
+}
+
+function worstOf(kind: Kind, size: Required<Size>, { admissions }: Past): readonly Worst[] {
+  const watched = watch(kind, size)
+  for (const admission of admissions) watched.add(admission)
+  return watched.worst()
+}
+
+function nameOf({ admissions, state }: Past, nowMs: number, windowMs: number): string {
+  const recent = admissions.filter(({ atMs }) => atMs > nowMs - windowMs)
+  return JSON.stringify([state, recent.map(({ atMs, units }) => [atMs, units])])
+}

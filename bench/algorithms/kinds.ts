@@ -1,0 +1,131 @@
+import type { Policy } from "@sluice/core"
+
+/** How many units may come, in which window, and what else its algorithm is told. */
+export interface Size {
+  readonly limit: number
+  readonly windowMs: number
+  /** Sub-windows, for the algorithms that have them; 60 by default. */
+  readonly buckets?: number
+  /** Units that a bucket holds; by default the limit. */
+  readonly burst?: number
+}
+
+/** A promise on the most units of any stretch of time. */
+export interface Bound {
+  /** The stretch, for a reader. */
+  readonly of: string
+  /** What is promised, for a reader. */
+  readonly says: string
+  /** Length of the stretch: so many whole milliseconds one after the other. */
+  lengthMs(size: Required<Size>): number
+  /** Whether only stretches count that begin at multiples of their length since the epoch. */
+  readonly isAligned: boolean
+  most(size: Required<Size>): number
+}
+
+/** An algorithm as it is set up: what is compared here. */
+export interface Kind {
+  readonly name: string
+  readonly members: Pick<Policy, "algorithm"> & Partial<Pick<Policy, "align" | "refill">>
+  readonly takes: readonly ("buckets" | "burst")[]
+  /** The first one is that of the whole window. */
+  readonly bounds: readonly Bound[]
+}
+
+const DEFAULT_BUCKETS = 60
+
+const inAnyWindow = (says: string, most: Bound["most"]): Bound => ({
+  of: "any W",
+  says,
+  lengthMs: ({ windowMs }) => windowMs,
+  isAligned: false,
+  most,
+})
+const TWICE: Bound = inAnyWindow("2 L", ({ limit }) => 2 * limit)
+const ONCE: Bound = inAnyWindow("L", ({ limit }) => limit)
+const BURST_MORE: Bound = inAnyWindow("burst + L", ({ limit, burst }) => burst + limit)
+const ALIGNED: Bound = { ...ONCE, of: "W aligned to the epoch", isAligned: true }
+
+/** Each algorithm with what docs/reference/algorithms.md promises of it. */
+export const KINDS: readonly Kind[] = [
+  {
+    name: "sliding-window",
+    members: { algorithm: "sliding-window" },
+    takes: [],
+    bounds: [
+      TWICE,
+      ALIGNED,
+      {
+        of: "a burst of W / L",
+        says: "L + 1",
+        lengthMs: ({ limit, windowMs }) => Math.floor(windowMs / limit),
+        isAligned: false,
+        most: ({ limit }) => limit + 1,
+      },
+    ],
+  },
+  {
+    name: "sliding-window, buckets",
+    members: { algorithm: "sliding-window" },
+    takes: ["buckets"],
+    bounds: [
+      TWICE,
+      {
+        of: "any W (1 - 1 / n)",
+        says: "L",
+        lengthMs: ({ windowMs, buckets }) => windowMs - Math.ceil(windowMs / buckets),
+        isAligned: false,
+        most: ({ limit }) => limit,
+      },
+    ],
+  },
+  {
+    name: "sliding-window-strict",
+    members: { algorithm: "sliding-window-strict" },
+    takes: ["buckets"],
+    bounds: [ONCE],
+  },
+  { name: "sliding-log", members: { algorithm: "sliding-log" }, takes: [], bounds: [ONCE] },
+  { name: "fixed-window", members: { algorithm: "fixed-window" }, takes: [], bounds: [TWICE, ALIGNED] },
+  {
+    name: "fixed-window, first-hit",
+    members: { algorithm: "fixed-window", align: "first-hit" },
+    takes: [],
+    bounds: [TWICE],
+  },
+  { name: "token-bucket", members: { algorithm: "token-bucket" }, takes: ["burst"], bounds: [BURST_MORE] },
+  {
+    name: "token-bucket, periodic",
+    members: { algorithm: "token-bucket", refill: "periodic" },
+    takes: ["burst"],
+    bounds: [BURST_MORE],
+  },
+  { name: "leaky-bucket", members: { algorithm: "leaky-bucket" }, takes: ["burst"], bounds: [BURST_MORE] },
+]
+
+/** The kind of that name; throws where there is none. */
+export function kindOf(name: string): Kind {
+  const kind = KINDS.find((one) => one.name === name)
+  if (kind === undefined) throw new Error(`${name} is no kind of counter`)
+  return kind
+}
+
+/** The size with every default, as the kind takes it. */
+export function wholeSize({ takes }: Kind, size: Size): Required<Size> {
+  const { limit, windowMs, buckets = DEFAULT_BUCKETS, burst = limit } = size
+  return { limit, windowMs, buckets, burst: takes.includes("burst") ? burst : limit }
+}
+
+export function policyOf(kind: Kind, size: Size): Policy {
+  const { limit, windowMs, buckets, burst } = wholeSize(kind, size)
+  return {
+    name: "measured",
+    counter: "k3JxW0aQ",
+    limit,
+    windowMs,
+    align: "epoch",
+    ...kind.members,
+    ...(kind.takes.includes("buckets") ? { buckets } : {}),
+    ...(kind.takes.includes("burst") ? { burst } : {}),
+  }
+}

@@ -1,0 +1,54 @@
+import { createLimiter } from "@sluice/core"
+import { random } from "../clients/sequence.ts"
+import { START_MS } from "./counter.ts"
+import { type Admission, MostIn } from "./most-in.ts"
+
+/** What goes on to the service behind a leaky bucket, when each request is held for as long as it was told. */
+export interface Outflow {
+  /** The most that went on in any window. */
+  readonly most: number
+  readonly allowed: number
+  /** The shortest time between two that were both held, of the time that an even flow leaves, rounded down. */
+  readonly leastGapMs: number
+  readonly evenGapMs: number
+  readonly trace: readonly Admission[]
+}
+
+const LIMIT = 7
+const WINDOW_MS = 100
+const BURST = 20
+
+/** Clients that come one by one and in bursts, one unit each; a step is one request. */
+export async function playOutflow(steps: number, seed: number): Promise<Outflow> {
+  const next = random(seed)
+  let nowMs = START_MS
+  const limiter = createLimiter({
+    limit: LIMIT,
+    window: WINDOW_MS,
+    burst: BURST,
+    algorithm: "leaky-bucket",
+    throttle: "hard",
+    clock: { now: () => nowMs },
+  })
+  const any = new MostIn({ lengthMs: WINDOW_MS, isAligned: false })
+  let lastMs = Number.NEGATIVE_INFINITY
+  let leastGapMs = Number.POSITIVE_INFINITY
+  for (let step = 0; step < steps; step++) {
+    const { allowed, delayMs } = await limiter.decide({ remoteAddress: "192.0.2.1" })
+    if (allowed) {
+      const goesMs = nowMs + delayMs
+      any.add({ atMs: goesMs, units: 1 })
+      leastGapMs = Math.min(leastGapMs, goesMs - lastMs)
+      lastMs = goesMs
+    }
+    if (!allowed || next() < 0.2) nowMs += Math.floor(next() * next() * 3 * WINDOW_MS)
+  }
+  await limiter.close()
+  return {
+    most: any.most,
+    allowed: LIMIT,
+    leastGapMs,
+    evenGapMs: Math.floor(WINDOW_MS / LIMIT),
+    trace: any.trace,
+  }
+}

@@ -1,0 +1,23 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { describe, expect, it } from "vitest"
+import { drawPictures } from "./pictures.ts"
+
+const GUIDES = new URL("../../docs/guides/", import.meta.url)
+const pictures = await drawPictures()
+const guide = readFileSync(new URL("choosing.md", GUIDES), "utf8")
+
+describe.each(pictures)("$file", ({ file, svg, words }) => {
+  it("is what a limiter decides today", () => {
+    expect(readFileSync(new URL(`pictures/${file}`, GUIDES), "utf8")).toBe(svg)
+  })
+
+  it("is in the guide, with the same in words", () => {
+    expect(guide).toContain(`![${words}](pictures/${file})`)
+  })
+})
+
+it("is each of the pictures", () => {
+  expect(readdirSync(new URL("pictures", GUIDES)).toSorted()).toEqual(
+    pictures.map(({ file }) => file).toSorted(),
+  )
+})

@@ -1,0 +1,121 @@
+import { setTimeout } from "node:timers/promises"
+import type { Answer } from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import type { Redis } from "ioredis"
+import { type Contender, connect } from "../redis/contender.ts"
+import { drive } from "../redis/drive.ts"
+import { type RedisServer, usedMemory } from "../redis/server.ts"
+import { type Filling, keepsParts, takesOf, weighedPolicy } from "./filling.ts"
+import { type Kind, kindOf } from "./kinds.ts"
+
+export interface RedisBytes {
+  /** What Redis uses more than before, by the client: key, value, expiry and its tables. */
+  readonly aClient: number
+  /** Of the value alone, as text. */
+  readonly value: number
+  readonly clients: number
+}
+
+const IN_FLIGHT = 64
+const PATIENCE_MS = 5_000
+const COPIES_A_CALL = 2_000
+/** Time for Redis to finish growing its tables. */
+const SETTLED_MS = 500
+const TEMPLATES = "template:"
+
+/**
+ * Weighs counters of so many clients in Redis. The store itself names their keys, by one request each; then each key in turn
+ * gets a copy of a counter that the store wrote for one client of the kind, by COPY, as filling each would take hours.
+ */
+export class RedisScale {
+  readonly #server: RedisServer
+  readonly #client: Redis
+  readonly #keys: readonly string[]
+  readonly #before: number
+
+  private constructor(server: RedisServer, client: Redis, keys: readonly string[], before: number) {
+    this.#server = server
+    this.#client = client
+    this.#keys = keys
+    this.#before = before
+  }
+
+  static async open(server: RedisServer, clients: number): Promise<RedisScale> {
+    const client = await connect(server.port)
+    const store = redisStore({ client, timeoutMs: PATIENCE_MS })
+    const policy = weighedPolicy(kindOf("sliding-window"))
+    const contender: Contender<readonly Answer[]> = {
+      count: (key) => store.take([[{ policy, partition: key, cost: 1, shadow: false }]]),
+      judge: ([answer]) => (answer?.granted === true ? "granted" : "refused"),
+      judgeError: () => "failed",
+    }
+    const fill = async (count: number): Promise<void> => {
+      const driven = await drive(
+        contender as Contender,
+        Uint32Array.from({ length: count }, (_, index) => index),
+        IN_FLIGHT,
+      )
+      if (driven.failed + driven.refused > 0) throw new Error(`${driven.failed} requests failed`)
+    }
+    // Connections, buffers and scripts are there before.
+    await fill(1_000)
+    await server.command("FLUSHALL", "SYNC")
+    const before = await usedMemory(server)
+    await fill(clients)
+    const keys: string[] = []
+    for (let cursor = "0"; ; ) {
+      const [next, some] = await client.scan(cursor, "COUNT", 1_000)
+      keys.push(...some)
+      if (next === "0") break
+      cursor = next
+    }
+    store.close()
+    const distinct = [...new Set(keys)]
+    if (distinct.length !== clients) throw new Error(`${distinct.length} keys for ${clients} clients`)
+    return new RedisScale(server, client, distinct, before)
+  }
+
+  async weigh(kind: Kind, filling: Filling): Promise<RedisBytes> {
+    const template = await this.#templateOf(kind, filling)
+    for (let from = 0; from < this.#keys.length; from += COPIES_A_CALL) {
+      const pipeline = this.#client.pipeline()
+      for (const key of this.#keys.slice(from, from + COPIES_A_CALL)) pipeline.copy(template, key, "REPLACE")
+      const replies = (await pipeline.exec()) ?? []
+      for (const [error, copied] of replies)
+        if (error !== null || copied !== 1) throw error ?? new Error(`${template} was not copied`)
+    }
+    const value = await this.#client.strlen(template)
+    await this.#client.unlink(template)
+    await setTimeout(SETTLED_MS)
+    const clients = Number(await this.#server.command("DBSIZE"))
+    if (clients !== this.#keys.length) throw new Error(`${clients} keys for ${this.#keys.length} clients`)
+    return { aClient: ((await usedMemory(this.#server)) - this.#before) / clients, value, clients }
+  }
+
+  close(): void {
+    this.#client.disconnect()
+  }
+
+  /** The key of one client's counter. Time passes by a clock of its own only where it has to. */
+  async #templateOf(kind: Kind, filling: Filling): Promise<string> {
+    let nowMs = Date.now()
+    const store = redisStore({
+      client: this.#client,
+      prefix: TEMPLATES,
+      timeoutMs: PATIENCE_MS,
+      // Without one the scripts write the shortest value that will do.
+      ...(keepsParts(kind) ? { clock: { now: () => nowMs } } : {}),
+    })
+    const policy = weighedPolicy(kind)
+    const startMs = nowMs
+    for (const { afterMs, cost } of takesOf(kind, filling)) {
+      nowMs = startMs + afterMs
+      const [answer] = await store.take([[{ policy, partition: "one", cost, shadow: false }]])
+      if (answer?.granted !== true) throw new Error(`${kind.name} refused what fits, ${afterMs} ms later`)
+    }
+    store.close()
+    const [key, ...others] = await this.#client.keys(`${TEMPLATES}*`)
+    if (key === undefined || others.length > 0) throw new Error(`${kind.name} wrote not one key`)
+    return key
+  }
+}

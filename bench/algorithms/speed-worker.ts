@@ -1,0 +1,114 @@
+import { type Answer, memoryStore, type Policy } from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import { freshAddresses } from "../clients/addresses.ts"
+import { uniformSequence } from "../clients/sequence.ts"
+import { answerTasks } from "../contender-process.ts"
+import { type Contender, connect } from "../redis/contender.ts"
+import { costOfKeys, drive } from "../redis/drive.ts"
+import { START_MS } from "./counter.ts"
+import { KINDS, kindOf, policyOf } from "./kinds.ts"
+
+/** In memory: so many requests of clients, each of them so often in a window; time goes on by the request. */
+export interface MemoryTask {
+  readonly store: "memory"
+  readonly clients: number
+  readonly aWindow: number
+  readonly calls: number
+  readonly seed: number
+}
+
+/** In Redis, in real time: first so long without being measured, then so long. */
+export interface RedisTask {
+  readonly store: "redis"
+  readonly port: number
+  readonly clients: number
+  readonly windowMs: number
+  readonly warmMs: number
+  readonly forMs: number
+  readonly seed: number
+}
+
+export interface SpeedSample {
+  readonly perSecond: number
+  /** CPU of this process for one decision, without that of making the key. */
+  readonly nodeUs: number
+  readonly decisions: number
+}
+
+/** The largest that an algorithm takes that logs each request; it is never reached. */
+const LIMIT = 1_000
+const BUCKETS = 60
+const MEMORY_WINDOW_MS = 60_000
+const IN_FLIGHT = 64
+const PATIENCE_MS = 2_000
+const SEQUENCE = 2 ** 18
+
+const kind = kindOf(process.argv[2] ?? "")
+const address = freshAddresses()
+let countInMemory: ((key: string, nowMs: number) => void) | undefined
+let calledInMemory = 0
+const inRedis = new Map<number, Contender<readonly Answer[]>>()
+
+answerTasks<MemoryTask | RedisTask>((task) =>
+  task.store === "memory" ? measureMemory(task) : measureRedis(task),
+)
+
+/** The kinds share a server, so each has counters of its own. */
+function policyIn(windowMs: number): Policy {
+  const counter = `${KINDS.indexOf(kind)}.${windowMs}`.padEnd(8, "_")
+  return { ...policyOf(kind, { limit: LIMIT, windowMs, buckets: BUCKETS }), counter }
+}
+
+function measureMemory({ clients, aWindow, calls, seed }: MemoryTask): SpeedSample {
+  countInMemory ??= memoryCounter()
+  const sequence = uniformSequence(clients, calls, seed)
+  const keyUs = costOfKeys(sequence)
+  const msACall = MEMORY_WINDOW_MS / (clients * aWindow)
+  const before = process.cpuUsage()
+  const startedAt = performance.now()
+  for (const index of sequence)
+    countInMemory(address(index), START_MS + Math.floor(calledInMemory++ * msACall))
+  const wallMs = performance.now() - startedAt
+  const { user, system } = process.cpuUsage(before)
+  return {
+    perSecond: (calls * 1e3) / wallMs,
+    nodeUs: (user + system) / calls - keyUs,
+    decisions: calls,
+  }
+}
+
+function memoryCounter(): (key: string, nowMs: number) => void {
+  const policy = policyIn(MEMORY_WINDOW_MS)
+  let nowMs = START_MS
+  const store = memoryStore({ clock: { now: () => nowMs } })
+  return (key, now) => {
+    nowMs = now
+    const [answer] = store.take([[{ policy, partition: key, cost: 1, shadow: false }]])
+    if (answer?.granted !== true) throw new Error(`${kind.name} refused what fits`)
+  }
+}
+
+async function measureRedis(task: RedisTask): Promise<SpeedSample> {
+  const { port, clients, windowMs, warmMs, forMs, seed } = task
+  const contender = inRedis.get(windowMs) ?? (await redisCounter(port, windowMs))
+  inRedis.set(windowMs, contender)
+  const sequence = uniformSequence(clients, SEQUENCE, seed)
+  const keyUs = costOfKeys(sequence)
+  if (warmMs > 0) await drive(contender as Contender, sequence, IN_FLIGHT, warmMs)
+  const driven = await drive(contender as Contender, sequence, IN_FLIGHT, forMs)
+  const { decisions, refused, failed, firstError, wallMs, cpuUs } = driven
+  if (refused > 0) throw new Error(`${kind.name} refused ${refused} requests that fit`)
+  // Now and then one is late on a busy machine, and not worth a word.
+  if (failed > decisions / 100) throw new Error(`${failed} of ${decisions} decisions failed: ${firstError}`)
+  return { perSecond: (decisions * 1e3) / wallMs, nodeUs: cpuUs / decisions - keyUs, decisions }
+}
+
+async function redisCounter(port: number, windowMs: number): Promise<Contender<readonly Answer[]>> {
+  const store = redisStore({ client: await connect(port), timeoutMs: PATIENCE_MS })
+  const policy = policyIn(windowMs)
+  return {
+    count: (key) => store.take([[{ policy, partition: key, cost: 1, shadow: false }]]),
+    judge: ([answer]) => (answer?.granted === true ? "granted" : "refused"),
+    judgeError: () => "failed",
+  }
+}

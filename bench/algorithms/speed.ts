@@ -1,0 +1,151 @@
+import { type ContenderProcess, startContender } from "../contender-process.ts"
+import { startServer, usageOf } from "../redis/server.ts"
+import { pairedRatios, rotated, type Spread, spreadOf } from "../report/statistics.ts"
+import { printTable, printWanted } from "../report/table.ts"
+import { KINDS } from "./kinds.ts"
+import type { MemoryTask, RedisTask, SpeedSample } from "./speed-worker.ts"
+
+const TWO_WINDOWS = "sliding-window"
+const STRICT = "sliding-window-strict"
+const LEAST = 0.8
+/** A sixth of what comes in a window. */
+const MEMORY_CALLS = 100_000
+
+interface Sample extends SpeedSample {
+  /** CPU of Redis for one decision; 0 in memory. */
+  readonly redisUs: number
+}
+
+interface Workload {
+  readonly name: string
+  readonly says: string
+  /** Whether the strict window is wanted to be as fast in it. */
+  readonly isWanted: boolean
+  /** What is measured in a round of so many milliseconds in Redis, or so many calls in memory. */
+  task(round: number, isQuick: boolean, port: number): MemoryTask | RedisTask
+}
+
+const inMemory = (name: string, clients: number, aWindow: number): Workload => ({
+  name,
+  says: `${clients} clients, each ${aWindow} times a minute, 60 sub-windows where there are any`,
+  isWanted: false,
+  task: (round, isQuick) => ({
+    store: "memory",
+    clients,
+    aWindow,
+    // The first round fills the window.
+    calls: isQuick ? 30_000 : round === 0 ? MEMORY_CALLS * 6 : MEMORY_CALLS,
+    seed: round + 1,
+  }),
+})
+
+const WORKLOADS: readonly Workload[] = [
+  inMemory("memory", 10_000, 60),
+  inMemory("memory, often", 1_000, 600),
+  {
+    name: "Redis, a minute",
+    says: "take, 64 in flight, 10,000 clients, each as likely as any other",
+    isWanted: true,
+    task: (round, isQuick, port) => ({
+      store: "redis",
+      port,
+      clients: 10_000,
+      windowMs: 60_000,
+      warmMs: 0,
+      forMs: isQuick ? 200 : 1_500,
+      seed: round + 1,
+    }),
+  },
+  {
+    name: "Redis, 1.2 seconds",
+    says: "the same with 1,000 clients: each request comes in another of 60 sub-windows than the last",
+    isWanted: false,
+    task: (round, isQuick, port) => ({
+      store: "redis",
+      port,
+      clients: 1_000,
+      windowMs: 1_200,
+      // A window's worth, so that all sub-windows are in use.
+      warmMs: isQuick ? 200 : 1_200,
+      forMs: isQuick ? 200 : 1_500,
+      seed: round + 1,
+    }),
+  },
+]
+
+type Measured = ReadonlyMap<string, readonly Sample[]>
+
+/** What a take of each algorithm costs in memory and through Redis, beside the two-window counter in the same round. */
+export async function measureSpeed(isQuick: boolean): Promise<unknown> {
+  const rounds = isQuick ? 2 : 7
+  const results: { readonly workload: string; readonly samples: Record<string, readonly Sample[]> }[] = []
+  const server = await startServer()
+  try {
+    for (const workload of WORKLOADS) {
+      await server.command("FLUSHALL", "SYNC")
+      const processes = KINDS.map(({ name }) =>
+        startContender(new URL("./speed-worker.ts", import.meta.url), name),
+      )
+      const samples = new Map<string, Sample[]>(KINDS.map(({ name }) => [name, []]))
+      try {
+        // The first round is to warm up.
+        for (let round = 0; round <= rounds; round++) {
+          for (const contender of rotated(processes, round)) {
+            const sample = await measureRound(contender, workload.task(round, isQuick, server.port), server)
+            if (round > 0) samples.get(contender.name)?.push(sample)
+          }
+        }
+      } finally {
+        await Promise.all(processes.map((one) => one.stop()))
+      }
+      print(workload, samples, rounds)
+      results.push({ workload: workload.name, samples: Object.fromEntries(samples) })
+    }
+  } finally {
+    await server.stop()
+  }
+  return results
+}
+
+async function measureRound(
+  contender: ContenderProcess,
+  task: MemoryTask | RedisTask,
+  server: Parameters<typeof usageOf>[0],
+): Promise<Sample> {
+  const before = await usageOf(server)
+  const sample = await contender.ask<SpeedSample>(task)
+  const after = await usageOf(server)
+  // What the warm-up took is in it too: as many decisions a second as are measured.
+  const share = task.store === "redis" ? task.forMs / (task.forMs + task.warmMs) : 0
+  return { ...sample, redisUs: ((after.cpuUs - before.cpuUs) * share) / sample.decisions }
+}
+
+function print({ name, says, isWanted }: Workload, measured: Measured, rounds: number): void {
+  const figures = (of: string, figure: (sample: Sample) => number) => (measured.get(of) ?? []).map(figure)
+  const middle = (of: string, figure: (sample: Sample) => number) => spreadOf(figures(of, figure)).median
+  const times = (of: string): Spread =>
+    spreadOf(pairedRatios(figures(of, rateOf), figures(TWO_WINDOWS, rateOf)))
+  printTable(
+    `${name}: ${says}; ${rounds} rounds in turn, a process each`,
+    ["", "takes/s", "times two windows", "from", "to", "Node us", "Redis us"],
+    [...measured.keys()].map((of) => {
+      const { median, least, most } = times(of)
+      return [
+        of,
+        middle(of, rateOf).toFixed(0),
+        ...[median, least, most].map((ratio) => ratio.toFixed(2)),
+        middle(of, (sample) => sample.nodeUs).toFixed(2),
+        middle(of, (sample) => sample.redisUs).toFixed(2),
+      ]
+    }),
+  )
+  if (!isWanted) return
+  const { median } = times(STRICT)
+  console.log()
+  printWanted(`${name}: ${STRICT}, times ${TWO_WINDOWS}`, median, median >= LEAST, `at least ${LEAST}`)
+}
+
+/** In memory by CPU, which others on the machine have no part in; through Redis by the clock. */
+function rateOf({ redisUs, nodeUs, perSecond }: Sample): number {
+  return redisUs === 0 ? 1e6 / nodeUs : perSecond
+}

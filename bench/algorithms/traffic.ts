@@ -1,0 +1,61 @@
+import { random } from "../clients/sequence.ts"
+
+/** Milliseconds of requests of one client, in order, from 0 on. */
+export type Arrivals = Float64Array
+
+/** A client that comes at random, so many times a window in the mean. */
+export function poisson(aWindow: number, windowMs: number, windows: number, seed: number): Arrivals {
+  const next = random(seed)
+  const times: number[] = []
+  const meanMs = windowMs / aWindow
+  for (let atMs = gap(next, meanMs); atMs < windows * windowMs; atMs += gap(next, meanMs)) times.push(atMs)
+  return floored(times)
+}
+
+/** Bursts at random, each of a few to some hundred requests a few milliseconds apart; so many requests a window. */
+export function bursty(aWindow: number, windowMs: number, windows: number, seed: number): Arrivals {
+  const next = random(seed)
+  const times: number[] = []
+  const meanSize = aWindow / 4
+  const meanMs = (windowMs * meanSize) / aWindow
+  for (let atMs = gap(next, meanMs); atMs < windows * windowMs; atMs += gap(next, meanMs)) {
+    const size = Math.ceil(gap(next, meanSize))
+    for (let one = 0, burstMs = atMs; one < size; one++, burstMs += gap(next, 5)) times.push(burstMs)
+  }
+  return floored(times.toSorted((a, b) => a - b))
+}
+
+/** At random and often for about half a window, then nothing for about as long; so many requests a window. */
+export function onOff(aWindow: number, windowMs: number, windows: number, seed: number): Arrivals {
+  const next = random(seed)
+  const times: number[] = []
+  const meanMs = windowMs / aWindow / 2
+  for (let atMs = 0; atMs < windows * windowMs; ) {
+    const endsMs = atMs + gap(next, windowMs / 2)
+    for (atMs += gap(next, meanMs); atMs < endsMs; atMs += gap(next, meanMs)) times.push(atMs)
+    atMs = endsMs + gap(next, windowMs / 2)
+  }
+  return floored(times)
+}
+
+/** What counters with boundaries like least: half of the requests in the last hundredth of a window, half in the first. */
+export function edge(aWindow: number, windowMs: number, windows: number, seed: number): Arrivals {
+  const next = random(seed)
+  const times: number[] = []
+  for (let window = 1; window <= windows; window++) {
+    for (let one = 0; one < aWindow; one++) {
+      const offsetMs = (next() * windowMs) / 100
+      times.push(window * windowMs + (one % 2 === 0 ? offsetMs : -1 - offsetMs))
+    }
+  }
+  return floored(times.toSorted((a, b) => a - b))
+}
+
+/** Times between events that come at random; none of them is 0, which would be never-ending. */
+function gap(next: () => number, mean: number): number {
+  return -Math.log(1 - next()) * mean
+}
+
+function floored(times: readonly number[]): Arrivals {
+  return Float64Array.from(times, Math.floor)
+}
