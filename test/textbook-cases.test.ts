@@ -219,4 +219,32 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
     expect(Math.max(...lengths)).toBeLessThanOrEqual(1 + 20 * (4 + 1))
     expect(await story.before(179 * MINUTE)).toBe(20)
   })
+
+  it("a client that knocks each second at 2 a minute is let in twice a minute, or never again with countRejected until it pauses", async () => {
+    const rule: Rule = { limit: 2, window: "1 minute", algorithm: "sliding-window-strict", buckets: 6 }
+    const admittedIn = async (story: Story, minutes: number) => {
+      let admitted = 0
+      for (let second = 0; second < minutes * 60; second++) admitted += await story.ask(second * SECOND)
+      return admitted
+    }
+    // Ten seconds are added to each minute: what a part of the window has counted stays until the part has passed.
+    expect(await admittedIn(new Story(where, rule), 7)).toBe(12)
+    const counting = new Story(where, { ...rule, name: "counting", countRejected: true })
+    expect(await admittedIn(counting, 7)).toBe(2)
+    expect(counting.told.retryAfterMs).toBeGreaterThan(0)
+    // It pauses for as long as it was told, and is let in.
+    expect(await counting.ask(7 * MINUTE - SECOND + counting.told.retryAfterMs)).toBe(1)
+  })
+
+  it("a client that is refused 20 times in a minute is blocked for an hour, and a reset lifts that", async () => {
+    const penalty = { refusals: 20, within: "1 minute", for: "1 hour" }
+    const story = new Story(where, { limit: 5, window: "1 minute", penalty })
+    expect(await story.ask(0, 24)).toBe(5)
+    expect(story.told).toMatchObject({ refusal: "quota" })
+    expect(await story.ask(SECOND)).toBe(0)
+    expect(story.told).toMatchObject({ refusal: "penalty", retryAfterMs: HOUR })
+    expect([await story.ask(HOUR), await story.ask(HOUR, 1, "bob")]).toEqual([0, 1])
+    await story.limiter.reset({ id: "alice" })
+    expect(await story.ask(HOUR)).toBe(1)
+  })
 })
