@@ -287,6 +287,32 @@ describe("a request that can never succeed", () => {
     })
   })
 
+  it("asks a store again that was gone, however long the answer without it was to wait", async () => {
+    const clock = manualClock()
+    const inner = memoryStore({ clock })
+    let isGone = true
+    const store: Store = {
+      take: (requests) => {
+        if (isGone) throw new Error("gone")
+        return inner.take(requests)
+      },
+      peek: (requests) => inner.peek(requests),
+      giveBack: (refunds) => inner.giveBack(refunds),
+      reset: (keys) => inner.reset(keys),
+      close: () => inner.close(),
+    }
+    const rule = { limit: 100, window: "1 day", algorithm: "fixed-window" } as const
+    const limiter = createLimiter({ ...rule, instances: 100, clock, store, logger: QUIET })
+    // This instance's part is one.
+    expect((await limiter.acquire(ALICE)).degraded).toBe(true)
+    const waiting = limiter.acquire(ALICE)
+    await nextTurn()
+    isGone = false
+    clock.advance(SECOND)
+    expect(await waiting).toMatchObject({ allowed: true, degraded: false })
+    await limiter.close()
+  })
+
   it("waits in the process where the rule counts there", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })

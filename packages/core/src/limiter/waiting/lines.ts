@@ -15,7 +15,8 @@ export class Lines {
   }
 
   forgetEmpty(line: Line<Ticket>): void {
-    if (line.isEmpty) this.#lines.delete(line.name)
+    // Who left may have been forgotten with its line before, and others may stand in a new one.
+    if (line.isEmpty && this.#lines.get(line.name) === line) this.#lines.delete(line.name)
   }
 
   /** Whether it is known already that who comes now waits in vain: too many wait there, or the first of them for too long. */

@@ -21,6 +21,9 @@ export interface Deciding {
   refund(decision: Decision): Promise<void>
 }
 
+/** How long a refusal is believed that was decided without the store, which may be back at any time. */
+const DEGRADED_MS = 1_000
+
 /**
  * Where requests wait until they are admitted, first come first served: whoever shares a counter with others that are
  * waiting for it goes after them, however little it wants. There is a line for each counter; a request is in the lines of
@@ -143,7 +146,8 @@ export class WaitingRoom {
 
   /** It is its turn, and there is nothing for it yet. */
   #refused(ticket: Ticket, decision: Decision): void {
-    const untilMs = this.#alarm.now() + decision.retryAfterMs
+    const { degraded, retryAfterMs } = decision
+    const untilMs = this.#alarm.now() + (degraded ? Math.min(retryAfterMs, DEGRADED_MS) : retryAfterMs)
     if (untilMs > ticket.deadlineMs || ticket.isCrowdedOut) {
       this.#refuse(ticket, decision)
       return

@@ -132,7 +132,8 @@ local function writeState(key, policy, startMs, previous, current, parts, endsAs
     redis.call("SET", key, type(value) == "number" and integer(value) or value, "KEEPTTL")
   else
     local endsMs = endMs(policy, startMs, previous, current, parts)
-    redis.call("SET", key, type(value) == "number" and integer(value) or value, "PX", max(1, endsMs - nowMs))
+    redis.call("SET", key, type(value) == "number" and integer(value) or value, "PX",
+      integer(min(max(1, endsMs - nowMs), LARGEST)))
   end
   return value
 end
