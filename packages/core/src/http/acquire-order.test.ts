@@ -76,7 +76,7 @@ const ANSWERS: readonly (readonly [string, Answering])[] = [
 ]
 
 describe.each(ANSWERS)("with a store that answers %s", (_how, answering) => {
-  it("nobody overtakes anybody with whom it shares a counter, and what is not used is given back", async () => {
+  it("nobody overtakes anybody who wants the same counters, and what is not used is given back", async () => {
     let waited = 0
     for (let seed = 1; seed <= 25; seed++) {
       const roll = dice(seed * 7_919)
@@ -123,8 +123,8 @@ describe.each(ANSWERS)("with a store that answers %s", (_how, answering) => {
       }
       log.forEach(({ at, caller }, i) => {
         for (const later of log.slice(i + 1)) {
-          const shares = later.caller.a === caller.a || later.caller.b === caller.b
-          if (shares && later.at < at) expect.unreachable(`seed ${seed}: ${at} went before ${later.at}`)
+          const isSame = later.caller.a === caller.a && later.caller.b === caller.b
+          if (isSame && later.at < at) expect.unreachable(`seed ${seed}: ${at} went before ${later.at}`)
         }
       })
       expect([seed, given]).toEqual([seed, used])

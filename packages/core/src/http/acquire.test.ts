@@ -231,17 +231,33 @@ describe("those who share no counter", () => {
     { name: "all", limit: 3, window: "1 minute", algorithm: "fixed-window" },
   ]
 
-  it("wait when they share one of several: nobody overtakes in any of them", async () => {
+  it("do not wait for who is over a limit of its own, although they share another one that has room", async () => {
     const { limiter, clock } = limiterWith({ rules })
     const { acquire, pass, entries } = diary(limiter, clock)
-    void acquire("alice 1")
-    void acquire("alice 2")
-    // There is room for him, but alice came first, and they share "all".
+    for (const nth of [1, 2, 3]) void acquire(`alice ${nth}`)
     void acquire("bob 1", {}, BOB)
-    await pass(500, 500)
-    expect(entries).toEqual(["0 alice 1"])
-    await pass(500, 500)
-    expect(entries).toEqual(["0 alice 1", "1000 alice 2", "1000 bob 1"])
+    await pass(999)
+    expect(entries).toEqual(["0 alice 1", "0 bob 1"])
+    await pass(1)
+    expect(entries).toEqual(["0 alice 1", "0 bob 1", "1000 alice 2"])
+    // Now "all" is used up, and both wait for it: alice came first.
+    void acquire("bob 2", {}, BOB)
+    await pass(59_000, 1_000)
+    expect(entries.slice(3)).toEqual(["60000 alice 3", "60000 bob 2"])
+  })
+
+  it("are not refused for the wait of another client, nor told of it", async () => {
+    const tenants: Rule[] = [
+      { name: "tenant", limit: 1, window: "1 hour", field: "ip" },
+      { name: "all", limit: 1_000, window: "1 second" },
+    ]
+    const { limiter } = limiterWith({ rules: tenants })
+    await limiter.acquire(ALICE)
+    const waiting = limiter.acquire(ALICE)
+    const decision = await limiter.acquire(BOB, { maxWaitMs: 60_000 })
+    expect(decision).toMatchObject({ allowed: true, policy: "tenant", remaining: 0 })
+    await limiter.close()
+    await expect(waiting).rejects.toBeInstanceOf(ClosedError)
   })
 
   it("take all or nothing while they wait", async () => {
@@ -381,7 +397,7 @@ describe("maxWaitMs", () => {
     expect(entries.slice(2).sort()).toEqual(["2000 fourth: refused", "2000 second"])
   })
 
-  it("ends for who waits behind one that is itself waiting in another line", async () => {
+  it("ends for who has to wait itself, and not for who would only stand behind one that waits elsewhere", async () => {
     const rules: Rule[] = [
       { name: "client", limit: 1, window: "1 minute", algorithm: "fixed-window", field: "ip" },
       { name: "path", limit: 1, window: "1 minute", algorithm: "fixed-window", field: "query:p" },
@@ -393,10 +409,8 @@ describe("maxWaitMs", () => {
     void acquire("sleeps in alice's", {}, asks(ALICE, "y"))
     void acquire("behind it in y", {}, asks(BOB, "y"))
     void acquire("behind that in bob's", { maxWaitMs: 5_000 }, asks(BOB, "z"))
-    await pass(5_000, 5_000)
-    expect(entries).toEqual(["0 one"])
-    await pass(1)
-    expect(entries).toEqual(["0 one", "5001 behind that in bob's: refused"])
+    await pass(0)
+    expect(entries).toEqual(["0 one", "0 behind it in y", "0 behind that in bob's: refused"])
   })
 })
 

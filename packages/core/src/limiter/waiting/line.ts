@@ -1,5 +1,13 @@
+/** Who stands in lines: by the order in which they came. */
+export interface Waiter {
+  /** The smaller, the earlier it came. */
+  readonly number: number
+  /** Whether it has been let go already: nobody is put before it any more. */
+  readonly isAsking: boolean
+}
+
 /** A place in a line. */
-export interface Place<Who> {
+export interface Place<Who extends Waiter> {
   readonly who: Who
   readonly line: Line<Who>
   ahead: Place<Who> | undefined
@@ -10,7 +18,7 @@ export interface Place<Who> {
 const WIDEST_WINDOW = 64
 
 /** Those who want units of one counter, in the order in which they came: in and out at any place in constant time. */
-export class Line<Who> {
+export class Line<Who extends Waiter> {
   /** Of its counter. */
   readonly name: string
   first: Place<Who> | undefined
@@ -45,11 +53,16 @@ export class Line<Who> {
     return this.asking < this.#window
   }
 
+  /** Its place is behind all who came earlier, and behind those who are asking. */
   add(who: Who): Place<Who> {
-    const place: Place<Who> = { who, line: this, ahead: this.#last, behind: undefined }
-    if (this.#last === undefined) this.first = place
-    else this.#last.behind = place
-    this.#last = place
+    const last = this.#last
+    let behind = last === undefined || isBefore(last.who, who) ? undefined : this.first
+    while (behind !== undefined && isBefore(behind.who, who)) behind = behind.behind
+    const place: Place<Who> = { who, line: this, ahead: behind === undefined ? last : behind.ahead, behind }
+    if (place.ahead === undefined) this.first = place
+    else place.ahead.behind = place
+    if (behind === undefined) this.#last = place
+    else behind.ahead = place
     this.size++
     return place
   }
@@ -71,4 +84,8 @@ export class Line<Who> {
   refused(): void {
     this.#window = 1
   }
+}
+
+function isBefore(one: Waiter, other: Waiter): boolean {
+  return one.isAsking || one.number < other.number
 }

@@ -14,6 +14,14 @@ export class Lines {
     return line
   }
 
+  /** Of asks, the one in whose line somebody sleeps who came earlier: until that one wakes there is nothing for others. */
+  blocking(asks: readonly Ask[], number: number): Ask | undefined {
+    return asks.find((ask) => {
+      const first = this.#lines.get(nameOf(ask))?.first?.who
+      return first?.step === "sleeping" && first.number < number
+    })
+  }
+
   forgetEmpty(line: Line<Ticket>): void {
     // Who left may have been forgotten with its line before, and others may stand in a new one.
     if (line.isEmpty && this.#lines.get(line.name) === line) this.#lines.delete(line.name)

@@ -1,5 +1,7 @@
+import type { Ask } from "../ask.ts"
 import type { Decision } from "../decision.ts"
 import type { Line } from "./line.ts"
+import type { Lines } from "./lines.ts"
 import type { Ticket } from "./ticket.ts"
 
 const NOBODY: readonly Ticket[] = []
@@ -25,10 +27,11 @@ export function stopAsking(ticket: Ticket): readonly Decision[] {
   return given
 }
 
-/** Goes to the end of each line. */
-export function standInLine(ticket: Ticket, lines: readonly Line<Ticket>[]): void {
-  ticket.places = lines.map((line) => line.add(ticket))
-  for (const line of lines) {
+/** Goes to its place in the line of each of these asks, which are all that it waits for, or the one that keeps it waiting. */
+export function standInLine(ticket: Ticket, asks: readonly Ask[], lines: Lines): void {
+  ticket.standsFor = asks
+  ticket.places = asks.map((ask) => lines.of(ask).add(ticket))
+  for (const { line } of ticket.places) {
     if (ticket.isImpatient) line.impatient++
     line.fewest = Math.min(line.fewest, ticket.patience.maxWaiting)
   }

@@ -32,6 +32,8 @@ interface Settle {
   reject(error: unknown): void
 }
 
+let made = 0
+
 /** Somebody in line, at one place for each counter. */
 export class Ticket {
   readonly asks: readonly Ask[]
@@ -40,6 +42,10 @@ export class Ticket {
   readonly patience: Patience
   /** When its patience ends, by the limiter's clock. */
   readonly deadlineMs: number
+  /** The order in which tickets are made. */
+  readonly number: number = made++
+  /** Those of `awaited` in whose lines it stands: all, or while one of them has nothing for it, that one. */
+  standsFor: readonly Ask[] = []
   /** Where it waits, and afterwards where it has waited. */
   places: readonly Place<Ticket>[] = []
   step: Step = "idle"
@@ -78,6 +84,11 @@ export class Ticket {
     return this.step === "asking"
   }
 
+  /** Whether it stands only where there is nothing for it, or for somebody who came earlier. */
+  get isParked(): boolean {
+    return this.standsFor.length < this.awaited.length
+  }
+
   get isFirst(): boolean {
     for (const { ahead } of this.places) if (ahead !== undefined) return false
     return true
@@ -113,6 +124,20 @@ export class Ticket {
       const { allowed, shadow, refusal } = check
       return allowed || shadow || ((refusal === "quota" || refusal === "penalty") && this.waitsFor(check))
     })
+  }
+
+  /** Of what it waits for, what has refused it for longest. */
+  refusedBy({ checks }: Decision): Ask | undefined {
+    let longestMs = -1
+    let by: Ask | undefined
+    for (const { policy, allowed, shadow, retryAfterMs } of checks) {
+      if (allowed || shadow || retryAfterMs <= longestMs) continue
+      const ask = this.awaited.find((each) => each.policy.name === policy)
+      if (ask === undefined) continue
+      longestMs = retryAfterMs
+      by = ask
+    }
+    return by
   }
 
   /** How long the rules that it waits for hold it before it goes on. */

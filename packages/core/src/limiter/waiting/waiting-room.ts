@@ -25,9 +25,9 @@ export interface Deciding {
 const DEGRADED_MS = 1_000
 
 /**
- * Where requests wait until they are admitted, first come first served: whoever shares a counter with others that are
- * waiting for it goes after them, however little it wants. There is a line for each counter; a request is in the lines of
- * all its counters at once, and its turn has come when it is the first in each.
+ * Where requests wait until they are admitted, first come first served. There is a line for each counter; a request is in
+ * the lines of all its counters at once, and its turn has come when it is the first in each. While one of them has nothing
+ * for it, it stands in that line alone: who waits for one counter keeps nobody waiting for another.
  *
  * Nobody polls. The first who is refused sleeps as long as the refusal says, by the limiter's clock, and asks again. As long
  * as nobody is refused all ask at once; who is granted while one ahead of it turns out to be refused gives it back and
@@ -64,10 +64,7 @@ export class WaitingRoom {
     const ticket = new Ticket(asks, awaited, patience, this.#alarm.now())
     const inVain = awaited.filter((ask) => this.#lines.isInVain(ask, patience, ticket.deadlineMs))
     if (inVain.length > 0) return this.#refusedBehind(asks, inVain)
-    standInLine(
-      ticket,
-      awaited.map((ask) => this.#lines.of(ask)),
-    )
+    this.#stand(ticket)
     this.#tickets.add(ticket)
     if (ticket.mayAsk) this.#ask(ticket)
     else {
@@ -114,7 +111,14 @@ export class WaitingRoom {
     for (let place = line.first; place !== undefined && line.hasWindow; place = place.behind) {
       const { who } = place
       if (who.isAsking) continue
-      if (who.step !== "idle" || !who.mayAsk) return
+      if (who.step !== "idle") return
+      if (who.isParked) {
+        // Its turn may have come here: then it stands in its other lines again, or where else it has to wait.
+        this.#rejoin(who)
+        this.#due.add(line)
+        return
+      }
+      if (!who.mayAsk) return
       this.#ask(who)
       // It was answered at once, and its lines are due again if that has changed anything.
       if (!who.isUnanswered) return
@@ -154,13 +158,51 @@ export class WaitingRoom {
     }
     ticket.step = "sleeping"
     ticket.untilMs = untilMs
-    for (const { line } of ticket.places) for (const who of inVainUntil(line, untilMs)) this.#endBehind(who)
+    this.#park(ticket, ticket.refusedBy(decision) ?? (ticket.awaited[0] as Ask))
+    for (const { line } of ticket.places) {
+      for (const who of inVainUntil(line, untilMs)) this.#endBehind(who)
+      for (let place = line.first?.behind; place !== undefined; place = place.behind)
+        this.#parkBehind(place.who)
+    }
     this.#wakeAt(untilMs, ticket, () => {
       ticket.step = "idle"
-      this.#makeDue(ticket)
+      this.#rejoin(ticket)
       this.#serve()
     })
     this.#tellOfWait(ticket)
+  }
+
+  /** In all lines, or in that of a counter for which somebody sleeps who came earlier: there is nothing for others either. */
+  #stand(ticket: Ticket): void {
+    const blocking = this.#lines.blocking(ticket.awaited, ticket.number)
+    standInLine(ticket, blocking === undefined ? ticket.awaited : [blocking], this.#lines)
+  }
+
+  /** Goes out of all lines but one, so that nobody waits behind it for a counter that has units. */
+  #park(ticket: Ticket, ask: Ask): void {
+    if (ticket.standsFor.length === 1 && ticket.standsFor[0] === ask) return
+    this.#stepOut(ticket)
+    standInLine(ticket, [ask], this.#lines)
+  }
+
+  /** The same for who has to wait for another one. */
+  #parkBehind(ticket: Ticket): void {
+    if (ticket.step !== "idle" || ticket.isParked) return
+    const blocking = this.#lines.blocking(ticket.awaited, ticket.number)
+    if (blocking !== undefined) this.#park(ticket, blocking)
+  }
+
+  /** It may be its turn: it stands where it has to. */
+  #rejoin(ticket: Ticket): void {
+    this.#stepOut(ticket)
+    this.#stand(ticket)
+    this.#makeDue(ticket)
+  }
+
+  #stepOut(ticket: Ticket): void {
+    leaveLines(ticket)
+    this.#makeDue(ticket)
+    for (const { line } of ticket.places) this.#lines.forgetEmpty(line)
   }
 
   #granted(ticket: Ticket, decision: Decision): void {
@@ -202,6 +244,7 @@ export class WaitingRoom {
       this.#endBehind(ticket)
       return
     }
+    this.#parkBehind(ticket)
     this.#makeDue(ticket)
     if (!ticket.isTimed) this.#endInTime(ticket)
     this.#tellOfWait(ticket)
@@ -238,7 +281,7 @@ export class WaitingRoom {
 
   /** It cannot wait until those ahead have gone. */
   #endBehind(ticket: Ticket): void {
-    this.#end(ticket, this.#refusedBehind(ticket.asks, ticket.awaited))
+    this.#end(ticket, this.#refusedBehind(ticket.asks, ticket.standsFor))
   }
 
   #refusedBehind(asks: readonly Ask[], behind: readonly Ask[]): Decision {
