@@ -43,13 +43,15 @@ class Story {
 
   constructor(where: "memory" | "Redis", ...rules: Rule[]) {
     const clock = this.#clock
-    const store = where === "memory" ? memoryStore({ clock }) : redisStore({ client, clock })
+    const store =
+      where === "memory" ? memoryStore({ clock }) : redisStore({ client, clock, timeoutMs: 20_000 })
     opened.push(store)
     this.limiter = createLimiter<{ readonly id: string }>({
       rules: rules.map((rule) => ({ field: "user_id", ...rule })),
       fields: { user_id: ({ id }) => id },
       service: `textbook ${expect.getState().currentTestName}`,
       store,
+      storeTimeoutMs: 20_000,
       clock,
     })
   }

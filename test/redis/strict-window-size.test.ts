@@ -26,7 +26,7 @@ async function kept(
 ): Promise<{ value: string; bytes: number }> {
   await client.flushall()
   const clock = manualClock(START_MS)
-  const store = redisStore({ client, clock })
+  const store = redisStore({ client, clock, timeoutMs: 20_000 })
   const policy: Policy = {
     name: "strict",
     counter: "AbCdEfGh",

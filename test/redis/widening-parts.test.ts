@@ -37,7 +37,7 @@ it.each([
 ])("parts get as many digits as the largest needs, and no more, in Redis as in memory: %j", async (units) => {
   await client.flushall()
   const clock = manualClock(START_MS)
-  const redis = redisStore({ client, clock })
+  const redis = redisStore({ client, clock, timeoutMs: 20_000 })
   const memory = memoryStore({ clock })
   try {
     for (const algorithm of ["sliding-window", "sliding-window-strict"] as const) {
