@@ -22,6 +22,7 @@ const COPIES_A_CALL = 2_000
 /** Time for Redis to finish growing its tables. */
 const SETTLED_MS = 500
 const TEMPLATES = "template:"
+const COPIED_WITHIN_MS = 3_600_000
 
 /**
  * Weighs counters of so many clients in Redis. The store itself names their keys, by one request each; then each key in turn
@@ -116,6 +117,8 @@ export class RedisScale {
     store.close()
     const [key, ...others] = await this.#client.keys(`${TEMPLATES}*`)
     if (key === undefined || others.length > 0) throw new Error(`${kind.name} wrote not one key`)
+    // A unit of a bucket has come back after seconds, and a million copies take longer. What a key weighs does not depend on it.
+    await this.#client.pexpire(key, COPIED_WITHIN_MS)
     return key
   }
 }
