@@ -23,6 +23,8 @@ const COPIES_A_CALL = 2_000
 const SETTLED_MS = 500
 const TEMPLATES = "template:"
 const COPIED_WITHIN_MS = 3_600_000
+/** Of 60 sub-windows of a tenth of a second. */
+const SHORT_WINDOW_MS = 6_000
 
 /**
  * Weighs counters of so many clients in Redis. The store itself names their keys, by one request each; then each key in turn
@@ -85,12 +87,20 @@ export class RedisScale {
       for (const [error, copied] of replies)
         if (error !== null || copied !== 1) throw error ?? new Error(`${template} was not copied`)
     }
-    const value = await this.#client.strlen(template)
+    const value = await this.#lengthOf(template)
     await this.#client.unlink(template)
     await setTimeout(SETTLED_MS)
     const clients = Number(await this.#server.command("DBSIZE"))
     if (clients !== this.#keys.length) throw new Error(`${clients} keys for ${this.#keys.length} clients`)
     return { aClient: ((await usedMemory(this.#server)) - this.#before) / clients, value, clients }
+  }
+
+  /** Characters of a text, or of the names and values of a hash. */
+  async #lengthOf(key: string): Promise<number> {
+    if ((await this.#client.type(key)) !== "hash") return this.#client.strlen(key)
+    return Object.entries(await this.#client.hgetall(key))
+      .flat()
+      .join("").length
   }
 
   close(): void {
@@ -99,6 +109,30 @@ export class RedisScale {
 
   /** The key of one client's counter. Time passes by a clock of its own only where it has to. */
   async #templateOf(kind: Kind, filling: Filling): Promise<string> {
+    if (kind.members.algorithm === "sliding-window-strict") await this.#fillInRealTime(kind, filling)
+    else await this.#fill(kind, filling)
+    const [key, ...others] = await this.#client.keys(`${TEMPLATES}*`)
+    if (key === undefined || others.length > 0) throw new Error(`${kind.name} wrote not one key`)
+    // A unit of a bucket has come back after seconds, and a million copies take longer. What a key weighs does not depend on it.
+    await this.#client.pexpire(key, COPIED_WITHIN_MS)
+    return key
+  }
+
+  /** A store with a clock of the app's keeps a strict window in another way, so its sub-windows pass in real time. */
+  async #fillInRealTime(kind: Kind, filling: Filling): Promise<void> {
+    const store = redisStore({ client: this.#client, prefix: TEMPLATES, timeoutMs: PATIENCE_MS })
+    const hours = weighedPolicy(kind)
+    const policy = { ...hours, windowMs: SHORT_WINDOW_MS }
+    const bucketMs = SHORT_WINDOW_MS / (hours.buckets as number)
+    for (const { cost } of takesOf(kind, filling)) {
+      await setTimeout(bucketMs - (Date.now() % bucketMs) + 1)
+      const [answer] = await store.take([[{ policy, partition: "one", cost, shadow: false }]])
+      if (answer?.granted !== true) throw new Error(`${kind.name} refused what fits`)
+    }
+    store.close()
+  }
+
+  async #fill(kind: Kind, filling: Filling): Promise<void> {
     let nowMs = Date.now()
     const store = redisStore({
       client: this.#client,
@@ -115,10 +149,5 @@ export class RedisScale {
       if (answer?.granted !== true) throw new Error(`${kind.name} refused what fits, ${afterMs} ms later`)
     }
     store.close()
-    const [key, ...others] = await this.#client.keys(`${TEMPLATES}*`)
-    if (key === undefined || others.length > 0) throw new Error(`${kind.name} wrote not one key`)
-    // A unit of a bucket has come back after seconds, and a million copies take longer. What a key weighs does not depend on it.
-    await this.#client.pexpire(key, COPIED_WITHIN_MS)
-    return key
   }
 }

@@ -19,16 +19,21 @@ beforeAll(async () => {
 })
 afterAll(() => server?.stop())
 
+type Algorithm = (typeof ALGORITHMS)[number]
+/** The one that is counted in an integer, one of those in a text, and the one in a hash. */
+const ALGORITHMS = ["sliding-window", "token-bucket", "sliding-window-strict"] as const
+
 /** Long enough for a machine that has other things to do: what is wrong here is an error, not slow. */
 const storeTimeoutMs = 20_000
 
 /** What a limiter does with a store, all of it. */
-async function useAll(store: Store): Promise<readonly Decision[]> {
+async function useAll(store: Store, algorithm: Algorithm): Promise<readonly Decision[]> {
   const limiter = createLimiter({
     store,
     storeTimeoutMs,
     service: "guide",
     field: "service",
+    algorithm,
     limit: 1,
     window: "1 day",
   })
@@ -42,12 +47,13 @@ async function useAll(store: Store): Promise<readonly Decision[]> {
 }
 
 /** How many decisions were degraded while three windows began, each on the counts of the one before. */
-async function degradedOverWindows(store: Store): Promise<number> {
+async function degradedOverWindows(store: Store, algorithm: Algorithm): Promise<number> {
   const limiter = createLimiter({
     store,
     storeTimeoutMs,
     service: "guide",
     field: "service",
+    algorithm,
     limit: 1_000,
     window: "1 second",
   })
@@ -73,15 +79,18 @@ describe("the ACL of the guide", () => {
     nodeRedis.on("error", () => undefined)
     await nodeRedis.connect()
     try {
-      for (const client of [ioredis, nodeRedis]) {
-        const decisions = await useAll(redisStore({ client, timeoutMs: storeTimeoutMs }))
-        expect(decisions.map(({ degraded, allowed }) => [degraded, allowed])).toEqual([
-          [false, true],
-          [false, false],
-          [false, true],
-        ])
+      for (const algorithm of ALGORITHMS) {
+        for (const client of [ioredis, nodeRedis]) {
+          const decisions = await useAll(redisStore({ client, timeoutMs: storeTimeoutMs }), algorithm)
+          expect(decisions.map(({ degraded, allowed }) => [degraded, allowed])).toEqual([
+            [false, true],
+            [false, false],
+            [false, true],
+          ])
+        }
+        const store = redisStore({ client: ioredis, timeoutMs: storeTimeoutMs })
+        expect(await degradedOverWindows(store, algorithm)).toBe(0)
       }
-      expect(await degradedOverWindows(redisStore({ client: ioredis, timeoutMs: storeTimeoutMs }))).toBe(0)
       await expect(ioredis.get("other")).rejects.toThrow(/NOPERM/)
     } finally {
       ioredis.disconnect()

@@ -73,15 +73,20 @@ export class KeysOnAClock {
       .time()
       .mget(...this.#names)
     for (const name of this.#names) call.pexpiretime(name)
+    for (const name of this.#names) call.hgetall(name)
     // Commands and no script: those of one transaction see what had not expired at its start.
     for (const name of this.#names) call.pexpireat(name, SEEN_MS)
-    const [before, answer, after, values, ...expiries] = (await call.exec()) ?? []
+    const [before, answer, after, values, ...rest] = (await call.exec()) ?? []
+    const expiries = rest.slice(0, this.#names.length)
+    // What is a text is no hash, and the other way round: one of the two failed.
+    const hashes = rest.slice(this.#names.length, 2 * this.#names.length)
     const failure = answer?.[0]
     if (failure) throw failure
+    const texts = values?.[1] as readonly unknown[]
     this.#note(
       msOf(before?.[1]),
       msOf(after?.[1]),
-      values?.[1] as readonly unknown[],
+      texts.map((text, i) => text ?? hashText(hashes[i]?.[1])),
       expiries.map(([, expiresMs]) => Number(expiresMs)),
     )
     return answer?.[1]
@@ -104,6 +109,13 @@ export class KeysOnAClock {
     })
     this.#seen = next
   }
+}
+
+/** The fields of a hash as one text. */
+function hashText(reply: unknown): string | undefined {
+  return reply instanceof Error || Object.keys(reply as object).length === 0
+    ? undefined
+    : JSON.stringify(reply)
 }
 
 /** Milliseconds of a reply to TIME. */

@@ -14,8 +14,12 @@ const LOG = 8
 const PENALTY = 9
 /** Added to the kind of a policy under which requests count that it refuses. */
 const COUNTS_REJECTED = 16
+/** Added to the kind of a strict policy that admits more than its limit. */
+const HAS_EXTRA = 32
 /** What a packed value holds of the present window. */
 const MOST_PACKED = 2 ** 20 - 1
+/** What the hash of a strict window holds of it. */
+const MOST_STRICT = 2 ** 17 - 1
 /** Milliseconds: the product with a packed count is exact. */
 const WIDEST_IN_PLACE = 2 ** 32
 
@@ -67,18 +71,13 @@ export function isSamePolicy(one: Policy, other: Policy): boolean {
   )
 }
 
-/** Whether INCRBY alone can count the units, by scripts/take-one.lua: the layout is the packed one, and exact. */
+/** Whether INCRBY or HINCRBY alone can count the units, by scripts/take-one.lua: the layout is the packed one, and exact. */
 export function isCountedInPlace(policy: Policy, cost: number, units: number): boolean {
   const ceiling = ceilingOf(policy)
-  return (
-    cost > 0 &&
-    cost <= ceiling &&
-    policy.countRejected !== true &&
-    units <= MOST_PACKED &&
-    ceiling <= MOST_PACKED &&
-    policy.windowMs <= WIDEST_IN_PLACE &&
-    kindOf(policy) <= FIXED
-  )
+  if (cost === 0 || cost > ceiling || policy.countRejected === true) return false
+  const kind = kindOf(policy)
+  if (kind === STRICT) return !hasExtra(policy) && units <= MOST_STRICT && ceiling <= MOST_STRICT
+  return kind <= FIXED && units <= MOST_PACKED && ceiling <= MOST_PACKED && policy.windowMs <= WIDEST_IN_PLACE
 }
 
 /** @throws StoreUnavailableError when the scripts do not know the policy's algorithm. */
@@ -110,9 +109,15 @@ export function kindOf({ algorithm, align, buckets, refill }: Policy): number {
   }
 }
 
-/** The kind, and whether what is refused counts too. */
+/** The kind, and what else there is to know of it. */
 function tellingKindOf(policy: Policy): number {
-  return kindOf(policy) + (policy.countRejected === true ? COUNTS_REJECTED : 0)
+  const kind = kindOf(policy)
+  const ofStrict = kind === STRICT && hasExtra(policy) ? HAS_EXTRA : 0
+  return kind + ofStrict + (policy.countRejected === true ? COUNTS_REJECTED : 0)
+}
+
+function hasExtra({ extra = 0 }: Policy): boolean {
+  return extra > 0
 }
 
 /** Of a penalty it is how long refusals are remembered. */
@@ -121,7 +126,7 @@ function windowMsOf({ windowMs, penalty }: Policy): number {
 }
 
 /** What else the script has to know: how long a penalty blocks, how many units come back in a window, or how many sub-windows there are. */
-function detailOf(policy: Policy): number {
+export function detailOf(policy: Policy): number {
   if (policy.penalty !== undefined) return policy.penalty.forMs
   const kind = kindOf(policy)
   if (kind === LEVEL || kind === PERIODIC) return policy.limit

@@ -98,6 +98,33 @@ describe("stateAt", () => {
     }
   })
 
+  describe("of a strict window that has granted", () => {
+    const strict: Policy = { ...POLICY, algorithm: "sliding-window-strict", buckets: 60 }
+    const second = START_MS + 12_000
+    const number = (startMs: number, count: number, sum: number, current: number) =>
+      (((startMs / 1_000) % 511) + 1) * 2 ** 44 + count * 2 ** 35 + sum * 2 ** 18 + current
+
+    it.each([
+      { what: "nothing before it", count: 0, sum: 0, parts: "" },
+      { what: "one sub-window before it", count: 1, sum: 2 ** 17 - 1, parts: "11" },
+      { what: "60 of them", count: 60, sum: 70, parts: `1${"0".repeat(59)}1` },
+      { what: "as many as there are ever", count: 360, sum: 360, parts: `1${"0".repeat(359)}1` },
+    ])("reads the sum and where the oldest unit is: $what", ({ count, sum, parts }) => {
+      const value = number(second, count, sum, 2 ** 17 - 1)
+      const expected = { startMs: second, previous: sum, current: 2 ** 17 - 1, parts }
+      expect(stateAt([NOW_MS, value], 1, strict, NOW_MS)).toEqual(expected)
+      expect(stateAt([NOW_MS, String(value)], 1, strict, NOW_MS)).toEqual(expected)
+    })
+
+    it("refuses a number of another sub-window", () => {
+      for (const other of [second - 1_000, second + 1_000]) {
+        expect(() => stateAt([NOW_MS, number(other, 0, 0, 1)], 1, strict, NOW_MS)).toThrow(
+          StoreUnavailableError,
+        )
+      }
+    })
+  })
+
   it.each([
     ["w:1:2"],
     ["w:1:2:x"],

@@ -1,4 +1,5 @@
 import type { CounterState } from "../../algorithms/algorithm.ts"
+import { bucketMsOf } from "../../algorithms/sub-windows.ts"
 import { StoreUnavailableError } from "../../errors.ts"
 import type { Policy } from "../../policy.ts"
 
@@ -6,6 +7,10 @@ import type { Policy } from "../../policy.ts"
 const PREVIOUS = 2 ** 21
 const WINDOW = 2 ** 42
 const CODES = 2047
+const STRICT_SUM = 2 ** 18
+const STRICT_PARTS = 2 ** 35
+const STRICT_CODE = 2 ** 44
+const STRICT_CODES = 511
 const WIDE = /^w:(\d+):(\d+):(\d+)(?::([0-o]*))?$/
 
 /** What a script answered: integers, and a text for a state that is too large for one. The server's time comes first. */
@@ -38,6 +43,7 @@ export function stateAt(reply: Reply, at: number, policy: Policy, nowMs: number)
   }
   const packed = integerAt(reply, at)
   if (packed === 0) return undefined
+  if (policy.algorithm === "sliding-window-strict") return strictState(packed, policy, nowMs, reply)
   const alignedMs = nowMs - (nowMs % policy.windowMs)
   const ahead = Math.floor(packed / WINDOW) - 1 - ((alignedMs / policy.windowMs) % CODES)
   // This window or, for a fixed one after the clock went back, the next.
@@ -46,6 +52,24 @@ export function stateAt(reply: Reply, at: number, policy: Policy, nowMs: number)
     startMs: ahead === 0 ? alignedMs : alignedMs + policy.windowMs,
     current: packed % PREVIOUS,
     previous: Math.floor(packed / PREVIOUS) % PREVIOUS,
+  }
+}
+
+/**
+ * What a grant tells of a strict window: its sum, and how many parts there are, not the count of each. What is told of a grant
+ * depends on none but the oldest, which frees a unit when it has passed, so that one has a unit here and the others none.
+ */
+function strictState(packed: number, policy: Policy, nowMs: number, reply: Reply): CounterState {
+  const bucketMs = bucketMsOf(policy)
+  const startMs = nowMs - (nowMs % bucketMs)
+  const code = ((startMs / bucketMs) % STRICT_CODES) + 1
+  if (Math.floor(packed / STRICT_CODE) !== code) throw nonsense(reply)
+  const count = Math.floor(packed / STRICT_PARTS) % 512
+  return {
+    startMs,
+    current: packed % STRICT_SUM,
+    previous: Math.floor(packed / STRICT_SUM) % (STRICT_PARTS / STRICT_SUM),
+    parts: count === 0 ? "" : `1${"0".repeat(count - 1)}1`,
   }
 }
 

@@ -8,6 +8,7 @@ import log from "./scripts/log.lua"
 import packedCounts from "./scripts/packed-counts.lua"
 import peek from "./scripts/peek.lua"
 import penalty from "./scripts/penalty.lua"
+import strictHash from "./scripts/strict-hash.lua"
 import subWindows from "./scripts/sub-windows.lua"
 import take from "./scripts/take.lua"
 import takeOne from "./scripts/take-one.lua"
@@ -20,7 +21,7 @@ export interface Script {
 }
 
 /** How counters of every kind are read and written. */
-const counters = `${packedCounts}\n${subWindows}\n${log}\n${bucketLevel}\n${penalty}\n${counter}`
+const counters = `${packedCounts}\n${subWindows}\n${log}\n${bucketLevel}\n${penalty}\n${strictHash}\n${counter}`
 
 /** Takes the units of requests, each all or nothing. */
 export const TAKE: Script = script(

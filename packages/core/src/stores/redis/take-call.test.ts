@@ -249,16 +249,21 @@ describe("the quick way", () => {
   const limited = (limit = 10, windowMs = 60_000): Partial<Check> => ({
     policy: { ...POLICY, align: "epoch", limit, windowMs },
   })
+  const strict = (more: Partial<Policy> = {}): Partial<Check> => ({
+    policy: { ...POLICY, algorithm: "sliding-window-strict", buckets: 60, limit: 2 ** 17 - 1, ...more },
+  })
   const SERVER = { nowMs: undefined, untilMs: 7, isWide: false }
 
   it("is given to a call of one check that can be counted in place", () => {
     const call = new TakeCall([asked(check("a", 2, limited())), asked(check("a", 2, limited()))])
-    const args = ["7", "60000", "10", "4", "2", "2", "2"]
+    const args = ["7", "60000", "10", "4", "2", "2", "2", "0"]
     expect(call.args(SERVER)).toEqual(args)
     expect(call.args({ ...SERVER, nowMs: 5 })).toEqual([...args, "5"])
     expect(call.args({ ...SERVER, untilMs: undefined })[0]).toBe("0")
     const sliding: Partial<Check> = { policy: { ...POLICY, algorithm: "sliding-window" } }
     expect(new TakeCall([asked(check("a", 1, sliding))]).args(SERVER)[4]).toBe("1")
+    const ofStrict = new TakeCall([asked(check("a", 3, strict()))]).args(SERVER)
+    expect(ofStrict).toEqual(["7", "60000", "131071", "3", "7", "1", "3", "60"])
   })
 
   it.each([
@@ -271,6 +276,10 @@ describe("the quick way", () => {
     ["a window beyond exactness", [asked(check("a", 1, limited(5, 2 ** 32 + 1)))], SERVER],
     ["a window that starts with the first request", [asked(check("a"))], SERVER],
     ["a clock of its own", [asked(check("a", 1, limited()))], { ...SERVER, isWide: true }],
+    ["a strict limit beyond the layout", [asked(check("a", 1, strict({ limit: 2 ** 17 })))], SERVER],
+    ["strict units beyond the layout", Array(2).fill(asked(check("a", 2 ** 16, strict()))), SERVER],
+    ["a strict limit that may be exceeded", [asked(check("a", 1, strict({ limit: 9, extra: 1 })))], SERVER],
+    ["a strict limit that counts refusals", [asked(check("a", 1, strict({ countRejected: true })))], SERVER],
   ])("is not given to a call of %s", (_what, requests, time) => {
     expect(new TakeCall(requests).args(time)).toHaveLength(1)
   })

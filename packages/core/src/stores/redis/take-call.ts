@@ -2,7 +2,14 @@ import type { CounterState } from "../../algorithms/algorithm.ts"
 import { algorithmOf } from "../../algorithms/by-name.ts"
 import { ceilingOf, type Policy } from "../../policy.ts"
 import type { Answer, Check, Counted } from "../store.ts"
-import { type CallTime, isCountedInPlace, isSamePolicy, kindOf, PolicyTable } from "./script-input.ts"
+import {
+  type CallTime,
+  detailOf,
+  isCountedInPlace,
+  isSamePolicy,
+  kindOf,
+  PolicyTable,
+} from "./script-input.ts"
 import { integerAt, nonsense, type Reply, readReply, stateAt } from "./script-reply.ts"
 
 /** A request on its way to Redis: its checks, and the key of each. */
@@ -78,6 +85,7 @@ export class TakeCall {
       `${kindOf(policy)}`,
       `${times}`,
       `${cost}`,
+      `${detailOf(policy)}`,
     ]
     return nowMs === undefined ? args : [...args, `${nowMs}`]
   }

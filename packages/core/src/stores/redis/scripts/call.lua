@@ -3,8 +3,8 @@
 local input, position
 if ARGV[2] then
   input = {
-    tonumber(ARGV[8] or -1), tonumber(ARGV[1]), 0,
-    1, tonumber(ARGV[5]), tonumber(ARGV[3]), tonumber(ARGV[2]), 0,
+    tonumber(ARGV[9] or -1), tonumber(ARGV[1]), 0,
+    1, tonumber(ARGV[5]), tonumber(ARGV[3]), tonumber(ARGV[2]), tonumber(ARGV[8]),
     1, tonumber(ARGV[6]), 1, 1, tonumber(ARGV[7]),
   }
 else
@@ -31,6 +31,8 @@ end
 local policies = {}
 for i = 1, nextNumber() do
   local kind, limit, windowMs, detail = nextNumber(), nextNumber(), nextNumber(), nextNumber()
+  local hasExtra = kind >= HAS_EXTRA
+  if hasExtra then kind = kind - HAS_EXTRA end
   local stepMs, countsRejected = windowMs, kind >= COUNTS_REJECTED
   if countsRejected then kind = kind - COUNTS_REJECTED end
   if kind == FIRST_HIT or kind == LEVEL or kind == LOG or kind == PENALTY then
@@ -51,6 +53,10 @@ for i = 1, nextNumber() do
     leftMs = windowMs <= 4294967296 and windowMs - (nowMs - alignedMs),
     countsRejected = countsRejected,
     packs = not isWide and not countsRejected and kind <= FIXED and limit <= MOST_PACKED,
+    isHash = not isWide and kind == STRICT and limit <= MOST_STRICT,
+    -- When the next unit comes back of a limit that has been exceeded, the count of each sub-window has to tell.
+    countsInHash = not isWide and kind == STRICT and limit <= MOST_STRICT and not hasExtra and not countsRejected,
+    strictBase = (fmod(floor(alignedMs / stepMs), STRICT_CODES) + 1) * STRICT_CODE,
   }
 end
 

@@ -38,13 +38,6 @@ end
 
 local WITH_PARTS = "^w:(%d+):(%d+):(%d+):([1-9][0-o]+)$"
 
--- Whether a text can be the parts of such a counter.
-local function areParts(policy, parts)
-  local width = parseDigits(parts, 1, 1)
-  if policy.kind == LOG then width = width + digitsFor(policy.windowMs) end
-  return fmod(#parts - 1, width) == 0
-end
-
 -- Start of the window, previous and current count and parts of a stored value; nothing for what no script of ours has
 -- written.
 local function unpackValue(key, policy, value)
@@ -122,10 +115,15 @@ local function told(policy, startMs, previous, current, parts)
   return packedValue(policy, startMs, previous, current) or wideValue(startMs, previous, current, parts)
 end
 
--- Writes the state with its time to live, in one command: the key ends when the state equals an empty one. Yields it as it
--- is told. `endsAsBefore` where that is known to be when the key ends anyway.
+-- Writes the state with its time to live: the key ends when the state equals an empty one. `endsAsBefore` where that is known to
+-- be when the key ends anyway. Yields it as it is told or, of what is kept in a hash, nothing and the number there.
 local function writeState(key, policy, startMs, previous, current, parts, endsAsBefore)
+  if fitsHash(policy, previous, current) and (previous > 0 or current > 0) then
+    local endsMs = not (endsAsBefore and piecesOf[key]) and endMs(policy, startMs, previous, current, parts)
+    return nil, writeHash(key, policy, startMs, previous, current, parts, endsMs)
+  end
   local value = told(policy, startMs, previous, current, parts)
+  piecesOf[key] = nil
   if previous == 0 and current == 0 then
     redis.call("DEL", key)
   elseif endsAsBefore then
@@ -138,19 +136,36 @@ local function writeState(key, policy, startMs, previous, current, parts, endsAs
   return value
 end
 
+-- What is under a key: a text or, of a strict window, the first fields of a hash. It is of the other kind when the limit
+-- has become another.
+local function look(key, policy)
+  if not policy.isHash then
+    local value = redis.pcall("GET", key)
+    if policy.kind ~= STRICT or type(value) ~= "table" then return value end
+  end
+  local fields = redis.pcall("HMGET", key, "n", "1", "2")
+  return fields.err and policy.isHash and redis.pcall("GET", key) or fields
+end
+
 -- The state of a key now, and whether the clock went back; nothing when its value is none of ours. A 0 counts as no key,
 -- here as in what INCRBY makes of it, which cannot tell them apart. The sixth value tells whether the key ends no later when
 -- units are added: a window, or a sub-window, in which some have been counted. `got` is what GET has
--- yielded, where it has been asked.
-local function readState(key, policy, got)
-  local value = got or redis.pcall("GET", key)
+-- yielded, where it has been asked, and `added` what HINCRBY has just added.
+local function readState(key, policy, got, added)
+  local value = type(got) == "string" and got or look(key, policy)
+  local startMs, previous, current, parts
+  if type(value) == "table" then
+    if value.err then return end
+    startMs, previous, current, parts = readHash(key, policy, value, added or 0)
+    if startMs == nil then return end
+    value = startMs and value
+  end
   if not value or value == "0" then
     local startMs = policy.alignedMs
     if policy.kind == LEVEL then startMs = startMs - fmod(startMs, (scaleOf(policy, 0))) end
     return startMs, 0, 0, false, ""
   end
-  if type(value) == "table" then return end
-  local startMs, previous, current, parts = unpackValue(key, policy, value)
+  if not startMs then startMs, previous, current, parts = unpackValue(key, policy, value) end
   if not startMs then return end
   local kind = policy.kind
   local isWindow = kind <= FIRST_HIT or kind == BUCKETED or kind == STRICT

@@ -13,12 +13,22 @@ local MOST_PACKED = PREVIOUS / 2 - 1
 -- than one or two windows back is never seen.
 local FARTHEST_BACK = 8
 local LARGEST = 9007199254740991
+
+-- The number in the hash of a strict window, in which HINCRBY counts: code of the present sub-window * 2^44 + how many parts
+-- there are * 2^35 + their sum * 2^18 + current. Codes are 1 to 511, and there are 360 sub-windows at most.
+local STRICT_SUM = 262144
+local STRICT_PARTS = 131072 * STRICT_SUM
+local STRICT_CODE = 512 * STRICT_PARTS
+local STRICT_CODES = 511
+local MOST_STRICT = 131071
+
 local WIDEST_WINDOW = 94000000
 
 -- The kinds of counter, as script-input.ts numbers them.
 local SLIDING, FIXED, FIRST_HIT, LEVEL, PERIODIC, BUCKETED, STRICT, LOG, PENALTY = 1, 2, 3, 4, 5, 6, 7, 8, 9
--- Added to the kind of a policy under which requests count that it refuses.
-local COUNTS_REJECTED = 16
+-- Added to the kind of a policy under which requests count that it refuses, and of a strict one that admits more than its
+-- limit.
+local COUNTS_REJECTED, HAS_EXTRA = 16, 32
 
 -- The time, and what INCRBY made of the one key, where take-one.lua has been there already.
 local quickNowMs, quickValue

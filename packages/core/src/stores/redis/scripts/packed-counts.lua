@@ -62,3 +62,10 @@ local function shift(packed, empty, number, kept)
   for i = 1, (last - 1) / width do numbers[empty + 1 + i] = numberAt(packed, i - 1) end
   return pack(numbers, #numbers)
 end
+
+-- Whether a text can be the parts of such a counter.
+local function areParts(policy, parts)
+  local width = parseDigits(parts, 1, 1)
+  if policy.kind == LOG then width = width + digitsFor(policy.windowMs) end
+  return fmod(#parts - 1, width) == 0
+end

@@ -24,6 +24,7 @@ local function takeFromSubWindows(policy, key, value, cost, times)
   local granted = min(times, floor(remaining(policy, startMs, previous, current, parts) / cost))
   if granted == 0 and isSame then return value, 0 end
   local units = granted * cost
+  piecesOf[key] = nil
   value = "w:" .. policy.alignedText .. ":" .. plain(previous) .. ":" .. plain(current + units) .. ":" .. parts
   if granted == 0 then return value, 0 end
   if isSame and current > 0 then
@@ -36,7 +37,8 @@ end
 
 -- With a look at the key. Yields its state and the times granted; 0 is the state of what is none of ours.
 local function takeWithLook(key, policy, cost, times)
-  local value = policy.kind >= BUCKETED and policy.kind <= STRICT and redis.pcall("GET", key) or nil
+  local isText = (policy.kind == BUCKETED or policy.kind == STRICT) and not policy.isHash
+  local value = isText and redis.pcall("GET", key) or nil
   if type(value) == "string" and cost > 0 and not policy.countsRejected then
     local toldNow, granted = takeFromSubWindows(policy, key, value, cost, times)
     if toldNow then return toldNow, granted end
@@ -53,8 +55,8 @@ local function takeWithLook(key, policy, cost, times)
     startMs, previous, current, parts = withRejected(policy, startMs, previous, current, parts, cost)
     isWritten = isWritten or not isSame(before, { startMs, previous, current, parts })
   end
-  if isWritten then return writeState(key, policy, startMs, previous, current, parts, endsAsBefore), granted end
-  return told(policy, startMs, previous, current, parts), granted
+  local value = isWritten and writeState(key, policy, startMs, previous, current, parts, endsAsBefore)
+  return value or told(policy, startMs, previous, current, parts), granted
 end
 
 -- After INCRBY, which has made this `value` of a key that was there, or failed.
@@ -83,6 +85,28 @@ local function takeAfterAll(key, policy, cost, times, value)
   end
   redis.call("DECRBY", key, units)
   return takeWithLook(key, policy, cost, times)
+end
+
+-- After HINCRBY, which has made this `value` of a strict window's key that was there, or failed.
+local function takeAfterHash(key, policy, cost, times, value)
+  local units = cost * times
+  if type(value) == "table" then
+    if not (string.find(value.err, "WRONGTYPE") or string.find(value.err, "not an integer") or
+      string.find(value.err, "overflow")) then redis.call("HINCRBY", key, "n", units) end
+    return takeWithLook(key, policy, cost, times)
+  end
+  local begun = beginNext(key, policy, value - units, units)
+  if begun then return begun, times end
+  local startMs, previous, current, isBack, parts, endsAsBefore = readState(key, policy, nil, units)
+  local granted = startMs and min(times, floor(remaining(policy, startMs, previous, current, parts) / cost)) or 0
+  if granted > 0 or isBack then
+    current = current + granted * cost
+    local value, number = writeState(key, policy, startMs, previous, current, parts, endsAsBefore)
+    if number and granted == times then return number, granted end
+    return value or told(policy, startMs, previous, current, parts), granted
+  end
+  if redis.call("HINCRBY", key, "n", -units) == 0 then redis.call("HDEL", key, "n") end
+  return startMs and told(policy, startMs, previous, current, parts) or 0, 0
 end
 
 -- Whether a check is refused by itself, for now and not for ever.
@@ -152,4 +176,4 @@ local function takeTogether(checks)
   end
 end
 
-return takeWithLook, takeAfterAll, takeTogether
+return takeWithLook, takeAfterAll, takeTogether, takeAfterHash

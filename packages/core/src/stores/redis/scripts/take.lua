@@ -9,9 +9,9 @@
 if untilMs > 0 and nowMs > untilMs then return { nowMs } end
 
 -- Most calls need no more than INCRBY: the functions of the rest are made when they are called for.
-local withLook, afterAll, together
+local withLook, afterAll, together, afterHash
 local function beCareful()
-  if not together then withLook, afterAll, together = functions() end
+  if not together then withLook, afterAll, together, afterHash = functions() end
 end
 
 local pcall, keys = redis.pcall, KEYS
@@ -40,6 +40,29 @@ local function previousOf(key, policy, value, units)
   -- A key that lives longer is of a later window: the clock went back by very many.
   if givenNow < 0 and redis.call("PTTL", key) + nowMs - policy.alignedMs > 1.5 * policy.windowMs then return end
   return rest % PREVIOUS
+end
+
+-- Takes from a strict window so many times, by HINCRBY where the sub-window and what remains allow it. Yields its state, of
+-- which a grant needs to know no more than the number, and the times granted.
+local function takeInHash(key, policy, cost, times, text)
+  local units, limit, value = cost * times, policy.limit, quickValue or pcall("HINCRBY", key, "n", text)
+  if type(value) == "number" then
+    local rest = value - policy.strictBase
+    local current = rest % STRICT_SUM
+    -- The first units of a sub-window change when the key ends.
+    if rest > 0 and rest < STRICT_CODE and current > units and
+      (rest - current) / STRICT_SUM % (MOST_STRICT + 1) + current <= limit then return value, times end
+    -- There was no such key.
+    if value == units and redis.call("HLEN", key) == 1 then
+      local granted = min(times, floor(limit / cost))
+      value = policy.strictBase + granted * cost
+      redis.call("HSET", key, "n", integer(value))
+      redis.call("PEXPIRE", key, integer(policy.alignedMs + (policy.detail + 1) * policy.stepMs - nowMs))
+      return value, granted
+    end
+  end
+  beCareful()
+  return afterHash(key, policy, cost, times, value)
 end
 
 -- Takes every check of a request, whose keys come after those that were read, with one INCRBY each, and one SET where a
@@ -96,6 +119,7 @@ for _ = 1, nextNumber() do
     local policy, cost = policies[nextNumber()], nextNumber()
     local limit, windowMs, base, units = policy.limit, policy.windowMs, policy.base, cost * times
     local isQuick = cost > 0 and cost <= limit and policy.packs and units <= MOST_PACKED
+    local isQuickHash = cost > 0 and cost <= limit and policy.countsInHash and units <= MOST_STRICT
     local text = integer(units)
     local leftMs = policy.leftMs
     -- Up to here there is no previous count, and room for all of the present one.
@@ -124,6 +148,10 @@ for _ = 1, nextNumber() do
           end
         end
         answer[i + 1] = value
+      elseif isQuickHash then
+        local state, granted = takeInHash(keys[i], policy, cost, times, text)
+        if granted < times then lack(i, granted) end
+        answer[i + 1] = state
       else
         beCareful()
         local state, granted = withLook(keys[i], policy, cost, times)

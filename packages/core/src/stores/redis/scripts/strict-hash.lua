@@ -1,0 +1,115 @@
+-- How the counter of a strict window is kept, so that HINCRBY alone can count in it: a hash of the number `n`, which layout.lua
+-- describes, and the parts in pieces, "1" and on, each so short that Redis keeps the hash in one piece of memory.
+
+local PIECE = 63
+-- How many pieces a key had when it was read or written last; nothing where it was no such hash.
+local piecesOf = {}
+
+-- The parts, of which there are so many; nothing when they are not there.
+local function partsInHash(key, policy, count, first, second)
+  if count == 0 then return not first and "" or nil, 0 end
+  if not first or not string.find(first, "^[1-9]") then return end
+  local length = 1 + count * parseDigits(first, 1, 1)
+  local pieces = math.ceil(length / PIECE)
+  local parts = pieces > 1 and first .. (second or "") or first
+  if pieces > 2 then
+    local names = {}
+    for i = 3, pieces do names[i - 2] = integer(i) end
+    local rest = redis.call("HMGET", key, unpack(names))
+    for i = 1, #names do parts = parts .. (rest[i] or "") end
+  end
+  if #parts ~= length or count > policy.detail or string.find(parts, "[^0-o]") then return end
+  return parts, pieces
+end
+
+-- Start, sum, current count and parts, without units that HINCRBY has just added, by the first `fields`: n and two pieces.
+-- False where there is no key, nothing for what no script of ours has written.
+local function readHash(key, policy, fields, added)
+  local number = tonumber(fields[1])
+  if not fields[1] then
+    if redis.call("EXISTS", key) == 0 then return false end
+    return
+  end
+  if not number or number < STRICT_CODE or number > LARGEST then return end
+  local current = number % STRICT_SUM
+  local rest = (number - current) / STRICT_SUM
+  local previous = rest % (MOST_STRICT + 1)
+  rest = (rest - previous) / (MOST_STRICT + 1)
+  local count = rest % 512
+  local parts, pieces = partsInHash(key, policy, count, fields[2], fields[3])
+  if not parts then return end
+  local back = (policy.strictBase / STRICT_CODE - (rest - count) / 512 + STRICT_CODES) % STRICT_CODES
+  if back > 1 then
+    -- One that is past ends soon. A key that lives longer is of a later sub-window: the clock went back by very many. Half
+    -- a sub-window is more than two readings of the clock differ by. In the one before this all units count as they do now.
+    local isLater = back > policy.detail + FARTHEST_BACK or (givenNow < 0 and
+      redis.call("PTTL", key) + nowMs - policy.alignedMs > (policy.detail + 0.5) * policy.stepMs)
+    if isLater then back = back - STRICT_CODES end
+  end
+  piecesOf[key] = pieces
+  return policy.alignedMs - back * policy.stepMs, previous, current - added, parts
+end
+
+local function fitsHash(policy, previous, current)
+  return policy.isHash and previous <= MOST_STRICT and current <= MOST_STRICT
+end
+
+-- `endsMs` is when the key ends; nothing where that, and the parts, are as they were. Yields the number.
+local function writeHash(key, policy, startMs, previous, current, parts, endsMs)
+  local code = floor(startMs / policy.stepMs) % STRICT_CODES + 1
+  local number = code * STRICT_CODE + countOf(parts) * STRICT_PARTS + previous * STRICT_SUM + current
+  if not endsMs then
+    redis.call("HSET", key, "n", integer(number))
+    return number
+  end
+  local pieces = math.ceil(#parts / PIECE)
+  if piecesOf[key] ~= pieces then redis.call("DEL", key) end
+  if pieces == 0 then
+    redis.call("HSET", key, "n", integer(number))
+  elseif pieces == 1 then
+    redis.call("HSET", key, "n", integer(number), "1", parts)
+  else
+    local arguments = {}
+    for i = 1, pieces do
+      arguments[2 * i - 1] = integer(i)
+      arguments[2 * i] = string.sub(parts, (i - 1) * PIECE + 1, i * PIECE)
+    end
+    redis.call("HSET", key, "n", integer(number), unpack(arguments))
+  end
+  redis.call("PEXPIRE", key, integer(max(1, endsMs - nowMs)))
+  piecesOf[key] = pieces
+  return number
+end
+
+-- The shortest way into a sub-window that begins, when the one before it is the last that was counted in and there is room for
+-- all of the units: yields the number, or nothing where it is another case.
+local function beginNext(key, policy, number, units)
+  local current = number % STRICT_SUM
+  local rest = (number - current) / STRICT_SUM
+  local previous = rest % (MOST_STRICT + 1)
+  rest = (rest - previous) / (MOST_STRICT + 1)
+  local count = rest % 512
+  if ((rest - count) / 512 % STRICT_CODES + 1) * STRICT_CODE ~= policy.strictBase then return end
+  local pieces = redis.call("HMGET", key, "1", "2")
+  local first, second = pieces[1] or "", pieces[2] or ""
+  local width = (string.byte(first) or 0) - FIRST_DIGIT
+  local last = #first + #second
+  if count == 0 or last ~= 1 + count * width or current >= 64 ^ width then return end
+  local parts, left = first .. second, previous + current
+  if count == policy.detail then
+    left = left - parseDigits(parts, last - width + 1, width)
+    repeat last = last - width until last == 1 or parseDigits(parts, last - width + 1, width) > 0
+    if last == 1 then return end
+  end
+  local isLonger = last + width > PIECE
+  if left + units > policy.limit or last + width > 2 * PIECE or (second ~= "" and not isLonger) then return end
+  parts = string.sub(first, 1, 1) .. digits(current, width) .. string.sub(parts, 2, last)
+  number = policy.strictBase + (last + width - 1) / width * STRICT_PARTS + left * STRICT_SUM + units
+  if isLonger then
+    redis.call("HSET", key, "n", integer(number), "1", string.sub(parts, 1, PIECE), "2", string.sub(parts, PIECE + 1))
+  else
+    redis.call("HSET", key, "n", integer(number), "1", parts)
+  end
+  redis.call("PEXPIRE", key, plain(policy.alignedMs + (policy.detail + 1) * policy.stepMs - nowMs) .. "")
+  return number
+end

@@ -1,0 +1,213 @@
+import { memoryStore } from "@sluice/core"
+import { Redis } from "ioredis"
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { manualClock } from "../../packages/core/src/clock.ts"
+import type { Policy } from "../../packages/core/src/policy.ts"
+import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
+import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import type { Answer } from "../../packages/core/src/stores/store.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { callsBetween, callsOf } from "./counted.ts"
+
+const START_MS = Date.UTC(2024, 0, 1)
+const SECOND_MS = 1_000
+const LIMIT = 2 ** 17 - 1
+const POLICY: Policy = {
+  name: "strict",
+  counter: "AbCdEfGh",
+  algorithm: "sliding-window-strict",
+  limit: LIMIT,
+  windowMs: 60 * SECOND_MS,
+  align: "epoch",
+  buckets: 60,
+}
+const CLIENT = { policy: POLICY, partition: "203.0.113.27" }
+
+let server: RedisServer
+let client: Redis
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host)
+})
+afterAll(async () => {
+  client.disconnect()
+  await server.stop()
+})
+
+const opened: RedisStore[] = []
+beforeEach(() => client.flushall())
+afterEach(() => {
+  for (const store of opened.splice(0)) store.close()
+})
+
+/** A store that keeps the strict window's counter in a hash, by the server's clock or by one of the test's own. */
+function open(clock?: { now(): number }): RedisStore {
+  const commands = commandsOf(client)
+  const store = new RedisStore({
+    commands,
+    prefix: "",
+    denyCacheMs: 0,
+    timeoutMs: 20_000,
+    clock,
+    isWide: false,
+  })
+  opened.push(store)
+  return store
+}
+
+async function take(store: RedisStore, cost: number, policy = POLICY): Promise<Answer> {
+  const [answer] = await store.take([[{ ...CLIENT, policy, cost, shadow: false }]])
+  return answer as Answer
+}
+
+async function theKey(): Promise<string> {
+  const [key, ...others] = await client.keys("*")
+  expect(others).toEqual([])
+  return key as string
+}
+
+/** Takes so many units in each second, as many seconds as there are numbers, and compares what two stores keep. */
+async function follow(units: readonly number[], policy = POLICY): Promise<void> {
+  const clock = manualClock(START_MS)
+  const [store, twin] = [open(clock), memoryStore({ clock })]
+  try {
+    for (const cost of units) {
+      if (cost > 0) {
+        const request = [[{ ...CLIENT, policy, cost, shadow: false }]]
+        expect((await take(store, cost, policy)).granted).toBe(twin.take(request)[0]?.granted)
+      }
+      const look = [[{ ...CLIENT, policy, cost: 0, shadow: false }]]
+      const [expected, kept] = [twin.peek(look), await store.peek(look)]
+      expect({ parts: "", ...kept[0]?.checks[0]?.state }).toEqual(expected[0]?.checks[0]?.state)
+      clock.advance(SECOND_MS)
+    }
+  } finally {
+    twin.close()
+  }
+}
+
+describe("the hash of a strict window", () => {
+  it.each([
+    { limit: 60, units: Array(61).fill(1) },
+    { limit: 1_000, units: Array(61).fill(10) },
+    { limit: 10_000, units: Array(61).fill(160) },
+    { limit: 100_000, units: Array(61).fill(1_600) },
+  ])(
+    "takes at most 160 bytes, and 320 with the key, when 60 parts are in use: $limit",
+    async ({ limit, units }) => {
+      await follow(units, { ...POLICY, limit })
+      const key = await theKey()
+      expect(await client.type(key)).toBe("hash")
+      expect(await client.object("ENCODING", key)).toBe("listpack")
+      const fields = Object.entries(await client.hgetall(key)).flat()
+      expect(fields.join("").length).toBeLessThanOrEqual(160)
+      expect(await client.memory("USAGE", key)).toBeLessThanOrEqual(320)
+    },
+  )
+
+  it.each([
+    ["idle seconds", [1, 0, 0, 5, 0, 1, 0, 0, 0, 0, 1]],
+    [
+      "more pieces, and fewer again",
+      [...Array(65).fill(1), ...Array(58).fill(0), 1, 1, 0, 1, ...Array(40).fill(1)],
+    ],
+    ["more digits, and as many as ever after", [...Array(40).fill(1), 64, ...Array(30).fill(1), 4_096, 1, 1]],
+    ["nothing but the burst that leaves", [63, ...Array(58).fill(0), 1, 1, 1]],
+    ["more than there is room for", [LIMIT - 1, 1, 1, 1, 5, ...Array(56).fill(1), 1, 1]],
+    ["a window without a request", [7, ...Array(61).fill(0), 7, 7]],
+  ])("keeps what memory keeps: %s", async (_what, units) => {
+    await follow(units)
+  })
+
+  it("counts within a sub-window by one command, and in the next one reads and writes no more than two pieces", async () => {
+    const clock = manualClock(START_MS)
+    const store = open(clock)
+    for (let second = 0; second < 30; second++) {
+      await take(store, 1)
+      clock.advance(SECOND_MS)
+    }
+    await take(store, 1)
+    const usual = await callsOf(server)
+    await take(store, 1)
+    const next = await callsOf(server)
+    expect(callsBetween(usual, next)).toEqual({ evalsha: 1, hincrby: 1 })
+    clock.advance(SECOND_MS)
+    await take(store, 1)
+    const calls = callsBetween(next, await callsOf(server))
+    expect(calls).toEqual({ evalsha: 1, hincrby: 1, hmget: 1, hset: 1, pexpire: 1 })
+  })
+
+  it("takes what is refused back, and leaves no trace of it", async () => {
+    const store = open(manualClock(START_MS + 1))
+    await take(store, LIMIT - 1)
+    const key = await theKey()
+    const kept = await client.hgetall(key)
+    expect((await take(store, 2)).granted).toBe(false)
+    expect(await client.hgetall(key)).toEqual(kept)
+  })
+
+  it("becomes a text when the limit is raised beyond what it holds, and a hash again, and loses nothing", async () => {
+    const clock = manualClock(START_MS)
+    const store = open(clock)
+    const large = { ...POLICY, limit: 10_000_000 }
+    await take(store, 5)
+    for (const [policy, cost, type] of [
+      [large, 1_000, "string"],
+      [POLICY, 70, "hash"],
+      [large, 1_000_000, "string"],
+      // Room is what the lower limit leaves: none, and nothing is written.
+      [POLICY, 1, "string"],
+    ] as const) {
+      clock.advance(SECOND_MS)
+      expect((await take(store, cost, policy)).granted).toBe(cost > 1)
+      expect(await client.type(await theKey())).toBe(type)
+    }
+    const [answer] = await store.peek([[{ ...CLIENT, policy: large, cost: 0, shadow: false }]])
+    expect(answer?.checks[0]?.state).toMatchObject({ previous: 1_001_075 })
+  })
+
+  it("is kept when the clock went back by so many sub-windows that their codes come round again", async () => {
+    const store = open()
+    const minutes = { ...POLICY, windowMs: 60 * 60_000 }
+    await take(store, 5, minutes)
+    const key = await theKey()
+    const [subWindow, rest] = partsOf((await client.hget(key, "n")) as string)
+    // By its code it is of the third sub-window before this one, by its time to live of the 508th after it.
+    await client.hset(key, "n", String(BigInt((subWindow + 507) % 511) * 2n ** 44n + 2n ** 44n + rest))
+    await client.pexpire(key, (508 + 61) * 60_000)
+    const answer = await take(store, 1, minutes)
+    expect(answer.granted).toBe(true)
+    const [look] = await store.peek([[{ ...CLIENT, policy: minutes, cost: 0, shadow: false }]])
+    expect(look?.checks[0]?.state).toMatchObject({ current: 6, previous: 0 })
+    expect(await client.pttl(key)).toBeLessThanOrEqual(61 * 60_000)
+  })
+
+  it.each([
+    ["another hash", (key: string) => client.hset(key, { owner: "somebody" })],
+    ["a hash with a number of its own", (key: string) => client.hset(key, { n: "5", owner: "somebody" })],
+    [
+      "a hash without its parts",
+      (key: string) => client.hset(key, { n: String(2n ** 44n + 3n * 2n ** 35n + 7n) }),
+    ],
+    ["a hash of texts", (key: string) => client.hset(key, { n: "n", 1: "1" })],
+    ["a list", (key: string) => client.rpush(key, "n", "1")],
+    ["a text", (key: string) => client.set(key, "n")],
+  ])("is not made of what is none of ours, which stays as it is: %s", async (_what, put) => {
+    const store = open()
+    await take(store, 1)
+    const key = await theKey()
+    await client.del(key)
+    await put(key)
+    const dumped = await client.dumpBuffer(key)
+    await expect(take(store, 1)).rejects.toThrow(/holds|no counter/)
+    const [kept, is] = [dumped, await client.dumpBuffer(key)]
+    expect(is.equals(kept)).toBe(true)
+    expect(await client.pttl(key)).toBe(-1)
+  })
+})
+
+/** The code of the sub-window, from 0, and what is below it. */
+function partsOf(number: string): [number, bigint] {
+  const value = BigInt(number)
+  return [Number(value / 2n ** 44n) - 1, value % 2n ** 44n]
+}
