@@ -1,13 +1,15 @@
 import { memoryStore } from "@sluice/core"
 import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import type { CounterState } from "../../packages/core/src/algorithms/algorithm.ts"
+import { strictWindow } from "../../packages/core/src/algorithms/strict-window.ts"
 import { manualClock } from "../../packages/core/src/clock.ts"
 import type { Policy } from "../../packages/core/src/policy.ts"
 import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import type { Answer } from "../../packages/core/src/stores/store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
-import { callsBetween, callsOf } from "./counted.ts"
+import { callsBetween, callsOf, timeOf } from "./counted.ts"
 
 const START_MS = Date.UTC(2024, 0, 1)
 const SECOND_MS = 1_000
@@ -66,15 +68,25 @@ async function theKey(): Promise<string> {
   return key as string
 }
 
-/** Takes so many units in each second, as many seconds as there are numbers, and compares what two stores keep. */
+/** Takes so many units in each second, as many seconds as there are numbers, and compares what two stores keep, and until when. */
 async function follow(units: readonly number[], policy = POLICY): Promise<void> {
   const clock = manualClock(START_MS)
   const [store, twin] = [open(clock), memoryStore({ clock })]
   try {
     for (const cost of units) {
       if (cost > 0) {
-        const request = [[{ ...CLIENT, policy, cost, shadow: false }]]
-        expect((await take(store, cost, policy)).granted).toBe(twin.take(request)[0]?.granted)
+        const [expected] = twin.take([[{ ...CLIENT, policy, cost, shadow: false }]])
+        const { checks = [] } = expected ?? {}
+        const livesMs = strictWindow.emptyAtMs(checks[0]?.state as CounterState, policy) - clock.now()
+        const before = await timeOf(server)
+        expect((await take(store, cost, policy)).granted).toBe(expected?.granted)
+        const after = await timeOf(server)
+        const endsMs = await client.pexpiretime(await theKey())
+        // What is refused writes nothing.
+        if (expected?.granted) {
+          expect(endsMs).toBeGreaterThanOrEqual(before + livesMs)
+          expect(endsMs).toBeLessThanOrEqual(after + livesMs)
+        }
       }
       const look = [[{ ...CLIENT, policy, cost: 0, shadow: false }]]
       const [expected, kept] = [twin.peek(look), await store.peek(look)]

@@ -5,7 +5,7 @@ local PIECE = 63
 -- How many pieces a key had when it was read or written last; nothing where it was no such hash.
 local piecesOf = {}
 
--- The parts, of which there are so many; nothing when they are not there.
+-- The parts, of which there are so many; nothing when they are not there. A piece that is no longer needed may be left.
 local function partsInHash(key, policy, count, first, second)
   if count == 0 then return not first and "" or nil, 0 end
   if not first or not string.find(first, "^[1-9]") then return end
@@ -101,11 +101,10 @@ local function beginNext(key, policy, number, units)
     repeat last = last - width until last == 1 or parseDigits(parts, last - width + 1, width) > 0
     if last == 1 then return end
   end
-  local isLonger = last + width > PIECE
-  if left + units > policy.limit or last + width > 2 * PIECE or (second ~= "" and not isLonger) then return end
+  if left + units > policy.limit or last + width > 2 * PIECE then return end
   parts = string.sub(first, 1, 1) .. digits(current, width) .. string.sub(parts, 2, last)
   number = policy.strictBase + (last + width - 1) / width * STRICT_PARTS + left * STRICT_SUM + units
-  if isLonger then
+  if #parts > PIECE then
     redis.call("HSET", key, "n", integer(number), "1", string.sub(parts, 1, PIECE), "2", string.sub(parts, PIECE + 1))
   else
     redis.call("HSET", key, "n", integer(number), "1", parts)
