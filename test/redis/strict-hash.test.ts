@@ -158,6 +158,31 @@ describe("the hash of a strict window", () => {
     expect(await client.hgetall(key)).toEqual(kept)
   })
 
+  it.each([
+    ["several requests in one call", 2],
+    ["one request", 1],
+  ])(
+    "lives as long as units that are taken when all of the present ones had been given back: by %s",
+    async (_what, times) => {
+      const clock = manualClock(START_MS)
+      const store = open(clock)
+      await take(store, 5)
+      clock.advance(SECOND_MS)
+      const { checks } = await take(store, 1)
+      await store.giveBack([{ ...CLIENT, units: 1, after: checks[0]?.state as CounterState }])
+      const key = await theKey()
+      const before = await timeOf(server)
+      expect(await client.pexpiretime(key)).toBeLessThanOrEqual(before + 60 * SECOND_MS)
+      const other = { ...CLIENT, partition: "another", cost: 1, shadow: false }
+      await store.take(
+        times === 1
+          ? [[{ ...CLIENT, cost: 1, shadow: false }]]
+          : [[{ ...CLIENT, cost: 1, shadow: false }], [other]],
+      )
+      expect(await client.pexpiretime(key)).toBeGreaterThanOrEqual(before + 61 * SECOND_MS)
+    },
+  )
+
   it("becomes a text when the limit is raised beyond what it holds, and a hash again, and loses nothing", async () => {
     const clock = manualClock(START_MS)
     const store = open(clock)
