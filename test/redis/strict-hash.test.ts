@@ -149,6 +149,43 @@ describe("the hash of a strict window", () => {
     expect(calls).toEqual({ evalsha: 1, hincrby: 1, hmget: 1, hset: 1, pexpire: 1 })
   })
 
+  it.each([
+    ["a call of its own", false],
+    ["a call of several", true],
+  ])(
+    "counts the sub-windows before it too, once some of the present one have been taken: in %s",
+    async (_what, isOneOfSeveral) => {
+      const clock = manualClock(START_MS)
+      const store = open(clock)
+      const other = { ...CLIENT, partition: "another", cost: 1, shadow: false }
+      const isGranted = async (cost: number) => {
+        const request = [{ ...CLIENT, cost, shadow: false }]
+        return (await store.take(isOneOfSeveral ? [request, [other]] : [request]))[0]?.granted
+      }
+      expect(await isGranted(LIMIT - 3)).toBe(true)
+      clock.advance(SECOND_MS)
+      expect([await isGranted(1), await isGranted(3), await isGranted(1)]).toEqual([true, false, true])
+      expect([await isGranted(2), await isGranted(1), await isGranted(1)]).toEqual([false, true, false])
+    },
+  )
+
+  it("tells those of equal requests that it refuses when all of the units they need come back", async () => {
+    const clock = manualClock(START_MS)
+    const [store, twin] = [open(clock), memoryStore({ clock })]
+    const policy = { ...POLICY, limit: 10 }
+    const of = (cost: number) => [{ ...CLIENT, policy, cost, shadow: false }]
+    for (const cost of [1, 1, 4]) {
+      await store.take([of(cost)])
+      twin.take([of(cost)])
+      clock.advance(SECOND_MS)
+    }
+    const requests = [of(3), of(3), of(3)]
+    const [answers, expected] = [await store.take(requests), twin.take(requests)]
+    expect(answers.map(({ granted }) => granted)).toEqual([true, false, false])
+    expect(answers.slice(1)).toEqual(expected.slice(1))
+    twin.close()
+  })
+
   it("takes what is refused back, and leaves no trace of it", async () => {
     const store = open(manualClock(START_MS + 1))
     await take(store, LIMIT - 1)
