@@ -45,11 +45,8 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const listed = compileLists(rule, context, readerOf)
   const counter = counterOf(context.service, rule)
   const penalty = penaltyOf(context.service, rule)
-  const { policyOf, throttle } = compileElastic(
-    rule,
-    compileLimit(rule, counter, context.warner),
-    context.warner,
-  )
+  const policyOf = compileLimit(rule, counter, context.warner)
+  const { throttle, policyNowOf } = compileElastic(rule, context.warner)
   const { shadow, rejectionMessage, cost } = rule
   const onStoreFailure = rule.onStoreFailure ?? context.onStoreFailure
   const countsPreflight = rule.match?.methods?.includes("OPTIONS") === true
@@ -70,8 +67,10 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
       const partition = partitionOf(facts, request)
       if (partition === SKIP) return undefined
       const isText = typeof partition === "string"
+      const policyNow = policyNowOf?.(policy)
       return {
-        policy,
+        policy: policyNow === undefined ? policy : policyNow(),
+        policyNow,
         partition: isText ? partition : "",
         unitCost: cost,
         cost: Math.min(units * cost, Number.MAX_SAFE_INTEGER),

@@ -5,13 +5,13 @@ import type { Warner } from "../warnings.ts"
 import { compileTest } from "./callbacks.ts"
 import { mostCounted } from "./most-admitted.ts"
 
-/** The policy of a request; undefined where the rule does not apply to it. */
-type PolicyReader = (request: unknown) => Policy | undefined
+type PolicyNow = () => Policy
 
-/** By what a rule's requests are counted, and what becomes of those that do not fit. */
+/** What becomes of requests that do not fit, and by which policy they are counted. */
 interface Elastic {
-  readonly policyOf: PolicyReader
   readonly throttle: ParsedThrottle
+  /** Of the rule as if it were hard, what tells the policy of each moment; undefined where that one always holds. */
+  readonly policyNowOf: ((policy: Policy) => PolicyNow | undefined) | undefined
 }
 
 /**
@@ -20,30 +20,29 @@ interface Elastic {
  *
  * A limit of 0, which only a function yields, closes the rule and is not exceeded.
  */
-export function compileElastic(rule: ParsedRule, policyOf: PolicyReader, warner: Warner): Elastic {
+export function compileElastic(rule: ParsedRule, warner: Warner): Elastic {
   const { name, throttle, limit, burst } = rule
-  if (throttle.kind !== "elastic") return { policyOf, throttle }
+  if (throttle.kind !== "elastic") return { throttle, policyNowOf: undefined }
   const { signal, ceiling } = throttle
   const isSpare =
     signal === undefined
       ? spareCapacityMonitor.isSpare
       : compileTest(`signal of rule "${name}"`, signal, "there is no capacity to spare until it does", warner)
-  // One for each limit that the rule has had: a store tells policies apart by what they are.
-  const wider = new WeakMap<Policy, Policy>()
-  const widerOf = (policy: Policy): Policy => {
+  const compileNow = (policy: Policy): PolicyNow | undefined => {
     const capacity = capacityOf(policy)
     const extra = (ceiling ?? mostCounted(rule, capacity)) - capacity
-    const made = extra > 0 ? { ...policy, extra } : policy
-    wider.set(policy, made)
-    return made
+    if (policy.limit === 0 || extra <= 0) return undefined
+    const wider: Policy = { ...policy, extra }
+    return () => (isSpare() ? wider : policy)
   }
+  // One for each limit that the rule has had: a store tells policies apart by what they are.
+  const compiled = new WeakMap<Policy, PolicyNow | undefined>()
   const highest = ceiling ?? mostCounted(rule, burst ?? (typeof limit === "number" ? limit : undefined))
   return {
     throttle: { kind: "elastic", ceiling: highest },
-    policyOf(request) {
-      const policy = policyOf(request)
-      if (policy === undefined || policy.limit === 0 || !isSpare()) return policy
-      return wider.get(policy) ?? widerOf(policy)
+    policyNowOf(policy) {
+      if (!compiled.has(policy)) compiled.set(policy, compileNow(policy))
+      return compiled.get(policy)
     },
   }
 }

@@ -9,6 +9,11 @@ export interface Ask extends Check {
   readonly onStoreFailure: OnStoreFailure
   /** What becomes of the request when it does not fit. Of "soft", the policy's `extra` already says how much. */
   readonly throttle: ParsedThrottle
+  /**
+   * Tells the policy of each moment, under elastic throttling, where it changes with the capacity to spare: `policy` is that
+   * of the moment in which the ask was made.
+   */
+  readonly policyNow?: (() => Policy) | undefined
   /** The counter of its refusals, where too many of them block the client; never of a shadow rule. */
   readonly penalty?: Policy | undefined
   /** Settled before anything is counted: the rule's own list names the client, or a field is missing. */
@@ -25,6 +30,18 @@ export function costOf({ unitCost }: Ask, units: number): number {
 /** The same asks for another number of units. */
 export function asksFor(asks: readonly Ask[], units: number): readonly Ask[] {
   return asks.map((ask) => ({ ...ask, cost: costOf(ask, units) }))
+}
+
+/** The same asks, each by the policy that holds now. */
+export function asksNow(asks: readonly Ask[]): readonly Ask[] {
+  // Nearly always none of them changes, and no list is made in vain.
+  if (asks.every(({ policyNow }) => policyNow === undefined)) return asks
+  return asks.map((ask) => (ask.policyNow === undefined ? ask : { ...ask, policy: ask.policyNow() }))
+}
+
+/** Whether the ask is held to its limit only as long as there is no capacity to spare. */
+export function isShort({ policy, policyNow }: Ask): boolean {
+  return policyNow !== undefined && policy.extra === undefined
 }
 
 /** Whether the ask is refused whatever the counts are. */

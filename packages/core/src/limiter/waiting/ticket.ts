@@ -1,4 +1,4 @@
-import type { Ask } from "../ask.ts"
+import { type Ask, asksNow, isShort } from "../ask.ts"
 import type { Decision, PolicyCheck } from "../decision.ts"
 import type { Place } from "./line.ts"
 
@@ -32,6 +32,9 @@ interface Settle {
   reject(error: unknown): void
 }
 
+/** How long a refusal is believed that may be out of date at any time: the store is gone, or there is no capacity to spare. */
+const PASSING_MS = 1_000
+
 let made = 0
 
 /** Somebody in line, at one place for each counter. */
@@ -56,6 +59,8 @@ export class Ticket {
   /** Whether a timer ends its patience, and whether it has. */
   isTimed = false
   isLate = false
+  /** What it has asked for last. */
+  #tried: readonly Ask[]
   #outcome: Outcome | undefined
   #settle: Settle | undefined
   #timers: AbortController | undefined
@@ -64,6 +69,7 @@ export class Ticket {
 
   constructor(asks: readonly Ask[], awaited: readonly Ask[], patience: Patience, nowMs: number) {
     this.asks = asks
+    this.#tried = asks
     this.awaited = awaited
     this.patience = patience
     this.deadlineMs = nowMs + patience.maxWaitMs
@@ -138,6 +144,28 @@ export class Ticket {
       by = ask
     }
     return by
+  }
+
+  /** What it asks for now: what a rule admits above its limit may be something else each time. */
+  asksNow(): readonly Ask[] {
+    this.#tried = asksNow(this.asks)
+    return this.#tried
+  }
+
+  /**
+   * For how many milliseconds it believes the refusal of what it has asked for last: for as long as that tells, unless a store
+   * that is gone, or capacity to spare, may be back before.
+   */
+  believedMs({ degraded, retryAfterMs, checks }: Decision): number {
+    if (degraded) return Math.min(retryAfterMs, PASSING_MS)
+    let longestMs = 0
+    for (const { policy, allowed, shadow, refusal, retryAfterMs: waitMs } of checks) {
+      if (allowed || shadow) continue
+      const ask = this.#tried.find((each) => each.policy.name === policy)
+      const isPassing = refusal === "quota" && ask !== undefined && isShort(ask)
+      longestMs = Math.max(longestMs, isPassing ? Math.min(waitMs, PASSING_MS) : waitMs)
+    }
+    return longestMs
   }
 
   /** How long the rules that it waits for hold it before it goes on. */

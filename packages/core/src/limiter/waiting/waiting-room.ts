@@ -21,9 +21,6 @@ export interface Deciding {
   refund(decision: Decision): Promise<void>
 }
 
-/** How long a refusal is believed that was decided without the store, which may be back at any time. */
-const DEGRADED_MS = 1_000
-
 /**
  * Where requests wait until they are admitted, first come first served. There is a line for each counter; a request is in
  * the lines of all its counters at once, and its turn has come when it is the first in each. While one of them has nothing
@@ -129,7 +126,7 @@ export class WaitingRoom {
     ticket.step = "asking"
     for (const { line } of ticket.places) line.asking++
     // Who waits does not knock: that it has to is no refusal that counts.
-    whenDecided(this.#decider.takeIfItFits(ticket.asks), (decision) => {
+    whenDecided(this.#decider.takeIfItFits(ticket.asksNow()), (decision) => {
       this.#answered(ticket, decision)
       this.#serve()
     })
@@ -150,8 +147,7 @@ export class WaitingRoom {
 
   /** It is its turn, and there is nothing for it yet. */
   #refused(ticket: Ticket, decision: Decision): void {
-    const { degraded, retryAfterMs } = decision
-    const untilMs = this.#alarm.now() + (degraded ? Math.min(retryAfterMs, DEGRADED_MS) : retryAfterMs)
+    const untilMs = this.#alarm.now() + ticket.believedMs(decision)
     if (untilMs > ticket.deadlineMs || ticket.isCrowdedOut) {
       this.#refuse(ticket, decision)
       return
@@ -298,7 +294,7 @@ export class WaitingRoom {
     }
     this.#leave(ticket)
     ticket.step = "refused"
-    whenDecided(this.#decider.take(ticket.asks), (counted) => {
+    whenDecided(this.#decider.take(ticket.asksNow()), (counted) => {
       // Too late for what has come in the meantime: others may have gone before it.
       if (counted.allowed) this.#giveBack(counted)
       if (ticket.step === "refused") ticket.end({ decision: counted.allowed ? decision : counted })

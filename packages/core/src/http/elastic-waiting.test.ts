@@ -1,0 +1,218 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../clock.ts"
+import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
+import type { Rule } from "../rules/rule.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { Store } from "../stores/store.ts"
+import { createGuard, type Outcome } from "./guard.ts"
+import type { AcquireOptions } from "./limiter.ts"
+import type { LimiterOptions } from "./options.ts"
+import type { RequestFacts } from "./request.ts"
+import { createLimiter } from "./request-limiter.ts"
+
+const QUIET = { warn() {}, error() {} }
+const SECOND = 1_000
+const HOUR = 3_600_000
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1", method: "POST" }
+const BOB: RequestFacts = { remoteAddress: "192.0.2.2", method: "POST" }
+
+/** A clock, a store whose calls are counted, and capacity that is what the test says. */
+function setting() {
+  const clock = manualClock()
+  const inner = memoryStore({ clock })
+  const calls = { asked: 0 }
+  const store: Store = {
+    take(requests) {
+      calls.asked++
+      return inner.take(requests)
+    },
+    peek(requests) {
+      calls.asked++
+      return inner.peek(requests)
+    },
+    giveBack: (refunds) => inner.giveBack(refunds),
+    reset: (keys) => inner.reset(keys),
+    close: () => inner.close(),
+  }
+  const capacity = { isSpare: true }
+  const throttle = { kind: "elastic", signal: () => capacity.isSpare } as const
+  const pass = async (ms: number, stepMs: number) => {
+    await nextTurn()
+    for (let passed = 0; passed < ms; passed += stepMs) {
+      clock.advance(stepMs)
+      await nextTurn()
+    }
+  }
+  return { clock, store, calls, capacity, throttle, pass }
+}
+
+/** Those who acquire from an elastic rule: when each was admitted or refused, in milliseconds from the start. */
+function acquiring(rule: Partial<Rule<RequestFacts>>, ceiling: number) {
+  const { throttle, ...rest } = setting()
+  const { clock, store } = rest
+  const options = { ...rule, throttle: { ...throttle, ceiling }, name: "e", clock, store, logger: QUIET }
+  const limiter = createLimiter<RequestFacts>(options as LimiterOptions<RequestFacts>)
+  const startMs = clock.now()
+  const entries: string[] = []
+  const acquire = (name: string, how: AcquireOptions = {}) => {
+    const write = (what: string) => void entries.push(`${clock.now() - startMs} ${name}${what}`)
+    limiter.acquire(ALICE, how).then(
+      ({ overLimit }) => write(overLimit ? " over" : ""),
+      (error: unknown) => write(error instanceof RateLimitExceededError ? ": refused" : `: ${error}`),
+    )
+  }
+  return { ...rest, limiter, entries, acquire }
+}
+
+describe("who waits under an elastic rule", () => {
+  const TEN = { limit: 10, window: SECOND, algorithm: "fixed-window" } as const
+  const TWO_AN_HOUR = { limit: 2, window: HOUR, algorithm: "fixed-window" } as const
+
+  it("is admitted up to the limit when there is no capacity any more, though there was when it came", async () => {
+    const { limiter, acquire, entries, capacity, pass } = acquiring(TEN, 100)
+    await limiter.decide(ALICE, { cost: 100 })
+    for (let i = 0; i < 100; i++) acquire("w")
+    await nextTurn()
+    capacity.isSpare = false
+    await pass(3 * SECOND, 250)
+    expect(entries).toEqual([1_000, 2_000, 3_000].flatMap((ms) => Array(10).fill(`${ms} w`)))
+    capacity.isSpare = true
+    await pass(SECOND, 250)
+    expect(entries.slice(30)).toEqual([...Array(10).fill("4000 w"), ...Array(60).fill("4000 w over")])
+  })
+
+  it("is admitted above the limit a second after there is capacity again, at the latest", async () => {
+    const { limiter, acquire, entries, capacity, pass } = acquiring(TWO_AN_HOUR, 4)
+    capacity.isSpare = false
+    await limiter.decide(ALICE, { cost: 2 })
+    for (const name of ["a", "b", "c"]) acquire(name)
+    await pass(5 * SECOND, 250)
+    expect(entries).toEqual([])
+    capacity.isSpare = true
+    await pass(SECOND, 250)
+    expect(entries).toEqual(["6000 a over", "6000 b over"])
+    await pass(HOUR - 6 * SECOND, 60 * SECOND - 250)
+    expect(entries.slice(2).map((entry) => entry.slice(-2))).toEqual([" c"])
+  })
+
+  it("is admitted then, too, where it costs more than the limit", async () => {
+    const { acquire, entries, capacity, pass } = acquiring(TWO_AN_HOUR, 4)
+    capacity.isSpare = false
+    acquire("dear", { cost: 4 })
+    await pass(2 * SECOND, 250)
+    capacity.isSpare = true
+    await pass(SECOND, 250)
+    expect(entries).toEqual(["3000 dear over"])
+  })
+
+  it("does not ask again before its time where capacity would not help it: at the ceiling, or in a block", async () => {
+    const ceiling = acquiring(TWO_AN_HOUR, 4)
+    await ceiling.limiter.decide(ALICE, { cost: 4 })
+    ceiling.acquire("w")
+    const reached = acquiring(TWO_AN_HOUR, 4)
+    await reached.limiter.decide(ALICE, { cost: 3 })
+    reached.capacity.isSpare = false
+    reached.acquire("w", { cost: 2 })
+    await nextTurn()
+    reached.capacity.isSpare = true
+    await reached.limiter.decide(ALICE)
+    const blocked = acquiring({ ...TWO_AN_HOUR, penalty: { refusals: 1, for: "1 hour" } }, 4)
+    blocked.capacity.isSpare = false
+    for (let i = 0; i < 4; i++) await blocked.limiter.decide(ALICE)
+    blocked.acquire("w")
+    for (const { calls, pass, entries } of [ceiling, reached, blocked]) {
+      await pass(SECOND, 500)
+      const before = calls.asked
+      await pass(30 * SECOND, 500)
+      expect([calls.asked, entries]).toEqual([before, []])
+    }
+  })
+
+  it("is refused when it has waited as long as it may for capacity", async () => {
+    const { limiter, acquire, entries, capacity, pass } = acquiring(TWO_AN_HOUR, 4)
+    capacity.isSpare = false
+    await limiter.decide(ALICE, { cost: 2 })
+    acquire("w", { maxWaitMs: 2_500 })
+    await pass(4 * SECOND, 250)
+    expect(entries).toEqual(["2000 w: refused"])
+  })
+
+  it("counts as refused by what holds when it is refused", async () => {
+    const penalty = { refusals: 1, within: HOUR, for: HOUR } as const
+    const { limiter, clock, acquire, entries, capacity } = acquiring({ ...TEN, penalty }, 20)
+    await limiter.decide(ALICE, { cost: 20 })
+    acquire("w", { cost: 8, maxWaitMs: 1_500 })
+    await nextTurn()
+    capacity.isSpare = false
+    clock.advance(SECOND)
+    expect((await limiter.decide(ALICE, { cost: 5 })).allowed).toBe(true)
+    await nextTurn()
+    expect(entries).toEqual(["1000 w: refused"])
+    // There are five left: it would be admitted, were it not for the block.
+    expect(await limiter.peek(ALICE)).toMatchObject({ allowed: false, refusal: "penalty" })
+  })
+})
+
+describe("an elastic rule beside one that holds requests", () => {
+  const QUEUE = {
+    name: "queue",
+    limit: 1,
+    window: SECOND,
+    algorithm: "fixed-window",
+    field: "service",
+    match: { methods: ["POST"] },
+    throttle: { kind: "queue" },
+  } as const
+
+  async function holding(limit: number) {
+    const { throttle, clock, store, capacity, pass } = setting()
+    const elastic = { name: "elastic", limit, window: HOUR, algorithm: "fixed-window", field: "ip", throttle }
+    const rules = [QUEUE, elastic] as Rule<object>[]
+    const guard = createGuard<object>({ rules, clock, store, logger: QUIET })
+    // In its first turn a guard takes itself for one that a handler has made.
+    await nextTurn()
+    const check = (facts: RequestFacts = ALICE) => guard.check(facts, {})
+    return { check, capacity, pass }
+  }
+  const told = async (outcome: Outcome | Promise<Outcome>) => {
+    const { allowed, overLimit, policy } = (await outcome).decision
+    return allowed ? (overLimit ? "over" : "admitted") : policy
+  }
+
+  it("refuses whom it would have admitted when it came, and does not any more", async () => {
+    const { check, capacity, pass } = await holding(1)
+    expect(await told(check())).toBe("admitted")
+    const held = check()
+    expect(held).toBeInstanceOf(Promise)
+    capacity.isSpare = false
+    await pass(SECOND, 500)
+    expect(await told(held)).toBe("elastic")
+  })
+
+  it("admits whom it would have refused when it came", async () => {
+    const { check, capacity, pass } = await holding(2)
+    capacity.isSpare = false
+    await told(check())
+    const held = check()
+    // The last unit goes to one that is not for the queue.
+    expect(await told(check({ ...ALICE, method: "GET" }))).toBe("admitted")
+    capacity.isSpare = true
+    await pass(SECOND, 500)
+    expect(await told(held)).toBe("over")
+  })
+
+  it("is asked by what holds now, also of those who wait behind others", async () => {
+    const { check, capacity, pass } = await holding(1)
+    await told(check(BOB))
+    const first = check()
+    capacity.isSpare = false
+    expect(await told(check(BOB))).toBe("elastic")
+    capacity.isSpare = true
+    const over = check(BOB)
+    await pass(SECOND, 500)
+    expect(await told(first)).toBe("admitted")
+    await pass(SECOND, 500)
+    expect(await told(over)).toBe("over")
+  })
+})
