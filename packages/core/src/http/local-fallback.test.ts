@@ -33,7 +33,8 @@ function instanceOf(instances: number, rule: Partial<Rule>) {
     while ((await decide()).allowed) count++
     return count
   }
-  return { clock, decide, admitted, peek: (cost = 1) => limiter.peek({}, { cost }) }
+  const granted = async (units = Number.MAX_SAFE_INTEGER) => (await limiter.takeUpTo({}, units)).cost
+  return { clock, limiter, decide, admitted, granted, peek: (cost = 1) => limiter.peek({}, { cost }) }
 }
 
 const KINDS: [string, Partial<Rule>][] = [
@@ -92,6 +93,43 @@ describe.each(KINDS)("while the store is gone, one of four instances with a %s o
     isSpare = false
     expect(await instanceOf(4, elastic).admitted()).toBe(2)
     expect(await instanceOf(4, elastic).decide(16)).toMatchObject({ refusal: "quota", retryAfterMs: SECOND })
+  })
+
+  it("grants its part and no more of as many units as there are, so that all together grant the limit", async () => {
+    let all = 0
+    for (let i = 0; i < 4; i++) all += await instanceOf(4, rule).granted(8)
+    expect(all).toBe(8)
+    for (const [instances, part] of [
+      [1, 8],
+      [3, 2],
+      [100, 1],
+    ] as const) {
+      const { granted } = instanceOf(instances, rule)
+      expect([await granted(), await granted()]).toEqual([part, 0])
+    }
+    const { decide, granted } = instanceOf(2, rule)
+    await decide()
+    expect([await granted(2), await granted(), await granted()]).toEqual([2, 1, 0])
+  })
+
+  it("grants its part of what is admitted above the limit, and one unit where that is more than its part", async () => {
+    const soft = { ...rule, throttle: { kind: "soft", percent: 100 } } as const
+    expect(await instanceOf(4, soft).granted()).toBe(4)
+    const elastic = { ...rule, throttle: { kind: "elastic", ceiling: 16, signal: () => true } } as const
+    expect(await instanceOf(4, elastic).granted()).toBe(4)
+    expect(await instanceOf(4, { ...rule, cost: 3 }).granted()).toBe(1)
+    expect(await instanceOf(4, { ...soft, cost: 9 }).granted()).toBe(1)
+  })
+
+  it("says when the next unit fits, where there is none to grant", async () => {
+    const { limiter, clock, granted } = instanceOf(4, rule)
+    await granted()
+    const { allowed, refusal, retryAfterMs, degraded } = await limiter.takeUpTo({}, 8)
+    expect([allowed, refusal, degraded]).toEqual([false, "quota", true])
+    clock.advance(retryAfterMs - 1)
+    expect(await granted()).toBe(0)
+    clock.advance(1)
+    expect(await granted()).toBeGreaterThan(0)
   })
 
   it("peeks as it would decide", async () => {

@@ -5,6 +5,8 @@ import type { Check } from "../stores/store.ts"
 export interface Ask extends Check {
   /** What the rule takes for each unit that is asked of it: `cost` is so many times the units. At least 1. */
   readonly unitCost: number
+  /** Of who takes as many units as there are, what one of them costs; absent where it is all or nothing. */
+  readonly leastCost?: number
   readonly rejectionMessage: string | undefined
   readonly onStoreFailure: OnStoreFailure
   /** What becomes of the request when it does not fit. Of "soft", the policy's `extra` already says how much. */
@@ -27,9 +29,9 @@ export function costOf({ unitCost }: Ask, units: number): number {
   return Math.min(units * unitCost, Number.MAX_SAFE_INTEGER)
 }
 
-/** The same asks for another number of units. */
-export function asksFor(asks: readonly Ask[], units: number): readonly Ask[] {
-  return asks.map((ask) => ({ ...ask, cost: costOf(ask, units) }))
+/** The same asks for another number of units, of who would take fewer too. */
+export function asksUpTo(asks: readonly Ask[], units: number): readonly Ask[] {
+  return asks.map((ask) => ({ ...ask, cost: costOf(ask, units), leastCost: ask.unitCost }))
 }
 
 /** The same asks, each by the policy that holds now. */

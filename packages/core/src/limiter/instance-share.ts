@@ -1,9 +1,9 @@
 import { capacityOf, type Policy } from "../policy.ts"
 
 /**
- * The part of a policy that one of so many instances admits by itself, for a request of this cost. Nobody within the limit
- * is refused for ever for asking the wrong instance: there is always room for this one request, if the whole limit has it,
- * or what is admitted above it.
+ * The part of a policy that one of so many instances admits by itself, for a request that costs so much at least. Nobody
+ * within the limit is refused for ever for asking the wrong instance: there is always room for this one request, if the whole
+ * limit has it, or what is admitted above it.
  *
  * What comes back to a bucket in a window is the instance's part whatever a request costs, so dear ones wait longer.
  */

@@ -28,7 +28,9 @@ export class LocalFallback {
     this.#store = memoryStore({ maxKeys: MAX_KEYS, clock: { now: () => soundTime(clock) } })
   }
 
-  readonly #share = (ask: Ask): Ask => ({ ...ask, policy: shareOf(ask.policy, ask.cost, this.#instances) })
+  readonly #share = (ask: Ask): Ask => {
+    return { ...ask, policy: shareOf(ask.policy, ask.leastCost ?? ask.cost, this.#instances) }
+  }
 
   decide(asks: readonly Ask[], peeked: boolean, look?: Look): Decision {
     const closing = asks.filter((ask) => ask.onStoreFailure === "deny" && !ask.shadow)

@@ -1,7 +1,7 @@
 import { algorithmOf } from "../algorithms/by-name.ts"
 import { ceilingOf } from "../policy.ts"
 import type { Answer, MaybePromise } from "../stores/store.ts"
-import { type Ask, asksFor } from "./ask.ts"
+import { type Ask, asksUpTo } from "./ask.ts"
 import type { Decision } from "./decision.ts"
 import { DecisionRecord } from "./decision-record.ts"
 import type { Look } from "./look.ts"
@@ -32,12 +32,17 @@ export async function takeUpTo(taking: Taking, asks: readonly Ask[], units: numb
     const look: Look = (asked, answer) => {
       left = unitsLeft(asked, answer)
     }
-    const some = asksFor(asks, wanted)
+    const some = asksUpTo(asks, wanted)
     const decision = await (wanted > 1 ? taking.takeIfItFits(some, look) : taking.take(some, look))
     if (decision.allowed) return DecisionRecord.telling(decision, wanted)
-    if (wanted === 1 || decision.refusal !== "quota") return decision
+    if (wanted === 1 || !isTooMuch(decision)) return decision
     wanted = tries < MOST_TRIES ? Math.max(1, Math.min(left, wanted - 1)) : 1
   }
+}
+
+/** Whether fewer units may be granted. More than there ever are is asked for of an instance's part, in an outage. */
+function isTooMuch({ refusal }: Decision): boolean {
+  return refusal === "quota" || refusal === "cost"
 }
 
 /** Units that are granted when nothing has been taken; one at least, so that it is the rule that refuses it. */
