@@ -10,10 +10,10 @@ export {
   StoreUnavailableError,
 } from "./errors.ts"
 export type { Events } from "./events.ts"
+export type { ClosingResponse } from "./http/client-gone.ts"
 export { createGuard, type Guard, type GuardOptions, type Outcome } from "./http/guard.ts"
 export type { HeaderLine } from "./http/headers/writer.ts"
 export { exposedHeaders, type HeaderDialect } from "./http/headers.ts"
-export type { ClosingResponse } from "./http/hold.ts"
 export type { AcquireOptions, CostOption, Limiter, LimiterEvents } from "./http/limiter.ts"
 export type { Extractor, LimiterOptions, OnRejected } from "./http/options.ts"
 export type { RetryAdvice } from "./http/rejection/retry.ts"

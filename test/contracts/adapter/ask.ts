@@ -66,14 +66,17 @@ export function askExactly(url: string, target: string, method = "GET"): Promise
   })
 }
 
-/** Sends a request and hangs up, before the answer, when `hangUp` says. Resolves when the connection is gone. */
-export function askAndHangUp(url: string, target: string, hangUp: Promise<void>): Promise<void> {
+/**
+ * Sends as many requests, one behind the other on one connection, and hangs up, before the answer, when `hangUp` says.
+ * Resolves when the connection is gone.
+ */
+export function askAndHangUp(url: string, target: string, hangUp: Promise<void>, count = 1): Promise<void> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve) => {
     const socket = connect(Number(port), hostname)
     socket.on("error", () => undefined)
     socket.once("close", () => resolve())
-    socket.write(`GET ${target} HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`)
+    socket.write(`GET ${target} HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`.repeat(count))
     void hangUp.then(() => socket.destroy())
   })
 }

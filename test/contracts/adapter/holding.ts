@@ -145,6 +145,23 @@ export function holding(behaves: Behaves): void {
       expect(served.entries).toEqual(["0 a", "100 c"])
     })
 
+    behaves("lets go of all whose connection is gone, those behind another one of it too", async (stage) => {
+      const served = new Served(stage)
+      await served.start(stage, served.counting({ ...stage.base, ...LEAKY }))
+      expect((await (await served.ask("a")).response).status).toBe(200)
+      await askAndHangUp(
+        served.url,
+        "/",
+        until(() => served.arrived === 4),
+        3,
+      )
+      await turns()
+      const next = await served.ask("e")
+      await served.pass(400)
+      expect((await next.response).status).toBe(200)
+      expect(served.entries).toEqual(["0 a", "100 e"])
+    })
+
     behaves("answers 503 to those that it holds when the limiter is closed", async (stage) => {
       const served = new Served(stage)
       const limiter = createLimiter<object>(served.counting({ ...stage.base, ...QUEUE }))

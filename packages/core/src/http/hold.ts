@@ -5,14 +5,7 @@ import { refusedAtClose } from "../limiter/waiting/refused.ts"
 import type { Patience } from "../limiter/waiting/ticket.ts"
 import type { WaitingRoom } from "../limiter/waiting/waiting-room.ts"
 import type { MaybePromise } from "../stores/store.ts"
-
-/** Node's response, as far as it tells that its client has gone. */
-export interface ClosingResponse {
-  /** Whether it has been closed already. */
-  readonly closed: boolean
-  once(event: "close", listener: () => void): unknown
-  off(event: "close", listener: () => void): unknown
-}
+import { type ClosingResponse, hasGone, onGone } from "./client-gone.ts"
 
 /** What ends the holding of a request before its time. */
 export interface Leaving {
@@ -58,12 +51,11 @@ function patienceOf(asks: readonly Ask[], { response, draining }: Leaving): Pati
     waitsFor: isQueued,
     onWait(leave) {
       if (draining.aborted) leave(DRAINING)
-      else if (response?.closed) leave(GONE)
-      const hangUp = () => leave(GONE)
-      response?.once("close", hangUp)
+      else if (response !== undefined && hasGone(response)) leave(GONE)
+      const unheard = response && onGone(response, () => leave(GONE))
       const served = onAbort(draining, () => leave(DRAINING))
       return () => {
-        response?.off("close", hangUp)
+        unheard?.()
         served()
       }
     },

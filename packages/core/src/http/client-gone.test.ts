@@ -1,0 +1,124 @@
+import { EventEmitter, once } from "node:events"
+import { createServer, type Server, type ServerResponse } from "node:http"
+import { type AddressInfo, connect, type Socket } from "node:net"
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { afterEach, describe, expect, it } from "vitest"
+import { manualClock } from "../clock.ts"
+import { type ClosingResponse, hasGone, onGone } from "./client-gone.ts"
+import { createGuard, type Outcome } from "./guard.ts"
+
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await nextTurn()
+}
+
+/** A server that leaves the answers to the test, and a client that asks so many times on one connection, at once. */
+async function pipelined(count: number, onRequest?: (response: ServerResponse) => void) {
+  const responses: ServerResponse[] = []
+  const server: Server = createServer((_request, response) => {
+    responses.push(response)
+    onRequest?.(response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  closing.push(() => new Promise((resolve) => server.close(resolve)))
+  const client: Socket = connect((server.address() as AddressInfo).port, "127.0.0.1")
+  closing.push(() => client.destroy())
+  client.on("error", () => undefined).resume()
+  client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(count))
+  await until(() => responses.length === count)
+  const [connection] = responses.map(({ req }) => req.socket)
+  const hangUp = async () => {
+    client.destroy()
+    await once(connection as Socket, "close")
+    await nextTurn()
+  }
+  return { responses, connection: connection as Socket, hangUp }
+}
+
+describe("the client of a response", () => {
+  it("is noticed when it goes, also by those behind another one of its connection", async () => {
+    const { responses, hangUp } = await pipelined(3)
+    const gone: number[] = []
+    responses.forEach((response, i) => {
+      onGone(response, () => gone.push(i))
+    })
+    expect(responses.map(hasGone)).toEqual([false, false, false])
+    await hangUp()
+    expect([...new Set(gone)].sort()).toEqual([0, 1, 2])
+    expect(responses.map(hasGone)).toEqual([true, true, true])
+  })
+
+  it("is not told of to who has stopped listening", async () => {
+    const { responses, hangUp } = await pipelined(3)
+    const gone: number[] = []
+    const stops = responses.map((response, i) => onGone(response, () => gone.push(i)))
+    stops[0]?.()
+    stops[1]?.()
+    await hangUp()
+    expect([...new Set(gone)]).toEqual([2])
+  })
+
+  it("is listened to once a connection, whatever it asks for: nothing is warned of", async () => {
+    const { responses, connection } = await pipelined(30)
+    const listening = () => [connection, ...responses].map((each) => each.listenerCount("close"))
+    const [onConnection = 0, ...onResponses] = listening()
+    for (let round = 0; round < 2; round++) {
+      const stops = responses.map((response) => onGone(response, () => undefined))
+      for (const stop of stops) stop()
+    }
+    expect(listening()).toEqual([onConnection + 1, ...onResponses])
+  })
+
+  it("is there while it waits for the answer behind one that has been sent", async () => {
+    const { responses } = await pipelined(2)
+    responses[0]?.end()
+    await once(responses[0] as ServerResponse, "close")
+    expect(responses.map(hasGone)).toEqual([true, false])
+  })
+
+  it.each<[string, object]>([
+    ["no request", {}],
+    ["no socket", { req: {} }],
+    ["a socket that is gone", { req: { socket: null } }],
+    ["a socket that is no emitter", { req: { socket: { remoteAddress: "192.0.2.1" } } }],
+  ])("is what the response alone tells where there is %s", (_name, more) => {
+    const response = Object.assign(new EventEmitter(), more) as EventEmitter & ClosingResponse
+    expect(hasGone(response)).toBe(false)
+    let gone = 0
+    const stop = onGone(response, () => gone++)
+    response.emit("close")
+    expect(gone).toBe(1)
+    stop()
+    expect(hasGone(Object.assign(response, { closed: true }))).toBe(true)
+    expect(hasGone(Object.assign(response, { closed: false, destroyed: true }))).toBe(true)
+  })
+})
+
+it("a request that is held behind another one of its connection lets go of its place, over a bare server", async () => {
+  const clock = manualClock()
+  const guard = createGuard<object>({
+    limit: 1,
+    window: "1 second",
+    algorithm: "fixed-window",
+    throttle: { kind: "queue", maxWaiting: 2 },
+    clock,
+  })
+  closing.push(() => guard.close())
+  await nextTurn()
+  const facts = { remoteAddress: "127.0.0.1" }
+  const outcomes: (Outcome | Promise<Outcome | undefined> | undefined)[] = []
+  const { hangUp } = await pipelined(3, (response) => {
+    outcomes.push(guard.check(facts, response.req, response))
+  })
+  expect(outcomes.map((outcome) => outcome instanceof Promise)).toEqual([false, true, true])
+  await hangUp()
+  expect(await Promise.all(outcomes.slice(1))).toEqual([undefined, undefined])
+  // There is room for two again.
+  const next = [guard.check(facts, {}), guard.check(facts, {})]
+  clock.advance(1_000)
+  expect((await next[0])?.rejection).toBeUndefined()
+})

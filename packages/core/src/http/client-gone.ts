@@ -1,0 +1,62 @@
+/** What tells of its end: a response, an HTTP/2 stream, a connection. */
+interface Closing {
+  readonly closed?: boolean
+  readonly destroyed?: boolean
+  once(event: "close", listener: () => void): unknown
+}
+
+/**
+ * Node's response, of HTTP/1 or HTTP/2, as far as it tells that its client has gone. By itself it does not always: not while it
+ * stands behind another one of its connection (HTTP/1 pipelining), and over HTTP/2 neither afterwards nor of HEAD.
+ */
+export interface ClosingResponse extends Closing {
+  off(event: "close", listener: () => void): unknown
+  /** Only over HTTP/2. */
+  readonly stream?: unknown
+  readonly req?: { readonly socket?: unknown }
+}
+
+/** Whether the client has gone, or has been answered by somebody else: there is nobody to answer any more. */
+export function hasGone(response: ClosingResponse): boolean {
+  return hasClosed(response) || hasClosed(carrierOf(response))
+}
+
+/** Calls back when the client goes, once or twice. Yields what stops that. */
+export function onGone(response: ClosingResponse, listener: () => void): () => void {
+  response.once("close", listener)
+  const carrier = carrierOf(response)
+  const unheard = carrier === undefined ? undefined : onClose(carrier, listener)
+  return () => {
+    response.off("close", listener)
+    unheard?.()
+  }
+}
+
+/** What the response travels by; undefined where what there is tells nothing, as in an app that is called without a server. */
+function carrierOf({ stream, req }: ClosingResponse): Closing | undefined {
+  const carrier = (stream ?? req?.socket) as Partial<Closing> | null | undefined
+  return typeof carrier?.once === "function" ? (carrier as Closing) : undefined
+}
+
+function hasClosed(closing: Closing | undefined): boolean {
+  return closing?.closed === true || closing?.destroyed === true
+}
+
+/** One listener a connection: Node warns of a leak where many requests of one are held. */
+const listenersOf = new WeakMap<Closing, Set<() => void>>()
+
+function onClose(carrier: Closing, listener: () => void): () => void {
+  const tell = (): void => {
+    for (const each of listeners) each()
+  }
+  const known = listenersOf.get(carrier)
+  const listeners = known ?? new Set()
+  listeners.add(listener)
+  if (known === undefined) {
+    listenersOf.set(carrier, listeners)
+    carrier.once("close", tell)
+  }
+  return () => {
+    listeners.delete(listener)
+  }
+}

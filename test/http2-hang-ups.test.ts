@@ -1,0 +1,184 @@
+import { connect as connectHttp2, createServer, type Http2Server } from "node:http2"
+import type { AddressInfo } from "node:net"
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { createGuard, type LimiterOptions, manualClock } from "@sluice/core"
+import { rateLimit as fastifyRateLimit } from "@sluice/fastify"
+import { rateLimit as koaRateLimit } from "@sluice/koa"
+import fastify from "fastify"
+import Koa from "koa"
+import { afterEach, describe, expect, it } from "vitest"
+
+/** One goes on each 100 ms, and five fit in, of all together: a stream that is gone has no address. */
+const LEAKY = {
+  limit: 10,
+  window: "1 second",
+  algorithm: "leaky-bucket",
+  burst: 5,
+  field: "service",
+} as const
+
+const closing: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+/** What an app is put together with: its limiter, what every request waits for before that, and what handles it. */
+interface Plan {
+  readonly options: LimiterOptions<object>
+  before(name: string): Promise<void>
+  handle(name: string): void
+}
+
+/** Puts an app together, which listens on a free port. */
+type Start = (plan: Plan) => Promise<Http2Server>
+
+function listening(server: Http2Server): Promise<Http2Server> {
+  closing.push(() => new Promise((resolve) => server.close(() => resolve())))
+  return new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(server)))
+}
+
+const STARTS: readonly (readonly [string, Start])[] = [
+  [
+    "a server without a framework",
+    ({ options, before, handle }) => {
+      const guard = createGuard<object>(options)
+      closing.push(() => guard.close())
+      return listening(
+        createServer((req, res) => {
+          const name = String(req.headers["x-name"])
+          void before(name)
+            .then(() => guard.check({ method: req.method, headers: req.headers }, req, res))
+            .then((outcome) => {
+              if (outcome === undefined) return
+              handle(name)
+              res.end("ok")
+            })
+        }),
+      )
+    },
+  ],
+  [
+    "Koa",
+    ({ options, before, handle }) => {
+      const app = new Koa()
+      app.use((ctx, next) => before(ctx.get("x-name")).then(next))
+      app.use(koaRateLimit(options))
+      app.use((ctx) => {
+        handle(ctx.get("x-name"))
+        ctx.body = "ok"
+      })
+      return listening(createServer(app.callback()))
+    },
+  ],
+  [
+    "Fastify",
+    async ({ options, before, handle }) => {
+      const app = fastify({ http2: true })
+      app.addHook("onRequest", ({ headers }) => before(String(headers["x-name"])))
+      await app.register(fastifyRateLimit, options)
+      app.get("/", async ({ headers }) => {
+        handle(String(headers["x-name"]))
+        return "ok"
+      })
+      await app.listen({ port: 0, host: "127.0.0.1" })
+      closing.push(() => app.close())
+      return app.server
+    },
+  ],
+]
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await nextTurn()
+}
+
+/** As long as a handler may take to be called, by far. */
+async function turns(): Promise<void> {
+  for (let i = 0; i < 20; i++) await nextTurn()
+}
+
+/** An app with a client, both over a real connection. `gate` is what a request waits for before it gets to the limiter. */
+async function serve(start: Start) {
+  const clock = manualClock()
+  const startMs = clock.now()
+  const seen = { arrived: 0, decided: 0, closed: 0 }
+  const entries: string[] = []
+  const gate = { opened: Promise.resolve() }
+  const server = await start({
+    options: {
+      ...LEAKY,
+      clock,
+      skip() {
+        seen.decided++
+        return false
+      },
+    },
+    before() {
+      seen.arrived++
+      return gate.opened
+    },
+    handle: (name) => void entries.push(`${clock.now() - startMs} ${name}`),
+  })
+  server.on("stream", (stream) => stream.once("close", () => void seen.closed++))
+  const client = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  closing.push(async () => client.destroy())
+  const ask = (name: string, method = "GET") => {
+    const stream = client.request({ ":path": "/", ":method": method, "x-name": name })
+    const status = new Promise<number | undefined>((resolve) => {
+      stream.once("response", (headers) => resolve(headers[":status"]))
+      stream.once("close", () => resolve(undefined))
+    })
+    stream.on("error", () => undefined).resume()
+    return { status, cancel: () => stream.close(8) }
+  }
+  return { clock, seen, entries, gate, ask }
+}
+
+describe.each(STARTS)("over HTTP/2, on %s", (_name, start) => {
+  it.each(["GET", "HEAD"])(
+    "a request that is held and then cancelled lets go of its place: %s",
+    async (method) => {
+      const { clock, seen, entries, ask } = await serve(start)
+      expect(await ask("a").status).toBe(200)
+      await until(() => seen.closed === 1)
+      const held = ask("b", method)
+      await until(() => seen.decided === 2)
+      await turns()
+      held.cancel()
+      await until(() => seen.closed === 2)
+      await turns()
+      const next = ask("c")
+      await until(() => seen.decided === 3)
+      for (let i = 0; i < 4; i++) {
+        await turns()
+        clock.advance(50)
+      }
+      expect(await next.status).toBe(200)
+      expect(entries).toEqual(["0 a", "100 c"])
+    },
+  )
+
+  it("a request that was cancelled before it got to the limiter is not held", async () => {
+    const { clock, seen, entries, gate, ask } = await serve(start)
+    expect(await ask("a").status).toBe(200)
+    await until(() => seen.closed === 1)
+    let open = () => {}
+    gate.opened = new Promise((resolve) => {
+      open = resolve
+    })
+    const gone = ask("b")
+    await until(() => seen.arrived === 2)
+    gone.cancel()
+    await until(() => seen.closed === 2)
+    open()
+    await until(() => seen.decided === 2)
+    await turns()
+    const next = ask("c")
+    await until(() => seen.decided === 3)
+    for (let i = 0; i < 4; i++) {
+      await turns()
+      clock.advance(50)
+    }
+    expect(await next.status).toBe(200)
+    expect(entries).toEqual(["0 a", "100 c"])
+  })
+})
