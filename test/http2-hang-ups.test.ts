@@ -1,7 +1,7 @@
-import { connect as connectHttp2, createServer, type Http2Server } from "node:http2"
+import { connect, constants, createServer, type Http2Server } from "node:http2"
 import type { AddressInfo } from "node:net"
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { createGuard, type LimiterOptions, manualClock } from "@sluice/core"
+import { createGuard, createLimiter, type GuardOptions, manualClock } from "@sluice/core"
 import { rateLimit as fastifyRateLimit } from "@sluice/fastify"
 import { rateLimit as koaRateLimit } from "@sluice/koa"
 import fastify from "fastify"
@@ -24,9 +24,9 @@ afterEach(async () => {
 
 /** What an app is put together with: its limiter, what every request waits for before that, and what handles it. */
 interface Plan {
-  readonly options: LimiterOptions<object>
+  readonly options: GuardOptions<object>
   before(name: string): Promise<void>
-  handle(name: string): void
+  handle(name: string): Promise<void> | undefined
 }
 
 /** Puts an app together, which listens on a free port. */
@@ -48,9 +48,9 @@ const STARTS: readonly (readonly [string, Start])[] = [
           const name = String(req.headers["x-name"])
           void before(name)
             .then(() => guard.check({ method: req.method, headers: req.headers }, req, res))
-            .then((outcome) => {
+            .then(async (outcome) => {
               if (outcome === undefined) return
-              handle(name)
+              await handle(name)
               res.end("ok")
             })
         }),
@@ -63,8 +63,8 @@ const STARTS: readonly (readonly [string, Start])[] = [
       const app = new Koa()
       app.use((ctx, next) => before(ctx.get("x-name")).then(next))
       app.use(koaRateLimit(options))
-      app.use((ctx) => {
-        handle(ctx.get("x-name"))
+      app.use(async (ctx) => {
+        await handle(ctx.get("x-name"))
         ctx.body = "ok"
       })
       return listening(createServer(app.callback()))
@@ -77,7 +77,7 @@ const STARTS: readonly (readonly [string, Start])[] = [
       app.addHook("onRequest", ({ headers }) => before(String(headers["x-name"])))
       await app.register(fastifyRateLimit, options)
       app.get("/", async ({ headers }) => {
-        handle(String(headers["x-name"]))
+        await handle(String(headers["x-name"]))
         return "ok"
       })
       await app.listen({ port: 0, host: "127.0.0.1" })
@@ -96,30 +96,11 @@ async function turns(): Promise<void> {
   for (let i = 0; i < 20; i++) await nextTurn()
 }
 
-/** An app with a client, both over a real connection. `gate` is what a request waits for before it gets to the limiter. */
-async function serve(start: Start) {
-  const clock = manualClock()
-  const startMs = clock.now()
-  const seen = { arrived: 0, decided: 0, closed: 0 }
-  const entries: string[] = []
-  const gate = { opened: Promise.resolve() }
-  const server = await start({
-    options: {
-      ...LEAKY,
-      clock,
-      skip() {
-        seen.decided++
-        return false
-      },
-    },
-    before() {
-      seen.arrived++
-      return gate.opened
-    },
-    handle: (name) => void entries.push(`${clock.now() - startMs} ${name}`),
-  })
-  server.on("stream", (stream) => stream.once("close", () => void seen.closed++))
-  const client = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+/** A client of a server, over a real connection, and how many of its streams have come to their end there. */
+function clientOf(server: Http2Server) {
+  const streams = { closed: 0 }
+  server.on("stream", (stream) => stream.once("close", () => void streams.closed++))
+  const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
   closing.push(async () => client.destroy())
   const ask = (name: string, method = "GET") => {
     const stream = client.request({ ":path": "/", ":method": method, "x-name": name })
@@ -128,23 +109,48 @@ async function serve(start: Start) {
       stream.once("close", () => resolve(undefined))
     })
     stream.on("error", () => undefined).resume()
-    return { status, cancel: () => stream.close(8) }
+    return { status, cancel: () => stream.close(constants.NGHTTP2_CANCEL) }
   }
-  return { clock, seen, entries, gate, ask }
+  return { streams, ask }
+}
+
+/** An app with a leaky bucket. `gate` is what a request waits for before it gets to the limiter. */
+async function serve(start: Start) {
+  const clock = manualClock()
+  const startMs = clock.now()
+  const seen = { arrived: 0, decided: 0 }
+  const entries: string[] = []
+  const gate = { opened: Promise.resolve() }
+  const skip = () => {
+    seen.decided++
+    return false
+  }
+  const server = await start({
+    options: { ...LEAKY, clock, skip },
+    before() {
+      seen.arrived++
+      return gate.opened
+    },
+    handle(name) {
+      entries.push(`${clock.now() - startMs} ${name}`)
+      return undefined
+    },
+  })
+  return { clock, seen, entries, gate, ...clientOf(server) }
 }
 
 describe.each(STARTS)("over HTTP/2, on %s", (_name, start) => {
   it.each(["GET", "HEAD"])(
     "a request that is held and then cancelled lets go of its place: %s",
     async (method) => {
-      const { clock, seen, entries, ask } = await serve(start)
+      const { clock, seen, streams, entries, ask } = await serve(start)
       expect(await ask("a").status).toBe(200)
-      await until(() => seen.closed === 1)
+      await until(() => streams.closed === 1)
       const held = ask("b", method)
       await until(() => seen.decided === 2)
       await turns()
       held.cancel()
-      await until(() => seen.closed === 2)
+      await until(() => streams.closed === 2)
       await turns()
       const next = ask("c")
       await until(() => seen.decided === 3)
@@ -158,9 +164,9 @@ describe.each(STARTS)("over HTTP/2, on %s", (_name, start) => {
   )
 
   it("a request that was cancelled before it got to the limiter is not held", async () => {
-    const { clock, seen, entries, gate, ask } = await serve(start)
+    const { clock, seen, streams, entries, gate, ask } = await serve(start)
     expect(await ask("a").status).toBe(200)
-    await until(() => seen.closed === 1)
+    await until(() => streams.closed === 1)
     let open = () => {}
     gate.opened = new Promise((resolve) => {
       open = resolve
@@ -168,7 +174,7 @@ describe.each(STARTS)("over HTTP/2, on %s", (_name, start) => {
     const gone = ask("b")
     await until(() => seen.arrived === 2)
     gone.cancel()
-    await until(() => seen.closed === 2)
+    await until(() => streams.closed === 2)
     open()
     await until(() => seen.decided === 2)
     await turns()
@@ -180,5 +186,44 @@ describe.each(STARTS)("over HTTP/2, on %s", (_name, start) => {
     }
     expect(await next.status).toBe(200)
     expect(entries).toEqual(["0 a", "100 c"])
+  })
+})
+
+describe.each(STARTS.slice(1))("refundWhen over HTTP/2, on %s", (_name, start) => {
+  it("is not asked about a request that was cancelled before it was answered: its units stay taken", async () => {
+    const statuses: number[] = []
+    const limiter = createLimiter<object>({
+      limit: 5,
+      window: "1 minute",
+      field: "service",
+      clock: manualClock(),
+      refundWhen: (_request, status) => statuses.push(status) > 0,
+    })
+    closing.push(() => limiter.close())
+    const handled: string[] = []
+    let answer = () => {}
+    const pending = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    const server = await start({
+      options: { limiter },
+      before: async () => undefined,
+      handle(name) {
+        handled.push(name)
+        return name === "cancelled" ? pending : undefined
+      },
+    })
+    const { ask, streams } = clientOf(server)
+    const left = async () => (await limiter.peek({}, { cost: 0 })).remaining
+    expect(await ask("answered").status).toBe(200)
+    await until(() => streams.closed === 1)
+    expect([await left(), statuses]).toEqual([5, [200]])
+    const { cancel } = ask("cancelled")
+    await until(() => handled.length === 2)
+    cancel()
+    await until(() => streams.closed === 2)
+    answer()
+    await turns()
+    expect([await left(), statuses]).toEqual([4, [200]])
   })
 })

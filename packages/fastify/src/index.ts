@@ -144,9 +144,9 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
 
   if (!app.hasRequestDecorator("rateLimit")) app.decorateRequest("rateLimit", { getter: decisionOf })
   if (guard.settles) {
-    // Not for a client that hangs up before it has been answered: the units stay taken.
     app.addHook("onResponse", (request: Decided, reply, done) => {
-      request[decider]?.settle(request, reply.statusCode)
+      // Over HTTP/2 this runs, too, for a client that has cancelled its request: the units stay taken.
+      if (reply.raw.writableEnded) request[decider]?.settle(request, reply.statusCode)
       done()
     })
   }

@@ -29,12 +29,17 @@ export function rateLimit(options: GuardOptions<Context>): RateLimit {
   const guard = createGuard(options, factsOf)
 
   const middleware = (ctx: Context, next: Next): Promise<unknown> => {
-    if (guard.settles) ctx.res.once("finish", () => guard.settle(ctx, ctx.res.statusCode))
+    if (guard.settles) ctx.res.once("finish", () => settle(ctx))
     const outcome = guard.check(new KoaFacts(ctx), ctx, ctx.res)
     // A value stays a value: on the memory store no request waits for a promise.
     return outcome instanceof Promise
       ? outcome.then((late) => proceed(late, ctx, next))
       : proceed(outcome, ctx, next)
+  }
+
+  function settle(ctx: Context): void {
+    // Over HTTP/2 a response finishes, too, whose client has cancelled the request: the units stay taken.
+    if (ctx.res.writableEnded) guard.settle(ctx, ctx.res.statusCode)
   }
 
   function proceed(outcome: Outcome | undefined, ctx: Context, next: Next): Promise<unknown> {
