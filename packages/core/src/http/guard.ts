@@ -1,11 +1,12 @@
-import { validateHeaderName, validateHeaderValue } from "node:http"
-import { InvalidOptionError, textOf } from "../errors.ts"
+import { InvalidOptionError } from "../errors.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { bindsMore } from "../limiter/decision-record.ts"
 import type { MaybePromise } from "../stores/store.ts"
 import { type Logger, warnOncePerLogger } from "../warnings.ts"
+import { type Answer, compileAnswer } from "./answer.ts"
 import { compileTest } from "./callbacks.ts"
 import type { ClosingResponse } from "./client-gone.ts"
+import { joined, nameOf } from "./headers/joined.ts"
 import type { HeaderLine } from "./headers/writer.ts"
 import type { Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options.ts"
@@ -119,6 +120,7 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
   readonly #owned: boolean
   /** Shared with the guards of its routes. */
   readonly #draining: AbortController
+  readonly #answer: Answer
   readonly #refunds: (request: Request, status: number) => boolean
   #createdInThisTurn = true
 
@@ -127,7 +129,8 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     this.settles = limiter.options.refundWhen !== undefined
     this.#owned = owned
     this.#draining = draining
-    const { refundWhen } = limiter.options
+    const { onRejected, refundWhen } = limiter.options
+    this.#answer = compileAnswer(onRejected, limiter.warner)
     this.#refunds = compileTest("refundWhen", refundWhen, "the units stay taken", limiter.warner)
     // A server gets no request in the turn in which the app is put together: who does was made by a request.
     queueMicrotask(() => {
@@ -171,27 +174,7 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
   }
 
   answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<Rejection | undefined> {
-    const standard = outcome.rejection as Rejection
-    const { onRejected } = this.limiter.options
-    if (onRejected === undefined) return standard
-    const failed = (error: unknown): Rejection => {
-      this.limiter.warner.once(
-        "SLUICE_CALLBACK_FAILED",
-        `onRejected failed: ${textOf(error)}. The standard answer is sent.`,
-        "onRejected",
-        error,
-      )
-      return standard
-    }
-    const pick = (own: unknown): Rejection | undefined =>
-      own === false ? undefined : isRejection(own) ? own : standard
-    try {
-      const own: unknown = onRejected(request, standard, outcome.decision, response)
-      // Fastify's reply has a `then` that waits for its end: one that nobody has sent would wait for ever.
-      return own !== response && isThenable(own) ? Promise.resolve(own).then(pick, failed) : pick(own)
-    } catch (error) {
-      return failed(error)
-    }
+    return this.#answer(outcome.rejection as Rejection, request, outcome.decision, response)
   }
 
   settle(request: Request, status: number): void {
@@ -246,62 +229,9 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     const rejection = writeRejection(own, facts.headers?.accept, limiter.options.wallClock)
     // An app that answers by itself seldom copies them: a refusal says when to come back whoever writes it.
     if (limiter.options.onRejected !== undefined)
-      headers = [...headers, ...rejection.headers.filter(isNoType)]
+      headers = [...headers, ...rejection.headers.filter((line) => nameOf(line) !== "Content-Type")]
     return { decision, headers, removed, rejection }
   }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === "function"
-}
-
-/** What `onRejected` yields may be anything: `(req, …, res) => res.status(429).end()` yields the response itself. */
-function isRejection(value: unknown): value is Rejection {
-  if (typeof value !== "object" || value === null) return false
-  const { status, headers, body } = value as Partial<Record<keyof Rejection, unknown>>
-  return isFinalStatus(status) && Array.isArray(headers) && headers.every(isLine) && typeof body === "string"
-}
-
-/** What Node would throw for is no answer: the error would be the app's, or in a promise the process' end. */
-function isFinalStatus(status: unknown): boolean {
-  return Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 599
-}
-
-function isLine(line: unknown): boolean {
-  if (!Array.isArray(line) || typeof line[1] !== "string") return false
-  try {
-    validateHeaderName(line[0])
-    validateHeaderValue(line[0], line[1])
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** Lists grow by the new members; fields with one number tell of the mount that binds, and of no other. */
-function joined(
-  earlier: readonly HeaderLine[],
-  own: readonly HeaderLine[],
-  ownBinds: boolean,
-): readonly HeaderLine[] {
-  const lines = new Map(ownBinds ? earlier.filter(isList) : earlier)
-  for (const [name, value] of ownBinds ? own : own.filter(isList)) {
-    const before = lines.get(name)
-    lines.set(name, before === undefined ? value : `${before}, ${value}`)
-  }
-  return [...lines]
-}
-
-function nameOf([name]: HeaderLine): string {
-  return name
-}
-
-function isNoType([name]: HeaderLine): boolean {
-  return name !== "Content-Type"
-}
-
-function isList([name]: HeaderLine): boolean {
-  return name === "RateLimit-Policy" || name === "RateLimit"
 }
 
 /** A source may have thousands. */
