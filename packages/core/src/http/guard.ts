@@ -2,13 +2,13 @@ import { InvalidOptionError } from "../errors.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { bindsMore } from "../limiter/decision-record.ts"
 import type { MaybePromise } from "../stores/store.ts"
-import { type Logger, warnOncePerLogger } from "../warnings.ts"
 import { type Answer, compileAnswer } from "./answer.ts"
 import { compileTest } from "./callbacks.ts"
 import type { ClosingResponse } from "./client-gone.ts"
 import { joined, nameOf } from "./headers/joined.ts"
 import type { HeaderLine } from "./headers/writer.ts"
 import type { Limiter } from "./limiter.ts"
+import { warnCreatedInHandler, warnMountedTwice } from "./mount-warnings.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { Rejection } from "./rejection.ts"
 import type { RequestFacts } from "./request.ts"
@@ -44,8 +44,8 @@ export interface Guard<Request extends object> {
    * Decides. Never throws, never rejects; answers with a value when the store does.
    *
    * Where a rule has requests wait that do not fit, this holds them, in order. `response` is Node's own, which is listened
-   * to only while the request is held: undefined is the outcome when the client has gone meanwhile. Then nothing is to be
-   * done, and nothing has been taken.
+   * to, and its connection, only while the request is held: undefined is the outcome when the client has gone meanwhile. Then
+   * nothing is to be done, and nothing has been taken.
    */
   check(facts: RequestFacts, request: Request): MaybePromise<Outcome>
   check(facts: RequestFacts, request: Request, response: ClosingResponse): MaybePromise<Outcome | undefined>
@@ -54,7 +54,10 @@ export interface Guard<Request extends object> {
    * send nothing: the app answers by itself, now or later.
    */
   answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<Rejection | undefined>
-  /** Tells the status of a response that has been sent, for `refundWhen`. Told again, it does nothing. */
+  /**
+   * Tells the status of a response that has been sent, for `refundWhen`; not of one whose client hung up before it was
+   * answered, which over HTTP/2 has a status all the same. Told again, it does nothing.
+   */
   settle(request: Request, status: number): void
   /** A guard for one route: `rule` in place of the inline rule, the rest shared, rules of a source too. */
   forRoute(rule: object, name: string): Guard<Request>
@@ -152,11 +155,7 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     if (this.#createdInThisTurn) warnCreatedInHandler(this.limiter.options.logger)
     const earlier = (request as { [MARK]?: Mark })[MARK]
     if (earlier !== undefined && this.#hasDecided(earlier)) {
-      this.limiter.warner.once(
-        "SLUICE_MOUNTED_TWICE",
-        `The limiter${withRules(this.limiter.ruleSet.names)} met the same request twice: it is mounted twice. ` +
-          "The request was counted once; remove one of the mounts.",
-      )
+      warnMountedTwice(this.limiter.warner, this.limiter.ruleSet.names)
       return { decision: earlier.decision, headers: NONE, removed: NONE }
     }
     const { firstRules } = this.limiter
@@ -232,20 +231,4 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
       headers = [...headers, ...rejection.headers.filter((line) => nameOf(line) !== "Content-Type")]
     return { decision, headers, removed, rejection }
   }
-}
-
-/** A source may have thousands. */
-function withRules(names: readonly string[]): string {
-  if (names.length === 0) return ""
-  const named = names.slice(0, 3).map((name) => `"${name}"`)
-  return ` with rule${names.length > 1 ? "s" : ""} ${named.join(", ")}${names.length > 3 ? ", …" : ""}`
-}
-
-function warnCreatedInHandler(logger: Logger | undefined): void {
-  warnOncePerLogger(
-    logger,
-    "SLUICE_CREATED_IN_HANDLER",
-    "A limiter was created while a request was being handled, so it counts nothing beyond that request. " +
-      "Create it once, when the app starts, and mount it: app.use(rateLimit({ … })).",
-  )
 }
