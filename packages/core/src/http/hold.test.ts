@@ -318,6 +318,43 @@ describe("a rule beside one that queues", () => {
   })
 })
 
+it.each([
+  ["rejects", () => Promise.reject(new Error("broken"))],
+  [
+    "throws",
+    () => {
+      throw new Error("broken")
+    },
+  ],
+])("a clock whose wait %s holds nobody: that is answered 503, and said once", async (_what, wait) => {
+  const { check, guard } = await setUp({ ...QUEUE, clock: { now: () => Date.UTC(2024, 0, 1), wait } })
+  const warned: string[] = []
+  guard.limiter.on("warning", ({ code, message }) => warned.push(`${code}: ${message}`))
+  check()
+  for (const held of [check(), check()]) expect(((await held.outcome) as Outcome).rejection?.status).toBe(503)
+  const failed =
+    "SLUICE_CALLBACK_FAILED: clock.wait failed: Error: broken. Requests that would have to wait are answered 503."
+  expect(warned).toEqual([failed])
+})
+
+it("nothing is warned of where the client goes, the server drains or the limiter is closed", async () => {
+  const warned: string[] = []
+  const log = ({ code }: { readonly code: string }) => void warned.push(code)
+  const options = { ...QUEUE, logger: { warn: log, error: log } }
+  const [one, other] = [await setUp(options), await setUp(options)]
+  one.check()
+  const gone = one.check()
+  gone.response.close()
+  const closed = one.check()
+  await one.guard.limiter.close()
+  other.check()
+  const drained = other.check()
+  other.guard.drain()
+  const [nobody, ...refused] = await Promise.all([gone, closed, drained].map(({ outcome }) => outcome))
+  expect([nobody, ...refused.map((outcome) => outcome?.rejection?.status)]).toEqual([undefined, 503, 503])
+  expect(warned).toEqual([])
+})
+
 describe("when the server stops to serve", () => {
   it("lets go of those that are held with 503, and holds none that come later", async () => {
     const { check, guard, calls } = await setUp(LEAKY)

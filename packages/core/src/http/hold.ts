@@ -1,3 +1,4 @@
+import { ClosedError, textOf } from "../errors.ts"
 import type { Ask } from "../limiter/ask.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { onAbort } from "../limiter/waiting/on-abort.ts"
@@ -5,6 +6,7 @@ import { refusedAtClose } from "../limiter/waiting/refused.ts"
 import type { Patience } from "../limiter/waiting/ticket.ts"
 import type { WaitingRoom } from "../limiter/waiting/waiting-room.ts"
 import type { MaybePromise } from "../stores/store.ts"
+import type { Warner } from "../warnings.ts"
 import { type ClosingResponse, hasGone, onGone } from "./client-gone.ts"
 
 /** What ends the holding of a request before its time. */
@@ -20,14 +22,20 @@ const DRAINING = Symbol("draining")
 
 /**
  * The decision on a request that is held where rules queue, and refused at once where any other one refuses. Undefined when
- * its client has gone meanwhile; when the server drains or the limiter is closed, it is refused as for a store that is gone.
+ * its client has gone meanwhile; when the server drains, the limiter is closed or the clock cannot wait, it is refused as for
+ * a store that is gone.
  */
 export function holdInLine(
   room: WaitingRoom,
   asks: readonly Ask[],
   leaving: Leaving,
+  warner: Warner,
 ): MaybePromise<Decision | undefined> {
-  const unheld = (error: unknown) => (error === GONE ? undefined : refusedAtClose(asks))
+  const unheld = (error: unknown): Decision | undefined => {
+    if (error === GONE) return undefined
+    if (error !== DRAINING && !(error instanceof ClosedError)) warnOfClock(error, warner)
+    return refusedAtClose(asks)
+  }
   try {
     const decision = room.enter(asks, patienceOf(asks, leaving))
     return decision instanceof Promise ? decision.catch(unheld) : decision
@@ -60,6 +68,15 @@ function patienceOf(asks: readonly Ask[], { response, draining }: Leaving): Pati
       }
     },
   }
+}
+
+function warnOfClock(error: unknown, warner: Warner): void {
+  warner.once(
+    "SLUICE_CALLBACK_FAILED",
+    `clock.wait failed: ${textOf(error)}. Requests that would have to wait are answered 503.`,
+    "clock.wait",
+    error,
+  )
 }
 
 function isQueued({ throttle }: Ask): boolean {

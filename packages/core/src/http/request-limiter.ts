@@ -216,7 +216,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     if (!this.#counts(request)) return UNLIMITED
     const { decider, waitingRoom } = this.#parts
     const asks = this.#asks(facts, request, undefined)
-    const decision = this.#closed ? decider.take(asks) : holdInLine(waitingRoom, asks, leaving)
+    const decision = this.#closed ? decider.take(asks) : holdInLine(waitingRoom, asks, leaving, this.warner)
     return this.#told(decision, request)
   }
 
