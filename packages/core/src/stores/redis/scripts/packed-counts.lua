@@ -20,7 +20,10 @@ end
 -- The number of so many digits from there, counted from 1.
 local function parseDigits(text, from, width)
   local number = 0
-  for at = from, from + width - 1 do number = number * 64 + (string.byte(text, at) or FIRST_DIGIT) - FIRST_DIGIT end
+  for at = from, from + width - 1 do
+    -- The digit by itself first: with the character's code in between, the largest numbers would be rounded.
+    number = number * 64 + ((string.byte(text, at) or FIRST_DIGIT) - FIRST_DIGIT)
+  end
   return number
 end
 
