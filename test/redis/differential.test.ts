@@ -12,6 +12,7 @@ import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import { GIVE_BACK, PEEK, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"
 import type { Answer, Check, CounterKey, Refund, Store } from "../../packages/core/src/stores/store.ts"
+import { entriesOf } from "../log-entries.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import {
   ALL_THAT_REMAINS,
@@ -229,7 +230,7 @@ function unitsOf(requests: Requests, answers: readonly Answer[]): Refund[] {
 
 /**
  * The answers with what may be absent: parts that are empty, and those of a strict window that has granted, in place of which
- * stands what is told of them.
+ * stands what is told of them. A log is what is in it: its number of digits means nothing.
  */
 function alike(requests: Requests, answers: readonly Answer[]): unknown {
   return answers.map((answer, i) => ({
@@ -237,7 +238,7 @@ function alike(requests: Requests, answers: readonly Answer[]): unknown {
     checks: answer.checks.map((counted, j) => {
       if (counted === undefined) return undefined
       const { policy } = (requests[i] as readonly Check[])[j] as Check
-      const state = { parts: "", ...counted.state }
+      const state = meant(counted.state, policy)
       if (counted.taken === 0 || policy.algorithm !== "sliding-window-strict") return { ...counted, state }
       const capacity = capacityOf(policy)
       const remaining = Math.max(0, capacity - strictWindow.used(state, policy, answer.nowMs))
@@ -248,6 +249,11 @@ function alike(requests: Requests, answers: readonly Answer[]): unknown {
       return { ...counted, state: { ...state, parts: { nextUnitAfterMs, resetAfterMs } } }
     }),
   }))
+}
+
+function meant(state: CounterState, policy: Policy): CounterState {
+  if (policy.algorithm !== "sliding-log") return { parts: "", ...state }
+  return { ...state, parts: JSON.stringify(entriesOf(state, policy)) }
 }
 
 /** The counter under each of its limits. */

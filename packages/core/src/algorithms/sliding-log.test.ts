@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { slidingLog, timeDigits } from "./sliding-log.ts"
+import { timeDigits } from "./packed-log.ts"
+import { slidingLog } from "./sliding-log.ts"
 import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
 
 const NEVER = Number.POSITIVE_INFINITY
@@ -32,6 +33,45 @@ describe("the sliding log", () => {
     counter.take(64, 1)
     counter.take(65, 1)
     expect(counter.state).toEqual({ startMs: 65, current: 3, previous: 0, parts: "1102111" })
+  })
+
+  it("adds what is taken in the same millisecond to its last entry, with another digit for all where it needs one", () => {
+    const counter = new Counter({ ...POLICY, limit: 200 })
+    const parts = [
+      [64, 1],
+      [65, 62],
+      [65, 1],
+      [65, 1],
+      [66, 1],
+    ].map(([atMs, units]) => counter.charge(atMs as number, units as number).parts)
+    expect(parts).toEqual([
+      "1101",
+      "1101" + "11n",
+      "1101" + "11o",
+      "21001" + "1110",
+      "21001" + "1110" + "1201",
+    ])
+    // They keep it while there are any.
+    expect([counter.look(1_066).parts, counter.look(1_067).parts]).toEqual(["21201", ""])
+  })
+
+  it("cuts what knocks out of it from the front, down to a part of an entry", () => {
+    const counter = new Counter({ ...POLICY, countRejected: true })
+    for (const [atMs, units] of [
+      [64, 2],
+      [65, 1],
+    ] as const)
+      counter.take(atMs, units)
+    const parts = [
+      [66, 1],
+      [66, 1],
+      [66, 1],
+      [67, 3],
+    ].map(([atMs, units]) => {
+      expect(counter.take(atMs as number, units as number)).toBe(false)
+      return counter.state?.parts
+    })
+    expect(parts).toEqual(["1101" + "111" + "121", "1111" + "122", "1123", "1133"])
   })
 
   it("tells entries apart whose digits wrap around", () => {

@@ -1,33 +1,33 @@
 import { ceilingOf, type Policy } from "../policy.ts"
 import type { Algorithm, CounterState } from "./algorithm.ts"
-import { digits, digitsFor, flat, parseDigits } from "./packed-counts.ts"
-
-/** What was taken at one instant. */
-interface Entry {
-  readonly atMs: number
-  readonly units: number
-}
+import {
+  entryWidth,
+  FIRST,
+  logOf,
+  type PackedLog,
+  placeOf,
+  replaced,
+  timeAt,
+  unitsAt,
+  unitsBetween,
+} from "./packed-log.ts"
 
 /**
  * The sliding log: every admission with its time. Admits when the units of the last W, both ends included, and the cost
  * are within the limit: never more than L in any window of length W, and exact. Takes some 7 bytes an entry.
  *
- * `parts` has the entries, the oldest first: a digit that says how many digits the units have, then for each entry its
- * time, as the last few digits of its epoch milliseconds, and its units. `startMs` is the time of the latest.
+ * `parts` has the entries (packed-log.ts). `startMs` is the time of the latest, or a later one.
  */
 export const slidingLog: Algorithm = {
   at(state, policy, nowMs) {
-    if (state === undefined || state.current === 0)
-      return { startMs: nowMs, current: 0, previous: 0, parts: "" }
+    if (state === undefined || state.current === 0 || !state.parts) return empty(nowMs)
+    const log = logOf(state, policy)
     if (state.startMs > nowMs) {
       // The clock went back: what is ahead of it counts as of now.
-      return logOf(
-        entriesOf(state, policy).map(({ atMs, units }) => ({ atMs: Math.min(atMs, nowMs), units })),
-        policy,
-        nowMs,
-      )
+      return withLast(state, log, placeOf(log, nowMs), 0, nowMs)
     }
-    return withoutBefore(nowMs - policy.windowMs, state, policy, nowMs)
+    const oldestMs = nowMs - policy.windowMs
+    return timeAt(log, FIRST) >= oldestMs ? state : withoutBefore(oldestMs, state, log, nowMs)
   },
 
   admits({ current }, policy, cost) {
@@ -44,128 +44,107 @@ export const slidingLog: Algorithm = {
     if (cost > ceiling) return Number.POSITIVE_INFINITY
     let used = state.current
     if (used + cost <= ceiling) return 0
-    for (let at = 1; at < lengthOf(state); at += entryWidth(state, policy)) {
-      const { atMs, units } = entryAt(at, state, policy)
-      used -= units
-      if (used + cost <= ceiling) return atMs + policy.windowMs + 1 - nowMs
+    const log = logOf(state, policy)
+    for (let place = FIRST; place < log.end; place += entryWidth(log)) {
+      used -= unitsAt(log, place)
+      if (used + cost <= ceiling) return timeAt(log, place) + policy.windowMs + 1 - nowMs
     }
     return Number.POSITIVE_INFINITY
   },
 
-  resetAfterMs({ startMs, current }, { windowMs }, nowMs) {
-    return current === 0 ? 0 : startMs + windowMs + 1 - nowMs
+  resetAfterMs(state, policy, nowMs) {
+    return state.current === 0 ? 0 : endMs(state, policy) - nowMs
   },
 
-  emptyAtMs({ startMs, current }, { windowMs }) {
-    return current === 0 ? startMs : startMs + windowMs + 1
+  emptyAtMs(state, policy) {
+    return state.current === 0 ? state.startMs : endMs(state, policy)
   },
 
   withUnits(state, policy, units, nowMs) {
     if (units === 0) return state
-    const { startMs, current, parts = "" } = state
-    // Most are of another millisecond than the latest, and need no more digits than those before.
-    if (parts !== "" && startMs < nowMs && units < 64 ** parseDigits(parts, 0, 1)) {
-      const entry = entryText({ atMs: nowMs, units }, timeDigits(policy), parseDigits(parts, 0, 1))
-      return { startMs: nowMs, current: current + units, previous: 0, parts: flat(parts + entry) }
-    }
-    return logOf([...entriesOf(state, policy), { atMs: nowMs, units }], policy, nowMs)
+    const log = logOf(state, policy)
+    const lastMs = latestMs(log)
+    return withLast(state, log, lastMs === nowMs ? log.end - entryWidth(log) : log.end, units, nowMs)
   },
 
   withRejected(state, policy, units, nowMs) {
     // The newest units stay, and the oldest go: however often somebody knocks, the log is no longer than before.
     const most = Math.max(ceilingOf(policy), state.current)
-    const entries = [...entriesOf(state, policy), { atMs: nowMs, units }]
-    let surplus = state.current + units - most
-    const kept = entries.map(({ atMs, units: counted }) => {
-      const dropped = Math.min(Math.max(0, surplus), counted)
-      surplus -= dropped
-      return { atMs, units: counted - dropped }
-    })
-    return logOf(kept, policy, nowMs)
+    const kept = withoutOldest(state, policy, state.current + units - most, nowMs)
+    return slidingLog.withUnits(kept, policy, units, nowMs)
   },
 
   withoutUnits(state, policy, units, after, nowMs) {
-    const entries = entriesOf(state, policy)
     // What is charged after the clock went back counts as of now, like all that was ahead of it.
     const takenMs = units < 0 ? Math.min(after.startMs, nowMs) : after.startMs
-    const found = entries.findIndex(({ atMs }) => atMs >= takenMs)
-    const index = found === -1 ? entries.length : found
-    const entry = entries[index]
-    if (entry?.atMs === takenMs) {
-      entries[index] = { atMs: takenMs, units: Math.max(0, entry.units - units) }
-    } else if (units < 0 && takenMs >= nowMs - policy.windowMs) {
-      // No units were taken, or all given back: that has left no entry to charge them to.
-      entries.splice(index, 0, { atMs: takenMs, units: -units })
-    } else return state
-    return logOf(entries, policy, nowMs)
+    const log = logOf(state, policy)
+    const from = placeOf(log, takenMs)
+    const isThere = from < log.end && timeAt(log, from) === takenMs
+    // Where no units were taken, or all given back, there is no entry yet to charge them to.
+    if (!isThere && (units >= 0 || takenMs < nowMs - policy.windowMs)) return state
+    const before = isThere ? unitsAt(log, from) : 0
+    const left = Math.max(0, before - units)
+    const parts = replaced(log, from, isThere ? from + entryWidth(log) : from, takenMs, left)
+    if (parts === "") return empty(nowMs)
+    return {
+      startMs: Math.max(state.startMs, takenMs),
+      current: state.current - before + left,
+      previous: 0,
+      parts,
+    }
   },
 }
 
-/** How many digits tell an instant of the window from every other, both ends included. */
-export function timeDigits({ windowMs }: Policy): number {
-  return digitsFor(windowMs)
+function empty(nowMs: number): CounterState {
+  return { startMs: nowMs, current: 0, previous: 0, parts: "" }
 }
 
-function lengthOf({ parts = "" }: CounterState): number {
-  return parts.length
+/** The time of the latest entry; undefined where there is none. */
+function latestMs(log: PackedLog): number | undefined {
+  return log.end === FIRST ? undefined : timeAt(log, log.end - entryWidth(log))
 }
 
-/** Characters of an entry. */
-function entryWidth({ parts = "" }: CounterState, policy: Policy): number {
-  return timeDigits(policy) + parseDigits(parts, 0, 1)
+/** When the latest entry has left. */
+function endMs(state: CounterState, policy: Policy): number {
+  return (latestMs(logOf(state, policy)) ?? state.startMs) + policy.windowMs + 1
 }
 
-/** The entry whose first character is there. */
-function entryAt(at: number, { startMs, parts = "" }: CounterState, policy: Policy): Entry {
-  const timeWidth = timeDigits(policy)
-  // Its age is less than a turn of the digits.
-  const ageMs = (startMs - parseDigits(parts, at, timeWidth)) % 64 ** timeWidth
-  return { atMs: startMs - ageMs, units: parseDigits(parts, at + timeWidth, parseDigits(parts, 0, 1)) }
+/** With one entry of the present instant in place of those from there on, of their units and so many more. */
+function withLast(
+  { current }: CounterState,
+  log: PackedLog,
+  from: number,
+  units: number,
+  nowMs: number,
+): CounterState {
+  const last = unitsBetween(log, from, log.end) + units
+  const parts = replaced(log, from, log.end, nowMs, last)
+  return { startMs: nowMs, current: current + units, previous: 0, parts }
 }
 
-function entriesOf(state: CounterState, policy: Policy): Entry[] {
-  const entries: Entry[] = []
-  for (let at = 1; at < lengthOf(state); at += entryWidth(state, policy))
-    entries.push(entryAt(at, state, policy))
-  return entries
+/** Without what was before an instant. */
+function withoutBefore(oldestMs: number, state: CounterState, log: PackedLog, nowMs: number): CounterState {
+  const to = placeOf(log, oldestMs)
+  if (to === log.end) return empty(nowMs)
+  const { startMs, current } = state
+  const parts = replaced(log, FIRST, to, nowMs, 0)
+  return { startMs, current: current - unitsBetween(log, FIRST, to), previous: 0, parts }
 }
 
-/** The log without what was before an instant; it keeps the number of digits while there is anything left. */
-function withoutBefore(oldestMs: number, state: CounterState, policy: Policy, nowMs: number): CounterState {
-  const { startMs, parts = "" } = state
-  let { current } = state
-  let at = 1
-  for (; at < parts.length; at += entryWidth(state, policy)) {
-    const { atMs, units } = entryAt(at, state, policy)
-    if (atMs >= oldestMs) break
-    current -= units
+/** Without so many units, the oldest ones. */
+function withoutOldest(state: CounterState, policy: Policy, units: number, nowMs: number): CounterState {
+  const log = logOf(state, policy)
+  let rest = units
+  let place = FIRST
+  let there = 0
+  while (place < log.end) {
+    there = unitsAt(log, place)
+    if (there > rest) break
+    rest -= there
+    place += entryWidth(log)
   }
-  if (at >= parts.length) return { startMs: nowMs, current: 0, previous: 0, parts: "" }
-  return at === 1
-    ? state
-    : { startMs, current, previous: 0, parts: flat(parts.slice(0, 1) + parts.slice(at)) }
-}
-
-function entryText({ atMs, units }: Entry, timeWidth: number, unitsWidth: number): string {
-  return digits(atMs % 64 ** timeWidth, timeWidth) + digits(units, unitsWidth)
-}
-
-/** Entries in the order of their time; those of one instant become one, and empty ones none. */
-function logOf(entries: readonly Entry[], policy: Policy, nowMs: number): CounterState {
-  const merged: Entry[] = []
-  let current = 0
-  for (const entry of entries) {
-    if (entry.units === 0) continue
-    current += entry.units
-    const last = merged.at(-1)
-    if (last?.atMs === entry.atMs) merged[merged.length - 1] = { ...last, units: last.units + entry.units }
-    else merged.push(entry)
-  }
-  const latest = merged.at(-1)
-  if (latest === undefined) return { startMs: nowMs, current: 0, previous: 0, parts: "" }
-  const timeWidth = timeDigits(policy)
-  const unitsWidth = digitsFor(Math.max(...merged.map(({ units }) => units)))
-  let parts = digits(unitsWidth, 1)
-  for (const entry of merged) parts += entryText(entry, timeWidth, unitsWidth)
-  return { startMs: latest.atMs, current, previous: 0, parts: flat(parts) }
+  if (place >= log.end) return empty(nowMs)
+  // Of the first that stays some may be gone.
+  const parts = replaced(log, FIRST, place + entryWidth(log), timeAt(log, place), there - rest)
+  return { ...state, current: state.current - units, parts }
 }

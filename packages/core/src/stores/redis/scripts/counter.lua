@@ -103,7 +103,7 @@ local function endMs(policy, startMs, previous, current, parts)
   local kind = policy.kind
   if kind == LEVEL then return levelEndMs(policy, startMs, previous, current) end
   if kind == PERIODIC then return periodicEndMs(policy, startMs, current) end
-  if kind == LOG then return startMs + policy.windowMs + 1 end
+  if kind == LOG then return logEndMs(policy, startMs, parts or "") end
   if kind == PENALTY then return startMs + lastsMs(policy, previous) end
   if kind >= BUCKETED then return subWindowsEndMs(policy, startMs, current, parts) end
   if current > 0 then return startMs + (kind == SLIDING and 2 or 1) * policy.windowMs end
@@ -203,7 +203,7 @@ local function withoutUnits(policy, startMs, previous, current, parts, units, af
     local tokens = max(0, left) - max(0, left - units)
     if tokens ~= 0 then return startMs, 0, max(0, current - tokens) end
   elseif kind == LOG then
-    return logWithout(policy, startMs, parts, units, afterMs)
+    return logWithout(policy, startMs, current, parts, units, afterMs)
   elseif kind == PENALTY then
     return
   elseif kind >= BUCKETED then

@@ -1,114 +1,133 @@
--- The sliding log: the twin of src/algorithms/sliding-log.ts.
+-- The sliding log: the twin of src/algorithms/sliding-log.ts and packed-log.ts.
 
--- The entries of a log, each { time, units }, the oldest first.
-local function entriesOf(policy, startMs, parts)
-  local entries = {}
-  if parts == "" then return entries end
-  local timeWidth, unitsWidth = digitsFor(policy.windowMs), parseDigits(parts, 1, 1)
-  local turnMs = 64 ^ timeWidth
-  for at = 2, #parts, timeWidth + unitsWidth do
-    local ageMs = fmod(startMs - parseDigits(parts, at, timeWidth), turnMs)
-    entries[#entries + 1] = { startMs - ageMs, parseDigits(parts, at + timeWidth, unitsWidth) }
-  end
-  return entries
+-- The entries of a state. A place is the first character of an entry, counted from 1, or the end: the one after the last.
+local FIRST = 2
+local function logOf(policy, startMs, parts)
+  local timeWidth = policy.timeWidth or digitsFor(policy.windowMs)
+  policy.timeWidth = timeWidth
+  local unitsWidth = parts == "" and 0 or parseDigits(parts, 1, 1)
+  return {
+    text = parts,
+    startMs = startMs,
+    timeWidth = timeWidth,
+    unitsWidth = unitsWidth,
+    width = timeWidth + unitsWidth,
+    turnMs = 64 ^ timeWidth,
+    last = max(FIRST, #parts + 1),
+  }
 end
 
--- The state without what was before an instant: start, previous and current count, parts.
-local function withoutBefore(policy, oldestMs, startMs, current, parts)
-  if parts == "" then return nowMs, 0, 0, "" end
-  local timeWidth, unitsWidth = digitsFor(policy.windowMs), parseDigits(parts, 1, 1)
-  local turnMs, at = 64 ^ timeWidth, 2
-  while at <= #parts and startMs - fmod(startMs - parseDigits(parts, at, timeWidth), turnMs) < oldestMs do
-    current = current - parseDigits(parts, at + timeWidth, unitsWidth)
-    at = at + timeWidth + unitsWidth
-  end
-  if at > #parts then return nowMs, 0, 0, "" end
-  if at > 2 then parts = string.sub(parts, 1, 1) .. string.sub(parts, at) end
-  return startMs, 0, current, parts
+local function timeAt(log, place)
+  return log.startMs - fmod(log.startMs - parseDigits(log.text, place, log.timeWidth), log.turnMs)
 end
 
-local function entryText(atMs, units, timeWidth, unitsWidth)
-  return digits(fmod(atMs, 64 ^ timeWidth), timeWidth) .. digits(units, unitsWidth)
+local function unitsAt(log, place)
+  return parseDigits(log.text, place + log.timeWidth, log.unitsWidth)
 end
 
--- The state that has these entries: start, previous and current count, parts.
-local function logOf(policy, entries)
-  local merged, current, most = {}, 0, 0
-  for _, entry in ipairs(entries) do
-    if entry[2] > 0 then
-      current = current + entry[2]
-      local last = merged[#merged]
-      if last and last[1] == entry[1] then
-        last[2] = last[2] + entry[2]
-      else
-        last = { entry[1], entry[2] }
-        merged[#merged + 1] = last
-      end
-      most = max(most, last[2])
-    end
+-- The place of the first entry that is not before an instant.
+local function placeOf(log, instantMs)
+  local low, high = 0, (log.last - FIRST) / log.width
+  while low < high do
+    local middle = floor((low + high) / 2)
+    if timeAt(log, FIRST + middle * log.width) < instantMs then low = middle + 1 else high = middle end
   end
-  if #merged == 0 then return nowMs, 0, 0, "" end
-  local timeWidth, unitsWidth = digitsFor(policy.windowMs), digitsFor(most)
-  local texts = { digits(unitsWidth, 1) }
-  for i, entry in ipairs(merged) do
-    texts[i + 1] = entryText(entry[1], entry[2], timeWidth, unitsWidth)
+  return FIRST + low * log.width
+end
+
+local function unitsBetween(log, from, to)
+  local units = 0
+  for place = from, to - 1, log.width do units = units + unitsAt(log, place) end
+  return units
+end
+
+-- The text with one entry, or none where it has no units, in place of those from one place up to another.
+local function replaced(log, from, to, atMs, units)
+  if units == 0 and from == FIRST and to == log.last then return "" end
+  local before, after = string.sub(log.text, 1, from - 1), string.sub(log.text, to)
+  if units == 0 then return before .. after end
+  local width = digitsFor(units)
+  if width > log.unitsWidth then
+    -- Units get more digits.
+    local each = "(" .. string.rep(".", log.timeWidth) .. ")(" .. string.rep(".", log.unitsWidth) .. ")"
+    local wider = "%1" .. string.rep("0", width - log.unitsWidth) .. "%2"
+    before = digits(width, 1) .. string.gsub(string.sub(before, 2), each, wider)
+    after = string.gsub(after, each, wider)
   end
-  return merged[#merged][1], 0, current, table.concat(texts)
+  return before .. digits(fmod(atMs, log.turnMs), log.timeWidth) .. digits(units, max(width, log.unitsWidth)) .. after
+end
+
+-- Start, previous and current count and parts with one entry of the present instant in place of those from there on.
+local function withLast(log, current, from, units)
+  local last = unitsBetween(log, from, log.last) + units
+  return nowMs, 0, current + units, replaced(log, from, log.last, nowMs, last)
 end
 
 -- The state as it stands now, and whether the clock went back.
 local function logNow(policy, startMs, current, parts)
-  if current == 0 then return nowMs, 0, 0, false, "" end
-  local start, previous, units, text
+  if current == 0 or parts == "" then return nowMs, 0, 0, false, "" end
+  local log = logOf(policy, startMs, parts)
   if startMs > nowMs then
-    local entries = entriesOf(policy, startMs, parts)
-    for _, entry in ipairs(entries) do entry[1] = min(entry[1], nowMs) end
-    start, previous, units, text = logOf(policy, entries)
-  else
-    start, previous, units, text = withoutBefore(policy, nowMs - policy.windowMs, startMs, current, parts)
+    local start, previous, units, text = withLast(log, current, placeOf(log, nowMs), 0)
+    return start, previous, units, true, text
   end
-  return start, previous, units, startMs > nowMs, text
+  local oldestMs = nowMs - policy.windowMs
+  if timeAt(log, FIRST) >= oldestMs then return startMs, 0, current, false, parts end
+  local to = FIRST + log.width
+  -- Mostly it is one that has passed.
+  if to < log.last and timeAt(log, to) < oldestMs then to = placeOf(log, oldestMs) end
+  if to == log.last then return nowMs, 0, 0, false, "" end
+  return startMs, 0, current - unitsBetween(log, FIRST, to), false, replaced(log, FIRST, to, nowMs, 0)
+end
+
+-- When the latest entry has left.
+local function logEndMs(policy, startMs, parts)
+  if parts == "" then return startMs + policy.windowMs + 1 end
+  local log = logOf(policy, startMs, parts)
+  return timeAt(log, log.last - log.width) + policy.windowMs + 1
 end
 
 -- Start, current count and parts with units that are taken now.
 local function logWith(policy, startMs, current, parts, units)
   if units == 0 then return startMs, current, parts end
-  local unitsWidth = parts ~= "" and parseDigits(parts, 1, 1)
-  -- Most are of another millisecond than the latest, and need no more digits than those before.
-  if unitsWidth and startMs < nowMs and units < 64 ^ unitsWidth then
-    return nowMs, current + units, parts .. entryText(nowMs, units, digitsFor(policy.windowMs), unitsWidth)
-  end
-  local entries = entriesOf(policy, startMs, parts)
-  entries[#entries + 1] = { nowMs, units }
-  local start, _, count, text = logOf(policy, entries)
+  local log = logOf(policy, startMs, parts)
+  local from = log.last
+  if parts ~= "" and timeAt(log, from - log.width) == nowMs then from = from - log.width end
+  local start, _, count, text = withLast(log, current, from, units)
   return start, count, text
 end
 
 -- The state without units that were taken then; nothing when they have passed.
-local function logWithout(policy, startMs, parts, units, afterMs)
-  local entries = entriesOf(policy, startMs, parts)
+local function logWithout(policy, startMs, current, parts, units, afterMs)
   local takenMs = units < 0 and min(afterMs, nowMs) or afterMs
-  local index = 1
-  while entries[index] and entries[index][1] < takenMs do index = index + 1 end
-  local entry = entries[index]
-  if entry and entry[1] == takenMs then
-    entry[2] = max(0, entry[2] - units)
-  elseif units < 0 and takenMs >= nowMs - policy.windowMs then
-    table.insert(entries, index, { takenMs, -units })
-  else
-    return
+  local log = logOf(policy, startMs, parts)
+  local from = placeOf(log, takenMs)
+  local isThere = from < log.last and timeAt(log, from) == takenMs
+  if not isThere and (units >= 0 or takenMs < nowMs - policy.windowMs) then return end
+  local before = isThere and unitsAt(log, from) or 0
+  local left = max(0, before - units)
+  local text = replaced(log, from, isThere and from + log.width or from, takenMs, left)
+  if text == "" then return nowMs, 0, 0, "" end
+  return max(startMs, takenMs), 0, current - before + left, text
+end
+
+-- Start, current count and parts without so many units, the oldest ones.
+local function logWithoutOldest(policy, startMs, current, parts, units)
+  local log = logOf(policy, startMs, parts)
+  local rest, place, there = units, FIRST, 0
+  while place < log.last do
+    there = unitsAt(log, place)
+    if there > rest then break end
+    rest, place = rest - there, place + log.width
   end
-  return logOf(policy, entries)
+  if place >= log.last then return nowMs, 0, "" end
+  return startMs, current - units, replaced(log, FIRST, place + log.width, timeAt(log, place), there - rest)
 end
 
 -- The state after units were refused that count: the newest stay, and the oldest go.
 local function logWithRejected(policy, startMs, current, parts, units)
-  local entries = entriesOf(policy, startMs, parts)
-  entries[#entries + 1] = { nowMs, units }
   local surplus = current + units - max(policy.limit, current)
-  for _, entry in ipairs(entries) do
-    local dropped = min(max(0, surplus), entry[2])
-    entry[2], surplus = entry[2] - dropped, surplus - dropped
-  end
-  return logOf(policy, entries)
+  startMs, current, parts = logWithoutOldest(policy, startMs, current, parts, surplus)
+  startMs, current, parts = logWith(policy, startMs, current, parts, units)
+  return startMs, 0, current, parts
 end

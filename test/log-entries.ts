@@ -1,0 +1,19 @@
+import type { CounterState } from "../packages/core/src/algorithms/algorithm.ts"
+import {
+  countOf,
+  entryWidth,
+  FIRST,
+  logOf,
+  timeAt,
+  unitsAt,
+} from "../packages/core/src/algorithms/packed-log.ts"
+import type { Policy } from "../packages/core/src/policy.ts"
+
+export type LogEntries = readonly (readonly [atMs: number, units: number])[]
+
+/** What is in a sliding log, however many digits it is packed in. */
+export function entriesOf(state: CounterState, policy: Policy): LogEntries {
+  const log = logOf(state, policy)
+  const places = Array.from({ length: countOf(log) }, (_, nth) => FIRST + nth * entryWidth(log))
+  return places.map((place) => [timeAt(log, place), unitsAt(log, place)])
+}

@@ -1,0 +1,96 @@
+import type { CounterState } from "../packages/core/src/algorithms/algorithm.ts"
+import type { ManualClock } from "../packages/core/src/clock.ts"
+import type { Policy } from "../packages/core/src/policy.ts"
+import type { Answer, MaybePromise } from "../packages/core/src/stores/store.ts"
+
+/** One counter of a store. */
+export interface LongLog {
+  readonly clock: ManualClock
+  take(policy: Policy): MaybePromise<Answer | undefined>
+  giveBack(policy: Policy, units: number, after: CounterState): MaybePromise<void>
+}
+
+/** Does something with a log of 1,000 entries, where the work that is to be counted is done by `counting`. */
+interface LongLogCase {
+  readonly name: string
+  readonly policy: Policy
+  act(log: LongLog, policy: Policy, counting: (work: () => Promise<unknown>) => Promise<void>): Promise<void>
+}
+
+const ENTRIES = 1_000
+const GAP_MS = 3_600
+/** Digits that are read at the most: to find one of 1,000 entries takes ten looks at one, of 4 digits each. */
+export const MOST_DIGITS = 100
+
+const FULL: Policy = {
+  name: "log",
+  counter: "log",
+  algorithm: "sliding-log",
+  align: "epoch",
+  limit: ENTRIES,
+  windowMs: ENTRIES * GAP_MS,
+}
+const ROOMY: Policy = { ...FULL, limit: ENTRIES + 10 }
+const KNOCKED: Policy = { ...FULL, countRejected: true }
+
+/** What reads but a few of the entries of a long log. */
+export const LONG_LOG_CASES: readonly LongLogCase[] = [
+  {
+    name: "is longer by one that is admitted, and shorter by one that has passed, without a look at the others",
+    policy: ROOMY,
+    async act(log, policy, counting) {
+      await fill(log, policy)
+      log.clock.advance(GAP_MS + 1)
+      await counting(async () => log.take(policy))
+    },
+  },
+  {
+    name: "takes another unit of its last millisecond without a look at the others",
+    policy: ROOMY,
+    async act(log, policy, counting) {
+      await fill(log, policy)
+      await counting(async () => log.take(policy))
+    },
+  },
+  {
+    name: "counts a refusal in place of its oldest entry without a look at the others",
+    policy: KNOCKED,
+    async act(log, policy, counting) {
+      await fill(log, policy)
+      log.clock.advance(1)
+      await counting(async () => log.take(policy))
+      // And in the same millisecond.
+      await counting(async () => log.take(policy))
+    },
+  },
+  {
+    name: "loses what is given back, and gets what is charged, without a look at each",
+    policy: ROOMY,
+    async act(log, policy, counting) {
+      const after = await fill(log, policy)
+      await counting(async () => log.giveBack(policy, -1, after))
+      await counting(async () => log.giveBack(policy, 2, after))
+    },
+  },
+  {
+    name: "counts as of now what is ahead of a clock that went back, without a look at the others",
+    policy: ROOMY,
+    async act(log, policy, counting) {
+      await fill(log, policy)
+      log.clock.set(log.clock.now() - GAP_MS)
+      await counting(async () => log.take(policy))
+    },
+  },
+]
+
+/** Makes a log of so many entries, and yields what it was after the one in the middle. */
+async function fill(log: LongLog, policy: Policy): Promise<CounterState> {
+  let middle: CounterState | undefined
+  for (let i = 0; i < ENTRIES; i++) {
+    log.clock.advance(GAP_MS)
+    const answer = await log.take(policy)
+    if (i === ENTRIES / 2) middle = answer?.checks[0]?.state
+  }
+  if (middle === undefined) throw new Error("the store has told nothing")
+  return middle
+}

@@ -1,0 +1,83 @@
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { manualClock } from "../../packages/core/src/clock.ts"
+import type { Policy } from "../../packages/core/src/policy.ts"
+import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
+import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { GIVE_BACK, PEEK, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"
+import { LONG_LOG_CASES, type LongLog, MOST_DIGITS } from "../long-log.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+
+let server: RedisServer
+let client: Redis
+
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host)
+})
+afterAll(async () => {
+  client?.disconnect()
+  await server?.stop()
+})
+
+describe("a log of 1,000 entries in Redis", () => {
+  it.each(LONG_LOG_CASES)("$name", async ({ policy, act }) => {
+    await client.flushall()
+    const clock = manualClock()
+    const sent = commandsOf(client)
+    let isCounting = false
+    const commands: typeof sent = {
+      ...sent,
+      evalsha: (sha, keys, args) =>
+        isCounting
+          ? client.eval(countingText(sha), keys.length, ...keys, ...args)
+          : sent.evalsha(sha, keys, args),
+    }
+    const store = new RedisStore({
+      commands,
+      prefix: "",
+      denyCacheMs: 0,
+      timeoutMs: 20_000,
+      clock,
+      isWide: true,
+    })
+    const log: LongLog = {
+      clock,
+      take: async (under: Policy) =>
+        (await store.take([[{ policy: under, partition: "alice", cost: 1, shadow: false }]]))[0],
+      giveBack: async (under, units, after) =>
+        await store.giveBack([{ policy: under, partition: "alice", units, after }]),
+    }
+    await act(log, policy, async (work) => {
+      await client.set(STEPS, 0)
+      isCounting = true
+      await work()
+      isCounting = false
+      const steps = Number(await client.get(STEPS))
+      expect(steps).toBeGreaterThan(0)
+      expect(steps).toBeLessThan(MOST_DIGITS)
+    })
+    store.close()
+  })
+})
+
+const STEPS = "steps"
+
+/** The script of a digest, that counts how many digits it has read. */
+function countingText(sha: string): string {
+  const script = [TAKE, PEEK, GIVE_BACK].find((each) => each.sha === sha)
+  return `
+local steps, given = 0, string
+local string = setmetatable({
+  byte = function(...)
+    steps = steps + 1
+    return given.byte(...)
+  end,
+}, { __index = given })
+local function script()
+${script?.text}
+end
+local answer = script()
+redis.call("INCRBY", "${STEPS}", steps)
+return answer`
+}

@@ -1,0 +1,29 @@
+import { afterEach, describe, expect, it, vi } from "vitest"
+import { manualClock } from "../packages/core/src/clock.ts"
+import { memoryStore } from "../packages/core/src/stores/memory/memory-store.ts"
+import { LONG_LOG_CASES, type LongLog, MOST_DIGITS } from "./long-log.ts"
+
+describe("a log of 1,000 entries in memory", () => {
+  afterEach(() => {
+    vi.restoreAllMocks()
+  })
+
+  it.each(LONG_LOG_CASES)("$name", async ({ policy, act }) => {
+    const clock = manualClock()
+    const store = memoryStore({ clock })
+    const log: LongLog = {
+      clock,
+      take: (under) => store.take([[{ policy: under, partition: "alice", cost: 1, shadow: false }]])[0],
+      giveBack: (under, units, after) =>
+        store.giveBack([{ policy: under, partition: "alice", units, after }]),
+    }
+    await act(log, policy, async (work) => {
+      const read = vi.spyOn(String.prototype, "charCodeAt")
+      await work()
+      const digits = read.mock.calls.length
+      read.mockRestore()
+      expect(digits).toBeGreaterThan(0)
+      expect(digits).toBeLessThan(MOST_DIGITS)
+    })
+  })
+})
