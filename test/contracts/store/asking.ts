@@ -26,6 +26,7 @@ export const SLIDING: Policy = {
 }
 export const FIXED: Policy = { ...SLIDING, name: "fixed", counter: "fx-1m", algorithm: "fixed-window" }
 export const FIRST_HIT: Policy = { ...FIXED, name: "first-hit", counter: "fh-1m", align: "first-hit" }
+export const LOG: Policy = { ...SLIDING, name: "log", counter: "lg-1m", algorithm: "sliding-log" }
 export const HOURLY: Policy = { ...SLIDING, name: "hourly", counter: "sl-1h", limit: 15, windowMs: HOUR }
 /** One policy of each way to count, each with room for ten, that are free again within two minutes at the most. */
 export const EACH: readonly Policy[] = [
@@ -33,7 +34,7 @@ export const EACH: readonly Policy[] = [
   { ...SLIDING, name: "extra", counter: "ex-1m", limit: 7, extra: 3 },
   { ...SLIDING, name: "sub-windows", counter: "sb-1m", buckets: 12 },
   { ...SLIDING, name: "strict", counter: "st-1m", algorithm: "sliding-window-strict", buckets: 60 },
-  { ...SLIDING, name: "log", counter: "lg-1m", algorithm: "sliding-log" },
+  LOG,
   FIXED,
   FIRST_HIT,
   { ...SLIDING, name: "token", counter: "tk-1m", algorithm: "token-bucket" },

@@ -10,6 +10,7 @@ import {
   FIXED,
   HOURLY,
   isBucket,
+  LOG,
   MINUTE,
   only,
   peekOne,
@@ -158,6 +159,28 @@ export function returning(behaves: Behaves, behavesWithEach: BehavesWithEach): v
       expect((await takeOne(store, check(policy, 1))).granted).toBe(false)
       clock.advance(isBucket(policy) ? 2 * MINUTE : 3 * MINUTE)
       expect((await takeOne(store, check(policy, 10))).granted).toBe(true)
+    })
+
+    behaves("charges a log for a take of nothing as of then", async (store, clock) => {
+      for (const [partition, beside] of [
+        ["alice", []],
+        ["bob", [check(HOURLY)]],
+      ] as const) {
+        const log = { ...check(LOG), partition }
+        await takeOne(store, { ...log, cost: 3 })
+        clock.advance(20_000)
+        const [nothing] = (await takeOne(store, { ...log, cost: 0 }, ...beside)).checks
+        if (nothing === undefined) throw new Error("the store has told nothing")
+        clock.advance(5_000)
+        await takeOne(store, log)
+        await store.giveBack([{ policy: LOG, partition, units: -2, after: nothing.state }])
+        const counts: number[] = []
+        for (const afterMs of [0, 35_000, 1, 19_999, 1, 5_000]) {
+          clock.advance(afterMs)
+          counts.push(await countOf(store, LOG, partition))
+        }
+        expect(counts).toEqual([6, 6, 3, 3, 1, 0])
+      }
     })
   })
 

@@ -8,7 +8,7 @@ import type { Policy } from "../policy.ts"
  * | --- | --- | --- | --- | --- |
  * | windows | start of the present window | units in it | units in the one before (0: fixed) | |
  * | windows with sub-windows | start of the present sub-window | units in it | units in all before it | each of them |
- * | log | the latest entry | units in all entries | 0 | each entry |
+ * | log | the latest entry, or a take of nothing since | units in all entries | 0 | each entry |
  * | penalty | first refusal, or when the block began | refusals | 1: blocked, else 0 | |
  * | buckets | when it held so much | whole units in use | the rest of one, in parts of the window | |
  */
@@ -45,7 +45,10 @@ export interface Algorithm {
   resetAfterMs(state: CounterState, policy: Policy, nowMs: number): number
   /** Epoch milliseconds from which the state equals an empty one. A store may forget it then, and not before. */
   emptyAtMs(state: CounterState, policy: Policy): number
-  /** The state with `units` more taken now, whether or not they fit. */
+  /**
+   * The state with `units` more taken now, whether or not they fit. Of none it is the state to tell, by which something may
+   * be charged later as of now; no store has to write it.
+   */
   withUnits(state: CounterState, policy: Policy, units: number, nowMs: number): CounterState
   /**
    * The state after `units` were refused that count all the same (`policy.countRejected`): the present count grows up to

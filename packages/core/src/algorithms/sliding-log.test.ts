@@ -111,6 +111,21 @@ describe("the sliding log", () => {
     ])
   })
 
+  it("charges to the instant of a take of nothing that came after the latest entry", () => {
+    const counter = new Counter(POLICY)
+    counter.charge(100, 1)
+    const nothing = counter.charge(400, 0)
+    counter.charge(500, 1)
+    counter.giveBack(600, -1, nothing)
+    expectUsed(counter, [
+      [1_100, 3],
+      [1_101, 2],
+      [1_400, 2],
+      [1_401, 1],
+      [1_501, 0],
+    ])
+  })
+
   it("charges nothing to an instant that has passed", () => {
     const counter = new Counter(POLICY)
     const nothing = counter.charge(100, 0)

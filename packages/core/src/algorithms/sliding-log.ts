@@ -16,7 +16,8 @@ import {
  * The sliding log: every admission with its time. Admits when the units of the last W, both ends included, and the cost
  * are within the limit: never more than L in any window of length W, and exact. Takes some 7 bytes an entry.
  *
- * `parts` has the entries (packed-log.ts). `startMs` is the time of the latest, or a later one.
+ * `parts` has the entries (packed-log.ts). `startMs` is the time of the latest, or a later one: of a take of nothing, which
+ * has no entry until something is charged for it.
  */
 export const slidingLog: Algorithm = {
   at(state, policy, nowMs) {
@@ -61,7 +62,8 @@ export const slidingLog: Algorithm = {
   },
 
   withUnits(state, policy, units, nowMs) {
-    if (units === 0) return state
+    // What is charged for it later is put at this instant.
+    if (units === 0) return { ...state, startMs: nowMs }
     const log = logOf(state, policy)
     const lastMs = latestMs(log)
     return withLast(state, log, lastMs === nowMs ? log.end - entryWidth(log) : log.end, units, nowMs)

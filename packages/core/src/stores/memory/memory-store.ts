@@ -135,7 +135,10 @@ class InMemory implements MemoryStore {
     const algorithm = algorithmOf(policy)
     this.#hash(policy.counter, partition, this.#key)
     const state = stateAt(table, this.#key, algorithm, policy, nowMs)
-    if (cost === 0) return { nowMs, granted: true, checks: [{ state, taken: 0 }] }
+    if (cost === 0) {
+      const next = algorithm.withUnits(state, policy, 0, nowMs)
+      return { nowMs, granted: true, checks: [{ state: next, taken: 0 }] }
+    }
     if (algorithm.admits(state, policy, cost, nowMs)) {
       const next = algorithm.withUnits(state, policy, cost, nowMs)
       table.write(this.#key, next, algorithm.emptyAtMs(next, policy), nowMs)

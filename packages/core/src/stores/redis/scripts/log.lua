@@ -89,7 +89,8 @@ end
 
 -- Start, current count and parts with units that are taken now.
 local function logWith(policy, startMs, current, parts, units)
-  if units == 0 then return startMs, current, parts end
+  -- What is charged for it later is put at this instant.
+  if units == 0 then return nowMs, current, parts end
   local log = logOf(policy, startMs, parts)
   local from = log.last
   if parts ~= "" and timeAt(log, from - log.width) == nowMs then from = from - log.width end

@@ -47,7 +47,7 @@ local function takeWithLook(key, policy, cost, times)
   if not startMs then return 0, 0 end
   local granted = times
   if cost > 0 then granted = min(times, floor(remaining(policy, startMs, previous, current, parts) / cost)) end
-  startMs, current, parts = withUnits(policy, startMs, current, parts, granted * cost)
+  if granted > 0 then startMs, current, parts = withUnits(policy, startMs, current, parts, granted * cost) end
   local isWritten = isBack or granted * cost > 0
   -- Such requests are never merged: `times` is 1.
   if policy.countsRejected and granted < times and cost <= policy.limit then
