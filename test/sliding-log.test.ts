@@ -1,7 +1,23 @@
+import fc from "fast-check"
 import { afterEach, describe, expect, it, vi } from "vitest"
 import { manualClock } from "../packages/core/src/clock.ts"
 import { memoryStore } from "../packages/core/src/stores/memory/memory-store.ts"
+import { logTraces } from "./log-traces.ts"
 import { LONG_LOG_CASES, type LongLog, MOST_DIGITS } from "./long-log.ts"
+import { playLog } from "./naive-log.ts"
+
+describe("the sliding log in memory", () => {
+  it("tells what an array of the instant of each unit tells", async () => {
+    await fc.assert(
+      fc.asyncProperty(logTraces(), async (trace) => {
+        const clock = manualClock(trace.startMs)
+        const store = memoryStore({ clock })
+        await playLog(trace, store, clock)
+      }),
+      { seed: 8_101, numRuns: 1_000 },
+    )
+  })
+})
 
 describe("a log of 1,000 entries in memory", () => {
   afterEach(() => {

@@ -1,0 +1,174 @@
+import { expect } from "vitest"
+import type { CounterState } from "../packages/core/src/algorithms/algorithm.ts"
+import { slidingLog } from "../packages/core/src/algorithms/sliding-log.ts"
+import type { ManualClock } from "../packages/core/src/clock.ts"
+import { ceilingOf, type Policy } from "../packages/core/src/policy.ts"
+import type { Answer, Store } from "../packages/core/src/stores/store.ts"
+import { entriesOf, type LogEntries } from "./log-entries.ts"
+import type { LogStep, LogTrace } from "./log-traces.ts"
+
+/** A sliding log in the slowest way that is obviously right: the instant of each unit, the oldest first. */
+class NaiveLog {
+  readonly #windowMs: number
+  #kept: readonly number[] = []
+
+  constructor(windowMs: number) {
+    this.#windowMs = windowMs
+  }
+
+  /** What counts now. What is ahead of a clock that went back counts as of now. */
+  at(nowMs: number): readonly number[] {
+    return this.#kept.map((atMs) => Math.min(atMs, nowMs)).filter((atMs) => atMs >= nowMs - this.#windowMs)
+  }
+
+  /** Whether so many units are taken. */
+  take(nowMs: number, policy: Policy, cost: number): boolean {
+    const counted = this.at(nowMs)
+    const ceiling = ceilingOf(policy)
+    const asked = new Array<number>(cost).fill(nowMs)
+    if (cost === 0 || counted.length + cost <= ceiling) {
+      this.#keep(nowMs, [...counted, ...asked])
+      return true
+    }
+    // The newest stay, as many as there were, or as the ceiling.
+    const most = Math.max(ceiling, counted.length)
+    if (policy.countRejected === true && cost <= ceiling)
+      this.#keep(nowMs, [...counted, ...asked].slice(-most))
+    return false
+  }
+
+  /** Gives units back of those that were taken then, or charges them to that instant. */
+  giveBack(nowMs: number, takenMs: number, units: number): void {
+    const counted = [...this.at(nowMs)]
+    const chargedMs = Math.min(takenMs, nowMs)
+    if (units < 0 && chargedMs >= nowMs - this.#windowMs) {
+      counted.push(...new Array<number>(-units).fill(chargedMs))
+      counted.sort((one, other) => one - other)
+    }
+    for (let i = 0; i < units && counted.includes(takenMs); i++) counted.splice(counted.indexOf(takenMs), 1)
+    this.#keep(nowMs, counted)
+  }
+
+  /** Somebody looks at it: a store writes what a clock that went back makes of it. */
+  look(nowMs: number): void {
+    this.#keep(nowMs, this.at(nowMs))
+  }
+
+  /** What a store does with a counter that has passed. */
+  forget(): void {
+    this.#kept = []
+  }
+
+  /** Nothing is written where nothing has changed: what has passed may count again when the clock goes back to it. */
+  #keep(nowMs: number, counted: readonly number[]): void {
+    if (counted.join() !== this.at(nowMs).join() || this.#kept.some((atMs) => atMs > nowMs))
+      this.#kept = counted
+  }
+}
+
+/** A decision that units may be given back of. */
+interface Taken {
+  readonly takenMs: number
+  readonly after: CounterState
+}
+
+/** When a store forgets the counter. */
+export interface Forgetting {
+  /** Makes it forget what has passed, and yields whether that was so. */
+  forgets(): Promise<boolean>
+  /** Expects it to keep the counter until the instant that it equals an empty one from. */
+  expectKeptUntil(emptyAtMs: number): void
+}
+
+/**
+ * Plays a trace on a store's one counter, "alice" under `policy.counter`, and compares all that it tells with the naive log.
+ * `forgetting` is absent where the store forgets nothing.
+ */
+export async function playLog(
+  { policies, steps }: LogTrace,
+  store: Store,
+  clock: ManualClock,
+  forgetting?: Forgetting,
+): Promise<void> {
+  const naive = new NaiveLog(policies[0].windowMs)
+  const taken: Taken[] = []
+  for (const step of steps) {
+    clock.set(clock.now() + step.afterMs)
+    if (await forgetting?.forgets()) {
+      expect(naive.at(clock.now())).toEqual([])
+      naive.forget()
+    }
+    naive.look(clock.now())
+    const policy = policies[step.under] as Policy
+    await play(step, policy, store, naive, clock.now(), taken)
+    for (const each of policies) await compare(each, store, naive, clock.now())
+    const lastMs = naive.at(clock.now()).at(-1)
+    if (lastMs !== undefined) forgetting?.expectKeptUntil(lastMs + policy.windowMs + 1)
+  }
+}
+
+async function play(
+  step: LogStep,
+  policy: Policy,
+  store: Store,
+  naive: NaiveLog,
+  nowMs: number,
+  taken: Taken[],
+): Promise<void> {
+  if (step.kind === "giveBack") {
+    const of = taken[taken.length - 1 - step.nth]
+    if (of === undefined) return
+    await store.giveBack([{ policy, partition: "alice", units: step.units, after: of.after }])
+    naive.giveBack(nowMs, of.takenMs, step.units)
+    return
+  }
+  const { cost, times } = step
+  const answers = await store.take(
+    Array.from({ length: times }, () => [{ policy, partition: "alice", cost, shadow: false }]),
+  )
+  for (const { granted, checks } of answers as readonly Answer[]) {
+    const isTaken = naive.take(nowMs, policy, cost)
+    const counted = checks[0]
+    if (counted === undefined) throw new Error("the store has told nothing")
+    const counts = entriesOf(counted.state, policy)
+    expect([granted, counted.taken, counts]).toEqual([isTaken, isTaken ? cost : 0, grouped(naive.at(nowMs))])
+    if (granted) taken.push({ takenMs: nowMs, after: counted.state })
+  }
+}
+
+/** Compares what a look at the counter tells. */
+async function compare(policy: Policy, store: Store, naive: NaiveLog, nowMs: number): Promise<void> {
+  const [answer] = await store.peek([[{ policy, partition: "alice", cost: 0, shadow: false }]])
+  const state = answer?.checks[0]?.state
+  if (state === undefined) throw new Error("the store has told nothing")
+  const counted = naive.at(nowMs)
+  const leavesMs = (atMs: number) => atMs + policy.windowMs + 1
+  const lastMs = counted.at(-1)
+  const ceiling = ceilingOf(policy)
+  const costs = [0, 1, Math.ceil(ceiling / 3), ceiling, ceiling + 1]
+  const waits = costs.map((cost) => {
+    if (cost === 0) return 0
+    if (cost > ceiling) return Number.POSITIVE_INFINITY
+    const surplus = counted.length + cost - ceiling
+    return surplus <= 0 ? 0 : leavesMs(counted[surplus - 1] as number) - nowMs
+  })
+  expect({
+    entries: entriesOf(state, policy),
+    used: slidingLog.used(state, policy, nowMs),
+    waits: costs.map((cost) => slidingLog.retryAfterMs(state, policy, cost, nowMs)),
+    resetAfterMs: slidingLog.resetAfterMs(state, policy, nowMs),
+    emptyAtMs: Math.max(nowMs, slidingLog.emptyAtMs(state, policy)),
+  }).toEqual({
+    entries: grouped(counted),
+    used: counted.length,
+    waits,
+    resetAfterMs: lastMs === undefined ? 0 : leavesMs(lastMs) - nowMs,
+    emptyAtMs: lastMs === undefined ? nowMs : leavesMs(lastMs),
+  })
+}
+
+function grouped(instants: readonly number[]): LogEntries {
+  const entries = new Map<number, number>()
+  for (const atMs of instants) entries.set(atMs, (entries.get(atMs) ?? 0) + 1)
+  return [...entries]
+}

@@ -1,0 +1,60 @@
+import fc from "fast-check"
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { manualClock } from "../../packages/core/src/clock.ts"
+import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
+import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { GIVE_BACK, PEEK, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"
+import { logTraces } from "../log-traces.ts"
+import { playLog } from "../naive-log.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { KeysOnAClock } from "./keys-on-a-clock.ts"
+
+let server: RedisServer
+let client: Redis
+let made = 0
+
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host)
+  for (const { text } of [TAKE, PEEK, GIVE_BACK]) await client.script("LOAD", text)
+})
+afterAll(async () => {
+  client?.disconnect()
+  await server?.stop()
+})
+
+describe.concurrent("the sliding log in Redis", { timeout: 180_000 }, () => {
+  it.each([8_201, 8_202])("tells what an array of the instant of each unit tells (%i)", async (seed) => {
+    await fc.assert(
+      fc.asyncProperty(logTraces(), async (trace) => {
+        const clock = manualClock(trace.startMs)
+        const prefix = `${made++}:`
+        const name = keyNamer(prefix)({ policy: trace.policies[0], partition: "alice" })
+        const keys = new KeysOnAClock(client, clock, [name])
+        const store = new RedisStore({
+          commands: keys.commands,
+          prefix,
+          denyCacheMs: 0,
+          timeoutMs: 20_000,
+          clock,
+          isWide: true,
+        })
+        try {
+          await playLog(trace, store, clock, {
+            forgets: async () => (await keys.expire()).length > 0,
+            expectKeptUntil(emptyAtMs) {
+              const [fromMs, toMs] = keys.at(name)?.expiresMs ?? [Number.NaN, Number.NaN]
+              expect(fromMs).toBeLessThanOrEqual(emptyAtMs)
+              expect(toMs).toBeGreaterThanOrEqual(emptyAtMs)
+              keys.pin(name, emptyAtMs)
+            },
+          })
+        } finally {
+          store.close()
+        }
+      }),
+      { seed, numRuns: 150 },
+    )
+  })
+})
