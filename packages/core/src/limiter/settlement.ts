@@ -9,7 +9,7 @@ export function refundsOf({ asks, answer }: Receipt): Refund[] {
   asks.forEach(({ policy, partition }, i) => {
     const counted = answer.checks[i]
     if (counted === undefined || counted.taken === 0) return
-    refunds.push({ policy, partition, units: counted.taken, after: counted.state })
+    refunds.push({ policy, partition, units: counted.taken, after: counted.after ?? counted.state })
   })
   return refunds
 }
@@ -26,7 +26,8 @@ export function settlementOf({ asks, answer }: Receipt, usedUnits: number): Refu
     const counted = answer.checks[i]
     if (counted === undefined || counted.taken !== cost) return
     const used = Math.min(costOf(ask, usedUnits), Math.max(cost, mostCharged(policy)))
-    if (used !== cost) refunds.push({ policy, partition, units: cost - used, after: counted.state })
+    if (used !== cost)
+      refunds.push({ policy, partition, units: cost - used, after: counted.after ?? counted.state })
   })
   return refunds
 }

@@ -20,6 +20,11 @@ export interface Check extends CounterKey {
 export interface Counted {
   readonly state: CounterState
   readonly taken: number
+  /**
+   * What the counter held when they were taken, where `state` tells it as of a later time: of a request that took from
+   * several servers one after the other. Units that are given back later come off the window or bucket of this one.
+   */
+  readonly after?: CounterState
 }
 
 /**
@@ -43,7 +48,7 @@ export interface Answer {
 export interface Refund extends CounterKey {
   /** A negative number is charged on top of what was taken, whether or not it fits. */
   readonly units: number
-  /** What the counter held when they had been taken: `Counted.state`. */
+  /** What the counter held when they had been taken: `Counted.after` or, where there is none, `Counted.state`. */
   readonly after: CounterState
 }
 

@@ -73,7 +73,7 @@ function giveBack(checks: readonly Check[], counted: readonly (Counted | undefin
   if (refunds.length > 0) slots.giveBack(refunds).catch(() => undefined)
 }
 
-/** What gives back the units that the checks of a request took. */
+/** What gives back the units that the checks of a request took, as the slots answered it. */
 export function refundsOf(checks: readonly Check[], counted: readonly (Counted | undefined)[]): Refund[] {
   return checks.flatMap(({ policy, partition }, i) => {
     const { taken = 0, state } = counted[i] ?? {}
@@ -81,8 +81,10 @@ export function refundsOf(checks: readonly Check[], counted: readonly (Counted |
   })
 }
 
-/** Servers have clocks of their own, and one answer has one time: the latest. */
+/** Servers are asked one after the other and have clocks of their own, and one answer has one time: the latest. */
 function broughtTo(nowMs: number, { policy }: Check, counted: Counted | undefined): Counted | undefined {
   if (counted === undefined) return undefined
-  return { state: algorithmOf(policy).at(counted.state, policy, nowMs), taken: counted.taken }
+  const { state: after, taken } = counted
+  // A state that has been brought on does not tell any more which window or bucket the units were taken in.
+  return { state: algorithmOf(policy).at(after, policy, nowMs), taken, after }
 }

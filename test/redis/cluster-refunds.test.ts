@@ -1,0 +1,122 @@
+import { createLimiter, type Decision, type Limiter, memoryStore, type Rule } from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { manualClock } from "../../packages/core/src/clock.ts"
+import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
+import { type OpenedClient, openClient } from "./open-client.ts"
+
+let cluster: RedisCluster
+let opened: OpenedClient
+let made = 0
+beforeAll(async () => {
+  cluster = await startCluster({ primaries: 3 })
+  const ports = cluster.nodes.map(({ port }) => port)
+  opened = await openClient({ library: "ioredis 6", ports, isCluster: true })
+}, 40_000)
+afterAll(async () => {
+  opened?.close()
+  await cluster?.stop()
+})
+
+const MINUTE = 60_000
+/** Where a window begins, and a sub-window. */
+const EDGE_MS = Date.UTC(2024, 0, 1)
+const PER_USER: Rule = { name: "per-user", field: "user", limit: 10, window: MINUTE }
+/** In another slot, and asked after it. */
+const OVERALL: Rule = { name: "overall", field: "service", limit: 1_000, window: MINUTE }
+const REQUEST = { user: "ann" }
+type Request = typeof REQUEST
+
+const EACH: readonly Partial<Rule>[] = [
+  { algorithm: "sliding-window" },
+  { algorithm: "sliding-window", buckets: 60 },
+  { algorithm: "sliding-window-strict" },
+  { algorithm: "sliding-log" },
+  { algorithm: "fixed-window" },
+  { algorithm: "fixed-window", align: "first-hit" },
+  { algorithm: "token-bucket" },
+  { algorithm: "token-bucket", refill: "periodic" },
+  { algorithm: "leaky-bucket", throttle: "hard" },
+]
+
+/** A limiter on the cluster, with a clock that may go on by a millisecond each time a slot is asked, and one in memory. */
+function open(more: Partial<Rule>) {
+  const rules = [{ ...PER_USER, ...more }, OVERALL]
+  const [clock, twinClock] = [manualClock(), manualClock()]
+  let asked = 0
+  let goesOn = false
+  const now = () => {
+    const nowMs = clock.now()
+    if (goesOn) clock.advance(1)
+    asked++
+    return nowMs
+  }
+  const { client } = opened
+  const prefix = `r${made++}:`
+  const options = { rules, service: "shop", fields: { user: ({ user }: Request) => user } }
+  const store = redisStore({ client, prefix, clock: { now }, denyCacheMs: 0, timeoutMs: 20_000 })
+  const limiter = createLimiter<Request>({ ...options, store, storeTimeoutMs: 20_000 })
+  const twin = createLimiter<Request>({ ...options, store: memoryStore({ clock: twinClock }) })
+  /** Does the same with both at one instant. */
+  const both = async <Value>(atMs: number, work: (one: Limiter<Request>, i: 0 | 1) => Promise<Value>) => {
+    clock.set(atMs)
+    twinClock.set(atMs)
+    return { here: await work(limiter, 0), there: await work(twin, 1) }
+  }
+  /** Takes five units of both; on the cluster the second slot is asked a millisecond later. Yields how many were asked. */
+  const takeInTurn = async (atMs: number) => {
+    asked = 0
+    goesOn = true
+    const taken = await both(atMs, (one) => one.decide(REQUEST, { cost: 5 }))
+    goesOn = false
+    return { ...taken, asked }
+  }
+  const close = () => Promise.all([limiter.close(), twin.close(), store.close()])
+  return { both, takeInTurn, close }
+}
+
+function countsOf({ allowed, checks }: Decision): unknown {
+  return { allowed, counts: { parts: "", ...checks[0]?.counts } }
+}
+
+describe("units that were taken in the last millisecond of a window, and the next slot's in the next one", () => {
+  /** What is done with the first decision when somebody else has taken five units more. */
+  const LATER: readonly { readonly what: string; readonly used?: number }[] = [
+    { what: "are given back to it" },
+    { what: "are settled there when fewer were used", used: 2 },
+    { what: "are charged there when more were used", used: 7 },
+  ]
+
+  for (const { what, used } of LATER) {
+    it.each(EACH)(`${what}: $algorithm $buckets $align $refill`, async (more) => {
+      const { both, takeInTurn, close } = open(more)
+      const first = await takeInTurn(EDGE_MS - 1)
+      expect([first.asked, first.here.allowed, first.there.allowed]).toEqual([2, true, true])
+      await takeInTurn(EDGE_MS + 1)
+      await both(EDGE_MS + 3, async (one, i) => {
+        const decision = [first.here, first.there][i] as Decision
+        await (used === undefined ? one.refund(decision) : one.settle(decision, used))
+      })
+      const laterMs = [4, 999, 1_000, 30_000, MINUTE - 1, MINUTE, MINUTE + 1_000, 2 * MINUTE]
+      for (const afterMs of laterMs) {
+        const { here, there } = await both(EDGE_MS + afterMs, (one) => one.peek(REQUEST))
+        expect([afterMs, countsOf(here)]).toEqual([afterMs, countsOf(there)])
+      }
+      await close()
+    })
+  }
+
+  it("leave the strict window as strict: 10 a minute are never 15", async () => {
+    const { both, takeInTurn, close } = open({ algorithm: "sliding-window-strict" })
+    const { here, there } = await takeInTurn(EDGE_MS - 1)
+    await takeInTurn(EDGE_MS + 1)
+    await both(EDGE_MS + 3, (one, i) => one.refund([here, there][i] as Decision))
+    let admitted = 5
+    for (let afterMs = 4; afterMs <= MINUTE; afterMs += 666) {
+      const more = await both(EDGE_MS + afterMs, (one) => one.takeUpTo(REQUEST, 10))
+      if (more.here.allowed) admitted += more.here.cost
+    }
+    expect(admitted).toBe(10)
+    await close()
+  })
+})
