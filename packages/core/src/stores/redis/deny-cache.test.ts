@@ -238,6 +238,62 @@ describe("DenyCache", () => {
     ])
   })
 
+  it("keeps 16 MB of full logs, and drops the one that was given longest ago", () => {
+    const denied = new DenyCache(LONGEST_MS)
+    const log = full({ parts: "0".repeat(65_536) })
+    const knows = (one: Check) => answerTo(denied, one)
+    denied.remember(of("quiet", "counter1"), full({ parts: "10" }), SERVER_MS, BETWEEN)
+    for (let i = 0; i < 1_000; i++) denied.remember(of(`${i}`), log, SERVER_MS, BETWEEN)
+    expect([denied.size, denied.bytes]).toEqual([256, 255 * 65_536 + 2])
+    expect([of("744"), of("745"), of("999"), of("quiet", "counter1")].map(knows)).toEqual([
+      false,
+      true,
+      true,
+      true,
+    ])
+    denied.remember(of("999"), full(), SERVER_MS, BETWEEN)
+    denied.forget(of("quiet", "counter1"))
+    expect([denied.size, denied.bytes]).toEqual([255, 254 * 65_536])
+    // A larger one takes the place of many.
+    denied.remember(of("large"), full({ parts: "0".repeat(10 * 65_536) }), SERVER_MS, BETWEEN)
+    expect([denied.size, denied.bytes]).toEqual([248, 256 * 65_536])
+    denied.clear()
+    expect([denied.size, denied.bytes]).toEqual([0, 0])
+  })
+
+  it("remembers of a request what refused it, and nothing where every refusal has to be seen", () => {
+    const seen: Policy = { ...FIXED, counter: "counter1", countRejected: true }
+    const block: Policy = {
+      ...FIXED,
+      counter: "counter2",
+      algorithm: "penalty",
+      limit: 3,
+      penalty: { refusals: 3, withinMs: 60_000, forMs: 60_000 },
+    }
+    const blocked = { startMs: SERVER_MS, current: 3, previous: 1 }
+    const knownOf = (...some: readonly (readonly [Check, CounterState])[]) => {
+      const denied = new DenyCache(LONGEST_MS)
+      const counted = some.map(([, state]) => ({ state, taken: 0 }))
+      const checks = some.map(([one]) => one)
+      denied.rememberAll(checks, { nowMs: SERVER_MS, granted: false, checks: counted }, BETWEEN)
+      const known = checks.filter((one) => denied.answer([one], SENT_MS) !== undefined)
+      expect(denied.size).toBe(known.length)
+      return known.map(({ policy }) => policy.counter)
+    }
+    const free = full({ current: 9 })
+    const other = check(1, { policy: { ...FIXED, counter: "counter3" } })
+    expect(knownOf([check(), full()], [other, free])).toEqual(["counter0"])
+    expect(knownOf([check(), full()], [other, full()])).toEqual(["counter0", "counter3"])
+    expect(knownOf([check(1, { shadow: true }), full()], [other, full()])).toEqual(["counter3"])
+    expect(knownOf([check(1, { policy: seen }), full()])).toEqual([])
+    expect(knownOf([check(), full()], [check(1, { policy: seen }), free])).toEqual([])
+    expect(knownOf([check(), full()], [check(1, { policy: block }), blocked])).toEqual(["counter2"])
+    // Not even what is known from elsewhere.
+    for (const policy of [seen, block]) {
+      expect(refusing().answer([check(), check(1, { policy })], SENT_MS)).toBeUndefined()
+    }
+  })
+
   it("refuses nobody whom the server would admit, wherever in its millisecond it decided", () => {
     const story = fc.record({
       algorithm: fc.constantFrom(SLIDING.algorithm, FIXED.algorithm),

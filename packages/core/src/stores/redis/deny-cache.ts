@@ -6,6 +6,8 @@ import type { Answer, Check, CounterKey } from "../store.ts"
 
 /** Refusals kept at the most: some 20 MB. A counter's oldest go first, and then Redis is asked again. */
 const MOST_REFUSALS = 100_000
+/** Bytes of the parts of their states: a full log has thousands, so of such refusals fewer are kept. */
+const MOST_BYTES = 16 * 1024 * 1024
 
 /** When a question was sent and when its answer had come, in milliseconds of one clock. */
 export interface Between {
@@ -44,6 +46,7 @@ export class DenyCache {
   /** By counter and partition: a key need not be put together to be told that it is refused. */
   readonly #refusals = new Map<string, Map<string, Refusal>>()
   #size = 0
+  #bytes = 0
 
   /** 0 turns it off. */
   constructor(longestMs: number) {
@@ -52,6 +55,23 @@ export class DenyCache {
 
   get size(): number {
     return this.#size
+  }
+
+  /** Of the parts of the states that are kept. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Remembers which checks of a request refused it at the server's time in the answer, which was between these instants. */
+  rememberAll(checks: readonly Check[], { checks: counted, nowMs }: Answer, between: Between): void {
+    const isWatched = checks.some(countsRefusals)
+    for (let i = 0; i < checks.length; i++) {
+      const check = checks[i] as Check
+      const state = counted[i]?.state
+      if (state === undefined || check.shadow || !isAnswered(check, isWatched)) continue
+      if (algorithmOf(check.policy).admits(state, check.policy, check.cost, nowMs)) continue
+      this.remember(check, state, nowMs, between)
+    }
   }
 
   /** Remembers what was refused at this time of the server's, which was between these instants. */
@@ -75,7 +95,8 @@ export class DenyCache {
       forMs: Math.min(certainMs, this.#longestMs),
     })
     this.#size++
-    if (this.#size > MOST_REFUSALS) this.#forgetOldest(policy.counter)
+    this.#bytes += bytesOf(state)
+    while (this.#size > MOST_REFUSALS || this.#bytes > MOST_BYTES) this.#forgetOldest(policy.counter)
   }
 
   /**
@@ -88,8 +109,7 @@ export class DenyCache {
     const isWatched = checks.some(countsRefusals)
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i] as Check
-      // Where refusals count, every one has to be seen; but in a block, which they do not prolong.
-      if (isWatched && check.policy.algorithm !== "penalty") continue
+      if (!isAnswered(check, isWatched)) continue
       const known = this.#known(check, nowMs)
       if (known === undefined || (binding !== undefined && known.waitMs <= binding.waitMs)) continue
       binding = known
@@ -124,16 +144,24 @@ export class DenyCache {
     return { state, serverMs, waitMs: algorithm.retryAfterMs(state, policy, cost, serverMs) }
   }
 
-  forget({ policy, partition }: CounterKey): void {
-    const refusals = this.#refusals.get(policy.counter)
-    if (refusals?.delete(partition) !== true) return
-    this.#size--
-    if (refusals.size === 0) this.#refusals.delete(policy.counter)
+  forget({ policy: { counter }, partition }: CounterKey): void {
+    const refusals = this.#refusals.get(counter)
+    if (refusals !== undefined) this.#drop(counter, refusals, partition)
   }
 
   clear(): void {
     this.#refusals.clear()
     this.#size = 0
+    this.#bytes = 0
+  }
+
+  #drop(counter: string, refusals: Map<string, Refusal>, partition: string): void {
+    const refusal = refusals.get(partition)
+    if (refusal === undefined) return
+    refusals.delete(partition)
+    this.#size--
+    this.#bytes -= bytesOf(refusal.state)
+    if (refusals.size === 0) this.#refusals.delete(counter)
   }
 
   #refusalsOf(counter: string): Map<string, Refusal> {
@@ -148,11 +176,19 @@ export class DenyCache {
   /** The oldest of the same counter, or where it has no other, of the first that has: a flood pushes out its own. */
   #forgetOldest(counter: string): void {
     const [first] = this.#refusals.keys()
-    const name = this.#refusalsOf(counter).size > 1 ? counter : (first as string)
+    const name = (this.#refusals.get(counter)?.size ?? 0) > 1 ? counter : (first as string)
     const refusals = this.#refusalsOf(name)
     const [oldest] = refusals.keys()
-    refusals.delete(oldest as string)
-    if (refusals.size === 0) this.#refusals.delete(name)
-    this.#size--
+    this.#drop(name, refusals, oldest as string)
   }
+}
+
+/** Where refusals count, every one has to be seen; but in a block, which they do not prolong. */
+function isAnswered({ policy }: Check, isWatched: boolean): boolean {
+  return !isWatched || policy.algorithm === "penalty"
+}
+
+/** Parts are ASCII. */
+function bytesOf({ parts = "" }: CounterState): number {
+  return parts.length
 }

@@ -203,19 +203,13 @@ export class RedisStore implements Store {
     }
   }
 
-  #rememberRefusal({ checks }: Asked, { checks: counted, nowMs }: Answer, sentAtMs: number): void {
+  #rememberRefusal({ checks }: Asked, answer: Answer, sentAtMs: number): void {
+    const { nowMs } = answer
     const between: Between =
       this.#parts.clock === undefined
         ? { sentAtMs, answeredAtMs: performance.now() }
         : { sentAtMs: nowMs, answeredAtMs: nowMs }
-    for (let i = 0; i < checks.length; i++) {
-      const check = checks[i] as Check
-      const state = counted[i]
-      if (state === undefined || check.shadow) continue
-      const { policy, cost } = check
-      if (algorithmOf(policy).admits(state.state, policy, cost, nowMs)) continue
-      this.#denied.remember(check, state.state, nowMs, between)
-    }
+    this.#denied.rememberAll(checks, answer, between)
   }
 
   #checkOpen(): void {
