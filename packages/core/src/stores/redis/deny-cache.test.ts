@@ -294,6 +294,16 @@ describe("DenyCache", () => {
     }
   })
 
+  it("knows nothing any more of a block that was made shorter and is over", () => {
+    const penalty = { refusals: 3, withinMs: 1_000, forMs: 60_000 }
+    const policy: Policy = { ...FIXED, algorithm: "penalty", limit: 3, penalty }
+    const blocked = { startMs: SERVER_MS, current: 3, previous: 1 }
+    const denied = refusing(check(1, { policy }), LONGEST_MS, blocked)
+    const shorter = check(1, { policy: { ...policy, penalty: { ...penalty, forMs: 5_000 } } })
+    expect([4_999, 5_000].map((afterMs) => answerTo(denied, shorter, afterMs))).toEqual([true, false])
+    expect(answerTo(denied, check(1, { policy }), 5_000)).toBe(true)
+  })
+
   it("refuses nobody whom the server would admit, wherever in its millisecond it decided", () => {
     const story = fc.record({
       algorithm: fc.constantFrom(SLIDING.algorithm, FIXED.algorithm),

@@ -141,7 +141,9 @@ export class DenyCache {
     const serverMs = refusal.serverMs + Math.max(0, Math.floor(nowMs - answeredAtMs))
     const algorithm = algorithmOf(policy)
     const state = algorithm.at(refusal.state, policy, serverMs)
-    return { state, serverMs, waitMs: algorithm.retryAfterMs(state, policy, cost, serverMs) }
+    const waitMs = algorithm.retryAfterMs(state, policy, cost, serverMs)
+    // A block that has been made shorter is over earlier than it was believed to be.
+    return waitMs > 0 ? { state, serverMs, waitMs } : undefined
   }
 
   forget({ policy: { counter }, partition }: CounterKey): void {
