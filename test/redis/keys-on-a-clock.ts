@@ -12,13 +12,19 @@ export interface SeenKey {
   readonly isWritten: boolean
 }
 
-/** Marks a key whose time to live has been seen: an instant that no script sets, so far away that it never comes. */
-const SEEN_MS = 7_000_000_000_000
+/** When keys expire between calls: never. */
+const HELD_MS = 7_000_000_000_000
 
 /**
- * Keys that live by a clock of the test's own. Each call of the store is one transaction, in which Redis expires
- * nothing, with a look at every key after it: the time to live that the script set is kept here, by the clock, and the
- * key is held in Redis until `expire` deletes it as a server of that time would.
+ * So much longer than they have do keys live when a script begins: it may be a while after the transaction began, and is to
+ * find them all. What is wrong by less it cannot see. No window is as long: one that is set anew is told from it.
+ */
+export const MORE_MS = 1_237
+
+/**
+ * Keys that live by a clock of the test's own. Each call of the store is one transaction, with a look at every key after
+ * it: a script finds the time to live that is left by the clock, and `MORE_MS`; the one that it sets is kept here, by the
+ * clock, and the key is held in Redis until `expire` deletes it as a server of that time would.
  */
 export class KeysOnAClock {
   /** The port that the store is made with. */
@@ -69,39 +75,55 @@ export class KeysOnAClock {
 
   async #watch(add: (call: ChainableCommander) => ChainableCommander): Promise<unknown> {
     this.#calls++
-    const call = add(this.#client.multi().time())
+    const names = this.#names
+    const before = this.#client.multi()
+    for (const name of names) before.pexpire(name, this.#leftMs(name) + MORE_MS)
+    for (const name of names) before.pexpiretime(name)
+    const call = add(before.time())
       .time()
-      .mget(...this.#names)
-    for (const name of this.#names) call.pexpiretime(name)
-    for (const name of this.#names) call.hgetall(name)
+      .mget(...names)
+    for (const name of names) call.pexpiretime(name)
     // Commands and no script: those of one transaction see what had not expired at its start.
-    for (const name of this.#names) call.pexpireat(name, SEEN_MS)
-    const [before, answer, after, values, ...rest] = (await call.exec()) ?? []
-    const expiries = rest.slice(0, this.#names.length)
+    for (const name of names) call.pexpireat(name, HELD_MS)
+    for (const name of names) call.hgetall(name)
+    const replies = (await call.exec()) ?? []
     // What is a text is no hash, and the other way round: one of the two failed.
-    const hashes = rest.slice(this.#names.length, 2 * this.#names.length)
-    const failure = answer?.[0]
-    if (failure) throw failure
-    const texts = values?.[1] as readonly unknown[]
+    const hashes = replies.splice(-names.length, names.length)
+    for (const [error] of replies) if (error) throw error
+    const seen = replies.map(([, reply]) => reply).slice(names.length)
+    const [given, kept] = [seen.splice(0, names.length), seen.splice(-2 * names.length, names.length)]
+    const [startedAt, answer, endedAt, texts] = seen
     this.#note(
-      msOf(before?.[1]),
-      msOf(after?.[1]),
-      texts.map((text, i) => text ?? hashText(hashes[i]?.[1])),
-      expiries.map(([, expiresMs]) => Number(expiresMs)),
+      msOf(startedAt),
+      msOf(endedAt),
+      (texts as readonly unknown[]).map((text, i) => text ?? hashText(hashes[i]?.[1])),
+      given.map(Number),
+      kept.map(Number),
     )
-    return answer?.[1]
+    return answer
   }
 
-  /** Throws when a key has no time to live. */
-  #note(beforeMs: number, afterMs: number, values: readonly unknown[], expiries: readonly number[]): void {
+  #leftMs(name: string): number {
+    const seen = this.#seen.get(name)
+    return seen === undefined ? 0 : Math.max(0, seen.expiresMs[1] - this.#clock.now())
+  }
+
+  /** `given` is when the keys expired as the script found them, `kept` as it left them. Throws when one has no time to live. */
+  #note(
+    beforeMs: number,
+    afterMs: number,
+    values: readonly unknown[],
+    given: readonly number[],
+    kept: readonly number[],
+  ): void {
     const next = new Map<string, SeenKey>()
     this.#names.forEach((name, i) => {
       const value = values[i]
-      const expiresMs = expiries[i] as number
+      const expiresMs = kept[i] as number
       if (typeof value !== "string") return
       if (expiresMs < 0) throw new Error(`${name} holds ${value} without a time to live`)
       const nowMs = this.#clock.now()
-      const isWritten = expiresMs !== SEEN_MS
+      const isWritten = expiresMs !== given[i]
       const keptMs = this.#seen.get(name)?.expiresMs
       if (!isWritten && keptMs === undefined) throw new Error(`${name} was deleted and is there again`)
       const setMs = [nowMs + expiresMs - afterMs, nowMs + expiresMs - beforeMs] as const

@@ -46,6 +46,11 @@ export interface Algorithm {
   /** Epoch milliseconds from which the state equals an empty one. A store may forget it then, and not before. */
   emptyAtMs(state: CounterState, policy: Policy): number
   /**
+   * Whether `emptyAtMs` depends on what a rule may change while its counters stay: how fast a bucket fills, how long a
+   * block lasts. Who looks at such a state has it kept until then, although it was to be forgotten sooner. Absent is no.
+   */
+  readonly endsByRule?: boolean
+  /**
    * The state with `units` more taken now, whether or not they fit. Of none it is the state to tell, by which something may
    * be charged later as of now; no store has to write it.
    */

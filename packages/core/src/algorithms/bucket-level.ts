@@ -42,6 +42,8 @@ export const bucketLevel: Omit<Algorithm, "delayMs"> = {
     return state.current === 0 && state.previous === 0 ? 0 : waitMs(state, policy, 0, nowMs)
   },
 
+  endsByRule: true,
+
   emptyAtMs(state, policy) {
     if (state.current === 0 && state.previous === 0) return state.startMs
     // Nothing comes back under a limit of 0: it is kept for a window, should the limit be raised again.

@@ -32,6 +32,8 @@ export const penalty: Algorithm = {
     return isBlocked(state) ? state.startMs + lastsMs(state, policy) - nowMs : 0
   },
 
+  endsByRule: true,
+
   emptyAtMs(state, policy) {
     return state.current === 0 ? state.startMs : state.startMs + lastsMs(state, policy)
   },

@@ -38,6 +38,8 @@ export const periodicRefill: Algorithm = {
     return state.current === 0 ? 0 : refilledAtMs(state, policy, state.current) - nowMs
   },
 
+  endsByRule: true,
+
   emptyAtMs(state, policy) {
     if (state.current === 0) return state.startMs
     // No tokens come under a limit of 0: it is kept for a window, should the limit be raised again.

@@ -70,6 +70,13 @@ export class CounterTable {
     if (slot >= 0) segment?.block(slot, releaseAtMs)
   }
 
+  /** Keeps the counter until then, when it was to be forgotten sooner; nothing when there is none. */
+  keep(key: KeyHash, emptyAtMs: number): void {
+    const segment = this.#segments[this.#segmentOf(key)]
+    const slot = segment?.find(key) ?? -1
+    if (slot >= 0) segment?.keep(slot, emptyAtMs)
+  }
+
   remove(key: KeyHash): void {
     const segment = this.#segments[this.#segmentOf(key)]
     const slot = segment?.find(key) ?? -1

@@ -1,13 +1,14 @@
 import { inspect } from "node:util"
-import type { Algorithm, CounterState } from "../../algorithms/algorithm.ts"
+import type { CounterState } from "../../algorithms/algorithm.ts"
 import { algorithmOf } from "../../algorithms/by-name.ts"
 import { type Clock, LATEST_MS } from "../../clock.ts"
 import { ClosedError, StoreUnavailableError, textOf } from "../../errors.ts"
-import { ceilingOf, type Policy } from "../../policy.ts"
+import { ceilingOf } from "../../policy.ts"
 import { countsRefusals } from "../refusals.ts"
 import type { Answer, Check, CounterKey, EvictionEvent, Refund, Store } from "../store.ts"
 import { type Pending, statesAfterRefusal, takeTogether } from "../take-together.ts"
 import { CounterTable } from "./counter-table.ts"
+import { keepState, markBlocked, stateAt } from "./kept-state.ts"
 import { type KeyHash, type KeyHasher, keyHasher } from "./key-hash.ts"
 import { type MemoryStoreOptions, parseOptions } from "./options.ts"
 
@@ -87,7 +88,11 @@ class InMemory implements MemoryStore {
       return {
         nowMs,
         granted,
-        checks: checks.map((check) => ({ state: this.#look(table, check, nowMs).state, taken: 0 })),
+        checks: checks.map((check) => {
+          const { key, algorithm, state } = this.#look(table, check, nowMs)
+          keepState(table, key, algorithm, state, check.policy)
+          return { state, taken: 0 }
+        }),
       }
     })
   }
@@ -102,8 +107,8 @@ class InMemory implements MemoryStore {
         nowMs,
       )
       const left = algorithm.withoutUnits(state, policy, units, after, nowMs)
-      if (left === state) continue
-      if (left.previous === 0 && left.current === 0) table.remove(key)
+      if (left === state) keepState(table, key, algorithm, state, policy)
+      else if (left.previous === 0 && left.current === 0) table.remove(key)
       else table.write(key, left, algorithm.emptyAtMs(left, policy), nowMs)
     }
   }
@@ -136,6 +141,7 @@ class InMemory implements MemoryStore {
     this.#hash(policy.counter, partition, this.#key)
     const state = stateAt(table, this.#key, algorithm, policy, nowMs)
     if (cost === 0) {
+      keepState(table, this.#key, algorithm, state, policy)
       const next = algorithm.withUnits(state, policy, 0, nowMs)
       return { nowMs, granted: true, checks: [{ state: next, taken: 0 }] }
     }
@@ -144,6 +150,7 @@ class InMemory implements MemoryStore {
       table.write(this.#key, next, algorithm.emptyAtMs(next, policy), nowMs)
       return { nowMs, granted: true, checks: [{ state: next, taken: cost }] }
     }
+    keepState(table, this.#key, algorithm, state, policy)
     if (shadow) return { nowMs, granted: true, checks: [{ state, taken: 0 }] }
     let after = state
     if (policy.countRejected === true && cost <= ceilingOf(policy)) {
@@ -163,6 +170,7 @@ class InMemory implements MemoryStore {
         // A penalty that admits has counted nothing.
         if (taken > 0 && state !== before[i])
           table.write(key, state, algorithm.emptyAtMs(state, check.policy), nowMs)
+        else keepState(table, key, algorithm, state, check.policy)
       }
       return { nowMs, granted: true, checks: pending.map(({ state, taken }) => ({ state, taken })) }
     }
@@ -172,6 +180,7 @@ class InMemory implements MemoryStore {
     pending.forEach(({ key, algorithm, check }, i) => {
       const state = states[i] as CounterState
       if (state !== before[i]) table.write(key, state, algorithm.emptyAtMs(state, check.policy), nowMs)
+      else keepState(table, key, algorithm, state, check.policy)
       if (!check.shadow) markBlocked(table, key, algorithm, state, check, nowMs)
     })
     return { nowMs, granted: false, checks: states.map((state) => ({ state, taken: 0 })) }
@@ -214,39 +223,6 @@ class InMemory implements MemoryStore {
       }
     }
   }
-}
-
-/**
- * What the counter holds now. When the clock went back, the state is stored as it has been brought back, even if
- * nothing is taken: else it would be brought back again with each request, and its client would wait for the clock to
- * catch up instead of two windows at most.
- */
-function stateAt(
-  table: CounterTable,
-  key: KeyHash,
-  algorithm: Algorithm,
-  policy: Policy,
-  nowMs: number,
-): CounterState {
-  const stored = table.read(key)
-  const state = algorithm.at(stored, policy, nowMs)
-  if (stored !== undefined && state.startMs < stored.startMs) {
-    table.write(key, state, algorithm.emptyAtMs(state, policy), nowMs)
-  }
-  return state
-}
-
-function markBlocked(
-  table: CounterTable,
-  key: KeyHash,
-  algorithm: Algorithm,
-  state: CounterState,
-  { policy, cost }: Check,
-  nowMs: number,
-): void {
-  const waitMs = algorithm.retryAfterMs(state, policy, cost, nowMs)
-  // A request that never fits says nothing about the client's next one.
-  if (waitMs > 0 && waitMs !== Number.POSITIVE_INFINITY) table.block(key, nowMs + waitMs)
 }
 
 function isSameCounter({ key: one }: Located, { key: other }: Located): boolean {

@@ -41,7 +41,7 @@ describe("a segment", () => {
   const keys = fc.record({ low: lows, high: highs })
   const operations = fc.array(
     fc.tuple(
-      fc.constantFrom("put", "put", "put", "put", "remove", "block", "sweep", "evict"),
+      fc.constantFrom("put", "put", "put", "put", "remove", "block", "keep", "sweep", "evict"),
       keys,
       fc.integer({ min: -30, max: 60 }),
     ),
@@ -63,6 +63,11 @@ describe("a segment", () => {
           } else if (what === "block") {
             const slot = segment.find(key)
             if (slot >= 0) segment.block(slot, NOW + 5_000)
+          } else if (what === "keep") {
+            const slot = segment.find(key)
+            const kept = model.get(name)
+            if (slot >= 0) segment.keep(slot, emptyAtMs)
+            if (kept !== undefined) kept.emptyAtS = Math.max(kept.emptyAtS, emptyAtMs / 1_000)
           } else if (what === "remove") {
             const slot = segment.find(key)
             expect(slot >= 0).toBe(model.delete(name))
@@ -148,6 +153,22 @@ describe("a segment", () => {
 })
 
 describe("a sweep", () => {
+  it("lets go of a key at the later of the ends that it was kept until", () => {
+    const segment = new Segment(0)
+    const [one, ...others] = keysOf(4) as [KeyHash, ...KeyHash[]]
+    put(segment, one, stateOf(1), NOW + 60_000)
+    segment.keep(segment.find(one), NOW + 1_000)
+    segment.keep(segment.find(one), NOW + 90_000)
+    segment.keep(segment.find(one), NOW + 70_000)
+    // One of the others has expired each time, so that it is looked at.
+    const seen = [2_000, 89_000, 90_000].map((afterMs, i) => {
+      put(segment, others[i] as KeyHash, stateOf(2), NOW + 1_000)
+      segment.sweep(NOW + afterMs)
+      return segment.find(one) >= 0
+    })
+    expect(seen).toEqual([true, true, false])
+  })
+
   it("looks at 64 slots and no more", () => {
     const segment = new Segment(0)
     for (const [i, key] of keysOf(5_000).entries()) put(segment, key, stateOf(i), NOW)

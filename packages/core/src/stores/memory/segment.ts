@@ -125,6 +125,12 @@ export class Segment {
     this.#halves[slot * HALVES + RELEASE_AT_S] = wholeSeconds(releaseAtMs)
   }
 
+  /** Keeps what is there until then, when it was to be forgotten sooner. */
+  keep(slot: number, emptyAtMs: number): void {
+    const at = slot * HALVES + EMPTY_AT_S
+    this.#halves[at] = Math.max(this.#halves[at] as number, wholeSeconds(emptyAtMs))
+  }
+
   /** Frees a slot and moves back what was displaced past it, so that no search ends early and no marks pile up. */
   remove(slot: number): void {
     const end = this.#capacity

@@ -147,6 +147,15 @@ local function look(key, policy)
   return fields.err and policy.isHash and redis.pcall("GET", key) or fields
 end
 
+-- Keeps a key that is not written until its state has passed. Of a bucket and a penalty that may be later than it was to be
+-- when it was written: the limit has been cut, or blocks last longer.
+local function keepState(key, policy, startMs, previous, current)
+  local kind = policy.kind
+  if (kind ~= LEVEL and kind ~= PERIODIC and kind ~= PENALTY) or (previous == 0 and current == 0) then return end
+  local leftMs = min(endMs(policy, startMs, previous, current) - nowMs, LARGEST)
+  if redis.call("PTTL", key) < leftMs then redis.call("PEXPIRE", key, integer(leftMs)) end
+end
+
 -- The state of a key now, and whether the clock went back; nothing when its value is none of ours. A 0 counts as no key,
 -- here as in what INCRBY makes of it, which cannot tell them apart. The sixth value tells whether the key ends no later when
 -- units are added: a window, or a sub-window, in which some have been counted. `got` is what GET has

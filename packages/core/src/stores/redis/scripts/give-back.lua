@@ -15,6 +15,8 @@ for i = 1, #KEYS do
       writeState(KEYS[i], policy, start, before, now, text)
     elseif isBack then
       writeState(KEYS[i], policy, startMs, previous, current, parts)
+    else
+      keepState(KEYS[i], policy, startMs, previous, current)
     end
   end
 end

@@ -56,6 +56,7 @@ local function takeWithLook(key, policy, cost, times)
     isWritten = isWritten or not isSame(before, { startMs, previous, current, parts })
   end
   local value = isWritten and writeState(key, policy, startMs, previous, current, parts, endsAsBefore)
+  if not isWritten then keepState(key, policy, startMs, previous, current) end
   return value or told(policy, startMs, previous, current, parts), granted
 end
 
@@ -133,7 +134,10 @@ local function countRefusals(checks)
       end
     end
   end
-  for _, check in ipairs(checks) do check.before = states[check.key] or check.before end
+  for _, check in ipairs(checks) do
+    if not states[check.key] then keepState(check.key, check.policy, unpack(check.before, 1, 3)) end
+    check.before = states[check.key] or check.before
+  end
 end
 
 -- The checks of one request, all or nothing; each gets its `told` state and `isTaken`. Checks of one counter see each
@@ -166,6 +170,9 @@ local function takeTogether(checks)
   isGranted = isGranted and not isBroken
   if isGranted then
     for key, check in pairs(seen) do writeState(key, check.policy, unpack(check.after, 1, 4)) end
+    for _, check in ipairs(checks) do
+      if not seen[check.key] then keepState(check.key, check.policy, unpack(check.after, 1, 3)) end
+    end
   elseif not isBroken then
     countRefusals(checks)
   end

@@ -1,0 +1,126 @@
+import { describe, expect, it } from "vitest"
+import type { ManualClock } from "../../../packages/core/src/clock.ts"
+import type { Policy } from "../../../packages/core/src/policy.ts"
+import type { CounterKey, Store } from "../../../packages/core/src/stores/store.ts"
+import { check, countOf, MINUTE, peekOne, SLIDING, stateOf, takeOne, UNTAKEN } from "./asking.ts"
+
+/** Sixty a minute: full a minute after it was emptied. */
+const FAST: Policy = { ...SLIDING, name: "token", algorithm: "token-bucket", limit: 60, burst: 60 }
+const BUCKETS: readonly Policy[] = [
+  { ...FAST, counter: "forget-t" },
+  { ...FAST, counter: "forget-p", name: "periodic", refill: "periodic" },
+  { ...FAST, counter: "forget-l", name: "leaky", algorithm: "leaky-bucket" },
+]
+const PENALTY: Policy = {
+  ...SLIDING,
+  name: "penalty",
+  counter: "forget-b",
+  algorithm: "penalty",
+  limit: 2,
+  windowMs: MINUTE,
+  penalty: { refusals: 2, withinMs: MINUTE, forMs: MINUTE },
+}
+const LONGER: Policy = { ...PENALTY, penalty: { refusals: 2, withinMs: 5 * MINUTE, forMs: 5 * MINUTE } }
+const FULL: Policy = { ...SLIDING, counter: "forget-f", limit: 1, windowMs: 60 * MINUTE }
+
+/** Every counter that is asked for. */
+export const FORGETTABLE: readonly CounterKey[] = [...BUCKETS, PENALTY, FULL].map((policy) => ({
+  policy,
+  partition: "alice",
+}))
+
+/** An empty store of so many counters, and its clock. */
+export interface Forgetful {
+  readonly store: Store
+  readonly clock: ManualClock
+  /** Has the store let go of everything that it may forget by now. */
+  forget(): Promise<void>
+}
+
+/** How a counter may be looked at without being written. */
+const LOOKS: readonly { readonly look: string; ask(store: Store, policy: Policy): Promise<unknown> }[] = [
+  { look: "is refused", ask: (store, policy) => takeOne(store, check(policy, 2)) },
+  {
+    look: "is refused in shadow",
+    ask: (store, policy) => takeOne(store, check(policy, 2, { shadow: true })),
+  },
+  { look: "asks for nothing", ask: (store, policy) => takeOne(store, check(policy, 0)) },
+  {
+    look: "is refused with another",
+    ask: (store, policy) => takeOne(store, check(policy, 2), check(FULL, 1)),
+  },
+  {
+    look: "is admitted by another",
+    ask: (store, policy) => takeOne(store, check(policy, 0), check(FULL, 1)),
+  },
+  { look: "is peeked at", ask: (store, policy) => peekOne(store, check(policy, 0)) },
+  {
+    look: "gets nothing back",
+    ask: async (store, policy) => store.giveBack([{ policy, partition: "alice", units: 1, after: UNTAKEN }]),
+  },
+]
+
+/** What a store keeps although it was to be forgotten when it was written: the rule has changed since. */
+export function forgetting(name: string, open: () => Promise<Forgetful> | Forgetful): void {
+  /** Shows it on a store of its own. */
+  const keeps = (behaviour: string, show: (forgetful: Forgetful) => Promise<void>) => {
+    it(behaviour, async () => {
+      const forgetful = await open()
+      await show(forgetful)
+      await forgetful.store.close()
+    })
+  }
+
+  describe(`${name} forgets nothing that still counts`, () => {
+    for (const { look, ask } of LOOKS) {
+      for (const policy of BUCKETS) {
+        keeps(
+          `a bucket that is filled slower since, of a client that ${look} (${policy.name})`,
+          async ({ store, clock, forget }) => {
+            await takeOne(store, check(policy, 60))
+            await ask(store, { ...policy, limit: 1 })
+            clock.advance(3 * MINUTE)
+            await forget()
+            expect(await countOf(store, { ...policy, limit: 1 })).toBe(57)
+          },
+        )
+      }
+
+      keeps(`a block that lasts longer since, of a client that ${look}`, async (forgetful) => {
+        const { store, clock, forget } = forgetful
+        await takeOne(store, check(FULL, 1))
+        for (let i = 0; i < 2; i++) await takeOne(store, check(FULL, 1), check(PENALTY, 1))
+        clock.advance(30_000)
+        await ask(store, LONGER)
+        clock.advance(2 * MINUTE)
+        await forget()
+        expect((await takeOne(store, check(LONGER, 1))).granted).toBe(false)
+        clock.advance(150_000)
+        await forget()
+        expect((await takeOne(store, check(LONGER, 1))).granted).toBe(true)
+      })
+    }
+
+    keeps("refusals that are remembered for longer since", async ({ store, clock, forget }) => {
+      await takeOne(store, check(FULL, 1))
+      await takeOne(store, check(FULL, 1), check(PENALTY, 1))
+      await takeOne(store, check(LONGER, 1))
+      clock.advance(2 * MINUTE)
+      await forget()
+      await takeOne(store, check(FULL, 1), check(LONGER, 1))
+      expect(stateOf(await peekOne(store, check(LONGER, 1)))).toMatchObject({ current: 2, previous: 1 })
+    })
+
+    keeps("and keeps nothing that was to be kept for as long anyway", async ({ store, clock, forget }) => {
+      const [policy] = BUCKETS as [Policy]
+      await takeOne(store, check(policy, 60))
+      await peekOne(store, check({ ...policy, limit: 120 }, 1))
+      clock.advance(59_000)
+      await forget()
+      expect(await countOf(store, policy)).toBe(1)
+      clock.advance(2 * MINUTE)
+      await forget()
+      expect(await countOf(store, { ...policy, limit: 1 })).toBe(0)
+    })
+  })
+}

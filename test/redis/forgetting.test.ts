@@ -1,0 +1,30 @@
+import { Redis } from "ioredis"
+import { afterAll, beforeAll } from "vitest"
+import { manualClock } from "../../packages/core/src/clock.ts"
+import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
+import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { FORGETTABLE, forgetting } from "../contracts/store/forgetting.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { KeysOnAClock } from "./keys-on-a-clock.ts"
+
+let server: RedisServer
+let client: Redis
+let made = 0
+
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host)
+})
+afterAll(async () => {
+  client?.disconnect()
+  await server?.stop()
+})
+
+forgetting("the Redis store", () => {
+  const clock = manualClock()
+  const prefix = `${made++}:`
+  const keys = new KeysOnAClock(client, clock, FORGETTABLE.map(keyNamer(prefix)))
+  const { commands } = keys
+  const store = new RedisStore({ commands, prefix, denyCacheMs: 0, timeoutMs: 20_000, clock, isWide: false })
+  return { store, clock, forget: async () => void (await keys.expire()) }
+})
