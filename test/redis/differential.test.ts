@@ -19,11 +19,12 @@ import {
   type CallStep,
   type CallTrace,
   callTraces,
-  MOST_PACKED,
   ONE_TOO_MANY,
   type Requests,
 } from "./call-traces.ts"
-import { KeysOnAClock } from "./keys-on-a-clock.ts"
+import { KeptEnds } from "./kept-ends.ts"
+import { KeysOnAClock, type SeenKey } from "./keys-on-a-clock.ts"
+import { MOST_PACKED } from "./traced-policies.ts"
 
 let server: RedisServer
 let client: Redis
@@ -71,7 +72,7 @@ describe("a key of which the whole present window has been given back", () => {
     afterMs,
     requests: costs.map((cost) => [{ ...counter, cost, shadow: false }]),
   })
-  const giveBack: CallStep = { kind: "giveBack", afterMs: 0, nths: [0], more: 0 }
+  const giveBack: CallStep = { kind: "giveBack", afterMs: 0, nths: [0], more: 0, moved: false }
 
   it.each([
     { taken: "once", again: take(10, 2) },
@@ -125,6 +126,7 @@ async function play({ counters, policies, startMs, steps }: CallTrace, isWide: b
   const { commands } = keys
   const store = new RedisStore({ commands, prefix, denyCacheMs: 0, timeoutMs: 10_000, clock, isWide })
   const twin = memoryStore({ clock })
+  const ends = new KeptEnds(keys, clock, twin, keyNamer(prefix), policies)
   const taken: Refund[] = []
   const furthestBackMs = isWide ? Number.POSITIVE_INFINITY : furthestBack(policies)
   let latestMs = startMs
@@ -138,14 +140,18 @@ async function play({ counters, policies, startMs, steps }: CallTrace, isWide: b
       twin.reset(gone.map((name) => byName.get(name) as CounterKey))
       const present = new Set([...byName.keys()].filter((name) => keys.at(name) !== undefined))
       const calls = keys.calls
-      const touched = await compare(step, store, twin, taken)
+      ends.begin(counters)
+      const touched = await compare(step, store, twin, taken, ends)
       // However many requests: it is the script that decides between them.
       if (step.kind === "take") expect(keys.calls).toBe(calls + 1)
       for (const [name, counter] of byName) {
         const isTouched = touched.some((one) => keyNamer(prefix)(one) === name)
-        if (isTouched) expectKept(keys, name, limitsOf(counter, policies), present, twin, clock.now(), isWide)
-        else expect([name, keys.at(name) !== undefined]).toEqual([name, present.has(name)])
-        if (!isTouched && present.has(name)) expect(keys.at(name)?.isWritten).toBe(false)
+        if (isTouched && step.kind !== "reset") expectKept(keys, name, counter, ends, isWide)
+        else expect([name, keys.at(name) !== undefined]).toEqual([name, present.has(name) && !isTouched])
+        if (isTouched || !present.has(name)) continue
+        const seen = keys.at(name) as SeenKey
+        expect(seen.isWritten).toBe(false)
+        keys.pin(name, seen.expiresMs[1])
       }
     }
   } finally {
@@ -169,36 +175,54 @@ async function compare(
   store: Store,
   twin: MemoryStore,
   taken: Refund[],
+  ends: KeptEnds,
 ): Promise<readonly CounterKey[]> {
   switch (step.kind) {
-    case "take": {
-      const requests = inUnits(step.requests, twin)
-      const answers = await store.take(requests)
-      expect(alike(requests, answers)).toEqual(alike(requests, twin.take(requests)))
-      taken.push(...unitsOf(requests, answers))
-      return requests.flat()
-    }
+    case "take":
     case "peek": {
       const requests = inUnits(step.requests, twin)
-      expect(alike(requests, await store.peek(requests))).toEqual(alike(requests, twin.peek(requests)))
+      const answers = await store[step.kind](requests)
+      const expected = requests.flatMap((checks) => {
+        const answered = twin[step.kind]([checks])
+        ends.looked(checks.map((check, i) => ({ ...check, taken: answered[0]?.checks[i]?.taken ?? 0 })))
+        return answered
+      })
+      expect(alike(requests, answers)).toEqual(alike(requests, expected))
+      if (step.kind === "take") taken.push(...unitsOf(requests, answers))
       return requests.flat()
     }
     case "giveBack": {
       if (taken.length === 0) return []
-      const refunds = step.nths.map((nth) => {
-        const refund = taken[taken.length - 1 - (nth % taken.length)] as Refund
-        const units = refund.units + step.more
-        // A charge that leads beyond 2^53 is none that can be counted.
-        return { ...refund, units: refund.policy.limit > 2 ** 52 ? Math.max(0, units) : units }
-      })
+      const refunds = step.nths.map((nth) =>
+        refundOf(taken[taken.length - 1 - (nth % taken.length)] as Refund, step, twin),
+      )
       await store.giveBack(refunds)
-      twin.giveBack(refunds)
+      for (const refund of refunds) {
+        twin.giveBack([refund])
+        ends.looked([{ ...refund, taken: 0 }])
+      }
       return refunds
     }
     case "reset":
       await store.reset(step.keys)
       twin.reset(step.keys)
       return step.keys
+  }
+}
+
+function refundOf(
+  refund: Refund,
+  { more, moved }: CallStep & { kind: "giveBack" },
+  twin: MemoryStore,
+): Refund {
+  const { policy, after } = refund
+  const units = refund.units + more
+  const [answer] = twin.peek([[]])
+  return {
+    ...refund,
+    // A charge that leads beyond 2^53 is none that can be counted.
+    units: policy.limit > 2 ** 52 ? Math.max(0, units) : units,
+    after: moved ? algorithmOf(policy).at(after, policy, answer?.nowMs ?? Number.NaN) : after,
   }
 }
 
@@ -218,11 +242,12 @@ function inUnits(requests: Requests, twin: MemoryStore): Requests {
   )
 }
 
+/** What may be given back of each check, or charged on top: of one that asked for nothing, too. */
 function unitsOf(requests: Requests, answers: readonly Answer[]): Refund[] {
   return requests.flatMap((checks, i) =>
-    checks.flatMap(({ policy, partition }, j) => {
+    checks.flatMap(({ policy, partition, cost }, j) => {
       const counted = answers[i]?.checks[j]
-      if (counted === undefined || counted.taken === 0) return []
+      if (answers[i]?.granted !== true || counted?.taken !== cost) return []
       return [{ policy, partition, units: counted.taken, after: counted.state }]
     }),
   )
@@ -256,56 +281,23 @@ function meant(state: CounterState, policy: Policy): CounterState {
   return { ...state, parts: JSON.stringify(entriesOf(state, policy)) }
 }
 
-/** The counter under each of its limits. */
-function limitsOf({ policy, partition }: CounterKey, policies: readonly Policy[]): readonly CounterKey[] {
-  return policies
-    .filter(({ counter }) => counter === policy.counter)
-    .map((each) => ({ policy: each, partition }))
-}
-
 /** Expects the key to live exactly as long as the state means anything, in the layout that is written. */
 function expectKept(
   keys: KeysOnAClock,
   name: string,
-  limits: readonly CounterKey[],
-  present: ReadonlySet<string>,
-  twin: MemoryStore,
-  nowMs: number,
+  counter: CounterKey,
+  ends: KeptEnds,
   isWide: boolean,
 ): void {
-  const ends = limits.map((counter) => endOf(counter, twin))
-  const [{ policy, state, emptyAtMs }] = ends as [End]
+  const { policy, state, atMs } = ends.expectEnd(counter)
   const seen = keys.at(name)
-  // Units flow out of a bucket as fast as the limit says under which it was written last.
-  const soonestMs = Math.min(...ends.map((each) => each.emptyAtMs))
-  const latestMs = Math.max(...ends.map((each) => each.emptyAtMs))
-  if (soonestMs < latestMs) {
-    if (seen === undefined) expect(soonestMs).toBeLessThanOrEqual(nowMs)
-    else if (seen.isWritten) {
-      expect(seen.expiresMs[1]).toBeGreaterThanOrEqual(soonestMs)
-      expect(seen.expiresMs[0]).toBeLessThanOrEqual(latestMs)
-    }
-    return
-  }
-  if (emptyAtMs <= nowMs) {
-    // What ends in this very millisecond is there still; nothing else is, and nothing new.
-    if (seen !== undefined) {
-      expect([present.has(name), seen.isWritten]).toEqual([true, false])
-      // Both are the same where there is one end alone: it has been pinned.
-      expect(seen.expiresMs[0]).toBeLessThanOrEqual(nowMs)
-      expect(seen.expiresMs[1]).toBeGreaterThanOrEqual(nowMs)
-    }
-    return
-  }
-  expect(seen?.expiresMs[0]).toBeLessThanOrEqual(emptyAtMs)
-  expect(seen?.expiresMs[1]).toBeGreaterThanOrEqual(emptyAtMs)
-  keys.pin(name, emptyAtMs)
+  if (atMs === undefined || seen?.isWritten !== true) return
   const { algorithm, align, buckets } = policy
-  if (algorithm === "sliding-window-strict" && !isWide && seen?.isWritten) {
-    const isSmall = Math.max(state.current, state.previous) < 2 ** 17
-    const ceilings = ends.map((end) => ceilingOf(end.policy))
-    if (isSmall && ceilings.every((ceiling) => ceiling < 2 ** 17)) expect(seen.value).toMatch(HASH)
-    else if (!isSmall || ceilings.every((ceiling) => ceiling >= 2 ** 17)) expect(seen.value).toMatch(TEXT)
+  if (algorithm === "sliding-window-strict" && !isWide) {
+    const fitsHash = Math.max(state.current, state.previous) < 2 ** 17
+    const ceilings = ends.policiesOf(counter).map(ceilingOf)
+    if (fitsHash && ceilings.every((ceiling) => ceiling < 2 ** 17)) expect(seen.value).toMatch(HASH)
+    else if (!fitsHash || ceilings.every((ceiling) => ceiling >= 2 ** 17)) expect(seen.value).toMatch(TEXT)
     // Written under one limit or the other.
     else expect(seen.value).toMatch(seen.value.startsWith("w") ? TEXT : HASH)
     return
@@ -313,24 +305,8 @@ function expectKept(
   const isPlain = buckets === undefined && (algorithm === "sliding-window" || algorithm === "fixed-window")
   const isSmall = state.current <= MOST_PACKED && state.previous <= 2 * MOST_PACKED
   const fits = isPlain && align === "epoch" && isSmall
-  if (seen?.isWritten) expect(seen.value).toMatch(fits && !isWide ? /^\d+$/ : TEXT)
+  expect(seen.value).toMatch(fits && !isWide ? /^\d+$/ : TEXT)
 }
 
 const TEXT = /^w:\d+:\d+:\d+(:[0-o]+)?$/
 const HASH = /^{("\d+":"[0-o]{1,63}",)*"n":"\d+"}$/
-
-/** What a counter holds under one of its limits, and until when that means anything. */
-interface End {
-  readonly policy: Policy
-  readonly state: CounterState
-  readonly emptyAtMs: number
-}
-
-function endOf(counter: CounterKey, twin: MemoryStore): End {
-  const { policy } = counter
-  const counted = twin.peek([[{ ...counter, cost: 0, shadow: false }]])[0]?.checks[0]
-  if (counted === undefined) throw new Error("the twin has told nothing")
-  const { state } = counted
-  const emptyAtMs = algorithmOf(policy).emptyAtMs(state, policy)
-  return { policy, state, emptyAtMs }
-}

@@ -15,15 +15,19 @@ export interface SeenKey {
 /** When keys expire between calls: never. */
 const HELD_MS = 7_000_000_000_000
 
-/**
- * So much longer than they have do keys live when a script begins: it may be a while after the transaction began, and is to
- * find them all. What is wrong by less it cannot see. No window is as long: one that is set anew is told from it.
- */
-export const MORE_MS = 1_237
+/** A script may begin so long after its transaction, and is to find all keys: none is given less. */
+const LEAST_MS = 2_000
+/** What a key is given beside what it has left, where that is little: more than any script sets one on by. */
+const MORE_MS = 100_000
+
+/** So much longer than it has left does a key live when a script begins: what ends too soon by less it does not see. */
+export function moreMs(leftMs: number): number {
+  return leftMs < LEAST_MS ? MORE_MS : 0
+}
 
 /**
  * Keys that live by a clock of the test's own. Each call of the store is one transaction, with a look at every key after
- * it: a script finds the time to live that is left by the clock, and `MORE_MS`; the one that it sets is kept here, by the
+ * it: a script finds the time to live that is left by the clock, or more; the one that it sets is kept here, by the
  * clock, and the key is held in Redis until `expire` deletes it as a server of that time would.
  */
 export class KeysOnAClock {
@@ -77,7 +81,7 @@ export class KeysOnAClock {
     this.#calls++
     const names = this.#names
     const before = this.#client.multi()
-    for (const name of names) before.pexpire(name, this.#leftMs(name) + MORE_MS)
+    for (const name of names) before.pexpire(name, this.#givenMs(name))
     for (const name of names) before.pexpiretime(name)
     const call = add(before.time())
       .time()
@@ -103,9 +107,10 @@ export class KeysOnAClock {
     return answer
   }
 
-  #leftMs(name: string): number {
+  #givenMs(name: string): number {
     const seen = this.#seen.get(name)
-    return seen === undefined ? 0 : Math.max(0, seen.expiresMs[1] - this.#clock.now())
+    const leftMs = seen === undefined ? 0 : Math.max(0, seen.expiresMs[1] - this.#clock.now())
+    return leftMs + moreMs(leftMs)
   }
 
   /** `given` is when the keys expired as the script found them, `kept` as it left them. Throws when one has no time to live. */
@@ -124,10 +129,14 @@ export class KeysOnAClock {
       if (expiresMs < 0) throw new Error(`${name} holds ${value} without a time to live`)
       const nowMs = this.#clock.now()
       const isWritten = expiresMs !== given[i]
-      const keptMs = this.#seen.get(name)?.expiresMs
-      if (!isWritten && keptMs === undefined) throw new Error(`${name} was deleted and is there again`)
-      const setMs = [nowMs + expiresMs - afterMs, nowMs + expiresMs - beforeMs] as const
-      next.set(name, { value, isWritten, expiresMs: isWritten ? setMs : (keptMs as SeenKey["expiresMs"]) })
+      let range: SeenKey["expiresMs"] = [nowMs + expiresMs - afterMs, nowMs + expiresMs - beforeMs]
+      if (!isWritten) {
+        const kept = this.#seen.get(name)?.expiresMs
+        if (kept === undefined) throw new Error(`${name} was deleted and is there again`)
+        // Unless it was given more, one that was set anew to nearly the same instant looks as if it had not been.
+        range = moreMs(kept[1] - nowMs) > 0 ? kept : [Math.min(range[0], kept[0]), kept[1]]
+      }
+      next.set(name, { value, isWritten, expiresMs: range })
     })
     this.#seen = next
   }

@@ -7,7 +7,7 @@ import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import type { Answer, Check, Counted, Store } from "../../packages/core/src/stores/store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
-import { MOST_PACKED } from "./call-traces.ts"
+import { MOST_PACKED } from "./traced-policies.ts"
 
 // By the server's own time, so nothing here crosses a window: it has 30 days.
 const WINDOW_MS = 30 * 86_400_000

@@ -1,0 +1,157 @@
+import fc from "fast-check"
+import { ceilingOf, type Penalty, type Policy } from "../../packages/core/src/policy.ts"
+import { LONGEST_LOG } from "../../packages/core/src/rules/units.ts"
+
+/** As Redis keeps them packed: a count of at most 2^20 - 1. */
+export const MOST_PACKED: number = 2 ** 20 - 1
+const DAY_MS = 86_400_000
+const WINDOWS_MS = [10, 1_000, 60_000, DAY_MS, 30 * DAY_MS]
+const LIMITS = [1, 2, 5, 10, 100, MOST_PACKED, MOST_PACKED + 1]
+
+/** What may change of a policy while its counter stays: null where it does not. */
+const CHANGES = fc.record({
+  limit: fc.constantFrom(null, 0, 3, 7, MOST_PACKED),
+  burst: fc.constantFrom(null, 1, 9, 30, 1_000),
+  extra: fc.constantFrom(null, 0, 2, 40),
+})
+
+/** One counter, under one policy or two. */
+export function tracedPolicies(): fc.Arbitrary<readonly Policy[]> {
+  const usual = fc.record({ windowMs: fc.constantFrom(...WINDOWS_MS), limit: fc.constantFrom(...LIMITS) })
+  // Five million a month, which is counted in whole seconds.
+  const monthly = fc.record({
+    windowMs: fc.constant(30 * DAY_MS),
+    limit: fc.constantFrom(5_000_000, 5_000_017),
+  })
+  // Counts of which no share can be computed in one multiplication, in windows that are longer than years in seconds.
+  const huge = fc.record({
+    windowMs: fc.constantFrom(60_000, 30 * DAY_MS, 1_500 * DAY_MS),
+    limit: fc.constantFrom(2 ** 40 + 1, 2 ** 50 + 7, Number.MAX_SAFE_INTEGER - 1),
+  })
+  return fc
+    .record({
+      amounts: fc.oneof(
+        { weight: 6, arbitrary: usual },
+        { weight: 1, arbitrary: monthly },
+        { weight: 1, arbitrary: huge },
+      ),
+      kind: kinds(),
+      extra: fc.option(fc.constantFrom(1, 3, 40), { freq: 3 }),
+      change: fc.option(CHANGES, { freq: 2 }),
+      // A limit may be told to count what it refuses, and the next one not: their counts are the same.
+      countRejected: fc.constantFrom(NONE, NONE, [true, true], [true, false], [false, true]),
+    })
+    .map(({ amounts, kind, extra, change, countRejected }) => {
+      if (isPenalties(kind)) return kind.penalties.map(penaltyOf)
+      const policy: Policy = { name: "trace", counter: "", align: "epoch", ...amounts, ...kind }
+      const some = extra === null || isVast(policy) ? policy : { ...policy, extra }
+      const exact = isVast(some) ? { ...some, ...largestOf(some) } : some
+      const other = change === null || isEndless(exact) ? exact : changed(exact, change)
+      // Under another limit the parts of a unit may be others too, and then the reading of one moves the other's.
+      const both = other === exact || isCoarse(exact) || isCoarse(other) ? [exact] : [exact, other]
+      return both.map((one, i) => (countRejected[i] === true ? { ...one, countRejected: true } : one))
+    })
+}
+
+const NONE: readonly boolean[] = []
+
+function changed(
+  policy: Policy,
+  { limit, burst, extra }: { limit: number | null; burst: number | null; extra: number | null },
+): Policy {
+  const { algorithm } = policy
+  const hasBurst = burst !== null && (algorithm === "token-bucket" || algorithm === "leaky-bucket")
+  return {
+    ...policy,
+    ...(limit !== null && { limit }),
+    ...(hasBurst && { burst }),
+    ...(extra !== null && !isVast(policy) && { extra }),
+  }
+}
+
+/** A counter of refusals, and the penalties that it is for: the rule is changed now and then. */
+interface Penalties {
+  readonly penalties: readonly Penalty[]
+}
+
+function isPenalties(kind: Kind | Penalties): kind is Penalties {
+  return "penalties" in kind
+}
+
+function penaltyOf(penalty: Penalty): Policy {
+  const { refusals, withinMs, forMs } = penalty
+  return {
+    name: "trace",
+    counter: "",
+    algorithm: "penalty",
+    align: "epoch",
+    limit: refusals,
+    windowMs: Math.max(withinMs, forMs),
+    penalty,
+  }
+}
+
+type Kind = Pick<Policy, "algorithm"> & Partial<Policy>
+
+/** What tells one way to count from another. */
+function kinds(): fc.Arbitrary<Kind | Penalties> {
+  const buckets = fc.constantFrom(2, 3, 7, 12, 60, 360)
+  const burst = fc.option(fc.constantFrom(1, 4, 30, 1_000), { nil: undefined })
+  const penalty = fc.record({
+    refusals: fc.constantFrom(1, 2, 3, 5),
+    withinMs: fc.constantFrom(10, 1_000, DAY_MS),
+    forMs: fc.constantFrom(1, 1_000, 60_000),
+  })
+  const ofName = <Name extends Policy["algorithm"]>(name: Name) => fc.constant(name)
+  return fc.oneof(
+    fc.record({ algorithm: ofName("sliding-window") }),
+    fc.record({
+      algorithm: ofName("fixed-window"),
+      align: fc.constantFrom("epoch" as const, "first-hit" as const),
+    }),
+    fc.record({ algorithm: ofName("sliding-window"), buckets }),
+    fc.record({ algorithm: ofName("sliding-window-strict"), buckets }),
+    fc.record({ algorithm: ofName("sliding-log") }),
+    fc
+      .record({
+        algorithm: ofName("token-bucket"),
+        burst,
+        refill: fc.constantFrom("continuous" as const, "periodic" as const),
+      })
+      .map(withoutAbsent),
+    fc.record({ algorithm: ofName("leaky-bucket"), burst }).map(withoutAbsent),
+    fc.record({ penalties: fc.array(penalty, { minLength: 1, maxLength: 2 }) }),
+  )
+}
+
+function withoutAbsent<Kind extends { readonly burst: number | undefined }>({
+  burst,
+  ...kind
+}: Kind): Omit<Kind, "burst"> & { readonly burst?: number } {
+  return burst === undefined ? kind : { ...kind, burst }
+}
+
+/** Whether units are counted in parts. */
+function isLevel({ algorithm, refill }: Policy): boolean {
+  return (algorithm === "token-bucket" && refill !== "periodic") || algorithm === "leaky-bucket"
+}
+
+function isCoarse(policy: Policy): boolean {
+  const most = Math.max(policy.limit, ceilingOf(policy)) + 1
+  return isLevel(policy) && most * policy.windowMs > Number.MAX_SAFE_INTEGER
+}
+
+/** Whether what a bucket holds would come back in longer than time is counted, were the limit a small one. */
+function isEndless({ algorithm, limit }: Policy): boolean {
+  return (algorithm === "token-bucket" || algorithm === "leaky-bucket") && limit > 2 ** 30
+}
+
+function isVast({ limit }: Policy): boolean {
+  return limit > 2 ** 32
+}
+
+function largestOf(policy: Policy): Partial<Policy> {
+  // Of a month so many can be counted in parts of a second.
+  if (isLevel(policy)) return { limit: 2 ** 31 + 1, windowMs: 30 * DAY_MS }
+  return policy.algorithm === "sliding-log" ? { limit: LONGEST_LOG } : {}
+}
