@@ -9,13 +9,14 @@ export type Requests = readonly (readonly Check[])[]
 export type CallStep = { readonly afterMs: number } & (
   | { readonly kind: "take" | "peek"; readonly requests: Requests }
   /**
-   * Of what was asked for and granted so far, the nth ones, so many units more or fewer than were taken; as the counter
+   * Of what was asked for and granted so far, the nth ones, so many units more or fewer than were taken, or the most that is
+   * ever charged; as the counter
    * was then or, where it is `moved`, as that stands when they are given back.
    */
   | {
       readonly kind: "giveBack"
       readonly nths: readonly number[]
-      readonly more: number
+      readonly more: number | typeof MOST_CHARGED
       readonly moved: boolean
     }
   | { readonly kind: "reset"; readonly keys: readonly CounterKey[] }
@@ -33,6 +34,8 @@ export interface CallTrace {
 /** In place of a cost: all that remains when the step begins, or one unit more. */
 export const ALL_THAT_REMAINS: number = -1
 export const ONE_TOO_MANY: number = -2
+/** In place of a number of units: a year's quota. */
+export const MOST_CHARGED = "most"
 
 const PARTITIONS = ["", "alice"]
 
@@ -77,7 +80,7 @@ function steps(policies: readonly Policy[]): fc.Arbitrary<CallStep> {
         kind: ofKind("giveBack"),
         afterMs,
         nths: fc.array(fc.nat(50), { minLength: 1, maxLength: 3 }),
-        more: fc.constantFrom(0, 0, 0, -1, 1, 50, -40),
+        more: fc.constantFrom<number | typeof MOST_CHARGED>(0, 0, 0, -1, 1, 50, -40, MOST_CHARGED),
         moved: fc.nat(3).map((nth) => nth === 0),
       }),
     },

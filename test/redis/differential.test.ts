@@ -6,6 +6,7 @@ import { algorithmOf } from "../../packages/core/src/algorithms/by-name.ts"
 import { strictWindow } from "../../packages/core/src/algorithms/strict-window.ts"
 import { bucketMsOf, bucketsOf } from "../../packages/core/src/algorithms/sub-windows.ts"
 import { LATEST_MS, manualClock } from "../../packages/core/src/clock.ts"
+import { mostCharged } from "../../packages/core/src/limiter/settlement.ts"
 import { capacityOf, ceilingOf, type Policy } from "../../packages/core/src/policy.ts"
 import { type MemoryStore, memoryStore } from "../../packages/core/src/stores/memory/memory-store.ts"
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
@@ -19,6 +20,7 @@ import {
   type CallStep,
   type CallTrace,
   callTraces,
+  MOST_CHARGED,
   ONE_TOO_MANY,
   type Requests,
 } from "./call-traces.ts"
@@ -141,7 +143,7 @@ async function play({ counters, policies, startMs, steps }: CallTrace, isWide: b
       const present = new Set([...byName.keys()].filter((name) => keys.at(name) !== undefined))
       const calls = keys.calls
       ends.begin(counters)
-      const touched = await compare(step, store, twin, taken, ends)
+      const touched = await compare(step, store, twin, taken, ends, policies)
       // However many requests: it is the script that decides between them.
       if (step.kind === "take") expect(keys.calls).toBe(calls + 1)
       for (const [name, counter] of byName) {
@@ -176,6 +178,7 @@ async function compare(
   twin: MemoryStore,
   taken: Refund[],
   ends: KeptEnds,
+  policies: readonly Policy[],
 ): Promise<readonly CounterKey[]> {
   switch (step.kind) {
     case "take":
@@ -194,7 +197,7 @@ async function compare(
     case "giveBack": {
       if (taken.length === 0) return []
       const refunds = step.nths.map((nth) =>
-        refundOf(taken[taken.length - 1 - (nth % taken.length)] as Refund, step, twin),
+        refundOf(taken[taken.length - 1 - (nth % taken.length)] as Refund, step, twin, policies),
       )
       await store.giveBack(refunds)
       for (const refund of refunds) {
@@ -214,9 +217,10 @@ function refundOf(
   refund: Refund,
   { more, moved }: CallStep & { kind: "giveBack" },
   twin: MemoryStore,
+  policies: readonly Policy[],
 ): Refund {
   const { policy, after } = refund
-  const units = refund.units + more
+  const units = refund.units + (more === MOST_CHARGED ? -yearOf(policy, policies) : more)
   const [answer] = twin.peek([[]])
   return {
     ...refund,
@@ -224,6 +228,12 @@ function refundOf(
     units: policy.limit > 2 ** 52 ? Math.max(0, units) : units,
     after: moved ? algorithmOf(policy).at(after, policy, answer?.nowMs ?? Number.NaN) : after,
   }
+}
+
+/** A year's quota, by the lowest limit of the counter: what is charged has to come back before time ends. */
+function yearOf({ counter }: Policy, policies: readonly Policy[]): number {
+  const some = policies.filter((policy) => policy.counter === counter && policy.limit > 0)
+  return some.length === 0 ? 0 : Math.min(...some.map(mostCharged))
 }
 
 /** The requests with the costs that depend on what there is. */

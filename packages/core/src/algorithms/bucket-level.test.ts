@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest"
+import { algorithmOf } from "./by-name.ts"
 import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
 
 const NEVER = Number.POSITIVE_INFINITY
@@ -126,5 +127,28 @@ describe("the token bucket", () => {
     expect(counter.waitMs(100_000, 1)).toBe(66_000)
     expect(counter.take(165_999, 1)).toBe(false)
     expect(counter.take(166_000, 1)).toBe(true)
+  })
+})
+
+describe("a bucket that owes so much that it is counted in seconds", () => {
+  const policy = policyOf({ algorithm: "token-bucket", limit: 1_000_000, windowMs: 86_400_000 })
+  const { withUnits, withoutUnits, at, used } = algorithmOf(policy)
+  const nowMs = Date.UTC(2024, 0, 1)
+
+  it("gets back what was taken before it did, to the unit", () => {
+    const few = withUnits(at(undefined, policy, nowMs), policy, 10, nowMs)
+    const charged = withoutUnits(few, policy, -366_000_000, few, nowMs)
+    expect(used(charged, policy, nowMs)).toBe(366_000_010)
+    expect(used(withoutUnits(charged, policy, 10, few, nowMs), policy, nowMs)).toBe(366_000_000)
+    expect(used(withoutUnits(charged, policy, 366_000_000, charged, nowMs), policy, nowMs)).toBe(10)
+  })
+
+  it("pays it off at its rate", () => {
+    const few = withUnits(at(undefined, policy, nowMs), policy, 10, nowMs)
+    const charged = withoutUnits(few, policy, -366_000_000, few, nowMs)
+    const laterMs = nowMs + 365 * policy.windowMs
+    const late = at(charged, policy, laterMs)
+    expect(used(late, policy, laterMs)).toBe(1_000_010)
+    expect(withoutUnits(late, policy, 10, few, laterMs)).toEqual(late)
   })
 })

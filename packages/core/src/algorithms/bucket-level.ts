@@ -10,7 +10,8 @@ import { timeUnitMs } from "./share.ts"
  */
 export const bucketLevel: Omit<Algorithm, "delayMs"> = {
   at(state, policy, nowMs) {
-    const { unitMs } = scaleOf(state, policy)
+    const scale = scaleOf(state, policy)
+    const { unitMs } = scale
     const startMs = nowMs - (nowMs % unitMs)
     if (state === undefined) return { startMs, current: 0, previous: 0 }
     if (state.startMs > startMs) {
@@ -18,7 +19,8 @@ export const bucketLevel: Omit<Algorithm, "delayMs"> = {
       const nearestMs = Math.min(state.startMs, startMs + policy.windowMs - (policy.windowMs % unitMs))
       return nearestMs === state.startMs ? state : { ...state, startMs: nearestMs }
     }
-    return levelOf(Math.max(0, inUse(state, policy) - flowed(state, policy, startMs)), startMs, state, policy)
+    const parts = Math.max(0, inUse(state, scale) - flowed(state, policy, scale, startMs))
+    return levelOf(parts, startMs, scale)
   },
 
   admits(state, policy, cost) {
@@ -65,11 +67,13 @@ export const bucketLevel: Omit<Algorithm, "delayMs"> = {
   withoutUnits(state, policy, units, after) {
     // The last units to be taken are the last to come back. What they still take up is what is left of that level, less
     // what would be left of it without them; units that are charged make it higher, also where all of it has come back.
-    const { whole } = scaleOf(after, policy)
-    const left = inUse(after, policy) - flowed(after, policy, state.startMs)
-    const parts = Math.max(0, left) - Math.max(0, left - units * whole)
+    // After a large charge parts are larger ones: all are counted in those of the fullest bucket.
+    const current = Math.max(state.current, after.current) + Math.max(0, -units)
+    const scale = scaleOf({ ...state, current }, policy)
+    const left = inUse(after, scale) - flowed(after, policy, scale, state.startMs)
+    const parts = Math.max(0, left) - Math.max(0, left - units * scale.whole)
     if (parts === 0) return state
-    return levelOf(Math.max(0, inUse(state, policy) - parts), state.startMs, state, policy)
+    return levelOf(Math.max(0, inUse(state, scale) - parts), state.startMs, scale)
   },
 }
 
@@ -94,25 +98,23 @@ function scaleOf(state: CounterState | undefined, policy: Policy): Scale {
 }
 
 /** In parts. */
-function inUse(state: CounterState, policy: Policy): number {
-  const { whole } = scaleOf(state, policy)
-  return state.current * whole + Math.min(state.previous, whole - 1)
+function inUse({ current, previous }: CounterState, { whole }: Scale): number {
+  return current * whole + Math.min(previous, whole - 1)
 }
 
 /** The parts that come back until then, none before; beyond what fits a safe integer it is too many anyway. */
-function flowed(state: CounterState, policy: Policy, untilMs: number): number {
-  return Math.max(0, Math.floor((untilMs - state.startMs) / scaleOf(state, policy).unitMs)) * policy.limit
+function flowed({ startMs }: CounterState, { limit }: Policy, { unitMs }: Scale, untilMs: number): number {
+  return Math.max(0, Math.floor((untilMs - startMs) / unitMs)) * limit
 }
 
-function levelOf(parts: number, startMs: number, state: CounterState, policy: Policy): CounterState {
-  const { whole } = scaleOf(state, policy)
+function levelOf(parts: number, startMs: number, { whole }: Scale): CounterState {
   return { startMs, current: Math.floor(parts / whole), previous: parts % whole }
 }
 
 /** Milliseconds until no more than so many units are in use; Infinity where nothing comes back. */
 function waitMs(state: CounterState, policy: Policy, units: number, nowMs: number): number {
   if (policy.limit === 0) return Number.POSITIVE_INFINITY
-  const { unitMs, whole } = scaleOf(state, policy)
-  const surplus = inUse(state, policy) - units * whole
-  return Math.max(0, state.startMs + Math.ceil(surplus / policy.limit) * unitMs - nowMs)
+  const scale = scaleOf(state, policy)
+  const surplus = inUse(state, scale) - units * scale.whole
+  return Math.max(0, state.startMs + Math.ceil(surplus / policy.limit) * scale.unitMs - nowMs)
 }

@@ -40,7 +40,7 @@ const LARGEST_CHARGE = 2 ** 43
  * The most that is charged at once: the quota of a year. A bucket that owes more would keep its client out for longer, for
  * what can only be a mistake. What it holds is counted in parts, at least one for each second of its window.
  */
-function mostCharged({ limit, windowMs }: Policy): number {
+export function mostCharged({ limit, windowMs }: Policy): number {
   const ofYear = limit * Math.ceil(YEAR_MS / windowMs)
   return Math.min(ofYear, LARGEST_CHARGE, Math.floor(Number.MAX_SAFE_INTEGER / Math.ceil(windowMs / 1000)))
 }

@@ -11,31 +11,29 @@ local function scaleOf(policy, current)
 end
 
 -- In parts.
-local function inUse(policy, previous, current)
-  local _, whole = scaleOf(policy, current)
+local function inUse(whole, previous, current)
   return current * whole + min(previous, whole - 1)
 end
 
-local function flowed(policy, startMs, current, untilMs)
-  return max(0, floor((untilMs - startMs) / scaleOf(policy, current))) * policy.detail
+local function flowed(policy, unitMs, startMs, untilMs)
+  return max(0, floor((untilMs - startMs) / unitMs)) * policy.detail
 end
 
 -- Previous and current count of so many parts.
-local function levelOf(policy, parts, current)
-  local _, whole = scaleOf(policy, current)
+local function levelOf(whole, parts)
   return fmod(parts, whole), floor(parts / whole)
 end
 
 -- The state as it stands now, and whether the clock went back.
 local function levelNow(policy, startMs, previous, current)
-  local unitMs = scaleOf(policy, current)
+  local unitMs, whole = scaleOf(policy, current)
   local alignedMs = nowMs - fmod(nowMs, unitMs)
   if startMs > alignedMs then
     local nearestMs = min(startMs, alignedMs + policy.windowMs - fmod(policy.windowMs, unitMs))
     return nearestMs, previous, current, nearestMs < startMs
   end
-  local parts = max(0, inUse(policy, previous, current) - flowed(policy, startMs, current, alignedMs))
-  local rest, units = levelOf(policy, parts, current)
+  local parts = max(0, inUse(whole, previous, current) - flowed(policy, unitMs, startMs, alignedMs))
+  local rest, units = levelOf(whole, parts)
   return alignedMs, rest, units, false
 end
 
@@ -43,18 +41,18 @@ local function levelEndMs(policy, startMs, previous, current)
   if current == 0 and previous == 0 then return startMs end
   -- Nothing comes back under a limit of 0: the key is kept for a window.
   if policy.detail == 0 then return startMs + policy.windowMs end
-  local unitMs = scaleOf(policy, current)
-  return startMs + math.ceil(inUse(policy, previous, current) / policy.detail) * unitMs
+  local unitMs, whole = scaleOf(policy, current)
+  return startMs + math.ceil(inUse(whole, previous, current) / policy.detail) * unitMs
 end
 
 -- Previous and current count without units that were taken when the bucket was left like that; nothing when they make
 -- no difference any more.
 local function levelWithout(policy, startMs, previous, current, units, afterMs, afterPrevious, afterCurrent)
-  local _, whole = scaleOf(policy, afterCurrent)
-  local left = inUse(policy, afterPrevious, afterCurrent) - flowed(policy, afterMs, afterCurrent, startMs)
+  local unitMs, whole = scaleOf(policy, max(current, afterCurrent) + max(0, -units))
+  local left = inUse(whole, afterPrevious, afterCurrent) - flowed(policy, unitMs, afterMs, startMs)
   local parts = max(0, left) - max(0, left - units * whole)
   if parts == 0 then return end
-  return levelOf(policy, max(0, inUse(policy, previous, current) - parts), current)
+  return levelOf(whole, max(0, inUse(whole, previous, current) - parts))
 end
 
 local function refilled(policy, startMs, untilMs)
