@@ -75,12 +75,12 @@ function steps(policies: readonly Policy[]): fc.Arbitrary<CallStep> {
     { weight: 12, arbitrary: fc.record({ kind: ofKind("take"), afterMs, requests }) },
     { weight: 1, arbitrary: fc.record({ kind: ofKind("peek"), afterMs, requests }) },
     {
-      weight: 3,
+      weight: 4,
       arbitrary: fc.record({
         kind: ofKind("giveBack"),
         afterMs,
         nths: fc.array(fc.nat(50), { minLength: 1, maxLength: 3 }),
-        more: fc.constantFrom<number | typeof MOST_CHARGED>(0, 0, 0, -1, 1, 50, -40, MOST_CHARGED),
+        more: fc.constantFrom<number | typeof MOST_CHARGED>(0, 0, -1, -1, 1, 50, -40, MOST_CHARGED),
         moved: fc.nat(3).map((nth) => nth === 0),
       }),
     },
@@ -122,7 +122,7 @@ function checks(policies: readonly Policy[]): fc.Arbitrary<Check> {
 function costs(limit: number): fc.Arbitrary<number> {
   const few = Math.floor(limit / 4)
   return fc.oneof(
-    fc.constantFrom(1, 1, 0, few, Math.ceil(limit / 2), limit, limit + 1),
+    fc.constantFrom(1, 1, 0, 0, few, Math.ceil(limit / 2), limit, limit + 1),
     fc.constantFrom(1, 2, 3).filter((cost) => cost <= limit + 1),
     fc.nat(few),
     fc.nat(limit + 1),

@@ -109,6 +109,8 @@ describe("units that were taken in the last millisecond of a window, and the nex
   it("leave the strict window as strict: 10 a minute are never 15", async () => {
     const { both, takeInTurn, close } = open({ algorithm: "sliding-window-strict" })
     const { here, there } = await takeInTurn(EDGE_MS - 1)
+    // One decision has one time, the later one: to whom it is told it is the next sub-window already.
+    expect(here.checks.map(({ counts }) => counts?.startMs)).toEqual([EDGE_MS, EDGE_MS])
     await takeInTurn(EDGE_MS + 1)
     await both(EDGE_MS + 3, (one, i) => one.refund([here, there][i] as Decision))
     let admitted = 5
