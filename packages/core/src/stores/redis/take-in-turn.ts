@@ -24,6 +24,8 @@ export async function takeInTurn(
   slots: Slots,
 ): Promise<readonly Answer[]> {
   const counted: (Counted | undefined)[] = checks.map(() => undefined)
+  /** By check the time at which its slot decided. */
+  const times: number[] = []
   let nowMs = 0
   let granted = true
   try {
@@ -35,6 +37,7 @@ export async function takeInTurn(
       if (answer === undefined) throw new StoreUnavailableError("Redis did not answer a part of the request.")
       part.forEach((place, i) => {
         counted[place] = answer.checks[i]
+        times[place] = answer.nowMs
       })
       nowMs = Math.max(nowMs, answer.nowMs)
       granted = answer.granted
@@ -44,14 +47,14 @@ export async function takeInTurn(
     giveBack(checks, counted, slots)
     throw error
   }
-  if (granted)
-    return [{ nowMs, granted, checks: checks.map((check, i) => broughtTo(nowMs, check, counted[i])) }]
+  const now = checks.map((check, i) =>
+    times[i] === nowMs ? counted[i] : broughtTo(nowMs, check, counted[i]),
+  )
+  if (granted) return [{ nowMs, granted, checks: now }]
   giveBack(checks, counted, slots)
   // What was given back is not told, nor what another check of the same counter saw of it.
   const returned = new Set(keys.filter((_, i) => (counted[i]?.taken ?? 0) > 0))
-  const told = checks.map((check, i) =>
-    returned.has(keys[i] as string) ? undefined : broughtTo(nowMs, check, counted[i]),
-  )
+  const told = now.map((one, i) => (returned.has(keys[i] as string) ? undefined : one))
   return [{ nowMs, granted, checks: told }]
 }
 
