@@ -20,7 +20,8 @@ export class Alarm {
    * signal is aborted.
    */
   at(untilMs: number, signal: AbortSignal, then: () => void, failed: (error: unknown) => void): void {
-    const ms = untilMs - this.now()
+    // A timer drops fractions, and would be early.
+    const ms = Math.ceil(untilMs - this.now())
     const isLong = ms > LONGEST_TIMER_MS
     const due = isLong ? () => this.at(untilMs, signal, then, failed) : then
     this.#wait(isLong ? LONGEST_TIMER_MS : Math.max(0, ms), signal).then(
