@@ -1,41 +1,36 @@
-/** Who stands in lines: by the order in which they came. */
-export interface Waiter {
-  /** The smaller, the earlier it came. */
-  readonly number: number
-  /** Whether it has been let go already: nobody is put before it any more. */
-  readonly isAsking: boolean
-}
+import { Deadlines } from "./deadlines.ts"
+import { Queue, type Waiter } from "./queue.ts"
 
-/** A place in a line. */
-export interface Place<Who extends Waiter> {
-  readonly who: Who
-  readonly line: Line<Who>
-  ahead: Place<Who> | undefined
-  behind: Place<Who> | undefined
+/** Who stands in lines. */
+export interface Standing extends Waiter {
+  /** Until when it waits, by the limiter's clock; Infinity for as long as it takes. */
+  readonly deadlineMs: number
 }
 
 /** How many ask at once, at the most, once one of them had to wait: as many as travel to Redis in one call. */
 const WIDEST_WINDOW = 64
 
-/** Those who want units of one counter, in the order in which they came: in and out at any place in constant time. */
-export class Line<Who extends Waiter> {
+/** Those who want units of one counter, in the order in which they came. */
+export class Line<Who extends Standing> extends Queue<Who> {
   /** Of its counter. */
   readonly name: string
-  first: Place<Who> | undefined
-  size = 0
   /** Those in it who are asking the store, or have been granted and wait for the ones ahead: they stand before all others. */
   asking = 0
   /** Those who have left it with what they wanted, and are held until it is their turn to go on; the first to go first. */
   readonly held: Set<Who> = new Set()
-  /** How many in it do not wait as long as it takes. */
-  impatient = 0
-  /** The fewest that anybody in it has let wait. */
+  /** Those in it who do not wait as long as it takes. */
+  readonly impatient: Deadlines<Who> = new Deadlines()
+  /** Those in it who stand in other lines too. */
+  readonly roaming: Set<Who> = new Set()
+  /** Nobody in it lets fewer wait than so many. */
   fewest: number = Number.POSITIVE_INFINITY
-  #last: Place<Who> | undefined
+  /** Whether some wait in it of whom it is not known whether too many wait ahead of them. */
+  hasUncounted = false
   /** While it is not known whether anybody will have to wait all may ask at once. */
   #window = Number.POSITIVE_INFINITY
 
   constructor(name: string) {
+    super()
     this.name = name
   }
 
@@ -53,39 +48,14 @@ export class Line<Who extends Waiter> {
     return this.asking < this.#window
   }
 
-  /** Its place is behind all who came earlier, and behind those who are asking. */
-  add(who: Who): Place<Who> {
-    const last = this.#last
-    let behind = last === undefined || isBefore(last.who, who) ? undefined : this.first
-    while (behind !== undefined && isBefore(behind.who, who)) behind = behind.behind
-    const place: Place<Who> = { who, line: this, ahead: behind === undefined ? last : behind.ahead, behind }
-    if (place.ahead === undefined) this.first = place
-    else place.ahead.behind = place
-    if (behind === undefined) this.#last = place
-    else behind.ahead = place
-    this.size++
-    return place
-  }
-
-  remove({ ahead, behind }: Place<Who>): void {
-    if (ahead === undefined) this.first = behind
-    else ahead.behind = behind
-    if (behind === undefined) this.#last = ahead
-    else behind.ahead = ahead
-    this.size--
-  }
-
   /** One more may ask at once, so twice as many with each round: where there is much to give a long line is soon served. */
   granted(): void {
     if (this.#window < WIDEST_WINDOW) this.#window++
   }
 
-  /** One by one again. */
+  /** One by one again, and who asked in vain waits. */
   refused(): void {
     this.#window = 1
+    this.hasUncounted = true
   }
-}
-
-function isBefore(one: Waiter, other: Waiter): boolean {
-  return one.isAsking || one.number < other.number
 }

@@ -1,31 +1,13 @@
+import type { CounterKey } from "../../stores/store.ts"
 import type { Ask } from "../ask.ts"
 import { Line } from "./line.ts"
 import type { Patience, Ticket } from "./ticket.ts"
 
-/** The lines in which somebody waits, by counter. */
+/** The lines in which somebody waits, by counter, and who stands where. */
 export class Lines {
   readonly #lines = new Map<string, Line<Ticket>>()
-
-  /** The line of the ask's counter, which is new where nobody waits for it. */
-  of(ask: Ask): Line<Ticket> {
-    const name = nameOf(ask)
-    const line = this.#lines.get(name) ?? new Line(name)
-    if (line.isEmpty) this.#lines.set(name, line)
-    return line
-  }
-
-  /** Of asks, the one in whose line somebody sleeps who came earlier: until that one wakes there is nothing for others. */
-  blocking(asks: readonly Ask[], number: number): Ask | undefined {
-    return asks.find((ask) => {
-      const first = this.#lines.get(nameOf(ask))?.first?.who
-      return first?.step === "sleeping" && first.number < number
-    })
-  }
-
-  forgetEmpty(line: Line<Ticket>): void {
-    // Who left may have been forgotten with its line before, and others may stand in a new one.
-    if (line.isEmpty && this.#lines.get(line.name) === line) this.#lines.delete(line.name)
-  }
+  /** Those in which somebody's turn may have come. */
+  readonly #due = new Set<Line<Ticket>>()
 
   /** Whether it is known already that who comes now waits in vain: too many wait there, or the first of them for too long. */
   isInVain(ask: Ask, { maxWaiting }: Patience, deadlineMs: number): boolean {
@@ -43,9 +25,111 @@ export class Lines {
     const next = first?.step === "sleeping" ? first : held
     return next === undefined ? 1 : Math.max(1, Math.ceil(next.untilMs - nowMs))
   }
+
+  /** It stands where it has to wait: in all its lines, or where somebody sleeps who came earlier in that one alone. */
+  stand(ticket: Ticket): void {
+    const blocking = this.#blocking(ticket)
+    const asks = blocking === undefined ? ticket.awaited : [blocking]
+    if (asks.length !== ticket.standsFor.length || asks[0] !== ticket.standsFor[0]) this.#move(ticket, asks)
+    this.makeDue(ticket)
+  }
+
+  /** It goes out of all lines but that of this ask, so that nobody waits behind it for a counter that has units. */
+  park(ticket: Ticket, ask: Ask): void {
+    if (ticket.standsFor.length !== 1 || ticket.standsFor[0] !== ask) this.#move(ticket, [ask])
+  }
+
+  /** The same for who has to wait for somebody who sleeps, if it does. */
+  parkBehind(ticket: Ticket): void {
+    if (ticket.step !== "idle" || ticket.isParked) return
+    const blocking = this.#blocking(ticket)
+    if (blocking !== undefined) this.park(ticket, blocking)
+  }
+
+  /**
+   * Those who have been asking in vain go behind who came earlier, and was put behind them since then: from where it had
+   * to wait meanwhile.
+   */
+  sort(stopped: readonly Ticket[]): void {
+    if (!stopped.some(isAheadOfEarlier)) return
+    for (const ticket of stopped.toSorted((one, other) => other.number - one.number)) {
+      if (isAheadOfEarlier(ticket)) this.#move(ticket, ticket.standsFor)
+    }
+  }
+
+  /** It goes out of every line. */
+  leave(ticket: Ticket): void {
+    for (const place of ticket.places) {
+      const { line } = place
+      if (ticket.isAsking) line.asking--
+      line.impatient.delete(ticket)
+      line.roaming.delete(ticket)
+      line.remove(place)
+    }
+    this.makeDue(ticket)
+    this.forgetEmpty(ticket)
+  }
+
+  /** Forgets those of its lines in which nobody is any more. */
+  forgetEmpty({ places }: Ticket): void {
+    for (const { line } of places) {
+      // Who left may have been forgotten with its line before, and others may stand in a new one.
+      if (line.isEmpty && this.#lines.get(line.name) === line) this.#lines.delete(line.name)
+    }
+  }
+
+  makeDue({ places }: Ticket): void {
+    for (const { line } of places) this.#due.add(line)
+  }
+
+  /** One of those in which somebody's turn may have come, which it is told of once. */
+  nextDue(): Line<Ticket> | undefined {
+    for (const line of this.#due) {
+      this.#due.delete(line)
+      return line
+    }
+    return undefined
+  }
+
+  /** Of what it waits for, that for which somebody sleeps who came earlier: until that one wakes there is nothing for others. */
+  #blocking({ awaited, number }: Ticket): Ask | undefined {
+    return awaited.find((ask) => {
+      const first = this.#lines.get(nameOf(ask))?.first?.who
+      return first?.step === "sleeping" && first.number < number
+    })
+  }
+
+  #move(ticket: Ticket, asks: readonly Ask[]): void {
+    const isNew = ticket.places.length === 0
+    this.leave(ticket)
+    ticket.standsFor = asks
+    ticket.places = asks.map((ask) => this.#of(ask).add(ticket))
+    for (const { line } of ticket.places) {
+      if (ticket.isImpatient) line.impatient.add(ticket)
+      if (ticket.places.length > 1) line.roaming.add(ticket)
+      // Who comes has been told whether too many wait there.
+      if (!isNew) line.hasUncounted = true
+      line.fewest = Math.min(line.fewest, ticket.patience.maxWaiting)
+    }
+  }
+
+  /** The line of a counter, which is new where nobody waits for it. */
+  #of(counter: CounterKey): Line<Ticket> {
+    const name = nameOf(counter)
+    const line = this.#lines.get(name) ?? new Line(name)
+    if (line.isEmpty) this.#lines.set(name, line)
+    return line
+  }
 }
 
-function nameOf({ policy, partition }: Ask): string {
+/** Whether anybody right behind it came earlier, and has not been let go. */
+function isAheadOfEarlier({ places, number }: Ticket): boolean {
+  return places.some(
+    ({ behind }) => behind !== undefined && !behind.who.isAsking && behind.who.number < number,
+  )
+}
+
+function nameOf({ policy, partition }: CounterKey): string {
   // All of a policy's counters have names of one length.
   return policy.counter + partition
 }

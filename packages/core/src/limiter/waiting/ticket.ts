@@ -1,6 +1,7 @@
 import { type Ask, asksNow, isShort } from "../ask.ts"
 import type { Decision, PolicyCheck } from "../decision.ts"
-import type { Place } from "./line.ts"
+import type { Line } from "./line.ts"
+import type { Place } from "./queue.ts"
 
 /** How long somebody waits, and for what. */
 export interface Patience {
@@ -50,7 +51,7 @@ export class Ticket {
   /** Those of `awaited` in whose lines it stands: all, or while one of them has nothing for it, that one. */
   standsFor: readonly Ask[] = []
   /** Where it waits, and afterwards where it has waited. */
-  places: readonly Place<Ticket>[] = []
+  places: readonly Place<Ticket, Line<Ticket>>[] = []
   step: Step = "idle"
   /** What it was granted, while it has not gone on with it. */
   granted: Decision | undefined

@@ -8,7 +8,7 @@ import { Alarm } from "./alarm.ts"
 import type { Line } from "./line.ts"
 import { Lines } from "./lines.ts"
 import { onAbort } from "./on-abort.ts"
-import { inVainUntil, leaveLines, standInLine, stopAsking } from "./order.ts"
+import { crowdedOut, stopAsking } from "./order.ts"
 import { refusedBehind, refusedForDelay } from "./refused.ts"
 import { type Patience, Ticket } from "./ticket.ts"
 
@@ -36,8 +36,6 @@ export class WaitingRoom {
   readonly #lines = new Lines()
   /** Those who have not been answered. */
   readonly #tickets = new Set<Ticket>()
-  /** Lines in which somebody's turn may have come. */
-  readonly #due = new Set<Line<Ticket>>()
   #isServing = false
   #closed: ClosedError | undefined
 
@@ -61,7 +59,7 @@ export class WaitingRoom {
     const ticket = new Ticket(asks, awaited, patience, this.#alarm.now())
     const inVain = awaited.filter((ask) => this.#lines.isInVain(ask, patience, ticket.deadlineMs))
     if (inVain.length > 0) return this.#refusedBehind(asks, inVain)
-    this.#stand(ticket)
+    this.#lines.stand(ticket)
     this.#tickets.add(ticket)
     if (ticket.mayAsk) this.#ask(ticket)
     else {
@@ -91,8 +89,7 @@ export class WaitingRoom {
     // A store that answers with values is asked again and again in here, and not ever deeper.
     if (this.#isServing || this.#closed !== undefined) return
     this.#isServing = true
-    for (const line of this.#due) {
-      this.#due.delete(line)
+    for (let line = this.#lines.nextDue(); line !== undefined; line = this.#lines.nextDue()) {
       this.#serveLine(line)
     }
     this.#isServing = false
@@ -104,6 +101,10 @@ export class WaitingRoom {
       this.#goOn(first)
       return
     }
+    if (first?.step === "sleeping") {
+      this.#waitBehind(first, line)
+      return
+    }
     if (line.asking === line.size) return
     for (let place = line.first; place !== undefined && line.hasWindow; place = place.behind) {
       const { who } = place
@@ -111,8 +112,7 @@ export class WaitingRoom {
       if (who.step !== "idle") return
       if (who.isParked) {
         // Its turn may have come here: then it stands in its other lines again, or where else it has to wait.
-        this.#rejoin(who)
-        this.#due.add(line)
+        this.#lines.stand(who)
         return
       }
       if (!who.mayAsk) return
@@ -136,13 +136,23 @@ export class WaitingRoom {
     const { step } = ticket
     if (decision.allowed && step === "asking") this.#granted(ticket, decision)
     else if (decision.allowed) this.#giveBack(decision)
-    if (step === "done" || ticket.step === "granted") return
+    if (step === "done" || step === "refused" || ticket.step === "granted") return
     if (!ticket.waitsOut(decision)) this.#refuse(ticket, decision)
     else {
-      for (const granted of stopAsking(ticket)) this.#giveBack(granted)
+      this.#stopAsking(ticket)
       if (step === "asking" && ticket.isFirst) this.#refused(ticket, decision)
       else this.#idle(ticket)
     }
+  }
+
+  /** Nobody behind it is granted anything before it is. */
+  #stopAsking(ticket: Ticket): void {
+    const stopped = stopAsking(ticket)
+    for (const each of stopped) {
+      if (each.granted !== undefined) this.#giveBack(each.granted)
+      each.granted = undefined
+    }
+    this.#lines.sort(stopped)
   }
 
   /** It is its turn, and there is nothing for it yet. */
@@ -154,58 +164,31 @@ export class WaitingRoom {
     }
     ticket.step = "sleeping"
     ticket.untilMs = untilMs
-    this.#park(ticket, ticket.refusedBy(decision) ?? (ticket.awaited[0] as Ask))
-    for (const { line } of ticket.places) {
-      for (const who of inVainUntil(line, untilMs)) this.#endBehind(who)
-      for (let place = line.first?.behind; place !== undefined; place = place.behind)
-        this.#parkBehind(place.who)
-    }
+    this.#lines.park(ticket, ticket.refusedBy(decision) ?? (ticket.awaited[0] as Ask))
+    this.#lines.makeDue(ticket)
     this.#wakeAt(untilMs, ticket, () => {
       ticket.step = "idle"
-      this.#rejoin(ticket)
+      this.#lines.stand(ticket)
       this.#serve()
     })
     this.#tellOfWait(ticket)
   }
 
-  /** In all lines, or in that of a counter for which somebody sleeps who came earlier: there is nothing for others either. */
-  #stand(ticket: Ticket): void {
-    const blocking = this.#lines.blocking(ticket.awaited, ticket.number)
-    standInLine(ticket, blocking === undefined ? ticket.awaited : [blocking], this.#lines)
-  }
-
-  /** Goes out of all lines but one, so that nobody waits behind it for a counter that has units. */
-  #park(ticket: Ticket, ask: Ask): void {
-    if (ticket.standsFor.length === 1 && ticket.standsFor[0] === ask) return
-    this.#stepOut(ticket)
-    standInLine(ticket, [ask], this.#lines)
-  }
-
-  /** The same for who has to wait for another one. */
-  #parkBehind(ticket: Ticket): void {
-    if (ticket.step !== "idle" || ticket.isParked) return
-    const blocking = this.#lines.blocking(ticket.awaited, ticket.number)
-    if (blocking !== undefined) this.#park(ticket, blocking)
-  }
-
-  /** It may be its turn: it stands where it has to. */
-  #rejoin(ticket: Ticket): void {
-    this.#stepOut(ticket)
-    this.#stand(ticket)
-    this.#makeDue(ticket)
-  }
-
-  #stepOut(ticket: Ticket): void {
-    leaveLines(ticket)
-    this.#makeDue(ticket)
-    for (const { line } of ticket.places) this.#lines.forgetEmpty(line)
+  /** The first of a line sleeps, and so there is nothing for those behind it. */
+  #waitBehind({ untilMs }: Ticket, line: Line<Ticket>): void {
+    for (let who = line.impatient.first; who !== undefined; who = line.impatient.first) {
+      if (who.deadlineMs >= untilMs) break
+      this.#endBehind(who)
+    }
+    for (const who of crowdedOut(line)) this.#endBehind(who)
+    for (const who of line.roaming) this.#lines.parkBehind(who)
   }
 
   #granted(ticket: Ticket, decision: Decision): void {
     ticket.step = "granted"
     ticket.granted = decision
     for (const { line } of ticket.places) line.granted()
-    this.#makeDue(ticket)
+    this.#lines.makeDue(ticket)
   }
 
   /** It is the first everywhere, and has what it asked for. */
@@ -226,7 +209,7 @@ export class WaitingRoom {
       )
     } else {
       for (const { line } of ticket.places) line.held.add(ticket)
-      this.#leaveLines(ticket)
+      this.#lines.leave(ticket)
       ticket.step = "held"
       ticket.untilMs = untilMs
       this.#wakeAt(untilMs, ticket, () => this.#end(ticket, decision))
@@ -240,8 +223,8 @@ export class WaitingRoom {
       this.#endBehind(ticket)
       return
     }
-    this.#parkBehind(ticket)
-    this.#makeDue(ticket)
+    this.#lines.parkBehind(ticket)
+    this.#lines.makeDue(ticket)
     if (!ticket.isTimed) this.#endInTime(ticket)
     this.#tellOfWait(ticket)
   }
@@ -308,25 +291,13 @@ export class WaitingRoom {
 
   #leave(ticket: Ticket): void {
     this.#tickets.delete(ticket)
-    this.#leaveLines(ticket)
-    for (const { line } of ticket.places) {
-      line.held.delete(ticket)
-      this.#lines.forgetEmpty(line)
-    }
-  }
-
-  #leaveLines(ticket: Ticket): void {
-    if (ticket.step === "held" || ticket.step === "refused") return
-    leaveLines(ticket)
-    this.#makeDue(ticket)
+    if (ticket.step !== "held" && ticket.step !== "refused") this.#lines.leave(ticket)
+    for (const { line } of ticket.places) line.held.delete(ticket)
+    this.#lines.forgetEmpty(ticket)
   }
 
   #tellOfWait(ticket: Ticket): void {
     ticket.waits((reason) => this.#giveUp(ticket, reason))
-  }
-
-  #makeDue({ places }: Ticket): void {
-    for (const { line } of places) this.#due.add(line)
   }
 
   #giveBack(decision: Decision): void {

@@ -1,0 +1,66 @@
+import { expect, it } from "vitest"
+import { Deadlines } from "./deadlines.ts"
+
+class Waiter {
+  static looks = 0
+  readonly #deadlineMs: number
+  constructor(deadlineMs: number) {
+    this.#deadlineMs = deadlineMs
+  }
+  get deadlineMs(): number {
+    Waiter.looks++
+    return this.#deadlineMs
+  }
+}
+
+/** Numbers from 0 up to below another one, the same each time (Marsaglia's xorshift32). */
+function dice(seed: number): (below: number) => number {
+  let state = seed
+  return (below) => {
+    state ^= state << 13
+    state ^= state >>> 17
+    state ^= state << 5
+    return (state >>> 0) % below
+  }
+}
+
+it("the first of them is always the least patient, whoever comes and goes", () => {
+  const roll = dice(4_711)
+  const deadlines = new Deadlines<Waiter>()
+  const there: Waiter[] = []
+  let gone = 0
+  for (let i = 0; i < 1_500; i++) {
+    if (roll(5) < 3 && there.length < 40) {
+      const waiter = new Waiter(roll(60))
+      there.push(waiter)
+      deadlines.add(waiter)
+    } else if (there.length > 0) {
+      const [leaving] = there.splice(roll(there.length), 1)
+      deadlines.delete(leaving as Waiter)
+      deadlines.delete(leaving as Waiter)
+      gone++
+    }
+    const least = Math.min(...there.map(({ deadlineMs }) => deadlineMs))
+    expect([deadlines.size, deadlines.first?.deadlineMs ?? Number.POSITIVE_INFINITY]).toEqual([
+      there.length,
+      least,
+    ])
+  }
+  expect(gone).toBeGreaterThan(400)
+})
+
+it("looks at a few of many, and at one or two where who came first is the least patient", () => {
+  const roll = dice(42)
+  const deadlines = new Deadlines<Waiter>()
+  Waiter.looks = 0
+  const inTurn = Array.from({ length: 4_096 }, (_, i) => new Waiter(i))
+  for (const waiter of inTurn) deadlines.add(waiter)
+  expect(Waiter.looks).toBeLessThanOrEqual(2 * 4_096)
+  const any = Array.from({ length: 4_096 }, () => new Waiter(roll(4_096)))
+  for (const waiter of any) deadlines.add(waiter)
+  Waiter.looks = 0
+  for (const waiter of [...inTurn, ...any]) deadlines.delete(waiter)
+  expect(deadlines.size).toBe(0)
+  // Three for each of thirteen levels.
+  expect(Waiter.looks / (2 * 4_096)).toBeLessThan(3 * 13 + 4)
+})

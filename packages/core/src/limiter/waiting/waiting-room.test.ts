@@ -1,0 +1,241 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { describe, expect, it } from "vitest"
+import { type Clock, manualClock } from "../../clock.ts"
+import type { Policy } from "../../policy.ts"
+import { memoryStore } from "../../stores/memory/memory-store.ts"
+import type { Check, MaybePromise, Store } from "../../stores/store.ts"
+import type { Ask } from "../ask.ts"
+import { Decider } from "../decider.ts"
+import type { Decision } from "../decision.ts"
+import type { Patience } from "./ticket.ts"
+import { WaitingRoom } from "./waiting-room.ts"
+
+const SECOND = 1_000
+
+/** Asks for units of a counter of so many in each second, or in each of longer windows. */
+function ask(name: string, limit: number, cost = 1, more: Partial<Policy> = {}): Ask {
+  const policy = { name, counter: name.padEnd(8), align: "epoch", limit, windowMs: SECOND } as const
+  return {
+    policy: { ...policy, algorithm: "fixed-window", ...more },
+    partition: "",
+    cost,
+    shadow: false,
+    unitCost: cost,
+    rejectionMessage: undefined,
+    onStoreFailure: "local",
+    throttle: { kind: "hard" },
+    refusal: undefined,
+    field: undefined,
+  }
+}
+
+/** A room over a memory store that decides at once, and answers those questions later that `isSlow`. */
+function setUp(isSlow: (checks: readonly Check[], isPeek: boolean) => boolean = () => false) {
+  const clock = manualClock()
+  const inner = memoryStore({ clock })
+  const calls = { takes: 0, peeks: 0, returns: 0 }
+  const pending: (() => void)[] = []
+  const later = <Value>(value: Value, slow: boolean): MaybePromise<Value> =>
+    slow ? new Promise((resolve) => pending.push(() => resolve(value))) : value
+  const store: Store = {
+    keepsDeadline: true,
+    take(requests) {
+      calls.takes++
+      return later(
+        inner.take(requests),
+        requests.some((checks) => isSlow(checks, false)),
+      )
+    },
+    peek(requests) {
+      calls.peeks++
+      return later(
+        inner.peek(requests),
+        requests.some((checks) => isSlow(checks, true)),
+      )
+    },
+    giveBack(refunds) {
+      calls.returns++
+      inner.giveBack(refunds)
+    },
+    reset: (keys) => inner.reset(keys),
+    close: () => inner.close(),
+  }
+  const decider = new Decider({
+    store,
+    storeTimeoutMs: SECOND,
+    instances: 1,
+    clock,
+    onDegraded: (error) => expect.unreachable(error.message),
+    onRecovered() {},
+  })
+  const room = new WaitingRoom(decider, clock)
+  const log: string[] = []
+  const startMs = clock.now()
+  const enter = (name: string, asks: readonly Ask[], patience: Partial<Patience> = {}): void => {
+    const write = (what: string) => void log.push(`${clock.now() - startMs} ${name}${what}`)
+    const all = { maxWaitMs: Number.POSITIVE_INFINITY, maxWaiting: 1_000, waitsFor: () => true }
+    const own = Object.create(all, Object.getOwnPropertyDescriptors(patience)) as Patience
+    void Promise.resolve(room.enter(asks, own)).then(
+      ({ allowed, policy }: Decision) => write(allowed ? "" : `: refused by ${policy}`),
+      (error: Error) => write(`: ${error.message}`),
+    )
+  }
+  /** What has been asked is answered: of those, the one with this index, in the order of asking. */
+  const answer = async (index = 0): Promise<void> => {
+    pending.splice(index, 1)[0]?.()
+    await nextTurn()
+  }
+  const pass = async (ms: number): Promise<void> => {
+    clock.advance(ms)
+    await nextTurn()
+  }
+  return { clock, decider, room, calls, pending, log, enter, answer, pass }
+}
+
+describe("a long line", () => {
+  it("is not gone through at each refusal, though none in it waits for ever", async () => {
+    const { log, enter, pass } = setUp()
+    let looks = 0
+    const patience = {
+      maxWaitMs: 1_000 * SECOND,
+      get maxWaiting() {
+        looks++
+        return 1_000
+      },
+      waitsFor: () => true,
+    }
+    for (let i = 0; i < 300; i++) enter(`${i}`, [ask("one", 1)], patience)
+    await nextTurn()
+    for (let i = 0; i < 300; i++) await pass(SECOND)
+    expect(log).toEqual(Array.from({ length: 300 }, (_, i) => `${i * SECOND} ${i}`))
+    expect(looks).toBeLessThan(300 * 10)
+  })
+
+  it("is gone through once for those whom too many wait ahead of, and they are refused", async () => {
+    const { log, enter, answer, pending } = setUp(() => true)
+    // All ask at once: nobody is known to wait.
+    for (let i = 0; i < 4; i++) enter(`${i}`, [ask("one", 1)], { maxWaiting: 2 })
+    enter("patient", [ask("one", 1)], { maxWaiting: 3 })
+    enter("modest", [ask("one", 1)], { maxWaiting: 3 })
+    expect(pending).toHaveLength(6)
+    await answer()
+    await answer()
+    // The second and the third of them wait, then whoever lets two wait.
+    expect(log).toEqual(["0 0", "0 3: refused by one", "0 modest: refused by one"])
+  })
+})
+
+describe("who had to wait elsewhere", () => {
+  it("goes before one that came later and asked in vain meanwhile", async () => {
+    const { log, enter, answer, pass } = setUp(() => true)
+    const [x, y] = [ask("x", 3), ask("y", 2)]
+    enter("takes x", [x])
+    enter("takes y", [y, { ...ask("z", 9) }])
+    enter("takes y too", [y])
+    for (let i = 0; i < 3; i++) await answer()
+    enter("first", [y])
+    await answer()
+    enter("second", [x, y], { maxWaitMs: 1_500 })
+    await pass(999)
+    enter("takes x again", [ask("x", 3, 2)])
+    await answer()
+    await pass(1)
+    // A new second: everything is there again, and "first" asks.
+    enter("takes all but one of x", [ask("x", 3, 2)])
+    enter("dear", [ask("x", 3, 3)])
+    await answer(1)
+    await answer()
+    expect(log.slice(3)).toEqual(["999 takes x again", "1000 takes all but one of x", "1000 first"])
+    // "second" stands behind "dear" in x now, and asks as long as that is not refused.
+    await answer()
+    await answer()
+    await answer()
+    expect(log.slice(6)).toEqual(["1000 second"])
+  })
+
+  it("does not leave those behind it in the way of others, when it goes before one that sleeps", async () => {
+    const { log, enter, answer, pass } = setUp(([first]) => first?.policy.name === "x")
+    const hour = { windowMs: 3_600_000 }
+    const [x, y] = [ask("x", 3, 1, hour), ask("y", 1)]
+    enter("takes x", [x])
+    await answer()
+    enter("takes y", [y])
+    enter("early", [x, y])
+    enter("late and dear", [ask("x", 3, 3, hour)])
+    // The first has to wait for y, and the second has asked in vain, and is refused when it asks again.
+    for (let i = 0; i < 3; i++) await answer()
+    expect(log).toEqual(["0 takes x", "0 takes y"])
+    await pass(SECOND)
+    // "early" asks, and while it does others come.
+    enter("behind", [x, ask("w", 1)])
+    enter("elsewhere", [ask("w", 1)])
+    await nextTurn()
+    expect(log.slice(2)).toEqual([])
+    await answer()
+    expect(log.slice(2)).toEqual(["1000 early", "1000 elsewhere"])
+  })
+})
+
+it("who is refused while it asks in vain is answered once, and leaves no trace", async () => {
+  // Only the look at the rule that is not waited for is slow, and then everything.
+  let isSlow = (checks: readonly Check[], isPeek: boolean) => isPeek && checks.length === 1
+  const { decider, log, enter, answer, pass, pending, calls } = setUp((checks, isPeek) =>
+    isSlow(checks, isPeek),
+  )
+  const hard = { ...ask("hard", 1, 1, { countRejected: true, windowMs: 500 }), partition: "a" }
+  const waitsFor = ({ policy }: Ask) => policy.name === "queue"
+  const queue = (cost: number) => ask("queue", 3, cost)
+  await decider.take([hard])
+  enter("takes all", [queue(3)])
+  enter("wakes", [queue(2)])
+  enter("dear", [queue(2)])
+  enter("refused", [hard, queue(2)], { waitsFor })
+  expect(pending).toHaveLength(1)
+  isSlow = () => true
+  await pass(SECOND)
+  // "wakes" is granted, and then "dear" and "refused" ask at once.
+  await answer(1)
+  expect(pending).toHaveLength(3)
+  // "dear" has to wait, so "refused" asks in vain; then comes what the rule said that is not waited for, in the first second.
+  await answer(1)
+  const asked = calls.takes
+  await answer(0)
+  expect([log.slice(1), calls.takes]).toEqual([["1000 wakes"], asked + 1])
+  await answer(0)
+  expect([log.slice(1), calls.takes]).toEqual([["1000 wakes"], asked + 1])
+  await answer(0)
+  // Counted under all rules together, as they stand by then.
+  expect(log.slice(2)).toEqual(["1000 refused: refused by queue"])
+  await pass(SECOND)
+  await answer(0)
+  expect([log.slice(3), calls.takes, pending.length]).toEqual([["2000 dear"], asked + 2, 0])
+})
+
+it("waits for whole milliseconds, so that no timer is early", async () => {
+  const waits: number[] = []
+  const inner = manualClock()
+  const clock: Clock = {
+    now: () => inner.now() + 0.3,
+    wait(ms, signal) {
+      waits.push(ms)
+      return inner.wait(ms, signal)
+    },
+  }
+  const decider = new Decider({
+    store: memoryStore({ clock: inner }),
+    storeTimeoutMs: SECOND,
+    instances: 1,
+    clock,
+    onDegraded() {},
+    onRecovered() {},
+  })
+  const room = new WaitingRoom(decider, clock)
+  const patience = { maxWaitMs: 5_000.5, maxWaiting: 9, waitsFor: () => true }
+  const entered = [0, 1, 2].map(() => room.enter([ask("one", 1)], patience))
+  inner.advance(SECOND)
+  await entered[1]
+  inner.advance(SECOND)
+  await entered[2]
+  expect(waits.length).toBeGreaterThan(1)
+  expect(waits.every(Number.isInteger)).toBe(true)
+})
