@@ -507,6 +507,22 @@ describe("a signal", () => {
     expect(warnings).toEqual([])
   })
 
+  it("that many share asks nobody for those who go with it, and once for who stays", async () => {
+    const { limiter, clock, calls } = limiterWith(THREE)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    const aborting = new AbortController()
+    await limiter.decide(ALICE, { cost: 3 })
+    for (let i = 0; i < 500; i++) void acquire(`${i}`, { signal: aborting.signal })
+    void acquire("stays")
+    await pass(0)
+    const asked = calls.takes
+    aborting.abort(new Error("all"))
+    await pass(0)
+    expect([entries.length, calls.takes - asked]).toEqual([500, 1])
+    await pass(SECOND, 500)
+    expect(entries.slice(500)).toEqual(["1000 stays"])
+  })
+
   it("does nothing any more once it has been admitted", async () => {
     const { limiter, clock, calls } = limiterWith(THREE)
     const aborting = new AbortController()

@@ -37,6 +37,7 @@ export class WaitingRoom {
   /** Those who have not been answered. */
   readonly #tickets = new Set<Ticket>()
   #isServing = false
+  #isServingSoon = false
   #closed: ClosedError | undefined
 
   constructor(decider: Deciding, clock: Clock) {
@@ -93,6 +94,16 @@ export class WaitingRoom {
       this.#serveLine(line)
     }
     this.#isServing = false
+  }
+
+  /** When all are gone that go together: whose turn has come may be one of them. */
+  #serveSoon(): void {
+    if (this.#isServingSoon) return
+    this.#isServingSoon = true
+    queueMicrotask(() => {
+      this.#isServingSoon = false
+      this.#serve()
+    })
   }
 
   #serveLine(line: Line<Ticket>): void {
@@ -255,7 +266,7 @@ export class WaitingRoom {
     if (ticket.granted !== undefined) this.#giveBack(ticket.granted)
     this.#leave(ticket)
     ticket.end({ error })
-    this.#serve()
+    this.#serveSoon()
   }
 
   /** It cannot wait until those ahead have gone. */
