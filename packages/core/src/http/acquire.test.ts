@@ -571,17 +571,59 @@ describe("a leaky bucket's delay", () => {
     expect(calls.takes).toBe(7 + 2)
   })
 
-  it("gives back what was taken when the signal ends it, and those behind keep their turn", async () => {
+  it("is nobody's when the signal ends it, and others keep their turns: no two go on at one instant", async () => {
     const { limiter, clock, calls } = limiterWith(LEAKY)
     const { acquire, pass, entries } = diary(limiter, clock)
-    const aborting = new AbortController()
-    void acquire("a")
-    void acquire("b", { signal: aborting.signal })
-    void acquire("c")
+    const leaving = new Map([..."bde"].map((name) => [name, new AbortController()]))
+    for (const name of "abcd") void acquire(name, { signal: leaving.get(name)?.signal })
     await pass(50, 50)
-    aborting.abort(new Error("gone"))
-    await pass(200, 50)
-    expect([entries, calls.returned]).toEqual([["0 a", "50 b: gone", "200 c"], 1])
+    leaving.get("b")?.abort(new Error("gone"))
+    await pass(0)
+    // The turn of b is not given to anybody, and e comes after d.
+    void acquire("e", { signal: leaving.get("e")?.signal })
+    leaving.get("d")?.abort(new Error("gone"))
+    await pass(0)
+    expect(calls.returned).toBe(0)
+    leaving.get("e")?.abort(new Error("gone"))
+    await pass(0)
+    // Now c is the last.
+    expect(calls.returned).toBe(2)
+    void acquire("f")
+    await pass(400, 50)
+    expect(entries.slice(4)).toEqual(["200 c", "300 f"])
+    expect([entries[0], calls.returned]).toEqual(["0 a", 2])
+  })
+
+  it("goes back altogether when all leave, in whatever order", async () => {
+    for (const order of ["bcde", "edcb", "cebd"]) {
+      const { limiter, clock, calls } = limiterWith(LEAKY)
+      const { acquire, pass } = diary(limiter, clock)
+      const leaving = new Map([...order].map((name) => [name, new AbortController()]))
+      for (const name of "abcde") void acquire(name, { signal: leaving.get(name)?.signal })
+      await pass(0)
+      for (const name of order) {
+        leaving.get(name)?.abort(new Error("gone"))
+        await pass(0)
+      }
+      expect([order, calls.returned]).toEqual([order, 4])
+      expect((await limiter.peek(ALICE, { cost: 0 })).remaining).toBe(4)
+    }
+  })
+
+  it("that nobody waits for does not keep the units of other rules", async () => {
+    const daily = { name: "daily", limit: 100, window: "1 day", algorithm: "fixed-window" } as const
+    const { limiter, clock } = limiterWith({ rules: [LEAKY, daily] })
+    const { acquire, pass } = diary(limiter, clock)
+    const leaving = new AbortController()
+    void acquire("a")
+    void acquire("b", { signal: leaving.signal })
+    void acquire("c")
+    await pass(0)
+    leaving.abort(new Error("gone"))
+    await pass(0)
+    const { checks } = await limiter.peek(ALICE, { cost: 0 })
+    expect(checks.map(({ remaining }) => remaining)).toEqual([2, 98])
+    await limiter.close()
   })
 
   it("beyond maxWaitMs is refused at once, nothing stays taken, and it is told how long to stay away", async () => {
@@ -611,14 +653,15 @@ describe("close", () => {
   it("rejects all who wait at once, and gives back what those who are held had taken", async () => {
     const clock = manualClock()
     const { store, calls } = countingStore(memoryStore({ clock }))
-    const limiter = createLimiter({ ...LEAKY, burst: 2, clock, store, logger: QUIET })
-    const acquiring = ["goes on", "is held", "sleeps", "waits"].map(() => limiter.acquire(ALICE))
+    const limiter = createLimiter({ ...LEAKY, burst: 3, clock, store, logger: QUIET })
+    const who = ["goes on", "is held", "is held", "sleeps", "waits"]
+    const acquiring = who.map(() => limiter.acquire(ALICE))
     await acquiring[0]
     await nextTurn()
     const rejected = Promise.all(acquiring.slice(1).map((each) => expect(each).rejects.toThrow(ClosedError)))
     await limiter.close()
     await rejected
-    expect(calls.returned).toBe(1)
+    expect(calls.returned).toBe(2)
     await expect(limiter.acquire(ALICE)).rejects.toThrow(ClosedError)
   })
 })

@@ -8,7 +8,7 @@ import { askedOf, explainAnswer, explainSettled, isCounted } from "./explain-ans
 import { LocalFallback } from "./local-fallback.ts"
 import type { Look } from "./look.ts"
 import { countRefusals } from "./penalties.ts"
-import { refundsOf, settlementOf } from "./settlement.ts"
+import { partOf, refundsOf, settlementOf } from "./settlement.ts"
 import { takeUpTo } from "./take-up-to.ts"
 
 export interface DeciderOptions {
@@ -69,11 +69,22 @@ export class Decider {
     return this.#decide(asks, true)
   }
 
-  /** Gives back what the decision took, once; nothing when it took nothing. Rejects when the store does. */
-  async refund(decision: Decision): Promise<void> {
+  /**
+   * Gives back what the decision took, once; nothing when it took nothing. With `isMeant`, what it took from such counters,
+   * and the rest another time. Rejects when the store does.
+   */
+  async refund(decision: Decision, isMeant?: (counter: CounterKey) => boolean): Promise<void> {
     const receipt = DecisionRecord.takeReceipt(decision)
     if (receipt === undefined) return
-    await receipt.store.giveBack(refundsOf(receipt))
+    if (isMeant === undefined) await receipt.store.giveBack(refundsOf(receipt))
+    else {
+      DecisionRecord.leaveReceipt(
+        decision,
+        partOf(receipt, (counter) => !isMeant(counter)),
+      )
+      const refunds = refundsOf(partOf(receipt, isMeant))
+      if (refunds.length > 0) await receipt.store.giveBack(refunds)
+    }
   }
 
   /**

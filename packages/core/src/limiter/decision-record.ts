@@ -85,6 +85,11 @@ export class DecisionRecord implements Decision {
     return decision
   }
 
+  /** Leaves a receipt for what is still taken, for another time. */
+  static leaveReceipt(decision: Decision, receipt: Receipt): void {
+    if (#receipt in decision) decision.#receipt = receipt
+  }
+
   /** The receipt of a decision, which is handed out once. */
   static takeReceipt(decision: Decision): Receipt | undefined {
     if (!(#receipt in decision)) return undefined

@@ -1,7 +1,14 @@
 import type { Policy } from "../policy.ts"
-import type { Refund } from "../stores/store.ts"
-import { costOf } from "./ask.ts"
+import type { CounterKey, Refund } from "../stores/store.ts"
+import { type Ask, costOf } from "./ask.ts"
 import type { Receipt } from "./decision-record.ts"
+
+/** The receipt for what was taken from some of the counters. */
+export function partOf(receipt: Receipt, isMeant: (counter: CounterKey) => boolean): Receipt {
+  const { asks, answer } = receipt
+  const checks = answer.checks.filter((_, i) => isMeant(asks[i] as Ask))
+  return { ...receipt, asks: asks.filter(isMeant), answer: { ...answer, checks } }
+}
 
 /** What gives back all that a decision has taken. */
 export function refundsOf({ asks, answer }: Receipt): Refund[] {

@@ -17,7 +17,9 @@ export class Line<Who extends Standing> extends Queue<Who> {
   /** Those in it who are asking the store, or have been granted and wait for the ones ahead: they stand before all others. */
   asking = 0
   /** Those who have left it with what they wanted, and are held until it is their turn to go on; the first to go first. */
-  readonly held: Set<Who> = new Set()
+  readonly held: Queue<Who> = new Queue()
+  /** What gives back the units of those who have left with turns later than all of these. */
+  readonly returns: (() => void)[] = []
   /** Those in it who do not wait as long as it takes. */
   readonly impatient: Deadlines<Who> = new Deadlines()
   /** Those in it who stand in other lines too. */
@@ -35,7 +37,7 @@ export class Line<Who extends Standing> extends Queue<Who> {
   }
 
   get isEmpty(): boolean {
-    return this.size === 0 && this.held.size === 0
+    return this.size === 0 && this.held.size === 0 && this.returns.length === 0
   }
 
   /** How many wait. */

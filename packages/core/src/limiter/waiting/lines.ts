@@ -11,7 +11,7 @@ export class Lines {
 
   /** Whether it is known already that who comes now waits in vain: too many wait there, or the first of them for too long. */
   isInVain(ask: Ask, { maxWaiting }: Patience, deadlineMs: number): boolean {
-    const line = this.#lines.get(nameOf(ask))
+    const line = this.find(ask)
     if (line === undefined) return false
     const first = line.first?.who
     return line.waiting >= maxWaiting || (first?.step === "sleeping" && first.untilMs > deadlineMs)
@@ -19,10 +19,9 @@ export class Lines {
 
   /** Milliseconds for which who comes to this counter now waits at least, 1 or more. */
   waitMs(ask: Ask, nowMs: number): number {
-    const line = this.#lines.get(nameOf(ask))
+    const line = this.find(ask)
     const first = line?.first?.who
-    const [held] = line?.held ?? []
-    const next = first?.step === "sleeping" ? first : held
+    const next = first?.step === "sleeping" ? first : line?.held.first?.who
     return next === undefined ? 1 : Math.max(1, Math.ceil(next.untilMs - nowMs))
   }
 
@@ -31,7 +30,7 @@ export class Lines {
     const blocking = this.#blocking(ticket)
     const asks = blocking === undefined ? ticket.awaited : [blocking]
     if (asks.length !== ticket.standsFor.length || asks[0] !== ticket.standsFor[0]) this.#move(ticket, asks)
-    this.makeDue(ticket)
+    this.makeAllDue(ticket)
   }
 
   /** It goes out of all lines but that of this ask, so that nobody waits behind it for a counter that has units. */
@@ -65,20 +64,29 @@ export class Lines {
       line.impatient.delete(ticket)
       line.roaming.delete(ticket)
       line.remove(place)
-    }
-    this.makeDue(ticket)
-    this.forgetEmpty(ticket)
-  }
-
-  /** Forgets those of its lines in which nobody is any more. */
-  forgetEmpty({ places }: Ticket): void {
-    for (const { line } of places) {
-      // Who left may have been forgotten with its line before, and others may stand in a new one.
-      if (line.isEmpty && this.#lines.get(line.name) === line) this.#lines.delete(line.name)
+      this.makeDue(line)
+      this.forget(line)
     }
   }
 
-  makeDue({ places }: Ticket): void {
+  /** Forgets the line, if nobody is in it any more. */
+  forget(line: Line<Ticket>): void {
+    // Who left may have been forgotten with its line before, and others may stand in a new one.
+    if (line.isEmpty && this.#lines.get(line.name) === line) this.#lines.delete(line.name)
+  }
+
+  /** The line of a counter, where there is one. */
+  find(counter: CounterKey): Line<Ticket> | undefined {
+    return this.#lines.get(nameOf(counter))
+  }
+
+  /** Somebody's turn may have come in it. */
+  makeDue(line: Line<Ticket>): void {
+    this.#due.add(line)
+  }
+
+  /** The same in all lines in which it stands. */
+  makeAllDue({ places }: Ticket): void {
     for (const { line } of places) this.#due.add(line)
   }
 
@@ -94,7 +102,7 @@ export class Lines {
   /** Of what it waits for, that for which somebody sleeps who came earlier: until that one wakes there is nothing for others. */
   #blocking({ awaited, number }: Ticket): Ask | undefined {
     return awaited.find((ask) => {
-      const first = this.#lines.get(nameOf(ask))?.first?.who
+      const first = this.find(ask)?.first?.who
       return first?.step === "sleeping" && first.number < number
     })
   }

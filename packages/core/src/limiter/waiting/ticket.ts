@@ -2,6 +2,7 @@ import { type Ask, asksNow, isShort } from "../ask.ts"
 import type { Decision, PolicyCheck } from "../decision.ts"
 import type { Line } from "./line.ts"
 import type { Place } from "./queue.ts"
+import type { Slot } from "./slots.ts"
 
 /** How long somebody waits, and for what. */
 export interface Patience {
@@ -52,6 +53,8 @@ export class Ticket {
   standsFor: readonly Ask[] = []
   /** Where it waits, and afterwards where it has waited. */
   places: readonly Place<Ticket, Line<Ticket>>[] = []
+  /** Where it is held. */
+  slots: readonly Slot[] = []
   step: Step = "idle"
   /** What it was granted, while it has not gone on with it. */
   granted: Decision | undefined

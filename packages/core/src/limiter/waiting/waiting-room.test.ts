@@ -176,6 +176,60 @@ describe("who had to wait elsewhere", () => {
   })
 })
 
+describe("the turn that a leaky bucket has given to one who leaves", () => {
+  const leaky = () => ask("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
+  const setUpHeld = async () => {
+    const slow = { is: false }
+    const room = setUp(() => slow.is)
+    const leaving = new AbortController()
+    room.enter("a", [leaky()])
+    room.enter("b", [leaky()], { signal: leaving.signal })
+    await nextTurn()
+    slow.is = true
+    return { ...room, slow, leaving }
+  }
+
+  it("stays taken while one behind it is being given a later one", async () => {
+    const { enter, answer, pass, log, calls, slow, leaving } = await setUpHeld()
+    enter("c", [leaky()])
+    leaving.abort(new Error("gone"))
+    await nextTurn()
+    expect([log, calls.returns]).toEqual([["0 a", "0 b: gone"], 0])
+    await answer()
+    slow.is = false
+    enter("d", [leaky()])
+    for (let i = 0; i < 4; i++) await pass(100)
+    expect([log.slice(2), calls.returns]).toEqual([["200 c", "300 d"], 0])
+  })
+
+  it("goes back when that one leaves, too", async () => {
+    const { decider, enter, answer, calls, pending, leaving } = await setUpHeld()
+    enter("c", [leaky()], { signal: leaving.signal })
+    leaving.abort(new Error("gone"))
+    await nextTurn()
+    // What c is being given is not known yet.
+    expect(calls.returns).toBe(1)
+    await answer()
+    expect(calls.returns).toBe(2)
+    const peeked = decider.peek([leaky()])
+    await answer()
+    expect([(await peeked).checks[0]?.counts?.current, pending.length]).toEqual([1, 0])
+  })
+
+  it("is not given twice where one is refused for its delay while another one is asking", async () => {
+    const { enter, answer, pass, log, calls, slow } = await setUpHeld()
+    enter("impatient", [leaky()], { maxWaitMs: 150 })
+    enter("c", [leaky()])
+    await answer()
+    expect([log, calls.returns]).toEqual([["0 a", "0 impatient: refused by leaky"], 0])
+    await answer()
+    slow.is = false
+    enter("d", [leaky()])
+    for (let i = 0; i < 5; i++) await pass(100)
+    expect(log.slice(2)).toEqual(["100 b", "300 c", "400 d"])
+  })
+})
+
 it("who is refused while it asks in vain is answered once, and leaves no trace", async () => {
   // Only the look at the rule that is not waited for is slow, and then everything.
   let isSlow = (checks: readonly Check[], isPeek: boolean) => isPeek && checks.length === 1

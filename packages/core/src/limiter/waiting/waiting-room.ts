@@ -1,6 +1,6 @@
 import type { Clock } from "../../clock.ts"
 import { ClosedError } from "../../errors.ts"
-import type { MaybePromise } from "../../stores/store.ts"
+import type { CounterKey, MaybePromise } from "../../stores/store.ts"
 import { type Ask, isHopeless } from "../ask.ts"
 import type { Decision } from "../decision.ts"
 import { countRefusals } from "../penalties.ts"
@@ -10,6 +10,7 @@ import { Lines } from "./lines.ts"
 import { onAbort } from "./on-abort.ts"
 import { crowdedOut, stopAsking } from "./order.ts"
 import { refusedBehind, refusedForDelay } from "./refused.ts"
+import { Slots } from "./slots.ts"
 import { type Patience, Ticket } from "./ticket.ts"
 
 /** Who decides: as a Decider does, `take` and `peek` never throwing and never rejecting. */
@@ -18,7 +19,8 @@ export interface Deciding {
   /** The same, without counting a refusal where refusals count. */
   takeIfItFits(asks: readonly Ask[]): MaybePromise<Decision>
   peek(asks: readonly Ask[]): MaybePromise<Decision>
-  refund(decision: Decision): Promise<void>
+  /** Of the counters that are meant; the others another time. */
+  refund(decision: Decision, isMeant: (counter: CounterKey) => boolean): Promise<void>
 }
 
 /**
@@ -34,6 +36,7 @@ export class WaitingRoom {
   readonly #decider: Deciding
   readonly #alarm: Alarm
   readonly #lines = new Lines()
+  readonly #slots: Slots = new Slots(this.#lines, (decision, isMeant) => this.#refund(decision, isMeant))
   /** Those who have not been answered. */
   readonly #tickets = new Set<Ticket>()
   #isServing = false
@@ -75,6 +78,7 @@ export class WaitingRoom {
   close(): void {
     this.#closed = new ClosedError("The limiter has been closed.")
     for (const ticket of [...this.#tickets]) this.#giveUp(ticket, this.#closed)
+    this.#serve()
   }
 
   #resultOf(ticket: Ticket): MaybePromise<Decision> {
@@ -88,10 +92,11 @@ export class WaitingRoom {
   /** Whoever's turn has come, in every line in which something has changed. */
   #serve(): void {
     // A store that answers with values is asked again and again in here, and not ever deeper.
-    if (this.#isServing || this.#closed !== undefined) return
+    if (this.#isServing) return
     this.#isServing = true
     for (let line = this.#lines.nextDue(); line !== undefined; line = this.#lines.nextDue()) {
-      this.#serveLine(line)
+      this.#slots.flush(line)
+      if (this.#closed === undefined) this.#serveLine(line)
     }
     this.#isServing = false
   }
@@ -146,7 +151,7 @@ export class WaitingRoom {
   #answered(ticket: Ticket, decision: Decision): void {
     const { step } = ticket
     if (decision.allowed && step === "asking") this.#granted(ticket, decision)
-    else if (decision.allowed) this.#giveBack(decision)
+    else if (decision.allowed) this.#slots.giveBack(ticket, decision)
     if (step === "done" || step === "refused" || ticket.step === "granted") return
     if (!ticket.waitsOut(decision)) this.#refuse(ticket, decision)
     else {
@@ -160,7 +165,7 @@ export class WaitingRoom {
   #stopAsking(ticket: Ticket): void {
     const stopped = stopAsking(ticket)
     for (const each of stopped) {
-      if (each.granted !== undefined) this.#giveBack(each.granted)
+      if (each.granted !== undefined) this.#slots.giveBack(each, each.granted)
       each.granted = undefined
     }
     this.#lines.sort(stopped)
@@ -176,7 +181,7 @@ export class WaitingRoom {
     ticket.step = "sleeping"
     ticket.untilMs = untilMs
     this.#lines.park(ticket, ticket.refusedBy(decision) ?? (ticket.awaited[0] as Ask))
-    this.#lines.makeDue(ticket)
+    this.#lines.makeAllDue(ticket)
     this.#wakeAt(untilMs, ticket, () => {
       ticket.step = "idle"
       this.#lines.stand(ticket)
@@ -199,7 +204,7 @@ export class WaitingRoom {
     ticket.step = "granted"
     ticket.granted = decision
     for (const { line } of ticket.places) line.granted()
-    this.#lines.makeDue(ticket)
+    this.#lines.makeAllDue(ticket)
   }
 
   /** It is the first everywhere, and has what it asked for. */
@@ -210,16 +215,16 @@ export class WaitingRoom {
     const untilMs = nowMs + delayMs
     if (delayMs === 0) this.#end(ticket, decision)
     else if (ticket.isCrowdedOut) {
-      this.#giveBack(decision)
+      this.#slots.giveBack(ticket, decision)
       this.#endBehind(ticket)
     } else if (untilMs > ticket.deadlineMs) {
-      this.#giveBack(decision)
+      this.#slots.giveBack(ticket, decision)
       this.#end(
         ticket,
         refusedForDelay(decision, (check) => ticket.waitsFor(check), ticket.deadlineMs - nowMs),
       )
     } else {
-      for (const { line } of ticket.places) line.held.add(ticket)
+      this.#slots.hold(ticket)
       this.#lines.leave(ticket)
       ticket.step = "held"
       ticket.untilMs = untilMs
@@ -235,7 +240,7 @@ export class WaitingRoom {
       return
     }
     this.#lines.parkBehind(ticket)
-    this.#lines.makeDue(ticket)
+    this.#lines.makeAllDue(ticket)
     if (!ticket.isTimed) this.#endInTime(ticket)
     this.#tellOfWait(ticket)
   }
@@ -263,7 +268,7 @@ export class WaitingRoom {
 
   #giveUp(ticket: Ticket, error: unknown): void {
     if (ticket.step === "done") return
-    if (ticket.granted !== undefined) this.#giveBack(ticket.granted)
+    if (ticket.granted !== undefined) this.#slots.giveBack(ticket, ticket.granted)
     this.#leave(ticket)
     ticket.end({ error })
     this.#serveSoon()
@@ -290,7 +295,7 @@ export class WaitingRoom {
     ticket.step = "refused"
     whenDecided(this.#decider.take(ticket.asksNow()), (counted) => {
       // Too late for what has come in the meantime: others may have gone before it.
-      if (counted.allowed) this.#giveBack(counted)
+      if (counted.allowed) this.#slots.giveBack(ticket, counted)
       if (ticket.step === "refused") ticket.end({ decision: counted.allowed ? decision : counted })
     })
   }
@@ -303,17 +308,17 @@ export class WaitingRoom {
   #leave(ticket: Ticket): void {
     this.#tickets.delete(ticket)
     if (ticket.step !== "held" && ticket.step !== "refused") this.#lines.leave(ticket)
-    for (const { line } of ticket.places) line.held.delete(ticket)
-    this.#lines.forgetEmpty(ticket)
+    this.#slots.release(ticket)
+    for (const { line } of ticket.places) this.#lines.forget(line)
   }
 
   #tellOfWait(ticket: Ticket): void {
     ticket.waits((reason) => this.#giveUp(ticket, reason))
   }
 
-  #giveBack(decision: Decision): void {
+  #refund(decision: Decision, isMeant: (counter: CounterKey) => boolean): void {
     // A store that is gone keeps the units until their window has passed: the safe side.
-    this.#decider.refund(decision).catch(() => undefined)
+    this.#decider.refund(decision, isMeant).catch(() => undefined)
   }
 
   #wakeAt(untilMs: number, ticket: Ticket, then: () => void): void {

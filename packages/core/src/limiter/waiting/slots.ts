@@ -1,0 +1,83 @@
+import { algorithmOf } from "../../algorithms/by-name.ts"
+import type { CounterKey } from "../../stores/store.ts"
+import type { Ask } from "../ask.ts"
+import type { Decision } from "../decision.ts"
+import type { Line } from "./line.ts"
+import type { Lines } from "./lines.ts"
+import type { Place } from "./queue.ts"
+import type { Ticket } from "./ticket.ts"
+
+/** Gives back the units of one counter. */
+export type Return = () => void
+
+/** Where one is held that has been granted what it wanted, until it is its turn to go on. */
+export interface Slot {
+  readonly line: Line<Ticket>
+  readonly place: Place<Ticket>
+  /** Of those with earlier turns who have left since: given back when this one leaves too, and kept when it goes on. */
+  readonly returns: Return[]
+}
+
+/** Gives back what the decision took from the counters that are meant. */
+type Refund = (decision: Decision, isMeant: (counter: CounterKey) => boolean) => void
+
+/**
+ * The turns that leaky buckets have given out. The units of who leaves before its turn go back when nobody in line has a
+ * later one: sooner, and who comes next would be given the turn of the last, so that two went on at one instant.
+ */
+export class Slots {
+  readonly #lines: Lines
+  readonly #refund: Refund
+
+  constructor(lines: Lines, refund: Refund) {
+    this.#lines = lines
+    this.#refund = refund
+  }
+
+  /** It waits for its turn, which is the last of those that have been given out. */
+  hold(ticket: Ticket): void {
+    ticket.slots = ticket.places.map(({ line }) => ({
+      line,
+      place: line.held.append(ticket),
+      returns: line.returns.splice(0),
+    }))
+  }
+
+  /** It waits for it no more. */
+  release(ticket: Ticket): void {
+    for (const { line, place } of ticket.slots) line.held.remove(place)
+    ticket.slots = []
+  }
+
+  /** It does not go on with what it was granted. */
+  giveBack(ticket: Ticket, decision: Decision): void {
+    const later = ticket.awaited.filter((ask) => this.#isGivenBackLater(ticket, ask, decision))
+    this.#refund(decision, (counter) => !later.some((ask) => isSame(ask, counter)))
+  }
+
+  /** What is to be given back of a line when nobody in it has a later turn. */
+  flush(line: Line<Ticket>): void {
+    if (line.returns.length === 0 || line.asking > 0) return
+    for (const giveBack of line.returns.splice(0)) giveBack()
+    this.#lines.forget(line)
+  }
+
+  #isGivenBackLater(ticket: Ticket, ask: Ask, decision: Decision): boolean {
+    const line = this.#lines.find(ask)
+    if (line === undefined || algorithmOf(ask.policy).delayMs === undefined) return false
+    const slot = slotIn(ticket, line)
+    const next = slot?.place.behind?.who
+    const returns = (next === undefined ? undefined : slotIn(next, line)?.returns) ?? line.returns
+    returns.push(...(slot?.returns ?? []), () => this.#refund(decision, (counter) => isSame(ask, counter)))
+    this.#lines.makeDue(line)
+    return true
+  }
+}
+
+function slotIn({ slots }: Ticket, line: Line<Ticket>): Slot | undefined {
+  return slots.find((slot) => slot.line === line)
+}
+
+function isSame(one: CounterKey, other: CounterKey): boolean {
+  return one.policy.counter === other.policy.counter && one.partition === other.partition
+}
