@@ -649,6 +649,39 @@ describe("a leaky bucket's delay", () => {
   })
 })
 
+describe("the refusal for a delay beyond maxWaitMs", () => {
+  it("tells what there is without the units that it gave back, under every rule", async () => {
+    const rules: Rule[] = [
+      { ...LEAKY, field: "ip", rejectionMessage: "slower" },
+      { name: "daily", limit: 100, window: "1 day", algorithm: "sliding-log" },
+      { name: "tried", limit: 2, window: "1 day", algorithm: "fixed-window", shadow: true },
+    ]
+    const { limiter } = limiterWith({ rules })
+    void limiter.acquire(ALICE, { cost: 2 })
+    const { checks, ...refused } = await refusalOf(limiter.acquire(ALICE, { cost: 2, maxWaitMs: 150 }))
+    expect(refused).toMatchObject({
+      allowed: false,
+      policy: "leaky",
+      cost: 0,
+      remaining: 0,
+      retryAfterMs: 50,
+      resetAfterMs: 200,
+      rejectionMessage: "slower",
+      shadowed: ["tried"],
+    })
+    const { checks: seen } = await limiter.peek(ALICE, { cost: 2 })
+    const different = { allowed: false, refusal: "quota", remaining: 0, retryAfterMs: 50, delayMs: 0 }
+    expect(checks[0]).toEqual({
+      ...seen[0],
+      ...different,
+      nextUnitAfterMs: 50,
+      rejectionMessage: "slower",
+    })
+    expect(checks.slice(1)).toEqual(seen.slice(1))
+    await limiter.close()
+  })
+})
+
 describe("close", () => {
   it("rejects all who wait at once, and gives back what those who are held had taken", async () => {
     const clock = manualClock()

@@ -85,6 +85,11 @@ export class DecisionRecord implements Decision {
     return decision
   }
 
+  /** The receipt of a decision, for who only reads it. */
+  static receiptOf(decision: Decision): Receipt | undefined {
+    return #receipt in decision ? decision.#receipt : undefined
+  }
+
   /** Leaves a receipt for what is still taken, for another time. */
   static leaveReceipt(decision: Decision, receipt: Receipt): void {
     if (#receipt in decision) decision.#receipt = receipt

@@ -1,4 +1,5 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
+import { algorithmOf } from "../algorithms/by-name.ts"
 import type { Answer, Counted, Store } from "../stores/store.ts"
 import type { Ask } from "./ask.ts"
 import type { Decision, PolicyCheck } from "./decision.ts"
@@ -63,6 +64,21 @@ function explainParted(
     return underPenalty(check, ask, penalties[next++], nowMs)
   })
   return decisionOf(checks, asked, answer, peeked, store)
+}
+
+/** What the checks of a decision tell when all that it took is given back at once: what a look would have told. */
+export function explainGivenBack(decision: Decision): readonly PolicyCheck[] {
+  const receipt = DecisionRecord.receiptOf(decision)
+  if (receipt === undefined) return decision.checks
+  const { asks, answer } = receipt
+  return decision.checks.map((check) => {
+    const i = asks.findIndex(({ policy }) => policy.name === check.policy)
+    const [ask, counted] = [asks[i], answer.checks[i]]
+    if (ask === undefined || counted === undefined || counted.taken === 0) return check
+    const { state, taken } = counted
+    const before = algorithmOf(ask.policy).withoutUnits(state, ask.policy, taken, state, answer.nowMs)
+    return explainCounted(ask, { state: before, taken: 0 }, answer.nowMs, false, true)
+  })
 }
 
 function decisionOf(

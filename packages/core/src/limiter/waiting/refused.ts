@@ -2,6 +2,7 @@ import type { Ask } from "../ask.ts"
 import type { Decision, PolicyCheck } from "../decision.ts"
 import { DecisionRecord } from "../decision-record.ts"
 import { explainUncounted } from "../explain.ts"
+import { explainGivenBack } from "../explain-answer.ts"
 
 /** The refusal of who would have to wait behind others, under the rules of the asks `behind`, for `waitMs` at least. */
 export function refusedBehind(asks: readonly Ask[], behind: readonly Ask[], waitMs: number): Decision {
@@ -14,21 +15,27 @@ export function refusedBehind(asks: readonly Ask[], behind: readonly Ask[], wait
 }
 
 /**
- * The refusal of who was granted what it asked for, but would have to be held longer than `longestMs` by a rule that
- * `isWaitedFor`. It has been given back, so whoever comes when the difference has passed is held just so long.
+ * The refusal of who was granted what it asked for, but would have to be held longer than `longestMs` by one of the asks
+ * that it waits for. It is given back, so whoever comes when the difference has passed is held just so long. To be made
+ * before that.
  */
-export function refusedForDelay(
-  { checks, degraded }: Decision,
-  isWaitedFor: (check: PolicyCheck) => boolean,
-  longestMs: number,
-): Decision {
-  const refused = checks.map((check): PolicyCheck => {
+export function refusedForDelay(decision: Decision, awaited: readonly Ask[], longestMs: number): Decision {
+  const refused = explainGivenBack(decision).map((check): PolicyCheck => {
     const surplusMs = check.delayMs - longestMs
-    if (check.shadow || surplusMs <= 0 || !isWaitedFor(check)) return check
+    const ask = awaited.find(({ policy }) => policy.name === check.policy)
+    if (surplusMs <= 0 || ask === undefined) return check
     const retryAfterMs = Math.ceil(surplusMs)
-    return { ...check, allowed: false, refusal: "quota", retryAfterMs, remaining: 0, delayMs: 0 }
+    const later = { retryAfterMs, remaining: 0, nextUnitAfterMs: retryAfterMs, delayMs: 0 }
+    const { rejectionMessage } = ask
+    return {
+      ...check,
+      ...later,
+      allowed: false,
+      refusal: "quota",
+      ...(rejectionMessage !== undefined && { rejectionMessage }),
+    }
   })
-  return new DecisionRecord(refused, degraded, undefined)
+  return new DecisionRecord(refused, decision.degraded, undefined)
 }
 
 /** What those who wait are told to wait when the service goes: another instance may have taken over by then. */

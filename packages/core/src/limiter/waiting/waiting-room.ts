@@ -218,11 +218,9 @@ export class WaitingRoom {
       this.#slots.giveBack(ticket, decision)
       this.#endBehind(ticket)
     } else if (untilMs > ticket.deadlineMs) {
+      const refused = refusedForDelay(decision, ticket.awaited, ticket.deadlineMs - nowMs)
       this.#slots.giveBack(ticket, decision)
-      this.#end(
-        ticket,
-        refusedForDelay(decision, (check) => ticket.waitsFor(check), ticket.deadlineMs - nowMs),
-      )
+      this.#end(ticket, refused)
     } else {
       this.#slots.hold(ticket)
       this.#lines.leave(ticket)
