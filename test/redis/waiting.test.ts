@@ -142,6 +142,19 @@ describe("waiting for counters in Redis", () => {
     expect([...new Set(entries.map(({ atMs }) => atMs))]).toEqual([0, MINUTE, 2 * MINUTE, 3 * MINUTE])
   })
 
+  it("lets in at once who waits for units that come back", async () => {
+    const { limiter } = instances({ limit: 3, algorithm: "fixed-window" })
+    const taken = await limiter.decide(ALICE, { cost: 2 })
+    expect((await limiter.decide(ALICE)).allowed).toBe(true)
+    const waiting = [1, 2, 1].map((cost) => limiter.acquire(ALICE, { cost }))
+    while ((await limiter.decide(ALICE)).allowed) await nextTurn()
+    await limiter.settle(taken, 1)
+    expect((await waiting[0])?.allowed).toBe(true)
+    await limiter.reset(ALICE)
+    expect((await Promise.all(waiting)).map(({ cost }) => cost)).toEqual([1, 2, 1])
+    expect(await remainingOf(limiter)).toBe(0)
+  })
+
   it("gives back what was granted to who has given up meanwhile", async () => {
     const { limiter } = instances({ limit: 10 })
     const aborting = new AbortController()

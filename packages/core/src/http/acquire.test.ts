@@ -682,6 +682,98 @@ describe("the refusal for a delay beyond maxWaitMs", () => {
   })
 })
 
+describe("units that come back", () => {
+  it.each<[string, (limiter: Limiter, taken: Decision) => Promise<void>]>([
+    ["by a refund", (limiter, taken) => limiter.refund(taken)],
+    ["by a settlement", (limiter, taken) => limiter.settle(taken, 0)],
+    ["by a reset", (limiter) => limiter.reset(ALICE)],
+  ])("%s let in who waits for them at once, and in order", async (_how, giveBack) => {
+    const { limiter, clock, calls } = limiterWith(THREE)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    const taken = await limiter.decide(ALICE, { cost: 3 })
+    void acquire("a", { cost: 2 })
+    void acquire("b")
+    void acquire("c", { cost: 2 })
+    void acquire("d")
+    await pass(100)
+    await giveBack(limiter, taken)
+    await pass(0)
+    expect(entries).toEqual(["100 a", "100 b"])
+    await pass(899)
+    // One for the first, refused; then one for each, and the third is refused.
+    expect(calls.takes).toBe(1 + 1 + 3)
+    await pass(1)
+    expect(entries.slice(2)).toEqual(["1000 c", "1000 d"])
+    expect(calls.takes).toBe(5 + 2)
+  })
+
+  it("but do not suffice have the first ask once, and wait on as long as it is told then", async () => {
+    const { limiter, clock, calls } = limiterWith(THREE)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    const [one, two] = [await limiter.decide(ALICE), await limiter.decide(ALICE, { cost: 2 })]
+    void acquire("dear", { cost: 3 })
+    void acquire("cheap")
+    await pass(100)
+    await limiter.refund(one)
+    await pass(0)
+    expect([entries, calls.takes]).toEqual([[], 2 + 2])
+    // Once is once, and a charge gives nobody anything.
+    await limiter.refund(one)
+    await limiter.settle(two, 3)
+    await pass(899)
+    expect(calls.takes).toBe(4)
+    await pass(1)
+    expect([entries, calls.takes]).toEqual([["1000 dear"], 4 + 2])
+  })
+
+  it("wake nobody who waits for something else", async () => {
+    const { limiter, clock, calls } = limiterWith(THREE)
+    const { acquire, pass } = diary(limiter, clock)
+    const bobs = await limiter.decide(BOB)
+    void acquire("all", { cost: 3 })
+    void acquire("waits")
+    await pass(0)
+    const { takes } = calls
+    await limiter.refund(bobs)
+    await limiter.reset(BOB)
+    await pass(0)
+    expect(calls.takes).toBe(takes)
+    await limiter.close()
+  })
+
+  it("of a block are those that it lifts", async () => {
+    const penalty = { refusals: 1, for: "1 hour" } as const
+    const { limiter, clock } = limiterWith({ ...THREE, penalty })
+    const { acquire, pass, entries } = diary(limiter, clock)
+    await limiter.decide(ALICE, { cost: 3 })
+    await limiter.decide(ALICE)
+    void acquire("blocked")
+    await pass(2 * SECOND, 500)
+    expect(entries).toEqual([])
+    await limiter.reset(ALICE)
+    await pass(0)
+    expect(entries).toEqual(["2000 blocked"])
+  })
+
+  it("from one who waited no longer let in others who wait for them", async () => {
+    const rules: Rule[] = [
+      { name: "leaky", limit: 10, window: "1 second", algorithm: "leaky-bucket", field: "query:p" },
+      { name: "all", limit: 2, window: "1 minute", algorithm: "fixed-window" },
+    ]
+    const { limiter, clock } = limiterWith({ rules })
+    const { acquire, pass, entries } = diary(limiter, clock)
+    const leaving = new AbortController()
+    const by = (p: string) => ({ ...ALICE, query: { p } })
+    void acquire("a", {}, by("x"))
+    void acquire("is held", { signal: leaving.signal }, by("x"))
+    void acquire("waits", {}, by("y"))
+    await pass(50)
+    leaving.abort(new Error("gone"))
+    await pass(0)
+    expect(entries.slice(1).sort()).toEqual(["50 is held: gone", "50 waits"])
+  })
+})
+
 describe("close", () => {
   it("rejects all who wait at once, and gives back what those who are held had taken", async () => {
     const clock = manualClock()

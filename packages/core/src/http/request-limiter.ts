@@ -155,13 +155,15 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   async refund(decision: Decision): Promise<void> {
     this.#requireOpen()
-    await this.#parts.decider.refund(decision)
+    const { decider, waitingRoom } = this.#parts
+    waitingRoom.wake(await decider.refund(decision))
   }
 
   async settle(decision: Decision, units: number): Promise<void> {
     this.#requireOpen()
     requireUnits(units)
-    await this.#parts.decider.settle(decision, units)
+    const { decider, waitingRoom } = this.#parts
+    waitingRoom.wake(await decider.settle(decision, units))
   }
 
   reset(
@@ -175,8 +177,11 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.#requireOpen()
     await this.#rules.first
     const { ruleSet } = this
+    const { decider, waitingRoom } = this.#parts
     const policies = parsePolicies(options.policies, ruleSet.names)
-    await this.#parts.decider.reset(ruleSet.counters(this.#factsOf(request), request, policies))
+    const counters = ruleSet.counters(this.#factsOf(request), request, policies)
+    await decider.reset(counters)
+    waitingRoom.wake(counters)
   }
 
   async ready(options: ReadyOptions = {}): Promise<void> {

@@ -1,9 +1,9 @@
 import { type Clock, soundTime } from "../clock.ts"
 import { StoreUnavailableError, textOf } from "../errors.ts"
-import type { Answer, CounterKey, MaybePromise, Store } from "../stores/store.ts"
+import type { Answer, CounterKey, MaybePromise, Refund, Store } from "../stores/store.ts"
 import { type Ask, isHopeless } from "./ask.ts"
 import type { Decision } from "./decision.ts"
-import { DecisionRecord, UNLIMITED } from "./decision-record.ts"
+import { DecisionRecord, type Receipt, UNLIMITED } from "./decision-record.ts"
 import { askedOf, explainAnswer, explainSettled, isCounted } from "./explain-answer.ts"
 import { LocalFallback } from "./local-fallback.ts"
 import type { Look } from "./look.ts"
@@ -71,31 +71,30 @@ export class Decider {
 
   /**
    * Gives back what the decision took, once; nothing when it took nothing. With `isMeant`, what it took from such counters,
-   * and the rest another time. Rejects when the store does.
+   * and the rest another time. Yields the counters that have more units now. Rejects when the store does.
    */
-  async refund(decision: Decision, isMeant?: (counter: CounterKey) => boolean): Promise<void> {
+  async refund(
+    decision: Decision,
+    isMeant?: (counter: CounterKey) => boolean,
+  ): Promise<readonly CounterKey[]> {
     const receipt = DecisionRecord.takeReceipt(decision)
-    if (receipt === undefined) return
-    if (isMeant === undefined) await receipt.store.giveBack(refundsOf(receipt))
-    else {
-      DecisionRecord.leaveReceipt(
-        decision,
-        partOf(receipt, (counter) => !isMeant(counter)),
-      )
-      const refunds = refundsOf(partOf(receipt, isMeant))
-      if (refunds.length > 0) await receipt.store.giveBack(refunds)
-    }
+    if (receipt === undefined) return NONE
+    if (isMeant === undefined) return giveBack(receipt, refundsOf(receipt))
+    DecisionRecord.leaveReceipt(
+      decision,
+      partOf(receipt, (counter) => !isMeant(counter)),
+    )
+    return giveBack(receipt, refundsOf(partOf(receipt, isMeant)))
   }
 
   /**
    * Gives back what the decision took above `units`, or charges what is missing, once; nothing after a refund, and
-   * nothing of a refused decision or one that no rule applied to. Rejects when the store does.
+   * nothing of a refused decision or one that no rule applied to. Yields the counters that have more units now. Rejects when
+   * the store does.
    */
-  async settle(decision: Decision, units: number): Promise<void> {
+  async settle(decision: Decision, units: number): Promise<readonly CounterKey[]> {
     const receipt = DecisionRecord.takeReceipt(decision)
-    if (receipt === undefined) return
-    const refunds = settlementOf(receipt, units)
-    if (refunds.length > 0) await receipt.store.giveBack(refunds)
+    return receipt === undefined ? NONE : giveBack(receipt, settlementOf(receipt, units))
   }
 
   async reset(keys: readonly CounterKey[]): Promise<void> {
@@ -191,6 +190,14 @@ export class Decider {
     }
     return this.#fallback.decide(asks.filter(isCounted), peeked, look)
   }
+}
+
+const NONE: readonly CounterKey[] = []
+
+/** Yields the counters that have more units afterwards: a charge is a refund of less than nothing. */
+async function giveBack({ store }: Receipt, refunds: readonly Refund[]): Promise<readonly CounterKey[]> {
+  if (refunds.length > 0) await store.giveBack(refunds)
+  return refunds.filter(({ units }) => units > 0)
 }
 
 function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {

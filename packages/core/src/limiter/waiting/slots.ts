@@ -18,8 +18,8 @@ export interface Slot {
   readonly returns: Return[]
 }
 
-/** Gives back what the decision took from the counters that are meant. */
-type Refund = (decision: Decision, isMeant: (counter: CounterKey) => boolean) => void
+/** Gives back what the decision of a ticket took from the counters that are meant. */
+type Refund = (ticket: Ticket, decision: Decision, isMeant: (counter: CounterKey) => boolean) => void
 
 /**
  * The turns that leaky buckets have given out. The units of who leaves before its turn go back when nobody in line has a
@@ -52,7 +52,7 @@ export class Slots {
   /** It does not go on with what it was granted. */
   giveBack(ticket: Ticket, decision: Decision): void {
     const later = ticket.awaited.filter((ask) => this.#isGivenBackLater(ticket, ask, decision))
-    this.#refund(decision, (counter) => !later.some((ask) => isSame(ask, counter)))
+    this.#refund(ticket, decision, (counter) => !later.some((ask) => isSame(ask, counter)))
   }
 
   /** What is to be given back of a line when nobody in it has a later turn. */
@@ -68,7 +68,8 @@ export class Slots {
     const slot = slotIn(ticket, line)
     const next = slot?.place.behind?.who
     const returns = (next === undefined ? undefined : slotIn(next, line)?.returns) ?? line.returns
-    returns.push(...(slot?.returns ?? []), () => this.#refund(decision, (counter) => isSame(ask, counter)))
+    const giveBack = () => this.#refund(ticket, decision, (counter) => isSame(ask, counter))
+    returns.push(...(slot?.returns ?? []), giveBack)
     this.#lines.makeDue(line)
     return true
   }

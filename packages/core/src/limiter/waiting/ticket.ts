@@ -67,7 +67,8 @@ export class Ticket {
   #tried: readonly Ask[]
   #outcome: Outcome | undefined
   #settle: Settle | undefined
-  #timers: AbortController | undefined
+  #turn: AbortController | undefined
+  #patience: AbortController | undefined
   #isWaiting = false
   readonly #atEnd: (() => void)[] = []
 
@@ -79,10 +80,20 @@ export class Ticket {
     this.deadlineMs = nowMs + patience.maxWaitMs
   }
 
-  /** Ends its timers. */
-  get timers(): AbortSignal {
-    this.#timers ??= new AbortController()
-    return this.#timers.signal
+  /** For the timer until it wakes, or goes on: yields what ends it. */
+  startTurn(): AbortSignal {
+    this.#turn = new AbortController()
+    return this.#turn.signal
+  }
+
+  endTurn(): void {
+    this.#turn?.abort()
+  }
+
+  /** The same for the timer that ends its patience. */
+  startPatience(): AbortSignal {
+    this.#patience = new AbortController()
+    return this.#patience.signal
   }
 
   get isImpatient(): boolean {
@@ -194,7 +205,8 @@ export class Ticket {
   end(outcome: Outcome): void {
     this.step = "done"
     for (const then of this.#atEnd) then()
-    this.#timers?.abort()
+    this.#turn?.abort()
+    this.#patience?.abort()
     if (this.#settle === undefined) this.#outcome = outcome
     else if ("error" in outcome) this.#settle.reject(outcome.error)
     else this.#settle.resolve(outcome.decision)

@@ -19,8 +19,8 @@ export interface Deciding {
   /** The same, without counting a refusal where refusals count. */
   takeIfItFits(asks: readonly Ask[]): MaybePromise<Decision>
   peek(asks: readonly Ask[]): MaybePromise<Decision>
-  /** Of the counters that are meant; the others another time. */
-  refund(decision: Decision, isMeant: (counter: CounterKey) => boolean): Promise<void>
+  /** Of the counters that are meant; the others another time. Yields those that have more units now. */
+  refund(decision: Decision, isMeant: (counter: CounterKey) => boolean): Promise<readonly CounterKey[]>
 }
 
 /**
@@ -28,15 +28,17 @@ export interface Deciding {
  * the lines of all its counters at once, and its turn has come when it is the first in each. While one of them has nothing
  * for it, it stands in that line alone: who waits for one counter keeps nobody waiting for another.
  *
- * Nobody polls. The first who is refused sleeps as long as the refusal says, by the limiter's clock, and asks again. As long
- * as nobody is refused all ask at once; who is granted while one ahead of it turns out to be refused gives it back and
+ * Nobody polls. The first who is refused sleeps as long as the refusal says, by the limiter's clock, or until units of
+ * that counter come back, and asks again. As long as nobody is refused all ask at once; who is granted while one ahead of it turns out to be refused gives it back and
  * waits on.
  */
 export class WaitingRoom {
   readonly #decider: Deciding
   readonly #alarm: Alarm
   readonly #lines = new Lines()
-  readonly #slots: Slots = new Slots(this.#lines, (decision, isMeant) => this.#refund(decision, isMeant))
+  readonly #slots: Slots = new Slots(this.#lines, (ticket, decision, isMeant) =>
+    this.#refund(ticket, decision, isMeant),
+  )
   /** Those who have not been answered. */
   readonly #tickets = new Set<Ticket>()
   #isServing = false
@@ -72,6 +74,15 @@ export class WaitingRoom {
     }
     this.#serve()
     return this.#resultOf(ticket)
+  }
+
+  /** These counters have units again: who sleeps until they have asks again at once. */
+  wake(counters: readonly CounterKey[]): void {
+    for (const counter of counters) {
+      const first = this.#lines.find(counter)?.first?.who
+      if (first?.step === "sleeping") this.#awake(first)
+    }
+    this.#serve()
   }
 
   /** Rejects all who wait, and who come later, with ClosedError. What those who are held have been granted is given back. */
@@ -182,12 +193,17 @@ export class WaitingRoom {
     ticket.untilMs = untilMs
     this.#lines.park(ticket, ticket.refusedBy(decision) ?? (ticket.awaited[0] as Ask))
     this.#lines.makeAllDue(ticket)
-    this.#wakeAt(untilMs, ticket, () => {
-      ticket.step = "idle"
-      this.#lines.stand(ticket)
+    this.#wakeAt(untilMs, ticket, ticket.startTurn(), () => {
+      this.#awake(ticket)
       this.#serve()
     })
     this.#tellOfWait(ticket)
+  }
+
+  #awake(ticket: Ticket): void {
+    ticket.endTurn()
+    ticket.step = "idle"
+    this.#lines.stand(ticket)
   }
 
   /** The first of a line sleeps, and so there is nothing for those behind it. */
@@ -226,7 +242,7 @@ export class WaitingRoom {
       this.#lines.leave(ticket)
       ticket.step = "held"
       ticket.untilMs = untilMs
-      this.#wakeAt(untilMs, ticket, () => this.#end(ticket, decision))
+      this.#wakeAt(untilMs, ticket, ticket.startTurn(), () => this.#end(ticket, decision))
       this.#tellOfWait(ticket)
     }
   }
@@ -246,7 +262,7 @@ export class WaitingRoom {
   #endInTime(ticket: Ticket): void {
     ticket.isTimed = true
     // Whose patience ends now may have its turn now.
-    this.#wakeAt(ticket.deadlineMs + 1, ticket, () => {
+    this.#wakeAt(ticket.deadlineMs + 1, ticket, ticket.startPatience(), () => {
       ticket.isLate = true
       if (ticket.step === "idle" || ticket.step === "vain") this.#endBehind(ticket)
       this.#serve()
@@ -314,14 +330,23 @@ export class WaitingRoom {
     ticket.waits((reason) => this.#giveUp(ticket, reason))
   }
 
-  #refund(decision: Decision, isMeant: (counter: CounterKey) => boolean): void {
-    // A store that is gone keeps the units until their window has passed: the safe side.
-    this.#decider.refund(decision, isMeant).catch(() => undefined)
+  #refund(ticket: Ticket, decision: Decision, isMeant: (counter: CounterKey) => boolean): void {
+    this.#decider.refund(decision, isMeant).then(
+      (counters) => this.wake(counters.filter((counter) => !this.#isInLine(ticket, counter))),
+      // A store that is gone keeps the units until their window has passed: the safe side.
+      () => undefined,
+    )
   }
 
-  #wakeAt(untilMs: number, ticket: Ticket, then: () => void): void {
+  /** Who is in line behind others was granted in vain what these did not get, and would not get now. */
+  #isInLine({ step, places }: Ticket, counter: CounterKey): boolean {
+    const line = this.#lines.find(counter)
+    return step !== "done" && places.some((place) => place.line === line)
+  }
+
+  #wakeAt(untilMs: number, ticket: Ticket, ended: AbortSignal, then: () => void): void {
     if (untilMs === Number.POSITIVE_INFINITY) return
-    this.#alarm.at(untilMs, ticket.timers, then, (error) => this.#giveUp(ticket, error))
+    this.#alarm.at(untilMs, ended, then, (error) => this.#giveUp(ticket, error))
   }
 }
 
