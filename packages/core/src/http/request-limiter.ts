@@ -3,6 +3,8 @@ import type { Ask } from "../limiter/ask.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { UNLIMITED } from "../limiter/decision-record.ts"
 import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
+import { orAborted } from "../limiter/waiting/on-abort.ts"
+import { held } from "../rules/book/timing.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
 import type { ReadyOptions, RulesStatus } from "../rules/rule-book.ts"
 import type { EvictionEvent, MaybePromise } from "../stores/store.ts"
@@ -122,7 +124,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.#requireOpen()
     const { cost, signal, maxWaitMs, maxWaiting } = parseAcquireOptions(options)
     signal?.throwIfAborted()
-    await this.#rules.first
+    const { first } = this.#rules
+    if (first !== undefined) await held(orAborted(first, signal))
     if (!this.#counts(request)) return UNLIMITED
     const patience = { signal, maxWaitMs, maxWaiting, waitsFor: everyRule }
     const asks = this.#asks(this.#factsOf(request), request, cost)

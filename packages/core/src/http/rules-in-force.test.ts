@@ -274,6 +274,37 @@ describe("the first rules", () => {
     await expect(decided).resolves.toMatchObject({ allowed: true })
   })
 
+  it("are not waited for by acquire() beyond its signal, which many may share", async () => {
+    const { limiter } = setUp(new Publisher("never"))
+    const warnings: Error[] = []
+    const onWarning = (warning: Error) => void warnings.push(warning)
+    process.on("warning", onWarning)
+    const aborting = new AbortController()
+    const waiting = Array.from({ length: 20 }, () => limiter.acquire(ALICE, { signal: aborting.signal }))
+    await nextTurn()
+    aborting.abort(new Error("enough"))
+    await Promise.all(waiting.map((each) => expect(each).rejects.toThrow("enough")))
+    process.off("warning", onWarning)
+    expect(warnings).toEqual([])
+  })
+
+  it("are not waited for by acquire() when the limiter is closed", async () => {
+    const { limiter } = setUp(new Publisher("never"))
+    const waiting = limiter.acquire(ALICE)
+    await Promise.all([limiter.close(), expect(waiting).rejects.toThrow("closed")])
+  })
+
+  it("hold the process while acquire() waits for them, and no longer", async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
+    const { limiter, clock } = setUp(new Publisher("never"))
+    const before = timers()
+    const waiting = limiter.acquire(ALICE)
+    expect(timers()).toBe(before + 1)
+    clock.advance(1_000)
+    await waiting
+    expect(timers()).toBe(before)
+  })
+
   it("come by a timer too, where the clock has none", async () => {
     const { limiter } = setUp(new Publisher([rule(5)]), { clock: { now: () => 0 } })
     expect(await limiter.decide(ALICE)).toMatchObject({ policy: "rule" })

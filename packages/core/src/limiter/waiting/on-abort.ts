@@ -7,7 +7,21 @@ const listenersOf = new WeakMap<AbortSignal, Set<Listener>>()
 export function onAbort(signal: AbortSignal, listener: Listener): () => void {
   const listeners = listenersOf.get(signal) ?? listenTo(signal)
   listeners.add(listener)
-  return () => listeners.delete(listener)
+  return () => void listeners.delete(listener)
+}
+
+/** What `work` yields; rejects with the signal's reason when that is aborted first. */
+export async function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work
+  let stop = (): void => undefined
+  const aborted = new Promise<never>((_resolve, reject) => {
+    stop = onAbort(signal, () => reject(signal.reason))
+  })
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    stop()
+  }
 }
 
 function listenTo(signal: AbortSignal): Set<Listener> {
