@@ -2,6 +2,7 @@ import { algorithmOf } from "../../algorithms/by-name.ts"
 import type { CounterKey } from "../../stores/store.ts"
 import type { Ask } from "../ask.ts"
 import type { Decision } from "../decision.ts"
+import type { Deciding } from "./deciding.ts"
 import type { Line } from "./line.ts"
 import type { Lines } from "./lines.ts"
 import type { Place } from "./queue.ts"
@@ -18,20 +19,20 @@ export interface Slot {
   readonly returns: Return[]
 }
 
-/** Gives back what the decision of a ticket took from the counters that are meant. */
-type Refund = (ticket: Ticket, decision: Decision, isMeant: (counter: CounterKey) => boolean) => void
-
 /**
  * The turns that leaky buckets have given out. The units of who leaves before its turn go back when nobody in line has a
  * later one: sooner, and who comes next would be given the turn of the last, so that two went on at one instant.
  */
 export class Slots {
   readonly #lines: Lines
-  readonly #refund: Refund
+  readonly #decider: Deciding
+  readonly #wake: (counters: readonly CounterKey[]) => void
 
-  constructor(lines: Lines, refund: Refund) {
+  /** `wake` is told of counters that have units again for which others may wait. */
+  constructor(lines: Lines, decider: Deciding, wake: (counters: readonly CounterKey[]) => void) {
     this.#lines = lines
-    this.#refund = refund
+    this.#decider = decider
+    this.#wake = wake
   }
 
   /** It waits for its turn, which is the last of those that have been given out. */
@@ -72,6 +73,20 @@ export class Slots {
     returns.push(...(slot?.returns ?? []), giveBack)
     this.#lines.makeDue(line)
     return true
+  }
+
+  #refund(ticket: Ticket, decision: Decision, isMeant: (counter: CounterKey) => boolean): void {
+    this.#decider.refund(decision, isMeant).then(
+      (counters) => this.#wake(counters.filter((counter) => !this.#isInLine(ticket, counter))),
+      // A store that is gone keeps the units until their window has passed: the safe side.
+      () => undefined,
+    )
+  }
+
+  /** Who is in line behind others was granted in vain what these did not get, and would not get now. */
+  #isInLine({ step, places }: Ticket, counter: CounterKey): boolean {
+    const line = this.#lines.find(counter)
+    return step !== "done" && places.some((place) => place.line === line)
   }
 }
 

@@ -230,6 +230,36 @@ describe("the turn that a leaky bucket has given to one who leaves", () => {
   })
 })
 
+it("who was granted units in vain waits like others: it is told so, and its patience ends", async () => {
+  const { enter, answer, pass, log } = setUp(() => true)
+  const told: string[] = []
+  const patience = (name: string) => ({
+    maxWaitMs: 1_500,
+    onWait(leave: (reason: unknown) => void) {
+      told.push(name)
+      if (name === "gone") leave(new Error("hung up"))
+      return () => void told.push(`${name} is over`)
+    },
+  })
+  enter("a", [ask("one", 5, 2)])
+  enter("dear", [ask("one", 5, 4)])
+  enter("impatient", [ask("one", 5)], patience("impatient"))
+  enter("gone", [ask("one", 5)], patience("gone"))
+  await answer(3)
+  await answer(2)
+  await answer(0)
+  expect(told).toEqual([])
+  await answer(0)
+  expect(log).toEqual(["0 a", "0 gone: hung up"])
+  await pass(SECOND)
+  // The dear one asks again, and is not answered in time.
+  await pass(500)
+  expect(log.slice(2)).toEqual([])
+  await pass(1)
+  expect(log.slice(2)).toEqual(["1501 impatient: refused by one"])
+  expect(told).toEqual(["impatient", "gone", "gone is over", "impatient is over"])
+})
+
 it("who is refused while it asks in vain is answered once, and leaves no trace", async () => {
   // Only the look at the rule that is not waited for is slow, and then everything.
   let isSlow = (checks: readonly Check[], isPeek: boolean) => isPeek && checks.length === 1

@@ -3,44 +3,31 @@ import { ClosedError } from "../../errors.ts"
 import type { CounterKey, MaybePromise } from "../../stores/store.ts"
 import { type Ask, isHopeless } from "../ask.ts"
 import type { Decision } from "../decision.ts"
-import { countRefusals } from "../penalties.ts"
 import { Alarm } from "./alarm.ts"
+import { type Deciding, whenDecided } from "./deciding.ts"
+import { Departures } from "./departures.ts"
 import type { Line } from "./line.ts"
 import { Lines } from "./lines.ts"
 import { onAbort } from "./on-abort.ts"
 import { crowdedOut, stopAsking } from "./order.ts"
-import { refusedBehind, refusedForDelay } from "./refused.ts"
 import { Slots } from "./slots.ts"
 import { type Patience, Ticket } from "./ticket.ts"
-
-/** Who decides: as a Decider does, `take` and `peek` never throwing and never rejecting. */
-export interface Deciding {
-  take(asks: readonly Ask[]): MaybePromise<Decision>
-  /** The same, without counting a refusal where refusals count. */
-  takeIfItFits(asks: readonly Ask[]): MaybePromise<Decision>
-  peek(asks: readonly Ask[]): MaybePromise<Decision>
-  /** Of the counters that are meant; the others another time. Yields those that have more units now. */
-  refund(decision: Decision, isMeant: (counter: CounterKey) => boolean): Promise<readonly CounterKey[]>
-}
 
 /**
  * Where requests wait until they are admitted, first come first served. There is a line for each counter; a request is in
  * the lines of all its counters at once, and its turn has come when it is the first in each. While one of them has nothing
  * for it, it stands in that line alone: who waits for one counter keeps nobody waiting for another.
  *
- * Nobody polls. The first who is refused sleeps as long as the refusal says, by the limiter's clock, or until units of
- * that counter come back, and asks again. As long as nobody is refused all ask at once; who is granted while one ahead of it turns out to be refused gives it back and
- * waits on.
+ * Nobody polls. The first who is refused sleeps as long as the refusal says, by the limiter's clock, or until units of that
+ * counter come back, and asks again. As long as nobody is refused all ask at once; who is granted while one ahead of it turns
+ * out to be refused gives it back and waits on.
  */
 export class WaitingRoom {
   readonly #decider: Deciding
   readonly #alarm: Alarm
   readonly #lines = new Lines()
-  readonly #slots: Slots = new Slots(this.#lines, (ticket, decision, isMeant) =>
-    this.#refund(ticket, decision, isMeant),
-  )
-  /** Those who have not been answered. */
-  readonly #tickets = new Set<Ticket>()
+  readonly #slots: Slots
+  readonly #departures: Departures
   #isServing = false
   #isServingSoon = false
   #closed: ClosedError | undefined
@@ -48,6 +35,14 @@ export class WaitingRoom {
   constructor(decider: Deciding, clock: Clock) {
     this.#decider = decider
     this.#alarm = new Alarm(clock)
+    this.#slots = new Slots(this.#lines, decider, (counters) => this.wake(counters))
+    this.#departures = new Departures({
+      decider,
+      lines: this.#lines,
+      slots: this.#slots,
+      alarm: this.#alarm,
+      left: () => this.#serveSoon(),
+    })
   }
 
   /**
@@ -64,9 +59,9 @@ export class WaitingRoom {
     }
     const ticket = new Ticket(asks, awaited, patience, this.#alarm.now())
     const inVain = awaited.filter((ask) => this.#lines.isInVain(ask, patience, ticket.deadlineMs))
-    if (inVain.length > 0) return this.#refusedBehind(asks, inVain)
+    if (inVain.length > 0) return this.#departures.refusalBehind(asks, inVain)
     this.#lines.stand(ticket)
-    this.#tickets.add(ticket)
+    this.#departures.arrived(ticket)
     if (ticket.mayAsk) this.#ask(ticket)
     else {
       this.#idle(ticket)
@@ -88,14 +83,14 @@ export class WaitingRoom {
   /** Rejects all who wait, and who come later, with ClosedError. What those who are held have been granted is given back. */
   close(): void {
     this.#closed = new ClosedError("The limiter has been closed.")
-    for (const ticket of [...this.#tickets]) this.#giveUp(ticket, this.#closed)
+    this.#departures.allGiveUp(this.#closed)
     this.#serve()
   }
 
   #resultOf(ticket: Ticket): MaybePromise<Decision> {
     const { signal } = ticket.patience
     if (ticket.step !== "done" && signal !== undefined) {
-      ticket.atEnd(onAbort(signal, () => this.#giveUp(ticket, signal.reason)))
+      ticket.atEnd(onAbort(signal, () => this.#departures.giveUp(ticket, signal.reason)))
     }
     return ticket.result()
   }
@@ -125,7 +120,7 @@ export class WaitingRoom {
   #serveLine(line: Line<Ticket>): void {
     const first = line.first?.who
     if (first?.step === "granted" && first.isFirst) {
-      this.#goOn(first)
+      this.#departures.goOn(first)
       return
     }
     if (first?.step === "sleeping") {
@@ -164,7 +159,7 @@ export class WaitingRoom {
     if (decision.allowed && step === "asking") this.#granted(ticket, decision)
     else if (decision.allowed) this.#slots.giveBack(ticket, decision)
     if (step === "done" || step === "refused" || ticket.step === "granted") return
-    if (!ticket.waitsOut(decision)) this.#refuse(ticket, decision)
+    if (!ticket.waitsOut(decision)) this.#departures.refuse(ticket, decision)
     else {
       this.#stopAsking(ticket)
       if (step === "asking" && ticket.isFirst) this.#refused(ticket, decision)
@@ -175,29 +170,31 @@ export class WaitingRoom {
   /** Nobody behind it is granted anything before it is. */
   #stopAsking(ticket: Ticket): void {
     const stopped = stopAsking(ticket)
-    for (const each of stopped) {
-      if (each.granted !== undefined) this.#slots.giveBack(each, each.granted)
-      each.granted = undefined
-    }
     this.#lines.sort(stopped)
+    for (const each of stopped) {
+      if (each.granted === undefined) continue
+      this.#slots.giveBack(each, each.granted)
+      each.granted = undefined
+      this.#idle(each)
+    }
   }
 
   /** It is its turn, and there is nothing for it yet. */
   #refused(ticket: Ticket, decision: Decision): void {
     const untilMs = this.#alarm.now() + ticket.believedMs(decision)
     if (untilMs > ticket.deadlineMs || ticket.isCrowdedOut) {
-      this.#refuse(ticket, decision)
+      this.#departures.refuse(ticket, decision)
       return
     }
     ticket.step = "sleeping"
     ticket.untilMs = untilMs
     this.#lines.park(ticket, ticket.refusedBy(decision) ?? (ticket.awaited[0] as Ask))
     this.#lines.makeAllDue(ticket)
-    this.#wakeAt(untilMs, ticket, ticket.startTurn(), () => {
+    this.#departures.at(untilMs, ticket, ticket.startTurn(), () => {
       this.#awake(ticket)
       this.#serve()
     })
-    this.#tellOfWait(ticket)
+    this.#departures.tellOfWait(ticket)
   }
 
   #awake(ticket: Ticket): void {
@@ -210,9 +207,9 @@ export class WaitingRoom {
   #waitBehind({ untilMs }: Ticket, line: Line<Ticket>): void {
     for (let who = line.impatient.first; who !== undefined; who = line.impatient.first) {
       if (who.deadlineMs >= untilMs) break
-      this.#endBehind(who)
+      this.#departures.refuseBehind(who)
     }
-    for (const who of crowdedOut(line)) this.#endBehind(who)
+    for (const who of crowdedOut(line)) this.#departures.refuseBehind(who)
     for (const who of line.roaming) this.#lines.parkBehind(who)
   }
 
@@ -223,50 +220,16 @@ export class WaitingRoom {
     this.#lines.makeAllDue(ticket)
   }
 
-  /** It is the first everywhere, and has what it asked for. */
-  #goOn(ticket: Ticket): void {
-    const decision = ticket.granted as Decision
-    const delayMs = ticket.delayOf(decision)
-    const nowMs = this.#alarm.now()
-    const untilMs = nowMs + delayMs
-    if (delayMs === 0) this.#end(ticket, decision)
-    else if (ticket.isCrowdedOut) {
-      this.#slots.giveBack(ticket, decision)
-      this.#endBehind(ticket)
-    } else if (untilMs > ticket.deadlineMs) {
-      const refused = refusedForDelay(decision, ticket.awaited, ticket.deadlineMs - nowMs)
-      this.#slots.giveBack(ticket, decision)
-      this.#end(ticket, refused)
-    } else {
-      this.#slots.hold(ticket)
-      this.#lines.leave(ticket)
-      ticket.step = "held"
-      ticket.untilMs = untilMs
-      this.#wakeAt(untilMs, ticket, ticket.startTurn(), () => this.#end(ticket, decision))
-      this.#tellOfWait(ticket)
-    }
-  }
-
   #idle(ticket: Ticket): void {
     ticket.step = "idle"
     if (ticket.isLate) {
-      this.#endBehind(ticket)
+      this.#departures.refuseBehind(ticket)
       return
     }
     this.#lines.parkBehind(ticket)
     this.#lines.makeAllDue(ticket)
-    if (!ticket.isTimed) this.#endInTime(ticket)
-    this.#tellOfWait(ticket)
-  }
-
-  #endInTime(ticket: Ticket): void {
-    ticket.isTimed = true
-    // Whose patience ends now may have its turn now.
-    this.#wakeAt(ticket.deadlineMs + 1, ticket, ticket.startPatience(), () => {
-      ticket.isLate = true
-      if (ticket.step === "idle" || ticket.step === "vain") this.#endBehind(ticket)
-      this.#serve()
-    })
+    this.#departures.endInTime(ticket)
+    this.#departures.tellOfWait(ticket)
   }
 
   /** A rule that is not waited for refuses at once, also who has to wait for others. */
@@ -275,85 +238,10 @@ export class WaitingRoom {
     if (others.length === 0) return
     whenDecided(this.#decider.peek(others), (decision) => {
       if (decision.allowed || (ticket.step !== "idle" && ticket.step !== "vain")) return
-      this.#refuse(ticket, decision)
+      this.#departures.refuse(ticket, decision)
       this.#serve()
     })
   }
-
-  #giveUp(ticket: Ticket, error: unknown): void {
-    if (ticket.step === "done") return
-    if (ticket.granted !== undefined) this.#slots.giveBack(ticket, ticket.granted)
-    this.#leave(ticket)
-    ticket.end({ error })
-    this.#serveSoon()
-  }
-
-  /** It cannot wait until those ahead have gone. */
-  #endBehind(ticket: Ticket): void {
-    this.#end(ticket, this.#refusedBehind(ticket.asks, ticket.standsFor))
-  }
-
-  #refusedBehind(asks: readonly Ask[], behind: readonly Ask[]): Decision {
-    const nowMs = this.#alarm.now()
-    const waits = behind.map((ask) => this.#lines.waitMs(ask, nowMs))
-    return refusedBehind(asks, behind, Math.max(...waits))
-  }
-
-  /** It does not wait for this refusal, which counts where refusals do. */
-  #refuse(ticket: Ticket, decision: Decision): void {
-    if (!countRefusals(ticket.asks)) {
-      this.#end(ticket, decision)
-      return
-    }
-    this.#leave(ticket)
-    ticket.step = "refused"
-    whenDecided(this.#decider.take(ticket.asksNow()), (counted) => {
-      // Too late for what has come in the meantime: others may have gone before it.
-      if (counted.allowed) this.#slots.giveBack(ticket, counted)
-      if (ticket.step === "refused") ticket.end({ decision: counted.allowed ? decision : counted })
-    })
-  }
-
-  #end(ticket: Ticket, decision: Decision): void {
-    this.#leave(ticket)
-    ticket.end({ decision })
-  }
-
-  #leave(ticket: Ticket): void {
-    this.#tickets.delete(ticket)
-    if (ticket.step !== "held" && ticket.step !== "refused") this.#lines.leave(ticket)
-    this.#slots.release(ticket)
-    for (const { line } of ticket.places) this.#lines.forget(line)
-  }
-
-  #tellOfWait(ticket: Ticket): void {
-    ticket.waits((reason) => this.#giveUp(ticket, reason))
-  }
-
-  #refund(ticket: Ticket, decision: Decision, isMeant: (counter: CounterKey) => boolean): void {
-    this.#decider.refund(decision, isMeant).then(
-      (counters) => this.wake(counters.filter((counter) => !this.#isInLine(ticket, counter))),
-      // A store that is gone keeps the units until their window has passed: the safe side.
-      () => undefined,
-    )
-  }
-
-  /** Who is in line behind others was granted in vain what these did not get, and would not get now. */
-  #isInLine({ step, places }: Ticket, counter: CounterKey): boolean {
-    const line = this.#lines.find(counter)
-    return step !== "done" && places.some((place) => place.line === line)
-  }
-
-  #wakeAt(untilMs: number, ticket: Ticket, ended: AbortSignal, then: () => void): void {
-    if (untilMs === Number.POSITIVE_INFINITY) return
-    this.#alarm.at(untilMs, ended, then, (error) => this.#giveUp(ticket, error))
-  }
-}
-
-/** Calls back with the decision, at once where it is there. */
-function whenDecided(decision: MaybePromise<Decision>, then: (decision: Decision) => void): void {
-  if (decision instanceof Promise) void decision.then(then)
-  else then(decision)
 }
 
 /** Whether it takes units under a rule that is waited for. */

@@ -1,0 +1,19 @@
+import type { CounterKey, MaybePromise } from "../../stores/store.ts"
+import type { Ask } from "../ask.ts"
+import type { Decision } from "../decision.ts"
+
+/** Who decides: as a Decider does, `take` and `peek` never throwing and never rejecting. */
+export interface Deciding {
+  take(asks: readonly Ask[]): MaybePromise<Decision>
+  /** The same, without counting a refusal where refusals count. */
+  takeIfItFits(asks: readonly Ask[]): MaybePromise<Decision>
+  peek(asks: readonly Ask[]): MaybePromise<Decision>
+  /** Of the counters that are meant; the others another time. Yields those that have more units now. */
+  refund(decision: Decision, isMeant: (counter: CounterKey) => boolean): Promise<readonly CounterKey[]>
+}
+
+/** Calls back with the decision, at once where it is there. */
+export function whenDecided(decision: MaybePromise<Decision>, then: (decision: Decision) => void): void {
+  if (decision instanceof Promise) void decision.then(then)
+  else then(decision)
+}

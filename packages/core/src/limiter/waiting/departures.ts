@@ -1,0 +1,137 @@
+import type { Ask } from "../ask.ts"
+import type { Decision } from "../decision.ts"
+import { countRefusals } from "../penalties.ts"
+import type { Alarm } from "./alarm.ts"
+import { type Deciding, whenDecided } from "./deciding.ts"
+import type { Lines } from "./lines.ts"
+import { refusedBehind, refusedForDelay } from "./refused.ts"
+import type { Slots } from "./slots.ts"
+import type { Ticket } from "./ticket.ts"
+
+interface Parts {
+  readonly decider: Deciding
+  readonly lines: Lines
+  readonly slots: Slots
+  readonly alarm: Alarm
+  /** Somebody's turn may have come, now that others have left. */
+  left(): void
+}
+
+/** How those who wait leave: with what they wanted, refused, or because they have given up. */
+export class Departures {
+  readonly #parts: Parts
+  /** Those who have not left. */
+  readonly #tickets = new Set<Ticket>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  arrived(ticket: Ticket): void {
+    this.#tickets.add(ticket)
+  }
+
+  /** It leaves with this decision. */
+  end(ticket: Ticket, decision: Decision): void {
+    this.#leave(ticket)
+    ticket.end({ decision })
+  }
+
+  /** It is the first everywhere, and has what it asked for. */
+  goOn(ticket: Ticket): void {
+    const { slots, alarm, lines } = this.#parts
+    const decision = ticket.granted as Decision
+    const delayMs = ticket.delayOf(decision)
+    const nowMs = alarm.now()
+    const untilMs = nowMs + delayMs
+    if (delayMs === 0) this.end(ticket, decision)
+    else if (ticket.isCrowdedOut) {
+      slots.giveBack(ticket, decision)
+      this.refuseBehind(ticket)
+    } else if (untilMs > ticket.deadlineMs) {
+      const refused = refusedForDelay(decision, ticket.awaited, ticket.deadlineMs - nowMs)
+      slots.giveBack(ticket, decision)
+      this.end(ticket, refused)
+    } else {
+      slots.hold(ticket)
+      lines.leave(ticket)
+      ticket.step = "held"
+      ticket.untilMs = untilMs
+      this.at(untilMs, ticket, ticket.startTurn(), () => this.end(ticket, decision))
+      this.tellOfWait(ticket)
+    }
+  }
+
+  /** It does not wait for this refusal, which counts where refusals do. */
+  refuse(ticket: Ticket, decision: Decision): void {
+    if (!countRefusals(ticket.asks)) {
+      this.end(ticket, decision)
+      return
+    }
+    const { decider, slots } = this.#parts
+    this.#leave(ticket)
+    ticket.step = "refused"
+    whenDecided(decider.take(ticket.asksNow()), (counted) => {
+      // Too late for what has come in the meantime: others may have gone before it.
+      if (counted.allowed) slots.giveBack(ticket, counted)
+      if (ticket.step === "refused") ticket.end({ decision: counted.allowed ? decision : counted })
+    })
+  }
+
+  /** It cannot wait until those ahead have gone. */
+  refuseBehind(ticket: Ticket): void {
+    this.end(ticket, this.refusalBehind(ticket.asks, ticket.standsFor))
+  }
+
+  /** The refusal of who would have to wait for the counters of the asks `behind`. */
+  refusalBehind(asks: readonly Ask[], behind: readonly Ask[]): Decision {
+    const { lines, alarm } = this.#parts
+    const nowMs = alarm.now()
+    return refusedBehind(asks, behind, Math.max(...behind.map((ask) => lines.waitMs(ask, nowMs))))
+  }
+
+  /** It leaves without a decision. What it has been granted goes back. */
+  giveUp(ticket: Ticket, error: unknown): void {
+    if (ticket.step === "done") return
+    const { slots, left } = this.#parts
+    if (ticket.granted !== undefined) slots.giveBack(ticket, ticket.granted)
+    this.#leave(ticket)
+    ticket.end({ error })
+    left()
+  }
+
+  allGiveUp(error: unknown): void {
+    for (const ticket of [...this.#tickets]) this.giveUp(ticket, error)
+  }
+
+  /** It has to wait: who has asked to be told is told, and may have it leave. */
+  tellOfWait(ticket: Ticket): void {
+    ticket.waits((reason) => this.giveUp(ticket, reason))
+  }
+
+  /** It leaves when its patience ends, unless it is its turn by then. */
+  endInTime(ticket: Ticket): void {
+    if (ticket.isTimed) return
+    ticket.isTimed = true
+    // Whose patience ends now may have its turn now.
+    this.at(ticket.deadlineMs + 1, ticket, ticket.startPatience(), () => {
+      ticket.isLate = true
+      if (ticket.step === "idle" || ticket.step === "vain") this.refuseBehind(ticket)
+      this.#parts.left()
+    })
+  }
+
+  /** Calls back at an instant, unless that has been ended; where the clock cannot wait, the ticket gives up. */
+  at(untilMs: number, ticket: Ticket, ended: AbortSignal, then: () => void): void {
+    if (untilMs === Number.POSITIVE_INFINITY) return
+    this.#parts.alarm.at(untilMs, ended, then, (error) => this.giveUp(ticket, error))
+  }
+
+  #leave(ticket: Ticket): void {
+    const { lines, slots } = this.#parts
+    this.#tickets.delete(ticket)
+    if (ticket.step !== "held" && ticket.step !== "refused") lines.leave(ticket)
+    slots.release(ticket)
+    for (const { line } of ticket.places) lines.forget(line)
+  }
+}
