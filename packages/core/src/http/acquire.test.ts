@@ -610,6 +610,20 @@ describe("a leaky bucket's delay", () => {
     }
   })
 
+  it("is given to who comes in the very turn of the event loop in which the last one leaves", async () => {
+    const { limiter, clock } = limiterWith(LEAKY)
+    const { acquire, pass, entries } = diary(limiter, clock)
+    const leaving = new AbortController()
+    void acquire("a")
+    void acquire("b", { signal: leaving.signal })
+    await pass(0)
+    leaving.abort(new Error("gone"))
+    void acquire("c")
+    void acquire("d")
+    await pass(300, 50)
+    expect(entries).toEqual(["0 a", "0 b: gone", "100 c", "200 d"])
+  })
+
   it("that nobody waits for does not keep the units of other rules", async () => {
     const daily = { name: "daily", limit: 100, window: "1 day", algorithm: "fixed-window" } as const
     const { limiter, clock } = limiterWith({ rules: [LEAKY, daily] })

@@ -26,27 +26,28 @@ function dice(seed: number): (below: number) => number {
 
 it("the first of them is always the least patient, whoever comes and goes", () => {
   const roll = dice(4_711)
-  const deadlines = new Deadlines<Waiter>()
-  const there: Waiter[] = []
-  let gone = 0
-  for (let i = 0; i < 1_500; i++) {
-    if (roll(5) < 3 && there.length < 40) {
-      const waiter = new Waiter(roll(60))
-      there.push(waiter)
+  for (let round = 0; round < 300; round++) {
+    const deadlines = new Deadlines<Waiter>()
+    const there = new Set<Waiter>()
+    for (let i = 0; i < 30; i++) {
+      const waiter = new Waiter(roll(50))
+      there.add(waiter)
       deadlines.add(waiter)
-    } else if (there.length > 0) {
-      const [leaving] = there.splice(roll(there.length), 1)
-      deadlines.delete(leaving as Waiter)
-      deadlines.delete(leaving as Waiter)
-      gone++
     }
-    const least = Math.min(...there.map(({ deadlineMs }) => deadlineMs))
-    expect([deadlines.size, deadlines.first?.deadlineMs ?? Number.POSITIVE_INFINITY]).toEqual([
-      there.length,
-      least,
-    ])
+    // Any of them leave, and then always the first.
+    const leaving = [...there].filter(() => roll(3) === 0)
+    for (const waiter of [...leaving, ...leaving]) {
+      there.delete(waiter)
+      deadlines.delete(waiter)
+    }
+    expect(deadlines.size).toBe(there.size)
+    const left: number[] = []
+    for (let { first } = deadlines; first !== undefined; { first } = deadlines) {
+      left.push(first.deadlineMs)
+      deadlines.delete(first)
+    }
+    expect(left).toEqual([...there].map(({ deadlineMs }) => deadlineMs).sort((one, other) => one - other))
   }
-  expect(gone).toBeGreaterThan(400)
 })
 
 it("looks at a few of many, and at one or two where who came first is the least patient", () => {

@@ -17,12 +17,12 @@ export interface Place<Who extends Waiter, In = Queue<Who>> {
 /** Some who wait, one behind the other: out at any place, and in at the end, in constant time. */
 export class Queue<Who extends Waiter> {
   first: Place<Who, this> | undefined
+  last: Place<Who, this> | undefined
   size = 0
-  #last: Place<Who, this> | undefined
 
   /** Its place is behind all who came earlier, and behind those who are asking. */
   add(who: Who): Place<Who, this> {
-    if (this.#last === undefined || isBefore(this.#last.who, who)) return this.append(who)
+    if (this.last === undefined || isBefore(this.last.who, who)) return this.append(who)
     // Who comes back to its place came early, as a rule.
     let behind = this.first
     while (behind !== undefined && isBefore(behind.who, who)) behind = behind.behind
@@ -37,17 +37,17 @@ export class Queue<Who extends Waiter> {
   remove({ ahead, behind }: Place<Who, this>): void {
     if (ahead === undefined) this.first = behind
     else ahead.behind = behind
-    if (behind === undefined) this.#last = ahead
+    if (behind === undefined) this.last = ahead
     else behind.ahead = ahead
     this.size--
   }
 
   #put(who: Who, behind: Place<Who, this> | undefined): Place<Who, this> {
-    const ahead = behind === undefined ? this.#last : behind.ahead
+    const ahead = behind === undefined ? this.last : behind.ahead
     const place: Place<Who, this> = { who, line: this, ahead, behind }
     if (ahead === undefined) this.first = place
     else ahead.behind = place
-    if (behind === undefined) this.#last = place
+    if (behind === undefined) this.last = place
     else behind.ahead = place
     this.size++
     return place

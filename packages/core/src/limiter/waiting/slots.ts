@@ -67,11 +67,13 @@ export class Slots {
     const line = this.#lines.find(ask)
     if (line === undefined || algorithmOf(ask.policy).delayMs === undefined) return false
     const slot = slotIn(ticket, line)
-    const next = slot?.place.behind?.who
+    const next = slot === undefined ? firstBehind(ticket, line) : slot.place.behind?.who
     const returns = (next === undefined ? undefined : slotIn(next, line)?.returns) ?? line.returns
     const giveBack = () => this.#refund(ticket, decision, (counter) => isSame(ask, counter))
     returns.push(...(slot?.returns ?? []), giveBack)
-    this.#lines.makeDue(line)
+    // Who is asking may be given a later one just now.
+    if (line.asking > 0) this.#lines.makeDue(line)
+    else this.flush(line)
     return true
   }
 
@@ -92,6 +94,15 @@ export class Slots {
 
 function slotIn({ slots }: Ticket, line: Line<Ticket>): Slot | undefined {
   return slots.find((slot) => slot.line === line)
+}
+
+/** Of those who are held, the first that came later than one who was still asking when it left. */
+function firstBehind({ number }: Ticket, { held }: Line<Ticket>): Ticket | undefined {
+  let first: Ticket | undefined
+  for (let place = held.last; place !== undefined && place.who.number > number; place = place.ahead) {
+    first = place.who
+  }
+  return first
 }
 
 function isSame(one: CounterKey, other: CounterKey): boolean {

@@ -216,6 +216,22 @@ describe("the turn that a leaky bucket has given to one who leaves", () => {
     expect([(await peeked).checks[0]?.counts?.current, pending.length]).toEqual([1, 0])
   })
 
+  it("is not given twice where two leave that were asking, and others come in that very moment", async () => {
+    const { enter, answer, pass, log, calls, slow, leaving } = await setUpHeld()
+    enter("c", [leaky()], { signal: leaving.signal })
+    enter("d", [leaky()], { signal: leaving.signal })
+    await answer(1)
+    leaving.abort(new Error("gone"))
+    slow.is = false
+    enter("e", [leaky()])
+    // The turn of c is known only now, and e has a later one.
+    await answer()
+    expect(calls.returns).toBe(0)
+    enter("f", [leaky()])
+    for (let i = 0; i < 6; i++) await pass(100)
+    expect(log.slice(4)).toEqual(["400 e", "500 f"])
+  })
+
   it("is not given twice where one is refused for its delay while another one is asking", async () => {
     const { enter, answer, pass, log, calls, slow } = await setUpHeld()
     enter("impatient", [leaky()], { maxWaitMs: 150 })
