@@ -1,0 +1,47 @@
+import { expect, it } from "vitest"
+import type { Policy } from "../../policy.ts"
+import type { Ask } from "../ask.ts"
+import { Lines } from "./lines.ts"
+import { Ticket } from "./ticket.ts"
+
+function ask(counter: string): Ask {
+  const policy: Policy = {
+    name: counter,
+    counter,
+    algorithm: "fixed-window",
+    align: "epoch",
+    limit: 1,
+    windowMs: 1_000,
+  }
+  return {
+    policy,
+    partition: "",
+    cost: 1,
+    shadow: false,
+    unitCost: 1,
+    rejectionMessage: undefined,
+    onStoreFailure: "local",
+    throttle: { kind: "hard" },
+    refusal: undefined,
+    field: undefined,
+  }
+}
+
+it("a line knows who stands in it, who elsewhere too, and who not for ever; and nothing of who has left", () => {
+  const lines = new Lines()
+  const [a, b] = [ask("a"), ask("b")]
+  const enter = (asks: readonly Ask[], maxWaitMs: number) => {
+    const ticket = new Ticket(asks, asks, { maxWaitMs, maxWaiting: 9, waitsFor: () => true }, 0)
+    lines.stand(ticket)
+    return ticket
+  }
+  const tickets = [enter([a], 5), enter([a, b], Number.POSITIVE_INFINITY), enter([a, b], 7)]
+  const line = lines.find(a)
+  const sizes = () => [line?.size, line?.roaming.size, line?.impatient.size]
+  expect(sizes()).toEqual([3, 2, 2])
+  lines.park(tickets[2] as Ticket, a)
+  expect([sizes(), lines.find(b)?.size]).toEqual([[3, 1, 2], 1])
+  for (const ticket of tickets) lines.leave(ticket)
+  expect(sizes()).toEqual([0, 0, 0])
+  expect([lines.find(a), lines.find(b)]).toEqual([undefined, undefined])
+})
