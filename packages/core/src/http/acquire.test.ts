@@ -457,6 +457,10 @@ describe("maxWaiting", () => {
     for (const name of ["a", "b", "c", "d"]) void acquire(name, { maxWaiting: 2 })
     await pass(200, 50)
     expect(entries).toEqual(["0 a", "0 d: refused", "100 b", "200 c"])
+    // Those who have gone on wait no more.
+    for (const name of ["e", "f", "g"]) void acquire(name, { maxWaiting: 2 })
+    await pass(300, 50)
+    expect(entries.slice(4)).toEqual(["200 g: refused", "300 e", "400 f"])
   })
 })
 

@@ -246,6 +246,77 @@ describe("the turn that a leaky bucket has given to one who leaves", () => {
   })
 })
 
+describe("who asks behind another that has not been answered", () => {
+  it("waits for that one's answer before its own refusal counts", async () => {
+    let isSlow = false
+    const { decider, enter, answer, log } = setUp(() => isSlow)
+    const other = await decider.take([ask("one", 3)])
+    isSlow = true
+    enter("ahead", [ask("one", 3)])
+    enter("behind", [ask("one", 3, 2)], { maxWaitMs: 500 })
+    await answer(1)
+    expect(log).toEqual([])
+    await decider.refund(other)
+    await answer()
+    await answer()
+    expect(log).toEqual(["0 ahead", "0 behind"])
+  })
+
+  it("is refused then when its patience has ended meanwhile", async () => {
+    const { enter, answer, pass, log } = setUp((checks) => checks[0]?.cost === 2)
+    enter("all", [ask("one", 3, 3)])
+    for (const name of ["one", "two"]) enter(name, [ask("one", 3)])
+    enter("a", [ask("one", 3, 2)])
+    enter("b", [ask("one", 3, 2)], { maxWaitMs: 1_200 })
+    await nextTurn()
+    await pass(SECOND)
+    await pass(201)
+    expect(log.slice(1)).toEqual(["1000 one", "1000 two"])
+    await answer(1)
+    expect(log.slice(3)).toEqual(["1201 b: refused by one"])
+  })
+
+  it("does not wait for a bucket for which as many are held already as it lets wait", async () => {
+    const { enter, answer, log, pending } = setUp(() => true)
+    const leaky = ask("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 2 })
+    for (const name of ["goes on", "is held", "refused"]) enter(name, [leaky], { maxWaiting: 1 })
+    while (pending.length > 0) await answer()
+    expect(log).toEqual(["0 goes on", "0 refused: refused by leaky"])
+  })
+})
+
+it("who gives up while its refusal is being counted leaves the line once", async () => {
+  const { decider, enter, answer, pass, log } = setUp((checks, isPeek) => !isPeek && checks.length > 1)
+  const hard = ask("hard", 1, 1, { countRejected: true, windowMs: 3_600_000 })
+  const leaving = new AbortController()
+  await decider.take([hard])
+  for (const name of ["takes", "waits"]) enter(name, [ask("one", 1)])
+  enter("refused", [hard, ask("one", 1)], {
+    signal: leaving.signal,
+    waitsFor: ({ policy }) => policy.name === "one",
+  })
+  enter("waits too", [ask("one", 1)])
+  leaving.abort(new Error("gone"))
+  await answer()
+  for (let i = 0; i < 2; i++) await pass(SECOND)
+  expect(log).toEqual(["0 takes", "0 refused: gone", "1000 waits", "2000 waits too"])
+})
+
+it("whose patience ends makes room for those behind it at once", async () => {
+  let isSlow = false
+  const { enter, pass, log } = setUp(([first]) => isSlow && first?.policy.name === "x")
+  for (const name of ["takes x", "sleeps"]) enter(name, [ask("x", 1)])
+  await nextTurn()
+  isSlow = true
+  await pass(SECOND)
+  enter("impatient", [ask("x", 1), ask("y", 1)], { maxWaitMs: 300 })
+  enter("behind it", [ask("y", 1)])
+  await pass(300)
+  expect(log).toEqual(["0 takes x"])
+  await pass(1)
+  expect(log.slice(1)).toEqual(["1301 impatient: refused by x", "1301 behind it"])
+})
+
 it("who was granted units in vain waits like others: it is told so, and its patience ends", async () => {
   const { enter, answer, pass, log } = setUp(() => true)
   const told: string[] = []

@@ -226,7 +226,6 @@ export class WaitingRoom {
       this.#departures.refuseBehind(ticket)
       return
     }
-    this.#lines.parkBehind(ticket)
     this.#lines.makeAllDue(ticket)
     this.#departures.endInTime(ticket)
     this.#departures.tellOfWait(ticket)
