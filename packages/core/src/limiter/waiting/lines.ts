@@ -46,8 +46,8 @@ export class Lines {
   }
 
   /**
-   * Those who have been asking in vain go behind who came earlier, and was put behind them since then: from where it had
-   * to wait meanwhile.
+   * Those who have asked in vain go behind those who came earlier: these were put behind them while they asked, back from
+   * where they had to wait.
    */
   sort(stopped: readonly Ticket[]): void {
     if (!stopped.some(isAheadOfEarlier)) return

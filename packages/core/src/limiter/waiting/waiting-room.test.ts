@@ -289,17 +289,59 @@ it("who gives up while its refusal is being counted leaves the line once", async
   const { decider, enter, answer, pass, log } = setUp((checks, isPeek) => !isPeek && checks.length > 1)
   const hard = ask("hard", 1, 1, { countRejected: true, windowMs: 3_600_000 })
   const leaving = new AbortController()
+  let over = 0
   await decider.take([hard])
   for (const name of ["takes", "waits"]) enter(name, [ask("one", 1)])
   enter("refused", [hard, ask("one", 1)], {
     signal: leaving.signal,
     waitsFor: ({ policy }) => policy.name === "one",
+    onWait: () => () => void over++,
   })
   enter("waits too", [ask("one", 1)])
   leaving.abort(new Error("gone"))
   await answer()
   for (let i = 0; i < 2; i++) await pass(SECOND)
   expect(log).toEqual(["0 takes", "0 refused: gone", "1000 waits", "2000 waits too"])
+  expect(over).toBe(1)
+})
+
+it("who would be admitted by the time its refusal is counted takes nothing", async () => {
+  const { decider, enter, answer, pass, log, calls } = setUp(
+    (checks, isPeek) => isPeek && checks.length === 1,
+  )
+  const hard = ask("hard", 1, 1, { countRejected: true, windowMs: 500 })
+  await decider.take([hard])
+  enter("takes", [ask("one", 3)])
+  enter("dear", [ask("one", 3, 3)])
+  enter("refused", [hard, ask("one", 3)], { waitsFor: ({ policy }) => policy.name === "one" })
+  await nextTurn()
+  await pass(600)
+  await answer()
+  expect([log, calls.returns]).toEqual([["0 takes", "600 refused: refused by hard"], 1])
+})
+
+it("leaves no timer behind, whoever was woken, late or admitted", async () => {
+  const inner = manualClock()
+  let waits = 0
+  const clock: Clock = {
+    now: () => inner.now(),
+    async wait(ms, signal) {
+      waits++
+      await inner.wait(ms, signal).finally(() => waits--)
+    },
+  }
+  const store = memoryStore({ clock: inner })
+  const parts = { storeTimeoutMs: SECOND, instances: 1, clock, onDegraded() {}, onRecovered() {} }
+  const room = new WaitingRoom(new Decider({ store, ...parts }), clock)
+  const patience = { maxWaitMs: 60_000, maxWaiting: 9, waitsFor: () => true }
+  const entered = [0, 1, 2].map(() => room.enter([ask("one", 1)], patience))
+  expect(waits).toBe(2)
+  for (const each of entered.slice(1)) {
+    inner.advance(SECOND)
+    await each
+    await nextTurn()
+  }
+  expect(waits).toBe(0)
 })
 
 it("whose patience ends makes room for those behind it at once", async () => {

@@ -84,6 +84,7 @@ export class WaitingRoom {
   close(): void {
     this.#closed = new ClosedError("The limiter has been closed.")
     this.#departures.allGiveUp(this.#closed)
+    // At once: the store may be closed next.
     this.#serve()
   }
 
@@ -102,7 +103,7 @@ export class WaitingRoom {
     this.#isServing = true
     for (let line = this.#lines.nextDue(); line !== undefined; line = this.#lines.nextDue()) {
       this.#slots.flush(line)
-      if (this.#closed === undefined) this.#serveLine(line)
+      this.#serveLine(line)
     }
     this.#isServing = false
   }
