@@ -5,19 +5,7 @@ import type { Decision } from "../decision.ts"
 import type { Deciding } from "./deciding.ts"
 import type { Line } from "./line.ts"
 import type { Lines } from "./lines.ts"
-import type { Place } from "./queue.ts"
-import type { Ticket } from "./ticket.ts"
-
-/** Gives back the units of one counter. */
-export type Return = () => void
-
-/** Where one is held that has been granted what it wanted, until it is its turn to go on. */
-export interface Slot {
-  readonly line: Line<Ticket>
-  readonly place: Place<Ticket>
-  /** Of those with earlier turns who have left since: given back when this one leaves too, and kept when it goes on. */
-  readonly returns: Return[]
-}
+import type { Slot, Ticket } from "./ticket.ts"
 
 /**
  * The turns that leaky buckets have given out. The units of who leaves before its turn go back when nobody in line has a

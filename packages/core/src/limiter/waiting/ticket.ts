@@ -2,7 +2,6 @@ import { type Ask, asksNow, isShort } from "../ask.ts"
 import type { Decision, PolicyCheck } from "../decision.ts"
 import type { Line } from "./line.ts"
 import type { Place } from "./queue.ts"
-import type { Slot } from "./slots.ts"
 
 /** How long somebody waits, and for what. */
 export interface Patience {
@@ -36,6 +35,14 @@ interface Settle {
 
 /** How long a refusal is believed that may be out of date at any time: the store is gone, or there is no capacity to spare. */
 const PASSING_MS = 1_000
+
+/** Where one is held that has been granted what it wanted, until it is its turn to go on. */
+export interface Slot {
+  readonly line: Line<Ticket>
+  readonly place: Place<Ticket>
+  /** What gives back the units of those with earlier turns who have left since: when this one leaves too, and not before. */
+  readonly returns: (() => void)[]
+}
 
 let made = 0
 

@@ -19,7 +19,7 @@ import { type Patience, Ticket } from "./ticket.ts"
  * for it, it stands in that line alone: who waits for one counter keeps nobody waiting for another.
  *
  * Nobody polls. The first who is refused sleeps as long as the refusal says, by the limiter's clock, or until units of that
- * counter come back, and asks again. As long as nobody is refused all ask at once; who is granted while one ahead of it turns
+ * counter come back, and asks again; a second at most without the store, or for want of capacity to spare. As long as nobody is refused all ask at once; who is granted while one ahead of it turns
  * out to be refused gives it back and waits on.
  */
 export class WaitingRoom {
