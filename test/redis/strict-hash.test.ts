@@ -240,21 +240,29 @@ describe("the hash of a strict window", () => {
     expect(answer?.checks[0]?.state).toMatchObject({ previous: 1_001_075 })
   })
 
-  it("is kept when the clock went back by so many sub-windows that their codes come round again", async () => {
-    const store = open()
-    const minutes = { ...POLICY, windowMs: 60 * 60_000 }
-    await take(store, 5, minutes)
-    const key = await theKey()
-    const [subWindow, rest] = partsOf((await client.hget(key, "n")) as string)
-    // By its code it is of the third sub-window before this one, by its time to live of the 508th after it.
-    await client.hset(key, "n", String(BigInt((subWindow + 507) % 511) * 2n ** 44n + 2n ** 44n + rest))
-    await client.pexpire(key, (508 + 61) * 60_000)
-    const answer = await take(store, 1, minutes)
-    expect(answer.granted).toBe(true)
-    const [look] = await store.peek([[{ ...CLIENT, policy: minutes, cost: 0, shadow: false }]])
-    expect(look?.checks[0]?.state).toMatchObject({ current: 6, previous: 0 })
-    expect(await client.pttl(key)).toBeLessThanOrEqual(61 * 60_000)
-  })
+  it.each([
+    { what: "nothing before it", parts: {}, sum: 0n, count: 0n },
+    { what: "a sub-window before it", parts: { 1: "12" }, sum: 2n, count: 1n },
+  ])(
+    "is kept when the clock went back by so many sub-windows that their codes come round again: with $what",
+    async ({ parts, sum, count }) => {
+      const store = open()
+      const minutes = { ...POLICY, windowMs: 60 * 60_000 }
+      await take(store, 5, minutes)
+      const key = await theKey()
+      const code = BigInt((await client.hget(key, "n")) as string) / 2n ** 44n - 1n
+      // By its code it is of the third sub-window before this one, by its time to live of the 508th after it.
+      const number = (((code + 508n) % 511n) + 1n) * 2n ** 44n + count * 2n ** 35n + sum * 2n ** 18n + 5n
+      await client.hset(key, { n: `${number}`, ...parts })
+      await client.pexpire(key, (508 + 61) * 60_000)
+      const answer = await take(store, 1, minutes)
+      expect(answer.granted).toBe(true)
+      const [look] = await store.peek([[{ ...CLIENT, policy: minutes, cost: 0, shadow: false }]])
+      // All of them count from now on.
+      expect(look?.checks[0]?.state).toMatchObject({ current: 6 + Number(sum), previous: 0 })
+      expect(await client.pttl(key)).toBeLessThanOrEqual(61 * 60_000)
+    },
+  )
 
   it.each([
     ["another hash", (key: string) => client.hset(key, { owner: "somebody" })],
@@ -279,9 +287,3 @@ describe("the hash of a strict window", () => {
     expect(await client.pttl(key)).toBe(-1)
   })
 })
-
-/** The code of the sub-window, from 0, and what is below it. */
-function partsOf(number: string): [number, bigint] {
-  const value = BigInt(number)
-  return [Number(value / 2n ** 44n) - 1, value % 2n ** 44n]
-}

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import bucketLevel from "./scripts/bucket-level.lua"
 import call from "./scripts/call.lua"
 import counter from "./scripts/counter.lua"
+import digits from "./scripts/digits.lua"
 import giveBack from "./scripts/give-back.lua"
 import layout from "./scripts/layout.lua"
 import log from "./scripts/log.lua"
@@ -9,6 +10,7 @@ import packedCounts from "./scripts/packed-counts.lua"
 import peek from "./scripts/peek.lua"
 import penalty from "./scripts/penalty.lua"
 import strictHash from "./scripts/strict-hash.lua"
+import strictNext from "./scripts/strict-next.lua"
 import subWindows from "./scripts/sub-windows.lua"
 import take from "./scripts/take.lua"
 import takeOne from "./scripts/take-one.lua"
@@ -25,12 +27,12 @@ const counters = `${packedCounts}\n${subWindows}\n${log}\n${bucketLevel}\n${pena
 
 /** Takes the units of requests, each all or nothing. */
 export const TAKE: Script = script(
-  `${layout}\n${takeOne}\n${call}\nlocal function functions()\n${counters}\n${takeWithCare}\nend\n${take}`,
+  `${layout}\n${takeOne}\n${call}\n${digits}\n${strictNext}\nlocal function functions()\n${counters}\n${takeWithCare}\nend\n${take}`,
 )
 /** Tells what counters hold. */
-export const PEEK: Script = script(`${layout}\n${call}\n${counters}\n${peek}`)
+export const PEEK: Script = script(`${layout}\n${call}\n${digits}\n${counters}\n${peek}`)
 /** Gives units back to the windows they were taken in. */
-export const GIVE_BACK: Script = script(`${layout}\n${call}\n${counters}\n${giveBack}`)
+export const GIVE_BACK: Script = script(`${layout}\n${call}\n${digits}\n${counters}\n${giveBack}`)
 
 function script(text: string): Script {
   return { text, sha: createHash("sha1").update(text).digest("hex") }

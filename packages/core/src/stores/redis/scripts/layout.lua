@@ -21,6 +21,8 @@ local STRICT_PARTS = 131072 * STRICT_SUM
 local STRICT_CODE = 512 * STRICT_PARTS
 local STRICT_CODES = 511
 local MOST_STRICT = 131071
+-- Characters of the pieces that its parts are in.
+local STRICT_PIECE = 63
 
 local WIDEST_WINDOW = 94000000
 

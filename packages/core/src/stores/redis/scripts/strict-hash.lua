@@ -1,7 +1,6 @@
 -- How the counter of a strict window is kept, so that HINCRBY alone can count in it: a hash of the number `n`, which layout.lua
 -- describes, and the parts in pieces, "1" and on, each so short that Redis keeps the hash in one piece of memory.
 
-local PIECE = 63
 -- How many pieces a key had when it was read or written last; nothing where it was no such hash.
 local piecesOf = {}
 
@@ -10,7 +9,7 @@ local function partsInHash(key, policy, count, first, second)
   if count == 0 then return not first and "" or nil, 0 end
   if not first or not string.find(first, "^[1-9]") then return end
   local length = 1 + count * parseDigits(first, 1, 1)
-  local pieces = math.ceil(length / PIECE)
+  local pieces = math.ceil(length / STRICT_PIECE)
   local parts = pieces > 1 and first .. (second or "") or first
   if pieces > 2 then
     local names = {}
@@ -62,7 +61,7 @@ local function writeHash(key, policy, startMs, previous, current, parts, endsMs)
     redis.call("HSET", key, "n", integer(number))
     return number
   end
-  local pieces = math.ceil(#parts / PIECE)
+  local pieces = math.ceil(#parts / STRICT_PIECE)
   if piecesOf[key] ~= pieces then redis.call("DEL", key) end
   if pieces == 0 then
     redis.call("HSET", key, "n", integer(number))
@@ -72,43 +71,11 @@ local function writeHash(key, policy, startMs, previous, current, parts, endsMs)
     local arguments = {}
     for i = 1, pieces do
       arguments[2 * i - 1] = integer(i)
-      arguments[2 * i] = string.sub(parts, (i - 1) * PIECE + 1, i * PIECE)
+      arguments[2 * i] = string.sub(parts, (i - 1) * STRICT_PIECE + 1, i * STRICT_PIECE)
     end
     redis.call("HSET", key, "n", integer(number), unpack(arguments))
   end
   redis.call("PEXPIRE", key, integer(max(1, endsMs - nowMs)))
   piecesOf[key] = pieces
-  return number
-end
-
--- The shortest way into a sub-window that begins, when the one before it is the last that was counted in and there is room for
--- all of the units: yields the number, or nothing where it is another case.
-local function beginNext(key, policy, number, units)
-  local current = number % STRICT_SUM
-  local rest = (number - current) / STRICT_SUM
-  local previous = rest % (MOST_STRICT + 1)
-  rest = (rest - previous) / (MOST_STRICT + 1)
-  local count = rest % 512
-  if ((rest - count) / 512 % STRICT_CODES + 1) * STRICT_CODE ~= policy.strictBase then return end
-  local pieces = redis.call("HMGET", key, "1", "2")
-  local first, second = pieces[1] or "", pieces[2] or ""
-  local width = (string.byte(first) or 0) - FIRST_DIGIT
-  local last = #first + #second
-  if count == 0 or last ~= 1 + count * width or current >= 64 ^ width then return end
-  local parts, left = first .. second, previous + current
-  if count == policy.detail then
-    left = left - parseDigits(parts, last - width + 1, width)
-    repeat last = last - width until last == 1 or parseDigits(parts, last - width + 1, width) > 0
-    if last == 1 then return end
-  end
-  if left + units > policy.limit or last + width > 2 * PIECE then return end
-  parts = string.sub(first, 1, 1) .. digits(current, width) .. string.sub(parts, 2, last)
-  number = policy.strictBase + (last + width - 1) / width * STRICT_PARTS + left * STRICT_SUM + units
-  if #parts > PIECE then
-    redis.call("HSET", key, "n", integer(number), "1", string.sub(parts, 1, PIECE), "2", string.sub(parts, PIECE + 1))
-  else
-    redis.call("HSET", key, "n", integer(number), "1", parts)
-  end
-  redis.call("PEXPIRE", key, plain(policy.alignedMs + (policy.detail + 1) * policy.stepMs - nowMs) .. "")
   return number
 end

@@ -96,8 +96,6 @@ local function takeAfterHash(key, policy, cost, times, value)
       string.find(value.err, "overflow")) then redis.call("HINCRBY", key, "n", units) end
     return takeWithLook(key, policy, cost, times)
   end
-  local begun = beginNext(key, policy, value - units, units)
-  if begun then return begun, times end
   local startMs, previous, current, isBack, parts, endsAsBefore = readState(key, policy, nil, units)
   local granted = startMs and min(times, floor(remaining(policy, startMs, previous, current, parts) / cost)) or 0
   if granted > 0 or isBack then

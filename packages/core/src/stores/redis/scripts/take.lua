@@ -52,6 +52,8 @@ local function takeInHash(key, policy, cost, times, text)
     -- The first units of a sub-window change when the key ends.
     if rest > 0 and rest < STRICT_CODE and current > units and
       (rest - current) / STRICT_SUM % (MOST_STRICT + 1) + current <= limit then return value, times end
+    local begun = value > STRICT_CODE and beginNext(key, policy, value - units, units)
+    if begun then return begun, times end
     -- There was no such key.
     if value == units and redis.call("HLEN", key) == 1 then
       local granted = min(times, floor(limit / cost))
