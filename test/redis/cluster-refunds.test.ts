@@ -2,6 +2,8 @@ import { createLimiter, type Decision, type Limiter, memoryStore, type Rule } fr
 import { redisStore } from "@sluice/core/redis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { manualClock } from "../../packages/core/src/clock.ts"
+import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
+import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
 import { type OpenedClient, openClient } from "./open-client.ts"
 
@@ -105,6 +107,58 @@ describe("units that were taken in the last millisecond of a window, and the nex
       await close()
     })
   }
+
+  it("leave what is told of a strict window that is kept in a hash true, although the next sub-window has begun", async () => {
+    const clock = manualClock(EDGE_MS)
+    let goesOn = false
+    const now = () => {
+      const nowMs = clock.now()
+      if (goesOn) clock.advance(1)
+      return nowMs
+    }
+    const commands = commandsOf(opened.client)
+    const prefix = `h${made++}:`
+    // Apps that give a clock have it kept in a text.
+    const store = new RedisStore({
+      commands,
+      prefix,
+      denyCacheMs: 0,
+      timeoutMs: 20_000,
+      clock: { now },
+      isWide: false,
+    })
+    const rules = [{ ...PER_USER, limit: 100, algorithm: "sliding-window-strict" } as const, OVERALL]
+    const options = { rules, service: "shop", fields: { user: ({ user }: Request) => user } }
+    const limiter = createLimiter<Request>({ ...options, store, storeTimeoutMs: 20_000 })
+    const twinClock = manualClock(EDGE_MS)
+    const twin = createLimiter<Request>({ ...options, store: memoryStore({ clock: twinClock }) })
+    const told = ({ checks }: Decision) =>
+      checks.map(({ remaining, resetAfterMs, nextUnitAfterMs }) => ({
+        remaining,
+        resetAfterMs,
+        nextUnitAfterMs,
+      }))
+    for (const [atMs, cost] of [
+      [0, 50],
+      [59_000, 1],
+    ] as const) {
+      clock.set(EDGE_MS + atMs)
+      twinClock.set(EDGE_MS + atMs)
+      await limiter.decide(REQUEST, { cost })
+      await twin.decide(REQUEST, { cost })
+    }
+    clock.set(EDGE_MS + 60_999)
+    twinClock.set(EDGE_MS + 60_999)
+    await twin.decide(REQUEST)
+    twinClock.advance(1)
+    const expected = await twin.peek(REQUEST)
+    goesOn = true
+    const decision = await limiter.decide(REQUEST)
+    expect(decision.checks[0]?.remaining).toBe(98)
+    expect(told(decision)[0]).toEqual(told(expected)[0])
+    await Promise.all([limiter.close(), twin.close()])
+    store.close()
+  })
 
   it("leave the strict window as strict: 10 a minute are never 15", async () => {
     const { both, takeInTurn, close } = open({ algorithm: "sliding-window-strict" })

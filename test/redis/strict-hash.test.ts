@@ -121,7 +121,7 @@ describe("the hash of a strict window", () => {
     ["idle seconds", [1, 0, 0, 5, 0, 1, 0, 0, 0, 0, 1]],
     [
       "more pieces, and fewer again",
-      [...Array(65).fill(1), ...Array(58).fill(0), 1, 1, 0, 1, ...Array(40).fill(1)],
+      [100, ...Array(54).fill(0), ...Array(12).fill(1), 100, ...Array(70).fill(1), ...Array(40).fill(100)],
     ],
     ["more digits, and as many as ever after", [...Array(40).fill(1), 64, ...Array(30).fill(1), 4_096, 1, 1]],
     ["nothing but the burst that leaves", [64, ...Array(59).fill(0), 1, 1, 1]],
@@ -184,6 +184,24 @@ describe("the hash of a strict window", () => {
     expect(answers.map(({ granted }) => granted)).toEqual([true, false, false])
     expect(answers.slice(1)).toEqual(expected.slice(1))
     twin.close()
+  })
+
+  it("does so, too, when it needs a piece less than it has", async () => {
+    const clock = manualClock(START_MS)
+    const store = open(clock)
+    for (const [second, cost] of [
+      [0, 100],
+      ...[55, 56, 57, 58, 59, 60, 61].map((each) => [each, 1] as const),
+    ] as const) {
+      clock.set(START_MS + second * SECOND_MS)
+      await take(store, cost)
+    }
+    expect(await client.hget(await theKey(), "2")).not.toBeNull()
+    clock.advance(SECOND_MS)
+    const before = await callsOf(server)
+    await take(store, 1)
+    const calls = callsBetween(before, await callsOf(server))
+    expect(calls).toEqual({ evalsha: 1, hincrby: 1, hmget: 1, hset: 1, pexpire: 1 })
   })
 
   it("takes what is refused back, and leaves no trace of it", async () => {

@@ -96,6 +96,34 @@ describe("who waits under an elastic rule", () => {
     expect(entries.slice(2).map((entry) => entry.slice(-2))).toEqual([" c"])
   })
 
+  it("keeps nobody waiting for capacity that is back, while it waits for a limit of its own", async () => {
+    const { clock, store, capacity, throttle, pass } = setting()
+    const limiter = createLimiter<RequestFacts>({
+      service: "shop",
+      rules: [
+        { ...TWO_AN_HOUR, name: "all", field: "service", throttle: { ...throttle, ceiling: 50 } },
+        { limit: 2, window: 30 * SECOND, algorithm: "fixed-window", name: "each", field: "ip" },
+      ],
+      clock,
+      store,
+      logger: QUIET,
+    })
+    const startMs = clock.now()
+    const entries: string[] = []
+    const acquire = (name: string, request: RequestFacts) =>
+      void limiter.acquire(request, { maxWaitMs: 40 * SECOND }).then(() => {
+        entries.push(`${clock.now() - startMs} ${name}`)
+      })
+    await limiter.decide(ALICE, { cost: 2 })
+    capacity.isSpare = false
+    acquire("alice", ALICE)
+    await nextTurn()
+    capacity.isSpare = true
+    acquire("bob", BOB)
+    await pass(30 * SECOND, SECOND)
+    expect(entries).toEqual(["0 bob", "30000 alice"])
+  })
+
   it("is admitted then, too, where it costs more than the limit", async () => {
     const { acquire, entries, capacity, pass } = acquiring(TWO_AN_HOUR, 4)
     capacity.isSpare = false

@@ -44,7 +44,7 @@ export interface Guard<Request extends object> {
    * Decides. Never throws, never rejects; answers with a value when the store does.
    *
    * Where a rule has requests wait that do not fit, this holds them, in order. `response` is Node's own, which is listened
-   * to, and its connection, only while the request is held: undefined is the outcome when the client has gone meanwhile. Then
+   * to while the request is held, as is its connection, to its end: undefined is the outcome when the client has gone meanwhile. Then
    * nothing is to be done, and nothing has been taken.
    */
   check(facts: RequestFacts, request: Request): MaybePromise<Outcome>

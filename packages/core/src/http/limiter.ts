@@ -49,7 +49,7 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   enforce(request: Request, options?: CostOption): Promise<Decision>
   /**
    * Waits until it is admitted under every rule and takes the units: first come, first served within the process among
-   * requests that share a counter, without asking the store in between. What a leaky bucket delays is waited too.
+   * requests that share a counter, without polling. What a leaky bucket delays is waited too.
    *
    * Rejects with RateLimitExceededError at once where waiting is in vain: the request can never succeed, has to wait longer
    * than `maxWaitMs`, or finds `maxWaiting` waiting; with the signal's reason when that is aborted; and with ClosedError

@@ -109,9 +109,12 @@ export class Lines {
 
   #move(ticket: Ticket, asks: readonly Ask[]): void {
     const isNew = ticket.places.length === 0
+    const lines = asks.map((ask) => this.#of(ask))
     this.leave(ticket)
+    // Where it was alone and stays, the line has just been forgotten, and what is known in it must not be: how many may ask at once.
+    for (const line of lines) this.#lines.set(line.name, line)
     ticket.standsFor = asks
-    ticket.places = asks.map((ask) => this.#of(ask).add(ticket))
+    ticket.places = lines.map((line) => line.add(ticket))
     for (const { line } of ticket.places) {
       if (ticket.isImpatient) line.impatient.add(ticket)
       if (ticket.places.length > 1) line.roaming.add(ticket)

@@ -34,6 +34,13 @@ export class Queue<Who extends Waiter> {
     return this.#put(who, undefined)
   }
 
+  /** The first of whom it is so. */
+  find(isMeant: (who: Who) => boolean): Who | undefined {
+    let place = this.first
+    while (place !== undefined && !isMeant(place.who)) place = place.behind
+    return place?.who
+  }
+
   remove({ ahead, behind }: Place<Who, this>): void {
     if (ahead === undefined) this.first = behind
     else ahead.behind = behind

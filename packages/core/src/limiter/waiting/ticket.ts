@@ -154,15 +154,16 @@ export class Ticket {
     })
   }
 
-  /** Of what it waits for, what has refused it for longest. */
+  /** Of what it waits for, what has refused it for longest, as far as it believes that. */
   refusedBy({ checks }: Decision): Ask | undefined {
     let longestMs = -1
     let by: Ask | undefined
-    for (const { policy, allowed, shadow, retryAfterMs } of checks) {
-      if (allowed || shadow || retryAfterMs <= longestMs) continue
-      const ask = this.awaited.find((each) => each.policy.name === policy)
+    for (const check of checks) {
+      const waitMs = this.#believedOf(check)
+      if (check.allowed || check.shadow || waitMs <= longestMs) continue
+      const ask = this.awaited.find((each) => each.policy.name === check.policy)
       if (ask === undefined) continue
-      longestMs = retryAfterMs
+      longestMs = waitMs
       by = ask
     }
     return by
@@ -181,13 +182,16 @@ export class Ticket {
   believedMs({ degraded, retryAfterMs, checks }: Decision): number {
     if (degraded) return Math.min(retryAfterMs, PASSING_MS)
     let longestMs = 0
-    for (const { policy, allowed, shadow, refusal, retryAfterMs: waitMs } of checks) {
-      if (allowed || shadow) continue
-      const ask = this.#tried.find((each) => each.policy.name === policy)
-      const isPassing = refusal === "quota" && ask !== undefined && isShort(ask)
-      longestMs = Math.max(longestMs, isPassing ? Math.min(waitMs, PASSING_MS) : waitMs)
+    for (const check of checks) {
+      if (!check.allowed && !check.shadow) longestMs = Math.max(longestMs, this.#believedOf(check))
     }
     return longestMs
+  }
+
+  #believedOf({ policy, refusal, retryAfterMs }: PolicyCheck): number {
+    const ask = this.#tried.find((each) => each.policy.name === policy)
+    const isPassing = refusal === "quota" && ask !== undefined && isShort(ask)
+    return isPassing ? Math.min(retryAfterMs, PASSING_MS) : retryAfterMs
   }
 
   /** How long the rules that it waits for hold it before it goes on. */

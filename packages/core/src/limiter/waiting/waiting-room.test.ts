@@ -125,6 +125,40 @@ describe("a long line", () => {
   })
 })
 
+describe("a crowd behind one that waits for one of its two counters", () => {
+  it("asks one by one, although that one was alone in both lines", async () => {
+    const { log, enter, pass, calls } = setUp()
+    const both = [ask("one", 1), ask("two", 1_000)]
+    enter("takes it", [ask("one", 1)])
+    enter("first", both)
+    for (let i = 0; i < 500; i++) enter(`${i}`, both)
+    await nextTurn()
+    const before = calls.takes
+    await pass(SECOND)
+    expect(log).toEqual(["0 takes it", "1000 first"])
+    expect(calls.takes - before).toBeLessThan(5)
+  })
+})
+
+describe("units of which the room hears while one asks for more than them", () => {
+  it("wake who sleeps behind that one, and are its own when that one is refused by something else", async () => {
+    const { log, enter, answer, pass, decider, room } = setUp((checks) => checks.length === 2)
+    const hourly = ask("hourly", 1, 1, { windowMs: 3_600 * SECOND })
+    enter("takes the second", [ask("second", 1)])
+    enter("takes the next second", [ask("second", 1)])
+    enter("early", [hourly, ask("second", 1)])
+    await nextTurn()
+    const taken = await decider.take([hourly])
+    enter("late", [hourly])
+    await pass(SECOND - 1)
+    await decider.refund(taken)
+    await pass(1)
+    room.wake([hourly])
+    await answer()
+    expect(log).toEqual(["0 takes the second", "1000 takes the next second", "1000 late"])
+  })
+})
+
 describe("who had to wait elsewhere", () => {
   it("goes before one that came later and asked in vain meanwhile", async () => {
     const { log, enter, answer, pass } = setUp(() => true)

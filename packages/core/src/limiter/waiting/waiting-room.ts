@@ -19,8 +19,8 @@ import { type Patience, Ticket } from "./ticket.ts"
  * for it, it stands in that line alone: who waits for one counter keeps nobody waiting for another.
  *
  * Nobody polls. The first who is refused sleeps as long as the refusal says, by the limiter's clock, or until units of that
- * counter come back, and asks again; a second at most without the store, or for want of capacity to spare. As long as nobody is refused all ask at once; who is granted while one ahead of it turns
- * out to be refused gives it back and waits on.
+ * counter come back, and asks again; a second at most without the store, or for want of capacity to spare. As long as nobody
+ * is refused all ask at once; who is granted while one ahead of it turns out to be refused gives it back and waits on.
  */
 export class WaitingRoom {
   readonly #decider: Deciding
@@ -74,8 +74,9 @@ export class WaitingRoom {
   /** These counters have units again: who sleeps until they have asks again at once. */
   wake(counters: readonly CounterKey[]): void {
     for (const counter of counters) {
-      const first = this.#lines.find(counter)?.first?.who
-      if (first?.step === "sleeping") this.#awake(first)
+      // Ahead of it may be some who are asking: their answers may be older than the units, and may be about another counter.
+      const sleeper = this.#lines.find(counter)?.find(({ step }) => step === "sleeping")
+      if (sleeper !== undefined) this.#awake(sleeper)
     }
     this.#serve()
   }
@@ -101,11 +102,14 @@ export class WaitingRoom {
     // A store that answers with values is asked again and again in here, and not ever deeper.
     if (this.#isServing) return
     this.#isServing = true
-    for (let line = this.#lines.nextDue(); line !== undefined; line = this.#lines.nextDue()) {
-      this.#slots.flush(line)
-      this.#serveLine(line)
+    try {
+      for (let line = this.#lines.nextDue(); line !== undefined; line = this.#lines.nextDue()) {
+        this.#slots.flush(line)
+        this.#serveLine(line)
+      }
+    } finally {
+      this.#isServing = false
     }
-    this.#isServing = false
   }
 
   /** When all are gone that go together: whose turn has come may be one of them. */

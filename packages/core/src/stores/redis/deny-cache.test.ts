@@ -261,6 +261,24 @@ describe("DenyCache", () => {
     expect([denied.size, denied.bytes]).toEqual([0, 0])
   })
 
+  it("makes room for a large one by others that are large, and not by as many small ones as there are", () => {
+    const denied = new DenyCache(LONGEST_MS)
+    const log = full({ parts: "0".repeat(65_536) })
+    for (let i = 0; i < 1_000; i++) denied.remember(of(`${i}`, "counter1"), full(), SERVER_MS, BETWEEN)
+    for (let i = 0; i < 256; i++) denied.remember(of(`${i}`, "counter2"), log, SERVER_MS, BETWEEN)
+    denied.remember(of("new", "counter3"), log, SERVER_MS, BETWEEN)
+    expect([denied.size, denied.bytes]).toEqual([1_256, 256 * 65_536])
+    const known = [of("0", "counter1"), of("0", "counter2"), of("1", "counter2"), of("new", "counter3")]
+    expect(known.map((one) => answerTo(denied, one))).toEqual([true, false, true, true])
+    // Behind one that takes nothing there is the one that does.
+    denied.clear()
+    denied.remember(of("small"), full(), SERVER_MS, BETWEEN)
+    denied.remember(of("large"), full({ parts: "0".repeat(256 * 65_536) }), SERVER_MS, BETWEEN)
+    denied.remember(of("larger", "counter1"), log, SERVER_MS, BETWEEN)
+    expect(answerTo(denied, of("larger", "counter1"))).toBe(true)
+    expect(denied.bytes).toBe(65_536)
+  })
+
   it("remembers of a request what refused it, and nothing where every refusal has to be seen", () => {
     const seen: Policy = { ...FIXED, counter: "counter1", countRejected: true }
     const block: Policy = {

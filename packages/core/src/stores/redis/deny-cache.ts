@@ -96,7 +96,8 @@ export class DenyCache {
     })
     this.#size++
     this.#bytes += bytesOf(state)
-    while (this.#size > MOST_REFUSALS || this.#bytes > MOST_BYTES) this.#forgetOldest(policy.counter)
+    while (this.#size > MOST_REFUSALS) this.#forgetOldest(policy.counter, () => true)
+    while (this.#bytes > MOST_BYTES) this.#forgetOldest(policy.counter, ({ state }) => bytesOf(state) > 0)
   }
 
   /**
@@ -175,13 +176,26 @@ export class DenyCache {
     return refusals
   }
 
-  /** The oldest of the same counter, or where it has no other, of the first that has: a flood pushes out its own. */
-  #forgetOldest(counter: string): void {
-    const [first] = this.#refusals.keys()
-    const name = (this.#refusals.get(counter)?.size ?? 0) > 1 ? counter : (first as string)
-    const refusals = this.#refusalsOf(name)
-    const [oldest] = refusals.keys()
-    this.#drop(name, refusals, oldest as string)
+  /**
+   * The oldest of the same counter, or where it has no other, of the first that has: a flood pushes out its own. Only one that
+   * takes what is needed, where any counter's oldest does.
+   */
+  #forgetOldest(counter: string, takes: (refusal: Refusal) => boolean): void {
+    const own = this.#refusals.get(counter)
+    if (own !== undefined && own.size > 1 && this.#dropOldest(counter, own, takes)) return
+    for (const which of [takes, () => true]) {
+      for (const [name, refusals] of this.#refusals) {
+        if (name !== counter && this.#dropOldest(name, refusals, which)) return
+      }
+    }
+    if (own !== undefined) this.#dropOldest(counter, own, () => true)
+  }
+
+  #dropOldest(name: string, refusals: Map<string, Refusal>, takes: (refusal: Refusal) => boolean): boolean {
+    const [oldest] = refusals
+    if (oldest === undefined || !takes(oldest[1])) return false
+    this.#drop(name, refusals, oldest[0])
+    return true
   }
 }
 

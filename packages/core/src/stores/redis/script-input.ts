@@ -14,8 +14,8 @@ const LOG = 8
 const PENALTY = 9
 /** Added to the kind of a policy under which requests count that it refuses. */
 const COUNTS_REJECTED = 16
-/** Added to the kind of a strict policy that admits more than its limit. */
-const HAS_EXTRA = 32
+/** Added to the kind of a strict policy of which a grant, too, has to tell every part. */
+const TELLS_PARTS = 32
 /** What a packed value holds of the present window. */
 const MOST_PACKED = 2 ** 20 - 1
 /** What the hash of a strict window holds of it. */
@@ -36,20 +36,28 @@ export interface CallTime {
 /** The policies of one call, each sent once. */
 export class PolicyTable {
   readonly #policies: Policy[] = []
+  /** The kind of each, and what else there is to know of it. */
+  readonly #kinds: number[] = []
 
-  /** The number, from 1, that the script knows the policy by. */
-  numberOf(policy: Policy): number {
+  /**
+   * The number, from 1, that the script knows the policy by. `isPart` where its checks are a part of a request: what is told
+   * of the whole is of another time, for which every part of a strict window is needed.
+   */
+  numberOf(policy: Policy, isPart = false): number {
+    const kind = tellingKindOf(policy, isPart)
     for (let i = 0; i < this.#policies.length; i++) {
-      if (isSamePolicy(this.#policies[i] as Policy, policy)) return i + 1
+      if (this.#kinds[i] === kind && isSamePolicy(this.#policies[i] as Policy, policy)) return i + 1
     }
+    this.#kinds.push(kind)
     return this.#policies.push(policy)
   }
 
   /** The one argument of a script, a list of numbers in JSON: time, policies, and what the script itself reads. */
   input({ nowMs, untilMs, isWide }: CallTime, rest: readonly number[]): string {
     let text = `[${nowMs ?? -1},${untilMs ?? 0},${isWide ? 1 : 0},${this.#policies.length}`
-    for (const policy of this.#policies)
-      text += `,${tellingKindOf(policy)},${ceilingOf(policy)},${windowMsOf(policy)},${detailOf(policy)}`
+    this.#policies.forEach((policy, i) => {
+      text += `,${this.#kinds[i]},${ceilingOf(policy)},${windowMsOf(policy)},${detailOf(policy)}`
+    })
     return rest.length === 0 ? `${text}]` : `${text},${rest.join(",")}]`
   }
 }
@@ -109,11 +117,11 @@ export function kindOf({ algorithm, align, buckets, refill }: Policy): number {
   }
 }
 
-/** The kind, and what else there is to know of it. */
-function tellingKindOf(policy: Policy): number {
+function tellingKindOf(policy: Policy, isPart: boolean): number {
   const kind = kindOf(policy)
-  const ofStrict = kind === STRICT && hasExtra(policy) ? HAS_EXTRA : 0
-  return kind + ofStrict + (policy.countRejected === true ? COUNTS_REJECTED : 0)
+  // When the next unit comes back of a limit that has been exceeded every part tells.
+  const tellsParts = kind === STRICT && (isPart || hasExtra(policy))
+  return kind + (tellsParts ? TELLS_PARTS : 0) + (policy.countRejected === true ? COUNTS_REJECTED : 0)
 }
 
 function hasExtra({ extra = 0 }: Policy): boolean {

@@ -266,6 +266,14 @@ describe("the quick way", () => {
     expect(ofStrict).toEqual(["7", "60000", "131071", "3", "7", "1", "3", "60"])
   })
 
+  it("is not given to a part of a request, nor is such a one taken together with others: every part of a strict window is told", () => {
+    const one = asked(check("a", 1, strict({ limit: 9 })))
+    const part: typeof one = { ...one, isPart: true }
+    const argsOf = (...requests: readonly (typeof part)[]) => new TakeCall(requests).args(SERVER)
+    expect(argsOf(part)).toEqual(["[-1,7,0,1,39,9,60000,60,1,1,1,1,1]"])
+    expect(argsOf(one, part)).toEqual(["[-1,7,0,2,7,9,60000,60,39,9,60000,60,2,1,1,1,1,1,1,2,1]"])
+  })
+
   it.each([
     ["several keys", [asked(check("a", 1, limited())), asked(check("b", 1, limited()))], SERVER],
     ["several checks", [asked(check("a", 1, limited()), check("b", 1, limited()))], SERVER],

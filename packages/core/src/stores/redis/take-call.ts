@@ -16,6 +16,8 @@ import { integerAt, nonsense, type Reply, readReply, stateAt } from "./script-re
 export interface Asked {
   readonly checks: readonly Check[]
   readonly keys: readonly string[]
+  /** Whether a request has other checks beside these, which are decided at another time. */
+  readonly isPart?: boolean
 }
 
 /** One request of several checks, or equal requests of one check, which are granted in order. */
@@ -74,7 +76,7 @@ export class TakeCall {
     const { asked, times } = this.#entries[0] as Entry
     const { policy, cost } = asked.checks[0] as Check
     const units = cost * times
-    if (!isCountedInPlace(policy, cost, units)) return [this.#input(time)]
+    if (asked.isPart || !isCountedInPlace(policy, cost, units)) return [this.#input(time)]
     const { untilMs = 0, nowMs } = time
     const { windowMs } = policy
     const args = [
@@ -96,12 +98,12 @@ export class TakeCall {
     let run = 0
     let several: readonly Check[] | undefined
     for (const { asked, times } of this.#entries) {
-      const { checks } = asked
+      const { checks, isPart } = asked
       if (checks.length === 1) {
         const { policy, cost, shadow } = checks[0] as Check
         // Such an entry does not say that it is a shadow one, whose refusals never count.
         const counted = shadow && policy.countRejected === true ? { ...policy, countRejected: false } : policy
-        const number = this.#policies.numberOf(counted)
+        const number = this.#policies.numberOf(counted, isPart)
         if (
           several === undefined &&
           run > 0 &&
@@ -197,9 +199,9 @@ function together(
  * Whether both are a request of the same single check, and may be merged. Their keys are the same already. Where refusals
  * count each request leaves a state of its own, so those are not merged.
  */
-function isSame({ checks: one }: Asked, { checks: other }: Asked): boolean {
+function isSame({ checks: one, isPart }: Asked, { checks: other, isPart: isOther }: Asked): boolean {
   const check = one[0] as Check
-  if (one.length !== 1 || other.length !== 1) return false
+  if (one.length !== 1 || other.length !== 1 || isPart !== isOther) return false
   if (check.policy.countRejected === true || check.policy.algorithm === "penalty") return false
   return isSameCheck(check, other[0] as Check)
 }

@@ -33,6 +33,7 @@ export async function takeInTurn(
       const [answer] = await slots.take({
         checks: part.map((place) => checks[place] as Check),
         keys: part.map((place) => keys[place] as string),
+        isPart: true,
       })
       if (answer === undefined) throw new StoreUnavailableError("Redis did not answer a part of the request.")
       part.forEach((place, i) => {

@@ -31,8 +31,8 @@ end
 local policies = {}
 for i = 1, nextNumber() do
   local kind, limit, windowMs, detail = nextNumber(), nextNumber(), nextNumber(), nextNumber()
-  local hasExtra = kind >= HAS_EXTRA
-  if hasExtra then kind = kind - HAS_EXTRA end
+  local tellsParts = kind >= TELLS_PARTS
+  if tellsParts then kind = kind - TELLS_PARTS end
   local stepMs, countsRejected = windowMs, kind >= COUNTS_REJECTED
   if countsRejected then kind = kind - COUNTS_REJECTED end
   if kind == FIRST_HIT or kind == LEVEL or kind == LOG or kind == PENALTY then
@@ -55,7 +55,7 @@ for i = 1, nextNumber() do
     packs = not isWide and not countsRejected and kind <= FIXED and limit <= MOST_PACKED,
     isHash = not isWide and kind == STRICT and limit <= MOST_STRICT,
     -- When the next unit comes back of a limit that has been exceeded, the count of each sub-window has to tell.
-    countsInHash = not isWide and kind == STRICT and limit <= MOST_STRICT and not hasExtra and not countsRejected,
+    countsInHash = not isWide and kind == STRICT and limit <= MOST_STRICT and not tellsParts and not countsRejected,
     strictBase = (fmod(floor(alignedMs / stepMs), STRICT_CODES) + 1) * STRICT_CODE,
   }
 end

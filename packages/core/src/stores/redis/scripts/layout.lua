@@ -28,9 +28,9 @@ local WIDEST_WINDOW = 94000000
 
 -- The kinds of counter, as script-input.ts numbers them.
 local SLIDING, FIXED, FIRST_HIT, LEVEL, PERIODIC, BUCKETED, STRICT, LOG, PENALTY = 1, 2, 3, 4, 5, 6, 7, 8, 9
--- Added to the kind of a policy under which requests count that it refuses, and of a strict one that admits more than its
--- limit.
-local COUNTS_REJECTED, HAS_EXTRA = 16, 32
+-- Added to the kind of a policy under which requests count that it refuses, and of a strict one of which a grant, too, has to tell
+-- every part.
+local COUNTS_REJECTED, TELLS_PARTS = 16, 32
 
 -- The time, and what INCRBY made of the one key, where take-one.lua has been there already.
 local quickNowMs, quickValue

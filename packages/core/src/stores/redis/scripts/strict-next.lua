@@ -12,6 +12,8 @@ local function beginNext(key, policy, number, units)
   local first, second = pieces[1] or "", pieces[2] or ""
   local width = (string.byte(first) or 0) - FIRST_DIGIT
   local last = 1 + count * width
+  -- There may be one that is no longer needed.
+  if last <= STRICT_PIECE then second = "" end
   if #first + #second ~= last or current >= 64 ^ width then return end
   local parts, left, kept = first .. second, previous + current, 1 + min(count, policy.detail - back) * width
   for at = kept + 1, last, width do left = left - parseDigits(parts, at, width) end
