@@ -117,8 +117,9 @@ describe("5,000 services", () => {
       await limiter.close()
       book.close()
       await many.stop()
-      // Some 8 ms, of which the SDK's unpacking of a page is most (`bench:rules`); a page of 1 MB would take 250 ms.
-      expect(Math.min(...longest)).toBeLessThan(30)
+      // Some 8 ms, of which the SDK's unpacking of a page is most (`bench:rules`); a page of 1 MB would take 250 ms. On a busy
+      // machine, and with coverage measured, either takes several times as long.
+      expect(Math.min(...longest)).toBeLessThan(100)
     },
     60_000,
   )

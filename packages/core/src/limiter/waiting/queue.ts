@@ -41,7 +41,11 @@ export class Queue<Who extends Waiter> {
     return place?.who
   }
 
-  remove({ ahead, behind }: Place<Who, this>): void {
+  remove(place: Place<Who, this>): void {
+    const { ahead, behind } = place
+    // Who keeps its place for long would keep all who come after it.
+    place.ahead = undefined
+    place.behind = undefined
     if (ahead === undefined) this.first = behind
     else ahead.behind = behind
     if (behind === undefined) this.last = ahead
