@@ -44,7 +44,7 @@ const WORKLOADS: readonly Workload[] = [
   inMemory("memory, often", 1_000, 600),
   {
     name: "Redis, a minute",
-    says: "take, 64 in flight, 10,000 clients, each as likely as any other",
+    says: "take, 64 in flight, 10,000 clients that keep asking, all alike",
     isWanted: true,
     task: (round, isQuick, port) => ({
       store: "redis",

@@ -128,39 +128,24 @@ export function holding(behaves: Behaves): void {
       expect(served.entries).toEqual(["0 a", "0 b"])
     })
 
-    behaves("lets go of who hangs up, and of what it would have taken", async (stage) => {
-      const served = new Served(stage)
-      await served.start(stage, served.counting({ ...stage.base, ...LEAKY }))
-      expect((await (await served.ask("a")).response).status).toBe(200)
-      await askAndHangUp(
-        served.url,
-        "/",
-        until(() => served.arrived === 2),
-      )
-      await turns()
-      const next = await served.ask("c")
-      await served.pass(100)
-      // It goes on when the one that has gone would have.
-      expect((await next.response).status).toBe(200)
-      expect(served.entries).toEqual(["0 a", "100 c"])
-    })
-
-    behaves("lets go of all whose connection is gone, those behind another one of it too", async (stage) => {
-      const served = new Served(stage)
-      await served.start(stage, served.counting({ ...stage.base, ...LEAKY }))
-      expect((await (await served.ask("a")).response).status).toBe(200)
-      await askAndHangUp(
-        served.url,
-        "/",
-        until(() => served.arrived === 4),
-        3,
-      )
-      await turns()
-      const next = await served.ask("e")
-      await served.pass(400)
-      expect((await next.response).status).toBe(200)
-      expect(served.entries).toEqual(["0 a", "100 e"])
-    })
+    for (const [who, requests] of [
+      ["who hangs up, and of what it would have taken", 1],
+      ["all whose connection is gone, those behind another one of it too", 3],
+    ] as const) {
+      behaves(`lets go of ${who}`, async (stage) => {
+        const served = new Served(stage)
+        await served.start(stage, served.counting({ ...stage.base, ...LEAKY }))
+        expect((await (await served.ask("a")).response).status).toBe(200)
+        const arrived = until(() => served.arrived === 1 + requests)
+        await askAndHangUp(served.url, "/", arrived, requests)
+        await turns()
+        const next = await served.ask("b")
+        await served.pass(400)
+        // It goes on when the first of those that have gone would have.
+        expect((await next.response).status).toBe(200)
+        expect(served.entries).toEqual(["0 a", "100 b"])
+      })
+    }
 
     behaves("answers 503 to those that it holds when the limiter is closed", async (stage) => {
       const served = new Served(stage)

@@ -11,6 +11,7 @@ import peek from "./scripts/peek.lua"
 import penalty from "./scripts/penalty.lua"
 import strictHash from "./scripts/strict-hash.lua"
 import strictNext from "./scripts/strict-next.lua"
+import strictNumber from "./scripts/strict-number.lua"
 import subWindows from "./scripts/sub-windows.lua"
 import take from "./scripts/take.lua"
 import takeOne from "./scripts/take-one.lua"
@@ -27,12 +28,14 @@ const counters = `${packedCounts}\n${subWindows}\n${log}\n${bucketLevel}\n${pena
 
 /** Takes the units of requests, each all or nothing. */
 export const TAKE: Script = script(
-  `${layout}\n${takeOne}\n${call}\n${digits}\n${strictNext}\nlocal function functions()\n${counters}\n${takeWithCare}\nend\n${take}`,
+  `${layout}\n${takeOne}\n${call}\n${digits}\n${strictNumber}\n${strictNext}\nlocal function functions()\n${counters}\n${takeWithCare}\nend\n${take}`,
 )
 /** Tells what counters hold. */
-export const PEEK: Script = script(`${layout}\n${call}\n${digits}\n${counters}\n${peek}`)
+export const PEEK: Script = script(`${layout}\n${call}\n${digits}\n${strictNumber}\n${counters}\n${peek}`)
 /** Gives units back to the windows they were taken in. */
-export const GIVE_BACK: Script = script(`${layout}\n${call}\n${digits}\n${counters}\n${giveBack}`)
+export const GIVE_BACK: Script = script(
+  `${layout}\n${call}\n${digits}\n${strictNumber}\n${counters}\n${giveBack}`,
+)
 
 function script(text: string): Script {
   return { text, sha: createHash("sha1").update(text).digest("hex") }

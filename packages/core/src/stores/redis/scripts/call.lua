@@ -24,10 +24,11 @@ if nowMs < 0 then
 end
 
 -- A policy's `base` is the part of a packed value that stands for the present window, `lastBase` the same of the window
--- before it. `leftMs` is what is left of the
--- previous window in the sliding one, where its product with a packed count is exact: up to 49 days. `limit` is the
--- ceiling, and `detail` the units that come back in a window, the milliseconds that a penalty blocks for, or the number of
--- sub-windows, which have a length of `stepMs`.
+-- before it, and `strictBase` the part of a strict window's number that stands for the present sub-window. `leftMs` is what is
+-- left of the previous window in the sliding one, where its product with a packed count is exact: up to 49 days. `limit` is
+-- the ceiling, and `detail` the units that come back in a window, the milliseconds that a penalty blocks for, or the number
+-- of sub-windows, which have a length of `stepMs`. INCRBY alone counts where it `packs`; a strict window `isHash` where its
+-- limit fits the number, and HINCRBY alone `countsInHash`.
 local policies = {}
 for i = 1, nextNumber() do
   local kind, limit, windowMs, detail = nextNumber(), nextNumber(), nextNumber(), nextNumber()
@@ -41,6 +42,7 @@ for i = 1, nextNumber() do
     stepMs = math.ceil(windowMs / detail)
   end
   local alignedMs = nowMs - fmod(nowMs, stepMs)
+  local isHash = not isWide and kind == STRICT and limit <= MOST_STRICT
   policies[i] = {
     kind = kind,
     limit = limit,
@@ -53,9 +55,8 @@ for i = 1, nextNumber() do
     leftMs = windowMs <= 4294967296 and windowMs - (nowMs - alignedMs),
     countsRejected = countsRejected,
     packs = not isWide and not countsRejected and kind <= FIXED and limit <= MOST_PACKED,
-    isHash = not isWide and kind == STRICT and limit <= MOST_STRICT,
-    -- When the next unit comes back of a limit that has been exceeded, the count of each sub-window has to tell.
-    countsInHash = not isWide and kind == STRICT and limit <= MOST_STRICT and not tellsParts and not countsRejected,
+    isHash = isHash,
+    countsInHash = isHash and not tellsParts and not countsRejected,
     strictBase = (fmod(floor(alignedMs / stepMs), STRICT_CODES) + 1) * STRICT_CODE,
   }
 end

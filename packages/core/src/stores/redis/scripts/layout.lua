@@ -17,10 +17,11 @@ local LARGEST = 9007199254740991
 -- The number in the hash of a strict window, in which HINCRBY counts: code of the present sub-window * 2^44 + how many parts
 -- there are * 2^35 + their sum * 2^18 + current. Codes are 1 to 511, and there are 360 sub-windows at most.
 local STRICT_SUM = 262144
-local STRICT_PARTS = 131072 * STRICT_SUM
-local STRICT_CODE = 512 * STRICT_PARTS
-local STRICT_CODES = 511
 local MOST_STRICT = 131071
+local STRICT_PARTS = (MOST_STRICT + 1) * STRICT_SUM
+local STRICT_COUNTS = 512
+local STRICT_CODE = STRICT_COUNTS * STRICT_PARTS
+local STRICT_CODES = 511
 -- Characters of the pieces that its parts are in.
 local STRICT_PIECE = 63
 
@@ -32,5 +33,5 @@ local SLIDING, FIXED, FIRST_HIT, LEVEL, PERIODIC, BUCKETED, STRICT, LOG, PENALTY
 -- every part.
 local COUNTS_REJECTED, TELLS_PARTS = 16, 32
 
--- The time, and what INCRBY made of the one key, where take-one.lua has been there already.
+-- The time, and what INCRBY or HINCRBY made of the one key, where take-one.lua has been there already.
 local quickNowMs, quickValue

@@ -30,14 +30,9 @@ local function readHash(key, policy, fields, added)
     return
   end
   if not number or number < STRICT_CODE or number > LARGEST then return end
-  local current = number % STRICT_SUM
-  local rest = (number - current) / STRICT_SUM
-  local previous = rest % (MOST_STRICT + 1)
-  rest = (rest - previous) / (MOST_STRICT + 1)
-  local count = rest % 512
+  local back, current, count, previous = strictNumber(policy, number)
   local parts, pieces = partsInHash(key, policy, count, fields[2], fields[3])
   if not parts then return end
-  local back = (policy.strictBase / STRICT_CODE - (rest - count) / 512 + STRICT_CODES) % STRICT_CODES
   if back > 1 then
     -- One that is past ends soon. A key that lives longer is of a later sub-window: the clock went back by very many. Half
     -- a sub-window is more than two readings of the clock differ by. In the one before this all units count as they do now.

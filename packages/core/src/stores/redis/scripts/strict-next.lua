@@ -1,12 +1,7 @@
 -- The shortest way into a sub-window of a strict window that begins, when there is room for all of the units: yields the number, or
 -- nothing where it is another case. `number` is what was there.
 local function beginNext(key, policy, number, units)
-  local current = number % STRICT_SUM
-  local rest = (number - current) / STRICT_SUM
-  local previous = rest % (MOST_STRICT + 1)
-  rest = (rest - previous) / (MOST_STRICT + 1)
-  local count = rest % 512
-  local back = (policy.strictBase / STRICT_CODE - (rest - count) / 512) % STRICT_CODES
+  local back, current, count, previous = strictNumber(policy, number)
   if count == 0 or back == 0 or back >= policy.detail then return end
   local pieces = redis.call("HMGET", key, "1", "2")
   local first, second = pieces[1] or "", pieces[2] or ""
@@ -32,6 +27,6 @@ local function beginNext(key, policy, number, units)
   else
     redis.call("HSET", key, "n", integer(number), "1", parts)
   end
-  redis.call("PEXPIRE", key, plain(policy.alignedMs + (policy.detail + 1) * policy.stepMs - nowMs) .. "")
+  redis.call("PEXPIRE", key, integer(policy.alignedMs + (policy.detail + 1) * policy.stepMs - nowMs))
   return number
 end

@@ -100,9 +100,9 @@ local function takeAfterHash(key, policy, cost, times, value)
   local granted = startMs and min(times, floor(remaining(policy, startMs, previous, current, parts) / cost)) or 0
   if granted > 0 or isBack then
     current = current + granted * cost
-    local value, number = writeState(key, policy, startMs, previous, current, parts, endsAsBefore)
+    local text, number = writeState(key, policy, startMs, previous, current, parts, endsAsBefore)
     if number and granted == times then return number, granted end
-    return value or told(policy, startMs, previous, current, parts), granted
+    return text or told(policy, startMs, previous, current, parts), granted
   end
   if redis.call("HINCRBY", key, "n", -units) == 0 then redis.call("HDEL", key, "n") end
   return startMs and told(policy, startMs, previous, current, parts) or 0, 0
