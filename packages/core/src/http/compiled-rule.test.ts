@@ -237,7 +237,86 @@ describe("a rule whose field is missing", () => {
   })
 })
 
+describe("the only fields that there are", () => {
+  const rules: Rule[] = [
+    { name: "user", limit: 1, window: "1m", field: "body:user" },
+    { name: "pair", limit: 1, window: "1m", field: ["ip", "body:user"] },
+    { name: "whole", limit: 1, window: "1m" },
+  ]
+  const applied = async (onlyFields: unknown): Promise<string[]> => {
+    const facts = { remoteAddress: "192.0.2.1", body: { user: 7 }, onlyFields } as RequestFacts
+    const { checks } = await limiterWith({ rules }).decide(facts)
+    return checks.map(({ policy }) => policy)
+  }
+
+  it("leave out every rule that goes by another one, whatever its onMissing", async () => {
+    expect(await applied(new Set(["body:user"]))).toEqual(["user"])
+    expect(await applied(new Set(["ip", "body:user"]))).toEqual(["user", "pair"])
+    expect(await applied(new Set(["ip"]))).toEqual([])
+    expect(await applied(new Set())).toEqual([])
+  })
+
+  it("are without the whole service, unless they name it", async () => {
+    expect(await applied(new Set(["service"]))).toEqual(["whole"])
+  })
+
+  it.each([[undefined], [null], [["body:user"]], [{}], ["body:user"]])(
+    "are not told by %j",
+    async (value) => {
+      expect(await applied(value)).toEqual(["user", "pair", "whole"])
+    },
+  )
+})
+
 describe("fields", () => {
+  it("are read by what a function yields for a name, which no built-in field is asked of", async () => {
+    const asked: string[] = []
+    const limiter = limiterWith({
+      rules: [
+        { name: "user", limit: 1, window: "1m", field: "user.id" },
+        { name: "address", limit: 9, window: "1m", field: ["ip", "header:x"] },
+      ],
+      fields: (name) => {
+        asked.push(name)
+        return ({ body }) => (body as Record<string, string>)[name]
+      },
+    })
+    const allowed = async (id: string) => (await limiter.decide({ body: { "user.id": id } })).allowed
+    expect([await allowed("a"), await allowed("b"), await allowed("a")]).toEqual([true, true, false])
+    expect(asked).toEqual(["user.id"])
+  })
+
+  it("for which a function has nothing are the client's to choose, as any other name", async () => {
+    const limiter = limiterWith({ limit: 1, window: "1m", field: "user", fields: () => undefined })
+    expect((await limiter.decide({ query: { user: "a" } })).allowed).toBe(true)
+    expect((await limiter.decide({ query: { user: "b" } })).allowed).toBe(true)
+    expect((await limiter.decide({ query: { user: "a" } })).allowed).toBe(false)
+  })
+
+  it.each([
+    ["yields something else", () => 7, '"fields" yielded no function for "user"'],
+    [
+      "throws",
+      () => {
+        throw new Error("no such name")
+      },
+      "no such name",
+    ],
+  ])("are missing and told once where the function %s", async (_case, fields, reason) => {
+    const warnings: string[] = []
+    const limiter = limiterWith({
+      limit: 1,
+      window: "1m",
+      field: "user",
+      onMissing: "shared",
+      fields: fields as unknown as NonNullable<LimiterOptions<RequestFacts>["fields"]>,
+      logger: { warn: (_fields, message) => warnings.push(message), error() {} },
+    })
+    expect((await limiter.decide({ query: { user: "a" } })).allowed).toBe(true)
+    expect((await limiter.decide({ query: { user: "b" } })).allowed).toBe(false)
+    expect(warnings.filter((warning) => warning.includes(reason))).toHaveLength(1)
+  })
+
   it("come from the app's extractors, by number or text alike", async () => {
     const ids = [7, "7", 8, undefined]
     const limiter = limiterWith({

@@ -8,7 +8,7 @@ import type { CounterKey } from "../stores/store.ts"
 import type { Warner } from "../warnings.ts"
 import type { ClientAddressReader } from "./client-address.ts"
 import { compileElastic } from "./elastic.ts"
-import { compileField, type FieldReader } from "./field.ts"
+import { compileField, type FieldReader, isBuiltInField } from "./field.ts"
 import { compileLimit, policyWithout } from "./limit.ts"
 import { compilePartition, SKIP } from "./partition.ts"
 import type { RequestFacts } from "./request.ts"
@@ -20,7 +20,8 @@ export interface RuleContext {
   readonly onStoreFailure: OnStoreFailure
   readonly clientAddress: ClientAddressReader
   readonly groupAddress: (address: string) => string
-  readonly extractors: Readonly<Record<string, (request: unknown) => unknown>>
+  /** What reads a field of the app's own, by its name. */
+  readonly extractorOf: (name: string) => ((request: unknown) => unknown) | undefined
   readonly warner: Warner
 }
 
@@ -49,6 +50,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const { throttle, policyNowOf } = compileElastic(rule, context.warner)
   const { shadow, rejectionMessage, cost } = rule
   const onStoreFailure = rule.onStoreFailure ?? context.onStoreFailure
+  const needed = rule.fields.length === 0 ? ["service"] : rule.fields
   const countsPreflight = rule.match?.methods?.includes("OPTIONS") === true
 
   return {
@@ -56,6 +58,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     needsPath: matcher?.needsPath === true,
     ask(facts, request, units, paths) {
       if (!countsPreflight && isPreflight(facts)) return undefined
+      if (facts.onlyFields !== undefined && lacks(facts.onlyFields, needed)) return undefined
       if (matcher !== undefined) {
         const fieldText = (field: string) => matchReaders.get(field)?.(facts, request)
         if (!matcher.matches(text(facts.method), paths, text(facts.route), fieldText)) return undefined
@@ -131,6 +134,11 @@ function fingerprint(identity: string): string {
   return createHash("sha256").update(identity).digest("base64url").slice(0, 8)
 }
 
+/** What is no set says nothing: a caller of the core might pass anything, and nobody is to be let in by that. */
+function lacks(known: unknown, fields: readonly string[]): boolean {
+  return known instanceof Set && !fields.every((field) => known.has(field))
+}
+
 /** A caller of the core might pass anything. */
 function text(fact: unknown): string | undefined {
   return typeof fact === "string" ? fact : undefined
@@ -142,10 +150,10 @@ function isPreflight({ method, headers }: RequestFacts): boolean {
 }
 
 function rememberedReaders(rule: ParsedRule, context: RuleContext): (field: string) => FieldReader {
-  const { warner, clientAddress, groupAddress, extractors } = context
+  const { warner, clientAddress, groupAddress, extractorOf } = context
   const readers = new Map<string, FieldReader>()
   const compile = (name: string): FieldReader =>
-    compileField(name, Object.hasOwn(extractors, name) ? extractors[name] : undefined, {
+    compileField(name, isBuiltInField(name) ? undefined : extractorOf(name), {
       clientAddress,
       groupAddress,
       matchedPath: rule.match?.path,

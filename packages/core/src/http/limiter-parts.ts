@@ -55,11 +55,11 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
 }
 
 function createContext(options: ParsedOptions, warner: Warner): RuleContext {
-  const { clientAddress, fields, onStoreFailure, service } = options
+  const { clientAddress, extractorOf, onStoreFailure, service } = options
   return {
     service,
     onStoreFailure,
-    extractors: fields,
+    extractorOf,
     warner,
     groupAddress: compileAddressGroup(clientAddress.ipv6Prefix ?? DEFAULT_IPV6_PREFIX),
     clientAddress: createAddressReader(clientAddress, warner),

@@ -96,7 +96,7 @@ describe("a wrong option", () => {
     ],
     ["ipv6Prefix", 0, "0 is not a prefix length", "a whole number from 1 to 128"],
     ["fields", [], "[] is not an object of functions", '{ "user_id": (request) => … }'],
-    ["fields", () => 1, "a function is not an object of functions", '{ "user_id": (request) => … }'],
+    ["fields", "user_id", '"user_id" is not an object of functions', '{ "user_id": (request) => … }'],
     ["skip", true, "true is not a function", "(request) => boolean"],
     [
       "onRejected",
@@ -292,7 +292,7 @@ describe("options", () => {
       service: "default",
       ownsStore: true,
       clientAddress: {},
-      fields: {},
+      extractorOf: expect.any(Function),
       cost: 1,
       skip: undefined,
       onRejected: undefined,

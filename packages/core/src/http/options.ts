@@ -57,7 +57,14 @@ export interface LimiterOptions<Request> extends InlineRule<Request>, ClientAddr
   readonly service?: string | number | undefined
   /** Default: a memory store of its own. */
   readonly store?: Store | undefined
-  readonly fields?: Readonly<Record<string, Extractor<Request>>> | undefined
+  /**
+   * Fields of the app's own by name; or, where the names are not known beforehand, a function that yields what reads a
+   * name, undefined for none. It is asked when rules are compiled, not for each request.
+   */
+  readonly fields?:
+    | Readonly<Record<string, Extractor<Request>>>
+    | ((name: string) => Extractor<Request> | undefined)
+    | undefined
   /** Units that a request takes, times each rule's own cost: a whole number from 0 up, or a function. Default 1. */
   readonly cost?: number | ((request: Request) => number) | undefined
   /** Requests that are not counted at all. */
@@ -95,7 +102,8 @@ export interface ParsedOptions {
   readonly store: Store
   readonly ownsStore: boolean
   readonly clientAddress: ClientAddressOptions
-  readonly fields: Readonly<Record<string, (request: unknown) => unknown>>
+  /** What reads a field of the app's own; undefined where it has none of that name. */
+  readonly extractorOf: (name: string) => ((request: unknown) => unknown) | undefined
   readonly cost: number | ((request: unknown) => unknown)
   readonly skip: ((request: unknown) => unknown) | undefined
   readonly onRejected: OnRejected<unknown> | undefined
@@ -109,6 +117,14 @@ export interface ParsedOptions {
   readonly clock: Clock
   /** What a header calls the present: a steady clock does not follow when the system's time is corrected. */
   readonly wallClock: () => number
+}
+
+function attempt<T>(action: () => T): { readonly value: T } | { readonly error: unknown } {
+  try {
+    return { value: action() }
+  } catch (error) {
+    return { error }
+  }
 }
 
 const isFunction = (value: unknown): boolean => typeof value === "function"
@@ -155,18 +171,22 @@ const shape = strict("the options", {
   trustedProxies: z.unknown().optional(),
   clientIpHeader: z.unknown().optional(),
   ipv6Prefix: z.unknown().optional(),
-  fields: z
-    .record(
-      z
-        .string()
-        .refine(
-          (name) => !isBuiltInField(name) && name !== "__proto__",
-          says("a field's name", "a name that no built-in field has"),
-        ),
-      z.custom<unknown>(isFunction, says("a function", "(request) => text or number")),
-      says("an object of functions", '{ "user_id": (request) => … }'),
-    )
-    .optional(),
+  // A function is taken as it is.
+  fields: z.preprocess(
+    (value) => (isFunction(value) ? undefined : value),
+    z
+      .record(
+        z
+          .string()
+          .refine(
+            (name) => !isBuiltInField(name) && name !== "__proto__",
+            says("a field's name", "a name that no built-in field has"),
+          ),
+        z.custom<unknown>(isFunction, says("a function", "(request) => text or number")),
+        says("an object of functions", '{ "user_id": (request) => … }'),
+      )
+      .optional(),
+  ),
   cost: z.custom<unknown>((value) => isUnits(value) || isFunction(value), COST).optional(),
   skip: functionLike("a function", "(request) => boolean"),
   onRejected: functionLike(
@@ -222,7 +242,7 @@ export function parseOptions(value: unknown): ParsedOptions {
     store: options.store ?? memoryStore({ clock }),
     ownsStore: options.store === undefined,
     clientAddress: { trustedProxies, clientIpHeader, ipv6Prefix },
-    fields: options.fields ?? {},
+    extractorOf: extractors(options.fields),
     cost: options.cost ?? 1,
     skip: options.skip,
     onRejected: options.onRejected,
@@ -235,6 +255,18 @@ export function parseOptions(value: unknown): ParsedOptions {
     logger: options.logger,
     clock,
     wallClock: options.clock === undefined ? Date.now : () => soundTime(clock),
+  }
+}
+
+function extractors(fields: LimiterOptions<unknown>["fields"] = {}): ParsedOptions["extractorOf"] {
+  if (typeof fields !== "function") return (name) => (Object.hasOwn(fields, name) ? fields[name] : undefined)
+  return (name) => {
+    const made = attempt(() => fields(name))
+    if ("value" in made && (made.value === undefined || isFunction(made.value))) return made.value
+    // Rules are compiled where nobody could catch it; as a field that cannot be read it is told, and counts as missing.
+    return () => {
+      throw "error" in made ? made.error : new TypeError(`"fields" yielded no function for "${name}"`)
+    }
   }
 }
 
