@@ -67,6 +67,13 @@ const adapterRules = Object.entries(ADAPTERS).map(([adapter, packages]) => ({
 /** What the program may import beside the core's doors and Node itself. */
 const CLI_PACKAGES = ["@aws-sdk/client-dynamodb", "commander", "yaml"]
 
+const SERVICE = "^packages/service/src/"
+/** What the decision service may import beside the core's doors and Node itself. */
+const SERVICE_PACKAGES = [
+  ...["@aws-sdk/client-dynamodb", "@bufbuild/protobuf", "@grpc/grpc-js", "commander"],
+  ...["fastify", "ioredis", "pino", "zod"],
+]
+
 /** @type {import("dependency-cruiser").IConfiguration} */
 export default {
   forbidden: [
@@ -176,6 +183,21 @@ export default {
           "^packages/cli/src/",
           `${CORE}(index|dynamodb)\\.ts$`,
           `(^|node_modules/)(${CLI_PACKAGES.join("|")})(/|$)`,
+        ],
+        dependencyTypesNot: ["core"],
+      },
+    },
+    {
+      name: "service-imports-core-and-its-own-packages",
+      comment:
+        "@sluice/service imports @sluice/core, and what it speaks gRPC, HTTP, Redis and DynamoDB with.",
+      severity: "error",
+      from: { path: SERVICE, pathNot: TEST_FILES },
+      to: {
+        pathNot: [
+          SERVICE,
+          `${CORE}(index|dynamodb|redis)\\.ts$`,
+          `(^|node_modules/)(${SERVICE_PACKAGES.join("|")})(/|$)`,
         ],
         dependencyTypesNot: ["core"],
       },

@@ -26,7 +26,7 @@ const config: ViteUserConfig = defineConfig({
     // runs what is published.
     alias: [
       { find: /^@sluice\/core\/(redis|dynamodb)$/, replacement: `${packages}/core/src/$1.ts` },
-      { find: /^@sluice\/(core|express|fastify|koa)$/, replacement: `${packages}/$1/src/index.ts` },
+      { find: /^@sluice\/(core|express|fastify|koa|service)$/, replacement: `${packages}/$1/src/index.ts` },
     ],
   },
   test: {

@@ -1,0 +1,59 @@
+import { create } from "@bufbuild/protobuf"
+import type { Asking } from "../calls.ts"
+import {
+  type ShouldForwardRequestRequest,
+  type ShouldForwardRequestResponse,
+  ShouldForwardRequestResponseSchema,
+  type ShouldForwardRequestsRequest,
+  type ShouldForwardRequestsResponse,
+  ShouldForwardRequestsResponseSchema,
+} from "../gen/sluice/v1/rate_limiter_pb.ts"
+import { invalidArgument, StatusError } from "../status-error.ts"
+import { statusMessage } from "../status-message.ts"
+import type { Forwarding } from "./forward.ts"
+
+type Answer = ShouldForwardRequestResponse
+
+/**
+ * Decides many requests in order, which are sent to the store together. One that is wrong has its error in its own answer.
+ * @throws StatusError where there are more than `mostRequests`.
+ */
+export function decideMany(
+  forwarding: Forwarding,
+  { requests, brief }: ShouldForwardRequestsRequest,
+  asking: Asking,
+  mostRequests: number,
+): ShouldForwardRequestsResponse | Promise<ShouldForwardRequestsResponse> {
+  if (requests.length > mostRequests) {
+    const description = `has ${requests.length} requests; ${mostRequests} are accepted`
+    throw invalidArgument({ field: "requests", description })
+  }
+  let waiting = false
+  const answers = requests.map((request) => {
+    const answer = decideOne(forwarding, request, asking, brief)
+    if (answer instanceof Promise) waiting = true
+    return answer
+  })
+  const answered = (responses: Answer[]): ShouldForwardRequestsResponse =>
+    create(ShouldForwardRequestsResponseSchema, { responses })
+  return waiting ? Promise.all(answers).then(answered) : answered(answers as Answer[])
+}
+
+function decideOne(
+  forwarding: Forwarding,
+  request: ShouldForwardRequestRequest,
+  asking: Asking,
+  brief: boolean,
+): Answer | Promise<Answer> {
+  try {
+    const answer = forwarding.decide(request, asking, brief)
+    return answer instanceof Promise ? answer.catch(failed) : answer
+  } catch (error) {
+    return failed(error)
+  }
+}
+
+function failed(error: unknown): Answer {
+  if (!(error instanceof StatusError)) throw error
+  return create(ShouldForwardRequestResponseSchema, { error: statusMessage(error) })
+}

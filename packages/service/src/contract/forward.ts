@@ -1,0 +1,128 @@
+import { create } from "@bufbuild/protobuf"
+import type { Decision, Outcome } from "@sluice/core"
+import type { Asking } from "../calls.ts"
+import { type AskedRequest, factsOf, NOTHING } from "../deciding/asked-request.ts"
+import { notAnObject, readRequestText } from "../deciding/request-text.ts"
+import type { ServiceGuard, ServiceGuards } from "../deciding/service-guards.ts"
+import {
+  type ShouldForwardRequestRequest,
+  type ShouldForwardRequestResponse,
+  ShouldForwardRequestResponseSchema,
+} from "../gen/sluice/v1/rate_limiter_pb.ts"
+import { Code, invalidArgument, StatusError } from "../status-error.ts"
+import { serviceName } from "./service-name.ts"
+
+/** What is answered of a service that nobody has registered. */
+export type UnknownServices = "forward" | "refuse"
+
+type Answer = ShouldForwardRequestResponse
+
+/** Decides whether requests may be forwarded, in the words of the contract. */
+export class Forwarding {
+  readonly #guards: ServiceGuards
+  readonly #unknown: UnknownServices
+  readonly #onUnknown: () => void
+
+  /** `onUnknown` is told of every request to a service without rules. */
+  constructor(guards: ServiceGuards, unknown: UnknownServices, onUnknown: () => void) {
+    this.#guards = guards
+    this.#unknown = unknown
+    this.#onUnknown = onUnknown
+  }
+
+  /**
+   * Answers with a value where the rules are known and the store answers with one. What it has taken is given back where
+   * nobody waits for the answer any more. Throws or rejects with StatusError where the request is wrong. `brief` leaves out
+   * headers and body.
+   */
+  decide(request: ShouldForwardRequestRequest, asking: Asking, brief: boolean): Answer | Promise<Answer> {
+    const service = serviceName(request)
+    const known = readRequestText(request.request)
+    const cost = unitsOf(request.cost)
+    const ask = (found: ServiceGuard | undefined): Answer | Promise<Answer> => {
+      if (found === undefined) return this.#answerUnknown(service)
+      if (known === undefined && !found.readsNothing) throw notAnObject()
+      const asked = { known: known ?? NOTHING, facts: factsOf(known ?? NOTHING), cost }
+      return request.peek ? peeked(asked, found) : decided(asked, found, asking, brief)
+    }
+    const found = this.#guards.of(service)
+    return found instanceof Promise ? found.then(ask) : ask(found)
+  }
+
+  #answerUnknown(service: string): Answer {
+    this.#onUnknown()
+    if (this.#unknown === "forward")
+      return create(ShouldForwardRequestResponseSchema, { shouldForward: true })
+    const detail = `Service ${JSON.stringify(service)} is not registered.`
+    return create(ShouldForwardRequestResponseSchema, {
+      statusCode: 403,
+      headers: { "Content-Type": "application/problem+json" },
+      body: JSON.stringify({ title: "Forbidden", status: 403, detail }),
+    })
+  }
+}
+
+async function peeked(asked: AskedRequest, { guard }: ServiceGuard): Promise<Answer> {
+  const { cost } = asked
+  return create(ShouldForwardRequestResponseSchema, told(await guard.limiter.peek(asked, { cost })))
+}
+
+function decided(
+  asked: AskedRequest,
+  { guard }: ServiceGuard,
+  asking: Asking,
+  brief: boolean,
+): Answer | Promise<Answer> {
+  const answer = (outcome: Outcome | undefined): Answer => {
+    // Held, and gone: nothing has been taken, and nobody reads this.
+    if (outcome === undefined) throw new StatusError(Code.CANCELLED, "The caller has gone.")
+    if (asking.closed === true) {
+      // A store that is gone keeps the units until their window has passed: the safe side.
+      guard.limiter.refund(outcome.decision).catch(() => undefined)
+    }
+    const { decision, rejection } = outcome
+    const answered = told(decision)
+    if (rejection !== undefined) answered.statusCode = rejection.status
+    if (!brief) {
+      answered.headers = headersOf(outcome)
+      if (rejection !== undefined) answered.body = rejection.body
+    }
+    return create(ShouldForwardRequestResponseSchema, answered)
+  }
+  const outcome = guard.check(asked.facts, asked, asking)
+  return outcome instanceof Promise ? outcome.then(answer) : answer(outcome)
+}
+
+type Told = { -readonly [Name in keyof Omit<Answer, "$typeName" | "$unknown">]?: Answer[Name] }
+
+function told(decision: Decision): Told {
+  const { policy, retryAfterMs } = decision
+  const answer: Told = { shouldForward: decision.allowed, degraded: decision.degraded }
+  // Where no rule applied there is no limit, and no number for that.
+  if (policy !== "") {
+    answer.policy = policy
+    answer.limit = BigInt(decision.limit)
+    answer.remaining = BigInt(decision.remaining)
+    answer.resetAfterMs = BigInt(decision.resetAfterMs)
+  }
+  if (decision.allowed) {
+    answer.delayMs = BigInt(decision.delayMs)
+    answer.overLimit = decision.overLimit
+  } else if (retryAfterMs !== Number.POSITIVE_INFINITY) answer.retryAfterMs = BigInt(retryAfterMs)
+  if (decision.rejectionMessage !== undefined) answer.rejectionMessage = decision.rejectionMessage
+  if (decision.shadowed.length > 0) answer.shadowed = [...decision.shadowed]
+  return answer
+}
+
+function headersOf({ headers, rejection }: Outcome): Record<string, string> {
+  const map: Record<string, string> = {}
+  for (const [name, value] of headers) map[name] = value
+  for (const [name, value] of rejection?.headers ?? []) map[name] = value
+  return map
+}
+
+function unitsOf(cost: bigint | undefined): number {
+  if (cost === undefined) return 1
+  if (cost <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(cost)
+  throw invalidArgument({ field: "cost", description: `is greater than ${Number.MAX_SAFE_INTEGER}` })
+}

@@ -1,0 +1,183 @@
+import { create } from "@bufbuild/protobuf"
+import {
+  formatRuleDocument,
+  InvalidOptionError,
+  InvalidRuleError,
+  type Problem,
+  type RegisteredRules,
+  type Rule,
+  type RuleBook,
+  RuleConflictError,
+  type RuleRegistry,
+  RuleSourceError,
+} from "@sluice/core"
+import type { CallContext, Handlers } from "../calls.ts"
+import {
+  GetServiceResponseSchema,
+  type RateLimiter,
+  type RegisterServiceRequest,
+  RegisterServiceResponseSchema,
+  RemoveServiceResponseSchema,
+} from "../gen/sluice/v1/rate_limiter_pb.ts"
+import type { Audit } from "../registering/audit.ts"
+import type { Tokens } from "../registering/tokens.ts"
+import { Code, type FieldViolation, invalidArgument, StatusError } from "../status-error.ts"
+import { ruleMessages, rulesOf } from "./rule-messages.ts"
+import { serviceName } from "./service-name.ts"
+
+/** What registering needs. */
+export interface RegisteringParts {
+  /** Undefined where rules are registered elsewhere. */
+  readonly registry: RuleRegistry | undefined
+  readonly book: RuleBook
+  readonly tokens: Tokens
+  /** Whether anybody may register where there are no tokens. */
+  readonly isOpen: boolean
+  readonly audit: Audit
+}
+
+type Names = "registerService" | "getService" | "removeService"
+
+/** The calls by which service owners read and change their rules. */
+export function registering(parts: RegisteringParts): Pick<Handlers<typeof RateLimiter>, Names> {
+  const { book, audit } = parts
+  return {
+    async registerService(request, context) {
+      const service = serviceName(request)
+      const registry = admit(parts, service, context)
+      const expected = expectedVersion(request)
+      return translated(async () => {
+        const rules = givenRules(request)
+        const before = await registry.get(service)
+        const registered = await register(registry, service, rules, expected, before)
+        if (registered !== before) {
+          audit.changed({ service, peer: context.peer, before, after: registered })
+          await inForce(book, service, audit)
+        }
+        return create(RegisterServiceResponseSchema, {
+          status: { code: Code.OK },
+          version: BigInt(registered.version),
+        })
+      })
+    },
+    async getService(request, context) {
+      const service = serviceName(request)
+      const registry = admit(parts, service, context)
+      return translated(async () => {
+        const registered = await registry.get(service)
+        if (registered === undefined) throw notRegistered(service)
+        const { version } = registered
+        return create(GetServiceResponseSchema, { version: BigInt(version), rules: ruleMessages(registered) })
+      })
+    },
+    async removeService(request, context) {
+      const service = serviceName(request)
+      const registry = admit(parts, service, context)
+      const version = expectedVersion(request)
+      if (version === undefined) {
+        throw invalidArgument({ field: "version", description: "is missing, and so is overwrite" })
+      }
+      return translated(async () => {
+        const before = await registry.get(service)
+        const removed = await registry.remove(service, { version })
+        if (removed) {
+          audit.changed({ service, peer: context.peer, before, after: undefined })
+          await inForce(book, service, audit)
+        }
+        return create(RemoveServiceResponseSchema, { removed })
+      })
+    },
+  }
+}
+
+/** The registry, for who may use it. */
+function admit({ registry, tokens, isOpen }: RegisteringParts, service: string, { token }: CallContext) {
+  if (tokens.isEmpty && !isOpen) {
+    throw new StatusError(Code.PERMISSION_DENIED, "Nobody may register rules here: no tokens are configured.")
+  }
+  if (!tokens.isEmpty) {
+    if (token === undefined) {
+      throw new StatusError(Code.UNAUTHENTICATED, "The token is missing: Authorization: Bearer …")
+    }
+    if (!tokens.allows(token, service)) {
+      throw new StatusError(
+        Code.PERMISSION_DENIED,
+        `The token is not that of service ${JSON.stringify(service)}.`,
+      )
+    }
+  }
+  if (registry !== undefined) return registry
+  throw new StatusError(Code.FAILED_PRECONDITION, "Rules cannot be registered here.")
+}
+
+interface Versioned {
+  readonly version?: bigint | undefined
+  readonly overwrite: boolean
+}
+
+function expectedVersion({ version, overwrite }: Versioned): number | "any" | undefined {
+  if (!overwrite) return version === undefined ? undefined : Number(version)
+  if (version === undefined) return "any"
+  throw invalidArgument({ field: "overwrite", description: "is given together with version" })
+}
+
+function givenRules({ rule, rules }: RegisterServiceRequest): Rule[] {
+  if (rule === undefined) return rulesOf(rules, "rules")
+  if (rules.length === 0) return rulesOf([rule], "rule")
+  throw invalidArgument({ field: "rule", description: "is given together with rules" })
+}
+
+/** What is there already and says the same is what was wanted: who registers at each start need not know a version. */
+async function register(
+  registry: RuleRegistry,
+  service: string,
+  rules: readonly Rule[],
+  version: number | "any" | undefined,
+  before: RegisteredRules | undefined,
+): Promise<RegisteredRules> {
+  if (version === undefined && before !== undefined && isSame(service, rules, before)) return before
+  return registry.register(service, rules, version === undefined ? {} : { version })
+}
+
+function isSame(service: string, rules: readonly Rule[], before: RegisteredRules): boolean {
+  if (before.problems.length > 0) return false
+  const text = (each: readonly Rule[]) => JSON.stringify(formatRuleDocument(service, each))
+  return text(rules) === text(before.rules)
+}
+
+/** Elsewhere they are in force when the rules are polled; here they are at once. */
+async function inForce(book: RuleBook, service: string, audit: Audit): Promise<void> {
+  try {
+    await book.refresh({ service })
+  } catch (error) {
+    audit.notInForce(service, error)
+  }
+}
+
+function notRegistered(service: string): StatusError {
+  return new StatusError(Code.NOT_FOUND, `Service ${JSON.stringify(service)} has no rules.`)
+}
+
+/** The core's errors in the words of gRPC. */
+async function translated<T>(action: () => Promise<T>): Promise<T> {
+  try {
+    return await action()
+  } catch (error) {
+    if (error instanceof InvalidRuleError || error instanceof InvalidOptionError) {
+      throw invalidArgument(...(error.problems.map(violation) as [FieldViolation, ...FieldViolation[]]))
+    }
+    if (error instanceof RuleConflictError) throw conflict(error)
+    if (error instanceof RuleSourceError) throw new StatusError(Code.UNAVAILABLE, error.message)
+    throw error
+  }
+}
+
+function conflict({ service, found }: RuleConflictError): StatusError {
+  const there = found === undefined ? "nothing is registered" : `version ${found.version} is registered`
+  const message = `For service ${JSON.stringify(service)} ${there}: read it, and give its version, or overwrite it.`
+  return new StatusError(Code.ABORTED, message)
+}
+
+function violation({ path, message, accepted }: Problem): FieldViolation {
+  return { field: path, description: accepted === undefined ? message : `${message}; accepted: ${accepted}` }
+}

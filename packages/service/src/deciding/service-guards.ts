@@ -1,0 +1,91 @@
+import { createGuard, type Guard, type Limiter, type LimiterOptions, type RuleBook } from "@sluice/core"
+import { type AskedRequest, readerOf } from "./asked-request.ts"
+
+/** What all services share. */
+export type SharedOptions = Pick<
+  LimiterOptions<AskedRequest>,
+  "store" | "headers" | "onStoreFailure" | "storeTimeoutMs" | "instances" | "logger" | "clock"
+>
+
+/** The guard of a service, and what is known of its rules. */
+export interface ServiceGuard {
+  readonly service: string
+  readonly guard: Guard<AskedRequest>
+  /** Whether no rule reads anything of a request. */
+  readonly readsNothing: boolean
+}
+
+/** The guards of all services that have rules, made when a service is first asked about. */
+export class ServiceGuards {
+  readonly #book: RuleBook
+  readonly #shared: SharedOptions
+  readonly #onLimiter: (limiter: Limiter<AskedRequest>, service: string) => void
+  readonly #guards = new Map<string, ServiceGuard>()
+  readonly #forget: (event: { readonly service: string }) => void
+
+  /** `onLimiter` is told of every limiter before its first decision. */
+  constructor(
+    book: RuleBook,
+    shared: SharedOptions,
+    onLimiter: (limiter: Limiter<AskedRequest>, service: string) => void,
+  ) {
+    this.#book = book
+    this.#shared = shared
+    this.#onLimiter = onLimiter
+    this.#forget = ({ service }) => {
+      const known = this.#guards.get(service)
+      if (known !== undefined) this.#guards.set(service, this.#told(known.guard, service))
+      if (this.#book.rulesOf(service) === undefined) void this.#end(service)
+    }
+    book.on("rules", this.#forget)
+  }
+
+  /**
+   * The guard of a service: a value where it has been asked about before; undefined for a service without rules. Rejects
+   * where no rules could be loaded yet.
+   */
+  of(service: string): ServiceGuard | Promise<ServiceGuard | undefined> {
+    return this.#guards.get(service) ?? this.#find(service)
+  }
+
+  /** Lets go of every request that is held, and holds none that come later. */
+  drain(): void {
+    for (const { guard } of this.#guards.values()) guard.drain()
+  }
+
+  async close(): Promise<void> {
+    this.#book.off("rules", this.#forget)
+    await Promise.all([...this.#guards.keys()].map((service) => this.#end(service)))
+  }
+
+  async #find(service: string): Promise<ServiceGuard | undefined> {
+    const edition = await this.#book.find(service)
+    if (edition === undefined) return undefined
+    // Another request may have been first.
+    const known = this.#guards.get(service)
+    if (known !== undefined) return known
+    const guard = createGuard<AskedRequest>(
+      { ...this.#shared, service, rules: this.#book, fields: readerOf, cost: ({ cost }) => cost },
+      (request) => (request as AskedRequest).facts,
+    )
+    const made = this.#told(guard, service)
+    this.#guards.set(service, made)
+    this.#onLimiter(guard.limiter, service)
+    return made
+  }
+
+  #told(guard: Guard<AskedRequest>, service: string): ServiceGuard {
+    const rules = this.#book.rulesOf(service)?.rules ?? []
+    return {
+      service,
+      guard,
+      readsNothing: rules.every(({ fields, match }) => fields.length === 0 && match === undefined),
+    }
+  }
+
+  async #end(service: string): Promise<void> {
+    const known = this.#guards.get(service)
+    this.#guards.delete(service)
+    await known?.guard.close()
+  }
+}

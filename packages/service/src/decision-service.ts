@@ -1,0 +1,94 @@
+import { ServerCredentials } from "@grpc/grpc-js"
+import type { Limiter, RuleBook, RuleRegistry } from "@sluice/core"
+import { type Call, callsOf } from "./calls.ts"
+import { Forwarding, type UnknownServices } from "./contract/forward.ts"
+import { decideMany } from "./contract/forward-many.ts"
+import { registering } from "./contract/register.ts"
+import type { AskedRequest } from "./deciding/asked-request.ts"
+import { ServiceGuards, type SharedOptions } from "./deciding/service-guards.ts"
+import { RateLimiter } from "./gen/sluice/v1/rate_limiter_pb.ts"
+import { createGrpcDoor, type GrpcBounds } from "./grpc/grpc-door.ts"
+import { createHttpDoor } from "./http/http-door.ts"
+import type { Audit } from "./registering/audit.ts"
+import type { Tokens } from "./registering/tokens.ts"
+
+/** Bounds of what callers may send. */
+export interface Bounds extends GrpcBounds {
+  /** Requests in one ShouldForwardRequests. */
+  readonly maxRequests: number
+}
+
+/** What a decision service is made of. Who makes book, store and registry closes them. */
+export interface DecisionServiceParts {
+  readonly book: RuleBook
+  /** Undefined where rules are registered elsewhere. */
+  readonly registry: RuleRegistry | undefined
+  /** What all services share: the store and how to decide without it. */
+  readonly shared: SharedOptions
+  readonly unknownServices: UnknownServices
+  readonly tokens: Tokens
+  /** Whether anybody may register rules where there are no tokens. */
+  readonly isRegistrationOpen: boolean
+  readonly audit: Audit
+  readonly bounds: Bounds
+  /** Told of every limiter before its first decision, for metrics. */
+  onLimiter(limiter: Limiter<AskedRequest>, service: string): void
+  /** Told of every request to a service without rules. */
+  onUnknownService(): void
+  /** Told of what is a fault of the service itself. */
+  onFault(error: unknown, path: string): void
+}
+
+/** Where it listens; port 0 is any that is free. */
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/** The decision service with its two doors. */
+export interface DecisionService {
+  /** Listens, and resolves with the ports. */
+  listen(grpc: Address, http: Address): Promise<{ readonly grpc: number; readonly http: number }>
+  /** Takes no new calls, answers those in flight, and ends. Those that are not answered in time are cut off. */
+  close(timeoutMs: number): Promise<void>
+}
+
+/** A decision service; it does nothing before it listens. */
+export function createDecisionService(parts: DecisionServiceParts): DecisionService {
+  const { book, shared, bounds, onFault } = parts
+  const guards = new ServiceGuards(book, shared, parts.onLimiter)
+  const calls = callsFor(parts, new Forwarding(guards, parts.unknownServices, parts.onUnknownService))
+  const grpcDoor = createGrpcDoor(calls, bounds, onFault)
+  const httpDoor = createHttpDoor(calls, bounds, onFault)
+  return {
+    async listen(grpc, http) {
+      const host = grpc.host.includes(":") ? `[${grpc.host}]` : grpc.host
+      return {
+        grpc: await grpcDoor.listen(`${host}:${grpc.port}`, ServerCredentials.createInsecure()),
+        http: await httpDoor.listen(http.host, http.port),
+      }
+    },
+    async close(timeoutMs) {
+      guards.drain()
+      const answered = Promise.all([grpcDoor.drain(), httpDoor.close()])
+      let timer: NodeJS.Timeout | undefined
+      const late = new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, timeoutMs)
+      })
+      await Promise.race([answered, late])
+      clearTimeout(timer)
+      grpcDoor.close()
+      await guards.close()
+    },
+  }
+}
+
+function callsFor(parts: DecisionServiceParts, forwarding: Forwarding): Call[] {
+  const { book, registry, tokens, isRegistrationOpen: isOpen, audit, bounds } = parts
+  return callsOf(RateLimiter, {
+    shouldForwardRequest: (request, { asking }) => forwarding.decide(request, asking, false),
+    shouldForwardRequests: (request, { asking }) =>
+      decideMany(forwarding, request, asking, bounds.maxRequests),
+    ...registering({ registry, book, tokens, isOpen, audit }),
+  })
+}

@@ -1,0 +1,145 @@
+import { type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf"
+import {
+  Metadata,
+  Server,
+  type ServerCredentials,
+  type ServerErrorResponse,
+  type ServerUnaryCall,
+  type UntypedHandleCall,
+} from "@grpc/grpc-js"
+import type { Call } from "../calls.ts"
+import { Code, StatusError } from "../status-error.ts"
+import { statusBytes } from "../status-message.ts"
+import { GrpcContext } from "./grpc-context.ts"
+
+/** Bounds of what callers may send. */
+export interface GrpcBounds {
+  /** Bytes of a message. */
+  readonly maxMessageBytes: number
+  /** Calls in flight; more are refused with RESOURCE_EXHAUSTED. */
+  readonly maxInFlight: number
+}
+
+/** The door of gRPC. */
+export interface GrpcDoor {
+  /** Listens on `host:port`, and resolves with the port. */
+  listen(address: string, credentials: ServerCredentials): Promise<number>
+  /** Takes no new calls, and resolves when those in flight have been answered. */
+  drain(): Promise<void>
+  /** Ends all connections. */
+  close(): void
+}
+
+type Message = MessageShape<DescMessage>
+/** What came in: a message, or why it is none. */
+type Received = Message | StatusError
+type Done = (error: ServerErrorResponse | null, value?: Message) => void
+
+const TOO_MANY = new StatusError(Code.RESOURCE_EXHAUSTED, "Too many calls are in flight; try again later.")
+
+/** `onFault` is told of what is no StatusError: a fault of ours, which its caller gets as INTERNAL. */
+export function createGrpcDoor(
+  calls: readonly Call[],
+  { maxMessageBytes, maxInFlight }: GrpcBounds,
+  onFault: (error: unknown, path: string) => void,
+): GrpcDoor {
+  const server = new Server({
+    "grpc.max_receive_message_length": maxMessageBytes,
+    "grpc.enable_channelz": 0,
+    // A peer that has gone without a word is found out.
+    "grpc.keepalive_time_ms": 30_000,
+    "grpc.keepalive_timeout_ms": 10_000,
+  })
+  let inFlight = 0
+  const answer = (call: Call, asked: ServerUnaryCall<Received, Message>, done: Done): void => {
+    let value: Message | Promise<Message> | undefined
+    let failure: unknown
+    const end = (): void => {
+      inFlight--
+      if (value === undefined) done(errorResponse(failure, call.path, onFault))
+      else done(null, value as Message)
+    }
+    inFlight++
+    try {
+      if (asked.request instanceof StatusError) throw asked.request
+      if (inFlight > maxInFlight) throw TOO_MANY
+      value = call.handle(asked.request, new GrpcContext(asked))
+    } catch (error) {
+      failure = error
+    }
+    if (!(value instanceof Promise)) {
+      end()
+      return
+    }
+    value.then(
+      (later) => {
+        value = later
+        end()
+      },
+      (error: unknown) => {
+        value = undefined
+        failure = error
+        end()
+      },
+    )
+  }
+  for (const call of calls) {
+    const handle: UntypedHandleCall = (asked: ServerUnaryCall<Received, Message>, done: Done) =>
+      answer(call, asked, done)
+    server.addService({ [call.path]: definitionOf(call) }, { [call.path]: handle })
+  }
+  return {
+    listen: (address, credentials) =>
+      new Promise((resolve, reject) => {
+        server.bindAsync(address, credentials, (error, port) => (error ? reject(error) : resolve(port)))
+      }),
+    drain: () =>
+      new Promise((resolve) => {
+        server.tryShutdown(() => resolve())
+      }),
+    close: () => server.forceShutdown(),
+  }
+}
+
+function definitionOf({ path, input, output }: Call) {
+  return {
+    path,
+    requestStream: false,
+    responseStream: false,
+    requestSerialize: bytesOf(input),
+    requestDeserialize: (bytes: Buffer): Received => {
+      try {
+        return fromBinary(input, bytes)
+      } catch {
+        return new StatusError(Code.INVALID_ARGUMENT, `The message is no ${input.typeName}.`)
+      }
+    },
+    responseSerialize: bytesOf(output),
+    responseDeserialize: (bytes: Buffer): Message => fromBinary(output, bytes),
+  } as const
+}
+
+function bytesOf(schema: DescMessage): (message: Message) => Buffer {
+  return (message) => {
+    const bytes = toBinary(schema, message)
+    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  }
+}
+
+function errorResponse(
+  error: unknown,
+  path: string,
+  onFault: (error: unknown, path: string) => void,
+): ServerErrorResponse {
+  if (!(error instanceof StatusError)) {
+    onFault(error, path)
+    return errorResponse(
+      new StatusError(Code.INTERNAL, "An error of the decision service; its log has it."),
+      path,
+      onFault,
+    )
+  }
+  const metadata = new Metadata()
+  metadata.set("grpc-status-details-bin", statusBytes(error))
+  return { name: error.name, message: error.message, code: error.code, details: error.message, metadata }
+}

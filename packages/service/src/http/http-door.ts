@@ -1,0 +1,140 @@
+import {
+  createRegistry,
+  type DescMessage,
+  fromJson,
+  type JsonValue,
+  type MessageShape,
+  toJson,
+} from "@bufbuild/protobuf"
+import Fastify, { type FastifyReply, type FastifyRequest } from "fastify"
+import { type Asking, bearerToken, type Call, type CallContext } from "../calls.ts"
+import { BadRequestSchema } from "../gen/google/rpc/error_details_pb.ts"
+import { Code, StatusError } from "../status-error.ts"
+import { httpError } from "./http-errors.ts"
+
+/** Bounds of what callers may send. */
+export interface HttpBounds {
+  /** Bytes of a body. */
+  readonly maxMessageBytes: number
+  /** Calls in flight; more are refused with 429. */
+  readonly maxInFlight: number
+}
+
+/** The door of HTTP with JSON. */
+export interface HttpDoor {
+  /** Resolves with the port that it listens on. */
+  listen(host: string, port: number): Promise<number>
+  /** Takes no new calls, and resolves when those in flight have been answered. */
+  close(): Promise<void>
+}
+
+type Message = MessageShape<DescMessage>
+
+/** How long a request may take to arrive. */
+const ARRIVAL_MS = 10_000
+
+/** What an error may have in it. */
+const DETAILS = createRegistry(BadRequestSchema)
+
+const TOO_MANY = new StatusError(Code.RESOURCE_EXHAUSTED, "Too many calls are in flight; try again later.")
+
+/**
+ * The same calls as over gRPC, each a POST to its path whose body is the request as JSON (https://protobuf.dev/programming-guides/json):
+ * what Connect calls unary (https://connectrpc.com/docs/protocol), so that its clients can call them too. `onFault` is told of
+ * what is no StatusError: a fault of ours, which its caller gets as "internal".
+ */
+export function createHttpDoor(
+  calls: readonly Call[],
+  { maxMessageBytes, maxInFlight }: HttpBounds,
+  onFault: (error: unknown, path: string) => void,
+): HttpDoor {
+  const app = Fastify({
+    logger: false,
+    bodyLimit: maxMessageBytes,
+    requestTimeout: ARRIVAL_MS,
+    http: { headersTimeout: ARRIVAL_MS },
+    exposeHeadRoutes: false,
+    forceCloseConnections: "idle",
+  })
+  let inFlight = 0
+  const fail = (reply: FastifyReply, error: unknown, path: string): FastifyReply => {
+    if (!(error instanceof StatusError)) {
+      onFault(error, path)
+      return fail(
+        reply,
+        new StatusError(Code.INTERNAL, "An error of the decision service; its log has it."),
+        path,
+      )
+    }
+    const { status, body } = httpError(error)
+    return reply.code(status).send(body)
+  }
+  for (const { path, input, output, handle } of calls) {
+    app.post(path, async (request, reply) => {
+      if (inFlight >= maxInFlight) return fail(reply, TOO_MANY, path)
+      inFlight++
+      try {
+        const message = await handle(read(input, request.body), new HttpContext(request, reply))
+        return reply.send(toJson(output, message, { alwaysEmitImplicit: true, registry: DETAILS }))
+      } catch (error) {
+        return fail(reply, error, path)
+      } finally {
+        inFlight--
+      }
+    })
+  }
+  app.setNotFoundHandler((request, reply) =>
+    fail(
+      reply,
+      new StatusError(Code.UNIMPLEMENTED, `There is no ${request.method} ${request.url}.`),
+      request.url,
+    ),
+  )
+  // What Fastify refuses before a handler: a body that is too long, no JSON, or of another type.
+  app.setErrorHandler((error: { readonly statusCode?: number; readonly message: string }, request, reply) => {
+    const { statusCode = 500, message } = error
+    if (statusCode >= 500) return fail(reply, error, request.url)
+    const { body } = httpError(new StatusError(Code.INVALID_ARGUMENT, message))
+    return reply.code(statusCode).send(body)
+  })
+  return {
+    async listen(host, port) {
+      await app.listen({ host, port })
+      return (app.server.address() as { readonly port: number }).port
+    },
+    close: () => app.close(),
+  }
+}
+
+function read(input: DescMessage, body: unknown): Message {
+  try {
+    return fromJson(input, (body ?? {}) as JsonValue, { ignoreUnknownFields: false })
+  } catch (error) {
+    throw new StatusError(
+      Code.INVALID_ARGUMENT,
+      `The body is no ${input.typeName}: ${(error as Error).message}`,
+    )
+  }
+}
+
+class HttpContext implements CallContext {
+  readonly #request: FastifyRequest
+  readonly #reply: FastifyReply
+
+  constructor(request: FastifyRequest, reply: FastifyReply) {
+    this.#request = request
+    this.#reply = reply
+  }
+
+  get asking(): Asking {
+    return this.#reply.raw
+  }
+
+  get token(): string | undefined {
+    return bearerToken(this.#request.headers.authorization)
+  }
+
+  get peer(): string {
+    return `${this.#request.socket.remoteAddress}:${this.#request.socket.remotePort}`
+  }
+}

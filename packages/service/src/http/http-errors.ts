@@ -1,0 +1,44 @@
+import { create, toBinary, toJson } from "@bufbuild/protobuf"
+import { BadRequestSchema } from "../gen/google/rpc/error_details_pb.ts"
+import { Code, type StatusError } from "../status-error.ts"
+
+/** Codes as Connect calls them, with their HTTP status: https://connectrpc.com/docs/protocol#error-codes */
+const SAID: Readonly<Record<Exclude<Code, typeof Code.OK>, readonly [name: string, status: number]>> = {
+  [Code.CANCELLED]: ["canceled", 499],
+  [Code.INVALID_ARGUMENT]: ["invalid_argument", 400],
+  [Code.DEADLINE_EXCEEDED]: ["deadline_exceeded", 504],
+  [Code.NOT_FOUND]: ["not_found", 404],
+  [Code.PERMISSION_DENIED]: ["permission_denied", 403],
+  [Code.RESOURCE_EXHAUSTED]: ["resource_exhausted", 429],
+  [Code.FAILED_PRECONDITION]: ["failed_precondition", 400],
+  [Code.ABORTED]: ["aborted", 409],
+  [Code.UNIMPLEMENTED]: ["unimplemented", 501],
+  [Code.INTERNAL]: ["internal", 500],
+  [Code.UNAVAILABLE]: ["unavailable", 503],
+  [Code.UNAUTHENTICATED]: ["unauthenticated", 401],
+}
+
+/** An error as Connect's unary calls have it. */
+export interface HttpError {
+  readonly status: number
+  readonly body: {
+    readonly code: string
+    readonly message: string
+    readonly details?: readonly object[]
+  }
+}
+
+/** The answer of a call that has failed; wrong fields are a google.rpc.BadRequest, in base64 and readable. */
+export function httpError({ code, message, violations }: StatusError): HttpError {
+  const [name, status] = SAID[code as keyof typeof SAID]
+  if (violations.length === 0) return { status, body: { code: name, message } }
+  const detail = create(BadRequestSchema, {
+    fieldViolations: violations.map(({ field, description }) => ({ field, description })),
+  })
+  const value = Buffer.from(toBinary(BadRequestSchema, detail)).toString("base64").replace(/=+$/, "")
+  const debug = toJson(BadRequestSchema, detail)
+  return {
+    status,
+    body: { code: name, message, details: [{ type: BadRequestSchema.typeName, value, debug }] },
+  }
+}

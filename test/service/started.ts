@@ -1,0 +1,73 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { createRuleBook, fileRules, memoryStore } from "@sluice/core"
+import { createDecisionService, type DecisionServiceParts, tokens } from "@sluice/service"
+
+/** The contract's two items: user_id 5 a minute of service 1, service 2 at most 10 a day. */
+export const TWO_SERVICES = `
+service_id: 1
+rules:
+  name: per-user
+  field: user_id
+  rate: { requests_per_unit: 5, unit: minute }
+  request_rejection_message: retry-with-exponential-backoff
+---
+service_id: 2
+rules:
+  name: daily
+  rate: { requests_per_unit: 10, unit: day }
+  request_rejection_message: exhausted-daily-limit
+`
+
+/** A decision service in this process, on ports of its own. */
+export interface Started {
+  readonly grpc: string
+  readonly http: string
+  /** What it has told of itself as a fault. */
+  readonly faults: unknown[]
+  stop(): Promise<void>
+}
+
+/** Starts one whose rules are this file's, each store and option its own unless given. */
+export async function startService(
+  rules: string,
+  parts: Partial<DecisionServiceParts> = {},
+): Promise<Started> {
+  const folder = mkdtempSync(join(tmpdir(), "sluice-service-"))
+  const file = join(folder, "rules.yaml")
+  writeFileSync(file, rules)
+  const source = fileRules(file)
+  const book = createRuleBook({ source, services: "all" })
+  const store = memoryStore()
+  const faults: unknown[] = []
+  const service = createDecisionService({
+    book,
+    registry: undefined,
+    shared: { store, storeTimeoutMs: 20_000 },
+    unknownServices: "forward",
+    tokens: tokens({}),
+    isRegistrationOpen: true,
+    audit: { changed() {}, notInForce() {} },
+    bounds: { maxMessageBytes: 4 * 1024 * 1024, maxInFlight: 1_000, maxRequests: 10_000 },
+    onLimiter() {},
+    onUnknownService() {},
+    onFault: (error) => faults.push(error),
+    ...parts,
+  })
+  await book.ready()
+  const host = "127.0.0.1"
+  const ports = await service.listen({ host, port: 0 }, { host, port: 0 })
+  return {
+    grpc: `${host}:${ports.grpc}`,
+    http: `http://${host}:${ports.http}`,
+    faults,
+    async stop() {
+      await service.close(5_000)
+      book.close()
+      await source.close?.()
+      await store.close()
+      rmSync(folder, { recursive: true })
+    },
+  }
+}
