@@ -49,7 +49,7 @@ export async function startService(
     tokens: tokens({}),
     isRegistrationOpen: true,
     audit: { changed() {}, notInForce() {} },
-    bounds: { maxMessageBytes: 4 * 1024 * 1024, maxInFlight: 1_000, maxRequests: 10_000 },
+    bounds: { maxMessageBytes: 4 * 1024 * 1024, maxInFlight: 1_000, maxRequests: 10_000, arrivalMs: 10_000 },
     onLimiter() {},
     onUnknownService() {},
     onFault: (error) => faults.push(error),

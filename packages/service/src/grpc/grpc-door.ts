@@ -10,14 +10,17 @@ import {
 import type { Call } from "../calls.ts"
 import { Code, StatusError } from "../status-error.ts"
 import { statusBytes } from "../status-message.ts"
+import { Arrivals } from "./arrivals.ts"
 import { GrpcContext } from "./grpc-context.ts"
 
 /** Bounds of what callers may send. */
 export interface GrpcBounds {
   /** Bytes of a message. */
   readonly maxMessageBytes: number
-  /** Calls in flight; more are refused with RESOURCE_EXHAUSTED. */
+  /** Calls in flight, and as many of which the request has not come yet; more are refused with RESOURCE_EXHAUSTED. */
   readonly maxInFlight: number
+  /** Milliseconds that a request may take to arrive. */
+  readonly arrivalMs: number
 }
 
 /** The door of gRPC. */
@@ -40,10 +43,12 @@ const TOO_MANY = new StatusError(Code.RESOURCE_EXHAUSTED, "Too many calls are in
 /** `onFault` is told of what is no StatusError: a fault of ours, which its caller gets as INTERNAL. */
 export function createGrpcDoor(
   calls: readonly Call[],
-  { maxMessageBytes, maxInFlight }: GrpcBounds,
+  { maxMessageBytes, maxInFlight, arrivalMs }: GrpcBounds,
   onFault: (error: unknown, path: string) => void,
 ): GrpcDoor {
+  const arrivals = new Arrivals({ mostArriving: maxInFlight, arrivalMs })
   const server = new Server({
+    interceptors: [arrivals.interceptor],
     "grpc.max_receive_message_length": maxMessageBytes,
     "grpc.enable_channelz": 0,
     // A peer that has gone without a word is found out.
@@ -97,7 +102,10 @@ export function createGrpcDoor(
       new Promise((resolve) => {
         server.tryShutdown(() => resolve())
       }),
-    close: () => server.forceShutdown(),
+    close() {
+      server.forceShutdown()
+      arrivals.close()
+    },
   }
 }
 

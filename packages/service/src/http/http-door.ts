@@ -7,9 +7,10 @@ import {
   toJson,
 } from "@bufbuild/protobuf"
 import Fastify, { type FastifyReply, type FastifyRequest } from "fastify"
-import { type Asking, bearerToken, type Call, type CallContext } from "../calls.ts"
+import type { Asking, Call } from "../calls.ts"
 import { BadRequestSchema } from "../gen/google/rpc/error_details_pb.ts"
 import { Code, StatusError } from "../status-error.ts"
+import { HttpContext, TimedAsking, timeoutOf } from "./http-context.ts"
 import { httpError } from "./http-errors.ts"
 
 /** Bounds of what callers may send. */
@@ -18,6 +19,8 @@ export interface HttpBounds {
   readonly maxMessageBytes: number
   /** Calls in flight; more are refused with 429. */
   readonly maxInFlight: number
+  /** Milliseconds that a request may take to arrive. */
+  readonly arrivalMs: number
 }
 
 /** The door of HTTP with JSON. */
@@ -29,9 +32,6 @@ export interface HttpDoor {
 }
 
 type Message = MessageShape<DescMessage>
-
-/** How long a request may take to arrive. */
-const ARRIVAL_MS = 10_000
 
 /** What an error may have in it. */
 const DETAILS = createRegistry(BadRequestSchema)
@@ -45,14 +45,15 @@ const TOO_MANY = new StatusError(Code.RESOURCE_EXHAUSTED, "Too many calls are in
  */
 export function createHttpDoor(
   calls: readonly Call[],
-  { maxMessageBytes, maxInFlight }: HttpBounds,
+  { maxMessageBytes, maxInFlight, arrivalMs }: HttpBounds,
   onFault: (error: unknown, path: string) => void,
 ): HttpDoor {
   const app = Fastify({
     logger: false,
     bodyLimit: maxMessageBytes,
-    requestTimeout: ARRIVAL_MS,
-    http: { headersTimeout: ARRIVAL_MS },
+    requestTimeout: arrivalMs,
+    // Node looks for requests that take too long every so often.
+    http: { headersTimeout: arrivalMs, connectionsCheckingInterval: Math.ceil(arrivalMs / 10) },
     exposeHeadRoutes: false,
     forceCloseConnections: "idle",
   })
@@ -74,7 +75,9 @@ export function createHttpDoor(
       if (inFlight >= maxInFlight) return fail(reply, TOO_MANY, path)
       inFlight++
       try {
-        const message = await handle(read(input, request.body), new HttpContext(request, reply))
+        const message = await inTime(request, reply, (asking) =>
+          handle(read(input, request.body), new HttpContext(request, asking)),
+        )
         return reply.send(toJson(output, message, { alwaysEmitImplicit: true, registry: DETAILS }))
       } catch (error) {
         return fail(reply, error, path)
@@ -117,24 +120,21 @@ function read(input: DescMessage, body: unknown): Message {
   }
 }
 
-class HttpContext implements CallContext {
-  readonly #request: FastifyRequest
-  readonly #reply: FastifyReply
-
-  constructor(request: FastifyRequest, reply: FastifyReply) {
-    this.#request = request
-    this.#reply = reply
-  }
-
-  get asking(): Asking {
-    return this.#reply.raw
-  }
-
-  get token(): string | undefined {
-    return bearerToken(this.#request.headers.authorization)
-  }
-
-  get peer(): string {
-    return `${this.#request.socket.remoteAddress}:${this.#request.socket.remotePort}`
+/** The answer, within the time that the caller has for it. */
+async function inTime(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  answer: (asking: Asking) => Message | Promise<Message>,
+): Promise<Message> {
+  const timeoutMs = timeoutOf(request)
+  if (timeoutMs === undefined) return answer(reply.raw)
+  let asking: TimedAsking | undefined
+  const late = new Promise<never>((_, reject) => {
+    asking = new TimedAsking(reply, timeoutMs, reject)
+  })
+  try {
+    return await Promise.race([answer(asking as unknown as Asking), late])
+  } finally {
+    ;(asking as unknown as TimedAsking).end()
   }
 }
