@@ -24,7 +24,12 @@ export interface Stranger {
 }
 
 /** Opens one for a service of a proto file: "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter". */
-export function openStranger(address: string, file: string, service: string): Stranger {
+export function openStranger(
+  address: string,
+  file: string,
+  service: string,
+  options: Readonly<Record<string, unknown>> = {},
+): Stranger {
   const definition = loadSync(file, {
     includeDirs: [PROTO],
     keepCase: true,
@@ -38,7 +43,7 @@ export function openStranger(address: string, file: string, service: string): St
       (holder, part) => (holder as Record<string, unknown>)[part],
       loadPackageDefinition(definition),
     )
-  const client = new (found as ServiceClientConstructor)(address, credentials.createInsecure())
+  const client = new (found as ServiceClientConstructor)(address, credentials.createInsecure(), options)
   return {
     call: (method, request, { metadata, deadline } = {}) =>
       new Promise((resolve) => {

@@ -51,6 +51,8 @@ export function createGrpcDoor(
     interceptors: [arrivals.interceptor],
     "grpc.max_receive_message_length": maxMessageBytes,
     "grpc.enable_channelz": 0,
+    // Of one connection: those that were ended before all of them had come stay open until their client ends them, or goes.
+    "grpc.max_concurrent_streams": 2 * maxInFlight,
     // A peer that has gone without a word is found out.
     "grpc.keepalive_time_ms": 30_000,
     "grpc.keepalive_timeout_ms": 10_000,

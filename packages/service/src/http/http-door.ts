@@ -1,9 +1,11 @@
 import {
   createRegistry,
   type DescMessage,
+  fromBinary,
   fromJson,
   type JsonValue,
   type MessageShape,
+  toBinary,
   toJson,
 } from "@bufbuild/protobuf"
 import Fastify, { type FastifyReply, type FastifyRequest } from "fastify"
@@ -33,13 +35,15 @@ export interface HttpDoor {
 
 type Message = MessageShape<DescMessage>
 
+/** Messages in their binary form, as Connect calls it. */
+const BINARY = "application/proto"
 /** What an error may have in it. */
 const DETAILS = createRegistry(BadRequestSchema)
 
 const TOO_MANY = new StatusError(Code.RESOURCE_EXHAUSTED, "Too many calls are in flight; try again later.")
 
 /**
- * The same calls as over gRPC, each a POST to its path whose body is the request as JSON (https://protobuf.dev/programming-guides/json):
+ * The same calls as over gRPC, each a POST to its path whose body is the request as JSON, or as bytes (https://protobuf.dev/programming-guides/json):
  * what Connect calls unary (https://connectrpc.com/docs/protocol), so that its clients can call them too. `onFault` is told of
  * what is no StatusError: a fault of ours, which its caller gets as "internal".
  */
@@ -57,6 +61,8 @@ export function createHttpDoor(
     exposeHeadRoutes: false,
     forceCloseConnections: "idle",
   })
+  app.removeContentTypeParser("text/plain")
+  app.addContentTypeParser(BINARY, { parseAs: "buffer" }, (_request, body, done) => done(null, body))
   let inFlight = 0
   const fail = (reply: FastifyReply, error: unknown, path: string): FastifyReply => {
     if (!(error instanceof StatusError)) {
@@ -78,6 +84,7 @@ export function createHttpDoor(
         const message = await inTime(request, reply, (asking) =>
           handle(read(input, request.body), new HttpContext(request, asking)),
         )
+        if (isBinary(request)) return reply.type(BINARY).send(Buffer.from(toBinary(output, message)))
         return reply.send(toJson(output, message, { alwaysEmitImplicit: true, registry: DETAILS }))
       } catch (error) {
         return fail(reply, error, path)
@@ -109,8 +116,13 @@ export function createHttpDoor(
   }
 }
 
+function isBinary({ headers }: FastifyRequest): boolean {
+  return headers["content-type"] === BINARY
+}
+
 function read(input: DescMessage, body: unknown): Message {
   try {
+    if (Buffer.isBuffer(body)) return fromBinary(input, body)
     return fromJson(input, (body ?? {}) as JsonValue, { ignoreUnknownFields: false })
   } catch (error) {
     throw new StatusError(

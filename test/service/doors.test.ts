@@ -1,0 +1,332 @@
+import { connect, constants } from "node:http2"
+import { connect as connectTcp } from "node:net"
+import { createClient } from "@connectrpc/connect"
+import { createConnectTransport } from "@connectrpc/connect-node"
+import { Client, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { RateLimiter } from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
+import { type Started, startService } from "./started.ts"
+import { type Called, openStranger, type Stranger } from "./stranger.ts"
+
+const PATH = "/sluice.v1.RateLimiter/ShouldForwardRequest"
+
+const RULES = `
+service_id: 1
+rules: { name: units, field: user, rate: { requests_per_unit: 1000000, unit: day } }
+---
+service_id: 2
+rules:
+  name: held
+  field: user
+  rate: { requests_per_unit: 1, unit: day }
+  throttle: { kind: queue, max_wait_ms: 86400000 }
+`
+
+const open = (started: Started): Stranger =>
+  openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
+
+const codeOf = (called: Called): number | undefined => ("error" in called ? called.error.code : undefined)
+
+async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
+  const endMs = Date.now() + 20_000
+  while (!(await holds())) {
+    if (Date.now() > endMs) throw new Error("It did not come true within 20 s")
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+describe("the door of gRPC", () => {
+  let started: Started
+  let stranger: Stranger
+  let raw: Client
+  beforeAll(async () => {
+    const bounds = { maxMessageBytes: 100_000, maxInFlight: 3, maxRequests: 5, arrivalMs: 500 }
+    started = await startService(RULES, { bounds })
+    stranger = open(started)
+    raw = new Client(started.grpc, credentials.createInsecure())
+  })
+  afterAll(async () => {
+    stranger.close()
+    raw.close()
+    await started.stop()
+    expect(started.faults).toEqual([])
+  })
+
+  const send = (bytes: Buffer, path = PATH): Promise<Buffer | ServiceError> =>
+    new Promise((resolve) => {
+      const same = (given: Buffer): Buffer => given
+      raw.makeUnaryRequest(path, same, same, bytes, new Metadata(), {}, (error, value) =>
+        resolve(error ?? (value as Buffer)),
+      )
+    })
+  const ask = (serviceId: number, user: string, more: object = {}, options: object = {}): Promise<Called> =>
+    stranger.call(
+      "ShouldForwardRequest",
+      { service_id: serviceId, request: JSON.stringify({ user }), ...more },
+      options,
+    )
+  const remaining = async (serviceId: number, user: string): Promise<unknown> => {
+    const called = await ask(serviceId, user, { peek: true })
+    return "value" in called && called.value.remaining
+  }
+
+  it.each([
+    ["a field of another type", Buffer.from([0x0a, 0x01, 0x31])],
+    ["a text that goes beyond the end", Buffer.from([0x12, 0x7f, 0x7b])],
+    ["what is no message at all", Buffer.from("hello, world")],
+    ["a text that is no UTF-8", Buffer.from([0x08, 0x01, 0x1a, 0x02, 0xc3, 0x28])],
+  ])("answers %s with INVALID_ARGUMENT, and goes on", async (_what, bytes) => {
+    expect(await send(bytes)).toMatchObject({ code: status.INVALID_ARGUMENT })
+    expect(await ask(1, "after")).toMatchObject({ value: { should_forward: true } })
+  })
+
+  it("reads what it does not know past what it does", async () => {
+    const unknown = Buffer.concat([Buffer.from([0x08, 0x01]), Buffer.from([0xfa, 0x3f, 0x02, 0x68, 0x69])])
+    expect(await send(Buffer.concat([unknown, Buffer.from("\x12\x02{}", "latin1")]))).toBeInstanceOf(Buffer)
+  })
+
+  it("refuses a message that is too long, and a method that it does not know", async () => {
+    expect(await send(Buffer.alloc(100_001))).toMatchObject({ code: status.RESOURCE_EXHAUSTED })
+    expect(await send(Buffer.alloc(0), "/sluice.v1.RateLimiter/Nothing")).toMatchObject({
+      code: status.UNIMPLEMENTED,
+    })
+  })
+
+  it("reads compressed messages", async () => {
+    const zipped = openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter", {
+      "grpc.default_compression_algorithm": 2,
+    })
+    const request = JSON.stringify({ user: "zipped", padding: "x".repeat(10_000) })
+    expect(await zipped.call("ShouldForwardRequest", { service_id: 1, request })).toMatchObject({
+      value: { should_forward: true, policy: "units" },
+    })
+    zipped.close()
+  })
+
+  it("gives back what it took for a caller that does not wait any more", async () => {
+    expect(await ask(2, "late")).toMatchObject({ value: { should_forward: true } })
+    const called = await ask(2, "late", {}, { deadline: Date.now() + 200 })
+    expect(codeOf(called)).toBe(status.DEADLINE_EXCEEDED)
+    // Were it still in line, it would be one of those that there may be.
+    await until(async () => codeOf(await ask(2, "late", {}, { deadline: Date.now() + 50 })) === 4)
+  })
+
+  it("refuses more calls than may be in flight, and takes new ones when those have ended", async () => {
+    await ask(2, "many")
+    const held = [1, 2, 3].map(() => ask(2, "many", {}, { deadline: Date.now() + 2_000 }))
+    await until(async () => codeOf(await ask(1, "many")) === status.RESOURCE_EXHAUSTED)
+    expect((await Promise.all(held)).map(codeOf)).toEqual([4, 4, 4])
+    await until(async () => (await remaining(1, "other")) === 1_000_000)
+  })
+
+  it("ends calls of which only the beginning comes, and takes no more than may be in flight", async () => {
+    const session = connect(`http://${started.grpc}`)
+    const begin = () => {
+      const stream = session.request({
+        [constants.HTTP2_HEADER_METHOD]: "POST",
+        [constants.HTTP2_HEADER_PATH]: PATH,
+        [constants.HTTP2_HEADER_CONTENT_TYPE]: "application/grpc",
+        te: "trailers",
+      })
+      stream.write(Buffer.from([0, 0, 0, 0, 9, 0x08]))
+      stream.on("error", () => undefined)
+      // An answer without a message has its status in its only headers.
+      return new Promise<unknown>((resolve) => {
+        stream.on("response", (headers) => resolve(headers["grpc-status"]))
+      })
+    }
+    const beginnings = [begin(), begin(), begin()]
+    const fourth = begin()
+    expect(await fourth).toBe(String(status.RESOURCE_EXHAUSTED))
+    expect(await Promise.all(beginnings)).toEqual(["4", "4", "4"])
+    expect(await ask(1, "whole")).toMatchObject({ value: { should_forward: true } })
+    session.destroy()
+  })
+
+  it("never swaps answers", async () => {
+    const many = openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
+    for (let round = 0; round < 200; round++) {
+      const costs = [1, 2, 3].map((each) => round * 3 + each)
+      const asked = costs.map((cost) =>
+        many.call("ShouldForwardRequest", {
+          service_id: 1,
+          request: JSON.stringify({ user: `swap-${cost}` }),
+          cost,
+        }),
+      )
+      const answers = (await Promise.all(asked)).map((called) => "value" in called && called.value.remaining)
+      expect(answers).toEqual(costs.map((cost) => 1_000_000 - cost))
+    }
+    many.close()
+  })
+
+  it("answers many in order, each by itself, and no more than it accepts", async () => {
+    const requests = [
+      { service_id: 1, request: '{"user":"batch"}', cost: 10 },
+      { service_id: 1, request: "nothing" },
+      { service_id: 9, request: "nothing" },
+      {},
+      { service_id: 1, request: '{"user":"batch"}', cost: 1_000_000 },
+    ]
+    const called = await stranger.call("ShouldForwardRequests", { requests })
+    const { responses } = ("value" in called ? called.value : {}) as { responses: Record<string, unknown>[] }
+    expect(responses.map((each) => [each.should_forward, (each.error as { code?: number })?.code])).toEqual([
+      [true, undefined],
+      [false, status.INVALID_ARGUMENT],
+      [true, undefined],
+      [false, status.INVALID_ARGUMENT],
+      [false, undefined],
+    ])
+    expect(responses[0]).toMatchObject({ remaining: 999_990, headers: { RateLimit: expect.any(String) } })
+    expect(responses[4]).toMatchObject({ status_code: 429, body: expect.stringContaining("units") })
+    const brief = await stranger.call("ShouldForwardRequests", { requests: [requests[4]], brief: true })
+    expect(brief).toMatchObject({ value: { responses: [{ status_code: 429, headers: {}, body: "" }] } })
+    const more = await stranger.call("ShouldForwardRequests", { requests: Array(6).fill(requests[0]) })
+    expect(codeOf(more)).toBe(status.INVALID_ARGUMENT)
+  })
+})
+
+describe("the door of HTTP", () => {
+  let started: Started
+  beforeAll(async () => {
+    const bounds = { maxMessageBytes: 100_000, maxInFlight: 3, maxRequests: 5, arrivalMs: 500 }
+    started = await startService(RULES, { bounds })
+  })
+  afterAll(async () => {
+    await started.stop()
+    expect(started.faults).toEqual([])
+  })
+
+  const post = async (
+    body: unknown,
+    headers: Record<string, string> = {},
+    path = PATH,
+  ): Promise<{ status: number; body: Record<string, unknown> }> => {
+    const response = await fetch(started.http + path, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: typeof body === "string" ? body : JSON.stringify(body),
+    })
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+  }
+  const asked = (serviceId: number, user: string, more: object = {}): object => ({
+    serviceId,
+    request: JSON.stringify({ user }),
+    ...more,
+  })
+
+  it.each([
+    ["what is no JSON", "{", {}, PATH, 400, "invalid_argument"],
+    ["a field that there is not", { servise: "a" }, {}, PATH, 400, "invalid_argument"],
+    ["a value of another type", { serviceId: "one" }, {}, PATH, 400, "invalid_argument"],
+    ["a body of another type", "a=1", { "content-type": "text/plain" }, PATH, 415, "invalid_argument"],
+    ["a body that is too long", { request: "x".repeat(100_001) }, {}, PATH, 413, "invalid_argument"],
+    ["an unknown method", {}, {}, "/sluice.v1.RateLimiter/Nothing", 501, "unimplemented"],
+    ["a wrong time to wait", asked(1, "a"), { "connect-timeout-ms": "soon" }, PATH, 400, "invalid_argument"],
+  ])("answers %s", async (_what, body, headers, path, code, name) => {
+    expect(await post(body, headers as Record<string, string>, path)).toMatchObject({
+      status: code,
+      body: { code: name, message: expect.any(String) },
+    })
+  })
+
+  it("names the fields that are wrong", async () => {
+    expect(await post(asked(-1, "a"))).toMatchObject({
+      status: 400,
+      body: {
+        details: [
+          {
+            type: "google.rpc.BadRequest",
+            debug: { fieldViolations: [{ field: "service_id", description: expect.any(String) }] },
+          },
+        ],
+      },
+    })
+  })
+
+  it("tells what is false and what is 0", async () => {
+    await post(asked(2, "told"))
+    expect((await post(asked(2, "told", { peek: true }))).body).toMatchObject({
+      shouldForward: false,
+      remaining: "0",
+    })
+  })
+
+  it("waits as long as the caller says, and no call stays in line", async () => {
+    await post(asked(2, "late"))
+    const late = () => post(asked(2, "late"), { "connect-timeout-ms": "50" })
+    for (let round = 0; round < 5; round++) {
+      expect(await late()).toMatchObject({ status: 504, body: { code: "deadline_exceeded" } })
+    }
+  })
+
+  it("refuses more calls than may be in flight", async () => {
+    await post(asked(2, "many"))
+    const held = [1, 2, 3].map(() => post(asked(2, "many"), { "connect-timeout-ms": "2000" }))
+    await until(async () => (await post(asked(1, "many"))).status === 429)
+    expect((await Promise.all(held)).map(({ status }) => status)).toEqual([504, 504, 504])
+    expect((await post(asked(1, "many"))).status).toBe(200)
+  })
+
+  it("ends a request of which only the beginning comes", async () => {
+    const port = Number(new URL(started.http).port)
+    const socket = connectTcp(port, "127.0.0.1")
+    socket.write(
+      `POST ${PATH} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{`,
+    )
+    const answer = await new Promise<string>((resolve) => {
+      let text = ""
+      socket.on("data", (chunk) => {
+        text += chunk
+      })
+      socket.on("close", () => resolve(text))
+      socket.on("error", () => undefined)
+    })
+    expect(answer).toMatch(/^HTTP\/1\.1 408 /)
+  })
+
+  it.each([
+    ["JSON", false],
+    ["messages in their binary form", true],
+  ])(
+    "is what Connect calls unary, so that its clients can call it with %s",
+    async (form, useBinaryFormat) => {
+      const transport = createConnectTransport({ baseUrl: started.http, httpVersion: "1.1", useBinaryFormat })
+      const client = createClient(RateLimiter, transport)
+      const request = JSON.stringify({ user: `connect ${form}` })
+      expect(await client.shouldForwardRequest({ serviceId: 1, request })).toMatchObject({
+        shouldForward: true,
+        remaining: 999_999n,
+      })
+      await expect(client.shouldForwardRequest({})).rejects.toMatchObject({
+        code: 3,
+        rawMessage: "service_id: is missing, and so is service",
+      })
+    },
+  )
+})
+
+describe("a fault of the service itself", () => {
+  it("is told to whoever runs it, and not to the caller", async () => {
+    const fault = new Error("a secret of the house")
+    const started = await startService(RULES, {
+      onUnknownService() {
+        throw fault
+      },
+    })
+    const stranger = open(started)
+    const called = await stranger.call("ShouldForwardRequest", { service: "nobody" })
+    expect(codeOf(called)).toBe(status.INTERNAL)
+    expect(JSON.stringify(called)).not.toContain("secret")
+    const response = await fetch(started.http + PATH, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: '{"service":"nobody"}',
+    })
+    expect(response.status).toBe(500)
+    expect(await response.text()).not.toContain("secret")
+    expect(started.faults).toEqual([fault, fault])
+    stranger.close()
+    await started.stop()
+  })
+})
