@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { createRuleBook, fileRules, memoryStore } from "@sluice/core"
+import { createRuleBook, fileRules, manualClock, memoryStore } from "@sluice/core"
 import { createDecisionService, type DecisionServiceParts, tokens } from "@sluice/service"
 
 /** The contract's two items: user_id 5 a minute of service 1, service 2 at most 10 a day. */
@@ -39,7 +39,8 @@ export async function startService(
   writeFileSync(file, rules)
   const source = fileRules(file)
   const book = createRuleBook({ source, services: "all" })
-  const store = memoryStore()
+  // A minute or a day must not end meanwhile.
+  const store = memoryStore({ clock: manualClock(Date.now()) })
   const faults: unknown[] = []
   const service = createDecisionService({
     book,

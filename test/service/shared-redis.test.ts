@@ -1,0 +1,167 @@
+import { status } from "@grpc/grpc-js"
+import { manualClock } from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { type Started, startService, TWO_SERVICES } from "./started.ts"
+import { openStranger, type Stranger } from "./stranger.ts"
+
+const RULES = `
+service_id: 1
+rules: { name: fifty, field: user, algorithm: fixed-window, rate: { requests_per_unit: 50, unit: week } }
+`
+
+/** An instance with a client of its own. */
+interface Instance {
+  readonly started: Started
+  readonly stranger: Stranger
+  readonly client: Redis
+}
+
+describe("instances of the service on one Redis", () => {
+  let server: RedisServer
+  const instances: Instance[] = []
+  beforeAll(async () => {
+    server = await startRedis()
+    for (let index = 0; index < 3; index++) instances.push(await startInstance(server))
+  })
+  afterAll(async () => {
+    for (const { started, stranger, client } of instances) {
+      stranger.close()
+      await started.stop()
+      client.disconnect()
+      expect(started.faults).toEqual([])
+    }
+    await server.stop()
+  })
+
+  const ask = async ({ stranger }: Instance, user: string, more: object = {}, options: object = {}) => {
+    const request = JSON.stringify({ user })
+    return stranger.call("ShouldForwardRequest", { service_id: 1, request, ...more }, options)
+  }
+  const forwards = async (instance: Instance, user: string): Promise<boolean> => {
+    const called = await ask(instance, user)
+    if ("error" in called) throw called.error
+    expect(called.value.degraded).toBe(false)
+    return called.value.should_forward === true
+  }
+
+  it("admit exactly the limit between them", async () => {
+    const asked = Array.from({ length: 300 }, (_, index) =>
+      forwards(instances[index % instances.length] as Instance, "shared"),
+    )
+    expect((await Promise.all(asked)).filter(Boolean)).toHaveLength(50)
+  })
+
+  it("admit exactly the limit in batches", async () => {
+    const requests = Array.from({ length: 40 }, () => ({ service_id: 1, request: '{"user":"batch"}' }))
+    const answers = await Promise.all(
+      instances.map(({ stranger }) => stranger.call("ShouldForwardRequests", { requests, brief: true })),
+    )
+    const forwarded = answers.flatMap((called) =>
+      "value" in called ? (called.value.responses as { should_forward: boolean }[]) : [],
+    )
+    expect(forwarded).toHaveLength(120)
+    expect(forwarded.filter(({ should_forward }) => should_forward)).toHaveLength(50)
+  })
+
+  it("give back what was taken for a caller that had gone when the answer came", async () => {
+    const [instance] = instances as [Instance]
+    await ask(instance, "gone")
+    const admin = new Redis(server.port, server.host)
+    await admin.call("CLIENT", "PAUSE", "700", "ALL")
+    const called = await ask(instance, "gone", {}, { deadline: Date.now() + 150 })
+    expect("error" in called && called.error.code).toBe(status.DEADLINE_EXCEEDED)
+    const remaining = async (): Promise<unknown> => {
+      const looked = await ask(instance, "gone", { peek: true })
+      return "value" in looked && looked.value.remaining
+    }
+    // It was taken when Redis went on, and is given back after that: what a later look sees at first may be either.
+    const endMs = Date.now() + 20_000
+    while ((await remaining()) !== 49 && Date.now() < endMs) await new Promise((done) => setTimeout(done, 20))
+    expect(await remaining()).toBe(49)
+    admin.disconnect()
+  })
+
+  it("ask Redis nothing about a client that it has refused", async () => {
+    const [instance] = instances as [Instance]
+    while (await forwards(instance, "denied"));
+    const calls = async (): Promise<number> => {
+      const text = await instance.client.info("commandstats")
+      const counts = [...text.matchAll(/cmdstat_(?:evalsha|eval|fcall):calls=(\d+)/g)]
+      return counts.reduce((sum, [, count]) => sum + Number(count), 0)
+    }
+    const before = await calls()
+    for (let asked = 0; asked < 50; asked++) expect(await forwards(instance, "denied")).toBe(false)
+    expect(await calls()).toBe(before)
+  })
+
+  it("say that they decide without Redis while it is gone, and go on with it when it is back", async () => {
+    const other = await startRedis()
+    const instance = await startInstance(other, { storeTimeoutMs: 200 })
+    expect(await ask(instance, "outage")).toMatchObject({ value: { should_forward: true, degraded: false } })
+    const { port } = other
+    await other.stop()
+    expect(await ask(instance, "outage")).toMatchObject({ value: { should_forward: true, degraded: true } })
+    const back = await startRedis({ port })
+    const endMs = Date.now() + 20_000
+    const isDegraded = async (): Promise<boolean> => {
+      const called = await ask(instance, "outage")
+      return "error" in called || called.value.degraded === true
+    }
+    while (await isDegraded()) {
+      if (Date.now() > endMs) throw new Error("It has not come back within 20 s")
+      await new Promise((done) => setTimeout(done, 50))
+    }
+    instance.stranger.close()
+    await instance.started.stop()
+    instance.client.disconnect()
+    await back.stop()
+  })
+})
+
+describe("the contract's two items through Redis", () => {
+  it("are kept by both doors together", async () => {
+    const server = await startRedis()
+    const { started, stranger, client } = await startInstance(server, {}, TWO_SERVICES)
+    const verdicts: unknown[] = []
+    for (let asked = 0; asked < 6; asked++) {
+      const request = '{"user_id":7}'
+      const called = await stranger.call("ShouldForwardRequest", { service_id: 1, request })
+      verdicts.push("value" in called && called.value.should_forward)
+    }
+    expect(verdicts).toEqual([true, true, true, true, true, false])
+    const daily: unknown[] = []
+    for (let asked = 0; asked < 11; asked++) {
+      const response = await fetch(`${started.http}/sluice.v1.RateLimiter/ShouldForwardRequest`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: '{"serviceId":2}',
+      })
+      daily.push(((await response.json()) as { shouldForward: boolean }).shouldForward)
+    }
+    expect(daily.filter(Boolean)).toHaveLength(10)
+    expect(daily[10]).toBe(false)
+    stranger.close()
+    await started.stop()
+    client.disconnect()
+    await server.stop()
+  })
+})
+
+async function startInstance(
+  server: RedisServer,
+  options: { readonly storeTimeoutMs?: number } = {},
+  rules: string = RULES,
+): Promise<Instance> {
+  const client = new Redis(server.port, server.host, { retryStrategy: () => 50 })
+  client.on("error", () => undefined)
+  await client.ping()
+  // A minute or a day must not end meanwhile.
+  const store = redisStore({ client, clock: manualClock(Date.now()) })
+  const logger = { warn() {}, error() {} }
+  const started = await startService(rules, { shared: { store, storeTimeoutMs: 20_000, logger, ...options } })
+  const stranger = openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
+  return { started, stranger, client }
+}
