@@ -1,0 +1,41 @@
+/** How many clients there are; every one is asked about in turn. */
+const CLIENTS = 10_000
+const FORWARD = "/sluice.v1.RateLimiter/ShouldForwardRequest"
+
+/** What is asked of the service, again and again. */
+export interface Workload {
+  readonly path: string
+  readonly messages: readonly Uint8Array[]
+  /** Decisions in a call. */
+  readonly each: number
+}
+
+/** One request a call, of ten thousand clients. */
+export function singly(service: number): Workload {
+  const messages = Array.from({ length: CLIENTS }, (_, index) => request(service, index))
+  return { path: FORWARD, messages, each: 1 }
+}
+
+/** The same clients, so many a call, answered in brief. */
+export function inBatches(service: number, each: number): Workload {
+  const messages = Array.from({ length: CLIENTS / each }, (_, batch) => {
+    const requests = Array.from({ length: each }, (_, index) =>
+      tagged(1, request(service, batch * each + index)),
+    )
+    // brief = 2
+    return Buffer.concat([...requests, Buffer.from([0x10, 1])])
+  })
+  return { path: `${FORWARD}s`, messages, each }
+}
+
+/** ShouldForwardRequestRequest: service_id = 1, request = 2. */
+function request(service: number, client: number): Buffer {
+  const text = Buffer.from(JSON.stringify({ user_id: `client-${String(client).padStart(5, "0")}` }))
+  return Buffer.concat([Buffer.from([0x08, service]), tagged(2, text)])
+}
+
+/** A field of bytes; its length takes one byte, as all of them here are short. */
+function tagged(field: number, bytes: Uint8Array): Buffer {
+  if (bytes.length > 127) throw new RangeError("A length of one byte is at most 127")
+  return Buffer.concat([Buffer.from([(field << 3) | 2, bytes.length]), bytes])
+}

@@ -1,0 +1,87 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Server, ServerCredentials } from "@grpc/grpc-js"
+import { createRuleBook, fileRules, memoryStore, type Store } from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import { auditTo, createDecisionService, tokens } from "@sluice/service"
+import { Redis } from "ioredis"
+import { answerTasks } from "../contender-process.ts"
+
+/** What a process is asked: to start on a port of its own, or for the CPU that it has used. */
+export type Task = { readonly start: Kind; readonly redisPort: number } | { readonly usage: true }
+/** "floor" is @grpc/grpc-js with a handler that yields the same bytes each time. */
+export type Kind = "memory" | "redis" | "floor"
+
+const RULES = `
+service_id: 1
+rules: { name: user, field: user_id, rate: { requests_per_unit: 1000000000, unit: day } }
+---
+service_id: 2
+rules: { name: user, field: user_id, rate: { requests_per_unit: 1, unit: week } }
+`
+/** As long as what the service answers. */
+const ANSWER = Buffer.concat([Buffer.from([0x08, 1, 0x12, 118]), Buffer.alloc(118, 0x61)])
+const HOST = "127.0.0.1"
+
+answerTasks(async (task: Task) => {
+  if ("usage" in task) {
+    const { user, system } = process.cpuUsage()
+    return user + system
+  }
+  if (task.start === "floor") return startFloor()
+  return startService(
+    task.start === "memory" ? memoryStore() : redisStore({ client: new Redis(task.redisPort, HOST) }),
+  )
+})
+
+async function startService(store: Store): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), "sluice-bench-"))
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true }))
+  const file = join(folder, "rules.yaml")
+  writeFileSync(file, RULES)
+  const book = createRuleBook({ source: fileRules(file), services: "all" })
+  await book.ready()
+  const service = createDecisionService({
+    book,
+    registry: undefined,
+    // As the busy machine of a benchmark may be late.
+    shared: { store, storeTimeoutMs: 5_000 },
+    unknownServices: "forward",
+    tokens: tokens({}),
+    isRegistrationOpen: false,
+    audit: auditTo({ info() {}, warn() {} }),
+    bounds: { maxMessageBytes: 4 * 2 ** 20, maxInFlight: 1_000, arrivalMs: 10_000, maxRequests: 1_000 },
+    onLimiter() {},
+    onUnknownService() {},
+    onFault(error) {
+      console.error(error)
+    },
+  })
+  const { grpc } = await service.listen({ host: HOST, port: 0 }, { host: HOST, port: 0 })
+  return grpc
+}
+
+function startFloor(): Promise<number> {
+  const server = new Server({ "grpc.enable_channelz": 0 })
+  const same = (bytes: Buffer): Buffer => bytes
+  const path = "/sluice.v1.RateLimiter/ShouldForwardRequest"
+  const definition = {
+    path,
+    requestStream: false,
+    responseStream: false,
+    requestSerialize: same,
+    requestDeserialize: same,
+    responseSerialize: same,
+    responseDeserialize: same,
+  }
+  server.addService(
+    { call: definition },
+    { call: (_call: unknown, done: (error: null, bytes: Buffer) => void) => done(null, ANSWER) },
+  )
+  return new Promise((resolve, reject) => {
+    server.bindAsync(`${HOST}:0`, ServerCredentials.createInsecure(), (error, port) =>
+      error ? reject(error) : resolve(port),
+    )
+  })
+}
