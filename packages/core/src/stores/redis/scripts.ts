@@ -6,6 +6,7 @@ import digits from "./scripts/digits.lua"
 import giveBack from "./scripts/give-back.lua"
 import layout from "./scripts/layout.lua"
 import log from "./scripts/log.lua"
+import orForget from "./scripts/or-forget.lua"
 import packedCounts from "./scripts/packed-counts.lua"
 import peek from "./scripts/peek.lua"
 import penalty from "./scripts/penalty.lua"
@@ -28,13 +29,13 @@ const counters = `${packedCounts}\n${subWindows}\n${log}\n${bucketLevel}\n${pena
 
 /** Takes the units of requests, each all or nothing. */
 export const TAKE: Script = script(
-  `${layout}\n${takeOne}\n${call}\n${digits}\n${strictNumber}\n${strictNext}\nlocal function functions()\n${counters}\n${takeWithCare}\nend\n${take}`,
+  `${layout}\n${takeOne}\n${call}\n${orForget}\n${digits}\n${strictNumber}\n${strictNext}\nlocal function functions()\n${counters}\n${takeWithCare}\nend\n${take}`,
 )
 /** Tells what counters hold. */
-export const PEEK: Script = script(`${layout}\n${call}\n${digits}\n${strictNumber}\n${counters}\n${peek}`)
+export const PEEK: Script = script(`${layout}\n${call}\n${orForget}\n${digits}\n${strictNumber}\n${counters}\n${peek}`)
 /** Gives units back to the windows they were taken in. */
 export const GIVE_BACK: Script = script(
-  `${layout}\n${call}\n${digits}\n${strictNumber}\n${counters}\n${giveBack}`,
+  `${layout}\n${call}\n${orForget}\n${digits}\n${strictNumber}\n${counters}\n${giveBack}`,
 )
 
 function script(text: string): Script {

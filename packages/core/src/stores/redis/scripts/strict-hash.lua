@@ -57,7 +57,10 @@ local function writeHash(key, policy, startMs, previous, current, parts, endsMs)
     return number
   end
   local pieces = math.ceil(#parts / STRICT_PIECE)
-  if piecesOf[key] ~= pieces then redis.call("DEL", key) end
+  local lastsMs = integer(max(1, endsMs - nowMs))
+  local isThere = piecesOf[key] == pieces
+  -- First, as a time to live that is too long does no harm should the next command fail.
+  if isThere then redis.call("PEXPIRE", key, lastsMs) else redis.call("DEL", key) end
   if pieces == 0 then
     redis.call("HSET", key, "n", integer(number))
   elseif pieces == 1 then
@@ -70,7 +73,7 @@ local function writeHash(key, policy, startMs, previous, current, parts, endsMs)
     end
     redis.call("HSET", key, "n", integer(number), unpack(arguments))
   end
-  redis.call("PEXPIRE", key, integer(max(1, endsMs - nowMs)))
+  if not isThere then orForget(key, nil, "PEXPIRE", key, lastsMs) end
   piecesOf[key] = pieces
   return number
 end

@@ -21,12 +21,13 @@ local function beginNext(key, policy, number, units)
     redis.call("PTTL", key) + nowMs - policy.alignedMs > (policy.detail + 0.5) * policy.stepMs then return end
   parts = string.sub(first, 1, 1) .. string.rep("0", (back - 1) * width) .. digits(current, width) .. string.sub(parts, 2, last)
   number = policy.strictBase + (length - 1) / width * STRICT_PARTS + left * STRICT_SUM + units
+  -- First: a time to live that is too long does no harm, should the next command fail.
+  redis.call("PEXPIRE", key, integer(policy.alignedMs + (policy.detail + 1) * policy.stepMs - nowMs))
   if length > STRICT_PIECE then
     redis.call("HSET", key, "n", integer(number), "1", string.sub(parts, 1, STRICT_PIECE), "2",
       string.sub(parts, STRICT_PIECE + 1))
   else
     redis.call("HSET", key, "n", integer(number), "1", parts)
   end
-  redis.call("PEXPIRE", key, integer(policy.alignedMs + (policy.detail + 1) * policy.stepMs - nowMs))
   return number
 end

@@ -26,7 +26,13 @@ end
 local function begin(key, policy, previous, units)
   local value = policy.base + previous * PREVIOUS + units
   local endsMs = policy.alignedMs + (policy.kind == SLIDING and 2 or 1) * policy.windowMs
-  redis.call("SET", key, integer(value), "PX", integer(endsMs - nowMs))
+  local text, lastsMs = integer(value), integer(endsMs - nowMs)
+  if previous > 0 then
+    redis.call("SET", key, text, "PX", lastsMs)
+  else
+    -- INCRBY may have made it.
+    orForget(key, nil, "SET", key, text, "PX", lastsMs)
+  end
   return value
 end
 
@@ -55,11 +61,12 @@ local function takeInHash(key, policy, cost, times, text)
     local begun = value > STRICT_CODE and beginNext(key, policy, value - units, units)
     if begun then return begun, times end
     -- There was no such key.
-    if value == units and redis.call("HLEN", key) == 1 then
+    if value == units and orForget(key, "n", "HLEN", key) == 1 then
       local granted = min(times, floor(limit / cost))
       value = policy.strictBase + granted * cost
-      redis.call("HSET", key, "n", integer(value))
-      redis.call("PEXPIRE", key, integer(policy.alignedMs + (policy.detail + 1) * policy.stepMs - nowMs))
+      orForget(key, "n", "HSET", key, "n", integer(value))
+      local endsMs = policy.alignedMs + (policy.detail + 1) * policy.stepMs
+      orForget(key, "n", "PEXPIRE", key, integer(endsMs - nowMs))
       return value, granted
     end
   end
@@ -68,7 +75,8 @@ local function takeInHash(key, policy, cost, times, text)
 end
 
 -- Takes every check of a request, whose keys come after those that were read, with one INCRBY each, and one SET where a
--- window begins; or undoes them all where that is not enough.
+-- window begins; or undoes them all where that is not enough. A key that was not there gets its SET at once: a command that
+-- fails later would leave it without a time to live.
 local function takeInPlace(checks)
   for i = 1, #checks do
     local check, key = checks[i], keys[read + i]
@@ -78,8 +86,10 @@ local function takeInPlace(checks)
     local current = rest % PREVIOUS
     local fits = rest > 0 and rest < WINDOW and current > cost and
       floor((rest - current) / PREVIOUS * policy.leftMs / policy.windowMs) + current <= policy.limit
-    check.previous = nil
-    if isNumber and (rest < 0 or rest >= WINDOW) then
+    check.previous, check.isMade = nil, value == cost
+    if check.isMade then
+      value, fits = begin(key, policy, 0, cost), true
+    elseif isNumber and (rest < 0 or rest >= WINDOW) then
       check.previous = previousOf(key, policy, value, cost)
       fits = check.previous and floor(check.previous * policy.leftMs / policy.windowMs) + cost <= policy.limit
       -- Two checks of one counter would each begin the window.
@@ -87,8 +97,11 @@ local function takeInPlace(checks)
     end
     if not fits then
       for undone = isNumber and i or i - 1, 1, -1 do
-        local left = redis.call("DECRBY", keys[read + undone], checks[undone].text)
-        if left == 0 then redis.call("DEL", keys[read + undone]) end
+        if checks[undone].isMade then
+          redis.call("DEL", keys[read + undone])
+        else
+          redis.call("DECRBY", keys[read + undone], checks[undone].text)
+        end
       end
       return false
     end

@@ -1,0 +1,159 @@
+import { readFile } from "node:fs/promises"
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import type { CounterState } from "../../packages/core/src/algorithms/algorithm.ts"
+import { type ManualClock, manualClock } from "../../packages/core/src/clock.ts"
+import type { Policy } from "../../packages/core/src/policy.ts"
+import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
+import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
+import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import type { Check } from "../../packages/core/src/stores/store.ts"
+import { check, EACH, MINUTE, SLIDING } from "../contracts/store/asking.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { keysWithoutTtl, timeOf } from "./counted.ts"
+
+const guide = await readFile(new URL("../../docs/guides/redis.md", import.meta.url), "utf8")
+/** What the guide says that a user has to be allowed to do. */
+const [, ...ALLOWED] = /`ACL SETUSER (.+?)`/.exec(guide)?.[1]?.split(" ") ?? []
+/** Those by which the scripts read and write. A user without the others cannot run a script, or connect. */
+const COMMANDS = ALLOWED.filter((rule) => /^\+(?!eval|time|info|ping)/.test(rule)).map((rule) =>
+  rule.slice(1),
+)
+
+const LARGE = 2 ** 21
+const COUNTS_REJECTED = EACH.filter(({ extra }) => extra === undefined)
+const POLICIES: readonly Policy[] = [
+  ...EACH,
+  ...EACH.filter(({ name }) => name === "strict" || name === "sliding").map((policy) => ({
+    ...policy,
+    name: `${policy.name}, large`,
+    limit: LARGE,
+  })),
+  ...EACH.filter(({ name }) => name === "strict").map((policy) => ({
+    ...policy,
+    name: "strict, extra",
+    extra: 5,
+  })),
+  ...COUNTS_REJECTED.map((policy) => ({ ...policy, name: `${policy.name}, rejected`, countRejected: true })),
+]
+const FULL: Policy = { ...SLIDING, counter: "full", limit: 1 }
+
+let server: RedisServer
+let all: Redis
+let some: Redis
+beforeAll(async () => {
+  server = await startRedis()
+  await server.command("ACL", "SETUSER", "some", ...ALLOWED)
+  all = new Redis(server.port, server.host)
+  some = new Redis({ port: server.port, host: server.host, username: "some", password: "secret" })
+})
+afterAll(async () => {
+  some?.disconnect()
+  all?.disconnect()
+  await server?.stop()
+})
+
+beforeEach(() => all.flushall())
+
+/** By the server's own time or, to go on in it, by a clock; keys are as they are by the server's time. */
+function open(client: Redis, clock?: ManualClock): RedisStore {
+  const commands = commandsOf(client)
+  return new RedisStore({ commands, prefix: "", denyCacheMs: 0, timeoutMs: 20_000, clock, isWide: false })
+}
+
+/**
+ * All that a store does, where a user may do everything and where it may not. Yields how much of the latter failed: each by
+ * a store that has not failed before. Every key has a time to live afterwards.
+ */
+async function useAll(policy: Policy, clock?: ManualClock): Promise<number> {
+  let failed = 0
+  const attempt = async (work: (store: RedisStore) => unknown): Promise<void> => {
+    const store = open(some, clock)
+    try {
+      await work(store)
+    } catch {
+      failed++
+    }
+    store.close()
+  }
+  const take = (...requests: readonly (readonly Check[])[]) => attempt((store) => store.take(requests))
+  const one = (partition: string, cost = 1): Check => check(policy, cost, { partition })
+  const mayAll = open(all, clock)
+  try {
+    await mayAll.take([[check(FULL)]])
+    const [first] = await mayAll.take([[one("there")]])
+    for (const cost of [2, 7]) await mayAll.take([[one("there", cost)], [one("full", cost + 1)]])
+    await take([one("a")])
+    await take([one("b")], [one("c", 2)], [one("c", 9)])
+    await take([one("d"), check(SLIDING, 1, { partition: "d" })])
+    await take([check(SLIDING, 1, { partition: "e" }), one("e")])
+    // The one that comes last refuses, and the others go back.
+    await take([one("f"), check(SLIDING, 1, { partition: "f" }), check(FULL)])
+    await take([one("g"), one("full")])
+    await take([one("g", 2), one("g", 9)])
+    clock?.advance(MINUTE / 12)
+    await take([one("there", 9)])
+    await take([one("h"), one("there")])
+    const refund = { policy, partition: "there", after: first?.checks[0]?.state as CounterState }
+    for (const units of [1, -1, 20]) await attempt((store) => store.giveBack([{ ...refund, units }]))
+    for (const units of [-1, 1]) {
+      await attempt((store) => store.giveBack([{ ...refund, partition: "i", units }]))
+    }
+    clock?.advance(MINUTE)
+    await take([one("full")])
+    await take([one("j"), one("there")])
+    clock?.advance(-2 * MINUTE)
+    await attempt((store) => store.peek([[one("full")], [one("there")]]))
+    await take([one("k")], [one("there")], [one("full"), one("k")])
+    await attempt((store) => store.reset([one("there")]))
+    // Somebody else's hash, which ends.
+    const name = keyNamer("")(one("other"))
+    await all.multi().del(name).hset(name, "owner", "somebody").pexpire(name, MINUTE).exec()
+    await take([one("other")])
+    expect(await keysWithoutTtl(server)).toEqual([])
+  } finally {
+    mayAll.close()
+  }
+  return failed
+}
+
+/** Whether a user asked for this command, which was not allowed. */
+async function wasDenied(command: string): Promise<boolean> {
+  const entries = (await server.command("ACL", "LOG")) as readonly (readonly unknown[])[]
+  return entries.some((entry) => entry[entry.indexOf("object") + 1] === command)
+}
+
+describe("a user who may do all but one thing never leaves a key without a time to live", () => {
+  it("and one who may do all can count", async () => {
+    for (const policy of POLICIES) {
+      await all.flushall()
+      // It cannot count in somebody else's hash.
+      expect(await useAll(policy, manualClock())).toBe(1)
+    }
+  })
+
+  it.each(COMMANDS)("%s", { timeout: 60_000 }, async (command) => {
+    await server.command("ACL", "SETUSER", "some", `-${command}`)
+    await server.command("ACL", "LOG", "RESET")
+    try {
+      for (const policy of POLICIES) {
+        for (const clock of [undefined, manualClock()]) {
+          await all.flushall()
+          await useAll(policy, clock)
+        }
+      }
+      // A counter of the window before is told from one of a later one by its time to live, beside one that begins.
+      const minute = Math.floor((await timeOf(server)) / MINUTE)
+      const before = String((((minute - 1) % 2_047) + 1) * 2 ** 42 + 1)
+      const there = check(SLIDING, 1, { partition: "there" })
+      await all.set(keyNamer("")(there), before, "PX", MINUTE)
+      const store = open(some)
+      await Promise.allSettled([store.take([[check(SLIDING), there]])])
+      store.close()
+      expect(await keysWithoutTtl(server)).toEqual([])
+    } finally {
+      await server.command("ACL", "SETUSER", "some", `+${command}`)
+    }
+    expect(await wasDenied(command)).toBe(true)
+  })
+})
