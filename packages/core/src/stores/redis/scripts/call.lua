@@ -61,6 +61,13 @@ for i = 1, nextNumber() do
   }
 end
 
+-- Whether a key lives on for so long beyond an instant, by the server's own clock: then it is of a later window than its code
+-- says by itself. The clock went back by so many that the codes have come round, and the time to live with it. Half a round
+-- tells the two apart, however late a busy server came to set it.
+local function outlives(key, endsMs, byMs)
+  return givenNow < 0 and redis.call("PTTL", key) + nowMs - endsMs > byMs
+end
+
 -- An integer as Redis takes it: Lua would write a large one with an exponent.
 local function integer(number)
   return string.format("%.0f", number)

@@ -57,10 +57,8 @@ local function unpackValue(key, policy, value)
   local number = policy.kind <= FIRST_HIT and string.find(value, "^%d+$") and tonumber(value)
   if not number or number < WINDOW or number > LARGEST then return end
   local back = fmod(policy.base / WINDOW - floor(number / WINDOW) + CODES, CODES)
-  -- One of the previous window ends with this one. A key that lives much longer is of a later window: the clock went
-  -- back by very many. Half a window is more than two readings of the clock differ by.
-  local isLater = back > FARTHEST_BACK or (back > 0 and givenNow < 0 and
-    redis.call("PTTL", key) + nowMs - policy.alignedMs > 1.5 * policy.windowMs)
+  local isLater = back > FARTHEST_BACK or
+    (back > 0 and outlives(key, policy.alignedMs, CODES / 2 * policy.windowMs))
   if isLater then back = back - CODES end
   return policy.alignedMs - back * policy.windowMs, fmod(floor(number / PREVIOUS), PREVIOUS), fmod(number, PREVIOUS)
 end

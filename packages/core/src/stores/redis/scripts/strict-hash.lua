@@ -33,11 +33,10 @@ local function readHash(key, policy, fields, added)
   local back, current, count, previous = strictNumber(policy, number)
   local parts, pieces = partsInHash(key, policy, count, fields[2], fields[3])
   if not parts then return end
+  -- In the one before this nearly all units count as they do now, so nobody asks whether it is one 510 sub-windows later.
   if back > 1 then
-    -- One that is past ends soon. A key that lives longer is of a later sub-window: the clock went back by very many. Half
-    -- a sub-window is more than two readings of the clock differ by. In the one before this all units count as they do now.
-    local isLater = back > policy.detail + FARTHEST_BACK or (givenNow < 0 and
-      redis.call("PTTL", key) + nowMs - policy.alignedMs > (policy.detail + 0.5) * policy.stepMs)
+    local endsMs = subWindowsEndMs(policy, policy.alignedMs - back * policy.stepMs, current - added, parts)
+    local isLater = back > policy.detail + FARTHEST_BACK or outlives(key, endsMs, STRICT_CODES / 2 * policy.stepMs)
     if isLater then back = back - STRICT_CODES end
   end
   piecesOf[key] = pieces

@@ -43,8 +43,7 @@ local function previousOf(key, policy, value, units)
   if value == units then return 0 end
   local rest = value - policy.lastBase - units
   if policy.kind ~= SLIDING or not policy.leftMs or rest < 0 or rest >= WINDOW then return end
-  -- A key that lives longer is of a later window: the clock went back by very many.
-  if givenNow < 0 and redis.call("PTTL", key) + nowMs - policy.alignedMs > 1.5 * policy.windowMs then return end
+  if outlives(key, policy.alignedMs, CODES / 2 * policy.windowMs) then return end
   return rest % PREVIOUS
 end
 

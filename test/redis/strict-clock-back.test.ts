@@ -1,0 +1,166 @@
+import { memoryStore } from "@sluice/core"
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import type { CounterState } from "../../packages/core/src/algorithms/algorithm.ts"
+import { type ManualClock, manualClock } from "../../packages/core/src/clock.ts"
+import type { Policy } from "../../packages/core/src/policy.ts"
+import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
+import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
+import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import type { Store } from "../../packages/core/src/stores/store.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { timeOf } from "./counted.ts"
+
+let server: RedisServer
+let client: Redis
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host)
+})
+afterAll(async () => {
+  client?.disconnect()
+  await server?.stop()
+})
+beforeEach(() => client.flushall())
+
+/** By the server's own time, or by a clock, in the layout of the former. */
+function open(clock?: ManualClock): RedisStore {
+  const commands = commandsOf(client)
+  return new RedisStore({ commands, prefix: "", denyCacheMs: 0, timeoutMs: 20_000, clock, isWide: false })
+}
+
+/** So many sub-windows of about a day, in the middle of one of which the server is now. */
+async function policyOf(buckets: number): Promise<Policy> {
+  const bucketMs = Math.floor((await timeOf(server)) / 20_000.5)
+  return {
+    name: "strict",
+    counter: "strict",
+    algorithm: "sliding-window-strict",
+    limit: 1_000,
+    windowMs: buckets * bucketMs,
+    align: "epoch",
+    buckets,
+  }
+}
+
+type Taken = readonly (readonly [subWindowsAgo: number, units: number])[]
+
+/** Takes so many units so many sub-windows before the clock's time; where those of the present one are `returned` they go back. */
+async function fill(
+  store: Store,
+  clock: ManualClock,
+  policy: Policy,
+  taken: Taken,
+  returned: boolean,
+): Promise<void> {
+  const [nowMs, bucketMs] = [clock.now(), policy.windowMs / (policy.buckets as number)]
+  const check = { policy, partition: "alice", shadow: false }
+  for (const [ago, cost] of taken) {
+    clock.set(nowMs - ago * bucketMs)
+    const [answer] = await store.take([[{ ...check, cost }]])
+    const after = answer?.checks[0]?.state as CounterState
+    if (ago === 0 && returned) await store.giveBack([{ ...check, units: cost, after }])
+  }
+  clock.set(nowMs)
+}
+
+/** What is left of it after the clock has gone back by so many sub-windows, and what a look, or a unit more, makes of that. */
+async function leftAfter(
+  back: number,
+  policy: Policy,
+  taken: Taken,
+  { returned, cost }: { readonly returned: boolean; readonly cost: number },
+): Promise<{ readonly left: unknown; readonly expected: unknown }> {
+  await client.flushall()
+  const byMs = (back * policy.windowMs) / (policy.buckets as number)
+  const nowMs = await timeOf(server)
+  const clock = manualClock(nowMs + byMs)
+  const check = { policy, partition: "alice", shadow: false }
+  const [ahead, twin, store] = [open(clock), memoryStore({ clock }), open()]
+  try {
+    await fill(ahead, clock, policy, taken, returned)
+    await fill(twin, clock, policy, taken, returned)
+    // It ends at the same instant as ever, which has become a later one.
+    const key = keyNamer("")(check)
+    const restMs = await client.pttl(key)
+    expect(restMs).toBeGreaterThan(0)
+    await client.pexpire(key, restMs + byMs)
+    clock.set(nowMs)
+    if (cost > 0) for (const each of [twin, store]) await each.take([[{ ...check, cost }]])
+    const look = [[{ ...check, cost: 0 }]]
+    const [expected, told] = [twin.peek(look), await store.peek(look)]
+    return { left: told[0]?.checks[0]?.state, expected: expected[0]?.checks[0]?.state }
+  } finally {
+    for (const each of [ahead, twin, store]) each.close()
+  }
+}
+
+describe.each([60, 251, 252, 360])("a strict window in %i parts", (buckets) => {
+  // Of those before the present one.
+  const last = buckets
+  it.each([
+    {
+      what: "only the oldest part",
+      taken: [
+        [last, 5],
+        [0, 1],
+      ],
+      returned: true,
+    },
+    {
+      what: "parts, and nothing now",
+      taken: [
+        [last, 5],
+        [100, 70],
+        [30, 2],
+        [0, 1],
+      ],
+      returned: true,
+    },
+    {
+      what: "parts, and some now",
+      taken: [
+        [last, 5],
+        [100, 70],
+        [30, 2],
+        [0, 1],
+      ],
+      returned: false,
+    },
+  ] as const)(
+    "keeps every unit when the clock goes back: $what",
+    { timeout: 30_000 },
+    async ({ taken, returned }) => {
+      const policy = await policyOf(buckets)
+      const there = taken.filter(([ago]) => ago <= last)
+      for (const back of [1, 9, 100, 142, 143, 150, 200, 251, 300, 359, 360, 400, 450, 500, 508, 509]) {
+        for (const cost of [0, 1]) {
+          const { left, expected } = await leftAfter(back, policy, there, { returned, cost })
+          expect({ back, cost, parts: "", ...(left as object) }).toEqual({
+            back,
+            cost,
+            ...(expected as object),
+          })
+        }
+      }
+    },
+  )
+
+  it("drops what has passed when the clock goes on", async () => {
+    const policy = await policyOf(buckets)
+    for (const on of [1, 2, 30, last]) {
+      for (const cost of [0, 1]) {
+        const taken = [
+          [last - 30, 5],
+          [1, 3],
+          [0, 1],
+        ] as const
+        const { left, expected } = await leftAfter(-on, policy, taken.slice(on > 30 ? 1 : 0), {
+          returned: false,
+          cost,
+        })
+        expect({ on, cost, parts: "", ...(left as object) }).toEqual({ on, cost, ...(expected as object) })
+      }
+    }
+  })
+})
