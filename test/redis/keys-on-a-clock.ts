@@ -26,29 +26,41 @@ export function moreMs(leftMs: number): number {
 }
 
 /**
- * Keys that live by a clock of the test's own. Each call of the store is one transaction, with a look at every key after
+ * Keys that live by a clock of the test's own. Each call of the store is one transaction, with a look at the keys after
  * it: a script finds the time to live that is left by the clock, or more; the one that it sets is kept here, by the
  * clock, and the key is held in Redis until `expire` deletes it as a server of that time would.
  */
 export class KeysOnAClock {
-  /** The port that the store is made with. */
+  /** The port that the store is made with, for who calls `expire` between its calls. */
   readonly commands: RedisCommands
+  /** The same for who does not: what has expired is deleted before each call, and calls are made one after the other. */
+  readonly expiring: RedisCommands
   readonly #client: Redis
   readonly #clock: Clock
   readonly #names: readonly string[]
+  #last: Promise<unknown> = Promise.resolve()
   #calls = 0
-  #seen = new Map<string, SeenKey>()
+  readonly #seen = new Map<string, SeenKey>()
 
-  /** `names` are all the keys that the store may use. */
-  constructor(client: Redis, clock: Clock, names: readonly string[]) {
+  /** `names` are keys that are looked at after each call, beside those that it is for. */
+  constructor(client: Redis, clock: Clock, names: readonly string[] = []) {
     this.#client = client
     this.#clock = clock
     this.#names = names
-    this.commands = {
+    const commands: RedisCommands = {
       ...commandsOf(client),
-      evalsha: (sha, keys, args) => this.#watch((call) => call.evalsha(sha, keys.length, ...keys, ...args)),
-      eval: (script, keys, args) => this.#watch((call) => call.eval(script, keys.length, ...keys, ...args)),
-      del: (keys) => this.#watch((call) => call.del(...keys)),
+      evalsha: (sha, keys, args) =>
+        this.#watch(keys, (call) => call.evalsha(sha, keys.length, ...keys, ...args)),
+      eval: (script, keys, args) =>
+        this.#watch(keys, (call) => call.eval(script, keys.length, ...keys, ...args)),
+      del: (keys) => this.#watch(keys, (call) => call.del(...keys)),
+    }
+    this.commands = commands
+    this.expiring = {
+      ...commands,
+      evalsha: (sha, keys, args) => this.#afterExpiring(() => commands.evalsha(sha, keys, args)),
+      eval: (script, keys, args) => this.#afterExpiring(() => commands.eval(script, keys, args)),
+      del: (keys) => this.#afterExpiring(() => commands.del(keys)),
     }
   }
 
@@ -77,9 +89,21 @@ export class KeysOnAClock {
     return names
   }
 
-  async #watch(add: (call: ChainableCommander) => ChainableCommander): Promise<unknown> {
+  #afterExpiring(call: () => Promise<unknown>): Promise<unknown> {
+    const made = this.#last
+      .catch(() => undefined)
+      .then(() => this.expire())
+      .then(call)
+    this.#last = made
+    return made
+  }
+
+  async #watch(
+    keys: readonly string[],
+    add: (call: ChainableCommander) => ChainableCommander,
+  ): Promise<unknown> {
     this.#calls++
-    const names = this.#names
+    const names = [...new Set([...this.#names, ...keys])]
     const before = this.#client.multi()
     for (const name of names) before.pexpire(name, this.#givenMs(name))
     for (const name of names) before.pexpiretime(name)
@@ -98,6 +122,7 @@ export class KeysOnAClock {
     const [given, kept] = [seen.splice(0, names.length), seen.splice(-2 * names.length, names.length)]
     const [startedAt, answer, endedAt, texts] = seen
     this.#note(
+      names,
       msOf(startedAt),
       msOf(endedAt),
       (texts as readonly unknown[]).map((text, i) => text ?? hashText(hashes[i]?.[1])),
@@ -115,17 +140,20 @@ export class KeysOnAClock {
 
   /** `given` is when the keys expired as the script found them, `kept` as it left them. Throws when one has no time to live. */
   #note(
+    names: readonly string[],
     beforeMs: number,
     afterMs: number,
     values: readonly unknown[],
     given: readonly number[],
     kept: readonly number[],
   ): void {
-    const next = new Map<string, SeenKey>()
-    this.#names.forEach((name, i) => {
+    names.forEach((name, i) => {
       const value = values[i]
       const expiresMs = kept[i] as number
-      if (typeof value !== "string") return
+      if (typeof value !== "string") {
+        this.#seen.delete(name)
+        return
+      }
       if (expiresMs < 0) throw new Error(`${name} holds ${value} without a time to live`)
       const nowMs = this.#clock.now()
       const isWritten = expiresMs !== given[i]
@@ -136,9 +164,8 @@ export class KeysOnAClock {
         // Unless it was given more, one that was set anew to nearly the same instant looks as if it had not been.
         range = moreMs(kept[1] - nowMs) > 0 ? kept : [Math.min(range[0], kept[0]), kept[1]]
       }
-      next.set(name, { value, isWritten, expiresMs: range })
+      this.#seen.set(name, { value, isWritten, expiresMs: range })
     })
-    this.#seen = next
   }
 }
 

@@ -1,9 +1,11 @@
+import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe } from "vitest"
-import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { RedisStore, redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import { GIVE_BACK } from "../../packages/core/src/stores/redis/scripts.ts"
 import { type Deviation, storeContract } from "../contracts/store-contract.ts"
 import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { KeysOnAClock } from "./keys-on-a-clock.ts"
 import { type Library, type OpenedClient, openClient } from "./open-client.ts"
 
 let server: RedisServer
@@ -32,6 +34,11 @@ const OF_A_CLUSTER: readonly Deviation[] = [
   },
 ]
 
+/** By a prefix of its own. Refusals are asked of Redis anew, so that every count is told. */
+function emptyOne() {
+  return { prefix: `${made++}:`, denyCacheMs: 0, timeoutMs: 20_000 }
+}
+
 function contractOn(library: Library, isCluster: boolean): void {
   describe(`with ${library}${isCluster ? ", on a cluster" : ""}`, () => {
     let opened: OpenedClient
@@ -42,15 +49,7 @@ function contractOn(library: Library, isCluster: boolean): void {
     afterAll(() => opened?.close())
 
     storeContract("the Redis store", {
-      // Empty, by a prefix of its own. Refusals are asked of Redis anew, so that every count is told.
-      create: (clock) =>
-        redisStore({
-          client: opened.client,
-          clock,
-          prefix: `${made++}:`,
-          denyCacheMs: 0,
-          timeoutMs: 10_000,
-        }),
+      create: (clock) => redisStore({ client: opened.client, clock, ...emptyOne() }),
       deviations: isCluster ? OF_A_CLUSTER : [],
       // The scripts are the same behind every client.
       traces: library === "ioredis 6" ? 1 : 0.2,
@@ -60,3 +59,19 @@ function contractOn(library: Library, isCluster: boolean): void {
 
 for (const library of LIBRARIES) contractOn(library, false)
 for (const library of ["ioredis 6", "node-redis 6"] as const) contractOn(library, true)
+
+describe("by a server's own time", () => {
+  let client: Redis
+  beforeAll(() => {
+    client = new Redis(server.port, server.host)
+  })
+  afterAll(() => client?.disconnect())
+
+  // The layout is the one that counters have without a clock of the app's: integers and hashes, which expire by the clock.
+  storeContract("the Redis store", {
+    create: (clock) => {
+      const { expiring: commands } = new KeysOnAClock(client, clock)
+      return new RedisStore({ commands, clock, isWide: false, ...emptyOne() })
+    },
+  })
+})
