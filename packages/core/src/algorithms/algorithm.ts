@@ -17,7 +17,7 @@ export interface CounterState {
   readonly startMs: number
   readonly current: number
   readonly previous: number
-  /** Printable ASCII: see packed-counts.ts. Absent is the same as empty. */
+  /** Printable ASCII: see packed-counts.ts. Absent is the same as empty. What a store tells may be an outline: `Counted`. */
   readonly parts?: string
 }
 

@@ -41,7 +41,10 @@ export interface PolicyCheck {
   readonly refusal?: Refusal
   /** What the client is told when this rule refuses. */
   readonly rejectionMessage?: string
-  /** The counts behind the verdict, absent where the store was not asked. */
+  /**
+   * The counts behind the verdict, absent where the store was not asked. When Redis grants from a strict window, `parts`
+   * may be an outline, not the count of each part; `current`, `previous` and all else here are exact.
+   */
   readonly counts?: CounterState
   /** The field that is missing, with `refusal: "missing-field"`. */
   readonly field?: string

@@ -18,6 +18,11 @@ export interface Check extends CounterKey {
 
 /** What a counter holds after its check, and the units that the check took: its cost or 0. */
 export interface Counted {
+  /**
+   * Of a strict window from which units were taken, `parts` may be an outline: as many parts as there are, of which the
+   * oldest holds a unit and the others none. All that is computed from a grant is the same by it, and a store need not
+   * read the counts of the parts to grant. `startMs`, `current` and `previous`, the sum of the parts, are always exact.
+   */
   readonly state: CounterState
   readonly taken: number
   /**
