@@ -10,9 +10,10 @@ const GROUPS = 256
 const MOST_COUNTERS = 1_000
 
 /**
- * Names the keys of counters in Redis: `sl1:{7f}Zk3hX0pQ203.0.113.10`. 1 is the layout; the hash tag is one of 256
- * groups, by the partition, so that the checks of one client share a slot of a cluster; then the policy's counter, which
- * has 8 characters, and the partition. No two counters have the same key.
+ * Names the keys of counters in Redis: `sl1:{7f}Zk3hX0pQ203.0.113.10`. 1 is the layout of what is under the key
+ * (scripts/layout.lua): another one gets another digit, so that no version misreads what another has written, and counters
+ * start anew. The hash tag is one of 256 groups, by the partition, so that the checks of one client share a slot of a
+ * cluster; then the policy's counter, which has 8 characters, and the partition. No two counters have the same key.
  */
 export function keyNamer(prefix: string): (counter: CounterKey) => string {
   /** By counter and group all that comes before the partition: one text to put together a key, not six. */

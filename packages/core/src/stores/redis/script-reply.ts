@@ -3,7 +3,7 @@ import { bucketMsOf } from "../../algorithms/sub-windows.ts"
 import { StoreUnavailableError } from "../../errors.ts"
 import type { Policy } from "../../policy.ts"
 
-// The layout of scripts/counter.lua.
+// The layout of scripts/layout.lua.
 const PREVIOUS = 2 ** 21
 const WINDOW = 2 ** 42
 const CODES = 2047

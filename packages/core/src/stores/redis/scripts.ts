@@ -32,7 +32,9 @@ export const TAKE: Script = script(
   `${layout}\n${takeOne}\n${call}\n${orForget}\n${digits}\n${strictNumber}\n${strictNext}\nlocal function functions()\n${counters}\n${takeWithCare}\nend\n${take}`,
 )
 /** Tells what counters hold. */
-export const PEEK: Script = script(`${layout}\n${call}\n${orForget}\n${digits}\n${strictNumber}\n${counters}\n${peek}`)
+export const PEEK: Script = script(
+  `${layout}\n${call}\n${orForget}\n${digits}\n${strictNumber}\n${counters}\n${peek}`,
+)
 /** Gives units back to the windows they were taken in. */
 export const GIVE_BACK: Script = script(
   `${layout}\n${call}\n${orForget}\n${digits}\n${strictNumber}\n${counters}\n${giveBack}`,

@@ -1,4 +1,6 @@
--- The layout of counters.
+-- The layout of counters, of which the digit in their keys (key.ts) is the number: a layout that this one would misread needs
+-- another digit, under which counters start anew. The same numbers are in script-reply.ts; test/redis/layout.test.ts holds both
+-- to them.
 
 local floor, fmod, max, min = math.floor, math.fmod, math.max, math.min
 
@@ -15,7 +17,8 @@ local FARTHEST_BACK = 8
 local LARGEST = 9007199254740991
 
 -- The number in the hash of a strict window, in which HINCRBY counts: code of the present sub-window * 2^44 + how many parts
--- there are * 2^35 + their sum * 2^18 + current. Codes are 1 to 511, and there are 360 sub-windows at most.
+-- there are * 2^35 + their sum * 2^18 + current. Codes are 1 to 511, and there are 360 sub-windows at most. strict-number.lua reads
+-- it; the quick ways of take-one.lua and take.lua read what they need of it by themselves, which is quicker than to make a function and call it.
 local STRICT_SUM = 262144
 local MOST_STRICT = 131071
 local STRICT_PARTS = (MOST_STRICT + 1) * STRICT_SUM

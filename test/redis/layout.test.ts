@@ -1,0 +1,165 @@
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { type ManualClock, manualClock } from "../../packages/core/src/clock.ts"
+import type { Policy } from "../../packages/core/src/policy.ts"
+import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
+import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
+import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { check, FIRST_HIT, FIXED, LOG, MINUTE, SLIDING } from "../contracts/store/asking.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+
+// What is written here is read by other versions that run beside this one, for as long as the digit in the key is the same:
+// a layout that is no longer this one needs another digit, and counters start anew.
+const LAYOUT = "sl1:"
+
+let server: RedisServer
+let client: Redis
+let clock: ManualClock
+let store: RedisStore
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host)
+})
+afterAll(async () => {
+  client?.disconnect()
+  await server?.stop()
+})
+/** The 28,401,120th minute. */
+const START_MS = Date.UTC(2024, 0, 1)
+beforeEach(async () => {
+  await client.flushall()
+  clock = manualClock(START_MS)
+  const commands = commandsOf(client)
+  store = new RedisStore({ commands, prefix: "", denyCacheMs: 0, timeoutMs: 20_000, clock, isWide: false })
+  return () => store.close()
+})
+
+const STRICT: Policy = {
+  ...SLIDING,
+  name: "strict",
+  counter: "strict",
+  algorithm: "sliding-window-strict",
+  buckets: 60,
+}
+const LARGE = 2 ** 20
+
+describe("a key of the first layout", () => {
+  it.each<{
+    readonly what: string
+    readonly policy: Policy
+    readonly last?: number
+    readonly holds: unknown
+  }>([
+    // Code of the minute * 2^42 + 3 * 2^21 + 4.
+    { what: "two windows", policy: SLIDING, holds: packed(28_401_121, 3, 4) },
+    { what: "a fixed window", policy: FIXED, holds: packed(28_401_121, 0, 4) },
+    {
+      what: "large windows",
+      policy: { ...SLIDING, limit: LARGE + 3 },
+      last: LARGE,
+      holds: "w:1704067260000:3:1048576",
+    },
+    { what: "a window from the first hit", policy: FIRST_HIT, holds: "w:1704067260000:0:4" },
+    { what: "sub-windows", policy: { ...SLIDING, buckets: 12 }, holds: "w:1704067260000:3:4:1000000000003" },
+    // Code of the second * 2^44 + 60 parts * 2^35 + 3 * 2^18 + 4.
+    {
+      what: "a strict window",
+      policy: STRICT,
+      holds: strict(1_704_067_260, 60, 3, 4, `1${"0".repeat(59)}3`),
+    },
+    {
+      what: "a large strict window",
+      policy: { ...STRICT, limit: LARGE },
+      holds: `w:1704067260000:3:4:1${"0".repeat(59)}3`,
+    },
+    // By instant, modulo 64^3, and units.
+    { what: "a log", policy: LOG, holds: "w:1704067260000:0:7:1O@03]iP4" },
+    {
+      what: "a bucket",
+      policy: { ...SLIDING, algorithm: "token-bucket", limit: 2, burst: 10 },
+      holds: "w:1704067260000:0:5",
+    },
+    {
+      what: "a bucket that fills with the minute",
+      policy: { ...SLIDING, algorithm: "token-bucket", limit: 2, burst: 10, refill: "periodic" },
+      holds: "w:1704067260000:0:5",
+    },
+  ])("holds $what", async ({ policy, last = 4, holds }) => {
+    for (const cost of [3, last]) {
+      await store.take([[check(policy, cost)]])
+      clock.advance(MINUTE)
+    }
+    const [key = "", ...others] = await client.keys("*")
+    expect([key.slice(0, LAYOUT.length), others]).toEqual([LAYOUT, []])
+    const value = (await client.type(key)) === "hash" ? await client.hgetall(key) : await client.get(key)
+    expect(value).toEqual(holds)
+  })
+
+  it("has nothing to do with those of another layout", async () => {
+    const key = keyNamer("")(check(SLIDING))
+    const [older, newer] = [key.replace("sl1:", "sl0:"), key.replace("sl1:", "sl2:")]
+    for (const other of [older, newer]) await client.set(other, packed(28_401_120, 0, 10))
+    const [answer] = await store.take([[check(SLIDING, 10)]])
+    expect(answer?.granted).toBe(true)
+    await store.reset([check(SLIDING)])
+    expect((await client.keys("*")).sort()).toEqual([older, newer])
+  })
+})
+
+function packed(minute: number, previous: number, current: number): string {
+  const code = BigInt((minute % 2_047) + 1)
+  return `${code * 2n ** 42n + BigInt(previous) * 2n ** 21n + BigInt(current)}`
+}
+
+function strict(second: number, count: number, sum: number, current: number, parts: string): object {
+  const code = BigInt((second % 511) + 1)
+  const n = `${code * 2n ** 44n + BigInt(count) * 2n ** 35n + BigInt(sum) * 2n ** 18n + BigInt(current)}`
+  const pieces = parts.match(/.{1,63}/g) ?? []
+  return { n, ...Object.fromEntries(pieces.map((piece, i) => [`${i + 1}`, piece])) }
+}
+
+// The number of a strict window is taken apart in several places, of which the quick ones are written out: take-one.lua,
+// take.lua, strict-number.lua and script-reply.ts.
+describe("the number of a strict window is the same number to", () => {
+  const [sum, current] = [1_000, 70]
+  const other = check(FIXED, 1, { partition: "another" })
+
+  /** With so much room for more. */
+  async function put(room: number): Promise<Policy> {
+    const key = keyNamer("")(check(STRICT))
+    await client.del(key)
+    // A thousand units, 15 * 64 + 40, in the second before.
+    await client.hset(key, strict(START_MS / 1_000, 1, sum, current, "2?X"))
+    await client.pexpire(key, MINUTE)
+    return { ...STRICT, limit: sum + current + room }
+  }
+
+  it.each([
+    ["a call of one check", (policy: Policy) => [[check(policy)]]],
+    ["a call of several", (policy: Policy) => [[check(policy)], [other]]],
+    ["a request of several checks", (policy: Policy) => [[check(policy), other]]],
+  ])("%s", async (_what, requests) => {
+    const [granted] = await store.take(requests(await put(1)))
+    expect(granted?.granted).toBe(true)
+    expect(granted?.checks[0]?.state).toMatchObject({
+      startMs: START_MS,
+      previous: sum,
+      current: current + 1,
+    })
+    const [refused] = await store.take(requests(await put(0)))
+    expect(refused?.granted).toBe(false)
+    expect(refused?.checks[0]?.state).toEqual({ startMs: START_MS, previous: sum, current, parts: "2?X" })
+  })
+
+  it("a look, and a sub-window that begins", async () => {
+    const policy = await put(1)
+    const [look] = await store.peek([[check(policy, 0)]])
+    expect(look?.checks[0]?.state).toEqual({ startMs: START_MS, previous: sum, current, parts: "2?X" })
+    // Two seconds later there is one between them of nothing.
+    clock.advance(2_000)
+    await store.take([[check(policy)]])
+    expect(await client.hgetall(keyNamer("")(check(STRICT)))).toEqual(
+      strict(START_MS / 1_000 + 2, 3, sum + current, 1, "20016?X"),
+    )
+  })
+})
