@@ -224,8 +224,7 @@ function refundOf(
   const [answer] = twin.peek([[]])
   return {
     ...refund,
-    // A charge that leads beyond 2^53 is none that can be counted.
-    units: policy.limit > 2 ** 52 ? Math.max(0, units) : units,
+    units,
     after: moved ? algorithmOf(policy).at(after, policy, answer?.nowMs ?? Number.NaN) : after,
   }
 }

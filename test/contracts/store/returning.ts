@@ -7,6 +7,7 @@ import {
   type BehavesWithEach,
   check,
   countOf,
+  EACH,
   FIXED,
   HOURLY,
   isBucket,
@@ -18,6 +19,7 @@ import {
   stateOf,
   takeOne,
   usedOf,
+  withCeiling,
 } from "./asking.ts"
 
 /**
@@ -160,6 +162,24 @@ export function returning(behaves: Behaves, behavesWithEach: BehavesWithEach): v
       clock.advance(isBucket(policy) ? 2 * MINUTE : 3 * MINUTE)
       expect((await takeOne(store, check(policy, 10))).granted).toBe(true)
     })
+
+    // A bucket counts parts of units, and fewer of them: the most that is charged at once is within those.
+    for (const policy of EACH.filter((each) => !isBucket(each))) {
+      behaves(`charges no further than the largest number (${policy.name})`, async (store, clock) => {
+        const [most, some] = [Number.MAX_SAFE_INTEGER, 2 ** 43]
+        const { checks } = await takeOne(store, check(withCeiling(policy, most), most - some - 1))
+        const charge = { policy, partition: "alice", units: -some, after: only(checks).state }
+        const counts: number[] = []
+        for (let times = 0; times < 3; times++) {
+          await store.giveBack([charge])
+          counts.push(await countOf(store, policy))
+        }
+        expect(counts).toEqual([most - 1, most, most])
+        expect((await takeOne(store, check(policy, 1))).granted).toBe(false)
+        clock.advance(3 * MINUTE)
+        expect((await takeOne(store, check(policy, 10))).granted).toBe(true)
+      })
+    }
 
     behaves("charges a log for a take of nothing as of then", async (store, clock) => {
       for (const [partition, beside] of [

@@ -51,7 +51,7 @@ export interface Answer {
 
 /** Units to give back that a check has taken. */
 export interface Refund extends CounterKey {
-  /** A negative number is charged on top of what was taken, whether or not it fits. */
+  /** A negative number is charged on top of what was taken, whether or not it fits, and no further than to 2^53 - 1 in use. */
   readonly units: number
   /** What the counter held when they had been taken: `Counted.after` or, where there is none, `Counted.state`. */
   readonly after: CounterState

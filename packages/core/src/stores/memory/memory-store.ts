@@ -1,6 +1,7 @@
 import { inspect } from "node:util"
 import type { CounterState } from "../../algorithms/algorithm.ts"
 import { algorithmOf } from "../../algorithms/by-name.ts"
+import { chargeable } from "../../algorithms/chargeable.ts"
 import { type Clock, LATEST_MS } from "../../clock.ts"
 import { ClosedError, StoreUnavailableError, textOf } from "../../errors.ts"
 import { ceilingOf } from "../../policy.ts"
@@ -106,7 +107,7 @@ class InMemory implements MemoryStore {
         { policy, partition, cost: 0, shadow: false },
         nowMs,
       )
-      const left = algorithm.withoutUnits(state, policy, units, after, nowMs)
+      const left = algorithm.withoutUnits(state, policy, chargeable(state, units), after, nowMs)
       if (left === state) keepState(table, key, algorithm, state, policy)
       else if (left.previous === 0 && left.current === 0) table.remove(key)
       else table.write(key, left, algorithm.emptyAtMs(left, policy), nowMs)
