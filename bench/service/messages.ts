@@ -10,9 +10,9 @@ export interface Workload {
   readonly each: number
 }
 
-/** One request a call, of ten thousand clients. */
-export function singly(service: number): Workload {
-  const messages = Array.from({ length: CLIENTS }, (_, index) => request(service, index))
+/** One request a call, of ten thousand clients or so many. */
+export function singly(service: number, clients: number = CLIENTS): Workload {
+  const messages = Array.from({ length: clients }, (_, index) => request(service, index))
   return { path: FORWARD, messages, each: 1 }
 }
 

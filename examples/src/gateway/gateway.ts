@@ -1,0 +1,54 @@
+import replyFrom from "@fastify/reply-from"
+import type { Limiter } from "@sluice/core"
+import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
+import type { DecisionClient, Verdict } from "./decision-client.ts"
+
+/**
+ * What a gateway does while the decision service is gone: let everybody pass, nobody, or whom a limiter of its own lets
+ * pass.
+ */
+export type WhenGone = "open" | "closed" | Limiter<FastifyRequest>
+
+export interface GatewayOptions {
+  /** Where requests are forwarded to: "http://127.0.0.1:3000". */
+  readonly upstream: string
+  /** Whose rules they are under. */
+  readonly serviceId: number
+  readonly decisions: DecisionClient
+  readonly whenGone: WhenGone
+}
+
+/** A reverse proxy that asks the decision service about each request, and forwards it or answers 429 by itself. */
+export function createGateway({ upstream, serviceId, decisions, whenGone }: GatewayOptions): FastifyInstance {
+  const gateway = Fastify()
+  gateway.register(replyFrom, { base: upstream })
+
+  gateway.addHook("onRequest", async (request, reply) => {
+    const verdict = await decisions.ask(serviceId, whatIsKnown(request)).catch((error: unknown) => {
+      request.log.warn({ err: error }, "decided without the decision service")
+      return decideAlone(request, whenGone)
+    })
+    reply.headers(verdict.headers)
+    if (!verdict.shouldForward) return reply.code(verdict.statusCode).send(verdict.body)
+  })
+  gateway.all("/*", (_request, reply) => reply.from())
+  return gateway
+}
+
+/** What rules may go by. A real gateway takes the user from its authentication, and never from a header that anyone can send. */
+function whatIsKnown({ ip, method, url, headers }: FastifyRequest): object {
+  return { ip, method, url, user_id: headers["x-user-id"] }
+}
+
+async function decideAlone(request: FastifyRequest, whenGone: WhenGone): Promise<Verdict> {
+  if (whenGone === "open") return { shouldForward: true, headers: {}, statusCode: 0, body: "" }
+  if (whenGone === "closed") {
+    const headers = { "retry-after": "1" }
+    return { shouldForward: false, headers, statusCode: 503, body: "Please try again later.\n" }
+  }
+  const { allowed, retryAfterMs } = await whenGone.decide(request)
+  const headers: Record<string, string> = allowed
+    ? {}
+    : { "retry-after": String(Math.max(1, Math.ceil(retryAfterMs / 1000))) }
+  return { shouldForward: allowed, headers, statusCode: 429, body: "Please try again later.\n" }
+}
