@@ -45,9 +45,26 @@ export class RuleSourceError extends SluiceError {
   readonly code = "SLUICE_RULE_SOURCE"
 }
 
+/** How a store failed: there are these four, so they can be counted by. */
+export type StoreErrorKind =
+  /** It, its client or the connection failed. */
+  | "error"
+  /** It did not answer in time. */
+  | "timeout"
+  /** It was not asked, since it has not answered for a while: nobody waited for it. */
+  | "unavailable"
+  /** It answered what makes no sense. */
+  | "invalid-answer"
+
 /** The store cannot answer. A store rejects with this and only when its back end broke, never because of a limit. */
 export class StoreUnavailableError extends SluiceError {
   readonly code = "SLUICE_STORE_UNAVAILABLE"
+  readonly kind: StoreErrorKind
+
+  constructor(message: string, options: ErrorOptions & { readonly kind?: StoreErrorKind | undefined } = {}) {
+    super(message, options)
+    this.kind = options.kind ?? "error"
+  }
 }
 
 /** The limiter, or what it is made of, has been closed. */

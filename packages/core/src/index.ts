@@ -7,6 +7,7 @@ export {
   type Problem,
   RuleSourceError,
   SluiceError,
+  type StoreErrorKind,
   StoreUnavailableError,
 } from "./errors.ts"
 export type { Events } from "./events.ts"
@@ -14,7 +15,14 @@ export type { ClosingResponse } from "./http/client-gone.ts"
 export { createGuard, type Guard, type GuardOptions, type Outcome } from "./http/guard.ts"
 export type { HeaderLine } from "./http/headers/writer.ts"
 export { exposedHeaders, type HeaderDialect } from "./http/headers.ts"
-export type { AcquireOptions, CostOption, Limiter, LimiterEvents } from "./http/limiter.ts"
+export type {
+  AcquireOptions,
+  CostOption,
+  DecisionCall,
+  Limiter,
+  LimiterEvents,
+  LimiterStatus,
+} from "./http/limiter.ts"
 export type { Extractor, LimiterOptions, OnRejected } from "./http/options.ts"
 export type { RetryAdvice } from "./http/rejection/retry.ts"
 export type { Rejection } from "./http/rejection.ts"

@@ -1,7 +1,7 @@
 import { compileAddressGroup } from "../address.ts"
 import { textOf } from "../errors.ts"
 import { SafeEvents } from "../events.ts"
-import { Decider } from "../limiter/decider.ts"
+import { Decider, storeErrorOf } from "../limiter/decider.ts"
 import { WaitingRoom } from "../limiter/waiting/waiting-room.ts"
 import { createWarner, type Warner } from "../warnings.ts"
 import { type ClientAddressReader, compileClientAddress } from "./client-address.ts"
@@ -48,6 +48,10 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
     onRecovered() {
       warner.say("warn", "SLUICE_RECOVERED", "The store answers again.")
       events.emit("recovered")
+    },
+    // In an outage that is each decision: an error is made only for who listens.
+    onStoreError(error) {
+      if (events.has("store-error")) events.emit("store-error", storeErrorOf(error))
     },
   })
   const waitingRoom = new WaitingRoom(decider, clock)

@@ -6,10 +6,23 @@ import type { EvictionEvent } from "../stores/store.ts"
 import type { Warning } from "../warnings.ts"
 import type { RequestFacts } from "./request.ts"
 
+/** The call that a decision answers. */
+export interface DecisionCall {
+  /** "hold" is an adapter's at rules that have requests wait; `enforce` and its other calls are "decide". */
+  readonly operation: "decide" | "takeUpTo" | "acquire" | "hold"
+  /**
+   * Milliseconds from the call to the decision, with fractions, by a monotonic clock: never that of the options. What was
+   * waited is in it, be it for the first rules or in a line.
+   */
+  readonly durationMs: number
+}
+
 /** What happened, for metrics and logs. A listener that throws hurts no request. */
 export interface LimiterEvents<Request> {
-  /** Every decision of `decide`, `enforce`, `takeUpTo`, `acquire` and the adapters. */
-  decision: [decision: Decision, request: Request]
+  /** Every decision of `decide`, `enforce`, `takeUpTo`, `acquire` and the adapters whose call began while this is listened to. */
+  decision: [decision: Decision, request: Request, call: DecisionCall]
+  /** The store has failed to answer: each time. A decision was made without it. */
+  "store-error": [error: StoreUnavailableError]
   /** The store has failed to answer. Said once, until it has answered again. */
   degraded: [error: StoreUnavailableError]
   recovered: []
@@ -22,6 +35,21 @@ export interface LimiterEvents<Request> {
   /** A full memory store had to forget a client that was being refused. */
   evicted: [event: EvictionEvent]
   warning: [warning: Warning]
+  /** The limiter is closed: its last event. */
+  closed: []
+}
+
+/** What a limiter is at, for metrics and health checks. */
+export interface LimiterStatus {
+  /** Whose rules and counters. */
+  readonly service: string
+  /** Requests in `acquire`, or at rules that hold them, that have no decision yet. */
+  readonly waiting: number
+  /**
+   * Servers of the store that nobody waits for now, because they have not answered: 0 while all is well. Absent where the
+   * store has no circuit breakers, as that in memory.
+   */
+  readonly openBreakers?: number
 }
 
 export interface CostOption {
@@ -88,6 +116,8 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   refresh(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>
   /** Version, age and problems of the rules in force. Those of a list never age. */
   readonly rules: RulesStatus
+  /** What it is at. Asks nobody. */
+  readonly status: LimiterStatus
   /** Ends what the limiter started: its own rule book, and its store if it made it. Afterwards it rejects. */
   close(): Promise<void>
 }

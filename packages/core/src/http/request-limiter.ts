@@ -11,8 +11,9 @@ import type { EvictionEvent, MaybePromise } from "../stores/store.ts"
 import { type Warner, warnOncePerLogger } from "../warnings.ts"
 import { parseAcquireOptions, parseCost, parsePolicies, requireUnits } from "./call-options.ts"
 import { compileTest, compileUnits } from "./callbacks.ts"
+import { DecisionReporter } from "./decision-reporter.ts"
 import { holdInLine, type Leaving } from "./hold.ts"
-import type { AcquireOptions, CostOption, Limiter, LimiterEvents } from "./limiter.ts"
+import type { AcquireOptions, CostOption, Limiter, LimiterEvents, LimiterStatus } from "./limiter.ts"
 import { createParts, type LimiterParts } from "./limiter-parts.ts"
 import { type LimiterOptions, type ParsedOptions, parseInlineRule, parseOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
@@ -34,6 +35,7 @@ export type FactsReader = (request: object) => RequestFacts | undefined
 export class RequestLimiter<Request> implements Limiter<Request> {
   readonly options: ParsedOptions
   readonly #parts: LimiterParts<Request>
+  readonly #reporter: DecisionReporter<Request>
   readonly #rules: RulesInForce<Request>
   readonly #unitsOf: (request: Request) => number
   readonly #skips: (request: Request) => boolean
@@ -46,6 +48,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.options = options
     const { store, cost, skip } = options
     this.#parts = parent === undefined ? createParts(options) : parent.#parts
+    this.#reporter = new DecisionReporter(this.#parts.events)
     this.#factsReaders = parent === undefined ? new Set() : parent.#factsReaders
     this.#unitsOf = compileUnits(cost, this.warner)
     this.#skips = compileTest("skip", skip, "such a request is counted", this.warner)
@@ -80,6 +83,13 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   get rules(): RulesStatus {
     return this.#rules.status
+  }
+
+  get status(): LimiterStatus {
+    const { service, store } = this.options
+    const { openBreakers } = store
+    const waiting = this.#parts.waitingRoom.size
+    return { service, waiting, ...(openBreakers !== undefined && { openBreakers }) }
   }
 
   /** What the first decisions have to wait for; undefined once rules are there or cannot be had in time. */
@@ -122,6 +132,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   async acquire(request: Request, options?: AcquireOptions): Promise<Decision> {
     this.#requireOpen()
+    const startedMs = this.#reporter.start()
     const { cost, signal, maxWaitMs, maxWaiting } = parseAcquireOptions(options)
     signal?.throwIfAborted()
     const { first } = this.#rules
@@ -130,7 +141,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const patience = { signal, maxWaitMs, maxWaiting, waitsFor: everyRule }
     const asks = this.#asks(this.#factsOf(request), request, cost)
     const decision = await this.#parts.waitingRoom.enter(asks, patience)
-    this.#parts.events.emit("decision", decision, request)
+    this.#reporter.tell(decision, request, "acquire", startedMs)
     if (!decision.allowed) throw new RateLimitExceededError(decision)
     return decision
   }
@@ -138,11 +149,12 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   async takeUpTo(request: Request, units: number): Promise<Decision> {
     this.#requireOpen()
     requireUnits(units)
+    const startedMs = this.#reporter.start()
     await this.#rules.first
     const decision = this.#counts(request)
       ? await this.#parts.decider.takeUpTo(this.#asks(this.#factsOf(request), request, 1), units)
       : { ...UNLIMITED, cost: units }
-    this.#parts.events.emit("decision", decision, request)
+    this.#reporter.tell(decision, request, "takeUpTo", startedMs)
     return decision
   }
 
@@ -205,6 +217,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.#parts.waitingRoom.close()
     this.#rules.close()
     this.#unsubscribe?.()
+    this.#parts.events.emit("closed")
     this.#parts.events.clear()
     if (this.options.ownsStore) await this.options.store.close()
   }
@@ -212,8 +225,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   /** `decide` for an adapter: facts and the framework's own request. Answers with a value when the store does. */
   admit(facts: RequestFacts, request: Request, cost: number | undefined): MaybePromise<Decision> {
     const { first } = this.#rules
-    if (first !== undefined) return first.then(() => this.#admit(facts, request, cost))
-    return this.#admit(facts, request, cost)
+    const startedMs = this.#reporter.start()
+    if (first !== undefined) return first.then(() => this.#admit(facts, request, cost, startedMs))
+    return this.#admit(facts, request, cost, startedMs)
   }
 
   /**
@@ -222,10 +236,11 @@ export class RequestLimiter<Request> implements Limiter<Request> {
    */
   hold(facts: RequestFacts, request: Request, leaving: Leaving): MaybePromise<Decision | undefined> {
     if (!this.#counts(request)) return UNLIMITED
+    const startedMs = this.#reporter.start()
     const { decider, waitingRoom } = this.#parts
     const asks = this.#asks(facts, request, undefined)
     const decision = this.#closed ? decider.take(asks) : holdInLine(waitingRoom, asks, leaving, this.warner)
-    return this.#told(decision, request)
+    return this.#reporter.told(decision, request, "hold", startedMs)
   }
 
   /** Lets `peek`, `reset` and the like be asked with a framework's request, and mean whom its adapter counts. */
@@ -240,23 +255,15 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return new RequestLimiter<Request>(this.options, this, rule)
   }
 
-  #admit(facts: RequestFacts, request: Request, cost: number | undefined): MaybePromise<Decision> {
-    if (!this.#counts(request)) return UNLIMITED
-    return this.#told(this.#parts.decider.take(this.#asks(facts, request, cost)), request)
-  }
-
-  /** The decision, when those who listen have been told of it; nothing is told where there is none. */
-  #told<Made extends Decision | undefined>(
-    decision: MaybePromise<Made>,
+  #admit(
+    facts: RequestFacts,
     request: Request,
-  ): MaybePromise<Made> {
-    const { events } = this.#parts
-    if (!events.has("decision")) return decision
-    const tell = (made: Made): Made => {
-      if (made !== undefined) events.emit("decision", made, request)
-      return made
-    }
-    return decision instanceof Promise ? decision.then(tell) : tell(decision)
+    cost: number | undefined,
+    startedMs: number | undefined,
+  ): MaybePromise<Decision> {
+    if (!this.#counts(request)) return UNLIMITED
+    const decision = this.#parts.decider.take(this.#asks(facts, request, cost))
+    return this.#reporter.told(decision, request, "decide", startedMs)
   }
 
   #factsOf(request: Request): RequestFacts {

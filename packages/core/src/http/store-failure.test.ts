@@ -391,6 +391,64 @@ describe("degraded and recovered", () => {
   })
 })
 
+describe("store-error", () => {
+  const heard = ({ limiter }: Pick<ReturnType<typeof setUp>, "limiter">) => {
+    const errors: StoreUnavailableError[] = []
+    limiter.on("store-error", (error) => void errors.push(error))
+    return errors
+  }
+  const refuse: Take = () => {
+    throw new StoreUnavailableError("not asked", { kind: "unavailable" })
+  }
+  const nonsense: Take = () => []
+
+  it("is told each time, unlike degraded, and by kind", async () => {
+    const { store, limiter, events, verdicts } = setUp({ limit: 100, window: "1 minute" })
+    const errors = heard({ limiter })
+    for (const fault of [down, down, hung, refuse, nonsense]) {
+      store.fault = fault
+      await verdicts(1)
+    }
+    store.fault = undefined
+    await verdicts(1)
+    expect(errors.map(({ kind }) => kind)).toEqual([
+      "error",
+      "error",
+      "timeout",
+      "unavailable",
+      "invalid-answer",
+    ])
+    expect(events).toEqual(["degraded"])
+  })
+
+  it("has what the store failed with as its cause", async () => {
+    const { store, limiter, verdicts } = setUp({ limit: 100, window: "1 minute" })
+    const errors = heard({ limiter })
+    const cause = new Error("ECONNRESET")
+    store.fault = () => Promise.reject(cause)
+    await verdicts(2)
+    expect(errors.map(({ message, cause }) => [message, cause])).toEqual([
+      ["The store failed: ECONNRESET", cause],
+      ["The store failed: ECONNRESET", cause],
+    ])
+  })
+
+  it("makes no error for each decision of an outage while nobody listens", async () => {
+    const { store, verdicts } = setUp({ limit: 100, window: "1 minute" })
+    let made = 0
+    // An error that tells when its message is read, as one that is made of it does.
+    const failure = {
+      toString() {
+        made++
+        return "down"
+      },
+    }
+    store.fault = () => Promise.reject(failure)
+    await verdicts(5)
+    expect(made).toBe(1)
+  })
+})
+
 describe("the deadline", () => {
   it("ignores an answer that comes after it, and a failure too", async () => {
     const { store, limiter, events } = setUp({ limit: 5, window: "1m" })

@@ -22,6 +22,8 @@ export interface DeciderOptions {
   /** The first failure, and the first answer after failures. */
   readonly onDegraded: (error: StoreUnavailableError) => void
   readonly onRecovered: () => void
+  /** Each failure, whatever the store threw or rejected with. */
+  readonly onStoreError?: (error: unknown) => void
 }
 
 /**
@@ -138,7 +140,9 @@ export class Decider {
         setImmediate(() => {
           if (late) return
           late = true
-          const error = new StoreUnavailableError(`The store did not answer within ${storeTimeoutMs} ms.`)
+          const error = new StoreUnavailableError(`The store did not answer within ${storeTimeoutMs} ms.`, {
+            kind: "timeout",
+          })
           resolve(this.#degrade(error, asks, peeked, look))
         })
       }, storeTimeoutMs)
@@ -164,7 +168,9 @@ export class Decider {
   ): Decision {
     const decision = explainAnswer(answers?.[0], asks, peeked, this.#options.store, look)
     if (decision === undefined) {
-      const error = new StoreUnavailableError("The store gave an answer that makes no sense.")
+      const error = new StoreUnavailableError("The store gave an answer that makes no sense.", {
+        kind: "invalid-answer",
+      })
       return this.#degrade(error, asks, peeked, look)
     }
     const isSign = answers[0]?.isRemembered !== true
@@ -177,19 +183,20 @@ export class Decider {
 
   #degrade(error: unknown, asks: readonly Ask[], peeked: boolean, look: Look | undefined): Decision {
     this.#failedAtMs = soundTime(this.#options.clock)
+    this.#options.onStoreError?.(error)
     if (!this.#degraded) {
       this.#degraded = true
-      this.#options.onDegraded(
-        error instanceof StoreUnavailableError
-          ? error
-          : new StoreUnavailableError(
-              `The store failed: ${error instanceof Error ? error.message : textOf(error)}`,
-              { cause: error },
-            ),
-      )
+      this.#options.onDegraded(storeErrorOf(error))
     }
     return this.#fallback.decide(asks.filter(isCounted), peeked, look)
   }
+}
+
+/** Whatever a store failed with, as what it should have. */
+export function storeErrorOf(error: unknown): StoreUnavailableError {
+  if (error instanceof StoreUnavailableError) return error
+  const message = error instanceof Error ? error.message : textOf(error)
+  return new StoreUnavailableError(`The store failed: ${message}`, { cause: error })
 }
 
 const NONE: readonly CounterKey[] = []

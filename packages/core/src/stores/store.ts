@@ -82,6 +82,11 @@ export interface Store {
    */
   readonly keepsDeadline?: boolean
   /**
+   * How many of its servers nobody waits for now, because they have not answered: 0 while all is well. Of a store that has
+   * such circuit breakers; for metrics.
+   */
+  readonly openBreakers?: number
+  /**
    * Takes the units of each request, or none of them: all its checks that are not shadow ones are admitted and counted
    * together, atomically with regard to every other caller, or nothing is. `requests` are decided in order. `withinMs` is
    * how long the caller waits, from now.

@@ -27,6 +27,11 @@ export class Departures {
     this.#parts = parts
   }
 
+  /** How many have not left. */
+  get size(): number {
+    return this.#tickets.size
+  }
+
   arrived(ticket: Ticket): void {
     this.#tickets.add(ticket)
   }

@@ -45,6 +45,11 @@ export class WaitingRoom {
     })
   }
 
+  /** How many have no decision yet, those included who are asking for the first time. */
+  get size(): number {
+    return this.#departures.size
+  }
+
   /**
    * The decision, when there is one: it is admitted, or refused for more than `patience` allows. A value where nobody has
    * to wait and the store answers with one. Throws or rejects when it is given up, with the signal's reason or ClosedError;

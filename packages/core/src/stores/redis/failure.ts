@@ -9,7 +9,7 @@ export function failureOf(error: unknown): StoreUnavailableError {
 
 /** That the deadline is over. */
 export function silent(): StoreUnavailableError {
-  return new StoreUnavailableError("Redis did not answer in time.")
+  return new StoreUnavailableError("Redis did not answer in time.", { kind: "timeout" })
 }
 
 /** Whether it is this error of Redis. They begin with a code, before which those of scripts had a place and a dash until Redis 7. */

@@ -69,6 +69,13 @@ export class Fleet {
     return lane
   }
 
+  /** Servers that nobody waits for now. */
+  get openBreakers(): number {
+    let open = 0
+    for (const { breaker } of this.#nodes.values()) if (breaker.isOpen) open++
+    return open
+  }
+
   /** The same for keys that one call may have: of all, or in a cluster of those with one hash tag. */
   slotOf(key: string): string {
     return this.#commands.isCluster ? key.slice(key.indexOf("{"), key.indexOf("}")) : ONLY

@@ -92,7 +92,9 @@ export class GiveBacks {
     const keys = batch.map(({ key }) => key)
     const patience = { withinMs: deadlineMs - performance.now(), inBackground: this.#inBackground }
     const reply = await this.#nodeOf().ask(GIVE_BACK, keys, policies, numbers, patience)
-    if (reply.length < 2) throw new StoreUnavailableError("Redis was asked too late to give units back.")
+    if (reply.length < 2) {
+      throw new StoreUnavailableError("Redis was asked too late to give units back.", { kind: "timeout" })
+    }
   }
 }
 

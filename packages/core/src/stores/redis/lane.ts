@@ -180,7 +180,8 @@ export class Lane {
       ({ answers, sentAtMs }) => {
         // An answer that comes too late for everybody tells of no server that could be waited for.
         if (!this.#land(flight)) node.breaker.succeeded()
-        if (answers === undefined) this.#again(batch, new StoreUnavailableError(TOO_LATE), true)
+        if (answers === undefined)
+          this.#again(batch, new StoreUnavailableError(TOO_LATE, { kind: "timeout" }), true)
         else this.#answer(batch, answers, sentAtMs)
         this.#next()
       },
@@ -215,7 +216,9 @@ export class Lane {
       if (answer === undefined) {
         settle(
           waiting,
-          new StoreUnavailableError(`Redis holds under ${asked.keys[0]}, or beside it, what is no counter.`),
+          new StoreUnavailableError(`Redis holds under ${asked.keys[0]}, or beside it, what is no counter.`, {
+            kind: "invalid-answer",
+          }),
         )
         continue
       }

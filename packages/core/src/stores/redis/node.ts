@@ -47,6 +47,7 @@ export class Node {
   /** What is said while the breaker is open: made once, since a stack is dear when every request gets it. */
   readonly unavailable: StoreUnavailableError = new StoreUnavailableError(
     "Redis does not answer; it is asked again in the background.",
+    { kind: "unavailable" },
   )
   /** A key that this server was responsible for when it was last asked for. */
   key: string

@@ -68,6 +68,10 @@ export class RedisStore implements Store {
     })
   }
 
+  get openBreakers(): number {
+    return this.#fleet.openBreakers
+  }
+
   take(
     requests: readonly (readonly Check[])[],
     withinMs: number = this.#parts.timeoutMs,
@@ -220,7 +224,11 @@ export class RedisStore implements Store {
 function stateOf(key: string, check: Check, found: ReadonlyMap<Check, Found>) {
   const { reply, at } = found.get(check) as Found
   const state = stateAt(reply, at, check.policy, integerAt(reply, 0))
-  if (state === undefined) throw new StoreUnavailableError(`Redis holds under ${key} what is no counter.`)
+  if (state === undefined) {
+    throw new StoreUnavailableError(`Redis holds under ${key} what is no counter.`, {
+      kind: "invalid-answer",
+    })
+  }
   return state
 }
 

@@ -75,7 +75,9 @@ function strictState(packed: number, policy: Policy, nowMs: number, reply: Reply
 
 /** That the server answered what no script of ours answers. */
 export function nonsense(reply: unknown): StoreUnavailableError {
-  return new StoreUnavailableError(`Redis gave an answer that makes no sense: ${shown(reply)}.`)
+  return new StoreUnavailableError(`Redis gave an answer that makes no sense: ${shown(reply)}.`, {
+    kind: "invalid-answer",
+  })
 }
 
 function shown(reply: unknown): string {

@@ -35,7 +35,11 @@ export async function takeInTurn(
         keys: part.map((place) => keys[place] as string),
         isPart: true,
       })
-      if (answer === undefined) throw new StoreUnavailableError("Redis did not answer a part of the request.")
+      if (answer === undefined) {
+        throw new StoreUnavailableError("Redis did not answer a part of the request.", {
+          kind: "invalid-answer",
+        })
+      }
       part.forEach((place, i) => {
         counted[place] = answer.checks[i]
         times[place] = answer.nowMs

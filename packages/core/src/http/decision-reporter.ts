@@ -1,0 +1,44 @@
+import type { SafeEvents } from "../events.ts"
+import type { Decision } from "../limiter/decision.ts"
+import type { MaybePromise } from "../stores/store.ts"
+import type { DecisionCall, LimiterEvents } from "./limiter.ts"
+
+/** Tells those who listen of decisions, and how long each took. */
+export class DecisionReporter<Request> {
+  readonly #events: SafeEvents<LimiterEvents<Request>>
+
+  constructor(events: SafeEvents<LimiterEvents<Request>>) {
+    this.#events = events
+  }
+
+  /** The instant at which a call begins; undefined where nobody listens, as no clock is read for nobody. */
+  start(): number | undefined {
+    return this.#events.has("decision") ? performance.now() : undefined
+  }
+
+  /** The decision, when those who listen have been told of it; nothing is told where there is none. */
+  told<Made extends Decision | undefined>(
+    decision: MaybePromise<Made>,
+    request: Request,
+    operation: DecisionCall["operation"],
+    startedMs: number | undefined,
+  ): MaybePromise<Made> {
+    if (startedMs === undefined) return decision
+    const tell = (made: Made): Made => {
+      if (made !== undefined) this.tell(made, request, operation, startedMs)
+      return made
+    }
+    return decision instanceof Promise ? decision.then(tell) : tell(decision)
+  }
+
+  tell(
+    decision: Decision,
+    request: Request,
+    operation: DecisionCall["operation"],
+    startedMs: number | undefined,
+  ): void {
+    if (startedMs === undefined) return
+    const durationMs = performance.now() - startedMs
+    this.#events.emit("decision", decision, request, { operation, durationMs })
+  }
+}

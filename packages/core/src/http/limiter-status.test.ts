@@ -1,0 +1,52 @@
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../clock.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { RequestFacts } from "./request.ts"
+import { createLimiter } from "./request-limiter.ts"
+
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
+
+describe("the status of a limiter", () => {
+  it("tells whose it is, and no breakers where the store has none", () => {
+    const limiter = createLimiter({ limit: 1, window: "1 minute", service: "shop" })
+    expect(limiter.status).toEqual({ service: "shop", waiting: 0 })
+    expect(createLimiter({ limit: 1, window: "1 minute" }).status.service).toBe("default")
+  })
+
+  it("tells the breakers that the store says are open now", () => {
+    const store = Object.assign(memoryStore(), { openBreakers: 2 })
+    const limiter = createLimiter({ limit: 1, window: "1 minute", store })
+    expect(limiter.status.openBreakers).toBe(2)
+    store.openBreakers = 0
+    expect(limiter.status.openBreakers).toBe(0)
+  })
+
+  it("tells how many wait, until each has its decision or has given up", async () => {
+    const clock = manualClock()
+    const limiter = createLimiter({ limit: 1, window: "1 second", algorithm: "fixed-window", clock })
+    const gaveUp = new AbortController()
+    await limiter.acquire(ALICE)
+    const second = limiter.acquire(ALICE)
+    const third = limiter.acquire(ALICE, { signal: gaveUp.signal })
+    expect(limiter.status.waiting).toBe(2)
+    gaveUp.abort(new Error("enough"))
+    await expect(third).rejects.toThrow("enough")
+    expect(limiter.status.waiting).toBe(1)
+    clock.advance(1_000)
+    await second
+    expect(limiter.status.waiting).toBe(0)
+  })
+})
+
+describe("the end of a limiter", () => {
+  it("is told to who listens, once, as the last event", async () => {
+    const limiter = createLimiter({ limit: 1, window: "1 minute" })
+    const told: string[] = []
+    limiter.on("decision", () => void told.push("decision"))
+    limiter.on("closed", () => void told.push("closed"))
+    await limiter.decide(ALICE)
+    await limiter.close()
+    await limiter.close()
+    expect(told).toEqual(["decision", "closed"])
+  })
+})
