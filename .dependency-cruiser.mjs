@@ -3,8 +3,9 @@
 
 const CORE = "^packages/core/src/"
 const GROUND = `${CORE}(policy|duration|errors|clock|address|events|warnings)(\\.test)?\\.ts$`
-const DOORS = `${CORE}(index|redis|dynamodb)(\\.test)?\\.ts$`
+const DOORS = `${CORE}(index|redis|dynamodb|otel)(\\.test)?\\.ts$`
 const DYNAMODB = `${CORE}rules/dynamodb/`
+const OTEL = `${CORE}otel/`
 /** Tests, and what they share. */
 const TEST_FILES = "(\\.(test|test-d)\\.ts|/testing/[^/]+\\.ts)$"
 
@@ -15,6 +16,7 @@ const BELOW = {
   rules: [],
   limiter: ["stores", "algorithms"],
   http: ["limiter", "rules", "stores", "algorithms"],
+  otel: ["http", "limiter", "rules", "stores", "algorithms"],
 }
 
 const roomRules = Object.entries(BELOW).map(([room, below]) => ({
@@ -146,6 +148,21 @@ export default {
       severity: "error",
       from: { path: CORE, pathNot: DYNAMODB },
       to: { path: "(^|node_modules/)(ioredis|redis|@redis|@aws-sdk|@smithy)(/|$)" },
+    },
+    {
+      name: "otel-loads-its-api-alone",
+      comment:
+        "What measures imports OpenTelemetry's API, which finds the SDK that the app has set up; nothing else does.",
+      severity: "error",
+      from: { path: CORE },
+      to: { path: "(^|node_modules/)@opentelemetry/(?!api(/|$))" },
+    },
+    {
+      name: "otel-by-its-own-door",
+      comment: "OpenTelemetry is loaded by who imports @sluice/core/otel, and by nobody else.",
+      severity: "error",
+      from: { path: CORE, pathNot: [OTEL, `${CORE}otel\\.ts$`] },
+      to: { path: [OTEL, "(^|node_modules/)@opentelemetry/api(/|$)"] },
     },
     {
       name: "dynamodb-loads-its-client-alone",

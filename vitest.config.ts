@@ -25,7 +25,7 @@ const config: ViteUserConfig = defineConfig({
     // Tests run on the sources, so that coverage counts them and no build is needed; test/packaging.test.ts alone
     // runs what is published.
     alias: [
-      { find: /^@sluice\/core\/(redis|dynamodb)$/, replacement: `${packages}/core/src/$1.ts` },
+      { find: /^@sluice\/core\/(redis|dynamodb|otel)$/, replacement: `${packages}/core/src/$1.ts` },
       { find: /^@sluice\/(core|express|fastify|koa|service)$/, replacement: `${packages}/$1/src/index.ts` },
     ],
   },

@@ -15,7 +15,7 @@ const TIDY: Files = {
   "package.json": manifest({ devDependencies: ["vitest"] }),
   "packages/core/package.json": manifest({
     dependencies: ["zod"],
-    peerDependencies: ["@aws-sdk/client-dynamodb"],
+    peerDependencies: ["@aws-sdk/client-dynamodb", "@opentelemetry/api"],
     devDependencies: ["only-for-tests"],
   }),
   "packages/express/package.json": manifest({
@@ -60,6 +60,9 @@ const TIDY: Files = {
   "packages/core/src/http/request.ts": "export interface RequestFacts { url?: string }",
   "packages/core/src/http/guard.ts":
     'import { l } from "../limiter/limiter.ts"\nimport { rule } from "../rules/rule.ts"\nimport { m } from "../stores/memory.ts"\nimport type { RequestFacts } from "./request.ts"\nexport const g: RequestFacts[] = [l, rule, m]',
+  "packages/core/src/otel/instrument.ts":
+    'import { metrics } from "@opentelemetry/api"\nimport { g } from "../http/guard.ts"\nexport const o = [metrics, g]',
+  "packages/core/src/otel.ts": 'export { o } from "./otel/instrument.ts"',
   "packages/core/src/index.ts":
     'export { g } from "./http/guard.ts"\nexport { f } from "./rules/file.ts"\nexport { fail } from "./duration.ts"',
   "packages/express/src/index.ts":
@@ -217,6 +220,24 @@ const BREACHES: readonly (readonly [why: string, file: string, text: string, rul
     ["dynamodb-by-its-own-door"],
   ],
   [
+    "what measures imports OpenTelemetry's SDK",
+    `${CORE}/otel/sdk.ts`,
+    'import { MeterProvider } from "@opentelemetry/sdk-metrics"\nexport const p = MeterProvider',
+    ["no-undeclared-dependency", "otel-loads-its-api-alone"],
+  ],
+  [
+    "another room imports OpenTelemetry's API",
+    `${CORE}/http/measured.ts`,
+    'import { metrics } from "@opentelemetry/api"\nexport const m = metrics',
+    ["otel-by-its-own-door"],
+  ],
+  [
+    "the DynamoDB door leads to what measures",
+    `${CORE}/dynamodb.ts`,
+    'export { o } from "./otel/instrument.ts"',
+    ["otel-by-its-own-door"],
+  ],
+  [
     "the registry port imports a registry",
     `${CORE}/rules/registry.ts`,
     'import type { plain } from "./plain.ts"\nexport type RuleRegistry = typeof plain',
@@ -333,6 +354,8 @@ const ACCOMPLICES: Files = {
 
 const PACKAGES = [
   "@aws-sdk/client-dynamodb",
+  "@opentelemetry/api",
+  "@opentelemetry/sdk-metrics",
   "commander",
   "express",
   "fastify",

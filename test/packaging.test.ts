@@ -38,6 +38,7 @@ const DOCUMENTED: Readonly<Record<string, readonly string[]>> = {
   ],
   "core/redis": ["redisStore"],
   "core/dynamodb": ["dynamoDBRules", "dynamoDBRegistry"],
+  "core/otel": ["instrument"],
   express: ["rateLimit"],
   fastify: ["rateLimit"],
   koa: ["rateLimit"],
@@ -47,14 +48,15 @@ const PACKAGES = DOORS.filter((door) => !door.includes("/"))
 /** What a tarball has beside the build. */
 const BESIDE: Readonly<Record<string, readonly string[]>> = { core: ["rules.schema.json"] }
 
-/** Clients that the core must not load, installed as decoys so that a lazy or guarded import would find them. */
-const CLIENTS = ["ioredis", "redis", "@aws-sdk/client-dynamodb"]
+/** Clients, and the like, that the core must not load, installed as decoys so that a lazy or guarded import would find them. */
+const CLIENTS = ["ioredis", "redis", "@aws-sdk/client-dynamodb", "@opentelemetry/api"]
 
 /** What a door imports by name must be there. */
 const DECOYS: Readonly<Record<string, string>> = {
   "@aws-sdk/client-dynamodb": ["CreateTable", "DeleteItem", "DescribeTable", "GetItem", "Scan", "UpdateItem"]
     .map((name) => `exports.${name}Command = class {}`)
     .join("\n"),
+  "@opentelemetry/api": "exports.metrics = {}",
 }
 
 interface Manifest {
@@ -147,20 +149,31 @@ describe.each(DOORS)("@sluice/%s", (name) => {
 })
 
 describe("importing the core", () => {
+  /** Each once: a module that is imported and required is both loaded and in the cache. */
+  const clientsIn = (loaded: readonly string[]) => [
+    ...new Set(
+      loaded.filter((path) => /node_modules\/(ioredis|redis|@redis|@aws-sdk|@opentelemetry)\//.test(path)),
+    ),
+  ]
   it.each([
     ["@sluice/core", "index.js"],
     ["@sluice/core/redis", "redis.js"],
-  ])("by %s loads no Redis client and no AWS SDK", (door, file) => {
+  ])("by %s loads no Redis client, no AWS SDK and no OpenTelemetry", (door, file) => {
     const loaded = modulesLoadedBy(`import "${door}"`)
     expect(loaded).toContain(`node_modules/@sluice/core/dist/${file}`)
-    expect(loaded.filter((path) => /node_modules\/(ioredis|redis|@redis|@aws-sdk)\//.test(path))).toEqual([])
+    expect(clientsIn(loaded)).toEqual([])
+  })
+
+  it("by @sluice/core/otel loads OpenTelemetry's API, and no client", () => {
+    const loaded = modulesLoadedBy('import "@sluice/core/otel"')
+    expect(loaded).toContain("node_modules/@sluice/core/dist/otel.js")
+    expect(clientsIn(loaded)).toEqual(["node_modules/@opentelemetry/api/index.js"])
   })
 
   it("by @sluice/core/dynamodb loads the client for DynamoDB, and no other", () => {
     const loaded = modulesLoadedBy('import "@sluice/core/dynamodb"')
     expect(loaded).toContain("node_modules/@sluice/core/dist/dynamodb.js")
-    expect(loaded).toContain("node_modules/@aws-sdk/client-dynamodb/index.js")
-    expect(loaded.filter((path) => /node_modules\/(ioredis|redis|@redis)\//.test(path))).toEqual([])
+    expect(clientsIn(loaded)).toEqual(["node_modules/@aws-sdk/client-dynamodb/index.js"])
   })
 
   it.each(CLIENTS)("would be seen to load %s", (name) => {
@@ -174,6 +187,7 @@ import { createLimiter, fileRules, formatRuleDocument, memoryStore, parseRuleDoc
 import { RateLimitExceededError, RuleConflictError } from "@sluice/core"
 import type { Decision, RegisteredRules, Rule, RuleRegistry, RuleSource, Store } from "@sluice/core"
 import { type DynamoDBRulesOptions, dynamoDBRegistry, dynamoDBRules } from "@sluice/core/dynamodb"
+import { instrument } from "@sluice/core/otel"
 import { redisStore, type RedisStoreOptions } from "@sluice/core/redis"
 import { rateLimit as expressLimit } from "@sluice/express"
 import { rateLimit as fastifyLimit } from "@sluice/fastify"
@@ -195,6 +209,9 @@ export const conflict = (error: unknown): RegisteredRules | undefined =>
 void registry.register("checkout", rules, { version: formatRuleDocument("checkout", rules, 7).version })
 const limiter = createLimiter({ rules: rules.length > 0 ? stored : source, service: "checkout", store: shared ?? store })
 
+const end: () => void = instrument(limiter, { name: "checkout" })
+limiter.on("closed", end)
+
 export async function decide(): Promise<Decision> {
   try {
     return await limiter.enforce({ remoteAddress: "192.0.2.1" }, { cost: 2 })
@@ -210,6 +227,8 @@ void fastify().register(fastifyLimit, { limit: 100, window: "1 minute" })
 
 // @ts-expect-error a misspelt option is not accepted
 createLimiter({ limt: 100, window: "1 minute" })
+// @ts-expect-error nor by what measures
+instrument(limiter, { nam: "checkout" })
 // @ts-expect-error nor by a store
 redisStore({ clint: client })
 // @ts-expect-error nor by a source

@@ -31,18 +31,22 @@ it("counts admitted, refused and shadowed requests of each rule, and tells versi
   expect(statuses).toEqual([200, 200, 200, 200, 429, 429])
   clock.advance(90_000)
   const metrics = await scrape()
-  const lines = metrics.split("\n").filter((line) => line.startsWith("sluice_"))
-  const count = (policy: string, result: string) =>
-    `sluice_decisions_total{service="shop",policy="${policy}",result="${result}",mode="normal"}`
+  const lines = metrics.split("\n").filter((line) => /^sluice_(policy|rule_set)/.test(line))
+  const of = 'sluice_limiter_name="shop"'
+  const count = (policy: string, result: string, reason = "") =>
+    `sluice_policy_decisions_total{${of},sluice_policy_name="${policy}",sluice_decision_result="${result}",` +
+    `sluice_decision_mode="normal"${reason}}`
+  const quota = ',sluice_refusal_reason="quota"'
   expect(lines.sort()).toEqual(
     [
       `${count("real", "admitted")} 4`,
-      `${count("real", "refused")} 2`,
+      `${count("real", "refused", quota)} 2`,
       `${count("tried-out", "admitted")} 2`,
-      `${count("tried-out", "shadowed")} 4`,
-      'sluice_rules_age_seconds{service="shop"} 90',
-      'sluice_rules_version{service="shop"} 7',
-      'sluice_rules_stale{service="shop"} 0',
+      `${count("tried-out", "shadowed", quota)} 4`,
+      `sluice_rule_set_age{${of}} 90`,
+      `sluice_rule_set_version{${of}} 7`,
+      `sluice_rule_set_stale{${of}} 0`,
+      `sluice_rule_set_problems{${of}} 0`,
     ].sort(),
   )
   expect(metrics).not.toContain("127.0.0.1")
@@ -51,5 +55,7 @@ it("counts admitted, refused and shadowed requests of each rule, and tells versi
 it("tells decisions apart that were made without the shared store", async () => {
   const fail = () => Promise.reject(new Error("gone"))
   const { scrape } = await setUp({ take: fail, peek: fail, giveBack: fail, reset: fail, close() {} })
-  expect(await scrape()).toContain('policy="real",result="refused",mode="degraded"} 2')
+  expect(await scrape()).toMatch(
+    /sluice_policy_name="real",sluice_decision_result="refused",sluice_decision_mode="degraded",.+\} 2\n/,
+  )
 })

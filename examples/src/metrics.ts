@@ -1,35 +1,9 @@
-import type { Limiter, LimiterOptions } from "@sluice/core"
+import { PrometheusExporter } from "@opentelemetry/exporter-prometheus"
+import { MeterProvider } from "@opentelemetry/sdk-metrics"
+import type { LimiterOptions } from "@sluice/core"
+import { instrument } from "@sluice/core/otel"
 import { rateLimit } from "@sluice/express"
 import express, { type Express, type Request } from "express"
-import { Counter, Gauge, Registry } from "prom-client"
-
-/** Counts what a limiter decides and how old its rules are. Whom it counts is no label: clients have no end. */
-export function watchLimiter<T>(limiter: Limiter<T>, service: string, registry: Registry): void {
-  const decisions = new Counter({
-    name: "sluice_decisions_total",
-    help: "Verdicts of each rule: admitted, refused, or shadowed where a rule in shadow would have refused.",
-    labelNames: ["service", "policy", "result", "mode"],
-    registers: [registry],
-  })
-  limiter.on("decision", ({ checks, degraded }) => {
-    const mode = degraded ? "degraded" : "normal"
-    for (const { policy, allowed, shadow } of checks)
-      decisions.inc({ service, policy, result: allowed ? "admitted" : shadow ? "shadowed" : "refused", mode })
-  })
-  const rules = (name: string, help: string, read: () => number) =>
-    new Gauge({
-      name,
-      help,
-      labelNames: ["service"],
-      registers: [registry],
-      collect() {
-        this.set({ service }, read())
-      },
-    })
-  rules("sluice_rules_age_seconds", "Since the rules were last loaded.", () => limiter.rules.ageMs / 1000)
-  rules("sluice_rules_version", "Of the stored rules in force.", () => limiter.rules.version ?? 0)
-  rules("sluice_rules_stale", "1 while they cannot be loaded.", () => Number(limiter.rules.isStale))
-}
 
 const RULES = [
   { name: "minute", field: "ip", limit: 10, window: "1 minute" },
@@ -39,12 +13,12 @@ const RULES = [
 /** An app that tells Prometheus at /metrics what its limiter does. */
 export function createApp(options: LimiterOptions<Request> = {}): Express {
   const app = express()
-  const registry = new Registry()
+  // By itself the exporter listens on a port of its own; here the app's will do.
+  const exporter = new PrometheusExporter({ preventServerStart: true, withoutScopeInfo: true })
+  const meterProvider = new MeterProvider({ readers: [exporter] })
   const limits = rateLimit({ rules: RULES, ...options })
-  watchLimiter(limits.limiter, String(options.service ?? "default"), registry)
-  app.get("/metrics", async (_req, res) => {
-    res.type(registry.contentType).send(await registry.metrics())
-  })
+  instrument(limits.limiter, { meterProvider })
+  app.get("/metrics", (req, res) => exporter.getMetricsRequestHandler(req, res))
   app.use(limits)
   app.get("/", (_req, res) => void res.json({ hello: "world" }))
   return app

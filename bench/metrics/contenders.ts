@@ -1,0 +1,48 @@
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from "@opentelemetry/sdk-metrics"
+import { createLimiter, type Limiter } from "@sluice/core"
+import { instrument } from "@sluice/core/otel"
+
+/** Far beyond the benchmark, which collects when a round has ended. */
+const NEVER_MS = 2 ** 31 - 1
+
+/** What listens to the decisions of a limiter; each yields what collects what has been counted. */
+export const CONTENDERS: Readonly<Record<string, (limiter: Limiter<object>) => () => Promise<void>>> = {
+  nobody: () => nothing,
+  "an empty listener": (limiter) => {
+    limiter.on("decision", () => undefined)
+    return nothing
+  },
+  "OpenTelemetry without its SDK": (limiter) => {
+    instrument(limiter)
+    return nothing
+  },
+  OpenTelemetry: (limiter) => {
+    const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+    const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: NEVER_MS })
+    instrument(limiter, { meterProvider: new MeterProvider({ readers: [reader] }) })
+    return async () => {
+      await reader.forceFlush()
+      exporter.reset()
+    }
+  },
+}
+
+/** A limiter on a memory store of its own, which refuses nobody. */
+export function makeLimiter(rules: number): Limiter<object> {
+  return createLimiter<object>({
+    service: `of ${rules}`,
+    rules: Array.from({ length: rules }, (_, index) => ({
+      name: `rule ${index}`,
+      field: "ip",
+      limit: 1_000_000_000,
+      window: `${index + 1} minutes`,
+    })),
+  })
+}
+
+async function nothing(): Promise<void> {}

@@ -1,0 +1,36 @@
+import { setImmediate } from "node:timers/promises"
+import { createGuard } from "@sluice/core"
+import { answerTasks } from "../contender-process.ts"
+import { CONTENDERS, makeLimiter } from "./contenders.ts"
+
+export interface Round {
+  readonly rules: number
+  readonly calls: number
+}
+
+const CLIENTS = Array.from({ length: 10_000 }, (_, index) => `10.0.${index >> 8}.${index & 255}`)
+
+const measured = new Map<number, ReturnType<typeof setUp>>()
+
+/** Nanoseconds of CPU a decision, with the collection of what has been counted. */
+answerTasks<Round>(async ({ rules, calls }): Promise<number> => {
+  const { guard, collect } = measured.get(rules) ?? setUp(rules)
+  // A server is put together in a turn of its own, before it gets requests.
+  await setImmediate()
+  const before = process.cpuUsage()
+  for (let call = 0; call < calls; call++) {
+    guard.check({ remoteAddress: CLIENTS[call % CLIENTS.length] }, {})
+  }
+  await collect()
+  const { user, system } = process.cpuUsage(before)
+  return ((user + system) * 1_000) / calls
+})
+
+function setUp(rules: number) {
+  const listen = CONTENDERS[process.argv[2] ?? ""]
+  if (listen === undefined) throw new Error(`${process.argv[2]} is no contender`)
+  const limiter = makeLimiter(rules)
+  const made = { guard: createGuard({ limiter }), collect: listen(limiter) }
+  measured.set(rules, made)
+  return made
+}

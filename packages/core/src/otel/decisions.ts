@@ -1,0 +1,58 @@
+import type { Meter } from "@opentelemetry/api"
+import type { DecisionCall, Limiter } from "../http/limiter.ts"
+import type { Decision, PolicyCheck } from "../limiter/decision.ts"
+import { LIMITER, MODE, OPERATION, POLICY, REFUSAL, RESULT } from "./attributes.ts"
+import type { Measuring } from "./measuring.ts"
+import { Tally } from "./tally.ts"
+
+/**
+ * Seconds: a decision in memory is in the first bucket, one by Redis in the middle, and the default deadline of 50 ms is
+ * a boundary; the last ones are for who waits.
+ */
+const BOUNDARIES = [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+
+/** Counts what each rule decides, and measures how long decisions take. */
+export function measureDecisions<Request>(limiter: Limiter<Request>, meter: Meter, name: string): Measuring {
+  const decisions = new Tally(
+    meter.createCounter("sluice.policy.decisions", {
+      description: "Decisions of each rule by itself: a request under two rules counts under each of them.",
+      unit: "{decision}",
+    }),
+  )
+  const duration = meter.createHistogram("sluice.decision.duration", {
+    description: "How long a decision on a request took, under all its rules, with what was waited.",
+    unit: "s",
+    advice: { explicitBucketBoundaries: BOUNDARIES },
+  })
+  const listener = (decision: Decision, _request: Request, { operation, durationMs }: DecisionCall) => {
+    const mode = decision.degraded ? "degraded" : "normal"
+    duration.record(durationMs / 1_000, {
+      [LIMITER]: name,
+      [OPERATION]: operation,
+      [RESULT]: resultOf(decision, false),
+      [MODE]: mode,
+    })
+    for (const check of decision.checks) {
+      const { policy, shadow, refusal = "" } = check
+      const result = resultOf(check, shadow)
+      // The name comes last: it may have spaces.
+      decisions.count(`${mode} ${result} ${refusal} ${policy}`, () => ({
+        [LIMITER]: name,
+        [POLICY]: policy,
+        [RESULT]: result,
+        [MODE]: mode,
+        ...(refusal !== "" && { [REFUSAL]: refusal }),
+      }))
+    }
+  }
+  limiter.on("decision", listener)
+  return {
+    flush: decisions.flush,
+    end: () => limiter.off("decision", listener),
+  }
+}
+
+function resultOf({ allowed, overLimit }: Decision | PolicyCheck, shadow: boolean): string {
+  if (!allowed) return shadow ? "shadowed" : "refused"
+  return overLimit ? "over_limit" : "admitted"
+}

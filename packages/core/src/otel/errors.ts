@@ -1,0 +1,41 @@
+import type { Meter } from "@opentelemetry/api"
+import type { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "../errors.ts"
+import type { Limiter } from "../http/limiter.ts"
+import { ERROR_TYPE, LIMITER } from "./attributes.ts"
+import type { Measuring } from "./measuring.ts"
+import { Tally } from "./tally.ts"
+
+/** Counts what goes wrong in the store and in the rule source. */
+export function countErrors<Request>(limiter: Limiter<Request>, meter: Meter, name: string): Measuring {
+  // In an outage of the store that is each decision.
+  const storeErrors = new Tally(
+    meter.createCounter("sluice.store.errors", {
+      description: "Times that the store did not answer and a decision was made without it.",
+      unit: "{error}",
+    }),
+  )
+  const evictions = meter.createCounter("sluice.store.evictions", {
+    description: "Clients that a full memory store forgot while they were being refused.",
+    unit: "{eviction}",
+  })
+  const ruleErrors = meter.createCounter("sluice.rule_set.errors", {
+    description: "Times that rules could not be read or taken; an error that repeats itself counts once.",
+    unit: "{error}",
+  })
+  const onStoreError = ({ kind }: StoreUnavailableError) =>
+    storeErrors.count(kind, () => ({ [LIMITER]: name, [ERROR_TYPE]: kind }))
+  const onRuleError = ({ code }: RuleSourceError | InvalidRuleError) =>
+    ruleErrors.add(1, { [LIMITER]: name, [ERROR_TYPE]: code })
+  const onEvicted = () => evictions.add(1, { [LIMITER]: name })
+  limiter.on("store-error", onStoreError)
+  limiter.on("rule-error", onRuleError)
+  limiter.on("evicted", onEvicted)
+  return {
+    flush: storeErrors.flush,
+    end() {
+      limiter.off("store-error", onStoreError)
+      limiter.off("rule-error", onRuleError)
+      limiter.off("evicted", onEvicted)
+    },
+  }
+}

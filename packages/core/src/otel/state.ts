@@ -1,0 +1,54 @@
+import type { BatchObservableResult, Meter } from "@opentelemetry/api"
+import type { Limiter } from "../http/limiter.ts"
+import { LIMITER } from "./attributes.ts"
+
+/**
+ * Reads what the limiter is at, its rules and its store, when metrics are collected, after `onCollect`. Yields what ends it.
+ */
+export function observeState<Request>(
+  limiter: Limiter<Request>,
+  meter: Meter,
+  name: string,
+  onCollect: () => void,
+): () => void {
+  const waiting = meter.createObservableUpDownCounter("sluice.request.waiting", {
+    description: "Requests in acquire(), or at rules that hold them, that have no decision yet.",
+    unit: "{request}",
+  })
+  const openBreakers = meter.createObservableGauge("sluice.store.breaker.open", {
+    description: "Circuit breakers that are open: servers of the store that nobody waits for.",
+    unit: "{breaker}",
+  })
+  const age = meter.createObservableGauge("sluice.rule_set.age", {
+    description: "Since the rules were last known to be those of their source.",
+    unit: "s",
+  })
+  const version = meter.createObservableGauge("sluice.rule_set.version", {
+    description: "Version of the stored rules that are in force.",
+    unit: "{version}",
+  })
+  const stale = meter.createObservableGauge("sluice.rule_set.stale", {
+    description: "1 while the rules cannot be loaded for so long that they may be out of date, else 0.",
+    unit: "1",
+  })
+  const problems = meter.createObservableGauge("sluice.rule_set.problems", {
+    description: "What is wrong with rules that were set aside: those limit nobody.",
+    unit: "{problem}",
+  })
+  const observables = [waiting, openBreakers, age, version, stale, problems]
+  const attributes = { [LIMITER]: name }
+  const observe = (result: BatchObservableResult) => {
+    onCollect()
+    const { rules, status } = limiter
+    result.observe(waiting, status.waiting, attributes)
+    if (status.openBreakers !== undefined) result.observe(openBreakers, status.openBreakers, attributes)
+    // Rules in code are always of the same age: none.
+    if (rules.loadedAtMs === undefined && rules.ageMs === 0) return
+    if (rules.loadedAtMs !== undefined) result.observe(age, rules.ageMs / 1_000, attributes)
+    if (rules.version !== undefined) result.observe(version, rules.version, attributes)
+    result.observe(stale, Number(rules.isStale), attributes)
+    result.observe(problems, rules.problems.length, attributes)
+  }
+  meter.addBatchObservableCallback(observe, observables)
+  return () => meter.removeBatchObservableCallback(observe, observables)
+}

@@ -1,0 +1,130 @@
+import { createLimiter, type LimiterOptions, manualClock, memoryStore, type RequestFacts } from "@sluice/core"
+import { instrument } from "@sluice/core/otel"
+import { describe, expect, it } from "vitest"
+import { type Metering, startMetering } from "./metering.ts"
+
+/** What a client brings: each tells who it is, or is of its own choosing. */
+const clientNumber = (n: number): RequestFacts => ({
+  method: `METHOD-secret-${n}`,
+  url: `/orders/secret-${n}?token=secret-${n}`,
+  route: "/orders/:id",
+  headers: { "x-api-key": `secret-${n}`, cookie: `session=secret-${n}` },
+  query: { token: `secret-${n}` },
+  params: { id: `secret-${n}` },
+  body: { email: `secret-${n}@example.com` },
+  remoteAddress: `192.0.2.${n % 200}`,
+})
+
+const FIELDS = [
+  "ip",
+  "method",
+  "route",
+  "header:x-api-key",
+  "query:token",
+  "body:email",
+  "param:id",
+  "cookie:session",
+  "user_id",
+]
+const RULES: LimiterOptions<RequestFacts>["rules"] = [
+  ...FIELDS.map((field) => ({ field, limit: 3, window: "1 minute" })),
+  { name: "several", field: FIELDS.slice(0, 3), limit: 2, window: "1 minute", shadow: true },
+  { name: "denied", field: "header:x-api-key", limit: 9, window: "1 hour", deny: ["secret-3"] },
+]
+
+/** Every way of asking, by some clients, while the store works and while it fails with all it was asked. */
+async function useAll(clients: number): Promise<Metering> {
+  const clock = manualClock()
+  const inner = memoryStore({ clock })
+  let isDown = false
+  const limiter = createLimiter<RequestFacts>({
+    rules: RULES,
+    clock,
+    service: "shop",
+    logger: { warn() {}, error() {} },
+    fields: { user_id: ({ headers }) => String(headers?.["x-api-key"]) },
+    store: {
+      take(requests) {
+        if (isDown) throw new Error(`no answer for ${JSON.stringify(requests)}`)
+        return inner.take(requests)
+      },
+      peek: (requests) => inner.peek(requests),
+      giveBack: (refunds) => inner.giveBack(refunds),
+      reset: (keys) => inner.reset(keys),
+      close: () => inner.close(),
+    },
+  })
+  const metering = startMetering()
+  instrument(limiter, { meterProvider: metering.meterProvider })
+  for (const down of [false, true]) {
+    isDown = down
+    for (let n = 1; n <= clients; n++) {
+      const client = clientNumber(n)
+      for (let times = 0; times < 4; times++) await limiter.decide(client)
+      await limiter.takeUpTo(client, 2)
+      await limiter.acquire(client, { maxWaitMs: 0 }).catch(() => undefined)
+      await limiter.decide(client, { cost: 50 })
+    }
+  }
+  return metering
+}
+
+interface Attribute {
+  readonly name: string
+  readonly value: unknown
+}
+
+async function attributesIn(metering: Metering): Promise<{ series: number; attributes: Attribute[] }> {
+  const points = [...(await metering.collect()).values()].flatMap(({ dataPoints }) => [...dataPoints])
+  const attributes = points.flatMap((point) =>
+    Object.entries(point.attributes).map(([name, value]) => ({ name, value })),
+  )
+  return { series: points.length, attributes }
+}
+
+/** All values that each attribute may have: names of ours, and those that the app gave its rules. */
+const KNOWN: Readonly<Record<string, readonly unknown[]>> = {
+  "sluice.limiter.name": ["shop"],
+  "sluice.policy.name": [
+    "ip-1m",
+    "method-1m",
+    "route-1m",
+    "header:x-api-key-1m",
+    "query:token-1m",
+    "body:email-1m",
+    "param:id-1m",
+    "cookie:session-1m",
+    "user_id-1m",
+    "several",
+    "denied",
+  ],
+  "sluice.decision.result": ["admitted", "over_limit", "refused", "shadowed"],
+  "sluice.decision.mode": ["normal", "degraded"],
+  "sluice.operation.name": ["decide", "takeUpTo", "acquire", "hold"],
+  "sluice.refusal.reason": ["quota", "penalty", "cost", "denied", "missing-field", "store-failure"],
+  "error.type": ["error", "timeout", "unavailable", "invalid-answer"],
+}
+
+describe("attributes", () => {
+  it("have known names and known values, none of which tells whom a rule counts", async () => {
+    const { attributes } = await attributesIn(await useAll(5))
+    const unknown = attributes.filter(({ name, value }) => !KNOWN[name]?.includes(value))
+    expect(unknown).toEqual([])
+    // All of them have been met, but for those that a hold or a penalty would add.
+    expect(new Set(attributes.map(({ name }) => name))).toEqual(new Set(Object.keys(KNOWN)))
+    expect(new Set(attributes.map(({ value }) => value)).size).toBeGreaterThan(20)
+  })
+
+  it("say nothing of a client anywhere in what is exported", async () => {
+    const metering = await useAll(5)
+    const exported = JSON.stringify([...(await metering.collect()).values()])
+    expect(exported).toContain("sluice.policy.decisions")
+    expect(exported).not.toMatch(/secret|192\.0\.2|example\.com/)
+  })
+
+  it("make no more series for many clients than for a few", async () => {
+    const few = await attributesIn(await useAll(4))
+    const many = await attributesIn(await useAll(120))
+    expect(many.series).toBe(few.series)
+  })
+})

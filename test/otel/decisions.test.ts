@@ -1,0 +1,280 @@
+import { metrics } from "@opentelemetry/api"
+import {
+  createAllowListAttributesProcessor,
+  type DataPoint,
+  type Histogram,
+} from "@opentelemetry/sdk-metrics"
+import {
+  createGuard,
+  createLimiter,
+  type LimiterOptions,
+  manualClock,
+  memoryStore,
+  type RequestFacts,
+} from "@sluice/core"
+import { instrument } from "@sluice/core/otel"
+import { afterEach, describe, expect, it, vi } from "vitest"
+import { type Metering, startMetering } from "./metering.ts"
+
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
+const POLICY = "sluice.policy.name"
+const RESULT = "sluice.decision.result"
+const MODE = "sluice.decision.mode"
+const REFUSAL = "sluice.refusal.reason"
+const OPERATION = "sluice.operation.name"
+
+afterEach(() => {
+  vi.restoreAllMocks()
+  metrics.disable()
+})
+
+function setUp(options: LimiterOptions<RequestFacts>, metering: Metering = startMetering()) {
+  const clock = manualClock()
+  const limiter = createLimiter({ clock, ...options })
+  const end = instrument(limiter, { meterProvider: metering.meterProvider })
+  const decide = async (times: number, cost = 1) => {
+    for (let i = 0; i < times; i++) await limiter.decide(ALICE, { cost })
+  }
+  const byPolicy = () => metering.values("sluice.policy.decisions", POLICY, RESULT, REFUSAL)
+  return { clock, limiter, end, decide, metering, byPolicy }
+}
+
+describe("sluice.policy.decisions", () => {
+  it("counts what each rule says by itself: admitted, over the limit, refused, shadowed", async () => {
+    const { decide, byPolicy } = setUp({
+      rules: [
+        { name: "hard", field: "ip", limit: 6, window: "1 minute" },
+        {
+          name: "soft",
+          field: "ip",
+          limit: 4,
+          window: "1 minute",
+          throttle: { kind: "soft", percent: 50 },
+        },
+        { name: "tried out", field: "ip", limit: 2, window: "1 minute", shadow: true },
+      ],
+    })
+    await decide(8)
+    expect(await byPolicy()).toEqual({
+      "hard admitted": 6,
+      "hard refused quota": 2,
+      "soft admitted": 4,
+      "soft over_limit": 2,
+      "soft refused quota": 2,
+      "tried out admitted": 2,
+      "tried out shadowed quota": 6,
+    })
+  })
+
+  it("tells why a rule refused, and counts only rules that were asked", async () => {
+    const { limiter, decide, byPolicy } = setUp({
+      rules: [
+        { name: "keyed", field: "header:x-key", limit: 5, window: "1 minute", onMissing: "deny" },
+        { name: "listed", field: "ip", limit: 5, window: "1 minute", deny: ["192.0.2.9"] },
+      ],
+    })
+    await decide(1)
+    await limiter.decide({ remoteAddress: "192.0.2.9", headers: { "x-key": "k" } })
+    await limiter.decide({ ...ALICE, headers: { "x-key": "k" } }, { cost: 6 })
+    expect(await byPolicy()).toEqual({
+      "keyed refused missing-field": 1,
+      "keyed refused cost": 1,
+      "listed refused denied": 1,
+      "listed refused cost": 1,
+    })
+  })
+
+  it("goes on adding up from one collection to the next", async () => {
+    const { decide, byPolicy } = setUp({ name: "all", limit: 3, window: "1 minute" })
+    await decide(2)
+    expect(await byPolicy()).toEqual({ "all admitted": 2 })
+    expect(await byPolicy()).toEqual({ "all admitted": 2 })
+    await decide(2)
+    expect(await byPolicy()).toEqual({ "all admitted": 3, "all refused quota": 1 })
+  })
+
+  it("adds up under a view that leaves attributes out", async () => {
+    const view = {
+      instrumentName: "sluice.policy.decisions",
+      attributesProcessors: [createAllowListAttributesProcessor([RESULT])],
+    }
+    const { decide, metering } = setUp(
+      {
+        rules: [
+          { name: "one", field: "ip", limit: 5, window: "1 minute" },
+          { name: "two", field: "ip", limit: 5, window: "1 hour" },
+        ],
+      },
+      startMetering({ views: [view] }),
+    )
+    await decide(3)
+    expect(await metering.values("sluice.policy.decisions", RESULT)).toEqual({ admitted: 6 })
+  })
+
+  it("tells decisions apart that were made without the store", async () => {
+    const inner = memoryStore()
+    let isGone = false
+    const { decide, metering } = setUp({
+      name: "all",
+      limit: 1,
+      window: "1 day",
+      store: {
+        take: (requests) => (isGone ? Promise.reject(new Error("gone")) : inner.take(requests)),
+        peek: (requests) => inner.peek(requests),
+        giveBack: (refunds) => inner.giveBack(refunds),
+        reset: (keys) => inner.reset(keys),
+        close: () => inner.close(),
+      },
+      logger: { warn() {}, error() {} },
+    })
+    // Once by the store, and once without it: nothing is collected in between.
+    await decide(1)
+    isGone = true
+    await decide(3)
+    const told = { "admitted normal": 1, "admitted degraded": 1, "refused degraded": 2 }
+    expect(await metering.values("sluice.policy.decisions", RESULT, MODE)).toEqual(told)
+    expect(await metering.values("sluice.decision.duration", RESULT, MODE)).toEqual(told)
+  })
+})
+
+describe("sluice.decision.duration", () => {
+  it("counts each decision once, however many rules it has, by what was called", async () => {
+    const { clock, limiter, metering } = setUp({
+      rules: [
+        { name: "one", field: "ip", limit: 9, window: "1 minute", throttle: { kind: "soft", percent: 12 } },
+        { name: "two", field: "ip", limit: 10, window: "1 hour", match: { path: "/api" } },
+      ],
+    })
+    await limiter.decide(ALICE)
+    await limiter.enforce(ALICE)
+    await limiter.takeUpTo(ALICE, 7)
+    await limiter.decide(ALICE)
+    await limiter.decide(ALICE)
+    const waiting = limiter.acquire(ALICE)
+    await vi.waitFor(() => expect(limiter.status.waiting).toBe(1))
+    clock.advance(120_000)
+    await waiting
+    expect(await metering.values("sluice.decision.duration", OPERATION, RESULT)).toEqual({
+      "decide admitted": 2,
+      "decide over_limit": 1,
+      "decide refused": 1,
+      "takeUpTo admitted": 1,
+      "acquire admitted": 1,
+    })
+  })
+
+  it("counts a request that no rule is for", async () => {
+    const { decide, metering, byPolicy } = setUp({ rules: [] })
+    await decide(2)
+    expect(await metering.values("sluice.decision.duration", RESULT)).toEqual({ admitted: 2 })
+    expect(await byPolicy()).toEqual({})
+  })
+
+  it("is in seconds, in buckets that tell 50 ms from more", async () => {
+    let nowMs = 0
+    vi.spyOn(performance, "now").mockImplementation(() => nowMs)
+    const { limiter, metering } = setUp({
+      limit: 10,
+      window: "1 minute",
+      // Called when the decision is made: by then so long has passed.
+      cost: () => {
+        nowMs += 50
+        return 1
+      },
+    })
+    await limiter.decide(ALICE)
+    const found = (await metering.collect()).get("sluice.decision.duration")
+    expect(found?.descriptor.unit).toBe("s")
+    const [point] = (found?.dataPoints ?? []) as readonly DataPoint<Histogram>[]
+    expect(point?.value.sum).toBe(0.05)
+    expect(point?.value.buckets.counts[point.value.buckets.boundaries.indexOf(0.05)]).toBe(1)
+  })
+})
+
+describe("instrument", () => {
+  it("counts what adapters ask, and the limiters of their routes, as what the limiter decides", async () => {
+    const { limiter, byPolicy } = setUp({ name: "all", limit: 9, window: "1 minute" })
+    const guard = createGuard({ limiter })
+    const route = guard.forRoute({ limit: 1, window: "1 minute" }, "route")
+    await new Promise((resolve) => setImmediate(resolve))
+    await guard.check(ALICE, {})
+    await route.check(ALICE, {})
+    await route.check(ALICE, {})
+    expect(await byPolicy()).toEqual({ "all admitted": 1, "route admitted": 1, "route refused quota": 1 })
+  })
+
+  it("names the limiter by its service, or as it is told", async () => {
+    const metering = startMetering()
+    const { meterProvider } = metering
+    const shop = createLimiter({ limit: 1, window: "1 minute", service: "shop" })
+    const login = createLimiter({ limit: 1, window: "1 minute", service: "shop" })
+    instrument(shop, { meterProvider })
+    instrument(login, { meterProvider, name: "login" })
+    await shop.decide(ALICE)
+    await login.decide(ALICE)
+    await login.decide(ALICE)
+    expect(await metering.values("sluice.decision.duration", "sluice.limiter.name", RESULT)).toEqual({
+      "shop admitted": 1,
+      "login admitted": 1,
+      "login refused": 1,
+    })
+  })
+
+  it("uses the global provider where it is given none", async () => {
+    const metering = startMetering()
+    metrics.setGlobalMeterProvider(metering.meterProvider)
+    const limiter = createLimiter({ limit: 1, window: "1 minute" })
+    instrument(limiter)
+    await limiter.decide(ALICE)
+    expect(await metering.values("sluice.decision.duration", RESULT)).toEqual({ admitted: 1 })
+  })
+
+  it("hurts no decision where OpenTelemetry has not been set up", async () => {
+    const limiter = createLimiter({ limit: 1, window: "1 minute" })
+    const end = instrument(limiter)
+    expect((await limiter.decide(ALICE)).allowed).toBe(true)
+    end()
+  })
+
+  it("names its scope and version", async () => {
+    const { meterProvider } = startMetering()
+    const getMeter = vi.spyOn(meterProvider, "getMeter")
+    instrument(createLimiter({ limit: 1, window: "1 minute" }), { meterProvider })
+    expect(getMeter).toHaveBeenCalledWith("@sluice/core", expect.stringMatching(/^\d+\.\d+\.\d+/))
+  })
+
+  it("counts no more once it has been ended, and keeps what it has counted", async () => {
+    const { limiter, end, decide, metering, byPolicy } = setUp({ name: "all", limit: 9, window: "1 minute" })
+    await decide(2)
+    end()
+    end()
+    await decide(1)
+    expect(await byPolicy()).toEqual({ "all admitted": 2 })
+    expect(await metering.values("sluice.decision.duration", RESULT)).toEqual({ admitted: 2 })
+    await limiter.close()
+  })
+
+  it("ends when the limiter is closed, and lets go of it", async () => {
+    const { limiter, decide, metering, byPolicy } = setUp({ name: "all", limit: 9, window: "1 minute" })
+    await decide(2)
+    const read = vi.spyOn(limiter, "status", "get")
+    await metering.collect()
+    expect(read).toHaveBeenCalled()
+    await decide(1)
+    await limiter.close()
+    read.mockClear()
+    expect(await byPolicy()).toEqual({ "all admitted": 3 })
+    expect(read).not.toHaveBeenCalled()
+  })
+
+  it("says everything that is wrong with what it is given", () => {
+    const wrong = { nam: "x", name: "", meterProvider: {} }
+    const call = () => instrument(undefined as never, wrong as never)
+    expect(call).toThrow(/limiter: undefined is not a limiter; accepted: what createLimiter\(\) yields/)
+    expect(call).toThrow(/nam: "nam" is no option of instrument\(\); accepted: meterProvider, name/)
+    expect(call).toThrow(/name: "" is not a name; accepted: a text that is not empty/)
+    expect(call).toThrow(/meterProvider: has no getMeter\(\); accepted: a MeterProvider of OpenTelemetry/)
+    const limiter = createLimiter({ limit: 1, window: "1 minute" })
+    instrument(limiter, { name: undefined, meterProvider: undefined })()
+  })
+})

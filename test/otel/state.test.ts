@@ -1,0 +1,128 @@
+import {
+  createLimiter,
+  type LoadedRules,
+  manualClock,
+  memoryStore,
+  type RequestFacts,
+  type RuleSource,
+  RuleSourceError,
+} from "@sluice/core"
+import { instrument } from "@sluice/core/otel"
+import { describe, expect, it, onTestFinished, vi } from "vitest"
+import { startMetering } from "./metering.ts"
+
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
+const QUIET = { warn() {}, error() {} }
+const RULE = { name: "all", field: "ip", limit: 1, window: "1 minute" } as const
+
+/** A limiter by a source that yields what the test has put there, or fails with it. */
+function followSource(first: LoadedRules | Error) {
+  const clock = manualClock()
+  const metering = startMetering()
+  const source = { stored: first, pollMs: 30_000 }
+  const rules: RuleSource = {
+    pollMs: source.pollMs,
+    async load() {
+      if (source.stored instanceof Error) throw source.stored
+      return source.stored
+    },
+  }
+  const limiter = createLimiter({ rules, clock, service: "shop", logger: QUIET })
+  onTestFinished(() => limiter.close())
+  instrument(limiter, { meterProvider: metering.meterProvider })
+  const value = async (name: string) => Object.values(await metering.values(name))[0]
+  return { clock, source, limiter, metering, value }
+}
+
+describe("the rules of a source", () => {
+  it("are told by their age, version and problems", async () => {
+    const { clock, source, limiter, value } = followSource({ rules: [RULE], problems: [], version: 7 })
+    await limiter.ready()
+    clock.advance(12_500)
+    expect(await value("sluice.rule_set.age")).toBe(12.5)
+    expect(await value("sluice.rule_set.version")).toBe(7)
+    expect(await value("sluice.rule_set.problems")).toBe(0)
+    expect(await value("sluice.rule_set.stale")).toBe(0)
+    source.stored = { rules: [RULE, { ...RULE, name: "bad", limit: -1 }], problems: [], version: 8 }
+    await limiter.refresh()
+    expect(await value("sluice.rule_set.age")).toBe(0)
+    expect(await value("sluice.rule_set.version")).toBe(8)
+    expect(await value("sluice.rule_set.problems")).toBe(1)
+  })
+
+  it("have no age before they are there, and errors by their codes", async () => {
+    const { source, limiter, metering, value } = followSource(new RuleSourceError("no table"))
+    await expect(limiter.ready()).rejects.toThrow("no table")
+    expect(await value("sluice.rule_set.age")).toBeUndefined()
+    expect(await value("sluice.rule_set.version")).toBeUndefined()
+    expect(await value("sluice.rule_set.stale")).toBe(0)
+    source.stored = { rules: [{ ...RULE, limit: -1 }], problems: [] }
+    await expect(limiter.refresh()).rejects.toThrow("limit")
+    expect(await metering.values("sluice.rule_set.errors", "error.type")).toEqual({
+      SLUICE_RULE_SOURCE: 1,
+      SLUICE_INVALID_RULE: 1,
+    })
+  })
+
+  it("are stale when they could not be loaded for long", async () => {
+    const { clock, source, limiter, value } = followSource({ rules: [RULE], problems: [] })
+    await limiter.ready()
+    source.stored = new RuleSourceError("gone")
+    await expect(limiter.refresh()).rejects.toThrow("gone")
+    clock.advance(200_000)
+    await vi.waitFor(async () => expect(await value("sluice.rule_set.stale")).toBe(1))
+    expect(await value("sluice.rule_set.age")).toBe(200)
+  })
+})
+
+describe("rules in code", () => {
+  it("have no age, no version and nothing else that changes", async () => {
+    const metering = startMetering()
+    const limiter = createLimiter({ rules: [RULE] })
+    instrument(limiter, { meterProvider: metering.meterProvider })
+    await limiter.decide(ALICE)
+    expect([...(await metering.collect()).keys()].sort()).toEqual([
+      "sluice.decision.duration",
+      "sluice.policy.decisions",
+      "sluice.request.waiting",
+    ])
+  })
+})
+
+describe("who waits", () => {
+  it("is counted until the decision is made", async () => {
+    const clock = manualClock()
+    const metering = startMetering()
+    const limiter = createLimiter({ limit: 1, window: "1 second", algorithm: "fixed-window", clock })
+    instrument(limiter, { meterProvider: metering.meterProvider })
+    const waiting = () => metering.values("sluice.request.waiting", "sluice.limiter.name")
+    await limiter.acquire(ALICE)
+    const others = [limiter.acquire(ALICE), limiter.acquire(ALICE)]
+    expect(await waiting()).toEqual({ default: 2 })
+    clock.advance(1_000)
+    await others[0]
+    expect(await waiting()).toEqual({ default: 1 })
+    clock.advance(1_000)
+    await others[1]
+    expect(await waiting()).toEqual({ default: 0 })
+  })
+})
+
+describe("a full memory store", () => {
+  it("is counted by those that it forgets while they are refused", async () => {
+    const clock = manualClock()
+    const metering = startMetering()
+    const store = memoryStore({ maxKeys: 1, clock })
+    const limiter = createLimiter({ limit: 1, window: "1 minute", clock, store, logger: QUIET })
+    instrument(limiter, { meterProvider: metering.meterProvider })
+    let evicted = 0
+    limiter.on("evicted", () => void evicted++)
+    for (let client = 0; client < 50; client++) {
+      for (let times = 0; times < 2; times++) await limiter.decide({ remoteAddress: `192.0.2.${client}` })
+    }
+    expect(evicted).toBeGreaterThan(0)
+    expect(await metering.values("sluice.store.evictions", "sluice.limiter.name")).toEqual({
+      default: evicted,
+    })
+  })
+})
