@@ -8,7 +8,7 @@ import type { RequestFacts } from "./request.ts"
 
 /** The call that a decision answers. */
 export interface DecisionCall {
-  /** "hold" is an adapter's at rules that have requests wait; `enforce` and its other calls are "decide". */
+  /** "decide" is that of `enforce` too, and an adapter's; "hold" an adapter's at rules that have requests wait. */
   readonly operation: "decide" | "takeUpTo" | "acquire" | "hold"
   /**
    * Milliseconds from the call to the decision, with fractions, by a monotonic clock: never that of the options. What was

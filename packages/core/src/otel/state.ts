@@ -29,7 +29,7 @@ export function observeState<Request>(
   })
   const stale = meter.createObservableGauge("sluice.rule_set.stale", {
     description: "1 while the rules cannot be loaded for so long that they may be out of date, else 0.",
-    unit: "1",
+    unit: "{rule_set}",
   })
   const problems = meter.createObservableGauge("sluice.rule_set.problems", {
     description: "What is wrong with rules that were set aside: those limit nobody.",
