@@ -7,6 +7,7 @@ import { compileTest } from "./callbacks.ts"
 import type { ClosingResponse } from "./client-gone.ts"
 import { joined, nameOf } from "./headers/joined.ts"
 import type { HeaderLine } from "./headers/writer.ts"
+import type { Held } from "./hold.ts"
 import type { Limiter } from "./limiter.ts"
 import { warnCreatedInHandler, warnMountedTwice } from "./mount-warnings.ts"
 import type { LimiterOptions } from "./options.ts"
@@ -164,12 +165,16 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     }
     // The rules may be others when the store has answered: a decision is told by those that it was made on.
     const { ruleSet } = this.limiter
-    const decision = ruleSet.holds
-      ? this.limiter.hold(facts, request, { response, draining: this.#draining.signal })
-      : this.limiter.admit(facts, request, undefined)
+    if (ruleSet.holds) {
+      const held = this.limiter.hold(facts, request, { response, draining: this.#draining.signal })
+      const outcomeOf = ({ decision, ruleSet: by }: Held) =>
+        this.#outcome(decision, by, facts, request, earlier)
+      return held instanceof Promise ? held.then((own) => own && outcomeOf(own)) : held && outcomeOf(held)
+    }
+    const decision = this.limiter.admit(facts, request, undefined)
     return decision instanceof Promise
-      ? decision.then((own) => own && this.#outcome(own, ruleSet, facts, request, earlier))
-      : decision && this.#outcome(decision, ruleSet, facts, request, earlier)
+      ? decision.then((own) => this.#outcome(own, ruleSet, facts, request, earlier))
+      : this.#outcome(decision, ruleSet, facts, request, earlier)
   }
 
   answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<Rejection | undefined> {

@@ -8,6 +8,7 @@ import type { WaitingRoom } from "../limiter/waiting/waiting-room.ts"
 import type { MaybePromise } from "../stores/store.ts"
 import type { Warner } from "../warnings.ts"
 import { type ClosingResponse, hasGone, onGone } from "./client-gone.ts"
+import type { RuleSet } from "./rule-set.ts"
 
 /** What ends the holding of a request before its time. */
 export interface Leaving {
@@ -17,28 +18,53 @@ export interface Leaving {
   readonly draining: AbortSignal
 }
 
+/** What a request asks, and the rules that say so. */
+export interface Asked {
+  readonly asks: readonly Ask[]
+  readonly ruleSet: RuleSet
+}
+
+/** The decision on a request that may have been held, and the rules that it was made on. */
+export interface Held {
+  readonly decision: Decision
+  readonly ruleSet: RuleSet
+}
+
 const GONE = Symbol("gone")
 const DRAINING = Symbol("draining")
 
 /**
  * The decision on a request that is held where rules queue, and refused at once where any other one refuses. Undefined when
  * its client has gone meanwhile; when the server drains, the limiter is closed or the clock cannot wait, it is refused as for
- * a store that is gone.
+ * a store that is gone. `askedNow` yields what it asks under the rules in force.
  */
 export function holdInLine(
   room: WaitingRoom,
-  asks: readonly Ask[],
+  askedNow: () => Asked,
   leaving: Leaving,
   warner: Warner,
-): MaybePromise<Decision | undefined> {
-  const unheld = (error: unknown): Decision | undefined => {
+): MaybePromise<Held | undefined> {
+  let asked = askedNow()
+  let latest = asked
+  const held = (decision: Decision): Held => ({ decision, ruleSet: asked.ruleSet })
+  const unheld = (error: unknown): Held | undefined => {
     if (error === GONE) return undefined
     if (error !== DRAINING && !(error instanceof ClosedError)) warnOfClock(error, warner)
-    return refusedAtClose(asks)
+    return held(refusedAtClose(asked.asks))
+  }
+  const patience: Patience = {
+    ...patienceOf(asked.asks, leaving),
+    asksAnew() {
+      latest = askedNow()
+      return latest.asks
+    },
+    onAnew() {
+      asked = latest
+    },
   }
   try {
-    const decision = room.enter(asks, patienceOf(asks, leaving))
-    return decision instanceof Promise ? decision.catch(unheld) : decision
+    const decision = room.enter(asked.asks, patience)
+    return decision instanceof Promise ? decision.then(held, unheld) : held(decision)
   } catch (error) {
     return unheld(error)
   }

@@ -12,7 +12,7 @@ import { type Warner, warnOncePerLogger } from "../warnings.ts"
 import { parseAcquireOptions, parseCost, parsePolicies, requireUnits } from "./call-options.ts"
 import { compileTest, compileUnits } from "./callbacks.ts"
 import { DecisionReporter } from "./decision-reporter.ts"
-import { holdInLine, type Leaving } from "./hold.ts"
+import { type Asked, type Held, holdInLine, type Leaving } from "./hold.ts"
 import type { AcquireOptions, CostOption, Limiter, LimiterEvents, LimiterStatus } from "./limiter.ts"
 import { createParts, type LimiterParts } from "./limiter-parts.ts"
 import { type LimiterOptions, type ParsedOptions, parseInlineRule, parseOptions } from "./options.ts"
@@ -138,9 +138,10 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const { first } = this.#rules
     if (first !== undefined) await held(orAborted(first, signal))
     if (!this.#counts(request)) return UNLIMITED
-    const patience = { signal, maxWaitMs, maxWaiting, waitsFor: everyRule }
-    const asks = this.#asks(this.#factsOf(request), request, cost)
-    const decision = await this.#parts.waitingRoom.enter(asks, patience)
+    const [facts, units] = [this.#factsOf(request), cost ?? this.#unitsOf(request)]
+    const asksAnew = () => this.#asks(facts, request, units)
+    const patience = { signal, maxWaitMs, maxWaiting, waitsFor: everyRule, asksAnew }
+    const decision = await this.#parts.waitingRoom.enter(asksAnew(), patience)
     this.#reporter.tell(decision, request, "acquire", startedMs)
     if (!decision.allowed) throw new RateLimitExceededError(decision)
     return decision
@@ -234,13 +235,22 @@ export class RequestLimiter<Request> implements Limiter<Request> {
    * `admit`, but a request that does not fit under rules that queue is held until it does, as long and as many as they
    * say; and as long as a leaky bucket among them says. Undefined when its client has gone meanwhile: nothing stays taken.
    */
-  hold(facts: RequestFacts, request: Request, leaving: Leaving): MaybePromise<Decision | undefined> {
-    if (!this.#counts(request)) return UNLIMITED
+  hold(facts: RequestFacts, request: Request, leaving: Leaving): MaybePromise<Held | undefined> {
+    const { ruleSet } = this
     const startedMs = this.#reporter.start()
-    const { decider, waitingRoom } = this.#parts
-    const asks = this.#asks(facts, request, undefined)
-    const decision = this.#closed ? decider.take(asks) : holdInLine(waitingRoom, asks, leaving, this.warner)
-    return this.#reporter.told(decision, request, "hold", startedMs)
+    if (this.#closed || !this.#counts(request)) {
+      const decision = this.#admit(facts, request, undefined, startedMs)
+      const held = (made: Decision): Held => ({ decision: made, ruleSet })
+      return decision instanceof Promise ? decision.then(held) : held(decision)
+    }
+    const units = this.#unitsOf(request)
+    const askedNow = (): Asked => ({ asks: this.#asks(facts, request, units), ruleSet: this.ruleSet })
+    const held = holdInLine(this.#parts.waitingRoom, askedNow, leaving, this.warner)
+    const tell = (made: Held | undefined): Held | undefined => {
+      if (made !== undefined) this.#reporter.tell(made.decision, request, "hold", startedMs)
+      return made
+    }
+    return held instanceof Promise ? held.then(tell) : tell(held)
   }
 
   /** Lets `peek`, `reset` and the like be asked with a framework's request, and mean whom its adapter counts. */

@@ -205,6 +205,7 @@ export class RulesInForce<Request> {
       each.#current = each.#compile()
       each.#watch()
     }
+    this.#parts.waitingRoom.turnToNewRules()
     this.#waiting.succeeded(1)
     this.#parts.events.emit("rules", rulesEvent(edition, change))
   }

@@ -36,6 +36,11 @@ export class Departures {
     this.#tickets.add(ticket)
   }
 
+  /** Those who have not left, the first to come first. */
+  present(): readonly Ticket[] {
+    return [...this.#tickets]
+  }
+
   /** It leaves with this decision. */
   end(ticket: Ticket, decision: Decision): void {
     this.#leave(ticket)
@@ -73,13 +78,27 @@ export class Departures {
       this.end(ticket, decision)
       return
     }
-    const { decider, slots } = this.#parts
-    this.#leave(ticket)
-    ticket.step = "refused"
-    whenDecided(decider.take(ticket.asksNow()), (counted) => {
+    this.#leaveAsking(ticket, (counted) => {
       // Too late for what has come in the meantime: others may have gone before it.
-      if (counted.allowed) slots.giveBack(ticket, counted)
-      if (ticket.step === "refused") ticket.end({ decision: counted.allowed ? decision : counted })
+      if (counted.allowed) this.#parts.slots.giveBack(ticket, counted)
+      return counted.allowed ? decision : counted
+    })
+  }
+
+  /** Waiting would make no difference to it any more: it leaves with what it is told now. */
+  answer(ticket: Ticket): void {
+    this.#leaveAsking(ticket, (decision) => decision)
+  }
+
+  /** A rule that is not waited for refuses at once, also who has to wait for others. */
+  askOthers(ticket: Ticket): void {
+    const others = ticket.asks.filter((ask) => !ask.shadow && !ticket.patience.waitsFor(ask))
+    if (others.length === 0) return
+    const { decider, left } = this.#parts
+    whenDecided(decider.peek(others), (decision) => {
+      if (decision.allowed || (ticket.step !== "idle" && ticket.step !== "vain")) return
+      this.refuse(ticket, decision)
+      left()
     })
   }
 
@@ -106,7 +125,7 @@ export class Departures {
   }
 
   allGiveUp(error: unknown): void {
-    for (const ticket of [...this.#tickets]) this.giveUp(ticket, error)
+    for (const ticket of this.present()) this.giveUp(ticket, error)
   }
 
   /** It has to wait: who has asked to be told is told, and may have it leave. */
@@ -132,10 +151,22 @@ export class Departures {
     this.#parts.alarm.at(untilMs, ended, then, (error) => this.giveUp(ticket, error))
   }
 
+  /** It leaves the line, and ends with what is made of the answer to all that it asks for. */
+  #leaveAsking(ticket: Ticket, decisionOf: (answer: Decision) => Decision): void {
+    const { decider, slots } = this.#parts
+    this.#leave(ticket)
+    ticket.step = "leaving"
+    whenDecided(decider.take(ticket.asksNow()), (answer) => {
+      const decision = decisionOf(answer)
+      if (ticket.step === "leaving") ticket.end({ decision })
+      else if (decision.allowed) slots.giveBack(ticket, decision)
+    })
+  }
+
   #leave(ticket: Ticket): void {
     const { lines, slots } = this.#parts
     this.#tickets.delete(ticket)
-    if (ticket.step !== "held" && ticket.step !== "refused") lines.leave(ticket)
+    if (ticket.step !== "held" && ticket.step !== "leaving") lines.leave(ticket)
     slots.release(ticket)
     for (const { line } of ticket.places) lines.forget(line)
   }

@@ -55,8 +55,8 @@ export class Line<Who extends Standing> extends Queue<Who> {
     if (this.#window < WIDEST_WINDOW) this.#window++
   }
 
-  /** One by one again, and who asked in vain waits. */
-  refused(): void {
+  /** One by one again, and who waits there now has not been counted. */
+  narrow(): void {
     this.#window = 1
     this.hasUncounted = true
   }

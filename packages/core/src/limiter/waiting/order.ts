@@ -16,7 +16,7 @@ export function stopAsking(ticket: Ticket): readonly Ticket[] {
     stopped.push(who)
     for (const { line, behind } of who.places) {
       line.asking--
-      line.refused()
+      line.narrow()
       if (behind !== undefined) next.push(behind.who)
     }
   }

@@ -17,14 +17,18 @@ export interface Patience {
   onWait?(leave: (reason: unknown) => void): () => void
   /** Whether to wait for this rule: one that refuses is else an answer, and its delay is not waited. */
   waitsFor(ask: Ask): boolean
+  /** What it asks under the rules that are in force by now; absent where they never change. */
+  asksAnew?(): readonly Ask[]
+  /** Told that it goes by that from now on. */
+  onAnew?(): void
 }
 
 /**
  * idle: its turn has not come · asking: the store · vain: asking, but one ahead was refused, so it must not be granted ·
  * granted: those ahead have not been answered yet · sleeping: refused, until it asks again · held: granted, until it is
- * its turn to go on · refused: out of line, and its refusal is being counted · done: answered, or gone
+ * its turn to go on · leaving: out of line, and its last answer is on its way · done: answered, or gone
  */
-export type Step = "idle" | "asking" | "vain" | "granted" | "sleeping" | "held" | "refused" | "done"
+export type Step = "idle" | "asking" | "vain" | "granted" | "sleeping" | "held" | "leaving" | "done"
 
 type Outcome = { readonly decision: Decision } | { readonly error: unknown }
 
@@ -48,9 +52,9 @@ let made = 0
 
 /** Somebody in line, at one place for each counter. */
 export class Ticket {
-  readonly asks: readonly Ask[]
+  asks: readonly Ask[]
   /** Those that it stands in line for. */
-  readonly awaited: readonly Ask[]
+  awaited: readonly Ask[]
   readonly patience: Patience
   /** When its patience ends, by the limiter's clock. */
   readonly deadlineMs: number
@@ -70,6 +74,8 @@ export class Ticket {
   /** Whether a timer ends its patience, and whether it has. */
   isTimed = false
   isLate = false
+  /** Being decided by rules that are not in force any more: when that is an answer to wait for, it goes by the new ones. */
+  isOutdated = false
   /** What it has asked for last. */
   #tried: readonly Ask[]
   #outcome: Outcome | undefined
@@ -85,6 +91,14 @@ export class Ticket {
     this.awaited = awaited
     this.patience = patience
     this.deadlineMs = nowMs + patience.maxWaitMs
+  }
+
+  /** It asks for something else from now on, under other rules. */
+  goBy(asks: readonly Ask[], awaited: readonly Ask[]): void {
+    this.asks = asks
+    this.awaited = awaited
+    this.isOutdated = false
+    this.patience.onAnew?.()
   }
 
   /** For the timer until it wakes, or goes on: yields what ends it. */

@@ -1,15 +1,17 @@
 import type { Clock } from "../../clock.ts"
 import { ClosedError } from "../../errors.ts"
 import type { CounterKey, MaybePromise } from "../../stores/store.ts"
-import { type Ask, isHopeless } from "../ask.ts"
+import type { Ask } from "../ask.ts"
 import type { Decision } from "../decision.ts"
 import { Alarm } from "./alarm.ts"
+import { awaitedOf, isAnsweredAtOnce } from "./awaited.ts"
 import { type Deciding, whenDecided } from "./deciding.ts"
 import { Departures } from "./departures.ts"
 import type { Line } from "./line.ts"
 import { Lines } from "./lines.ts"
 import { onAbort } from "./on-abort.ts"
 import { crowdedOut, stopAsking } from "./order.ts"
+import { renew } from "./renewal.ts"
 import { Slots } from "./slots.ts"
 import { type Patience, Ticket } from "./ticket.ts"
 
@@ -58,10 +60,8 @@ export class WaitingRoom {
   enter(asks: readonly Ask[], patience: Patience): MaybePromise<Decision> {
     if (this.#closed !== undefined) throw this.#closed
     patience.signal?.throwIfAborted()
-    const awaited = asks.filter((ask) => isAwaited(ask, patience))
-    if (awaited.length === 0 || asks.some((ask) => isHopeless(ask) && !ask.shadow)) {
-      return this.#decider.take(asks)
-    }
+    const awaited = awaitedOf(asks, patience)
+    if (isAnsweredAtOnce(asks, awaited)) return this.#decider.take(asks)
     const ticket = new Ticket(asks, awaited, patience, this.#alarm.now())
     const inVain = awaited.filter((ask) => this.#lines.isInVain(ask, patience, ticket.deadlineMs))
     if (inVain.length > 0) return this.#departures.refusalBehind(asks, inVain)
@@ -70,7 +70,7 @@ export class WaitingRoom {
     if (ticket.mayAsk) this.#ask(ticket)
     else {
       this.#idle(ticket)
-      this.#askOthers(ticket)
+      this.#departures.askOthers(ticket)
     }
     this.#serve()
     return this.#resultOf(ticket)
@@ -82,6 +82,18 @@ export class WaitingRoom {
       // Ahead of it may be some who are asking: their answers may be older than the units, and may be about another counter.
       const sleeper = this.#lines.find(counter)?.find(({ step }) => step === "sleeping")
       if (sleeper !== undefined) this.#awake(sleeper)
+    }
+    this.#serve()
+  }
+
+  /**
+   * Other rules are in force, and all who wait go by them from now on, in the same order, as if nobody had been refused.
+   * Who is being decided goes by them when the answer is to wait.
+   */
+  turnToNewRules(): void {
+    for (const ticket of this.#departures.present()) {
+      if (ticket.isAsking || ticket.step === "vain") ticket.isOutdated = true
+      else renew(ticket, this.#lines, this.#departures)
     }
     this.#serve()
   }
@@ -168,11 +180,11 @@ export class WaitingRoom {
     const { step } = ticket
     if (decision.allowed && step === "asking") this.#granted(ticket, decision)
     else if (decision.allowed) this.#slots.giveBack(ticket, decision)
-    if (step === "done" || step === "refused" || ticket.step === "granted") return
+    if (step === "done" || step === "leaving" || ticket.step === "granted") return
     if (!ticket.waitsOut(decision)) this.#departures.refuse(ticket, decision)
     else {
       this.#stopAsking(ticket)
-      if (step === "asking" && ticket.isFirst) this.#refused(ticket, decision)
+      if (step === "asking" && ticket.isFirst && !ticket.isOutdated) this.#refused(ticket, decision)
       else this.#idle(ticket)
     }
   }
@@ -232,6 +244,7 @@ export class WaitingRoom {
 
   #idle(ticket: Ticket): void {
     ticket.step = "idle"
+    if (ticket.isOutdated && !renew(ticket, this.#lines, this.#departures)) return
     if (ticket.isLate) {
       this.#departures.refuseBehind(ticket)
       return
@@ -240,20 +253,4 @@ export class WaitingRoom {
     this.#departures.endInTime(ticket)
     this.#departures.tellOfWait(ticket)
   }
-
-  /** A rule that is not waited for refuses at once, also who has to wait for others. */
-  #askOthers(ticket: Ticket): void {
-    const others = ticket.asks.filter((ask) => !ask.shadow && !ticket.patience.waitsFor(ask))
-    if (others.length === 0) return
-    whenDecided(this.#decider.peek(others), (decision) => {
-      if (decision.allowed || (ticket.step !== "idle" && ticket.step !== "vain")) return
-      this.#departures.refuse(ticket, decision)
-      this.#serve()
-    })
-  }
-}
-
-/** Whether it takes units under a rule that is waited for. */
-function isAwaited(ask: Ask, patience: Patience): boolean {
-  return !ask.shadow && ask.cost > 0 && patience.waitsFor(ask)
 }

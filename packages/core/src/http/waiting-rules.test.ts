@@ -1,0 +1,337 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { describe, expect, it, onTestFinished } from "vitest"
+import { manualClock } from "../clock.ts"
+import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
+import type { Rule } from "../rules/rule.ts"
+import type { RuleSource } from "../rules/source.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { MaybePromise, Store } from "../stores/store.ts"
+import { createGuard, type Outcome } from "./guard.ts"
+import type { AcquireOptions, Limiter } from "./limiter.ts"
+import type { LimiterOptions } from "./options.ts"
+import type { RequestFacts } from "./request.ts"
+import { createLimiter, type RequestLimiter } from "./request-limiter.ts"
+
+const SECOND = 1_000
+const HOUR = 3_600 * SECOND
+const QUIET = { warn() {}, error() {} }
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
+const BOB: RequestFacts = { remoteAddress: "192.0.2.2" }
+
+const hourly = (limit: number, more: Partial<Rule> = {}): Rule => {
+  return { name: "hourly", limit, window: "1 hour", algorithm: "fixed-window", field: "ip", ...more } as Rule
+}
+const queueing = (limit: number, more: Partial<Rule> = {}): Rule =>
+  hourly(limit, { throttle: { kind: "queue", maxWaiting: 9, maxWaitMs: 2 * HOUR }, ...more })
+const leaky = (limit: number, more: Partial<Rule> = {}): Rule =>
+  ({ name: "leaky", limit, window: "1 hour", algorithm: "leaky-bucket", burst: 5, ...more }) as Rule
+
+/** A clock, a store that answers later the takes that `isSlow`, and rules that change when the test says so. */
+function setting(first: readonly Rule[]) {
+  const clock = manualClock()
+  const inner = memoryStore({ clock })
+  const store = { isSlow: false, takes: 0 }
+  const pending: (() => void)[] = []
+  const port: Store = {
+    take(requests): MaybePromise<ReturnType<typeof inner.take>> {
+      store.takes++
+      const answers = inner.take(requests)
+      if (!store.isSlow) return answers
+      return new Promise((resolve) => pending.push(() => resolve(answers)))
+    },
+    peek: (requests) => inner.peek(requests),
+    giveBack: (refunds) => inner.giveBack(refunds),
+    reset: (keys) => inner.reset(keys),
+    close: () => inner.close(),
+  }
+  let rules = first
+  const listeners = new Set<() => void>()
+  const source: RuleSource = {
+    load: async () => ({ rules, problems: [] }),
+    watch(changed) {
+      listeners.add(changed)
+      return () => void listeners.delete(changed)
+    },
+  }
+  const publish = async (next: readonly Rule[]) => {
+    rules = next
+    for (const changed of listeners) changed()
+    await nextTurn()
+  }
+  const answer = async () => {
+    pending.shift()?.()
+    await nextTurn()
+  }
+  const pass = async (ms: number, stepMs: number) => {
+    await nextTurn()
+    for (let passed = 0; passed < ms; passed += stepMs) {
+      clock.advance(stepMs)
+      await nextTurn()
+    }
+  }
+  const options = { rules: source, clock, store: port, storeTimeoutMs: 60_000, logger: QUIET }
+  return { clock, store, pending, publish, answer, pass, options }
+}
+
+/** Writes down when each who acquires is admitted, in seconds from the start, or what refuses it. */
+async function acquiring(first: readonly Rule[], more: Partial<LimiterOptions<RequestFacts>> = {}) {
+  const { options, ...rest } = setting(first)
+  const limiter = createLimiter<RequestFacts>({ ...options, ...more })
+  onTestFinished(() => limiter.close())
+  await limiter.ready()
+  const log: string[] = []
+  const startMs = rest.clock.now()
+  const acquire = (
+    name: string,
+    how: AcquireOptions = {},
+    who: RequestFacts = ALICE,
+    from: Limiter<RequestFacts> = limiter,
+  ) => {
+    const write = (what: string) => void log.push(`${(rest.clock.now() - startMs) / SECOND} ${name}${what}`)
+    from.acquire(who, how).then(
+      () => write(""),
+      (error: unknown) =>
+        write(error instanceof RateLimitExceededError ? `: ${error.decision.policy}` : `: ${error}`),
+    )
+  }
+  return { ...rest, limiter, log, acquire }
+}
+
+describe("who waits when the rules of a source change", () => {
+  it("is admitted at once under a limit that was raised, in order, as many as it admits", async () => {
+    const { limiter, publish, pass, log, acquire } = await acquiring([hourly(2)])
+    await limiter.decide(ALICE, { cost: 2 })
+    acquire("a", { cost: 2 })
+    for (const name of ["b", "c", "d"]) acquire(name)
+    await pass(10 * SECOND, SECOND)
+    await publish([hourly(5)])
+    expect(log).toEqual(["10 a", "10 b"])
+    acquire("e")
+    await pass(HOUR - 10 * SECOND, 10 * SECOND)
+    expect(log.slice(2)).toEqual(["3600 c", "3600 d", "3600 e"])
+  })
+
+  it.each<[string, Partial<Rule>]>([
+    ["window", { window: "2 hours" }],
+    ["algorithm", { algorithm: "token-bucket" }],
+    ["field", { field: "service" }],
+    ["name", { name: "other" }],
+  ])("goes on in the new counter, in order, where its %s is another one", async (_what, more) => {
+    const { limiter, publish, log, acquire } = await acquiring([hourly(2)])
+    await limiter.decide(ALICE, { cost: 2 })
+    acquire("a", { cost: 2 })
+    acquire("b", {}, { ...ALICE })
+    await publish([hourly(2, more)])
+    expect(log).toEqual(["0 a"])
+  })
+
+  it("is not held any more by a rule that has gone, and is decided by the ones that are left", async () => {
+    const { limiter, publish, log, acquire } = await acquiring([hourly(2), leaky(3600)])
+    await limiter.decide(ALICE, { cost: 2 })
+    acquire("a")
+    acquire("dear", { cost: 2 })
+    acquire("b")
+    await publish([hourly(2, { name: "other", limit: 1 })])
+    expect(log.sort()).toEqual(["0 a", "0 dear: other"])
+    await publish([])
+    expect(log.slice(2)).toEqual(["0 b"])
+  })
+
+  it("waits for a rule that has come, too, as who comes then", async () => {
+    const { limiter, publish, pass, log, acquire } = await acquiring([hourly(2)])
+    await limiter.decide(ALICE, { cost: 2 })
+    for (const name of ["a", "b"]) acquire(name)
+    const minutely = hourly(1, { name: "minutely", window: "1 minute" })
+    await publish([hourly(9), minutely])
+    expect(log).toEqual(["0 a"])
+    await pass(60 * SECOND, 10 * SECOND)
+    expect(log.slice(1)).toEqual(["60 b"])
+  })
+
+  it("is refused at once by a rule that has come and denies it, also behind others", async () => {
+    const all = hourly(1, { field: "service" })
+    const { publish, pass, log, acquire } = await acquiring([all])
+    for (const name of ["a", "first"]) acquire(name)
+    acquire("denied", {}, BOB)
+    await publish([all, hourly(9, { name: "list", deny: ["192.0.2.2"] })])
+    expect(log).toEqual(["0 a", "0 denied: list"])
+    await pass(HOUR, 60 * SECOND)
+    expect(log.slice(2)).toEqual(["3600 first"])
+  })
+
+  it("waits no longer than it was ready to when it came", async () => {
+    const { limiter, publish, pass, log, acquire } = await acquiring([hourly(2)])
+    await limiter.decide(ALICE, { cost: 2 })
+    acquire("first", { maxWaitMs: 1.5 * HOUR })
+    acquire("second", { maxWaitMs: 1.25 * HOUR })
+    acquire("patient")
+    await pass(0.5 * HOUR, 60 * SECOND)
+    expect(log).toEqual([])
+    // The windows end in an hour and a half.
+    await publish([hourly(2, { window: "2 hours" }), hourly(1, { name: "twice", window: "2 hours" })])
+    expect(log).toEqual(["1800 first", "1800 second: twice"])
+    await pass(1.5 * HOUR, 60 * SECOND)
+    expect(log.slice(2)).toEqual(["7200 patient"])
+  })
+
+  it("has its patience end while it waits behind others in the new counter", async () => {
+    const { limiter, store, answer, publish, pass, log, acquire } = await acquiring([hourly(2)])
+    await limiter.decide(ALICE, { cost: 2 })
+    await limiter.decide(BOB, { cost: 2 })
+    acquire("alice", {}, ALICE)
+    acquire("bob", { maxWaitMs: HOUR }, BOB)
+    store.isSlow = true
+    await publish([hourly(1, { field: "service" })])
+    // One by one: who waited does not ask all at once.
+    expect(store.takes).toBe(2 + 2 + 1)
+    await pass(HOUR + SECOND, SECOND)
+    expect(log).toEqual(["3601 bob: hourly"])
+    await answer()
+    expect(log.slice(1)).toEqual(["3601 alice"])
+  })
+
+  it("and is being decided at that moment is decided by the rules before, and waits by the new ones", async () => {
+    const { limiter, store, pending, answer, publish, pass, log, acquire } = await acquiring([hourly(2)])
+    await limiter.decide(ALICE)
+    store.isSlow = true
+    acquire("granted")
+    acquire("asking")
+    acquire("behind it", { cost: 2 })
+    await nextTurn()
+    await publish([hourly(2, { window: "30 minutes" })])
+    acquire("late")
+    expect(pending).toHaveLength(4)
+    store.isSlow = false
+    for (let i = 0; i < 4; i++) await answer()
+    expect(log).toEqual(["0 granted", "0 late", "0 asking"])
+    await pass(HOUR / 2, 60 * SECOND)
+    expect(log.slice(3)).toEqual(["1800 behind it"])
+  })
+
+  it("keeps the turn that a leaky bucket has given it, unless that rule does not hold it any more", async () => {
+    const { publish, pass, log, acquire } = await acquiring([leaky(3600), hourly(9)])
+    for (const name of ["a", "b", "c", "d"]) acquire(name)
+    await publish([leaky(7200), hourly(9)])
+    await pass(SECOND, 250)
+    expect(log).toEqual(["0 a", "1 b"])
+    await publish([hourly(9)])
+    expect(log.slice(2)).toEqual(["1 c", "1 d"])
+  })
+
+  it("goes on as before where it cannot be asked about any more", async () => {
+    const { limiter, publish, pass, log, acquire } = await acquiring([hourly(2)])
+    let isBroken = false
+    const breaking: RequestFacts = {
+      ...ALICE,
+      get method() {
+        if (isBroken) throw new Error("gone")
+        return "POST"
+      },
+    }
+    await limiter.decide(ALICE, { cost: 2 })
+    acquire("broken", {}, breaking)
+    await limiter.decide(BOB, { cost: 2 })
+    acquire("sound", {}, BOB)
+    await nextTurn()
+    isBroken = true
+    await publish([hourly(4)])
+    expect(log).toEqual(["0 sound"])
+    await pass(HOUR, 60 * SECOND)
+    expect(log.slice(1)).toEqual(["3600 broken"])
+  })
+
+  it("waits on without asking when the limiter is closed by what reads its request", async () => {
+    const { limiter, publish, log, acquire, store } = await acquiring([hourly(2)])
+    let isClosing = false
+    const closing: RequestFacts = {
+      get remoteAddress() {
+        if (isClosing) void limiter.close()
+        return "192.0.2.1"
+      },
+    }
+    await limiter.decide(ALICE, { cost: 2 })
+    acquire("closing", {}, closing)
+    acquire("other")
+    await nextTurn()
+    isClosing = true
+    const { takes } = store
+    await publish([hourly(4)])
+    expect([log.map((entry) => entry.split(" ")[1]), store.takes]).toEqual([["closing:", "other:"], takes])
+  })
+
+  it("is admitted at once in the lines of routes, which share the rules of the source", async () => {
+    const { limiter, publish, log, acquire } = await acquiring([hourly(2)])
+    const own = { name: "own", limit: 9, window: "1 hour", field: "ip" }
+    const route = (limiter as RequestLimiter<RequestFacts>).forRoute(own, "own")
+    await limiter.decide(ALICE, { cost: 2 })
+    acquire("on the route", {}, ALICE, route)
+    await nextTurn()
+    await publish([hourly(3)])
+    expect(log).toEqual(["0 on the route"])
+  })
+})
+
+describe("a request that is held when the rules of a source change", () => {
+  async function holding(first: readonly Rule[]) {
+    const { options, ...rest } = setting(first)
+    const guard = createGuard<object>(options as LimiterOptions<object>)
+    await guard.limiter.ready()
+    // In its first turn a guard takes itself for one that a handler has made.
+    await nextTurn()
+    const check = (facts: RequestFacts = ALICE) => guard.check(facts, {})
+    const policies = ({ headers }: Outcome) =>
+      headers.filter(([name]) => name === "RateLimit-Policy").map(([, value]) => value)
+    return { ...rest, guard, check, policies }
+  }
+
+  it("goes on under a limit that was raised, and is told that one", async () => {
+    const { publish, check, policies } = await holding([queueing(1)])
+    await check()
+    const held = check()
+    await publish([queueing(2)])
+    const outcome = await held
+    expect(outcome.decision).toMatchObject({ allowed: true, limit: 2, remaining: 0 })
+    expect(policies(outcome)).toEqual(['"hourly";q=2;w=3600'])
+  })
+
+  it("is refused where the rule does not have requests wait any more", async () => {
+    const { publish, check, policies } = await holding([queueing(1)])
+    await check()
+    const held = check()
+    await publish([hourly(1, { rejectionMessage: "slower" })])
+    const outcome = await held
+    expect(outcome.decision).toMatchObject({ allowed: false, refusal: "quota", policy: "hourly" })
+    expect(outcome.rejection?.body).toContain('"rejection":"slower"')
+    expect(policies(outcome)).toEqual(['"hourly";q=1;w=3600'])
+  })
+
+  it("is admitted, and told nothing, where no rule is left", async () => {
+    const { publish, check } = await holding([queueing(1)])
+    await check()
+    const held = check()
+    await publish([])
+    expect(await held).toMatchObject({ decision: { allowed: true, policy: "" }, headers: [] })
+  })
+
+  it("is told the rules that it was decided by where they change while it is being decided", async () => {
+    const { store, answer, publish, check, policies } = await holding([queueing(2)])
+    store.isSlow = true
+    const asked = check()
+    await publish([queueing(5)])
+    await answer()
+    expect(policies(await asked)).toEqual(['"hourly";q=2;w=3600'])
+  })
+
+  it("is refused with 503 by the rules in force when the limiter is closed", async () => {
+    const { guard, publish, check } = await holding([queueing(1)])
+    await check()
+    const held = check()
+    await publish([queueing(1, { name: "renamed" }), queueing(1)])
+    await guard.close()
+    const { decision } = await held
+    expect([decision.refusal, decision.checks.map(({ policy }) => policy)]).toEqual([
+      "store-failure",
+      ["renamed", "hourly"],
+    ])
+  })
+})

@@ -1,0 +1,52 @@
+import type { Ask } from "../ask.ts"
+import type { Decision } from "../decision.ts"
+import { awaitedOf, isAnsweredAtOnce } from "./awaited.ts"
+import type { Departures } from "./departures.ts"
+import type { Lines } from "./lines.ts"
+import type { Ticket } from "./ticket.ts"
+
+/**
+ * Other rules are in force, and a ticket that is not being decided just now goes by them: it stands in the lines of its
+ * counters under them, behind those who came earlier, and has not been refused by them yet. Its patience is what it was.
+ * Yields whether it waits there.
+ */
+export function renew(ticket: Ticket, lines: Lines, departures: Departures): boolean {
+  const asks = asksAnew(ticket)
+  // What reads a request is the app's, and may have ended the waiting.
+  if (asks === undefined || ticket.step === "done") return ticket.step !== "done"
+  if (ticket.step === "held") {
+    const decision = ticket.granted as Decision
+    if (!isHeldUnder(asks, ticket, decision)) departures.end(ticket, decision)
+    return false
+  }
+  ticket.endTurn()
+  ticket.step = "idle"
+  const awaited = awaitedOf(asks, ticket.patience)
+  ticket.goBy(asks, awaited)
+  if (isAnsweredAtOnce(asks, awaited)) {
+    departures.answer(ticket)
+    return false
+  }
+  lines.stand(ticket)
+  // A crowd that waited for one counter does not ask all at once for another.
+  for (const { line } of ticket.places) line.narrow()
+  departures.endInTime(ticket)
+  return true
+}
+
+/** Undefined where that cannot be said any more: what it came with holds on. */
+function asksAnew({ patience }: Ticket): readonly Ask[] | undefined {
+  try {
+    return patience.asksAnew?.()
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether a rule that delays it is still there, and waited for. */
+function isHeldUnder(asks: readonly Ask[], { patience }: Ticket, { checks }: Decision): boolean {
+  return checks.some(
+    ({ policy, delayMs }) =>
+      delayMs > 0 && asks.some((ask) => ask.policy.name === policy && patience.waitsFor(ask)),
+  )
+}
