@@ -157,6 +157,43 @@ describe("who waits under an elastic rule", () => {
     }
   })
 
+  describe("at the ceiling", () => {
+    /** What is taken at a second is back 60 seconds later. */
+    const LOG = { limit: 2, window: 60 * SECOND - 1, algorithm: "sliding-log" } as const
+
+    /** Units taken at 0, 10, 20 and 30 seconds: those above the ceiling are back at 60, those above the limit at 80. */
+    async function atCeiling() {
+      const all = acquiring(LOG, 4)
+      for (let i = 0; i < 4; i++) {
+        if (i > 0) await all.pass(10 * SECOND, SECOND)
+        await all.limiter.decide(ALICE)
+      }
+      all.acquire("first")
+      all.acquire("second", { maxWaitMs: 45 * SECOND })
+      all.acquire("impatient", { maxWaitMs: 29 * SECOND })
+      const { asked } = all.calls
+      await all.pass(29 * SECOND, SECOND)
+      expect(all.calls.asked).toBe(asked)
+      expect(all.entries).toEqual(["30000 impatient: refused"])
+      return all
+    }
+
+    it("is admitted as soon as it has room below that, where there is capacity to spare then", async () => {
+      const { pass, entries, calls } = await atCeiling()
+      const { asked } = calls
+      await pass(20 * SECOND, SECOND)
+      expect(entries.slice(1)).toEqual(["60000 first over", "70000 second over"])
+      expect(calls.asked - asked).toBe(3)
+    })
+
+    it("is admitted when it has room below the limit, where there is none", async () => {
+      const { pass, entries, capacity } = await atCeiling()
+      capacity.isSpare = false
+      await pass(31 * SECOND, SECOND)
+      expect(entries.slice(1)).toEqual(["75000 second: refused", "80000 first"])
+    })
+  })
+
   it("is refused when it has waited as long as it may for capacity", async () => {
     const { limiter, acquire, entries, capacity, pass } = acquiring(TWO_AN_HOUR, 4)
     capacity.isSpare = false

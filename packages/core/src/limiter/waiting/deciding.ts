@@ -1,12 +1,13 @@
 import type { CounterKey, MaybePromise } from "../../stores/store.ts"
 import type { Ask } from "../ask.ts"
 import type { Decision } from "../decision.ts"
+import type { Look } from "../look.ts"
 
 /** Who decides: as a Decider does, `take` and `peek` never throwing and never rejecting. */
 export interface Deciding {
   take(asks: readonly Ask[]): MaybePromise<Decision>
-  /** The same, without counting a refusal where refusals count. */
-  takeIfItFits(asks: readonly Ask[]): MaybePromise<Decision>
+  /** The same, without counting a refusal where refusals count. `look` sees the store's answer. */
+  takeIfItFits(asks: readonly Ask[], look?: Look): MaybePromise<Decision>
   peek(asks: readonly Ask[]): MaybePromise<Decision>
   /** Of the counters that are meant; the others another time. Yields those that have more units now. */
   refund(decision: Decision, isMeant: (counter: CounterKey) => boolean): Promise<readonly CounterKey[]>

@@ -156,7 +156,7 @@ export class Departures {
     const { decider, slots } = this.#parts
     this.#leave(ticket)
     ticket.step = "leaving"
-    whenDecided(decider.take(ticket.asksNow()), (answer) => {
+    whenDecided(decider.take(ticket.tryNow().asks), (answer) => {
       const decision = decisionOf(answer)
       if (ticket.step === "leaving") ticket.end({ decision })
       else if (decision.allowed) slots.giveBack(ticket, decision)

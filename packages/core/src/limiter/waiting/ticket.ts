@@ -1,7 +1,8 @@
-import { type Ask, asksNow, isShort } from "../ask.ts"
+import { type Ask, asksNow } from "../ask.ts"
 import type { Decision, PolicyCheck } from "../decision.ts"
 import type { Line } from "./line.ts"
 import type { Place } from "./queue.ts"
+import { Tried } from "./tried.ts"
 
 /** How long somebody waits, and for what. */
 export interface Patience {
@@ -36,9 +37,6 @@ interface Settle {
   resolve(decision: Decision): void
   reject(error: unknown): void
 }
-
-/** How long a refusal is believed that may be out of date at any time: the store is gone, or there is no capacity to spare. */
-const PASSING_MS = 1_000
 
 /** Where one is held that has been granted what it wanted, until it is its turn to go on. */
 export interface Slot {
@@ -77,7 +75,7 @@ export class Ticket {
   /** Being decided by rules that are not in force any more: when that is an answer to wait for, it goes by the new ones. */
   isOutdated = false
   /** What it has asked for last. */
-  #tried: readonly Ask[]
+  tried: Tried
   #outcome: Outcome | undefined
   #settle: Settle | undefined
   #turn: AbortController | undefined
@@ -87,7 +85,7 @@ export class Ticket {
 
   constructor(asks: readonly Ask[], awaited: readonly Ask[], patience: Patience, nowMs: number) {
     this.asks = asks
-    this.#tried = asks
+    this.tried = new Tried(asks)
     this.awaited = awaited
     this.patience = patience
     this.deadlineMs = nowMs + patience.maxWaitMs
@@ -168,44 +166,10 @@ export class Ticket {
     })
   }
 
-  /** Of what it waits for, what has refused it for longest, as far as it believes that. */
-  refusedBy({ checks }: Decision): Ask | undefined {
-    let longestMs = -1
-    let by: Ask | undefined
-    for (const check of checks) {
-      const waitMs = this.#believedOf(check)
-      if (check.allowed || check.shadow || waitMs <= longestMs) continue
-      const ask = this.awaited.find((each) => each.policy.name === check.policy)
-      if (ask === undefined) continue
-      longestMs = waitMs
-      by = ask
-    }
-    return by
-  }
-
   /** What it asks for now: what a rule admits above its limit may be something else each time. */
-  asksNow(): readonly Ask[] {
-    this.#tried = asksNow(this.asks)
-    return this.#tried
-  }
-
-  /**
-   * For how many milliseconds it believes the refusal of what it has asked for last: for as long as that tells, unless a store
-   * that is gone, or capacity to spare, may be back before.
-   */
-  believedMs({ degraded, retryAfterMs, checks }: Decision): number {
-    if (degraded) return Math.min(retryAfterMs, PASSING_MS)
-    let longestMs = 0
-    for (const check of checks) {
-      if (!check.allowed && !check.shadow) longestMs = Math.max(longestMs, this.#believedOf(check))
-    }
-    return longestMs
-  }
-
-  #believedOf({ policy, refusal, retryAfterMs }: PolicyCheck): number {
-    const ask = this.#tried.find((each) => each.policy.name === policy)
-    const isPassing = refusal === "quota" && ask !== undefined && isShort(ask)
-    return isPassing ? Math.min(retryAfterMs, PASSING_MS) : retryAfterMs
+  tryNow(): Tried {
+    this.tried = new Tried(asksNow(this.asks))
+    return this.tried
   }
 
   /** How long the rules that it waits for hold it before it goes on. */

@@ -170,7 +170,8 @@ export class WaitingRoom {
     ticket.step = "asking"
     for (const { line } of ticket.places) line.asking++
     // Who waits does not knock: that it has to is no refusal that counts.
-    whenDecided(this.#decider.takeIfItFits(ticket.asksNow()), (decision) => {
+    const { asks, look } = ticket.tryNow()
+    whenDecided(this.#decider.takeIfItFits(asks, look), (decision) => {
       this.#answered(ticket, decision)
       this.#serve()
     })
@@ -203,14 +204,14 @@ export class WaitingRoom {
 
   /** It is its turn, and there is nothing for it yet. */
   #refused(ticket: Ticket, decision: Decision): void {
-    const untilMs = this.#alarm.now() + ticket.believedMs(decision)
+    const untilMs = this.#alarm.now() + ticket.tried.believedMs(decision)
     if (untilMs > ticket.deadlineMs || ticket.isCrowdedOut) {
       this.#departures.refuse(ticket, decision)
       return
     }
     ticket.step = "sleeping"
     ticket.untilMs = untilMs
-    this.#lines.park(ticket, ticket.refusedBy(decision) ?? (ticket.awaited[0] as Ask))
+    this.#lines.park(ticket, ticket.tried.refusedBy(decision, ticket.awaited) ?? (ticket.awaited[0] as Ask))
     this.#lines.makeAllDue(ticket)
     this.#departures.at(untilMs, ticket, ticket.startTurn(), () => {
       this.#awake(ticket)

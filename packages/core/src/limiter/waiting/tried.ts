@@ -1,0 +1,64 @@
+import { algorithmOf } from "../../algorithms/by-name.ts"
+import { type Ask, isShort } from "../ask.ts"
+import type { Decision, PolicyCheck } from "../decision.ts"
+import type { Look } from "../look.ts"
+
+/** How long a refusal is believed that may be out of date at any time: the store is gone, or there is no capacity to spare. */
+const PASSING_MS = 1_000
+
+/** What one who waits has asked for last, and how far the refusal of that is believed. */
+export class Tried {
+  readonly asks: readonly Ask[]
+  /** When a store has answered, by its own time. */
+  #answeredMs = 0
+
+  constructor(asks: readonly Ask[]) {
+    this.asks = asks
+  }
+
+  /** Sees the answer; undefined where nothing depends on it. */
+  get look(): Look | undefined {
+    if (this.asks.every(({ policyNow }) => policyNow === undefined)) return undefined
+    return (_asked, { nowMs }) => {
+      this.#answeredMs = nowMs
+    }
+  }
+
+  /** For how many milliseconds the refusal is believed, which is until it is worth while to ask again. */
+  believedMs({ degraded, retryAfterMs, checks }: Decision): number {
+    if (degraded) return Math.min(retryAfterMs, PASSING_MS)
+    let longestMs = 0
+    for (const check of checks) {
+      if (!check.allowed && !check.shadow) longestMs = Math.max(longestMs, this.#believedOf(check))
+    }
+    return longestMs
+  }
+
+  /** Of those that are `awaited`, the one by which it was refused for longest, as far as that is believed. */
+  refusedBy({ checks }: Decision, awaited: readonly Ask[]): Ask | undefined {
+    let longestMs = -1
+    let by: Ask | undefined
+    for (const check of checks) {
+      const waitMs = this.#believedOf(check)
+      if (check.allowed || check.shadow || waitMs <= longestMs) continue
+      const ask = awaited.find((each) => each.policy.name === check.policy)
+      if (ask === undefined) continue
+      longestMs = waitMs
+      by = ask
+    }
+    return by
+  }
+
+  /**
+   * For as long as it tells, which under elastic throttling is told of the limit: capacity to spare may be back before, and
+   * where there is some, there is room below the ceiling before.
+   */
+  #believedOf({ policy, refusal, retryAfterMs, counts }: PolicyCheck): number {
+    const ask = this.asks.find((each) => each.policy.name === policy)
+    if (refusal !== "quota" || ask?.policyNow === undefined) return retryAfterMs
+    if (isShort(ask)) return Math.min(retryAfterMs, PASSING_MS)
+    if (counts === undefined) return retryAfterMs
+    const wider = algorithmOf(ask.policy).retryAfterMs(counts, ask.policy, ask.cost, this.#answeredMs)
+    return Math.min(retryAfterMs, wider)
+  }
+}
