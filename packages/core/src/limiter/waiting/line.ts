@@ -28,6 +28,8 @@ export class Line<Who extends Standing> extends Queue<Who> {
   fewest: number = Number.POSITIVE_INFINITY
   /** Whether some wait in it of whom it is not known whether too many wait ahead of them. */
   hasUncounted = false
+  /** What has been asked by then, which is counted in questions, may be out of date: units of the counter have come back since. */
+  returnedAt = 0
   /** While it is not known whether anybody will have to wait all may ask at once. */
   #window = Number.POSITIVE_INFINITY
 

@@ -1,5 +1,6 @@
 import type { CounterKey } from "../../stores/store.ts"
 import type { Ask } from "../ask.ts"
+import { nameOf } from "./counter.ts"
 import { Line } from "./line.ts"
 import type { Patience, Ticket } from "./ticket.ts"
 
@@ -138,9 +139,4 @@ function isAheadOfEarlier({ places, number }: Ticket): boolean {
   return places.some(
     ({ behind }) => behind !== undefined && !behind.who.isAsking && behind.who.number < number,
   )
-}
-
-function nameOf({ policy, partition }: CounterKey): string {
-  // All of a policy's counters have names of one length.
-  return policy.counter + partition
 }

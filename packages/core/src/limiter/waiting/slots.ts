@@ -2,10 +2,14 @@ import { algorithmOf } from "../../algorithms/by-name.ts"
 import type { CounterKey } from "../../stores/store.ts"
 import type { Ask } from "../ask.ts"
 import type { Decision } from "../decision.ts"
+import { isSame } from "./counter.ts"
 import type { Deciding } from "./deciding.ts"
 import type { Line } from "./line.ts"
 import type { Lines } from "./lines.ts"
 import type { Slot, Ticket } from "./ticket.ts"
+
+/** Told of counters that have units again for which others may wait, and of who waits there as well and had them in vain. */
+type Wake = (counters: readonly CounterKey[], inVain: Ticket | undefined) => void
 
 /**
  * The turns that leaky buckets have given out. The units of who leaves before its turn go back when nobody in line has a
@@ -14,10 +18,9 @@ import type { Slot, Ticket } from "./ticket.ts"
 export class Slots {
   readonly #lines: Lines
   readonly #decider: Deciding
-  readonly #wake: (counters: readonly CounterKey[]) => void
+  readonly #wake: Wake
 
-  /** `wake` is told of counters that have units again for which others may wait. */
-  constructor(lines: Lines, decider: Deciding, wake: (counters: readonly CounterKey[]) => void) {
+  constructor(lines: Lines, decider: Deciding, wake: Wake) {
     this.#lines = lines
     this.#decider = decider
     this.#wake = wake
@@ -67,16 +70,12 @@ export class Slots {
 
   #refund(ticket: Ticket, decision: Decision, isMeant: (counter: CounterKey) => boolean): void {
     this.#decider.refund(decision, isMeant).then(
-      (counters) => this.#wake(counters.filter((counter) => !this.#isInLine(ticket, counter))),
+      (counters) => {
+        this.#wake(counters, ticket.step === "done" ? undefined : ticket)
+      },
       // A store that is gone keeps the units until their window has passed: the safe side.
       () => undefined,
     )
-  }
-
-  /** Who is in line behind others was granted in vain what these did not get, and would not get now. */
-  #isInLine({ step, places }: Ticket, counter: CounterKey): boolean {
-    const line = this.#lines.find(counter)
-    return step !== "done" && places.some((place) => place.line === line)
   }
 }
 
@@ -91,8 +90,4 @@ function firstBehind({ number }: Ticket, { held }: Line<Ticket>): Ticket | undef
     first = place.who
   }
   return first
-}
-
-function isSame(one: CounterKey, other: CounterKey): boolean {
-  return one.policy.counter === other.policy.counter && one.partition === other.partition
 }

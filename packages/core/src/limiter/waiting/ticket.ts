@@ -124,6 +124,15 @@ export class Ticket {
     return this.step === "asking"
   }
 
+  /** Whether it believes a refusal of what it has tried, or asks again at once. */
+  believes(decision: Decision): boolean {
+    if (this.isOutdated) return false
+    const by = this.tried.refusedBy(decision, this.awaited)
+    const line = by && this.places[this.standsFor.indexOf(by)]?.line
+    // It may be older than units that have come back since.
+    return line === undefined || this.tried.number >= line.returnedAt
+  }
+
   /** Whether it stands only where there is nothing for it, or for somebody who came earlier. */
   get isParked(): boolean {
     return this.standsFor.length < this.awaited.length

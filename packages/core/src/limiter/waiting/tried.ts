@@ -1,16 +1,28 @@
 import { algorithmOf } from "../../algorithms/by-name.ts"
+import type { CounterKey } from "../../stores/store.ts"
 import { type Ask, isShort } from "../ask.ts"
 import type { Decision, PolicyCheck } from "../decision.ts"
 import type { Look } from "../look.ts"
+import { countRefusals } from "../penalties.ts"
+import { isSame } from "./counter.ts"
 
 /** How long a refusal is believed that may be out of date at any time: the store is gone, or there is no capacity to spare. */
 const PASSING_MS = 1_000
 
+let made = 0
+
 /** What one who waits has asked for last, and how far the refusal of that is believed. */
 export class Tried {
   readonly asks: readonly Ask[]
+  /** The order in which the store was asked. */
+  readonly number: number = made++
   /** When a store has answered, by its own time. */
   #answeredMs = 0
+
+  /** The number of the next one. */
+  static get made(): number {
+    return made
+  }
 
   constructor(asks: readonly Ask[]) {
     this.asks = asks
@@ -22,6 +34,20 @@ export class Tried {
     return (_asked, { nowMs }) => {
       this.#answeredMs = nowMs
     }
+  }
+
+  /**
+   * Whether it may be admitted when what another has tried, and was granted in vain, is back in a counter: if those units
+   * were taken already when it was decided, or are enough for it, so that there were more by then.
+   */
+  isHelpedBy(other: Tried, counter: CounterKey): boolean {
+    // Where refusals count it looks first and takes afterwards, and the other one may have gone in between.
+    if (this.number > other.number || countRefusals(this.asks)) return true
+    return this.#costOf(counter) <= other.#costOf(counter)
+  }
+
+  #costOf(counter: CounterKey): number {
+    return this.asks.find((ask) => isSame(ask, counter))?.cost ?? 0
   }
 
   /** For how many milliseconds the refusal is believed, which is until it is worth while to ask again. */

@@ -14,6 +14,7 @@ import { crowdedOut, stopAsking } from "./order.ts"
 import { renew } from "./renewal.ts"
 import { Slots } from "./slots.ts"
 import { type Patience, Ticket } from "./ticket.ts"
+import { wakenedBy } from "./wake.ts"
 
 /**
  * Where requests wait until they are admitted, first come first served. There is a line for each counter; a request is in
@@ -37,7 +38,7 @@ export class WaitingRoom {
   constructor(decider: Deciding, clock: Clock) {
     this.#decider = decider
     this.#alarm = new Alarm(clock)
-    this.#slots = new Slots(this.#lines, decider, (counters) => this.wake(counters))
+    this.#slots = new Slots(this.#lines, decider, (counters, inVain) => this.wake(counters, inVain))
     this.#departures = new Departures({
       decider,
       lines: this.#lines,
@@ -76,11 +77,11 @@ export class WaitingRoom {
     return this.#resultOf(ticket)
   }
 
-  /** These counters have units again: who sleeps until they have asks again at once. */
-  wake(counters: readonly CounterKey[]): void {
+  /** These counters have units again: who sleeps until they have asks again at once. `inVain` could not keep them. */
+  wake(counters: readonly CounterKey[], inVain?: Ticket): void {
     for (const counter of counters) {
-      // Ahead of it may be some who are asking: their answers may be older than the units, and may be about another counter.
-      const sleeper = this.#lines.find(counter)?.find(({ step }) => step === "sleeping")
+      const line = this.#lines.find(counter)
+      const sleeper = line && wakenedBy(line, counter, inVain)
       if (sleeper !== undefined) this.#awake(sleeper)
     }
     this.#serve()
@@ -185,7 +186,7 @@ export class WaitingRoom {
     if (!ticket.waitsOut(decision)) this.#departures.refuse(ticket, decision)
     else {
       this.#stopAsking(ticket)
-      if (step === "asking" && ticket.isFirst && !ticket.isOutdated) this.#refused(ticket, decision)
+      if (step === "asking" && ticket.isFirst && ticket.believes(decision)) this.#refused(ticket, decision)
       else this.#idle(ticket)
     }
   }

@@ -1,0 +1,110 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { expect } from "vitest"
+import { type ManualClock, manualClock } from "../../../clock.ts"
+import type { Policy } from "../../../policy.ts"
+import { memoryStore } from "../../../stores/memory/memory-store.ts"
+import type { Check, MaybePromise, Store } from "../../../stores/store.ts"
+import type { Ask } from "../../ask.ts"
+import { Decider } from "../../decider.ts"
+import type { Decision } from "../../decision.ts"
+import type { Patience } from "../ticket.ts"
+import { WaitingRoom } from "../waiting-room.ts"
+
+export const SECOND = 1_000
+
+/** Asks for units of a counter of so many in each second, or in each of longer windows. */
+export function ask(name: string, limit: number, cost = 1, more: Partial<Policy> = {}): Ask {
+  const policy = { name, counter: name.padEnd(8), align: "epoch", limit, windowMs: SECOND } as const
+  return {
+    policy: { ...policy, algorithm: "fixed-window", ...more },
+    partition: "",
+    cost,
+    shadow: false,
+    unitCost: cost,
+    rejectionMessage: undefined,
+    onStoreFailure: "local",
+    throttle: { kind: "hard" },
+    refusal: undefined,
+    field: undefined,
+  }
+}
+
+interface RoomAndStore {
+  readonly clock: ManualClock
+  readonly decider: Decider
+  readonly room: WaitingRoom
+  /** What the store was asked so far. */
+  readonly calls: { takes: number; peeks: number; returns: number }
+  /** The answers that are on their way. */
+  readonly pending: readonly unknown[]
+  /** When each was admitted, in milliseconds, or why not. */
+  readonly log: readonly string[]
+  enter(name: string, asks: readonly Ask[], patience?: Partial<Patience>): void
+  /** What has been asked is answered: of those, the one with this index, in the order of asking. */
+  answer(index?: number): Promise<void>
+  pass(ms: number): Promise<void>
+}
+
+/** A room over a memory store that decides at once, and answers those questions later that `isSlow`. */
+export function setUp(
+  isSlow: (checks: readonly Check[], isPeek: boolean) => boolean = () => false,
+): RoomAndStore {
+  const clock = manualClock()
+  const inner = memoryStore({ clock })
+  const calls = { takes: 0, peeks: 0, returns: 0 }
+  const pending: (() => void)[] = []
+  const later = <Value>(value: Value, slow: boolean): MaybePromise<Value> =>
+    slow ? new Promise((resolve) => pending.push(() => resolve(value))) : value
+  const store: Store = {
+    keepsDeadline: true,
+    take(requests) {
+      calls.takes++
+      return later(
+        inner.take(requests),
+        requests.some((checks) => isSlow(checks, false)),
+      )
+    },
+    peek(requests) {
+      calls.peeks++
+      return later(
+        inner.peek(requests),
+        requests.some((checks) => isSlow(checks, true)),
+      )
+    },
+    giveBack(refunds) {
+      calls.returns++
+      inner.giveBack(refunds)
+    },
+    reset: (keys) => inner.reset(keys),
+    close: () => inner.close(),
+  }
+  const decider = new Decider({
+    store,
+    storeTimeoutMs: SECOND,
+    instances: 1,
+    clock,
+    onDegraded: (error) => expect.unreachable(error.message),
+    onRecovered() {},
+  })
+  const room = new WaitingRoom(decider, clock)
+  const log: string[] = []
+  const startMs = clock.now()
+  const enter = (name: string, asks: readonly Ask[], patience: Partial<Patience> = {}): void => {
+    const write = (what: string) => void log.push(`${clock.now() - startMs} ${name}${what}`)
+    const all = { maxWaitMs: Number.POSITIVE_INFINITY, maxWaiting: 1_000, waitsFor: () => true }
+    const own = Object.create(all, Object.getOwnPropertyDescriptors(patience)) as Patience
+    void Promise.resolve(room.enter(asks, own)).then(
+      ({ allowed, policy }: Decision) => write(allowed ? "" : `: refused by ${policy}`),
+      (error: Error) => write(`: ${error.message}`),
+    )
+  }
+  const answer = async (index = 0): Promise<void> => {
+    pending.splice(index, 1)[0]?.()
+    await nextTurn()
+  }
+  const pass = async (ms: number): Promise<void> => {
+    clock.advance(ms)
+    await nextTurn()
+  }
+  return { clock, decider, room, calls, pending, log, enter, answer, pass }
+}

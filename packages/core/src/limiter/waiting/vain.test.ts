@@ -1,0 +1,92 @@
+import { describe, expect, it } from "vitest"
+import { ask, SECOND, setUp } from "./testing/room.ts"
+
+describe("who is refused by an answer that is older than units that came back", () => {
+  it("asks again at once, where the room has heard of them", async () => {
+    let isSlow = false
+    const { decider, room, enter, answer, log, calls } = setUp(() => isSlow)
+    const other = await decider.take([ask("one", 3, 3)])
+    isSlow = true
+    enter("first", [ask("one", 3)])
+    await decider.refund(other)
+    room.wake([ask("one", 3)])
+    await answer()
+    await answer()
+    expect([log, calls.takes]).toEqual([["0 first"], 3])
+  })
+
+  it("asks again when one behind was granted as many in vain, where it has not", async () => {
+    let isSlow = false
+    const { decider, enter, answer, log, calls } = setUp(() => isSlow)
+    const other = await decider.take([ask("one", 3, 3)])
+    isSlow = true
+    enter("first", [ask("one", 3)])
+    await decider.refund(other)
+    enter("behind", [ask("one", 3)])
+    for (let i = 0; i < 4; i++) await answer()
+    expect([log, calls.takes]).toEqual([["0 first", "0 behind"], 5])
+  })
+})
+
+describe("units that one behind was granted in vain", () => {
+  /** One that lacks a unit, and one behind it whose two are on their way when the unit comes back. */
+  async function setUpVain() {
+    let isSlow = false
+    const room = setUp(() => isSlow)
+    const { decider, enter, answer, calls } = room
+    const other = await decider.take([ask("one", 3)])
+    isSlow = true
+    enter("dear", [ask("one", 3, 3)])
+    enter("behind", [ask("one", 3, 2)])
+    await answer()
+    await decider.refund(other)
+    room.room.wake([ask("one", 3)])
+    expect(calls.takes).toBe(4)
+    return room
+  }
+
+  it("wake the first, where it has asked again while they were taken", async () => {
+    const { answer, log, calls } = await setUpVain()
+    await answer(1)
+    await answer(0)
+    expect([log, calls.takes]).toEqual([[], 5])
+    await answer()
+    expect(log).toEqual(["0 dear"])
+  })
+
+  it("have the first ask once more that is asking again when they come back", async () => {
+    const { answer, log, calls } = await setUpVain()
+    await answer(0)
+    await answer(0)
+    expect([log, calls.takes]).toEqual([[], 5])
+    await answer()
+    expect(log).toEqual(["0 dear"])
+  })
+
+  it("wake the first that looked before they were taken, and took after", async () => {
+    const { enter, answer, log } = setUp(() => true)
+    const counting = ask("counting", 9, 1, { countRejected: true })
+    enter("dear", [ask("one", 3, 3), counting])
+    enter("behind", [ask("one", 3)])
+    // It fits, and then it does not; and the one behind goes after it.
+    await answer(0)
+    await answer(1)
+    await answer(0)
+    expect(log).toEqual([])
+    await answer()
+    await answer()
+    expect(log).toEqual(["0 dear"])
+  })
+
+  it("wake nobody who asked for more before they were taken", async () => {
+    const { enter, answer, pass, log, calls, pending } = setUp(() => true)
+    enter("takes", [ask("one", 3)])
+    enter("dear", [ask("one", 3, 3)])
+    enter("behind", [ask("one", 3, 2)])
+    while (pending.length > 0) await answer()
+    expect([log, calls.takes, calls.returns]).toEqual([["0 takes"], 3, 1])
+    await pass(SECOND)
+    await answer()
+    expect([log.slice(1), calls.takes]).toEqual([["1000 dear"], 5])
+  })
+})
