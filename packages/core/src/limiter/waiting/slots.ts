@@ -2,6 +2,7 @@ import { algorithmOf } from "../../algorithms/by-name.ts"
 import type { CounterKey } from "../../stores/store.ts"
 import type { Ask } from "../ask.ts"
 import type { Decision } from "../decision.ts"
+import { DecisionRecord } from "../decision-record.ts"
 import { isSame } from "./counter.ts"
 import type { Deciding } from "./deciding.ts"
 import type { Line } from "./line.ts"
@@ -28,9 +29,11 @@ export class Slots {
 
   /** It waits for its turn, which is the last of those that have been given out. */
   hold(ticket: Ticket): void {
-    ticket.slots = ticket.places.map(({ line }) => ({
+    const decision = ticket.granted as Decision
+    ticket.slots = ticket.places.map(({ line }, i) => ({
       line,
       place: line.held.append(ticket),
+      turnMs: turnOf(decision, ticket.standsFor[i] as Ask),
       returns: line.returns.splice(0),
     }))
   }
@@ -58,7 +61,7 @@ export class Slots {
     const line = this.#lines.find(ask)
     if (line === undefined || algorithmOf(ask.policy).delayMs === undefined) return false
     const slot = slotIn(ticket, line)
-    const next = slot === undefined ? firstBehind(ticket, line) : slot.place.behind?.who
+    const next = slot === undefined ? firstAfter(turnOf(decision, ask), line) : slot.place.behind?.who
     const returns = (next === undefined ? undefined : slotIn(next, line)?.returns) ?? line.returns
     const giveBack = () => this.#refund(ticket, decision, (counter) => isSame(ask, counter))
     returns.push(...(slot?.returns ?? []), giveBack)
@@ -83,10 +86,18 @@ function slotIn({ slots }: Ticket, line: Line<Ticket>): Slot | undefined {
   return slots.find((slot) => slot.line === line)
 }
 
-/** Of those who are held, the first that came later than one who was still asking when it left. */
-function firstBehind({ number }: Ticket, { held }: Line<Ticket>): Ticket | undefined {
+/** When it is the turn of who was granted this, by the store's time. */
+function turnOf(decision: Decision, { policy }: Ask): number {
+  const check = decision.checks.find((each) => each.policy === policy.name)
+  return (DecisionRecord.receiptOf(decision)?.answer.nowMs ?? 0) + (check?.delayMs ?? 0)
+}
+
+/** Of those who are held, the first whose turn is after that of one who was still asking when it left. */
+function firstAfter(turnMs: number, line: Line<Ticket>): Ticket | undefined {
   let first: Ticket | undefined
-  for (let place = held.last; place !== undefined && place.who.number > number; place = place.ahead) {
+  for (let place = line.held.last; place !== undefined; place = place.ahead) {
+    const slot = slotIn(place.who, line)
+    if (slot === undefined || slot.turnMs <= turnMs) break
     first = place.who
   }
   return first

@@ -42,6 +42,8 @@ interface Settle {
 export interface Slot {
   readonly line: Line<Ticket>
   readonly place: Place<Ticket>
+  /** When it is its turn here, by the store's time. */
+  readonly turnMs: number
   /** What gives back the units of those with earlier turns who have left since: when this one leaves too, and not before. */
   readonly returns: (() => void)[]
 }

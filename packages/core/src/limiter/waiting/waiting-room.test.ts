@@ -194,6 +194,49 @@ describe("the turn that a leaky bucket has given to one who leaves", () => {
     for (let i = 0; i < 5; i++) await pass(100)
     expect(log.slice(2)).toEqual(["100 b", "300 c", "400 d"])
   })
+
+  it("goes back at once where those that are held have earlier ones", async () => {
+    const { enter, answer, calls } = await setUpHeld()
+    const gone = new AbortController()
+    enter("c", [leaky()], { signal: gone.signal })
+    gone.abort(new Error("gone"))
+    await answer()
+    expect(calls.returns).toBe(1)
+  })
+
+  it("stays taken while one has a later one for which it has to wait less, as it asked later", async () => {
+    const { enter, answer, pass, calls } = await setUpHeld()
+    const gone = new AbortController()
+    enter("c", [leaky()], { signal: gone.signal })
+    await pass(150)
+    enter("d", [leaky()])
+    gone.abort(new Error("gone"))
+    // c was to wait for 200 ms, and d 150 later for 150.
+    await answer(1)
+    await answer(0)
+    expect(calls.returns).toBe(0)
+  })
+
+  it("stays taken while one has a later one that came earlier, and waited for something else meanwhile", async () => {
+    const { enter, answer, pass, log, calls, slow } = await setUpHeld()
+    const gone = new AbortController()
+    slow.is = false
+    enter("takes y", [ask("y", 1)])
+    enter("early", [ask("y", 1), leaky()])
+    await pass(990)
+    slow.is = true
+    enter("late", [leaky()], { signal: gone.signal })
+    await pass(10)
+    gone.abort(new Error("gone"))
+    // The early one is given the turn after that of the late one, and is told so before it.
+    await answer(1)
+    await answer(0)
+    slow.is = false
+    enter("next", [leaky()])
+    for (let i = 0; i < 40; i++) await pass(10)
+    expect(log.slice(3)).toEqual(["1000 late: gone", "1090 early", "1190 next"])
+    expect(calls.returns).toBe(0)
+  })
 })
 
 describe("who asks behind another that has not been answered", () => {
