@@ -807,6 +807,29 @@ describe("close", () => {
     expect(calls.returned).toBe(2)
     await expect(limiter.acquire(ALICE)).rejects.toThrow(ClosedError)
   })
+
+  it("gives back what a store grants that was still being asked", async () => {
+    const clock = manualClock()
+    const { store, calls } = countingStore(memoryStore({ clock }))
+    const pending: (() => void)[] = []
+    const later: Store = {
+      ...store,
+      take: (requests) =>
+        new Promise((resolve) => {
+          const answers = store.take(requests)
+          pending.push(() => resolve(answers))
+        }),
+    }
+    const limiter = createLimiter({ ...THREE, clock, store: later, storeTimeoutMs: 60_000, logger: QUIET })
+    const acquiring = limiter.acquire(ALICE, { cost: 2 })
+    const rejected = expect(acquiring).rejects.toThrow(ClosedError)
+    await limiter.close()
+    await rejected
+    expect([calls.takes, calls.returned]).toEqual([1, 0])
+    for (const answer of pending) answer()
+    await nextTurn()
+    expect(calls.returned).toBe(2)
+  })
 })
 
 describe("wrong options of acquire", () => {
