@@ -1,8 +1,10 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import { type ManualClock, manualClock } from "../clock.ts"
+import type { Decision } from "../limiter/decision.ts"
 import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
 import type { Rule } from "../rules/rule.ts"
+import type { RuleSource } from "../rules/source.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Answer, MaybePromise, Refund, Store } from "../stores/store.ts"
 import { createLimiter } from "./request-limiter.ts"
@@ -18,6 +20,27 @@ interface Caller {
 const RULES: readonly Rule<Caller>[] = [
   { name: "a", limit: 3, window: "1 second", algorithm: "fixed-window", field: "a", onMissing: "skip" },
   { name: "b", limit: 4, window: "1 second", algorithm: "fixed-window", field: "b", onMissing: "skip" },
+]
+const [RULE_A, RULE_B] = RULES as [Rule<Caller>, Rule<Caller>]
+/** Rules that change, and whether their counters stay the same ones. */
+const EDITIONS: readonly (readonly [string, boolean, readonly (readonly Rule<Caller>[])[]])[] = [
+  ["under rules that stay", true, [RULES]],
+  [
+    "while limits change",
+    true,
+    [RULES, [{ ...RULE_A, limit: 6 }, RULE_B], [RULE_A, { ...RULE_B, limit: 3 }]],
+  ],
+  [
+    "while windows and algorithms change, and rules come and go",
+    false,
+    [
+      RULES,
+      [{ ...RULE_A, window: "2 seconds" }, RULE_B],
+      [{ ...RULE_A, algorithm: "sliding-log" } as Rule<Caller>, { ...RULE_A, name: "c" }],
+      [RULE_B],
+      [],
+    ],
+  ],
 ]
 const FIELDS = { a: ({ a }: Caller) => a, b: ({ b }: Caller) => b }
 
@@ -75,64 +98,97 @@ const ANSWERS: readonly (readonly [string, Answering])[] = [
   ],
 ]
 
-describe.each(ANSWERS)("with a store that answers %s", (_how, answering) => {
-  it("nobody overtakes anybody who wants the same counters, and what is not used is given back", async () => {
-    let waited = 0
-    for (let seed = 1; seed <= 25; seed++) {
-      const roll = dice(seed * 7_919)
-      const clock = manualClock()
-      const { store, given, calls } = tellingStore(clock, answering(roll))
-      const limiter = createLimiter<Caller>({
-        rules: RULES,
-        fields: FIELDS,
-        clock,
-        store,
-        storeTimeoutMs: 60_000,
-        logger: QUIET,
-      })
-      const log: { readonly at: number; readonly caller: Caller; readonly cost: number }[] = []
-      const used = new Map<string, number>()
-      const ended: Promise<void>[] = []
-      for (let at = 0; at < 40; at++) {
-        const caller = { a: `a${roll(3)}`, b: `b${roll(3)}` }
-        const cost = 1 + roll(3)
-        const aborting = new AbortController()
-        const how = roll(5)
-        const options = how === 0 ? { maxWaitMs: roll(3_000) } : { signal: aborting.signal }
-        const acquiring = limiter.acquire(caller, { cost, ...options, maxWaiting: 1_000 })
-        const admit = () => {
-          log.push({ at, caller, cost })
-          for (const name of ["a", "b"]) used.set(name, (used.get(name) ?? 0) + cost)
+/** A source of rules that change whenever they are published. */
+function publishing(first: readonly Rule<Caller>[]) {
+  let rules = first
+  const listeners = new Set<() => void>()
+  const source: RuleSource = {
+    load: async () => ({ rules: rules as readonly Rule[], problems: [] }),
+    watch(changed) {
+      listeners.add(changed)
+      return () => void listeners.delete(changed)
+    },
+  }
+  const publish = (next: readonly Rule<Caller>[]) => {
+    rules = next
+    for (const changed of listeners) changed()
+  }
+  return { source, publish }
+}
+
+describe.each(ANSWERS)("with a store that answers %s", (how, answering) => {
+  it.each(EDITIONS)(
+    "nobody overtakes anybody who wants the same counters, and what is not used is given back: %s",
+    async (_when, areSameCounters, editions) => {
+      let waited = 0
+      for (let seed = 1; seed <= 25; seed++) {
+        const roll = dice(seed * 7_919)
+        const clock = manualClock()
+        const { store, given, calls } = tellingStore(clock, answering(roll))
+        const { source, publish } = publishing(RULES)
+        const limiter = createLimiter<Caller>({
+          rules: source,
+          fields: FIELDS,
+          clock,
+          store,
+          storeTimeoutMs: 60_000,
+          logger: QUIET,
+        })
+        await limiter.ready()
+        const changeRules = (oneIn: number) => {
+          if (editions.length > 1 && roll(oneIn) === 0) publish(editions[roll(editions.length)] ?? RULES)
         }
-        const refuse = (error: unknown) => {
-          expect(error === "enough" || error instanceof RateLimitExceededError).toBe(true)
+        const log: { readonly at: number; readonly caller: Caller; readonly cost: number }[] = []
+        const used = new Map<string, number>()
+        const ended: Promise<void>[] = []
+        for (let at = 0; at < 40; at++) {
+          const caller = { a: `a${roll(3)}`, b: `b${roll(3)}` }
+          const cost = 1 + roll(3)
+          const aborting = new AbortController()
+          const leaving = roll(5)
+          const options = leaving === 0 ? { maxWaitMs: roll(3_000) } : { signal: aborting.signal }
+          const acquiring = limiter.acquire(caller, { cost, ...options, maxWaiting: 1_000 })
+          const admit = ({ checks }: Decision) => {
+            log.push({ at, caller, cost })
+            for (const { policy } of checks) used.set(policy, (used.get(policy) ?? 0) + cost)
+          }
+          const refuse = (error: unknown) => {
+            expect(error === "enough" || error instanceof RateLimitExceededError).toBe(true)
+          }
+          ended.push(acquiring.then(admit, refuse))
+          if (leaving === 1) void clock.wait(1 + roll(4_000)).then(() => aborting.abort("enough"))
+          changeRules(7)
+          if (roll(3) === 0) await nextTurn()
+          if (roll(6) === 0) clock.advance(roll(400))
         }
-        ended.push(acquiring.then(admit, refuse))
-        if (how === 1) void clock.wait(1 + roll(4_000)).then(() => aborting.abort("enough"))
-        if (roll(3) === 0) await nextTurn()
-        if (roll(6) === 0) clock.advance(roll(400))
+        let isOver = false
+        void Promise.all(ended).then(() => {
+          isOver = true
+        })
+        for (let steps = 0; !isOver; steps++) {
+          expect(steps).toBeLessThan(2_000)
+          changeRules(12)
+          clock.advance(100)
+          for (let turns = 0; turns < 8; turns++) await nextTurn()
+        }
+        // Who is being decided when its counter becomes another one may be overtaken by those who ask for that one.
+        const isOrdered = how === "at once" || areSameCounters
+        log.forEach(({ at, caller }, i) => {
+          for (const later of log.slice(i + 1)) {
+            const isSame = later.caller.a === caller.a && later.caller.b === caller.b
+            if (isOrdered && isSame && later.at < at)
+              expect.unreachable(`seed ${seed}: ${at} went before ${later.at}`)
+          }
+        })
+        for (const [name, units] of given) if (units === 0) given.delete(name)
+        expect([seed, given]).toEqual([seed, used])
+        await limiter.close()
+        expect(log.length).toBeGreaterThan(15)
+        waited += calls.refused
       }
-      let isOver = false
-      void Promise.all(ended).then(() => {
-        isOver = true
-      })
-      for (let steps = 0; !isOver; steps++) {
-        expect(steps).toBeLessThan(2_000)
-        clock.advance(100)
-        for (let turns = 0; turns < 8; turns++) await nextTurn()
-      }
-      log.forEach(({ at, caller }, i) => {
-        for (const later of log.slice(i + 1)) {
-          const isSame = later.caller.a === caller.a && later.caller.b === caller.b
-          if (isSame && later.at < at) expect.unreachable(`seed ${seed}: ${at} went before ${later.at}`)
-        }
-      })
-      expect([seed, given]).toEqual([seed, used])
-      expect(log.length).toBeGreaterThan(15)
-      waited += calls.refused
-    }
-    expect(waited).toBeGreaterThan(100)
-  })
+      expect(waited).toBeGreaterThan(100)
+    },
+  )
 })
 
 describe("with a store that takes its time", () => {
