@@ -50,6 +50,9 @@ export interface Slot {
 
 let made = 0
 
+/** Most of a long line have not asked for anything yet. */
+const NOTHING = new Tried([])
+
 /** Somebody in line, at one place for each counter. */
 export class Ticket {
   asks: readonly Ask[]
@@ -77,7 +80,7 @@ export class Ticket {
   /** Being decided by rules that are not in force any more: when that is an answer to wait for, it goes by the new ones. */
   isOutdated = false
   /** What it has asked for last. */
-  tried: Tried
+  tried: Tried = NOTHING
   #outcome: Outcome | undefined
   #settle: Settle | undefined
   #turn: AbortController | undefined
@@ -87,7 +90,6 @@ export class Ticket {
 
   constructor(asks: readonly Ask[], awaited: readonly Ask[], patience: Patience, nowMs: number) {
     this.asks = asks
-    this.tried = new Tried(asks)
     this.awaited = awaited
     this.patience = patience
     this.deadlineMs = nowMs + patience.maxWaitMs
