@@ -19,31 +19,41 @@ export interface DecisionClient {
   close(): void
 }
 
-/** How long a gateway waits for a decision, and how long it does not ask again when there was none. */
-const DEADLINE_MS = 100
+/** How long it does not ask again when there was no answer. */
 const PAUSE_MS = 1_000
 
-/** Opens a client of the service at `host:port`. It needs nothing of ours but the proto file, as in any other language. */
-export function openDecisionClient(address: string): DecisionClient {
+/**
+ * Opens a client of the service at `host:port`, which waits so many milliseconds for a decision. It needs nothing of ours but the
+ * proto file, as in any other language.
+ */
+export function openDecisionClient(address: string, deadlineMs: number = 100): DecisionClient {
   const proto = fileURLToPath(import.meta.resolve("@sluice/service/proto/sluice/v1/rate_limiter.proto"))
   const root = fileURLToPath(new URL("../..", `file://${proto}`))
-  const definition = loadPackageDefinition(loadSync(proto, { includeDirs: [root], longs: Number, defaults: true }))
-  const { RateLimiter } = (definition.sluice as never)["v1"] as { RateLimiter: ServiceClientConstructor }
-  const client = new RateLimiter(address, credentials.createInsecure())
+  const definition = loadPackageDefinition(
+    loadSync(proto, { includeDirs: [root], longs: Number, defaults: true }),
+  )
+  const { v1 } = definition.sluice as unknown as { v1: { RateLimiter: ServiceClientConstructor } }
+  const client = new v1.RateLimiter(address, credentials.createInsecure())
+  const call = (message: object): Promise<Verdict> =>
+    new Promise((resolve, reject) => {
+      client.shouldForwardRequest?.(
+        message,
+        { deadline: Date.now() + deadlineMs },
+        (error: Error | null, verdict: Verdict) => (error === null ? resolve(verdict) : reject(error)),
+      )
+    })
   let askAgainAt = 0
   return {
-    ask: (serviceId, request) =>
-      new Promise((resolve, reject) => {
-        // While the service is gone nobody waits for it, but for one request a second.
-        if (Date.now() < askAgainAt) return reject(new Error("The decision service does not answer"))
-        const call = { serviceId, request: JSON.stringify(request) }
-        const done = (error: Error | null, verdict: Verdict): void => {
-          if (error === null) return resolve(verdict)
-          askAgainAt = Date.now() + PAUSE_MS
-          reject(error)
-        }
-        client.shouldForwardRequest?.(call, { deadline: Date.now() + DEADLINE_MS }, done)
-      }),
+    async ask(serviceId, request) {
+      // While the service is gone nobody waits for it, but for one request a second.
+      if (Date.now() < askAgainAt) throw new Error("The decision service does not answer")
+      try {
+        return await call({ serviceId, request: JSON.stringify(request) })
+      } catch (error) {
+        askAgainAt = Date.now() + PAUSE_MS
+        throw error
+      }
+    },
     close: () => client.close(),
   }
 }

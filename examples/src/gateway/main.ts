@@ -1,0 +1,25 @@
+import { createLimiter } from "@sluice/core"
+import type { FastifyRequest } from "fastify"
+import { openDecisionClient } from "./decision-client.ts"
+import { createGateway, type WhenGone } from "./gateway.ts"
+
+// A gateway in front of UPSTREAM, under the rules of service 1 of the decision service at DECISIONS. WHEN_GONE is what it does
+// while that does not answer: open, closed, or local, by a limiter of its own.
+
+const port = Number(process.env.PORT ?? 8080)
+const upstream = process.env.UPSTREAM ?? "http://127.0.0.1:3000"
+const decisions = openDecisionClient(process.env.DECISIONS ?? "127.0.0.1:50051")
+
+await createGateway({ upstream, serviceId: 1, decisions, whenGone: whenGone() }).listen({ port })
+console.log(`The gateway listens on http://localhost:${port} and forwards to ${upstream}`)
+
+function whenGone(): WhenGone {
+  const choice = process.env.WHEN_GONE ?? "local"
+  if (choice === "open" || choice === "closed") return choice
+  return createLimiter<FastifyRequest>({
+    limit: 100,
+    window: "1 minute",
+    field: "user_id",
+    fields: { user_id: ({ ip }) => ip },
+  })
+}
