@@ -64,40 +64,47 @@ export class Forwarding {
 
 async function peeked(asked: AskedRequest, { guard }: ServiceGuard): Promise<Answer> {
   const { cost } = asked
-  return create(ShouldForwardRequestResponseSchema, told(await guard.limiter.peek(asked, { cost })))
+  return told(await guard.limiter.peek(asked, { cost }))
 }
 
 function decided(
   asked: AskedRequest,
-  { guard }: ServiceGuard,
+  found: ServiceGuard,
   asking: Asking,
   brief: boolean,
 ): Answer | Promise<Answer> {
-  const answer = (outcome: Outcome | undefined): Answer => {
-    // Held, and gone: nothing has been taken, and nobody reads this.
-    if (outcome === undefined) throw new StatusError(Code.CANCELLED, "The caller has gone.")
-    if (asking.closed === true) {
-      // A store that is gone keeps the units until their window has passed: the safe side.
-      guard.limiter.refund(outcome.decision).catch(() => undefined)
-    }
-    const { decision, rejection } = outcome
-    const answered = told(decision)
-    if (rejection !== undefined) answered.statusCode = rejection.status
-    if (!brief) {
-      answered.headers = headersOf(outcome)
-      if (rejection !== undefined) answered.body = rejection.body
-    }
-    return create(ShouldForwardRequestResponseSchema, answered)
-  }
-  const outcome = guard.check(asked.facts, asked, asking)
-  return outcome instanceof Promise ? outcome.then(answer) : answer(outcome)
+  const outcome = found.guard.check(asked.facts, asked, asking)
+  return outcome instanceof Promise
+    ? outcome.then((made) => answered(made, found, asking, brief))
+    : answered(outcome, found, asking, brief)
 }
 
-type Told = { -readonly [Name in keyof Omit<Answer, "$typeName" | "$unknown">]?: Answer[Name] }
+function answered(
+  outcome: Outcome | undefined,
+  { guard }: ServiceGuard,
+  asking: Asking,
+  brief: boolean,
+): Answer {
+  // Held, and gone: nothing has been taken, and nobody reads this.
+  if (outcome === undefined) throw new StatusError(Code.CANCELLED, "The caller has gone.")
+  const { decision, rejection } = outcome
+  if (asking.closed === true) {
+    // A store that is gone keeps the units until their window has passed: the safe side.
+    guard.limiter.refund(decision).catch(() => undefined)
+  }
+  const answer = told(decision)
+  if (rejection !== undefined) answer.statusCode = rejection.status
+  if (brief) return answer
+  answer.headers = headersOf(outcome)
+  if (rejection !== undefined) answer.body = rejection.body
+  return answer
+}
 
-function told(decision: Decision): Told {
-  const { policy, retryAfterMs } = decision
-  const answer: Told = { shouldForward: decision.allowed, degraded: decision.degraded }
+function told(decision: Decision): Answer {
+  const { allowed, policy, retryAfterMs } = decision
+  // Filled member by member: made from an object of them it takes twice as long.
+  const answer = create(ShouldForwardRequestResponseSchema)
+  answer.shouldForward = allowed
   // Where no rule applied there is no limit, and no number for that.
   if (policy !== "") {
     answer.policy = policy
@@ -105,10 +112,10 @@ function told(decision: Decision): Told {
     answer.remaining = BigInt(decision.remaining)
     answer.resetAfterMs = BigInt(decision.resetAfterMs)
   }
-  if (decision.allowed) {
-    answer.delayMs = BigInt(decision.delayMs)
-    answer.overLimit = decision.overLimit
-  } else if (retryAfterMs !== Number.POSITIVE_INFINITY) answer.retryAfterMs = BigInt(retryAfterMs)
+  if (decision.degraded) answer.degraded = true
+  if (decision.delayMs > 0) answer.delayMs = BigInt(decision.delayMs)
+  if (decision.overLimit) answer.overLimit = true
+  if (!allowed && retryAfterMs !== Number.POSITIVE_INFINITY) answer.retryAfterMs = BigInt(retryAfterMs)
   if (decision.rejectionMessage !== undefined) answer.rejectionMessage = decision.rejectionMessage
   if (decision.shadowed.length > 0) answer.shadowed = [...decision.shadowed]
   return answer
