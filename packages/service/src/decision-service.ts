@@ -1,16 +1,19 @@
-import { ServerCredentials } from "@grpc/grpc-js"
+import type { Server } from "@grpc/grpc-js"
 import type { Limiter, RuleBook, RuleRegistry } from "@sluice/core"
 import { type Call, callsOf } from "./calls.ts"
+import { cannotListen } from "./cannot-listen.ts"
 import { Forwarding, type UnknownServices } from "./contract/forward.ts"
 import { decideMany } from "./contract/forward-many.ts"
 import { registering } from "./contract/register.ts"
 import type { AskedRequest } from "./deciding/asked-request.ts"
 import { ServiceGuards, type SharedOptions } from "./deciding/service-guards.ts"
 import { RateLimiter } from "./gen/sluice/v1/rate_limiter_pb.ts"
+import { grpcCredentials } from "./grpc/grpc-credentials.ts"
 import { createGrpcDoor, type GrpcBounds } from "./grpc/grpc-door.ts"
 import { createHttpDoor } from "./http/http-door.ts"
 import type { Audit } from "./registering/audit.ts"
 import type { Tokens } from "./registering/tokens.ts"
+import type { Tls } from "./tls.ts"
 
 /** Bounds of what callers may send. */
 export interface Bounds extends GrpcBounds {
@@ -31,6 +34,10 @@ export interface DecisionServiceParts {
   readonly isRegistrationOpen: boolean
   readonly audit: Audit
   readonly bounds: Bounds
+  /** What both doors prove who they are with. Absent: they speak without TLS. */
+  readonly tls?: Tls | undefined
+  /** Puts more services on the gRPC server, such as its health. */
+  addTo?(server: Server): void
   /** Told of every limiter before its first decision, for metrics. */
   onLimiter(limiter: Limiter<AskedRequest>, service: string): void
   /** Told of every request to a service without rules. */
@@ -45,40 +52,56 @@ export interface Address {
   readonly port: number
 }
 
+/** "127.0.0.1:8080", "[::1]:8080". */
+export function shownAddress({ host, port }: Address): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`
+}
+
 /** The decision service with its two doors. */
 export interface DecisionService {
+  /** Of the services that it answers: "sluice.v1.RateLimiter". */
+  readonly names: readonly string[]
   /** Listens, and resolves with the ports. */
   listen(grpc: Address, http: Address): Promise<{ readonly grpc: number; readonly http: number }>
-  /** Takes no new calls, answers those in flight, and ends. Those that are not answered in time are cut off. */
-  close(timeoutMs: number): Promise<void>
+  /** Still answers, and asks who is connected over HTTP to come back by another connection, to another instance. */
+  leave(): void
+  /**
+   * Takes no new calls, answers those in flight, and ends. Those that are not answered in time are cut off. Resolves with
+   * whether all were.
+   */
+  close(timeoutMs: number): Promise<boolean>
 }
 
 /** A decision service; it does nothing before it listens. */
 export function createDecisionService(parts: DecisionServiceParts): DecisionService {
-  const { book, shared, bounds, onFault } = parts
+  const { book, shared, bounds, onFault, tls } = parts
   const guards = new ServiceGuards(book, shared, parts.onLimiter)
   const calls = callsFor(parts, new Forwarding(guards, parts.unknownServices, parts.onUnknownService))
-  const grpcDoor = createGrpcDoor(calls, bounds, onFault)
-  const httpDoor = createHttpDoor(calls, bounds, onFault)
+  const grpcDoor = createGrpcDoor(calls, bounds, onFault, parts.addTo)
+  const httpDoor = createHttpDoor(calls, bounds, onFault, tls)
   return {
+    names: [...new Set(calls.map(({ path }) => path.split("/")[1] as string))],
     async listen(grpc, http) {
-      const host = grpc.host.includes(":") ? `[${grpc.host}]` : grpc.host
+      const address = shownAddress(grpc)
       return {
-        grpc: await grpcDoor.listen(`${host}:${grpc.port}`, ServerCredentials.createInsecure()),
-        http: await httpDoor.listen(http.host, http.port),
+        grpc: await grpcDoor.listen(address, grpcCredentials(tls)).catch(cannotListen("gRPC", address)),
+        http: await httpDoor.listen(http.host, http.port).catch(cannotListen("HTTP", shownAddress(http))),
       }
     },
+    leave: () => httpDoor.leave(),
     async close(timeoutMs) {
       guards.drain()
-      const answered = Promise.all([grpcDoor.drain(), httpDoor.close()])
+      const answered = Promise.all([grpcDoor.drain(), httpDoor.drain()]).then(() => true)
       let timer: NodeJS.Timeout | undefined
-      const late = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, timeoutMs)
+      const late = new Promise<false>((resolve) => {
+        timer = setTimeout(() => resolve(false), timeoutMs)
       })
-      await Promise.race([answered, late])
+      const wasInTime = await Promise.race([answered, late])
       clearTimeout(timer)
       grpcDoor.close()
+      httpDoor.close()
       await guards.close()
+      return wasInTime
     },
   }
 }

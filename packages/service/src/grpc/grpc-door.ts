@@ -40,11 +40,15 @@ type Done = (error: ServerErrorResponse | null, value?: Message) => void
 
 const TOO_MANY = new StatusError(Code.RESOURCE_EXHAUSTED, "Too many calls are in flight; try again later.")
 
-/** `onFault` is told of what is no StatusError: a fault of ours, which its caller gets as INTERNAL. */
+/**
+ * `onFault` is told of what is no StatusError: a fault of ours, which its caller gets as INTERNAL. `addTo` puts more services
+ * on the server.
+ */
 export function createGrpcDoor(
   calls: readonly Call[],
   { maxMessageBytes, maxInFlight, arrivalMs }: GrpcBounds,
   onFault: (error: unknown, path: string) => void,
+  addTo: (server: Server) => void = () => undefined,
 ): GrpcDoor {
   const arrivals = new Arrivals({ mostArriving: maxInFlight, arrivalMs })
   const server = new Server({
@@ -95,6 +99,7 @@ export function createGrpcDoor(
       answer(call, asked, done)
     server.addService({ [call.path]: definitionOf(call) }, { [call.path]: handle })
   }
+  addTo(server)
   return {
     listen: (address, credentials) =>
       new Promise((resolve, reject) => {

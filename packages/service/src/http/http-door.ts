@@ -12,6 +12,7 @@ import Fastify, { type FastifyReply, type FastifyRequest } from "fastify"
 import type { Asking, Call } from "../calls.ts"
 import { BadRequestSchema } from "../gen/google/rpc/error_details_pb.ts"
 import { Code, StatusError } from "../status-error.ts"
+import type { Tls } from "../tls.ts"
 import { HttpContext, TimedAsking, timeoutOf } from "./http-context.ts"
 import { httpError } from "./http-errors.ts"
 
@@ -29,8 +30,12 @@ export interface HttpBounds {
 export interface HttpDoor {
   /** Resolves with the port that it listens on. */
   listen(host: string, port: number): Promise<number>
-  /** Takes no new calls, and resolves when those in flight have been answered. */
-  close(): Promise<void>
+  /** Still answers, and asks for each next request to come by another connection: every answer ends its own. */
+  leave(): void
+  /** Takes no new connections, and resolves when what came by those that are open has been answered. */
+  drain(): Promise<void>
+  /** Ends all connections. */
+  close(): void
 }
 
 type Message = MessageShape<DescMessage>
@@ -51,19 +56,27 @@ export function createHttpDoor(
   calls: readonly Call[],
   { maxMessageBytes, maxInFlight, arrivalMs }: HttpBounds,
   onFault: (error: unknown, path: string) => void,
+  tls?: Tls | undefined,
 ): HttpDoor {
+  // Node looks for requests that take too long every so often.
+  const timeouts = { headersTimeout: arrivalMs, connectionsCheckingInterval: Math.ceil(arrivalMs / 10) }
   const app = Fastify({
     logger: false,
     bodyLimit: maxMessageBytes,
     requestTimeout: arrivalMs,
-    // Node looks for requests that take too long every so often.
-    http: { headersTimeout: arrivalMs, connectionsCheckingInterval: Math.ceil(arrivalMs / 10) },
+    ...(tls === undefined ? { http: timeouts } : { https: { ...timeouts, ...httpsOptions(tls) } }),
     exposeHeadRoutes: false,
     forceCloseConnections: "idle",
+    // What has come by an open connection is answered until the end.
+    return503OnClosing: false,
   })
   app.removeContentTypeParser("text/plain")
   app.addContentTypeParser(BINARY, { parseAs: "buffer" }, (_request, body, done) => done(null, body))
   let inFlight = 0
+  let isLeaving = false
+  /** The last answer of its connection, where that is to end. */
+  const send = (reply: FastifyReply, body: unknown): FastifyReply =>
+    isLeaving ? reply.header("connection", "close").send(body) : reply.send(body)
   const fail = (reply: FastifyReply, error: unknown, path: string): FastifyReply => {
     if (!(error instanceof StatusError)) {
       onFault(error, path)
@@ -74,7 +87,7 @@ export function createHttpDoor(
       )
     }
     const { status, body } = httpError(error)
-    return reply.code(status).send(body)
+    return send(reply.code(status), body)
   }
   for (const { path, input, output, handle } of calls) {
     app.post(path, async (request, reply) => {
@@ -84,8 +97,8 @@ export function createHttpDoor(
         const message = await inTime(request, reply, (asking) =>
           handle(read(input, request.body), new HttpContext(request, asking)),
         )
-        if (isBinary(request)) return reply.type(BINARY).send(Buffer.from(toBinary(output, message)))
-        return reply.send(toJson(output, message, { alwaysEmitImplicit: true, registry: DETAILS }))
+        if (isBinary(request)) return send(reply.type(BINARY), Buffer.from(toBinary(output, message)))
+        return send(reply, toJson(output, message, { alwaysEmitImplicit: true, registry: DETAILS }))
       } catch (error) {
         return fail(reply, error, path)
       } finally {
@@ -105,19 +118,31 @@ export function createHttpDoor(
     const { statusCode = 500, message } = error
     if (statusCode >= 500) return fail(reply, error, request.url)
     const { body } = httpError(new StatusError(Code.INVALID_ARGUMENT, message))
-    return reply.code(statusCode).send(body)
+    return send(reply.code(statusCode), body)
   })
   return {
     async listen(host, port) {
       await app.listen({ host, port })
       return (app.server.address() as { readonly port: number }).port
     },
-    close: () => app.close(),
+    leave() {
+      isLeaving = true
+    },
+    drain() {
+      isLeaving = true
+      return app.close()
+    },
+    close: () => app.server.closeAllConnections(),
   }
 }
 
 function isBinary({ headers }: FastifyRequest): boolean {
   return headers["content-type"] === BINARY
+}
+
+function httpsOptions({ cert, key, clientCa }: Tls) {
+  if (clientCa === undefined) return { cert, key }
+  return { cert, key, ca: clientCa, requestCert: true, rejectUnauthorized: true }
 }
 
 function read(input: DescMessage, body: unknown): Message {
