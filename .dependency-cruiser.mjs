@@ -72,7 +72,7 @@ const CLI_PACKAGES = ["@aws-sdk/client-dynamodb", "commander", "yaml"]
 const SERVICE = "^packages/service/src/"
 /** What the decision service may import beside the core's doors and Node itself. */
 const SERVICE_PACKAGES = [
-  ...["@aws-sdk/client-dynamodb", "@bufbuild/protobuf", "@grpc/grpc-js", "commander"],
+  ...["@aws-sdk/client-dynamodb", "@bufbuild/protobuf", "@grpc/grpc-js", "commander", "grpc-health-check"],
   ...["fastify", "ioredis", "pino", "zod"],
 ]
 

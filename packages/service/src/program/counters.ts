@@ -1,0 +1,81 @@
+import { memoryStore, type Store } from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import { Redis } from "ioredis"
+import type { Log } from "./log.ts"
+import type { RedisSettings } from "./settings.ts"
+
+/** Where requests are counted. */
+export interface Counters {
+  readonly kind: "memory" | "redis"
+  readonly store: Store
+  /** Whether it answers now. Never rejects. */
+  isReachable(): Promise<boolean>
+  close(): Promise<void>
+}
+
+/** Counters in Redis, or in the memory of this process. */
+export function openCounters(redis: RedisSettings | undefined, log: Log): Counters {
+  if (redis !== undefined) return openRedis(redis, log)
+  const store = memoryStore()
+  return {
+    kind: "memory",
+    store,
+    isReachable: () => Promise.resolve(true),
+    close: async () => store.close(),
+  }
+}
+
+/** So long may a look at Redis take before it counts as gone. */
+const LOOK_MS = 1_000
+
+function openRedis({ url, prefix }: RedisSettings, log: Log): Counters {
+  const client = new Redis(url, { connectTimeout: 3_000 })
+  logConnection(client, log)
+  const store = redisStore({ client, prefix })
+  let looking: Promise<boolean> | undefined
+  return {
+    kind: "redis",
+    store,
+    isReachable() {
+      // Who asks at the same time shares a look; a client that is not connected would queue it.
+      if (client.status !== "ready") return Promise.resolve(false)
+      looking ??= answersWithin(client, LOOK_MS).finally(() => {
+        looking = undefined
+      })
+      return looking
+    },
+    async close() {
+      await store.close()
+      client.disconnect()
+    },
+  }
+}
+
+async function answersWithin(client: Redis, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), ms)
+  })
+  const answered = client.ping().then(
+    () => true,
+    () => false,
+  )
+  try {
+    return await Promise.race([answered, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** A line when the connection is lost or cannot be had, and one when it is there again; it is tried all the time. */
+function logConnection(client: Redis, log: Log): void {
+  let isGone = false
+  client.on("error", (err: Error) => {
+    if (!isGone) log.warn({ err }, "no connection to Redis; it is tried again all the time")
+    isGone = true
+  })
+  client.on("ready", () => {
+    if (isGone) log.info("connected to Redis again")
+    isGone = false
+  })
+}

@@ -1,0 +1,50 @@
+import type { Server, ServerWritableStream, UntypedServiceImplementation } from "@grpc/grpc-js"
+import { HealthImplementation } from "grpc-health-check"
+
+/** gRPC's own health service: https://github.com/grpc/grpc/blob/master/doc/health-checking.md */
+export interface Health {
+  /** Puts it on a server. */
+  addTo(server: Server): void
+  /** Of the server as a whole, and of each of these services. */
+  say(isServing: boolean, services: readonly string[]): void
+  /** Ends the calls of those who watch: a server goes down when its calls have ended, and these never do. */
+  endWatches(): void
+}
+
+type Watch = ServerWritableStream<unknown, unknown>
+
+/** Says NOT_SERVING until it is told otherwise. */
+export function createHealth(): Health {
+  const implementation = new HealthImplementation({ "": "NOT_SERVING" })
+  const watches = new Set<Watch>()
+  return {
+    addTo(server) {
+      implementation.addToServer({
+        addService(service, handlers) {
+          const { watch, ...others } = handlers as UntypedServiceImplementation
+          const remembered = (call: Watch): void => {
+            watches.add(call)
+            call.once("close", () => watches.delete(call)).once("cancelled", () => watches.delete(call))
+            ;(watch as (call: Watch) => void)(call)
+          }
+          server.addService(
+            service as Parameters<Server["addService"]>[0],
+            {
+              ...others,
+              watch: remembered,
+            } as UntypedServiceImplementation,
+          )
+        },
+      })
+    },
+    say(isServing, services) {
+      for (const name of ["", ...services]) {
+        implementation.setStatus(name, isServing ? "SERVING" : "NOT_SERVING")
+      }
+    },
+    endWatches() {
+      for (const watch of watches) watch.end()
+      watches.clear()
+    },
+  }
+}

@@ -1,0 +1,50 @@
+import { type DestinationStream, destination, type Logger, pino } from "pino"
+
+/** How much is logged, from least to most. */
+export const LOG_LEVELS = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const
+
+/** One of `LOG_LEVELS`. */
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
+/** Structured lines of JSON. */
+export type Log = Logger
+
+/**
+ * Logs lines to standard output. Of an error only what is known to be safe is logged: a client of Redis puts what it
+ * was asked onto its errors, and that has passwords and the names of counters in it.
+ */
+export function createLog(level: LogLevel, to: DestinationStream = destination(1)): Log {
+  return pino(
+    {
+      level,
+      base: null,
+      serializers: { err: shownError },
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    to,
+  )
+}
+
+interface ShownError {
+  readonly type: string
+  readonly code?: unknown
+  readonly message: string
+  readonly stack?: string | undefined
+  readonly cause?: ShownError
+}
+
+/** Causes of causes: deep enough for any that is met, and an end for those that go round. */
+const MOST_CAUSES = 5
+
+function shownError(error: unknown, depth = 0): ShownError {
+  if (!(error instanceof Error)) return { type: typeof error, message: String(error) }
+  const { name, message, stack, cause } = error
+  const code = (error as { readonly code?: unknown }).code
+  return {
+    type: name,
+    ...(code !== undefined && { code }),
+    message,
+    stack,
+    ...(cause !== undefined && depth < MOST_CAUSES && { cause: shownError(cause, depth + 1) }),
+  }
+}

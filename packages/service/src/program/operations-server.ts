@@ -1,0 +1,70 @@
+import { createServer, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import type { Address } from "../decision-service.ts"
+import type { Instruments } from "./instruments.ts"
+
+/** What /readyz answers. */
+export interface ReadyReport {
+  readonly status: "starting" | "ready" | "draining"
+  readonly rules: "loading" | "loaded"
+  /** "degraded": decisions are made without the shared store. It is ready all the same: else an outage of Redis would be one of everything. */
+  readonly store: { readonly kind: string; readonly status: "reachable" | "degraded" }
+}
+
+/** What whoever runs the service asks it; on a port of its own, so that no caller can. */
+export interface OperationsServer {
+  /** Resolves with the port. */
+  listen(address: Address): Promise<number>
+  close(): Promise<void>
+}
+
+/** How long a request may take to arrive. */
+const ARRIVAL_MS = 5_000
+
+/** /livez: the process answers. /readyz: whether requests should be sent here, 200 or 503. /metrics. */
+export function createOperationsServer(
+  report: () => Promise<ReadyReport>,
+  { read }: Instruments,
+): OperationsServer {
+  const answer = async (path: string, response: ServerResponse): Promise<void> => {
+    if (path === "/livez") return send(response, 200, { status: "alive" })
+    if (path === "/readyz") {
+      const ready = await report()
+      return send(response, ready.status === "ready" ? 200 : 503, ready)
+    }
+    if (path === "/metrics" && read !== undefined) {
+      const { contentType, text } = await read()
+      response.writeHead(200, { "content-type": contentType }).end(text)
+      return
+    }
+    send(response, 404, { status: "not found", paths: ["/livez", "/readyz", ...(read ? ["/metrics"] : [])] })
+  }
+  const server = createServer(
+    { requestTimeout: ARRIVAL_MS, headersTimeout: ARRIVAL_MS },
+    (request, response) => {
+      const isRead = request.method === "GET" || request.method === "HEAD"
+      if (!isRead) return send(response.setHeader("allow", "GET, HEAD"), 405, { status: "only GET" })
+      const [path = ""] = (request.url ?? "").split("?")
+      answer(path, response).catch(() => send(response, 500, { status: "failed" }))
+    },
+  )
+  return {
+    listen: ({ host, port }) =>
+      new Promise((resolve, reject) => {
+        server.once("error", reject).listen(port, host, () => {
+          server.off("error", reject)
+          resolve((server.address() as AddressInfo).port)
+        })
+      }),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+function send(response: ServerResponse, status: number, body: object): void {
+  const headers = { "content-type": "application/json", "cache-control": "no-store" }
+  response.writeHead(status, headers).end(`${JSON.stringify(body)}\n`)
+}

@@ -1,0 +1,227 @@
+import { Command, Option } from "commander"
+import { REDIS_URL, type Secret, TOKENS } from "./secrets.ts"
+
+/** A setting that a flag or a variable gives. Its default is a text that is read like one that was given. */
+interface Setting {
+  readonly flags: string
+  readonly env: string
+  readonly says: string
+  readonly otherwise?: string
+  /** What help says of a default that depends on other settings. */
+  readonly default?: string
+}
+
+/** By the name that commander gives to each flag. */
+const SETTINGS = {
+  grpc: {
+    flags: "--grpc <host:port>",
+    env: "SLUICE_GRPC_ADDRESS",
+    says: "where gRPC is answered",
+    otherwise: "127.0.0.1:50051",
+  },
+  http: {
+    flags: "--http <host:port>",
+    env: "SLUICE_HTTP_ADDRESS",
+    says: "where HTTP with JSON is answered",
+    otherwise: "127.0.0.1:8080",
+  },
+  operations: {
+    flags: "--operations <host:port>",
+    env: "SLUICE_OPERATIONS_ADDRESS",
+    says: "where /livez and /readyz are; keep it off the internet",
+    otherwise: "127.0.0.1:8081",
+  },
+  tlsCert: {
+    flags: "--tls-cert <file>",
+    env: "SLUICE_TLS_CERT",
+    says: "certificate chain for gRPC and HTTP (PEM)",
+    default: "no TLS",
+  },
+  tlsKey: { flags: "--tls-key <file>", env: "SLUICE_TLS_KEY", says: "its private key (PEM)" },
+  tlsClientCa: {
+    flags: "--tls-client-ca <file>",
+    env: "SLUICE_TLS_CLIENT_CA",
+    says: "callers need a certificate that this authority has signed (PEM)",
+  },
+  rules: {
+    flags: "--rules <file>",
+    env: "SLUICE_RULES",
+    says: "rules are in this file, YAML or JSON, which is read again when it changes",
+  },
+  table: {
+    flags: "--table <name>",
+    env: "SLUICE_TABLE",
+    says: "rules are in this DynamoDB table, and can be registered",
+  },
+  region: {
+    flags: "--region <name>",
+    env: "SLUICE_DYNAMODB_REGION",
+    says: "AWS region of the table",
+    default: "the AWS SDK's: AWS_REGION, profile",
+  },
+  endpoint: {
+    flags: "--endpoint <url>",
+    env: "SLUICE_DYNAMODB_ENDPOINT",
+    says: "another DynamoDB, such as http://localhost:8000 on this machine",
+  },
+  createTable: {
+    flags: "--create-table [boolean]",
+    env: "SLUICE_CREATE_TABLE",
+    says: "create the table at the start where it is missing",
+    otherwise: "false",
+  },
+  poll: {
+    flags: "--poll <time>",
+    env: "SLUICE_POLL",
+    says: "how often the table is read again",
+    otherwise: "30s",
+  },
+  redisPrefix: {
+    flags: "--redis-prefix <text>",
+    env: "SLUICE_REDIS_PREFIX",
+    says: "before every key in Redis",
+    default: "none",
+  },
+  storeTimeout: {
+    flags: "--store-timeout <time>",
+    env: "SLUICE_STORE_TIMEOUT",
+    says: "how long Redis has to answer before a decision is made without it",
+    otherwise: "50ms",
+  },
+  onStoreFailure: {
+    flags: "--on-store-failure <what>",
+    env: "SLUICE_ON_STORE_FAILURE",
+    says: "what is decided without Redis: local (count in this process), allow or deny",
+    otherwise: "local",
+  },
+  instances: {
+    flags: "--instances <n>",
+    env: "SLUICE_INSTANCES",
+    says: "how many processes share Redis: without it each admits its part of a limit",
+    otherwise: "1",
+  },
+  unknownServices: {
+    flags: "--unknown-services <what>",
+    env: "SLUICE_UNKNOWN_SERVICES",
+    says: "requests to a service without rules: forward or refuse",
+    otherwise: "forward",
+  },
+  headers: {
+    flags: "--headers <dialect>",
+    env: "SLUICE_HEADERS",
+    says: "of the headers for clients: draft-11, next, triple, legacy or none",
+    otherwise: "draft-11",
+  },
+  maxMessageBytes: {
+    flags: "--max-message-bytes <n>",
+    env: "SLUICE_MAX_MESSAGE_BYTES",
+    says: "a larger message is refused",
+    otherwise: "4194304",
+  },
+  maxInFlight: {
+    flags: "--max-in-flight <n>",
+    env: "SLUICE_MAX_IN_FLIGHT",
+    says: "calls at a time on each of gRPC and HTTP; more are refused",
+    otherwise: "1000",
+  },
+  maxRequests: {
+    flags: "--max-requests <n>",
+    env: "SLUICE_MAX_REQUESTS",
+    says: "requests in one ShouldForwardRequests",
+    otherwise: "10000",
+  },
+  drainPause: {
+    flags: "--drain-pause <time>",
+    env: "SLUICE_DRAIN_PAUSE",
+    says: "between saying not ready and closing, for load balancers to see it",
+    default: "5s; 0 where all addresses are loopback",
+  },
+  drainTime: {
+    flags: "--drain-time <time>",
+    env: "SLUICE_DRAIN_TIME",
+    says: "for calls in flight after that, which are cut off then",
+    otherwise: "20s",
+  },
+  logLevel: {
+    flags: "--log-level <level>",
+    env: "SLUICE_LOG_LEVEL",
+    says: "fatal, error, warn, info, debug, trace or silent",
+    otherwise: "info",
+  },
+} as const satisfies Readonly<Record<string, Setting>>
+
+/** A setting, by the name that commander gives to its flag. */
+export type SettingName = keyof typeof SETTINGS
+
+const GROUPS: readonly (readonly [heading: string, first: SettingName])[] = [
+  ["Addresses and TLS:", "grpc"],
+  ["Rules:", "rules"],
+  ["Counters:", "redisPrefix"],
+  ["Answers:", "unknownServices"],
+  ["Bounds:", "maxMessageBytes"],
+  ["Operation:", "drainPause"],
+]
+
+const HELP_AFTER = `
+Secrets come from the environment, or from files that it names:
+${[REDIS_URL, TOKENS].map(secretHelp).join("\n")}
+
+Times have their unit: 50ms, 5s, 2m. A flag wins over its variable. Without REDIS_URL counters are in the memory of this
+process. Without tokens anybody may register rules as long as gRPC and HTTP are on loopback, and nobody otherwise.
+SIGTERM and SIGINT drain it, a second one ends it at once. Exit codes: 0 drained, 1 it failed, 2 wrong settings.
+
+  $ sluice-service --rules rules.yaml
+  $ REDIS_URL=redis://localhost:6379 sluice-service --table rules --grpc 0.0.0.0:50051`
+
+/** The command line. `write` gets help, `complain` what commander says of a wrong one; it then throws CommanderError. */
+export function createCommand(
+  version: string,
+  write: (text: string) => void,
+  complain: (text: string) => void,
+): Command {
+  const command = new Command("sluice-service")
+    .description("Tells gateways, over gRPC and HTTP, whether a request may be forwarded.")
+    .version(version, "--version", "show the version")
+    .helpOption("-h, --help", "show help")
+    .exitOverride()
+    .allowExcessArguments(false)
+    .configureOutput({ writeOut: write, writeErr: complain })
+    .addHelpText("after", HELP_AFTER)
+  let heading = ""
+  for (const [name, setting] of Object.entries<Setting>(SETTINGS)) {
+    heading = GROUPS.find(([, first]) => first === name)?.[0] ?? heading
+    const { flags, env, says, otherwise, default: shown = otherwise } = setting
+    const described = shown === undefined ? says : `${says} (default: ${shown})`
+    command.addOption(new Option(flags, described).env(env).preset("true").helpGroup(heading))
+  }
+  return command
+}
+
+/** The text that a setting was given or has by default, and how it was named. */
+export interface GivenText {
+  /** "SLUICE_HTTP_ADDRESS (or --http)", as it was given. */
+  readonly name: string
+  /** Undefined where it was not given and has no default. */
+  readonly text: string | undefined
+}
+
+/** What a command line that has been parsed gives. */
+export function givenText(command: Command, name: SettingName): GivenText {
+  const { flags, env, otherwise }: Setting = SETTINGS[name]
+  const [flag] = flags.split(" ") as [string]
+  const isOfEnv = command.getOptionValueSource(name) === "env"
+  const given = command.getOptionValue(name) as string | undefined
+  // An empty variable is one that is not given: a compose file cannot leave it out.
+  const text = isOfEnv && given === "" ? undefined : given
+  return { name: isOfEnv ? `${env} (or ${flag})` : `${flag} (or ${env})`, text: text ?? otherwise }
+}
+
+/** The variables that mean something here. */
+export function knownVariables(): ReadonlySet<string> {
+  const secrets = [REDIS_URL, TOKENS].flatMap(({ variable, file }) => [variable, file])
+  return new Set([...Object.values<Setting>(SETTINGS).map(({ env }) => env), ...secrets])
+}
+
+function secretHelp({ variable, file, says }: Secret<unknown>): string {
+  return `  ${variable}, ${file}\n      ${says}`
+}

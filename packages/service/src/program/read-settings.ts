@@ -1,0 +1,172 @@
+import type { Command } from "commander"
+import type { Address } from "../decision-service.ts"
+import { LOG_LEVELS } from "./log.ts"
+import { NotAccepted } from "./not-accepted.ts"
+import { givenText, type SettingName } from "./options.ts"
+import { REDIS_URL, readSecret, type Secret, TOKENS } from "./secrets.ts"
+import { type DrainSettings, type RedisSettings, type Settings, SettingsError } from "./settings.ts"
+import type { TableSettings } from "./table.ts"
+import type { TlsFiles } from "./tls.ts"
+import { address, duration, isLoopback, matching, oneOf, type Read, url, whole, yesOrNo } from "./values.ts"
+
+type Env = Readonly<Record<string, string | undefined>>
+
+const FILE = matching(/^[^\0]+$/, "is no path", "the path of a file")
+const TABLE_NAME = matching(
+  /^(?:[\w.-]{3,255}|arn:[\w.:/-]{1,1024})$/,
+  "is no name of a table",
+  'a name of 3 to 255 letters, digits, "_", "-" and ".", or an ARN',
+)
+const REGION = matching(/^[a-z][a-z\d-]{1,31}$/, "is no region", "a region such as eu-central-1")
+const PREFIX = matching(
+  /^(?!.*[{}])[\x20-\x7e]{1,64}$/,
+  "is no prefix",
+  "up to 64 characters of printable ASCII without { and }",
+)
+const ENDPOINT = url(["http:", "https:"], "a URL such as http://localhost:8000")
+const MOST_BYTES = 64 * 1024 * 1024
+
+/** The settings of a command line that has been parsed. Throws SettingsError with everything that is wrong with them. */
+export function readSettings(command: Command, env: Env): Settings {
+  const reader = new Reader(command, env)
+  const settings = read(reader)
+  if (reader.problems.length > 0) throw new SettingsError(reader.problems)
+  return settings
+}
+
+function read(reader: Reader): Settings {
+  const grpc = reader.value("grpc", address)
+  const http = reader.value("http", address)
+  const operations = reader.value("operations", address)
+  const redisUrl = reader.secret(REDIS_URL)
+  const headers = reader.value("headers", oneOf("draft-11", "next", "triple", "legacy", "none"))
+  return {
+    grpc,
+    http,
+    operations,
+    tls: readTlsFiles(reader),
+    rules: readRules(reader),
+    redis: readRedis(reader, redisUrl),
+    tokens: reader.secret(TOKENS) ?? {},
+    isRegistrationOpen: areLoopback(grpc, http),
+    unknownServices: reader.value("unknownServices", oneOf("forward", "refuse")),
+    headers: headers === "none" ? false : headers,
+    onStoreFailure: reader.value("onStoreFailure", oneOf("local", "allow", "deny")),
+    storeTimeoutMs: reader.value("storeTimeout", duration(1)),
+    instances: reader.value("instances", whole(1, 1_000_000)),
+    bounds: {
+      maxMessageBytes: reader.value("maxMessageBytes", whole(1_024, MOST_BYTES)),
+      maxInFlight: reader.value("maxInFlight", whole(1, 1_000_000)),
+      maxRequests: reader.value("maxRequests", whole(1, 1_000_000)),
+    },
+    drain: readDrain(reader, areLoopback(grpc, http, operations)),
+    logLevel: reader.value("logLevel", oneOf(...LOG_LEVELS)),
+  }
+}
+
+function readTlsFiles(reader: Reader): TlsFiles | undefined {
+  const cert = reader.optional("tlsCert", FILE)
+  const key = reader.optional("tlsKey", FILE)
+  const clientCa = reader.optional("tlsClientCa", FILE)
+  if (cert === undefined && key === undefined && clientCa === undefined) return undefined
+  if (cert === undefined) reader.missing("tlsCert", "TLS needs a certificate and its key")
+  if (key === undefined) reader.missing("tlsKey", "TLS needs a certificate and its key")
+  return { cert: cert as string, key: key as string, clientCa }
+}
+
+/** The one place that says where rules may be. */
+function readRules(reader: Reader): string | TableSettings {
+  const file = reader.optional("rules", FILE)
+  const name = reader.optional("table", TABLE_NAME)
+  const table = {
+    region: reader.optional("region", REGION),
+    endpoint: reader.optional("endpoint", ENDPOINT),
+    mayCreate: reader.value("createTable", yesOrNo),
+    pollMs: reader.value("poll", duration(1)),
+  }
+  if (file !== undefined && name !== undefined) {
+    reader.refuse("table", "is given together with --rules", "a file or a table")
+  }
+  if (name !== undefined) return { name, ...table }
+  for (const [setting, isGiven] of [
+    ["region", table.region !== undefined],
+    ["endpoint", table.endpoint !== undefined],
+    ["createTable", table.mayCreate === true],
+  ] as const) {
+    if (isGiven) reader.refuse(setting, "is given without a table", "--table too")
+  }
+  if (file === undefined) reader.missing("rules", "rules have to be somewhere: a file, or a table (--table)")
+  return file as string
+}
+
+function readRedis(reader: Reader, url: string | undefined): RedisSettings | undefined {
+  const prefix = reader.optional("redisPrefix", PREFIX)
+  if (url !== undefined) return { url, prefix: prefix ?? "" }
+  // A URL that was given and is wrong has been told.
+  if (prefix !== undefined && !reader.hasGiven(REDIS_URL)) {
+    reader.refuse("redisPrefix", "is given without REDIS_URL", "REDIS_URL too")
+  }
+  return undefined
+}
+
+function readDrain(reader: Reader, isLocal: boolean): DrainSettings {
+  const pauseMs = reader.optional("drainPause", duration(0)) ?? (isLocal ? 0 : 5_000)
+  return { pauseMs, timeMs: reader.value("drainTime", duration(1)) }
+}
+
+/** Addresses that are wrong have been told, and are missing. */
+function areLoopback(...addresses: readonly (Address | undefined)[]): boolean {
+  return addresses.every((each) => each !== undefined && isLoopback(each))
+}
+
+/** Reads settings one by one, and collects what is wrong with them. */
+class Reader {
+  readonly problems: string[] = []
+  readonly #command: Command
+  readonly #env: Env
+
+  constructor(command: Command, env: Env) {
+    this.#command = command
+    this.#env = env
+  }
+
+  /** A setting that has a default. Undefined where its text is wrong, which is a problem then. */
+  value<T>(setting: SettingName, readText: Read<T>): T {
+    return this.optional(setting, readText) as T
+  }
+
+  optional<T>(setting: SettingName, readText: Read<T>): T | undefined {
+    const { name, text } = givenText(this.#command, setting)
+    if (text === undefined) return undefined
+    return this.#attempt(`${name}: ${JSON.stringify(text)}`, () => readText(text))
+  }
+
+  secret<T>(secret: Secret<T>): T | undefined {
+    return this.#attempt(`${secret.variable}: its value (not shown)`, () => readSecret(secret, this.#env))
+  }
+
+  hasGiven({ variable, file }: Secret<unknown>): boolean {
+    return (this.#env[variable] ?? "") !== "" || (this.#env[file] ?? "") !== ""
+  }
+
+  refuse(setting: SettingName, is: string, accepted: string): void {
+    const { name, text } = givenText(this.#command, setting)
+    this.problems.push(`${name}: ${JSON.stringify(text)} ${is}; accepted: ${accepted}`)
+  }
+
+  /** Says so unless it was given, and is wrong. */
+  missing(setting: SettingName, why: string): void {
+    const { name, text } = givenText(this.#command, setting)
+    if (text === undefined) this.problems.push(`${name}: is missing; ${why}`)
+  }
+
+  #attempt<T>(what: string, action: () => T): T | undefined {
+    try {
+      return action()
+    } catch (error) {
+      if (!(error instanceof NotAccepted)) throw error
+      this.problems.push(`${what} ${error.message}; accepted: ${error.accepted}`)
+      return undefined
+    }
+  }
+}

@@ -1,0 +1,84 @@
+import { logVerbosity, setLogVerbosity } from "@grpc/grpc-js"
+import { CommanderError } from "commander"
+import { NO_INSTRUMENTS } from "./instruments.ts"
+import { createLog, type Log } from "./log.ts"
+import { createCommand, knownVariables } from "./options.ts"
+import { readSettings } from "./read-settings.ts"
+import { type Running, start } from "./running.ts"
+import { type Settings, SettingsError } from "./settings.ts"
+import { unknownVariables } from "./unknown-variables.ts"
+
+const EXIT = { failed: 1, usage: 2 } as const
+
+/** Runs the service for the life of the process, with the arguments of its command line. */
+export async function run(argv: readonly string[], version: string): Promise<void> {
+  const settings = settingsOf(argv, version)
+  if (settings === undefined) return
+  const log = createLog(settings.logLevel)
+  endOnFaults(log)
+  // What it has to say is in its errors too.
+  setLogVerbosity(logVerbosity.NONE)
+  const unknown = unknownVariables(process.env, knownVariables())
+  if (unknown.length > 0) log.warn({ variables: unknown }, "these variables mean nothing here")
+  let running: Running | undefined
+  endOnSignals(log, () => running)
+  try {
+    running = await start(settings, process.env, log, NO_INSTRUMENTS)
+  } catch (error) {
+    complain(`error: ${(error as Error).message}`)
+    process.exit(EXIT.failed)
+  }
+}
+
+/** Undefined where help was asked for, or the settings are wrong; the exit code is set then. */
+function settingsOf(argv: readonly string[], version: string): Settings | undefined {
+  const said: string[] = []
+  const command = createCommand(
+    version,
+    (text) => process.stdout.write(text),
+    (text) => said.push(text),
+  )
+  try {
+    return readSettings(command.parse(argv, { from: "user" }), process.env)
+  } catch (error) {
+    if (error instanceof CommanderError && error.exitCode === 0) return undefined
+    if (error instanceof CommanderError) complain(said.join("").trimEnd())
+    else if (error instanceof SettingsError)
+      for (const problem of error.problems) complain(`error: ${problem}`)
+    else throw error
+    process.exitCode = EXIT.usage
+    return undefined
+  }
+}
+
+function complain(line: string): void {
+  process.stderr.write(`${line}\n`)
+}
+
+/** What nobody has caught has left things in a state that nobody knows. */
+function endOnFaults(log: Log): void {
+  process.on("uncaughtException", (err) => {
+    log.fatal({ err }, "a fault that nobody has caught; the process ends")
+    process.exit(EXIT.failed)
+  })
+}
+
+/** The first signal drains; a second one, or one before anything runs, ends the process at once. */
+function endOnSignals(log: Log, running: () => Running | undefined): void {
+  let isDraining = false
+  const end = (signal: "SIGTERM" | "SIGINT"): void => {
+    const started = running()
+    if (started === undefined) process.exit(0)
+    if (isDraining) {
+      log.warn({ signal }, "ended at once")
+      process.exit(EXIT.failed)
+    }
+    isDraining = true
+    log.info({ signal }, "going down")
+    started.drain().then((wasInTime) => {
+      if (!wasInTime) log.error("calls in flight were cut off: they took longer than the drain time")
+      process.exit(wasInTime ? 0 : EXIT.failed)
+    })
+  }
+  process.on("SIGTERM", end).on("SIGINT", end)
+}

@@ -1,0 +1,112 @@
+import { createRuleBook } from "@sluice/core"
+import { cannotListen } from "../cannot-listen.ts"
+import { createDecisionService, shownAddress } from "../decision-service.ts"
+import { auditTo } from "../registering/audit.ts"
+import { tokens } from "../registering/tokens.ts"
+import { openCounters } from "./counters.ts"
+import { createHealth } from "./health.ts"
+import type { Instruments } from "./instruments.ts"
+import type { Log } from "./log.ts"
+import { createOperationsServer, type ReadyReport } from "./operations-server.ts"
+import { oncePerOutage } from "./outage-log.ts"
+import { createReadiness } from "./readiness.ts"
+import { openRules } from "./rules.ts"
+import type { Settings } from "./settings.ts"
+import { shownSettings } from "./shown-settings.ts"
+import { readTls } from "./tls.ts"
+
+/** A service that runs. */
+export interface Running {
+  /**
+   * Says that it is not ready, pauses, closes its doors, answers what is in flight and ends. Resolves with whether everything
+   * has been answered in time.
+   */
+  drain(): Promise<boolean>
+}
+
+/** Starts the service. Rejects, with nothing left open, with an Error whose message says why it cannot run. */
+export async function start(
+  settings: Settings,
+  env: Readonly<Record<string, string | undefined>>,
+  log: Log,
+  instruments: Instruments,
+): Promise<Running> {
+  const { tls: files, bounds, drain } = settings
+  const tls = files === undefined ? undefined : readTls(files)
+  /** What is to be closed, the last one opened first. */
+  const opened: (() => unknown)[] = []
+  const closeAll = async (): Promise<void> => {
+    for (const close of opened.splice(0).reverse()) await close()
+  }
+  try {
+    const counters = openCounters(settings.redis, log)
+    opened.push(() => counters.close())
+    const rules = await openRules(settings, env)
+    opened.push(() => rules.close())
+    const logger = oncePerOutage(log)
+    const book = createRuleBook({ source: rules.source, services: "all", logger: log })
+    opened.push(() => book.close())
+    const health = createHealth()
+    const { storeTimeoutMs, onStoreFailure, instances, headers } = settings
+    const service = createDecisionService({
+      ...{ book, registry: rules.registry, bounds, tls },
+      shared: { store: counters.store, storeTimeoutMs, onStoreFailure, instances, headers, logger },
+      unknownServices: settings.unknownServices,
+      tokens: tokens(settings.tokens),
+      isRegistrationOpen: settings.isRegistrationOpen,
+      audit: auditTo(log),
+      onLimiter: instruments.onLimiter,
+      onUnknownService: instruments.onUnknownService,
+      onFault: (err, path) => log.error({ err, path }, "a call has failed by a fault of the service"),
+      addTo: (server) => health.addTo(server),
+    })
+    const readiness = createReadiness((phase) => {
+      health.say(phase === "ready", service.names)
+      log.info({ phase }, `the service is ${phase}`)
+    })
+    health.say(false, service.names)
+    let areLoaded = false
+    const report = async (): Promise<ReadyReport> => ({
+      status: readiness.phase,
+      rules: areLoaded ? "loaded" : "loading",
+      store: { kind: counters.kind, status: (await counters.isReachable()) ? "reachable" : "degraded" },
+    })
+    const loaded = (): void => {
+      areLoaded = true
+      // Those of the start would be a line for each service.
+      book.on("rules", ({ service: of, change, version, names }) =>
+        log.info({ service: of, change, version, rules: names }, "other rules are in force"),
+      )
+      readiness.rulesLoaded()
+    }
+    if (rules.mustLoadAtOnce) await book.ready()
+    const operations = createOperationsServer(report, instruments)
+    opened.push(() => operations.close())
+    let isDown = false
+    opened.push(() => isDown || service.close(0))
+    const place = shownAddress(settings.operations)
+    const ports = {
+      operations: await operations.listen(settings.operations).catch(cannotListen("operations", place)),
+      ...(await service.listen(settings.grpc, settings.http)),
+    }
+    log.info({ ports, settings: shownSettings(settings) }, "sluice-service listens")
+    const ending = new AbortController()
+    book.ready({ retry: true, signal: ending.signal }).then(loaded, () => undefined)
+    return {
+      async drain() {
+        readiness.drain()
+        service.leave()
+        await new Promise((resolve) => setTimeout(resolve, drain.pauseMs))
+        health.endWatches()
+        ending.abort()
+        isDown = true
+        const wasInTime = await service.close(drain.timeMs)
+        await closeAll()
+        return wasInTime
+      },
+    }
+  } catch (error) {
+    await closeAll()
+    throw error
+  }
+}

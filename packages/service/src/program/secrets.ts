@@ -1,0 +1,74 @@
+import { readFileSync } from "node:fs"
+import { z } from "zod"
+import { NotAccepted } from "./not-accepted.ts"
+import { type Read, url } from "./values.ts"
+
+/** A secret is given by the environment alone, or by a file that the environment names: a command line is seen by all. */
+export interface Secret<T> {
+  readonly variable: string
+  /** The variable that names a file which has it. */
+  readonly file: string
+  readonly says: string
+  readonly read: Read<T>
+}
+
+/** What a bearer token can be made of (RFC 6750 section 2.1): another one could never be sent. */
+const TOKEN = /^[\w.~+/-]{16,512}={0,4}$/
+const TOKENS_ACCEPTED =
+  'a JSON object of tokens by service, each of 16 to 512 letters, digits and -._~+/: {"1": "…", "*": "…"}'
+
+const tokensShape = z.record(z.string().min(1).max(256), z.string().regex(TOKEN))
+
+/** Tokens by service. */
+export const TOKENS: Secret<Readonly<Record<string, string>>> = {
+  variable: "SLUICE_TOKENS",
+  file: "SLUICE_TOKENS_FILE",
+  says: 'who may register rules: a JSON object of tokens by service, "*" for all: {"1": "…"}',
+  read(text) {
+    let value: unknown
+    try {
+      value = JSON.parse(text)
+    } catch {
+      throw new NotAccepted("is no JSON", TOKENS_ACCEPTED)
+    }
+    const { data } = tokensShape.safeParse(value)
+    if (data === undefined) throw new NotAccepted("is no such object", TOKENS_ACCEPTED)
+    return data
+  },
+}
+
+/** Where Redis is. */
+export const REDIS_URL: Secret<string> = {
+  variable: "REDIS_URL",
+  file: "REDIS_URL_FILE",
+  says: "counters are in this Redis: redis://user:password@host:6379/0, rediss:// with TLS",
+  read: url(["redis:", "rediss:"], "redis://host:6379, or rediss:// with TLS"),
+}
+
+/** The secret's value; undefined where none is given. Throws NotAccepted, which shows nothing of it. */
+export function readSecret<T>(
+  { variable, file, read }: Secret<T>,
+  env: Readonly<Record<string, string | undefined>>,
+): T | undefined {
+  const text = given(env[variable])
+  const path = given(env[file])
+  if (text !== undefined && path !== undefined) {
+    throw new NotAccepted(`is given together with ${file}`, `${variable} or ${file}`)
+  }
+  const found = path === undefined ? text : readText(path)
+  return found === undefined ? undefined : read(found)
+}
+
+/** An empty variable is one that is not given: a compose file cannot leave it out. */
+function given(text: string | undefined): string | undefined {
+  return text === "" ? undefined : text
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8").trim()
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new NotAccepted(`is in ${JSON.stringify(path)}, which cannot be read: ${code}`, "a readable file")
+  }
+}

@@ -1,0 +1,56 @@
+import type { HeaderDialect, OnStoreFailure } from "@sluice/core"
+import type { UnknownServices } from "../contract/forward.ts"
+import type { Address, Bounds } from "../decision-service.ts"
+import type { LogLevel } from "./log.ts"
+import type { TableSettings } from "./table.ts"
+import type { TlsFiles } from "./tls.ts"
+
+/** What the program was told, checked, with every default filled in. */
+export interface Settings {
+  readonly grpc: Address
+  readonly http: Address
+  readonly operations: Address
+  readonly tls: TlsFiles | undefined
+  /** Where rules are: a file or a table. */
+  readonly rules: string | TableSettings
+  /** Undefined: counters are in memory. */
+  readonly redis: RedisSettings | undefined
+  /** Tokens by service. */
+  readonly tokens: Readonly<Record<string, string>>
+  /** Whether anybody may register where there are no tokens. */
+  readonly isRegistrationOpen: boolean
+  readonly unknownServices: UnknownServices
+  readonly headers: HeaderDialect | false
+  readonly onStoreFailure: OnStoreFailure
+  readonly storeTimeoutMs: number
+  readonly instances: number
+  readonly bounds: Bounds
+  readonly drain: DrainSettings
+  readonly logLevel: LogLevel
+}
+
+/** Where counters are that several processes share. */
+export interface RedisSettings {
+  /** May have a password in it. */
+  readonly url: string
+  readonly prefix: string
+}
+
+/** How it goes down. */
+export interface DrainSettings {
+  /** Between "not ready" and the closing of the doors. */
+  readonly pauseMs: number
+  /** For what is in flight then. */
+  readonly timeMs: number
+}
+
+/** Settings that cannot be used: each problem is a line that names the setting and what would be accepted. */
+export class SettingsError extends Error {
+  override readonly name = "SettingsError"
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    super(problems.join("\n"))
+    this.problems = problems
+  }
+}

@@ -1,0 +1,58 @@
+import { DynamoDBClient, type DynamoDBClientConfig } from "@aws-sdk/client-dynamodb"
+import { dynamoDBRegistry, dynamoDBRules } from "@sluice/core/dynamodb"
+import type { OpenRules } from "./rules.ts"
+
+/** A table in DynamoDB; what is undefined comes from where the AWS SDK looks for it. */
+export interface TableSettings {
+  readonly name: string
+  readonly region: string | undefined
+  readonly endpoint: string | undefined
+  /** Whether to create it where it is missing. */
+  readonly mayCreate: boolean
+  readonly pollMs: number
+}
+
+/** With the SDK's three attempts; a load that does not end says nothing. */
+const TIMEOUT_MS = 10_000
+
+/** The rules in the table, which can be registered too. Rejects where the table was to be created and cannot be. */
+export async function openTable(
+  { name, region, endpoint, mayCreate, pollMs }: TableSettings,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<OpenRules> {
+  const client = new DynamoDBClient({
+    ...(endpoint !== undefined && { endpoint }),
+    ...(region !== undefined && { region }),
+    ...(endpoint !== undefined && isOnThisMachine(endpoint) && localDefaults(region, env)),
+    requestHandler: { connectionTimeout: 3_000, requestTimeout: 5_000 },
+  })
+  const table = { client, tableName: name, timeoutMs: TIMEOUT_MS }
+  const registry = dynamoDBRegistry(table)
+  const close = (): void => client.destroy()
+  try {
+    if (mayCreate) await registry.createTable()
+    // A table that cannot be reached yet may be before long.
+    return { source: dynamoDBRules({ ...table, pollMs }), registry, mustLoadAtOnce: false, close }
+  } catch (error) {
+    close()
+    throw error
+  }
+}
+
+/** A server on this machine needs no region and no credentials, and the SDK asks for both. */
+function localDefaults(
+  region: string | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+): DynamoDBClientConfig {
+  const has = (...names: readonly string[]) => names.some((name) => (env[name] ?? "") !== "")
+  return {
+    ...(region === undefined && !has("AWS_REGION", "AWS_PROFILE") && { region: "local" }),
+    ...(!has("AWS_ACCESS_KEY_ID", "AWS_PROFILE") && {
+      credentials: { accessKeyId: "local", secretAccessKey: "local" },
+    }),
+  }
+}
+
+function isOnThisMachine(endpoint: string): boolean {
+  return /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(new URL(endpoint).hostname)
+}

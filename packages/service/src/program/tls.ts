@@ -1,0 +1,41 @@
+import { readFileSync } from "node:fs"
+import { createSecureContext } from "node:tls"
+import type { Tls } from "../tls.ts"
+
+/** Files of PEM. */
+export interface TlsFiles {
+  readonly cert: string
+  readonly key: string
+  /** Who is to have signed the certificates of callers, which they need then. */
+  readonly clientCa: string | undefined
+}
+
+/** Reads the files. Throws an Error that names the one that cannot be used. */
+export function readTls({ cert, key, clientCa }: TlsFiles): Tls {
+  const tls: Tls = {
+    cert: read("--tls-cert", cert),
+    key: read("--tls-key", key),
+    clientCa: clientCa === undefined ? undefined : read("--tls-client-ca", clientCa),
+  }
+  check(`--tls-cert ${JSON.stringify(cert)} and --tls-key ${JSON.stringify(key)}`, tls)
+  if (tls.clientCa !== undefined) check(`--tls-client-ca ${JSON.stringify(clientCa)}`, { ca: tls.clientCa })
+  return tls
+}
+
+function read(flag: string, path: string): Buffer {
+  try {
+    return readFileSync(path)
+  } catch (error) {
+    throw new Error(
+      `${flag} ${JSON.stringify(path)} cannot be read: ${(error as NodeJS.ErrnoException).code}`,
+    )
+  }
+}
+
+function check(what: string, context: Parameters<typeof createSecureContext>[0]): void {
+  try {
+    createSecureContext(context)
+  } catch (error) {
+    throw new Error(`${what} cannot be used: ${(error as Error).message}; PEM files are accepted`)
+  }
+}

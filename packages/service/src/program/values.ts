@@ -1,0 +1,72 @@
+import type { Address } from "../decision-service.ts"
+import { NotAccepted } from "./not-accepted.ts"
+
+/** Reads the text of a setting. Throws NotAccepted. */
+export type Read<T> = (text: string) => T
+
+const ADDRESS = "host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 is any that is free"
+
+/** "127.0.0.1:8080", "[::1]:8080", "localhost:0". */
+export const address: Read<Address> = (text) => {
+  const found = /^(?:\[([\da-f:.]+)\]|([\w.-]+)):(\d{1,5})$/i.exec(text)
+  const port = Number(found?.[3])
+  if (found === null || port > 65_535) throw new NotAccepted("is no address", ADDRESS)
+  return { host: (found[1] ?? found[2]) as string, port }
+}
+
+/** Whether only this machine can reach an address. */
+export function isLoopback({ host }: Address): boolean {
+  return /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i.test(host)
+}
+
+const UNITS = { ms: 1, s: 1_000, m: 60_000 } as const
+/** A timer takes no more. */
+const LONGEST_MS = 2 ** 31 - 1
+
+/** Milliseconds of "50ms", "5s", "2m"; a unit has to be there, so that nobody means another one. 0 where `least` is. */
+export function duration(least: 0 | 1): Read<number> {
+  return (text) => {
+    const found = /^(\d{1,10})(ms|s|m)$/.exec(text === "0" ? "0ms" : text)
+    const ms = found === null ? Number.NaN : Number(found[1]) * UNITS[found[2] as keyof typeof UNITS]
+    if (ms >= least && ms <= LONGEST_MS) return ms
+    const from = least === 0 ? "0, or " : ""
+    throw new NotAccepted("is no time", `${from}a whole number with its unit: 50ms, 5s, 2m (up to 24 days)`)
+  }
+}
+
+/** A whole number from `least` to `most`. */
+export function whole(least: number, most: number): Read<number> {
+  return (text) => {
+    const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+    if (number >= least && number <= most) return number
+    throw new NotAccepted("is not accepted", `a whole number from ${least} to ${most}`)
+  }
+}
+
+/** One of these words. */
+export function oneOf<Word extends string>(...words: readonly Word[]): Read<Word> {
+  return (text) => {
+    const word = words.find((each) => each === text)
+    if (word !== undefined) return word
+    throw new NotAccepted("is not accepted", words.join(", "))
+  }
+}
+
+/** "true" or "false". */
+export const yesOrNo: Read<boolean> = (text) => oneOf("true", "false")(text) === "true"
+
+/** Any text that `pattern` describes. */
+export function matching(pattern: RegExp, is: string, accepted: string): Read<string> {
+  return (text) => {
+    if (pattern.test(text)) return text
+    throw new NotAccepted(is, accepted)
+  }
+}
+
+/** A URL of one of these protocols, as its text. */
+export function url(protocols: readonly string[], accepted: string): Read<string> {
+  return (text) => {
+    if (URL.canParse(text) && protocols.includes(new URL(text).protocol)) return text
+    throw new NotAccepted("is no URL of this kind", accepted)
+  }
+}

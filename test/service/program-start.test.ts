@@ -1,0 +1,182 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { type Program, runProgram, startProgram } from "./program.ts"
+import { TWO_SERVICES } from "./started.ts"
+
+let folder: string
+let rules: string
+let program: Program | undefined
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "sluice-program-"))
+  rules = join(folder, "rules.yaml")
+  writeFileSync(rules, TWO_SERVICES)
+})
+afterEach(async () => {
+  await program?.stop()
+  program = undefined
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const ask = async ({ http }: Program, body: object): Promise<Readonly<Record<string, unknown>>> => {
+  const response = await fetch(`${http}/sluice.v1.RateLimiter/ShouldForwardRequest`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  })
+  return (await response.json()) as Readonly<Record<string, unknown>>
+}
+
+describe("the program", { timeout: 60_000 }, () => {
+  it("counts in memory by the rules of a file, and says at the start what it was told", async () => {
+    program = await startProgram(["--rules", rules, "--max-requests", "7"])
+    await program.said("the service is ready")
+    for (let left = 4; left >= 0; left--) {
+      expect(await ask(program, { serviceId: 1, request: '{"user_id":"ada"}' })).toMatchObject({
+        shouldForward: true,
+        remaining: `${left}`,
+      })
+    }
+    expect(await ask(program, { serviceId: 1, request: '{"user_id":"ada"}' })).toMatchObject({
+      shouldForward: false,
+      statusCode: 429,
+    })
+    const { settings } = await program.said("sluice-service listens")
+    expect(settings).toMatchObject({
+      http: "127.0.0.1:0",
+      tls: "none",
+      rules: { file: rules },
+      counters: "memory",
+      registration: "open, as nobody but this machine can ask",
+      maxRequests: 7,
+      drain: { pauseMs: 0, timeMs: 20_000 },
+    })
+  })
+
+  it("takes a flag before its variable, and a variable before the default", async () => {
+    const env = {
+      SLUICE_RULES: rules,
+      SLUICE_MAX_REQUESTS: "8",
+      SLUICE_MAX_IN_FLIGHT: "9",
+      SLUICE_INSTANCES: "",
+      SLUICE_CREATE_TABLE: "false",
+    }
+    program = await startProgram(["--max-requests", "7"], env)
+    const { settings } = await program.said("sluice-service listens")
+    expect(settings).toMatchObject({
+      maxRequests: 7,
+      maxInFlight: 9,
+      instances: 1,
+      maxMessageBytes: 4_194_304,
+    })
+  })
+
+  it("prints no secret, whatever it does with it", async () => {
+    const secrets = ["token-of-one-service", "token-of-all-services", "hidden-pass", "hidden-param"]
+    const env = {
+      SLUICE_TOKENS: JSON.stringify({ 1: secrets[0], "*": secrets[1] }),
+      // Nobody is there: what Redis' client says of it is logged.
+      REDIS_URL: `redis://user:${secrets[2]}@127.0.0.1:1/0?keyPrefix=${secrets[3]}`,
+      SLUICE_LOG_LEVEL: "trace",
+    }
+    program = await startProgram(["--rules", rules], env)
+    await program.said(/no connection to Redis/)
+    await ask(program, { serviceId: 1, request: '{"user_id":"hidden-user"}' })
+    await fetch(`${program.http}/sluice.v1.RateLimiter/GetService`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${secrets[0]}x` },
+      body: '{"serviceId":1}',
+    })
+    program.signal("SIGTERM")
+    expect(await program.ended).toEqual({ code: 0, signal: null })
+    const { settings } = await program.said("sluice-service listens")
+    expect(settings).toMatchObject({
+      counters: { redis: "redis://***@127.0.0.1:1/0" },
+      registration: "with the token of 1, *",
+    })
+    for (const secret of [...secrets, "hidden-user"]) expect(program.output()).not.toContain(secret)
+  })
+
+  it("names everything that is wrong with its settings, each on a line of its own, and ends with 2", async () => {
+    const { code, out, err } = await runProgram(
+      ["--http", "8080", "--poll", "30", "--on-store-failure", "wait"],
+      {
+        SLUICE_GRPC_ADDRESS: "0.0.0.0:99999",
+        SLUICE_TOKENS: '{"1":"too short"}',
+        REDIS_URL: "http://user:hidden-pass@redis:6379",
+      },
+    )
+    expect({ code, out }).toEqual({ code: 2, out: "" })
+    expect(err.trimEnd().split("\n")).toEqual([
+      'error: SLUICE_GRPC_ADDRESS (or --grpc): "0.0.0.0:99999" is no address; accepted: host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 is any that is free',
+      'error: --http (or SLUICE_HTTP_ADDRESS): "8080" is no address; accepted: host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 is any that is free',
+      "error: REDIS_URL: its value (not shown) is no URL of this kind; accepted: redis://host:6379, or rediss:// with TLS",
+      'error: --poll (or SLUICE_POLL): "30" is no time; accepted: a whole number with its unit: 50ms, 5s, 2m (up to 24 days)',
+      "error: --rules (or SLUICE_RULES): is missing; rules have to be somewhere: a file, or a table (--table)",
+      'error: SLUICE_TOKENS: its value (not shown) is no such object; accepted: a JSON object of tokens by service, each of 16 to 512 letters, digits and -._~+/: {"1": "…", "*": "…"}',
+      'error: --on-store-failure (or SLUICE_ON_STORE_FAILURE): "wait" is not accepted; accepted: local, allow, deny',
+    ])
+  })
+
+  it("says in one line what an option is that it does not know, and ends with 2", async () => {
+    expect(await runProgram(["--rule", rules])).toMatchObject({
+      code: 2,
+      out: "",
+      err: "error: unknown option '--rule'\n(Did you mean --rules?)\n",
+    })
+    expect((await runProgram(["rules.yaml"])).err).toMatch(/^error: too many arguments.*\n$/)
+  })
+
+  it("says in one line that a port is in use, whose it is, and ends with 1", async () => {
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve))
+    const taken = `127.0.0.1:${(other.address() as { readonly port: number }).port}`
+    const free = "127.0.0.1:0"
+    for (const [who, flags] of [
+      ["gRPC", ["--grpc", taken, "--http", free, "--operations", free]],
+      ["HTTP", ["--grpc", free, "--http", taken, "--operations", free]],
+      ["operations", ["--grpc", free, "--http", free, "--operations", taken]],
+    ] as const) {
+      expect(await runProgram(["--rules", rules, ...flags])).toMatchObject({
+        code: 1,
+        out: "",
+        err: `error: ${who} cannot listen on ${taken}: the port is in use\n`,
+      })
+    }
+    other.close()
+  })
+
+  it("ends with 1 and the reason where the rules file, or a file of TLS, cannot be used", async () => {
+    const missing = join(folder, "missing.yaml")
+    const none = await runProgram(["--rules", missing])
+    expect(none).toMatchObject({ code: 1, err: expect.stringContaining(missing) })
+    const tls = await runProgram(["--rules", rules, "--tls-cert", rules, "--tls-key", rules])
+    expect(tls.code).toBe(1)
+    expect(tls.err).toMatch(
+      /^error: --tls-cert ".*" and --tls-key ".*" cannot be used: .*PEM files are accepted\n$/,
+    )
+  })
+
+  it("warns of variables that look like its own, not of those that Kubernetes sets", async () => {
+    program = await startProgram(["--rules", rules], {
+      SLUICE_HTP_ADDRESS: "127.0.0.1:1",
+      SLUICE_SERVICE_HOST: "10.0.0.1",
+      SLUICE_HTTP_PORT: "tcp://10.0.0.1:80",
+    })
+    expect(await program.said("these variables mean nothing here")).toMatchObject({
+      level: "warn",
+      variables: ["SLUICE_HTP_ADDRESS"],
+    })
+  })
+
+  it("shows help with every flag, its variable and its default", async () => {
+    const { code, out, err } = await runProgram(["--help"])
+    expect({ code, err }).toEqual({ code: 0, err: "" })
+    expect(out).toMatch(
+      /--grpc <host:port>\s+where gRPC is answered \(default: 127\.0\.0\.1:50051\)\s+\(env: SLUICE_GRPC_ADDRESS\)/,
+    )
+    expect(out).toContain("SLUICE_TOKENS_FILE")
+  })
+})
