@@ -1,4 +1,14 @@
-import { createGuard, type Guard, type Limiter, type LimiterOptions, type RuleBook } from "@sluice/core"
+import {
+  createGuard,
+  type Edition,
+  type Guard,
+  InvalidRuleError,
+  type Limiter,
+  type LimiterOptions,
+  type RuleBook,
+  RuleSourceError,
+} from "@sluice/core"
+import { Code, StatusError } from "../status-error.ts"
 import { type AskedRequest, readerOf } from "./asked-request.ts"
 
 /** What all services share. */
@@ -14,6 +24,8 @@ export interface ServiceGuard {
   /** Whether no rule reads anything of a request. */
   readonly readsNothing: boolean
 }
+
+const NO_RULES_YET = new StatusError(Code.UNAVAILABLE, "No rules could be loaded yet; try again later.")
 
 /** The guards of all services that have rules, made when a service is first asked about. */
 export class ServiceGuards {
@@ -42,7 +54,7 @@ export class ServiceGuards {
 
   /**
    * The guard of a service: a value where it has been asked about before; undefined for a service without rules. Rejects
-   * where no rules could be loaded yet.
+   * with UNAVAILABLE where no rules could be loaded yet.
    */
   of(service: string): ServiceGuard | Promise<ServiceGuard | undefined> {
     return this.#guards.get(service) ?? this.#find(service)
@@ -59,7 +71,7 @@ export class ServiceGuards {
   }
 
   async #find(service: string): Promise<ServiceGuard | undefined> {
-    const edition = await this.#book.find(service)
+    const edition = await this.#edition(service)
     if (edition === undefined) return undefined
     // Another request may have been first.
     const known = this.#guards.get(service)
@@ -72,6 +84,16 @@ export class ServiceGuards {
     this.#guards.set(service, made)
     this.#onLimiter(guard.limiter, service)
     return made
+  }
+
+  async #edition(service: string): Promise<Edition | undefined> {
+    try {
+      return await this.#book.find(service)
+    } catch (error) {
+      // The book's log has it; a caller can only come back.
+      if (error instanceof RuleSourceError || error instanceof InvalidRuleError) throw NO_RULES_YET
+      throw error
+    }
   }
 
   #told(guard: Guard<AskedRequest>, service: string): ServiceGuard {
