@@ -4,9 +4,14 @@ import { LOG_LEVELS } from "./log.ts"
 import { NotAccepted } from "./not-accepted.ts"
 import { givenText, type SettingName } from "./options.ts"
 import { REDIS_URL, readSecret, type Secret, TOKENS } from "./secrets.ts"
-import { type DrainSettings, type RedisSettings, type Settings, SettingsError } from "./settings.ts"
-import type { TableSettings } from "./table.ts"
-import type { TlsFiles } from "./tls.ts"
+import {
+  type DrainSettings,
+  type RedisSettings,
+  type Settings,
+  SettingsError,
+  type TableSettings,
+  type TlsFiles,
+} from "./settings.ts"
 import { address, duration, isLoopback, matching, oneOf, type Read, url, whole, yesOrNo } from "./values.ts"
 
 type Env = Readonly<Record<string, string | undefined>>

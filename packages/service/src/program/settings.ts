@@ -2,8 +2,6 @@ import type { HeaderDialect, OnStoreFailure } from "@sluice/core"
 import type { UnknownServices } from "../contract/forward.ts"
 import type { Address, Bounds } from "../decision-service.ts"
 import type { LogLevel } from "./log.ts"
-import type { TableSettings } from "./table.ts"
-import type { TlsFiles } from "./tls.ts"
 
 /** What the program was told, checked, with every default filled in. */
 export interface Settings {
@@ -34,6 +32,24 @@ export interface RedisSettings {
   /** May have a password in it. */
   readonly url: string
   readonly prefix: string
+}
+
+/** A table in DynamoDB; what is undefined comes from where the AWS SDK looks for it. */
+export interface TableSettings {
+  readonly name: string
+  readonly region: string | undefined
+  readonly endpoint: string | undefined
+  /** Whether to create it where it is missing. */
+  readonly mayCreate: boolean
+  readonly pollMs: number
+}
+
+/** Files of PEM. */
+export interface TlsFiles {
+  readonly cert: string
+  readonly key: string
+  /** Who is to have signed the certificates of callers, which they need then. */
+  readonly clientCa: string | undefined
 }
 
 /** How it goes down. */

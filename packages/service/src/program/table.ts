@@ -1,16 +1,7 @@
 import { DynamoDBClient, type DynamoDBClientConfig } from "@aws-sdk/client-dynamodb"
 import { dynamoDBRegistry, dynamoDBRules } from "@sluice/core/dynamodb"
 import type { OpenRules } from "./rules.ts"
-
-/** A table in DynamoDB; what is undefined comes from where the AWS SDK looks for it. */
-export interface TableSettings {
-  readonly name: string
-  readonly region: string | undefined
-  readonly endpoint: string | undefined
-  /** Whether to create it where it is missing. */
-  readonly mayCreate: boolean
-  readonly pollMs: number
-}
+import type { TableSettings } from "./settings.ts"
 
 /** With the SDK's three attempts; a load that does not end says nothing. */
 const TIMEOUT_MS = 10_000

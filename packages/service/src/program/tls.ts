@@ -1,14 +1,7 @@
 import { readFileSync } from "node:fs"
 import { createSecureContext } from "node:tls"
 import type { Tls } from "../tls.ts"
-
-/** Files of PEM. */
-export interface TlsFiles {
-  readonly cert: string
-  readonly key: string
-  /** Who is to have signed the certificates of callers, which they need then. */
-  readonly clientCa: string | undefined
-}
+import type { TlsFiles } from "./settings.ts"
 
 /** Reads the files. Throws an Error that names the one that cannot be used. */
 export function readTls({ cert, key, clientCa }: TlsFiles): Tls {

@@ -1,0 +1,223 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { Agent, request } from "node:http"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { startDynamoDB } from "../servers/dynamodb.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
+import { until } from "../servers/until.ts"
+import { type HealthClient, openHealth } from "./health-client.ts"
+import { type Program, startProgram } from "./program.ts"
+import { openStranger, type Stranger } from "./stranger.ts"
+
+const RULES = "service_id: 1\nrules: { name: all, limit: 1000000, window: 1 day }\n"
+const SERVICE = "sluice.v1.RateLimiter"
+const ASKED = { service_id: 1 }
+
+let folder: string
+let rules: string
+/** What is to be closed after a test. */
+const opened: { close(): unknown }[] = []
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "sluice-program-"))
+  rules = join(folder, "rules.yaml")
+  writeFileSync(rules, RULES)
+})
+afterEach(async () => {
+  for (const each of opened.splice(0).reverse()) await each.close()
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+async function start(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Program> {
+  const program = await startProgram(args, env)
+  opened.push({ close: () => program.stop() })
+  return program
+}
+function stranger(address: string): Stranger {
+  const client = openStranger(address, "sluice/v1/rate_limiter.proto", SERVICE)
+  opened.push(client)
+  return client
+}
+function health(address: string): HealthClient {
+  const client = openHealth(address)
+  opened.push(client)
+  return client
+}
+
+/** Asks over HTTP by a connection that is kept. Resolves with the status and whether the connection is to end. */
+function post(
+  program: Program,
+  agent: Agent,
+): Promise<{ readonly status: number; readonly isLast: boolean }> {
+  return new Promise((resolve, reject) => {
+    const asked = request(
+      `${program.http}/${SERVICE}/ShouldForwardRequest`,
+      { method: "POST", agent, headers: { "content-type": "application/json" } },
+      (response) => {
+        response.resume().once("end", () => {
+          resolve({ status: response.statusCode ?? 0, isLast: response.headers.connection === "close" })
+        })
+      },
+    )
+    asked.once("error", reject).end('{"serviceId":1}')
+  })
+}
+
+describe("readiness and health", { timeout: 60_000 }, () => {
+  it("come with the rules, and calls before that say UNAVAILABLE", async () => {
+    const server = await startDynamoDB()
+    opened.push({ close: () => server.stop() })
+    const where = ["--table", "rules", "--endpoint"]
+    await (await start([...where, server.endpoint, "--create-table"])).stop()
+    const proxy = await startProxy(server)
+    opened.push(proxy)
+    proxy.refuse()
+    const program = await start([...where, `http://${proxy.host}:${proxy.port}`])
+    expect(await program.readyz()).toEqual({
+      status: 503,
+      body: { status: "starting", rules: "loading", store: { kind: "memory", status: "reachable" } },
+    })
+    expect((await fetch(`${program.operations}/livez`)).status).toBe(200)
+    const asked = health(program.grpc)
+    expect(await asked.check("")).toBe("NOT_SERVING")
+    expect(await asked.check(SERVICE)).toBe("NOT_SERVING")
+    expect(await asked.check("another.Service")).toBe(5)
+    const watched = asked.watch(SERVICE)
+    expect(await stranger(program.grpc).call("ShouldForwardRequest", ASKED)).toMatchObject({
+      error: { code: 14 },
+    })
+    await proxy.accept()
+    await program.said("the service is ready")
+    expect(await program.readyz()).toMatchObject({ status: 200, body: { status: "ready", rules: "loaded" } })
+    expect([await asked.check(""), await asked.check(SERVICE)]).toEqual(["SERVING", "SERVING"])
+    await until("the watcher has heard", () => watched.said.length === 2)
+    expect(watched.said).toEqual(["NOT_SERVING", "SERVING"])
+  })
+
+  it("go first when it is to end, while calls are still answered; a second signal ends it at once", async () => {
+    const program = await start(["--rules", rules, "--drain-pause", "10m"])
+    await program.said("the service is ready")
+    const asked = health(program.grpc)
+    const client = stranger(program.grpc)
+    const agent = new Agent({ keepAlive: true })
+    expect(await post(program, agent)).toEqual({ status: 200, isLast: false })
+    program.signal("SIGTERM")
+    await program.said("the service is draining")
+    expect(await program.readyz()).toMatchObject({
+      status: 503,
+      body: { status: "draining", rules: "loaded" },
+    })
+    expect([await asked.check(""), await asked.check(SERVICE)]).toEqual(["NOT_SERVING", "NOT_SERVING"])
+    expect((await fetch(`${program.operations}/livez`)).status).toBe(200)
+    expect(await client.call("ShouldForwardRequest", ASKED)).toMatchObject({
+      value: { should_forward: true },
+    })
+    expect(await post(program, agent)).toEqual({ status: 200, isLast: true })
+    program.signal("SIGINT")
+    expect(await program.ended).toEqual({ code: 1, signal: null })
+  })
+})
+
+describe("the end", { timeout: 60_000 }, () => {
+  it("is no hindrance for who watches its health", async () => {
+    const program = await start(["--rules", rules])
+    await program.said("the service is ready")
+    const watched = health(program.grpc).watch("")
+    await until("it is told", () => watched.said.length === 1)
+    program.signal("SIGTERM")
+    await watched.ended
+    expect(watched.said.slice(0, 2)).toEqual(["SERVING", "NOT_SERVING"])
+    expect(await program.ended).toEqual({ code: 0, signal: null })
+  })
+
+  it("loses no decision under load, over gRPC and HTTP, while another instance is there", async () => {
+    const args = ["--rules", rules, "--drain-pause", "2s"]
+    const [leaving, staying] = (await Promise.all([start(args), start(args)])) as [Program, Program]
+    await Promise.all([leaving, staying].map((each) => each.said("the service is ready")))
+    const both = stranger(`ipv4:${leaving.grpc},${staying.grpc}`)
+    const failures: unknown[] = []
+    let answers = 0
+    let isOver = false
+    const overGrpc = async (): Promise<void> => {
+      while (!isOver) {
+        const called = await both.call("ShouldForwardRequest", ASKED)
+        if ("error" in called) failures.push(called.error)
+        answers++
+      }
+    }
+    /** As a load balancer does: it leaves with the last answer of its connection. */
+    const overHttp = async (): Promise<void> => {
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+      let to = leaving
+      while (!isOver) {
+        const { status, isLast } = await post(to, agent)
+        if (status !== 200) failures.push(status)
+        if (isLast) to = staying
+        answers++
+      }
+      agent.destroy()
+    }
+    const load = [...Array.from({ length: 4 }, overGrpc), ...Array.from({ length: 4 }, overHttp)]
+    const more = (count: number) => {
+      const from = answers
+      return until(`${count} more answers`, () => answers >= from + count, 20_000)
+    }
+    await more(200)
+    leaving.signal("SIGTERM")
+    expect(await leaving.ended).toEqual({ code: 0, signal: null })
+    await more(200)
+    isOver = true
+    await Promise.all(load)
+    expect(failures).toEqual([])
+  })
+
+  describe("with calls in flight", () => {
+    let redis: RedisServer
+    let proxy: TcpProxy
+    beforeAll(async () => {
+      redis = await startRedis()
+    })
+    afterAll(() => redis.stop())
+
+    /** A program with one call over gRPC and one over HTTP that wait for Redis. */
+    async function startBusy(args: readonly string[]) {
+      proxy = await startProxy(redis)
+      opened.push(proxy)
+      const program = await start(["--rules", rules, "--store-timeout", "1m", ...args], {
+        REDIS_URL: `redis://${proxy.host}:${proxy.port}`,
+      })
+      const client = stranger(program.grpc)
+      const agent = new Agent({ keepAlive: true })
+      opened.push({ close: () => agent.destroy() })
+      expect(await client.call("ShouldForwardRequest", ASKED)).toMatchObject({ value: { degraded: false } })
+      await post(program, agent)
+      proxy.pause()
+      const overGrpc = client.call("ShouldForwardRequest", ASKED)
+      const overHttp = post(program, agent).catch((error: Error) => error)
+      // Both have arrived when a call that came after them is answered.
+      await client.call("GetService", ASKED)
+      await fetch(`${program.http}/nothing`)
+      return { program, overGrpc, overHttp }
+    }
+
+    it("comes when they have been answered", async () => {
+      const { program, overGrpc, overHttp } = await startBusy([])
+      program.signal("SIGTERM")
+      await program.said("the service is draining")
+      proxy.resume()
+      expect(await overGrpc).toMatchObject({ value: { should_forward: true, degraded: false } })
+      expect(await overHttp).toEqual({ status: 200, isLast: true })
+      expect(await program.ended).toEqual({ code: 0, signal: null })
+    })
+
+    it("cuts them off after the drain time, says so, and ends with 1", async () => {
+      const { program, overGrpc, overHttp } = await startBusy(["--drain-time", "300ms"])
+      program.signal("SIGTERM")
+      expect(await overGrpc).toMatchObject({ error: { code: 14 } })
+      expect(await overHttp).toBeInstanceOf(Error)
+      expect(await program.ended).toEqual({ code: 1, signal: null })
+      expect(await program.said(/cut off/)).toMatchObject({ level: "error" })
+    })
+  })
+})

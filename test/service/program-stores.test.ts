@@ -1,0 +1,217 @@
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
+import { until } from "../servers/until.ts"
+import { type Program, startProgram } from "./program.ts"
+
+const RULES = `
+service_id: 1
+rules: { name: per-user, field: user_id, limit: 3, window: 1 day }
+`
+const TOKEN = "token-of-all-services"
+/** A busy machine is not a Redis that is gone. */
+const PATIENT = ["--store-timeout", "20s"]
+
+let folder: string
+let rules: string
+const programs: Program[] = []
+const start = async (
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Program> => {
+  const program = await startProgram(args, env)
+  programs.push(program)
+  return program
+}
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "sluice-program-"))
+  rules = join(folder, "rules.yaml")
+})
+beforeEach(() => writeFileSync(rules, RULES))
+afterEach(async () => {
+  await Promise.all(programs.splice(0).map((program) => program.stop()))
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+async function call(
+  { http }: Program,
+  method: string,
+  body: object,
+): Promise<Readonly<Record<string, unknown>>> {
+  const response = await fetch(`${http}/sluice.v1.RateLimiter/${method}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${TOKEN}` },
+    body: JSON.stringify(body),
+  })
+  return (await response.json()) as Readonly<Record<string, unknown>>
+}
+const ask = (program: Program, user: string) =>
+  call(program, "ShouldForwardRequest", { serviceId: 1, request: JSON.stringify({ user_id: user }) })
+const storeOf = async (program: Program) =>
+  ((await program.readyz()).body as { readonly store: { readonly status: string } }).store.status
+
+describe("the program with Redis", { timeout: 60_000 }, () => {
+  let redis: RedisServer
+  let proxy: TcpProxy
+  let env: Readonly<Record<string, string>>
+  beforeAll(async () => {
+    redis = await startRedis()
+  })
+  beforeEach(async () => {
+    await redis.command("FLUSHALL")
+    proxy = await startProxy(redis)
+    env = { REDIS_URL: `redis://${proxy.host}:${proxy.port}` }
+  })
+  afterEach(() => proxy.close())
+  afterAll(() => redis.stop())
+
+  it("counts together with other processes, behind the prefix that it was given", async () => {
+    const args = ["--rules", rules, "--redis-prefix", "shop:", ...PATIENT]
+    const two = await Promise.all([start(args, env), start(args, env)])
+    await Promise.all(two.map((each) => each.said("the service is ready")))
+    const answers = await Promise.all(Array.from({ length: 8 }, (_, i) => ask(two[i % 2] as Program, "ada")))
+    expect(answers.filter(({ shouldForward }) => shouldForward === true)).toHaveLength(3)
+    expect(answers.every(({ degraded }) => degraded === false)).toBe(true)
+    expect(String(await redis.command("KEYS", "*"))).toMatch(/^shop:sl1:/)
+  })
+
+  it("is ready without Redis, says so, and counts there once it is back", async () => {
+    proxy.refuse()
+    const program = await start(["--rules", rules, "--store-timeout", "500ms"], env)
+    await program.said("the service is ready")
+    expect(await program.readyz()).toEqual({
+      status: 200,
+      body: { status: "ready", rules: "loaded", store: { kind: "redis", status: "degraded" } },
+    })
+    for (const [left, isAdmitted] of [
+      [2, true],
+      [1, true],
+      [0, true],
+      [0, false],
+    ] as const) {
+      expect(await ask(program, "ada")).toMatchObject({
+        shouldForward: isAdmitted,
+        remaining: `${left}`,
+        degraded: true,
+      })
+    }
+    await proxy.accept()
+    await until("Redis is reachable", async () => (await storeOf(program)) === "reachable", 20_000)
+    await until("it counts in Redis", async () => (await ask(program, "bob")).degraded === false, 20_000)
+    expect(await ask(program, "ada")).toMatchObject({ degraded: false, remaining: "2" })
+  })
+
+  it("goes on when Redis goes, and says when it goes and when it is back", async () => {
+    writeFileSync(rules, `${RULES}---\nservice_id: 2\nrules: { name: all, limit: 100, window: 1 day }\n`)
+    const program = await start(["--rules", rules], env)
+    await program.said("the service is ready")
+    const askBoth = () =>
+      Promise.all([ask(program, "ada"), call(program, "ShouldForwardRequest", { serviceId: 2 })])
+    const isDegraded = async (expected: boolean) =>
+      (await askBoth()).every(({ degraded }) => degraded === expected)
+    await until("both count in Redis", () => isDegraded(false), 20_000)
+    expect(await storeOf(program)).toBe("reachable")
+    proxy.refuse()
+    proxy.cut()
+    await until("both are decided without it", () => isDegraded(true), 20_000)
+    await until("it says so", async () => (await storeOf(program)) === "degraded", 20_000)
+    await program.said(/Rules decide by their onStoreFailure until it answers again/)
+    await proxy.accept()
+    const told = (code: string) => program.lines().filter((line) => line.code === code).length
+    // A limiter believes that its store is back after a second of answers.
+    const isBack = async () =>
+      (await isDegraded(false)) &&
+      told("SLUICE_RECOVERED") > 0 &&
+      told("SLUICE_RECOVERED") === told("SLUICE_DEGRADED")
+    await until("it says that Redis is back", isBack, 20_000)
+    expect(await storeOf(program)).toBe("reachable")
+  })
+
+  it("hangs with a Redis that hangs no longer than it takes to see it", async () => {
+    const program = await start(["--rules", rules], env)
+    await until("it is reachable", async () => (await storeOf(program)) === "reachable", 20_000)
+    proxy.pause()
+    expect(await storeOf(program)).toBe("degraded")
+    proxy.resume()
+    await until("it is reachable", async () => (await storeOf(program)) === "reachable", 20_000)
+  })
+
+  it("logs nothing of what it says to Redis, of which the password is a part", async () => {
+    await redis.command("CONFIG", "SET", "requirepass", "the-right-one")
+    try {
+      const program = await start(["--rules", rules, "--log-level", "trace"], {
+        REDIS_URL: `redis://:hidden-pass@${proxy.host}:${proxy.port}`,
+      })
+      const { err } = await program.said(/no connection to Redis/)
+      expect(err).toMatchObject({ message: expect.stringContaining("WRONGPASS") })
+      expect(await ask(program, "hidden-user")).toMatchObject({ degraded: true })
+      expect(program.output()).not.toMatch(/hidden/)
+    } finally {
+      const admin = ["AUTH", "the-right-one"] as const
+      await redis.command(...admin)
+      await redis.command("CONFIG", "SET", "requirepass", "")
+    }
+  })
+})
+
+describe("the program with a table", { timeout: 60_000 }, () => {
+  let server: DynamoDBServer
+  beforeAll(async () => {
+    server = await startDynamoDB()
+  })
+  afterAll(() => server.stop())
+
+  it("creates it where it may, registers rules for who has the token, and logs each change once", async () => {
+    const where = ["--table", "rules", "--endpoint", server.endpoint]
+    const program = await start([...where, "--create-table"], {
+      SLUICE_TOKENS: JSON.stringify({ "*": TOKEN }),
+    })
+    await program.said("the service is ready")
+    const rule = { field: "user_id", rate: { requestsPerUnit: 1, unit: "day" } }
+    expect(await call(program, "RegisterService", { serviceId: 1, rule })).toMatchObject({ version: "1" })
+    expect(await ask(program, "ada")).toMatchObject({ shouldForward: true, remaining: "0" })
+    expect(await ask(program, "ada")).toMatchObject({ shouldForward: false })
+    expect(await program.said("rules registered")).toMatchObject({ service: "1", after: { version: 1 } })
+    expect(await program.said("other rules are in force")).toMatchObject({ service: "1", change: "loaded" })
+    expect(program.lines().filter(({ msg }) => /rules/.test(msg))).toHaveLength(2)
+  })
+
+  it("hears of what was registered elsewhere by its polls", async () => {
+    const where = ["--table", "polled", "--endpoint", server.endpoint, "--create-table", "--poll", "100ms"]
+    const first = await start(where)
+    const second = await start(where)
+    await Promise.all([first, second].map((each) => each.said("the service is ready")))
+    const rules = [{ name: "all", limit: 1, window: "1 day" }]
+    await call(first, "RegisterService", { service: "shop", rules })
+    const limited = async () =>
+      (await call(second, "ShouldForwardRequest", { service: "shop" })).policy === "all"
+    await until("the other one knows", limited, 20_000)
+  })
+})
+
+describe("the program with a rules file", { timeout: 60_000 }, () => {
+  it("takes changes of it, keeps the last good rules, and says both", async () => {
+    const program = await start(["--rules", rules])
+    await program.said("the service is ready")
+    expect(await ask(program, "ada")).toMatchObject({ limit: "3" })
+    const put = (text: string): void => {
+      writeFileSync(`${rules}.new`, text)
+      renameSync(`${rules}.new`, rules)
+    }
+    put(RULES.replace("limit: 3", "limit: 7"))
+    expect(await program.said("other rules are in force")).toMatchObject({
+      service: "1",
+      change: "changed",
+      rules: ["per-user"],
+    })
+    expect(await ask(program, "ada")).toMatchObject({ limit: "7", remaining: "5" })
+    put("rules: [")
+    expect(await program.said(/rules\.yaml/)).toMatchObject({ level: "error", code: "SLUICE_RULES_REJECTED" })
+    expect(await ask(program, "ada")).toMatchObject({ limit: "7", remaining: "4" })
+    expect((await program.readyz()).status).toBe(200)
+  })
+})
