@@ -10,7 +10,7 @@ import { type Program, startProgram } from "./program.ts"
 
 const RULES = `
 service_id: 1
-rules: { name: per-user, field: user_id, limit: 3, window: 1 day }
+rules: { name: per-user, field: user_id, algorithm: sliding-log, limit: 3, window: 1 day }
 `
 const TOKEN = "token-of-all-services"
 /** A busy machine is not a Redis that is gone. */
