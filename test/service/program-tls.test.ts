@@ -1,0 +1,87 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { request } from "node:https"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { Client, credentials, type ServiceError } from "@grpc/grpc-js"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { type Program, startProgram } from "./program.ts"
+
+const pathOf = (name: string): string => fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url))
+const pem = (name: string): Buffer => readFileSync(pathOf(name))
+const SERVER = ["--tls-cert", pathOf("server.pem"), "--tls-key", pathOf("server.key")]
+const CLIENTS = ["--tls-client-ca", pathOf("ca.pem")]
+
+let folder: string
+let rules: string
+let program: Program | undefined
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "sluice-program-"))
+  rules = join(folder, "rules.yaml")
+  writeFileSync(rules, "service_id: 1\nrules: { name: all, limit: 100, window: 1 day }\n")
+})
+afterEach(() => program?.stop())
+afterAll(() => rmSync(folder, { recursive: true }))
+
+/** The status over HTTP, or the error; as `who` of the fixtures, where one is named. */
+function overHttp({ http }: Program, who?: string): Promise<number | Error> {
+  return new Promise((resolve) => {
+    const own = who === undefined ? {} : { cert: pem(`${who}.pem`), key: pem(`${who}.key`) }
+    const headers = { "content-type": "application/json" }
+    const options = {
+      method: "POST",
+      headers,
+      ca: pem("ca.pem"),
+      agent: false,
+      servername: "localhost",
+      ...own,
+    } as const
+    request(`${http}/sluice.v1.RateLimiter/ShouldForwardRequest`, options, (response) => {
+      response.resume()
+      resolve(response.statusCode ?? 0)
+    })
+      .once("error", resolve)
+      .end('{"serviceId":1}')
+  })
+}
+
+/** The same over gRPC: 0, or the code of the error. */
+function overGrpc({ grpc }: Program, who?: string): Promise<number> {
+  const own = who === undefined ? [] : [pem(`${who}.key`), pem(`${who}.pem`)]
+  const client = new Client(grpc, credentials.createSsl(pem("ca.pem"), ...own), {
+    "grpc.ssl_target_name_override": "localhost",
+  })
+  const asIs = (bytes: Buffer): Buffer => bytes
+  // service_id = 1
+  const asked = Buffer.from([0x08, 0x01])
+  return new Promise((resolve) => {
+    const path = "/sluice.v1.RateLimiter/ShouldForwardRequest"
+    client.makeUnaryRequest(path, asIs, asIs, asked, (error: ServiceError | null) => {
+      client.close()
+      resolve(error?.code ?? 0)
+    })
+  })
+}
+
+describe("TLS", { timeout: 60_000 }, () => {
+  it("is spoken on both doors with the certificate that was given", async () => {
+    program = await startProgram(["--rules", rules, ...SERVER])
+    await program.said("the service is ready")
+    expect(await overHttp(program)).toBe(200)
+    expect(await overGrpc(program)).toBe(0)
+    const plain = program.http.replace("https", "http")
+    await expect(fetch(plain)).rejects.toThrow()
+    expect((await program.readyz()).status).toBe(200)
+  })
+
+  it("may ask callers for a certificate, and answers none without a right one", async () => {
+    program = await startProgram(["--rules", rules, ...SERVER, ...CLIENTS])
+    await program.said("the service is ready")
+    expect(await overHttp(program, "client")).toBe(200)
+    expect(await overGrpc(program, "client")).toBe(0)
+    for (const who of [undefined, "stranger"]) {
+      expect(await overHttp(program, who)).toBeInstanceOf(Error)
+      expect(await overGrpc(program, who)).toBe(14)
+    }
+  })
+})
