@@ -1,0 +1,154 @@
+import { spawnSync } from "node:child_process"
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { beforeAll, describe, expect, it } from "vitest"
+import { parse } from "yaml"
+import { runProgram, startProgram } from "./program.ts"
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url))
+const FOLDER = `${ROOT}packages/service`
+const read = (path: string): string => readFileSync(path, "utf8")
+
+/** Instructions of a Dockerfile, each in one line, by stage. */
+function stagesOf(text: string): string[][] {
+  const stages: string[][] = []
+  const joined = text.replace(/^#.*\n/gm, "").replace(/\s*\\\n\s*/g, " ")
+  for (const line of joined.split("\n").filter((each) => each.trim() !== "")) {
+    if (line.startsWith("FROM ")) stages.push([])
+    stages.at(-1)?.push(line)
+  }
+  return stages
+}
+
+let help: string
+beforeAll(async () => {
+  help = (await runProgram(["--help"])).out.replace(/\s+/g, " ")
+})
+
+describe("the Dockerfile", { timeout: 60_000 }, () => {
+  const stages = stagesOf(read(`${FOLDER}/Dockerfile`))
+  const last = stages.at(-1) ?? []
+  const one = (instruction: string): string => {
+    const found = last.filter((line) => line.startsWith(`${instruction} `))
+    expect(found, instruction).toHaveLength(1)
+    return (found[0] as string).slice(instruction.length + 1)
+  }
+
+  it("copies what is there and is not ignored", () => {
+    const ignored = read(`${FOLDER}/Dockerfile.dockerignore`)
+    const copied = stages
+      .flat()
+      .filter((line) => line.startsWith("COPY ") && !line.includes("--from="))
+      .flatMap((line) => line.split(" ").slice(1, -1))
+    expect(copied.length).toBeGreaterThan(3)
+    for (const path of copied) {
+      expect(existsSync(join(ROOT, path)), path).toBe(true)
+      expect(ignored.split("\n")).toContain(`!${path}`)
+    }
+    for (const made of ["**/node_modules", "**/dist"]) expect(ignored.split("\n")).toContain(made)
+  })
+
+  it("builds in one stage and runs in another, from images of one version, with the project's pnpm", () => {
+    const images = stages.map(([from = ""]) => from.split(" ")[1])
+    expect(images).toHaveLength(2)
+    expect(new Set(images).size).toBe(1)
+    expect(images[0]).toMatch(/^node:\d+\.\d+\.\d+-/)
+    const { packageManager } = JSON.parse(read(`${ROOT}package.json`)) as { packageManager: string }
+    expect(stages[0]).toContain(`RUN npm install --global ${packageManager}`)
+    expect(stages[0]?.some((line) => line.includes("--frozen-lockfile"))).toBe(true)
+  })
+
+  it("runs as nobody that may do anything, a program that is there", () => {
+    expect(one("USER")).toBe("node")
+    const [node, file] = JSON.parse(one("ENTRYPOINT")) as string[]
+    expect(node).toBe("node")
+    expect(existsSync(join(FOLDER, file as string))).toBe(true)
+  })
+
+  it("listens on the ports of the defaults, and exposes those", () => {
+    const variables = one("ENV SLUICE_GRPC_ADDRESS=0.0.0.0:50051").split(" ")
+    expect(variables).toHaveLength(2)
+    const ports = ["SLUICE_GRPC_ADDRESS=0.0.0.0:50051", ...variables].map((text) => {
+      const [name, address] = text.split("=") as [string, string]
+      const port = address.split(":")[1] as string
+      expect(help).toContain(`(default: 127.0.0.1:${port}) (env: ${name})`)
+      return port
+    })
+    expect(one("EXPOSE").split(" ")).toEqual(ports)
+    expect(one("HEALTHCHECK")).toContain(`http://127.0.0.1:${ports[2]}/livez`)
+  })
+
+  it("has a check that tells a program that lives from one that does not", async () => {
+    const [, script = ""] = /CMD (\[.*\])$/.exec(one("HEALTHCHECK")) ?? []
+    const [, ...args] = JSON.parse(script) as string[]
+    const folder = mkdtempSync(join(tmpdir(), "sluice-program-"))
+    writeFileSync(join(folder, "rules.yaml"), "rules: { limit: 1, window: 1m }\n")
+    const program = await startProgram(["--rules", join(folder, "rules.yaml")])
+    const check = () =>
+      spawnSync(
+        process.execPath,
+        args.map((arg) => arg.replace("http://127.0.0.1:8081", program.operations)),
+        { timeout: 20_000 },
+      ).status
+    expect(check()).toBe(0)
+    await program.stop()
+    rmSync(folder, { recursive: true })
+    expect(check()).toBe(1)
+  })
+})
+
+interface Compose {
+  readonly services: Readonly<
+    Record<
+      string,
+      {
+        readonly image?: string
+        readonly ports?: readonly string[]
+        readonly build?: { readonly context: string; readonly dockerfile: string }
+        readonly environment?: Readonly<Record<string, string>>
+        readonly depends_on?: Readonly<Record<string, unknown>>
+        readonly stop_grace_period?: string
+      }
+    >
+  >
+}
+
+describe("the compose file", () => {
+  const { services } = parse(read(`${FOLDER}/compose.yaml`), { merge: true }) as Compose
+  const own = Object.values(services).filter(({ build }) => build !== undefined)
+
+  it("builds the Dockerfile from the root, and takes other images by their version", () => {
+    expect(own).toHaveLength(2)
+    for (const { build } of own) {
+      expect(existsSync(join(FOLDER, build?.context as string, build?.dockerfile as string))).toBe(true)
+      expect(join(FOLDER, build?.context as string, "/")).toBe(ROOT)
+    }
+    for (const { image } of Object.values(services).filter((each) => !own.includes(each))) {
+      expect(image).toMatch(/:\d+\.\d+\.\d+/)
+    }
+  })
+
+  it("sets variables that the program knows, and reaches services that are there", () => {
+    for (const { environment = {}, depends_on = {} } of own) {
+      for (const name of Object.keys(environment)) {
+        if (!name.startsWith("AWS_")) expect(help).toMatch(new RegExp(`\\b${name}\\b`))
+      }
+      for (const name of Object.keys(depends_on)) expect(services).toHaveProperty(name)
+      const hosts = [environment.REDIS_URL, environment.SLUICE_DYNAMODB_ENDPOINT]
+      for (const url of hosts) expect(services).toHaveProperty(new URL(url as string).hostname)
+      expect(environment.SLUICE_INSTANCES).toBe(`${own.length}`)
+      // No token of ours that everybody knows.
+      expect(environment.SLUICE_TOKENS).toMatch(/\$\{SLUICE_TOKEN:\?/)
+    }
+  })
+
+  it("publishes ports of the program on this machine alone, none twice, and lets it drain", () => {
+    const published = Object.values(services).flatMap(({ ports = [] }) => ports)
+    for (const port of published) expect(port).toMatch(/^127\.0\.0\.1:\d+:(?:50051|8080|8081)$/)
+    expect(new Set(published.map((port) => port.split(":")[1])).size).toBe(published.length)
+    for (const { stop_grace_period = "" } of own)
+      expect(Number.parseInt(stop_grace_period, 10)).toBeGreaterThan(25)
+  })
+})
