@@ -92,7 +92,8 @@ function readRules(reader: Reader): string | TableSettings {
   if (file !== undefined && name !== undefined) {
     reader.refuse("table", "is given together with --rules", "a file or a table")
   }
-  if (name !== undefined) return { name, ...table }
+  // One that is wrong has been told: what goes with a table is no second mistake then.
+  if (reader.isGiven("table")) return { name: name as string, ...table }
   for (const [setting, isGiven] of [
     ["region", table.region !== undefined],
     ["endpoint", table.endpoint !== undefined],
@@ -144,6 +145,10 @@ class Reader {
     const { name, text } = givenText(this.#command, setting)
     if (text === undefined) return undefined
     return this.#attempt(`${name}: ${JSON.stringify(text)}`, () => readText(text))
+  }
+
+  isGiven(setting: SettingName): boolean {
+    return givenText(this.#command, setting).text !== undefined
   }
 
   secret<T>(secret: Secret<T>): T | undefined {

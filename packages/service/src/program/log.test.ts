@@ -1,0 +1,56 @@
+import { describe, expect, it } from "vitest"
+import { createLog } from "./log.ts"
+import { oncePerOutage } from "./outage-log.ts"
+
+function written(): { readonly lines: string[]; write(line: string): void } {
+  const lines: string[] = []
+  return { lines, write: (line) => void lines.push(line) }
+}
+
+describe("the log", () => {
+  it("has of an error its name, code, message, stack and causes, and nothing else that hangs on it", () => {
+    const to = written()
+    // What ioredis puts onto an error.
+    const cause = Object.assign(new Error("WRONGPASS"), { command: { name: "auth", args: ["hidden"] } })
+    const err = Object.assign(new Error("gone", { cause }), { code: "GONE", key: "hidden" })
+    createLog("info", to).error({ err }, "failed")
+    const [line = ""] = to.lines
+    expect(line).not.toContain("hidden")
+    expect(JSON.parse(line)).toMatchObject({
+      level: "error",
+      msg: "failed",
+      err: { type: "Error", code: "GONE", message: "gone", cause: { message: "WRONGPASS" } },
+    })
+  })
+
+  it("ends with causes that go round, and takes what is no error", () => {
+    const to = written()
+    const round = new Error("round")
+    round.cause = round
+    const log = createLog("info", to)
+    log.error({ err: round }, "one")
+    log.error({ err: "text" }, "two")
+    expect(to.lines.map((line) => JSON.parse(line).err.message)).toEqual(["round", "text"])
+  })
+
+  it("is silent where it is told so", () => {
+    const to = written()
+    createLog("silent", to).fatal("nobody hears it")
+    expect(to.lines).toEqual([])
+  })
+})
+
+describe("limiters that share a store", () => {
+  it("say once that it is gone and once that it is back, outage after outage, and all else each time", () => {
+    const to = written()
+    const logger = oncePerOutage(createLog("info", to))
+    for (const _outage of [1, 2]) {
+      for (const _limiter of [1, 2, 3]) logger.error({ code: "SLUICE_DEGRADED" }, "gone")
+      logger.warn({ code: "SLUICE_INVALID_COST" }, "other")
+      for (const _limiter of [1, 2, 3]) logger.warn({ code: "SLUICE_RECOVERED" }, "back")
+      logger.warn({ code: "SLUICE_INVALID_COST" }, "other")
+    }
+    const said = to.lines.map((line) => JSON.parse(line).msg)
+    expect(said).toEqual(["gone", "other", "back", "other", "gone", "other", "back", "other"])
+  })
+})

@@ -1,0 +1,182 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterEach, describe, expect, it, vi } from "vitest"
+import { createCommand } from "./options.ts"
+import { readSettings } from "./read-settings.ts"
+import { type Settings, SettingsError } from "./settings.ts"
+import { shownSettings } from "./shown-settings.ts"
+
+/** commander reads variables from the process. */
+function settings(line: string, env: Readonly<Record<string, string>> = {}): Settings {
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
+  const command = createCommand(
+    "0",
+    () => undefined,
+    () => undefined,
+  )
+  return readSettings(command.parse(line.split(" "), { from: "user" }), process.env)
+}
+
+function problems(line: string, env: Readonly<Record<string, string>> = {}): readonly string[] {
+  try {
+    settings(line, env)
+  } catch (error) {
+    if (error instanceof SettingsError) return error.problems
+    throw error
+  }
+  return []
+}
+
+afterEach(() => {
+  vi.unstubAllEnvs()
+})
+
+describe("settings", () => {
+  it("have defaults that suit one process on one machine", () => {
+    expect(settings("--rules rules.yaml")).toEqual({
+      grpc: { host: "127.0.0.1", port: 50_051 },
+      http: { host: "127.0.0.1", port: 8_080 },
+      operations: { host: "127.0.0.1", port: 8_081 },
+      tls: undefined,
+      rules: "rules.yaml",
+      redis: undefined,
+      tokens: {},
+      isRegistrationOpen: true,
+      unknownServices: "forward",
+      headers: "draft-11",
+      onStoreFailure: "local",
+      storeTimeoutMs: 50,
+      instances: 1,
+      bounds: { maxMessageBytes: 4_194_304, maxInFlight: 1_000, maxRequests: 10_000 },
+      drain: { pauseMs: 0, timeMs: 20_000 },
+      logLevel: "info",
+    })
+  })
+
+  it("are closed to registering, and pause before they close, where others can reach them", () => {
+    for (const flag of ["--grpc", "--http"]) {
+      expect(settings(`--rules r ${flag} 0.0.0.0:1`)).toMatchObject({
+        isRegistrationOpen: false,
+        drain: { pauseMs: 5_000 },
+      })
+    }
+    expect(settings("--rules r --operations [::]:1")).toMatchObject({
+      isRegistrationOpen: true,
+      drain: { pauseMs: 5_000 },
+    })
+    expect(settings("--rules r --http 0.0.0.0:1 --drain-pause 0").drain.pauseMs).toBe(0)
+    // A name that begins like one of this machine is none.
+    expect(settings("--rules r --http 127.example.com:1").isRegistrationOpen).toBe(false)
+    expect(settings("--rules r --http [::1]:1 --grpc localhost:1").isRegistrationOpen).toBe(true)
+  })
+
+  it("take a table with all that is said of it, and an empty variable as none", () => {
+    const env = {
+      SLUICE_TABLE: "rules",
+      SLUICE_RULES: "",
+      SLUICE_DYNAMODB_REGION: "eu-central-1",
+      SLUICE_CREATE_TABLE: "true",
+      SLUICE_POLL: "2m",
+      REDIS_URL: "rediss://redis:6380",
+      SLUICE_REDIS_PREFIX: "shop:",
+      SLUICE_TLS_CERT: "",
+    }
+    expect(settings("--headers none --endpoint http://localhost:8000", env)).toMatchObject({
+      rules: {
+        name: "rules",
+        region: "eu-central-1",
+        endpoint: "http://localhost:8000",
+        mayCreate: true,
+        pollMs: 120_000,
+      },
+      redis: { url: "rediss://redis:6380", prefix: "shop:" },
+      headers: false,
+      tls: undefined,
+    })
+    expect(settings("--create-table").rules).toMatchObject({ mayCreate: true })
+  })
+
+  it("read secrets from files that the environment names", () => {
+    const folder = mkdtempSync(join(tmpdir(), "sluice-settings-"))
+    const tokens = join(folder, "tokens.json")
+    const url = join(folder, "url")
+    writeFileSync(tokens, '{"*":"0123456789abcdef"}\n')
+    writeFileSync(url, "redis://:secret@redis:6379\n")
+    const read = settings("--rules r", { SLUICE_TOKENS_FILE: tokens, REDIS_URL_FILE: url })
+    expect(read).toMatchObject({
+      tokens: { "*": "0123456789abcdef" },
+      redis: { url: "redis://:secret@redis:6379", prefix: "" },
+    })
+    expect(JSON.stringify(shownSettings(read))).not.toMatch(/secret|0123456789abcdef/)
+    rmSync(folder, { recursive: true })
+    expect(problems("--rules r", { SLUICE_TOKENS_FILE: tokens, REDIS_URL_FILE: "" })).toEqual([
+      `SLUICE_TOKENS: its value (not shown) is in ${JSON.stringify(tokens)}, which cannot be read: ENOENT; accepted: a readable file`,
+    ])
+  })
+
+  it.each([
+    [
+      "--rules r --grpc localhost",
+      /^--grpc \(or SLUICE_GRPC_ADDRESS\): "localhost" is no address; accepted: host:port/,
+    ],
+    ["--rules r --http :8080", /^--http .*":8080" is no address/],
+    ["--rules r --http 127.0.0.1:65536", /^--http .*is no address/],
+    ["--rules r --operations ::1:80", /^--operations .*is no address/],
+    ["--rules r --tls-cert c.pem", /^--tls-key .*is missing; TLS needs a certificate and its key$/],
+    ["--rules r --tls-key k.pem", /^--tls-cert .*is missing/],
+    [
+      "--rules r --table rules",
+      /^--table .*"rules" is given together with --rules; accepted: a file or a table$/,
+    ],
+    ["--table r --region eu-west-1", /^--table .*"r" is no name of a table/],
+    ["--rules r --region EU", /^--region .*"EU" is no region/],
+    ["--rules r --region eu-west-1", /^--region .*is given without a table; accepted: --table too$/],
+    ["--rules r --endpoint http://a", /^--endpoint .*is given without a table/],
+    [
+      "--table rules --endpoint localhost:8000",
+      /^--endpoint .*is no URL of this kind; accepted: a URL such as/,
+    ],
+    ["--rules r --create-table", /^--create-table .*"true" is given without a table/],
+    ["--table rules --create-table=yes", /^--create-table .*"yes" is not accepted; accepted: true, false$/],
+    ["--table rules --poll 0", /^--poll .*"0" is no time/],
+    ["--rules r --redis-prefix a", /^--redis-prefix .*is given without REDIS_URL; accepted: REDIS_URL too$/],
+    ["--rules r --redis-prefix {a}", /^--redis-prefix .*is no prefix/],
+    [
+      "--rules r --store-timeout 50",
+      /^--store-timeout .*"50" is no time; accepted: a whole number with its unit/,
+    ],
+    ["--rules r --store-timeout 0ms", /^--store-timeout .*is no time/],
+    ["--rules r --drain-time 25d", /^--drain-time .*is no time/],
+    ["--rules r --drain-pause 100000m", /^--drain-pause .*is no time; accepted: 0, or a whole number/],
+    ["--rules r --on-store-failure open", /^--on-store-failure .*accepted: local, allow, deny$/],
+    ["--rules r --instances 0", /^--instances .*accepted: a whole number from 1 to 1000000$/],
+    ["--rules r --instances 1.5", /^--instances .*"1\.5" is not accepted/],
+    ["--rules r --unknown-services drop", /^--unknown-services .*accepted: forward, refuse$/],
+    ["--rules r --headers draft-7", /^--headers .*accepted: draft-11, next, triple, legacy, none$/],
+    ["--rules r --max-message-bytes 1", /^--max-message-bytes .*from 1024 to 67108864$/],
+    ["--rules r --max-in-flight -1", /^--max-in-flight .*"-1" is not accepted/],
+    ["--rules r --max-requests 1e3", /^--max-requests .*"1e3" is not accepted/],
+    [
+      "--rules r --log-level loud",
+      /^--log-level .*accepted: silent, fatal, error, warn, info, debug, trace$/,
+    ],
+  ])("say once what is wrong with %s", (line, expected) => {
+    expect(problems(line)).toEqual([expect.stringMatching(expected)])
+  })
+
+  it.each([
+    [{ SLUICE_TOKENS: "secret" }, /^SLUICE_TOKENS: its value \(not shown\) is no JSON; accepted/],
+    [{ SLUICE_TOKENS: '["secret-secret-secret"]' }, /is no such object/],
+    [{ SLUICE_TOKENS: '{"1":"secret"}' }, /is no such object/],
+    // It could never be sent.
+    [{ SLUICE_TOKENS: '{"1":"secret secret secret"}' }, /is no such object/],
+    [{ REDIS_URL: "secret:6379" }, /^REDIS_URL: its value \(not shown\) is no URL of this kind/],
+    [{ REDIS_URL: "redis://a", REDIS_URL_FILE: "secret" }, /is given together with REDIS_URL_FILE/],
+    [{ SLUICE_INSTANCES: "two" }, /^SLUICE_INSTANCES \(or --instances\): "two" is not accepted/],
+  ])("say what is wrong with a variable, and show no secret: %o", (env, expected) => {
+    const found = problems("--rules r", env)
+    expect(found).toEqual([expect.stringMatching(expected)])
+    expect(found[0]).not.toContain("secret")
+  })
+})
