@@ -73,7 +73,7 @@ const SERVICE = "^packages/service/src/"
 /** What the decision service may import beside the core's doors and Node itself. */
 const SERVICE_PACKAGES = [
   ...["@aws-sdk/client-dynamodb", "@bufbuild/protobuf", "@grpc/grpc-js", "commander", "grpc-health-check"],
-  ...["fastify", "ioredis", "pino", "zod"],
+  ...["@opentelemetry", "fastify", "ioredis", "pino", "zod"],
 ]
 
 /** @type {import("dependency-cruiser").IConfiguration} */
@@ -213,7 +213,7 @@ export default {
       to: {
         pathNot: [
           SERVICE,
-          `${CORE}(index|dynamodb|redis)\\.ts$`,
+          `${CORE}(index|dynamodb|otel|redis)\\.ts$`,
           `(^|node_modules/)(${SERVICE_PACKAGES.join("|")})(/|$)`,
         ],
         dependencyTypesNot: ["core"],

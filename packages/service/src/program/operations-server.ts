@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import type { Address } from "../decision-service.ts"
-import type { Instruments } from "./instruments.ts"
+import type { Metrics } from "./metrics.ts"
 
 /** What /readyz answers. */
 export interface ReadyReport {
@@ -24,7 +24,7 @@ const ARRIVAL_MS = 5_000
 /** /livez: the process answers. /readyz: whether requests should be sent here, 200 or 503. /metrics. */
 export function createOperationsServer(
   report: () => Promise<ReadyReport>,
-  { read }: Instruments,
+  metrics: Pick<Metrics, "read">,
 ): OperationsServer {
   const answer = async (path: string, response: ServerResponse): Promise<void> => {
     if (path === "/livez") return send(response, 200, { status: "alive" })
@@ -32,12 +32,12 @@ export function createOperationsServer(
       const ready = await report()
       return send(response, ready.status === "ready" ? 200 : 503, ready)
     }
-    if (path === "/metrics" && read !== undefined) {
-      const { contentType, text } = await read()
+    if (path === "/metrics") {
+      const { contentType, text } = await metrics.read()
       response.writeHead(200, { "content-type": contentType }).end(text)
       return
     }
-    send(response, 404, { status: "not found", paths: ["/livez", "/readyz", ...(read ? ["/metrics"] : [])] })
+    send(response, 404, { status: "not found", paths: ["/livez", "/readyz", "/metrics"] })
   }
   const server = createServer(
     { requestTimeout: ARRIVAL_MS, headersTimeout: ARRIVAL_MS },

@@ -124,6 +124,12 @@ const SETTINGS = {
     says: "calls at a time on each of gRPC and HTTP; more are refused",
     otherwise: "1000",
   },
+  arrivalTime: {
+    flags: "--arrival-time <time>",
+    env: "SLUICE_ARRIVAL_TIME",
+    says: "how long a request may take to arrive",
+    otherwise: "10s",
+  },
   maxRequests: {
     flags: "--max-requests <n>",
     env: "SLUICE_MAX_REQUESTS",

@@ -48,7 +48,7 @@ describe("settings", () => {
       onStoreFailure: "local",
       storeTimeoutMs: 50,
       instances: 1,
-      bounds: { maxMessageBytes: 4_194_304, maxInFlight: 1_000, maxRequests: 10_000 },
+      bounds: { maxMessageBytes: 4_194_304, maxInFlight: 1_000, arrivalMs: 10_000, maxRequests: 10_000 },
       drain: { pauseMs: 0, timeMs: 20_000 },
       logLevel: "info",
     })

@@ -1,7 +1,7 @@
 import { logVerbosity, setLogVerbosity } from "@grpc/grpc-js"
 import { CommanderError } from "commander"
-import { NO_INSTRUMENTS } from "./instruments.ts"
 import { createLog, type Log } from "./log.ts"
+import { createMetrics } from "./metrics.ts"
 import { createCommand, knownVariables } from "./options.ts"
 import { readSettings } from "./read-settings.ts"
 import { type Running, start } from "./running.ts"
@@ -23,7 +23,7 @@ export async function run(argv: readonly string[], version: string): Promise<voi
   let running: Running | undefined
   endOnSignals(log, () => running)
   try {
-    running = await start(settings, process.env, log, NO_INSTRUMENTS)
+    running = await start(settings, process.env, log, createMetrics(process.env))
   } catch (error) {
     complain(`error: ${(error as Error).message}`)
     process.exit(EXIT.failed)

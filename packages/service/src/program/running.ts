@@ -5,8 +5,8 @@ import { auditTo } from "../registering/audit.ts"
 import { tokens } from "../registering/tokens.ts"
 import { openCounters } from "./counters.ts"
 import { createHealth } from "./health.ts"
-import type { Instruments } from "./instruments.ts"
 import type { Log } from "./log.ts"
+import type { Metrics } from "./metrics.ts"
 import { openRules } from "./open-rules.ts"
 import { createOperationsServer, type ReadyReport } from "./operations-server.ts"
 import { oncePerOutage } from "./outage-log.ts"
@@ -29,7 +29,7 @@ export async function start(
   settings: Settings,
   env: Readonly<Record<string, string | undefined>>,
   log: Log,
-  instruments: Instruments,
+  metrics: Metrics,
 ): Promise<Running> {
   const { tls: files, bounds, drain } = settings
   const tls = files === undefined ? undefined : readTls(files)
@@ -39,6 +39,7 @@ export async function start(
     for (const close of opened.splice(0).reverse()) await close()
   }
   try {
+    opened.push(() => metrics.close())
     const counters = openCounters(settings.redis, log)
     opened.push(() => counters.close())
     const rules = await openRules(settings, env)
@@ -55,8 +56,8 @@ export async function start(
       tokens: tokens(settings.tokens),
       isRegistrationOpen: settings.isRegistrationOpen,
       audit: auditTo(log),
-      onLimiter: instruments.onLimiter,
-      onUnknownService: instruments.onUnknownService,
+      onLimiter: metrics.onLimiter,
+      onUnknownService: metrics.onUnknownService,
       onFault: (err, path) => log.error({ err, path }, "a call has failed by a fault of the service"),
       addTo: (server) => health.addTo(server),
     })
@@ -80,7 +81,7 @@ export async function start(
       readiness.rulesLoaded()
     }
     if (rules.mustLoadAtOnce) await book.ready()
-    const operations = createOperationsServer(report, instruments)
+    const operations = createOperationsServer(report, metrics)
     opened.push(() => operations.close())
     let isDown = false
     opened.push(() => isDown || service.close(0))

@@ -1,0 +1,40 @@
+import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http"
+import { PrometheusExporter, PrometheusSerializer } from "@opentelemetry/exporter-prometheus"
+import { MeterProvider, type MetricReader, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"
+import { instrument } from "@sluice/core/otel"
+import type { DecisionServiceParts } from "../decision-service.ts"
+
+/** Where OpenTelemetry's own variables say that metrics are to be sent: its exporter reads them by itself. */
+const PUSHED_BY = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"]
+
+/** Metrics that are read, and sent where that is wanted. */
+export interface Metrics extends Pick<DecisionServiceParts, "onLimiter" | "onUnknownService"> {
+  /** What GET /metrics answers, for Prometheus. */
+  read(): Promise<{ readonly contentType: string; readonly text: string }>
+  /** Sends what has not been sent. */
+  close(): Promise<void>
+}
+
+/** Measures every limiter of the service, and counts the requests to services that nobody has registered. */
+export function createMetrics(env: Readonly<Record<string, string | undefined>>): Metrics {
+  const exporter = new PrometheusExporter({ preventServerStart: true })
+  const serializer = new PrometheusSerializer(undefined, false, undefined, true, true)
+  const readers: MetricReader[] = [exporter]
+  if (PUSHED_BY.some((name) => (env[name] ?? "") !== "")) {
+    readers.push(new PeriodicExportingMetricReader({ exporter: new OTLPMetricExporter() }))
+  }
+  const meterProvider = new MeterProvider({ readers })
+  const unknown = meterProvider.getMeter("@sluice/service").createCounter("sluice.service.unknown", {
+    description: "Requests to services that have no rules.",
+    unit: "{request}",
+  })
+  return {
+    onLimiter: (limiter) => void instrument(limiter, { meterProvider }),
+    onUnknownService: () => unknown.add(1),
+    async read() {
+      const { resourceMetrics } = await exporter.collect()
+      return { contentType: "text/plain; version=0.0.4", text: serializer.serialize(resourceMetrics) }
+    },
+    close: () => meterProvider.shutdown(),
+  }
+}
