@@ -6,4 +6,6 @@ export {
   type DecisionServiceParts,
 } from "./decision-service.ts"
 export { type Audit, auditTo, type Change } from "./registering/audit.ts"
+export { fileFirst } from "./registering/file-first.ts"
+export { type RulesHome, rulesInMemory, rulesInTable } from "./registering/rules-home.ts"
 export { type Tokens, tokens } from "./registering/tokens.ts"

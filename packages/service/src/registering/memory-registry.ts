@@ -1,0 +1,127 @@
+import {
+  type FoundRules,
+  formatRuleDocument,
+  InvalidOptionError,
+  type LoadedRules,
+  parseRuleDocument,
+  type RegisteredRules,
+  type RemoveOptions,
+  RuleConflictError,
+  type RuleRegistry,
+  type RuleSource,
+} from "@sluice/core"
+
+/** A registry in the memory of this process, and the source that a rule book reads it by. */
+export interface MemoryRegistry extends RuleRegistry, RuleSource {
+  loadAll(): AsyncIterable<readonly FoundRules[]>
+  watch(changed: () => void): () => void
+}
+
+type Version = number | "any" | undefined
+
+/** What is kept of a service. Its stamp is another after every write: a version comes again after a removal. */
+interface Stored {
+  readonly registered: RegisteredRules
+  readonly stamp: string
+}
+
+/** Services in a page of `loadAll`. */
+const PAGE = 100
+
+/**
+ * A registry for one process alone, that forgets everything when the process ends: to try the service with nothing installed.
+ * It keeps rules as a table does, in the stored shape, so that what is read back is what a table would have.
+ */
+export function memoryRegistry(): MemoryRegistry {
+  const stored = new Map<string, Stored>()
+  const listeners = new Set<() => void>()
+  let writes = 0
+
+  const announce = (): void => {
+    for (const listener of [...listeners]) listener()
+  }
+  const conflict = (service: string, expected: Version): RuleConflictError => {
+    const found = stored.get(service)?.registered
+    const there = found === undefined ? "no rules" : `version ${found.version}`
+    const wanted = expected === undefined ? "no rules yet" : `version ${expected}`
+    const message = `Service ${JSON.stringify(service)} has ${there}, and was to have ${wanted}. Nothing was changed`
+    return new RuleConflictError(message, service, found)
+  }
+
+  return {
+    name: "the registry in memory",
+    async register(service, rules, { version, signal } = {}) {
+      signal?.throwIfAborted()
+      if (version !== undefined) requireVersion(version)
+      const kept = parseRuleDocument(formatRuleDocument(service, rules))
+      const found = stored.get(service)?.registered
+      // Nothing is here without a version, so 0 is nothing.
+      if (version !== "any" && (version || undefined) !== found?.version) throw conflict(service, version)
+      writes += 1
+      const registered = { service, version: (found?.version ?? 0) + 1, rules: kept, problems: [] }
+      stored.set(service, { registered, stamp: String(writes) })
+      announce()
+      return registered
+    },
+    async get(service, { signal } = {}) {
+      signal?.throwIfAborted()
+      return stored.get(service)?.registered
+    },
+    async *list({ signal } = {}) {
+      signal?.throwIfAborted()
+      for (const { registered } of [...stored.values()]) yield registered
+    },
+    async remove(service, options) {
+      // Without the types nothing else keeps a caller from leaving them out.
+      const { version, signal }: Partial<RemoveOptions> = options ?? {}
+      signal?.throwIfAborted()
+      requireVersion(version)
+      const found = stored.get(service)?.registered
+      if (found === undefined) return false
+      if (version !== "any" && version !== found.version) throw conflict(service, version)
+      stored.delete(service)
+      announce()
+      return true
+    },
+    async load(service, { signal } = {}) {
+      signal?.throwIfAborted()
+      const found = stored.get(service)
+      return found === undefined ? NONE : loaded(found)
+    },
+    async *loadAll({ signal } = {}) {
+      signal?.throwIfAborted()
+      const all = [...stored.values()].map(
+        (each): FoundRules => ({
+          service: each.registered.service,
+          stamp: each.stamp,
+          read: () => loaded(each),
+        }),
+      )
+      for (let at = 0; at < all.length; at += PAGE) yield all.slice(at, at + PAGE)
+    },
+    watch(changed) {
+      // A function of its own, so that two watches with the same callback stop only themselves.
+      const listener = (): void => changed()
+      listeners.add(listener)
+      return () => {
+        listeners.delete(listener)
+      }
+    },
+  }
+}
+
+const NONE: LoadedRules = { rules: [], problems: [] }
+
+function loaded({ registered: { rules, problems, version }, stamp }: Stored): LoadedRules {
+  return { rules, problems, version, stamp }
+}
+
+function requireVersion(version: unknown): void {
+  const isVersion =
+    Number.isSafeInteger(version) && (version as number) >= 0 && version !== Number.MAX_SAFE_INTEGER
+  if (version === "any" || isVersion) return
+  const message = version === undefined ? "is missing" : `${String(JSON.stringify(version))} is not a version`
+  throw new InvalidOptionError([
+    { path: "version", message, accepted: 'a whole number from 0, or "any" for whatever is there' },
+  ])
+}

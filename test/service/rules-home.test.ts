@@ -1,0 +1,247 @@
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileFirst, type RulesHome, rulesInMemory } from "@sluice/service"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { RuleSourceError } from "../../packages/core/src/errors.ts"
+import { formatRuleDocument } from "../../packages/core/src/rules/format-document.ts"
+import { createRuleBook } from "../../packages/core/src/rules/open-book.ts"
+import { readRuleDocument } from "../../packages/core/src/rules/rule-document.ts"
+import type { RuleSource } from "../../packages/core/src/rules/source.ts"
+import { registryContract } from "../contracts/registry-contract.ts"
+import { ruleSourceContract, type StoredRules } from "../contracts/rule-source-contract.ts"
+import { until } from "../servers/until.ts"
+
+/** A folder with a file of rules in it. JSON is YAML. */
+async function rulesFile(documents: readonly object[]) {
+  const folder = await mkdtemp(join(tmpdir(), "sluice-"))
+  const path = join(folder, "rules.yaml")
+  const replace = async (text: string): Promise<void> => {
+    await writeFile(`${path}.new`, text)
+    await rename(`${path}.new`, path)
+  }
+  await replace(JSON.stringify(documents))
+  return {
+    path,
+    replace,
+    write: (stored: readonly object[]) => replace(JSON.stringify(stored)),
+    remove: () => rm(folder, { recursive: true }),
+  }
+}
+
+const document = (service_id: string, limit: number): StoredRules => ({
+  service_id,
+  rules: [{ name: "rule", rate: { requests_per_unit: limit, unit: "minute" } }],
+})
+
+async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
+  const list: T[] = []
+  for await (const value of values) list.push(value)
+  return list
+}
+
+/** Removes what is registered, but for some services. */
+async function clear({ registry }: RulesHome, but: readonly string[] = []): Promise<void> {
+  for (const { service } of await all(registry.list()))
+    if (!but.includes(service)) await registry.remove(service, { version: "any" })
+}
+
+/** Registers the good rules of these documents in place of all that is there; what is the same is not written again. */
+async function replaceAll(home: RulesHome, documents: readonly StoredRules[]): Promise<void> {
+  const { registry } = home
+  for (const { service_id: service, version: wanted = 1, rules: given } of documents) {
+    const { rules } = readRuleDocument({ rules: given })
+    const text = (each: typeof rules): string => JSON.stringify(formatRuleDocument(service, each))
+    const found = await registry.get(service)
+    if (found !== undefined && text(found.rules) === text(rules) && found.version >= wanted) continue
+    let version = 0
+    while (version < wanted) ({ version } = await registry.register(service, rules, { version: "any" }))
+  }
+  await clear(
+    home,
+    documents.map(({ service_id }) => service_id),
+  )
+}
+
+ruleSourceContract("rules registered in memory", {
+  async create(documents) {
+    const home = rulesInMemory()
+    await replaceAll(home, documents)
+    return {
+      source: home.source,
+      write: (stored) => replaceAll(home, stored),
+      async breakDown() {},
+      async dispose() {},
+    }
+  },
+  deviations: [
+    {
+      behaviour: "sets a wrong rule aside with its problem, and yields the others",
+      reason: "a registry refuses wrong rules",
+    },
+    {
+      behaviour: "rejects while the rules cannot be read, and loads when they can",
+      reason: "memory can be read",
+    },
+    { behaviour: "rejects a listing while the rules cannot be read", reason: "memory can be read" },
+  ],
+})
+
+registryContract("a registry in memory", async () => {
+  const home = rulesInMemory()
+  return { ...home, clear: () => clear(home), async dispose() {} }
+})
+
+ruleSourceContract("a file before a registry, with rules in the file", {
+  async create(documents) {
+    const file = await rulesFile(documents)
+    const home = fileFirst(file.path, rulesInMemory(), { pollMs: 10 })
+    return {
+      source: home.source,
+      write: file.write,
+      breakDown: () => file.replace("["),
+      dispose: file.remove,
+    }
+  },
+  deviations: [{ behaviour: "lists nothing where nothing is stored", reason: "an empty file is a mistake" }],
+})
+
+registryContract("a registry behind a file", async () => {
+  const file = await rulesFile([document("of-the-file", 1)])
+  const home = fileFirst(file.path, rulesInMemory())
+  return { ...home, clear: () => clear(home), dispose: file.remove }
+})
+
+describe("a file before a registry", () => {
+  let file: Awaited<ReturnType<typeof rulesFile>>
+  let home: RulesHome
+  beforeEach(async () => {
+    file = await rulesFile([document("1", 5)])
+    home = fileFirst(file.path, rulesInMemory(), { pollMs: 10 })
+  })
+  afterEach(async () => {
+    await home.source.close?.()
+    await file.remove()
+  })
+
+  const rules = [{ name: "rule", limit: 9, window: "1 minute" }]
+  const limitOf = async (service: string) => (await home.source.load(service)).rules[0]?.limit
+  const listed = async () => {
+    const pages = await all((home.source as Required<RuleSource>).loadAll())
+    return pages.flat().map(({ service, read }) => [service, read().rules[0]?.limit])
+  }
+
+  it("has the services of both, and refuses changes of those of the file", async () => {
+    await home.registry.register("2", rules)
+    expect(await listed()).toEqual([
+      ["1", 5],
+      ["2", 9],
+    ])
+    for (const change of [
+      () => home.registry.register("1", rules),
+      () => home.registry.register("1", rules, { version: "any" }),
+      () => home.registry.remove("1", { version: "any" }),
+      () => home.registry.get("1"),
+    ]) {
+      await expect(change()).rejects.toThrow('Service "1" is in rules.yaml: change it there.')
+    }
+    expect([await limitOf("1"), await limitOf("2")]).toEqual([5, 9])
+  })
+
+  it("gives the file a service that it gets later, and the registry what the file has no longer", async () => {
+    await home.registry.register("2", rules)
+    await file.write([document("1", 5), document("2", 7)])
+    expect([await limitOf("2"), await listed()]).toEqual([
+      7,
+      [
+        ["1", 5],
+        ["2", 7],
+      ],
+    ])
+    expect(await all(home.registry.list())).toEqual([])
+    await expect(home.registry.remove("2", { version: 1 })).rejects.toThrow("is in rules.yaml")
+    await file.write([document("1", 5)])
+    expect([await limitOf("2"), (await home.registry.get("2"))?.version]).toEqual([9, 1])
+  })
+
+  it("has nothing for a service that neither has, also where the file has one document alone", async () => {
+    expect(await home.source.load("3")).toEqual({ rules: [], problems: [] })
+    // Registered without rules is not the same.
+    await home.registry.register("3", [])
+    expect(await home.source.load("3")).toMatchObject({ rules: [], version: 1 })
+  })
+
+  it("has a document for every service of which no other says anything", async () => {
+    const { rules: common } = document("", 3)
+    await file.write([{ rules: common }, document("1", 5)])
+    await home.registry.register("2", rules)
+    expect([await limitOf("1"), await limitOf("2"), await limitOf("3")]).toEqual([5, 9, 3])
+    await home.registry.remove("2", { version: 1 })
+    expect(await limitOf("2")).toBe(3)
+  })
+
+  it.each([
+    ["no YAML", "["],
+    ["of no service", '[{"service_id": [], "rules": []}]'],
+    ["of no service, and the only one", '{"service_id": [], "rules": []}'],
+  ])("changes nothing while the file is %s, and reads nothing of it", async (_, text) => {
+    await home.registry.register("2", rules)
+    await file.replace(text)
+    await expect(home.registry.register("3", rules)).rejects.toThrow(RuleSourceError)
+    await expect(home.registry.remove("2", { version: 1 })).rejects.toThrow(RuleSourceError)
+    await expect(home.source.load("2")).rejects.toThrow(RuleSourceError)
+    await expect(listed()).rejects.toThrow()
+    await file.write([document("1", 5)])
+    expect(await limitOf("2")).toBe(9)
+    await home.registry.register("3", rules)
+  })
+
+  it("tells a rule book of what changes in either", async () => {
+    const book = createRuleBook({ source: home.source, services: "all" })
+    await book.ready()
+    const limitIs = (service: string, limit: number | undefined) =>
+      until(
+        `the limit of ${service} is ${limit}`,
+        () => book.rulesOf(service)?.rules[0]?.limit === limit,
+        20_000,
+      )
+    try {
+      await home.registry.register("2", rules)
+      await limitIs("2", 9)
+      await file.write([document("1", 6), document("2", 7)])
+      await limitIs("1", 6)
+      await limitIs("2", 7)
+      await file.write([document("1", 6)])
+      await limitIs("2", 9)
+      await home.registry.remove("2", { version: "any" })
+      await limitIs("2", undefined)
+    } finally {
+      book.close()
+    }
+  }, 60_000)
+
+  it("is called by the names of both", () => {
+    expect(home.source.name).toBe(`rules file ${JSON.stringify(file.path)} before the registry in memory`)
+  })
+})
+
+describe("the registry in memory", () => {
+  it("has another stamp after every write, also where rules and version come again", async () => {
+    const { registry, source } = rulesInMemory()
+    const stamps = new Set<string | undefined>()
+    for (let round = 0; round < 3; round++) {
+      await registry.register("1", [{ limit: 5, window: "1 minute" }])
+      stamps.add((await source.load("1")).stamp)
+      await registry.remove("1", { version: 1 })
+    }
+    expect(stamps.size).toBe(3)
+  })
+
+  it("keeps no object of who registered", async () => {
+    const { registry } = rulesInMemory()
+    const given = { limit: 5, window: "1 minute" }
+    await registry.register("1", [given])
+    given.limit = 500
+    expect((await registry.get("1"))?.rules).toMatchObject([{ limit: 5 }])
+  })
+})
