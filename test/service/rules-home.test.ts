@@ -189,6 +189,7 @@ describe("a file before a registry", () => {
     await file.replace(text)
     await expect(home.registry.register("3", rules)).rejects.toThrow(RuleSourceError)
     await expect(home.registry.remove("2", { version: 1 })).rejects.toThrow(RuleSourceError)
+    await expect(home.source.load("9")).rejects.toThrow(RuleSourceError)
     await expect(home.source.load("2")).rejects.toThrow(RuleSourceError)
     await expect(listed()).rejects.toThrow()
     await file.write([document("1", 5)])
