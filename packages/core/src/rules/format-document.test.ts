@@ -4,8 +4,9 @@ import { InvalidRuleError } from "../errors.ts"
 import { ruleDocument } from "./document-schema.ts"
 import { formatRuleDocument } from "./format-document.ts"
 import { parseRules, RULE_MEMBERS } from "./parse-rule.ts"
-import type { Rule, RuleMatch, Throttle } from "./rule.ts"
+import type { Rule, Throttle } from "./rule.ts"
 import { parseRuleDocument } from "./rule-document.ts"
+import { goodRules } from "./testing/good-rules.ts"
 
 const rulesOf = (...rules: Rule[]): unknown => formatRuleDocument("checkout", rules).rules
 
@@ -126,97 +127,13 @@ describe("refuses, with every problem", () => {
   })
 })
 
-const text = fc.string({ minLength: 1, maxLength: 12, unit: "grapheme" })
-const field = fc.constantFrom("ip", "user_id", "header:X-Key", "query:q", "body:user.email", "route")
-const optional = <T>(values: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
-  fc.option(values, { nil: undefined, freq: 2 })
-const match: fc.Arbitrary<RuleMatch> = fc.record({
-  methods: optional(fc.array(fc.constantFrom("GET", "post", "PURGE"), { minLength: 1, maxLength: 3 })),
-  path: optional(fc.constantFrom("/", "/users/:id", "/files/*path", "/A%20b")),
-  fields: optional(fc.dictionary(field, fc.array(text, { minLength: 1, maxLength: 3 }), { maxKeys: 2 })),
-})
-/** Each algorithm with the members that it uses. */
-const counting: fc.Arbitrary<Partial<Rule>> = fc.oneof(
-  fc.record({
-    algorithm: optional(fc.constant("sliding-window" as const)),
-    buckets: optional(fc.integer({ min: 2, max: 360 })),
-  }),
-  fc.record({
-    algorithm: fc.constant("sliding-window-strict" as const),
-    buckets: optional(fc.integer({ min: 2, max: 360 })),
-  }),
-  fc.record({ algorithm: fc.constant("sliding-log" as const) }),
-  fc.record({
-    algorithm: fc.constant("fixed-window" as const),
-    align: optional(fc.constantFrom("epoch", "first-hit")),
-  }),
-  fc.record({
-    algorithm: fc.constant("token-bucket" as const),
-    burst: optional(fc.integer({ min: 1, max: 1_000 })),
-    refill: optional(fc.constantFrom("continuous", "periodic")),
-  }),
-  fc.record({
-    algorithm: fc.constant("leaky-bucket" as const),
-    burst: optional(fc.integer({ min: 1, max: 1_000 })),
-  }),
-)
-const throttle: fc.Arbitrary<Throttle> = fc.oneof(
-  fc.constant("hard" as const),
-  fc.record({ kind: fc.constant("hard" as const) }),
-  fc.record({ kind: fc.constant("soft" as const), percent: fc.constantFrom(0.5, 5, 33.3, 1000) }),
-  fc.record({ kind: fc.constant("elastic" as const), ceiling: optional(fc.constant(6_000_000_000)) }),
-  fc.record({
-    kind: fc.constant("queue" as const),
-    maxWaiting: optional(fc.integer({ min: 1, max: 500 })),
-    maxWaitMs: optional(fc.integer({ min: 1, max: 60_000 })),
-  }),
-)
-const common = fc.record({
-  name: optional(fc.constantFrom("a", "per user", "x".repeat(64))),
-  limit: fc.oneof(fc.integer({ min: 1, max: 1_000_000 }), fc.constant(5_000_000_000)),
-  window: fc.oneof(
-    fc.integer({ min: 1, max: 1_300_000_000 }),
-    fc.constantFrom(1_000, 60_000, 604_800_000, "1 minute", "15m", "1.5 hours", "2 weeks", "day"),
-  ),
-  field: optional(
-    fc.oneof(
-      field,
-      fc.constant("service"),
-      fc.uniqueArray(fc.constantFrom("ip", "user_id", "route"), { minLength: 1 }),
-    ),
-  ),
-  onMissing: optional(fc.constantFrom("ip", "skip", "deny", "shared")),
-  throttle: optional(throttle),
-  countRejected: optional(fc.boolean()),
-  penalty: optional(
-    fc.record({
-      refusals: fc.integer({ min: 1, max: 1_000 }),
-      within: optional(fc.constantFrom(1, 60_000, "90 seconds", "1 day")),
-      for: fc.constantFrom(1_500, "15m", "2 weeks"),
-    }),
-  ),
-  cost: optional(fc.integer({ min: 1, max: 9 })),
-  match: optional(match),
-  allow: optional(fc.array(fc.oneof(text, fc.constantFrom("10.0.0.0/8", "::1")), { maxLength: 3 })),
-  deny: optional(fc.array(fc.oneof(text, fc.constant("192.0.2.7")), { maxLength: 3 })),
-  rejectionMessage: optional(fc.oneof(text, fc.constant("exhausted-daily-limit"))),
-  shadow: optional(fc.boolean()),
-  onStoreFailure: optional(fc.constantFrom("local", "allow", "deny")),
-} satisfies { [K in Exclude<keyof Required<Rule>, Counting>]: fc.Arbitrary<Rule[K]> })
-type Counting = "algorithm" | "align" | "buckets" | "burst" | "refill"
-const rule: fc.Arbitrary<Rule> = fc.tuple(common, counting).map(([one, other]) => ({ ...one, ...other }))
-
 describe("what is written is read back", () => {
-  const valid = fc
-    .array(rule, { maxLength: 4 })
-    .map((rules) => rules.filter((each) => parseRules([each], "").problems.length === 0))
-    .filter((rules) => parseRules(rules, "rules").problems.length === 0)
   const compiled = (rules: readonly Rule[]): unknown => parseRules(rules, "rules")
 
   test("as the same rules, whatever their members", () => {
     const seen = new Set<string>()
     fc.assert(
-      fc.property(valid, (rules) => {
+      fc.property(goodRules, (rules) => {
         for (const each of rules) {
           for (const [name, value] of Object.entries(each)) if (value !== undefined) seen.add(name)
         }
@@ -231,7 +148,7 @@ describe("what is written is read back", () => {
 
   test("and written again as the same document, in present spellings alone", () => {
     fc.assert(
-      fc.property(valid, (rules) => {
+      fc.property(goodRules, (rules) => {
         const stored = formatRuleDocument("checkout", rules, 3)
         expect(JSON.stringify(formatRuleDocument("checkout", parseRuleDocument(stored), 3))).toBe(
           JSON.stringify(stored),

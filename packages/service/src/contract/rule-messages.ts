@@ -1,5 +1,13 @@
+import { isDeepStrictEqual } from "node:util"
 import { fromJson, type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf"
-import { formatRuleDocument, parseRuleDocument, type RegisteredRules, type Rule } from "@sluice/core"
+import {
+  formatRuleDocument,
+  InvalidRuleError,
+  type Problem,
+  parseRuleDocument,
+  type RegisteredRules,
+  type Rule,
+} from "@sluice/core"
 import { type Rule as RuleMessage, RuleSchema } from "../gen/sluice/v1/rate_limiter_pb.ts"
 
 // A message has the words of the stored shape, so each becomes the other by way of JSON, and the core's one parser says
@@ -8,16 +16,51 @@ import { type Rule as RuleMessage, RuleSchema } from "../gen/sluice/v1/rate_limi
 
 /**
  * The rules that messages say. `under` is the field that they came in, by which problems are located. What proto3 cannot tell
- * from absent, an empty text or list, 0 and false, is absent. Throws InvalidRuleError.
+ * from absent, an empty text or list, 0 and false, is absent. Throws InvalidRuleError with every problem, in the names of messages.
  */
 export function rulesOf(messages: readonly RuleMessage[], under: "rule" | "rules"): Rule[] {
+  const placeOf = (index: number): string => (under === "rule" ? under : `rules[${index}]`)
+  const problems: Problem[] = messages.flatMap(({ field, fields }, index) =>
+    field === "" || fields.length === 0
+      ? []
+      : [{ path: `${placeOf(index)}.fields`, message: "is given together with field" }],
+  )
   const stored = messages.map(storedRule)
-  return parseRuleDocument(under === "rule" ? { rule: stored[0] } : { rules: stored })
+  try {
+    const rules = parseRuleDocument(under === "rule" ? { rule: stored[0] } : { rules: stored })
+    if (problems.length === 0) return rules
+  } catch (error) {
+    if (!(error instanceof InvalidRuleError)) throw error
+    const isList = (index: number): boolean => (messages[index]?.fields.length ?? 0) > 0
+    problems.push(
+      ...error.problems.map((problem) => ({ ...problem, path: messagePath(problem.path, isList) })),
+    )
+  }
+  throw new InvalidRuleError(problems)
+}
+
+/** The path of a stored member in the names of messages. `isList` tells whether the rule of an index has several fields. */
+function messagePath(path: string, isList: (index: number) => boolean): string {
+  const [, place = "", index = "0", member = ""] = /^(rule|rules\[(\d+)\])\.(.*)$/s.exec(path) ?? []
+  if (member === "request_rejection_message") return `${place}.error_message`
+  if (/^field(?:\[|$)/.test(member) && isList(Number(index)))
+    return `${place}.fields${member.slice("field".length)}`
+  // A value that is matched is in a message of its own; the name of a field that ends like an index is in quotes.
+  return member.startsWith("match.fields") ? path.replace(/\[\d+\]$/, ".values$&") : path
 }
 
 /** Rules that are registered, as messages. */
-export function ruleMessages({ service, rules }: RegisteredRules): RuleMessage[] {
+export function ruleMessages({ service, rules }: Pick<RegisteredRules, "service" | "rules">): RuleMessage[] {
   return formatRuleDocument(service, rules).rules.map((rule) => ruleMessage(rule as JsonObject))
+}
+
+/** Whether two lists of rules are one in messages: what is left out and what is said as it is anyway are the same there. */
+export function sayTheSame(service: string, some: readonly Rule[], others: readonly Rule[]): boolean {
+  const [one, other] = [some, others].map((rules) =>
+    ruleMessages({ service, rules }).map((message) => toJson(RuleSchema, message)),
+  )
+  // A table does not keep the order of fields that are matched.
+  return isDeepStrictEqual(one, other)
 }
 
 /** Members that are numbers of 64 bits, wherever they stand. */
@@ -29,11 +72,9 @@ const COUNTS: ReadonlySet<string> = new Set([
 function storedRule(message: RuleMessage): JsonObject {
   const json = toJson(RuleSchema, message, { useProtoFieldName: true }) as JsonObject
   const { error_message, fields, match, ...same } = withCounts(json) as JsonObject
-  // Both at once are a mistake, and the parser does not know "fields".
-  const field = fields === undefined ? {} : same.field === undefined ? { field: fields } : { fields }
   return {
     ...same,
-    ...field,
+    ...(fields !== undefined && { field: fields }),
     ...(error_message !== undefined && { request_rejection_message: error_message }),
     ...(match !== undefined && { match: storedMatch(match as JsonObject) }),
   }
@@ -44,9 +85,15 @@ function withCounts(json: JsonValue): JsonValue {
   return Object.fromEntries(
     Object.entries(json).map(([name, value]) =>
       // The name of a field that is matched may be one of these too: its value is an object.
-      COUNTS.has(name) && typeof value === "string" ? [name, Number(value)] : [name, withCounts(value)],
+      COUNTS.has(name) && typeof value === "string" ? [name, count(value)] : [name, withCounts(value)],
     ),
   )
+}
+
+/** A number that is not exact stays the text that it is, so that the message about it shows no other. */
+function count(text: string): number | string {
+  const number = Number(text)
+  return Number.isSafeInteger(number) ? number : text
 }
 
 function storedMatch({ fields, ...same }: JsonObject): JsonObject {
@@ -56,9 +103,10 @@ function storedMatch({ fields, ...same }: JsonObject): JsonObject {
 }
 
 function ruleMessage(stored: JsonObject): RuleMessage {
-  const { field, window, request_rejection_message, match, throttle, penalty, ...same } = stored
+  const { field, rate, window, request_rejection_message, match, throttle, penalty, ...same } = stored
   return fromJson(RuleSchema, {
     ...same,
+    ...(rate !== undefined && rateMessage(rate as JsonObject)),
     ...(field !== undefined && (Array.isArray(field) ? { fields: field } : { field })),
     ...(window !== undefined && { window: durationText(window) }),
     ...(request_rejection_message !== undefined && { error_message: request_rejection_message }),
@@ -66,6 +114,13 @@ function ruleMessage(stored: JsonObject): RuleMessage {
     ...(throttle !== undefined && { throttle: throttle === "hard" ? { kind: "hard" } : throttle }),
     ...(penalty !== undefined && { penalty: penaltyMessage(penalty as JsonObject) }),
   })
+}
+
+/** A rate's number has 32 bits, and a limit may need more. */
+function rateMessage({ requests_per_unit = 0, unit = "" }: JsonObject): JsonObject {
+  return Number(requests_per_unit) <= 0xff_ff_ff_ff
+    ? { rate: { requests_per_unit, unit } }
+    : { limit: requests_per_unit, window: `1 ${unit}` }
 }
 
 function matchMessage({ fields, ...same }: JsonObject): JsonObject {

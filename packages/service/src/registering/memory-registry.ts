@@ -3,6 +3,7 @@ import {
   formatRuleDocument,
   InvalidOptionError,
   type LoadedRules,
+  type LoadOptions,
   parseRuleDocument,
   type RegisteredRules,
   type RemoveOptions,
@@ -13,7 +14,7 @@ import {
 
 /** A registry in the memory of this process, and the source that a rule book reads it by. */
 export interface MemoryRegistry extends RuleRegistry, RuleSource {
-  loadAll(): AsyncIterable<readonly FoundRules[]>
+  loadAll(options?: LoadOptions): AsyncIterable<readonly FoundRules[]>
   watch(changed: () => void): () => void
 }
 

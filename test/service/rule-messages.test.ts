@@ -1,0 +1,84 @@
+import { fromBinary, fromJson, toBinary, toJson } from "@bufbuild/protobuf"
+import fc from "fast-check"
+import { expect, test } from "vitest"
+import { parseRules, RULE_MEMBERS } from "../../packages/core/src/rules/parse-rule.ts"
+import type { Rule } from "../../packages/core/src/rules/rule.ts"
+import { goodRules } from "../../packages/core/src/rules/testing/good-rules.ts"
+import { ruleMessages, rulesOf, sayTheSame } from "../../packages/service/src/contract/rule-messages.ts"
+import {
+  type Rule as RuleMessage,
+  RuleSchema,
+} from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
+
+const messagesOf = (rules: readonly Rule[]): RuleMessage[] => ruleMessages({ service: "1", rules })
+const overGrpc = (message: RuleMessage): RuleMessage => fromBinary(RuleSchema, toBinary(RuleSchema, message))
+const overHttp = (message: RuleMessage): RuleMessage =>
+  fromJson(RuleSchema, JSON.parse(JSON.stringify(toJson(RuleSchema, message))))
+
+/** A list of nobody is the same as none, and a message has no empty lists. */
+const withoutEmpty = ({ allow, deny, match, ...rule }: Rule): Rule => ({
+  ...rule,
+  ...(allow?.length !== 0 && { allow }),
+  ...(deny?.length !== 0 && { deny }),
+  ...(match !== undefined && {
+    match: {
+      ...match,
+      fields: match.fields && Object.keys(match.fields).length > 0 ? match.fields : undefined,
+    },
+  }),
+})
+
+test("rules are the same after they were messages, whatever their members and whichever way they came", () => {
+  const seen = new Set<string>()
+  fc.assert(
+    fc.property(goodRules, (rules) => {
+      for (const each of rules)
+        for (const [name, value] of Object.entries(each)) if (value !== undefined) seen.add(name)
+      const messages = messagesOf(rules)
+      const kept = parseRules(rules.map(withoutEmpty), "rules")
+      for (const way of [overGrpc, overHttp]) {
+        const back = rulesOf(messages.map(way), "rules")
+        expect(parseRules(back, "rules")).toEqual(kept)
+        expect(messagesOf(back)).toEqual(messages)
+        expect(sayTheSame("1", rules, back)).toBe(true)
+      }
+    }),
+    { numRuns: 500 },
+  )
+  // Else a member that is new would go unnoticed here.
+  expect([...seen].sort()).toEqual([...RULE_MEMBERS].sort())
+})
+
+test("an empty list of clients means the same as none", () => {
+  const size = { limit: 5, window: "1 minute", field: "ip" } as const
+  const [empty, none] = [
+    { ...size, allow: [], deny: [], match: { fields: {} } },
+    { ...size, match: {} },
+  ].map((rule) => parseRules([rule], "rules").rules[0])
+  expect(empty).toMatchObject({ ...none, allow: [], deny: [] })
+})
+
+test("fields that are called like a number of a rule, or like a member of every object, are fields like any other", () => {
+  const fields = { limit: ["5"], cost: ["1", "2"], constructor: ["x"], values: ["y"] }
+  const rules: Rule[] = [{ limit: 5, window: "1 minute", match: { fields } }]
+  for (const way of [overGrpc, overHttp]) {
+    expect(rulesOf(messagesOf(rules).map(way), "rules")[0]?.match?.fields).toEqual(fields)
+  }
+})
+
+test("other rules do not say the same, nor the same ones in another order", () => {
+  const [one, other]: [Rule, Rule] = [
+    { name: "a", field: "ip", limit: 5, window: "1 minute", match: { fields: { x: ["1"], y: ["2"] } } },
+    { name: "b", limit: 5, window: "1 minute" },
+  ]
+  expect(sayTheSame("1", [one, other], [other, one])).toBe(false)
+  expect(sayTheSame("1", [one], [one, other])).toBe(false)
+  expect(sayTheSame("1", [one], [{ ...one, limit: 6 }])).toBe(false)
+  const match = { fields: { y: ["2"], x: ["1"] } }
+  expect(sayTheSame("1", [one], [{ ...one, window: 60_000, shadow: false, deny: [], match }])).toBe(true)
+})
+
+test.each([4_294_967_295, 4_294_967_296, 150_119_987_579_016])("a limit of %i a minute is exact", (limit) => {
+  const back = rulesOf(messagesOf([{ limit, window: 60_000 }]).map(overGrpc), "rules")
+  expect(back).toMatchObject([{ limit, window: "1 minute" }])
+})
