@@ -72,6 +72,7 @@ export function createHttpDoor(
   })
   app.removeContentTypeParser("text/plain")
   app.addContentTypeParser(BINARY, { parseAs: "buffer" }, (_request, body, done) => done(null, body))
+  const outputs = new Map(calls.map(({ path, output }) => [path, output]))
   let inFlight = 0
   let isLeaving = false
   /** The last answer of its connection, where that is to end. */
@@ -86,7 +87,7 @@ export function createHttpDoor(
         path,
       )
     }
-    const { status, body } = httpError(error)
+    const { status, body } = httpError(error, outputs.get(path))
     return send(reply.code(status), body)
   }
   for (const { path, input, output, handle } of calls) {
@@ -117,7 +118,8 @@ export function createHttpDoor(
   app.setErrorHandler((error: { readonly statusCode?: number; readonly message: string }, request, reply) => {
     const { statusCode = 500, message } = error
     if (statusCode >= 500) return fail(reply, error, request.url)
-    const { body } = httpError(new StatusError(Code.INVALID_ARGUMENT, message))
+    const failure = new StatusError(Code.INVALID_ARGUMENT, message)
+    const { body } = httpError(failure, outputs.get(request.routeOptions.url ?? ""))
     return send(reply.code(statusCode), body)
   })
   return {

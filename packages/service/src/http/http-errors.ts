@@ -1,5 +1,6 @@
-import { create, toBinary, toJson } from "@bufbuild/protobuf"
+import { create, type DescMessage, toBinary, toJson } from "@bufbuild/protobuf"
 import { BadRequestSchema } from "../gen/google/rpc/error_details_pb.ts"
+import { StatusSchema } from "../gen/google/rpc/status_pb.ts"
 import { Code, type StatusError } from "../status-error.ts"
 
 /** Codes as Connect calls them, with their HTTP status: https://connectrpc.com/docs/protocol#error-codes */
@@ -25,20 +26,26 @@ export interface HttpError {
     readonly code: string
     readonly message: string
     readonly details?: readonly object[]
+    /** Only of a call whose response has fields of these names, which tell of a failure too. */
+    readonly status?: { readonly code: number; readonly message: string }
+    readonly error?: string
   }
 }
 
 /** The answer of a call that has failed; wrong fields are a google.rpc.BadRequest, in base64 and readable. */
-export function httpError({ code, message, violations }: StatusError): HttpError {
+export function httpError(
+  { code, message, violations }: StatusError,
+  output: DescMessage | undefined,
+): HttpError {
   const [name, status] = SAID[code as keyof typeof SAID]
-  if (violations.length === 0) return { status, body: { code: name, message } }
+  const own = output?.field.status?.message?.typeName === StatusSchema.typeName
+  const filled = own ? { status: { code, message }, error: message } : {}
+  if (violations.length === 0) return { status, body: { code: name, message, ...filled } }
   const detail = create(BadRequestSchema, {
     fieldViolations: violations.map(({ field, description }) => ({ field, description })),
   })
   const value = Buffer.from(toBinary(BadRequestSchema, detail)).toString("base64").replace(/=+$/, "")
   const debug = toJson(BadRequestSchema, detail)
-  return {
-    status,
-    body: { code: name, message, details: [{ type: BadRequestSchema.typeName, value, debug }] },
-  }
+  const details = [{ type: BadRequestSchema.typeName, value, debug }]
+  return { status, body: { code: name, message, details, ...filled } }
 }
