@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { createRuleBook, fileRules, manualClock, memoryStore } from "@sluice/core"
-import { createDecisionService, type DecisionServiceParts, tokens } from "@sluice/service"
+import { createRuleBook, fileRules, manualClock, memoryStore, type RuleSource } from "@sluice/core"
+import { createDecisionService, type DecisionServiceParts, type RulesHome, tokens } from "@sluice/service"
 
 /** The contract's two items: user_id 5 a minute of service 1, service 2 at most 10 a day. */
 export const TWO_SERVICES = `
@@ -29,22 +29,20 @@ export interface Started {
   stop(): Promise<void>
 }
 
-/** Starts one whose rules are this file's, each store and option its own unless given. */
+/** Starts one whose rules are this file's, or where they are registered, each store and option its own unless given. */
 export async function startService(
-  rules: string,
+  rules: string | RulesHome,
   parts: Partial<DecisionServiceParts> = {},
 ): Promise<Started> {
   const folder = mkdtempSync(join(tmpdir(), "sluice-service-"))
-  const file = join(folder, "rules.yaml")
-  writeFileSync(file, rules)
-  const source = fileRules(file)
+  const { source, registry } = typeof rules === "string" ? inFile(folder, rules) : rules
   const book = createRuleBook({ source, services: "all" })
   // A minute or a day must not end meanwhile.
   const store = memoryStore({ clock: manualClock(Date.now()) })
   const faults: unknown[] = []
   const service = createDecisionService({
     book,
-    registry: undefined,
+    registry,
     shared: { store, storeTimeoutMs: 20_000 },
     unknownServices: "forward",
     tokens: tokens({}),
@@ -71,4 +69,10 @@ export async function startService(
       rmSync(folder, { recursive: true })
     },
   }
+}
+
+function inFile(folder: string, rules: string): { source: RuleSource; registry: undefined } {
+  const file = join(folder, "rules.yaml")
+  writeFileSync(file, rules)
+  return { source: fileRules(file), registry: undefined }
 }

@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf"
 import {
-  formatRuleDocument,
   InvalidOptionError,
   InvalidRuleError,
   type Problem,
@@ -19,10 +18,10 @@ import {
   RegisterServiceResponseSchema,
   RemoveServiceResponseSchema,
 } from "../gen/sluice/v1/rate_limiter_pb.ts"
-import type { Audit } from "../registering/audit.ts"
+import type { Audit, Change } from "../registering/audit.ts"
 import type { Tokens } from "../registering/tokens.ts"
 import { Code, type FieldViolation, invalidArgument, StatusError } from "../status-error.ts"
-import { ruleMessages, rulesOf } from "./rule-messages.ts"
+import { ruleMessages, rulesOf, sayTheSame } from "./rule-messages.ts"
 import { serviceName } from "./service-name.ts"
 
 /** What registering needs. */
@@ -49,11 +48,13 @@ export function registering(parts: RegisteringParts): Pick<Handlers<typeof RateL
       return translated(async () => {
         const rules = givenRules(request)
         const before = await registry.get(service)
-        const registered = await register(registry, service, rules, expected, before)
-        if (registered !== before) {
-          audit.changed({ service, peer: context.peer, before, after: registered })
-          await inForce(book, service, audit)
-        }
+        const isAgain = typeof expected !== "number" && isSame(service, rules, before)
+        const registered = isAgain
+          ? before
+          : await audited(audit, { service, peer: context.peer, before, after: { rules } }, () =>
+              registry.register(service, rules, { version: expected ?? seenBefore(request, before) }),
+            )
+        await inForce(book, service, audit)
         return create(RegisterServiceResponseSchema, {
           status: { code: Code.OK },
           version: BigInt(registered.version),
@@ -66,8 +67,11 @@ export function registering(parts: RegisteringParts): Pick<Handlers<typeof RateL
       return translated(async () => {
         const registered = await registry.get(service)
         if (registered === undefined) throw notRegistered(service)
-        const { version } = registered
-        return create(GetServiceResponseSchema, { version: BigInt(version), rules: ruleMessages(registered) })
+        return create(GetServiceResponseSchema, {
+          version: BigInt(registered.version),
+          rules: ruleMessages(registered),
+          problems: registered.problems.map(problemText),
+        })
       })
     },
     async removeService(request, context) {
@@ -79,11 +83,9 @@ export function registering(parts: RegisteringParts): Pick<Handlers<typeof RateL
       }
       return translated(async () => {
         const before = await registry.get(service)
-        const removed = await registry.remove(service, { version })
-        if (removed) {
-          audit.changed({ service, peer: context.peer, before, after: undefined })
-          await inForce(book, service, audit)
-        }
+        const change = { service, peer: context.peer, before, after: undefined }
+        const removed = await audited(audit, change, () => registry.remove(service, { version }))
+        await inForce(book, service, audit)
         return create(RemoveServiceResponseSchema, { removed })
       })
     },
@@ -116,6 +118,9 @@ interface Versioned {
 }
 
 function expectedVersion({ version, overwrite }: Versioned): number | "any" | undefined {
+  if (version !== undefined && version > BigInt(Number.MAX_SAFE_INTEGER)) {
+    throw invalidArgument({ field: "version", description: `is greater than ${Number.MAX_SAFE_INTEGER}` })
+  }
   if (!overwrite) return version === undefined ? undefined : Number(version)
   if (version === undefined) return "any"
   throw invalidArgument({ field: "overwrite", description: "is given together with version" })
@@ -127,22 +132,42 @@ function givenRules({ rule, rules }: RegisterServiceRequest): Rule[] {
   throw invalidArgument({ field: "rule", description: "is given together with rules" })
 }
 
-/** What is there already and says the same is what was wanted: who registers at each start need not know a version. */
-async function register(
-  registry: RuleRegistry,
-  service: string,
-  rules: readonly Rule[],
-  version: number | "any" | undefined,
+/**
+ * A client of the first contract knows one rule and no versions. What it may have written itself it replaces; a list is
+ * another's, and a conflict.
+ */
+function seenBefore(
+  { rule }: RegisterServiceRequest,
   before: RegisteredRules | undefined,
-): Promise<RegisteredRules> {
-  if (version === undefined && before !== undefined && isSame(service, rules, before)) return before
-  return registry.register(service, rules, version === undefined ? {} : { version })
+): number | undefined {
+  const isOne = before !== undefined && before.rules.length <= 1 && before.problems.length === 0
+  return rule !== undefined && isOne ? before.version : undefined
 }
 
-function isSame(service: string, rules: readonly Rule[], before: RegisteredRules): boolean {
-  if (before.problems.length > 0) return false
-  const text = (each: readonly Rule[]) => JSON.stringify(formatRuleDocument(service, each))
-  return text(rules) === text(before.rules)
+/** What is there already and says the same is what was wanted: who registers at each start need not know a version. */
+function isSame(
+  service: string,
+  rules: readonly Rule[],
+  before: RegisteredRules | undefined,
+): before is RegisteredRules {
+  return before?.problems.length === 0 && sayTheSame(service, rules, before.rules)
+}
+
+/** Makes a change and writes it down, also where it is not known whether it was made. */
+async function audited<Done extends RegisteredRules | boolean>(
+  audit: Audit,
+  change: Change,
+  make: () => Promise<Done>,
+): Promise<Done> {
+  let done: Done
+  try {
+    done = await make()
+  } catch (unanswered) {
+    if (unanswered instanceof RuleSourceError) audit.changed({ ...change, unanswered })
+    throw unanswered
+  }
+  if (done !== false) audit.changed(typeof done === "object" ? { ...change, after: done } : change)
+  return done
 }
 
 /** Elsewhere they are in force when the rules are polled; here they are at once. */
@@ -173,11 +198,22 @@ async function translated<T>(action: () => Promise<T>): Promise<T> {
 }
 
 function conflict({ service, found }: RuleConflictError): StatusError {
-  const there = found === undefined ? "nothing is registered" : `version ${found.version} is registered`
-  const message = `For service ${JSON.stringify(service)} ${there}: read it, and give its version, or overwrite it.`
+  const told =
+    found === undefined
+      ? "nothing is registered: register it without a version, or overwrite"
+      : `version ${found.version} is registered: read it, and give its version, or overwrite it`
+  const message = `For service ${JSON.stringify(service)} ${told}.`
   return new StatusError(Code.ABORTED, message)
 }
 
-function violation({ path, message, accepted }: Problem): FieldViolation {
-  return { field: path, description: accepted === undefined ? message : `${message}; accepted: ${accepted}` }
+function violation(problem: Problem): FieldViolation {
+  return { field: problem.path, description: descriptionOf(problem) }
+}
+
+function problemText(problem: Problem): string {
+  return `${problem.path}: ${descriptionOf(problem)}`
+}
+
+function descriptionOf({ message, accepted }: Problem): string {
+  return accepted === undefined ? message : `${message}; accepted: ${accepted}`
 }

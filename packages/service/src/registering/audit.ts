@@ -1,4 +1,4 @@
-import { formatRuleDocument, type RegisteredRules } from "@sluice/core"
+import { formatRuleDocument, type RegisteredRules, type StoredRule } from "@sluice/core"
 
 /** What a change of rules was. */
 export interface Change {
@@ -6,7 +6,9 @@ export interface Change {
   /** Address of who has made it. */
   readonly peer: string
   readonly before: RegisteredRules | undefined
-  readonly after: RegisteredRules | undefined
+  readonly after: Pick<RegisteredRules, "rules"> | undefined
+  /** Why it is not known whether the change was made: the registry did not answer. Absent where it was. */
+  readonly unanswered?: unknown
 }
 
 /** Where changes of rules are written down. */
@@ -22,12 +24,17 @@ export interface AuditLog {
   warn(fields: object, message: string): void
 }
 
-/** Writes a line for each change, with the rules before and after; of lists of clients only how many they name. */
+/**
+ * Writes a line for each change, with the rules before and after. Of values that name clients, those of lists and of fields
+ * that are matched, it says only how many there are.
+ */
 export function auditTo(log: AuditLog): Audit {
   return {
-    changed({ service, peer, before, after }) {
-      const message = after === undefined ? "rules removed" : "rules registered"
-      log.info({ service, peer, before: told(before), after: told(after) }, message)
+    changed({ service, peer, before, after, unanswered: err }) {
+      const done = after === undefined ? "removed" : "registered"
+      const fields = { service, peer, before: told(service, before), after: told(service, after) }
+      if (err === undefined) log.info(fields, `rules ${done}`)
+      else log.warn({ ...fields, err }, `rules may have been ${done}: there was no answer`)
     },
     notInForce(service, err) {
       log.warn({ service, err }, "rules were changed, and are not in force here yet")
@@ -35,15 +42,37 @@ export function auditTo(log: AuditLog): Audit {
   }
 }
 
-function told(registered: RegisteredRules | undefined): object | undefined {
+function told(
+  service: string,
+  registered: (Pick<RegisteredRules, "rules"> & { readonly version?: number }) | undefined,
+): object | undefined {
   if (registered === undefined) return undefined
-  const { service, version, rules } = registered
+  const { version, rules } = registered
   return {
-    version,
-    rules: formatRuleDocument(service, rules).rules.map(({ allow, deny, ...rule }) => ({
-      ...rule,
-      ...(allow !== undefined && { allow: (allow as readonly unknown[]).length }),
-      ...(deny !== undefined && { deny: (deny as readonly unknown[]).length }),
-    })),
+    ...(version !== undefined && { version }),
+    rules: formatRuleDocument(service, rules).rules.map(toldRule),
   }
+}
+
+function toldRule({ allow, deny, match, ...rule }: StoredRule): object {
+  return {
+    ...rule,
+    ...(match !== undefined && { match: toldMatch(match as StoredMatch) }),
+    ...(allow !== undefined && { allow: countOf(allow) }),
+    ...(deny !== undefined && { deny: countOf(deny) }),
+  }
+}
+
+interface StoredMatch {
+  readonly fields?: Readonly<Record<string, unknown>>
+}
+
+function toldMatch({ fields, ...match }: StoredMatch): object {
+  if (fields === undefined) return match
+  const counts = Object.entries(fields).map(([name, values]) => [name, countOf(values)])
+  return { ...match, fields: Object.fromEntries(counts) }
+}
+
+function countOf(values: unknown): number {
+  return (values as readonly unknown[]).length
 }

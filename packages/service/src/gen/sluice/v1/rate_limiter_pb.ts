@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/rate_limiter.proto.
  */
 export const file_sluice_v1_rate_limiter: GenFile = /*@__PURE__*/
-  fileDesc("ChxzbHVpY2UvdjEvcmF0ZV9saW1pdGVyLnByb3RvEglzbHVpY2UudjEifQobU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHcmVxdWVzdBgCIAEoCRIPCgdzZXJ2aWNlGAMgASgJEhEKBGNvc3QYBCABKARIAIgBARIMCgRwZWVrGAUgASgIQgcKBV9jb3N0ItIDChxTaG91bGRGb3J3YXJkUmVxdWVzdFJlc3BvbnNlEhYKDnNob3VsZF9mb3J3YXJkGAEgASgIEhkKEXJlamVjdGlvbl9tZXNzYWdlGAIgASgJEhsKDnJldHJ5X2FmdGVyX21zGAMgASgESACIAQESDQoFbGltaXQYBCABKAQSEQoJcmVtYWluaW5nGAUgASgEEg4KBnBvbGljeRgGIAEoCRJFCgdoZWFkZXJzGAcgAygLMjQuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2UuSGVhZGVyc0VudHJ5EhAKCGRlZ3JhZGVkGAggASgIEhAKCGRlbGF5X21zGAkgASgEEhYKDnJlc2V0X2FmdGVyX21zGAogASgEEhIKCm92ZXJfbGltaXQYCyABKAgSEAoIc2hhZG93ZWQYDCADKAkSEwoLc3RhdHVzX2NvZGUYDSABKA0SDAoEYm9keRgOIAEoCRIhCgVlcnJvchgPIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhEKD19yZXRyeV9hZnRlcl9tcyJnChxTaG91bGRGb3J3YXJkUmVxdWVzdHNSZXF1ZXN0EjgKCHJlcXVlc3RzGAEgAygLMiYuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVxdWVzdBINCgVicmllZhgCIAEoCCJbCh1TaG91bGRGb3J3YXJkUmVxdWVzdHNSZXNwb25zZRI6CglyZXNwb25zZXMYASADKAsyJy5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZSKxAQoWUmVnaXN0ZXJTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEh0KBHJ1bGUYAiABKAsyDy5zbHVpY2UudjEuUnVsZRIeCgVydWxlcxgDIAMoCzIPLnNsdWljZS52MS5SdWxlEg8KB3NlcnZpY2UYBCABKAkSFAoHdmVyc2lvbhgFIAEoBEgAiAEBEhEKCW92ZXJ3cml0ZRgGIAEoCEIKCghfdmVyc2lvbiJdChdSZWdpc3RlclNlcnZpY2VSZXNwb25zZRIiCgZzdGF0dXMYASABKAsyEi5nb29nbGUucnBjLlN0YXR1cxINCgVlcnJvchgCIAEoCRIPCgd2ZXJzaW9uGAMgASgEIjgKEUdldFNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCSJFChJHZXRTZXJ2aWNlUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoBBIeCgVydWxlcxgCIAMoCzIPLnNsdWljZS52MS5SdWxlInAKFFJlbW92ZVNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIUCgd2ZXJzaW9uGAMgASgESACIAQESEQoJb3ZlcndyaXRlGAQgASgIQgoKCF92ZXJzaW9uIigKFVJlbW92ZVNlcnZpY2VSZXNwb25zZRIPCgdyZW1vdmVkGAEgASgIIoUECgRSdWxlEg0KBWZpZWxkGAEgASgJEh0KBHJhdGUYAiABKAsyDy5zbHVpY2UudjEuUmF0ZRIVCg1lcnJvcl9tZXNzYWdlGAMgASgJEgwKBG5hbWUYBCABKAkSDgoGZmllbGRzGAUgAygJEhIKBWxpbWl0GAYgASgESACIAQESDgoGd2luZG93GAcgASgJEhIKCm9uX21pc3NpbmcYCCABKAkSGAoQb25fc3RvcmVfZmFpbHVyZRgJIAEoCRIRCglhbGdvcml0aG0YCiABKAkSDQoFYWxpZ24YCyABKAkSFAoHYnVja2V0cxgMIAEoBEgBiAEBEhIKBWJ1cnN0GA0gASgESAKIAQESDgoGcmVmaWxsGA4gASgJEiUKCHRocm90dGxlGA8gASgLMhMuc2x1aWNlLnYxLlRocm90dGxlEhYKDmNvdW50X3JlamVjdGVkGBAgASgIEiMKB3BlbmFsdHkYESABKAsyEi5zbHVpY2UudjEuUGVuYWx0eRIRCgRjb3N0GBIgASgESAOIAQESHwoFbWF0Y2gYEyABKAsyEC5zbHVpY2UudjEuTWF0Y2gSDQoFYWxsb3cYFCADKAkSDAoEZGVueRgVIAMoCRIOCgZzaGFkb3cYFiABKAhCCAoGX2xpbWl0QgoKCF9idWNrZXRzQggKBl9idXJzdEIHCgVfY29zdCIvCgRSYXRlEhkKEXJlcXVlc3RzX3Blcl91bml0GAEgASgNEgwKBHVuaXQYAiABKAkilgEKBU1hdGNoEg8KB21ldGhvZHMYASADKAkSDAoEcGF0aBgCIAEoCRIsCgZmaWVsZHMYAyADKAsyHC5zbHVpY2UudjEuTWF0Y2guRmllbGRzRW50cnkaQAoLRmllbGRzRW50cnkSCwoDa2V5GAEgASgJEiAKBXZhbHVlGAIgASgLMhEuc2x1aWNlLnYxLlZhbHVlczoCOAEiGAoGVmFsdWVzEg4KBnZhbHVlcxgBIAMoCSI4CgdQZW5hbHR5EhAKCHJlZnVzYWxzGAEgASgEEg4KBndpdGhpbhgCIAEoCRILCgNmb3IYAyABKAkisAEKCFRocm90dGxlEgwKBGtpbmQYASABKAkSFAoHcGVyY2VudBgCIAEoAUgAiAEBEhQKB2NlaWxpbmcYAyABKARIAYgBARIYCgttYXhfd2FpdGluZxgEIAEoBEgCiAEBEhgKC21heF93YWl0X21zGAUgASgESAOIAQFCCgoIX3BlcmNlbnRCCgoIX2NlaWxpbmdCDgoMX21heF93YWl0aW5nQg4KDF9tYXhfd2FpdF9tczLbAwoLUmF0ZUxpbWl0ZXISZwoUU2hvdWxkRm9yd2FyZFJlcXVlc3QSJi5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0Gicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2USagoVU2hvdWxkRm9yd2FyZFJlcXVlc3RzEicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0c1JlcXVlc3QaKC5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RzUmVzcG9uc2USWAoPUmVnaXN0ZXJTZXJ2aWNlEiEuc2x1aWNlLnYxLlJlZ2lzdGVyU2VydmljZVJlcXVlc3QaIi5zbHVpY2UudjEuUmVnaXN0ZXJTZXJ2aWNlUmVzcG9uc2USSQoKR2V0U2VydmljZRIcLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVxdWVzdBodLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVzcG9uc2USUgoNUmVtb3ZlU2VydmljZRIfLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVxdWVzdBogLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVzcG9uc2ViBnByb3RvMw", [file_google_rpc_status]);
+  fileDesc("ChxzbHVpY2UvdjEvcmF0ZV9saW1pdGVyLnByb3RvEglzbHVpY2UudjEifQobU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHcmVxdWVzdBgCIAEoCRIPCgdzZXJ2aWNlGAMgASgJEhEKBGNvc3QYBCABKARIAIgBARIMCgRwZWVrGAUgASgIQgcKBV9jb3N0ItIDChxTaG91bGRGb3J3YXJkUmVxdWVzdFJlc3BvbnNlEhYKDnNob3VsZF9mb3J3YXJkGAEgASgIEhkKEXJlamVjdGlvbl9tZXNzYWdlGAIgASgJEhsKDnJldHJ5X2FmdGVyX21zGAMgASgESACIAQESDQoFbGltaXQYBCABKAQSEQoJcmVtYWluaW5nGAUgASgEEg4KBnBvbGljeRgGIAEoCRJFCgdoZWFkZXJzGAcgAygLMjQuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2UuSGVhZGVyc0VudHJ5EhAKCGRlZ3JhZGVkGAggASgIEhAKCGRlbGF5X21zGAkgASgEEhYKDnJlc2V0X2FmdGVyX21zGAogASgEEhIKCm92ZXJfbGltaXQYCyABKAgSEAoIc2hhZG93ZWQYDCADKAkSEwoLc3RhdHVzX2NvZGUYDSABKA0SDAoEYm9keRgOIAEoCRIhCgVlcnJvchgPIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhEKD19yZXRyeV9hZnRlcl9tcyJnChxTaG91bGRGb3J3YXJkUmVxdWVzdHNSZXF1ZXN0EjgKCHJlcXVlc3RzGAEgAygLMiYuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVxdWVzdBINCgVicmllZhgCIAEoCCJbCh1TaG91bGRGb3J3YXJkUmVxdWVzdHNSZXNwb25zZRI6CglyZXNwb25zZXMYASADKAsyJy5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZSKxAQoWUmVnaXN0ZXJTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEh0KBHJ1bGUYAiABKAsyDy5zbHVpY2UudjEuUnVsZRIeCgVydWxlcxgDIAMoCzIPLnNsdWljZS52MS5SdWxlEg8KB3NlcnZpY2UYBCABKAkSFAoHdmVyc2lvbhgFIAEoBEgAiAEBEhEKCW92ZXJ3cml0ZRgGIAEoCEIKCghfdmVyc2lvbiJdChdSZWdpc3RlclNlcnZpY2VSZXNwb25zZRIiCgZzdGF0dXMYASABKAsyEi5nb29nbGUucnBjLlN0YXR1cxINCgVlcnJvchgCIAEoCRIPCgd2ZXJzaW9uGAMgASgEIjgKEUdldFNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCSJXChJHZXRTZXJ2aWNlUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoBBIeCgVydWxlcxgCIAMoCzIPLnNsdWljZS52MS5SdWxlEhAKCHByb2JsZW1zGAMgAygJInAKFFJlbW92ZVNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIUCgd2ZXJzaW9uGAMgASgESACIAQESEQoJb3ZlcndyaXRlGAQgASgIQgoKCF92ZXJzaW9uIigKFVJlbW92ZVNlcnZpY2VSZXNwb25zZRIPCgdyZW1vdmVkGAEgASgIIoUECgRSdWxlEg0KBWZpZWxkGAEgASgJEh0KBHJhdGUYAiABKAsyDy5zbHVpY2UudjEuUmF0ZRIVCg1lcnJvcl9tZXNzYWdlGAMgASgJEgwKBG5hbWUYBCABKAkSDgoGZmllbGRzGAUgAygJEhIKBWxpbWl0GAYgASgESACIAQESDgoGd2luZG93GAcgASgJEhIKCm9uX21pc3NpbmcYCCABKAkSGAoQb25fc3RvcmVfZmFpbHVyZRgJIAEoCRIRCglhbGdvcml0aG0YCiABKAkSDQoFYWxpZ24YCyABKAkSFAoHYnVja2V0cxgMIAEoBEgBiAEBEhIKBWJ1cnN0GA0gASgESAKIAQESDgoGcmVmaWxsGA4gASgJEiUKCHRocm90dGxlGA8gASgLMhMuc2x1aWNlLnYxLlRocm90dGxlEhYKDmNvdW50X3JlamVjdGVkGBAgASgIEiMKB3BlbmFsdHkYESABKAsyEi5zbHVpY2UudjEuUGVuYWx0eRIRCgRjb3N0GBIgASgESAOIAQESHwoFbWF0Y2gYEyABKAsyEC5zbHVpY2UudjEuTWF0Y2gSDQoFYWxsb3cYFCADKAkSDAoEZGVueRgVIAMoCRIOCgZzaGFkb3cYFiABKAhCCAoGX2xpbWl0QgoKCF9idWNrZXRzQggKBl9idXJzdEIHCgVfY29zdCIvCgRSYXRlEhkKEXJlcXVlc3RzX3Blcl91bml0GAEgASgNEgwKBHVuaXQYAiABKAkilgEKBU1hdGNoEg8KB21ldGhvZHMYASADKAkSDAoEcGF0aBgCIAEoCRIsCgZmaWVsZHMYAyADKAsyHC5zbHVpY2UudjEuTWF0Y2guRmllbGRzRW50cnkaQAoLRmllbGRzRW50cnkSCwoDa2V5GAEgASgJEiAKBXZhbHVlGAIgASgLMhEuc2x1aWNlLnYxLlZhbHVlczoCOAEiGAoGVmFsdWVzEg4KBnZhbHVlcxgBIAMoCSI4CgdQZW5hbHR5EhAKCHJlZnVzYWxzGAEgASgEEg4KBndpdGhpbhgCIAEoCRILCgNmb3IYAyABKAkisAEKCFRocm90dGxlEgwKBGtpbmQYASABKAkSFAoHcGVyY2VudBgCIAEoAUgAiAEBEhQKB2NlaWxpbmcYAyABKARIAYgBARIYCgttYXhfd2FpdGluZxgEIAEoBEgCiAEBEhgKC21heF93YWl0X21zGAUgASgESAOIAQFCCgoIX3BlcmNlbnRCCgoIX2NlaWxpbmdCDgoMX21heF93YWl0aW5nQg4KDF9tYXhfd2FpdF9tczLbAwoLUmF0ZUxpbWl0ZXISZwoUU2hvdWxkRm9yd2FyZFJlcXVlc3QSJi5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0Gicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2USagoVU2hvdWxkRm9yd2FyZFJlcXVlc3RzEicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0c1JlcXVlc3QaKC5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RzUmVzcG9uc2USWAoPUmVnaXN0ZXJTZXJ2aWNlEiEuc2x1aWNlLnYxLlJlZ2lzdGVyU2VydmljZVJlcXVlc3QaIi5zbHVpY2UudjEuUmVnaXN0ZXJTZXJ2aWNlUmVzcG9uc2USSQoKR2V0U2VydmljZRIcLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVxdWVzdBodLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVzcG9uc2USUgoNUmVtb3ZlU2VydmljZRIfLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVxdWVzdBogLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVzcG9uc2ViBnByb3RvMw", [file_google_rpc_status]);
 
 /**
  * @generated from message sluice.v1.ShouldForwardRequestRequest
@@ -232,7 +232,8 @@ export type RegisterServiceRequest = Message<"sluice.v1.RegisterServiceRequest">
   serviceId: number;
 
   /**
-   * The only rule. Either this or `rules`.
+   * The only rule. Either this or `rules`. Without a version it also replaces what is there, where that is one rule or none:
+   * what a client that knows no versions has written itself.
    *
    * @generated from field: sluice.v1.Rule rule = 2;
    */
@@ -249,7 +250,8 @@ export type RegisterServiceRequest = Message<"sluice.v1.RegisterServiceRequest">
   service: string;
 
   /**
-   * The version that is to be replaced. Absent: none is there yet, or what is there says the same.
+   * The version that is to be replaced; 0 is rules that were stored without one. Absent: none is there yet, or what is there
+   * says the same.
    *
    * @generated from field: optional uint64 version = 5;
    */
@@ -275,7 +277,8 @@ export const RegisterServiceRequestSchema: GenMessage<RegisterServiceRequest> = 
  */
 export type RegisterServiceResponse = Message<"sluice.v1.RegisterServiceResponse"> & {
   /**
-   * Code 0, and no error: who is refused is answered with a status of gRPC.
+   * Code 0, and no error: a call that fails is answered with a status of gRPC, beside which no message can go. Over HTTP the
+   * body of such an answer has both filled.
    *
    * @generated from field: google.rpc.Status status = 1;
    */
@@ -328,6 +331,8 @@ export const GetServiceRequestSchema: GenMessage<GetServiceRequest> = /*@__PURE_
  */
 export type GetServiceResponse = Message<"sluice.v1.GetServiceResponse"> & {
   /**
+   * 0 for rules that were stored without one.
+   *
    * @generated from field: uint64 version = 1;
    */
   version: bigint;
@@ -336,6 +341,13 @@ export type GetServiceResponse = Message<"sluice.v1.GetServiceResponse"> & {
    * @generated from field: repeated sluice.v1.Rule rules = 2;
    */
   rules: Rule[];
+
+  /**
+   * What is wrong with others that are stored, by somebody else's hand: they are not in force.
+   *
+   * @generated from field: repeated string problems = 3;
+   */
+  problems: string[];
 };
 
 /**
@@ -360,7 +372,7 @@ export type RemoveServiceRequest = Message<"sluice.v1.RemoveServiceRequest"> & {
   service: string;
 
   /**
-   * The version that is to be removed.
+   * The version that is to be removed; 0 is rules that were stored without one. Either this or `overwrite` is required.
    *
    * @generated from field: optional uint64 version = 3;
    */
@@ -401,7 +413,8 @@ export const RemoveServiceResponseSchema: GenMessage<RemoveServiceResponse> = /*
   messageDesc(file_sluice_v1_rate_limiter, 9);
 
 /**
- * A rule as it is stored, in the same words: docs/guides/rules.md. Only `rate`, or `limit` and `window`, are required.
+ * A rule as it is stored, in the same words: docs/guides/rules.md. Only `rate`, or `limit` and `window`, are required. An empty
+ * text or list, 0 and false are the same as absent where a field is not optional.
  *
  * @generated from message sluice.v1.Rule
  */
@@ -691,11 +704,14 @@ export const RateLimiter: GenService<{
     output: typeof ShouldForwardRequestsResponseSchema;
   },
   /**
-   * Registers the rules of a service in place of those that are there. They are in force on this instance when it answers.
+   * Registers the rules of a service in place of those that are there. They are in force on this instance when it answers,
+   * unless they could not be read again, and on the others when those load them next. What says the same as what is there
+   * is no change, unless a version is given. Neither `rule` nor `rules`: a service without limits, which is known.
    *
    * UNAUTHENTICATED, PERMISSION_DENIED: the token is missing, or is not this service's. INVALID_ARGUMENT: rules are wrong,
    * with a google.rpc.BadRequest that names each mistake; nothing is changed. ABORTED: another version is there than the one
-   * given. FAILED_PRECONDITION: rules are registered elsewhere.
+   * given; nothing is changed. FAILED_PRECONDITION: the rules of this service, or of all, are kept elsewhere. UNAVAILABLE:
+   * the rules could not be read or written; the message says where they may have been written all the same.
    *
    * @generated from rpc sluice.v1.RateLimiter.RegisterService
    */
@@ -705,7 +721,8 @@ export const RateLimiter: GenService<{
     output: typeof RegisterServiceResponseSchema;
   },
   /**
-   * The rules of a service as they are registered. NOT_FOUND: there are none.
+   * The rules of a service as they are registered. NOT_FOUND: there are none. Tokens, and rules that are kept elsewhere, as
+   * for RegisterService.
    *
    * @generated from rpc sluice.v1.RateLimiter.GetService
    */
@@ -715,7 +732,7 @@ export const RateLimiter: GenService<{
     output: typeof GetServiceResponseSchema;
   },
   /**
-   * Removes the rules of a service, which then forwards everything.
+   * Removes the rules of a service, which is then one that nobody has registered. Errors as for RegisterService.
    *
    * @generated from rpc sluice.v1.RateLimiter.RemoveService
    */

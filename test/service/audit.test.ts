@@ -1,0 +1,123 @@
+import { type RegisteredRules, RuleSourceError } from "@sluice/core"
+import { auditTo, rulesInMemory, tokens } from "@sluice/service"
+import { expect, it } from "vitest"
+import { DOORS, type Door } from "./door-clients.ts"
+import { startService } from "./started.ts"
+
+/** A log that keeps what it is told, as pino writes it. */
+function keptLog() {
+  const lines: { level: string; fields: Record<string, unknown>; message: string }[] = []
+  const at = (level: string) => (fields: object, message: string) => {
+    lines.push({ level, fields: JSON.parse(JSON.stringify(fields)), message })
+  }
+  return { lines, log: { info: at("info"), warn: at("warn") } }
+}
+
+const rate = { requests_per_unit: 5, unit: "minute" }
+const PEER = expect.stringMatching(/^127\.0\.0\.1:\d+$/)
+
+it.each(DOORS)(
+  "a line for each change over %s says who made it, and what was there before and after",
+  async (_, open) => {
+    const { lines, log } = keptLog()
+    const started = await startService(rulesInMemory(), {
+      audit: auditTo(log),
+      tokens: tokens({ 1: "the-token" }),
+    })
+    const door: Door = open(started)
+    const call = (method: string, request: object) =>
+      door.call(method, { service_id: 1, ...request }, "the-token")
+    const lists = {
+      name: "lists",
+      field: "ip",
+      rate,
+      allow: ["192.0.2.1", "192.0.2.2"],
+      deny: ["192.0.2.3"],
+      match: { methods: ["POST"], path: "/pay", fields: { plan: { values: ["gold", "silver"] } } },
+    }
+    const [one, two] = [
+      { version: 1, rules: [{ name: "plain", rate }] },
+      {
+        version: 2,
+        rules: [
+          {
+            ...{ name: "lists", field: "ip", rate, allow: 2, deny: 1 },
+            match: { methods: ["POST"], path: "/pay", fields: { plan: 2 } },
+          },
+        ],
+      },
+    ]
+    await call("RegisterService", { rules: [{ name: "plain", rate }] })
+    await call("RegisterService", { rules: [lists], version: 1 })
+    // None of these is a change.
+    await call("RegisterService", { rules: [lists] })
+    await call("RegisterService", { rules: [], version: 7 })
+    await call("RegisterService", { rules: [{}], version: 2 })
+    await call("GetService", {})
+    await call("RemoveService", { version: 7 })
+    await door.call("RemoveService", { service_id: 1, overwrite: true }, "another-token")
+    await call("RemoveService", { version: 2 })
+    await call("RemoveService", { version: 2 })
+    expect(lines).toEqual([
+      { level: "info", fields: { service: "1", peer: PEER, after: one }, message: "rules registered" },
+      {
+        level: "info",
+        fields: { service: "1", peer: PEER, before: one, after: two },
+        message: "rules registered",
+      },
+      { level: "info", fields: { service: "1", peer: PEER, before: two }, message: "rules removed" },
+    ])
+    expect(JSON.stringify(lines)).not.toMatch(/token|192\.0\.2|gold|silver/)
+    door.close()
+    await started.stop()
+  },
+)
+
+it("what was not answered is written down as what may have been done", async () => {
+  const { lines, log } = keptLog()
+  const home = rulesInMemory()
+  const lost = async () => {
+    throw new RuleSourceError("no answer")
+  }
+  const before = await home.registry.register("1", [{ name: "plain", limit: 5, window: "1 minute" }])
+  const registry = { ...home.registry, register: lost, remove: lost }
+  const started = await startService({ ...home, registry }, { audit: auditTo(log) })
+  const door = DOORS[0]?.[1](started) as Door
+  const rules = [{ name: "new", rate }]
+  expect((await door.call("RegisterService", { service_id: 1, rules, version: 1 })).code).toBe(14)
+  expect((await door.call("RemoveService", { service_id: 1, version: 1 })).code).toBe(14)
+  const there = { version: before.version, rules: [{ name: "plain", rate }] }
+  const fields = { service: "1", peer: PEER, before: there, err: expect.anything() }
+  expect(lines).toEqual([
+    {
+      level: "warn",
+      fields: { ...fields, after: { rules } },
+      message: "rules may have been registered: there was no answer",
+    },
+    { level: "warn", fields, message: "rules may have been removed: there was no answer" },
+  ])
+  door.close()
+  await started.stop()
+})
+
+it("rules that cannot be read again are written down, and were registered all the same", async () => {
+  const { lines, log } = keptLog()
+  const { source, registry } = rulesInMemory()
+  let isGone = false
+  const load = async (service: string): ReturnType<typeof source.load> => {
+    if (isGone) throw new RuleSourceError("gone")
+    return source.load(service)
+  }
+  const started = await startService({ source: { ...source, load }, registry }, { audit: auditTo(log) })
+  const door = DOORS[0]?.[1](started) as Door
+  isGone = true
+  const answered = await door.call("RegisterService", { service_id: 1, rules: [{ name: "new", rate }] })
+  expect(answered).toMatchObject({ code: 0, value: { version: 1 } })
+  expect(lines.map(({ level, message }) => [level, message])).toEqual([
+    ["info", "rules registered"],
+    ["warn", "rules were changed, and are not in force here yet"],
+  ])
+  expect(((await registry.get("1")) as RegisteredRules).version).toBe(1)
+  door.close()
+  await started.stop()
+})

@@ -1,0 +1,477 @@
+import { rulesInMemory, tokens } from "@sluice/service"
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { type Answered, DOORS, type Door } from "./door-clients.ts"
+import { type Started, startService } from "./started.ts"
+
+const OK = 0
+const INVALID_ARGUMENT = 3
+const NOT_FOUND = 5
+const PERMISSION_DENIED = 7
+const FAILED_PRECONDITION = 9
+const ABORTED = 10
+const UNAUTHENTICATED = 16
+
+const rule = (limit: number, more: object = {}) => ({
+  name: "rule",
+  rate: { requests_per_unit: limit, unit: "day" },
+  ...more,
+})
+
+describe.each(DOORS)("registering over %s", (_, open) => {
+  let started: Started
+  let door: Door
+  beforeEach(async () => {
+    started = await startService(rulesInMemory())
+    door = open(started)
+  })
+  afterEach(async () => {
+    door.close()
+    await started.stop()
+    expect(started.faults).toEqual([])
+  })
+
+  const register = (request: object) => door.call("RegisterService", { service_id: 1, ...request })
+  const get = (service_id = 1) => door.call("GetService", { service_id })
+  const remove = (request: object) => door.call("RemoveService", { service_id: 1, ...request })
+  const ask = async (request: object = {}) =>
+    (await door.call("ShouldForwardRequest", { service_id: 1, request: JSON.stringify(request) })).value
+
+  it("serves a client of the first contract, which knows one rule and no versions", async () => {
+    const old = (requests_per_unit: number) =>
+      register({
+        rule: { field: "user_id", rate: { requests_per_unit, unit: "day" }, error_message: "enough" },
+      })
+    expect(await old(2)).toMatchObject({
+      code: OK,
+      value: { status: { code: 0, message: "" }, error: "", version: 1 },
+    })
+    for (const remaining of [1, 0])
+      expect(await ask({ user_id: "ada" })).toMatchObject({ should_forward: true, remaining })
+    expect(await ask({ user_id: "ada" })).toMatchObject({
+      should_forward: false,
+      rejection_message: "enough",
+    })
+    expect((await old(2)).value).toMatchObject({ version: 1 })
+    expect((await old(3)).value).toMatchObject({ version: 2 })
+    expect(await ask({ user_id: "ada" })).toMatchObject({ should_forward: true, limit: 3, remaining: 0 })
+  })
+
+  it("does not let such a client replace a list that it cannot have written", async () => {
+    await register({ rules: [rule(5), rule(9, { name: "second" })] })
+    expect(await register({ rule: rule(7) })).toMatchObject({ code: ABORTED })
+    expect((await get()).value).toMatchObject({ version: 1, rules: [{ name: "rule" }, { name: "second" }] })
+    expect((await register({ rule: rule(7), overwrite: true })).value).toMatchObject({ version: 2 })
+  })
+
+  it("replaces what was seen, and tells who has not seen it that there is another version", async () => {
+    const ledger: [request: object, code: number, version: number][] = [
+      [{ rules: [rule(5)], version: 1 }, ABORTED, 0],
+      [{ rules: [rule(5)] }, OK, 1],
+      [{ rules: [rule(5)] }, OK, 1],
+      [{ rules: [rule(6)] }, ABORTED, 1],
+      [{ rules: [rule(6)], version: 0 }, ABORTED, 1],
+      [{ rules: [rule(6)], version: 2 }, ABORTED, 1],
+      [{ rules: [rule(6)], version: 1 }, OK, 2],
+      [{ rules: [rule(6)], version: 1 }, ABORTED, 2],
+      [{ rules: [rule(6)], version: 2 }, OK, 3],
+      [{ rules: [rule(6)], overwrite: true }, OK, 3],
+      [{ rules: [rule(7)], overwrite: true }, OK, 4],
+    ]
+    for (const [request, code, version] of ledger) {
+      const { value, ...answered } = await register(request)
+      expect([request, answered.code]).toEqual([request, code])
+      if (code === OK) expect(value).toMatchObject({ version })
+      expect((await get()).value.version ?? 0).toBe(version)
+    }
+  })
+
+  it("names the version that is there to who has another", async () => {
+    await register({ rules: [rule(5)] })
+    expect((await register({ rules: [rule(6)] })).message).toBe(
+      'For service "1" version 1 is registered: read it, and give its version, or overwrite it.',
+    )
+    expect((await register({ service_id: 2, rules: [rule(6)], version: 4 })).message).toBe(
+      'For service "2" nothing is registered: register it without a version, or overwrite.',
+    )
+  })
+
+  it("has the rules in force when it answers: registered, changed, removed, each at once", async () => {
+    expect(await ask()).toMatchObject({ should_forward: true, policy: "" })
+    for (let limit = 1; limit <= 5; limit++) {
+      await register({ rules: [rule(limit)], overwrite: true })
+      expect(await ask()).toMatchObject({ should_forward: true, limit, remaining: 0, policy: "rule" })
+      expect(await ask()).toMatchObject({ should_forward: false, limit })
+    }
+    await remove({ overwrite: true })
+    expect(await ask()).toMatchObject({ should_forward: true, policy: "" })
+  })
+
+  it("registers no rules, which is a service that is known and has no limits", async () => {
+    expect((await register({})).value).toMatchObject({ version: 1 })
+    expect(await get()).toMatchObject({ code: OK, value: { version: 1, rules: [] } })
+    expect(await ask()).toMatchObject({ should_forward: true, policy: "" })
+    expect(await register({ rules: [rule(5)] })).toMatchObject({ code: ABORTED })
+    expect((await register({ rule: rule(5) })).value).toMatchObject({ version: 2 })
+  })
+
+  it("removes the version that was seen, and tells whether there was one", async () => {
+    await register({ rules: [rule(5)] })
+    expect((await remove({})).violations).toEqual({ version: "is missing, and so is overwrite" })
+    expect(await remove({ version: 7 })).toMatchObject({ code: ABORTED })
+    expect((await get()).code).toBe(OK)
+    expect(await remove({ version: 1 })).toMatchObject({ code: OK, value: { removed: true } })
+    expect(await remove({ version: 1 })).toMatchObject({ code: OK, value: { removed: false } })
+    expect(await get()).toMatchObject({ code: NOT_FOUND, message: 'Service "1" has no rules.' })
+  })
+
+  it("keeps services apart, whether they have a number or a name", async () => {
+    await register({ rules: [rule(5)] })
+    await door.call("RegisterService", { service: "checkout", rules: [rule(9)] })
+    await door.call("RegisterService", { service: "__proto__", rules: [rule(7)] })
+    const limits = []
+    for (const request of [{ service: "1" }, { service: "checkout" }, { service: "__proto__" }]) {
+      const { value } = await door.call("GetService", request)
+      limits.push((value.rules as { rate: { requests_per_unit: number } }[])[0]?.rate.requests_per_unit)
+    }
+    expect(limits).toEqual([5, 9, 7])
+  })
+
+  it("has every member of a rule there and back", async () => {
+    const rules = [
+      {
+        name: "every",
+        fields: ["ip", "user_id"],
+        limit: 5_000_000_000,
+        window: "15 minutes",
+        error_message: "exhausted",
+        on_missing: "skip",
+        on_store_failure: "deny",
+        algorithm: "sliding-window-strict",
+        buckets: 30,
+        throttle: { kind: "elastic", ceiling: 6_000_000_000 },
+        count_rejected: true,
+        cost: 2,
+        match: { methods: ["POST"], path: "/users/:id", fields: { plan: { values: ["free", "trial"] } } },
+        shadow: true,
+      },
+      {
+        name: "lists",
+        field: "ip",
+        rate: { requests_per_unit: 7, unit: "week" },
+        algorithm: "token-bucket",
+        burst: 9,
+        refill: "periodic",
+        penalty: { refusals: 20, within: "5 minutes", for: "1500 ms" },
+        throttle: { kind: "soft", percent: 33.5 },
+        allow: ["10.0.0.0/8"],
+        deny: ["192.0.2.7"],
+      },
+      {
+        name: "queue",
+        rate: { requests_per_unit: 7, unit: "hour" },
+        algorithm: "fixed-window",
+        align: "first-hit",
+        throttle: { kind: "queue", max_waiting: 3, max_wait_ms: 50 },
+      },
+    ]
+    expect(await register({ rules })).toMatchObject({ code: OK })
+    expect((await get()).value).toMatchObject({ version: 1, rules, problems: [] })
+    // What is read may be registered as it is.
+    const again = await register({ rules: (await get()).value.rules as object[] })
+    expect(again).toMatchObject({ code: OK, value: { version: 1 } })
+  })
+
+  it.each<[about: string, request: object, field: string, description: string | RegExp]>([
+    ["no service", { service_id: 0 }, "service_id", "is missing, and so is service"],
+    ["a service below 1", { service_id: -1 }, "service_id", "is not a whole number from 1 up"],
+    ["two services", { service: "a" }, "service", "is given together with service_id"],
+    ["a long service", { service_id: 0, service: "x".repeat(257) }, "service", /longer than 256/],
+    ["rule and rules", { rule: rule(5), rules: [rule(5)] }, "rule", "is given together with rules"],
+    ["two versions", { version: 1, overwrite: true }, "overwrite", "is given together with version"],
+    ["a version beyond 2^53", { version: "9007199254740993" }, "version", /9007199254740991/],
+    ["the last version", { version: "9007199254740991" }, "version", /is not a version/],
+    ["no rate", { rule: { name: "x" } }, "rule.rate", /^is missing; accepted: a rate such as/],
+    [
+      "no requests",
+      { rule: rule(0) },
+      "rule.rate.requests_per_unit",
+      /^is missing; accepted: a positive whole/,
+    ],
+    [
+      "no unit",
+      { rule: { rate: { requests_per_unit: 5 } } },
+      "rule.rate.unit",
+      /^is missing; accepted: "second"/,
+    ],
+    [
+      "another unit",
+      { rules: [rule(1), { rate: { requests_per_unit: 5, unit: "month" } }] },
+      "rules[1].rate.unit",
+      /^"month" is not a unit; accepted: "second"/,
+    ],
+    [
+      "a limit beyond 2^53",
+      { rules: [{ limit: "9007199254740993", window: "1 day" }] },
+      "rules[0].limit",
+      /^"9007199254740993" is not a limit/,
+    ],
+    ["a limit of 0", { rules: [{ limit: 0, window: "1 day" }] }, "rules[0].limit", /^0 is not a limit/],
+    ["a window alone", { rules: [{ window: "1 day" }] }, "rules[0].limit", /^is missing beside window/],
+    [
+      "a wrong window",
+      { rules: [{ limit: 5, window: "soon" }] },
+      "rules[0].window",
+      /^"soon" is not a window/,
+    ],
+    ["rate and limit", { rules: [rule(5, { limit: 5 })] }, "rules[0].limit", /^is given beside rate/],
+    ["a cost of 0", { rules: [rule(5, { cost: 0 })] }, "rules[0].cost", /^0 is not a cost/],
+    ["a cost above the limit", { rules: [rule(5, { cost: 6 })] }, "rules[0].cost", /6/],
+    [
+      "field and fields",
+      { rules: [rule(5, { field: "ip", fields: ["user_id"] })] },
+      "rules[0].fields",
+      "is given together with field",
+    ],
+    ["a wrong field", { rules: [rule(5, { field: "header:" })] }, "rules[0].field", /^"header:" is not/],
+    [
+      "a wrong part of several",
+      { rules: [rule(5, { fields: ["ip", "ip"] })] },
+      "rules[0].fields[1]",
+      /^"ip" is not/,
+    ],
+    [
+      "an empty value",
+      { rules: [rule(5, { match: { fields: { plan: { values: ["a", ""] } } } })] },
+      "rules[0].match.fields.plan.values[1]",
+      /^"" is not a value/,
+    ],
+    [
+      "no values",
+      { rules: [rule(5, { match: { fields: { plan: {} } } })] },
+      "rules[0].match.fields.plan",
+      /is not a list of values/,
+    ],
+    [
+      "a long message",
+      { rule: rule(5, { error_message: "x".repeat(1025) }) },
+      "rule.error_message",
+      /is not a rejection message/,
+    ],
+    ["no kind", { rules: [rule(5, { throttle: {} })] }, "rules[0].throttle.kind", /^is missing/],
+    [
+      "another kind's number",
+      { rules: [rule(5, { throttle: { kind: "hard", percent: 5 } })] },
+      "rules[0].throttle.percent",
+      /^"percent" is not a member/,
+    ],
+    [
+      "a percentage that is none",
+      { rules: [rule(5, { throttle: { kind: "soft", percent: "NaN" } })] },
+      "rules[0].throttle.percent",
+      /NaN/,
+    ],
+    [
+      "a long wait",
+      { rules: [rule(5, { throttle: { kind: "queue", max_wait_ms: "9007199254740993" } })] },
+      "rules[0].throttle.max_wait_ms",
+      /^"9007199254740993" is not a wait/,
+    ],
+    [
+      "a penalty without a field",
+      { rules: [rule(5, { penalty: { refusals: 3, for: "1 day" } })] },
+      "rules[0].penalty",
+      /field/,
+    ],
+    [
+      "a wrong penalty",
+      { rules: [rule(5, { field: "ip", penalty: { refusals: 3, for: "ages" } })] },
+      "rules[0].penalty.for",
+      /^"ages" is not a duration/,
+    ],
+    ["another algorithm's member", { rules: [rule(5, { burst: 9 })] }, "rules[0].burst", /sliding-window/],
+    [
+      "an address that is none",
+      { rules: [rule(5, { field: "ip", deny: ["10.0.0.0/99"] })] },
+      "rules[0].deny[0]",
+      /10\.0\.0\.0\/99/,
+    ],
+    ["a name twice", { rules: [rule(5), rule(6)] }, "rules[1].name", /rule/],
+  ])("names what is wrong by its field: %s", async (_about, request, field, description) => {
+    const answered = await register(request)
+    expect(answered.code).toBe(INVALID_ARGUMENT)
+    expect(answered.violations).toMatchObject({
+      [field]: typeof description === "string" ? description : expect.stringMatching(description),
+    })
+    expect(answered.message.startsWith(Object.keys(answered.violations)[0] as string)).toBe(true)
+    expect((await get()).code).toBe(NOT_FOUND)
+  })
+
+  it("refuses a field __proto__", async () => {
+    const fields = JSON.parse('{ "__proto__": { "values": ["a"] } }')
+    const answered = await register({ rules: [rule(5, { match: { fields } })] })
+    expect(answered).toMatchObject({
+      code: INVALID_ARGUMENT,
+      message: expect.stringMatching(/"__proto__" is not a field|forbidden prototype property/),
+    })
+  })
+
+  it("names all that is wrong at once", async () => {
+    const { violations, message } = await register({
+      rules: [
+        rule(0),
+        rule(5, { name: "other", field: "ip", fields: ["ip"], error_message: "x".repeat(1025) }),
+      ],
+    })
+    expect(Object.keys(violations).sort()).toEqual([
+      "rules[0].rate.requests_per_unit",
+      "rules[1].error_message",
+      "rules[1].fields",
+    ])
+    expect(message).toMatch(/ \(and 2 more\)$/)
+  })
+
+  it("registers while requests are decided, and each is decided by one version or the other", async () => {
+    await register({ rules: [rule(1_000)] })
+    const asked: Promise<Readonly<Record<string, unknown>>>[] = []
+    for (let change = 1; change <= 10; change++) {
+      const changing = register({ rules: [rule(1_000 + change)], overwrite: true })
+      for (let i = 0; i < 30; i++) asked.push(ask())
+      await changing
+      expect(await ask()).toMatchObject({ limit: 1_000 + change })
+    }
+    const limits = (await Promise.all(asked)).map(({ should_forward, limit }) => {
+      expect(should_forward).toBe(true)
+      return limit as number
+    })
+    expect(limits.every((limit) => limit >= 1_000 && limit <= 1_010)).toBe(true)
+    // Every unit was taken once.
+    expect(await ask()).toMatchObject({ remaining: 1_010 - 311 })
+  }, 20_000)
+
+  it("lets one of many who write at once win, and none without having seen what it replaces", async () => {
+    const writers = Array.from({ length: 20 }, (_each, i) => register({ rules: [rule(i + 1)] }))
+    const codes = (await Promise.all(writers)).map(({ code }) => code)
+    expect(codes.filter((code) => code === OK)).toHaveLength(1)
+    expect(codes.filter((code) => code === ABORTED)).toHaveLength(19)
+    const winner = codes.indexOf(OK) + 1
+    expect(await ask()).toMatchObject({ limit: winner })
+  })
+})
+
+describe.each(DOORS)("who may register over %s", (_, open) => {
+  const closing: (() => Promise<void> | void)[] = []
+  afterEach(async () => {
+    for (const close of closing.splice(0).reverse()) await close()
+  })
+  const start = async (parts: Parameters<typeof startService>[1]): Promise<Door> => {
+    const started = await startService(rulesInMemory(), parts)
+    const door = open(started)
+    closing.push(started.stop, door.close)
+    return door
+  }
+  const calls = async (door: Door, service: string, token?: string): Promise<Answered[]> => [
+    await door.call("RegisterService", { service, rules: [rule(5)] }, token),
+    await door.call("GetService", { service }, token),
+    await door.call("RemoveService", { service, overwrite: true }, token),
+  ]
+
+  it.each<[service: string, token: string | undefined, code: number]>([
+    ["1", "secret-1", OK],
+    ["checkout", "secret-checkout", OK],
+    ["1", "secret-of-all", OK],
+    ["nobody's", "secret-of-all", OK],
+    ["1", undefined, UNAUTHENTICATED],
+    ["1", "", UNAUTHENTICATED],
+    ["1", "secret-checkout", PERMISSION_DENIED],
+    ["1", "secret-", PERMISSION_DENIED],
+    ["1", "secret-12", PERMISSION_DENIED],
+    ["1", "SECRET-1", PERMISSION_DENIED],
+    ["01", "secret-1", PERMISSION_DENIED],
+    ["nobody's", "secret-1", PERMISSION_DENIED],
+    ["__proto__", "secret-1", PERMISSION_DENIED],
+  ])("service %s with the token %s: %i", async (service, token, code) => {
+    const door = await start({
+      tokens: tokens({ 1: "secret-1", checkout: "secret-checkout", "*": "secret-of-all" }),
+      isRegistrationOpen: true,
+    })
+    for (const answered of await calls(door, service, token)) {
+      expect(answered.code).toBe(code)
+      expect(answered.message).not.toContain("secret")
+    }
+    const asked = await door.call("ShouldForwardRequest", { service })
+    expect(asked).toMatchObject({ code: OK, value: { should_forward: true } })
+  })
+
+  it("is nobody where there are no tokens and it is not open", async () => {
+    const door = await start({ isRegistrationOpen: false })
+    for (const token of [undefined, "any"])
+      for (const answered of await calls(door, "1", token)) expect(answered.code).toBe(PERMISSION_DENIED)
+  })
+
+  it("is nobody where rules are registered elsewhere", async () => {
+    const door = await start({ registry: undefined })
+    for (const answered of await calls(door, "1"))
+      expect(answered).toMatchObject({
+        code: FAILED_PRECONDITION,
+        message: "Rules cannot be registered here.",
+      })
+  })
+
+  it("is told nothing of what is registered without a token", async () => {
+    const door = await start({ tokens: tokens({ 1: "secret-1" }) })
+    await door.call("RegisterService", { service_id: 1, rules: [rule(5)] }, "secret-1")
+    const [there, not] = await Promise.all(
+      [1, 2].map((service_id) => door.call("RegisterService", { service_id, rules: [rule(0)], version: 7 })),
+    )
+    expect(there).toEqual(not)
+    expect(there?.code).toBe(UNAUTHENTICATED)
+  })
+})
+
+describe("an answer over HTTP to a call that has failed", () => {
+  let started: Started
+  beforeAll(async () => {
+    started = await startService(rulesInMemory())
+  })
+  afterAll(() => started.stop())
+
+  const post = async (method: string, body: string, type = "application/json") => {
+    const response = await fetch(`${started.http}/sluice.v1.RateLimiter/${method}`, {
+      method: "POST",
+      headers: { "content-type": type },
+      body,
+    })
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+  }
+
+  it("has the fields of the contract beside Connect's, where the contract has them", async () => {
+    const { status, body } = await post("RegisterService", '{ "serviceId": 1, "rules": [{}] }')
+    expect(status).toBe(400)
+    expect(body).toMatchObject({
+      code: "invalid_argument",
+      details: [{ type: "google.rpc.BadRequest" }],
+      status: { code: INVALID_ARGUMENT, message: body.message },
+      error: body.message,
+    })
+    expect(await post("RemoveService", '{ "serviceId": 1 }')).toMatchObject({ status: 400 })
+    expect((await post("RemoveService", '{ "serviceId": 1 }')).body).not.toHaveProperty("status")
+  })
+
+  it.each([
+    ["no JSON", "{", "application/json"],
+    ["another type", "{}", "text/csv"],
+    ["an unknown member", '{ "serviceId": 1, "limits": 5 }', "application/json"],
+    ["half a character", String.raw`{ "service": "\ud800" }`, "application/json"],
+    ["a fraction", '{ "serviceId": 1, "rule": { "rate": { "requestsPerUnit": 1.5 } } }', "application/json"],
+    ["a negative number", '{ "serviceId": 1, "rule": { "limit": -1 } }', "application/json"],
+    ["more than 64 bits", '{ "serviceId": 1, "version": "18446744073709551616" }', "application/json"],
+  ])("has them also where the body is %s", async (_, text, type) => {
+    const { status, body } = await post("RegisterService", text, type)
+    expect([400, 415]).toContain(status)
+    expect(body).toMatchObject({
+      code: "invalid_argument",
+      status: { code: INVALID_ARGUMENT, message: body.message },
+      error: body.message,
+    })
+  })
+})
