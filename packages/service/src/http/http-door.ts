@@ -63,6 +63,9 @@ export function createHttpDoor(
   const app = Fastify({
     logger: false,
     bodyLimit: maxMessageBytes,
+    // Whatever a member is called, it is read as what the message has of that name, and else refused by its name.
+    onProtoPoisoning: "ignore",
+    onConstructorPoisoning: "ignore",
     requestTimeout: arrivalMs,
     ...(tls === undefined ? { http: timeouts } : { https: { ...timeouts, ...httpsOptions(tls) } }),
     exposeHeadRoutes: false,
