@@ -1,5 +1,5 @@
 import { DeleteTableCommand } from "@aws-sdk/client-dynamodb"
-import { memoryStore } from "@sluice/core"
+import { manualClock, memoryStore } from "@sluice/core"
 import { type RulesHome, rulesInTable } from "@sluice/service"
 import { afterEach, beforeEach, expect, it } from "vitest"
 import { dynamoDBRegistry } from "../../packages/core/src/rules/dynamodb/dynamodb-registry.ts"
@@ -136,8 +136,9 @@ it("are neither read nor written while the table is gone, and what is in force s
 }, 60_000)
 
 it("count on: a new limit changes what is left, and not what was taken", async () => {
-  const store = memoryStore()
-  const instance = await startService(home(), { shared: { store, storeTimeoutMs: 20_000 } })
+  const clock = manualClock()
+  const shared = { store: memoryStore({ clock }), storeTimeoutMs: 20_000, clock }
+  const instance = await startService(home(), { shared })
   instances.push(instance)
   const door = openHttp(instance)
   await door.call("RegisterService", { service_id: 1, rules: [rule(5)] })

@@ -1,3 +1,4 @@
+import { manualClock, memoryStore } from "@sluice/core"
 import { rulesInMemory, tokens } from "@sluice/service"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { type Answered, DOORS, type Door } from "./door-clients.ts"
@@ -20,8 +21,10 @@ const rule = (limit: number, more: object = {}) => ({
 describe.each(DOORS)("registering over %s", (_, open) => {
   let started: Started
   let door: Door
+  const clock = manualClock()
   beforeEach(async () => {
-    started = await startService(rulesInMemory())
+    const shared = { store: memoryStore({ clock }), storeTimeoutMs: 20_000, clock }
+    started = await startService(rulesInMemory(), { shared })
     door = open(started)
   })
   afterEach(async () => {
@@ -310,6 +313,35 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     })
     expect(answered.message.startsWith(Object.keys(answered.violations)[0] as string)).toBe(true)
     expect((await get()).code).toBe(NOT_FOUND)
+  })
+
+  it("locates each rule by its own names", async () => {
+    const { violations } = await register({
+      rules: [rule(5, { field: "header:" }), rule(5, { name: "b", fields: ["header:", "ip"] })],
+    })
+    expect(Object.keys(violations)).toEqual(["rules[0].field", "rules[1].fields[0]"])
+  })
+
+  it("refuses more rules than a decision can look at", async () => {
+    const rules = (count: number) => Array.from({ length: count }, (_each, i) => rule(5, { name: `${i}` }))
+    expect((await register({ rules: rules(1_001) })).violations).toEqual({
+      rules: "has 1001 rules; 1000 are accepted",
+    })
+    expect(await register({ rules: rules(1_000) })).toMatchObject({ code: OK })
+  })
+
+  it("refuses a service that is no number from 1 up, whatever is asked", async () => {
+    for (const method of ["ShouldForwardRequest", "RegisterService", "GetService", "RemoveService"]) {
+      for (const [service_id, what] of [
+        [0, "is missing, and so is service"],
+        [-1, "is not a whole number from 1 up"],
+        [-2_147_483_648, "is not a whole number from 1 up"],
+      ]) {
+        const answered = await door.call(method, { service_id })
+        expect([answered.code, answered.violations]).toEqual([INVALID_ARGUMENT, { service_id: what }])
+      }
+    }
+    expect(await register({ service_id: 2_147_483_647, rules: [rule(5)] })).toMatchObject({ code: OK })
   })
 
   it("names all that is wrong at once", async () => {

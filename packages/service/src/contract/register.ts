@@ -126,7 +126,14 @@ function expectedVersion({ version, overwrite }: Versioned): number | "any" | un
   throw invalidArgument({ field: "overwrite", description: "is given together with version" })
 }
 
+/** Every decision looks at all rules of its service. */
+const MOST_RULES = 1_000
+
 function givenRules({ rule, rules }: RegisterServiceRequest): Rule[] {
+  if (rules.length > MOST_RULES) {
+    const description = `has ${rules.length} rules; ${MOST_RULES} are accepted`
+    throw invalidArgument({ field: "rules", description })
+  }
   if (rule === undefined) return rulesOf(rules, "rules")
   if (rules.length === 0) return rulesOf([rule], "rule")
   throw invalidArgument({ field: "rule", description: "is given together with rules" })
