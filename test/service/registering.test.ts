@@ -315,6 +315,17 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     expect((await get()).code).toBe(NOT_FOUND)
   })
 
+  it("refuses text that is no UTF-8, wherever it is", async () => {
+    const half = "a\ud800"
+    for (const request of [
+      { service_id: 0, service: half, rules: [rule(5)] },
+      { rules: [rule(5, { error_message: half })] },
+      { rules: [rule(5, { match: { fields: { plan: { values: [half] } } } })] },
+    ])
+      expect((await register(request)).code).toBe(INVALID_ARGUMENT)
+    expect((await get()).code).toBe(NOT_FOUND)
+  })
+
   it("locates each rule by its own names", async () => {
     const { violations } = await register({
       rules: [rule(5, { field: "header:" }), rule(5, { name: "b", fields: ["header:", "ip"] })],
