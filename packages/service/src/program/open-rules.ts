@@ -1,14 +1,15 @@
-import { fileRules } from "@sluice/core"
+import { fileFirst } from "../registering/file-first.ts"
+import { rulesInMemory } from "../registering/rules-home.ts"
 import type { OpenRules } from "./rules.ts"
 import type { Settings } from "./settings.ts"
 import { openTable } from "./table.ts"
 
-/** Opens what the settings say: a file, or a table. */
+/** Opens what the settings say: a file, beside which more may be registered in memory, or a table. */
 export async function openRules(
   { rules }: Pick<Settings, "rules">,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<OpenRules> {
   if (typeof rules !== "string") return openTable(rules, env)
-  const source = fileRules(rules)
-  return { source, registry: undefined, mustLoadAtOnce: true, close: () => source.close?.() }
+  const { source, registry } = fileFirst(rules, rulesInMemory())
+  return { source, registry, mustLoadAtOnce: true, close: () => source.close?.() }
 }

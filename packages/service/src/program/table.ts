@@ -1,5 +1,5 @@
 import { DynamoDBClient, type DynamoDBClientConfig } from "@aws-sdk/client-dynamodb"
-import { dynamoDBRegistry, dynamoDBRules } from "@sluice/core/dynamodb"
+import { rulesInTable } from "../registering/rules-home.ts"
 import type { OpenRules } from "./rules.ts"
 import type { TableSettings } from "./settings.ts"
 
@@ -17,13 +17,12 @@ export async function openTable(
     ...(endpoint !== undefined && isOnThisMachine(endpoint) && localDefaults(region, env)),
     requestHandler: { connectionTimeout: 3_000, requestTimeout: 5_000 },
   })
-  const table = { client, tableName: name, timeoutMs: TIMEOUT_MS }
-  const registry = dynamoDBRegistry(table)
+  const { source, registry } = rulesInTable({ client, tableName: name, timeoutMs: TIMEOUT_MS, pollMs })
   const close = (): void => client.destroy()
   try {
     if (mayCreate) await registry.createTable()
     // A table that cannot be reached yet may be before long.
-    return { source: dynamoDBRules({ ...table, pollMs }), registry, mustLoadAtOnce: false, close }
+    return { source, registry, mustLoadAtOnce: false, close }
   } catch (error) {
     close()
     throw error

@@ -1,5 +1,10 @@
 import type { RuleRegistry, RuleSource } from "@sluice/core"
-import { type DynamoDBRulesOptions, dynamoDBRegistry, dynamoDBRules } from "@sluice/core/dynamodb"
+import {
+  type DynamoDBRegistry,
+  type DynamoDBRulesOptions,
+  dynamoDBRegistry,
+  dynamoDBRules,
+} from "@sluice/core/dynamodb"
 import { memoryRegistry } from "./memory-registry.ts"
 
 /** Where rules are kept: what a rule book reads them by, and what they are registered with. */
@@ -17,7 +22,9 @@ export function rulesInMemory(): RulesHome {
 /**
  * In a DynamoDB table, which any number of instances share. Who made the client destroys it. Throws InvalidOptionError.
  */
-export function rulesInTable(options: DynamoDBRulesOptions): RulesHome {
+export function rulesInTable(options: DynamoDBRulesOptions): RulesHome & {
+  readonly registry: DynamoDBRegistry
+} {
   const { pollMs: _pollMs, consistentRead: _consistentRead, ...table } = options
   return { source: dynamoDBRules(options), registry: dynamoDBRegistry(table) }
 }
