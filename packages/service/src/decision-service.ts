@@ -2,11 +2,14 @@ import type { Server } from "@grpc/grpc-js"
 import type { Limiter, RuleBook, RuleRegistry } from "@sluice/core"
 import { type Call, callsOf } from "./calls.ts"
 import { cannotListen } from "./cannot-listen.ts"
-import { Forwarding, type UnknownServices } from "./contract/forward.ts"
+import { Forwarding } from "./contract/forward.ts"
 import { decideMany } from "./contract/forward-many.ts"
 import { registering } from "./contract/register.ts"
 import type { AskedRequest } from "./deciding/asked-request.ts"
 import { ServiceGuards, type SharedOptions } from "./deciding/service-guards.ts"
+import { type UnknownServices, Unregistered } from "./deciding/unregistered.ts"
+import { rateLimiting } from "./envoy/should-rate-limit.ts"
+import { RateLimitService } from "./gen/envoy/service/ratelimit/v3/rls_pb.ts"
 import { RateLimiter } from "./gen/sluice/v1/rate_limiter_pb.ts"
 import { grpcCredentials } from "./grpc/grpc-credentials.ts"
 import { createGrpcDoor, type GrpcBounds } from "./grpc/grpc-door.ts"
@@ -76,7 +79,11 @@ export interface DecisionService {
 export function createDecisionService(parts: DecisionServiceParts): DecisionService {
   const { book, shared, bounds, onFault, tls } = parts
   const guards = new ServiceGuards(book, shared, parts.onLimiter)
-  const calls = callsFor(parts, new Forwarding(guards, parts.unknownServices, parts.onUnknownService))
+  const unregistered = new Unregistered(parts.unknownServices, parts.onUnknownService)
+  const calls = [
+    ...callsFor(parts, new Forwarding(guards, unregistered)),
+    ...callsOf(RateLimitService, rateLimiting(guards, unregistered)),
+  ]
   const grpcDoor = createGrpcDoor(calls, bounds, onFault, parts.addTo)
   const httpDoor = createHttpDoor(calls, bounds, onFault, tls)
   return {

@@ -2,32 +2,28 @@ import { create } from "@bufbuild/protobuf"
 import type { Decision, Outcome } from "@sluice/core"
 import type { Asking } from "../calls.ts"
 import { type AskedRequest, factsOf, NOTHING } from "../deciding/asked-request.ts"
+import { callerGone, giveBack, hasLeft } from "../deciding/checking.ts"
 import { notAnObject, readRequestText } from "../deciding/request-text.ts"
 import type { ServiceGuard, ServiceGuards } from "../deciding/service-guards.ts"
+import type { Unregistered } from "../deciding/unregistered.ts"
 import {
   type ShouldForwardRequestRequest,
   type ShouldForwardRequestResponse,
   ShouldForwardRequestResponseSchema,
 } from "../gen/sluice/v1/rate_limiter_pb.ts"
-import { Code, invalidArgument, StatusError } from "../status-error.ts"
+import { invalidArgument } from "../status-error.ts"
 import { serviceName } from "./service-name.ts"
-
-/** What is answered of a service that nobody has registered. */
-export type UnknownServices = "forward" | "refuse"
 
 type Answer = ShouldForwardRequestResponse
 
 /** Decides whether requests may be forwarded, in the words of the contract. */
 export class Forwarding {
   readonly #guards: ServiceGuards
-  readonly #unknown: UnknownServices
-  readonly #onUnknown: () => void
+  readonly #unregistered: Unregistered
 
-  /** `onUnknown` is told of every request to a service without rules. */
-  constructor(guards: ServiceGuards, unknown: UnknownServices, onUnknown: () => void) {
+  constructor(guards: ServiceGuards, unregistered: Unregistered) {
     this.#guards = guards
-    this.#unknown = unknown
-    this.#onUnknown = onUnknown
+    this.#unregistered = unregistered
   }
 
   /**
@@ -50,14 +46,12 @@ export class Forwarding {
   }
 
   #answerUnknown(service: string): Answer {
-    this.#onUnknown()
-    if (this.#unknown === "forward")
-      return create(ShouldForwardRequestResponseSchema, { shouldForward: true })
-    const detail = `Service ${JSON.stringify(service)} is not registered.`
+    const refusal = this.#unregistered.refusal(service)
+    if (refusal === undefined) return create(ShouldForwardRequestResponseSchema, { shouldForward: true })
     return create(ShouldForwardRequestResponseSchema, {
-      statusCode: 403,
-      headers: { "Content-Type": "application/problem+json" },
-      body: JSON.stringify({ title: "Forbidden", status: 403, detail }),
+      statusCode: refusal.status,
+      headers: { "Content-Type": refusal.contentType },
+      body: refusal.body,
     })
   }
 }
@@ -79,19 +73,11 @@ function decided(
     : answered(outcome, found, asking, brief)
 }
 
-function answered(
-  outcome: Outcome | undefined,
-  { guard }: ServiceGuard,
-  asking: Asking,
-  brief: boolean,
-): Answer {
-  // Held, and gone: nothing has been taken, and nobody reads this.
-  if (outcome === undefined) throw new StatusError(Code.CANCELLED, "The caller has gone.")
+function answered(outcome: Outcome | undefined, found: ServiceGuard, asking: Asking, brief: boolean): Answer {
+  // Held, and gone: nothing has been taken.
+  if (outcome === undefined) throw callerGone()
+  if (hasLeft(asking)) giveBack(found, outcome)
   const { decision, rejection } = outcome
-  if (asking.closed === true) {
-    // A store that is gone keeps the units until their window has passed: the safe side.
-    guard.limiter.refund(decision).catch(() => undefined)
-  }
   const answer = told(decision)
   if (rejection !== undefined) answer.statusCode = rejection.status
   if (brief) return answer

@@ -1,7 +1,7 @@
 import { invalidArgument } from "../status-error.ts"
 
 /** As long as a service's id may be in a stored document. */
-const LONGEST_NAME = 256
+export const LONGEST_NAME = 256
 
 /** Whose rules are meant: a number from 1 up, or a name. 0 and empty text are absent in proto3. Throws StatusError. */
 export function serviceName({

@@ -23,6 +23,8 @@ export interface ServiceGuard {
   readonly guard: Guard<AskedRequest>
   /** Whether no rule reads anything of a request. */
   readonly readsNothing: boolean
+  /** Whether a rule has no field, and counts all requests together. */
+  readonly countsAll: boolean
 }
 
 const NO_RULES_YET = new StatusError(Code.UNAVAILABLE, "No rules could be loaded yet; try again later.")
@@ -102,6 +104,7 @@ export class ServiceGuards {
       service,
       guard,
       readsNothing: rules.every(({ fields, match }) => fields.length === 0 && match === undefined),
+      countsAll: rules.some(({ fields }) => fields.length === 0),
     }
   }
 

@@ -1,5 +1,5 @@
 import type { HeaderDialect, OnStoreFailure } from "@sluice/core"
-import type { UnknownServices } from "../contract/forward.ts"
+import type { UnknownServices } from "../deciding/unregistered.ts"
 import type { Address, Bounds } from "../decision-service.ts"
 import type { LogLevel } from "./log.ts"
 

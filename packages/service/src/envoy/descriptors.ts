@@ -1,0 +1,92 @@
+import type { RequestFacts } from "@sluice/core"
+import type { AskedRequest } from "../deciding/asked-request.ts"
+import type { RateLimitDescriptor_Entry as Entry } from "../gen/envoy/extensions/common/ratelimit/v3/ratelimit_pb.ts"
+import type { RateLimitRequest } from "../gen/envoy/service/ratelimit/v3/rls_pb.ts"
+
+/** What is asked about one request of a client. */
+export interface AskedDescriptors {
+  /** One for each descriptor, in order. Its cost is 0 where nothing is to be taken, and it is only asked whether a unit is left. */
+  readonly descriptors: readonly AskedRequest[]
+  /** The whole request, for the rules without a field: all that any of its descriptors says. */
+  whole(): AskedRequest
+}
+
+/** Values of the entries whose keys are fields with a prefix, `header:x-api-key`, by prefix and name. */
+type Prefixed = { [Prefix in "header" | "query" | "cookie" | "param"]?: Record<string, string> }
+
+const PREFIXED = /^(header|query|cookie|param):(.+)$/s
+
+/** Rules without a field are for it, and no others. */
+const WHOLE: ReadonlySet<string> = new Set(["service"])
+
+/**
+ * What a request of Envoy's asks. Where a descriptor says nothing of its hits those of the request are meant; 0 there is what
+ * proto3 has for nothing, and 1. A count that no number holds exactly is the largest that one does, which no limit admits.
+ */
+export function readDescriptors({ descriptors, hitsAddend }: RateLimitRequest): AskedDescriptors {
+  const cost = hitsAddend === 0 ? 1 : hitsAddend
+  return {
+    descriptors: descriptors.map(({ entries, hitsAddend: own }) =>
+      askedRequest(entries, own === undefined ? cost : exact(own)),
+    ),
+    whole() {
+      const all = descriptors.flatMap(({ entries }) => entries)
+      return askedRequest(all, cost, WHOLE)
+    },
+  }
+}
+
+function exact(hits: bigint): number {
+  return Math.min(Number(hits), Number.MAX_SAFE_INTEGER)
+}
+
+/** Of entries with the same key the first one counts. */
+function askedRequest(
+  entries: readonly Entry[],
+  cost: number,
+  onlyFields?: ReadonlySet<string>,
+): AskedRequest {
+  // A key may be any text, "__proto__" too.
+  const known: Record<string, string> = Object.create(null)
+  const prefixed: Prefixed = {}
+  const fields = new Set<string>()
+  for (const { key, value } of entries) {
+    const field = fieldOf(key)
+    if (fields.has(field)) continue
+    fields.add(field)
+    known[key] = value
+    const [, prefix, name] = PREFIXED.exec(field) ?? []
+    if (name === undefined) continue
+    const holder = prefixed[prefix as keyof Prefixed] ?? Object.create(null)
+    holder[name] = value
+    prefixed[prefix as keyof Prefixed] = holder
+  }
+  // Envoy's word for the client's address.
+  if (fields.has("remote_address")) fields.add("ip")
+  return { known, facts: factsOf(known, prefixed, onlyFields ?? fields), cost }
+}
+
+/** The key as a rule writes it: names of header fields in lower case. */
+function fieldOf(key: string): string {
+  return key.startsWith("header:") ? key.toLowerCase() : key
+}
+
+function factsOf(
+  known: Readonly<Record<string, string>>,
+  { header, query, cookie, param }: Prefixed,
+  onlyFields: ReadonlySet<string>,
+): RequestFacts {
+  const { method, path, route, remote_address, ip = remote_address } = known
+  return {
+    method,
+    url: path,
+    route,
+    headers: header,
+    query,
+    cookies: cookie,
+    params: param,
+    body: known,
+    onlyFields,
+    remoteAddress: ip,
+  }
+}

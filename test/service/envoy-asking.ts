@@ -1,0 +1,96 @@
+import { type Called, openStranger } from "./stranger.ts"
+
+/** A descriptor by its entries, in order; or with all that the protocol has for it. */
+export type Descriptor =
+  | Readonly<Record<string, string>>
+  | { readonly entries: readonly { readonly key: string; readonly value: string }[] }
+
+/** The answer of ShouldRateLimit, with what is not told left out. */
+export interface EnvoyAnswer {
+  readonly overall: string
+  /** A line for each descriptor: "OK", or with a limit "OK per-user 5/MINUTE 4 left 60 s". */
+  readonly statuses: readonly string[]
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  readonly metadata: Readonly<Record<string, unknown>>
+}
+
+/** A gateway that asks as Envoy does, knowing the protocol's files alone. */
+export interface EnvoyAsking {
+  /** The answer; throws gRPC's error. */
+  ask(domain: string, descriptors: readonly Descriptor[], hits?: number): Promise<EnvoyAnswer>
+  /** What comes of any request at all. */
+  call(request: object, options?: { readonly deadline?: number }): Promise<Called>
+  close(): void
+}
+
+/** Opens one to "host:port". */
+export function openEnvoy(address: string): EnvoyAsking {
+  const stranger = openStranger(
+    address,
+    "envoy/service/ratelimit/v3/rls.proto",
+    "envoy.service.ratelimit.v3.RateLimitService",
+  )
+  const call: EnvoyAsking["call"] = (request, options) => stranger.call("ShouldRateLimit", request, options)
+  return {
+    call,
+    async ask(domain, descriptors, hits = 0) {
+      const called = await call({
+        domain,
+        descriptors: descriptors.map(descriptorOf),
+        hits_addend: hits,
+      })
+      if ("error" in called) throw called.error
+      return told(called.value as unknown as Answer)
+    },
+    close: () => stranger.close(),
+  }
+}
+
+function descriptorOf(descriptor: Descriptor): object {
+  if (Array.isArray(descriptor.entries)) return descriptor
+  return { entries: Object.entries(descriptor).map(([key, value]) => ({ key, value })) }
+}
+
+/** As the proto files have it. */
+interface Answer {
+  readonly overall_code: string
+  readonly statuses: readonly {
+    readonly code: string
+    readonly current_limit: {
+      readonly requests_per_unit: number
+      readonly unit: string
+      readonly name: string
+    } | null
+    readonly limit_remaining: number
+    readonly duration_until_reset: { readonly seconds: number; readonly nanos: number } | null
+  }[]
+  readonly response_headers_to_add: readonly { readonly key: string; readonly value: string }[]
+  readonly raw_body: Buffer
+  readonly dynamic_metadata: { readonly fields: Readonly<Record<string, Value>> } | null
+}
+
+/** With the one member that is set. */
+type Value = Readonly<Record<string, unknown>>
+
+function told(answer: Answer): EnvoyAnswer {
+  return {
+    overall: answer.overall_code,
+    statuses: answer.statuses.map(({ code, current_limit: limit, limit_remaining, duration_until_reset }) => {
+      if (limit === null) return code
+      const { seconds = 0, nanos = 0 } = duration_until_reset ?? {}
+      const reset = nanos === 0 ? `${seconds} s` : `${seconds} s ${nanos} ns`
+      return `${code} ${limit.name} ${limit.requests_per_unit}/${limit.unit} ${limit_remaining} left ${reset}`
+    }),
+    headers: Object.fromEntries(answer.response_headers_to_add.map(({ key, value }) => [key, value])),
+    body: answer.raw_body.toString(),
+    metadata: Object.fromEntries(
+      Object.entries(answer.dynamic_metadata?.fields ?? {}).map(([name, value]) => [name, plain(value)]),
+    ),
+  }
+}
+
+function plain(value: Value): unknown {
+  const [[kind, held] = []] = Object.entries(value)
+  return kind === "listValue" ? (held as { readonly values: readonly Value[] }).values.map(plain) : held
+}

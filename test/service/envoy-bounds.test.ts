@@ -1,0 +1,152 @@
+import { connect } from "node:http2"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type EnvoyAsking, openEnvoy } from "./envoy-asking.ts"
+import { type Started, startService, TWO_SERVICES } from "./started.ts"
+
+let started: Started
+let envoy: EnvoyAsking
+beforeAll(async () => {
+  started = await startService(TWO_SERVICES, {
+    bounds: { maxMessageBytes: 200_000, maxInFlight: 1_000, maxRequests: 10_000, arrivalMs: 10_000 },
+  })
+  envoy = openEnvoy(started.grpc)
+})
+afterAll(async () => {
+  envoy.close()
+  await started.stop()
+  expect(started.faults).toEqual([])
+})
+
+const entry = { key: "user_id", value: "ada" }
+const many = (count: number, one: object) => Array.from({ length: count }, () => one)
+const failure = async (request: object): Promise<string> => {
+  const called = await envoy.call(request)
+  return "error" in called ? `${called.error.code} ${called.error.details}` : "answered"
+}
+
+describe("a request that is no good", () => {
+  it.each([
+    ["without a domain", { descriptors: [{ entries: [entry] }] }, "3 domain: is missing"],
+    [
+      "with a domain that no service may have",
+      { domain: "x".repeat(257), descriptors: [{ entries: [entry] }] },
+      "3 domain: is longer than 256 characters",
+    ],
+    ["without descriptors", { domain: "1" }, "3 descriptors: has none"],
+    [
+      "with too many descriptors",
+      { domain: "1", descriptors: many(65, { entries: [entry] }) },
+      "3 descriptors: has 65; 64 are accepted",
+    ],
+    [
+      "with too many entries",
+      { domain: "1", descriptors: [{ entries: [entry] }, { entries: many(33, entry) }] },
+      "3 descriptors[1].entries: has 33; 32 are accepted",
+    ],
+    [
+      "with a key that no rule may name",
+      { domain: "1", descriptors: [{ entries: [entry, { key: "k".repeat(257), value: "v" }] }] },
+      "3 descriptors[0].entries[1].key: is longer than 256 characters",
+    ],
+    [
+      "that gives units back",
+      { domain: "1", descriptors: [{ entries: [entry], hits_addend: { value: 1 }, is_negative_hits: true }] },
+      "12 descriptors[0].is_negative_hits: units cannot be given back by a descriptor.",
+    ],
+  ])("%s is told what is wrong", async (_what, request, told) => {
+    expect(await failure(request)).toBe(told)
+  })
+
+  it("longer than a message may be is refused before it is read", async () => {
+    const long = { domain: "1", descriptors: [{ entries: [{ key: "user_id", value: "x".repeat(200_000) }] }] }
+    expect(await failure(long)).toMatch(/^8 /)
+  })
+
+  it("has taken nothing", async () => {
+    const wrong = { entries: [entry], hits_addend: { value: 1 }, is_negative_hits: true }
+    for (let time = 0; time < 10; time++)
+      await failure({ domain: "1", descriptors: [{ entries: [entry] }, wrong] })
+    expect((await envoy.ask("1", [{ user_id: "ada" }])).statuses[0]).toContain("4 left")
+  })
+
+  it("is answered where it is at a bound", async () => {
+    const descriptors = many(64, { entries: many(32, { key: "k".repeat(256), value: "v" }) })
+    expect(await failure({ domain: "x".repeat(256), descriptors: descriptors.slice(0, 20) })).toBe("answered")
+    expect(
+      await failure({ domain: "1", descriptors: many(64, { entries: many(32, { key: "k", value: "v" }) }) }),
+    ).toBe("answered")
+    expect(await failure({ domain: "1", descriptors: [{ entries: [] }, {}] })).toBe("answered")
+  })
+})
+
+describe("what is no message", () => {
+  /** The status of gRPC that a frame with this payload gets. */
+  const statusOf = (payload: Buffer): Promise<string | undefined> =>
+    new Promise((resolve, reject) => {
+      const session = connect(`http://${started.grpc}`)
+      session.on("error", reject)
+      const stream = session.request({
+        ":method": "POST",
+        ":path": "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
+        "content-type": "application/grpc+proto",
+        te: "trailers",
+      })
+      let status: string | undefined
+      const read = (headers: Readonly<Record<string, unknown>>): void => {
+        if (headers["grpc-status"] !== undefined) status = String(headers["grpc-status"])
+      }
+      stream.on("response", read)
+      stream.on("trailers", read)
+      stream.on("error", reject)
+      stream.resume()
+      stream.on("close", () => {
+        session.close()
+        resolve(status)
+      })
+      const frame = Buffer.alloc(5)
+      frame.writeUInt32BE(payload.length, 1)
+      stream.end(Buffer.concat([frame, payload]))
+    })
+
+  it.each([
+    ["bytes of no field", Buffer.from("ffffffffffffffff", "hex")],
+    ["a length beyond the end", Buffer.from("0a7f31", "hex")],
+    ["text that is no UTF-8 in the domain", Buffer.from("0a02c328", "hex")],
+    ["a descriptor cut off", Buffer.from("0a013112050a030a", "hex")],
+    ["nothing at all", Buffer.alloc(0)],
+  ])("%s is INVALID_ARGUMENT", async (_what, payload) => {
+    expect(await statusOf(payload)).toBe("3")
+  })
+
+  it("is read where it has more than is known here", async () => {
+    // domain "1", a descriptor with user_id "eve" and an unknown field 15, and an unknown field 14 of the request.
+    const payload = Buffer.from("0a013112130a0e0a07757365725f69641203657665780a7201ff", "hex")
+    expect(await statusOf(payload)).toBe("0")
+  })
+})
+
+describe("the door of HTTP", () => {
+  it("answers the same as JSON", async () => {
+    const response = await fetch(
+      `${started.http}/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`,
+      {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({
+          domain: "1",
+          descriptors: [{ entries: [{ key: "user_id", value: "carl" }] }],
+        }),
+      },
+    )
+    expect(await response.json()).toMatchObject({
+      overallCode: "OK",
+      statuses: [
+        {
+          code: "OK",
+          currentLimit: { requestsPerUnit: 5, unit: "MINUTE", name: "per-user" },
+          limitRemaining: 4,
+        },
+      ],
+    })
+  })
+})
