@@ -1,7 +1,7 @@
 import { redisStore } from "@sluice/core/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { keysWithoutTtl } from "../redis/counted.ts"
+import { callsBetween, callsOf, keysWithoutTtl } from "../redis/counted.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
 import { type EnvoyAsking, openEnvoy } from "./envoy-asking.ts"
@@ -77,6 +77,15 @@ describe("asked by Envoys over a Redis that two instances share", () => {
     for (let asked = 0; asked < 7; asked++) await envoys[0]?.ask("shop", both)
     expect(await admitted(10, "shop", both)).toBe(0)
     expect(await admitted(60, "shop", [{ remote_address: "192.0.2.1" }])).toBe(13)
+  }, 30_000)
+
+  it("a client that is refused costs Redis nothing, where it is all in one descriptor", async () => {
+    const asked = [{ user_id: "ada", remote_address: "192.0.2.1" }]
+    expect(await admitted(20, "shop", asked)).toBe(7)
+    for (const envoy of envoys) await envoy.ask("shop", asked)
+    const before = await callsOf(server)
+    expect(await admitted(50, "shop", asked)).toBe(0)
+    expect(callsBetween(before, await callsOf(server))).toEqual({})
   }, 30_000)
 
   it("who has gone gets its units back", async () => {

@@ -91,6 +91,9 @@ describe("descriptors", () => {
       "OK per-ip 2/MINUTE 1 left 61 s",
     ])
     await envoy.ask("shop", [asked[2] ?? {}])
+    expect(await overalls(envoy, 1, "shop", [{ remote_address: "192.0.2.2" }, { ip: "192.0.2.3" }])).toBe(
+      "OK",
+    )
     const refused = await envoy.ask("shop", asked)
     expect(refused.overall).toBe("OVER_LIMIT")
     expect(refused.statuses).toEqual([
@@ -133,7 +136,8 @@ describe("descriptors", () => {
       ],
     })
     expect(await overalls(envoy, 4, "shop", [twice("ada", "bob")])).toBe("OK OK OK OVER_LIMIT")
-    expect(await overalls(envoy, 1, "shop", [twice("bob", "ada")])).toBe("OK")
+    expect(await overalls(envoy, 1, "shop", [{ user_id: "ada" }])).toBe("OVER_LIMIT")
+    expect(await overalls(envoy, 1, "shop", [{ user_id: "bob" }])).toBe("OK")
   })
 
   it("with an empty value lack the field, which no client may use to get by", async () => {

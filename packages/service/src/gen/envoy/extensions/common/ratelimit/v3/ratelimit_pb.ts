@@ -25,7 +25,7 @@ export type RateLimitDescriptor = Message<"envoy.extensions.common.ratelimit.v3.
   entries: RateLimitDescriptor_Entry[];
 
   /**
-   * Of this descriptor, in place of the request's. 0 is 0.
+   * Of this descriptor, in place of the request's. 0 takes nothing, and asks whether a unit is left.
    *
    * @generated from field: google.protobuf.UInt64Value hits_addend = 3;
    */

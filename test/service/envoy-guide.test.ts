@@ -1,0 +1,104 @@
+import { readFile } from "node:fs/promises"
+import { createRequire } from "node:module"
+import { manualClock, memoryStore } from "@sluice/core"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type Descriptor, type EnvoyAsking, openEnvoy } from "./envoy-asking.ts"
+import { type Started, startService } from "./started.ts"
+
+const root = new URL("../../", import.meta.url)
+const { parse } = createRequire(new URL("packages/core/package.json", root))("yaml") as {
+  parse(text: string): unknown
+}
+const guide = await readFile(new URL("docs/guides/envoy.md", root), "utf8")
+const [rules = "", config = ""] = [...guide.matchAll(/^```yaml\n(.*?)^```$/gms)].map(([, text]) => text)
+
+/** What of Envoy's configuration decides about descriptors. */
+interface Action {
+  readonly remote_address?: object
+  readonly generic_key?: { readonly descriptor_value: string; readonly descriptor_key?: string }
+  readonly request_headers?: { readonly header_name: string; readonly descriptor_key: string }
+}
+interface Route {
+  readonly match: { readonly prefix: string }
+  readonly route: { readonly rate_limits: readonly { readonly actions: readonly Action[] }[] }
+}
+
+/** The value of a member, however deep it is; the first of that name. */
+function found(holder: unknown, name: string): unknown {
+  if (typeof holder !== "object" || holder === null) return undefined
+  if (Object.hasOwn(holder, name)) return (holder as Readonly<Record<string, unknown>>)[name]
+  return Object.values(holder)
+    .map((value) => found(value, name))
+    .find((value) => value !== undefined)
+}
+
+const envoyConfig = parse(config)
+const routes = found(envoyConfig, "routes") as readonly Route[]
+const domain = found(envoyConfig, "domain") as string
+
+/** The descriptors that Envoy would send of a request: none of an item whose action finds no header. */
+function descriptorsOf(address: string, headers: Readonly<Record<string, string>>): Descriptor[] {
+  const { route } = routes.find(({ match }) => headers[":path"]?.startsWith(match.prefix)) as Route
+  return route.rate_limits.flatMap(({ actions }) => {
+    const entries = actions.map((action) => entryOf(action, address, headers))
+    return entries.every((entry) => entry !== undefined) ? [Object.fromEntries(entries)] : []
+  })
+}
+
+function entryOf(
+  { remote_address, generic_key, request_headers }: Action,
+  address: string,
+  headers: Readonly<Record<string, string>>,
+): readonly [key: string, value: string] | undefined {
+  if (remote_address !== undefined) return ["remote_address", address]
+  if (generic_key !== undefined) {
+    return [generic_key.descriptor_key ?? "generic_key", generic_key.descriptor_value]
+  }
+  if (request_headers === undefined) throw new Error("the test does not know this action")
+  const value = headers[request_headers.header_name]
+  return value === undefined ? undefined : [request_headers.descriptor_key, value]
+}
+
+describe("the configuration of the guide", () => {
+  let started: Started
+  let envoy: EnvoyAsking
+  const clock = manualClock()
+  const store = memoryStore({ clock })
+  beforeAll(async () => {
+    started = await startService(rules, { shared: { store, clock, storeTimeoutMs: 20_000 } })
+    envoy = openEnvoy(started.grpc)
+  })
+  afterAll(async () => {
+    envoy.close()
+    await started.stop()
+    await store.close()
+    expect(started.faults).toEqual([])
+  })
+
+  /** Of so many requests, how many are admitted, and by which rule the next is refused. */
+  const admitted = async (address: string, headers: Readonly<Record<string, string>>): Promise<string> => {
+    for (let count = 0; count < 200; count++) {
+      const { overall, metadata } = await envoy.ask(domain, descriptorsOf(address, headers))
+      if (overall === "OVER_LIMIT") return `${count}, then ${metadata.policy}`
+    }
+    return "all"
+  }
+
+  it("holds each client to the rules beside it", async () => {
+    const get = { ":method": "GET", ":path": "/" }
+    expect(await admitted("192.0.2.1", { ...get, "x-user-id": "ada" })).toBe("5, then per-user")
+    expect(await admitted("192.0.2.2", get)).toBe("100, then per-ip")
+    expect(await admitted("192.0.2.3", { ...get, ":path": "/checkout/1", "x-user-id": "bob" })).toBe(
+      "2, then checkout",
+    )
+    expect(await admitted("192.0.2.4", { ":method": "POST", ":path": "/orders/7?now" })).toBe(
+      "20, then orders",
+    )
+  })
+
+  it("asks the port of gRPC, over HTTP/2, longer than Redis may take", () => {
+    expect(found(envoyConfig, "timeout")).toBe("0.2s")
+    expect(JSON.stringify(found(envoyConfig, "clusters"))).toContain("http2_protocol_options")
+    expect(JSON.stringify(found(envoyConfig, "clusters"))).toContain('"port_value":50051')
+  })
+})
