@@ -1,26 +1,6 @@
-import { manualClock, memoryStore } from "@sluice/core"
-import { afterEach, describe, expect, it } from "vitest"
-import { type EnvoyAsking, openEnvoy } from "./envoy-asking.ts"
-import { startService, TWO_SERVICES } from "./started.ts"
-
-const toStop: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const stop of toStop.splice(0)) await stop()
-})
-
-async function start(rules: string): Promise<EnvoyAsking> {
-  const clock = manualClock()
-  const store = memoryStore({ clock })
-  const started = await startService(rules, { shared: { store, clock, storeTimeoutMs: 20_000 } })
-  const envoy = openEnvoy(started.grpc)
-  toStop.push(async () => {
-    envoy.close()
-    await started.stop()
-    await store.close()
-    expect(started.faults).toEqual([])
-  })
-  return envoy
-}
+import { describe, expect, it } from "vitest"
+import { startEnvoy } from "./envoy-started.ts"
+import { TWO_SERVICES } from "./started.ts"
 
 const rule = (more: string) => `
 service_id: shop
@@ -31,7 +11,7 @@ const ADA = [{ user_id: "ada" }]
 
 describe("what a client is answered", () => {
   it("has the headers of the rule that binds, and when refused Retry-After and the problem as its body", async () => {
-    const envoy = await start(`
+    const { envoy } = await startEnvoy(`
 service_id: shop
 rules:
   - { name: per-user, field: user_id, rate: { requests_per_unit: 2, unit: minute }, request_rejection_message: slow down }
@@ -65,7 +45,7 @@ rules:
   })
 
   it("tells of the longest wait where several descriptors are refused", async () => {
-    const envoy = await start(`
+    const { envoy } = await startEnvoy(`
 service_id: shop
 rules:
   - { name: per-user, field: user_id, rate: { requests_per_unit: 1, unit: minute } }
@@ -93,79 +73,24 @@ describe("the limit of a status", () => {
     ["365 days", "YEAR"],
     ["2 minutes", "UNKNOWN"],
   ])("of a window of %s is per %s", async (window, unit) => {
-    const envoy = await start(rule(`limit: 7, window: ${window}`))
+    const { envoy } = await startEnvoy(rule(`limit: 7, window: ${window}`))
     expect((await envoy.ask("shop", ADA)).statuses[0]).toMatch(new RegExp(`^OK r 7/${unit} 6 left \\d+ s$`))
   })
 
   it("and what is left of it are bounded by what the protocol can say", async () => {
-    const envoy = await start(rule("limit: 6000000000, window: 1 hour"))
+    const { envoy } = await startEnvoy(rule("limit: 6000000000, window: 1 hour"))
     expect((await envoy.ask("shop", ADA)).statuses).toEqual(["OK r 4294967295/HOUR 4294967295 left 3600 s"])
   })
 
   it("has a time that is rounded up, as Envoy drops what is less than a second", async () => {
-    const envoy = await start(rule("limit: 1, window: 1500 ms"))
+    const { envoy } = await startEnvoy(rule("limit: 1, window: 1500 ms"))
     expect((await envoy.ask("shop", ADA)).statuses).toEqual(["OK r 1/UNKNOWN 0 left 2 s"])
-  })
-})
-
-describe("hits", () => {
-  const asked = (hits: number) => ({
-    entries: [{ key: "user_id", value: "ada" }],
-    hits_addend: { value: hits },
-  })
-
-  it("are what a request costs, and none is one", async () => {
-    const envoy = await start(rule("limit: 10, window: 1 hour"))
-    expect((await envoy.ask("shop", ADA, 4)).statuses).toEqual(["OK r 10/HOUR 6 left 3600 s"])
-    expect((await envoy.ask("shop", ADA, 0)).statuses).toEqual(["OK r 10/HOUR 5 left 3600 s"])
-    expect((await envoy.ask("shop", ADA, 6)).statuses).toEqual(["OVER_LIMIT r 10/HOUR 5 left 3600 s"])
-  })
-
-  it("of a descriptor stand in for those of the request", async () => {
-    const envoy = await start(rule("limit: 10, window: 1 hour"))
-    expect((await envoy.ask("shop", [asked(3), ...ADA], 5)).statuses).toEqual([
-      "OK r 10/HOUR 7 left 3600 s",
-      "OK r 10/HOUR 2 left 3600 s",
-    ])
-  })
-
-  it("of 0 take nothing, and ask whether a unit is left", async () => {
-    const envoy = await start(rule("limit: 2, window: 1 hour"))
-    for (let time = 0; time < 5; time++) expect((await envoy.ask("shop", [asked(0)])).overall).toBe("OK")
-    await envoy.ask("shop", ADA, 2)
-    const refused = await envoy.ask("shop", [asked(0)])
-    expect(refused.statuses).toEqual(["OVER_LIMIT r 2/HOUR 0 left 3600 s"])
-    expect(refused.headers).toEqual({ "Retry-After": "3600" })
-    expect(refused.body).toBe("")
-  })
-
-  it("beyond every limit are refused for ever, and not an error", async () => {
-    const envoy = await start(rule("limit: 10, window: 1 hour"))
-    const most = await envoy.call({
-      domain: "shop",
-      descriptors: [
-        { entries: [{ key: "user_id", value: "ada" }], hits_addend: { value: "18446744073709551615" } },
-      ],
-    })
-    expect(most).toMatchObject({ value: { overall_code: "OVER_LIMIT" } })
-    const refused = await envoy.ask("shop", ADA, 4_294_967_295)
-    expect(refused.statuses).toEqual(["OVER_LIMIT r 10/HOUR 0 left 0 s"])
-    expect(refused.headers["Retry-After"]).toBeUndefined()
-    expect((await envoy.ask("shop", ADA)).statuses).toEqual(["OK r 10/HOUR 9 left 3600 s"])
-  })
-
-  it("that are told after the response are charged beyond the limit where refusals count", async () => {
-    const envoy = await start(rule("limit: 10, window: 1 hour, count_rejected: true"))
-    await envoy.ask("shop", ADA, 8)
-    expect((await envoy.ask("shop", [asked(0)])).overall).toBe("OK")
-    await envoy.ask("shop", ADA, 5)
-    expect((await envoy.ask("shop", [asked(0)])).overall).toBe("OVER_LIMIT")
   })
 })
 
 describe("what the protocol has no word for is told as metadata", () => {
   it("of rules on trial, which refuse nobody", async () => {
-    const envoy = await start(rule("limit: 1, window: 1 hour, shadow: true"))
+    const { envoy } = await startEnvoy(rule("limit: 1, window: 1 hour, shadow: true"))
     expect(await envoy.ask("shop", ADA)).toMatchObject({ overall: "OK", statuses: ["OK"], metadata: {} })
     expect(await envoy.ask("shop", ADA)).toMatchObject({
       overall: "OK",
@@ -176,7 +101,9 @@ describe("what the protocol has no word for is told as metadata", () => {
   })
 
   it("of who is admitted above the limit", async () => {
-    const envoy = await start(rule("limit: 2, window: 1 hour, throttle: { kind: soft, percent: 50 }"))
+    const { envoy } = await startEnvoy(
+      rule("limit: 2, window: 1 hour, throttle: { kind: soft, percent: 50 }"),
+    )
     await envoy.ask("shop", ADA, 2)
     expect(await envoy.ask("shop", ADA)).toMatchObject({
       statuses: ["OK r 2/HOUR 0 left 3600 s"],
@@ -186,7 +113,7 @@ describe("what the protocol has no word for is told as metadata", () => {
   })
 
   it("of requests that are to be held, which Envoy does not do", async () => {
-    const envoy = await start(`
+    const { envoy } = await startEnvoy(`
 service_id: shop
 rules: [{ name: r, field: user_id, algorithm: leaky-bucket, throttle: hard, limit: 60, window: 1 minute, burst: 10 }]
 `)
@@ -195,16 +122,32 @@ rules: [{ name: r, field: user_id, algorithm: leaky-bucket, throttle: hard, limi
   })
 })
 
+describe("who listens to decisions", () => {
+  it("is told one for each descriptor, and one for the rules without a field where those are asked apart", async () => {
+    const told: string[] = []
+    const { envoy } = await startEnvoy(
+      `${rule("limit: 9, window: 1 hour")}---
+service_id: whole
+rules: { name: all, limit: 9, window: 1 hour }
+`,
+      {
+        onLimiter: (limiter) => limiter.on("decision", ({ policy }) => told.push(policy)),
+      },
+    )
+    await envoy.ask("shop", [...ADA, { tenant: "t1" }])
+    expect(told.splice(0)).toEqual(["r", ""])
+    await envoy.ask("whole", ADA)
+    expect(told.splice(0)).toEqual(["all"])
+    await envoy.ask("whole", [...ADA, ...ADA])
+    expect(told.splice(0)).toEqual(["", "", "all"])
+  })
+})
+
 describe("a domain without rules", () => {
   it("is answered OK for each descriptor, and counted", async () => {
     let unknown = 0
-    const started = await startService(TWO_SERVICES, {
+    const { envoy } = await startEnvoy(TWO_SERVICES, {
       onUnknownService: () => unknown++,
-    })
-    const envoy = openEnvoy(started.grpc)
-    toStop.push(async () => {
-      envoy.close()
-      await started.stop()
     })
     expect(await envoy.ask("other", [...ADA, ...ADA])).toEqual({
       overall: "OK",
@@ -217,12 +160,7 @@ describe("a domain without rules", () => {
   })
 
   it("is refused where those are", async () => {
-    const started = await startService(TWO_SERVICES, { unknownServices: "refuse" })
-    const envoy = openEnvoy(started.grpc)
-    toStop.push(async () => {
-      envoy.close()
-      await started.stop()
-    })
+    const { envoy } = await startEnvoy(TWO_SERVICES, { unknownServices: "refuse" })
     const refused = await envoy.ask("other", [...ADA, ...ADA])
     expect(refused).toMatchObject({
       overall: "OVER_LIMIT",

@@ -14,6 +14,11 @@ rules:
   - { name: per-user, field: user_id, algorithm: sliding-log, rate: { requests_per_unit: 7, unit: week } }
   - { name: per-ip, field: ip, algorithm: sliding-log, rate: { requests_per_unit: 20, unit: week } }
 ---
+service_id: two
+rules:
+  - { name: few, match: { fields: { plan: [free] } }, algorithm: sliding-log, rate: { requests_per_unit: 7, unit: week } }
+  - { name: many, field: user_id, algorithm: sliding-log, rate: { requests_per_unit: 20, unit: week } }
+---
 service_id: 2
 rules: { name: daily, algorithm: token-bucket, limit: 10, window: 52 weeks, request_rejection_message: exhausted-daily-limit }
 ---
@@ -68,6 +73,11 @@ describe("asked by Envoys over a Redis that two instances share", () => {
     expect(await admitted(60, "shop", [{ user_id: "ada" }])).toBe(7)
     expect(await admitted(60, "2", [{ generic_key: "x" }])).toBe(10)
     expect(await admitted(60, "shop", [{ remote_address: "192.0.2.1" }])).toBe(20)
+  }, 30_000)
+
+  it("exactly as many too where one descriptor is counted by all and by itself, and refusals take nothing", async () => {
+    expect(await admitted(60, "two", [{ user_id: "ada", plan: "free" }])).toBe(7)
+    expect(await admitted(60, "two", [{ user_id: "ada" }])).toBe(13)
   }, 30_000)
 
   it("never more than the smallest limit of several descriptors, and refusals take nothing", async () => {

@@ -1,37 +1,8 @@
-import { type ManualClock, manualClock, memoryStore } from "@sluice/core"
-import { afterEach, describe, expect, it } from "vitest"
-import { type EnvoyAsking, openEnvoy } from "./envoy-asking.ts"
-import { type Started, startService, TWO_SERVICES } from "./started.ts"
+import { describe, expect, it, onTestFinished } from "vitest"
+import type { EnvoyAsking } from "./envoy-asking.ts"
+import { startEnvoy } from "./envoy-started.ts"
+import { TWO_SERVICES } from "./started.ts"
 import { openStranger } from "./stranger.ts"
-
-/** A field that is missing, and its address too, is warned of once. */
-const QUIET = { warn() {}, error() {} }
-
-const toStop: (() => Promise<void> | void)[] = []
-afterEach(async () => {
-  for (const stop of toStop.splice(0).reverse()) await stop()
-})
-
-/** A service with these rules on a clock of its own, and a gateway that asks it. */
-async function start(rules: string): Promise<{
-  readonly envoy: EnvoyAsking
-  readonly clock: ManualClock
-  readonly started: Started
-}> {
-  const clock = manualClock()
-  const store = memoryStore({ clock })
-  const started = await startService(rules, {
-    shared: { store, clock, storeTimeoutMs: 20_000, logger: QUIET },
-  })
-  const envoy = openEnvoy(started.grpc)
-  toStop.push(async () => {
-    envoy.close()
-    await started.stop()
-    await store.close()
-    expect(started.faults).toEqual([])
-  })
-  return { envoy, clock, started }
-}
 
 const overalls = async (envoy: EnvoyAsking, times: number, ...asked: Parameters<EnvoyAsking["ask"]>) => {
   const answers: string[] = []
@@ -41,9 +12,9 @@ const overalls = async (envoy: EnvoyAsking, times: number, ...asked: Parameters<
 
 describe("the contract's two items, asked by Envoy", () => {
   it("are counted together with ShouldForwardRequest", async () => {
-    const { envoy, started } = await start(TWO_SERVICES)
+    const { envoy, started } = await startEnvoy(TWO_SERVICES)
     const gateway = openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
-    toStop.push(() => gateway.close())
+    onTestFinished(() => gateway.close())
     const forward = async (service_id: number, request: object) => {
       const called = await gateway.call("ShouldForwardRequest", {
         service_id,
@@ -83,7 +54,7 @@ rules:
 
 describe("descriptors", () => {
   it("are decided each by itself, and answered in order", async () => {
-    const { envoy } = await start(SHOP)
+    const { envoy } = await startEnvoy(SHOP)
     const asked = [{ user_id: "ada" }, { unknown: "x" }, { remote_address: "192.0.2.1" }]
     expect((await envoy.ask("shop", asked)).statuses).toEqual([
       "OK per-user 3/MINUTE 2 left 61 s",
@@ -104,7 +75,7 @@ describe("descriptors", () => {
   })
 
   it("meet a rule only when all of its fields are in them", async () => {
-    const { envoy } = await start(SHOP)
+    const { envoy } = await startEnvoy(SHOP)
     const order = { tenant: "t1", method: "POST", path: "/orders/7" }
     expect((await envoy.ask("shop", [order])).statuses).toEqual(["OK writes 1/HOUR 0 left 3601 s"])
     expect(await overalls(envoy, 1, "shop", [{ ...order, method: "GET" }])).toBe("OK")
@@ -117,7 +88,7 @@ describe("descriptors", () => {
   })
 
   it("name fields by their keys: generic_key, header:x-api-key and any other", async () => {
-    const { envoy } = await start(SHOP)
+    const { envoy } = await startEnvoy(SHOP)
     expect(await overalls(envoy, 2, "shop", [{ generic_key: "browse" }])).toBe("OK OK")
     expect(await overalls(envoy, 2, "shop", [{ generic_key: "checkout" }])).toBe("OK OVER_LIMIT")
     expect(await overalls(envoy, 2, "shop", [{ "header:X-API-Key": "k1" }])).toBe("OK OVER_LIMIT")
@@ -128,7 +99,7 @@ describe("descriptors", () => {
   })
 
   it("count by the first of entries with the same key", async () => {
-    const { envoy } = await start(SHOP)
+    const { envoy } = await startEnvoy(SHOP)
     const twice = (first: string, second: string) => ({
       entries: [
         { key: "user_id", value: first },
@@ -141,12 +112,12 @@ describe("descriptors", () => {
   })
 
   it("with an empty value lack the field, which no client may use to get by", async () => {
-    const { envoy } = await start(SHOP)
+    const { envoy } = await startEnvoy(SHOP)
     expect(await overalls(envoy, 4, "shop", [{ user_id: "" }])).toBe("OK OK OK OVER_LIMIT")
   })
 
   it("with the longest value are counted by it", async () => {
-    const { envoy } = await start(SHOP)
+    const { envoy } = await startEnvoy(SHOP)
     const long = "x".repeat(1_000_000)
     expect(await overalls(envoy, 4, "shop", [{ user_id: `${long}1` }])).toBe("OK OK OK OVER_LIMIT")
     expect(await overalls(envoy, 1, "shop", [{ user_id: `${long}2` }])).toBe("OK")
@@ -155,7 +126,7 @@ describe("descriptors", () => {
 
 describe("a request that is refused", () => {
   it("takes nothing: what the other descriptors took is given back", async () => {
-    const { envoy, clock } = await start(SHOP)
+    const { envoy, clock } = await startEnvoy(SHOP)
     const both = [{ user_id: "ada" }, { remote_address: "192.0.2.1" }]
     expect(await overalls(envoy, 20, "shop", both)).toBe(`OK OK${" OVER_LIMIT".repeat(18)}`)
     expect((await envoy.ask("shop", [{ user_id: "ada" }])).statuses).toEqual([
@@ -166,7 +137,7 @@ describe("a request that is refused", () => {
   })
 
   it("takes nothing of the rules without a field either, and those refuse for all descriptors", async () => {
-    const { envoy } = await start(`
+    const { envoy } = await startEnvoy(`
 service_id: whole
 rules:
   - { name: all, rate: { requests_per_unit: 3, unit: day } }
@@ -194,7 +165,7 @@ rules:
 
 describe("rules without a field", () => {
   it("count a request once, and match on what any of its descriptors says", async () => {
-    const { envoy } = await start(`
+    const { envoy } = await startEnvoy(`
 service_id: whole
 rules:
   - { name: all, rate: { requests_per_unit: 4, unit: day } }
@@ -203,5 +174,40 @@ rules:
     const free = [{ user_id: "ada" }, { plan: "free" }, { remote_address: "192.0.2.1" }]
     expect(await overalls(envoy, 3, "whole", free)).toBe("OK OK OVER_LIMIT")
     expect(await overalls(envoy, 3, "whole", [{ plan: "paid" }])).toBe("OK OK OVER_LIMIT")
+  })
+
+  it("count it once whatever the keys are called", async () => {
+    const { envoy } = await startEnvoy(
+      "{ service_id: whole, rules: [{ name: all, rate: { requests_per_unit: 3, unit: day } }] }",
+    )
+    expect(await overalls(envoy, 2, "whole", [{ service: "a" }, { service: "b" }])).toBe("OK OK")
+    expect(await overalls(envoy, 2, "whole", [{ service: "a" }])).toBe("OK OVER_LIMIT")
+  })
+
+  it("take the request's hits, whatever its descriptors take", async () => {
+    const { envoy } = await startEnvoy(`
+service_id: whole
+rules:
+  - { name: all, algorithm: fixed-window, rate: { requests_per_unit: 5, unit: day } }
+  - { name: per-user, field: user_id, algorithm: fixed-window, rate: { requests_per_unit: 9, unit: day } }
+`)
+    const own = { entries: [{ key: "user_id", value: "ada" }], hits_addend: { value: 7 } }
+    expect((await envoy.ask("whole", [own], 2)).statuses).toEqual(["OK per-user 9/DAY 2 left 86400 s"])
+    expect((await envoy.ask("whole", [{ tenant: "t1" }], 2)).statuses).toEqual([
+      "OK all 5/DAY 1 left 86400 s",
+    ])
+  })
+
+  it("are decided together with those of the only descriptor", async () => {
+    const { envoy } = await startEnvoy(`
+service_id: whole
+rules:
+  - { name: all, rate: { requests_per_unit: 5, unit: day } }
+  - { name: per-user, field: user_id, rate: { requests_per_unit: 9, unit: day } }
+`)
+    const policies = async (...asked: Parameters<EnvoyAsking["ask"]>) =>
+      (await envoy.ask(...asked)).headers["RateLimit-Policy"]
+    expect(await policies("whole", [{ user_id: "ada" }])).toBe('"all";q=5;w=86400, "per-user";q=9;w=86400')
+    expect(await policies("whole", [{ user_id: "ada" }, { tenant: "t1" }])).toBe('"all";q=5;w=86400')
   })
 })

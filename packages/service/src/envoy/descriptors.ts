@@ -1,5 +1,5 @@
 import type { RequestFacts } from "@sluice/core"
-import type { AskedRequest } from "../deciding/asked-request.ts"
+import type { AskedRequest, Known } from "../deciding/asked-request.ts"
 import type { RateLimitDescriptor_Entry as Entry } from "../gen/envoy/extensions/common/ratelimit/v3/ratelimit_pb.ts"
 import type { RateLimitRequest } from "../gen/envoy/service/ratelimit/v3/rls_pb.ts"
 
@@ -7,8 +7,11 @@ import type { RateLimitRequest } from "../gen/envoy/service/ratelimit/v3/rls_pb.
 export interface AskedDescriptors {
   /** One for each descriptor, in order. Its cost is 0 where nothing is to be taken, and it is only asked whether a unit is left. */
   readonly descriptors: readonly AskedRequest[]
-  /** The whole request, for the rules without a field: all that any of its descriptors says. */
-  whole(): AskedRequest
+  /**
+   * The whole request, for the rules without a field: all that any of its descriptors says. Undefined where there are no such
+   * rules, and where the only descriptor stands for it, so that all is decided together.
+   */
+  readonly whole: AskedRequest | undefined
 }
 
 /** Values of the entries whose keys are fields with a prefix, `header:x-api-key`, by prefix and name. */
@@ -16,36 +19,42 @@ type Prefixed = { [Prefix in "header" | "query" | "cookie" | "param"]?: Record<s
 
 const PREFIXED = /^(header|query|cookie|param):(.+)$/s
 
-/** Rules without a field are for it, and no others. */
-const WHOLE: ReadonlySet<string> = new Set(["service"])
+/** What rules without a field need. */
+const ALL = "service"
+const ONLY_ALL: ReadonlySet<string> = new Set([ALL])
 
 /**
  * What a request of Envoy's asks. Where a descriptor says nothing of its hits those of the request are meant; 0 there is what
  * proto3 has for nothing, and 1. A count that no number holds exactly is the largest that one does, which no limit admits.
+ * `countsAll` says that there are rules without a field.
  */
-export function readDescriptors({ descriptors, hitsAddend }: RateLimitRequest): AskedDescriptors {
+export function readDescriptors(
+  { descriptors, hitsAddend }: RateLimitRequest,
+  countsAll: boolean,
+): AskedDescriptors {
   const cost = hitsAddend === 0 ? 1 : hitsAddend
-  return {
-    descriptors: descriptors.map(({ entries, hitsAddend: own }) =>
-      askedRequest(entries, own === undefined ? cost : exact(own)),
-    ),
-    whole() {
-      const all = descriptors.flatMap(({ entries }) => entries)
-      return askedRequest(all, cost, WHOLE)
-    },
-  }
+  const costs = descriptors.map(({ hitsAddend: own }) => (own === undefined ? cost : exact(own)))
+  const standsForAll = countsAll && descriptors.length === 1 && costs[0] === cost
+  const asked = descriptors.map(({ entries }, index) => {
+    const { known, facts, fields } = readEntries(entries)
+    if (standsForAll) fields.add(ALL)
+    return { known, facts: { ...facts, onlyFields: fields }, cost: costs[index] as number }
+  })
+  if (!countsAll || standsForAll) return { descriptors: asked, whole: undefined }
+  const { known, facts } = readEntries(descriptors.flatMap(({ entries }) => entries))
+  return { descriptors: asked, whole: { known, facts: { ...facts, onlyFields: ONLY_ALL }, cost } }
 }
 
 function exact(hits: bigint): number {
   return Math.min(Number(hits), Number.MAX_SAFE_INTEGER)
 }
 
-/** Of entries with the same key the first one counts. */
-function askedRequest(
-  entries: readonly Entry[],
-  cost: number,
-  onlyFields?: ReadonlySet<string>,
-): AskedRequest {
+/** What entries say, and of which fields. Of entries with the same key the first one counts. */
+function readEntries(entries: readonly Entry[]): {
+  readonly known: Known
+  readonly facts: RequestFacts
+  readonly fields: Set<string>
+} {
   // A key may be any text, "__proto__" too.
   const known: Record<string, string> = Object.create(null)
   const prefixed: Prefixed = {}
@@ -63,7 +72,9 @@ function askedRequest(
   }
   // Envoy's word for the client's address.
   if (fields.has("remote_address")) fields.add("ip")
-  return { known, facts: factsOf(known, prefixed, onlyFields ?? fields), cost }
+  // No rule has a field of this name, and a key of an operator's choosing is not to stand for all.
+  fields.delete(ALL)
+  return { known, facts: factsOf(known, prefixed), fields }
 }
 
 /** The key as a rule writes it: names of header fields in lower case. */
@@ -74,7 +85,6 @@ function fieldOf(key: string): string {
 function factsOf(
   known: Readonly<Record<string, string>>,
   { header, query, cookie, param }: Prefixed,
-  onlyFields: ReadonlySet<string>,
 ): RequestFacts {
   const { method, path, route, remote_address, ip = remote_address } = known
   return {
@@ -86,7 +96,6 @@ function factsOf(
     cookies: cookie,
     params: param,
     body: known,
-    onlyFields,
     remoteAddress: ip,
   }
 }

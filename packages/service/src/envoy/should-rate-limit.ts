@@ -42,8 +42,8 @@ function decided(
   found: ServiceGuard,
   asking: Asking,
 ): MaybePromise<RateLimitResponse> {
-  const { descriptors, whole } = readDescriptors(request)
-  const asked = found.countsAll ? [...descriptors, whole()] : descriptors
+  const { descriptors, whole } = readDescriptors(request, found.countsAll)
+  const asked = whole === undefined ? descriptors : [...descriptors, whole]
   const answer = (outcomes: readonly (Outcome | undefined)[]): RateLimitResponse => {
     const made = outcomes.filter((outcome) => outcome !== undefined)
     // Of one that was held, and gone, there is no outcome.
