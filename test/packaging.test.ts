@@ -133,6 +133,34 @@ describe("the tarball of @sluice/cli", () => {
   })
 })
 
+describe("the tarball of @sluice/service", () => {
+  beforeAll(() => {
+    unpack("service", "dist/main.js")
+    linkDependencies("service")
+  }, 60_000)
+
+  it("has the program, the library, the proto files and nothing else", () => {
+    const files = filesUnder(installed("@sluice/service"))
+    const expected =
+      /^(dist\/[\w.-]+\.(js|d\.ts)|proto\/[\w./]+\.proto|bin\/sluice-service\.js|package\.json|README\.md|LICENSE)$/
+    expect(files.filter((file) => !expected.test(file))).toEqual([])
+    expect(files).toEqual(
+      expect.arrayContaining([
+        "LICENSE",
+        "dist/main.js",
+        "dist/index.js",
+        "proto/sluice/v1/rate_limiter.proto",
+      ]),
+    )
+  })
+
+  it("runs where it is installed", () => {
+    const program = join(installed("@sluice/service"), "bin/sluice-service.js")
+    expect(run(program, ["--version"], project).stdout).toBe("0.0.0\n")
+    expect(run(program, ["--help"], project).stdout).toContain("--rules <file>")
+  })
+})
+
 describe.each(DOORS)("@sluice/%s", (name) => {
   it("is imported by an ES module and has every documented export", () => {
     write(

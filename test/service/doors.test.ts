@@ -40,7 +40,7 @@ describe("the door of gRPC", () => {
   let stranger: Stranger
   let raw: Client
   beforeAll(async () => {
-    const bounds = { maxMessageBytes: 100_000, maxInFlight: 3, maxRequests: 5, arrivalMs: 500 }
+    const bounds = { maxMessageBytes: 100_000, maxInFlight: 3, maxRequests: 20, arrivalMs: 500 }
     started = await startService(RULES, { bounds })
     stranger = open(started)
     raw = new Client(started.grpc, credentials.createInsecure())
@@ -109,6 +109,18 @@ describe("the door of gRPC", () => {
     expect(codeOf(called)).toBe(status.DEADLINE_EXCEEDED)
     // Were it still in line, it would be one of those that there may be.
     await until(async () => codeOf(await ask(2, "late", {}, { deadline: Date.now() + 50 })) === 4)
+  })
+
+  it("may be asked by one caller about many requests that are held", async () => {
+    const warnings: string[] = []
+    const listen = ({ name }: Error) => void warnings.push(name)
+    process.on("warning", listen)
+    await ask(2, "held")
+    const requests = Array.from({ length: 20 }, () => ({ service_id: 2, request: '{"user":"held"}' }))
+    const called = await stranger.call("ShouldForwardRequests", { requests }, { deadline: Date.now() + 500 })
+    expect(codeOf(called)).toBe(status.DEADLINE_EXCEEDED)
+    process.off("warning", listen)
+    expect(warnings.filter((name) => name === "MaxListenersExceededWarning")).toEqual([])
   })
 
   it("refuses more calls than may be in flight, and takes new ones when those have ended", async () => {
@@ -181,7 +193,7 @@ describe("the door of gRPC", () => {
     expect(responses[4]).toMatchObject({ status_code: 429, body: expect.stringContaining("units") })
     const brief = await stranger.call("ShouldForwardRequests", { requests: [requests[4]], brief: true })
     expect(brief).toMatchObject({ value: { responses: [{ status_code: 429, headers: {}, body: "" }] } })
-    const more = await stranger.call("ShouldForwardRequests", { requests: Array(6).fill(requests[0]) })
+    const more = await stranger.call("ShouldForwardRequests", { requests: Array(21).fill(requests[0]) })
     expect(codeOf(more)).toBe(status.INVALID_ARGUMENT)
   })
 })
@@ -189,7 +201,7 @@ describe("the door of gRPC", () => {
 describe("the door of HTTP", () => {
   let started: Started
   beforeAll(async () => {
-    const bounds = { maxMessageBytes: 100_000, maxInFlight: 3, maxRequests: 5, arrivalMs: 500 }
+    const bounds = { maxMessageBytes: 100_000, maxInFlight: 3, maxRequests: 20, arrivalMs: 500 }
     started = await startService(RULES, { bounds })
   })
   afterAll(async () => {
@@ -266,6 +278,27 @@ describe("the door of HTTP", () => {
     await until(async () => (await post(asked(1, "many"))).status === 429)
     expect((await Promise.all(held)).map(({ status }) => status)).toEqual([504, 504, 504])
     expect((await post(asked(1, "many"))).status).toBe(200)
+  })
+
+  it("may be asked by one caller about many requests that are held", async () => {
+    const warnings: string[] = []
+    const listen = ({ name }: Error) => void warnings.push(name)
+    process.on("warning", listen)
+    await post(asked(2, "held"))
+    const requests = Array.from({ length: 20 }, () => asked(2, "held"))
+    const asks = [{}, { "connect-timeout-ms": "1500" }].map((headers) => {
+      const signal = AbortSignal.timeout(1_000)
+      return fetch(`${started.http}${PATH}s`, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...headers },
+        body: JSON.stringify({ requests }),
+        signal,
+      }).catch((error: Error) => error.name)
+    })
+    expect(await Promise.all(asks)).toEqual(["TimeoutError", "TimeoutError"])
+    await until(async () => (await post(asked(1, "held"))).status === 200)
+    process.off("warning", listen)
+    expect(warnings.filter((name) => name === "MaxListenersExceededWarning")).toEqual([])
   })
 
   it("ends a request of which only the beginning comes", async () => {

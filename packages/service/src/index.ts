@@ -7,5 +7,6 @@ export {
 } from "./decision-service.ts"
 export { type Audit, auditTo, type Change } from "./registering/audit.ts"
 export { fileFirst } from "./registering/file-first.ts"
-export { type RulesHome, rulesInMemory, rulesInTable } from "./registering/rules-home.ts"
+export { type RulesHome, rulesInMemory } from "./registering/rules-home.ts"
+export { rulesInTable } from "./registering/rules-in-table.ts"
 export { type Tokens, tokens } from "./registering/tokens.ts"

@@ -78,6 +78,8 @@ export class ServiceGuards {
     // Another request may have been first.
     const known = this.#guards.get(service)
     if (known !== undefined) return known
+    // Removed while this waited: a guard of it would stay.
+    if (this.#book.rulesOf(service) === undefined) return undefined
     const guard = createGuard<AskedRequest>(
       { ...this.#shared, service, rules: this.#book, fields: readerOf, cost: ({ cost }) => cost },
       (request) => (request as AskedRequest).facts,

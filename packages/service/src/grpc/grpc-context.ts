@@ -28,6 +28,8 @@ export class GrpcContext implements CallContext, Asking {
   }
 
   once(_event: "close", listener: () => void): void {
+    // One caller may wait for as many requests as it has put into a call.
+    this.#call.setMaxListeners(0)
     this.#call.once("cancelled", listener)
   }
 

@@ -45,6 +45,7 @@ export class TimedAsking extends EventEmitter implements Asking {
   /** `onLate` is called when the time has passed. */
   constructor(reply: FastifyReply, timeoutMs: number, onLate: (error: StatusError) => void) {
     super()
+    this.setMaxListeners(0)
     const close = (): void => {
       this.closed = true
       this.emit("close")

@@ -169,7 +169,8 @@ async function inTime(
   answer: (asking: Asking) => Message | Promise<Message>,
 ): Promise<Message> {
   const timeoutMs = timeoutOf(request)
-  if (timeoutMs === undefined) return answer(reply.raw)
+  // One caller may wait for as many requests as it has put into a call.
+  if (timeoutMs === undefined) return answer(reply.raw.setMaxListeners(0))
   let asking: TimedAsking | undefined
   const late = new Promise<never>((_, reject) => {
     asking = new TimedAsking(reply, timeoutMs, reject)

@@ -1,6 +1,5 @@
 import { memoryStore, type Store } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
-import { Redis } from "ioredis"
+import type { Redis } from "ioredis"
 import type { Log } from "./log.ts"
 import type { RedisSettings } from "./settings.ts"
 
@@ -13,8 +12,8 @@ export interface Counters {
   close(): Promise<void>
 }
 
-/** Counters in Redis, or in the memory of this process. */
-export function openCounters(redis: RedisSettings | undefined, log: Log): Counters {
+/** Counters in Redis, whose client is loaded then, or in the memory of this process. */
+export async function openCounters(redis: RedisSettings | undefined, log: Log): Promise<Counters> {
   if (redis !== undefined) return openRedis(redis, log)
   const store = memoryStore()
   return {
@@ -28,7 +27,9 @@ export function openCounters(redis: RedisSettings | undefined, log: Log): Counte
 /** So long may a look at Redis take before it counts as gone. */
 const LOOK_MS = 1_000
 
-function openRedis({ url, prefix }: RedisSettings, log: Log): Counters {
+async function openRedis({ url, prefix }: RedisSettings, log: Log): Promise<Counters> {
+  const { Redis } = await import("ioredis")
+  const { redisStore } = await import("@sluice/core/redis")
   const client = new Redis(url, { connectTimeout: 3_000 })
   logConnection(client, log)
   const store = redisStore({ client, prefix })

@@ -40,7 +40,7 @@ export async function start(
   }
   try {
     opened.push(() => metrics.close())
-    const counters = openCounters(settings.redis, log)
+    const counters = await openCounters(settings.redis, log)
     opened.push(() => counters.close())
     const rules = await openRules(settings, env)
     opened.push(() => rules.close())

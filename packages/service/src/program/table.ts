@@ -1,5 +1,5 @@
 import { DynamoDBClient, type DynamoDBClientConfig } from "@aws-sdk/client-dynamodb"
-import { rulesInTable } from "../registering/rules-home.ts"
+import { rulesInTable } from "../registering/rules-in-table.ts"
 import type { OpenRules } from "./rules.ts"
 import type { TableSettings } from "./settings.ts"
 
