@@ -2,10 +2,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, describe, expect, it, vi } from "vitest"
-import { createCommand } from "./options.ts"
+import { createCommand, knownVariables } from "./options.ts"
 import { readSettings } from "./read-settings.ts"
 import { type Settings, SettingsError } from "./settings.ts"
 import { shownSettings } from "./shown-settings.ts"
+import { unknownVariables } from "./unknown-variables.ts"
 
 /** commander reads variables from the process. */
 function settings(line: string, env: Readonly<Record<string, string>> = {}): Settings {
@@ -179,4 +180,30 @@ describe("settings", () => {
     expect(found).toEqual([expect.stringMatching(expected)])
     expect(found[0]).not.toContain("secret")
   })
+
+  it.each([
+    ["redis://redis:6379", "redis://redis:6379"],
+    ["redis://user@redis:6379/1", "redis://***@redis:6379/1"],
+    ["rediss://:secret@[::1]:6379?password=secret", "rediss://***@[::1]:6379"],
+  ])("show of %s where it is", (url, shown) => {
+    const read = settings("--rules r --grpc [::1]:1 --http 0.0.0.0:0", { REDIS_URL: url })
+    expect(shownSettings(read)).toMatchObject({
+      grpc: "[::1]:1",
+      counters: { redis: shown },
+      registration: "closed, as there are no tokens",
+    })
+  })
+})
+
+it("variables that look like settings and are none are found, those that Kubernetes sets are not", () => {
+  const env = {
+    SLUICE_RULE: "r",
+    SLUICE_RULES: "r",
+    SLUICE_TOKENS_FILE: "t",
+    SLUICE_SERVICE_HOST: "10.0.0.1",
+    SLUICE_HTTP_PORT: "tcp://10.0.0.1:80",
+    SLUICE_PORT_80_TCP_ADDR: "10.0.0.1",
+    OTHER: "1",
+  }
+  expect(unknownVariables(env, knownVariables())).toEqual(["SLUICE_RULE"])
 })

@@ -1,3 +1,4 @@
+import { X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { createSecureContext } from "node:tls"
 import type { Tls } from "../tls.ts"
@@ -10,8 +11,13 @@ export function readTls({ cert, key, clientCa }: TlsFiles): Tls {
     key: read("--tls-key", key),
     clientCa: clientCa === undefined ? undefined : read("--tls-client-ca", clientCa),
   }
-  check(`--tls-cert ${JSON.stringify(cert)} and --tls-key ${JSON.stringify(key)}`, tls)
-  if (tls.clientCa !== undefined) check(`--tls-client-ca ${JSON.stringify(clientCa)}`, { ca: tls.clientCa })
+  check(`--tls-cert ${JSON.stringify(cert)} and --tls-key ${JSON.stringify(key)}`, () =>
+    createSecureContext({ cert: tls.cert, key: tls.key }),
+  )
+  const { clientCa: authority } = tls
+  // A context takes any bytes for an authority, and nobody is signed by those.
+  if (authority !== undefined)
+    check(`--tls-client-ca ${JSON.stringify(clientCa)}`, () => new X509Certificate(authority))
   return tls
 }
 
@@ -25,9 +31,9 @@ function read(flag: string, path: string): Buffer {
   }
 }
 
-function check(what: string, context: Parameters<typeof createSecureContext>[0]): void {
+function check(what: string, use: () => unknown): void {
   try {
-    createSecureContext(context)
+    use()
   } catch (error) {
     throw new Error(`${what} cannot be used: ${(error as Error).message}; PEM files are accepted`)
   }
