@@ -48,8 +48,15 @@ const config: ViteUserConfig = defineConfig({
     coverage: {
       provider: "v8",
       include: ["packages/*/src/**/*.ts"],
-      // The start of the program runs in processes of its own only: test/cli/process.test.ts.
-      exclude: ["**/*.test.ts", "**/*.test-d.ts", "**/testing/**", "packages/cli/src/main.ts"],
+      // The starts of the programs run in processes of their own only: test/cli/process.test.ts, test/service/program-*.test.ts.
+      exclude: [
+        ...["**/*.test.ts", "**/*.test-d.ts", "**/testing/**"],
+        ...[
+          "packages/cli/src/main.ts",
+          "packages/service/src/main.ts",
+          "packages/service/src/program/run.ts",
+        ],
+      ],
       reporter: ["text", "text-summary"],
       thresholds: { lines: 98, functions: 98, statements: 98, branches: 98 },
     },

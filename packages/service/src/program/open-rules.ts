@@ -3,9 +3,12 @@ import { rulesInMemory } from "../registering/rules-home.ts"
 import type { OpenRules } from "./rules.ts"
 import type { Settings } from "./settings.ts"
 
-/** Opens what the settings say: a file, beside which more may be registered in memory, or a table. */
+/**
+ * Opens what the settings say: a table, or a file. Beside a file, rules of other services may be registered in memory where
+ * this process counts by itself; processes that count together would each have other rules.
+ */
 export async function openRules(
-  { rules }: Pick<Settings, "rules">,
+  { rules, redis }: Pick<Settings, "rules" | "redis">,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<OpenRules> {
   if (typeof rules !== "string") {
@@ -14,5 +17,10 @@ export async function openRules(
     return openTable(rules, env)
   }
   const { source, registry } = fileFirst(rules, rulesInMemory())
-  return { source, registry, mustLoadAtOnce: true, close: () => source.close?.() }
+  return {
+    source,
+    registry: redis === undefined ? registry : undefined,
+    mustLoadAtOnce: true,
+    close: () => source.close?.(),
+  }
 }

@@ -1,0 +1,303 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { request } from "node:https"
+import { type AddressInfo, createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { createLog, type Log } from "../../packages/service/src/program/log.ts"
+import type { Metrics } from "../../packages/service/src/program/metrics.ts"
+import { createCommand } from "../../packages/service/src/program/options.ts"
+import { readSettings } from "../../packages/service/src/program/read-settings.ts"
+import { type Running, start } from "../../packages/service/src/program/running.ts"
+import { startDynamoDB } from "../servers/dynamodb.ts"
+import { startRedis } from "../servers/redis-server.ts"
+import { startProxy } from "../servers/tcp-proxy.ts"
+import { until } from "../servers/until.ts"
+import { openHealth } from "./health-client.ts"
+import { openStranger } from "./stranger.ts"
+
+// The same as the program does, in this process: what hangs on it can be looked at.
+
+const FREE = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--operations", "127.0.0.1:0"]
+const pem = (name: string): string => fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url))
+const TLS = ["--tls-cert", pem("server.pem"), "--tls-key", pem("server.key")]
+/** Measures nothing. */
+const NO_METRICS: Metrics = {
+  onLimiter() {},
+  onUnknownService() {},
+  read: async () => ({ contentType: "text/plain", text: "" }),
+  close: async () => undefined,
+}
+const SERVICE = "sluice.v1.RateLimiter"
+
+let folder: string
+let rules: string
+let running: Running | undefined
+let lines: { readonly msg: string; readonly ports?: Readonly<Record<string, number>> }[]
+let log: Log
+/** What is to be closed after a test, the last one opened first. */
+const opened: (() => unknown)[] = []
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "sluice-running-"))
+  rules = join(folder, "rules.yaml")
+  const document = (service: string) =>
+    `service_id: ${service}\nrules: { name: all, limit: 100, window: 1 day }\n`
+  writeFileSync(rules, `${document("1")}---\n${document("other")}`)
+})
+afterEach(async () => {
+  await running?.drain()
+  running = undefined
+  for (const close of opened.splice(0).reverse()) await close()
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+interface Places {
+  readonly grpc: string
+  readonly http: string
+  readonly operations: string
+}
+
+async function run(
+  args: readonly string[],
+  metrics: Metrics = NO_METRICS,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Places> {
+  lines = []
+  log = createLog("info", { write: (line) => void lines.push(JSON.parse(line)) })
+  const noop = (): void => undefined
+  const command = createCommand("0", noop, noop).parse([...FREE, ...args], { from: "user" })
+  running = await start(readSettings(command, env), env, log, metrics)
+  const { grpc, http, operations } = lines.find(({ ports }) => ports !== undefined)?.ports ?? {}
+  return {
+    grpc: `127.0.0.1:${grpc}`,
+    http: `http://127.0.0.1:${http}`,
+    operations: `http://127.0.0.1:${operations}`,
+  }
+}
+const said = (msg: string): boolean => lines.some((line) => line.msg === msg)
+const ready = (): Promise<void> => until("it is ready", () => said("the service is ready"))
+
+function ask({ http }: Places, service: string): Promise<Response> {
+  return fetch(`${http}/${SERVICE}/ShouldForwardRequest`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ service }),
+  })
+}
+
+describe("a service that runs", { timeout: 30_000 }, () => {
+  it("gives every limiter, and every request to a service without rules, to its metrics, whose text is at /metrics", async () => {
+    const seen: string[] = []
+    const places = await run(["--rules", rules], {
+      onLimiter: (limiter, service) => {
+        limiter.on("decision", ({ policy }) => seen.push(`${service} ${policy}`))
+      },
+      onUnknownService: () => seen.push("unknown"),
+      read: async () => ({ contentType: "text/plain", text: "decisions 3\n" }),
+      close: async () => void seen.push("closed"),
+    })
+    await ready()
+    for (const service of ["1", "2", "1"]) await ask(places, service)
+    expect(seen).toEqual(["1 all", "unknown", "1 all"])
+    const metrics = await fetch(`${places.operations}/metrics`)
+    expect([metrics.headers.get("content-type"), await metrics.text()]).toEqual([
+      "text/plain",
+      "decisions 3\n",
+    ])
+  })
+
+  it("answers what operators ask, and nothing else, on their port alone", async () => {
+    const { operations, http } = await run(["--rules", rules])
+    await ready()
+    const statusOf = async (url: string, method = "GET") => (await fetch(url, { method })).status
+    expect(await statusOf(`${operations}/livez`)).toBe(200)
+    expect(await statusOf(`${operations}/readyz?verbose`)).toBe(200)
+    expect(await statusOf(`${operations}/readyz`, "HEAD")).toBe(200)
+    expect(await statusOf(`${operations}/metrics`)).toBe(200)
+    expect(await statusOf(`${operations}/${SERVICE}/ShouldForwardRequest`)).toBe(404)
+    expect(await statusOf(`${operations}/livez`, "POST")).toBe(405)
+    expect(await statusOf(`${http}/readyz`)).toBe(501)
+  })
+
+  it("answers 500 where metrics cannot be read", async () => {
+    const read = () => Promise.reject(new Error("no metrics"))
+    const { operations } = await run(["--rules", rules], { ...NO_METRICS, read })
+    expect((await fetch(`${operations}/metrics`)).status).toBe(500)
+  })
+
+  it("leaves nothing open where it cannot start", async () => {
+    const first = await run(["--rules", rules])
+    const here = running
+    const taken = first.http.replace("http://", "")
+    await expect(run(["--rules", rules, "--http", taken])).rejects.toThrow(
+      `HTTP cannot listen on ${taken}: the port is in use`,
+    )
+    await expect(run(["--rules", join(folder, "none.yaml")])).rejects.toThrow("none.yaml")
+    await expect(
+      run(["--table", "none", "--create-table", "--endpoint", "http://127.0.0.1:1"]),
+    ).rejects.toThrow("ECONNREFUSED")
+    const missing = ["--tls-cert", join(folder, "none.pem"), "--tls-key", rules]
+    await expect(run(["--rules", rules, ...missing])).rejects.toThrow(
+      /--tls-cert ".*none\.pem" cannot be read: ENOENT/,
+    )
+    const noPem = ["--tls-cert", rules, "--tls-key", rules]
+    await expect(run(["--rules", rules, ...noPem])).rejects.toThrow(
+      /--tls-cert ".*" and --tls-key ".*" cannot be used/,
+    )
+    const noAuthority = ["--tls-client-ca", rules]
+    await expect(run(["--rules", rules, ...TLS, ...noAuthority])).rejects.toThrow(
+      /--tls-client-ca ".*" cannot be used/,
+    )
+    running = here
+    expect((await ask(first, "1")).status).toBe(200)
+  })
+
+  it("speaks TLS, and asks callers for their certificate", async () => {
+    const { http } = await run(["--rules", rules, ...TLS, "--tls-client-ca", pem("ca.pem")])
+    const status = await new Promise((resolve, reject) => {
+      const own = { ca: readFileSync(pem("ca.pem")), cert: readFileSync(pem("client.pem")) }
+      const options = {
+        ...own,
+        key: readFileSync(pem("client.key")),
+        servername: "localhost",
+        agent: false,
+      } as const
+      request(http.replace("http:", "https:"), options, (response) => resolve(response.resume().statusCode))
+        .once("error", reject)
+        .end()
+    })
+    expect(status).toBe(501)
+  })
+
+  it("says over gRPC what /readyz says, and ends those who watch", async () => {
+    const { grpc } = await run(["--rules", rules, "--drain-pause", "0"])
+    const health = openHealth(grpc)
+    opened.push(() => health.close())
+    await ready()
+    expect([await health.check(""), await health.check(SERVICE), await health.check("other")]).toEqual([
+      "SERVING",
+      "SERVING",
+      5,
+    ])
+    const watched = health.watch(SERVICE)
+    await until("it is told", () => watched.said.length === 1)
+    expect(await running?.drain()).toBe(true)
+    running = undefined
+    await watched.ended
+    expect(watched.said.slice(0, 2)).toEqual(["SERVING", "NOT_SERVING"])
+  })
+
+  it("looks at Redis once for all who ask at the same time, and knows one that hangs", async () => {
+    const redis = await startRedis()
+    opened.push(() => redis.stop())
+    const proxy = await startProxy(redis)
+    opened.push(() => proxy.close())
+    const env = { REDIS_URL: `redis://${proxy.host}:${proxy.port}` }
+    const { operations } = await run(["--rules", rules, "--redis-prefix", "p:"], NO_METRICS, env)
+    const look = async () => (await (await fetch(`${operations}/readyz`)).text()).includes('"reachable"')
+    /** Looks until it is reachable, and yields how often. */
+    const looksUntilReachable = async () => {
+      let looks = 0
+      const isReachable = async () => {
+        looks++
+        return look()
+      }
+      await until("it is reachable", isReachable, 20_000)
+      return looks
+    }
+    const pings = async () =>
+      Number(/cmdstat_ping:calls=(\d+)/.exec(String(await redis.command("INFO", "commandstats")))?.[1] ?? 0)
+    await looksUntilReachable()
+    const before = await pings()
+    proxy.pause()
+    expect(await Promise.all(Array.from({ length: 5 }, look))).toEqual([false, false, false, false, false])
+    proxy.resume()
+    const looks = await looksUntilReachable()
+    // One for all five; on a busy machine they may not have come together.
+    expect((await pings()) - before - looks).toBeLessThan(5)
+    proxy.refuse()
+    proxy.cut()
+    await until("it is gone", () => said("no connection to Redis; it is tried again all the time"))
+    const whenGone = await pings()
+    expect([await look(), await look()]).toEqual([false, false])
+    await proxy.accept()
+    await until("it is back", () => said("connected to Redis again"), 20_000)
+    // What was asked meanwhile is not sent now.
+    expect((await looksUntilReachable()) - ((await pings()) - whenGone)).toBeGreaterThanOrEqual(0)
+  })
+
+  it("leaves no connection to Redis where it cannot start", async () => {
+    const redis = await startRedis()
+    opened.push(() => redis.stop())
+    const proxy = await startProxy(redis)
+    opened.push(() => proxy.close())
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve))
+    opened.push(() => other.close())
+    const taken = `127.0.0.1:${(other.address() as AddressInfo).port}`
+    const env = { REDIS_URL: `redis://${proxy.host}:${proxy.port}` }
+    await expect(run(["--rules", rules, "--http", taken], NO_METRICS, env)).rejects.toThrow("in use")
+    await until("nothing is connected", () => proxy.connections === 0)
+  })
+
+  it("registers services that the file does not have, in memory, where it counts by itself", async () => {
+    const file = join(folder, "one.yaml")
+    writeFileSync(file, "service_id: 1\nrules: { name: all, limit: 100, window: 1 day }\n")
+    const register = async (env: Readonly<Record<string, string>>, service: string) => {
+      const { grpc } = await run(["--rules", file], NO_METRICS, env)
+      await ready()
+      const client = openStranger(grpc, "sluice/v1/rate_limiter.proto", SERVICE)
+      opened.push(() => client.close())
+      const rules = [{ name: "own", limit: 3, window: "1 day" }]
+      const registered = await client.call("RegisterService", { service, rules })
+      const asked = await client.call("ShouldForwardRequest", { service })
+      await running?.drain()
+      return { registered, asked }
+    }
+    expect(await register({}, "shop")).toMatchObject({
+      registered: { value: { version: 1 } },
+      asked: { value: { policy: "own" } },
+    })
+    expect(await register({}, "1")).toMatchObject({
+      registered: { error: { code: 9 } },
+      asked: { value: { policy: "all" } },
+    })
+    // Other processes may count in the same Redis, and would not hear of it.
+    expect(await register({ REDIS_URL: "redis://127.0.0.1:1" }, "shop")).toMatchObject({
+      registered: { error: { code: 9 } },
+      // Nobody has registered it: that is no mistake of the file.
+      asked: { value: { should_forward: true, policy: "" } },
+    })
+  })
+
+  it("has the rules of a table, of a region and with credentials that are given or none", async () => {
+    const server = await startDynamoDB()
+    opened.push(() => server.stop())
+    const table = ["--table", "rules", "--endpoint", server.endpoint]
+    await run([...table, "--create-table"])
+    await ready()
+    await running?.drain()
+    const env = { AWS_ACCESS_KEY_ID: "some", AWS_REGION: "eu-central-1" }
+    for (const [name, value] of Object.entries({ ...env, AWS_SECRET_ACCESS_KEY: "other" })) {
+      const was = process.env[name]
+      process.env[name] = value
+      opened.push(() => {
+        if (was === undefined) delete process.env[name]
+        else process.env[name] = was
+      })
+    }
+    const places = await run([...table, "--region", "eu-west-1"], NO_METRICS, env)
+    await ready()
+    const client = openStranger(places.grpc, "sluice/v1/rate_limiter.proto", SERVICE)
+    opened.push(() => client.close())
+    const rules = [{ name: "all", limit: 3, window: "1 day" }]
+    expect(await client.call("RegisterService", { service: "shop", rules })).toMatchObject({
+      value: { version: 1 },
+    })
+    expect(await client.call("ShouldForwardRequest", { service: "shop" })).toMatchObject({
+      value: { policy: "all", remaining: 2 },
+    })
+    await until("it is told", () => said("other rules are in force"))
+  })
+})
