@@ -24,6 +24,8 @@ export class Line<Who extends Standing> extends Queue<Who> {
   readonly impatient: Deadlines<Who> = new Deadlines()
   /** Those in it who stand in other lines too. */
   readonly roaming: Set<Who> = new Set()
+  /** Those in it who sleep: more than the first, where one that came earlier has come back and sleeps now too. */
+  readonly sleepers: Set<Who> = new Set()
   /** Nobody in it lets fewer wait than so many. */
   fewest: number = Number.POSITIVE_INFINITY
   /** Whether some wait in it of whom it is not known whether too many wait ahead of them. */

@@ -27,6 +27,25 @@ function ask(counter: string): Ask {
   }
 }
 
+it("a line knows who sleeps in it: from when it is put to sleep until it stands there again, or leaves", () => {
+  const lines = new Lines()
+  const [a, b] = [ask("a"), ask("b")]
+  const patience = { maxWaitMs: Number.POSITIVE_INFINITY, maxWaiting: 9, waitsFor: () => true }
+  const both = new Ticket([a, b], [a, b], patience, 0)
+  const one = new Ticket([a], [a], patience, 0)
+  for (const ticket of [both, one]) lines.stand(ticket)
+  const line = lines.find(a)
+  const sleepers = () => [...(line?.sleepers ?? [])]
+  expect(sleepers()).toEqual([])
+  lines.sleep(both, a)
+  lines.sleep(one, a)
+  expect(sleepers()).toEqual([both, one])
+  lines.stand(one)
+  expect(sleepers()).toEqual([both])
+  lines.leave(both)
+  expect(sleepers()).toEqual([])
+})
+
 it("a line knows who stands in it, who elsewhere too, and who not for ever; and nothing of who has left", () => {
   const lines = new Lines()
   const [a, b] = [ask("a"), ask("b")]

@@ -28,10 +28,17 @@ export class Lines {
 
   /** It stands where it has to wait: in all its lines, or where somebody sleeps who came earlier in that one alone. */
   stand(ticket: Ticket): void {
+    for (const { line } of ticket.places) line.sleepers.delete(ticket)
     const blocking = this.#blocking(ticket)
     const asks = blocking === undefined ? ticket.awaited : [blocking]
     if (asks.length !== ticket.standsFor.length || asks[0] !== ticket.standsFor[0]) this.#move(ticket, asks)
     this.makeAllDue(ticket)
+  }
+
+  /** It sleeps until there is something for this ask. */
+  sleep(ticket: Ticket, ask: Ask): void {
+    this.park(ticket, ask)
+    for (const { line } of ticket.places) line.sleepers.add(ticket)
   }
 
   /** It goes out of all lines but that of this ask, so that nobody waits behind it for a counter that has units. */
@@ -64,6 +71,7 @@ export class Lines {
       if (ticket.isAsking) line.asking--
       line.impatient.delete(ticket)
       line.roaming.delete(ticket)
+      line.sleepers.delete(ticket)
       line.remove(place)
       this.makeDue(line)
       this.forget(line)

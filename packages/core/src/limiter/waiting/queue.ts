@@ -34,13 +34,6 @@ export class Queue<Who extends Waiter> {
     return this.#put(who, undefined)
   }
 
-  /** The first of whom it is so. */
-  find(isMeant: (who: Who) => boolean): Who | undefined {
-    let place = this.first
-    while (place !== undefined && !isMeant(place.who)) place = place.behind
-    return place?.who
-  }
-
   remove(place: Place<Who, this>): void {
     const { ahead, behind } = place
     // Who keeps its place for long would keep all who come after it.

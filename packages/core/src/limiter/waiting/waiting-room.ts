@@ -81,8 +81,7 @@ export class WaitingRoom {
   wake(counters: readonly CounterKey[], inVain?: Ticket): void {
     for (const counter of counters) {
       const line = this.#lines.find(counter)
-      const sleeper = line && wakenedBy(line, counter, inVain)
-      if (sleeper !== undefined) this.#awake(sleeper)
+      for (const sleeper of line ? wakenedBy(line, counter, inVain) : []) this.#awake(sleeper)
     }
     this.#serve()
   }
@@ -212,7 +211,7 @@ export class WaitingRoom {
     }
     ticket.step = "sleeping"
     ticket.untilMs = untilMs
-    this.#lines.park(ticket, ticket.tried.refusedBy(decision, ticket.awaited) ?? (ticket.awaited[0] as Ask))
+    this.#lines.sleep(ticket, ticket.tried.refusedBy(decision, ticket.awaited) ?? (ticket.awaited[0] as Ask))
     this.#lines.makeAllDue(ticket)
     this.#departures.at(untilMs, ticket, ticket.startTurn(), () => {
       this.#awake(ticket)

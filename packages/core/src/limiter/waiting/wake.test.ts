@@ -1,0 +1,35 @@
+import { describe, expect, it } from "vitest"
+import { ask, SECOND, setUp } from "./testing/room.ts"
+
+describe("two who sleep in one line, as the one that came first has come back from another", () => {
+  /** "early" waits for its own counter for a second, then both for that of all, which is full for ten. */
+  async function setUpTwo(early: number, late: number) {
+    const room = setUp()
+    const { decider, enter, pass } = room
+    const all = (cost: number) => ask("all", 4, cost, { windowMs: 10 * SECOND })
+    const own = ask("own", 1)
+    await decider.take([own])
+    enter("early", [own, all(early)])
+    const other = await decider.take([all(4)])
+    enter("late", [all(late)])
+    await pass(SECOND)
+    return { ...room, all, other }
+  }
+
+  it("are both admitted when units for both come back at once", async () => {
+    const { decider, room, pass, log, all, other } = await setUpTwo(1, 2)
+    room.wake(await decider.refund(other))
+    await pass(0)
+    expect(log).toEqual(["1000 early", "1000 late"])
+    expect((await decider.peek([all(1)])).remaining).toBe(1)
+  })
+
+  it("are admitted in order when there are units for one of them", async () => {
+    const { decider, room, pass, log, other } = await setUpTwo(3, 2)
+    room.wake(await decider.refund(other))
+    await pass(0)
+    expect(log).toEqual(["1000 early"])
+    await pass(9 * SECOND)
+    expect(log.slice(1)).toEqual(["10000 late"])
+  })
+})
