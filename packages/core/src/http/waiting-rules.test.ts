@@ -218,6 +218,28 @@ describe("who waits when the rules of a source change", () => {
     expect(log.slice(2)).toEqual(["1 c", "1 d"])
   })
 
+  it("and is granted at that moment by one that delayed it, and has gone, goes on at once", async () => {
+    const { store, answer, publish, pass, log, acquire } = await acquiring([leaky(3600), hourly(9)])
+    acquire("a")
+    store.isSlow = true
+    for (const name of ["b", "impatient"]) acquire(name, { maxWaitMs: name === "b" ? HOUR : SECOND })
+    await nextTurn()
+    await publish([hourly(9)])
+    for (let i = 0; i < 2; i++) await answer()
+    expect(log).toEqual(["0 a", "0 b", "0 impatient"])
+    store.isSlow = false
+    await publish([leaky(3600), hourly(9)])
+    store.isSlow = true
+    acquire("c")
+    await nextTurn()
+    // The rule is still there.
+    await publish([leaky(7200), hourly(9)])
+    await answer()
+    expect(log.slice(3)).toEqual([])
+    await pass(3 * SECOND, SECOND)
+    expect(log.slice(3)).toEqual(["3 c"])
+  })
+
   it("goes on as before where it cannot be asked about any more", async () => {
     const { limiter, publish, pass, log, acquire } = await acquiring([hourly(2)])
     let isBroken = false
@@ -238,6 +260,30 @@ describe("who waits when the rules of a source change", () => {
     expect(log).toEqual(["0 sound"])
     await pass(HOUR, 60 * SECOND)
     expect(log.slice(1)).toEqual(["3600 broken"])
+  })
+
+  it("asks no more than before where it cannot be asked about any more, and was being decided when they changed", async () => {
+    const { store, answer, publish, pass, log, acquire } = await acquiring([hourly(2)])
+    let isBroken = false
+    const breaking: RequestFacts = {
+      ...ALICE,
+      get method() {
+        if (isBroken) throw new Error("gone")
+        return "POST"
+      },
+    }
+    acquire("other", { cost: 2 })
+    store.isSlow = true
+    acquire("broken", {}, breaking)
+    await nextTurn()
+    isBroken = true
+    await publish([hourly(4)])
+    // Refused, it asks once more as what it came with may be out of date, and then it sleeps.
+    for (let i = 0; i < 9; i++) await answer()
+    expect([log, store.takes]).toEqual([["0 other"], 3])
+    store.isSlow = false
+    await pass(HOUR, 60 * SECOND)
+    expect([log.slice(1), store.takes]).toEqual([["3600 broken"], 4])
   })
 
   it("waits on without asking when the limiter is closed by what reads its request", async () => {

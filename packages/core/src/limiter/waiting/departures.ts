@@ -2,6 +2,7 @@ import type { Ask } from "../ask.ts"
 import type { Decision } from "../decision.ts"
 import { countRefusals } from "../penalties.ts"
 import type { Alarm } from "./alarm.ts"
+import { isHeldAnew } from "./anew.ts"
 import { type Deciding, whenDecided } from "./deciding.ts"
 import type { Lines } from "./lines.ts"
 import { refusedBehind, refusedForDelay } from "./refused.ts"
@@ -51,7 +52,8 @@ export class Departures {
   goOn(ticket: Ticket): void {
     const { slots, alarm, lines } = this.#parts
     const decision = ticket.granted as Decision
-    const delayMs = ticket.delayOf(decision)
+    const delayMs = this.#delayOf(ticket, decision)
+    if (ticket.step === "done") return
     const nowMs = alarm.now()
     const untilMs = nowMs + delayMs
     if (delayMs === 0) this.end(ticket, decision)
@@ -149,6 +151,12 @@ export class Departures {
   at(untilMs: number, ticket: Ticket, ended: AbortSignal, then: () => void): void {
     if (untilMs === Number.POSITIVE_INFINITY) return
     this.#parts.alarm.at(untilMs, ended, then, (error) => this.giveUp(ticket, error))
+  }
+
+  /** For how long it is held: not at all where the rules that delay it have gone while it was being decided. */
+  #delayOf(ticket: Ticket, decision: Decision): number {
+    const delayMs = ticket.delayOf(decision)
+    return delayMs > 0 && ticket.isOutdated && !isHeldAnew(ticket, decision) ? 0 : delayMs
   }
 
   /** It leaves the line, and ends with what is made of the answer to all that it asks for. */

@@ -1,5 +1,5 @@
-import type { Ask } from "../ask.ts"
 import type { Decision } from "../decision.ts"
+import { asksAnew, isHeldAnew } from "./anew.ts"
 import { awaitedOf, isAnsweredAtOnce } from "./awaited.ts"
 import type { Departures } from "./departures.ts"
 import type { Lines } from "./lines.ts"
@@ -11,14 +11,15 @@ import type { Ticket } from "./ticket.ts"
  * Yields whether it waits there.
  */
 export function renew(ticket: Ticket, lines: Lines, departures: Departures): boolean {
-  const asks = asksAnew(ticket)
-  // What reads a request is the app's, and may have ended the waiting.
-  if (asks === undefined || ticket.step === "done") return ticket.step !== "done"
   if (ticket.step === "held") {
     const decision = ticket.granted as Decision
-    if (!isHeldUnder(asks, ticket, decision)) departures.end(ticket, decision)
+    if (!isHeldAnew(ticket, decision) && !isDone(ticket)) departures.end(ticket, decision)
     return false
   }
+  const asks = asksAnew(ticket)
+  ticket.isOutdated = false
+  // What reads a request is the app's, and may have ended the waiting.
+  if (asks === undefined || isDone(ticket)) return !isDone(ticket)
   ticket.endTurn()
   ticket.step = "idle"
   const awaited = awaitedOf(asks, ticket.patience)
@@ -34,19 +35,6 @@ export function renew(ticket: Ticket, lines: Lines, departures: Departures): boo
   return true
 }
 
-/** Undefined where that cannot be said any more: what it came with holds on. */
-function asksAnew({ patience }: Ticket): readonly Ask[] | undefined {
-  try {
-    return patience.asksAnew?.()
-  } catch {
-    return undefined
-  }
-}
-
-/** Whether a rule that delays it is still there, and waited for. */
-function isHeldUnder(asks: readonly Ask[], { patience }: Ticket, { checks }: Decision): boolean {
-  return checks.some(
-    ({ policy, delayMs }) =>
-      delayMs > 0 && asks.some((ask) => ask.policy.name === policy && patience.waitsFor(ask)),
-  )
+function isDone({ step }: Ticket): boolean {
+  return step === "done"
 }

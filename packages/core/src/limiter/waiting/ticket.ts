@@ -99,7 +99,6 @@ export class Ticket {
   goBy(asks: readonly Ask[], awaited: readonly Ask[]): void {
     this.asks = asks
     this.awaited = awaited
-    this.isOutdated = false
     this.patience.onAnew?.()
   }
 
