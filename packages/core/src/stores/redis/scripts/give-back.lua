@@ -9,8 +9,8 @@ for i = 1, #KEYS do
   local afterMs, afterCurrent, afterPrevious = nextNumber(), nextNumber(), nextNumber()
   local startMs, previous, current, isBack, parts = readState(KEYS[i], policy)
   if startMs then
-    -- A charge leads no further than to the largest number that is exact.
-    units = max(units, previous + current - LARGEST)
+    -- A charge leads no further than to the largest number that is exact; two windows may hold more than that.
+    units = max(units, min(0, previous + current - LARGEST))
     local start, before, now, text =
       withoutUnits(policy, startMs, previous, current, parts, units, afterMs, afterCurrent, afterPrevious)
     if start then
