@@ -181,18 +181,21 @@ export function returning(behaves: Behaves, behavesWithEach: BehavesWithEach): v
       })
     }
 
-    behaves("gives back as much, and charges nothing, where two windows hold more than that", async (store, clock) => {
-      const [wide, some] = [withCeiling(SLIDING, Number.MAX_SAFE_INTEGER), 2 ** 52]
-      await takeOne(store, check(wide, Number.MAX_SAFE_INTEGER))
-      clock.advance(MINUTE + 0.9 * MINUTE)
-      const { checks } = await takeOne(store, check(wide, some))
-      const counts: number[] = []
-      for (const units of [-3, 1]) {
-        await store.giveBack([{ policy: SLIDING, partition: "alice", units, after: only(checks).state }])
-        counts.push(only((await peekOne(store, check(SLIDING, 0))).checks).state.current)
-      }
-      expect(counts).toEqual([some, some - 1])
-    })
+    behaves(
+      "gives back as much, and charges nothing, where two windows hold more than that",
+      async (store, clock) => {
+        const [wide, some] = [withCeiling(SLIDING, Number.MAX_SAFE_INTEGER), 2 ** 52]
+        await takeOne(store, check(wide, Number.MAX_SAFE_INTEGER))
+        clock.advance(MINUTE + 0.9 * MINUTE)
+        const { checks } = await takeOne(store, check(wide, some))
+        const counts: number[] = []
+        for (const units of [-3, 1]) {
+          await store.giveBack([{ policy: SLIDING, partition: "alice", units, after: only(checks).state }])
+          counts.push(only((await peekOne(store, check(SLIDING, 0))).checks).state.current)
+        }
+        expect(counts).toEqual([some, some - 1])
+      },
+    )
 
     behaves("charges a log for a take of nothing as of then", async (store, clock) => {
       for (const [partition, beside] of [
