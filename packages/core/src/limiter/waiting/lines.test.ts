@@ -46,6 +46,28 @@ it("a line knows who sleeps in it: from when it is put to sleep until it stands 
   expect(sleepers()).toEqual([])
 })
 
+it("who stands in a line keeps its place there when it goes to others, or asks for something else of that counter", () => {
+  const lines = new Lines()
+  const patience = { maxWaitMs: 5, maxWaiting: 9, waitsFor: () => true }
+  const [a, b] = [ask("a"), ask("b")]
+  const ticket = new Ticket([a, b], [a, b], patience, 0)
+  lines.stand(ticket)
+  const [first] = ticket.places
+  lines.park(ticket, a)
+  expect(ticket.places).toEqual([first])
+  const asks = [ask("c"), ask("a")]
+  ticket.goBy(asks, asks)
+  lines.stand(ticket)
+  expect(ticket.places.map((place) => place === first)).toEqual([false, true])
+  const sizes = (["a", "b", "c"] as const).map((name) => {
+    const line = lines.find(ask(name))
+    return line && [line.size, line.roaming.size, line.impatient.size]
+  })
+  expect(sizes).toEqual([[1, 1, 1], undefined, [1, 1, 1]])
+  lines.leave(ticket)
+  expect([lines.find(a), lines.find(ask("c"))]).toEqual([undefined, undefined])
+})
+
 it("a line knows who stands in it, who elsewhere too, and who not for ever; and nothing of who has left", () => {
   const lines = new Lines()
   const [a, b] = [ask("a"), ask("b")]

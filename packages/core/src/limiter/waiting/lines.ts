@@ -2,6 +2,7 @@ import type { CounterKey } from "../../stores/store.ts"
 import type { Ask } from "../ask.ts"
 import { nameOf } from "./counter.ts"
 import { Line } from "./line.ts"
+import type { Place } from "./queue.ts"
 import type { Patience, Ticket } from "./ticket.ts"
 
 /** The lines in which somebody waits, by counter, and who stands where. */
@@ -60,22 +61,13 @@ export class Lines {
   sort(stopped: readonly Ticket[]): void {
     if (!stopped.some(isAheadOfEarlier)) return
     for (const ticket of stopped.toSorted((one, other) => other.number - one.number)) {
-      if (isAheadOfEarlier(ticket)) this.#move(ticket, ticket.standsFor)
+      if (isAheadOfEarlier(ticket)) this.#goBehind(ticket)
     }
   }
 
   /** It goes out of every line. */
   leave(ticket: Ticket): void {
-    for (const place of ticket.places) {
-      const { line } = place
-      if (ticket.isAsking) line.asking--
-      line.impatient.delete(ticket)
-      line.roaming.delete(ticket)
-      line.sleepers.delete(ticket)
-      line.remove(place)
-      this.makeDue(line)
-      this.forget(line)
-    }
+    for (const place of ticket.places) this.#give(place)
   }
 
   /** Forgets the line, if nobody is in it any more. */
@@ -108,6 +100,15 @@ export class Lines {
     return undefined
   }
 
+  /** It goes behind those who came earlier, in each of its lines. */
+  #goBehind(ticket: Ticket): void {
+    ticket.places = ticket.places.map((place) => {
+      place.line.remove(place)
+      return place.line.add(ticket)
+    })
+    this.makeAllDue(ticket)
+  }
+
   /** Of what it waits for, that for which somebody sleeps who came earlier: until that one wakes there is nothing for others. */
   #blocking({ awaited, number }: Ticket): Ask | undefined {
     return awaited.find((ask) => {
@@ -116,21 +117,42 @@ export class Lines {
     })
   }
 
+  /** Where it stands already it keeps its place: many move at once when rules change, and each would look for its own anew. */
   #move(ticket: Ticket, asks: readonly Ask[]): void {
-    const isNew = ticket.places.length === 0
-    const lines = asks.map((ask) => this.#of(ask))
-    this.leave(ticket)
-    // Where it was alone and stays, the line has just been forgotten, and what is known in it must not be: how many may ask at once.
-    for (const line of lines) this.#lines.set(line.name, line)
+    const left = [...ticket.places]
+    const isNew = left.length === 0
     ticket.standsFor = asks
-    ticket.places = lines.map((line) => line.add(ticket))
+    ticket.places = asks.map((ask) => {
+      const line = this.#of(ask)
+      const at = left.findIndex((place) => place.line === line)
+      return left.splice(at, at < 0 ? 0 : 1)[0] ?? this.#take(line, ticket)
+    })
+    for (const place of left) this.#give(place)
     for (const { line } of ticket.places) {
-      if (ticket.isImpatient) line.impatient.add(ticket)
-      if (ticket.places.length > 1) line.roaming.add(ticket)
+      if (asks.length > 1) line.roaming.add(ticket)
+      else line.roaming.delete(ticket)
       // Who comes has been told whether too many wait there.
       if (!isNew) line.hasUncounted = true
-      line.fewest = Math.min(line.fewest, ticket.patience.maxWaiting)
     }
+  }
+
+  /** It has a place in a line. */
+  #take(line: Line<Ticket>, ticket: Ticket): Place<Ticket, Line<Ticket>> {
+    if (ticket.isImpatient) line.impatient.add(ticket)
+    line.fewest = Math.min(line.fewest, ticket.patience.maxWaiting)
+    return line.add(ticket)
+  }
+
+  /** Nobody has this place any more. */
+  #give(place: Place<Ticket, Line<Ticket>>): void {
+    const { line, who } = place
+    if (who.isAsking) line.asking--
+    line.impatient.delete(who)
+    line.roaming.delete(who)
+    line.sleepers.delete(who)
+    line.remove(place)
+    this.makeDue(line)
+    this.forget(line)
   }
 
   /** The line of a counter, which is new where nobody waits for it. */
