@@ -404,3 +404,19 @@ describe("when the server stops to serve", () => {
     expect(later.rejection?.status).toBe(429)
   })
 })
+
+it("a skip function is asked once of a request that rules would hold, also when the limiter is closed", async () => {
+  let asked = 0
+  const skip = () => {
+    asked++
+    return true
+  }
+  const guard = createGuard<object>({ ...QUEUE, skip, logger: QUIET } as GuardOptions<object>)
+  // In its first turn a guard takes itself for one that a handler has made.
+  await nextTurn()
+  expect((await guard.check(ALICE, {})).decision.limit).toBe(Number.POSITIVE_INFINITY)
+  expect(asked).toBe(1)
+  await guard.close()
+  await guard.check(ALICE, {})
+  expect(asked).toBe(2)
+})

@@ -238,11 +238,12 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   hold(facts: RequestFacts, request: Request, leaving: Leaving): MaybePromise<Held | undefined> {
     const { ruleSet } = this
     const startedMs = this.#reporter.start()
-    if (this.#closed || !this.#counts(request)) {
+    if (this.#closed) {
       const decision = this.#admit(facts, request, undefined, startedMs)
       const held = (made: Decision): Held => ({ decision: made, ruleSet })
       return decision instanceof Promise ? decision.then(held) : held(decision)
     }
+    if (!this.#counts(request)) return { decision: UNLIMITED, ruleSet }
     const units = this.#unitsOf(request)
     const askedNow = (): Asked => ({ asks: this.#asks(facts, request, units), ruleSet: this.ruleSet })
     const held = holdInLine(this.#parts.waitingRoom, askedNow, leaving, this.warner)
