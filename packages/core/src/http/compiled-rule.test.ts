@@ -256,6 +256,12 @@ describe("the only fields that there are", () => {
     expect(await applied(new Set())).toEqual([])
   })
 
+  it("name header fields in lower case, however a rule writes them", async () => {
+    const limiter = limiterWith({ limit: 1, window: "1m", field: "header:X-Key" })
+    const facts: RequestFacts = { headers: { "x-key": "a" }, onlyFields: new Set(["header:x-key"]) }
+    expect((await limiter.decide(facts)).checks).toHaveLength(1)
+  })
+
   it("are without the whole service, unless they name it", async () => {
     expect(await applied(new Set(["service"]))).toEqual(["whole"])
   })

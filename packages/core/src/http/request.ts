@@ -17,8 +17,8 @@ export interface RequestFacts {
   readonly body?: unknown
   readonly cookies?: unknown
   /**
-   * The only fields that there are of this request, as rules write them, and `service` where rules without a field are for
-   * it: any other rule is not. Absent, every rule is, and its `onMissing` decides about a field that is missing.
+   * The only fields that there are of this request, as rules write them but header fields' names in lower case
+   * ("header:x-api-key"), and `service` where rules without a field are for it: any other rule is not. Absent, every rule is, and its `onMissing` decides about a field that is missing.
    */
   readonly onlyFields?: ReadonlySet<string> | undefined
   /** Address of the socket's peer; undefined when the socket is gone. */
