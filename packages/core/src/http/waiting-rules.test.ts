@@ -351,6 +351,23 @@ describe("a request that is held when the rules of a source change", () => {
     expect(policies(outcome)).toEqual(['"hourly";q=1;w=3600'])
   })
 
+  it("is refused at once by a rule that has come and does not queue, also behind others, as who comes then", async () => {
+    const hard = (methods: string[]) => hourly(1, { name: "hard", field: "service", match: { methods } })
+    const { publish, check, store } = await holding([queueing(1), hard(["POST"])])
+    await check()
+    await check({ ...BOB, method: "POST" })
+    const first = check()
+    const second = Promise.resolve(check({ ...ALICE, method: "PUT" }))
+    const refused: string[] = []
+    void second.then(({ decision }) => refused.push(decision.policy))
+    await publish([queueing(1), hard(["POST", "PUT"])])
+    expect(refused).toEqual(["hard"])
+    expect((await check({ ...ALICE, method: "PUT" })).decision.policy).toBe("hard")
+    await publish([])
+    expect((await first).decision.allowed).toBe(true)
+    expect(store.takes).toBeLessThan(9)
+  })
+
   it("is admitted, and told nothing, where no rule is left", async () => {
     const { publish, check } = await holding([queueing(1)])
     await check()

@@ -91,11 +91,14 @@ export class WaitingRoom {
    * Who is being decided goes by them when the answer is to wait.
    */
   turnToNewRules(): void {
+    const renewed: Ticket[] = []
     for (const ticket of this.#departures.present()) {
       if (ticket.isAsking || ticket.step === "vain") ticket.isOutdated = true
-      else renew(ticket, this.#lines, this.#departures)
+      else if (renew(ticket, this.#lines, this.#departures)) renewed.push(ticket)
     }
     this.#serve()
+    // Whose turn has not come would hear of a rule that is not waited for only when it has.
+    for (const ticket of renewed) if (ticket.step === "idle") this.#departures.askOthers(ticket)
   }
 
   /** Rejects all who wait, and who come later, with ClosedError. What those who are held have been granted is given back. */
