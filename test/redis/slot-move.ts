@@ -21,6 +21,8 @@ export async function startSlotMove(cluster: RedisCluster, key: string): Promise
   const moveKeys = async (keys: readonly string[]): Promise<void> => {
     await from.command("MIGRATE", to.host, to.port, "", 0, 5_000, "KEYS", ...keys)
   }
+  // Where both have claimed slots in one epoch, a late word of the old owner could win, and the new one drop its keys.
+  await to.command("CLUSTER", "BUMPEPOCH")
   await to.command("CLUSTER", "SETSLOT", slot, "IMPORTING", fromId)
   await from.command("CLUSTER", "SETSLOT", slot, "MIGRATING", toId)
   return {
