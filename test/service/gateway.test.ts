@@ -18,6 +18,7 @@ describe("the gateway of the examples", () => {
     upstream = createServer((request, response) => {
       forwarded.push(`${request.method} ${request.url}`)
       response.setHeader("x-upstream", "yes")
+      response.setHeader("ratelimit", '"its-own";r=99;t=60')
       response.end("from upstream")
     })
     await new Promise<void>((resolve) => {

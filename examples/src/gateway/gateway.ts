@@ -31,7 +31,11 @@ export function createGateway({ upstream, serviceId, decisions, whenGone }: Gate
     reply.headers(verdict.headers)
     if (!verdict.shouldForward) return reply.code(verdict.statusCode).send(verdict.body)
   })
-  gateway.all("/*", (_request, reply) => reply.from())
+  gateway.all("/*", (_request, reply) => {
+    // A service that limits too says so in fields of the same names.
+    const own = reply.getHeaders()
+    return reply.from(undefined, { rewriteHeaders: (headers) => Object.assign({}, headers, own) })
+  })
   return gateway
 }
 
