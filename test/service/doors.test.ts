@@ -10,6 +10,9 @@ import { type Called, openStranger, type Stranger } from "./stranger.ts"
 
 const PATH = "/sluice.v1.RateLimiter/ShouldForwardRequest"
 
+/** What every connection of HTTP/2 begins with, and an empty frame of settings (RFC 9113 section 3.4). */
+const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0", "latin1")
+
 const RULES = `
 service_id: 1
 rules: { name: units, field: user, rate: { requests_per_unit: 1000000, unit: day } }
@@ -153,6 +156,74 @@ describe("the door of gRPC", () => {
     expect(await Promise.all(beginnings)).toEqual(["4", "4", "4"])
     expect(await ask(1, "whole")).toMatchObject({ value: { should_forward: true } })
     session.destroy()
+  })
+
+  it.each([
+    ["what is no HTTP/2", Buffer.from("hello, world\r\n\r\n")],
+    ["a request of HTTP/1.1", Buffer.from("GET / HTTP/1.1\r\nhost: a\r\n\r\n")],
+    [
+      "a frame that is longer than any may be",
+      Buffer.concat([PREFACE, Buffer.from("ffffff0000000000010000", "hex")]),
+    ],
+    [
+      "data of a stream that has not begun",
+      Buffer.concat([PREFACE, Buffer.from("00000400010000000941424344", "hex")]),
+    ],
+    [
+      "headers that are no headers",
+      Buffer.concat([PREFACE, Buffer.from("000004010500000001ffffffff", "hex")]),
+    ],
+  ])("refuses a connection that sends %s, and goes on with the others", async (_what, bytes) => {
+    const socket = connectTcp(Number(started.grpc.split(":")[1]), "127.0.0.1")
+    let read: Buffer = Buffer.alloc(0)
+    const refused = new Promise<void>((resolve) => {
+      socket.on("close", resolve).on("error", () => undefined)
+      socket.on("data", (chunk) => {
+        read = Buffer.concat([read, chunk])
+        // Of its frames, GOAWAY or RST_STREAM.
+        for (let at = 0; at + 9 <= read.length; at += 9 + read.readUIntBE(at, 3)) {
+          if ([3, 7].includes(read[at + 3] as number)) resolve()
+        }
+      })
+    })
+    socket.write(bytes)
+    await refused
+    socket.destroy()
+    expect(await ask(1, "beside")).toMatchObject({ value: { should_forward: true } })
+  })
+
+  it.each([
+    ["longer than any may be", [0, 0xff, 0xff, 0xff, 0xff, 8, 1], [status.RESOURCE_EXHAUSTED]],
+    [
+      "longer than what comes",
+      [0, 0, 0, 0, 9, 8, 1],
+      [status.INTERNAL, status.INVALID_ARGUMENT, status.UNIMPLEMENTED],
+    ],
+    [
+      "compressed, and is not",
+      [1, 0, 0, 0, 2, 8, 1],
+      [status.INTERNAL, status.UNIMPLEMENTED, status.INVALID_ARGUMENT],
+    ],
+  ])("refuses a message that says it is %s", async (_what, bytes, codes) => {
+    const session = connect(`http://${started.grpc}`)
+    const stream = session.request({
+      ":method": "POST",
+      ":path": PATH,
+      "content-type": "application/grpc",
+      te: "trailers",
+    })
+    stream.on("error", () => undefined)
+    const told = new Promise<unknown>((resolve) => {
+      for (const event of ["response", "trailers"] as const) {
+        stream.on(event, (headers: Record<string, unknown>) => {
+          if (headers["grpc-status"] !== undefined) resolve(Number(headers["grpc-status"]))
+        })
+      }
+    })
+    stream.end(Buffer.from(bytes)).resume()
+    expect(codes).toContain(await told)
+    session.destroy()
+    expect(await ask(1, "beside")).toMatchObject({ value: { should_forward: true } })
   })
 
   it("never swaps answers", async () => {

@@ -1,0 +1,72 @@
+import { readFileSync } from "node:fs"
+import { request } from "node:https"
+import type { AddressInfo } from "node:net"
+import { createServer } from "node:net"
+import { expect, it } from "vitest"
+import { cannotListen } from "../../packages/service/src/cannot-listen.ts"
+import { createReadiness } from "../../packages/service/src/program/readiness.ts"
+import { startService, TWO_SERVICES } from "./started.ts"
+
+const file = (name: string): Buffer => readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url))
+const PATH = "/sluice.v1.RateLimiter/ShouldForwardRequest"
+
+/** The status of a POST over TLS, or why there is none. */
+function post(url: string, client: object): Promise<number | string> {
+  return new Promise((resolve) => {
+    const { hostname, port } = new URL(url)
+    const options = {
+      hostname,
+      port,
+      path: PATH,
+      method: "POST",
+      ca: file("ca.pem"),
+      servername: "localhost",
+    }
+    const headers = { "content-type": "application/json" }
+    const asked = request({ ...options, headers, agent: false, ...client }, (response) => {
+      response.resume().once("end", () => resolve(response.statusCode ?? 0))
+    })
+    asked.once("error", (error) => resolve((error as NodeJS.ErrnoException).code ?? error.message))
+    asked.end('{"serviceId":2}')
+  })
+}
+
+it.each([
+  ["anybody", undefined, 200],
+  ["whom its authority has signed", file("ca.pem"), expect.any(String)],
+])("both doors speak TLS with %s", async (_who, clientCa, withoutCertificate) => {
+  const tls = { cert: file("server.pem"), key: file("server.key"), clientCa }
+  const started = await startService(TWO_SERVICES, { tls })
+  const known = { cert: file("client.pem"), key: file("client.key") }
+  expect(await post(started.http, known)).toBe(200)
+  expect(await post(started.http, {})).toEqual(withoutCertificate)
+  await started.stop()
+})
+
+it("a port that is taken is told in one line, and so is anything else", async () => {
+  const taken = createServer()
+  await new Promise<void>((resolve) => {
+    taken.listen(0, "127.0.0.1", resolve)
+  })
+  const { port } = taken.address() as AddressInfo
+  const busy = Object.assign(new Error(`listen EADDRINUSE: address already in use 127.0.0.1:${port}`))
+  expect(() => cannotListen("HTTP", `127.0.0.1:${port}`)(busy)).toThrow(
+    `HTTP cannot listen on 127.0.0.1:${port}: the port is in use`,
+  )
+  expect(() => cannotListen("gRPC", "a:1")(new Error("no such address"))).toThrow(
+    "gRPC cannot listen on a:1: no such address",
+  )
+  taken.close()
+})
+
+it("readiness tells each step once, and none after it drains", () => {
+  const told: string[] = []
+  const readiness = createReadiness((phase) => told.push(phase))
+  readiness.rulesLoaded()
+  readiness.rulesLoaded()
+  readiness.drain()
+  readiness.drain()
+  readiness.rulesLoaded()
+  expect(told).toEqual(["ready", "draining"])
+  expect(readiness.phase).toBe("draining")
+})

@@ -1,0 +1,121 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { unitsIn } from "../redis/counted.ts"
+import { freePort } from "../servers/free-port.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { until } from "../servers/until.ts"
+import { type Program, startProgram } from "./program.ts"
+import { type Called, openStranger, type Stranger } from "./stranger.ts"
+
+const LIMIT = 500
+/** No window ends meanwhile. */
+const RULES = `
+service_id: 1
+rules: { name: all, algorithm: fixed-window, align: first-hit, limit: ${LIMIT}, window: 1 week }
+---
+service_id: 2
+rules: { name: many, algorithm: fixed-window, align: first-hit, limit: 1000000, window: 1 week }
+`
+
+let server: RedisServer
+let folder: string
+const opened: { close(): unknown }[] = []
+beforeAll(async () => {
+  server = await startRedis()
+  folder = mkdtempSync(join(tmpdir(), "sluice-fleet-"))
+  writeFileSync(join(folder, "rules.yaml"), RULES)
+})
+afterEach(async () => {
+  for (const each of opened.splice(0).reverse()) await each.close()
+})
+afterAll(async () => {
+  rmSync(folder, { recursive: true })
+  await server.stop()
+})
+
+/** An instance that waits for Redis as long as a busy machine may need. */
+async function start(prefix: string, args: readonly string[] = []): Promise<Program> {
+  const program = await startProgram(
+    ["--rules", join(folder, "rules.yaml"), "--redis-prefix", prefix, "--store-timeout", "20s", ...args],
+    { REDIS_URL: `redis://${server.host}:${server.port}` },
+  )
+  opened.push({ close: () => program.stop() })
+  await program.said("the service is ready")
+  return program
+}
+
+function stranger(address: string): Stranger {
+  const client = openStranger(address, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
+  opened.push(client)
+  return client
+}
+
+const isForwarded = (called: Called): boolean => "value" in called && called.value.should_forward === true
+
+describe("three instances on one Redis", { timeout: 120_000 }, () => {
+  it("admit exactly the limit between them, also when one is killed in the middle", async () => {
+    const instances = await Promise.all([start("killed:"), start("killed:"), start("killed:")])
+    const clients = instances.map(({ grpc }) => stranger(grpc))
+    let answered = 0
+    const killed = instances[0] as Program
+    const ended = killed.ended
+    const asked = clients.flatMap((client) =>
+      Array.from({ length: LIMIT }, async () => {
+        const called = await client.call("ShouldForwardRequest", { service_id: 1 })
+        if (++answered === 200) killed.signal("SIGKILL")
+        return called
+      }),
+    )
+    const answers = await Promise.all(asked)
+    expect(await ended).toEqual({ code: null, signal: "SIGKILL" })
+    // What is left has seen all that was counted; of what the killed one has taken, some was told to nobody.
+    const told = answers.filter(isForwarded).length
+    expect(told).toBeLessThanOrEqual(LIMIT)
+    expect(answers.slice(LIMIT).every((called) => "value" in called)).toBe(true)
+    while (isForwarded(await (clients[1] as Stranger).call("ShouldForwardRequest", { service_id: 1 })));
+    expect(await unitsIn(server, "killed:")).toBe(LIMIT)
+  })
+
+  it("are restarted one after another without a decision that fails", async () => {
+    const ports = [await freePort(), await freePort(), await freePort()]
+    const startOn = (port: number): Promise<Program> =>
+      start("rolled:", ["--grpc", `127.0.0.1:${port}`, "--drain-pause", "1s"])
+    const instances: Program[] = []
+    for (const port of ports) instances.push(await startOn(port))
+    const all = `ipv4:${ports.map((port) => `127.0.0.1:${port}`).join(",")}`
+    // By turns, as a load balancer: else all calls go to one of them.
+    const client = openStranger(all, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter", {
+      "grpc.service_config": JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
+    })
+    opened.push(client)
+    let isOver = false
+    let decisions = 0
+    const failures: unknown[] = []
+    const load = Array.from({ length: 8 }, async () => {
+      while (!isOver) {
+        const called = await client.call("ShouldForwardRequest", { service_id: 2 })
+        if (!isForwarded(called)) failures.push(called)
+        decisions++
+      }
+    })
+    const more = (count: number): Promise<void> => {
+      const from = decisions
+      return until(`${count} more decisions`, () => decisions >= from + count, 30_000)
+    }
+    await more(200)
+    for (const [index, port] of ports.entries()) {
+      const leaving = instances[index] as Program
+      leaving.signal("SIGTERM")
+      expect(await leaving.ended).toEqual({ code: 0, signal: null })
+      await more(100)
+      instances[index] = await startOn(port)
+      await more(100)
+    }
+    isOver = true
+    await Promise.all(load)
+    expect(failures).toEqual([])
+    expect(await unitsIn(server, "rolled:")).toBe(decisions)
+  })
+})

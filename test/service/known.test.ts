@@ -1,0 +1,220 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { createOperationsServer } from "../../packages/service/src/program/operations-server.ts"
+import { type Started, startService } from "./started.ts"
+
+const PATH = "/sluice.v1.RateLimiter/ShouldForwardRequest"
+
+const RULES = `
+- service_id: dotted
+  rules: { name: r, field: user.id, on_missing: skip, limit: 1, window: 1 day }
+- service_id: deep
+  rules: { name: r, field: a.b.c.d.e.f.g.h.i, on_missing: skip, limit: 1, window: 1 day }
+- service_id: address
+  rules: { name: r, field: ip, on_missing: skip, limit: 1, window: 1 day }
+- service_id: header
+  rules: { name: r, field: "header:X-Api-Key", on_missing: skip, limit: 1, window: 1 day }
+- service_id: cookie
+  rules: { name: r, field: "cookie:session", on_missing: skip, limit: 1, window: 1 day }
+- service_id: query
+  rules: { name: r, field: "query:page", on_missing: skip, limit: 1, window: 1 day }
+- service_id: route
+  rules: { name: r, field: [method, route], on_missing: skip, limit: 1, window: 1 day }
+- service_id: matched
+  rules: { name: r, match: { methods: [POST], path: "/orders/:id" }, limit: 1, window: 1 day }
+- service_id: insists
+  rules: { name: r, field: user, on_missing: deny, limit: 1, window: 1 day }
+- service_id: shapes
+  rules:
+    - { name: bucket, field: user, algorithm: leaky-bucket, throttle: hard, burst: 9, limit: 1, window: 1 minute }
+    - { name: trial, field: user, limit: 1, window: 1 day, shadow: true }
+- service_id: soft
+  rules: { name: r, field: user, limit: 100, window: 1 day, throttle: { kind: soft, percent: 50 } }
+`
+
+type Body = Readonly<Record<string, unknown>>
+
+async function post(started: Started, body: unknown, path = PATH): Promise<{ status: number; body: Body }> {
+  const response = await fetch(started.http + path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  })
+  return { status: response.status, body: (await response.json()) as Body }
+}
+
+describe("what is known of a request", () => {
+  let started: Started
+  beforeAll(async () => {
+    started = await startService(RULES)
+  })
+  afterAll(async () => {
+    await started.stop()
+    expect(started.faults).toEqual([])
+  })
+
+  const policyOf = async (service: string, known: unknown): Promise<unknown> => {
+    const request = JSON.stringify(known)
+    return (await post(started, { service, request, peek: true })).body.policy
+  }
+  const take = async (service: string, known: unknown): Promise<unknown> =>
+    (await post(started, { service, request: JSON.stringify(known) })).body.shouldForward
+
+  it.each([
+    ["dotted", { user: { id: 7 } }, { user: { id: "7" } }, { user: { id: 8 } }],
+    ["dotted", { "user.id": "x" }, { "user.id": "x", user: { id: 9 } }, { user: { id: 9 } }],
+    ["address", { ip: "192.0.2.1" }, { ip: "::ffff:192.0.2.1" }, { ip: "192.0.2.2" }],
+    [
+      "header",
+      { headers: { "X-Api-Key": "k" } },
+      { headers: { "x-api-key": "k" } },
+      { headers: { "X-API-KEY": "l" } },
+    ],
+    [
+      "cookie",
+      { cookies: { session: "s" } },
+      { headers: { Cookie: "session=s" } },
+      { cookies: { session: "t" } },
+    ],
+    ["query", { query: { page: 2 } }, { url: "/x?page=2" }, { url: "/x?page=3" }],
+    [
+      "route",
+      { method: "get", route: "/a" },
+      { method: "HEAD", route: "/a" },
+      { method: "POST", route: "/a" },
+    ],
+  ])("of service %s: %j and %j are one client, and %j is another", async (service, one, same, other) => {
+    expect([await take(service, one), await take(service, same), await take(service, other)]).toEqual([
+      true,
+      false,
+      true,
+    ])
+  })
+
+  it.each([
+    ["dotted", { user: 7 }],
+    ["dotted", { user: { id: { text: 7 } } }],
+    ["dotted", { user: null }],
+    ["dotted", {}],
+    ["deep", { a: { b: { c: { d: { e: { f: { g: { h: { i: 1 } } } } } } } } }],
+    ["address", { ip: 7 }],
+    ["address", { ip: "nowhere" }],
+    ["header", { headers: "x-api-key: k" }],
+    ["header", { headers: ["x-api-key"] }],
+    ["header", { headers: { "x-api-key": 7 } }],
+    ["header", { headers: { "x-api-key": ["k", "l"] } }],
+    ["cookie", { cookies: 7 }],
+    ["query", { url: 7 }],
+    ["route", { method: 7, route: [] }],
+  ])("of service %s: %j lacks the field", async (service, known) => {
+    expect(await policyOf(service, known)).toBe("")
+  })
+
+  it("says which requests a rule matches", async () => {
+    expect(await policyOf("matched", { method: "POST", url: "/orders/7?full=1" })).toBe("r")
+    expect(await policyOf("matched", { method: "GET", url: "/orders/7" })).toBe("")
+    expect(await policyOf("matched", { method: "POST", url: "/" })).toBe("")
+  })
+
+  it.each(['"text"', "[1]", "null", "7", "", "{", '{"a":'])("is no JSON object: %s", async (request) => {
+    expect(await post(started, { service: "dotted", request })).toMatchObject({
+      status: 400,
+      body: { message: "request: is not the text of a JSON object" },
+    })
+  })
+
+  it("has at most 64 KiB, as UTF-8", async () => {
+    const sized = (bytes: number): string =>
+      JSON.stringify({ text: "€".repeat(Math.floor((bytes - 11) / 3)) })
+    expect(Buffer.byteLength(sized(65_536))).toBeLessThanOrEqual(65_536)
+    expect(await post(started, { service: "dotted", request: sized(65_536) })).toMatchObject({ status: 200 })
+    expect(await post(started, { service: "dotted", request: sized(65_540) })).toMatchObject({
+      status: 400,
+      body: { message: "request: is longer than 65536 bytes" },
+    })
+  })
+
+  it("may lack what a rule insists on, and then its client is told 400", async () => {
+    const { body } = await post(started, { service: "insists", request: "{}" })
+    expect(body).toMatchObject({ shouldForward: false, statusCode: 400, policy: "r" })
+    expect(body.body).toContain('\\"user\\"')
+    expect(body).not.toHaveProperty("retryAfterMs")
+  })
+
+  it("is answered with delays, rules on trial, and what is over the limit", async () => {
+    const ask = async (service: string, more: object = {}) =>
+      (await post(started, { service, request: '{"user":1}', ...more })).body
+    expect(await ask("shapes")).toMatchObject({ shouldForward: true, delayMs: "0", shadowed: [] })
+    expect(await ask("shapes")).toMatchObject({ shouldForward: true, delayMs: "60000", shadowed: ["trial"] })
+    expect(await ask("soft", { cost: 100 })).toMatchObject({ shouldForward: true, overLimit: false })
+    expect(await ask("soft")).toMatchObject({ shouldForward: true, overLimit: true })
+    expect(await ask("soft", { cost: 151 })).toMatchObject({ shouldForward: false, statusCode: 429 })
+    expect(await ask("soft", { cost: 0 })).toMatchObject({ shouldForward: true })
+  })
+
+  it("costs a number that can be counted", async () => {
+    const cost = "9007199254740992"
+    expect(await post(started, { service: "soft", request: "{}", cost })).toMatchObject({
+      status: 400,
+      body: { message: "cost: is greater than 9007199254740991" },
+    })
+  })
+
+  it("is nothing where a body is null", async () => {
+    expect(await post(started, null)).toMatchObject({
+      status: 400,
+      body: { message: "service_id: is missing, and so is service" },
+    })
+  })
+})
+
+describe("a service that nobody has registered", () => {
+  it("is refused with 403, where that was chosen", async () => {
+    const started = await startService(RULES, { unknownServices: "refuse" })
+    const { body } = await post(started, { serviceId: 9, request: "" })
+    expect(body).toMatchObject({
+      shouldForward: false,
+      statusCode: 403,
+      headers: { "Content-Type": "application/problem+json" },
+      body: '{"title":"Forbidden","status":403,"detail":"Service \\"9\\" is not registered."}',
+    })
+    await started.stop()
+  })
+
+  it("that is a fault in one of many requests is a fault of all", async () => {
+    const fault = new Error("of the house")
+    const started = await startService(RULES, {
+      onUnknownService() {
+        throw fault
+      },
+    })
+    const requests = [{ service: "soft", request: "{}" }, { service: "nobody" }]
+    expect(await post(started, { requests }, `${PATH}s`)).toMatchObject({ status: 500 })
+    expect(started.faults).toEqual([fault])
+    await started.stop()
+  })
+})
+
+describe("the server of operations", () => {
+  const ready = { status: "ready", rules: "loaded", store: { kind: "memory", status: "reachable" } } as const
+
+  it("answers GET and HEAD of what there is, and fails alone", async () => {
+    let status: "ready" | "draining" = "ready"
+    const server = createOperationsServer(() => Promise.resolve({ ...ready, status }), {
+      read: () => Promise.reject(new Error("a secret")),
+    })
+    const port = await server.listen({ host: "127.0.0.1", port: 0 })
+    const at = `http://127.0.0.1:${port}`
+    const ask = async (path: string, method = "GET") => {
+      const response = await fetch(at + path, { method })
+      return [response.status, await response.text()]
+    }
+    expect(await ask("/livez?a=1")).toEqual([200, '{"status":"alive"}\n'])
+    expect(await ask("/readyz", "HEAD")).toEqual([200, ""])
+    status = "draining"
+    expect((await ask("/readyz"))[0]).toBe(503)
+    expect(await ask("/metrics")).toEqual([500, '{"status":"failed"}\n'])
+    expect((await ask("/nothing"))[0]).toBe(404)
+    expect((await ask("/livez", "POST"))[0]).toBe(405)
+    await server.close()
+  })
+})
