@@ -68,9 +68,12 @@ local function outlives(key, endsMs, byMs)
   return givenNow < 0 and redis.call("PTTL", key) + nowMs - endsMs > byMs
 end
 
+-- "%d" is three times as quick as "%.0f", and wrong where Lua's integers have 32 bits.
+local INTEGER = string.format("%d", LARGEST) == "9007199254740991" and "%d" or "%.0f"
+
 -- An integer as Redis takes it: Lua would write a large one with an exponent.
 local function integer(number)
-  return string.format("%.0f", number)
+  return string.format(INTEGER, number)
 end
 
 -- The same for what is put together with texts, where a short one is written right, and sooner.

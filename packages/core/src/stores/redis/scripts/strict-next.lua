@@ -1,33 +1,45 @@
+-- How long a strict window lasts of which units are counted now, as Redis takes it: the same for every key of a call.
+local function strictLasts(policy)
+  policy.lasts = policy.lasts or integer(policy.alignedMs + (policy.detail + 1) * policy.stepMs - nowMs)
+  return policy.lasts
+end
+
 -- The shortest way into a sub-window of a strict window that begins, when there is room for all of the units: yields the number, or
 -- nothing where it is another case. `number` is what was there.
 local function beginNext(key, policy, number, units)
-  local back, current, count, previous = strictNumber(policy, number)
-  if count == 0 or back == 0 or back >= policy.detail then return end
-  local pieces = redis.call("HMGET", key, "1", "2")
-  local first, second = pieces[1] or "", pieces[2] or ""
-  local width = (string.byte(first) or 0) - FIRST_DIGIT
+  local back, current, count, left = strictNumber(policy, number)
+  local detail = policy.detail
+  if count == 0 or back == 0 or back >= detail then return end
+  local parts = redis.call("HGET", key, "1") or ""
+  local width = (byte(parts) or FIRST_DIGIT) - FIRST_DIGIT
   local last = 1 + count * width
-  -- There may be one that is no longer needed.
-  if last <= STRICT_PIECE then second = "" end
-  if #first + #second ~= last or current >= 64 ^ width then return end
-  local parts, left, kept = first .. second, previous + current, 1 + min(count, policy.detail - back) * width
+  -- There may be a second piece that is no longer needed.
+  if last > STRICT_PIECE then parts = parts .. (redis.call("HGET", key, "2") or "") end
+  if #parts ~= last or current >= 64 ^ width then return end
+  left = left + current
+  local kept = count > detail - back and 1 + (detail - back) * width or last
   for at = kept + 1, last, width do left = left - parseDigits(parts, at, width) end
-  last = kept
-  while last > 1 and parseDigits(parts, last - width + 1, width) == 0 do last = last - width end
-  local length = last + back * width
-  if last == 1 or left + units > policy.limit or length > 2 * STRICT_PIECE then return end
-  -- See strict-hash.lua. With no units in the present one it ends sooner, though by less than half a round: two pieces are short.
-  local endsMs = policy.alignedMs + (policy.detail + 1 - back) * policy.stepMs
-  if back > 1 and outlives(key, endsMs, STRICT_CODES / 2 * policy.stepMs) then return end
-  parts = string.sub(first, 1, 1) .. string.rep("0", (back - 1) * width) .. digits(current, width) .. string.sub(parts, 2, last)
+  while kept > 1 and byte(parts, kept) == FIRST_DIGIT and (width == 1 or parseDigits(parts, kept - width + 1, width) == 0) do
+    kept = kept - width
+  end
+  local length = kept + back * width
+  if kept == 1 or left + units > policy.limit or length > 2 * STRICT_PIECE then return end
+  local newest = sub(parts, 1, 1)
+  if back > 1 then
+    -- See strict-hash.lua. With no units in the present one it ends sooner, though by less than half a round: two pieces are short.
+    local endsMs = policy.alignedMs + (detail + 1 - back) * policy.stepMs
+    if outlives(key, endsMs, STRICT_CODES / 2 * policy.stepMs) then return end
+    newest = newest .. rep("0", (back - 1) * width)
+  end
+  parts = newest .. digits(current, width) .. sub(parts, 2, kept)
   number = policy.strictBase + (length - 1) / width * STRICT_PARTS + left * STRICT_SUM + units
+  local text = integer(number)
   -- First: a time to live that is too long does no harm, should the next command fail.
-  redis.call("PEXPIRE", key, integer(policy.alignedMs + (policy.detail + 1) * policy.stepMs - nowMs))
+  redis.call("PEXPIRE", key, strictLasts(policy))
   if length > STRICT_PIECE then
-    redis.call("HSET", key, "n", integer(number), "1", string.sub(parts, 1, STRICT_PIECE), "2",
-      string.sub(parts, STRICT_PIECE + 1))
+    redis.call("HSET", key, "n", text, "1", sub(parts, 1, STRICT_PIECE), "2", sub(parts, STRICT_PIECE + 1))
   else
-    redis.call("HSET", key, "n", integer(number), "1", parts)
+    redis.call("HSET", key, "n", text, "1", parts)
   end
   return number
 end

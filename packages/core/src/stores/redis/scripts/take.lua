@@ -47,16 +47,11 @@ local function previousOf(key, policy, value, units)
   return rest % PREVIOUS
 end
 
--- Takes from a strict window so many times, by HINCRBY where the sub-window and what remains allow it. Yields its state, of
--- which a grant needs to know no more than the number, and the times granted.
-local function takeInHash(key, policy, cost, times, text)
-  local units, limit, value = cost * times, policy.limit, quickValue or pcall("HINCRBY", key, "n", text)
+-- Takes from a strict window so many times where HINCRBY, which made its number that `value`, was not enough by itself. Yields its
+-- state, of which a grant needs to know no more than the number, and the times granted.
+local function takeInHash(key, policy, cost, times, value)
+  local units, limit = cost * times, policy.limit
   if type(value) == "number" then
-    local rest = value - policy.strictBase
-    local current = rest % STRICT_SUM
-    -- The first units of a sub-window change when the key ends.
-    if rest > 0 and rest < STRICT_CODE and current > units and
-      (rest - current) / STRICT_SUM % (MOST_STRICT + 1) + current <= limit then return value, times end
     local begun = value > STRICT_CODE and beginNext(key, policy, value - units, units)
     if begun then return begun, times end
     -- There was no such key.
@@ -64,8 +59,7 @@ local function takeInHash(key, policy, cost, times, text)
       local granted = min(times, floor(limit / cost))
       value = policy.strictBase + granted * cost
       orForget(key, "n", "HSET", key, "n", integer(value))
-      local endsMs = policy.alignedMs + (policy.detail + 1) * policy.stepMs
-      orForget(key, "n", "PEXPIRE", key, integer(endsMs - nowMs))
+      orForget(key, "n", "PEXPIRE", key, strictLasts(policy))
       return value, granted
     end
   end
@@ -163,9 +157,18 @@ for _ = 1, nextNumber() do
         end
         answer[i + 1] = value
       elseif isQuickHash then
-        local state, granted = takeInHash(keys[i], policy, cost, times, text)
-        if granted < times then lack(i, granted) end
-        answer[i + 1] = state
+        local value = quickValue or pcall("HINCRBY", keys[i], "n", text)
+        local rest = type(value) == "number" and value - policy.strictBase or -1
+        local current = rest % STRICT_SUM
+        -- The first units of a sub-window change when the key ends.
+        local hasRoom = rest > 0 and rest < STRICT_CODE and current > units and
+          (rest - current) / STRICT_SUM % (MOST_STRICT + 1) + current <= limit
+        if not hasRoom then
+          local granted
+          value, granted = takeInHash(keys[i], policy, cost, times, value)
+          if granted < times then lack(i, granted) end
+        end
+        answer[i + 1] = value
       else
         beCareful()
         local state, granted = withLook(keys[i], policy, cost, times)
