@@ -1,5 +1,6 @@
-import { ServerInterceptingCall, type ServerInterceptor } from "@grpc/grpc-js"
+import type { ServerInterceptingCall, ServerInterceptor } from "@grpc/grpc-js"
 import { Code } from "../status-error.ts"
+import { type InnerCall, WatchedCall } from "./watched-call.ts"
 
 /** Bounds of calls whose request has not come yet. */
 export interface ArrivalBounds {
@@ -17,28 +18,17 @@ export class Arrivals {
   readonly interceptor: ServerInterceptor
   readonly #bounds: ArrivalBounds
   /** When each has begun, the earliest first. */
-  readonly #sinceMs = new Map<ServerInterceptingCall, number>()
+  readonly #sinceMs = new Map<InnerCall, number>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(bounds: ArrivalBounds) {
     this.#bounds = bounds
-    this.interceptor = (_method, nextCall) => {
-      const call: ServerInterceptingCall = new ServerInterceptingCall(nextCall, {
-        start: (next) => {
-          if (!this.#begin(call)) return
-          next({
-            onReceiveMetadata: (metadata, forward) => forward(metadata),
-            onReceiveMessage: (message, forward) => forward(message),
-            onReceiveHalfClose: (forward) => {
-              this.#sinceMs.delete(call)
-              forward()
-            },
-            onCancel: () => this.#sinceMs.delete(call),
-          })
-        },
-      })
-      return call
+    const arrived = (call: InnerCall): void => {
+      this.#sinceMs.delete(call)
     }
+    // A server asks for no more than the methods of a call; its types name the one class that grpc-js has for it.
+    this.interceptor = (_method, call) =>
+      new WatchedCall(call, this.#begin(call), arrived) as unknown as ServerInterceptingCall
   }
 
   close(): void {
@@ -46,11 +36,8 @@ export class Arrivals {
     this.#sinceMs.clear()
   }
 
-  #begin(call: ServerInterceptingCall): boolean {
-    if (this.#sinceMs.size >= this.#bounds.mostArriving) {
-      call.sendStatus({ code: Code.RESOURCE_EXHAUSTED, details: "Too many calls are being sent at once." })
-      return false
-    }
+  #begin(call: InnerCall): boolean {
+    if (this.#sinceMs.size >= this.#bounds.mostArriving) return false
     this.#sinceMs.set(call, performance.now())
     this.#timer ??= setTimeout(() => this.#endLate(), this.#bounds.arrivalMs).unref()
     return true

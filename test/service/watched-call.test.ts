@@ -1,0 +1,184 @@
+import { once } from "node:events"
+import { connect } from "node:http2"
+import {
+  Client,
+  credentials,
+  Metadata,
+  Server,
+  ServerCredentials,
+  ServerInterceptingCall,
+  type ServerInterceptor,
+  type ServerUnaryCall,
+  status,
+} from "@grpc/grpc-js"
+import { afterEach, describe, expect, it } from "vitest"
+import { Arrivals } from "../../packages/service/src/grpc/arrivals.ts"
+
+const WAIT = { timeout: 10_000, interval: 5 }
+const PATH = "/test.Echo/Say"
+const same = (bytes: Buffer): Buffer => bytes
+const definition = {
+  path: PATH,
+  requestStream: false,
+  responseStream: false,
+  requestSerialize: same,
+  requestDeserialize: same,
+  responseSerialize: same,
+  responseDeserialize: same,
+} as const
+type Handle = (call: ServerUnaryCall<Buffer, Buffer>, done: (error: null, bytes: Buffer) => void) => void
+const ends: (() => void)[] = []
+
+afterEach(() => {
+  for (const end of ends.splice(0)) end()
+})
+
+async function clientOf(server: Server, handle: Handle): Promise<Client> {
+  server.addService({ say: definition }, { say: handle })
+  ends.push(() => server.forceShutdown())
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
+      error ? reject(error) : resolve(bound),
+    )
+  })
+  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure())
+  ends.push(() => client.close())
+  return client
+}
+
+/** The answer, or the code of the error. */
+function say(client: Client, text: string): Promise<string | number> {
+  return new Promise((resolve) => {
+    client.makeUnaryRequest(PATH, same, same, Buffer.from(text), (error, answer) =>
+      resolve(error?.code ?? String(answer)),
+    )
+  })
+}
+
+/** Tells the client what the server's handler, and an interceptor after ours, can know of a call. */
+async function told(own: readonly ServerInterceptor[]): Promise<unknown> {
+  let connection: unknown
+  const looksOn: ServerInterceptor = (_method, call) => {
+    const { localAddress, remoteAddress } = call.getConnectionInfo()
+    connection = { localAddress, remoteAddress }
+    return new ServerInterceptingCall(call)
+  }
+  const server = new Server({ interceptors: [...own, looksOn], "grpc.server_call_metric_recording": 1 })
+  const handle = (
+    call: ServerUnaryCall<Buffer, Buffer>,
+    done: (error: null, bytes: Buffer) => void,
+  ): void => {
+    const sent = new Metadata()
+    sent.set("sent", "early")
+    call.sendMetadata(sent)
+    const says = {
+      asked: call.request.toString(),
+      metadata: call.metadata.get("who"),
+      peer: call.getPeer().replace(/:\d+$/, ""),
+      host: call.getHost().replace(/:\d+$/, ""),
+      deadlineMs: new Date(call.getDeadline()).getTime(),
+      auth: call.getAuthContext(),
+      records: typeof call.getMetricsRecorder().recordCPUUtilizationMetric,
+      connection,
+    }
+    done(null, Buffer.from(JSON.stringify(says)))
+  }
+  const client = await clientOf(server, handle)
+  const who = new Metadata()
+  who.set("who", "a test")
+  let early: unknown
+  const body = await new Promise<string>((resolve, reject) => {
+    const call = client.makeUnaryRequest(
+      PATH,
+      same,
+      same,
+      Buffer.from("hello"),
+      who,
+      { deadline: DEADLINE_MS },
+      (error, answer) => (error ? reject(error) : resolve(String(answer))),
+    )
+    call.on("metadata", (metadata: Metadata) => {
+      early = metadata.get("sent")
+    })
+  })
+  const { deadlineMs, ...says } = JSON.parse(body)
+  // It goes over the wire as a time that is left.
+  expect(Math.abs(deadlineMs - DEADLINE_MS)).toBeLessThan(60_000)
+  return { ...says, early }
+}
+
+const DEADLINE_MS = Date.now() + 600_000
+
+describe("a call that is watched while it arrives", () => {
+  it("tells and does all that one does which is not", async () => {
+    const arrivals = new Arrivals({ mostArriving: 1, arrivalMs: 60_000 })
+    ends.push(() => arrivals.close())
+    const watched = await told([arrivals.interceptor])
+    expect(watched).toEqual(await told([]))
+    expect(watched).toMatchObject({
+      asked: "hello",
+      metadata: ["a test"],
+      host: "127.0.0.1",
+      records: "function",
+      connection: { remoteAddress: "127.0.0.1" },
+      early: ["early"],
+    })
+  })
+
+  it("has arrived when its request has, however long the answer takes", async () => {
+    const arrivals = new Arrivals({ mostArriving: 1, arrivalMs: 20 })
+    ends.push(() => arrivals.close())
+    const server = new Server({ interceptors: [arrivals.interceptor] })
+    const held: (() => void)[] = []
+    const client = await clientOf(server, (call, done) => {
+      if (call.request.toString() === "release") for (const release of held) release()
+      else held.push(() => done(null, Buffer.from("late")))
+      if (call.request.toString() === "release") done(null, Buffer.from("at once"))
+    })
+    const first = say(client, "hold")
+    await expect.poll(() => held.length, WAIT).toBe(1)
+    // Were it still arriving it would be ended when a second one that began later is.
+    const half = client.makeClientStreamRequest(PATH, same, same, () => undefined)
+    const ended = new Promise((resolve) => half.on("status", ({ code }) => resolve(code)))
+    half.on("error", () => undefined)
+    expect(await ended).toBe(status.DEADLINE_EXCEEDED)
+    expect(await say(client, "release")).toBe("at once")
+    expect(await first).toBe("late")
+  })
+
+  it("does not count as arriving when its caller has gone", async () => {
+    const arrivals = new Arrivals({ mostArriving: 1, arrivalMs: 60_000 })
+    ends.push(() => arrivals.close())
+    const server = new Server({ interceptors: [arrivals.interceptor] })
+    const client = await clientOf(server, (_call, done) => done(null, Buffer.from("answer")))
+    const half = client.makeClientStreamRequest(PATH, same, same, () => undefined)
+    half.on("error", () => undefined)
+    await expect.poll(() => say(client, "second"), WAIT).toBe(status.RESOURCE_EXHAUSTED)
+    half.cancel()
+    await expect.poll(() => say(client, "third"), WAIT).toBe("answer")
+  })
+
+  it("does not count as arriving when its deadline has passed, whatever its caller does", async () => {
+    const arrivals = new Arrivals({ mostArriving: 1, arrivalMs: 60_000 })
+    ends.push(() => arrivals.close())
+    const server = new Server({ interceptors: [arrivals.interceptor] })
+    const client = await clientOf(server, (_call, done) => done(null, Buffer.from("answer")))
+    const session = connect(`http://${client.getChannel().getTarget().replace(/^dns:/, "")}`)
+    ends.push(() => session.destroy())
+    const half = session.request(
+      {
+        ":method": "POST",
+        ":path": PATH,
+        "content-type": "application/grpc",
+        te: "trailers",
+        "grpc-timeout": "20m",
+      },
+      { endStream: false },
+    )
+    half.on("error", () => undefined)
+    const [headers] = await once(half, "response")
+    expect(Number(headers["grpc-status"])).toBe(status.DEADLINE_EXCEEDED)
+    expect(half.writableEnded).toBe(false)
+    expect(await say(client, "second")).toBe("answer")
+  })
+})
