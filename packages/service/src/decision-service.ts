@@ -1,6 +1,6 @@
 import type { Server } from "@grpc/grpc-js"
 import type { Limiter, RuleBook, RuleRegistry } from "@sluice/core"
-import { type Call, callsOf } from "./calls.ts"
+import { type Call, callsOf, type Handlers } from "./calls.ts"
 import { cannotListen } from "./cannot-listen.ts"
 import { Forwarding } from "./contract/forward.ts"
 import { decideMany } from "./contract/forward-many.ts"
@@ -17,6 +17,7 @@ import { createHttpDoor } from "./http/http-door.ts"
 import type { Audit } from "./registering/audit.ts"
 import type { Tokens } from "./registering/tokens.ts"
 import type { Tls } from "./tls.ts"
+import { answerBytes, answersBytes } from "./wire/answer-bytes.ts"
 
 /** Bounds of what callers may send. */
 export interface Bounds extends GrpcBounds {
@@ -115,10 +116,14 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
 
 function callsFor(parts: DecisionServiceParts, forwarding: Forwarding): Call[] {
   const { book, registry, tokens, isRegistrationOpen: isOpen, audit, bounds } = parts
-  return callsOf(RateLimiter, {
+  const handlers = {
     shouldForwardRequest: (request, { asking }) => forwarding.decide(request, asking, false),
     shouldForwardRequests: (request, { asking }) =>
       decideMany(forwarding, request, asking, bounds.maxRequests),
     ...registering({ registry, book, tokens, isOpen, audit }),
+  } satisfies Handlers<typeof RateLimiter>
+  return callsOf(RateLimiter, handlers, {
+    shouldForwardRequest: answerBytes,
+    shouldForwardRequests: answersBytes,
   })
 }

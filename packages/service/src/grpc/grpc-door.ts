@@ -116,12 +116,12 @@ export function createGrpcDoor(
   }
 }
 
-function definitionOf({ path, input, output }: Call) {
+function definitionOf({ path, input, output, serialize }: Call) {
   return {
     path,
     requestStream: false,
     responseStream: false,
-    requestSerialize: bytesOf(input),
+    requestSerialize: (message: Message): Buffer => bufferOf(toBinary(input, message)),
     requestDeserialize: (bytes: Buffer): Received => {
       try {
         return fromBinary(input, bytes)
@@ -129,16 +129,14 @@ function definitionOf({ path, input, output }: Call) {
         return new StatusError(Code.INVALID_ARGUMENT, `The message is no ${input.typeName}.`)
       }
     },
-    responseSerialize: bytesOf(output),
+    responseSerialize: (message: Message): Buffer => bufferOf(serialize(message)),
     responseDeserialize: (bytes: Buffer): Message => fromBinary(output, bytes),
   } as const
 }
 
-function bytesOf(schema: DescMessage): (message: Message) => Buffer {
-  return (message) => {
-    const bytes = toBinary(schema, message)
-    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  }
+/** The same memory as a buffer. */
+function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength)
 }
 
 function errorResponse(

@@ -5,7 +5,6 @@ import {
   fromJson,
   type JsonValue,
   type MessageShape,
-  toBinary,
   toJson,
 } from "@bufbuild/protobuf"
 import Fastify, { type FastifyReply, type FastifyRequest } from "fastify"
@@ -93,7 +92,7 @@ export function createHttpDoor(
     const { status, body } = httpError(error, outputs.get(path))
     return send(reply.code(status), body)
   }
-  for (const { path, input, output, handle } of calls) {
+  for (const { path, input, output, handle, serialize } of calls) {
     app.post(path, async (request, reply) => {
       if (inFlight >= maxInFlight) return fail(reply, TOO_MANY, path)
       inFlight++
@@ -101,7 +100,7 @@ export function createHttpDoor(
         const message = await inTime(request, reply, (asking) =>
           handle(read(input, request.body), new HttpContext(request, asking)),
         )
-        if (isBinary(request)) return send(reply.type(BINARY), Buffer.from(toBinary(output, message)))
+        if (isBinary(request)) return send(reply.type(BINARY), Buffer.from(serialize(message)))
         return send(reply, toJson(output, message, { alwaysEmitImplicit: true, registry: DETAILS }))
       } catch (error) {
         return fail(reply, error, path)

@@ -1,0 +1,50 @@
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire"
+import { describe, expect, it } from "vitest"
+import { WireBuffer } from "./wire-buffer.ts"
+
+/** Around the size that a buffer begins with, in one message within another, and so on. */
+const SIZES = Array.from({ length: 60 }, (_, index) => 970 + index)
+const DEEP = 12
+
+describe("a buffer that is as large as it has to be", () => {
+  it.each([
+    [
+      "bytes",
+      (buffer: WireBuffer, size: number) => buffer.bytes(2, Buffer.alloc(size, 7)),
+      (writer: BinaryWriter, size: number) =>
+        writer.tag(2, WireType.LengthDelimited).bytes(Buffer.alloc(size, 7)),
+    ],
+    [
+      "text of three bytes a letter",
+      (buffer: WireBuffer, size: number) => buffer.string(2, "語".repeat(size / 3)),
+      (writer: BinaryWriter, size: number) =>
+        writer.tag(2, WireType.LengthDelimited).string("語".repeat(size / 3)),
+    ],
+    [
+      "numbers",
+      (buffer: WireBuffer, size: number) => {
+        for (let at = 0; at < size; at += 9) buffer.uint(2, Number.MAX_SAFE_INTEGER)
+      },
+      (writer: BinaryWriter, size: number) => {
+        for (let at = 0; at < size; at += 9) writer.tag(2, WireType.Varint).uint64(2n ** 53n - 1n)
+      },
+    ],
+  ])("holds %s", (_what, write, writeByLibrary) => {
+    for (const size of SIZES) {
+      const buffer = new WireBuffer()
+      const writer = new BinaryWriter()
+      const begun: number[] = []
+      for (let depth = 0; depth < DEEP; depth++) {
+        begun.push(buffer.begin(1))
+        writer.tag(1, WireType.LengthDelimited).fork()
+      }
+      write(buffer, size)
+      writeByLibrary(writer, size)
+      for (const at of begun.toReversed()) {
+        buffer.end(at)
+        writer.join()
+      }
+      expect(buffer.take().toString("hex")).toBe(Buffer.from(writer.finish()).toString("hex"))
+    }
+  })
+})

@@ -1,0 +1,92 @@
+import { create, toBinary } from "@bufbuild/protobuf"
+import * as fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { StatusSchema } from "../../packages/service/src/gen/google/rpc/status_pb.ts"
+import {
+  ShouldForwardRequestResponseSchema,
+  ShouldForwardRequestsResponseSchema,
+} from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
+import { answerBytes, answersBytes } from "../../packages/service/src/wire/answer-bytes.ts"
+
+const LARGEST = BigInt(Number.MAX_SAFE_INTEGER)
+/** Every length of a varint has its ends. */
+const edges = Array.from({ length: 8 }, (_, index) => 1n << BigInt(7 * (index + 1))).filter(
+  (edge) => edge <= LARGEST,
+)
+const whole = fc.oneof(
+  fc.bigInt({ min: 0n, max: LARGEST }),
+  fc.constantFrom(0n, 1n, LARGEST, 2n ** 31n, 2n ** 32n, ...edges, ...edges.map((edge) => edge - 1n)),
+)
+const text = fc.oneof(
+  fc.constantFrom("", "\ud800", "half of a pair: \udc00!"),
+  fc.string({ unit: "grapheme-ascii", maxLength: 40 }),
+  fc.string({ unit: "binary", maxLength: 200 }),
+  // Around the lengths whose own length takes a byte more, in one to three bytes a character.
+  fc
+    .tuple(
+      fc.constantFrom(42, 43, 63, 64, 126, 127, 128, 5461, 8192, 16_383, 16_384),
+      fc.constantFrom("a", "é", "語"),
+    )
+    .map(([length, character]) => character.repeat(length)),
+)
+const answer = fc.record({
+  shouldForward: fc.boolean(),
+  rejectionMessage: text,
+  retryAfterMs: fc.option(whole, { nil: undefined }),
+  limit: whole,
+  remaining: whole,
+  policy: text,
+  headers: fc.dictionary(text, text, { maxKeys: 6 }),
+  degraded: fc.boolean(),
+  delayMs: whole,
+  resetAfterMs: whole,
+  overLimit: fc.boolean(),
+  shadowed: fc.array(text, { maxLength: 3 }),
+  statusCode: fc.constantFrom(0, 127, 128, 429, 599),
+  body: text,
+  error: fc.option(fc.record({ code: fc.integer(), message: text }), { nil: undefined }),
+})
+const made = answer.map(({ retryAfterMs, error, ...others }) =>
+  create(ShouldForwardRequestResponseSchema, {
+    ...others,
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...(error !== undefined && { error: create(StatusSchema, error) }),
+  }),
+)
+
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex")
+
+describe("the bytes of an answer", () => {
+  it("has a field for each of the message's", () => {
+    expect(
+      ShouldForwardRequestResponseSchema.fields.map(({ number }) => number).toSorted((a, b) => a - b),
+    ).toEqual(Array.from({ length: 15 }, (_, index) => index + 1))
+    expect(ShouldForwardRequestsResponseSchema.fields.map(({ number }) => number)).toEqual([1])
+  })
+
+  it("are those that the library makes of it", () => {
+    fc.assert(
+      fc.property(made, (message) => {
+        expect(hex(answerBytes(message))).toBe(hex(toBinary(ShouldForwardRequestResponseSchema, message)))
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  it("are so of many answers", () => {
+    fc.assert(
+      fc.property(fc.array(made, { maxLength: 8 }), (responses) => {
+        const message = create(ShouldForwardRequestsResponseSchema, { responses })
+        expect(hex(answersBytes(message))).toBe(hex(toBinary(ShouldForwardRequestsResponseSchema, message)))
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it("stay what they are when the next ones are made", () => {
+    const first = create(ShouldForwardRequestResponseSchema, { shouldForward: true, policy: "one" })
+    const bytes = answerBytes(first)
+    answerBytes(create(ShouldForwardRequestResponseSchema, { policy: "another" }))
+    expect(hex(bytes)).toBe(hex(toBinary(ShouldForwardRequestResponseSchema, first)))
+  })
+})
