@@ -106,6 +106,12 @@ async function useAll(policy: Policy, clock?: ManualClock): Promise<number> {
     await attempt((store) => store.peek([[one("full")], [one("there")]]))
     await take([one("k")], [one("there")], [one("full"), one("k")])
     await attempt((store) => store.reset([one("there")]))
+    // Another sub-window begins, with parts of those before.
+    for (let part = 0; part < 2; part++) {
+      await mayAll.take([[one("next")]])
+      clock?.advance(MINUTE / 12)
+    }
+    await take([one("next")])
     // Somebody else's hash, which ends.
     const name = keyNamer("")(one("other"))
     await all.multi().del(name).hset(name, "owner", "somebody").pexpire(name, MINUTE).exec()
