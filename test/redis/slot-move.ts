@@ -1,5 +1,6 @@
 import type { RedisCluster } from "../servers/redis-cluster.ts"
 import type { RedisServer } from "../servers/redis-server.ts"
+import { until } from "../servers/until.ts"
 
 /** A slot that is between two nodes until the move is finished. */
 export interface SlotMove {
@@ -21,8 +22,7 @@ export async function startSlotMove(cluster: RedisCluster, key: string): Promise
   const moveKeys = async (keys: readonly string[]): Promise<void> => {
     await from.command("MIGRATE", to.host, to.port, "", 0, 5_000, "KEYS", ...keys)
   }
-  // Where both have claimed slots in one epoch, a late word of the old owner could win, and the new one drop its keys.
-  await to.command("CLUSTER", "BUMPEPOCH")
+  await leadAlone(to, cluster)
   await to.command("CLUSTER", "SETSLOT", slot, "IMPORTING", fromId)
   await from.command("CLUSTER", "SETSLOT", slot, "MIGRATING", toId)
   return {
@@ -36,4 +36,25 @@ export async function startSlotMove(cluster: RedisCluster, key: string): Promise
       }
     },
   }
+}
+
+/**
+ * Gives a node an epoch above that of every other primary, and waits until all have heard of it. Where two claim slots in one
+ * epoch, or the old owner gets a new one while the slot moves, a late word of it could win: each would send clients to the
+ * other for ever.
+ */
+async function leadAlone(leader: RedisServer, { nodes }: RedisCluster): Promise<void> {
+  const others = nodes.filter((node) => node !== leader)
+  await until("one epoch is above all others", async () => {
+    await leader.command("CLUSTER", "BUMPEPOCH")
+    const { my } = await epochsOf(leader)
+    const theirs = await Promise.all(others.map(epochsOf))
+    return theirs.every((one) => one.my < my && one.current >= my)
+  })
+}
+
+async function epochsOf(node: RedisServer): Promise<{ readonly my: number; readonly current: number }> {
+  const info = String(await node.command("CLUSTER", "INFO"))
+  const epoch = (of: string) => Number(new RegExp(`^cluster_${of}_epoch:(\\d+)`, "m").exec(info)?.[1])
+  return { my: epoch("my"), current: epoch("current") }
 }
