@@ -54,6 +54,8 @@ const made = answer.map(({ retryAfterMs, error, ...others }) =>
   }),
 )
 
+const refused = create(ShouldForwardRequestResponseSchema, { policy: "user", statusCode: 429 })
+
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex")
 
 describe("the bytes of an answer", () => {
@@ -88,5 +90,21 @@ describe("the bytes of an answer", () => {
     const bytes = answerBytes(first)
     answerBytes(create(ShouldForwardRequestResponseSchema, { policy: "another" }))
     expect(hex(bytes)).toBe(hex(toBinary(ShouldForwardRequestResponseSchema, first)))
+  })
+
+  it.each([
+    ["an answer", answerBytes],
+    [
+      "many",
+      (one: typeof refused) =>
+        answersBytes(create(ShouldForwardRequestsResponseSchema, { responses: [one] })),
+    ],
+  ])("have nothing of %s that could not be written", (_what, write) => {
+    const broken = { ...create(ShouldForwardRequestResponseSchema, { shouldForward: true }), body: undefined }
+    expect(() => write(broken as unknown as typeof refused)).toThrow(TypeError)
+    expect(hex(answerBytes(refused))).toBe(hex(toBinary(ShouldForwardRequestResponseSchema, refused)))
+    expect(() => write(broken as unknown as typeof refused)).toThrow(TypeError)
+    const many = create(ShouldForwardRequestsResponseSchema, { responses: [refused] })
+    expect(hex(answersBytes(many))).toBe(hex(toBinary(ShouldForwardRequestsResponseSchema, many)))
   })
 })

@@ -13,18 +13,20 @@ const wire = new WireBuffer()
 
 /** The bytes of an answer whose numbers are at most 2^53 - 1, as all are that a limiter tells. */
 export function answerBytes(answer: ShouldForwardRequestResponse): Uint8Array {
+  wire.restart()
   write(answer)
-  return wire.take()
+  return wire.written()
 }
 
 /** The bytes of the answers to many requests. */
 export function answersBytes({ responses }: ShouldForwardRequestsResponse): Uint8Array {
+  wire.restart()
   for (const answer of responses) {
     const begun = wire.begin(1)
     write(answer)
     wire.end(begun)
   }
-  return wire.take()
+  return wire.written()
 }
 
 function write(answer: ShouldForwardRequestResponse): void {

@@ -44,7 +44,7 @@ describe("a buffer that is as large as it has to be", () => {
         buffer.end(at)
         writer.join()
       }
-      expect(buffer.take().toString("hex")).toBe(Buffer.from(writer.finish()).toString("hex"))
+      expect(buffer.written().toString("hex")).toBe(Buffer.from(writer.finish()).toString("hex"))
     }
   })
 })

@@ -13,11 +13,14 @@ export class WireBuffer {
   #bytes: Buffer = Buffer.allocUnsafe(1024)
   #at = 0
 
-  /** What was written, in memory of its own; it starts anew then. */
-  take(): Buffer {
-    const taken = Buffer.from(this.#bytes.subarray(0, this.#at))
+  /** Starts anew. What was begun before, and could not be written to its end, is in no later message. */
+  restart(): void {
     this.#at = 0
-    return taken
+  }
+
+  /** What was written since, in memory of its own. */
+  written(): Buffer {
+    return Buffer.from(this.#bytes.subarray(0, this.#at))
   }
 
   bool(field: number, value: boolean): void {
