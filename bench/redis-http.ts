@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url"
 import { readCommandLine } from "./command-line.ts"
 import { type ContenderProcess, startContender } from "./contender-process.ts"
 import type { Protection } from "./http/setup.ts"
-import { hasWrk, load } from "./http/wrk.ts"
+import { hasWrk, load, NO_WRK } from "./http/wrk.ts"
 import type { HttpTask } from "./redis/fastify-worker.ts"
 import { startServer, usageOf, versionOf } from "./redis/server.ts"
 import { describeMachine, printMachine } from "./report/machine.ts"
@@ -47,7 +47,7 @@ const rounds = quick ? 3 : 9
 const seconds = quick ? 1 : 3
 
 if (!(await hasWrk())) {
-  console.error("wrk is not on PATH. Debian and Ubuntu: apt-get install wrk. macOS: brew install wrk.")
+  console.error(NO_WRK)
   process.exit(2)
 }
 const redis = await startServer()

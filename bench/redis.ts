@@ -1,8 +1,9 @@
 import { writeFileSync } from "node:fs"
 import { readCommandLine } from "./command-line.ts"
+import { type Case, type Measured, measureCase } from "./load/measure.ts"
+import { CASES, DECIDE, OURS, PEER, printCase } from "./redis/cases.ts"
 import { measureFrozen } from "./redis/frozen.ts"
-import { CASES, type Case, DECIDE, type Measured, measureCase, OURS, PEER, printCase } from "./redis/load.ts"
-import { measureMemory } from "./redis/memory.ts"
+import { measureMemory, printMemory } from "./redis/memory.ts"
 import { measureNewlyRefused } from "./redis/newly-refused.ts"
 import { startServer, versionOf } from "./redis/server.ts"
 import { printWantedOf } from "./redis/wanted.ts"
@@ -39,7 +40,9 @@ try {
     printCase(one, samples)
   }
   const newlyRefused = await measureNewlyRefused(server, only)
-  const memory = await measureMemory(server, quick ? 20_000 : 100_000)
+  const tracked = quick ? 20_000 : 100_000
+  const memory = await measureMemory(server, tracked)
+  printMemory(memory, tracked)
   const frozen = DECIDE.includes(only) ? await measureFrozen(server, quick ? 2 : 7) : undefined
   console.log()
   for (const { of, samples } of measured) printWantedOf(of, samples)

@@ -16,7 +16,7 @@ const WANTED = [
   { buckets: 120, least: 0.99 },
 ]
 
-interface Row extends Judged {
+export interface Row extends Judged {
   readonly name: string
   readonly traffic: string
   /** Of what an exact log admits. */
@@ -26,6 +26,16 @@ interface Row extends Judged {
 /** How near each algorithm comes to an exact log of what it admitted, and to what one would admit. */
 export async function measureAccuracy(isQuick: boolean): Promise<readonly Row[]> {
   const windows = isQuick ? 20 : 100
+  const rows = judgeAll(windows)
+  print(rows, windows)
+  console.log()
+  printWantedShares(10 * windows)
+  printWantedOfNone(rows)
+  return rows
+}
+
+/** Every counter under every traffic, for so many windows. */
+export function judgeAll(windows: number): readonly Row[] {
   const counters = [
     ...KINDS.map((kind) => {
       const isParted = kind.takes.includes("buckets")
@@ -49,10 +59,6 @@ export async function measureAccuracy(isQuick: boolean): Promise<readonly Row[]>
       rows.push({ ...judged, name, traffic, share: judged.admitted / byLog })
     }
   }
-  print(rows, windows)
-  console.log()
-  printWantedShares(10 * windows)
-  printWantedOfNone(rows)
   return rows
 }
 

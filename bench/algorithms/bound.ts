@@ -17,18 +17,52 @@ const SMALL = [
 ]
 
 /** What was found of one kind, by each way of looking; the bounds are in the same order in all of them. */
-interface Found {
+export interface Found {
   readonly kind: Kind
   readonly all: readonly Worst[]
   readonly random: readonly Worst[]
   readonly live: readonly Worst[]
 }
 
+/** How long to look: requests of the random clients, and windows of the live ones. */
+interface Effort {
+  readonly steps: number
+  readonly strictSteps: number
+  readonly windows: number
+}
+
+/** What was found of all kinds. */
+export interface Bounds {
+  readonly found: readonly Found[]
+  /** Of how many pasts every continuation was tried. */
+  readonly pasts: number
+}
+
 /** The most that was admitted by each algorithm, in virtual time and by a real Redis, beside what is promised. */
 export async function measureBound(isQuick: boolean): Promise<unknown> {
   const steps = isQuick ? 100_000 : 1_000_000
-  const strictSteps = isQuick ? steps : 10_000_000
-  const windows = isQuick ? 6 : 24
+  const effort = { steps, strictSteps: isQuick ? steps : 10_000_000, windows: isQuick ? 6 : 24 }
+  const { found, pasts } = await findWorst(effort)
+  const outflow = await playOutflow(steps / 10, SEED)
+  const title = [
+    "the most that was admitted",
+    `all: each of ${pasts} pasts that a client can have under limits of ${SMALL.map(({ limit }) => limit).join(" and ")}`,
+    `random: a greedy client, ${steps} requests, ${effort.strictSteps} of the strict window, with seed ${SEED}`,
+    `live: a greedy client of Redis, ${LIVE_SIZE.limit} in ${LIVE_SIZE.windowMs} ms, ${effort.windows} windows`,
+  ].join("\n  ")
+  printTable(
+    title,
+    ["", "in", "at most", "all", "random", "live", ""],
+    [...found.flatMap(rowsOf), outflowRow(outflow)],
+  )
+  for (const { kind, all, random, live } of found)
+    for (const worst of [...all, ...random, ...live])
+      if (worst.most > worst.allowed) printTrace(`${kind.name}, ${worst.bound.of}`, worst)
+  return { seed: SEED, found, outflow }
+}
+
+/** The worst of each kind, by each way of looking. */
+export async function findWorst({ steps, strictSteps, windows }: Effort): Promise<Bounds> {
   const found: Found[] = []
   let pasts = 0
   const server = await startServer()
@@ -43,22 +77,7 @@ export async function measureBound(isQuick: boolean): Promise<unknown> {
   } finally {
     await server.stop()
   }
-  const outflow = await playOutflow(steps / 10, SEED)
-  const title = [
-    "the most that was admitted",
-    `all: each of ${pasts} pasts that a client can have under limits of ${SMALL.map(({ limit }) => limit).join(" and ")}`,
-    `random: a greedy client, ${steps} requests, ${strictSteps} of the strict window, with seed ${SEED}`,
-    `live: a greedy client of Redis, ${LIVE_SIZE.limit} in ${LIVE_SIZE.windowMs} ms, ${windows} windows`,
-  ].join("\n  ")
-  printTable(
-    title,
-    ["", "in", "at most", "all", "random", "live", ""],
-    [...found.flatMap(rowsOf), outflowRow(outflow)],
-  )
-  for (const { kind, all, random, live } of found)
-    for (const worst of [...all, ...random, ...live])
-      if (worst.most > worst.allowed) printTrace(`${kind.name}, ${worst.bound.of}`, worst)
-  return { seed: SEED, found, outflow }
+  return { found, pasts }
 }
 
 function rowsOf({ kind, all, random, live }: Found): string[][] {

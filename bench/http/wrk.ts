@@ -16,6 +16,9 @@ export interface Load {
   readonly failed: number
 }
 
+/** For whom it is not. */
+export const NO_WRK = "wrk is not on PATH. Debian and Ubuntu: apt-get install wrk. macOS: brew install wrk."
+
 /** Whether wrk is there. */
 export async function hasWrk(): Promise<boolean> {
   // It ends with 1 when it prints its version.

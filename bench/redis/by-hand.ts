@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto"
 import { setTimeout } from "node:timers/promises"
 import type { Redis } from "ioredis"
-import { type Contender, connect, type Setup } from "./contender.ts"
+import type { Contender, Setup } from "../load/contender.ts"
+import { connect } from "./connect.ts"
 
 /** After which a lock is free although nobody gave it back. */
 const LOCK_MS = 1_000

@@ -1,26 +1,22 @@
-import { type Answer, createLimiter, type Decision, type Logger, type Policy } from "@sluice/core"
+import { type Answer, createLimiter, type Decision, type Logger } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { type RedisReply, RedisStore } from "rate-limit-redis"
-import { RateLimiterRedis, RateLimiterRes, RateLimiterUnion } from "rate-limiter-flexible"
+import { RateLimiterRedis, RateLimiterUnion } from "rate-limiter-flexible"
+import type { Contender, ContenderKind, Outcome, Setup } from "../load/contender.ts"
+import { judgeDecision, judgeRejection, policyOf } from "../load/judging.ts"
+import { FastifyRedisStore, incremented, KoaRedisLimiter } from "../load/peer-stores.ts"
 import { byLock, byWatch } from "./by-hand.ts"
-import { type Contender, connect, type Outcome, type Setup } from "./contender.ts"
-
-export interface ContenderKind {
-  /** The commands that it sends by itself; what its scripts call is not among them. */
-  readonly sends: readonly string[]
-  create(setup: Setup): Promise<Contender>
-}
+import { connect } from "./connect.ts"
+import { upstash } from "./upstash.ts"
 
 /** No peer has a deadline; with the default of 50 ms a machine that others use would end a round now and then. */
 const PATIENCE_MS = 2_000
 const SILENT: Logger = { warn() {}, error() {} }
 const SCRIPTS = ["evalsha", "eval"]
 const FAILED = (): Outcome => "failed"
-/** rate-limiter-flexible rejects with the result where it refuses, and with an Error where something broke. */
-const judgeRejection = (reason: unknown): Outcome => (reason instanceof RateLimiterRes ? "refused" : "failed")
 
 /** Each contender as its own page sets it up, all on a client by ioredis with one connection. */
-export const CONTENDERS: Readonly<Record<string, ContenderKind>> = {
+export const ON_REDIS: Readonly<Record<string, ContenderKind>> = {
   "sluice take": {
     sends: SCRIPTS,
     async create({ port, limits }): Promise<Contender<readonly Answer[]>> {
@@ -119,22 +115,39 @@ export const CONTENDERS: Readonly<Record<string, ContenderKind>> = {
       }
     },
   },
+  "@fastify/rate-limit": {
+    sends: SCRIPTS,
+    async create({ port, limits: [first] }): Promise<Contender<boolean>> {
+      if (first === undefined) throw new Error("There is no limit")
+      const { limit, windowMs } = first
+      const store = new FastifyRedisStore(false, false, await connect(port))
+      return {
+        count: (key) => incremented(store, key, windowMs, limit),
+        judge: (granted) => (granted ? "granted" : "refused"),
+        judgeError: FAILED,
+      }
+    },
+  },
+  "koa-ratelimit": {
+    sends: SCRIPTS,
+    async create({ port, limits: [first] }): Promise<Contender<boolean>> {
+      if (first === undefined) throw new Error("There is no limit")
+      const { limit: max, windowMs: duration } = first
+      const db = await connect(port)
+      return {
+        // It makes one for each request.
+        count: async (id) => (await new KoaRedisLimiter({ id, db, max, duration }).get()).remaining > 0,
+        judge: (granted) => (granted ? "granted" : "refused"),
+        judgeError: FAILED,
+      }
+    },
+  },
+  "@upstash/ratelimit, sliding window": upstash,
   "lock, by hand": { sends: ["set", "get", "del"], create: byLock },
   "WATCH, by hand": {
     sends: ["watch", "get", "multi", "incr", "pexpire", "exec", "unwatch"],
     create: byWatch,
   },
-  // What the load itself costs; it is in every figure above.
-  "nobody: the load alone": {
-    sends: [],
-    create: async () => ({ count: async () => true, judge: () => "granted", judgeError: FAILED }),
-  },
-}
-
-/** Degraded is a decision without Redis. */
-function judgeDecision({ allowed, degraded }: Decision): Outcome {
-  if (degraded) return "failed"
-  return allowed ? "granted" : "refused"
 }
 
 async function flexible(
@@ -153,15 +166,4 @@ async function flexible(
         ...(blocks ? { inMemoryBlockOnConsumed: limit } : {}),
       }),
   )
-}
-
-function policyOf({ limit, windowMs }: Setup["limits"][number], i: number): Policy {
-  return {
-    name: `ip-${windowMs}`,
-    counter: `k3JxW0a${i}`,
-    algorithm: "sliding-window",
-    limit,
-    windowMs,
-    align: "epoch",
-  }
 }

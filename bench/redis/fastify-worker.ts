@@ -5,7 +5,7 @@ import { rateLimit } from "@sluice/fastify"
 import Fastify, { type FastifyRequest } from "fastify"
 import { answerTasks } from "../contender-process.ts"
 import { BODY, type Protection, WINDOW_MS } from "../http/setup.ts"
-import { connect } from "./contender.ts"
+import { connect } from "./connect.ts"
 
 /** Starts the server, or tells the CPU time that the process has used, in microseconds. */
 export type HttpTask = { readonly start: Protection; readonly redisPort: number } | { readonly start?: never }

@@ -4,8 +4,8 @@ import { redisStore } from "@sluice/core/redis"
 import { freshAddresses } from "../clients/addresses.ts"
 import { uniformSequence } from "../clients/sequence.ts"
 import { answerTasks } from "../contender-process.ts"
-import { connect } from "./contender.ts"
-import { quantile } from "./drive.ts"
+import { quantile } from "../load/drive.ts"
+import { connect } from "./connect.ts"
 
 export interface FrozenTask {
   /** Of the Redis to use; undefined is the memory store. */

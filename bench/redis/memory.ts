@@ -1,11 +1,11 @@
 import { setTimeout } from "node:timers/promises"
 import { startContender } from "../contender-process.ts"
+import type { Task } from "../load/worker.ts"
+import { WORKLOADS, type Workload } from "../load/workloads.ts"
 import { median } from "../report/statistics.ts"
 import { printTable, printWanted } from "../report/table.ts"
-import { OURS, PEER } from "./load.ts"
+import { OURS, PEER } from "./cases.ts"
 import { type RedisServer, usedMemory } from "./server.ts"
-import type { Task } from "./worker.ts"
-import { WORKLOADS, type Workload } from "./workloads.ts"
 
 const MOST_OF_PEER = 1.15
 const IN_FLIGHT = 64
@@ -31,6 +31,10 @@ export interface MemoryResult {
 export async function measureMemory(server: RedisServer, clients: number): Promise<readonly MemoryResult[]> {
   const results: MemoryResult[] = []
   for (const { name, workload } of TRACKED) results.push(await measure(server, clients, name, workload))
+  return results
+}
+
+export function printMemory(results: readonly MemoryResult[], clients: number): void {
   printTable(
     `memory in Redis, ${clients} clients with the same addresses; ours counted in two windows`,
     ["", "bytes a client", "MEMORY USAGE of a key"],
@@ -40,7 +44,6 @@ export async function measureMemory(server: RedisServer, clients: number): Promi
   const [ours, peer] = results
   const ratio = (ours?.bytes ?? Number.NaN) / (peer?.bytes ?? Number.NaN)
   printWanted(`bytes a client, of ${PEER}'s`, ratio, ratio <= MOST_OF_PEER, `at most ${MOST_OF_PEER}`)
-  return results
 }
 
 async function measure(
@@ -49,7 +52,7 @@ async function measure(
   name: string,
   workload: Workload,
 ): Promise<MemoryResult> {
-  const contender = startContender(new URL("./worker.ts", import.meta.url), name)
+  const contender = startContender(new URL("../load/worker.ts", import.meta.url), name)
   const { windowMs } = WORKLOADS[workload]
   const fill = (to: number) =>
     contender.ask({ port: server.port, workload, inFlight: IN_FLIGHT, fill: [0, to] } satisfies Task)

@@ -1,9 +1,9 @@
 import { startContender } from "../contender-process.ts"
+import type { Sample, Task } from "../load/worker.ts"
 import { median } from "../report/statistics.ts"
 import { printTable, printWanted } from "../report/table.ts"
-import { BLOCK, DECIDE, OURS, PEER } from "./load.ts"
+import { BLOCK, DECIDE, OURS, PEER } from "./cases.ts"
 import type { RedisServer } from "./server.ts"
-import type { Sample, Task } from "./worker.ts"
 
 const BATCH = 10_000
 const BATCHES = 10
@@ -47,7 +47,7 @@ export async function measureNewlyRefused(
 
 async function measure(server: RedisServer, name: string): Promise<NewlyRefused> {
   await server.command("FLUSHALL", "SYNC")
-  const contender = startContender(new URL("./worker.ts", import.meta.url), name)
+  const contender = startContender(new URL("../load/worker.ts", import.meta.url), name)
   const nodeUs: number[] = []
   try {
     for (let batch = 0; batch < BATCHES; batch++) {

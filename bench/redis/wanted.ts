@@ -1,16 +1,6 @@
+import { type Case, compare, type Measured, netPerSecond, type Sample } from "../load/measure.ts"
 import { printWanted } from "../report/table.ts"
-import {
-  BLOCK,
-  type Case,
-  compare,
-  DECIDE,
-  type Measured,
-  netPerSecond,
-  OURS,
-  PEER,
-  type Sample,
-  UNION,
-} from "./load.ts"
+import { BLOCK, DECIDE, OURS, PEER, UNION } from "./cases.ts"
 
 /** A figure that is wanted of a case: a ratio, ours over theirs or, of what should be small, theirs over ours. */
 interface Wanted {

@@ -1,20 +1,10 @@
 import { startContender } from "../contender-process.ts"
+import { callsSince, type RedisServer, usageOf } from "../redis/server.ts"
 import { pairedRatios, rotated, type Spread, spreadOf } from "../report/statistics.ts"
-import { printTable } from "../report/table.ts"
 import { CONTENDERS } from "./contenders.ts"
-import { callsSince, type RedisServer, usageOf } from "./server.ts"
+import { NOBODY } from "./names.ts"
 import type { Sample as NodeSample, Task } from "./worker.ts"
 import { WORKLOADS, type Workload } from "./workloads.ts"
-
-export const OURS = "sluice take"
-export const DECIDE = "sluice decide"
-export const PEER = "rate-limiter-flexible"
-export const BLOCK = "rate-limiter-flexible, block"
-export const UNION = "rate-limiter-flexible, union"
-
-const NOBODY = "nobody: the load alone"
-const BASIC = [OURS, DECIDE, PEER, "rate-limit-redis", NOBODY]
-const BY_HAND = ["lock, by hand", "WATCH, by hand"]
 
 /** A workload with so many requests in flight, and who is measured in it. */
 export interface Case {
@@ -22,20 +12,6 @@ export interface Case {
   readonly inFlight: number
   readonly names: readonly string[]
 }
-
-export const CASES: readonly Case[] = [
-  { workload: "uniform", inFlight: 1, names: BASIC },
-  { workload: "uniform", inFlight: 64, names: [...BASIC, ...BY_HAND] },
-  { workload: "uniform", inFlight: 256, names: BASIC },
-  { workload: "zipf", inFlight: 64, names: BASIC },
-  { workload: "zipf", inFlight: 256, names: BASIC },
-  { workload: "hot", inFlight: 64, names: [...BASIC, ...BY_HAND] },
-  { workload: "hot", inFlight: 256, names: BASIC },
-  { workload: "hot, limited", inFlight: 256, names: [...BASIC, BLOCK] },
-  { workload: "refused", inFlight: 64, names: [...BASIC, BLOCK] },
-  { workload: "stacked", inFlight: 64, names: [...BASIC, UNION] },
-  { workload: "stacked", inFlight: 256, names: [...BASIC, UNION] },
-]
 
 /** One round of a contender; Redis' figures are by the decision too. */
 export interface Sample extends NodeSample {
@@ -105,42 +81,4 @@ export function compare(
 /** Decisions a second where Redis has no part in them: less what making the keys took. */
 export function netPerSecond({ perSecond, keyUs }: Sample): number {
   return 1e6 / (1e6 / perSecond - keyUs)
-}
-
-export function printCase({ workload, inFlight }: Case, measured: Measured): void {
-  const middle = (name: string, figure: keyof Sample) =>
-    spreadOf((measured.get(name) ?? []).map((sample) => sample[figure])).median
-  const refused = (name: string) => (100 * middle(name, "refused")) / middle(name, "decisions")
-  printTable(
-    `${workload}, ${inFlight} in flight: ${WORKLOADS[workload].says}`,
-    [
-      "",
-      "decisions/s",
-      "times peer",
-      "from",
-      "to",
-      "p50 ms",
-      "p99 ms",
-      "Node us",
-      "Redis us",
-      "calls",
-      "refused %",
-      "failed",
-    ],
-    [...measured.keys()].map((name) => {
-      const { median, least, most } = compare(measured, name, PEER, (sample) => sample.perSecond)
-      return [
-        name,
-        middle(name, "perSecond").toFixed(0),
-        ...[median, least, most].map((times) => (name === NOBODY ? "" : times.toFixed(2))),
-        middle(name, "p50Ms").toFixed(3),
-        middle(name, "p99Ms").toFixed(3),
-        middle(name, "nodeUs").toFixed(2),
-        middle(name, "redisUs").toFixed(2),
-        middle(name, "calls").toFixed(3),
-        refused(name).toFixed(1),
-        `${(measured.get(name) ?? []).reduce((sum, { failed }) => sum + failed, 0)}`,
-      ]
-    }),
-  )
 }

@@ -1,7 +1,4 @@
-import { once } from "node:events"
-import { Redis } from "ioredis"
-
-/** Failed: no decision of Redis, such as one by the fallback. */
+/** Failed: no decision of the store that is measured, such as one by the fallback. */
 export type Outcome = "granted" | "refused" | "failed"
 
 /** What decides one request of a client. */
@@ -13,14 +10,15 @@ export interface Contender<Decided = unknown> {
 }
 
 export interface Setup {
+  /** Of the Redis to count in. */
   readonly port: number
   /** The limits on a request: units in so many milliseconds. */
   readonly limits: readonly { readonly limit: number; readonly windowMs: number }[]
 }
 
-/** A client that has connected, so that no contender counts by what it does before. */
-export async function connect(port: number): Promise<Redis> {
-  const client = new Redis({ host: "127.0.0.1", port })
-  if (client.status !== "ready") await once(client, "ready")
-  return client
+/** How a contender is set up, as its own page says. */
+export interface ContenderKind {
+  /** The commands that it sends by itself; what its scripts call is not among them. */
+  readonly sends: readonly string[]
+  create(setup: Setup): Promise<Contender>
 }

@@ -1,0 +1,66 @@
+import { type Case, compare, type Measured, type Sample } from "../load/measure.ts"
+import { NOBODY } from "../load/names.ts"
+import { WORKLOADS } from "../load/workloads.ts"
+import { spreadOf } from "../report/statistics.ts"
+import { printTable } from "../report/table.ts"
+
+export const OURS = "sluice take"
+export const DECIDE = "sluice decide"
+export const PEER = "rate-limiter-flexible"
+export const BLOCK = "rate-limiter-flexible, block"
+export const UNION = "rate-limiter-flexible, union"
+
+const BASIC = [OURS, DECIDE, PEER, "rate-limit-redis", NOBODY]
+const BY_HAND = ["lock, by hand", "WATCH, by hand"]
+
+export const CASES: readonly Case[] = [
+  { workload: "uniform", inFlight: 1, names: BASIC },
+  { workload: "uniform", inFlight: 64, names: [...BASIC, ...BY_HAND] },
+  { workload: "uniform", inFlight: 256, names: BASIC },
+  { workload: "zipf", inFlight: 64, names: BASIC },
+  { workload: "zipf", inFlight: 256, names: BASIC },
+  { workload: "hot", inFlight: 64, names: [...BASIC, ...BY_HAND] },
+  { workload: "hot", inFlight: 256, names: BASIC },
+  { workload: "hot, limited", inFlight: 256, names: [...BASIC, BLOCK] },
+  { workload: "refused", inFlight: 64, names: [...BASIC, BLOCK] },
+  { workload: "stacked", inFlight: 64, names: [...BASIC, UNION] },
+  { workload: "stacked", inFlight: 256, names: [...BASIC, UNION] },
+]
+
+export function printCase({ workload, inFlight }: Case, measured: Measured): void {
+  const middle = (name: string, figure: keyof Sample) =>
+    spreadOf((measured.get(name) ?? []).map((sample) => sample[figure])).median
+  const refused = (name: string) => (100 * middle(name, "refused")) / middle(name, "decisions")
+  printTable(
+    `${workload}, ${inFlight} in flight: ${WORKLOADS[workload].says}`,
+    [
+      "",
+      "decisions/s",
+      "times peer",
+      "from",
+      "to",
+      "p50 ms",
+      "p99 ms",
+      "Node us",
+      "Redis us",
+      "calls",
+      "refused %",
+      "failed",
+    ],
+    [...measured.keys()].map((name) => {
+      const { median, least, most } = compare(measured, name, PEER, (sample) => sample.perSecond)
+      return [
+        name,
+        middle(name, "perSecond").toFixed(0),
+        ...[median, least, most].map((times) => (name === NOBODY ? "" : times.toFixed(2))),
+        middle(name, "p50Ms").toFixed(3),
+        middle(name, "p99Ms").toFixed(3),
+        middle(name, "nodeUs").toFixed(2),
+        middle(name, "redisUs").toFixed(2),
+        middle(name, "calls").toFixed(3),
+        refused(name).toFixed(1),
+        `${(measured.get(name) ?? []).reduce((sum, { failed }) => sum + failed, 0)}`,
+      ]
+    }),
+  )
+}

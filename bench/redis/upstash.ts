@@ -1,0 +1,52 @@
+import { createHash } from "node:crypto"
+import { Ratelimit } from "@upstash/ratelimit"
+import type { Redis } from "ioredis"
+import type { ContenderKind } from "../load/contender.ts"
+import { connect } from "./connect.ts"
+
+/**
+ * The sliding window of @upstash/ratelimit. Its client speaks HTTP with a service; here its scripts are sent to a plain Redis,
+ * without their first line, which asks for a flag that only that service knows. Its cache of those who are blocked is on, as
+ * it is unless one says otherwise.
+ */
+export const upstash: ContenderKind = {
+  sends: ["evalsha", "eval"],
+  async create({ port, limits: [first] }) {
+    if (first === undefined) throw new Error("There is no limit")
+    const limiter = new Ratelimit({
+      redis: overRedis(await connect(port)),
+      limiter: Ratelimit.slidingWindow(first.limit, `${first.windowMs} ms`),
+      enableTelemetry: false,
+    })
+    return {
+      count: async (key) => (await limiter.limit(key)).success,
+      judge: (isGranted) => (isGranted === true ? "granted" : "refused"),
+      judgeError: () => "failed",
+    }
+  },
+}
+
+type Client = ConstructorParameters<typeof Ratelimit>[0]["redis"]
+
+/** The two calls that its limiters make. */
+function overRedis(client: Redis): Client {
+  const sent = new Map<string, string>()
+  const calls = {
+    async evalsha(hash: string, keys: string[], args: unknown[]) {
+      const ours = sent.get(hash)
+      // What a server says that does not know the script: the limiter sends it then.
+      if (ours === undefined) throw new Error("NOSCRIPT")
+      return client.evalsha(ours, keys.length, ...keys, ...args.map(String))
+    },
+    async eval(script: string, keys: string[], args: unknown[]) {
+      const plain = script.replace(/^#!lua.*\n/, "")
+      sent.set(sha1(script), sha1(plain))
+      return client.eval(plain, keys.length, ...keys, ...args.map(String))
+    },
+  }
+  return calls as unknown as Client
+}
+
+function sha1(text: string): string {
+  return createHash("sha1").update(text).digest("hex")
+}
