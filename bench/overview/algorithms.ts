@@ -1,0 +1,32 @@
+import { judgeAll } from "../algorithms/accuracy.ts"
+import { findWorst } from "../algorithms/bound.ts"
+import { exactly, type Measurement } from "./measurement.ts"
+import type { Run } from "./settings.ts"
+
+/** The most that each algorithm has let in within one window, however it was looked for, beside what is promised. */
+export async function measureBounds({ settings: { steps } }: Run): Promise<Measurement[]> {
+  const { found } = await findWorst({ steps, strictSteps: steps, windows: 6 })
+  return found.map(({ kind, all, random, live }): Measurement => {
+    const ofWindow = [...all, ...random, ...live].filter(({ bound }) => bound === kind.bounds[0])
+    const shares = ofWindow.map(({ most, size }) => most / size.limit)
+    const worst = ofWindow[shares.indexOf(Math.max(...shares))]
+    if (worst === undefined) throw new Error(`Nothing was found of ${kind.name}`)
+    return {
+      part: "bound",
+      workload: "a client that wants as much as it can get",
+      contender: kind.name,
+      isOurs: true,
+      quantity: "most admitted in any window, times the limit",
+      ...exactly(worst.most / worst.size.limit),
+      promised: worst.allowed / worst.size.limit,
+    }
+  })
+}
+
+/** What each algorithm admits of random traffic, beside an exact log. */
+export function measureShares({ settings: { windows } }: Run): Measurement[] {
+  return judgeAll(windows).map(({ name, traffic, share }): Measurement => {
+    const quantity = "share of what an exact log admits"
+    return { part: "accuracy", workload: traffic, contender: name, isOurs: true, quantity, ...exactly(share) }
+  })
+}

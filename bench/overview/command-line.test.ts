@@ -1,0 +1,21 @@
+import { expect, it } from "vitest"
+import { readOverviewCommand } from "./command-line.ts"
+import { PARTS } from "./measurement.ts"
+
+it("measures everything unless told otherwise", () => {
+  expect(readOverviewCommand([], "results")).toEqual({ quick: false, parts: PARTS, into: "results" })
+})
+
+it("takes parts by name, in the order in which they are measured", () => {
+  const { parts, quick, into } = readOverviewCommand(
+    ["--", "--only", "memory", "--only", "redis", "--quick", "--into", "elsewhere"],
+    "results",
+  )
+  expect({ parts, quick, into }).toEqual({ parts: ["redis", "memory"], quick: true, into: "elsewhere" })
+})
+
+it.each([[["--only", "speed"]], [["--fast"]], [["extra"]]])("refuses %j and says what it accepts", (args) => {
+  expect(() => readOverviewCommand(args, "results")).toThrow(
+    /Accepted: --quick.*--only PART \(in-process, redis/,
+  )
+})

@@ -1,0 +1,37 @@
+import { CONTENDERS } from "../http/contenders.ts"
+import { CONNECTIONS, measureHttp, type Sample } from "../http/measure.ts"
+import { spreadOf } from "../report/statistics.ts"
+import type { Measurement, Quantity } from "./measurement.ts"
+import type { Run } from "./settings.ts"
+
+const FIGURES: readonly (readonly [Quantity, keyof Sample])[] = [
+  ["requests a second", "perSecond"],
+  ["p99 ms", "p99Ms"],
+  ["Node CPU us", "cpuUs"],
+]
+
+/** Whole requests of each framework: bare, with Sluice and with the limiter most used with it. */
+export async function measureFrameworks({ settings, steadiness }: Run): Promise<Measurement[]> {
+  steadiness.look()
+  const measured = await measureHttp(
+    CONTENDERS.filter(({ protection }) => protection !== "headers"),
+    { rounds: settings.httpRounds, seconds: 1 },
+  )
+  return [...measured].flatMap(([{ name, framework, protection, refuses }, samples]) =>
+    FIGURES.map(([quantity, member]): Measurement => {
+      const spread = spreadOf(samples.map((sample) => sample[member]))
+      const contender = name.slice(framework.length + 2).replace(/ (admits|refuses)$/, "")
+      const workload = `${framework}, ${refuses ? "refuses" : "admits"}`
+      const isOurs = protection === "sluice"
+      return {
+        part: "http",
+        workload,
+        inFlight: CONNECTIONS,
+        contender,
+        isOurs,
+        quantity,
+        ...spread,
+      }
+    }),
+  )
+}

@@ -1,0 +1,20 @@
+import { expect, it } from "vitest"
+import { Steadiness } from "./steadiness.ts"
+
+it("says that a machine is busy which is slower at one time than at another, and not before", () => {
+  const ticks = [0, 10, 0, 10, 0, 14, 0, 16]
+  const now = performance.now
+  performance.now = () => ticks.shift() as number
+  try {
+    const steadiness = new Steadiness()
+    steadiness.look()
+    steadiness.look()
+    expect(steadiness.times).toBe(1.4)
+    expect(steadiness.says).toContain("steady")
+    steadiness.look()
+    expect(steadiness.times).toBe(1.6)
+    expect(steadiness.says).toContain("BUSY")
+  } finally {
+    performance.now = now
+  }
+})
