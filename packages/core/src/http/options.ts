@@ -165,7 +165,7 @@ const shape = strict("the options", {
   store: z
     .custom<unknown>(
       has("take", "peek", "giveBack", "reset", "close"),
-      says("a store", "memoryStore() or another Store"),
+      says("a store", "memoryStore(), redisStore({ client }) or another Store"),
     )
     .optional(),
   trustedProxies: z.unknown().optional(),
