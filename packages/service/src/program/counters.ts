@@ -1,6 +1,6 @@
 import { memoryStore, type Store } from "@sluice/core"
-import type { Redis } from "ioredis"
 import type { Log } from "./log.ts"
+import { createRedisClient, type RedisClient, serversOf } from "./redis-client.ts"
 import type { RedisSettings } from "./settings.ts"
 
 /** Where requests are counted. */
@@ -27,12 +27,11 @@ export async function openCounters(redis: RedisSettings | undefined, log: Log): 
 /** So long may a look at Redis take before it counts as gone. */
 const LOOK_MS = 1_000
 
-async function openRedis({ url, prefix }: RedisSettings, log: Log): Promise<Counters> {
-  const { Redis } = await import("ioredis")
+async function openRedis(settings: RedisSettings, log: Log): Promise<Counters> {
   const { redisStore } = await import("@sluice/core/redis")
-  const client = new Redis(url, { connectTimeout: 3_000 })
+  const client = await createRedisClient(settings)
   logConnection(client, log)
-  const store = redisStore({ client, prefix })
+  const store = redisStore({ client, prefix: settings.prefix })
   let looking: Promise<boolean> | undefined
   return {
     kind: "redis",
@@ -52,12 +51,12 @@ async function openRedis({ url, prefix }: RedisSettings, log: Log): Promise<Coun
   }
 }
 
-async function answersWithin(client: Redis, ms: number): Promise<boolean> {
+async function answersWithin(client: RedisClient, ms: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<false>((resolve) => {
     timer = setTimeout(() => resolve(false), ms)
   })
-  const answered = client.ping().then(
+  const answered = Promise.all(serversOf(client).map((server) => server.ping())).then(
     () => true,
     () => false,
   )
@@ -69,7 +68,7 @@ async function answersWithin(client: Redis, ms: number): Promise<boolean> {
 }
 
 /** A line when the connection is lost or cannot be had, and one when it is there again; it is tried all the time. */
-function logConnection(client: Redis, log: Log): void {
+function logConnection(client: RedisClient, log: Log): void {
   let isGone = false
   client.on("error", (err: Error) => {
     if (!isGone) log.warn({ err }, "no connection to Redis; it is tried again all the time")

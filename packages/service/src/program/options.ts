@@ -76,6 +76,12 @@ const SETTINGS = {
     says: "how often the table is read again",
     otherwise: "30s",
   },
+  redisCluster: {
+    flags: "--redis-cluster [boolean]",
+    env: "SLUICE_REDIS_CLUSTER",
+    says: "REDIS_URL is a node of a Redis Cluster, or several of them with commas between",
+    otherwise: "false",
+  },
   redisPrefix: {
     flags: "--redis-prefix <text>",
     env: "SLUICE_REDIS_PREFIX",
@@ -162,7 +168,7 @@ export type SettingName = keyof typeof SETTINGS
 const GROUPS: readonly (readonly [heading: string, first: SettingName])[] = [
   ["Addresses and TLS:", "grpc"],
   ["Rules:", "rules"],
-  ["Counters:", "redisPrefix"],
+  ["Counters:", "redisCluster"],
   ["Answers:", "unknownServices"],
   ["Bounds:", "maxMessageBytes"],
   ["Operation:", "drainPause"],

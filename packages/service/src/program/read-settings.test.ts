@@ -91,7 +91,7 @@ describe("settings", () => {
         mayCreate: true,
         pollMs: 120_000,
       },
-      redis: { url: "rediss://redis:6380", prefix: "shop:" },
+      redis: { urls: ["rediss://redis:6380"], isCluster: false, prefix: "shop:" },
       headers: false,
       tls: undefined,
     })
@@ -107,7 +107,7 @@ describe("settings", () => {
     const read = settings("--rules r", { SLUICE_TOKENS_FILE: tokens, REDIS_URL_FILE: url })
     expect(read).toMatchObject({
       tokens: { "*": "0123456789abcdef" },
-      redis: { url: "redis://:secret@redis:6379", prefix: "" },
+      redis: { urls: ["redis://:secret@redis:6379"], prefix: "" },
     })
     expect(JSON.stringify(shownSettings(read))).not.toMatch(/secret|0123456789abcdef/)
     rmSync(folder, { recursive: true })
@@ -141,6 +141,7 @@ describe("settings", () => {
     ["--rules r --create-table", /^--create-table .*"true" is given without a table/],
     ["--table rules --create-table=yes", /^--create-table .*"yes" is not accepted; accepted: true, false$/],
     ["--table rules --poll 0", /^--poll .*"0" is no time/],
+    ["--rules r --redis-cluster", /^--redis-cluster .*is given without REDIS_URL; accepted: REDIS_URL too$/],
     ["--rules r --redis-prefix a", /^--redis-prefix .*is given without REDIS_URL; accepted: REDIS_URL too$/],
     ["--rules r --redis-prefix {a}", /^--redis-prefix .*is no prefix/],
     [
@@ -173,6 +174,27 @@ describe("settings", () => {
     // It could never be sent.
     [{ SLUICE_TOKENS: '{"1":"secret secret secret"}' }, /is no such object/],
     [{ REDIS_URL: "secret:6379" }, /^REDIS_URL: its value \(not shown\) is no URL of this kind/],
+    [
+      { REDIS_URL: "redis://secret:1,redis://b:1" },
+      /names several servers; accepted: one server, or --redis-cluster too$/,
+    ],
+    [{ REDIS_URL: "redis://a:1,secret", SLUICE_REDIS_CLUSTER: "true" }, /is no URL of this kind/],
+    [
+      { REDIS_URL: "redis://secret:1/2", SLUICE_REDIS_CLUSTER: "true" },
+      /names a database or parameters, which a cluster has not/,
+    ],
+    [
+      { REDIS_URL: "redis://secret:1/?family=6", SLUICE_REDIS_CLUSTER: "true" },
+      /names a database or parameters/,
+    ],
+    [
+      { REDIS_URL: "redis://a:1,rediss://secret:1", SLUICE_REDIS_CLUSTER: "true" },
+      /differ in user, password or TLS; accepted: the same for all nodes$/,
+    ],
+    [
+      { REDIS_URL: "redis://:secret@a:1,redis://a:1", SLUICE_REDIS_CLUSTER: "true" },
+      /differ in user, password or TLS/,
+    ],
     [{ REDIS_URL: "redis://a", REDIS_URL_FILE: "secret" }, /is given together with REDIS_URL_FILE/],
     [{ SLUICE_INSTANCES: "two" }, /^SLUICE_INSTANCES \(or --instances\): "two" is not accepted/],
   ])("say what is wrong with a variable, and show no secret: %o", (env, expected) => {
@@ -184,6 +206,7 @@ describe("settings", () => {
   it.each([
     ["redis://redis:6379", "redis://redis:6379"],
     ["redis://user@redis:6379/1", "redis://***@redis:6379/1"],
+    ["redis://:sec,ret@redis:6379", "redis://***@redis:6379"],
     ["rediss://:secret@[::1]:6379?password=secret", "rediss://***@[::1]:6379"],
   ])("show of %s where it is", (url, shown) => {
     const read = settings("--rules r --grpc [::1]:1 --http 0.0.0.0:0", { REDIS_URL: url })

@@ -43,7 +43,7 @@ function read(reader: Reader): Settings {
   const grpc = reader.value("grpc", address)
   const http = reader.value("http", address)
   const operations = reader.value("operations", address)
-  const redisUrl = reader.secret(REDIS_URL)
+  const redisUrls = reader.secret(REDIS_URL)
   const headers = reader.value("headers", oneOf("draft-11", "next", "triple", "legacy", "none"))
   return {
     grpc,
@@ -51,7 +51,7 @@ function read(reader: Reader): Settings {
     operations,
     tls: readTlsFiles(reader),
     rules: readRules(reader),
-    redis: readRedis(reader, redisUrl),
+    redis: readRedis(reader, redisUrls),
     tokens: reader.secret(TOKENS) ?? {},
     isRegistrationOpen: areLoopback(grpc, http),
     unknownServices: reader.value("unknownServices", oneOf("forward", "refuse")),
@@ -106,13 +106,38 @@ function readRules(reader: Reader): string | TableSettings {
   return file as string
 }
 
-function readRedis(reader: Reader, url: string | undefined): RedisSettings | undefined {
+function readRedis(reader: Reader, urls: readonly string[] | undefined): RedisSettings | undefined {
   const prefix = reader.optional("redisPrefix", PREFIX)
-  if (url !== undefined) return { url, prefix: prefix ?? "" }
-  // A URL that was given and is wrong has been told.
-  if (prefix !== undefined && !reader.hasGiven(REDIS_URL)) {
-    reader.refuse("redisPrefix", "is given without REDIS_URL", "REDIS_URL too")
+  const isCluster = reader.value("redisCluster", yesOrNo)
+  if (urls !== undefined) {
+    const problem = isCluster === false ? wrongServer(urls) : wrongNodes(urls)
+    if (problem !== undefined) reader.refuseSecret(REDIS_URL, ...problem)
+    return { urls, isCluster, prefix: prefix ?? "" }
   }
+  // A URL that was given and is wrong has been told.
+  if (reader.hasGiven(REDIS_URL)) return undefined
+  for (const [setting, isGiven] of [
+    ["redisPrefix", prefix !== undefined],
+    ["redisCluster", isCluster === true],
+  ] as const) {
+    if (isGiven) reader.refuse(setting, "is given without REDIS_URL", "REDIS_URL too")
+  }
+  return undefined
+}
+
+type Problem = readonly [is: string, accepted: string]
+
+function wrongServer(urls: readonly string[]): Problem | undefined {
+  return urls.length > 1 ? ["names several servers", "one server, or --redis-cluster too"] : undefined
+}
+
+/** What ioredis would leave out, and somebody would look for at 3 a.m. */
+function wrongNodes(urls: readonly string[]): Problem | undefined {
+  const nodes = urls.map((url) => new URL(url))
+  if (nodes.some(({ pathname, search }) => !/^\/?0?$/.test(pathname) || search !== ""))
+    return ["names a database or parameters, which a cluster has not", "redis://user:password@host:6379"]
+  if (new Set(nodes.map(({ protocol, username, password }) => `${protocol}${username}:${password}`)).size > 1)
+    return ["names nodes that differ in user, password or TLS", "the same for all nodes"]
   return undefined
 }
 
@@ -163,6 +188,10 @@ class Reader {
   refuse(setting: SettingName, is: string, accepted: string): void {
     const { name, text } = givenText(this.#command, setting)
     this.problems.push(`${name}: ${JSON.stringify(text)} ${is}; accepted: ${accepted}`)
+  }
+
+  refuseSecret({ variable }: Secret<unknown>, is: string, accepted: string): void {
+    this.problems.push(`${variable}: its value (not shown) ${is}; accepted: ${accepted}`)
   }
 
   /** Says so unless it was given, and is wrong. */

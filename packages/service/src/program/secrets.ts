@@ -37,12 +37,16 @@ export const TOKENS: Secret<Readonly<Record<string, string>>> = {
   },
 }
 
+/** A password may have a comma. */
+const NODE_SEPARATOR = /\s*,\s*(?=rediss?:\/\/)/
+const redisUrl = url(["redis:", "rediss:"], "redis://host:6379, or rediss:// with TLS")
+
 /** Where Redis is. */
-export const REDIS_URL: Secret<string> = {
+export const REDIS_URL: Secret<readonly string[]> = {
   variable: "REDIS_URL",
   file: "REDIS_URL_FILE",
   says: "counters are in this Redis: redis://user:password@host:6379/0, rediss:// with TLS",
-  read: url(["redis:", "rediss:"], "redis://host:6379, or rediss:// with TLS"),
+  read: (text) => text.split(NODE_SEPARATOR).map(redisUrl),
 }
 
 /** The secret's value; undefined where none is given. Throws NotAccepted, which shows nothing of it. */

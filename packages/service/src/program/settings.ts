@@ -29,8 +29,9 @@ export interface Settings {
 
 /** Where counters are that several processes share. */
 export interface RedisSettings {
-  /** May have a password in it. */
-  readonly url: string
+  /** Of the server, or of some nodes of a cluster, at least one. They may have a password in them. */
+  readonly urls: readonly string[]
+  readonly isCluster: boolean
   readonly prefix: string
 }
 

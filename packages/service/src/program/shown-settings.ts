@@ -1,5 +1,5 @@
 import { shownAddress } from "../decision-service.ts"
-import type { Settings } from "./settings.ts"
+import type { RedisSettings, Settings } from "./settings.ts"
 
 /** The settings as they may be printed: without tokens, and of Redis only where it is. */
 export function shownSettings(settings: Settings): object {
@@ -11,7 +11,7 @@ export function shownSettings(settings: Settings): object {
     operations: shownAddress(operations),
     tls: tls === undefined ? "none" : tls,
     rules: typeof rules === "string" ? { file: rules } : { table: rules },
-    counters: redis === undefined ? "memory" : { redis: shownUrl(redis.url), prefix: redis.prefix },
+    counters: redis === undefined ? "memory" : shownRedis(redis),
     registration: registration(isRegistrationOpen, tokens),
     ...rest,
     ...bounds,
@@ -23,6 +23,10 @@ function registration(isOpen: boolean, tokens: Settings["tokens"]): string {
   const services = Object.keys(tokens)
   if (services.length > 0) return `with the token of ${services.join(", ")}`
   return isOpen ? "open, as nobody but this machine can ask" : "closed, as there are no tokens"
+}
+
+function shownRedis({ urls, isCluster, prefix }: RedisSettings): object {
+  return { [isCluster ? "redisCluster" : "redis"]: urls.map(shownUrl).join(","), prefix }
 }
 
 /** User, password and parameters may be secret. */
