@@ -1,0 +1,104 @@
+import { memoryStore } from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import { rateLimit as sluice } from "@sluice/express"
+import express, { type RequestHandler } from "express"
+import { MemoryStore, rateLimit as peer } from "express-rate-limit"
+import { RedisStore } from "rate-limit-redis"
+import { describe, expect, it } from "vitest"
+import { answers, commonClock, serve, statuses } from "../pairs.ts"
+import { closedClient, withRedis } from "../redis.ts"
+import { as, quiet } from "../requests.ts"
+import { appOf, callOf } from "./app.ts"
+
+const redis = withRedis()
+const once = { windowMs: 60_000, limit: 1 }
+const minutely = { limit: 1, window: "1 minute" } as const
+
+describe("what the guide says of the answer", () => {
+  it("is a text before, a problem after, and other headers", async () => {
+    const seen = async (limiter: RequestHandler) => {
+      const [, { status, headers, body } = { status: 0, headers: {}, body: "" }] = await answers(
+        appOf(limiter),
+        commonClock(),
+        ["/", "/"],
+      )
+      const names = Object.keys(headers).filter((name) => /ratelimit|retry|cache/.test(name))
+      return { status, type: headers["content-type"], body, names: names.sort() }
+    }
+    expect(await seen(peer(once))).toEqual({
+      status: 429,
+      type: "text/html; charset=utf-8",
+      body: "Too many requests, please try again later.",
+      names: ["retry-after", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"],
+    })
+    const ours = await seen(sluice({ ...minutely, clock: commonClock() }))
+    expect(ours).toMatchObject({ status: 429, type: "application/problem+json" })
+    expect(JSON.parse(ours.body)).toMatchObject({ status: 429, "violated-policies": ["ip-1m"] })
+    expect(ours.names).toEqual(["cache-control", "ratelimit", "ratelimit-policy", "retry-after"])
+  })
+
+  it("is that a wrong option is logged before, and throws after with the name that it has here", () => {
+    const logged: unknown[] = []
+    const logger = { warn: () => undefined, error: (error: unknown) => void logged.push(error) }
+    peer({ ...once, windowsMs: 1, logger } as Parameters<typeof peer>[0])
+    expect(String(logged)).toContain("windowsMs")
+    const old = { windowMs: 60_000, max: 5 } as never
+    expect(() => sluice(old)).toThrow(/"windowMs" is not a member of the options; here it is "window"/)
+    expect(() => sluice(old)).toThrow(/"max" is not a member of the options; here it is "limit"/)
+  })
+})
+
+describe("what the guide says of an outage", () => {
+  it("is 500 for everybody while Redis fails, and a limit in the process", async () => {
+    const failing = {
+      store: new RedisStore({ sendCommand: callOf(await closedClient(redis)) }),
+      logger: quiet,
+    }
+    const app = express().use(peer({ ...once, ...failing }))
+    app.use(((_error, _req, res, _next) => void res.sendStatus(500)) as express.ErrorRequestHandler)
+    expect(await statuses(app, ["/"])).toEqual([500])
+    const ours = sluice({
+      ...minutely,
+      service: "closed",
+      store: redisStore({ client: await closedClient(redis) }),
+      logger: quiet,
+    })
+    expect(await statuses(appOf(ours), ["/", "/"])).toEqual([200, 429])
+  })
+
+  it("is no answer while Redis is frozen, and one after the deadline", async () => {
+    const before = await serve(
+      appOf(
+        peer({ ...once, store: new RedisStore({ sendCommand: callOf(redis.client), prefix: "frozen:" }) }),
+      ),
+    )
+    const limiter = sluice({
+      service: "frozen",
+      ...minutely,
+      store: redisStore({ client: redis.client }),
+      logger: quiet,
+    })
+    const after = await serve(appOf(limiter))
+    await before("/warm")
+    redis.server.freeze()
+    let isAnswered = false
+    const waiting = before("/").finally(() => {
+      isAnswered = true
+    })
+    expect((await after("/")).status).toBe(200)
+    expect(isAnswered).toBe(false)
+    redis.server.thaw()
+    expect((await waiting).status).toBe(429)
+  })
+
+  it("is a memory that grows with each client, and one with a bound", async () => {
+    const store = new MemoryStore()
+    const many = Array.from({ length: 50 }, (_, n) => as("X-Forwarded-For", `192.0.2.${n}`))
+    await statuses(appOf(peer({ ...once, store })), many)
+    expect(store.current.size).toBe(50)
+    const bounded = { ...minutely, store: memoryStore({ maxKeys: 10 }), trustedProxies: 1 }
+    const blocked = as("X-Forwarded-For", "198.51.100.1")
+    const all = await statuses(appOf(sluice(bounded)), [blocked, blocked, ...many, blocked])
+    expect([all[0], all[1], all.at(-1)]).toEqual([200, 429, 429])
+  })
+})

@@ -1,0 +1,90 @@
+import type { LimiterOptions } from "@sluice/core"
+import { rateLimit as sluice } from "@sluice/express"
+import express, { type Request } from "express"
+import { ipKeyGenerator, rateLimit as peer } from "express-rate-limit"
+import { describe, expect, it } from "vitest"
+import { askAndHangUp } from "../../../contracts/adapter/ask.ts"
+import { listen } from "../../../contracts/adapter/listen.ts"
+import { until } from "../../../servers/until.ts"
+import { afterwards, statuses } from "../pairs.ts"
+import { as, quiet } from "../requests.ts"
+import { appOf } from "./app.ts"
+
+const once = { windowMs: 60_000, limit: 1 }
+const minutely = { limit: 1, window: "1 minute" } as const
+
+describe("what the guide says of who is counted", () => {
+  it("is that `trust proxy` is not read", async () => {
+    const steps = [as("X-Forwarded-For", "192.0.2.1"), as("X-Forwarded-For", "192.0.2.2")]
+    expect(await statuses(appOf(peer(once)), steps)).toEqual([200, 200])
+    expect(await statuses(appOf(sluice({ ...minutely, logger: quiet })), steps)).toEqual([200, 429])
+    expect(await statuses(appOf(sluice({ ...minutely, trustedProxies: 1 })), steps)).toEqual([200, 200])
+  })
+
+  it("is that a client is a /56 of IPv6, and a /64", async () => {
+    const steps = ["2001:db8:0:100::1", "2001:db8:0:101::1"].map((ip) => as("X-Forwarded-For", ip))
+    expect(await statuses(appOf(peer(once)), steps)).toEqual([200, 429])
+    expect(await statuses(appOf(sluice({ ...minutely, trustedProxies: 1 })), steps)).toEqual([200, 200])
+    const wide = sluice({ ...minutely, trustedProxies: 1, ipv6Prefix: 56 })
+    expect(await statuses(appOf(wide), steps)).toEqual([200, 429])
+  })
+
+  it("is that preflights are counted, and here are not", async () => {
+    const headers = { Origin: "https://example.com", "Access-Control-Request-Method": "GET" }
+    const preflight = { path: "/", method: "OPTIONS", headers }
+    const steps = [preflight, preflight, "/"]
+    expect(await statuses(appOf(peer(once)), steps)).toEqual([200, 429, 429])
+    expect(await statuses(appOf(sluice(minutely)), steps)).toEqual([200, 200, 200])
+    const all = sluice({ ...minutely, match: { methods: ["OPTIONS", "GET"] } })
+    expect(await statuses(appOf(all), steps)).toEqual([200, 429, 429])
+  })
+
+  it("is that a user named like an address is that address, and here is not", async () => {
+    const steps = ["/", as("X-User", "127.0.0.1")]
+    const keyGenerator = (req: Request): string => req.get("x-user") ?? ipKeyGenerator(req.ip ?? "")
+    expect(await statuses(appOf(peer({ ...once, keyGenerator })), steps)).toEqual([200, 429])
+    const fields = { user: (req: Request) => req.get("x-user") }
+    expect(await statuses(appOf(sluice({ ...minutely, field: "user", fields })), steps)).toEqual([200, 200])
+    expect(await statuses(appOf(sluice({ ...minutely, field: "user", fields })), ["/", "/"])).toEqual([
+      200, 429,
+    ])
+  })
+
+  it("is that an asynchronous callback of each kind is not waited for here", async () => {
+    const codes: string[] = []
+    const logger = { warn: ({ code }: { code: string }) => void codes.push(code), error: () => undefined }
+    const wrong = {
+      ...{ ...minutely, logger, field: "user" },
+      fields: { user: async () => "7" },
+      skip: async () => true,
+    } as unknown as LimiterOptions<Request>
+    expect(await statuses(appOf(sluice(wrong)), ["/", "/"])).toEqual([200, 429])
+    expect(codes.sort()).toEqual(["SLUICE_CALLBACK_FAILED", "SLUICE_EXTRACTOR_FAILED"])
+  })
+
+  it("is that who hangs up on a request that it would not count keeps it taken here", async () => {
+    for (const [limiter, then] of [
+      [peer({ ...once, skipFailedRequests: true }), 200],
+      [sluice({ ...minutely, refundWhen: (_req, status) => status >= 400 }), 429],
+    ] as const) {
+      let arrive = (): void => undefined
+      const arrived = new Promise<void>((resolve) => {
+        arrive = resolve
+      })
+      let closed = false
+      const app = express().use(limiter)
+      app.get("/slow", (_req, res) => {
+        res.once("close", () => {
+          closed = true
+        })
+        arrive()
+      })
+      app.get("/", (_req, res) => void res.send("ok"))
+      const running = await listen(app)
+      afterwards(running.close)
+      await askAndHangUp(running.url, "/slow", arrived)
+      await until("the server has seen it", () => closed)
+      expect((await fetch(running.url)).status).toBe(then)
+    }
+  })
+})

@@ -1,0 +1,47 @@
+import { existsSync } from "node:fs"
+import { describe, expect, it } from "vitest"
+import { exportedValuesOf, fileOf, membersOf } from "../declared.ts"
+import { namesIn, namesWithCounterpart, type Row, readGuide } from "../guide.ts"
+import { behaveAlike } from "../pairs.ts"
+import { withRedis } from "../redis.ts"
+import { METHODS } from "./methods.ts"
+import { OPTIONS } from "./options.ts"
+import { redisOptions } from "./redis-options.ts"
+
+const pairs = { ...OPTIONS, ...METHODS, ...redisOptions(withRedis()) }
+const guide = readGuide("express-rate-limit.md")
+const types = fileOf("express-rate-limit", "index.d.ts")
+const redisTypes = fileOf("rate-limit-redis", "index.d.ts")
+const [options, ofRedis, methods] = ["Options", "Options of rate-limit-redis", "Methods and exports"].map(
+  guide.rows,
+) as [Row[], Row[], Row[]]
+
+/** Counterparts that other tests show. */
+const SHOWN_BY: Readonly<Record<string, string>> = {
+  sendCommandCluster: "test/redis/clients.test.ts",
+  logger: "packages/core/src/http/warnings.test.ts",
+}
+
+describe("the guide for express-rate-limit", () => {
+  it("has a row for every option", () => {
+    expect(namesIn(options)).toEqual(membersOf(types, "Options"))
+    expect(namesIn(ofRedis)).toEqual(membersOf(redisTypes, "Options"))
+  })
+
+  it("has a row for every method of the middleware, and for all else that is exported", () => {
+    const exported = exportedValuesOf(types).filter((name) => name !== "rateLimit")
+    expect(namesIn(methods)).toEqual([...membersOf(types, "RateLimitRequestHandler"), ...exported].sort())
+  })
+
+  it("names no counterpart that has not been tried", () => {
+    const named = namesWithCounterpart([...options, ...ofRedis, ...methods])
+    expect(named).toEqual([...Object.keys(pairs), ...Object.keys(SHOWN_BY)].sort())
+    for (const file of Object.values(SHOWN_BY)) {
+      expect(existsSync(new URL(`../../../../${file}`, import.meta.url)), file).toBe(true)
+    }
+  })
+})
+
+describe("of express-rate-limit", () => {
+  behaveAlike(pairs)
+})

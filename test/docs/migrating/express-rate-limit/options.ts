@@ -1,0 +1,194 @@
+import { rateLimit as sluice } from "@sluice/express"
+import type express from "express"
+import { rateLimit as peer } from "express-rate-limit"
+import { parseList } from "structured-headers"
+import type { Response } from "../../../contracts/adapter/ask.ts"
+import type { Pair } from "../pairs.ts"
+import { as, thenRefused, twice } from "../requests.ts"
+import { appOf } from "./app.ts"
+
+type Options = Parameters<typeof sluice>[0]
+const before =
+  (options: Parameters<typeof peer>[0]): Pair["before"] =>
+  () =>
+    appOf(peer({ windowMs: 60_000, limit: 1, ...options }))
+const after =
+  (options: Partial<Options>): Pair["after"] =>
+  (clock) =>
+    appOf(sluice({ limit: 1, window: "1 minute", trustedProxies: 1, clock, ...options } as Options))
+
+/** Quota and rest, as the draft's fields have them. */
+const members = ({ headers }: Response): unknown => {
+  const [policy] = parseList(headers["ratelimit-policy"] ?? "")
+  const [rest] = parseList(headers.ratelimit ?? "")
+  return [policy?.[0], policy?.[1].get("q"), policy?.[1].get("w"), rest?.[0], rest?.[1].get("r")]
+}
+
+/** Each option of express-rate-limit that has a counterpart, in both. */
+export const OPTIONS: Readonly<Record<string, Pair>> = {
+  windowMs: {
+    before: before({ windowMs: 60_000 }),
+    after: after({ window: 60_000 }),
+    steps: [...twice, 59_999, "/", 2, "/"],
+    expected: [...thenRefused, 429, 200],
+  },
+  limit: {
+    before: before({ limit: (req) => (req.get("x-plan") === "pro" ? 2 : 1) }),
+    after: after({ limit: (req) => (req.get("x-plan") === "pro" ? 2 : 1) }),
+    steps: ["/", as("X-Plan", "pro"), "/"],
+    expected: [200, 200, 429],
+  },
+  message: {
+    before: before({ message: { error: "slow down" } }),
+    after: after({
+      onRejected: (_req, rejection) => ({ ...rejection, body: JSON.stringify({ error: "slow down" }) }),
+    }),
+    steps: twice,
+    told: ({ status, body }) => [status, body],
+    expected: [
+      [200, "ok"],
+      [429, '{"error":"slow down"}'],
+    ],
+  },
+  statusCode: {
+    before: before({ statusCode: 503 }),
+    after: after({
+      onRejected: (_req, _rejection, _decision, res) => void (res as express.Response).sendStatus(503),
+    }),
+    steps: twice,
+    expected: [200, 503],
+  },
+  legacyHeaders: {
+    before: before({ legacyHeaders: true }),
+    after: after({ headers: "legacy" }),
+    steps: twice,
+    told: ({ headers }) => [
+      headers["x-ratelimit-limit"],
+      headers["x-ratelimit-remaining"],
+      Number(headers["x-ratelimit-reset"]) > 1_704_067_200,
+    ],
+    expected: [
+      ["1", "0", true],
+      ["1", "0", true],
+    ],
+  },
+  standardHeaders: {
+    before: before({ standardHeaders: "draft-6", limit: 100 }),
+    after: after({ headers: "triple", limit: 100 }),
+    steps: ["/"],
+    told: ({ headers }) => [
+      headers["ratelimit-limit"],
+      headers["ratelimit-remaining"],
+      headers["ratelimit-policy"],
+    ],
+    expected: [["100", "99", "100;w=60"]],
+  },
+  identifier: {
+    before: before({ identifier: "api", standardHeaders: "draft-8", limit: 100 }),
+    after: after({ name: "api", limit: 100 }),
+    steps: ["/"],
+    told: members,
+    expected: [["api", 100, 60, "api", 99]],
+  },
+  retryAfter: {
+    before: before({ retryAfter: 120 }),
+    after: after({
+      onRejected: (_req, rejection) => ({
+        ...rejection,
+        headers: rejection.headers.map(
+          ([name, value]) => [name, name === "Retry-After" ? "120" : value] as const,
+        ),
+      }),
+    }),
+    steps: twice,
+    told: ({ status, headers }) => [status, headers["retry-after"]],
+    expected: [
+      [200, undefined],
+      [429, "120"],
+    ],
+  },
+  skipFailedRequests: {
+    before: before({ skipFailedRequests: true }),
+    after: after({ refundWhen: (_req, status) => status >= 400 }),
+    steps: ["/fail", "/missing", ...twice],
+    expected: [500, 404, ...thenRefused],
+  },
+  skipSuccessfulRequests: {
+    before: before({ skipSuccessfulRequests: true }),
+    after: after({ refundWhen: (_req, status) => status < 400 }),
+    steps: ["/", "/", "/fail", "/fail", "/"],
+    expected: [200, 200, 500, 429, 429],
+  },
+  requestWasSuccessful: {
+    before: before({
+      skipSuccessfulRequests: true,
+      requestWasSuccessful: (_req, res) => res.statusCode === 404,
+    }),
+    after: after({ refundWhen: (_req, status) => status === 404 }),
+    steps: ["/missing", "/missing", ...twice],
+    expected: [404, 404, ...thenRefused],
+  },
+  keyGenerator: {
+    before: before({ keyGenerator: (req) => req.get("x-user") ?? "nobody" }),
+    after: after({ field: "user", fields: { user: (req) => req.get("x-user") }, onMissing: "shared" }),
+    steps: [as("X-User", "7"), as("X-User", "8"), as("X-User", "7"), ...twice],
+    expected: [200, 200, 429, ...thenRefused],
+  },
+  ipv6Subnet: {
+    before: before({ ipv6Subnet: 48 }),
+    after: after({ ipv6Prefix: 48 }),
+    steps: ["2001:db8:1:2::3", "2001:db8:1:3::4", "2001:db8:2::5"].map((ip) => as("X-Forwarded-For", ip)),
+    expected: [200, 429, 200],
+  },
+  handler: {
+    before: before({ handler: (req, res) => void res.status(429).send(`${req.path} has to wait`) }),
+    after: after({
+      onRejected(req, rejection, _decision, response) {
+        const res = response as express.Response
+        res.status(rejection.status).send(`${req.path} has to wait`)
+        return false
+      },
+    }),
+    steps: ["/a", "/a"],
+    told: ({ status, body }) => [status, body],
+    expected: [
+      [200, "ok"],
+      [429, "/a has to wait"],
+    ],
+  },
+  skip: {
+    before: before({ skip: (req) => req.path === "/health" }),
+    after: after({ skip: (req) => req.path === "/health" }),
+    steps: ["/health", "/health", ...twice],
+    expected: [200, 200, ...thenRefused],
+  },
+  max: {
+    before: () => appOf(peer({ max: 2 })),
+    after: after({ limit: 2 }),
+    steps: ["/", ...twice],
+    expected: [200, ...thenRefused],
+  },
+  headers: {
+    before: before({ headers: false }),
+    after: after({ headers: false }),
+    steps: ["/"],
+    told: ({ headers }) => Object.keys(headers).filter((name) => name.includes("ratelimit")),
+    expected: [[]],
+  },
+  requestPropertyName: {
+    before: () =>
+      appOf(peer({ limit: 3, requestPropertyName: "quota" }), (req, res, next) => {
+        res.set("X-Left", String((req as { quota?: { remaining: number } }).quota?.remaining))
+        next()
+      }),
+    after: (clock) =>
+      appOf(sluice({ limit: 3, window: "1 minute", clock }), (req, res, next) => {
+        const quota = req.rateLimit
+        res.set("X-Left", String(quota?.remaining))
+        next()
+      }),
+    steps: ["/"],
+    told: ({ headers }) => headers["x-left"],
+    expected: ["2"],
+  },
+}
