@@ -1,0 +1,106 @@
+import { createLimiter } from "@sluice/core"
+import type { RateLimitOptions } from "@sluice/fastify"
+import type { FastifyRequest } from "fastify"
+import type { Pair } from "../pairs.ts"
+import { thenRefused, times, twice } from "../requests.ts"
+import { before, type More, registered } from "./app.ts"
+
+/** Tells what has been called, in a route that no limiter is asked about. */
+const tells =
+  (calls: readonly string[]): More =>
+  (app) =>
+    void app.get("/calls", { config: { rateLimit: false } }, async () => calls.join(" "))
+
+/** What the peer calls back. */
+function calledBack(option: "onExceeding" | "onExceeded" | "onBanReach"): Pair {
+  const is = {
+    onExceeding: ({ allowed }: { allowed: boolean }) => allowed,
+    onExceeded: ({ allowed }: { allowed: boolean }) => !allowed,
+    onBanReach: ({ refusal }: { refusal?: string }) => refusal === "penalty",
+  }[option]
+  return {
+    before() {
+      const calls: string[] = []
+      const call = (req: FastifyRequest): void => void calls.push(req.url)
+      return before({ max: 2, ban: 1, [option]: call }, tells(calls))()
+    },
+    after(clock) {
+      const calls: string[] = []
+      const limiter = createLimiter<FastifyRequest>({
+        ...{ limit: 2, window: "1 minute", clock },
+        penalty: { refusals: 2, for: "1 minute" },
+      })
+      limiter.on("decision", (decision, request) => {
+        if (is(decision)) calls.push(request.url)
+      })
+      return registered({ limiter }, tells(calls))
+    },
+    steps: ["/", "/?2", "/?3", "/?4", "/calls"],
+    told: ({ status, body }) => (status === 200 ? body : ""),
+    expected: [
+      "ok",
+      "ok",
+      "",
+      "",
+      { onExceeding: "/ /?2", onExceeded: "/?3 /?4", onBanReach: "/?4" }[option],
+    ],
+  }
+}
+
+/** What is called back, and what is called. */
+export const CALLBACKS: Readonly<Record<string, Pair>> = {
+  onExceeding: calledBack("onExceeding"),
+  onExceeded: calledBack("onExceeded"),
+  onBanReach: calledBack("onBanReach"),
+  createRateLimit: {
+    before: before({ global: false }, (app) => {
+      const check = app.createRateLimit({ max: 2 })
+      app.get("/look", async (request) => {
+        const limit = await check(request, { increment: false })
+        return limit.isAllowed ? "" : String(limit.remaining)
+      })
+      app.get("/take", async (request, reply) => {
+        const limit = await check(request)
+        return reply.code(limit.isAllowed || !limit.isExceeded ? 200 : 429).send()
+      })
+    }),
+    after: (clock) => {
+      const limiter = createLimiter<FastifyRequest>({ limit: 2, window: "1 minute", clock })
+      return registered({ clock } as RateLimitOptions, (app) => {
+        app.get("/look", async (request) => String((await limiter.peek(request)).remaining))
+        app.get("/take", async (request, reply) => {
+          const { allowed } = await limiter.decide(request)
+          return reply.code(allowed ? 200 : 429).send()
+        })
+      })
+    },
+    steps: ["/look", "/take", "/look", "/take", "/take", "/look"],
+    told: ({ status, body }) => [status, body],
+    expected: [
+      [200, "2"],
+      [200, ""],
+      [200, "1"],
+      [200, ""],
+      [429, ""],
+      [200, "0"],
+    ],
+  },
+  rateLimit: {
+    before: before(
+      { global: false },
+      (app) => void app.get("/dear", { preHandler: app.rateLimit({ max: 1 }) }, async () => "ok"),
+    ),
+    after: (clock) =>
+      registered(
+        { clock } as RateLimitOptions,
+        (app) =>
+          void app.get(
+            "/dear",
+            { config: { rateLimit: { limit: 1, window: "1 minute" } } },
+            async () => "ok",
+          ),
+      ),
+    steps: [...twice, ...times(2, "/dear")],
+    expected: [200, 200, ...thenRefused],
+  },
+}

@@ -1,0 +1,193 @@
+import peer from "@fastify/rate-limit"
+import { createLimiter, memoryStore, type RequestFacts } from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import type { FastifyInstance, FastifyRequest } from "fastify"
+import { describe, expect, it } from "vitest"
+import { type App, answers, commonClock, serve, statuses } from "../pairs.ts"
+import { closedClient, withRedis } from "../redis.ts"
+import { admitted, as, times, twice } from "../requests.ts"
+import { after, before, type More, registered } from "./app.ts"
+
+const redis = withRedis()
+
+/** The statuses of an app with Sluice, on a clock that the steps move. */
+async function ours(...[options, more]: Parameters<typeof after>) {
+  const clock = commonClock()
+  const app = await after(options, more)(clock)
+  return (steps: Parameters<typeof statuses>[1]) => statuses(app, steps, clock)
+}
+async function theirs(...args: Parameters<typeof before>) {
+  const clock = commonClock()
+  const app: App = await before(...args)()
+  return (steps: Parameters<typeof statuses>[1]) => statuses(app, steps, clock)
+}
+
+describe("what the guide says of the limit", () => {
+  it("is that of a limit of 10 come 19 within 200 ms, and 10", async () => {
+    const steps = ["/", 59_900, ...times(9, "/"), 200, ...times(10, "/")]
+    expect(admitted(await (await theirs({ max: 10 }))(steps)) - 1).toBe(19)
+    expect(admitted(await (await ours({ limit: 10 }))(steps)) - 1).toBe(10)
+    const firstHit = { algorithm: "fixed-window", align: "first-hit" } as const
+    expect(admitted(await (await ours({ limit: 10, ...firstHit }))(steps)) - 1).toBe(19)
+  })
+
+  it("is that routes of one `groupId` have a counter each, in memory and in Redis, and those of a `group` one", async () => {
+    const steps = ["/send", "/resend"]
+    const grouped = (limit: object) => (app: FastifyInstance) => {
+      for (const path of steps) app.get(path, { config: { rateLimit: limit as never } }, async () => "ok")
+    }
+    const old = grouped({ max: 1, timeWindow: "1 hour", groupId: "codes" })
+    expect(await (await theirs({}, old))(steps)).toEqual([200, 200])
+    expect(await (await theirs({ redis: redis.client }, old))(steps)).toEqual([200, 200])
+    const group = grouped({ limit: 1, window: "1 hour", group: "codes" })
+    expect(await (await ours({}, group))(steps)).toEqual([200, 429])
+  })
+
+  it("is that HEAD has a second quota on a route with a limit of its own, and here has not", async () => {
+    const steps = ["/own", { path: "/own", method: "HEAD" }]
+    const own = (limit: object) => (app: FastifyInstance) =>
+      void app.get("/own", { config: { rateLimit: limit as never } }, async () => "ok")
+    expect(await (await theirs({}, own({ max: 1 })))(steps)).toEqual([200, 200])
+    expect(await (await ours({}, own({ limit: 1, window: "1 minute" })))(steps)).toEqual([200, 429])
+  })
+
+  it("is that paths that are not there are not counted, and here are", async () => {
+    const steps = ["/nowhere", "/nowhere"]
+    expect(await (await theirs({}))(steps)).toEqual([404, 404])
+    expect(await (await ours({}))(steps)).toEqual([404, 429])
+    const limitless = (app: FastifyInstance) => {
+      app.setNotFoundHandler({ preHandler: app.rateLimit() }, async (_request, reply) =>
+        reply.code(404).send(),
+      )
+    }
+    expect(await (await theirs({}, limitless))(steps)).toEqual([404, 429])
+  })
+
+  it("is that as many junk clients as its memory has room for set a refused one free, and here do not", async () => {
+    const junk = Array.from({ length: 20 }, (_, n) => as("X-User", `junk ${n}`))
+    const blocked = as("X-User", "blocked")
+    const steps = [blocked, blocked, ...junk, blocked]
+    const old = await theirs({ cache: 10, keyGenerator: (req) => String(req.headers["x-user"]) })
+    expect((await old(steps)).at(-1)).toBe(200)
+    const store = memoryStore({ maxKeys: 10 })
+    const now = await ours({ store, clock: undefined, field: "header:x-user" })
+    expect((await now(steps)).at(-1)).toBe(429)
+  })
+
+  it("is that a route takes over what it does not say, and here says limit and window", async () => {
+    const partly = (app: FastifyInstance) => {
+      app.get("/own", { config: { rateLimit: { max: 2 } as never } }, async () => "ok")
+    }
+    const steps = [...times(3, "/own"), 60_001, "/own"]
+    expect(await (await theirs({}, partly))(steps)).toEqual([200, 200, 429, 200])
+    const wrong = (app: FastifyInstance) => {
+      app.get("/own", { config: { rateLimit: { limit: 2 } as never } }, async () => "ok")
+    }
+    await expect(after({}, wrong)(commonClock())).rejects.toThrow(/config.rateLimit.window: is missing/)
+  })
+
+  it("is that its memory does not keep the waits that exponentialBackoff tells", async () => {
+    const clock = commonClock()
+    const app = await before({ exponentialBackoff: true })()
+    const told = await answers(app, clock, times(4, "/"))
+    expect(told.map(({ headers }) => headers["retry-after"])).toEqual([undefined, "60", "120", "240"])
+    clock.advance(60_001)
+    expect(await statuses(app, ["/"], clock)).toEqual([200])
+  })
+})
+
+describe("what the guide says of options", () => {
+  it("is that a wrong one is taken for the default, and here throws with its name here", async () => {
+    const limit = (await answers(await before({ max: "1" as never })(), commonClock(), ["/"]))[0]?.headers
+    expect(limit?.["x-ratelimit-limit"]).toBe("1000")
+    await expect(after({ limit: "1" as never })(commonClock())).rejects.toThrow(/limit: "1" is not a limit/)
+    const old = { max: 1, timeWindow: "1 minute" } as never
+    await expect(after(old)(commonClock())).rejects.toThrow(/"max" is not a member.*here it is "limit"/)
+    await expect(after(old)(commonClock())).rejects.toThrow(/"timeWindow" is not a member.*"window"/)
+  })
+
+  it("is that `trustProxy` is not read", async () => {
+    const steps = [as("X-Forwarded-For", "192.0.2.1"), as("X-Forwarded-For", "192.0.2.2")]
+    expect(await (await theirs({}, undefined, { trustProxy: ["127.0.0.1"] }))(steps)).toEqual([200, 200])
+    expect(await (await ours({}))(steps)).toEqual([200, 429])
+    expect(await (await ours({ trustedProxies: 1 }))(steps)).toEqual([200, 200])
+  })
+})
+
+describe("what the guide says of the answer", () => {
+  it("is that X-RateLimit-Reset was seconds from now, and is an instant with `legacy`", async () => {
+    const [old] = await answers(await before({})(), commonClock(), ["/"])
+    expect(old?.headers["x-ratelimit-reset"]).toBe("60")
+    const clock = commonClock()
+    const [legacy] = await answers(await after({ headers: "legacy" })(clock), clock, ["/"])
+    const epochSeconds = Number(legacy?.headers["x-ratelimit-reset"])
+    expect(epochSeconds).toBeGreaterThan(clock.now() / 1000)
+    expect(epochSeconds).toBeLessThan(clock.now() / 1000 + 120)
+  })
+
+  it("is that a refusal was an error, which the app's handler got, and is an answer", async () => {
+    const handled = (app: FastifyInstance) => {
+      app.setErrorHandler((_error, _request, reply) => reply.code(418).send("handled"))
+    }
+    expect(await (await theirs({}, handled))(twice)).toEqual([200, 418])
+    expect(await (await ours({}, handled))(twice)).toEqual([200, 429])
+    const [, old] = await answers(await before({})(), commonClock(), twice)
+    const error = { statusCode: 429, error: "Too Many Requests" }
+    expect(JSON.parse(old?.body ?? "")).toEqual({
+      ...error,
+      message: "Rate limit exceeded, retry in 1 minute",
+    })
+    const clock = commonClock()
+    const [, now] = await answers(await after({})(clock), clock, twice)
+    expect(now?.headers["content-type"]).toBe("application/problem+json")
+  })
+})
+
+describe("what the guide says of an outage", () => {
+  it("is 500 for everybody while Redis fails, and a limit in the process", async () => {
+    expect(await (await theirs({ redis: await closedClient(redis) }))(twice)).toEqual([500, 500])
+    const store = redisStore({ client: await closedClient(redis) })
+    expect(await (await ours({ service: "closed", store, clock: undefined }))(twice)).toEqual([200, 429])
+  })
+
+  it("is no answer while Redis is frozen, and one after the deadline", async () => {
+    const old = await serve(await before({ redis: redis.client })())
+    const options = { service: "frozen", store: redisStore({ client: redis.client }), clock: undefined }
+    const now = await serve(await after(options)(commonClock()))
+    await old("/")
+    redis.server.freeze()
+    let isAnswered = false
+    const waiting = old("/").finally(() => {
+      isAnswered = true
+    })
+    expect((await now("/")).status).toBe(200)
+    expect(isAnswered).toBe(false)
+    redis.server.thaw()
+    expect((await waiting).status).toBe(429)
+  })
+})
+
+it("shares a limiter between the plugin and what is asked by hand", async () => {
+  const limiter = createLimiter<FastifyRequest | RequestFacts>({ limit: 1, window: "1 minute" })
+  await limiter.decide({ remoteAddress: "127.0.0.1" })
+  expect(await statuses(await registered({ limiter }), ["/"])).toEqual([429])
+  await limiter.close()
+})
+
+it("runs beside the old plugin, where no route has a limit of its own", async () => {
+  const clock = commonClock()
+  const beside =
+    (limit?: object): More =>
+    async (app) => {
+      await app.register(peer, { max: 2 })
+      if (limit !== undefined) app.get("/own", { config: { rateLimit: limit as never } }, async () => "ok")
+    }
+  const app = await after({ limit: 3, headers: false }, beside())(clock)
+  const told = await answers(app, clock, times(3, "/"))
+  expect(told.map(({ status, headers }) => [status, headers["x-ratelimit-remaining"]])).toEqual([
+    [200, "1"],
+    [200, "0"],
+    [429, "0"],
+  ])
+  await expect(after({}, beside({ max: 3 }))(clock)).rejects.toThrow(/"max" is not a member/)
+})

@@ -1,0 +1,46 @@
+import { existsSync } from "node:fs"
+import { describe, expect, it } from "vitest"
+import { exportsOf, fileOf, membersOf } from "../declared.ts"
+import { namesIn, namesWithCounterpart, type Row, readGuide } from "../guide.ts"
+import { behaveAlike } from "../pairs.ts"
+import { withRedis } from "../redis.ts"
+import { CALLBACKS } from "./callbacks.ts"
+import { OPTIONS } from "./options.ts"
+import { redisOptions } from "./redis-options.ts"
+
+const pairs = { ...OPTIONS, ...CALLBACKS, ...redisOptions(withRedis()) }
+const guide = readGuide("fastify-rate-limit.md")
+const types = fileOf("@fastify/rate-limit", "types/index.d.ts")
+const [options, methods] = ["Options", "Methods and exports"].map(guide.rows) as [Row[], Row[]]
+
+/** Counterparts that other tests show. */
+const SHOWN_BY: Readonly<Record<string, string>> = {
+  groupId: "test/docs/migrating/fastify-rate-limit/differences.test.ts",
+  store: "test/memory-store.contract.test.ts",
+}
+
+describe("the guide for @fastify/rate-limit", () => {
+  it("has a row for every option, of the plugin, of a route and of a limiter made by hand", () => {
+    const all = membersOf(types, "RateLimitPluginOptions", "RateLimitOptions", "CreateRateLimitOptions")
+    expect(namesIn(options)).toEqual(all)
+  })
+
+  it("has a row for what the plugin adds to the app, and for what is exported beside it", () => {
+    const decorators = membersOf(types, "FastifyInstance")
+    expect(namesIn(methods)).toEqual([...decorators, "normalizeIP"].sort())
+    expect(exportsOf("@fastify/rate-limit")).toEqual(["default", "fastifyRateLimit", "normalizeIP"])
+  })
+
+  it("names no counterpart that has not been tried", () => {
+    const named = namesWithCounterpart([...options, ...methods])
+    const tried = Object.keys(pairs).map((name) => name.replace(/,.*/, ""))
+    expect(named).toEqual([...new Set([...tried, ...Object.keys(SHOWN_BY)])].sort())
+    for (const file of Object.values(SHOWN_BY)) {
+      expect(existsSync(new URL(`../../../../${file}`, import.meta.url)), file).toBe(true)
+    }
+  })
+})
+
+describe("of @fastify/rate-limit", () => {
+  behaveAlike(pairs)
+})
