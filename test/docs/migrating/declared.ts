@@ -5,9 +5,13 @@ import ts from "typescript"
 
 const require = createRequire(import.meta.url)
 
-/** The syntax of a file of a package, by its path beside the file that the package's name resolves to. */
-export function fileOf(packageName: string, path: string): ts.SourceFile {
-  const file = join(dirname(require.resolve(packageName)), path)
+/**
+ * The syntax of a file of a package, by its path beside the file that the package's name resolves to; of a package that
+ * another one depends on, as seen from a file of that.
+ */
+export function fileOf(packageName: string, path: string, from?: string): ts.SourceFile {
+  const { resolve } = from === undefined ? require : createRequire(from)
+  const file = join(dirname(resolve(packageName)), path)
   return ts.createSourceFile(file, readFileSync(file, "utf8"), ts.ScriptTarget.Latest, true)
 }
 

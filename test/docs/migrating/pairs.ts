@@ -32,15 +32,15 @@ export function afterwards(close: () => Promise<unknown>): void {
   closing.push(close)
 }
 
-/** A clock for Sluice that the peers' `Date` follows: when it is moved, so is what `Date.now()` tells. */
+/** A clock for Sluice that the peers' own follow: when it is moved, so is what `Date.now()` and `process.hrtime()` tell. */
 export function commonClock(): ManualClock {
   const clock = manualClock()
-  vi.useFakeTimers({ toFake: ["Date"], now: clock.now() })
+  vi.useFakeTimers({ toFake: ["Date", "hrtime"], now: clock.now() })
   return {
     ...clock,
     advance(ms) {
       clock.advance(ms)
-      vi.setSystemTime(clock.now())
+      vi.advanceTimersByTime(ms)
     },
   }
 }

@@ -1,0 +1,28 @@
+import { describe, expect, it } from "vitest"
+import { namesIn, namesWithCounterpart, readGuide } from "../guide.ts"
+import { behaveAlike } from "../pairs.ts"
+import { withRedis } from "../redis.ts"
+import { OPTIONS } from "./options.ts"
+import { optionsRead } from "./options-read.ts"
+import { redisOptions } from "./redis-options.ts"
+
+const pairs = { ...OPTIONS, ...redisOptions(withRedis()) }
+const options = readGuide("koa-ratelimit.md").rows("Options")
+
+describe("the guide for koa-ratelimit", () => {
+  it("has a row for every option that its code reads, and those are the ones that its README lists", () => {
+    const { byCode, byReadme } = optionsRead()
+    expect(namesIn(options)).toEqual(byCode)
+    // Its README says nothing of a status, and of `onLimited` only in an example.
+    expect(byReadme).toEqual(byCode.filter((name) => name !== "status" && name !== "onLimited"))
+  })
+
+  it("names no counterpart that has not been tried", () => {
+    // `reset` and `total` are renamed as `remaining` is.
+    expect(namesWithCounterpart(options)).toEqual([...Object.keys(pairs), "reset", "total"].sort())
+  })
+})
+
+describe("of koa-ratelimit", () => {
+  behaveAlike(pairs)
+})

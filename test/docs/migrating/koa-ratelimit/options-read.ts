@@ -1,0 +1,46 @@
+import { readFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { dirname, join } from "node:path"
+import ts from "typescript"
+import { fileOf, nodesOf } from "../declared.ts"
+
+const file = createRequire(import.meta.url).resolve("koa-ratelimit")
+
+/** The options of koa-ratelimit, sorted. It has no types: these are what its code reads, and what its README lists. */
+export function optionsRead(): { readonly byCode: string[]; readonly byReadme: string[] } {
+  const drivers = [
+    fileOf("koa-ratelimit", "limiter/memory.js"),
+    fileOf("async-ratelimiter", "index.js", file),
+  ]
+  const byCode = new Set([
+    ...readOf(fileOf("koa-ratelimit", "index.js"), ["opts", "opts.headers"]),
+    ...drivers.flatMap(takenByConstructor),
+  ])
+  const readme = readFileSync(join(dirname(file), "README.md"), "utf8")
+  const [, section = ""] = readme.split(/^## Options$/m)
+  const [list = ""] = section.split(/^## /m)
+  const byReadme = [...list.matchAll(/^\* `(\w+)`/gm)].map(([, name = ""]) => name)
+  return { byCode: [...byCode].sort(), byReadme: byReadme.sort() }
+}
+
+/** The members that a file reads of these objects, by a dot or by taking them apart. */
+function readOf(source: ts.SourceFile, objects: readonly string[]): string[] {
+  const isOne = (node: ts.Node | undefined): boolean => objects.includes(node?.getText(source) ?? "")
+  return nodesOf(source).flatMap((node) => {
+    if (ts.isPropertyAccessExpression(node) && isOne(node.expression)) return [node.name.text]
+    if (ts.isVariableDeclaration(node) && isOne(node.initializer)) return takenApart(node.name)
+    return []
+  })
+}
+
+/** The members that the constructor of a limiter takes apart its one parameter into. */
+function takenByConstructor(source: ts.SourceFile): string[] {
+  return nodesOf(source)
+    .filter(ts.isConstructorDeclaration)
+    .flatMap(({ parameters }) => parameters.flatMap(({ name }) => takenApart(name)))
+}
+
+function takenApart(name: ts.BindingName): string[] {
+  if (!ts.isObjectBindingPattern(name)) return []
+  return name.elements.map(({ name: bound, propertyName = bound }) => propertyName.getText())
+}

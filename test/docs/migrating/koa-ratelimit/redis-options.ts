@@ -1,0 +1,48 @@
+import { memoryStore } from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import type { Middleware } from "koa"
+import type { Pair } from "../pairs.ts"
+import type { Running } from "../redis.ts"
+import { thenRefused, twice } from "../requests.ts"
+import { after, before, inMemory, inRedis } from "./app.ts"
+
+/** Tells how many keys there are with the prefix. */
+const tellsKeys =
+  ({ server }: Running): Middleware =>
+  async (ctx, next) => {
+    if (ctx.path !== "/keys") return next()
+    ctx.body = String(((await server.command("KEYS", "mine:*")) as unknown[]).length)
+  }
+
+/** Where counters are. The window is long enough for a slow machine. */
+export const redisOptions = (redis: Running): Readonly<Record<string, Pair>> => {
+  const shared = (prefix = "") =>
+    ({
+      ...{ service: "migrated", window: "1 day", storeTimeoutMs: 20_000, clock: undefined },
+      store: redisStore({ client: redis.client, prefix }),
+    }) as const
+  return {
+    driver: {
+      before: (clock) => before(inRedis(redis.client))(clock),
+      after: (clock) => after(shared())(clock),
+      steps: twice,
+      expected: thenRefused,
+    },
+    db: {
+      before: before(inMemory()),
+      after: (clock) => after({ store: memoryStore({ clock }) })(clock),
+      steps: twice,
+      expected: thenRefused,
+    },
+    namespace: {
+      before: (clock) => before({ ...inRedis(redis.client), namespace: "mine" }, tellsKeys(redis))(clock),
+      async after(clock) {
+        await redis.server.command("FLUSHALL")
+        return after(shared("mine:"), tellsKeys(redis))(clock)
+      },
+      steps: ["/", "/keys"],
+      told: ({ body }) => body,
+      expected: ["ok", "1"],
+    },
+  }
+}
