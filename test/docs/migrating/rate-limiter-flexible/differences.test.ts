@@ -1,0 +1,175 @@
+import { redisStore } from "@sluice/core/redis"
+import { rateLimit } from "@sluice/express"
+import express, { type RequestHandler } from "express"
+import {
+  RateLimiterMemory,
+  RateLimiterRedis,
+  RateLimiterRes,
+  RateLimiterUnion,
+  RLWrapperTimeouts,
+} from "rate-limiter-flexible"
+import { describe, expect, it } from "vitest"
+import { until } from "../../../servers/until.ts"
+import { type App, answers, commonClock, serve, statuses } from "../pairs.ts"
+import { closedClient, withRedis } from "../redis.ts"
+import { admitted, as, quiet, times, twice } from "../requests.ts"
+import { after, before, consuming } from "./app.ts"
+
+const redis = withRedis()
+type Steps = Parameters<typeof statuses>[1]
+
+const theirs = async (app: App | Promise<App>, steps: Steps, clock = commonClock()): Promise<number[]> =>
+  statuses(await app, steps, clock)
+const ours = async (options: Parameters<typeof after>[0], steps: Steps): Promise<number[]> => {
+  const clock = commonClock()
+  return statuses(await after({ logger: quiet, ...options })(clock), steps, clock)
+}
+const memory = (options: Parameters<typeof before>[0]): App | Promise<App> => before(options)(commonClock())
+const minutely = { points: 1, duration: 60 }
+
+describe("what the guide says of the limit", () => {
+  it("is that of a limit of 10 come 19 within 200 ms, and 10", async () => {
+    const steps = ["/", 59_900, ...times(9, "/"), 200, ...times(10, "/")]
+    const clock = commonClock()
+    expect(admitted(await statuses(await before({ points: 10 })(clock), steps, clock)) - 1).toBe(19)
+    expect(admitted(await ours({ limit: 10 }, steps)) - 1).toBe(10)
+  })
+
+  it("is that what is refused counts: after a refused 5 there is no room for 1, and here there is", async () => {
+    const steps = ["/?cost=8", "/?cost=5", "/"]
+    expect(await theirs(memory({ points: 10 }), steps)).toEqual([200, 429, 429])
+    expect(await ours({ limit: 10 }, steps)).toEqual([200, 429, 200])
+  })
+
+  it("is that a union charges the hour for what the minute refuses, and here does not", async () => {
+    const steps = [...times(4, "/"), 121_000, "/"]
+    const clock = commonClock()
+    const minute = new RateLimiterMemory({ keyPrefix: "minute", points: 2, duration: 60 })
+    const hour = new RateLimiterMemory({ keyPrefix: "hour", points: 3, duration: 3600 })
+    expect(await theirs(consuming(new RateLimiterUnion(minute, hour)), steps, clock)).toEqual([
+      200, 200, 429, 429, 429,
+    ])
+    const rules = [
+      { field: "user", limit: 2, window: "1 minute" },
+      { field: "user", limit: 3, window: "1 hour" },
+    ]
+    expect(await ours({ rules }, steps)).toEqual([200, 200, 429, 429, 200])
+  })
+
+  it("is that less than a second in Redis locks a client out for ever, and here counts", async () => {
+    const half = new RateLimiterRedis({ points: 1, duration: 0.5, storeClient: redis.client })
+    expect(await theirs(consuming(half), twice)).toEqual([200, 429])
+    expect(await redis.client.pttl("rlflx:somebody")).toBe(-1)
+    const store = redisStore({ client: redis.client })
+    const now = { service: "half", window: 500, store, storeTimeoutMs: 20_000, clock: undefined }
+    const send = await serve(await after(now)(commonClock()))
+    await send("/")
+    await until("it is admitted again", async () => (await send("/")).status === 200)
+  })
+
+  it("is that windows beyond 24.8 days are forgotten at once by its memory", async () => {
+    const month = 30 * 86_400
+    const send = await serve(await before({ duration: month })(commonClock()))
+    await send("/")
+    await until("a second request is admitted", async () => (await send("/")).status === 200)
+    expect(await ours({ window: month * 1000 }, twice)).toEqual([200, 429])
+  })
+
+  it("is that a wrong option is not seen, and here throws with its name here", async () => {
+    const misspelt = { ...minutely, blockduration: 600 } as typeof minutely
+    expect(await theirs(consuming(new RateLimiterMemory(misspelt)), [...twice, 61_000, "/"])).toEqual([
+      200, 429, 200,
+    ])
+    const old = { points: 1, duration: 60 } as never
+    expect(() => rateLimit(old)).toThrow(/"points" is not a member of the options; here it is "limit"/)
+    expect(() => rateLimit(old)).toThrow(/"duration" is not a member of the options; here it is "window"/)
+  })
+})
+
+describe("what the guide says of the answer", () => {
+  it("is that its documentation's `Retry-After` has fractions, and here whole seconds that suffice", async () => {
+    const clock = commonClock()
+    const limiter = new RateLimiterMemory(minutely)
+    const documented: RequestHandler = (_req, res, next) => {
+      limiter
+        .consume("somebody")
+        .then(() => next())
+        .catch(({ msBeforeNext }: RateLimiterRes) => {
+          res.set("Retry-After", String(msBeforeNext / 1000))
+          res.status(429).send("Too Many Requests")
+        })
+    }
+    const app = express().use(documented, (_req, res) => void res.send("ok"))
+    const [, refused] = await answers(app, clock, ["/", 1, "/"])
+    expect(refused?.headers["retry-after"]).toBe("59.999")
+
+    const again = commonClock()
+    const send = await serve(await after({})(again))
+    again.advance(12_345)
+    await send("/")
+    const { headers } = await send("/")
+    expect(headers["retry-after"]).toMatch(/^\d+$/)
+    again.advance(Number(headers["retry-after"]) * 1000)
+    expect((await send("/")).status).toBe(200)
+  })
+})
+
+describe("what the guide says of an outage", () => {
+  it("is 429 for everybody while Redis fails, by the documented middleware, and a limit in the process", async () => {
+    const failing = new RateLimiterRedis({ ...minutely, storeClient: await closedClient(redis) })
+    expect(await theirs(consuming(failing), twice)).toEqual([429, 429])
+    const store = redisStore({ client: await closedClient(redis) })
+    expect(await ours({ service: "closed", store, clock: undefined }, twice)).toEqual([200, 429])
+  })
+
+  it("is no answer while Redis is frozen, unless it is wrapped, and one after the deadline", async () => {
+    const limiter = new RateLimiterRedis({ ...minutely, storeClient: redis.client })
+    const insuranceLimiter = new RateLimiterMemory(minutely)
+    const wrapped = new RLWrapperTimeouts({ limiter, timeoutMs: 50, insuranceLimiter })
+    const old = await serve(consuming(limiter))
+    const insured = await serve(consuming(wrapped))
+    const store = redisStore({ client: redis.client })
+    const now = await serve(
+      await after({ service: "frozen", store, clock: undefined, logger: quiet })(commonClock()),
+    )
+    await old("/")
+    redis.server.freeze()
+    let isAnswered = false
+    const waiting = old("/").finally(() => {
+      isAnswered = true
+    })
+    expect((await now("/")).status).toBe(200)
+    expect((await insured("/")).status).toBe(200)
+    expect(isAnswered).toBe(false)
+    redis.server.thaw()
+    expect((await waiting).status).toBe(429)
+  })
+
+  it("is that its memory keeps every client until its window ends, without a bound", async () => {
+    const limiter = new RateLimiterMemory(minutely)
+    const many = Array.from({ length: 50 }, (_, n) => as("X-User", `user ${n}`))
+    await theirs(consuming(limiter), many)
+    expect(limiter.dump().storage).toHaveLength(50)
+  })
+})
+
+it("tells what a decision tells, by other names", async () => {
+  const limiter = new RateLimiterMemory({ points: 3, duration: 60 })
+  await limiter.consume("somebody", 2)
+  const refused: unknown = await limiter.consume("somebody", 2).catch((reason: unknown) => reason)
+  expect(refused).toBeInstanceOf(RateLimiterRes)
+  expect(refused).toMatchObject({ remainingPoints: 0, consumedPoints: 4, isFirstInDuration: false })
+  const told: unknown[] = []
+  const clock = commonClock()
+  const app = await after({ limit: 3 }, (now) => {
+    now.on("decision", ({ allowed, limit, remaining, retryAfterMs }) => {
+      told.push([allowed, limit - remaining, remaining, retryAfterMs])
+    })
+    return {}
+  })(clock)
+  await statuses(app, ["/?cost=2", "/?cost=2"], clock)
+  expect(told).toEqual([
+    [true, 2, 1, 0],
+    [false, 2, 1, 60_001],
+  ])
+})

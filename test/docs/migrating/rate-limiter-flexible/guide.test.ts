@@ -1,0 +1,77 @@
+import ts from "typescript"
+import { describe, expect, it } from "vitest"
+import { exportedValuesOf, fileOf, membersOf, nodesOf } from "../declared.ts"
+import { namesIn, namesWithCounterpart, notShown, type Row, readGuide, type ShownBy } from "../guide.ts"
+import { behaveAlike } from "../pairs.ts"
+import { withRedis } from "../redis.ts"
+import { METHODS } from "./methods.ts"
+import { OPTIONS, redisOptions } from "./options.ts"
+
+const pairs = { ...OPTIONS, ...METHODS, ...redisOptions(withRedis()) }
+const guide = readGuide("rate-limiter-flexible.md")
+const [options, methods, yielded, classes] = ["Options", "Methods", "What it yields", "Classes"].map(
+  guide.rows,
+) as [Row[], Row[], Row[], Row[]]
+
+const types = fileOf("rate-limiter-flexible", "types.d.ts")
+const exported = exportedValuesOf(types)
+const optionTypes = nodesOf(types)
+  .filter(ts.isInterfaceDeclaration)
+  .map(({ name }) => name.text)
+  .filter((name) => /Opt(ion)?s/.test(name))
+const optionNames = membersOf(types, ...optionTypes)
+const resultNames = membersOf(types, "RateLimiterRes")
+const errorNames = membersOf(types, ...exported.filter((name) => name.endsWith("Error")))
+
+const HERE = "test/docs/migrating/rate-limiter-flexible/differences.test.ts"
+/** Counterparts that other tests show. */
+const SHOWN_BY: ShownBy = {
+  execEvenly: ["test/contracts/adapter/holding.ts", "leaky-bucket"],
+  execEvenlyMinDelayMs: ["test/contracts/adapter/holding.ts", "leaky-bucket"],
+  inMemoryBlockOnConsumed: ["test/redis/deny-cache.test.ts", "denyCacheMs"],
+  inMemoryBlockDuration: ["test/redis/deny-cache.test.ts", "denyCacheMs"],
+  timeoutMs: [HERE, "while Redis is frozen"],
+  maxQueueSize: ["packages/core/src/http/acquire.test.ts", "maxWaiting"],
+  msBeforeNext: [HERE, "retryAfterMs"],
+  remainingPoints: [HERE, "remaining"],
+  consumedPoints: [HERE, "limit - remaining"],
+  RateLimiterRes: [HERE, "retryAfterMs"],
+  RateLimiterQueueError: ["packages/core/src/http/acquire.test.ts", "RateLimitExceededError"],
+  RateLimiterRedisNonAtomic: ["test/redis/redis-store.contract.test.ts", "ioredis"],
+  RateLimiterValkey: ["test/redis/redis-store.contract.test.ts", "ioredis"],
+}
+/** Counterparts that are tried under another name. */
+const SAME_AS: Readonly<Record<string, string>> = {
+  RateLimiterMemory: "points",
+  RateLimiterRedis: "storeClient",
+  RateLimiterQueue: "removeTokens",
+  RLWrapperBlackAndWhite: "whiteList",
+}
+
+describe("the guide for rate-limiter-flexible", () => {
+  it("has a row for every option of every class", () => {
+    expect(namesIn(options)).toEqual(optionNames)
+  })
+
+  it("has a row for every method of every class", () => {
+    const known = new Set([...optionNames, ...resultNames, ...errorNames])
+    expect(namesIn(methods)).toEqual(membersOf(types, ...exported).filter((name) => !known.has(name)))
+  })
+
+  it("has a row for every member of what is yielded, and for every class", () => {
+    expect(namesIn(yielded)).toEqual(resultNames)
+    expect(namesIn(classes)).toEqual(exported)
+  })
+
+  it("names no counterpart that has not been tried", () => {
+    const named = namesWithCounterpart([...options, ...methods, ...yielded, ...classes])
+    const tried = [...Object.keys(pairs), ...Object.keys(SHOWN_BY), ...Object.keys(SAME_AS)]
+    expect(named).toEqual(tried.sort())
+    for (const name of Object.values(SAME_AS)) expect(Object.keys(pairs)).toContain(name)
+    expect(notShown(SHOWN_BY)).toEqual([])
+  })
+})
+
+describe("of rate-limiter-flexible", () => {
+  behaveAlike(pairs)
+})
