@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 
 /** A row of a guide's table: the peer's names in its first cell, and what they become. */
 export interface Row {
@@ -43,4 +43,17 @@ export function namesIn(rows: readonly Row[]): string[] {
 /** The names of the rows that name something to set or to call instead. */
 export function namesWithCounterpart(rows: readonly Row[]): string[] {
   return namesIn(rows.filter(({ becomes }) => !/^(No counterpart|Nothing)\b/.test(becomes)))
+}
+
+/** Which other test shows a counterpart: a file of the repository, and a word of it. */
+export type ShownBy = Readonly<Record<string, readonly [file: string, word: string]>>
+
+/** Those of them whose test is not there, or does not say the word. */
+export function notShown(shownBy: ShownBy): string[] {
+  return Object.entries(shownBy)
+    .filter(([, [file, word]]) => {
+      const url = new URL(`../../../${file}`, import.meta.url)
+      return !existsSync(url) || !readFileSync(url, "utf8").includes(word)
+    })
+    .map(([name]) => name)
 }
