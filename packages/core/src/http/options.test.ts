@@ -159,6 +159,12 @@ describe("a wrong option", () => {
     ["whitelist", "allow"],
     ["blacklist", "deny"],
     ["passOnStoreError", "onStoreFailure"],
+    ["ban", "penalty"],
+    ["continueExceeding", "countRejected"],
+    ["ipv6Subnet", "ipv6Prefix"],
+    ["storeClient", "store"],
+    ["throw", "onRejected"],
+    ["timeoutMs", "storeTimeoutMs"],
   ])("is told by its name here when other rate limiters have it: %s", (path, ...names) => {
     const [problem, ...others] = problemsOf({ ...RULE, [path]: 1 })
     expect(others).toEqual([])
