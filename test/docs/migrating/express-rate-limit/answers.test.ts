@@ -37,6 +37,13 @@ describe("what the guide says of the answer", () => {
     expect(ours.names).toEqual(["cache-control", "ratelimit", "ratelimit-policy", "retry-after"])
   })
 
+  it("is that draft 8 tells a hash of the client, and draft 11 here does not", async () => {
+    const policyOf = async (limiter: RequestHandler) =>
+      (await answers(appOf(limiter), commonClock(), ["/"]))[0]?.headers["ratelimit-policy"]
+    expect(await policyOf(peer({ ...once, standardHeaders: "draft-8" }))).toContain("pk=:")
+    expect(await policyOf(sluice(minutely))).toBe('"ip-1m";q=1;w=60')
+  })
+
   it("is that a wrong option is logged before, and throws after with the name that it has here", () => {
     const logged: unknown[] = []
     const logger = { warn: () => undefined, error: (error: unknown) => void logged.push(error) }

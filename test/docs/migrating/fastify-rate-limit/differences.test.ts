@@ -114,6 +114,12 @@ describe("what the guide says of options", () => {
   })
 })
 
+it("counts IPv6 by its /64, as the old one does", async () => {
+  const steps = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"].map((ip) => as("X-Forwarded-For", ip))
+  expect(await (await theirs({}, undefined, { trustProxy: ["127.0.0.1"] }))(steps)).toEqual([200, 429, 200])
+  expect(await (await ours({ trustedProxies: 1 }))(steps)).toEqual([200, 429, 200])
+})
+
 describe("what the guide says of the answer", () => {
   it("is that X-RateLimit-Reset was seconds from now, and is an instant with `legacy`", async () => {
     const [old] = await answers(await before({})(), commonClock(), ["/"])

@@ -121,6 +121,7 @@ describe("what the guide says of who is counted", () => {
 describe("what the guide says of options and answers", () => {
   it("is that a wrong one fails with the first request, and here throws with its name here", async () => {
     expect(await theirs({ driver: "memroy" as never }, ["/"])).toEqual([500])
+    expect(await theirs({ durration: 1 } as PeerOptions, [...twice, 1_000, "/"])).toEqual([200, 429, 429])
     const old = { driver: "memory", max: 1, duration: 60_000 } as never
     expect(() => sluice(old)).toThrow(/"max" is not a member of the options; here it is "limit"/)
     expect(() => sluice(old)).toThrow(/"duration" is not a member of the options; here it is "window"/)

@@ -1,0 +1,30 @@
+import { createLimiter, InvalidOptionError } from "@sluice/core"
+import { expect, it } from "vitest"
+import { namesWithCounterpart, readGuide } from "./guide.ts"
+
+/** Members of an option's own object, and what is given to the middleware's other parts. */
+const NOT_OPTIONS = ["remaining", "reset", "total", "sendCommand", "sendCommandCluster", "prefix"]
+
+/** Options that both have, under one name. */
+const SAME_NAME = ["headers", "hook", "limit", "logger", "skip", "store"]
+
+function messageFor(name: string): string {
+  try {
+    createLimiter({ limit: 1, window: "1 minute", [name]: 1 })
+  } catch (error) {
+    if (error instanceof InvalidOptionError) return error.message
+  }
+  return "accepted"
+}
+
+it.each(["express-rate-limit.md", "fastify-rate-limit.md", "koa-ratelimit.md", "rate-limiter-flexible.md"])(
+  "%s: an option that is left in place throws, and the message has what it is here",
+  (file) => {
+    const left = namesWithCounterpart(readGuide(file).rows("Options"))
+      .filter((name) => !SAME_NAME.includes(name) && !NOT_OPTIONS.includes(name))
+      .map((name) => [name, messageFor(name)] as const)
+    expect(left.length).toBeGreaterThan(5)
+    for (const [name, message] of left)
+      expect(message).toContain(`"${name}" is not a member of the options; here `)
+  },
+)
