@@ -2,78 +2,48 @@ import { readFile } from "node:fs/promises"
 import { metrics } from "@opentelemetry/api"
 import { PrometheusExporter } from "@opentelemetry/exporter-prometheus"
 import type { MeterProvider } from "@opentelemetry/sdk-metrics"
-import { createLimiter, type Limiter, type LimiterOptions, manualClock } from "@sluice/core"
+import { createLimiter, type Limiter } from "@sluice/core"
 import { instrument } from "@sluice/core/otel"
-import { rateLimit } from "@sluice/express"
-import express, { type Request } from "express"
+import express from "express"
 import fastify from "fastify"
 import request from "supertest"
 import { describe, expect, it, onTestFinished, vi } from "vitest"
+import type { Block } from "../docs/blocks.ts"
+import { blocksTestedBy } from "../docs/shown.ts"
+import { runTypeScript } from "../docs/typescript/run.ts"
 import { freePort } from "../servers/free-port.ts"
 import { startMetering } from "./metering.ts"
 
-const guide = await readFile(new URL("../../docs/guides/metrics.md", import.meta.url), "utf8")
-const blocks = (language: string): string[] =>
-  [...guide.matchAll(new RegExp(`\`\`\`${language}\\n(.+?)\`\`\``, "gs"))].map(([, text = ""]) => text)
-
-/**
- * Runs a block as it stands: what it imports is imported, unless it is given, as is what it takes for granted. Yields what it
- * has made.
- */
-async function run(
-  block: string,
-  given: Readonly<Record<string, unknown>>,
-  makes: readonly string[],
-): Promise<Record<string, unknown>> {
-  const scope: Record<string, unknown> = { ...given }
-  const body = block.replace(/^import \{ (.+) \} from "(.+)"\n/gm, "")
-  for (const [, names = "", from = ""] of block.matchAll(/^import \{ (.+) \} from "(.+)"$/gm)) {
-    const module = await import(/* @vite-ignore */ from)
-    for (const name of names.split(", ")) {
-      expect(module, `${name} of ${from}`).toHaveProperty(name)
-      scope[name] ??= module[name]
-    }
-  }
-  const AsyncFunction = (async () => undefined).constructor as FunctionConstructor
-  const code = new AsyncFunction(...Object.keys(scope), `${body}\nreturn { ${makes.join(", ")} }`)
-  return code(...Object.values(scope))
-}
-
-const [onExpress = "", onKoa = "", onFastify = "", ...others] = blocks("ts")
+const DOCUMENT = "docs/guides/metrics.md"
+const guide = await readFile(new URL(`../../${DOCUMENT}`, import.meta.url), "utf8")
+const [onExpress, shown, onKoa, onFastify, queries] = blocksTestedBy(
+  "test/otel/guide.test.ts",
+  DOCUMENT,
+  5,
+) as [Block, Block, Block, Block, Block]
 
 describe("the guide to metrics", () => {
-  it("has three programs", () => {
-    expect([onExpress, onKoa, onFastify].every((text) => text.includes("instrument("))).toBe(true)
-    expect(others).toEqual([])
-  })
-
   it("counts on Express what Prometheus is shown, on a port of this machine alone", async () => {
     const port = await freePort()
     const app = express()
     // Started when the block has made it: then its port is known to be listened to.
     const started = vi.spyOn(PrometheusExporter.prototype, "startServer")
-    const text = onExpress.replace("9464", String(port))
-    // The same, in a minute that does not end.
-    const clock = manualClock()
-    const made = await run(
-      text,
-      { app, rateLimit: (options: LimiterOptions<Request>) => rateLimit({ ...options, clock }) },
-      ["exporter"],
+    const made = await runTypeScript(
+      { ...onExpress, text: onExpress.text.replace("9464", String(port)) },
+      { app },
     )
     const exporter = made.exporter as PrometheusExporter
     onTestFinished(() => exporter.shutdown())
     await started.mock.results[0]?.value
     for (let times = 0; times < 103; times++) await request(app).get("/")
-    const scraped = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
-    const shown = guide.match(/^sluice_policy_decisions_total.+$/gm) ?? []
-    expect(shown).toHaveLength(2)
-    for (const line of shown) expect(scraped.split("\n")).toContain(line)
+    const told = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+    for (const line of shown.text.trim().split("\n")) expect(told.split("\n")).toContain(line)
   })
 
   it("needs no provider on Koa where there is a global one", async () => {
     const { reader, collect } = startMetering("reader")
     onTestFinished(() => metrics.disable())
-    const { limits } = await run(onKoa, { reader }, ["limits"])
+    const { limits } = await runTypeScript(onKoa, { reader })
     await (limits as { limiter: Limiter }).limiter.decide({ remoteAddress: "192.0.2.1" })
     expect((await collect()).has("sluice.policy.decisions")).toBe(true)
   })
@@ -82,7 +52,7 @@ describe("the guide to metrics", () => {
     const app = fastify()
     const metering = startMetering()
     const meterProvider: MeterProvider = metering.meterProvider
-    await run(onFastify, { app, meterProvider }, [])
+    await runTypeScript(onFastify, { app, meterProvider })
     app.get("/", async () => "hello")
     await app.inject("/")
     await app.close()
@@ -111,10 +81,7 @@ describe("the guide to metrics", () => {
 
   it("asks Prometheus for names that there are", () => {
     const told = new Set([...guide.matchAll(/`((?:sluice|error)\.[\w.]+)`/g)].map(([, name]) => name))
-    const asked =
-      blocks("promql")
-        .join()
-        .match(/sluice_\w+/g) ?? []
+    const asked = queries.text.match(/sluice_\w+/g) ?? []
     expect(asked.length).toBeGreaterThan(8)
     for (const name of asked) {
       const plain = name.replace(/_(total|bucket|count)$/, "")

@@ -2,6 +2,7 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { blocksTestedBy } from "../docs/shown.ts"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
@@ -114,7 +115,8 @@ describe("the program with Redis", { timeout: 60_000 }, () => {
     const isDegraded = async (expected: boolean) =>
       (await askBoth()).every(({ degraded }) => degraded === expected)
     await until("both count in Redis", () => isDegraded(false), 20_000)
-    expect(await storeOf(program)).toBe("reachable")
+    const [shown] = blocksTestedBy("test/service/program-stores.test.ts", "docs/guides/service.md", 1)
+    expect(await program.readyz()).toEqual({ status: 200, body: JSON.parse(shown?.text ?? "") })
     proxy.refuse()
     proxy.cut()
     await until("both are decided without it", () => isDegraded(true), 20_000)

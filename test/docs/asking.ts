@@ -1,0 +1,58 @@
+import type { Block } from "./blocks.ts"
+
+/** A request that is sent several times, and the statuses that it has to get; none: any below 500. */
+interface Ask {
+  readonly method: string
+  readonly path: string
+  readonly statuses: readonly number[]
+}
+
+const ROUTE = /\b(?:app|router)\.(get|post|put|patch|delete)\("(\/[^"]*)"/g
+
+/**
+ * What a comment says behind its prelude, `<!-- run: express, /search 200*3 429, POST /login 200 -->`; without, `/` and each
+ * route that the block registers, once.
+ * @throws Error where that cannot be read
+ */
+export function parseAsks({ run = "", text }: Block): Ask[] {
+  const [, ...told] = run.split(",").map((part) => part.trim())
+  if (told.length > 0) return told.map(parseAsk)
+  const routes = [...text.matchAll(ROUTE)].map(([, method = "", path = ""]) => ({
+    method: method.toUpperCase(),
+    path: path.replace(/:\w+/g, "1"),
+    statuses: [],
+  }))
+  return [{ method: "GET", path: "/", statuses: [] }, ...routes]
+}
+
+function parseAsk(text: string): Ask {
+  const [, method = "GET", path, statuses] = /^(?:([A-Z]+) )?(\/\S*)((?: \d{3}(?:\*\d+)?)+)$/.exec(text) ?? []
+  if (path === undefined || statuses === undefined)
+    throw new Error(`"${text}" is not like "GET /search 200*3 429"`)
+  const repeated = statuses
+    .trim()
+    .split(" ")
+    .flatMap((each) => {
+      const [status, times = "1"] = each.split("*")
+      return Array<number>(Number(times)).fill(Number(status))
+    })
+  return { method, path, statuses: repeated }
+}
+
+/** Sends them one after the other; yields one line for each that was not answered as it has to be. */
+export async function ask(url: string, asks: readonly Ask[]): Promise<string[]> {
+  const wrong: string[] = []
+  for (const { method, path, statuses } of asks) {
+    const got: number[] = []
+    for (let times = 0; times < Math.max(1, statuses.length); times++) {
+      got.push((await fetch(url + path, { method })).status)
+    }
+    const isRight =
+      statuses.length === 0 ? got.every((status) => status < 500) : String(got) === String(statuses)
+    if (!isRight)
+      wrong.push(
+        `${method} ${path}: ${got.join(" ")}${statuses.length === 0 ? "" : `, not ${statuses.join(" ")}`}`,
+      )
+  }
+  return wrong
+}

@@ -1,0 +1,60 @@
+/** A fenced block of a document, and what the comment before it says of it. */
+export interface Block {
+  /** From the folder of the repository: "docs/guides/rules.md". */
+  readonly document: string
+  /** Where its first line of text is, from 1. */
+  readonly line: number
+  /** What stands behind the fence; empty where nothing does. */
+  readonly language: string
+  readonly text: string
+  /** `<!-- run: express, /search 200*3 429 -->`: the prelude, and the requests that are sent afterwards. */
+  readonly run?: string
+  /** `<!-- tested by: test/otel/guide.test.ts -->`: the test that runs it instead. */
+  readonly testedBy?: string
+}
+
+/** Where it is, as editors know it: "README.md:15". */
+export function placeOf({ document, line }: Block, atLine = 1): string {
+  return `${document}:${line + atLine - 1}`
+}
+
+const FENCE = /^( *)(`{3,}|~{3,})\s*(.*)$/
+const COMMENT = /^<!--\s*(run|tested by):\s*(.*?)\s*-->$/
+
+/**
+ * The fenced blocks of a document, in order.
+ * @throws Error where a fence is not closed, or where a comment that says how a block is run stands before none.
+ */
+export function readBlocks(document: string, markdown: string): Block[] {
+  const lines = markdown.split("\n")
+  const blocks: Block[] = []
+  let told: { run?: string; testedBy?: string } = {}
+  for (let at = 0; at < lines.length; at++) {
+    const line = lines[at] ?? ""
+    const [, how, what = ""] = COMMENT.exec(line.trim()) ?? []
+    const [, indent = "", fence = "", language = ""] = FENCE.exec(line) ?? []
+    if (how !== undefined) {
+      told = { ...told, [how === "run" ? "run" : "testedBy"]: what }
+    } else if (fence !== "") {
+      const end = lines.findIndex(
+        (each, i) =>
+          i > at && each.trim().startsWith(fence) && each.trim() === each.trim().replace(/[^`~]/g, ""),
+      )
+      if (end === -1) throw new Error(`${document}:${at + 1}: the block is not closed`)
+      const text = lines.slice(at + 1, end).map((each) => each.slice(indent.length))
+      blocks.push({
+        document,
+        line: at + 2,
+        language: language.trim(),
+        text: `${text.join("\n")}\n`,
+        ...told,
+      })
+      told = {}
+      at = end
+    } else if (line.trim() !== "" && Object.keys(told).length > 0) {
+      throw new Error(`${document}:${at + 1}: the comment before this line belongs to no block`)
+    }
+  }
+  if (Object.keys(told).length > 0) throw new Error(`${document}: its last comment belongs to no block`)
+  return blocks
+}

@@ -1,0 +1,95 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { dynamoDBRegistry } from "@sluice/core/dynamodb"
+import { afterEach, beforeEach, expect, it, vi } from "vitest"
+import { sluice } from "../cli/in-process.ts"
+import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
+import type { Block } from "./blocks.ts"
+import { commandLines } from "./shell/words.ts"
+import { blocksTestedBy, expectShown } from "./shown.ts"
+
+const [commands, check, push] = blocksTestedBy(
+  "test/docs/command-line.test.ts",
+  "docs/guides/command-line.md",
+  3,
+) as [Block, Block, Block]
+
+const before = process.cwd()
+let server: DynamoDBServer
+let folder: string
+beforeEach(async () => {
+  server = await startDynamoDB()
+  folder = await mkdtemp(join(tmpdir(), "sluice-docs-"))
+  process.chdir(folder)
+  // As a user has set them: the commands name neither a server nor who asks it.
+  const settings = {
+    AWS_ENDPOINT_URL_DYNAMODB: server.endpoint,
+    AWS_REGION: "eu-central-1",
+    AWS_ACCESS_KEY_ID: "test",
+    AWS_SECRET_ACCESS_KEY: "test",
+  }
+  for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value)
+})
+afterEach(async () => {
+  process.chdir(before)
+  vi.unstubAllEnvs()
+  await server.stop()
+  await rm(folder, { recursive: true })
+})
+
+const writeRules = (requests: number, unit: string): Promise<void> =>
+  writeFile(
+    "checkout.yaml",
+    `service_id: checkout
+version: 7
+rules:
+  - name: per-user
+    rate: { requests_per_unit: ${requests}, unit: ${unit} }
+`,
+  )
+
+/** Registers rules until this version is there; the last have this limit. */
+async function registerUntil(version: number, limit: number): Promise<void> {
+  const registry = dynamoDBRegistry({ client: server.client(), tableName: "rules" })
+  await registry.createTable()
+  for (let n = 1; n <= version; n++) {
+    const rules = [{ name: "per-user", limit: limit + version - n, window: "1 minute" }]
+    await registry.register("checkout", rules, { version: "any" })
+  }
+}
+
+/** Runs the command of a block, behind "$ ", and yields what it prints. */
+async function runShown({ text }: Block): Promise<{ shown: string; printed: string }> {
+  const [command = "", ...lines] = text.split("\n")
+  const [line] = commandLines(command.replace("$ ", ""))
+  const { out, err } = await sluice(line?.words.slice(1) ?? [])
+  return { shown: lines.join("\n"), printed: err + out }
+}
+
+it("runs the commands one after the other, once the table has version 7", async () => {
+  await writeRules(10, "minute")
+  const codes: Record<string, number> = {}
+  for (const { words } of commandLines(commands.text)) {
+    const [, , command = ""] = words
+    const { code, err } = await sluice(words.slice(1))
+    codes[command] = code
+    expect([command, err]).toEqual([command, ""])
+    if (command === "create-table") await registerUntil(7, 20)
+  }
+  // diff ends with 1 where something differs.
+  expect(codes).toEqual({ "create-table": 0, check: 0, diff: 1, push: 0, list: 0, pull: 0, remove: 0 })
+})
+
+it("shows how a mistake is told", async () => {
+  await writeRules(5, "minit")
+  const { shown, printed } = await runShown(check)
+  expectShown(shown, printed)
+})
+
+it("shows how a conflict is told", async () => {
+  await registerUntil(8, 20)
+  await writeRules(10, "minute")
+  const { shown, printed } = await runShown(push)
+  expectShown(shown, printed)
+})

@@ -1,0 +1,24 @@
+import { readRuleFile } from "@sluice/core"
+import { parseAllDocuments } from "yaml"
+import { type Block, placeOf } from "./blocks.ts"
+
+/** What is wrong with a block of YAML or JSON; rule documents are read as a rules file is. */
+export function readData(block: Block): string[] {
+  const { language, text } = block
+  const isRules = /^(service_id|rules)\b|^\s*\{\s*"(service_id|rules)": (?!\{)/.test(text)
+  if (isRules) {
+    const { problems } = readRuleFile(text, language === "json" ? "json" : "yaml")
+    return problems.map(({ line, message }) => `${placeOf(block, line)}: ${message}`)
+  }
+  if (language === "json") {
+    try {
+      JSON.parse(text)
+      return []
+    } catch (error) {
+      return [`${placeOf(block)}: ${(error as Error).message}`]
+    }
+  }
+  return parseAllDocuments(text).flatMap(({ errors }) =>
+    errors.map(({ message, linePos }) => `${placeOf(block, linePos?.[0].line)}: ${message}`),
+  )
+}

@@ -1,0 +1,49 @@
+import { existsSync, readdirSync } from "node:fs"
+import { expect, it } from "vitest"
+import type { Block } from "./blocks.ts"
+import { ROOT } from "./documents.ts"
+import { blocksTestedBy } from "./shown.ts"
+
+const [house, arrows] = blocksTestedBy("test/docs/house.test.ts", "ARCHITECTURE.md", 2) as [Block, Block]
+const packages = readdirSync(`${ROOT}packages`)
+
+/** Files and folders of the workspace that are not made, without what is in packages from elsewhere. */
+function namesBelow(folder: string): string[] {
+  return readdirSync(ROOT + folder, { withFileTypes: true }).flatMap((entry) => {
+    if (["node_modules", "dist", "coverage"].includes(entry.name)) return []
+    return entry.isDirectory() ? [`${entry.name}/`, ...namesBelow(`${folder}/${entry.name}`)] : [entry.name]
+  })
+}
+
+it("ARCHITECTURE.md names folders and files that there are", () => {
+  const there = new Set(
+    ["packages", "examples", "test", "bench", "docs"].flatMap((folder) => [
+      `${folder}/`,
+      ...namesBelow(folder),
+    ]),
+  )
+  const named = house.text.match(/[\w./-]+(?:\/|\.ts)(?=[\s,)]|$)/gm) ?? []
+  expect(named.length).toBeGreaterThan(30)
+  const missing = named.filter((path) => !path.split(/(?<=\/)/).every((part) => there.has(part)))
+  expect(missing).toEqual([])
+})
+
+it("ARCHITECTURE.md has every package and every room of the core", () => {
+  for (const name of packages) expect(house.text, name).toMatch(new RegExp(`\\b${name}/`))
+  const rooms = readdirSync(`${ROOT}packages/core/src`, { withFileTypes: true }).filter((entry) =>
+    entry.isDirectory(),
+  )
+  expect(rooms.length).toBeGreaterThan(5)
+  for (const { name } of rooms) expect(house.text, name).toContain(`${name}/`)
+})
+
+it("ARCHITECTURE.md draws arrows between rooms that there are", () => {
+  const rooms =
+    arrows.text.match(/[a-z]+/g)?.filter((word) => !["core", "door", "ground", "adapters"].includes(word)) ??
+    []
+  expect(rooms.length).toBeGreaterThan(5)
+  for (const name of rooms) {
+    const isThere = packages.includes(name) || existsSync(`${ROOT}packages/core/src/${name}`)
+    expect([name, isThere]).toEqual([name, true])
+  }
+})

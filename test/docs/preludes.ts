@@ -1,0 +1,62 @@
+import { onTestFinished } from "vitest"
+import { ask, parseAsks } from "./asking.ts"
+import type { Block } from "./blocks.ts"
+import type { Prelude } from "./preludes/prelude.ts"
+import { outlineOf } from "./typescript/outline.ts"
+
+const PRELUDES: Readonly<Record<string, () => Promise<Prelude>>> = {
+  express: () => import("./preludes/express.ts"),
+  koa: () => import("./preludes/koa.ts"),
+  fastify: () => import("./preludes/fastify.ts"),
+  dynamodb: () => import("./preludes/dynamodb.ts"),
+  metering: () => import("./preludes/metering.ts"),
+  work: () => import("./preludes/work.ts"),
+}
+
+/** By what a block imports; Express where that tells nothing. */
+const FRAMEWORKS = { koa: /^(@sluice\/)?koa|^@koa\//, fastify: /^(@sluice\/)?fastify|^@fastify\// }
+
+/**
+ * The prelude of a block: the one that its comment names, else its framework's.
+ * @throws Error where there is no such prelude
+ */
+export function preludeOf({ run, text }: Block): string {
+  const named = /^\w+/.exec(run ?? "")?.[0]
+  if (named !== undefined) {
+    if (!(named in PRELUDES))
+      throw new Error(`there is no prelude "${named}": ${Object.keys(PRELUDES).join(", ")}`)
+    return named
+  }
+  const { imports } = outlineOf(text)
+  const [framework = "express"] =
+    Object.entries(FRAMEWORKS).find(([, pattern]) => imports.some((name) => pattern.test(name))) ?? []
+  return framework
+}
+
+/** The names that a prelude has for a block that takes them for granted. */
+export async function namesOf(prelude: string): Promise<string[]> {
+  return Object.keys((await loadPrelude(prelude)).given)
+}
+
+/** Makes those that this block takes for granted, for the test that is running. */
+export async function givenTo(block: Block): Promise<Record<string, unknown>> {
+  const { given } = await loadPrelude(preludeOf(block))
+  const { free } = outlineOf(block.text)
+  const wanted = Object.entries(given).filter(([name]) => free.has(name))
+  return Object.fromEntries(await Promise.all(wanted.map(async ([name, make]) => [name, await make()])))
+}
+
+/** Asks the app of a block what its comment says, or each of its routes once; yields what was answered otherwise. */
+export async function askApp(block: Block, app: unknown): Promise<string[]> {
+  const { serve } = await loadPrelude(preludeOf(block))
+  if (app === undefined || serve === undefined) return []
+  const served = await serve(app as never)
+  onTestFinished(() => served.close())
+  return await ask(served.url, parseAsks(block))
+}
+
+function loadPrelude(name: string): Promise<Prelude> {
+  const load = PRELUDES[name]
+  if (load === undefined) throw new Error(`there is no prelude "${name}"`)
+  return load()
+}

@@ -1,0 +1,27 @@
+import Router from "@koa/router"
+import * as adapter from "@sluice/koa"
+import Koa, { type Middleware } from "koa"
+import { listen } from "../../contracts/adapter/listen.ts"
+import { onStandingClock } from "../standing-clock.ts"
+import { limiting } from "./limiting.ts"
+import type { Served } from "./prelude.ts"
+
+const { rateLimit } = onStandingClock("@sluice/koa", adapter) as unknown as typeof adapter
+
+/** What blocks take for granted that are about Koa. */
+export const given = {
+  ...limiting,
+  app: (): Koa => new Koa(),
+  router: (): Router => new Router(),
+  handler: (): Middleware => (ctx) => {
+    ctx.body = { ok: true }
+  },
+  rateLimit: () => rateLimit,
+} as const
+
+export function serve(app: Koa): Promise<Served> {
+  app.use((ctx) => {
+    ctx.body = { ok: true }
+  })
+  return listen(app.callback())
+}

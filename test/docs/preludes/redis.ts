@@ -1,0 +1,17 @@
+import { type RedisServer, startRedis } from "../../servers/redis-server.ts"
+
+let server: Promise<RedisServer> | undefined
+
+/** Of one Redis for all blocks of a test file, emptied each time. */
+export async function redisUrl(): Promise<string> {
+  server ??= startRedis()
+  const running = await server
+  await running.command("FLUSHALL")
+  return `redis://${running.host}:${running.port}`
+}
+
+/** Ends it where it was started. */
+export async function stopRedis(): Promise<void> {
+  await (await server)?.stop()
+  server = undefined
+}

@@ -1,0 +1,60 @@
+import { rulesInMemory, tokens } from "@sluice/service"
+import { expect, it, onTestFinished } from "vitest"
+import { type Started, startService, TWO_SERVICES } from "../service/started.ts"
+import type { Block } from "./blocks.ts"
+import { parseCurl } from "./shell/curl.ts"
+import { wrongUsage } from "./shell/flags.ts"
+import { commandLines } from "./shell/words.ts"
+import { blocksTestedBy, expectShownJson } from "./shown.ts"
+
+const SELF = "test/docs/service.test.ts"
+const TOKEN = "the-token-of-service-1"
+
+/** Sends what the curl line of a block asks to this service, and yields what it answers. */
+async function sendCurl(
+  { text }: Block,
+  { http }: Started,
+): Promise<{ readonly status: number; readonly body: unknown }> {
+  const line = commandLines(text.replace("$TOKEN", TOKEN)).find(({ words }) => words[0] === "curl")
+  const { urls, init } = parseCurl(line?.words ?? [])
+  const response = await fetch((urls[0] ?? "").replace("http://127.0.0.1:8080", http), init)
+  return { status: response.status, body: await response.json() }
+}
+
+async function start(...args: Parameters<typeof startService>): Promise<Started> {
+  const started = await startService(...args)
+  onTestFinished(() => started.stop())
+  return started
+}
+
+it("docs/guides/service.md asks whether a request may be forwarded", async () => {
+  const [block] = blocksTestedBy(SELF, "docs/guides/service.md", 1) as [Block]
+  const { status, body } = await sendCurl(block, await start(TWO_SERVICES))
+  expect(status).toBe(200)
+  expect(body).toMatchObject({ shouldForward: true, policy: "per-user", limit: "5", remaining: "4" })
+})
+
+it("packages/service/README.md starts it with a flag that there is, and asks", async () => {
+  const [block] = blocksTestedBy(SELF, "packages/service/README.md", 1) as [Block]
+  const [program] = commandLines(block.text)
+  expect(program?.words[0]).toBe("sluice-service")
+  expect(wrongUsage("sluice-service", program?.words.slice(1) ?? [])).toBeUndefined()
+  const { status, body } = await sendCurl(block, await start(TWO_SERVICES))
+  expect(status).toBe(200)
+  expect(body).toMatchObject({ shouldForward: true, policy: "per-user", remaining: "4" })
+})
+
+it("docs/guides/service-registering.md registers rules, and shows what is answered to right and wrong ones", async () => {
+  const [curl, registered, refused] = blocksTestedBy(SELF, "docs/guides/service-registering.md", 3) as [
+    Block,
+    Block,
+    Block,
+  ]
+  const service = await start(rulesInMemory(), { tokens: tokens({ "1": TOKEN }), isRegistrationOpen: false })
+  const right = await sendCurl(curl, service)
+  expect(right.status).toBe(200)
+  expectShownJson(JSON.parse(registered.text), right.body)
+  const wrong = await sendCurl({ ...curl, text: curl.text.replace('"minute"', '"month"') }, service)
+  expect(wrong.status).toBe(400)
+  expectShownJson(JSON.parse(refused.text), wrong.body)
+})

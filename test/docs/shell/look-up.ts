@@ -1,0 +1,121 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { join, normalize } from "node:path"
+import { type Block, placeOf } from "../blocks.ts"
+import { ROOT } from "../documents.ts"
+import { parseCurl } from "./curl.ts"
+import { wrongUsage } from "./flags.ts"
+import { commandLines } from "./words.ts"
+
+interface Manifest {
+  readonly packageManager?: string
+  readonly scripts?: Readonly<Record<string, string>>
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly devDependencies?: Readonly<Record<string, string>>
+}
+
+/** What a command line is looked up in. */
+interface Place {
+  /** The folder that the block has gone to, from the root. */
+  folder: string
+  readonly env: Readonly<Record<string, string>>
+}
+
+type LookUp = (args: readonly string[], place: Place) => string | undefined | Promise<string | undefined>
+
+/** What is wrong with a call of each program that documents may name. */
+const PROGRAMS: Readonly<Record<string, LookUp>> = {
+  cd: ([folder = ""], place) => {
+    place.folder = normalize(join(place.folder, folder))
+    return missing(place.folder)
+  },
+  npx: (args, place) => npx(args, place),
+  npm: ([command, ...packages]) =>
+    command === "install"
+      ? packages.map(unknownPackage).find((wrong) => wrong !== undefined)
+      : `npm ${command}?`,
+  curl: (args) => {
+    parseCurl(["curl", ...args])
+    return undefined
+  },
+  docker: (args) => missing(args[args.indexOf("--file") + 1] ?? "?"),
+  grpcurl: (args) => grpcurl(args),
+  sluice: (args) => wrongUsage("sluice", args),
+  "sluice-service": (args) => wrongUsage("sluice-service", args),
+  ".ci/run": () => missing(".ci/run"),
+}
+
+/** What is wrong with the command lines of a block, each with its place: programs, scripts, files and flags that are not there. */
+export async function lookUpCommands(block: Block): Promise<string[]> {
+  const wrong: string[] = []
+  const place: Place = { folder: ".", env: {} }
+  for (const { line, words } of commandLines(block.text)) {
+    const first = words.findIndex((word) => !/^\w+=/.test(word))
+    const [program = "", ...args] = words.slice(first)
+    const env = Object.fromEntries(words.slice(0, first).map((word) => word.split(/=(.*)/s, 2)))
+    try {
+      const lookUp = PROGRAMS[program]
+      const here: Place = { folder: place.folder, env }
+      const problem =
+        lookUp === undefined ? `${program} is a program that nobody looks up` : await lookUp(args, here)
+      place.folder = here.folder
+      if (problem !== undefined) wrong.push(`${placeOf(block, line)}: ${problem}`)
+    } catch (error) {
+      wrong.push(`${placeOf(block, line)}: ${(error as Error).message}`)
+    }
+  }
+  return wrong
+}
+
+/** `npx -y pnpm@10.34.9 test`, of the folder's package or of pnpm itself; `npx tsx src/main.ts`; a package of the workspace. */
+function npx(args: readonly string[], { folder, env }: Place): string | undefined {
+  const [name = "", ...rest] = args.filter((word) => word !== "-y")
+  if (name.startsWith("pnpm@")) {
+    const { packageManager } = readManifest(".")
+    if (name !== packageManager) return `${name} is not ${packageManager}`
+    const [script = ""] = rest
+    const isKnown = script === "exec" || Object.hasOwn(readManifest(folder).scripts ?? {}, script)
+    return isKnown ? undefined : `${folder}/package.json has no script "${script}"`
+  }
+  if (name === "tsx") {
+    const file = join(folder, rest[0] ?? "?")
+    return missing(file) ?? unreadVariable(env, file)
+  }
+  return unknownPackage(name)
+}
+
+function unreadVariable(env: Readonly<Record<string, string>>, file: string): string | undefined {
+  const text = readFileSync(ROOT + file, "utf8")
+  const unread = Object.keys(env).find((name) => !new RegExp(`process\\.env\\.${name}\\b`).test(text))
+  return unread === undefined ? undefined : `${file} reads no ${unread}`
+}
+
+function grpcurl(args: readonly string[]): string | undefined {
+  const behind = (flag: string): string => args[args.indexOf(flag) + 1] ?? "?"
+  const proto = join(behind("-import-path"), behind("-proto"))
+  const wrong = missing(proto)
+  if (wrong !== undefined) return wrong
+  JSON.parse(behind("-d"))
+  const [service = "", method = ""] = (args.at(-1) ?? "").split("/")
+  const text = readFileSync(ROOT + proto, "utf8")
+  const isThere = text.includes(`service ${service.split(".").at(-1)} {`) && text.includes(`rpc ${method}(`)
+  return isThere ? undefined : `${proto} has no ${args.at(-1)}`
+}
+
+function missing(path: string): string | undefined {
+  return existsSync(join(ROOT, path)) ? undefined : `${path} is not there`
+}
+
+/** A package that documents tell to install is ours, or one that the workspace itself uses, so that its name is right. */
+function unknownPackage(name: string): string | undefined {
+  const plain = name.replace(/(?<=.)@[^/]*$/, "")
+  const packages = readdirSync(`${ROOT}packages`).map((folder) => `packages/${folder}`)
+  const isUsed = [".", "test", "examples", "bench", ...packages].some((folder) => {
+    const { dependencies, devDependencies } = readManifest(folder)
+    return Object.hasOwn({ ...dependencies, ...devDependencies }, plain)
+  })
+  return isUsed || plain.startsWith("-") ? undefined : `no package of the workspace uses ${plain}`
+}
+
+function readManifest(folder: string): Manifest {
+  return JSON.parse(readFileSync(join(ROOT, folder, "package.json"), "utf8")) as Manifest
+}

@@ -1,0 +1,41 @@
+/** A command line of a block. */
+export interface CommandLine {
+  /** Its line in the block, from 1. */
+  readonly line: number
+  /** Program and arguments, without quotes. A substitution, `$(…)`, and a variable stay what they are. */
+  readonly words: readonly string[]
+}
+
+/**
+ * The command lines of a block of sh: those behind `&&` and `|` by themselves, without comments.
+ * @throws Error where a quote is not closed
+ */
+export function commandLines(text: string): CommandLine[] {
+  const found: CommandLine[] = []
+  let line = 1
+  let words: string[] = []
+  let begunAt = 1
+  const end = (): void => {
+    if (words.length > 0) found.push({ line: begunAt, words })
+    words = []
+  }
+  // A continuation, an end of line, a comment, what joins two commands, blanks, or a word made of quoted and plain parts.
+  const token = /\\\n|\n|#[^\n]*|&&|\||[ \t]+|(?:"(?:\\.|[^"\\])*"|'[^']*'|\$\([^)]*\)|[^\s"'|&\\])+|(.)/gs
+  for (const [piece, stray] of text.matchAll(token)) {
+    if (stray !== undefined) throw new Error(`line ${line}: ${stray} is not understood`)
+    if (piece === "\n" || piece === "&&" || piece === "|") end()
+    else if (!/^(\\\n|#|[ \t])/.test(piece)) {
+      if (words.length === 0) begunAt = line
+      words.push(unquote(piece))
+    }
+    line += piece.split("\n").length - 1
+  }
+  end()
+  return found
+}
+
+function unquote(word: string): string {
+  return word.replace(/"((?:\\.|[^"\\])*)"|'([^']*)'/gs, (_, double?: string, single?: string) =>
+    double === undefined ? (single ?? "") : double.replace(/\\(["\\$`])/g, "$1"),
+  )
+}

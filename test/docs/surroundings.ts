@@ -1,0 +1,58 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { onTestFinished, vi } from "vitest"
+import { startDynamoDB } from "../servers/dynamodb.ts"
+import { blocksOf } from "./documents.ts"
+import { redisUrl } from "./preludes/redis.ts"
+
+/**
+ * Goes, until the test that is running ends, where a block can run: a folder of its own with the rules of the guide in
+ * rules.yaml, REDIS_URL and the AWS SDK's variables set to servers that are started when the block names them.
+ */
+export async function enterSurroundings(text: string): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), "sluice-docs-"))
+  const before = process.cwd()
+  onTestFinished(async () => {
+    process.chdir(before)
+    vi.unstubAllEnvs()
+    vi.restoreAllMocks()
+    await rm(folder, { recursive: true })
+  })
+  process.chdir(folder)
+  for (const method of ["log", "info", "warn", "error"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined)
+  }
+  if (text.includes("rules.yaml")) await writeFile("rules.yaml", rulesOfTheGuide())
+  if (text.includes("REDIS_URL")) vi.stubEnv("REDIS_URL", await redisUrl())
+  if (text.includes("new DynamoDBClient(")) {
+    const server = await startDynamoDB()
+    onTestFinished(() => server.stop())
+    vi.stubEnv("AWS_ENDPOINT_URL_DYNAMODB", server.endpoint)
+    vi.stubEnv("AWS_ACCESS_KEY_ID", "test")
+    vi.stubEnv("AWS_SECRET_ACCESS_KEY", "test")
+  }
+}
+
+function rulesOfTheGuide(): string {
+  const block = blocksOf("docs/guides/rules.md").find(({ language }) => language === "yaml")
+  if (block === undefined) throw new Error("docs/guides/rules.md shows no rules file")
+  return block.text
+}
+
+/** Ends what a block has opened and a program would have kept: clients, limiters, exporters. */
+export async function closeAll(made: Readonly<Record<string, unknown>>): Promise<void> {
+  for (const value of Object.values(made)) {
+    await closeOne(value)
+  }
+}
+
+async function closeOne(value: unknown): Promise<void> {
+  const isHolder = (typeof value === "object" || typeof value === "function") && value !== null
+  if (!isHolder) return
+  const holder = value as Readonly<Record<string, () => unknown>>
+  const end = ["disconnect", "destroy", "shutdown", "close"].find(
+    (name) => typeof holder[name] === "function",
+  )
+  if (end !== undefined) await holder[end]?.()
+}

@@ -1,0 +1,46 @@
+import { PutItemCommand, type PutItemCommandInput } from "@aws-sdk/client-dynamodb"
+import { createLimiter } from "@sluice/core"
+import { dynamoDBRegistry, dynamoDBRules } from "@sluice/core/dynamodb"
+import { expect, it, onTestFinished } from "vitest"
+import { startDynamoDB } from "../servers/dynamodb.ts"
+import { blocksTestedBy, expectShown } from "./shown.ts"
+
+const tableName = "rules"
+const [item, message] = blocksTestedBy("test/docs/table.test.ts", "docs/guides/dynamodb.md", 2)
+type Item = NonNullable<PutItemCommandInput["Item"]>
+
+it("docs/guides/dynamodb.md shows an item of rules, and what is told of a wrong one", async () => {
+  const server = await startDynamoDB()
+  onTestFinished(() => server.stop())
+  const client = server.client()
+  const registry = dynamoDBRegistry({ client, tableName })
+  await registry.createTable()
+  const Item = JSON.parse(item?.text ?? "") as Item
+  await client.send(new PutItemCommand({ TableName: tableName, Item }))
+  const stored = await registry.get("checkout")
+  expect(stored).toMatchObject({ version: 7, problems: [] })
+  expect(stored?.rules).toEqual([
+    {
+      name: "per-user",
+      field: "user_id",
+      limit: 5,
+      window: "1 minute",
+      rejectionMessage: "retry-with-exponential-backoff",
+    },
+  ])
+
+  const wrong = { M: { rate: { M: { requests_per_unit: { N: "9" }, unit: { S: "month" } } } } }
+  const rules = { L: [...(Item.rules?.L ?? []), wrong] }
+  await client.send(new PutItemCommand({ TableName: tableName, Item: { ...Item, rules } }))
+  const warnings: string[] = []
+  const limiter = createLimiter({
+    rules: dynamoDBRules({ client, tableName }),
+    service: "checkout",
+    fields: { user_id: () => undefined },
+    logger: { warn() {}, error: (_, text) => void warnings.push(text) },
+  })
+  onTestFinished(() => limiter.close())
+  await limiter.ready()
+  expect(limiter.rules.problems).toHaveLength(1)
+  expectShown(message?.text ?? "", warnings.join("\n"))
+})

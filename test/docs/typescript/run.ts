@@ -1,0 +1,56 @@
+import ts from "typescript"
+import { expect } from "vitest"
+import { type Block, placeOf } from "../blocks.ts"
+import { onStandingClock } from "../standing-clock.ts"
+import { outlineOf } from "./outline.ts"
+
+type Values = Readonly<Record<string, unknown>>
+
+/**
+ * Runs a block of TypeScript as an async module: what it imports is imported, names that it takes for granted are `given`,
+ * and what it promises (`// => value`) is compared. Yields what it declares. Limiters that it makes have a clock that stands.
+ */
+export async function runTypeScript(block: Block, given: Values = {}): Promise<Record<string, unknown>> {
+  const { declares } = outlineOf(block.text)
+  const code = compile(block.text)
+  const modules = new Map<string, unknown>()
+  for (const [, name = ""] of code.matchAll(/\brequire\("([^"]+)"\)/g)) {
+    // Compiled imports ask whether a module was written as one; all of these count as such.
+    modules.set(name, { ...onStandingClock(name, await import(/* @vite-ignore */ name)), __esModule: true })
+  }
+  const scope: Values = {
+    ...given,
+    exports: {},
+    require: (name: string) => modules.get(name),
+    __promised: (line: number, actual: unknown, expected: unknown) => {
+      const isObject = typeof expected === "object" && expected !== null && !Array.isArray(expected)
+      if (isObject) expect(actual, placeOf(block, line)).toMatchObject(expected)
+      else expect(actual, placeOf(block, line)).toEqual(expected)
+    },
+  }
+  const AsyncFunction = (async () => undefined).constructor as FunctionConstructor
+  // In a block of its own, so that what it declares hides what it is given.
+  const body = `"use strict"; {\n${code}\nreturn { ${declares.join(", ")} }\n}`
+  try {
+    return await new AsyncFunction(...Object.keys(scope), body)(...Object.values(scope))
+  } catch (error) {
+    throw new Error(`${placeOf(block)}: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+/** JavaScript that takes imports from `require` and tells promised values to `__promised`. */
+function compile(text: string): string {
+  let instrumented = text
+  for (const { line, start, end, actual, isDeclaration, expected } of outlineOf(text).promises.toReversed()) {
+    const call = `__promised(${line}, ${actual}, (${expected}));`
+    const kept = isDeclaration ? `${text.slice(start, end)};` : ""
+    instrumented = instrumented.slice(0, start) + kept + call + instrumented.slice(end)
+  }
+  return ts.transpileModule(`${instrumented}\nexport {}`, {
+    compilerOptions: {
+      module: ts.ModuleKind.CommonJS,
+      target: ts.ScriptTarget.ES2023,
+      esModuleInterop: true,
+    },
+  }).outputText
+}
