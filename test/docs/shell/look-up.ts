@@ -1,22 +1,18 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { join, normalize } from "node:path"
 import { type Block, placeOf } from "../blocks.ts"
 import { ROOT } from "../documents.ts"
 import { parseCurl } from "./curl.ts"
 import { wrongUsage } from "./flags.ts"
+import { unknownPackage, wrongNpm, wrongPnpm } from "./packages.ts"
 import { commandLines } from "./words.ts"
-
-interface Manifest {
-  readonly packageManager?: string
-  readonly scripts?: Readonly<Record<string, string>>
-  readonly dependencies?: Readonly<Record<string, string>>
-  readonly devDependencies?: Readonly<Record<string, string>>
-}
 
 /** What a command line is looked up in. */
 interface Place {
   /** The folder that the block has gone to, from the root. */
   folder: string
+  /** The folders that it has made. */
+  readonly made: Set<string>
   readonly env: Readonly<Record<string, string>>
 }
 
@@ -24,15 +20,16 @@ type LookUp = (args: readonly string[], place: Place) => string | undefined | Pr
 
 /** What is wrong with a call of each program that documents may name. */
 const PROGRAMS: Readonly<Record<string, LookUp>> = {
-  cd: ([folder = ""], place) => {
+  cd([folder = ""], place) {
     place.folder = normalize(join(place.folder, folder))
-    return missing(place.folder)
+    return place.made.has(place.folder) ? undefined : missing(place.folder)
+  },
+  mkdir([folder = ""], place) {
+    place.made.add(normalize(join(place.folder, folder)))
+    return undefined
   },
   npx: (args, place) => npx(args, place),
-  npm: ([command, ...packages]) =>
-    command === "install"
-      ? packages.map(unknownPackage).find((wrong) => wrong !== undefined)
-      : `npm ${command}?`,
+  npm: wrongNpm,
   curl: (args) => {
     parseCurl(["curl", ...args])
     return undefined
@@ -47,14 +44,14 @@ const PROGRAMS: Readonly<Record<string, LookUp>> = {
 /** What is wrong with the command lines of a block, each with its place: programs, scripts, files and flags that are not there. */
 export async function lookUpCommands(block: Block): Promise<string[]> {
   const wrong: string[] = []
-  const place: Place = { folder: ".", env: {} }
+  const place: Place = { folder: ".", made: new Set(), env: {} }
   for (const { line, words } of commandLines(block.text)) {
     const first = words.findIndex((word) => !/^\w+=/.test(word))
     const [program = "", ...args] = words.slice(first)
     const env = Object.fromEntries(words.slice(0, first).map((word) => word.split(/=(.*)/s, 2)))
     try {
       const lookUp = PROGRAMS[program]
-      const here: Place = { folder: place.folder, env }
+      const here: Place = { ...place, env }
       const problem =
         lookUp === undefined ? `${program} is a program that nobody looks up` : await lookUp(args, here)
       place.folder = here.folder
@@ -69,13 +66,7 @@ export async function lookUpCommands(block: Block): Promise<string[]> {
 /** `npx -y pnpm@10.34.9 test`, of the folder's package or of pnpm itself; `npx tsx src/main.ts`; a package of the workspace. */
 function npx(args: readonly string[], { folder, env }: Place): string | undefined {
   const [name = "", ...rest] = args.filter((word) => word !== "-y")
-  if (name.startsWith("pnpm@")) {
-    const { packageManager } = readManifest(".")
-    if (name !== packageManager) return `${name} is not ${packageManager}`
-    const [script = ""] = rest
-    const isKnown = script === "exec" || Object.hasOwn(readManifest(folder).scripts ?? {}, script)
-    return isKnown ? undefined : `${folder}/package.json has no script "${script}"`
-  }
+  if (name.startsWith("pnpm@")) return wrongPnpm([name, ...rest], folder)
   if (name === "tsx") {
     const file = join(folder, rest[0] ?? "?")
     return missing(file) ?? unreadVariable(env, file)
@@ -103,19 +94,4 @@ function grpcurl(args: readonly string[]): string | undefined {
 
 function missing(path: string): string | undefined {
   return existsSync(join(ROOT, path)) ? undefined : `${path} is not there`
-}
-
-/** A package that documents tell to install is ours, or one that the workspace itself uses, so that its name is right. */
-function unknownPackage(name: string): string | undefined {
-  const plain = name.replace(/(?<=.)@[^/]*$/, "")
-  const packages = readdirSync(`${ROOT}packages`).map((folder) => `packages/${folder}`)
-  const isUsed = [".", "test", "examples", "bench", ...packages].some((folder) => {
-    const { dependencies, devDependencies } = readManifest(folder)
-    return Object.hasOwn({ ...dependencies, ...devDependencies }, plain)
-  })
-  return isUsed || plain.startsWith("-") ? undefined : `no package of the workspace uses ${plain}`
-}
-
-function readManifest(folder: string): Manifest {
-  return JSON.parse(readFileSync(join(ROOT, folder, "package.json"), "utf8")) as Manifest
 }

@@ -1,0 +1,74 @@
+import { spawn } from "node:child_process"
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { connect } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { onTestFinished } from "vitest"
+import { freePort } from "../servers/free-port.ts"
+import { until } from "../servers/until.ts"
+import { ROOT } from "./documents.ts"
+
+/** An app that runs as a process of its own. */
+export interface Program {
+  /** "http://127.0.0.1:1234" */
+  readonly url: string
+  /** All that it has written. */
+  output(): string
+}
+
+/**
+ * Loaded before an app: by its clock a minute began ten seconds before the process did, so that none ends during a test, on
+ * any machine that needs less than fifty seconds for it.
+ */
+const EARLY_IN_A_MINUTE = `
+const sinceMinuteMs = (performance.timeOrigin + performance.now()) % 60_000
+Object.defineProperty(performance, "timeOrigin", { value: performance.timeOrigin - sinceMinuteMs + 10_000 })
+`
+
+/** A folder with these files, in which the packages of the workspace are installed; it goes with the test that is running. */
+export function makeFolder(files: Readonly<Record<string, string>>): string {
+  const folder = mkdtempSync(join(tmpdir(), "sluice-docs-"))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  symlinkSync(`${ROOT}test/node_modules`, join(folder, "node_modules"))
+  const all = { ...files, "package.json": '{ "type": "module" }', "early.js": EARLY_IN_A_MINUTE }
+  for (const [name, text] of Object.entries(all)) writeFileSync(join(folder, name), text)
+  return folder
+}
+
+/** Starts a folder's app.js on a free port, and yields once it answers there. It ends with the test that is running. */
+export async function startApp(folder: string, env: Readonly<Record<string, string>> = {}): Promise<Program> {
+  const port = await freePort()
+  const child = spawn(process.execPath, ["--import", "./early.js", "app.js"], {
+    cwd: folder,
+    env: { PATH: process.env.PATH, ...env, PORT: `${port}` },
+    stdio: "pipe",
+  })
+  let output = ""
+  const listen = (text: Buffer): void => {
+    output += text
+  }
+  child.stdout.on("data", listen)
+  child.stderr.on("data", listen)
+  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()))
+  onTestFinished(async () => {
+    child.kill("SIGKILL")
+    await ended
+  })
+  const url = `http://127.0.0.1:${port}`
+  // Not by a request, which would be counted.
+  await until("app.js listens", () => accepts(port), 20_000).catch((error: Error) => {
+    throw new Error(`${error.message}: ${output}`)
+  })
+  return { url, output: () => output }
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1")
+    const end = (isOpen: boolean): void => {
+      socket.destroy()
+      resolve(isOpen)
+    }
+    socket.once("connect", () => end(true)).once("error", () => end(false))
+  })
+}

@@ -1,0 +1,136 @@
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { until } from "../servers/until.ts"
+import type { Block } from "./blocks.ts"
+import { blocksOf } from "./documents.ts"
+import { makeFolder, type Program, startApp } from "./programs.ts"
+import { parseCurl } from "./shell/curl.ts"
+import { commandLines } from "./shell/words.ts"
+import { blocksTestedBy } from "./shown.ts"
+
+// The programs of the guide as processes of their own, on what is built: `pnpm test` builds it first. That the packages
+// can be packed and used in a project of their own is shown by test/packaging.test.ts.
+
+const DOCUMENT = "docs/guides/quick-start.md"
+const [express, fastify, koa, startIt, first, sixth, withRedis, startBoth, withRules, search] =
+  blocksTestedBy("test/docs/quick-start.test.ts", DOCUMENT, 10) as Ten
+type Ten = [Block, Block, Block, Block, Block, Block, Block, Block, Block, Block]
+
+/** Sends what a block's curl lines ask, each to the program that stands for its port. */
+async function sendCurls({ text }: Block, programs: Readonly<Record<string, Program>>): Promise<Response[]> {
+  const responses: Response[] = []
+  for (const { words } of commandLines(text).filter(({ words: [program] }) => program === "curl")) {
+    const { urls, init } = parseCurl(words)
+    for (const url of urls) {
+      const { port } = new URL(url)
+      const program = programs[port]
+      if (program === undefined) throw new Error(`nobody listens on port ${port}`)
+      responses.push(await fetch(url.replace(`http://localhost:${port}`, program.url), init))
+    }
+  }
+  return responses
+}
+
+/** An answer as the guide shows it: how many seconds there are left depends on when it is asked. */
+function timeless(text: string): string {
+  return text.replace(/(t=|Retry-After: |again in )\d+/g, "$1N")
+}
+
+/** What a response has of what is shown: its first line, and the headers of these names. */
+function headOf({ status, statusText, headers }: Response, shown: readonly string[]): string {
+  const names = shown.map((line) => line.split(": ")[0] ?? "")
+  return [`HTTP/1.1 ${status} ${statusText}`, ...names.map((name) => `${name}: ${headers.get(name)}`)].join(
+    "\n",
+  )
+}
+
+describe("the quick start", { timeout: 60_000 }, () => {
+  it.each([
+    ["Express", express],
+    ["Fastify", fastify],
+    ["Koa", koa],
+  ])("is told by %s what it says", async (_, app) => {
+    const program = await startApp(makeFolder({ "app.js": app.text }))
+    const responses = await sendCurls(startIt, { 3000: program })
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 429])
+    expect(await responses[0]?.text()).toBe("hello\n")
+    for (const [block, response] of [
+      [first, responses[0]],
+      [sixth, responses[5]],
+    ] as const) {
+      const [head = "", body] = block.text.trim().split("\n\n")
+      const answer = response as Response
+      expect(timeless(headOf(answer, head.split("\n").slice(1)))).toBe(timeless(head))
+      if (body === undefined) continue
+      const told = JSON.stringify(await answer.json())
+      expect(JSON.parse(timeless(told))).toEqual(JSON.parse(timeless(body)))
+    }
+  })
+
+  describe("with Redis", () => {
+    let server: RedisServer
+    beforeAll(async () => {
+      server = await startRedis()
+    })
+    afterAll(() => server?.stop())
+
+    it("counts together in two processes, and goes on without it", async () => {
+      const env = { REDIS_URL: `redis://${server.host}:${server.port}` }
+      const folder = makeFolder({ "app.js": withRedis.text })
+      const programs = { 3000: await startApp(folder, env), 3001: await startApp(folder, env) }
+      // On a machine that is busy a decision may be made without Redis, and then no quota is told.
+      const counted: number[] = []
+      while (!counted.includes(429)) {
+        for (const { headers, status } of await sendCurls(startBoth, programs)) {
+          if (headers.has("ratelimit") && !counted.includes(429)) counted.push(status)
+        }
+      }
+      // A minute that ends meanwhile may have room for one more; two that count for themselves would admit ten.
+      expect([6, 7]).toContain(counted.length)
+      expect(await server.command("DBSIZE")).toBe(1)
+      await server.kill()
+      await until(
+        "each counts for itself",
+        async () => {
+          const [response] = await sendCurls(startBoth, programs)
+          return response?.status === 200 && !response.headers.has("ratelimit")
+        },
+        30_000,
+      )
+      expect(programs[3000].output()).toContain("SLUICE_DEGRADED")
+    })
+  })
+
+  it("takes rules from a file, and changes of it", async () => {
+    const rules = blocksOf(DOCUMENT).find(({ language }) => language === "yaml")?.text ?? ""
+    const folder = makeFolder({ "app.js": withRules.text, "rules.yaml": rules })
+    const program = await startApp(folder)
+    const responses = await sendCurls(search, { 3000: program })
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 429])
+    expect(await responses[2]?.json()).toMatchObject({ "violated-policies": ["search"] })
+    const policy = async (): Promise<string> =>
+      (await fetch(program.url)).headers.get("ratelimit-policy") ?? ""
+    const left = (await fetch(program.url)).headers.get("ratelimit")
+    // Of five, two searches and this one.
+    expect(left).toMatch(/^"burst";r=2;/)
+    const change = (text: string): void => writeFileSync(join(folder, "rules.yaml"), text)
+    change(rules.replace("limit: 5,", "limit: 50,"))
+    await until("the file has been read", async () => (await policy()).includes('"burst";q=50'))
+    change(rules.replace("limit: 5,", "limit: 50,").replace("limit: 2", "limit: -2"))
+    await until("the mistake is told", () => program.output().includes("SLUICE_RULES_REJECTED"))
+    expect(program.output()).toContain("rules[1].limit")
+    expect(await policy()).toContain('"burst";q=50')
+  })
+
+  it("names tarballs by the names and versions that packing gives them", () => {
+    const guide = readFileSync(new URL(`../../${DOCUMENT}`, import.meta.url), "utf8")
+    const named = new Set(guide.match(/sluice-[\w.-]+\.tgz/g))
+    const packed = ["core", "express", "fastify", "koa"].map((name) => {
+      const manifest = readFileSync(new URL(`../../packages/${name}/package.json`, import.meta.url), "utf8")
+      return `sluice-${name}-${(JSON.parse(manifest) as { version: string }).version}.tgz`
+    })
+    expect([...named].sort()).toEqual(packed)
+  })
+})

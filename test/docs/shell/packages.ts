@@ -1,0 +1,58 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { basename, join } from "node:path"
+import { ROOT } from "../documents.ts"
+
+interface Manifest {
+  readonly name: string
+  readonly version?: string
+  readonly packageManager?: string
+  readonly scripts?: Readonly<Record<string, string>>
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly devDependencies?: Readonly<Record<string, string>>
+}
+
+/** pnpm's own commands that documents may call. */
+const OWN_COMMANDS = ["exec", "pack"]
+
+/** What is wrong with a call of npm: it makes a project, or installs packages that are known. */
+export function wrongNpm([command, ...packages]: readonly string[]): string | undefined {
+  if (command === "init" || command === "pkg") return undefined
+  if (command !== "install") return `npm ${command} is a command that nobody looks up`
+  return packages.map(unknownPackage).find((wrong) => wrong !== undefined)
+}
+
+/** What is wrong with `pnpm@10.34.9 test`, a script of this folder's package or a command of pnpm's own. */
+export function wrongPnpm([name, ...args]: readonly string[], folder: string): string | undefined {
+  const { packageManager } = readManifest(".")
+  if (name !== packageManager) return `${name} is not ${packageManager}`
+  // Flags before the script are pnpm's own; --filter alone has a value.
+  const at = args.findIndex((word, i) => !word.startsWith("-") && args[i - 1] !== "--filter")
+  const script = args[at] ?? ""
+  const isKnown = OWN_COMMANDS.includes(script) || Object.hasOwn(readManifest(folder).scripts ?? {}, script)
+  return isKnown ? undefined : `${folder}/package.json has no script "${script}"`
+}
+
+/** A package that documents tell to install is ours, packed, or one that the workspace itself uses, so that its name is right. */
+export function unknownPackage(name: string): string | undefined {
+  if (name.startsWith("-")) return undefined
+  const folders = readdirSync(`${ROOT}packages`).map((folder) => `packages/${folder}`)
+  if (name.endsWith(".tgz")) {
+    const isPacked = folders.map(readManifest).some((manifest) => tarballOf(manifest) === basename(name))
+    return isPacked ? undefined : `no package is packed as ${basename(name)}`
+  }
+  const plain = name.replace(/(?<=.)@[^/]*$/, "")
+  const isUsed = [".", "test", "examples", "bench", ...folders].some((folder) => {
+    const { dependencies, devDependencies } = readManifest(folder)
+    return Object.hasOwn({ ...dependencies, ...devDependencies }, plain)
+  })
+  return isUsed ? undefined : `no package of the workspace uses ${plain}`
+}
+
+/** As npm and pnpm name it: "sluice-core-1.0.0.tgz". */
+function tarballOf({ name, version }: Manifest): string {
+  return `${name.replace("@", "").replace("/", "-")}-${version}.tgz`
+}
+
+function readManifest(folder: string): Manifest {
+  return JSON.parse(readFileSync(join(ROOT, folder, "package.json"), "utf8")) as Manifest
+}
