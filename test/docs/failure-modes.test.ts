@@ -1,0 +1,62 @@
+import { existsSync, readFileSync } from "node:fs"
+import { describe, expect, it } from "vitest"
+import { ROOT } from "./documents.ts"
+import { rowsOf } from "./failures/guide.ts"
+import { breakRedis, REDIS_FAILURES } from "./failures/redis.ts"
+import { breakRules, RULE_FAILURES } from "./failures/rules.ts"
+
+const guide = readFileSync(`${ROOT}docs/guides/failure-modes.md`, "utf8")
+
+describe("a Redis that", { timeout: 60_000 }, () => {
+  const rows = rowsOf(guide, "Redis")
+
+  it("fails in each way of the guide is tried", () => {
+    expect(rows.map(([what]) => what)).toEqual(Object.keys(REDIS_FAILURES))
+  })
+
+  it.each(rows)("%s: a request waits %s, and the error is %s", async (what = "", waits, type = "") => {
+    const seen = await breakRedis(what)
+    // Nobody is waited for after five failures in a row; a server that can still say something may interrupt them.
+    const { unavailable = 0, ...errors } = seen.errors
+    const told = type.replaceAll("`", "")
+    expect(Object.keys(errors)).toEqual([told])
+    expect(errors[told]).toBeGreaterThanOrEqual(5)
+    expect(unavailable).toBeGreaterThan(0)
+    // The limit is 10, which this process admits by itself.
+    expect(seen.statuses).toEqual([...Array(10).fill(200), 429, 429])
+    expect(seen.told).toEqual(Array(12).fill({ policy: true, quota: false, retryAfter: expect.any(Boolean) }))
+    expect(seen.told.map(({ retryAfter }) => retryAfter)).toEqual([...Array(10).fill(false), true, true])
+    // What is not waited for is told by its type.
+    expect([waits?.startsWith("`storeTimeoutMs`"), waits === "not at all"]).toContain(true)
+    expect(told === "timeout").toBe(waits !== "not at all")
+    if (told === "timeout") expect(seen.waited).toBe(true)
+    expect(seen.codes).toEqual(["SLUICE_DEGRADED", "SLUICE_RECOVERED"])
+  })
+})
+
+describe("rules where", { timeout: 60_000 }, () => {
+  const rows = rowsOf(guide, "what is wrong")
+
+  it("something is wrong in each way of the guide are tried", () => {
+    expect(rows.map(([what]) => what)).toEqual(Object.keys(RULE_FAILURES))
+  })
+
+  it.each(rows)("%s: %s, and the error is %s", async (what = "", inForce, type = "") => {
+    const seen = await breakRules(what)
+    const [, code = ""] = /^`(\w+)`$/.exec(type) ?? []
+    expect(seen.errors).toEqual(code === "" ? {} : { [code]: 1 })
+    expect(seen.problems).toBe(code === "" ? 1 : 0)
+    expect(seen.codes).toEqual(["SLUICE_RULES_REJECTED"])
+    expect(seen.inForce).toEqual(inForce === "the last good rules" ? ["first", "second"] : ["second"])
+  })
+})
+
+it("every section names tests that show it", () => {
+  const sections = guide.split(/^#{2,3} /m).slice(1)
+  const named = sections.map((section) => [...section.matchAll(/^<!-- shown by: (\S+): (.+) -->$/gm)])
+  expect(sections.filter((_, at) => named[at]?.length === 0)).toEqual([])
+  for (const [, file = "", title = ""] of named.flat()) {
+    expect([file, existsSync(ROOT + file)]).toEqual([file, true])
+    expect(readFileSync(ROOT + file, "utf8")).toContain(`"${title}"`)
+  }
+})

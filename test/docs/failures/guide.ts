@@ -1,0 +1,12 @@
+/** The rows of the table whose first heading this is, each with its cells. */
+export function rowsOf(markdown: string, heading: string): string[][] {
+  const [, table = ""] = markdown.split(`\n| ${heading} | `)
+  const lines = table.split("\n").slice(2)
+  const end = lines.findIndex((line) => !line.startsWith("|"))
+  return lines.slice(0, end).map((line) =>
+    line
+      .split("|")
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  )
+}

@@ -1,0 +1,166 @@
+import { instrument } from "@sluice/core/otel"
+import { redisStore } from "@sluice/core/redis"
+import { rateLimit } from "@sluice/express"
+import express from "express"
+import { Redis } from "ioredis"
+import { onTestFinished } from "vitest"
+import { listen } from "../../contracts/adapter/listen.ts"
+import { startMetering } from "../../otel/metering.ts"
+import { freePort } from "../../servers/free-port.ts"
+import { type RedisServer, startRedis } from "../../servers/redis-server.ts"
+import { startProxy, type TcpProxy } from "../../servers/tcp-proxy.ts"
+import { until } from "../../servers/until.ts"
+
+/** Longer than a busy machine takes for an answer from Redis. */
+const storeTimeoutMs = 500
+
+/** A Redis, and the network before it. */
+interface Server {
+  readonly redis: RedisServer
+  readonly network: TcpProxy
+}
+
+interface Failure {
+  begin(server: Server): unknown
+  end(server: Server): unknown
+}
+
+/** By what the guide calls it. */
+export const REDIS_FAILURES: Readonly<Record<string, Failure>> = {
+  "is slow": {
+    begin({ network }) {
+      network.delayMs = 2 * storeTimeoutMs
+    },
+    end({ network }) {
+      network.delayMs = 0
+    },
+  },
+  "is frozen, or the network drops what is sent": {
+    begin: ({ redis }) => redis.freeze(),
+    end: ({ redis }) => redis.thaw(),
+  },
+  "is gone": {
+    begin: ({ redis }) => redis.kill(),
+    end: ({ redis }) => redis.start(),
+  },
+  "refuses connections": {
+    begin({ network }) {
+      network.refuse()
+      network.cut()
+    },
+    end: ({ network }) => network.accept(),
+  },
+  "is full": {
+    begin: ({ redis }) => redis.command("CONFIG", "SET", "maxmemory", 1),
+    end: ({ redis }) => redis.command("CONFIG", "SET", "maxmemory", 0),
+  },
+  "is read-only, a replica without a primary": {
+    begin: async ({ redis }) => redis.command("REPLICAOF", redis.host, await freePort()),
+    end: ({ redis }) => redis.command("REPLICAOF", "NO", "ONE"),
+  },
+  "refuses a command, by its ACL": {
+    begin: ({ redis }) => redis.command("ACL", "SETUSER", "default", "-evalsha", "-eval"),
+    end: ({ redis }) => redis.command("ACL", "SETUSER", "default", "+evalsha", "+eval"),
+  },
+  "answers rubbish": {
+    begin: ({ network }) => network.answerWith("+OK\r\n"),
+    end({ network }) {
+      network.answerWith(undefined)
+      // A client that was told rubbish may be out of step with the server.
+      network.cut()
+    },
+  },
+}
+
+/** What was seen of twelve requests during a failure, of what came until nobody waited any more, and of its end. */
+interface Seen {
+  readonly statuses: readonly number[]
+  /** Which header fields each response had. */
+  readonly told: readonly {
+    readonly policy: boolean
+    readonly quota: boolean
+    readonly retryAfter: boolean
+  }[]
+  /** Whether the first five were held for as long as they may be; it may take so long on a busy machine, too. */
+  readonly waited: boolean
+  readonly errors: Readonly<Record<string, number>>
+  /** What the log said, from the beginning of the failure until it was over. */
+  readonly codes: readonly string[]
+}
+
+/** Asks an Express app that counts in Redis, limit 10, while that fails, and until it counts in Redis again. */
+export async function breakRedis(what: string): Promise<Seen> {
+  const failure = REDIS_FAILURES[what]
+  if (failure === undefined) throw new Error(`nobody knows how a Redis "${what}"`)
+  const redis = await startRedis()
+  onTestFinished(() => redis.stop())
+  const network = await startProxy(redis)
+  onTestFinished(() => network.close())
+  const client = new Redis(network.port, network.host, { retryStrategy: () => 20 })
+  client.on("error", () => undefined)
+  onTestFinished(() => client.disconnect())
+  // Connected, so that nothing is degraded before it fails.
+  await client.ping()
+  const codes: string[] = []
+  const log = ({ code }: { readonly code: string }): void => void codes.push(code)
+  // It goes on, as it takes a second to be back, and the day of the limit does not end.
+  const clock = { now: () => Date.UTC(2024, 0, 1) + performance.now() }
+  const limits = rateLimit({
+    service: "shop",
+    limit: 10,
+    window: "1 day",
+    store: redisStore({ client, clock }),
+    storeTimeoutMs,
+    clock,
+    trustedProxies: 1,
+    logger: { warn: log, error: log },
+  })
+  onTestFinished(() => limits.limiter.close())
+  const metering = startMetering()
+  instrument(limits.limiter, { meterProvider: metering.meterProvider })
+  const app = express()
+  app.use(limits)
+  app.get("/", (_req, res) => void res.json({}))
+  const { url, close } = await listen(app)
+  onTestFinished(close)
+  const ask = (client: string) => fetch(url, { headers: { "x-forwarded-for": client } })
+  let others = 0
+  // Each time another one: a refusal that is remembered is answered without Redis.
+  const countsInRedis = async (): Promise<boolean> =>
+    (await ask(`198.51.100.${++others}`)).headers.has("ratelimit")
+  await until("it counts in Redis", countsInRedis)
+  const before = await metering.values("sluice.store.errors", "error.type")
+  codes.length = 0
+
+  await failure.begin({ redis, network })
+  const startedAt = performance.now()
+  let waitedMs = 0
+  const responses: Response[] = []
+  for (let nth = 1; nth <= 12; nth++) {
+    responses.push(await ask("192.0.2.1"))
+    if (nth === 5) waitedMs = performance.now() - startedAt
+  }
+  const isOpen = async (): Promise<boolean> => (await metering.values("sluice.store.breaker.open"))[""] === 1
+  await until("nobody waits any more", async () => {
+    await ask("192.0.2.1")
+    return isOpen()
+  })
+  await ask("192.0.2.1")
+  const after = await metering.values("sluice.store.errors", "error.type")
+  await failure.end({ redis, network })
+  await until("it counts in Redis again", countsInRedis)
+  await until("it has recovered", async () => (await countsInRedis()) && codes.length > 1)
+  const errors = Object.entries(after).map(([type, count]) => [type, count - (before[type] ?? 0)] as const)
+  return {
+    statuses: responses.map(({ status }) => status),
+    told: responses.map(({ headers }) => ({
+      policy: headers.has("ratelimit-policy"),
+      quota: headers.has("ratelimit"),
+      retryAfter: headers.has("retry-after"),
+    })),
+    // Timers count from the turn of the event loop in which they are set.
+    waited: waitedMs >= 5 * (storeTimeoutMs - 10),
+    errors: Object.fromEntries(errors.filter(([, count]) => count > 0)),
+    codes,
+  }
+}

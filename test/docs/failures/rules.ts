@@ -1,0 +1,105 @@
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { createLimiter, fileRules, type RuleSource } from "@sluice/core"
+import { dynamoDBRegistry, dynamoDBRules } from "@sluice/core/dynamodb"
+import { instrument } from "@sluice/core/otel"
+import { onTestFinished } from "vitest"
+import { startMetering } from "../../otel/metering.ts"
+import { startDynamoDB } from "../../servers/dynamodb.ts"
+import { type Fault, startFaultProxy } from "../../servers/fault-proxy.ts"
+
+const RULES = [
+  { name: "first", limit: 5, window: "1 minute" },
+  { name: "second", limit: 9, window: "1 minute" },
+]
+
+/** Rules that are good at first, and how they go wrong. */
+interface Opened {
+  readonly source: RuleSource
+  fail(): unknown
+}
+
+/** A rules file; `next` yields the text that takes its place, none where it goes. */
+async function file(next: string | undefined): Promise<Opened> {
+  const folder = await mkdtemp(join(tmpdir(), "sluice-docs-"))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const path = join(folder, "rules.yaml")
+  await writeFile(path, documentOf())
+  return {
+    source: fileRules(path),
+    async fail() {
+      if (next === undefined) return rm(path)
+      // Replaced as a whole: nobody reads half of it.
+      await writeFile(`${path}.new`, next)
+      return rename(`${path}.new`, path)
+    },
+  }
+}
+
+/** Of the rules, with these limits in place of their own. */
+function documentOf(...limits: readonly number[]): string {
+  const rules = RULES.map((rule, at) => ({ ...rule, limit: limits[at] ?? rule.limit }))
+  return JSON.stringify({ service_id: "shop", rules })
+}
+
+async function table(fault: Fault): Promise<Opened> {
+  const server = await startDynamoDB()
+  onTestFinished(() => server.stop())
+  const proxy = await startFaultProxy(server)
+  onTestFinished(() => proxy.stop())
+  const registry = dynamoDBRegistry({ client: server.client(), tableName: "rules" })
+  await registry.createTable()
+  await registry.register("shop", RULES)
+  const client = server.client({ endpoint: proxy.endpoint, maxAttempts: 1 })
+  return {
+    source: dynamoDBRules({ client, tableName: "rules", timeoutMs: 1_000 }),
+    fail() {
+      proxy.fault = () => fault
+    },
+  }
+}
+
+/** By what the guide calls it. */
+export const RULE_FAILURES: Readonly<Record<string, () => Promise<Opened>>> = {
+  "the file is gone": () => file(undefined),
+  "the file is not YAML": () => file("rules: ["),
+  "every rule is wrong": () => file(documentOf(-1, -1)),
+  "one rule is wrong": () => file(documentOf(-1)),
+  "DynamoDB throttles": () => table("throttle"),
+  "DynamoDB cannot be reached": () => table("reset"),
+  "DynamoDB does not answer": () => table("hang"),
+}
+
+/** What was seen once the rules had gone wrong. */
+interface Seen {
+  /** The names of the rules by which it is decided. */
+  readonly inForce: readonly string[]
+  readonly errors: Readonly<Record<string, number>>
+  readonly problems: number | undefined
+  /** What the log said since. */
+  readonly codes: readonly string[]
+}
+
+/** Loads rules, has them go wrong, loads them again twice, and asks. */
+export async function breakRules(what: string): Promise<Seen> {
+  const open = RULE_FAILURES[what]
+  if (open === undefined) throw new Error(`nobody knows how "${what}"`)
+  const { source, fail } = await open()
+  const codes: string[] = []
+  const log = ({ code }: { readonly code: string }): void => void codes.push(code)
+  const limiter = createLimiter({ rules: source, service: "shop", logger: { warn: log, error: log } })
+  onTestFinished(() => limiter.close())
+  const metering = startMetering()
+  instrument(limiter, { meterProvider: metering.meterProvider })
+  await limiter.ready()
+  await fail()
+  for (let times = 0; times < 2; times++) await limiter.refresh().catch(() => undefined)
+  const { checks } = await limiter.decide({})
+  return {
+    inForce: checks.map(({ policy }) => policy),
+    errors: await metering.values("sluice.rule_set.errors", "error.type"),
+    problems: (await metering.values("sluice.rule_set.problems"))[""],
+    codes,
+  }
+}
