@@ -55,10 +55,10 @@ async function runBlock(block: Block): Promise<string[]> {
   const opensRedis = outlineOf(text).imports.some((name) => name === "ioredis" || name === "redis")
   if (opensRedis && !text.includes("REDIS_URL"))
     return [`${placeOf(block)}: where Redis is comes from REDIS_URL`]
-  await enterSurroundings(text)
+  const warnings = await enterSurroundings(text)
   const given = await givenTo(block)
   const made = await runTypeScript(block, given)
   onTestFinished(() => closeAll(made))
   const wrong = await askApp(block, made.app ?? given.app)
-  return wrong.map((line) => `${placeOf(block)}: ${line}`)
+  return [...wrong, ...warnings].map((line) => `${placeOf(block)}: ${line}`)
 }

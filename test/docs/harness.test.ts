@@ -99,6 +99,14 @@ describe("a block", () => {
       /GET \/: 200 200 429 429, not 200 200 200 429/,
     ],
     [
+      "an app that warns",
+      block(
+        "ts",
+        'const options = { limit: 5, window: "1 minute", store: redisStore({ client }) }\napp.use(rateLimit(options))',
+      ),
+      /page\.md:7: SLUICE_DEFAULT_SERVICE /,
+    ],
+    [
       "an app that breaks",
       block("ts", 'app.get("/jobs/:id", () => {\n  throw new Error("no")\n})'),
       /GET \/jobs\/1: 500/,

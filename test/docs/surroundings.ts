@@ -1,16 +1,21 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { dynamoDBRegistry } from "@sluice/core/dynamodb"
 import { onTestFinished, vi } from "vitest"
-import { startDynamoDB } from "../servers/dynamodb.ts"
+import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { blocksOf } from "./documents.ts"
 import { redisUrl } from "./preludes/redis.ts"
 
+/** The one that a reader may get: rules of a file or table may name a field that a fragment gives no extractor for. */
+const EXPECTED_WARNING = "SLUICE_CLIENT_CHOSEN_FIELD"
+
 /**
  * Goes, until the test that is running ends, where a block can run: a folder of its own with the rules of the guide in
- * rules.yaml, REDIS_URL and the AWS SDK's variables set to servers that are started when the block names them.
+ * rules.yaml, REDIS_URL and the AWS SDK's variables set to servers that are started when the block names them. Yields what
+ * the block's limiters warn of, as it comes.
  */
-export async function enterSurroundings(text: string): Promise<void> {
+export async function enterSurroundings(text: string): Promise<readonly string[]> {
   const folder = await mkdtemp(join(tmpdir(), "sluice-docs-"))
   const before = process.cwd()
   onTestFinished(async () => {
@@ -23,15 +28,29 @@ export async function enterSurroundings(text: string): Promise<void> {
   for (const method of ["log", "info", "warn", "error"] as const) {
     vi.spyOn(console, method).mockImplementation(() => undefined)
   }
+  const warnings: string[] = []
+  vi.spyOn(process, "emitWarning").mockImplementation((warning, ...[more]) => {
+    const { code = "" } = (typeof more === "object" ? more : {}) as { code?: string }
+    if (code !== EXPECTED_WARNING) warnings.push(`${code} ${warning}`)
+  })
   if (text.includes("rules.yaml")) await writeFile("rules.yaml", rulesOfTheGuide())
   if (text.includes("REDIS_URL")) vi.stubEnv("REDIS_URL", await redisUrl())
   if (text.includes("new DynamoDBClient(")) {
     const server = await startDynamoDB()
     onTestFinished(() => server.stop())
+    await registerRules(server)
     vi.stubEnv("AWS_ENDPOINT_URL_DYNAMODB", server.endpoint)
     vi.stubEnv("AWS_ACCESS_KEY_ID", "test")
     vi.stubEnv("AWS_SECRET_ACCESS_KEY", "test")
   }
+  return warnings
+}
+
+/** The table "rules", in which the service "checkout" has some. */
+async function registerRules(server: DynamoDBServer): Promise<void> {
+  const registry = dynamoDBRegistry({ client: server.client(), tableName: "rules" })
+  await registry.createTable()
+  await registry.register("checkout", [{ name: "daily", limit: 10, window: "1 day" }])
 }
 
 function rulesOfTheGuide(): string {
