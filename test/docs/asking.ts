@@ -49,10 +49,17 @@ export async function ask(url: string, asks: readonly Ask[]): Promise<string[]> 
     }
     const isRight =
       statuses.length === 0 ? got.every((status) => status < 500) : String(got) === String(statuses)
-    if (!isRight)
-      wrong.push(
-        `${method} ${path}: ${got.join(" ")}${statuses.length === 0 ? "" : `, not ${statuses.join(" ")}`}`,
-      )
+    const instead = statuses.length === 0 ? "" : `, not ${inShort(statuses)}`
+    if (!isRight) wrong.push(`${method} ${path}: ${inShort(got)}${instead}`)
   }
   return wrong
+}
+
+/** As a comment would say it: "200*3 429". */
+function inShort(statuses: readonly number[]): string {
+  const parts = String(statuses).match(/(\d+)(?:,\1)*/g) ?? []
+  return parts
+    .map((part) => part.split(","))
+    .map(([status, ...more]) => (more.length === 0 ? status : `${status}*${more.length + 1}`))
+    .join(" ")
 }

@@ -37,6 +37,14 @@ it("ARCHITECTURE.md has every package and every room of the core", () => {
   for (const { name } of rooms) expect(house.text, name).toContain(`${name}/`)
 })
 
+it("ARCHITECTURE.md has every file of the ground, and no other", () => {
+  const doors = ["index.ts", "redis.ts", "dynamodb.ts", "otel.ts"]
+  const files = readdirSync(`${ROOT}packages/core/src`).filter((name) => /^\w+\.ts$/.test(name))
+  const ground = files.filter((name) => !doors.includes(name)).map((name) => name.replace(".ts", ""))
+  const [, listed = ""] = /core\/src\/\n(.*?) {2,}the ground/s.exec(house.text) ?? []
+  expect(listed.trim().split(/\s+/).sort()).toEqual(ground.sort())
+})
+
 it("ARCHITECTURE.md draws arrows between rooms that there are", () => {
   const rooms =
     arrows.text.match(/[a-z]+/g)?.filter((word) => !["core", "door", "ground", "adapters"].includes(word)) ??
