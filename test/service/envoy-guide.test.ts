@@ -1,16 +1,15 @@
-import { readFile } from "node:fs/promises"
-import { createRequire } from "node:module"
 import { manualClock, memoryStore } from "@sluice/core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { parse } from "yaml"
+import type { Block } from "../docs/blocks.ts"
+import { blocksTestedBy } from "../docs/shown.ts"
 import { type Descriptor, type EnvoyAsking, openEnvoy } from "./envoy-asking.ts"
 import { type Started, startService } from "./started.ts"
 
-const root = new URL("../../", import.meta.url)
-const { parse } = createRequire(new URL("packages/core/package.json", root))("yaml") as {
-  parse(text: string): unknown
-}
-const guide = await readFile(new URL("docs/guides/envoy.md", root), "utf8")
-const [rules = "", config = ""] = [...guide.matchAll(/^```yaml\n(.*?)^```$/gms)].map(([, text]) => text)
+const [rules, config] = blocksTestedBy("test/service/envoy-guide.test.ts", "docs/guides/envoy.md", 2) as [
+  Block,
+  Block,
+]
 
 /** What of Envoy's configuration decides about descriptors. */
 interface Action {
@@ -32,7 +31,7 @@ function found(holder: unknown, name: string): unknown {
     .find((value) => value !== undefined)
 }
 
-const envoyConfig = parse(config)
+const envoyConfig: unknown = parse(config.text)
 const routes = found(envoyConfig, "routes") as readonly Route[]
 const domain = found(envoyConfig, "domain") as string
 
@@ -65,7 +64,7 @@ describe("the configuration of the guide", () => {
   const clock = manualClock()
   const store = memoryStore({ clock })
   beforeAll(async () => {
-    started = await startService(rules, { shared: { store, clock, storeTimeoutMs: 20_000 } })
+    started = await startService(rules.text, { shared: { store, clock, storeTimeoutMs: 20_000 } })
     envoy = openEnvoy(started.grpc)
   })
   afterAll(async () => {
