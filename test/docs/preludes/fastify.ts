@@ -1,6 +1,7 @@
 import * as adapter from "@sluice/fastify"
-import fastify, { type FastifyInstance } from "fastify"
+import type { FastifyInstance } from "fastify"
 import { onStandingClock } from "../standing-clock.ts"
+import { apps } from "./apps.ts"
 import { limiting } from "./limiting.ts"
 import type { Served } from "./prelude.ts"
 
@@ -8,9 +9,8 @@ const { rateLimit } = onStandingClock("@sluice/fastify", adapter) as unknown as 
 
 /** What blocks take for granted that are about Fastify. */
 export const given = {
+  ...apps.fastify,
   ...limiting,
-  app: (): FastifyInstance => fastify(),
-  handler: () => async (): Promise<{ readonly ok: true }> => ({ ok: true }),
   rateLimit: () => rateLimit,
 } as const
 

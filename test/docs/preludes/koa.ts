@@ -1,8 +1,8 @@
-import Router from "@koa/router"
 import * as adapter from "@sluice/koa"
-import Koa, { type Middleware } from "koa"
+import type Koa from "koa"
 import { listen } from "../../contracts/adapter/listen.ts"
 import { onStandingClock } from "../standing-clock.ts"
+import { apps } from "./apps.ts"
 import { limiting } from "./limiting.ts"
 import type { Served } from "./prelude.ts"
 
@@ -10,12 +10,8 @@ const { rateLimit } = onStandingClock("@sluice/koa", adapter) as unknown as type
 
 /** What blocks take for granted that are about Koa. */
 export const given = {
+  ...apps.koa,
   ...limiting,
-  app: (): Koa => new Koa(),
-  router: (): Router => new Router(),
-  handler: (): Middleware => (ctx) => {
-    ctx.body = { ok: true }
-  },
   rateLimit: () => rateLimit,
 } as const
 

@@ -1,9 +1,7 @@
 import * as core from "@sluice/core"
 import * as coreRedis from "@sluice/core/redis"
-import { Redis } from "ioredis"
 import { onTestFinished } from "vitest"
 import { onStandingClock } from "../standing-clock.ts"
-import { redisUrl } from "./redis.ts"
 
 const { createLimiter } = onStandingClock("@sluice/core", core) as unknown as typeof core
 const { redisStore } = onStandingClock("@sluice/core/redis", coreRedis) as unknown as typeof coreRedis
@@ -13,12 +11,6 @@ export const limiting = {
   createLimiter: () => createLimiter,
   fileRules: () => core.fileRules,
   redisStore: () => redisStore,
-  /** A client of a real Redis that is empty. */
-  async client(): Promise<Redis> {
-    const client = new Redis(await redisUrl())
-    onTestFinished(() => client.disconnect())
-    return client
-  },
   /** A pool of connections to a database that has nobody waiting. */
   pool: (): { readonly waitingCount: number } => ({ waitingCount: 0 }),
   limiter(): core.Limiter {
