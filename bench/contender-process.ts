@@ -11,17 +11,32 @@ export interface ContenderProcess {
 
 type Reply = { readonly answer: unknown } | { readonly error: string }
 
+export interface ContenderOptions {
+  /** More of its environment. */
+  readonly env?: Readonly<Record<string, string>>
+  /** Whether what it prints goes nowhere. */
+  readonly isQuiet?: boolean
+}
+
 /** Starts `module` with `name` as its argument; the process is ready when it has answered the first task. */
-export function startContender(module: URL, name: string): ContenderProcess {
+export function startContender(
+  module: URL,
+  name: string,
+  { env = {}, isQuiet = false }: ContenderOptions = {},
+): ContenderProcess {
   const child = fork(module, [name], {
     execArgv: [...process.execArgv, "--expose-gc"],
-    env: { ...process.env, NODE_ENV: "production" },
+    env: { ...process.env, NODE_ENV: "production", ...env },
+    silent: isQuiet,
   })
+  // A pipe that nobody reads would stop it when it is full.
+  child.stdout?.resume()
+  child.stderr?.resume()
   return {
     name,
     ask: (task) => ask(child, name, task),
     async stop() {
-      if (child.exitCode !== null) return
+      if (child.exitCode !== null || child.signalCode !== null) return
       const gone = once(child, "exit")
       child.kill()
       await gone
@@ -52,6 +67,10 @@ function ask<Answer>(child: ChildProcess, name: string, task: object): Promise<A
       if ("error" in reply) reject(new Error(`${name} failed: ${reply.error}`))
       else resolve(reply.answer as Answer)
     })
-    child.send(task)
+    child.send(task, (error) => {
+      if (error === null) return
+      child.off("exit", onExit)
+      reject(new Error(`${name} has ended`, { cause: error }))
+    })
   })
 }
