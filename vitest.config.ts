@@ -42,6 +42,8 @@ const config: ViteUserConfig = defineConfig({
     globalSetup: ["test/servers/global-setup.ts"],
     // The default keeps one core back, which on a machine with two halves the speed.
     maxWorkers: "100%",
+    // What runs side by side in a file mostly waits: for a window to end, or for nothing to come.
+    maxConcurrency: 10,
     reporters: ["default", namesSkipped],
     testTimeout: 15_000,
     hookTimeout: 15_000,

@@ -1,0 +1,38 @@
+import express from "express"
+import { rateLimit } from "express-rate-limit"
+import { type RedisReply, RedisStore } from "rate-limit-redis"
+import { type StartApp, serve } from "../app.ts"
+import { connectRedis } from "./redis-client.ts"
+
+// Options as in the readme of express-rate-limit, store and client as in the readme of rate-limit-redis, the number of
+// proxies as its guide "Troubleshooting Proxy Issues" says. `passOnStoreError` is what its page "Configuration" offers
+// for when the store is gone. Several limits are several middlewares, each with a store of its own prefix.
+export const start: StartApp = async (setup) => {
+  const client = await connectRedis(setup)
+  const limiters = setup.limits.map(({ limit, windowMs }) =>
+    rateLimit({
+      windowMs,
+      limit,
+      standardHeaders: "draft-8",
+      legacyHeaders: false,
+      ipv6Subnet: 56,
+      passOnStoreError: true,
+      ...(client === undefined
+        ? {}
+        : {
+            store: new RedisStore({
+              prefix: `rl:${windowMs}:`,
+              sendCommand: (command: string, ...args: string[]) =>
+                client.call(command, ...args) as Promise<RedisReply>,
+            }),
+          }),
+    }),
+  )
+  const app = express()
+  app.set("trust proxy", 1)
+  if (setup.mount !== "route") app.use(...limiters)
+  app.get("/", ...(setup.mount === "route" ? limiters : []), (_request, response) => {
+    response.json({ hello: "world" })
+  })
+  return serve(app, () => client?.disconnect())
+}

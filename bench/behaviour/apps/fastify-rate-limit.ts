@@ -1,0 +1,37 @@
+import type { AddressInfo } from "node:net"
+import plugin from "@fastify/rate-limit"
+import Fastify from "fastify"
+import type { StartApp } from "../app.ts"
+import { connectRedis } from "./redis-client.ts"
+
+// The client as in the example that its README recommends, `skipOnError` as its README offers it for when Redis is not
+// reachable. A route has one limit, so several are several registrations, each with a name space of its own.
+export const start: StartApp = async (setup) => {
+  const client = await connectRedis(setup, { connectTimeout: 500, maxRetriesPerRequest: 1 })
+  const app = Fastify({ trustProxy: "127.0.0.1", forceCloseConnections: true })
+  const [first] = setup.limits
+  if (first === undefined) throw new Error("There is no limit")
+  for (const { limit, windowMs } of setup.limits) {
+    await app.register(plugin, {
+      global: setup.mount !== "route",
+      max: limit,
+      timeWindow: windowMs,
+      nameSpace: `fastify-rate-limit-${windowMs}-`,
+      skipOnError: true,
+      ...(client === undefined ? {} : { redis: client }),
+      ...(setup.maxKeys === undefined ? {} : { cache: setup.maxKeys }),
+    })
+  }
+  // Sluice's plugin gives `rateLimit` of a route a type of its own.
+  const config: object =
+    setup.mount === "route" ? { rateLimit: { max: first.limit, timeWindow: first.windowMs } } : {}
+  app.get("/", { config }, async () => ({ hello: "world" }))
+  await app.listen({ port: 0, host: "127.0.0.1" })
+  return {
+    port: (app.server.address() as AddressInfo).port,
+    async close() {
+      await app.close()
+      client?.disconnect()
+    },
+  }
+}

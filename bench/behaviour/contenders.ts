@@ -1,0 +1,59 @@
+import type { StartApp } from "./app.ts"
+
+export interface Contender {
+  readonly name: string
+  readonly isOurs: boolean
+  /** Loads its app, and nothing of the others'. */
+  load(): Promise<StartApp>
+}
+
+/** Each limiter on the framework that it is made for. Ours is on each of them, and once with its strict algorithm. */
+export const CONTENDERS: readonly Contender[] = [
+  {
+    name: "express-rate-limit",
+    isOurs: false,
+    load: async () => (await import("./apps/express-rate-limit.ts")).start,
+  },
+  {
+    name: "rate-limiter-flexible",
+    isOurs: false,
+    load: async () => (await import("./apps/rate-limiter-flexible.ts")).start,
+  },
+  {
+    name: "@fastify/rate-limit",
+    isOurs: false,
+    load: async () => (await import("./apps/fastify-rate-limit.ts")).start,
+  },
+  {
+    name: "koa-ratelimit",
+    isOurs: false,
+    load: async () => (await import("./apps/koa-ratelimit.ts")).start,
+  },
+  {
+    name: "sluice, express",
+    isOurs: true,
+    load: async () => (await import("./apps/sluice-express.ts")).start,
+  },
+  {
+    name: "sluice, express, strict",
+    isOurs: true,
+    load: async () => (await import("./apps/sluice-express.ts")).startStrict,
+  },
+  {
+    name: "sluice, fastify",
+    isOurs: true,
+    load: async () => (await import("./apps/sluice-fastify.ts")).start,
+  },
+  {
+    name: "sluice, koa",
+    isOurs: true,
+    load: async () => (await import("./apps/sluice-koa.ts")).start,
+  },
+]
+
+/** @throws Error when nobody has that name */
+export function contenderOf(name: string): Contender {
+  const found = CONTENDERS.find((one) => one.name === name)
+  if (found === undefined) throw new Error(`There is no contender ${name}`)
+  return found
+}

@@ -1,0 +1,124 @@
+import { describe, expect, it } from "vitest"
+import type { Drill } from "./drill.ts"
+import { anyWindow } from "./drills/any-window.ts"
+import { clockOff } from "./drills/clock-off.ts"
+import { exact } from "./drills/exact.ts"
+import { head } from "./drills/head.ts"
+import { headers } from "./drills/headers.ts"
+import { ipv6 } from "./drills/ipv6.ts"
+import { junkKeys } from "./drills/junk-keys.ts"
+import { atStart, closed, frozen } from "./drills/redis-gone.ts"
+import { refusedCost } from "./drills/refused-cost.ts"
+import { retry } from "./drills/retry.ts"
+import { severalLimits } from "./drills/several-limits.ts"
+import { DRILLS } from "./drills.ts"
+import { inWorldOf, type Manners, networkOf, wholeSecondsUp } from "./testing/limited-app.ts"
+import {
+  always,
+  byConnectedLogs,
+  byFirstLimit,
+  byLogs,
+  byOwnClock,
+  type CreateCounting,
+  inFixedWindows,
+  inMemory,
+  insured,
+  inTurn,
+  inTwoSteps,
+  remembering,
+} from "./testing/takes.ts"
+
+// Each drill looks at limiters over real HTTP and a real Redis whose faults are known, and at one that has none.
+
+const run = (drill: Drill, create: CreateCounting, manners: Manners = {}) =>
+  inWorldOf(create, manners, (world) => drill.run(world))
+
+const right = insured(remembering(byLogs), { isForEver: false })
+const admitsAll = always({ waitMs: 0, remaining: 1 })
+const refusesAll = always({ waitMs: 1_000, remaining: 0 })
+const bounded = inMemory(Number.POSITIVE_INFINITY)
+/** The drill on memory; all others count in Redis. */
+const rightFor = (drill: Drill) => (drill === junkKeys ? bounded : right)
+
+const NAMED = DRILLS.map((drill) => [drill.name, drill] as const)
+
+/** A drill, what the limiter does wrong, the limiter, how it treats HTTP, and what the drill then says. */
+type Wrong = readonly [Drill, string, CreateCounting, Manners, string | RegExp]
+
+const WRONG: readonly Wrong[] = [
+  [anyWindow, "lets two windows meet", inFixedWindows, {}, /^(1[1-9]|20) of 10$/],
+  [
+    retry,
+    "rounds down",
+    right,
+    { tellWait: (ms) => `${Math.floor(ms / 1_000)}` },
+    /^[0-5] of 6 admitted; .* too little$/,
+  ],
+  [
+    retry,
+    "tells four seconds too much",
+    right,
+    { tellWait: (ms) => `${Number(wholeSecondsUp(ms)) + 4}` },
+    /^6 of 6 admitted; told .* too much$/,
+  ],
+  [retry, "tells no time", right, { tellWait: () => undefined }, "no time is told"],
+  [retry, "tells parts of a second", right, { tellWait: (ms) => `${ms / 1_000}` }, "no time is told"],
+  [severalLimits, "keeps to the first of them", byFirstLimit, {}, /short one 4 of 4 /],
+  [severalLimits, "takes from the short one first", inTurn(false), {}, /long one 0 of 1;/],
+  [severalLimits, "takes from the long one first", inTurn(true), {}, /short one 0 of 2 /],
+  [refusedCost, "asks Redis each time", byLogs, {}, /; 1\.00 calls/],
+  [exact, "looks before it counts", inTwoSteps, {}, /^(?!50, 50, 50)/],
+  [clockOff, "counts by its own clock", byOwnClock, {}, "10 more admitted"],
+  [frozen, "waits for Redis", byLogs, {}, /^first no answer/],
+  [closed, "fails with Redis", byConnectedLogs, { failsWithRedis: true }, /^first 500/],
+  [closed, "never asks Redis again", insured(byLogs, { isForEver: true }), {}, /does not recover$/],
+  [atStart, "waits for Redis", byLogs, {}, /^first no answer/],
+  [head, "counts HEAD apart", right, { countsHeadApart: true }, "8 of 4 (4 GET, 4 HEAD)"],
+  [junkKeys, "forgets whom it has not seen for longest", inMemory(5_000), {}, /^forgotten/],
+  [ipv6, "counts each address", right, { identify: (address) => address }, /^20 of 5 .* 10 of 5 /],
+  [ipv6, "takes all addresses for one", right, { identify: () => "all" }, /others mixed up$/],
+  [ipv6, "takes all of IPv6 for one", right, { identify: firstGroup }, /others mixed up$/],
+  [
+    headers,
+    "tells nothing",
+    right,
+    { tellWait: () => undefined, tellRemaining: () => undefined },
+    /200: none/,
+  ],
+  [headers, "tells too many", right, { tellRemaining: (left) => `${left + 1}` }, /told 5 left, were 4$/],
+  [headers, "tells parts of a second", right, { tellWait: (ms) => `${ms / 1_000}` }, /told 4 left/],
+]
+
+describe.concurrent("a drill", { timeout: 90_000 }, () => {
+  it.each(NAMED)("%s finds nothing wrong with a limiter that is right", async (_name, drill) => {
+    const { isGood, seen } = await run(drill, rightFor(drill))
+    expect(isGood, seen).toBe(true)
+  })
+
+  it.each(NAMED)("%s does not call a limiter good that admits everything", async (_name, drill) => {
+    const finding = run(drill, admitsAll)
+    // Where Redis is taken away, there is nothing to look at when it limited nothing before.
+    if (drill === frozen || drill === closed) await expect(finding).rejects.toThrow("13 of 10 were admitted")
+    else expect(await finding).toMatchObject({ isGood: false })
+  })
+
+  it.each(NAMED)("%s does not call a limiter good that refuses everything", async (_name, drill) => {
+    const finding = run(drill, refusesAll)
+    const needsAdmission = drill === frozen || drill === closed || drill === severalLimits
+    if (needsAdmission) await expect(finding).rejects.toThrow()
+    else expect(await finding).toMatchObject({ isGood: false })
+  })
+
+  it.each(WRONG.map(([drill, fault, ...rest]) => [drill.name, fault, drill, ...rest] as const))(
+    "%s sees a limiter that %s",
+    async (_name, _fault, drill, create, manners, seen) => {
+      const finding = await run(drill, create, manners)
+      expect(finding.isGood, finding.seen).toBe(false)
+      expect(finding.seen).toMatch(seen)
+    },
+  )
+})
+
+function firstGroup(address: string): string {
+  return networkOf(address).split(":")[0] ?? ""
+}

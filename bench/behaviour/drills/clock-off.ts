@@ -1,0 +1,34 @@
+import { askAtOnce, countAdmitted, isRefused } from "../client.ts"
+import type { Drill } from "../drill.ts"
+import { stayInWindow } from "../time.ts"
+import { AHEAD_MS } from "../world.ts"
+
+const LIMIT = 10
+/** Less than the clock is ahead: to the other process this one's windows are over. */
+const WINDOW_MS = 10_000
+
+export const clockOff: Drill = {
+  name: "clock off",
+  asks: `a client uses up ${LIMIT} in ${WINDOW_MS / 1_000} s, then asks a process whose clock is ${AHEAD_MS / 1_000} s ahead, then the first one, then that one again`,
+  wants: "both count the same window: nothing more is admitted",
+  places: ["ahead"],
+  async run(world) {
+    const limits = [{ limit: LIMIT, windowMs: WINDOW_MS }]
+    const [site, ahead] = [await world.start({ limits }), await world.start({ limits }, "ahead")]
+    const client = { from: "198.51.100.1" }
+    await Promise.all([site.ask({ from: "192.0.2.1" }), ahead.ask({ from: "192.0.2.2" })])
+    await stayInWindow(WINDOW_MS, 3_000)
+    const first = await askAtOnce(site, client, LIMIT)
+    const later = [
+      ...(await askAtOnce(ahead, client, LIMIT)),
+      ...(await askAtOnce(site, client, LIMIT)),
+      ...(await askAtOnce(ahead, client, LIMIT)),
+    ]
+    const extra = countAdmitted(later)
+    return {
+      isGood: countAdmitted(first) === LIMIT && later.every(isRefused),
+      seen: extra === 0 ? `${countAdmitted(first)} admitted, none more` : `${extra} more admitted`,
+      figures: { admitted: countAdmitted(first), extra, limit: LIMIT },
+    }
+  },
+}

@@ -1,0 +1,37 @@
+import { askAtOnce, countAdmitted, isRefused } from "../client.ts"
+import type { Drill } from "../drill.ts"
+import { stayInWindow } from "../time.ts"
+
+const LIMIT = 50
+const WINDOW_MS = 600_000
+const TIMES = 100
+const CLIENTS = 3
+
+export const exact: Drill = {
+  name: "exact",
+  asks: `${CLIENTS} clients in turn may ask ${LIMIT} times in ten minutes, and ask two processes ${TIMES} times each, all at once`,
+  wants: `exactly ${LIMIT} are admitted each time`,
+  places: ["second"],
+  isAlone: true,
+  async run(world) {
+    const limits = [{ limit: LIMIT, windowMs: WINDOW_MS }]
+    const sites = [await world.start({ limits }, "first"), await world.start({ limits }, "second")]
+    // The first requests of a process compile what is hot.
+    for (const site of sites) await askAtOnce(site, { from: "192.0.2.1" }, 20)
+    await stayInWindow(WINDOW_MS, 5_000)
+    const admitted: number[] = []
+    let refused = 0
+    for (let i = 0; i < CLIENTS; i++) {
+      const question = { from: `198.51.100.${i + 1}` }
+      const answers = (await Promise.all(sites.map((site) => askAtOnce(site, question, TIMES)))).flat()
+      admitted.push(countAdmitted(answers))
+      refused += answers.filter(isRefused).length
+    }
+    const asked = CLIENTS * TIMES * sites.length
+    return {
+      isGood: admitted.every((count) => count === LIMIT) && refused === asked - CLIENTS * LIMIT,
+      seen: `${admitted.join(", ")} of ${LIMIT}`,
+      figures: { admitted, refused, asked, limit: LIMIT },
+    }
+  },
+}

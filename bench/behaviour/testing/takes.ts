@@ -1,0 +1,219 @@
+import { Redis } from "ioredis"
+import type { AppSetup, Limit } from "../app.ts"
+
+/** What a limiter of these tests says of one request. */
+export interface Verdict {
+  readonly remaining: number
+  /** Until it would be admitted; 0 when it is. */
+  readonly waitMs: number
+}
+
+/** Counts a request of a client, or refuses it and counts nothing. */
+export type Take = (client: string) => Promise<Verdict>
+
+/** What one app counts with, and how to let go of it. */
+export interface Counting {
+  readonly take: Take
+  close(): void
+}
+
+/** An app's counting; its clock is ahead by so much. */
+export type CreateCounting = (setup: AppSetup, aheadMs: number) => Counting
+
+/**
+ * An exact log for each limit, by the time of Redis or by the one that is given: all limits admit and count, or none does.
+ * KEYS: the logs. ARGV: the time or "", then limit and window of each, all in microseconds. Reply: the wait, and what is left.
+ */
+const LOG_SCRIPT = `
+local now = tonumber(ARGV[1])
+if not now then
+  local time = redis.call("TIME")
+  now = time[1] * 1000000 + time[2]
+end
+local wait, least = 0, math.huge
+for i, key in ipairs(KEYS) do
+  local limit, window = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
+  redis.call("ZREMRANGEBYSCORE", key, 0, now - window)
+  local left = limit - redis.call("ZCARD", key)
+  least = math.min(least, left)
+  if left <= 0 then
+    local oldest = redis.call("ZRANGE", key, -limit, -limit, "WITHSCORES")[2]
+    wait = math.max(wait, oldest + window - now)
+  end
+end
+if wait > 0 then return { wait, 0 } end
+for i, key in ipairs(KEYS) do
+  redis.call("ZADD", key, now, redis.call("INCR", "n"))
+  redis.call("PEXPIRE", key, math.ceil(ARGV[2 * i + 1] / 1000))
+end
+return { 0, least - 1 }`
+
+function connect(setup: AppSetup, options: { readonly maxRetriesPerRequest?: number } = {}): Redis {
+  const client = new Redis({ host: "127.0.0.1", port: setup.redis?.port ?? 0, ...options })
+  client.on("error", () => {})
+  return client
+}
+
+async function takeFromLogs(
+  client: Redis,
+  name: string,
+  limits: readonly Limit[],
+  nowMs?: number,
+): Promise<Verdict> {
+  const [waitUs = 0, remaining = 0] = (await client.eval(
+    LOG_SCRIPT,
+    limits.length,
+    ...limits.map(({ windowMs }) => `${name}:${windowMs}`),
+    nowMs === undefined ? "" : nowMs * 1_000,
+    ...limits.flatMap(({ limit, windowMs }) => [limit, windowMs * 1_000]),
+  )) as number[]
+  return { waitMs: waitUs / 1_000, remaining }
+}
+
+/** Right, as long as Redis is there: every limit together, by its clock. */
+export const byLogs: CreateCounting = (setup) => {
+  const client = connect(setup)
+  return { take: (name) => takeFromLogs(client, name, setup.limits), close: () => client.disconnect() }
+}
+
+/** Wrong: rejects as soon as the connection is gone, so that an app without an insurance fails. */
+export const byConnectedLogs: CreateCounting = (setup) => {
+  const client = connect(setup, { maxRetriesPerRequest: 0 })
+  return { take: (name) => takeFromLogs(client, name, setup.limits), close: () => client.disconnect() }
+}
+
+/** Wrong: by the clock of its own process. */
+export const byOwnClock: CreateCounting = (setup, aheadMs) => {
+  const client = connect(setup)
+  return {
+    take: (name) => takeFromLogs(client, name, setup.limits, Date.now() + aheadMs),
+    close: () => client.disconnect(),
+  }
+}
+
+/** Wrong: one limit after the other, each of which keeps what it has counted; the longest first or last. */
+export function inTurn(isLongestFirst: boolean): CreateCounting {
+  return (setup) => {
+    const client = connect(setup)
+    const limits = isLongestFirst ? setup.limits.toReversed() : setup.limits
+    return {
+      async take(name) {
+        let verdict: Verdict = { waitMs: 0, remaining: 0 }
+        for (const limit of limits) {
+          verdict = await takeFromLogs(client, name, [limit])
+          if (verdict.waitMs > 0) break
+        }
+        return verdict
+      },
+      close: () => client.disconnect(),
+    }
+  }
+}
+
+/** Wrong: only the first of several limits. */
+export const byFirstLimit: CreateCounting = (setup, aheadMs) =>
+  byLogs({ ...setup, limits: setup.limits.slice(0, 1) }, aheadMs)
+
+/** Wrong: counts anew in each window since the epoch, so that two of them meet. */
+export const inFixedWindows: CreateCounting = (setup) => {
+  const client = connect(setup)
+  const { limit, windowMs } = setup.limits[0] as Limit
+  return {
+    async take(name) {
+      const nowMs = Date.now()
+      const count = await client.incr(`${name}:${Math.floor(nowMs / windowMs)}`)
+      return { waitMs: count > limit ? windowMs - (nowMs % windowMs) : 0, remaining: limit - count }
+    },
+    close: () => client.disconnect(),
+  }
+}
+
+/** Wrong: looks whether there is room, and counts in a second step. */
+export const inTwoSteps: CreateCounting = (setup) => {
+  const client = connect(setup)
+  const { limit, windowMs } = setup.limits[0] as Limit
+  return {
+    async take(name) {
+      const count = Number(await client.get(name))
+      if (count >= limit) return { waitMs: windowMs, remaining: 0 }
+      await client.incr(name)
+      return { waitMs: 0, remaining: limit - count - 1 }
+    },
+    close: () => client.disconnect(),
+  }
+}
+
+/** Logs in the memory of the process: right, unless it forgets whom it has not seen for longest above so many. */
+export function inMemory(mostClients: number): CreateCounting {
+  return ({ limits }) => {
+    const { limit, windowMs } = limits[0] as Limit
+    const logs = new Map<string, number[]>()
+    return {
+      async take(name) {
+        const nowMs = Date.now()
+        const log = (logs.get(name) ?? []).filter((atMs) => atMs > nowMs - windowMs)
+        const oldestMs = log.at(-limit)
+        if (oldestMs === undefined) log.push(nowMs)
+        logs.delete(name)
+        logs.set(name, log)
+        const [first] = logs.keys()
+        if (logs.size > mostClients && first !== undefined) logs.delete(first)
+        return {
+          waitMs: oldestMs === undefined ? 0 : oldestMs + windowMs - nowMs,
+          remaining: limit - log.length,
+        }
+      },
+      close() {},
+    }
+  }
+}
+
+/** Wrong: the same for everybody, and nothing is counted. */
+export function always(verdict: Verdict): CreateCounting {
+  return () => ({ take: async () => verdict, close() {} })
+}
+
+/** Nobody who is refused is asked about again before the wait is over. */
+export function remembering(create: CreateCounting): CreateCounting {
+  return (setup, aheadMs) => {
+    const { take, close } = create(setup, aheadMs)
+    const refusedUntilMs = new Map<string, number>()
+    return {
+      async take(name) {
+        const leftMs = (refusedUntilMs.get(name) ?? 0) - performance.now()
+        if (leftMs > 0) return { waitMs: leftMs, remaining: 0 }
+        const askedMs = performance.now()
+        const verdict = await take(name)
+        if (verdict.waitMs > 0) refusedUntilMs.set(name, askedMs + verdict.waitMs)
+        return verdict
+      },
+      close,
+    }
+  }
+}
+
+/** Answers from memory when Redis has not answered in time, or not at all; wrong where it never asks Redis again. */
+export function insured(
+  create: CreateCounting,
+  { isForEver }: { readonly isForEver: boolean },
+): CreateCounting {
+  return (setup, aheadMs) => {
+    const shared = create(setup, aheadMs)
+    const local = inMemory(Number.POSITIVE_INFINITY)(setup, aheadMs)
+    let hasFailed = false
+    return {
+      async take(name) {
+        if (hasFailed && isForEver) return local.take(name)
+        let timer: NodeJS.Timeout | undefined
+        const late = new Promise<undefined>((resolve) => {
+          timer = setTimeout(() => resolve(undefined), setup.storeTimeoutMs)
+        })
+        const verdict = await Promise.race([shared.take(name).catch(() => undefined), late])
+        clearTimeout(timer)
+        hasFailed ||= verdict === undefined
+        return verdict ?? local.take(name)
+      },
+      close: shared.close,
+    }
+  }
+}
