@@ -71,8 +71,14 @@ async function tryOnce(site: Site, i: number): Promise<Trial> {
     wait(site, client, refusal.answeredMs + toldMs),
     look(site, twin),
   ])
-  // Of what the network and this process took, the limiter is charged with nothing.
-  return { isTold: true, isAdmitted: isNowAdmitted, tooLongMs: refusal.sentMs + toldMs - twinAdmittedMs }
+  // Of what the network and this process took, the limiter is charged with nothing; and who is admitted was not told too
+  // little, however late its twin was seen to be.
+  const tooLongMs = refusal.sentMs + toldMs - twinAdmittedMs
+  return {
+    isTold: true,
+    isAdmitted: isNowAdmitted,
+    tooLongMs: isNowAdmitted ? Math.max(0, tooLongMs) : tooLongMs,
+  }
 }
 
 /** Both ask side by side until both are refused; undefined when that does not happen soon. */
