@@ -21,9 +21,12 @@ export interface HttpClient {
   close(): void
 }
 
+/** More than a drill has in flight where it looks at how long an answer takes. */
+const CONNECTIONS = 64
+
 /** A client that waits so long for an answer. It never rejects: no answer is an answer, too. */
 export function openClient(port: number, patienceMs: number): HttpClient {
-  const agent = new Agent({ keepAlive: true })
+  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })
   return {
     ask({ from, method = "GET" }) {
       return new Promise((resolve) => {

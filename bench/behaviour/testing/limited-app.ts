@@ -15,6 +15,10 @@ export interface Manners {
   readonly tellRemaining?: (remaining: number) => string | undefined
   /** Whether an error of what it counts with is one of the server; else it is let through. */
   readonly failsWithRedis?: boolean
+  /** How long its clients wait: by default longer than a machine under test takes, since it is not asked how quick it is. */
+  readonly patienceMs?: number
+  /** After which an answer is as bad as none; by default as long. */
+  readonly promptMs?: number
 }
 
 /** An IPv4 address by itself, however it is spelled; an IPv6 address by its first four groups. */
@@ -67,8 +71,9 @@ export async function inWorldOf<T>(
   work: (world: World) => Promise<T>,
 ): Promise<T> {
   const redis: RedisServer = await startRedis()
-  // Long: here it is not asked how quick anything is.
-  const world = createWorld(redis, { patienceMs: 10_000, promptMs: 9_000 }, startLimited(create, manners))
+  const { patienceMs = 30_000, promptMs = patienceMs } = manners
+  const waits = { patienceMs, promptMs }
+  const world = createWorld(redis, waits, startLimited(create, manners))
   try {
     return await work(world)
   } finally {

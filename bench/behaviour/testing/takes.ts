@@ -48,13 +48,15 @@ for i, key in ipairs(KEYS) do
 end
 return { 0, least - 1 }`
 
-function connect(setup: AppSetup, options: { readonly maxRetriesPerRequest?: number } = {}): Redis {
+/** A client that an app closes. */
+export function connect(setup: AppSetup, options: { readonly maxRetriesPerRequest?: number } = {}): Redis {
   const client = new Redis({ host: "127.0.0.1", port: setup.redis?.port ?? 0, ...options })
   client.on("error", () => {})
   return client
 }
 
-async function takeFromLogs(
+/** Asks logs of these limits, by the time of Redis or by the one that is given. */
+export async function takeFromLogs(
   client: Redis,
   name: string,
   limits: readonly Limit[],
@@ -74,73 +76,6 @@ async function takeFromLogs(
 export const byLogs: CreateCounting = (setup) => {
   const client = connect(setup)
   return { take: (name) => takeFromLogs(client, name, setup.limits), close: () => client.disconnect() }
-}
-
-/** Wrong: rejects as soon as the connection is gone, so that an app without an insurance fails. */
-export const byConnectedLogs: CreateCounting = (setup) => {
-  const client = connect(setup, { maxRetriesPerRequest: 0 })
-  return { take: (name) => takeFromLogs(client, name, setup.limits), close: () => client.disconnect() }
-}
-
-/** Wrong: by the clock of its own process. */
-export const byOwnClock: CreateCounting = (setup, aheadMs) => {
-  const client = connect(setup)
-  return {
-    take: (name) => takeFromLogs(client, name, setup.limits, Date.now() + aheadMs),
-    close: () => client.disconnect(),
-  }
-}
-
-/** Wrong: one limit after the other, each of which keeps what it has counted; the longest first or last. */
-export function inTurn(isLongestFirst: boolean): CreateCounting {
-  return (setup) => {
-    const client = connect(setup)
-    const limits = isLongestFirst ? setup.limits.toReversed() : setup.limits
-    return {
-      async take(name) {
-        let verdict: Verdict = { waitMs: 0, remaining: 0 }
-        for (const limit of limits) {
-          verdict = await takeFromLogs(client, name, [limit])
-          if (verdict.waitMs > 0) break
-        }
-        return verdict
-      },
-      close: () => client.disconnect(),
-    }
-  }
-}
-
-/** Wrong: only the first of several limits. */
-export const byFirstLimit: CreateCounting = (setup, aheadMs) =>
-  byLogs({ ...setup, limits: setup.limits.slice(0, 1) }, aheadMs)
-
-/** Wrong: counts anew in each window since the epoch, so that two of them meet. */
-export const inFixedWindows: CreateCounting = (setup) => {
-  const client = connect(setup)
-  const { limit, windowMs } = setup.limits[0] as Limit
-  return {
-    async take(name) {
-      const nowMs = Date.now()
-      const count = await client.incr(`${name}:${Math.floor(nowMs / windowMs)}`)
-      return { waitMs: count > limit ? windowMs - (nowMs % windowMs) : 0, remaining: limit - count }
-    },
-    close: () => client.disconnect(),
-  }
-}
-
-/** Wrong: looks whether there is room, and counts in a second step. */
-export const inTwoSteps: CreateCounting = (setup) => {
-  const client = connect(setup)
-  const { limit, windowMs } = setup.limits[0] as Limit
-  return {
-    async take(name) {
-      const count = Number(await client.get(name))
-      if (count >= limit) return { waitMs: windowMs, remaining: 0 }
-      await client.incr(name)
-      return { waitMs: 0, remaining: limit - count - 1 }
-    },
-    close: () => client.disconnect(),
-  }
 }
 
 /** Logs in the memory of the process: right, unless it forgets whom it has not seen for longest above so many. */
@@ -168,11 +103,6 @@ export function inMemory(mostClients: number): CreateCounting {
   }
 }
 
-/** Wrong: the same for everybody, and nothing is counted. */
-export function always(verdict: Verdict): CreateCounting {
-  return () => ({ take: async () => verdict, close() {} })
-}
-
 /** Nobody who is refused is asked about again before the wait is over. */
 export function remembering(create: CreateCounting): CreateCounting {
   return (setup, aheadMs) => {
@@ -182,9 +112,9 @@ export function remembering(create: CreateCounting): CreateCounting {
       async take(name) {
         const leftMs = (refusedUntilMs.get(name) ?? 0) - performance.now()
         if (leftMs > 0) return { waitMs: leftMs, remaining: 0 }
-        const askedMs = performance.now()
         const verdict = await take(name)
-        if (verdict.waitMs > 0) refusedUntilMs.set(name, askedMs + verdict.waitMs)
+        // From now on, since what is told may be too much, and never too little.
+        if (verdict.waitMs > 0) refusedUntilMs.set(name, performance.now() + verdict.waitMs)
         return verdict
       },
       close,
@@ -195,7 +125,7 @@ export function remembering(create: CreateCounting): CreateCounting {
 /** Answers from memory when Redis has not answered in time, or not at all; wrong where it never asks Redis again. */
 export function insured(
   create: CreateCounting,
-  { isForEver }: { readonly isForEver: boolean },
+  { isForEver, deadlineMs }: { readonly isForEver: boolean; readonly deadlineMs?: number },
 ): CreateCounting {
   return (setup, aheadMs) => {
     const shared = create(setup, aheadMs)
@@ -206,7 +136,7 @@ export function insured(
         if (hasFailed && isForEver) return local.take(name)
         let timer: NodeJS.Timeout | undefined
         const late = new Promise<undefined>((resolve) => {
-          timer = setTimeout(() => resolve(undefined), setup.storeTimeoutMs)
+          timer = setTimeout(() => resolve(undefined), deadlineMs ?? setup.storeTimeoutMs)
         })
         const verdict = await Promise.race([shared.take(name).catch(() => undefined), late])
         clearTimeout(timer)

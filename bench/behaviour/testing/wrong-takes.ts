@@ -1,0 +1,101 @@
+import type { Limit } from "../app.ts"
+import { byLogs, type CreateCounting, connect, takeFromLogs, type Verdict } from "./takes.ts"
+
+// Limiters that are wrong on purpose, each in one way.
+
+/** Wrong: rejects as soon as the connection is gone, so that an app without an insurance fails. */
+export const byConnectedLogs: CreateCounting = (setup) => {
+  const client = connect(setup, { maxRetriesPerRequest: 0 })
+  return { take: (name) => takeFromLogs(client, name, setup.limits), close: () => client.disconnect() }
+}
+
+/** Wrong: by the clock of its own process. */
+export const byOwnClock: CreateCounting = (setup, aheadMs) => {
+  const client = connect(setup)
+  return {
+    take: (name) => takeFromLogs(client, name, setup.limits, Date.now() + aheadMs),
+    close: () => client.disconnect(),
+  }
+}
+
+/** Wrong: one limit after the other, each of which keeps what it has counted; the longest first or last. */
+export function inTurn(isLongestFirst: boolean): CreateCounting {
+  return (setup) => {
+    const client = connect(setup)
+    const limits = isLongestFirst ? setup.limits.toReversed() : setup.limits
+    return {
+      async take(name) {
+        let verdict: Verdict = { waitMs: 0, remaining: 0 }
+        for (const limit of limits) {
+          verdict = await takeFromLogs(client, name, [limit])
+          if (verdict.waitMs > 0) break
+        }
+        return verdict
+      },
+      close: () => client.disconnect(),
+    }
+  }
+}
+
+/** Wrong: only the first of several limits. */
+export const byFirstLimit: CreateCounting = (setup, aheadMs) =>
+  byLogs({ ...setup, limits: setup.limits.slice(0, 1) }, aheadMs)
+
+/** Wrong: no limit is more than so many. */
+export function capped(most: number): CreateCounting {
+  return (setup, aheadMs) => {
+    const limits = setup.limits.map((one) => ({ ...one, limit: Math.min(one.limit, most) }))
+    return byLogs({ ...setup, limits }, aheadMs)
+  }
+}
+
+/** Wrong: who has been refused so often in a row is let through, and not counted. */
+export function givingIn(create: CreateCounting, after: number): CreateCounting {
+  return (setup, aheadMs) => {
+    const { take, close } = create(setup, aheadMs)
+    const refusals = new Map<string, number>()
+    return {
+      async take(name) {
+        const verdict = await take(name)
+        const inARow = verdict.waitMs > 0 ? (refusals.get(name) ?? 0) + 1 : 0
+        refusals.set(name, inARow)
+        return inARow > after ? { waitMs: 0, remaining: 0 } : verdict
+      },
+      close,
+    }
+  }
+}
+
+/** Wrong: counts anew in each window since the epoch, so that two of them meet. */
+export const inFixedWindows: CreateCounting = (setup) => {
+  const client = connect(setup)
+  const { limit, windowMs } = setup.limits[0] as Limit
+  return {
+    async take(name) {
+      const nowMs = Date.now()
+      const count = await client.incr(`${name}:${Math.floor(nowMs / windowMs)}`)
+      return { waitMs: count > limit ? windowMs - (nowMs % windowMs) : 0, remaining: limit - count }
+    },
+    close: () => client.disconnect(),
+  }
+}
+
+/** Wrong: looks whether there is room, and counts in a second step. */
+export const inTwoSteps: CreateCounting = (setup) => {
+  const client = connect(setup)
+  const { limit, windowMs } = setup.limits[0] as Limit
+  return {
+    async take(name) {
+      const count = Number(await client.get(name))
+      if (count >= limit) return { waitMs: windowMs, remaining: 0 }
+      await client.incr(name)
+      return { waitMs: 0, remaining: limit - count - 1 }
+    },
+    close: () => client.disconnect(),
+  }
+}
+
+/** Wrong: the same for everybody, and nothing is counted. */
+export function always(verdict: Verdict): CreateCounting {
+  return () => ({ take: async () => verdict, close() {} })
+}
