@@ -1,74 +1,8 @@
-import { mkdirSync, writeFileSync } from "node:fs"
-import { join, relative } from "node:path"
-import { fileURLToPath } from "node:url"
-import { hasWrk, NO_WRK } from "./http/wrk.ts"
-import { type OverviewCommand, readOverviewCommand } from "./overview/command-line.ts"
-import { MEASURE } from "./overview/measure.ts"
-import type { Measurement } from "./overview/measurement.ts"
-import { pageOf } from "./overview/page.ts"
-import { drawPlots } from "./overview/plots.ts"
-import { printPart } from "./overview/print.ts"
-import { QUICK, USUAL } from "./overview/settings.ts"
-import { startServer, versionOf } from "./redis/server.ts"
-import { describeMachine, printMachine } from "./report/machine.ts"
-import { Steadiness } from "./report/steadiness.ts"
+// `bench`: what it costs, beside the peers; with --behaviour, who does what is wanted. Both read the rest of the command line.
 
-// Sluice beside its peers in one run: a table, a JSON file and a page of plots. bench/README.md says how to read them.
+const BEHAVIOUR = "--behaviour"
+const isBehaviour = process.argv.includes(BEHAVIOUR)
+process.argv = process.argv.filter((argument) => argument !== BEHAVIOUR)
+await (isBehaviour ? import("./behaviour.ts") : import("./overview.ts"))
 
-const PACKAGES = [
-  "@sluice/core",
-  ...[
-    "express-rate-limit",
-    "rate-limit-redis",
-    "rate-limiter-flexible",
-    "@fastify/rate-limit",
-    "koa-ratelimit",
-  ],
-  ...["@upstash/ratelimit", "express", "fastify", "koa", "ioredis"],
-]
-
-const { quick, parts, into } = readCommand()
-if (parts.includes("http") && !(await hasWrk())) {
-  console.error(`${NO_WRK} Or leave HTTP out: --only in-process --only redis ...`)
-  process.exit(2)
-}
-const settings = quick ? QUICK : USUAL
-const begunMs = performance.now()
-const machine = describeMachine(PACKAGES)
-const steadiness = new Steadiness()
-const measurements: Measurement[] = []
-const redis = await startServer()
-try {
-  printMachine(machine)
-  console.log(`Redis ${await versionOf(redis)}; ${settings.rounds} rounds, in turn, one process for each`)
-  for (const part of parts) {
-    const measured = await MEASURE[part]({ redis, settings, steadiness })
-    printPart(part, measured)
-    measurements.push(...measured)
-  }
-} finally {
-  await redis.stop()
-}
-mkdirSync(into, { recursive: true })
-const json = join(into, "bench.json")
-const page = join(into, "bench.html")
-const about = { machine, steadiness: steadiness.says }
-writeFileSync(json, `${JSON.stringify({ ...about, settings, measurements }, null, 2)}\n`)
-writeFileSync(page, pageOf(about, await drawPlots(measurements)))
-const minutes = (performance.now() - begunMs) / 60_000
-console.log(
-  `\n${steadiness.says}\n${minutes.toFixed(1)} minutes. Every figure: ${shown(json)}. Plots: ${shown(page)}`,
-)
-
-function readCommand(): OverviewCommand {
-  try {
-    return readOverviewCommand(process.argv.slice(2), fileURLToPath(new URL("./results", import.meta.url)))
-  } catch (error) {
-    console.error((error as Error).message)
-    process.exit(2)
-  }
-}
-
-function shown(path: string): string {
-  return relative(process.env.INIT_CWD ?? process.cwd(), path)
-}
+export {}
