@@ -1,7 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises"
 
-/** Where the time comes from: `now()` yields epoch milliseconds; fractions are dropped by who asks. */
+/** Where the time comes from: in an app the process's own steady time, in tests a clock that you move. */
 export interface Clock {
+  /** The present, in epoch milliseconds; fractions are dropped by who asks. */
   now(): number
   /** Resolves after so many milliseconds, or rejects when the signal is aborted. Default: a timer. */
   readonly wait?: ((ms: number, signal?: AbortSignal) => Promise<void>) | undefined
@@ -32,8 +33,21 @@ const startedAtMs = performance.timeOrigin
 export const steadyClock: Clock = { now: () => startedAtMs + performance.now() }
 
 /**
- * A clock for tests: `const clock = manualClock()`, then `clock.advance(60_000)`.
- * Starts at `epochMs`, by default at 2024-01-01T00:00:00Z, the start of a window of any usual length up to a day.
+ * A clock for tests that stands still until it is moved. Starts at `epochMs`, by default at 2024-01-01T00:00:00Z, the start
+ * of a window of any usual length up to a day.
+ * @example
+ * ```ts
+ * import { createLimiter, manualClock } from "@sluice/core"
+ *
+ * const clock = manualClock()
+ * const limiter = createLimiter({ limit: 1, window: "1 minute", clock })
+ * const request = { remoteAddress: "192.0.2.7" }
+ *
+ * await limiter.decide(request) // allowed: true
+ * const refused = await limiter.decide(request) // allowed: false, retryAfterMs: 60001
+ * clock.advance(refused.retryAfterMs)
+ * await limiter.decide(request) // allowed: true
+ * ```
  */
 export function manualClock(epochMs: number = Date.UTC(2024, 0, 1)): ManualClock {
   let nowMs = epochMs

@@ -1,3 +1,9 @@
+/**
+ * Rules in a DynamoDB table: the source that limiters read, and the registry that the owners of services write.
+ * docs/guides/dynamodb.md has the table, permissions and costs.
+ * @module @sluice/core/dynamodb
+ */
+
 export type { DynamoDBSender } from "./rules/dynamodb/client.ts"
 export {
   type DynamoDBRegistry,

@@ -2,16 +2,18 @@
 export interface Problem {
   /** Where: `rules[0].window` in code, `service "checkout" rules[0].rate.unit` in a document. Empty for the whole. */
   readonly path: string
-  /** What is wrong, naming the value: `"5 minuts" is not a duration`. */
+  /** What is wrong, naming the value: `"5 minuts" is not a window`. */
   readonly message: string
-  /** What would be accepted: `a number of milliseconds or a text such as "5 minutes"`. */
+  /** What would be accepted: `a positive whole number of milliseconds, or a text such as "90 seconds"`. */
   readonly accepted?: string
 }
 
 /** Every error that Sluice throws: `code` is stable and has a heading in docs/reference/errors.md. */
 export abstract class SluiceError extends Error {
+  /** Says which error it is, for programs. It stays the same when messages change. */
   abstract readonly code: string
 
+  /** `options.cause` is what led to it. */
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
     this.name = new.target.name
@@ -21,8 +23,10 @@ export abstract class SluiceError extends Error {
 /** An option is wrong, misspelt or contradicts another one. Thrown when something is created, never by a request. */
 export class InvalidOptionError extends SluiceError {
   readonly code = "SLUICE_INVALID_OPTION"
+  /** Everything that is wrong, not only the first: `path` names the option. */
   readonly problems: readonly Problem[]
 
+  /** The message is made of the problems; `options.cause` is what led to them. */
   constructor(problems: readonly Problem[], options?: ErrorOptions) {
     super(describe("Wrong options", problems), options)
     this.problems = problems
@@ -32,8 +36,10 @@ export class InvalidOptionError extends SluiceError {
 /** A rule, in code or in a stored document, is wrong: `problems` has all of them. */
 export class InvalidRuleError extends SluiceError {
   readonly code = "SLUICE_INVALID_RULE"
+  /** Everything that is wrong, not only the first: `path` leads to the member of the rule. */
   readonly problems: readonly Problem[]
 
+  /** The message is made of the problems; `options.cause` is what led to them. */
   constructor(problems: readonly Problem[], options?: ErrorOptions) {
     super(describe("Wrong rules", problems), options)
     this.problems = problems
@@ -59,9 +65,17 @@ export type StoreErrorKind =
 /** The store cannot answer. A store rejects with this and only when its back end broke, never because of a limit. */
 export class StoreUnavailableError extends SluiceError {
   readonly code = "SLUICE_STORE_UNAVAILABLE"
+  /** How it failed: what errors are counted by. */
   readonly kind: StoreErrorKind
 
-  constructor(message: string, options: ErrorOptions & { readonly kind?: StoreErrorKind | undefined } = {}) {
+  /** `options.cause` is what led to it. */
+  constructor(
+    message: string,
+    options: ErrorOptions & {
+      /** How it failed: default "error". */
+      readonly kind?: StoreErrorKind | undefined
+    } = {},
+  ) {
     super(message, options)
     this.kind = options.kind ?? "error"
   }

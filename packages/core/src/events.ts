@@ -2,8 +2,13 @@ type Listener<Args extends unknown[]> = (...args: Args) => void
 
 /** Subscribing to events: each name of `Table` with the arguments that its listeners get. */
 export interface Events<Table extends Record<keyof Table, unknown[]>> {
-  on<Name extends keyof Table>(name: Name, listener: Listener<Table[Name]>): void
-  off<Name extends keyof Table>(name: Name, listener: Listener<Table[Name]>): void
+  /**
+   * Calls the listener at every event of this name from now on, after those that came before it. What it throws, or rejects
+   * with where it is async, is warned of once and hurts nobody.
+   */
+  on<Name extends keyof Table>(name: Name, listener: (...args: Table[Name]) => void): void
+  /** Calls the listener no more. One that does not listen is no mistake. */
+  off<Name extends keyof Table>(name: Name, listener: (...args: Table[Name]) => void): void
 }
 
 /**

@@ -1,3 +1,16 @@
+/**
+ * Decides how often a client may do something, for any framework or none: limiters, rules and where they come from, the store
+ * in memory, and what adapters are made of. Loads no client of Redis and no SDK.
+ * @example
+ * ```ts
+ * import { createLimiter } from "@sluice/core"
+ *
+ * const limiter = createLimiter({ limit: 100, window: "1 minute" })
+ * const decision = await limiter.decide({ remoteAddress: "192.0.2.7" }) // allowed: true, remaining: 99
+ * ```
+ * @module @sluice/core
+ */
+
 export type { CounterState } from "./algorithms/algorithm.ts"
 export { type Clock, type ManualClock, manualClock } from "./clock.ts"
 export {
@@ -11,6 +24,7 @@ export {
   StoreUnavailableError,
 } from "./errors.ts"
 export type { Events } from "./events.ts"
+export type { ClientAddressOptions } from "./http/client-address-options.ts"
 export type { ClosingResponse } from "./http/client-gone.ts"
 export { createGuard, type Guard, type GuardOptions, type Outcome } from "./http/guard.ts"
 export type { HeaderLine } from "./http/headers/writer.ts"
@@ -22,16 +36,25 @@ export type {
   Limiter,
   LimiterEvents,
   LimiterStatus,
+  ResetOptions,
 } from "./http/limiter.ts"
-export type { Extractor, LimiterOptions, OnRejected } from "./http/options.ts"
+export type { Extractor, InlineRule, LimiterOptions, OnRejected } from "./http/options.ts"
 export type { RetryAdvice } from "./http/rejection/retry.ts"
 export type { Rejection } from "./http/rejection.ts"
 export type { HeaderFields, RequestFacts } from "./http/request.ts"
 export { createLimiter, type FactsReader } from "./http/request-limiter.ts"
 export type { Decision, PolicyCheck, Refusal } from "./limiter/decision.ts"
-export { bindsMore } from "./limiter/decision-record.ts"
+export { type Bindable, bindsMore } from "./limiter/decision-record.ts"
 export { RateLimitExceededError } from "./limiter/rate-limit-exceeded.ts"
-export type { AlgorithmName, Alignment, OnStoreFailure, Penalty, Policy, Refill } from "./policy.ts"
+export type {
+  AlgorithmName,
+  Alignment,
+  OnStoreFailure,
+  ParsedThrottle,
+  Penalty,
+  Policy,
+  Refill,
+} from "./policy.ts"
 export type { RuleBookOptions } from "./rules/book/options.ts"
 export { formatRuleDocument, type StoredDocument, type StoredRule } from "./rules/format-document.ts"
 export { createRuleBook } from "./rules/open-book.ts"
@@ -39,6 +62,7 @@ export type { ParsedRule } from "./rules/parsed-rule.ts"
 export { ruleName } from "./rules/parsed-rule.ts"
 export {
   type RegisteredRules,
+  type RegistryCallOptions,
   type RemoveOptions,
   RuleConflictError,
   type RuleRegistry,
@@ -53,6 +77,7 @@ export type {
   RuleBookEvents,
   RulesEvent,
   RulesStatus,
+  SignalOption,
   StaleEvent,
 } from "./rules/rule-book.ts"
 export { parseRuleDocument } from "./rules/rule-document.ts"
@@ -76,4 +101,4 @@ export type {
   Refund,
   Store,
 } from "./stores/store.ts"
-export type { Logger, Warning, WarningCode } from "./warnings.ts"
+export type { LogFields, Logger, Warning, WarningCode } from "./warnings.ts"

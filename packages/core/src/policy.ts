@@ -30,12 +30,30 @@ export interface Penalty {
 
 /** What becomes of a request that does not fit into the limit: a rule's `throttle` with every default filled in. */
 export type ParsedThrottle =
+  /** It is refused. */
   | { readonly kind: "hard" }
-  /** Above 0, to 1000. */
-  | { readonly kind: "soft"; readonly percent: number }
-  /** `ceiling` is absent where there is none, `signal` where the event loop of this process decides. */
-  | { readonly kind: "elastic"; readonly ceiling?: number; readonly signal?: () => boolean }
-  | { readonly kind: "queue"; readonly maxWaiting: number; readonly maxWaitMs: number }
+  /** Some are admitted above the limit, and marked. */
+  | {
+      readonly kind: "soft"
+      /** Of the limit, admitted above it. */
+      readonly percent: number
+    }
+  /** It is admitted, and marked, while there is capacity to spare. */
+  | {
+      readonly kind: "elastic"
+      /** Units that are admitted in all. Absent where there is no ceiling. */
+      readonly ceiling?: number
+      /** Whether there is capacity to spare. Absent where the event loop of this process decides. */
+      readonly signal?: () => boolean
+    }
+  /** It is held until it fits. */
+  | {
+      readonly kind: "queue"
+      /** Requests of one counter that are held in this process, at most. */
+      readonly maxWaiting: number
+      /** Milliseconds that one is held, at most. */
+      readonly maxWaitMs: number
+    }
 
 /**
  * A rule compiled to what a store needs: how many units, in which window, counted how.
@@ -44,7 +62,9 @@ export type ParsedThrottle =
  * algorithm, window, buckets, alignment and refill, and not of limit and burst, so changed ones keep the counts.
  */
 export interface Policy {
+  /** The rule's name. */
   readonly name: string
+  /** The fingerprint, bounded text: with the partition it names a counter. */
   readonly counter: string
   /** "penalty" counts a rule's refusals in place of its units: algorithms/penalty.ts. No rule names it. */
   readonly algorithm: AlgorithmName | "penalty"

@@ -21,16 +21,30 @@ export type WarningCode =
   | "SLUICE_DEGRADED"
   | "SLUICE_RECOVERED"
 
+/** A warning as listeners get it. */
 export interface Warning {
+  /** Says which one it is, for programs, and is its heading in docs/reference/errors.md. */
   readonly code: WarningCode
+  /** What is wrong, with its values, and what to do. */
   readonly message: string
+  /** What led to it: the error that was caught. Absent where there was none. */
   readonly cause?: unknown
 }
 
 /** Where warnings go: pino, or anything with the same two methods. */
 export interface Logger {
-  warn(fields: { readonly code: string; readonly err?: unknown }, message: string): void
-  error(fields: { readonly code: string; readonly err?: unknown }, message: string): void
+  /** Takes a warning: an app should mend what it names, though requests go on. */
+  warn(fields: LogFields, message: string): void
+  /** Takes what an operator should see at once: the shared store is gone, or rules cannot be read or taken. */
+  error(fields: LogFields, message: string): void
+}
+
+/** What a logger gets beside the message. */
+export interface LogFields {
+  /** The warning's code: `"SLUICE_DEGRADED"`. */
+  readonly code: string
+  /** What led to it, under the name by which pino prints errors. */
+  readonly err?: unknown
 }
 
 /** Says coded warnings, each once. */

@@ -1,3 +1,8 @@
+/**
+ * Middleware for Express 5 and 4. What was decided is on the request: `req.rateLimit`, a {@link Decision} of `@sluice/core`.
+ * @module @sluice/express
+ */
+
 import {
   createGuard,
   type Decision,
@@ -19,16 +24,32 @@ declare global {
   }
 }
 
-/** The middleware, and the limiter behind it: to peek, to reset, to listen and to close. */
-export type RateLimit = RequestHandler & { readonly limiter: Limiter<Request> }
+/** Limiter options, or a limiter to share; functions in them get Express' own request. */
+export type RateLimitOptions = GuardOptions<Request>
+
+/** The middleware, and the limiter behind it. */
+export type RateLimit = RequestHandler & {
+  /** To peek, to reset, to listen and to close. */
+  readonly limiter: Limiter<Request>
+}
 
 /**
- * Middleware for Express 5 and 4: `app.use(rateLimit({ limit: 100, window: "1 minute" }))`, or on a router or route.
- * Fields that the app itself sets, such as a body, are read when the request gets here: mount it after their parser.
- * It calls `next` without an error or not at all.
- * @throws InvalidOptionError
+ * Middleware for Express 5 and 4, for an app, a router or a route. Fields that the app itself sets, such as a body, are read
+ * when the request gets here: mount it after their parser. It calls `next` without an error or not at all.
+ * @example
+ * ```ts
+ * import { rateLimit } from "@sluice/express"
+ * import express from "express"
+ *
+ * const app = express()
+ * app.use(rateLimit({ limit: 100, window: "1 minute" }))
+ * app.get("/search", rateLimit({ name: "search", limit: 3, window: "1 second" }), (req, res) => {
+ *   res.json({ remaining: req.rateLimit?.remaining })
+ * })
+ * ```
+ * @throws {@link InvalidOptionError}
  */
-export function rateLimit(options: GuardOptions<Request>): RateLimit {
+export function rateLimit(options: RateLimitOptions): RateLimit {
   const guard = createGuard(options, factsOf)
 
   const handler: RequestHandler = (req, res, next) => {

@@ -1,3 +1,9 @@
+/**
+ * Plugin for Fastify 5. What was decided is on the request: `request.rateLimit`, a {@link Decision} of `@sluice/core`. A route has
+ * a rule of its own in its `config.rateLimit`.
+ * @module @sluice/fastify
+ */
+
 import {
   createGuard,
   type Decision,
@@ -22,6 +28,8 @@ import type {
 import fastifyPlugin from "fastify-plugin"
 import { FastifyFacts, factsOf } from "./facts.ts"
 import { HOOKS, type HookName, type Limit, parseHook, routeLimits } from "./routes.ts"
+
+export type { HookName } from "./routes.ts"
 
 /** Limiter options, or a limiter to share; or no rule at all, where only some routes have one. */
 export type RateLimitOptions = GuardOptions<FastifyRequest> & {
@@ -52,8 +60,8 @@ declare module "fastify" {
 }
 
 /**
- * Plugin for Fastify 5: `await app.register(rateLimit, { limit: 100, window: "1 minute" })`. It limits every route of
- * the scope it is registered in and of the scopes inside, whenever they are added, and what the scope answers with 404.
+ * Plugin for Fastify 5. It limits every route of the scope it is registered in and of the scopes inside, whenever they are
+ * added, and what the scope answers with 404.
  * Registered within `app.register(async (scope) => …)` it limits that scope alone.
  *
  * A route says `config: { rateLimit: { limit: 5, window: "1 minute" } }` for a rule of its own, in place of the inline
@@ -63,7 +71,18 @@ declare module "fastify" {
  *
  * What Fastify refuses by itself is not counted: a URL that cannot be decoded, and where requests are decided in
  * `preValidation` or later a body that cannot be parsed. Closing the app closes the limiter, unless it is a shared one.
- * @throws InvalidOptionError when the app starts
+ * @example
+ * ```ts
+ * import { rateLimit } from "@sluice/fastify"
+ * import fastify from "fastify"
+ *
+ * const app = fastify()
+ * await app.register(rateLimit, { limit: 100, window: "1 minute" })
+ * app.get("/search", { config: { rateLimit: { limit: 3, window: "1 second" } } }, async (request) => ({
+ *   remaining: request.rateLimit?.remaining,
+ * }))
+ * ```
+ * @throws {@link InvalidOptionError} when the app starts
  */
 export const rateLimit: FastifyPluginAsync<RateLimitOptions> = fastifyPlugin(register, {
   name: "@sluice/fastify",

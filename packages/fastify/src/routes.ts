@@ -3,9 +3,11 @@ import { inspect, isDeepStrictEqual } from "node:util"
 import { type Guard, InvalidOptionError } from "@sluice/core"
 import type { FastifyRequest, RouteOptions } from "fastify"
 
-/** The hooks in which a request can be decided, in the order in which they run. */
-export const HOOKS = ["onRequest", "preParsing", "preValidation", "preHandler"] as const
-export type HookName = (typeof HOOKS)[number]
+/** A hook of Fastify's in which a request can be decided; they run in this order. */
+export type HookName = "onRequest" | "preParsing" | "preValidation" | "preHandler"
+
+/** All of them, in the order in which they run. */
+export const HOOKS: readonly HookName[] = ["onRequest", "preParsing", "preValidation", "preHandler"]
 
 /** Who decides a request, and when. */
 export interface Limit {

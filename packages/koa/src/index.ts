@@ -1,3 +1,8 @@
+/**
+ * Middleware for Koa 3 and 2. What was decided is in the state: `ctx.state.rateLimit`, a {@link Decision} of `@sluice/core`.
+ * @module @sluice/koa
+ */
+
 import {
   createGuard,
   type Decision,
@@ -16,16 +21,32 @@ declare module "koa" {
   }
 }
 
-/** The middleware, and the limiter behind it: to peek, to reset, to listen and to close. */
-export type RateLimit = Middleware & { readonly limiter: Limiter<Context> }
+/** Limiter options, or a limiter to share; functions in them get Koa's context. */
+export type RateLimitOptions = GuardOptions<Context>
+
+/** The middleware, and the limiter behind it. */
+export type RateLimit = Middleware & {
+  /** To peek, to reset, to listen and to close. */
+  readonly limiter: Limiter<Context>
+}
 
 /**
- * Middleware for Koa 3 and 2: `app.use(rateLimit({ limit: 100, window: "1 minute" }))`, or on a router or route.
- * Fields that the app itself sets, such as a body, are read when the request gets here: mount it after their parser.
- * A refusal is an ordinary response, nothing is thrown.
- * @throws InvalidOptionError
+ * Middleware for Koa 3 and 2, for an app, a router or a route. Fields that the app itself sets, such as a body, are read when
+ * the request gets here: mount it after their parser. A refusal is an ordinary response, nothing is thrown.
+ * @example
+ * ```ts
+ * import { rateLimit } from "@sluice/koa"
+ * import Koa from "koa"
+ *
+ * const app = new Koa()
+ * app.use(rateLimit({ limit: 100, window: "1 minute" }))
+ * app.use((ctx) => {
+ *   ctx.body = { remaining: ctx.state.rateLimit?.remaining }
+ * })
+ * ```
+ * @throws {@link InvalidOptionError}
  */
-export function rateLimit(options: GuardOptions<Context>): RateLimit {
+export function rateLimit(options: RateLimitOptions): RateLimit {
   const guard = createGuard(options, factsOf)
 
   const middleware = (ctx: Context, next: Next): Promise<unknown> => {

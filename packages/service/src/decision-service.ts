@@ -27,16 +27,21 @@ export interface Bounds extends GrpcBounds {
 
 /** What a decision service is made of. Who makes book, store and registry closes them. */
 export interface DecisionServiceParts {
+  /** The rules of every service. */
   readonly book: RuleBook
-  /** Undefined where rules are registered elsewhere. */
+  /** Where services register their rules. Undefined where rules are registered elsewhere. */
   readonly registry: RuleRegistry | undefined
   /** What all services share: the store and how to decide without it. */
   readonly shared: SharedOptions
+  /** What is answered of a service without rules. */
   readonly unknownServices: UnknownServices
+  /** Who may change whose rules. */
   readonly tokens: Tokens
   /** Whether anybody may register rules where there are no tokens. */
   readonly isRegistrationOpen: boolean
+  /** Where changes of rules are written down. */
   readonly audit: Audit
+  /** What callers may send, at most. */
   readonly bounds: Bounds
   /** What both doors prove who they are with. Absent: they speak without TLS. */
   readonly tls?: Tls | undefined
@@ -52,7 +57,9 @@ export interface DecisionServiceParts {
 
 /** Where it listens; port 0 is any that is free. */
 export interface Address {
+  /** A name or an address: "0.0.0.0" is every one of this machine. */
   readonly host: string
+  /** 0 to 65535. */
   readonly port: number
 }
 
@@ -61,12 +68,20 @@ export function shownAddress({ host, port }: Address): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`
 }
 
+/** The ports that it listens on. */
+export interface Ports {
+  /** The one for gRPC. */
+  readonly grpc: number
+  /** The one for HTTP with JSON. */
+  readonly http: number
+}
+
 /** The decision service with its two doors. */
 export interface DecisionService {
   /** Of the services that it answers: "sluice.v1.RateLimiter". */
   readonly names: readonly string[]
   /** Listens, and resolves with the ports. */
-  listen(grpc: Address, http: Address): Promise<{ readonly grpc: number; readonly http: number }>
+  listen(grpc: Address, http: Address): Promise<Ports>
   /** Still answers, and asks who is connected over HTTP to come back by another connection, to another instance. */
   leave(): void
   /**
@@ -76,7 +91,33 @@ export interface DecisionService {
   close(timeoutMs: number): Promise<boolean>
 }
 
-/** A decision service; it does nothing before it listens. */
+/**
+ * A decision service; it does nothing before it listens.
+ * @example
+ * ```ts
+ * import { createRuleBook } from "@sluice/core"
+ * import { auditTo, createDecisionService, rulesInMemory, tokens } from "@sluice/service"
+ *
+ * const { source, registry } = rulesInMemory()
+ * const service = createDecisionService({
+ *   book: createRuleBook({ source }),
+ *   registry,
+ *   shared: {},
+ *   unknownServices: "forward",
+ *   tokens: tokens({ checkout: "s3cret" }),
+ *   isRegistrationOpen: false,
+ *   audit: auditTo({ info: console.log, warn: console.warn }),
+ *   bounds: { maxMessageBytes: 1_048_576, maxInFlight: 1_000, arrivalMs: 10_000, maxRequests: 100 },
+ *   onLimiter: () => {},
+ *   onUnknownService: () => {},
+ *   onFault: (error, path) => console.error(path, error),
+ * })
+ * const host = "127.0.0.1"
+ * const ports = await service.listen({ host, port: 0 }, { host, port: 0 })
+ * console.log("listening", ports)
+ * await service.close(10_000)
+ * ```
+ */
 export function createDecisionService(parts: DecisionServiceParts): DecisionService {
   const { book, shared, bounds, onFault, tls } = parts
   const guards = new ServiceGuards(book, shared, parts.onLimiter)

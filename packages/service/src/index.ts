@@ -1,12 +1,24 @@
+/**
+ * The decision service as a part of a program of your own. docs/guides/service.md has the program that is ready to run, and
+ * what it is asked.
+ * @module @sluice/service
+ */
+
+export type { AskedRequest, Known } from "./deciding/asked-request.ts"
+export type { SharedOptions } from "./deciding/service-guards.ts"
+export type { UnknownServices } from "./deciding/unregistered.ts"
 export {
   type Address,
   type Bounds,
   createDecisionService,
   type DecisionService,
   type DecisionServiceParts,
+  type Ports,
 } from "./decision-service.ts"
-export { type Audit, auditTo, type Change } from "./registering/audit.ts"
+export type { GrpcBounds } from "./grpc/grpc-door.ts"
+export { type Audit, type AuditLog, auditTo, type Change } from "./registering/audit.ts"
 export { fileFirst } from "./registering/file-first.ts"
 export { type RulesHome, rulesInMemory } from "./registering/rules-home.ts"
-export { rulesInTable } from "./registering/rules-in-table.ts"
+export { type RulesInTable, rulesInTable } from "./registering/rules-in-table.ts"
 export { type Tokens, tokens } from "./registering/tokens.ts"
+export type { Tls } from "./tls.ts"

@@ -15,9 +15,11 @@ import type { Policy } from "../policy.ts"
 export interface CounterState {
   /** Epoch milliseconds; ahead of the time only after the clock went back, and then by a window at most. */
   readonly startMs: number
+  /** Whole units in use: of the present window, or of all that counts where there is no window before it. */
   readonly current: number
+  /** What is in use besides, or still counts in part. */
   readonly previous: number
-  /** Printable ASCII: see packed-counts.ts. Absent is the same as empty. What a store tells may be an outline: `Counted`. */
+  /** The single counts or entries, packed in printable ASCII. Absent is the same as empty. What a store tells may be an outline: {@link Counted}. */
   readonly parts?: string
 }
 

@@ -11,10 +11,10 @@ export interface ClientAddressOptions {
   readonly trustedProxies?: number | readonly string[] | undefined
   /**
    * The one header that is believed, from a trusted proxy only: "cf-connecting-ip", which holds a single address, or
-   * "x-forwarded-for" or "forwarded", to pin which list is read.
+   * "x-forwarded-for" or "forwarded" (RFC 7239), to pin which list is read. Default: whichever of those two is there.
    */
   readonly clientIpHeader?: string | undefined
-  /** How many leading bits of an IPv6 address identify a client, 1 to 128. */
+  /** How many leading bits of an IPv6 address identify a client, 1 to 128: default 64 (RFC 6177). */
   readonly ipv6Prefix?: number | undefined
 }
 

@@ -1,20 +1,27 @@
-/** What tells of its end: a response, an HTTP/2 stream, a connection. */
-interface Closing {
-  readonly closed?: boolean
-  readonly destroyed?: boolean
-  once(event: "close", listener: () => void): unknown
-}
-
 /**
  * Node's response, of HTTP/1 or HTTP/2, as far as it tells that its client has gone. By itself it does not always: not while it
  * stands behind another one of its connection (HTTP/1 pipelining), and over HTTP/2 neither afterwards nor of HEAD.
  */
-export interface ClosingResponse extends Closing {
-  off(event: "close", listener: () => void): unknown
-  /** Only over HTTP/2. */
+export interface ClosingResponse {
+  /** Whether "close" has been told. */
+  readonly closed?: boolean
+  /** Whether it has been torn down. */
+  readonly destroyed?: boolean
+  /** The stream that it travels by. Only over HTTP/2. */
   readonly stream?: unknown
-  readonly req?: { readonly socket?: unknown }
+  /** The request that it answers, for the connection that both travel by. */
+  readonly req?: {
+    /** The connection. */
+    readonly socket?: unknown
+  }
+  /** Calls back at its end, once. */
+  once(event: "close", listener: () => void): unknown
+  /** Calls back no more. */
+  off(event: "close", listener: () => void): unknown
 }
+
+/** What tells of its end: a response, an HTTP/2 stream, a connection. */
+type Closing = Pick<ClosingResponse, "closed" | "destroyed" | "once">
 
 /** Whether the client has gone, or has been answered by somebody else: there is nobody to answer any more. */
 export function hasGone(response: ClosingResponse): boolean {

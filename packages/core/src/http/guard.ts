@@ -17,7 +17,12 @@ import { createLimiter, type FactsReader, RequestLimiter } from "./request-limit
 import type { RuleSet } from "./rule-set.ts"
 
 /** Limiter options, or a limiter to share: several mounts then count together. */
-export type GuardOptions<Request> = LimiterOptions<Request> | { readonly limiter: Limiter<Request> }
+export type GuardOptions<Request> =
+  | LimiterOptions<Request>
+  | {
+      /** What `createLimiter` has made. It stays its maker's, who closes it. */
+      readonly limiter: Limiter<Request>
+    }
 
 /** What an adapter does with a request. */
 export interface Outcome {
@@ -36,6 +41,7 @@ export interface Outcome {
  * headers, and either goes on or sends what `answer` yields.
  */
 export interface Guard<Request extends object> {
+  /** The limiter behind it: to peek, to reset, to listen. */
   readonly limiter: Limiter<Request>
   /** Whether its rules, now and later, read only what is there when a request arrives, before body and handlers. */
   readonly readsArrivalOnly: boolean
@@ -71,7 +77,7 @@ export interface Guard<Request extends object> {
 /**
  * A guard for an adapter. `reader` is how the adapter reads its framework's requests, so that the limiter can be asked
  * about one that no guard has seen: `limiter.peek(req)` in a handler.
- * @throws InvalidOptionError
+ * @throws {@link InvalidOptionError}
  */
 export function createGuard<Request extends object>(
   options: GuardOptions<Request>,

@@ -67,7 +67,10 @@ export function compileHeaders(dialect: HeaderDialect, policies: readonly Header
   return DIALECTS[dialect].compile(policies)
 }
 
-/** The fields that a browser script on another origin sees only when Access-Control-Expose-Headers names them. */
+/**
+ * The fields that a browser script on another origin sees only when Access-Control-Expose-Headers names them: of "draft-11"
+ * `RateLimit`, `RateLimit-Policy` and `Retry-After`.
+ */
 export function exposedHeaders(dialect: HeaderDialect | false): readonly string[] {
   return dialect === false ? ["Retry-After"] : [...DIALECTS[dialect].fields, "Retry-After"]
 }

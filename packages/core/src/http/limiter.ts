@@ -1,7 +1,7 @@
 import type { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "../errors.ts"
 import type { Events } from "../events.ts"
 import type { Decision } from "../limiter/decision.ts"
-import type { ReadyOptions, RulesEvent, RulesStatus, StaleEvent } from "../rules/rule-book.ts"
+import type { ReadyOptions, RulesEvent, RulesStatus, SignalOption, StaleEvent } from "../rules/rule-book.ts"
 import type { EvictionEvent } from "../stores/store.ts"
 import type { Warning } from "../warnings.ts"
 import type { RequestFacts } from "./request.ts"
@@ -25,6 +25,7 @@ export interface LimiterEvents<Request> {
   "store-error": [error: StoreUnavailableError]
   /** The store has failed to answer. Said once, until it has answered again. */
   degraded: [error: StoreUnavailableError]
+  /** The store answers again, after `degraded`. */
   recovered: []
   /** Other rules of the source are in force than before. */
   rules: [event: RulesEvent]
@@ -34,6 +35,7 @@ export interface LimiterEvents<Request> {
   "rules-stale": [event: StaleEvent]
   /** A full memory store had to forget a client that was being refused. */
   evicted: [event: EvictionEvent]
+  /** Something that the app should mend, though requests go on: what the logger is told, too. */
   warning: [warning: Warning]
   /** The limiter is closed: its last event. */
   closed: []
@@ -52,11 +54,13 @@ export interface LimiterStatus {
   readonly openBreakers?: number
 }
 
+/** How much a call asks for. */
 export interface CostOption {
   /** Units asked, instead of the option `cost`: a whole number from 0 up. 0 takes nothing and is admitted. */
   readonly cost?: number | undefined
 }
 
+/** How much `acquire` asks for, and how long it waits. */
 export interface AcquireOptions extends CostOption {
   /** Ends the waiting: `acquire` rejects with its reason, and nothing stays taken. */
   readonly signal?: AbortSignal | undefined
@@ -66,22 +70,54 @@ export interface AcquireOptions extends CostOption {
   readonly maxWaiting?: number | undefined
 }
 
+/** Which counters `reset` forgets. */
+export interface ResetOptions {
+  /** Names of rules: only theirs. Default: all of the client's own, and none of the whole service. */
+  readonly policies?: readonly string[] | undefined
+}
+
 /**
  * The decision maker. `Request` is what it is asked about: in an adapter the framework's own object, else an object
- * with any members of RequestFacts.
+ * with any members of {@link RequestFacts}.
  */
 export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Request>> {
-  /** Takes the units under every rule, or refuses and takes none. Rejects only for a wrong cost, or when closed. */
+  /**
+   * Takes the units under every rule, atomically, or refuses and takes none. Rejects only with
+   * {@link InvalidOptionError} for a wrong cost, and with {@link ClosedError} when the limiter is closed: never because of
+   * the store or the rules.
+   * @example
+   * ```ts
+   * import { createLimiter } from "@sluice/core"
+   *
+   * const limiter = createLimiter({ limit: 10, window: "1 minute" })
+   * const client = { remoteAddress: "192.0.2.7" }
+   *
+   * await limiter.decide(client, { cost: 6 }) // allowed: true, remaining: 4, cost: 6
+   * await limiter.decide(client, { cost: 5 }) // allowed: false, remaining: 4, cost: 0
+   * await limiter.decide(client, { cost: 4 }) // allowed: true, remaining: 0
+   * ```
+   */
   decide(request: Request, options?: CostOption): Promise<Decision>
-  /** The same, and rejects with RateLimitExceededError when refused. */
+  /** The same as `decide`, and rejects with {@link RateLimitExceededError} when refused. */
   enforce(request: Request, options?: CostOption): Promise<Decision>
   /**
    * Waits until it is admitted under every rule and takes the units: first come, first served within the process among
    * requests that share a counter, without polling. What a leaky bucket delays is waited too.
    *
-   * Rejects with RateLimitExceededError at once where waiting is in vain: the request can never succeed, has to wait longer
-   * than `maxWaitMs`, or finds `maxWaiting` waiting; with the signal's reason when that is aborted; and with ClosedError
+   * Rejects with {@link RateLimitExceededError} at once where waiting is in vain: the request can never succeed, has to wait longer
+   * than `maxWaitMs`, or finds `maxWaiting` waiting; with the signal's reason when that is aborted; and with {@link ClosedError}
    * when the limiter is closed. Nothing stays taken then.
+   * @example
+   * ```ts
+   * import { createLimiter } from "@sluice/core"
+   *
+   * // Ten calls a second to somebody else's service, evenly.
+   * const limiter = createLimiter({ limit: 10, window: "1 second", field: "service", algorithm: "leaky-bucket" })
+   * for (const page of [1, 2, 3]) {
+   *   await limiter.acquire({}, { maxWaitMs: 5_000 }) // at once, then after 100 ms each
+   *   console.log("call", page)
+   * }
+   * ```
    */
   acquire(request: Request, options?: AcquireOptions): Promise<Decision>
   /**
@@ -90,6 +126,17 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * one, and then `retryAfterMs` is the wait for one. `units` is a whole number from 0 up, in place of the option `cost`.
    *
    * Others may come between the question how many there are and the taking of them; then fewer are tried, a few times.
+   * @example
+   * ```ts
+   * import { createLimiter } from "@sluice/core"
+   *
+   * const limiter = createLimiter({ limit: 10, window: "1 minute" })
+   * const client = { remoteAddress: "192.0.2.7" }
+   *
+   * await limiter.takeUpTo(client, 7) // allowed: true, cost: 7, remaining: 3
+   * await limiter.takeUpTo(client, 7) // allowed: true, cost: 3, remaining: 0
+   * await limiter.takeUpTo(client, 7) // allowed: false, cost: 0
+   * ```
    */
   takeUpTo(request: Request, units: number): Promise<Decision>
   /** The decision that `decide` would make, taking nothing. Facts alone will do, for tests and tools. */
@@ -100,20 +147,27 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * Makes of the units that a decision has taken those that were used, a whole number from 0 up: the rest is given back, or
    * what is missing is charged, even beyond the limit; to the window they were taken in, so nothing when that has passed.
    * Once, and not after a refund, nor a refund after it. Nothing of a refused decision.
+   * @example
+   * ```ts
+   * import { createLimiter } from "@sluice/core"
+   *
+   * const limiter = createLimiter({ limit: 1_000, window: "1 minute" })
+   * const client = { remoteAddress: "192.0.2.7" }
+   *
+   * const decision = await limiter.decide(client, { cost: 200 }) // remaining: 800
+   * await limiter.settle(decision, 350) // it was 350: remaining is 650 now
+   * ```
    */
   settle(decision: Decision, units: number): Promise<void>
   /** Forgets the counters of this request's client, a block by a penalty too; a counter of the whole service only when its rule is named. */
-  reset(
-    request: Request | RequestFacts,
-    options?: { readonly policies?: readonly string[] | undefined },
-  ): Promise<void>
+  reset(request: Request | RequestFacts, options?: ResetOptions): Promise<void>
   /**
    * Resolves when rules are loaded, rejects with why they cannot be; with `retry` it goes on waiting through failed
    * loads. `signal` ends the waiting. Holds the process until then, which the limiter does not otherwise.
    */
   ready(options?: ReadyOptions): Promise<void>
   /** Resolves when rules are in force that were loaded after the call; rejects with why they cannot be. */
-  refresh(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>
+  refresh(options?: SignalOption): Promise<void>
   /** Version, age and problems of the rules in force. Those of a list never age. */
   readonly rules: RulesStatus
   /** What it is at. Asks nobody. */

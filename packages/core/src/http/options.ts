@@ -24,9 +24,6 @@ import type { Rejection } from "./rejection.ts"
 /** A field of the app's own, by name: a user id or a plan from its authentication. Undefined is missing. */
 export type Extractor<Request> = (request: Request) => string | number | undefined
 
-/** Not `false`: TypeScript takes an async function that returns it for one that yields a boolean. */
-type OwnAnswer = Rejection | boolean | undefined
-
 /**
  * Takes over the answer to a refused request. It gets the framework's own request (Koa: the context), the answer that
  * would be sent, its decision, and the framework's own response (Koa: the context again; Fastify: the reply).
@@ -40,14 +37,16 @@ export type OnRejected<Request> = (
   rejection: Rejection,
   decision: Decision,
   response: unknown,
-) => OwnAnswer | PromiseLike<OwnAnswer> | MaybePromise<void>
+) => // Not `false`: TypeScript takes an async function that returns it for one that yields a boolean.
+Rejection | boolean | undefined | PromiseLike<Rejection | boolean | undefined> | MaybePromise<void>
 
 /** Every member of a rule but its cost, which a limiter reads differently; none is required here. */
-type InlineRule<Request> = {
-  readonly [Name in Exclude<keyof Rule, "cost">]?: Rule<Request>[Name] | undefined
+export type InlineRule<Request> = {
+  // Mapped from an object type, so that each member keeps the docstring that it has in Rule.
+  readonly [Name in keyof Omit<Rule<Request>, "cost">]?: Omit<Rule<Request>, "cost">[Name] | undefined
 }
 
-/** What a limiter is made of. Either one inline rule (`limit`, `window` and any other member of Rule), or `rules`. */
+/** What a limiter is made of. Either one inline rule (`limit`, `window` and any other member of {@link Rule}), or `rules`. */
 export interface LimiterOptions<Request> extends InlineRule<Request>, ClientAddressOptions {
   /** Several rules, or where they come from: a source, or a book of one that several limiters share. */
   readonly rules?: readonly Rule<Request>[] | RuleSource | RuleBook | undefined
@@ -55,11 +54,11 @@ export interface LimiterOptions<Request> extends InlineRule<Request>, ClientAddr
   readonly defaultRules?: readonly Rule<Request>[] | undefined
   /** Whose rules and counters: default "default". */
   readonly service?: string | number | undefined
-  /** Default: a memory store of its own. */
+  /** Where counters are: default a memory store of its own. It stays its maker's, who closes it. */
   readonly store?: Store | undefined
   /**
    * Fields of the app's own by name; or, where the names are not known beforehand, a function that yields what reads a
-   * name, undefined for none. It is asked when rules are compiled, not for each request.
+   * name, undefined for none. It is asked when rules are compiled, not for each request. Default: none.
    */
   readonly fields?:
     | Readonly<Record<string, Extractor<Request>>>
@@ -67,15 +66,16 @@ export interface LimiterOptions<Request> extends InlineRule<Request>, ClientAddr
     | undefined
   /** Units that a request takes, times each rule's own cost: a whole number from 0 up, or a function. Default 1. */
   readonly cost?: number | ((request: Request) => number) | undefined
-  /** Requests that are not counted at all. */
+  /** Whether a request is not counted at all: default no. One that throws, or yields no boolean, is counted. */
   readonly skip?: ((request: Request) => boolean) | undefined
+  /** Takes over the answer to a refused request: default a problem (RFC 9457) in JSON, or lines of text. */
   readonly onRejected?: OnRejected<Request> | undefined
   /**
    * Whether a request's units are given back once its response is known: `(req, status) => status < 400` for "only
-   * failures count". They are charged first, so parallel guesses cannot slip through.
+   * failures count". They are charged first, so parallel guesses cannot slip through. Default: never.
    */
   readonly refundWhen?: ((request: Request, status: number) => boolean) | undefined
-  /** Default "draft-11". */
+  /** How an adapter writes the limits into response headers, false not at all: default "draft-11". */
   readonly headers?: HeaderDialect | false | undefined
   /** What rules without their own do when the store is gone: default "local". */
   readonly onStoreFailure?: OnStoreFailure | undefined
@@ -83,11 +83,14 @@ export interface LimiterOptions<Request> extends InlineRule<Request>, ClientAddr
   readonly storeTimeoutMs?: number | undefined
   /** Instances that share the store and its limits: default 1. Only for what is decided while the store is gone. */
   readonly instances?: number | undefined
-  /** false admits everything uncounted, for tests of the app. */
+  /** false admits everything uncounted, for tests of the app: default true. */
   readonly enabled?: boolean | undefined
-  /** pino or the like. Default: process.emitWarning. */
+  /** Where warnings go, pino or the like: default `process.emitWarning`. */
   readonly logger?: Logger | undefined
-  /** For tests. It is the memory store's clock too, when the limiter makes that. */
+  /**
+   * What time is measured by, for tests: default the process's steady time. It is the memory store's clock too, when the
+   * limiter makes that.
+   */
   readonly clock?: Clock | undefined
 }
 
@@ -225,7 +228,7 @@ const shape = strict("the options", {
     .optional(),
 })
 
-/** The options with their defaults. Throws InvalidOptionError with everything that is wrong with them. */
+/** The options with their defaults. Throws {@link InvalidOptionError} with everything that is wrong with them. */
 export function parseOptions(value: unknown): ParsedOptions {
   const { good, problems: found } = readShape(shape, value)
   const problems: Problem[] = found.map((problem) => locate("", problem))

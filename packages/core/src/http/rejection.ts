@@ -11,6 +11,7 @@ export interface Rejection {
   readonly status: 429 | 400 | 503
   /** Retry-After, when there is a time at which it can succeed; Cache-Control; Content-Type. */
   readonly headers: readonly HeaderLine[]
+  /** A problem (RFC 9457) as JSON text, or lines of text for a client that does not take JSON. */
   readonly body: string
 }
 
@@ -55,7 +56,7 @@ const TEXT_TYPE: HeaderLine = ["Content-Type", "text/plain; charset=utf-8"]
  *
  * The body is a problem (RFC 9457): `type`, `title`, `status`, `detail`; on 429 and 503 `violated-policies`, the names
  * of the rules that refused; and on 429 `rejection`, the message of the rule that binds, with `retry`, a
- * `RetryAdvice`, when it is one of the three messages with a machine-readable meaning. Those three speak of a time to
+ * {@link RetryAdvice}, when it is one of the three messages with a machine-readable meaning. Those three speak of a time to
  * wait and are left out where there is none. A client that does not take JSON gets the same facts as lines of text.
  */
 export function compileRejection(rules: readonly RejectionRule[]): RejectionWriter {

@@ -21,8 +21,21 @@ import type { RuleSet } from "./rule-set.ts"
 import { RulesInForce } from "./rules-in-force.ts"
 
 /**
- * A limiter: `createLimiter({ limit: 100, window: "1 minute" })`.
- * @throws InvalidOptionError with everything that is wrong with the options.
+ * A limiter, for any kind of request: with one rule inline, or with `rules`. Counters are in the memory of this process unless
+ * it is given a store. It keeps no process alive.
+ * @example
+ * ```ts
+ * import { createLimiter } from "@sluice/core"
+ *
+ * const limiter = createLimiter<{ user: number }>({
+ *   limit: 10,
+ *   window: "1 minute",
+ *   field: "user_id",
+ *   fields: { user_id: (job) => job.user },
+ * })
+ * const { allowed, remaining, retryAfterMs } = await limiter.decide({ user: 7 }) // true, 9, 0
+ * ```
+ * @throws {@link InvalidOptionError} with everything that is wrong with the options.
  */
 export function createLimiter<Request = RequestFacts>(options: LimiterOptions<Request>): Limiter<Request> {
   return new RequestLimiter<Request>(parseOptions(options))
@@ -259,7 +272,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.#factsReaders.add(reader)
   }
 
-  /** A limiter for one route: the rule in place of the inline one. Throws InvalidOptionError. */
+  /** A limiter for one route: the rule in place of the inline one. Throws {@link InvalidOptionError}. */
   forRoute(value: object, name: string): RequestLimiter<Request> {
     const { rule, problems } = parseInlineRule(value, name)
     if (rule === undefined) throw new InvalidOptionError(problems)

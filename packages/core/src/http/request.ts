@@ -6,15 +6,21 @@ export type HeaderFields = Readonly<Record<string, string | readonly string[] | 
  * is absent is a missing field, never an error.
  */
 export interface RequestFacts {
+  /** In any case: for `method`, where HEAD is GET, and for `match.methods`. */
   readonly method?: string | undefined
   /** The request target as it came: "/users/7?full=1", with mount points still in it. */
   readonly url?: string | undefined
   /** The framework's pattern of the route, "/users/:id", where the framework knows it; never the raw path. */
   readonly route?: string | undefined
+  /** For `header:NAME`, and for the client's address where a trusted proxy writes it. */
   readonly headers?: HeaderFields | undefined
+  /** Parsed, for `query:NAME`: an object of texts. A repeated parameter, a list, is missing. */
   readonly query?: unknown
+  /** Parameters of the route, for `param:NAME`: an object of texts. */
   readonly params?: unknown
+  /** Parsed, for `body:PATH`: an object, whose members may be objects. */
   readonly body?: unknown
+  /** Parsed, for `cookie:NAME`: an object of texts. Absent, they are read from the header. */
   readonly cookies?: unknown
   /**
    * The only fields that there are of this request, as rules write them but header fields' names in lower case

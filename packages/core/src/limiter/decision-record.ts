@@ -114,7 +114,7 @@ function bindingCheck(checks: readonly PolicyCheck[]): PolicyCheck | undefined {
 }
 
 /** What binding is judged by; checks have it, and so have decisions. */
-type Bindable = Pick<PolicyCheck, "allowed" | "remaining" | "cost" | "retryAfterMs">
+export type Bindable = Pick<PolicyCheck, "allowed" | "remaining" | "cost" | "retryAfterMs">
 
 /** Whether one binds more than the other: a refusal before an admission, then the longer wait or the smaller rest. */
 export function bindsMore(check: Bindable, than: Bindable): boolean {

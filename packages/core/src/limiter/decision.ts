@@ -19,7 +19,9 @@ export type Refusal =
 export interface PolicyCheck {
   /** Name of the rule. */
   readonly policy: string
+  /** Quota units per window, as told to clients: without what a throttle admits above it. */
   readonly limit: number
+  /** Length of the window in milliseconds. */
   readonly windowMs: number
   /** Units that would be admitted after this request; 0 where the store was not asked. */
   readonly remaining: number
@@ -37,7 +39,9 @@ export interface PolicyCheck {
   readonly delayMs: number
   /** Admitted above the limit, by soft or elastic throttling. */
   readonly overLimit: boolean
+  /** Whether this rule only reports: it refuses nobody. */
   readonly shadow: boolean
+  /** Why this rule refuses; absent when it admits. */
   readonly refusal?: Refusal
   /** What the client is told when this rule refuses. */
   readonly rejectionMessage?: string
@@ -52,6 +56,7 @@ export interface PolicyCheck {
 
 /** The answer to one request: the strictest of its rules, and each rule by itself. */
 export interface Decision {
+  /** Whether the request may go on, after `delayMs`. */
   readonly allowed: boolean
   /**
    * The rule that binds: refused, the one with the longest wait; admitted, the one that fits the fewest more requests
@@ -76,6 +81,7 @@ export interface Decision {
   readonly degraded: boolean
   /** Why it was refused; absent when admitted. */
   readonly refusal?: Refusal
+  /** What the binding rule tells a client that it refuses; absent when admitted, and where the rule has no message. */
   readonly rejectionMessage?: string
   /** Names of shadow rules that would have refused. */
   readonly shadowed: readonly string[]

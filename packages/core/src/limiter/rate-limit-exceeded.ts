@@ -4,8 +4,10 @@ import type { Decision } from "./decision.ts"
 /** Thrown by `enforce` when the request is refused, and by `acquire`; `decision` says by which rule and for how long. */
 export class RateLimitExceededError extends SluiceError {
   readonly code = "SLUICE_RATE_LIMIT_EXCEEDED"
+  /** The refusal: nothing was taken. */
   readonly decision: Decision
 
+  /** The message names the rule, the refusal and the wait. */
   constructor(decision: Decision) {
     const wait = Number.isFinite(decision.retryAfterMs)
       ? `retry after ${decision.retryAfterMs} ms`

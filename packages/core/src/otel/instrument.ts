@@ -11,8 +11,15 @@ import { observeState } from "./state.ts"
  * rules, and what the limiter is at. docs/guides/metrics.md has all instruments. Yields what ends it; so does closing the
  * limiter. No attribute tells whom a rule counts.
  *
- * `instrument(limits.limiter)`, where `limits = rateLimit({ limit: 100, window: "1 minute" })`.
- * @throws InvalidOptionError
+ * @example
+ * ```ts
+ * import { createLimiter } from "@sluice/core"
+ * import { instrument } from "@sluice/core/otel"
+ *
+ * const limiter = createLimiter({ limit: 100, window: "1 minute" })
+ * const stop = instrument(limiter) // of a middleware: instrument(limits.limiter)
+ * ```
+ * @throws {@link InvalidOptionError}
  */
 export function instrument<Request>(limiter: Limiter<Request>, options: InstrumentOptions = {}): () => void {
   checkArguments(limiter, options)

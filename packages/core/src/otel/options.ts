@@ -16,7 +16,7 @@ export interface InstrumentOptions {
 
 const ACCEPTED = "meterProvider, name"
 
-/** @throws InvalidOptionError with everything that is wrong with what `instrument` was given. */
+/** @throws {@link InvalidOptionError} with everything that is wrong with what `instrument` was given. */
 export function checkArguments<Request>(limiter: Limiter<Request>, options: InstrumentOptions): void {
   const problems: Problem[] = []
   if (typeof limiter?.on !== "function" || typeof limiter.status?.service !== "string") {

@@ -9,8 +9,11 @@ import { storeThrottle } from "./throttle-members.ts"
 
 /** The rules of one service as they are stored: plain JSON values, each idea in its one present spelling. */
 export interface StoredDocument {
+  /** Whose rules these are. */
   readonly service_id: string
+  /** Grows by one with every change. Absent where nobody counts them. */
   readonly version?: number
+  /** In the order in which they are decided and told. */
   readonly rules: readonly StoredRule[]
 }
 
@@ -20,8 +23,16 @@ export type StoredRule = Readonly<Record<string, unknown>>
 /**
  * The document that stores these rules: what `parseRuleDocument` reads back as the same rules. A window of one second,
  * minute, hour, day or week is written as a `rate`, any other as `limit` and `window`. Members keep the order of this
- * format, so that equal rules give equal documents. Throws InvalidRuleError with every problem, also for a limit or a signal that
- * is a function, which can only be in code.
+ * format, so that equal rules give equal documents.
+ * @example
+ * ```ts
+ * import { formatRuleDocument } from "@sluice/core"
+ *
+ * const document = formatRuleDocument("checkout", [{ field: "user_id", limit: 5, window: 60_000 }])
+ * // { service_id: "checkout", rules: [{ field: "user_id", rate: { requests_per_unit: 5, unit: "minute" } }] }
+ * ```
+ * @throws {@link InvalidRuleError} with every problem, also for a limit or a signal that is a function, which can only be in
+ * code.
  */
 export function formatRuleDocument(
   service: string,

@@ -25,8 +25,8 @@ import type {
 import type { FoundRules } from "./source.ts"
 
 /**
- * Opens a rule book on a source, for several limiters or for a process that decides for many services:
- * `createRuleBook({ source, services: "all" })`. A limiter that is given a source opens one of its own.
+ * Opens a rule book on a source, for several limiters or for a process that decides for many services. A limiter that is
+ * given a source opens one of its own.
  *
  * It loads at once, then at intervals, when the source says that something changed, and after a failed load at growing
  * intervals from half a second to half a minute, all of them random by some part so that many processes do not ask
@@ -34,7 +34,16 @@ import type { FoundRules } from "./source.ts"
  * ones are never given up for a failed load, nor for one in which every rule is wrong. It keeps no process alive, unless
  * somebody waits for `ready`, `refresh` or `find`.
  *
- * Throws InvalidOptionError with everything that is wrong with the options.
+ * @example
+ * ```ts
+ * import { createLimiter, createRuleBook, staticRules } from "@sluice/core"
+ *
+ * const book = createRuleBook({ source: staticRules([{ field: "ip", limit: 100, window: "1 minute" }]) })
+ * const checkout = createLimiter({ service: "checkout", rules: book })
+ * const search = createLimiter({ service: "search", rules: book })
+ * await book.ready()
+ * ```
+ * @throws {@link InvalidOptionError} with everything that is wrong with the options.
  */
 export function createRuleBook(options: RuleBookOptions): RuleBook {
   return new OpenBook(parseBookOptions(options))
@@ -144,7 +153,7 @@ export class OpenBook implements RuleBook {
     this.#announcer.events.clear()
   }
 
-  /** Follows a service for a reader, who is told at once where its rules are there. Throws ClosedError. */
+  /** Follows a service for a reader, who is told at once where its rules are there. Throws {@link ClosedError}. */
   open(service: string, reader: PageReader): OpenedPage {
     this.#requireOpen()
     const page = this.#pages.get(service) ?? this.#lookups.remove(service) ?? new Page(service)

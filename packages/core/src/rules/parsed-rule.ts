@@ -5,29 +5,43 @@ import type { OnMissing, Rule, RuleMatch, RulePenalty, Throttle } from "./rule.t
 
 /** A rule that has been checked, with every default filled in. What comes after trusts it. */
 export interface ParsedRule {
+  /** Printable ASCII, unique within the service. */
   readonly name: string
-  /** A positive whole number, or a function whose answer is to be checked at each request. */
+  /** Quota units per window: a positive whole number, or a function whose answer is to be checked at each request. */
   readonly limit: number | ((request: unknown) => unknown)
+  /** Length of the window in whole milliseconds. */
   readonly windowMs: number
   /** The fields of the combination, header names in lower case. None is the whole service. */
   readonly fields: readonly string[]
+  /** What becomes of a request without one of the fields. */
   readonly onMissing: OnMissing
+  /** How it is counted. */
   readonly algorithm: AlgorithmName
+  /** Where windows begin; of no meaning but for "fixed-window". */
   readonly align: Alignment
   /** Sub-windows; always there for "sliding-window-strict". */
   readonly buckets?: number
+  /** Units that a bucket holds. Absent is the limit. */
   readonly burst?: number
-  /** Absent is continuous. */
+  /** How a token bucket fills. Absent is continuous. */
   readonly refill?: Refill
+  /** What becomes of a request that does not fit. */
   readonly throttle: ParsedThrottle
+  /** Whether requests that it refuses count too. */
   readonly countRejected: boolean
+  /** When a client is blocked for having been refused too often. Absent is never. */
   readonly penalty?: Penalty
+  /** Units that one request takes, times the request's own cost. */
   readonly cost: number
   /** Absent when the rule is for every request. Methods in upper case. */
   readonly match?: RuleMatch
+  /** Values of the rule's own field that it does not count. */
   readonly allow: readonly string[]
+  /** Values of the rule's own field that it always refuses. */
   readonly deny: readonly string[]
+  /** Passed to a refused client. */
   readonly rejectionMessage?: string
+  /** Whether it decides and reports, and refuses nobody. */
   readonly shadow: boolean
   /** Absent: the limiter's own. */
   readonly onStoreFailure?: OnStoreFailure

@@ -3,6 +3,7 @@ import type { Rule } from "./rule.ts"
 
 /** The rules of one service as a registry has them. */
 export interface RegisteredRules {
+  /** Whose rules these are. */
   readonly service: string
   /** Grows by one with every change; 0 for rules that were stored without a version. */
   readonly version: number
@@ -25,6 +26,13 @@ export interface VersionOption {
 export interface RemoveOptions {
   /** The version that the caller has seen; 0 is rules that were stored without a version; "any" is whatever is there. */
   readonly version: number | "any"
+  /** Ends the waiting: the call rejects with the signal's reason. The rules may have been removed all the same. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Until when a call to a registry is waited for. */
+export interface RegistryCallOptions {
+  /** Ends the waiting: the call rejects with the signal's reason. A write may have been carried out all the same. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -32,25 +40,22 @@ export interface RemoveOptions {
 export interface RuleRegistry {
   /**
    * Registers the rules of a service in place of those that are there, and yields them with their new version.
-   * Rejects with InvalidRuleError, every problem named, before anything is written; with RuleConflictError when another
-   * version is there than the one given; with RuleSourceError when it cannot be written.
+   * Rejects with {@link InvalidRuleError}, every problem named, before anything is written; with {@link RuleConflictError} when another
+   * version is there than the one given; with {@link RuleSourceError} when it cannot be written.
    */
   register(
     service: string,
     rules: readonly Rule[],
-    options?: VersionOption & { readonly signal?: AbortSignal | undefined },
+    options?: VersionOption & RegistryCallOptions,
   ): Promise<RegisteredRules>
   /** The rules of a service, read consistently; undefined when none are registered. */
-  get(
-    service: string,
-    options?: { readonly signal?: AbortSignal | undefined },
-  ): Promise<RegisteredRules | undefined>
+  get(service: string, options?: RegistryCallOptions): Promise<RegisteredRules | undefined>
   /** The rules of all services, in no order. */
-  list(options?: { readonly signal?: AbortSignal | undefined }): AsyncIterable<RegisteredRules>
+  list(options?: RegistryCallOptions): AsyncIterable<RegisteredRules>
   /**
    * Removes the rules of a service if the given version of them is there, or for "any" whichever is; yields whether there
    * were any. Where the answer to a first attempt was lost, and there are none any more, it yields true: that attempt may
-   * have removed them. Rejects with RuleConflictError and RuleSourceError like `register`.
+   * have removed them. Rejects with {@link RuleConflictError} and {@link RuleSourceError} like `register`.
    */
   remove(service: string, options: RemoveOptions): Promise<boolean>
 }
@@ -58,10 +63,12 @@ export interface RuleRegistry {
 /** Another version of a service's rules is stored than the one that a change was based on. Nothing was changed. */
 export class RuleConflictError extends SluiceError {
   readonly code = "SLUICE_RULE_CONFLICT"
+  /** Whose rules they are. */
   readonly service: string
   /** What is there now; undefined when there is nothing. */
   readonly found: RegisteredRules | undefined
 
+  /** `options.cause` is what led to it. */
   constructor(message: string, service: string, found: RegisteredRules | undefined, options?: ErrorOptions) {
     super(message, options)
     this.service = service

@@ -5,6 +5,7 @@ import type { ParsedRule } from "./parsed-rule.ts"
 
 /** The rules of a service as they stand since a load: swapped as a whole, never changed. */
 export interface Edition {
+  /** Whose rules these are. */
   readonly service: string
   /** In the order written. Empty when the service has none. */
   readonly rules: readonly ParsedRule[]
@@ -16,11 +17,13 @@ export interface Edition {
 
 /** What a rule book tells of the rules of a service. */
 export interface RulesEvent {
+  /** Whose rules they are. */
   readonly service: string
   /** "loaded": there were none before. "gone": the source has none any more. */
   readonly change: "loaded" | "changed" | "gone"
   /** Of the rules that are in force now. */
   readonly names: readonly string[]
+  /** Version of the stored document, where it has one. */
   readonly version?: number
   /** What is wrong with the rules that were set aside. */
   readonly problems: readonly Problem[]
@@ -48,6 +51,7 @@ export interface RuleBookEvents {
    * succeeded.
    */
   "rules-stale": [event: StaleEvent]
+  /** Something that the app should mend: what the logger is told, too. */
   warning: [warning: Warning]
 }
 
@@ -67,18 +71,20 @@ export interface RulesStatus {
   readonly error?: RuleSourceError | InvalidRuleError
 }
 
-/** Which rules are meant, and how long to wait. */
-export interface ReadyOptions {
-  /** Ends the waiting. */
+/** Until when a call is waited for. */
+export interface SignalOption {
+  /** Ends the waiting: the call rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
+}
+
+/** Until when, and through what, to wait for rules. */
+export interface ReadyOptions extends SignalOption {
   /** Whether to go on waiting when a load fails, until one succeeds or the signal is aborted: default false. */
   readonly retry?: boolean | undefined
 }
 
-/** What to load again. */
-export interface RefreshOptions {
-  /** Ends the waiting, not the load. */
-  readonly signal?: AbortSignal | undefined
+/** What to load again. The signal ends the waiting, not the load. */
+export interface RefreshOptions extends SignalOption {
   /** Only the rules of this service: default all. */
   readonly service?: string | undefined
 }
@@ -101,20 +107,20 @@ export interface RuleBook extends Events<RuleBookEvents> {
   /**
    * The same for who would rather wait until a name has been asked for. Undefined too when there are too many such
    * names to ask for this one now. Rejects with why the rules cannot be loaded, as long as they never were, with the
-   * signal's reason, or with ClosedError. Holds the process until then.
+   * signal's reason, or with {@link ClosedError}. Holds the process until then.
    */
-  find(service: string, options?: { readonly signal?: AbortSignal | undefined }): Promise<Edition | undefined>
+  find(service: string, options?: SignalOption): Promise<Edition | undefined>
   /** Version, age and problems of the rules of a service. Reads nothing. */
   statusOf(service: string): RulesStatus
   /**
    * Resolves when the rules of every service that was opened are loaded, with "all" those of all. Rejects with the error
-   * of the load under way or, between two, of the next one; with ClosedError when the book is closed. Holds the process
+   * of the load under way or, between two, of the next one; with {@link ClosedError} when the book is closed. Holds the process
    * until then.
    */
   ready(options?: ReadyOptions): Promise<void>
   /**
    * Resolves when what a load has read that began after the call is in force, also of the names that were found by
-   * `rulesOf` and `find`; rejects with that load's error, with ClosedError when the book is closed. The source is told
+   * `rulesOf` and `find`; rejects with that load's error, with {@link ClosedError} when the book is closed. The source is told
    * that what is stored now is wanted (`fresh`). Holds the process until then.
    */
   refresh(options?: RefreshOptions): Promise<void>

@@ -19,7 +19,16 @@ export interface RuleDocument {
 /**
  * The rules of a document in the stored shape: `{ service_id, version, rules: [{ name, field, rate: { requests_per_unit,
  * unit } }] }`. Older spellings are read: one rule instead of a list, `Service_id`, `requestsPerUnit`, `errorMessage`.
- * Throws InvalidRuleError with every problem and its path in the document: `rules[1].rate.unit`.
+ * @example
+ * ```ts
+ * import { parseRuleDocument } from "@sluice/core"
+ *
+ * const rules = parseRuleDocument({
+ *   service_id: "checkout",
+ *   rules: [{ field: "user_id", rate: { requests_per_unit: 5, unit: "minute" } }],
+ * }) // [{ field: "user_id", limit: 5, window: "1 minute" }]
+ * ```
+ * @throws {@link InvalidRuleError} with every problem and its path in the document: `rules[1].rate.unit`.
  */
 export function parseRuleDocument(value: unknown): Rule[] {
   const { rules, problems } = readRuleDocument(value)

@@ -1,7 +1,15 @@
 import type { AlgorithmName, Alignment, OnStoreFailure, Refill } from "../policy.ts"
 
-/** What a rule counts for a request whose field is missing. */
-export type OnMissing = "ip" | "skip" | "deny" | "shared"
+/** What becomes of a request whose field is missing. */
+export type OnMissing =
+  /** It is counted by the client's address, together with others of that address that lack the field. */
+  | "ip"
+  /** The rule does not count it. */
+  | "skip"
+  /** The rule refuses it, with status 400. */
+  | "deny"
+  /** It is counted together with all others that lack the field. */
+  | "shared"
 
 /** The requests that a rule is for. Every member that is given must agree. */
 export interface RuleMatch {
@@ -20,26 +28,28 @@ export interface RuleMatch {
 export type Throttle =
   /** It is refused. A leaky bucket tells how long to hold what is admitted, in `delayMs`. */
   | "hard"
+  /** The same. */
   | { readonly kind: "hard" }
-  /** So many percent of the limit, rounded down, are admitted above it and marked `overLimit`: above 0, to 1000. */
-  | { readonly kind: "soft"; readonly percent: number }
-  /**
-   * It is admitted and marked `overLimit` while there is capacity to spare, up to `ceiling` units, which is
-   * above the limit (default: as many as are counted exactly).
-   */
+  /** So many percent of the limit are admitted above it and marked `overLimit`: 5 of limit 500 admits 525. */
+  | {
+      readonly kind: "soft"
+      /** Above 0, to 1000. The units are rounded down, and at least one. */
+      readonly percent: number
+    }
+  /** It is admitted and marked `overLimit` while there is capacity to spare. */
   | {
       readonly kind: "elastic"
+      /** Units that are admitted in all, above the limit. Default: as many as are counted exactly. */
       readonly ceiling?: number | undefined
       /** Whether there is capacity to spare; only in code. Default: by the event loop of this process. */
       readonly signal?: (() => boolean) | undefined
     }
-  /**
-   * Adapters hold it until it fits, in the order of arrival: at most `maxWaiting` of them (default 100) of one counter, and
-   * none longer than `maxWaitMs` (default 10000). `decide` refuses as "hard" does.
-   */
+  /** Adapters hold it until it fits, in the order of arrival. `decide` refuses as "hard" does. */
   | {
       readonly kind: "queue"
+      /** Requests of one counter that are held in this process, at most: default 100. */
       readonly maxWaiting?: number | undefined
+      /** Milliseconds that one is held, at most: default 10,000. */
       readonly maxWaitMs?: number | undefined
     }
 
@@ -55,19 +65,23 @@ export interface RulePenalty {
 
 /** A rule in code: what a service owner writes. `Request` is what the limiter is asked about. */
 export interface Rule<Request = unknown> {
-  /** Printable ASCII without `"` and `\`, at most 64 characters. Default from field and window: "ip-1m". */
+  /** Printable ASCII without double quotes and backslashes, at most 64 characters. Default from field and window: "ip-1m". */
   readonly name?: string | undefined
   /** Quota units per window: a positive whole number, or in code a function that yields one per request. */
   readonly limit: number | ((request: Request) => number)
   /** Milliseconds, or a text such as "1 minute" or "15m". */
   readonly window: number | string
-  /** Whose requests are counted together; a list makes a combination. Without it the whole service is one counter. */
+  /**
+   * Whose requests are counted together: "ip", "method", "route", "header:NAME", "query:NAME", "body:PATH", "param:NAME",
+   * "cookie:NAME", or a name that the option `fields` reads. A list makes a combination. Default: of an inline rule "ip", of
+   * one in `rules` the whole service is one counter.
+   */
   readonly field?: string | readonly string[] | undefined
-  /** Default "ip". */
+  /** What becomes of a request without the field: default "ip". */
   readonly onMissing?: OnMissing | undefined
-  /** Default "sliding-window". */
+  /** How it is counted: default "sliding-window". */
   readonly algorithm?: AlgorithmName | undefined
-  /** Only for "fixed-window": default "epoch". */
+  /** Only for "fixed-window": where windows begin, default "epoch". */
   readonly align?: Alignment | undefined
   /**
    * Sub-windows, from 2 to 360 and no more than the window has milliseconds: for "sliding-window-strict" 60 by default, for
@@ -76,7 +90,7 @@ export interface Rule<Request = unknown> {
   readonly buckets?: number | undefined
   /** Only for "token-bucket" and "leaky-bucket": units that the bucket holds. Default: the limit. */
   readonly burst?: number | undefined
-  /** Only for "token-bucket": default "continuous". */
+  /** Only for "token-bucket": how it fills, default "continuous". */
   readonly refill?: Refill | undefined
   /** What becomes of a request that does not fit: default "hard", and for "leaky-bucket" `{ kind: "queue" }`. */
   readonly throttle?: Throttle | undefined
@@ -86,15 +100,19 @@ export interface Rule<Request = unknown> {
   readonly penalty?: RulePenalty | undefined
   /** Units that one request takes: a positive whole number, default 1. Multiplies the cost given by the caller. */
   readonly cost?: number | undefined
+  /** Which requests the rule is for: default all. */
   readonly match?: RuleMatch | undefined
   /** Values of the rule's own field, or for `ip` addresses and CIDRs, that the rule does not count. */
   readonly allow?: readonly string[] | undefined
   /** Values of the rule's own field, or for `ip` addresses and CIDRs, that the rule always refuses. */
   readonly deny?: readonly string[] | undefined
-  /** Passed to a refused client: free text, or one of the three that have a machine-readable `retry`. */
+  /**
+   * Passed to a refused client: free text, or one of the three that have a machine-readable `retry`:
+   * "retry-with-exponential-backoff", "retry-with-fixed-time", "exhausted-daily-limit" ({@link RetryAdvice}). Default: none.
+   */
   readonly rejectionMessage?: string | undefined
-  /** Decides and reports, never refuses. */
+  /** Decides and reports, never refuses: default false. */
   readonly shadow?: boolean | undefined
-  /** Default: the limiter's own. */
+  /** What is decided when the shared store is gone. Default: the limiter's own. */
   readonly onStoreFailure?: OnStoreFailure | undefined
 }

@@ -15,6 +15,7 @@ export interface LoadedRules {
 
 /** What is stored for one service among many, not yet parsed: the parsing of thousands must not happen at a stretch. */
 export interface FoundRules {
+  /** Whose rules these are. */
   readonly service: string
   /** The same text as long as what is stored for the service is the same: then it need not be read again. */
   readonly stamp: string
@@ -24,6 +25,7 @@ export interface FoundRules {
 
 /** How to load. */
 export interface LoadOptions {
+  /** Ends the load: it rejects with the signal's reason. */
   readonly signal?: AbortSignal
   /**
    * What was written before the call must be seen: a source that may answer with something older must not. The rule
@@ -33,12 +35,13 @@ export interface LoadOptions {
 }
 
 /**
- * Where rules are. `load` and `loadAll` reject with RuleSourceError when the rules cannot be read at all: the rule book
+ * Where rules are. `load` and `loadAll` reject with {@link RuleSourceError} when the rules cannot be read at all: the rule book
  * then keeps the last good ones. A rule that is wrong is not an error of the source but a problem beside the good ones.
  */
 export interface RuleSource {
   /** What messages call it: `rules file "/etc/sluice/rules.yaml"`. */
   readonly name?: string
+  /** The rules of one service; none where the source does not know it. */
   load(service: string, options?: LoadOptions): Promise<LoadedRules>
   /** The rules of every service, a page at a time. Absent where a source cannot list them. */
   loadAll?(options?: LoadOptions): AsyncIterable<readonly FoundRules[]>

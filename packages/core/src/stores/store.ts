@@ -3,6 +3,7 @@ import type { Policy } from "../policy.ts"
 
 /** A counter is a policy's `counter` and a partition; no two pairs are the same counter. */
 export interface CounterKey {
+  /** What is counted and how: a rule, compiled. */
   readonly policy: Policy
   /** Whose requests are counted together: bounded text, unambiguous within the policy; "" is the whole service. */
   readonly partition: string
@@ -24,6 +25,7 @@ export interface Counted {
    * read the counts of the parts to grant. `startMs`, `current` and `previous`, the sum of the parts, are always exact.
    */
   readonly state: CounterState
+  /** Units that the check took: its cost, or 0. */
   readonly taken: number
   /**
    * What the counter held when they were taken, where `state` tells it as of a later time: of a request that took from
@@ -44,6 +46,7 @@ export interface Answer {
    * that count (`Store.take`) are in the states, and not in `taken`.
    */
   readonly granted: boolean
+  /** What each check's counter holds now, in the order of the checks. */
   readonly checks: readonly (Counted | undefined)[]
   /** Whether it is what the store remembers, without a look at the back end: no sign that this one is there. */
   readonly isRemembered?: boolean
@@ -59,11 +62,13 @@ export interface Refund extends CounterKey {
 
 /** A client that was being refused lost its counter, so it is let in early: the store is too small. */
 export interface EvictionEvent {
+  /** What happened: there is this alone. */
   readonly type: "evicted-blocked"
   /** Milliseconds that the client still had to wait. */
   readonly releaseAfterMs: number
 }
 
+/** A value, or a promise of one: who can answer at once need not make anybody wait. */
 export type MaybePromise<T> = T | Promise<T>
 
 /**
@@ -71,13 +76,13 @@ export type MaybePromise<T> = T | Promise<T>
  * every store.
  *
  * Any method may answer with a value or a promise. It throws or rejects only when the back end broke, preferably with
- * StoreUnavailableError, and never because of a limit.
+ * {@link StoreUnavailableError}, and never because of a limit.
  */
 export interface Store {
   /** Whether other processes count in it too, so that names have to be told apart beyond this process. */
   readonly isShared?: boolean
   /**
-   * Whether it rejects with StoreUnavailableError as soon as `withinMs` have passed, and counts nothing later for who
+   * Whether it rejects with {@link StoreUnavailableError} as soon as `withinMs` have passed, and counts nothing later for who
    * has stopped waiting. Who asks a store that does not say so keeps the time by itself.
    */
   readonly keepsDeadline?: boolean
@@ -108,6 +113,6 @@ export interface Store {
   reset(keys: readonly CounterKey[]): MaybePromise<void>
   /** Calls back about what an operator should know; yields the function that stops it. */
   subscribe?(listener: (event: EvictionEvent) => void): () => void
-  /** Frees what the store itself opened. Afterwards every method but this one throws or rejects with ClosedError. */
+  /** Frees what the store itself opened. Afterwards every method but this one throws or rejects with {@link ClosedError}. */
   close(): MaybePromise<void>
 }

@@ -5,7 +5,9 @@ export type Known = Readonly<Record<string, unknown>>
 
 /** A request that is asked about. The guard keeps on it what it has decided. */
 export interface AskedRequest {
+  /** What the caller says of it. */
   readonly known: Known
+  /** The same as the built-in fields read it. */
   readonly facts: RequestFacts
   /** Units, a whole number from 0 up. */
   readonly cost: number

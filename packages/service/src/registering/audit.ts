@@ -2,10 +2,13 @@ import { formatRuleDocument, type RegisteredRules, type StoredRule } from "@slui
 
 /** What a change of rules was. */
 export interface Change {
+  /** Whose rules were changed. */
   readonly service: string
   /** Address of who has made it. */
   readonly peer: string
+  /** The rules that were there; undefined where there were none. */
   readonly before: RegisteredRules | undefined
+  /** The rules that are there now; undefined where they were removed. */
   readonly after: Pick<RegisteredRules, "rules"> | undefined
   /** Why it is not known whether the change was made: the registry did not answer. Absent where it was. */
   readonly unanswered?: unknown
@@ -13,6 +16,7 @@ export interface Change {
 
 /** Where changes of rules are written down. */
 export interface Audit {
+  /** Rules were registered or removed, or may have been. */
   changed(change: Change): void
   /** What was changed could not be read again: it is in force here when the rules are next loaded. */
   notInForce(service: string, error: unknown): void
@@ -20,7 +24,9 @@ export interface Audit {
 
 /** A log of structured lines, such as pino's. */
 export interface AuditLog {
+  /** Takes a change that was made. */
   info(fields: object, message: string): void
+  /** Takes a change that may have been made, or is not in force here yet. */
   warn(fields: object, message: string): void
 }
 

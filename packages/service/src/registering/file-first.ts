@@ -19,7 +19,7 @@ import type { RulesHome } from "./rules-home.ts"
  * file no longer has it. A document without `service_id` is for services that neither has.
  *
  * Nothing can be registered while the file cannot be read, since it may have the service. Closing the source closes both.
- * Throws InvalidOptionError for a wrong path or option.
+ * @throws {@link InvalidOptionError} for a wrong path or option.
  */
 export function fileFirst(path: string, other: RulesHome, options: FileRulesOptions = {}): RulesHome {
   const file = fileRules(path, options)
@@ -64,7 +64,7 @@ function sourceOf(file: RuleSource, other: RuleSource): RuleSource {
 }
 
 function registryOf(file: RuleSource, name: string, other: RuleRegistry): RuleRegistry {
-  /** Rejects with StatusError for a service that is the file's, with RuleSourceError where that cannot be told. */
+  /** Rejects with StatusError for a service that is the file's, with {@link RuleSourceError} where that cannot be told. */
   const requireOther = async (service: string, signal: AbortSignal | undefined): Promise<void> => {
     if (!(await servicesOf(file, signal && { signal })).has(service)) return
     const message = `Service ${JSON.stringify(service)} is in ${name}: change it there.`
@@ -105,7 +105,7 @@ function isOfAnother({ rules, problems }: LoadedRules): boolean {
 
 const NONE: LoadedRules = { rules: [], problems: [] }
 
-/** Those that have a document of their own. Rejects with RuleSourceError where that cannot be told. */
+/** Those that have a document of their own. Rejects with {@link RuleSourceError} where that cannot be told. */
 async function servicesOf(file: RuleSource, options: LoadOptions = {}): Promise<Set<string>> {
   const services = new Set<string>()
   try {

@@ -3,7 +3,9 @@ import { memoryRegistry } from "./memory-registry.ts"
 
 /** Where rules are kept: what a rule book reads them by, and what they are registered with. */
 export interface RulesHome {
+  /** What a rule book reads. */
   readonly source: RuleSource
+  /** What rules are registered with. */
   readonly registry: RuleRegistry
 }
 

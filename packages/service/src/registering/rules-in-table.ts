@@ -6,12 +6,16 @@ import {
 } from "@sluice/core/dynamodb"
 import type { RulesHome } from "./rules-home.ts"
 
-/**
- * In a DynamoDB table, which any number of instances share. Who made the client destroys it. Throws InvalidOptionError.
- */
-export function rulesInTable(options: DynamoDBRulesOptions): RulesHome & {
+/** Rules in a table, which the registry can create. */
+export interface RulesInTable extends RulesHome {
   readonly registry: DynamoDBRegistry
-} {
+}
+
+/**
+ * In a DynamoDB table, which any number of instances share. Who made the client destroys it.
+ * @throws {@link InvalidOptionError} for wrong options.
+ */
+export function rulesInTable(options: DynamoDBRulesOptions): RulesInTable {
   const { pollMs: _pollMs, consistentRead: _consistentRead, ...table } = options
   return { source: dynamoDBRules(options), registry: dynamoDBRegistry(table) }
 }

@@ -11,7 +11,17 @@ export interface Tokens {
 /** The service that stands for all of them. */
 const EVERY = "*"
 
-/** Tokens by service; the one of "*" is for every service. Only their digests are kept. */
+/**
+ * Tokens by service; the one of "*" is for every service. Only their digests are kept.
+ * @example
+ * ```ts
+ * import { tokens } from "@sluice/service"
+ *
+ * const known = tokens({ checkout: "s3cret" })
+ * known.allows("s3cret", "checkout") // true
+ * known.allows("s3cret", "search") // false
+ * ```
+ */
 export function tokens(byService: Readonly<Record<string, string>>): Tokens {
   const digests = new Map(Object.entries(byService).map(([service, token]) => [service, digest(token)]))
   const isOf = (service: string, given: Buffer): boolean => {

@@ -10,6 +10,7 @@ import type { Timing } from "./timing.ts"
 
 /** Options of `createRuleBook`. */
 export interface RuleBookOptions {
+  /** Where the rules are: `fileRules(…)`, `dynamoDBRules(…)` or another. It stays its maker's, who closes it. */
   readonly source: RuleSource
   /**
    * Which services are loaded: "asked", the default, those that a limiter was made for, each by itself; "all" that the
@@ -22,9 +23,9 @@ export interface RuleBookOptions {
   readonly staleAfterMs?: number | undefined
   /** Names that were asked for and are not followed, which are remembered: default 10,000. */
   readonly maxUnknown?: number | undefined
-  /** pino or the like. Default: process.emitWarning. */
+  /** Where warnings go, pino or the like: default `process.emitWarning`. */
   readonly logger?: Logger | undefined
-  /** For tests. */
+  /** What intervals and ages are measured by, for tests: default the process's steady time. */
   readonly clock?: Clock | undefined
   /** For tests: a number from 0 to below 1. Default Math.random. */
   readonly random?: (() => number) | undefined
@@ -81,7 +82,7 @@ const shape = strict("the options of a rule book", {
     .optional(),
 })
 
-/** The options with their defaults. Throws InvalidOptionError with everything that is wrong with them. */
+/** The options with their defaults. Throws {@link InvalidOptionError} with everything that is wrong with them. */
 export function parseBookOptions(value: unknown): ParsedBookOptions {
   const { good, bad, problems: found } = readShape(shape, value)
   const problems: Problem[] = found.map((problem) => locate("", problem))

@@ -1,5 +1,10 @@
 import { formatRuleDocument } from "../format-document.ts"
-import { type RemoveOptions, RuleConflictError, type RuleRegistry } from "../registry.ts"
+import {
+  type RegistryCallOptions,
+  type RemoveOptions,
+  RuleConflictError,
+  type RuleRegistry,
+} from "../registry.ts"
 import { createTable, type Wait } from "./create-table.ts"
 import { conditionFor, conditionOf, removalOf } from "./expected-version.ts"
 import { scanItems } from "./scan-items.ts"
@@ -15,9 +20,9 @@ export interface DynamoDBRegistryOptions extends DynamoDBTableOptions {}
 export interface DynamoDBRegistry extends RuleRegistry {
   /**
    * Creates the table, billed on demand, and resolves when it can be used; a table that is there and can be used is fine.
-   * Its key is `service_id`, a string, unless `keyName` and `keyType` say otherwise. Rejects with RuleSourceError.
+   * Its key is `service_id`, a string, unless `keyName` and `keyType` say otherwise. Rejects with {@link RuleSourceError}.
    */
-  createTable(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>
+  createTable(options?: RegistryCallOptions): Promise<void>
 }
 
 /** Who writes over whatever is there and loses this often to others gives up. */
@@ -28,8 +33,22 @@ const MOST_TRIES = 50
  * and is never repeated blindly: when it is not known whether one was carried out, the item is read, and if that does not
  * tell, the error says so. Attributes beside version and rules stay as they are; `remove` removes the whole item.
  *
- * Methods reject with RuleSourceError, which names the table, the service and what to do, and with the signal's reason
- * when it is aborted: a write may then have been carried out. Throws InvalidOptionError for wrong options.
+ * Methods reject with {@link RuleSourceError}, which names the table, the service and what to do, and with the signal's reason
+ * when it is aborted: a write may then have been carried out.
+ * @example
+ * ```ts
+ * import { DynamoDBClient } from "@aws-sdk/client-dynamodb"
+ * import { dynamoDBRegistry } from "@sluice/core/dynamodb"
+ *
+ * const client = new DynamoDBClient({ region: "eu-central-1", maxAttempts: 2 })
+ * const registry = dynamoDBRegistry({ client, tableName: "rules" })
+ *
+ * export async function raiseLimit(): Promise<void> {
+ *   const { version } = (await registry.get("checkout")) ?? {}
+ *   await registry.register("checkout", [{ field: "ip", limit: 200, window: "1 minute" }], { version })
+ * }
+ * ```
+ * @throws {@link InvalidOptionError} for wrong options.
  */
 export function dynamoDBRegistry(options: DynamoDBRegistryOptions): DynamoDBRegistry {
   return openRegistry(options)

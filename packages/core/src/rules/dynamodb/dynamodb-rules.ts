@@ -29,8 +29,17 @@ const optionsShape = {
  * DescribeTable unless it is given. A service for which there is no item has no rules.
  *
  * Reads are eventually consistent, unless they are to be fresh: those, and all in the ten seconds after one, see what was
- * written before. Both reject with RuleSourceError, which names the table, the service and what to do, and with the signal's reason when
- * it is aborted. Throws InvalidOptionError for wrong options. Sends nothing before the first load.
+ * written before. Both reject with {@link RuleSourceError}, which names the table, the service and what to do, and with the signal's reason when
+ * it is aborted. Sends nothing before the first load.
+ * @example
+ * ```ts
+ * import { DynamoDBClient } from "@aws-sdk/client-dynamodb"
+ * import { dynamoDBRules } from "@sluice/core/dynamodb"
+ *
+ * const client = new DynamoDBClient({ region: "eu-central-1", maxAttempts: 2 })
+ * const rules = dynamoDBRules({ client, tableName: "rules" }) // for createLimiter({ rules }) or rateLimit({ rules })
+ * ```
+ * @throws {@link InvalidOptionError} for wrong options.
  */
 export function dynamoDBRules(options: DynamoDBRulesOptions): RuleSource {
   return openRules(options, steadyClock)

@@ -62,7 +62,7 @@ const tableShape = {
 
 /**
  * Checks the options of `noun`, which may have `more` members than those of the table, and fills in their defaults.
- * Throws InvalidOptionError with every problem.
+ * Throws {@link InvalidOptionError} with every problem.
  */
 export function parseTableOptions(
   noun: string,

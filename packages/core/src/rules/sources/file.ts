@@ -39,10 +39,17 @@ const optionsShape = strict("the options of fileRules", {
  * Such a document is not among those that `loadAll` lists: a rule book asks for it by the service's name.
  *
  * While it is watched, the file is reloaded when it changes, also by being replaced (editors, Kubernetes). It is read
- * once per change, however many services load from it. `load` rejects with RuleSourceError, which names the file and
+ * once per change, however many services load from it. `load` rejects with {@link RuleSourceError}, which names the file and
  * what to do, when it is missing, empty, too large, not text or not YAML or JSON. Keeps no process alive.
  *
- * Throws InvalidOptionError for a wrong path or option. Does not touch the file before the first `load`.
+ * Does not touch the file before the first `load`.
+ * @example
+ * ```ts
+ * import { createLimiter, fileRules } from "@sluice/core"
+ *
+ * const limiter = createLimiter({ service: "checkout", rules: fileRules("rules.yaml") })
+ * ```
+ * @throws {@link InvalidOptionError} for a wrong path or option.
  */
 export function fileRules(path: string | URL, options: FileRulesOptions = {}): RuleSource {
   const file = filePath(path)

@@ -18,11 +18,13 @@ export interface FileProblem extends Problem {
 export interface FileDocument {
   /** Whose rules these are; absent when the document does not say. */
   readonly service?: string
+  /** The version that it is based on; absent when the document does not say. */
   readonly version?: number
   /** The good rules, in the order written. */
   readonly rules: readonly Rule[]
-  /** Where it begins. */
+  /** The line in which it begins, from 1. */
   readonly line: number
+  /** The column in which it begins, from 1, in UTF-16 units. */
   readonly column: number
 }
 
@@ -39,6 +41,13 @@ export interface RuleFile {
  * whosever it is, and the line and column of every problem. Never throws: a text that is not YAML or JSON is a problem too.
  *
  * `"json"` is strict about the syntax; `"yaml"` reads JSON as well.
+ * @example
+ * ```ts
+ * import { readRuleFile } from "@sluice/core"
+ *
+ * const { problems } = readRuleFile("rules:\n  - limit: 5\n    window: 5 minuts\n", "yaml")
+ * // [{ path: "rules[0].window", message: '"5 minuts" is not a window', …, line: 3, column: 5 }]
+ * ```
  */
 export function readRuleFile(text: string, format: "yaml" | "json"): RuleFile {
   let values: readonly unknown[]

@@ -33,7 +33,16 @@ export interface MemoryStore extends Store {
  *
  * Every call is atomic: nothing else runs in between. Worker threads and `node:cluster` processes do not share it:
  * each would have a quota of its own.
- * @throws InvalidOptionError
+ * @example
+ * ```ts
+ * import { createLimiter, memoryStore } from "@sluice/core"
+ *
+ * // Two limiters that share a store; their rules have different names.
+ * const store = memoryStore({ maxKeys: 100_000 }) // some 5 MB when it is full
+ * const searches = createLimiter({ name: "search", limit: 3, window: "1 second", store })
+ * const uploads = createLimiter({ name: "upload", limit: 10, window: "1 hour", store })
+ * ```
+ * @throws {@link InvalidOptionError}
  */
 export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   const { maxKeys, clock } = parseOptions(options)

@@ -15,7 +15,7 @@ const MOST_KEYS = 100_000_000
 
 /**
  * The options of a memory store with their defaults.
- * @throws InvalidOptionError with everything that is wrong or misspelt.
+ * @throws {@link InvalidOptionError} with everything that is wrong or misspelt.
  */
 export function parseOptions(options: MemoryStoreOptions): {
   readonly maxKeys: number

@@ -39,7 +39,7 @@ const LONGEST_PREFIX = 64
 
 /**
  * The options with their defaults.
- * @throws InvalidOptionError with everything that is wrong or misspelt.
+ * @throws {@link InvalidOptionError} with everything that is wrong or misspelt.
  */
 export function parseOptions(options: RedisStoreOptions): ParsedRedisOptions {
   if (typeof options !== "object" || options === null) {

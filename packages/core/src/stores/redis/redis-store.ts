@@ -25,7 +25,17 @@ export type { RedisStoreOptions } from "./options.ts"
  * one slot after the other and given back when a later one refuses. Requests that come while calls are in flight share
  * the next call. A client that is being refused costs no call. When Redis is gone every method rejects: by the deadline
  * or, once that has happened a few times, at once.
- * @throws InvalidOptionError
+ * @example
+ * ```ts
+ * import { createLimiter } from "@sluice/core"
+ * import { redisStore } from "@sluice/core/redis"
+ * import { Redis } from "ioredis"
+ *
+ * const client = new Redis({ host: "127.0.0.1", lazyConnect: true })
+ * const store = redisStore({ client })
+ * const limiter = createLimiter({ service: "checkout", limit: 100, window: "1 minute", store })
+ * ```
+ * @throws {@link InvalidOptionError}
  */
 export function redisStore(options: RedisStoreOptions): Store {
   return new RedisStore({ ...parseOptions(options), isWide: options.clock !== undefined })

@@ -15,7 +15,7 @@ const ACCEPTED =
 
 /**
  * The port on a client, which is known by what it does and not by its class: the app may have its own copy of the
- * library. Throws InvalidOptionError for anything else. Opens nothing; `isReady` connects an ioredis client that waits
+ * library. Throws {@link InvalidOptionError} for anything else. Opens nothing; `isReady` connects an ioredis client that waits
  * to be connected (`lazyConnect`). The app listens to the client's errors and closes it.
  */
 export function commandsOf(client: unknown): RedisCommands {
