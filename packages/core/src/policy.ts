@@ -1,22 +1,43 @@
-/** The algorithms that count. Each has its worst case on the page docs/reference/algorithms.md. */
+/**
+ * How a rule counts, and the most that it admits in any window: its worst case. docs/guides/choosing.md helps to choose,
+ * docs/reference/algorithms.md has the formulas.
+ */
 export type AlgorithmName =
+  /** The window before counts by the share of it that is still in reach. At most twice the limit; the limit and 1 in a burst. */
   | "sliding-window"
+  /** What an exact log would refuse is refused, in constant memory. At most the limit. */
   | "sliding-window-strict"
+  /** Every entry is kept, to the millisecond. At most the limit. */
   | "sliding-log"
+  /** Each window begins anew. At most twice the limit. */
   | "fixed-window"
+  /** Units come back evenly, and are saved up to the burst. At most burst and limit together. */
   | "token-bucket"
+  /** Requests go on one by one, evenly; as many as the burst wait. */
   | "leaky-bucket"
 
-/** Where a fixed window starts: at multiples of its length since the epoch, or at the first request. */
-export type Alignment = "epoch" | "first-hit"
+/** Where a fixed window starts. */
+export type Alignment =
+  /** At multiples of its length since the epoch: a day begins at midnight UTC. */
+  | "epoch"
+  /** At the client's first request. */
+  | "first-hit"
 
-/** How a token bucket fills: a little with each millisecond, or with a whole window's units where a window begins. */
-export type Refill = "continuous" | "periodic"
+/** How a token bucket fills. */
+export type Refill =
+  /** A little with each millisecond. */
+  | "continuous"
+  /** With a whole window's units, where a window begins. */
+  | "periodic"
 
-/**
- * What is decided when the shared store is gone: by a limiter in this process alone, admitted uncounted, or refused.
- */
-export type OnStoreFailure = "local" | "allow" | "deny"
+/** What is decided when the shared store is gone. */
+export type OnStoreFailure =
+  /** By a limiter in this process alone, with its share of the limit. */
+  | "local"
+  /** Admitted, uncounted. */
+  | "allow"
+  /** Refused, with status 503. */
+  | "deny"
 
 /** When a client is blocked for having been refused too often: a rule's `penalty`, its times in milliseconds. */
 export interface Penalty {
@@ -66,13 +87,13 @@ export interface Policy {
   readonly name: string
   /** The fingerprint, bounded text: with the partition it names a counter. */
   readonly counter: string
-  /** "penalty" counts a rule's refusals in place of its units: algorithms/penalty.ts. No rule names it. */
+  /** How it is counted. "penalty" counts a rule's refusals in place of its units; no rule names it. */
   readonly algorithm: AlgorithmName | "penalty"
   /** Quota units per window: an integer, 0 and up (0 only from a limit function). */
   readonly limit: number
   /** Length of the window in whole milliseconds, at least 1. */
   readonly windowMs: number
-  /** Only for `fixed-window`. */
+  /** Where windows begin. Only for `fixed-window`. */
   readonly align: Alignment
   /** Units that are admitted above the limit, by soft or elastic throttling. Absent is none. */
   readonly extra?: number
@@ -80,11 +101,11 @@ export interface Policy {
   readonly buckets?: number
   /** Units that a bucket holds: `token-bucket` and `leaky-bucket` only. Absent is the limit. */
   readonly burst?: number
-  /** Only for `token-bucket`. Absent is continuous. */
+  /** How it fills. Only for `token-bucket`. Absent is continuous. */
   readonly refill?: Refill
   /** Whether requests that it refuses count too, up to the ceiling. Absent is no. */
   readonly countRejected?: boolean
-  /** Only for `penalty`, whose `limit` is the refusals and whose `windowMs` is the longer of the two times. */
+  /** When a client is blocked. Only for `penalty`, whose `limit` is the refusals and whose `windowMs` is the longer of the two times. */
   readonly penalty?: Penalty
 }
 

@@ -29,15 +29,15 @@ export interface PolicyCheck {
   readonly cost: number
   /** Whether this rule by itself admits the request. */
   readonly allowed: boolean
-  /** 0 when this rule admits it; Infinity when it never will. */
+  /** Milliseconds to wait: 0 when this rule admits it; Infinity when it never will. */
   readonly retryAfterMs: number
-  /** Until one more unit than `remaining` would be admitted, if nobody asks; 0 when there is nothing to come back. */
+  /** Milliseconds until one more unit than `remaining` would be admitted, if nobody asks; 0 when there is nothing to come back. */
   readonly nextUnitAfterMs: number
-  /** Until `remaining` equals `limit`, if nobody asks. */
+  /** Milliseconds until `remaining` equals `limit`, if nobody asks. */
   readonly resetAfterMs: number
-  /** How long this rule holds the request before it goes on; only a leaky bucket does. */
+  /** Milliseconds that this rule holds the request before it goes on: 0 for all but a leaky bucket. */
   readonly delayMs: number
-  /** Admitted above the limit, by soft or elastic throttling. */
+  /** Whether it was admitted above the limit, by soft or elastic throttling. */
   readonly overLimit: boolean
   /** Whether this rule only reports: it refuses nobody. */
   readonly shadow: boolean
@@ -54,7 +54,10 @@ export interface PolicyCheck {
   readonly field?: string
 }
 
-/** The answer to one request: the strictest of its rules, and each rule by itself. */
+/**
+ * The answer to one request: the strictest of its rules, and each rule by itself. Of limit 10 with 6 units taken, the seventh
+ * is admitted with 3 remaining; once 10 are taken the next one is refused with 0 remaining and a time to wait.
+ */
 export interface Decision {
   /** Whether the request may go on, after `delayMs`. */
   readonly allowed: boolean
@@ -63,21 +66,24 @@ export interface Decision {
    * like this. "" when no rule applies.
    */
   readonly policy: string
-  /** Infinity when no rule applies. */
+  /** Quota units per window under the binding rule; Infinity when no rule applies. */
   readonly limit: number
   /** Units left under the binding rule; Infinity when no rule applies. */
   readonly remaining: number
   /** Units taken from the binding rule: 0 when refused. */
   readonly cost: number
-  /** 0 when admitted; Infinity when it can never succeed. Waiting exactly this long suffices if nobody else came. */
+  /**
+   * Milliseconds to wait: 0 when admitted; Infinity when it can never succeed. Waiting exactly this long suffices if nobody
+   * else came, and a millisecond less does not.
+   */
   readonly retryAfterMs: number
-  /** Until `remaining` equals `limit` if nobody asks. */
+  /** Milliseconds until `remaining` equals `limit` if nobody asks. */
   readonly resetAfterMs: number
-  /** How long to hold the request before it goes on: the longest of its rules' delays. */
+  /** Milliseconds to hold the request before it goes on: the longest of its rules' delays. */
   readonly delayMs: number
-  /** Admitted above the limit of any rule, by soft or elastic throttling. */
+  /** Whether it was admitted above the limit of any rule, by soft or elastic throttling. */
   readonly overLimit: boolean
-  /** Decided without the shared store. */
+  /** Whether it was decided without the shared store, which did not answer. */
   readonly degraded: boolean
   /** Why it was refused; absent when admitted. */
   readonly refusal?: Refusal

@@ -63,11 +63,28 @@ export interface RulePenalty {
   readonly for: number | string
 }
 
-/** A rule in code: what a service owner writes. `Request` is what the limiter is asked about. */
+/**
+ * A rule in code: what a service owner writes. `Request` is what the limiter is asked about. docs/guides/rules.md explains each
+ * member with examples.
+ * @example
+ * ```ts
+ * import { createLimiter, type Rule } from "@sluice/core"
+ *
+ * const rules: Rule[] = [
+ *   { name: "burst", field: "ip", limit: 10, window: "1 second" },
+ *   { name: "daily", field: "ip", limit: 10_000, window: "1 day", rejectionMessage: "exhausted-daily-limit" },
+ *   { name: "login", field: ["ip", "body:email"], limit: 5, window: "1 minute", match: { path: "/login" } },
+ * ]
+ * const limiter = createLimiter({ rules })
+ * ```
+ */
 export interface Rule<Request = unknown> {
   /** Printable ASCII without double quotes and backslashes, at most 64 characters. Default from field and window: "ip-1m". */
   readonly name?: string | undefined
-  /** Quota units per window: a positive whole number, or in code a function that yields one per request. */
+  /**
+   * Quota units per window: a positive whole number, or in code a function that yields one per request; Infinity from it is no
+   * limit for that request.
+   */
   readonly limit: number | ((request: Request) => number)
   /** Milliseconds, or a text such as "1 minute" or "15m". */
   readonly window: number | string
