@@ -1,0 +1,70 @@
+import { type DeclarationReflection, ReflectionCategory } from "typedoc"
+
+/** A heading of a long page, and the files whose exports are under it: the beginnings of their paths. */
+export interface Chapter {
+  readonly title: string
+  readonly files: readonly string[]
+  /** Those to begin with; the others are in the order of their files. */
+  readonly first?: readonly string[]
+}
+
+/** By door, in the order in which somebody needs them. A file belongs to the first chapter that names it. */
+export type Chapters = Readonly<Record<string, readonly Chapter[]>>
+
+const CORE: readonly Chapter[] = [
+  {
+    title: "Limiters",
+    files: [
+      "http/request-limiter.ts",
+      "http/limiter.ts",
+      "http/options.ts",
+      "http/client-address-options.ts",
+      "http/request.ts",
+      "http/headers.ts",
+    ],
+    first: ["createLimiter", "Limiter", "LimiterOptions", "InlineRule", "ClientAddressOptions"],
+  },
+  { title: "Decisions", files: ["limiter/decision"], first: ["Decision"] },
+  { title: "Rules", files: ["rules/rule.ts", "rules/parsed-rule.ts", "policy.ts"], first: ["Rule"] },
+  { title: "Rule sources", files: ["rules/source.ts", "rules/sources/file.ts", "rules/sources/static.ts"] },
+  {
+    title: "Rule books",
+    files: ["rules/rule-book.ts", "rules/open-book.ts", "rules/book/"],
+    first: ["createRuleBook", "RuleBookOptions", "RuleBook"],
+  },
+  { title: "Rule documents and registries", files: ["rules/"] },
+  {
+    title: "Stores",
+    files: ["stores/", "algorithms/"],
+    first: ["memoryStore", "MemoryStoreOptions", "MemoryStore", "Store"],
+  },
+  { title: "Adapters", files: ["http/"], first: ["createGuard", "GuardOptions", "Guard", "Outcome"] },
+  { title: "Clocks, events and warnings", files: ["clock.ts", "events.ts", "warnings.ts"] },
+  {
+    title: "Errors",
+    files: ["errors.ts", "limiter/rate-limit-exceeded.ts"],
+    first: ["SluiceError", "Problem"],
+  },
+]
+
+/** The chapters of doors that are too long for a list by kind. */
+export const CHAPTERS: Chapters = { "@sluice/core": CORE }
+
+/** Puts the exports of a door under their chapters. Yields the names of those that no chapter has. */
+export function intoChapters(door: DeclarationReflection, chapters: readonly Chapter[]): string[] {
+  const categories = chapters.map(({ title }) => new ReflectionCategory(title))
+  const left: string[] = []
+  for (const declaration of door.children ?? []) {
+    const file = declaration.project.getSymbolIdFromReflection(declaration)?.fileName ?? ""
+    const at = chapters.findIndex(({ files }) => files.some((begin) => file.includes(`/src/${begin}`)))
+    if (at === -1) left.push(declaration.name)
+    else categories[at]?.children.push(declaration)
+  }
+  for (const [at, { first = [] }] of chapters.entries()) {
+    const rank = ({ name }: { readonly name: string }) =>
+      first.includes(name) ? first.indexOf(name) : first.length
+    categories[at]?.children.sort((one, other) => rank(one) - rank(other))
+  }
+  door.categories = categories.filter(({ children }) => children.length > 0)
+  return left
+}

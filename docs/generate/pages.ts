@@ -1,0 +1,60 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { type DeclarationReflection, ReflectionKind } from "typedoc"
+import type { Model } from "./model.ts"
+import { pageName } from "./router.ts"
+
+/** File name to the page's text. */
+export type Pages = ReadonlyMap<string, string>
+
+/** The pages of the reference: one for each door, and README.md, which lists them. */
+export async function renderPages({ app, project }: Model): Promise<Pages> {
+  const folder = mkdtempSync(join(tmpdir(), "sluice-reference-"))
+  try {
+    app.options.setValue("outputs", [{ name: "markdown", path: folder }])
+    await app.generateOutputs(project)
+    const names = readdirSync(folder).filter((name) => name !== "README.md")
+    const pages = names.map((name) => [name, tidy(readFileSync(join(folder, name), "utf8"))] as const)
+    const doors = project.getChildrenByKind(ReflectionKind.Module)
+    return new Map([...pages, ["README.md", contents(doors)] as const])
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+/** Says where a page comes from, to who is about to edit it. */
+const ORIGIN = "<!-- Made from the docstrings by `pnpm reference`. -->"
+
+function contents(doors: readonly DeclarationReflection[]): string {
+  const rows = doors.map(({ name, comment }) => {
+    const [first = ""] = (comment?.summary ?? [])
+      .map(({ text }) => text)
+      .join("")
+      .split("\n\n")
+    return `| [\`${name}\`](${pageName(name)}.md) | ${first.replaceAll("\n", " ")} |`
+  })
+  const text = `${ORIGIN}
+# Reference of the packages
+
+Every export of every package, made from its docstring. The tables of [options](../options.md) and of
+[the decision](../decision.md) are a quicker way to the most of it; the [command line](../../guides/command-line.md) has a
+guide of its own.
+
+| import | what it is |
+| --- | --- |
+${rows.join("\n")}
+`
+  return linked(text)
+}
+
+/** The plugin's Markdown as this house writes it. */
+function tidy(text: string): string {
+  const [title = "", ...rest] = text.split("\n")
+  return `${ORIGIN}\n${title}\n${linked(rest.join("\n"))}`.replace(/\n{3,}/g, "\n\n").replace(/\n+$/, "\n")
+}
+
+/** Makes links of the documents that docstrings name by their paths in the repository. */
+function linked(text: string): string {
+  return text.replace(/(?<![\w/`(])docs\/([\w/.-]+\.md)(#[\w-]+)?/g, "[$&](../../$1$2)")
+}
