@@ -27,7 +27,8 @@ export async function renderPages({ app, project }: Model): Promise<Pages> {
 const ORIGIN = "<!-- Made from the docstrings by `pnpm reference`. -->"
 
 function contents(doors: readonly DeclarationReflection[]): string {
-  const rows = doors.map(({ name, comment }) => {
+  const sorted = [...doors].sort((one, other) => (one.name < other.name ? -1 : 1))
+  const rows = sorted.map(({ name, comment }) => {
     const [first = ""] = (comment?.summary ?? [])
       .map(({ text }) => text)
       .join("")
