@@ -137,10 +137,9 @@ describe("the reference", { timeout: 60_000 }, () => {
   it("names everything that is missing", async () => {
     const { problems } = await make({
       "packages/one/src/index.ts": `${WHOLE["packages/one/src/index.ts"]}export { Hole, late } from "./late.ts"\n`,
-      "packages/one/src/half.ts": `${WHOLE["packages/one/src/half.ts"]}`.replace(
-        "@module @sluice/one/half",
-        "@module",
-      ),
+      "packages/one/src/half.ts": `${WHOLE["packages/one/src/half.ts"]}`
+        .replace("@module @sluice/one/half", "@module")
+        .replace("{@link Drain.pull}", "{@link Drain.push}"),
       "packages/one/src/late.ts":
         "export const late = 1\nexport class Hole {\n  constructor(readonly depth: number) {}\n}\n",
       "packages/one/src/tap.ts": `${WHOLE["packages/one/src/tap.ts"]}`
@@ -165,6 +164,7 @@ describe("the reference", { timeout: 60_000 }, () => {
       "@sluice/one.Tap.turn.way: Way is not exported, and so nowhere in the reference",
       "@sluice/one.late is in no chapter: docs/generate/chapters.ts",
       "@sluice/one.Hole is in no chapter: docs/generate/chapters.ts",
+      "half.md: (one.md#Drain.push) leads nowhere",
       "one.md: (../../guides/floods.md) leads nowhere",
       "docs/guides/lakes.md: <!-- members of Tap, without those of TapOptions -->: no table comes after it",
       "docs/guides/water.md: <!-- members of Tap -->: turn is missing",

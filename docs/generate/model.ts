@@ -1,12 +1,5 @@
 import { join } from "node:path"
-import {
-  Application,
-  type DeclarationReflection,
-  Logger,
-  LogLevel,
-  type ProjectReflection,
-  type TypeDocOptions,
-} from "typedoc"
+import { Application, Logger, LogLevel, type ProjectReflection, type TypeDocOptions } from "typedoc"
 import type { MarkdownApplication, PluginOptions } from "typedoc-plugin-markdown"
 import typescript from "typescript"
 import { DoorRouter, pageName } from "./router.ts"
@@ -95,7 +88,8 @@ export async function readModel({ sources, tsconfig }: ModelOptions): Promise<Mo
   // A link to what another door exports, or the docstring's own file does not import.
   app.converter.addUnknownSymbolResolver(({ symbolReference }, { project }, part) => {
     const names = part === undefined ? [] : (symbolReference?.path ?? []).map(({ path }) => path)
-    const door = project.children?.find((each) => find(each, names) !== undefined)
+    const door = project.children?.find(({ children }) => children?.some(({ name }) => name === names[0]))
+    // Whether there is such a member, links.ts sees.
     return door && { target: `${pageName(door.name)}.md#${names.join(".")}`, caption: names.join(".") }
   })
   const project = await app.convert()
@@ -117,15 +111,6 @@ class Collector extends Logger {
     super.log(message, level)
     if (level >= LogLevel.Warn) this.#warnings.push(message)
   }
-}
-
-/** What is under these names, from the outermost; undefined too where there are none. */
-function find(
-  holder: DeclarationReflection,
-  [name, ...rest]: readonly string[],
-): DeclarationReflection | undefined {
-  const found = holder.children?.find((each) => each.name === name)
-  return found === undefined || rest.length === 0 ? found : find(found, rest)
 }
 
 function compilerOptions(tsconfig: string): typescript.CompilerOptions {
