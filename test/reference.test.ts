@@ -234,7 +234,7 @@ Opened by [openTap](#openTap).
 
 ##### turn()
 
-> **turn**(\`way\`: [\`Way\`](#Way), \`options?\`: \`object\`): \`void\`
+> **turn**(\`way\`: [\`Way\`](#Way), \`options?\`: \\{ \`within?\`: \`number\`; \\}): \`void\`
 
 Turns it.
 

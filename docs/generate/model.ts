@@ -57,6 +57,7 @@ const OPTIONS: Partial<TypeDocOptions & PluginOptions> = {
   hidePageHeader: true,
   hideBreadcrumbs: true,
   useHTMLAnchors: true,
+  expandObjects: true,
   expandParameters: true,
   parametersFormat: "none",
   interfacePropertiesFormat: "table",

@@ -28,7 +28,11 @@ type Partials = Pick<
 
 function partialsFor(context: MarkdownThemeContext): Partials {
   const { comment, declaration, memberContainer } = { ...context.partials }
-  const text = (parts: readonly CommentDisplayPart[]) => context.helpers.getCommentParts([...parts]).trim()
+  const text = (parts: readonly CommentDisplayPart[]) =>
+    context.helpers
+      .getCommentParts([...parts])
+      .trim()
+      .replaceAll("\n", " ")
   const typeOf = (type: SomeType) => context.partials.someType(type)
 
   /** A list item for each member that has a docstring: of options that are written in a signature. */

@@ -19,7 +19,10 @@ export interface CounterState {
   readonly current: number
   /** What is in use besides, or still counts in part. */
   readonly previous: number
-  /** The single counts or entries, packed in printable ASCII. Absent is the same as empty. What a store tells may be an outline: {@link Counted}. */
+  /**
+   * The single counts or entries, packed in printable ASCII. Absent is the same as empty. What a store tells may be an
+   * outline: {@link Counted}.
+   */
   readonly parts?: string
 }
 

@@ -11,7 +11,7 @@ import {
 import { Code, StatusError } from "../status-error.ts"
 import { type AskedRequest, readerOf } from "./asked-request.ts"
 
-/** What all services share. */
+/** What all services share: the store, and how to decide and to answer without it. */
 export type SharedOptions = Pick<
   LimiterOptions<AskedRequest>,
   "store" | "headers" | "onStoreFailure" | "storeTimeoutMs" | "instances" | "logger" | "clock"

@@ -29,8 +29,8 @@ const optionsShape = {
  * DescribeTable unless it is given. A service for which there is no item has no rules.
  *
  * Reads are eventually consistent, unless they are to be fresh: those, and all in the ten seconds after one, see what was
- * written before. Both reject with {@link RuleSourceError}, which names the table, the service and what to do, and with the signal's reason when
- * it is aborted. Sends nothing before the first load.
+ * written before. Both reject with {@link RuleSourceError}, which names the table, the service and what to do, and with the
+ * signal's reason when it is aborted. Sends nothing before the first load.
  * @example
  * ```ts
  * import { DynamoDBClient } from "@aws-sdk/client-dynamodb"
