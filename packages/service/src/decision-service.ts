@@ -92,7 +92,7 @@ export interface DecisionService {
 }
 
 /**
- * A decision service; it does nothing before it listens.
+ * A decision service; it does nothing before it listens, by its method `listen`.
  * @example
  * ```ts
  * import { createRuleBook } from "@sluice/core"
@@ -112,10 +112,6 @@ export interface DecisionService {
  *   onUnknownService: () => {},
  *   onFault: (error, path) => console.error(path, error),
  * })
- * const host = "127.0.0.1"
- * const ports = await service.listen({ host, port: 0 }, { host, port: 0 })
- * console.log("listening", ports)
- * await service.close(10_000)
  * ```
  */
 export function createDecisionService(parts: DecisionServiceParts): DecisionService {

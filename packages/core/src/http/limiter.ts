@@ -111,12 +111,10 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * ```ts
    * import { createLimiter } from "@sluice/core"
    *
-   * // Ten calls a second to somebody else's service, evenly.
-   * const limiter = createLimiter({ limit: 10, window: "1 second", field: "service", algorithm: "leaky-bucket" })
-   * for (const page of [1, 2, 3]) {
-   *   await limiter.acquire({}, { maxWaitMs: 5_000 }) // at once, then after 100 ms each
-   *   console.log("call", page)
-   * }
+   * // Ten calls a second to somebody else's service: the eleventh waits for the next second.
+   * const limiter = createLimiter({ limit: 10, window: "1 second", field: "service", algorithm: "fixed-window" })
+   * const { remaining } = await limiter.acquire({}, { maxWaitMs: 5_000 })
+   * remaining // => 9
    * ```
    */
   acquire(request: Request, options?: AcquireOptions): Promise<Decision>

@@ -31,7 +31,7 @@ export type { RedisStoreOptions } from "./options.ts"
  * import { redisStore } from "@sluice/core/redis"
  * import { Redis } from "ioredis"
  *
- * const client = new Redis({ host: "127.0.0.1", lazyConnect: true })
+ * const client = new Redis(process.env.REDIS_URL ?? "redis://localhost:6379")
  * const store = redisStore({ client })
  * const limiter = createLimiter({ service: "checkout", limit: 100, window: "1 minute", store })
  * ```
