@@ -1,0 +1,15 @@
+import { COUNTERS } from "./counters.ts"
+import type { Mutant } from "./mutant.ts"
+import { TAKING } from "./taking.ts"
+
+/** Every mutant of the scripts. Those are left out that change nothing but speed. */
+export const MUTANTS: readonly Mutant[] = [TAKING, COUNTERS].flatMap((replacements) =>
+  Object.entries(replacements).flatMap(([script, list]) =>
+    list.map(([text, replacement, suite = "differential"]) => ({
+      script,
+      text,
+      replacement,
+      suite: `test/redis/${suite}.test.ts`,
+    })),
+  ),
+)

@@ -1,0 +1,76 @@
+import { fileURLToPath } from "node:url"
+import { startVitest, type TestCase, type Vitest } from "vitest/node"
+import type { Mutant } from "./mutant.ts"
+import { MUTANTS } from "./mutants.ts"
+
+const ROOT = fileURLToPath(new URL("../../..", import.meta.url))
+
+/**
+ * Changes the scripts as each mutant says, on their way to Redis, and runs its suite, after all suites without any mutant. Prints
+ * which test noticed, and at the end those mutants that none did. `only` are names of scripts; all of them where there are none.
+ * Yields whether every mutant was noticed.
+ */
+export async function mutateScripts(only: readonly string[]): Promise<boolean> {
+  const mutants = MUTANTS.filter(({ script }) => only.length === 0 || only.includes(script))
+  if (mutants.length === 0) throw new RangeError(`no mutants of ${only.join(", ")}`)
+  const red = await firstRed([...new Set(mutants.map(({ suite }) => suite))])
+  if (red !== undefined) throw new Error(`red without any mutant: ${red}`)
+  const unnoticed: Mutant[] = []
+  for (const [i, mutant] of mutants.entries()) {
+    const noticedBy = await firstRed([mutant.suite], mutant)
+    console.log(`${i + 1}/${mutants.length} ${textOf(mutant)}\n  ${noticedBy ?? "NOT NOTICED"}`)
+    if (noticedBy === undefined) unnoticed.push(mutant)
+  }
+  console.log(
+    `\n${mutants.length - unnoticed.length} of ${mutants.length} mutants of the scripts were noticed`,
+  )
+  for (const mutant of unnoticed) console.log(`not by ${mutant.suite}: ${textOf(mutant)}`)
+  return unnoticed.length === 0
+}
+
+/** The test that fails first, or hangs; undefined when none does. */
+async function firstRed(suites: readonly string[], mutant?: Mutant): Promise<string | undefined> {
+  const vitest = await startVitest(
+    "test",
+    [...suites],
+    {
+      root: ROOT,
+      watch: false,
+      bail: 1,
+      reporters: [{}],
+      setupFiles: [fileURLToPath(new URL("../without-shrinking.ts", import.meta.url))],
+    },
+    { plugins: mutant === undefined ? [] : [mutating(mutant)] },
+  )
+  try {
+    return redIn(vitest)
+  } finally {
+    await vitest.close()
+  }
+}
+
+function redIn(vitest: Vitest): string | undefined {
+  const modules = vitest.state.getTestModules()
+  if (modules.length === 0) throw new Error("no suite was found")
+  for (const module of modules) {
+    const failed = module.children.allTests("failed").next().value as TestCase | undefined
+    if (failed !== undefined) return failed.fullName
+    const [error] = module.errors()
+    if (error !== undefined) return `${module.relativeModuleId}: ${error.message}`
+  }
+  return vitest.state.getUnhandledErrors().length > 0 ? "an error that no test has caught" : undefined
+}
+
+/** Changes the script before it becomes a text that is imported. */
+function mutating({ script, text, replacement }: Mutant) {
+  return {
+    name: "mutant",
+    enforce: "pre" as const,
+    transform: (code: string, id: string) =>
+      id.endsWith(`/scripts/${script}.lua`) ? code.replace(text, () => replacement) : undefined,
+  }
+}
+
+function textOf({ script, text, replacement }: Mutant): string {
+  return `${script}.lua: ${JSON.stringify(text)} -> ${JSON.stringify(replacement)}`
+}
