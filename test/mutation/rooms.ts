@@ -2,23 +2,21 @@
 export interface Room {
   /** Sources, tests beside them left out. */
   readonly mutate: readonly string[]
-  /** In the order in which they run: those that a pattern finds first, and what takes long last. */
-  readonly tests: readonly string[]
+  /** Tests that take a moment: every mutant meets them, in this order. */
+  readonly quick: readonly string[]
+  /** Tests that take seconds, as they play random traces or start servers: for mutants that the quick ones have left. */
+  readonly thorough: readonly string[]
   /** Whether the tests start a Redis server. */
   readonly needsRedis: boolean
 }
 
 const CORE = "packages/core/src"
 
-/**
- * Tests of a room are its own and those of what is built on it, as far as they are quick: of a suite that starts servers
- * each mutant would pay for the start.
- */
 export const ROOMS: Readonly<Record<string, Room>> = {
   algorithms: {
     mutate: sourcesIn("algorithms"),
-    tests: [
-      `${CORE}/algorithms/**/*.test.ts`,
+    quick: [`${CORE}/algorithms/!(promises).test.ts`],
+    thorough: [
       "test/textbook-cases.test.ts",
       "test/refunds.test.ts",
       "test/algorithm-promises.test.ts",
@@ -29,32 +27,39 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   },
   limiter: {
     mutate: sourcesIn("limiter"),
-    tests: [
-      `${CORE}/limiter/**/*.test.ts`,
-      `${CORE}/http/**/*.test.ts`,
-      "test/limiter-promises.test.ts",
+    quick: [`${CORE}/limiter/**/*.test.ts`, `${CORE}/http/!(acquire|acquire-order|take-up-to).test.ts`],
+    thorough: [
+      ...["take-up-to", "acquire-order", "acquire"].map((name) => `${CORE}/http/${name}.test.ts`),
       "test/refunds.test.ts",
+      "test/limiter-promises.test.ts",
     ],
     needsRedis: false,
   },
   http: {
     mutate: sourcesIn("http"),
-    tests: [`${CORE}/http/**/*.test.ts`, "test/rule-match.test.ts", "test/rule-changes.test.ts"],
+    quick: [`${CORE}/http/**/!(acquire|acquire-order|take-up-to).test.ts`],
+    thorough: [
+      ...["take-up-to", "acquire-order", "acquire"].map((name) => `${CORE}/http/${name}.test.ts`),
+      "test/rule-changes.test.ts",
+      "test/rule-match.test.ts",
+    ],
     needsRedis: false,
   },
   memory: {
     mutate: [...sourcesIn("stores/memory"), `${CORE}/stores/*.ts`],
-    tests: [`${CORE}/stores/memory/**/*.test.ts`, "test/memory-store.contract.test.ts"],
+    quick: [`${CORE}/stores/memory/!(counter-table|segment).test.ts`],
+    thorough: [
+      ...["segment", "counter-table"].map((name) => `${CORE}/stores/memory/${name}.test.ts`),
+      "test/memory-store.contract.test.ts",
+    ],
     needsRedis: false,
   },
   redis: {
     mutate: sourcesIn("stores/redis"),
-    tests: [
-      `${CORE}/stores/redis/**/*.test.ts`,
-      ...["clients", "commands-of", "deny-cache", "fleet", "options", "redis-store.contract"].map(
-        (name) => `test/redis/${name}.test.ts`,
-      ),
-    ],
+    quick: [`${CORE}/stores/redis/**/*.test.ts`],
+    thorough: ["options", "commands-of", "fleet", "deny-cache", "clients", "redis-store.contract"].map(
+      (name) => `test/redis/${name}.test.ts`,
+    ),
     needsRedis: true,
   },
 }
@@ -62,8 +67,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
 function sourcesIn(folder: string): readonly string[] {
   return [
     `${CORE}/${folder}/**/*.ts`,
-    `!${CORE}/${folder}/**/*.test.ts`,
+    `!${CORE}/${folder}/**/*.{test,d}.ts`,
     `!${CORE}/${folder}/**/testing/**`,
-    `!${CORE}/${folder}/**/*.d.ts`,
   ]
 }

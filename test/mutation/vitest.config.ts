@@ -4,19 +4,22 @@ import type { TestSequencer, TestSpecification } from "vitest/node"
 import base from "../../vitest.config.ts"
 import { ROOMS } from "./rooms.ts"
 
-// The tests of one room, which MUTATION_ROOM names: Stryker runs them for every mutant.
-const room = ROOMS[process.env.MUTATION_ROOM ?? ""]
+// The tests of one room, which MUTATION_ROOM names: Stryker runs them for every mutant. With MUTATION_THOROUGH all of them.
+const { MUTATION_ROOM = "", MUTATION_THOROUGH = "" } = process.env
+const room = ROOMS[MUTATION_ROOM]
 if (room === undefined) throw new Error(`MUTATION_ROOM has to be one of ${Object.keys(ROOMS).join(", ")}`)
+const isThorough = MUTATION_THOROUGH !== ""
+const tests = isThorough ? [...room.quick, ...room.thorough] : room.quick
 
-/** Files in the order in which the room lists them: most mutants fall to a quick one, and the others need not run. */
+/** Files in the order in which the room lists them: where one notices the mutant, those after it need not run. */
 class InOrder implements TestSequencer {
   shard(files: TestSpecification[]): TestSpecification[] {
     return files
   }
 
   sort(files: TestSpecification[]): TestSpecification[] {
-    const place = ({ moduleId }: TestSpecification) => room?.tests.indexOf(relative(process.cwd(), moduleId))
-    return files.toSorted((one, other) => (place(one) ?? 0) - (place(other) ?? 0))
+    const place = ({ moduleId }: TestSpecification) => tests.indexOf(relative(process.cwd(), moduleId))
+    return files.toSorted((one, other) => place(one) - place(other))
   }
 }
 
@@ -24,11 +27,11 @@ const config: ViteUserConfig = defineConfig({
   ...base,
   test: {
     ...base.test,
-    include: [...room.tests],
-    // A process and the imports for each file anew would take longer than the tests.
+    include: [...tests],
+    // A thread and the imports for each file anew would take longer than the tests.
     isolate: false,
     sequence: { sequencer: InOrder },
-    globalSetup: room.needsRedis ? ["test/servers/global-setup.ts"] : [],
+    globalSetup: room.needsRedis && isThorough ? ["test/servers/global-setup.ts"] : [],
     setupFiles: ["test/mutation/without-shrinking.ts"],
     coverage: { enabled: false },
     // A mutant that hangs is ended by Stryker, which knows how long the tests take without it.

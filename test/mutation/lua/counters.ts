@@ -12,7 +12,7 @@ export const COUNTERS: Replacements = {
     ['if redis.call("PTTL", key) < leftMs then', "if false then"],
     ["max(current, min(current + units, most))", "min(current + units, most)"],
     ["if kind >= BUCKETED then most = min(most, LARGEST - previous) end", ""],
-    ["and current + units >= most then previous = 0", "and current + units > most then previous = 0"],
+    ["if kind == LEVEL and current < most then previous = 0 end", ""],
     ["return startMs, max(0, previous - units), current", "return startMs, previous - units, current"],
     ["return startMs, previous, max(0, current - units)", "return startMs, previous, current - units"],
     ["current == 0 and min(afterMs, nowMs) or startMs", "startMs"],

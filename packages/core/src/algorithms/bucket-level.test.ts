@@ -76,12 +76,21 @@ describe("the token bucket", () => {
     expect(counter.take(501, 1)).toBe(true)
   })
 
+  it("counts in seconds where its limit and the rest of a token would pass 2^53", () => {
+    const most = Math.floor(Number.MAX_SAFE_INTEGER / 1_000)
+    const startMs = (limit: number) => {
+      const policy = policyOf({ algorithm: "token-bucket", limit, windowMs: 1_000 })
+      return algorithmOf(policy).at(undefined, policy, 1_500).startMs
+    }
+    expect([startMs(most - 1), startMs(most)]).toEqual([1_500, 1_000])
+  })
+
   it("keeps its level when limit and burst change", () => {
     const counter = new Counter(POLICY)
     counter.take(0, 3)
     const cut = new Counter({ ...POLICY, limit: 1, burst: 1 })
     cut.state = counter.state
-    expect([cut.remaining(0), cut.waitMs(0, 1)]).toEqual([0, 180_000])
+    expect([cut.remaining(0), cut.waitMs(0, 1), cut.waitMs(0, 0)]).toEqual([0, 180_000, 0])
     const raised = new Counter({ ...POLICY, burst: 5 })
     raised.state = counter.state
     expect(raised.remaining(0)).toBe(2)
@@ -95,6 +104,46 @@ describe("the token bucket", () => {
     expect([none.take(0, 1), none.take(0, 0), none.waitMs(0, 1)]).toEqual([false, true, NEVER])
     expect(none.used(600_000)).toBe(2)
     expect(none.algorithm.resetAfterMs(none.look(600_000), none.policy, 600_000)).toBe(NEVER)
+  })
+
+  it.each([
+    // units, and 60,000th parts of one, then when the bucket is empty
+    [0, 0, 0],
+    [0, 1, 1],
+    [0, 59_999, 6_000],
+    [2, 0, 12_000],
+    [2, 11, 12_002],
+  ])("of %i tokens and %i parts that are missing is full again after %i ms", (current, previous, ms) => {
+    const state = { startMs: 5_000, current, previous }
+    const { emptyAtMs, resetAfterMs } = algorithmOf(POLICY)
+    expect(emptyAtMs(state, POLICY)).toBe(5_000 + ms)
+    expect(resetAfterMs(state, POLICY, 5_000)).toBe(ms)
+  })
+
+  it("is kept for a window under a limit of nothing, and not at all when it is empty", () => {
+    const none = { ...POLICY, limit: 0 }
+    const { emptyAtMs } = algorithmOf(none)
+    expect(emptyAtMs({ startMs: 5_000, current: 2, previous: 0 }, none)).toBe(65_000)
+    expect(emptyAtMs({ startMs: 5_000, current: 0, previous: 7 }, none)).toBe(65_000)
+    expect(emptyAtMs({ startMs: 5_000, current: 0, previous: 0 }, none)).toBe(5_000)
+    expect(algorithmOf(none).resetAfterMs({ startMs: 5_000, current: 0, previous: 0 }, none, 5_000)).toBe(0)
+  })
+
+  it("keeps the rest of a token a rest when its parts become larger ones", () => {
+    // Of a minute in milliseconds 60,000 are a whole one, of a second 1,000.
+    const state = { startMs: 5_000, current: 1, previous: 59_999 }
+    const second = { ...POLICY, windowMs: 1_000 }
+    expect(algorithmOf(second).at(state, second, 5_000)).toEqual({ ...state, previous: 999 })
+  })
+
+  it("is filled by what it refuses, and loses nothing of what it holds above a limit that was cut", () => {
+    const { withRejected } = algorithmOf(POLICY)
+    const refused = (current: number, previous: number) =>
+      withRejected({ startMs: 0, current, previous }, POLICY, 2, 0)
+    expect(refused(2, 30_000)).toEqual({ startMs: 0, current: 3, previous: 0 })
+    expect(refused(1, 1)).toEqual({ startMs: 0, current: 3, previous: 0 })
+    expect(refused(3, 30_000)).toEqual({ startMs: 0, current: 3, previous: 30_000 })
+    expect(refused(9, 30_000)).toEqual({ startMs: 0, current: 9, previous: 30_000 })
   })
 
   it("gives back what has not come back by itself, and charges what would be left of more", () => {
@@ -143,12 +192,28 @@ describe("a bucket that owes so much that it is counted in seconds", () => {
     expect(used(withoutUnits(charged, policy, 366_000_000, charged, nowMs), policy, nowMs)).toBe(10)
   })
 
+  it("charges and gives back to the unit, however odd the numbers", () => {
+    const odd = { ...policy, limit: 1_000_003, windowMs: 86_400_001 }
+    const few = withUnits(at(undefined, odd, nowMs), odd, 10, nowMs)
+    const charged = withoutUnits(few, odd, -366_000_007, few, nowMs)
+    expect(charged).toEqual({ startMs: nowMs, current: 366_000_017, previous: 0 })
+    expect(withoutUnits(charged, odd, 10, few, nowMs)).toEqual({ ...charged, current: 366_000_007 })
+    expect(withoutUnits(charged, odd, 366_000_007, charged, nowMs)).toEqual(few)
+  })
+
+  it("is held to whole seconds by a clock that goes back, in a window that is no whole number of them", () => {
+    const odd = { ...policy, windowMs: 86_400_999, limit: 1_000_000_000 }
+    const far = { startMs: nowMs + 90_000_000, current: 5, previous: 0 }
+    expect(at(far, odd, nowMs + 7)).toEqual({ ...far, startMs: nowMs + 86_400_000 })
+  })
+
   it("pays it off at its rate", () => {
     const few = withUnits(at(undefined, policy, nowMs), policy, 10, nowMs)
     const charged = withoutUnits(few, policy, -366_000_000, few, nowMs)
     const laterMs = nowMs + 365 * policy.windowMs
     const late = at(charged, policy, laterMs)
     expect(used(late, policy, laterMs)).toBe(1_000_010)
-    expect(withoutUnits(late, policy, 10, few, laterMs)).toEqual(late)
+    // The same state, since there is nothing to write.
+    expect(withoutUnits(late, policy, 10, few, laterMs)).toBe(late)
   })
 })

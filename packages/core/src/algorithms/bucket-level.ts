@@ -16,8 +16,8 @@ export const bucketLevel: Omit<Algorithm, "delayMs"> = {
     if (state === undefined) return { startMs, current: 0, previous: 0 }
     if (state.startMs > startMs) {
       // The clock went back: nothing comes back until it has caught up, or a window has passed.
-      const nearestMs = Math.min(state.startMs, startMs + policy.windowMs - (policy.windowMs % unitMs))
-      return nearestMs === state.startMs ? state : { ...state, startMs: nearestMs }
+      const farthestMs = startMs + policy.windowMs - (policy.windowMs % unitMs)
+      return { ...state, startMs: Math.min(state.startMs, farthestMs) }
     }
     const parts = Math.max(0, inUse(state, scale) - flowed(state, policy, scale, startMs))
     return levelOf(parts, startMs, scale)
@@ -34,7 +34,7 @@ export const bucketLevel: Omit<Algorithm, "delayMs"> = {
   },
 
   retryAfterMs(state, policy, cost, nowMs) {
-    if (cost === 0 || this.admits(state, policy, cost, nowMs)) return 0
+    if (this.admits(state, policy, cost, nowMs)) return 0
     const ceiling = ceilingOf(policy)
     if (cost > ceiling) return Number.POSITIVE_INFINITY
     return waitMs(state, policy, ceiling - cost, nowMs)
@@ -59,9 +59,8 @@ export const bucketLevel: Omit<Algorithm, "delayMs"> = {
 
   withRejected(state, policy, units) {
     const ceiling = ceilingOf(policy)
-    // A full bucket has no rest of a unit above it: what had come back of the last one is lost.
-    const isFilled = state.current < ceiling && state.current + units >= ceiling
-    return withCountedUpTo(ceiling, isFilled ? { ...state, previous: 0 } : state, units)
+    // What is refused fills the bucket. A full one has no rest of a unit above it: what had come back of the last one is lost.
+    return withCountedUpTo(ceiling, state.current < ceiling ? { ...state, previous: 0 } : state, units)
   },
 
   withoutUnits(state, policy, units, after) {
@@ -111,9 +110,8 @@ function levelOf(parts: number, startMs: number, { whole }: Scale): CounterState
   return { startMs, current: Math.floor(parts / whole), previous: parts % whole }
 }
 
-/** Milliseconds until no more than so many units are in use; Infinity where nothing comes back. */
+/** Milliseconds until no more than so many units are in use, of more; Infinity where nothing comes back. */
 function waitMs(state: CounterState, policy: Policy, units: number, nowMs: number): number {
-  if (policy.limit === 0) return Number.POSITIVE_INFINITY
   const scale = scaleOf(state, policy)
   const surplus = inUse(state, scale) - units * scale.whole
   return Math.max(0, state.startMs + Math.ceil(surplus / policy.limit) * scale.unitMs - nowMs)

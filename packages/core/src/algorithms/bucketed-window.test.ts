@@ -61,12 +61,36 @@ describe("the sliding window in sub-windows", () => {
     const cut = new Counter({ ...POLICY, limit: 3 })
     cut.state = counter.state
     // 10 * (10,000 - x) < 3 * 10,000 from x = 7,001 on: 2 count, and one more fits.
-    expect(cut.waitMs(6_000, 1)).toBe(61_001)
+    expect([cut.waitMs(6_000, 1), cut.waitMs(6_000, 0)]).toEqual([61_001, 0])
     expect(cut.copy().take(67_000, 1)).toBe(false)
     expect(cut.copy().take(67_001, 1)).toBe(true)
     const none = new Counter({ ...POLICY, limit: 0 })
     none.state = counter.state
     expect([none.take(6_000, 1), none.take(6_000, 0), none.waitMs(6_000, 1)]).toEqual([false, true, NEVER])
+  })
+
+  it("is empty again when the share of its last units is less than one", () => {
+    const counter = new Counter(POLICY)
+    const { algorithm } = counter
+    const rows = [0, 4, 0, 0, 1].map((units, i) => {
+      counter.charge(5_000 + i * 10_000, units)
+      return algorithm.resetAfterMs(counter.look(5_000 + i * 10_000), POLICY, 5_000 + i * 10_000)
+    })
+    // Four are one after three quarters of their sub-window, which leaves the window from 70 s on; one is none at once.
+    expect(rows).toEqual([0, 62_501, 52_501, 42_501, 55_001])
+    expect(algorithm.resetAfterMs(counter.look(100_000), POLICY, 100_000)).toBe(1)
+    expect(algorithm.resetAfterMs(counter.look(100_001), POLICY, 100_001)).toBe(0)
+  })
+
+  it("gives back in the sub-window in which units were taken, and counts what it refuses in the present one", () => {
+    const counter = new Counter({ ...POLICY, countRejected: true })
+    const first = counter.charge(5_000, 6)
+    counter.charge(15_000, 3)
+    counter.giveBack(25_000, 4, first)
+    expect(counter.used(25_000)).toBe(5)
+    expect(counter.used(60_001)).toBe(4)
+    expect(counter.take(60_001, 8)).toBe(false)
+    expect(counter.state).toMatchObject({ startMs: 60_000, current: 8, previous: 5 })
   })
 
   it("is not held up by a stored sum that is more than its parts", () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest"
+import { leakyBucket } from "./buckets.ts"
 import { algorithmOf } from "./by-name.ts"
 import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
 
@@ -42,6 +43,24 @@ describe("the leaky bucket", () => {
     ] as const
     expect(rows.map(([atMs, cost]) => [atMs, cost, delayOf(counter, atMs, cost)])).toEqual(rows)
   })
+
+  it.each([
+    // limit, units and parts in the bucket, of which so many units are the last, how long they wait
+    [10, 1, 0, 1, 0],
+    [10, 1, 500, 1, 50],
+    [10, 3, 0, 2, 100],
+    [10, 3, 1, 2, 101],
+    // Who is alone waits for nobody, even where nothing flows out.
+    [0, 2, 0, 2, 0],
+    [0, 3, 0, 2, Number.POSITIVE_INFINITY],
+    [0, 2, 1, 2, Number.POSITIVE_INFINITY],
+  ])(
+    "at %i a second with %i and %i / 1,000 in it the last %i wait %d ms",
+    (limit, current, previous, units, delayMs) => {
+      const state = { startMs: 7_000, current, previous }
+      expect(leakyBucket.delayMs?.(state, { ...POLICY, limit }, units, 7_000)).toBe(delayMs)
+    },
+  )
 
   it("lets go at most L in any window, however they come", () => {
     const policy = { ...POLICY, limit: 7, burst: 20 }

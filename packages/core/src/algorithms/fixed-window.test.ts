@@ -71,6 +71,13 @@ describe("windows aligned to the epoch", () => {
     expect(fixedWindow.at(state, policyOf(10), nowMs)).toEqual(expected)
   })
 
+  it("the state of the present window is handed back as it is, since most requests find that", () => {
+    for (const nowMs of [START, START + 59_999]) {
+      const state = stateOf(4)
+      expect(fixedWindow.at(state, policyOf(10), nowMs)).toBe(state)
+    }
+  })
+
   it("a clock that trembles around a boundary opens neither window twice", () => {
     const policy = policyOf(10)
     let state: CounterState | undefined
@@ -129,5 +136,39 @@ describe("units that are given back", () => {
   ])("%s", (_what, units, takenInMs, left) => {
     const after = stateOf(4, takenInMs)
     expect(fixedWindow.withoutUnits(stateOf(4), policyOf(10), units, after, START)).toEqual(stateOf(left))
+  })
+})
+
+describe("units that are charged later to a window that starts with its first request", () => {
+  const policy = policyOf(10, "first-hit")
+  const nothing = stateOf(0, START + 7)
+
+  it.each([
+    ["start one when nothing had been taken", stateOf(0, START + 20), -5, START + 20, stateOf(5, START + 7)],
+    ["are of the one that has begun since", stateOf(4, START + 15), -5, START + 20, stateOf(9, START + 15)],
+    ["start one now when the clock went back", stateOf(0, START), -5, START, stateOf(5, START)],
+    [
+      "start one until its last millisecond",
+      stateOf(0, START + 60_006),
+      -5,
+      START + 60_006,
+      stateOf(5, START + 7),
+    ],
+    [
+      "are nothing when it has passed",
+      stateOf(0, START + 60_007),
+      -5,
+      START + 60_007,
+      stateOf(0, START + 60_007),
+    ],
+    ["start none when there are none", stateOf(0, START + 20), 0, START + 20, stateOf(0, START + 20)],
+    ["start none when they are given back", stateOf(0, START + 20), 3, START + 20, stateOf(0, START + 20)],
+  ] as const)("%s", (_what, state, units, nowMs, expected) => {
+    expect(fixedWindow.withoutUnits(state, policy, units, nothing, nowMs)).toEqual(expected)
+  })
+
+  it("are of no other window where windows are aligned, though the clock has gone back to it", () => {
+    const state = stateOf(0, START - MINUTE)
+    expect(fixedWindow.withoutUnits(state, policyOf(10), -5, stateOf(0), START - 1)).toBe(state)
   })
 })

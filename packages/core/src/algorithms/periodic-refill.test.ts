@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest"
+import { algorithmOf } from "./by-name.ts"
 import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
 
 const NEVER = Number.POSITIVE_INFINITY
@@ -71,6 +72,31 @@ describe("the token bucket with a periodic refill", () => {
     expect(counter.copy().take(120_000, 1)).toBe(false)
     // Far back, the next tokens come two windows later at most.
     expect(counter.waitMs(10_000, 1)).toBe(110_000)
+  })
+
+  it.each([
+    // missing, limit, milliseconds until none is
+    [0, 2, 0],
+    [1, 2, 60_000],
+    [2, 2, 60_000],
+    [3, 2, 120_000],
+    // Kept for a window, should the limit be raised again.
+    [3, 0, 60_000],
+    [0, 0, 0],
+  ])("%i missing of a limit of %i are made up after %i ms", (current, limit, ms) => {
+    const state = { startMs: 60_000, current, previous: 0 }
+    const { emptyAtMs, resetAfterMs } = algorithmOf(POLICY)
+    expect(emptyAtMs(state, { ...POLICY, limit })).toBe(60_000 + ms)
+    if (limit > 0) expect(resetAfterMs(state, POLICY, 60_000)).toBe(ms)
+  })
+
+  it("counts what it refuses up to its burst, and hands back the state where there is nothing to write", () => {
+    const { withRejected, withoutUnits } = algorithmOf(POLICY)
+    const state = { startMs: 60_000, current: 2, previous: 0 }
+    expect(withRejected(state, POLICY, 2, 60_000)).toEqual({ ...state, current: 3 })
+    const full = { ...state, current: 3 }
+    expect(withRejected(full, POLICY, 2, 60_000)).toBe(full)
+    expect(withoutUnits(state, POLICY, 2, { ...state, startMs: 0 }, 60_000)).toBe(state)
   })
 
   it("a limit of nothing refills nothing", () => {

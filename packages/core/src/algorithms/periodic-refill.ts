@@ -12,8 +12,7 @@ export const periodicRefill: Algorithm = {
     if (state === undefined) return { startMs, current: 0, previous: 0 }
     if (state.startMs > startMs) {
       // The clock went back: the next tokens come in the window that they were due in, or in the next one.
-      const nearestMs = Math.min(state.startMs, startMs + policy.windowMs)
-      return nearestMs === state.startMs ? state : { ...state, startMs: nearestMs }
+      return { ...state, startMs: Math.min(state.startMs, startMs + policy.windowMs) }
     }
     if (state.startMs === startMs) return state
     return { startMs, current: Math.max(0, state.current - refilled(state, policy, startMs)), previous: 0 }

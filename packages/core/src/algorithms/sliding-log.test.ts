@@ -98,6 +98,24 @@ describe("the sliding log", () => {
     expect(counter.used(1_101)).toBe(0)
   })
 
+  it("is empty again a window and a millisecond after its latest entry", () => {
+    const counter = new Counter(POLICY)
+    const { algorithm } = counter
+    const ends = () => {
+      const state = counter.look(500)
+      return [algorithm.resetAfterMs(state, POLICY, 500), algorithm.emptyAtMs(state, POLICY)]
+    }
+    expect(ends()).toEqual([0, 500])
+    counter.charge(500, 0)
+    expect(ends()).toEqual([0, 500])
+    counter.charge(400, 1)
+    expect(ends()).toEqual([901, 1_401])
+    counter.charge(500, 1)
+    expect(ends()).toEqual([1_001, 1_501])
+    // Without its entries a stored count ends as of its start.
+    expect(algorithm.emptyAtMs({ startMs: 400, current: 1, previous: 0 }, POLICY)).toBe(1_401)
+  })
+
   it("charges to the instant of a take of nothing, in its order", () => {
     const counter = new Counter(POLICY)
     const nothing = counter.charge(100, 0)

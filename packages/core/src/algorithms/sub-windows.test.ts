@@ -8,6 +8,7 @@ import {
   oldestAfter,
   subWindowsAt,
   subWindowsEndAtMs,
+  subWindowsWithRejected,
   withoutUnitsOf,
 } from "./sub-windows.ts"
 import { policyOf } from "./testing/counter-story.ts"
@@ -89,6 +90,17 @@ describe("sub-windows", () => {
       expect(plain(left)).toEqual([200_000, current, sum, counts])
     },
   )
+
+  it.each([
+    // limit, current, units that are refused, then current
+    [100, 4, 9, 13],
+    [10, 4, 9, 10],
+    [10, 12, 9, 12],
+    [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER - 8, 9, Number.MAX_SAFE_INTEGER - 6],
+  ])("under a limit of %i with %i now %i that are refused make it %i", (limit, current, units, expected) => {
+    const state = subWindowsWithRejected({ ...FULL, current }, { ...POLICY, limit }, units)
+    expect(plain(state)).toEqual([200_000, expected, 6, [3, 2, 1]])
+  })
 
   it("units are charged to a sub-window that had none", () => {
     const state = { startMs: 200_000, current: 4, previous: 0, parts: "" }

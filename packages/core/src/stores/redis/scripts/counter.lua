@@ -194,8 +194,8 @@ local function withRejected(policy, startMs, previous, current, parts, units)
   if kind == LOG then return logWithRejected(policy, startMs, current, parts, units) end
   -- The sum of all sub-windows stays exact.
   if kind >= BUCKETED then most = min(most, LARGEST - previous) end
-  -- A full bucket has no rest of a unit above it.
-  if kind == LEVEL and current < most and current + units >= most then previous = 0 end
+  -- What is refused fills a bucket, and a full one has no rest of a unit above it.
+  if kind == LEVEL and current < most then previous = 0 end
   return startMs, previous, max(current, min(current + units, most)), parts
 end
 

@@ -1,0 +1,13 @@
+// A reporter of Stryker: prints each mutant that no test has noticed as soon as that is known. What Stryker prints by itself
+// comes at the end, which may be an hour later.
+
+/** @type {{ onMutantTested(mutant: import("@stryker-mutator/api/core").MutantResult): void }} */
+const survivors = {
+  onMutantTested({ status, fileName, location, mutatorName, replacement }) {
+    if (status !== "Survived" && status !== "NoCoverage") return
+    const place = `${fileName}:${location.start.line}:${location.start.column}`
+    console.log(`${status}: ${place} ${mutatorName} -> ${replacement ?? ""}`)
+  },
+}
+
+export const strykerPlugins = [{ kind: "Reporter", name: "survivors", value: survivors }]
