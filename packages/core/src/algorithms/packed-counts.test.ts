@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { countOf, digits, digitsFor, numberAt, pack, parseDigits, unpack } from "./packed-counts.ts"
+import { countOf, digits, digitsFor, numberAt, pack, parseDigits, shift, unpack } from "./packed-counts.ts"
 
 const MOST = Number.MAX_SAFE_INTEGER
 
@@ -41,6 +41,30 @@ describe("packed counts", () => {
     [262_144, 4],
     [MOST, 9],
   ])("%i takes %i digits", (most, width) => expect(digitsFor(most)).toBe(width))
+
+  it.each([
+    // packed, so many empty ones, a number and so many of the first, put together
+    ["1321", 0, 4, 2, "1432"],
+    ["1321", 0, 4, 3, "14321"],
+    ["1321", 1, 4, 2, "10432"],
+    ["1321", 0, 0, 2, "1032"],
+    ["1301", 0, 4, 2, "143"],
+    ["1001", 0, 4, 2, "14"],
+    ["1321", 0, 4, 0, "14"],
+    ["", 0, 4, 0, "14"],
+    ["", 2, 4, 0, "1004"],
+    ["", 2, 0, 0, ""],
+    // Another digit for all, which they keep as long as there are any.
+    ["1321", 0, 63, 2, "1o32"],
+    ["1321", 0, 64, 2, "2100302"],
+    ["1321", 1, 64, 2, "200100302"],
+    ["2100302", 0, 1, 2, "2011003"],
+    ["2100302", 2, 1, 1, "200000110"],
+    ["2100002", 0, 1, 2, "20110"],
+    ["2100302", 0, 5, 0, "15"],
+  ])("%j behind %i empty ones and %i, the first %i of them, are %j", (packed, empty, number, kept, text) => {
+    expect(shift(packed, empty, number, kept)).toBe(text)
+  })
 
   it("60 counts of a limit up to 4,095 take 121 characters, of a million 241", () => {
     expect(pack(new Array(60).fill(4_095))).toHaveLength(121)

@@ -87,7 +87,12 @@ describe("the token bucket with a periodic refill", () => {
     const state = { startMs: 60_000, current, previous: 0 }
     const { emptyAtMs, resetAfterMs } = algorithmOf(POLICY)
     expect(emptyAtMs(state, { ...POLICY, limit })).toBe(60_000 + ms)
-    if (limit > 0) expect(resetAfterMs(state, POLICY, 60_000)).toBe(ms)
+    if (limit > 0) expect(resetAfterMs(state, POLICY, 70_000)).toBe(Math.max(0, ms - 10_000))
+  })
+
+  it("hands back the state of the present window as it is, since most requests find that", () => {
+    const state = { startMs: 60_000, current: 2, previous: 0 }
+    for (const atMs of [60_000, 119_999]) expect(algorithmOf(POLICY).at(state, POLICY, atMs)).toBe(state)
   })
 
   it("counts what it refuses up to its burst, and hands back the state where there is nothing to write", () => {
@@ -97,6 +102,11 @@ describe("the token bucket with a periodic refill", () => {
     const full = { ...state, current: 3 }
     expect(withRejected(full, POLICY, 2, 60_000)).toBe(full)
     expect(withoutUnits(state, POLICY, 2, { ...state, startMs: 0 }, 60_000)).toBe(state)
+  })
+
+  it("lets through who asks for nothing where more is missing than a burst that was cut", () => {
+    const state = { startMs: 60_000, current: 9, previous: 0 }
+    expect(algorithmOf(POLICY).retryAfterMs(state, POLICY, 0, 60_000)).toBe(0)
   })
 
   it("a limit of nothing refills nothing", () => {

@@ -29,7 +29,7 @@ export const periodicRefill: Algorithm = {
   retryAfterMs(state, policy, cost, nowMs) {
     const ceiling = ceilingOf(policy)
     if (cost === 0 || state.current + cost <= ceiling) return 0
-    if (cost > ceiling || policy.limit === 0) return Number.POSITIVE_INFINITY
+    if (cost > ceiling) return Number.POSITIVE_INFINITY
     return refilledAtMs(state, policy, state.current + cost - ceiling) - nowMs
   },
 

@@ -74,6 +74,17 @@ describe("the sliding log", () => {
     expect(parts).toEqual(["1101" + "111" + "121", "1111" + "122", "1123", "1133"])
   })
 
+  it("cuts several entries from the front, and keeps as many units as there were above a limit that was cut", () => {
+    const counter = new Counter({ ...POLICY, countRejected: true })
+    for (const atMs of [64, 65, 66]) counter.take(atMs, 1)
+    expect(counter.take(67, 2)).toBe(false)
+    expect(counter.state).toEqual({ startMs: 67, current: 3, previous: 0, parts: "1" + "121" + "132" })
+    const cut = new Counter({ ...POLICY, limit: 1, countRejected: true })
+    cut.state = counter.state
+    expect(cut.take(68, 1)).toBe(false)
+    expect(cut.state).toEqual({ startMs: 68, current: 3, previous: 0, parts: "1" + "132" + "141" })
+  })
+
   it("tells entries apart whose digits wrap around", () => {
     // 4,095 is "oo" and 4,096 "00".
     const counter = new Counter(POLICY)
@@ -96,6 +107,64 @@ describe("the sliding log", () => {
     expect(counter.used(1_101)).toBe(0)
     counter.giveBack(1_101, -1, first)
     expect(counter.used(1_101)).toBe(0)
+  })
+
+  it("is handed back as it is until its oldest entry has left, since most requests find that", () => {
+    const state = new Counter(POLICY).charge(100, 2)
+    for (const atMs of [100, 101, 1_100]) expect(slidingLog.at(state, POLICY, atMs)).toBe(state)
+  })
+
+  it("charges as of now what was taken ahead of a clock that went back, and gives nothing back of it", () => {
+    const counter = new Counter(POLICY)
+    const taken = counter.charge(5_000, 2)
+    const state = counter.look(4_000)
+    for (const units of [0, 1])
+      expect(slidingLog.withoutUnits(state, POLICY, units, taken, 4_000)).toBe(state)
+    counter.giveBack(4_000, -1, taken)
+    expectUsed(counter, [
+      [4_000, 3],
+      [5_000, 3],
+      [5_001, 0],
+    ])
+  })
+
+  it("charges until the instant has left the window, and then hands the state back as it is", () => {
+    const state = new Counter(POLICY).charge(900, 1)
+    const nothing = { startMs: 100, current: 0, previous: 0 }
+    expect(slidingLog.withoutUnits(state, POLICY, -2, nothing, 1_100)).toEqual({
+      startMs: 900,
+      current: 3,
+      previous: 0,
+      parts: "1" + "1T2" + ">41",
+    })
+    expect(slidingLog.withoutUnits(state, POLICY, -2, nothing, 1_101)).toBe(state)
+    expect(slidingLog.withoutUnits(state, POLICY, 2, nothing, 1_100)).toBe(state)
+    expect(slidingLog.withoutUnits(state, POLICY, 0, nothing, 1_100)).toBe(state)
+  })
+
+  it("charges to an instant after its latest entry, which is then the latest", () => {
+    const counter = new Counter(POLICY)
+    counter.charge(100, 1)
+    counter.giveBack(450, -1, { startMs: 400, current: 1, previous: 0 })
+    expect(counter.state?.startMs).toBe(400)
+    expectUsed(counter, [
+      [1_100, 2],
+      [1_101, 1],
+      [1_401, 0],
+    ])
+  })
+
+  it("gives nothing back where nothing was taken, also at an instant of which all digits are 0", () => {
+    const state = new Counter(POLICY).charge(4_000, 1)
+    const nothing = { startMs: 4_096, current: 1, previous: 0 }
+    expect(slidingLog.withoutUnits(state, POLICY, 1, nothing, 4_100)).toBe(state)
+  })
+
+  it("is as if nobody had taken when all is given back", () => {
+    const counter = new Counter(POLICY)
+    const taken = counter.charge(100, 2)
+    counter.giveBack(150, 2, taken)
+    expect(counter.state).toEqual(slidingLog.at(undefined, POLICY, 150))
   })
 
   it("is empty again a window and a millisecond after its latest entry", () => {
@@ -171,6 +240,8 @@ describe("the sliding log", () => {
     const cut = new Counter({ ...POLICY, limit: 1 })
     cut.state = counter.state
     expect([cut.waitMs(300, 1), cut.waitMs(300, 2), cut.remaining(300)]).toEqual([901, NEVER, 0])
+    expect(cut.waitMs(300, 0)).toBe(0)
+    expect(cut.look(1_201)).toEqual(cut.algorithm.at(undefined, cut.policy, 1_201))
     const none = new Counter({ ...POLICY, limit: 0 })
     none.state = counter.state
     expect([none.take(300, 1), none.take(300, 0), none.waitMs(300, 1)]).toEqual([false, true, NEVER])

@@ -21,7 +21,7 @@ import {
  */
 export const slidingLog: Algorithm = {
   at(state, policy, nowMs) {
-    if (state === undefined || state.current === 0 || !state.parts) return empty(nowMs)
+    if (!state?.parts) return empty(nowMs)
     const log = logOf(state, policy)
     if (state.startMs > nowMs) {
       // The clock went back: what is ahead of it counts as of now.
@@ -42,10 +42,10 @@ export const slidingLog: Algorithm = {
   retryAfterMs(state, policy, cost, nowMs) {
     if (cost === 0) return 0
     const ceiling = ceilingOf(policy)
-    if (cost > ceiling) return Number.POSITIVE_INFINITY
     let used = state.current
     if (used + cost <= ceiling) return 0
     const log = logOf(state, policy)
+    // Stryker disable next-line EqualityOperator: at the end there are no units
     for (let place = FIRST; place < log.end; place += entryWidth(log)) {
       used -= unitsAt(log, place)
       if (used + cost <= ceiling) return timeAt(log, place) + policy.windowMs + 1 - nowMs
@@ -62,8 +62,7 @@ export const slidingLog: Algorithm = {
   },
 
   withUnits(state, policy, units, nowMs) {
-    // What is charged for it later is put at this instant.
-    if (units === 0) return { ...state, startMs: nowMs }
+    // No units make no entry, but what is charged for them later is put at this instant.
     const log = logOf(state, policy)
     const lastMs = latestMs(log)
     return withLast(state, log, lastMs === nowMs ? log.end - entryWidth(log) : log.end, units, nowMs)
@@ -139,8 +138,10 @@ function withoutOldest(state: CounterState, policy: Policy, units: number, nowMs
   let rest = units
   let place = FIRST
   let there = 0
+  // Stryker disable next-line EqualityOperator: at the end there are no units
   while (place < log.end) {
     there = unitsAt(log, place)
+    // Stryker disable next-line EqualityOperator: of an entry of as many none are left, whichever way it goes
     if (there > rest) break
     rest -= there
     place += entryWidth(log)

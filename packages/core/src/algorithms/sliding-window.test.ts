@@ -120,6 +120,7 @@ describe("the state at an instant", () => {
     ["the same window", [3, 4, 0], 59_999, [3, 4, 0]],
     ["the next window", [3, 4, 0], 60_000, [4, 0, 60_000]],
     ["the end of the next window", [3, 4, 0], 119_999, [4, 0, 60_000]],
+    ["the next window of a later one", [3, 4, 60_000], 120_000, [4, 0, 120_000]],
     ["the window after that", [3, 4, 0], 120_000, [0, 0, 120_000]],
     ["long after", [3, 4, 0], 6_000_000, [0, 0, 6_000_000]],
     ["the clock went back within the window", [3, 4, 60_000], 60_000, [3, 4, 60_000]],
@@ -129,6 +130,13 @@ describe("the state at an instant", () => {
   ] as const)("%s", (_when, stored, nowMs, [previous, current, startMs]) => {
     const state = stored && { previous: stored[0], current: stored[1], startMs: stored[2] }
     expect(slidingWindow.at(state, policyOf(10), nowMs)).toEqual({ previous, current, startMs })
+  })
+
+  it("is handed back as it is in its own window, since most requests find that", () => {
+    const state = stateOf(3, 4)
+    for (const afterMs of [0, MINUTE - 1]) {
+      expect(slidingWindow.at(state, policyOf(10), state.startMs + afterMs)).toBe(state)
+    }
   })
 
   it.each([

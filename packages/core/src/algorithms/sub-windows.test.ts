@@ -82,6 +82,7 @@ describe("sub-windows", () => {
     [-70, 140_000, 4, 76, [3, 2, 71]],
     // Passed, or ahead of the clock.
     [1, 120_000, 4, 6, [3, 2, 1]],
+    [-5, 120_000, 4, 6, [3, 2, 1]],
     [1, 220_000, 4, 6, [3, 2, 1]],
   ])(
     "without %i taken in the sub-window of %i ms: %i now, %i before: %j",
@@ -100,6 +101,16 @@ describe("sub-windows", () => {
   ])("under a limit of %i with %i now %i that are refused make it %i", (limit, current, units, expected) => {
     const state = subWindowsWithRejected({ ...FULL, current }, { ...POLICY, limit }, units)
     expect(plain(state)).toEqual([200_000, expected, 6, [3, 2, 1]])
+  })
+
+  it("a state that has no parts has empty ones", () => {
+    const state: CounterState = { startMs: 200_000, current: 4, previous: 0 }
+    expect(plain(subWindowsAt(state, POLICY, 220_000))).toEqual([220_000, 0, 4, [4]])
+    expect(plain(subWindowsAt(state, POLICY, 180_000))).toEqual([180_000, 4, 0, []])
+    expect(plain(withoutUnitsOf(state, POLICY, 1, 200_000))).toEqual([200_000, 3, 0, []])
+    expect(plain(withoutUnitsOf(state, POLICY, -1, 180_000))).toEqual([200_000, 4, 1, [1]])
+    expect(subWindowsEndAtMs({ ...state, current: 0 }, POLICY)).toBe(200_000)
+    expect([0, 1, 2, 3].map((by) => oldestAfter(state, POLICY, by))).toEqual([0, 0, 0, 4])
   })
 
   it("units are charged to a sub-window that had none", () => {

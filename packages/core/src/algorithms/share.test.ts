@@ -1,0 +1,42 @@
+import { describe, expect, it } from "vitest"
+import { firstOffsetBelow, timeUnitMs, weighted } from "./share.ts"
+
+/** Milliseconds of the widest window of which a second is one unit. */
+const WIDEST_MS = 94_000_000_000
+
+describe("the unit in which time is counted", () => {
+  it.each([
+    // the most that is counted, the window, the unit
+    [1, 1, 1],
+    [3_000_000, 2_592_000_000, 1],
+    [5_000_000, 2_592_000_000, 1_000],
+    // Their product is 2^53 - 1.
+    [441_650_591, 20_394_401, 1],
+    [441_650_592, 20_394_401, 1_000],
+    [5_000_000, WIDEST_MS, 1_000],
+    [5_000_000, WIDEST_MS + 1, 2_000],
+    [5_000_000, 3 * WIDEST_MS, 3_000],
+  ])("of %i in %i ms is %i ms", (most, windowMs, unitMs) => {
+    expect(timeUnitMs(most, windowMs)).toBe(unitMs)
+  })
+})
+
+describe("a share of a count in so many seconds that their product has to be rounded", () => {
+  const seconds = WIDEST_MS / 1_000
+
+  it("falls below a number at the first second at which it does", () => {
+    for (let i = 0; i < 300; i++) {
+      const [count, below] = [96_000_000 + i * 101_009, 1 + (i % 7)]
+      const offset = (BigInt(count - below) * BigInt(seconds)) / BigInt(count) + 1n
+      expect(firstOffsetBelow(count, below, WIDEST_MS, 1)).toBe(Number(offset) * 1_000)
+    }
+  })
+
+  it("is rounded down, to the unit", () => {
+    for (let i = 0; i < 300; i++) {
+      const [count, elapsed] = [Number.MAX_SAFE_INTEGER - i * 7_919, (i * 313_337) % seconds]
+      const share = (BigInt(count) * BigInt(seconds - elapsed)) / BigInt(seconds)
+      expect(weighted(count, elapsed * 1_000 + 999, WIDEST_MS, 1)).toBe(Number(share))
+    }
+  })
+})
