@@ -3,7 +3,7 @@ import type { Replacements } from "./mutant.ts"
 /** Mutants of the scripts that are called, and of what they are told. */
 export const TAKING: Replacements = {
   "take-one": [
-    ["if quickUntilMs > 0 and quickNowMs > quickUntilMs then", "if false then", "faults-frozen"],
+    ["if quickUntilMs > 0 and quickNowMs > quickUntilMs then", "if false then", "script-time"],
     ["(MOST_STRICT + 1) + current <= limit then", "(MOST_STRICT + 1) + current <= limit + 1 then"],
     [
       "local isQuick = rest > 0 and rest < STRICT_CODE and current > units",
@@ -14,7 +14,7 @@ export const TAKING: Replacements = {
     ["* (windowMs - elapsedMs) / windowMs)", "* (windowMs - elapsedMs + 1) / windowMs)"],
   ],
   take: [
-    ["if untilMs > 0 and nowMs > untilMs then", "if false then", "faults-frozen"],
+    ["if untilMs > 0 and nowMs > untilMs then", "if false then", "script-time"],
     ["(policy.kind == SLIDING and 2 or 1) * policy.windowMs", "policy.windowMs"],
     ["return rest % PREVIOUS", "return floor(rest / PREVIOUS)"],
     [
@@ -64,7 +64,7 @@ export const TAKING: Replacements = {
     ["if isBack then writeState(check.key, policy, startMs, previous, current, parts) end", ""],
   ],
   call: [
-    ["nowMs = time[1] * 1000 + floor(time[2] / 1000)", "nowMs = time[1] * 1000", "cluster-refunds"],
+    ["nowMs = time[1] * 1000 + floor(time[2] / 1000)", "nowMs = time[1] * 1000", "script-time"],
     ["not countsRejected and kind <= FIXED and", "kind <= FIXED and"],
     ["kind <= FIXED and limit <= MOST_PACKED", "kind <= FIXED"],
     ["kind == STRICT and limit <= MOST_STRICT", "kind == STRICT"],
@@ -77,7 +77,7 @@ export const TAKING: Replacements = {
     ["elseif startMs then", "elseif false then"],
   ],
   "give-back": [
-    ["if untilMs > 0 and nowMs > untilMs then", "if false then", "faults-frozen"],
+    ["if untilMs > 0 and nowMs > untilMs then", "if false then", "script-time"],
     ["units = max(units, min(0, previous + current - LARGEST))", ""],
     ["elseif isBack then", "elseif false then"],
     ["    else\n      keepState", "    elseif false then\n      keepState"],

@@ -52,9 +52,8 @@ export const bucketedWindow: Algorithm = {
 
   resetAfterMs(state, policy, nowMs) {
     const bucketMs = bucketMsOf(policy)
-    // The last of them to count is then the oldest, and counts until its share is less than a unit.
+    // The last of them to count is then the oldest, and counts until its share is less than a unit. Of none it is nothing.
     const last = subWindowsEndAtMs(state, policy) - bucketMs
-    if (last < state.startMs) return 0
     const count = oldestAfter(state, policy, (last - state.startMs) / bucketMs)
     const opens = Math.min(firstOffsetBelow(count, 1, bucketMs, ceilingOf(policy)), bucketMs)
     return Math.max(0, last + opens - nowMs)

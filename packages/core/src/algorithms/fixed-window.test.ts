@@ -49,6 +49,16 @@ describe("what is counted, left and waited for, in a window of one minute", () =
     expect(fixedWindow.withUnits(stateOf(3), policyOf(10), 4, START)).toEqual(stateOf(7))
   })
 
+  it("counts what it refuses up to the limit, and hands back the state where there is nothing to write", () => {
+    const { withRejected } = fixedWindow
+    expect(withRejected(stateOf(5), policyOf(10), 3, START)).toEqual(stateOf(8))
+    expect(withRejected(stateOf(5), policyOf(10), 9, START)).toEqual(stateOf(10))
+    for (const current of [10, 40]) {
+      const full = stateOf(current)
+      expect(withRejected(full, policyOf(10), 9, START)).toBe(full)
+    }
+  })
+
   it("a counter is empty at the end of its window, and one that nobody took from is empty at once", () => {
     expect(fixedWindow.emptyAtMs(stateOf(1), policyOf(10))).toBe(START + MINUTE)
     expect(fixedWindow.emptyAtMs(stateOf(0), policyOf(10))).toBe(START)

@@ -107,6 +107,16 @@ describe("remaining and reset", () => {
     expect(slidingWindow.retryAfterMs(state, policyOf(10), 0, state.startMs)).toBe(0)
   })
 
+  it("counts what it refuses up to the limit, and hands back the state where there is nothing to write", () => {
+    const { withRejected } = slidingWindow
+    expect(withRejected(stateOf(8, 5), policyOf(10), 3, 100 * MINUTE)).toEqual(stateOf(8, 8))
+    expect(withRejected(stateOf(8, 5), policyOf(10), 9, 100 * MINUTE)).toEqual(stateOf(8, 10))
+    for (const current of [10, 40]) {
+      const full = stateOf(0, current)
+      expect(withRejected(full, policyOf(10), 9, 100 * MINUTE)).toBe(full)
+    }
+  })
+
   it("a limit of nothing never admits a unit", () => {
     const state = stateOf(0, 0)
     expect(slidingWindow.admits(state, policyOf(0), 1, state.startMs)).toBe(false)
