@@ -1,4 +1,5 @@
 import { availableParallelism } from "node:os"
+import { relative } from "node:path"
 import { Stryker } from "@stryker-mutator/core"
 import { ROOMS } from "./rooms.ts"
 
@@ -72,12 +73,12 @@ function printScores(results: Results, left: Results): void {
   const valid = results.filter(({ status }) => status !== "Ignored" && status !== "CompileError")
   for (const file of [...new Set(valid.map(({ fileName }) => fileName))].toSorted()) {
     const [all, missed] = [count(valid, file), count(left, file)]
-    console.log(`${percent(all - missed, all)} ${all - missed}/${all} ${file.replace(process.cwd(), "")}`)
+    console.log(`${percent(all - missed, all)} ${all - missed}/${all} ${relative(process.cwd(), file)}`)
   }
   console.log(
     `${percent(valid.length - left.length, valid.length)} of ${valid.length} mutants were noticed; left:`,
   )
-  for (const result of left) console.log(`  ${textOf(result).replace(process.cwd(), "")}`)
+  for (const result of left) console.log(`  ${relative(process.cwd(), textOf(result))}`)
 }
 
 function percent(part: number, whole: number): string {

@@ -4,7 +4,11 @@ import type { Replacements } from "./mutant.ts"
 export const TAKING: Replacements = {
   "take-one": [
     ["if quickUntilMs > 0 and quickNowMs > quickUntilMs then", "if false then", "script-time"],
-    ["(MOST_STRICT + 1) + current <= limit then", "(MOST_STRICT + 1) + current <= limit + 1 then"],
+    [
+      "(MOST_STRICT + 1) + current <= limit then",
+      "(MOST_STRICT + 1) + current <= limit + 1 then",
+      "strict-hash",
+    ],
     [
       "local isQuick = rest > 0 and rest < STRICT_CODE and current > units",
       "local isQuick = rest > 0 and rest < STRICT_CODE",

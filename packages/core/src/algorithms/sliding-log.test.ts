@@ -121,6 +121,7 @@ describe("the sliding log", () => {
     for (const units of [0, 1])
       expect(slidingLog.withoutUnits(state, POLICY, units, taken, 4_000)).toBe(state)
     counter.giveBack(4_000, -1, taken)
+    expect(counter.state?.startMs).toBe(4_000)
     expectUsed(counter, [
       [4_000, 3],
       [5_000, 3],
@@ -155,9 +156,10 @@ describe("the sliding log", () => {
   })
 
   it("gives nothing back where nothing was taken, also at an instant of which all digits are 0", () => {
-    const state = new Counter(POLICY).charge(4_000, 1)
-    const nothing = { startMs: 4_096, current: 1, previous: 0 }
-    expect(slidingLog.withoutUnits(state, POLICY, 1, nothing, 4_100)).toBe(state)
+    const counter = new Counter(POLICY)
+    counter.charge(4_000, 1)
+    const nothing = counter.charge(4_096, 0)
+    expect(slidingLog.withoutUnits(nothing, POLICY, 1, nothing, 4_100)).toBe(nothing)
   })
 
   it("is as if nobody had taken when all is given back", () => {

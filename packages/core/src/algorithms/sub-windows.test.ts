@@ -105,9 +105,16 @@ describe("sub-windows", () => {
 
   it("a state that has no parts has empty ones", () => {
     const state: CounterState = { startMs: 200_000, current: 4, previous: 0 }
-    expect(plain(subWindowsAt(state, POLICY, 220_000))).toEqual([220_000, 0, 4, [4]])
+    const next = { startMs: 220_000, current: 0, previous: 4, parts: "14" }
+    expect(subWindowsAt(state, POLICY, 220_000)).toEqual(next)
     expect(plain(subWindowsAt(state, POLICY, 180_000))).toEqual([180_000, 4, 0, []])
-    expect(plain(withoutUnitsOf(state, POLICY, 1, 200_000))).toEqual([200_000, 3, 0, []])
+    expect(withoutUnitsOf(state, POLICY, 1, 200_000)).toEqual({ ...state, current: 3, parts: "" })
+    expect(subWindowsAt(state, POLICY, 280_000)).toEqual({
+      ...state,
+      startMs: 280_000,
+      current: 0,
+      parts: "",
+    })
     expect(plain(withoutUnitsOf(state, POLICY, -1, 180_000))).toEqual([200_000, 4, 1, [1]])
     expect(subWindowsEndAtMs({ ...state, current: 0 }, POLICY)).toBe(200_000)
     expect([0, 1, 2, 3].map((by) => oldestAfter(state, POLICY, by))).toEqual([0, 0, 0, 4])

@@ -25,10 +25,10 @@ export function subWindowsAt(state: CounterState | undefined, policy: Policy, no
   const startMs = nowMs - (nowMs % bucketMs)
   if (state === undefined) return { startMs, current: 0, previous: 0, parts: "" }
   if (state.startMs === startMs) return state
-  // Stryker disable next-line EqualityOperator: the same sub-window has been returned
-  if (state.startMs > startMs) return broughtBack(state, startMs, (state.startMs - startMs) / bucketMs)
   const { current, previous, parts = "" } = state
   const by = (startMs - state.startMs) / bucketMs
+  // Stryker disable next-line EqualityOperator: the same sub-window has been returned
+  if (by < 0) return broughtBack(previous + current, parts, startMs, -by)
   const most = bucketsOf(policy)
   if (by > most) return { startMs, current: 0, previous: 0, parts: "" }
   let left = previous + current
@@ -39,18 +39,15 @@ export function subWindowsAt(state: CounterState | undefined, policy: Policy, no
 }
 
 /**
- * The state when the clock went back by so many sub-windows. Units of those that are ahead of it move into the present one,
- * where they stay for a window at least; all others are where they were, so they pass when they would have passed.
+ * The state of so many units when the clock went back by so many sub-windows. Units of those that are ahead of it move into
+ * the present one, where they stay for a window at least; all others are where they were, so they pass when they would have
+ * passed.
  */
-function broughtBack(
-  { current, previous, parts = "" }: CounterState,
-  startMs: number,
-  by: number,
-): CounterState {
+function broughtBack(units: number, parts: string, startMs: number, by: number): CounterState {
   // The latest of them is the one that is the present one now.
   const before = unpack(parts).slice(by)
   const left = before.reduce((sum, count) => sum + count, 0)
-  const moved = Math.min(current + previous - left, Number.MAX_SAFE_INTEGER - left)
+  const moved = Math.min(units - left, Number.MAX_SAFE_INTEGER - left)
   return { startMs, current: moved, previous: left, parts: pack(before) }
 }
 
