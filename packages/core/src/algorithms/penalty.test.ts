@@ -89,6 +89,12 @@ describe("a penalty", () => {
     },
   )
 
+  it("of which nothing is counted begins whenever it is looked at, and another one is handed back as it is", () => {
+    expect(penalty.at(refusedAt(), POLICY, START_MS + 5)).toEqual({ ...refusedAt(), startMs: START_MS + 5 })
+    const state = refusedAt(0)
+    expect(penalty.at(state, POLICY, START_MS)).toBe(state)
+  })
+
   it("neither counts nor gives back what is admitted, and writes nothing in a block", () => {
     for (const state of [refusedAt(0), refusedAt(0, 0, 0)]) {
       expect(penalty.withUnits(state, POLICY, 5, START_MS)).toBe(state)

@@ -46,7 +46,7 @@ export const penalty: Algorithm = {
     if (isBlocked(state)) return state
     const current = state.current + 1
     if (current >= limit) return { startMs: nowMs, current, previous: 1 }
-    return { startMs: state.current === 0 ? nowMs : state.startMs, current, previous: 0 }
+    return { ...state, current }
   },
 
   withoutUnits(state) {
