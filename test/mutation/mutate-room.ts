@@ -34,7 +34,7 @@ async function run(report: string, mutate: readonly string[]): Promise<Results> 
   return await new Stryker({
     mutate: [...mutate],
     testRunner: "vitest",
-    plugins: ["@stryker-mutator/vitest-runner", "./survivors.mjs"].map((name) => import.meta.resolve(name)),
+    plugins: [import.meta.resolve("@stryker-mutator/vitest-runner"), import.meta.resolve("./survivors.mjs")],
     vitest: { configFile: "test/mutation/vitest.config.ts", related: false },
     coverageAnalysis: "perTest",
     concurrency: availableParallelism(),
