@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { FRAMEWORKS, itCountsInRedis, itLimitsTheAppsOfTheReadmes } from "./checks.ts"
+import { filesLoadedBy } from "./loaded.ts"
+import { type Imports, programOf } from "./program.ts"
+import { itRunsThePrograms } from "./program-checks.ts"
+import { MODULE_SYSTEMS, Project } from "./project.ts"
+import { versionOf } from "./versions.ts"
+
+const CLIENTS = ["ioredis", "redis", "@aws-sdk/client-dynamodb", "@opentelemetry/api"]
+const FILES_OF_CLIENTS = /\/node_modules\/(ioredis|redis|@redis|@aws-sdk|@smithy|@opentelemetry)\//
+
+/** What needs no client of the app's, and loads none where there is one. */
+const WITHOUT_CLIENT: Imports = {
+  "@sluice/core": ["createLimiter"],
+  "@sluice/core/redis": ["redisStore"],
+  ...Object.fromEntries(FRAMEWORKS.map((name) => [`@sluice/${name}`, [`rateLimit as ${name}`]])),
+}
+/** Doors that import a package of the app's, which may not be there: the door, that package, and what the door is for. */
+const WITH_CLIENT = [
+  ["dynamodb", "@aws-sdk/client-dynamodb", "dynamoDBRules"],
+  ["otel", "@opentelemetry/api", "instrument"],
+] as const
+
+/** States what a user of the packages meets on this version of Node, in ES modules and in CommonJS. */
+export function describeAsInstalled(node: string): Project {
+  const project = new Project(node)
+  const frameworks = ["core", ...FRAMEWORKS, ...FRAMEWORKS.map(versionOf)]
+  afterAll(() => project.remove())
+
+  describe(`Node ${node}, with a framework and no client`, () => {
+    beforeAll(async () => {
+      expect(await project.install(...frameworks)).toEqual([])
+    })
+
+    describe.each(MODULE_SYSTEMS)('"type": "%s"', (type) => {
+      const folder = project.programs(type)
+      itLimitsTheAppsOfTheReadmes({ project, type })
+
+      it("runs what needs no client, without a warning", async () => {
+        folder.write("program.js", programOf(type, WITHOUT_CLIENT, "console.log(typeof redisStore)"))
+        expect(await folder.run("node", "program.js")).toEqual({ code: 0, stdout: "function\n", stderr: "" })
+      })
+
+      it.each(WITH_CLIENT)("says that @sluice/core/%s misses %s", async (door, peer, name) => {
+        folder.write("program.js", programOf(type, { [`@sluice/core/${door}`]: [name] }, ""))
+        const { code, stderr } = await folder.start("node", ["program.js"]).ended
+        expect(code).toBe(1)
+        const importer = project.installed("@sluice/core", "dist/")
+        expect(stderr).toContain(`Cannot find package '${peer}' imported from ${importer}`)
+      })
+    })
+  })
+
+  describe(`Node ${node}, with clients`, () => {
+    let redis: RedisServer
+    beforeAll(async () => {
+      redis = await startRedis()
+      expect(await project.install(...frameworks, ...CLIENTS.map(versionOf), "service", "cli")).toEqual([])
+    })
+    afterAll(() => redis.stop())
+    const url = () => `redis://${redis.host}:${redis.port}`
+
+    describe.each(MODULE_SYSTEMS)('"type": "%s"', (type) => {
+      const folder = project.programs(type)
+      itCountsInRedis({ project, type }, url)
+
+      it("loads none of them with @sluice/core, its store for Redis and the adapters", async () => {
+        const loaded = await filesLoadedBy(folder, programOf(type, WITHOUT_CLIENT, ""))
+        for (const door of ["index", "redis"]) {
+          expect(loaded).toContainEqual(expect.stringContaining(`/node_modules/@sluice/core/dist/${door}.js`))
+        }
+        expect(loaded.filter((file) => FILES_OF_CLIENTS.test(file))).toEqual([])
+      })
+
+      it.each(WITH_CLIENT)("loads with @sluice/core/%s %s, and no other", async (door, peer, name) => {
+        const loaded = await filesLoadedBy(folder, programOf(type, { [`@sluice/core/${door}`]: [name] }, ""))
+        expect(loaded).toContainEqual(expect.stringContaining(`/node_modules/${peer}/`))
+        const clients = loaded
+          .map((file) => FILES_OF_CLIENTS.exec(file)?.[1])
+          .filter((found) => found !== undefined)
+        // The AWS SDK is made of @smithy.
+        const [scope] = peer.split("/")
+        expect(clients.filter((found) => found !== scope && found !== "@smithy")).toEqual([])
+      })
+    })
+
+    describe("programs", () => itRunsThePrograms(project, url))
+  })
+  return project
+}

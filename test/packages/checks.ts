@@ -1,0 +1,50 @@
+import { expect, it } from "vitest"
+import type { Folder } from "./folder.ts"
+import { programOf } from "./program.ts"
+import type { ModuleSystem, Project } from "./project.ts"
+import { meet, quickStart } from "./quick-start.ts"
+import { COUNT_IN_REDIS, REDIS_CLIENTS } from "./redis-program.ts"
+
+/** What is checked of a way of having the packages installed: the versions beside them, and a module system. */
+export interface Place {
+  readonly project: Project
+  readonly type: ModuleSystem
+}
+
+export const FRAMEWORKS: readonly string[] = ["express", "fastify", "koa"]
+
+/** States that the app of each adapter's README is started, asked, and refuses with 429. */
+export function itLimitsTheAppsOfTheReadmes({ project, type }: Place): void {
+  it.each(FRAMEWORKS)("limits the app of the README of @sluice/%s", async (name) => {
+    const app = quickStart(project, name, type)
+    const { admitted, first, refused, output } = await meet(project.programs(type), app, 200)
+    expect(first).toEqual({ remaining: 99 })
+    // Never fewer than the limit; more where a minute begins in between, which is not a matter of packages.
+    expect(admitted).toBeGreaterThanOrEqual(100)
+    expect(refused.status).toBe(429)
+    expect(refused.headers.get("content-type")).toBe("application/problem+json")
+    expect(refused.headers.get("ratelimit-policy")).toBe('"ip-1m";q=100;w=60')
+    expect(refused.headers.get("ratelimit")).toMatch(/^"ip-1m";r=0;t=\d+$/)
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0)
+    expect(refused.body).toMatchObject({ status: 429, "violated-policies": ["ip-1m"] })
+    expect(output).toBe("")
+  })
+}
+
+/** States that processes share a count in a real Redis, through each client. `url` is asked for when it runs. */
+export function itCountsInRedis({ project, type }: Place, url: () => string): void {
+  it.each(REDIS_CLIENTS)(
+    "counts two processes as one in Redis through $client",
+    async ({ client, imports, open, close }) => {
+      const limiting = { "@sluice/core": ["createLimiter"], "@sluice/core/redis": ["redisStore"] }
+      const program = programOf(type, { ...limiting, ...imports }, `${open}\n${COUNT_IN_REDIS}\n${close}`)
+      const env = { REDIS_URL: url(), PREFIX: `${client}-${type}:` }
+      const folder: Folder = project.programs(type)
+      folder.write("program.js", program)
+      for (const stdout of ["[true,true,false]\n", "[false,false,false]\n"]) {
+        const ran = await folder.start("node", ["program.js"], env).ended
+        expect(ran).toEqual({ code: 0, stdout, stderr: "" })
+      }
+    },
+  )
+}

@@ -1,0 +1,52 @@
+import { execFileSync } from "node:child_process"
+import { describe, expect, inject, it } from "vitest"
+
+const PACKAGES = ["cli", "core", "express", "fastify", "koa", "service"]
+/** Programs have a library's door only where they have one. */
+const LIBRARIES = ["core", "express", "fastify", "koa"]
+
+/** The text of a file in a package's tarball. */
+function textOf(name: string, path: string): string {
+  const { file = "" } = inject("tarballs")[name] ?? {}
+  return execFileSync("tar", ["-xzOf", file, `package/${path}`], { encoding: "utf8", maxBuffer: 2 ** 26 })
+}
+
+it("every package is packed", () => {
+  expect(Object.keys(inject("tarballs")).sort()).toEqual(PACKAGES)
+})
+
+describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
+  const { contents = [] } = inject("tarballs")[name] ?? {}
+
+  it("has code and declarations, and neither maps of sources that are not in it nor the way to them", () => {
+    const built = contents.filter((path) => path.startsWith("dist/"))
+    expect(built.length).toBeGreaterThan(0)
+    expect(built.filter((path) => !/\.(js|d\.ts)$/.test(path))).toEqual([])
+    expect(built.filter((path) => textOf(name, path).includes("sourceMappingURL"))).toEqual([])
+  })
+
+  it("has a README that says how to install it, on which Node, and leads nowhere that is not there", () => {
+    const readme = textOf(name, "README.md")
+    expect(readme).toMatch(new RegExp(`^# @sluice/${name}\n`))
+    expect(readme).toMatch(new RegExp(`^npm install (--save-dev )?@sluice/${name}`, "m"))
+    expect(readme).toContain("Node 20.19 or later of 20, or 22.12 or later.")
+    expect(readme.match(/\]\((?!https?:)[^)]*\)/g)).toBeNull()
+  })
+
+  it("names the Nodes that can require it, and runs nothing when it is installed", () => {
+    const manifest = JSON.parse(textOf(name, "package.json"))
+    expect(manifest).toMatchObject({
+      license: "MIT",
+      type: "module",
+      engines: { node: "^20.19.0 || >=22.12.0" },
+    })
+    expect(manifest.description).toMatch(/\w/)
+    expect(manifest.keywords).toContain("rate-limit")
+    const hooks = Object.keys(manifest.scripts ?? {}).filter((script) => /^(pre|post)?install$/.test(script))
+    expect(hooks).toEqual([])
+  })
+
+  it.runIf(LIBRARIES.includes(name))("lets bundlers leave out what is not used", () => {
+    expect(JSON.parse(textOf(name, "package.json")).sideEffects).toBe(false)
+  })
+})

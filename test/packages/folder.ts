@@ -1,0 +1,91 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+
+/** How a command ended, and what it wrote. */
+export interface Ran {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** A command that runs. */
+export interface Running {
+  /** All that it has written. */
+  output(): string
+  readonly ended: Promise<Ran>
+  /** Asks it to end (SIGTERM) and yields how it did. */
+  stop(): Promise<Ran>
+}
+
+const running = new Set<ChildProcess>()
+process.on("exit", () => {
+  for (const child of running) child.kill("SIGKILL")
+})
+
+/** A folder in which files are written and commands run, in an environment of its own. */
+export class Folder {
+  readonly path: string
+  readonly #env: NodeJS.ProcessEnv
+
+  constructor(path: string, env: NodeJS.ProcessEnv) {
+    this.path = path
+    this.#env = env
+  }
+
+  /** A folder in this one, with the same environment. */
+  inside(name: string): Folder {
+    return new Folder(join(this.path, name), this.#env)
+  }
+
+  read(file: string): string {
+    return readFileSync(join(this.path, file), "utf8")
+  }
+
+  write(file: string, text: string): void {
+    const path = join(this.path, file)
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, text)
+  }
+
+  /** Runs a command to its end. Rejects with all that it wrote when it fails. */
+  async run(command: string, ...args: readonly string[]): Promise<Ran> {
+    const ran = await this.start(command, args).ended
+    if (ran.code !== 0) {
+      throw new Error(`${command} ${args.join(" ")} ended with ${ran.code}\n${ran.stdout}${ran.stderr}`)
+    }
+    return ran
+  }
+
+  /** Starts a command, with more in its environment. It dies with this process. */
+  start(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
+    const child = spawn(command, args, {
+      cwd: this.path,
+      env: { ...this.#env, ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+    })
+    running.add(child)
+    let stdout = ""
+    let stderr = ""
+    child.stdout.on("data", (text: Buffer) => {
+      stdout += text
+    })
+    child.stderr.on("data", (text: Buffer) => {
+      stderr += text
+    })
+    const ended = new Promise<Ran>((resolve, reject) => {
+      child.once("error", reject).once("close", (code) => {
+        running.delete(child)
+        resolve({ code, stdout, stderr })
+      })
+    })
+    return {
+      output: () => stdout + stderr,
+      ended,
+      stop: () => {
+        child.kill("SIGTERM")
+        return ended
+      },
+    }
+  }
+}

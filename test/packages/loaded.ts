@@ -1,0 +1,25 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { Folder } from "./folder.ts"
+
+/**
+ * The URLs of all files that Node runs for a program: V8 counts what each script covers, and so knows every one of them,
+ * ES modules and CommonJS, on any version of Node. Rejects with what the program wrote when it fails.
+ */
+export async function filesLoadedBy(folder: Folder, program: string): Promise<string[]> {
+  const reports = mkdtempSync(join(tmpdir(), "sluice-loaded-"))
+  try {
+    folder.write("loading.js", program)
+    const ran = await folder.start("node", ["loading.js"], { NODE_V8_COVERAGE: reports }).ended
+    if (ran.code !== 0) throw new Error(ran.stderr)
+    return readdirSync(reports).flatMap((report) => {
+      const { result }: { readonly result: readonly { readonly url: string }[] } = JSON.parse(
+        readFileSync(join(reports, report), "utf8"),
+      )
+      return result.map(({ url }) => url).filter((url) => url.startsWith("file:"))
+    })
+  } finally {
+    rmSync(reports, { recursive: true })
+  }
+}

@@ -1,0 +1,9 @@
+import { describe } from "vitest"
+import { describeAsInstalled } from "./as-installed.ts"
+import { NODE_24 } from "./nodes.ts"
+import { itWeighsLittle } from "./sizes.ts"
+
+const project = describeAsInstalled(NODE_24)
+
+// Where everything is installed by now; the same on every Node.
+describe("an install", () => itWeighsLittle(project))

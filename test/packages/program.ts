@@ -1,0 +1,18 @@
+import type { ModuleSystem } from "./project.ts"
+
+/** What a program imports, by the module: names, or "name as another". */
+export type Imports = Readonly<Record<string, readonly string[]>>
+
+/**
+ * A program as a user writes it in a module system, with `import` or with `require`. Its body may await, and stands in a
+ * function where a module cannot.
+ */
+export function programOf(type: ModuleSystem, imports: Imports, body: string): string {
+  const heads = Object.entries(imports).map(([module, names]) => {
+    const bound = `{ ${names.join(", ")} }`
+    if (type === "module") return `import ${bound} from "${module}"`
+    return `const ${bound.replaceAll(" as ", ": ")} = require("${module}")`
+  })
+  const whole = type === "module" ? body : `async function main() {\n${body}\n}\nmain()`
+  return `${heads.join("\n")}\n\n${whole}\n`
+}

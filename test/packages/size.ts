@@ -1,0 +1,39 @@
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
+import { dirname, join, sep } from "node:path"
+
+/** What a package takes by itself, in bytes, without the packages that are installed inside of it. */
+export function sizeOf(folder: string): number {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((path) => !path.slice(folder.length).includes(`${sep}node_modules${sep}`))
+    .reduce((bytes, path) => bytes + statSync(path).size, 0)
+}
+
+/**
+ * The folders of the packages that come with an installed one, however far down, by their names; where two versions of one
+ * come, there are two folders. Peers are the app's own, and optional packages for other platforms are not there.
+ */
+export function broughtBy(folder: string): Map<string, string> {
+  const brought = new Map<string, string>()
+  const pending = [folder]
+  for (const place of pending) {
+    const manifest = JSON.parse(readFileSync(join(place, "package.json"), "utf8"))
+    for (const name of Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies })) {
+      const found = resolve(name, place)
+      if (found === undefined || brought.has(found)) continue
+      brought.set(found, name)
+      pending.push(found)
+    }
+  }
+  return brought
+}
+
+/** Where Node finds a package from the folder of another. */
+function resolve(name: string, from: string): string | undefined {
+  for (let place = from; ; place = dirname(place)) {
+    const folder = join(place, "node_modules", name)
+    if (existsSync(folder)) return folder
+    if (place === dirname(place)) return undefined
+  }
+}

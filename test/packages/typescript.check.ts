@@ -1,0 +1,38 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { FRAMEWORKS } from "./checks.ts"
+import { compile } from "./compile.ts"
+import { NODE_24 } from "./nodes.ts"
+import { MODULE_SYSTEMS, Project } from "./project.ts"
+import { versionOf } from "./versions.ts"
+
+const TYPED = ["core", ...FRAMEWORKS]
+const BESIDE = [...FRAMEWORKS, "ioredis", "redis", "@aws-sdk/client-dynamodb", "@opentelemetry/api"]
+const TYPES = ["@types/express", "@types/koa"]
+
+/** Declarations of others that are wrong by themselves, which only who sets `skipLibCheck` to false is told. */
+const WRONG_BY_THEMSELVES = [
+  // It takes any content-disposition, whose 2.0 has types of its own, with no `Options` among them.
+  "node_modules/@types/koa/index.d.ts",
+]
+
+describe("TypeScript, strict", () => {
+  const project = new Project(NODE_24)
+  beforeAll(async () => {
+    await project.install(...TYPED, ...[...BESIDE, ...TYPES, "typescript"].map(versionOf), "@types/node@24")
+  })
+  afterAll(() => project.remove())
+
+  const ours = (lines: readonly string[]) =>
+    lines.filter((line) => !WRONG_BY_THEMSELVES.some((file) => line.startsWith(`${file}(`)))
+
+  it("accepts users' files, READMEs and all declarations with nodenext, in ES modules and CommonJS", async () => {
+    expect(
+      ours(await compile(project, { moduleResolution: "nodenext", types: MODULE_SYSTEMS, names: TYPED })),
+    ).toEqual([])
+  })
+
+  it("accepts them with bundler, where the same declarations need no second look", async () => {
+    const bundled = { moduleResolution: "bundler", types: ["module"], skipLibCheck: true } as const
+    expect(await compile(project, { ...bundled, names: TYPED })).toEqual([])
+  })
+})

@@ -1,0 +1,35 @@
+import { type Decision, staticRules } from "@sluice/core"
+import { rateLimit } from "@sluice/koa"
+import Koa, { type Context } from "koa"
+
+declare module "koa" {
+  interface DefaultState {
+    /** As an app's own authentication adds it. */
+    tenant?: { readonly id: string }
+  }
+}
+
+const limit = rateLimit({
+  rules: staticRules([{ name: "tenants", field: "tenant", onMissing: "ip", limit: 100, window: "1 minute" }]),
+  fields: { tenant: (ctx) => (ctx.state.tenant as { readonly id: string } | undefined)?.id },
+  onRejected: (ctx, { status }, { retryAfterMs }) => {
+    ctx.status = status
+    ctx.body = { wait: retryAfterMs }
+  },
+})
+
+const app = new Koa()
+app.use(limit)
+app.use(async (ctx, next) => {
+  const decision: Decision | undefined = ctx.state.rateLimit
+  ctx.set("X-Left", String(decision?.remaining))
+  await next()
+})
+export const left = (ctx: Context): Promise<Decision> => limit.limiter.peek(ctx)
+
+// @ts-expect-error a misspelt option is no option
+rateLimit({ limit: 100, windw: "1 minute" })
+// @ts-expect-error a window is a number of milliseconds, or a text
+rateLimit({ limit: 100, window: true })
+// @ts-expect-error a header dialect is one that there is
+rateLimit({ limit: 100, window: "1 minute", headers: "draft-7" })
