@@ -23,6 +23,8 @@ app.use(limit)
 app.use(async (ctx, next) => {
   const decision: Decision | undefined = ctx.state.rateLimit
   ctx.set("X-Left", String(decision?.remaining))
+  // @ts-expect-error the decision's members are known
+  ctx.set("X-Wrong", String(ctx.state.rateLimit?.remainder))
   await next()
 })
 export const left = (ctx: Context): Promise<Decision> => limit.limiter.peek(ctx)
