@@ -21,6 +21,8 @@ interface Server {
 }
 
 interface Failure {
+  /** Whether the client loses its connection: what is under way then is told as an error, and not as what comes after. */
+  readonly disconnects?: boolean
   begin(server: Server): unknown
   end(server: Server): unknown
 }
@@ -40,10 +42,12 @@ export const REDIS_FAILURES: Readonly<Record<string, Failure>> = {
     end: ({ redis }) => redis.thaw(),
   },
   "is gone": {
+    disconnects: true,
     begin: ({ redis }) => redis.kill(),
     end: ({ redis }) => redis.start(),
   },
   "refuses connections": {
+    disconnects: true,
     begin({ network }) {
       network.refuse()
       network.cut()
@@ -133,6 +137,7 @@ export async function breakRedis(what: string): Promise<Seen> {
   codes.length = 0
 
   await failure.begin({ redis, network })
+  if (failure.disconnects) await until("the client knows", () => client.status !== "ready")
   const startedAt = performance.now()
   let waitedMs = 0
   const responses: Response[] = []
