@@ -48,6 +48,8 @@ const config: ViteUserConfig = defineConfig({
     testTimeout: 15_000,
     hookTimeout: 15_000,
     coverage: {
+      // CI runs all tests once, and counts what they reach.
+      enabled: process.env.CI === "true",
       provider: "v8",
       include: ["packages/*/src/**/*.ts"],
       // The starts of the programs run in processes of their own only: test/cli/process.test.ts, test/service/program-*.test.ts.

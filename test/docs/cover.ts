@@ -21,9 +21,17 @@ const LANGUAGES: Readonly<Record<string, (block: Block) => string[] | Promise<st
 /** What a program prints or a server answers, and queries: only a test of their own can tell whether they are right. */
 const TESTED_ELSEWHERE = ["text", "console", "http", "promql"]
 
-/** Whether TypeScript has a say. */
-export function isTyped({ language }: Block): boolean {
-  return language === "ts" || language === "js"
+/** Whether TypeScript has a say here. */
+export function isTyped(block: Block): boolean {
+  return (block.language === "ts" || block.language === "js") && !isRunAsInstalled(block)
+}
+
+/**
+ * Whether it is a program in the README of a package, or in CommonJS: `test/packages` compiles and runs those where the package
+ * has been installed, as its reader does.
+ */
+function isRunAsInstalled({ document, text }: Block): boolean {
+  return document.startsWith("packages/") && /\.listen\(|\brequire\(/.test(text)
 }
 
 /**
@@ -50,6 +58,7 @@ function namedBy(block: Block, test: string): string[] {
 
 async function runBlock(block: Block): Promise<string[]> {
   const { text } = block
+  if (isRunAsInstalled(block)) return []
   if (text.includes(".listen("))
     return [`${placeOf(block)}: it listens on a port, so a test has to run it as a program`]
   const opensRedis = outlineOf(text).imports.some((name) => name === "ioredis" || name === "redis")

@@ -3,7 +3,6 @@ import { expect, it, onTestFinished } from "vitest"
 import { type Started, startService, TWO_SERVICES } from "../service/started.ts"
 import type { Block } from "./blocks.ts"
 import { parseCurl } from "./shell/curl.ts"
-import { wrongUsage } from "./shell/flags.ts"
 import { commandLines } from "./shell/words.ts"
 import { blocksTestedBy, expectShownJson } from "./shown.ts"
 
@@ -34,11 +33,8 @@ it("docs/guides/service.md asks whether a request may be forwarded", async () =>
   expect(body).toMatchObject({ shouldForward: true, policy: "per-user", limit: "5", remaining: "4" })
 })
 
-it("packages/service/README.md starts it with a flag that there is, and asks", async () => {
+it("packages/service/README.md asks as it says", async () => {
   const [block] = blocksTestedBy(SELF, "packages/service/README.md", 1) as [Block]
-  const [program] = commandLines(block.text)
-  expect(program?.words[0]).toBe("sluice-service")
-  expect(wrongUsage("sluice-service", program?.words.slice(1) ?? [])).toBeUndefined()
   const { status, body } = await sendCurl(block, await start(TWO_SERVICES))
   expect(status).toBe(200)
   expect(body).toMatchObject({ shouldForward: true, policy: "per-user", remaining: "4" })

@@ -63,7 +63,7 @@ export async function lookUpCommands(block: Block): Promise<string[]> {
   return wrong
 }
 
-/** `npx -y pnpm@10.34.9 test`, of the folder's package or of pnpm itself; `npx tsx src/main.ts`; a package of the workspace. */
+/** `npx -y pnpm@10.34.9 test`, of the folder's package or of pnpm itself; `npx tsx src/main.ts`; a program of ours; a package of the workspace. */
 function npx(args: readonly string[], { folder, env }: Place): string | undefined {
   const [name = "", ...rest] = args.filter((word) => word !== "-y")
   if (name.startsWith("pnpm@")) return wrongPnpm([name, ...rest], folder)
@@ -71,6 +71,7 @@ function npx(args: readonly string[], { folder, env }: Place): string | undefine
     const file = join(folder, rest[0] ?? "?")
     return missing(file) ?? unreadVariable(env, file)
   }
+  if (name === "sluice" || name === "sluice-service") return wrongUsage(name, rest)
   return unknownPackage(name)
 }
 
