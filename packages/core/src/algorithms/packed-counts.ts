@@ -24,7 +24,8 @@ export function numberAt(packed: string, index: number): number {
 /** The numbers, put together with as many digits as the largest of them needs; those of 0 at the end are left out. */
 export function pack(numbers: readonly number[]): string {
   let length = numbers.length
-  while (numbers[length - 1] === 0) length--
+  // Stryker disable next-line ConditionalExpression,EqualityOperator: there is nothing at -1, but to look there is slow
+  while (length > 0 && numbers[length - 1] === 0) length--
   if (length === 0) return ""
   let most = 0
   for (let i = 0; i < length; i++) most = Math.max(most, numbers[i] as number)
