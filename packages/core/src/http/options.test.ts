@@ -1,3 +1,5 @@
+import { IncomingMessage } from "node:http"
+import { Socket } from "node:net"
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../clock.ts"
 import { InvalidOptionError, type Problem } from "../errors.ts"
@@ -270,7 +272,6 @@ describe("a wrong option", () => {
   })
 
   it.each<[unknown, string]>([
-    [undefined, "is missing"],
     [null, "null is not the options"],
     [[], "[] is not the options"],
     ["text", '"text" is not the options'],
@@ -278,6 +279,43 @@ describe("a wrong option", () => {
     [() => 1, "a function is not the options"],
   ])("is %s for all of them, told once", (options, message) => {
     expect(problemsOf(options)).toEqual([{ path: "", message, accepted: `an object with ${NAMES}` }])
+  })
+
+  it("is none at all, or somebody else's object, told by its class and without anything that is in it", () => {
+    const accepted = 'an object such as { limit: 100, window: "1 minute" }'
+    const uncalled = `${accepted}; what is mounted is what rateLimit(options) yields, not rateLimit itself`
+    const request = Object.assign(new IncomingMessage(new Socket()), { headers: { cookie: "secret" } })
+    const context: unknown = Object.create({ app: {} }, { req: { value: request, enumerable: true } })
+    expect(problemsOf(undefined)).toEqual([{ path: "", message: "there are none", accepted }])
+    expect(problemsOf(request)).toEqual([
+      { path: "", message: "an object of IncomingMessage is not the options", accepted: uncalled },
+    ])
+    expect(problemsOf(context)).toEqual([
+      { path: "", message: "an object is not the options", accepted: uncalled },
+    ])
+  })
+
+  it.each(["limit", "window", "rules"])("is a %s in an object of a class, as in any other", (name) => {
+    const ours = new (class Ours {})()
+    expect(problemsOf(Object.assign(ours, { [name]: 0 })).map(({ path }) => path)).toContain(name)
+    expect(parseOptions(Object.assign(new (class Ours {})(), RULE)).inline).toMatchObject({ limit: 5 })
+    expect(parseOptions(Object.assign(Object.create(null), RULE)).inline).toMatchObject({ limit: 5 })
+  })
+
+  it("is a client of Redis or its URL for the store, told what to make of it, and without a password", () => {
+    const accepted = "redisStore({ client }), of @sluice/core/redis, with a client of ioredis or node-redis"
+    class Redis {
+      readonly options = { password: "secret" }
+      duplicate(): Redis {
+        return new Redis()
+      }
+    }
+    expect(problemsOf({ ...RULE, store: new Redis() })).toEqual([
+      { path: "store", message: "an object of Redis is not a store", accepted },
+    ])
+    expect(problemsOf({ ...RULE, store: "redis://:secret@localhost" })).toEqual([
+      { path: "store", message: '"redis://…@localhost" is not a store', accepted },
+    ])
   })
 
   it("is a key that would change a prototype", () => {

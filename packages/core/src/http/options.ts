@@ -6,7 +6,7 @@ import type { OnStoreFailure } from "../policy.ts"
 import { OpenBook } from "../rules/open-book.ts"
 import { parseRule, parseRules, RULE_MEMBERS } from "../rules/parse-rule.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
-import { locate, says, show } from "../rules/problems.ts"
+import { classOf, locate, says, show } from "../rules/problems.ts"
 import type { Rule } from "../rules/rule.ts"
 import type { RuleBook } from "../rules/rule-book.ts"
 import { member, readShape, strict } from "../rules/rule-members.ts"
@@ -143,6 +143,12 @@ const has =
 const isClock = (value: unknown): boolean =>
   has("now")(value) && ((value as Clock).wait === undefined || has("wait")(value))
 
+/** A client of Redis, by what those of all libraries have, or the URL of one. */
+const isRedis = (value: unknown): boolean =>
+  has("duplicate")(value) || (typeof value === "string" && /^rediss?:/.test(value))
+
+const STORE = "memoryStore(), redisStore({ client }) or another Store"
+const REDIS_STORE = "redisStore({ client }), of @sluice/core/redis, with a client of ioredis or node-redis"
 const COST = says("a cost", "a whole number from 0 up, or a function that yields one for a request")
 const SERVICE = says("a service", "a non-empty text or a number")
 const TIMEOUT = "milliseconds from 1 to 2147483647"
@@ -166,10 +172,9 @@ const shape = strict("the options", {
   defaultRules: z.unknown().optional(),
   service: z.union([z.string(SERVICE).min(1, SERVICE), z.number(SERVICE)], SERVICE).optional(),
   store: z
-    .custom<unknown>(
-      has("take", "peek", "giveBack", "reset", "close"),
-      says("a store", "memoryStore(), redisStore({ client }) or another Store"),
-    )
+    .custom<unknown>(has("take", "peek", "giveBack", "reset", "close"), {
+      error: ({ input }) => says("a store", isRedis(input) ? REDIS_STORE : STORE).error,
+    })
     .optional(),
   trustedProxies: z.unknown().optional(),
   clientIpHeader: z.unknown().optional(),
@@ -230,6 +235,7 @@ const shape = strict("the options", {
 
 /** The options with their defaults. Throws {@link InvalidOptionError} with everything that is wrong with them. */
 export function parseOptions(value: unknown): ParsedOptions {
+  if (isForeign(value)) throw new InvalidOptionError([notOptions(value)])
   const { good, problems: found } = readShape(shape, value)
   const problems: Problem[] = found.map((problem) => locate("", problem))
   // All else would be missing too.
@@ -258,6 +264,27 @@ export function parseOptions(value: unknown): ParsedOptions {
     logger: options.logger,
     clock,
     wallClock: options.clock === undefined ? Date.now : () => soundTime(clock),
+  }
+}
+
+/** Nothing, or somebody else's object, such as the request that a middleware is given which nobody has called. */
+function isForeign(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return value === undefined
+  const prototype: unknown = Object.getPrototypeOf(value)
+  // An app may well have a class of options of its own.
+  const isPlain = prototype === null || prototype === Object.prototype || Array.isArray(value)
+  return !isPlain && !["limit", "window", "rules"].some((name) => name in value)
+}
+
+function notOptions(value: unknown): Problem {
+  const accepted = 'an object such as { limit: 100, window: "1 minute" }'
+  if (value === undefined) return { path: "", message: "there are none", accepted }
+  const hint = "; what is mounted is what rateLimit(options) yields, not rateLimit itself"
+  // Not as JSON: it may be a request, whose headers have no place in a log.
+  return {
+    path: "",
+    message: `${classOf(value) ?? "an object"} is not the options`,
+    accepted: `${accepted}${hint}`,
   }
 }
 

@@ -21,6 +21,27 @@ test.each([
   [circular, "an object"],
   [[circular], "a list"],
   [{ toJSON: () => undefined }, "an object"],
+  [new Map([["password", "secret"]]), "an object of Map"],
+  [
+    new (class Client {
+      options = { password: "secret" }
+    })(),
+    "an object of Client",
+  ],
+  [new (class {})(), "{}"],
+  [Object.create(null, { limit: { value: 5, enumerable: true } }), '{"limit":5}'],
+  [{ constructor: "limit" }, '{"constructor":"limit"}'],
+  [
+    {
+      get constructor() {
+        throw new Error("no")
+      },
+    },
+    "an object",
+  ],
+  ["redis://:secret@host:6379/0", '"redis://…@host:6379/0"'],
+  [`rediss://user:${"s".repeat(100)}@host`, '"rediss://…@host"'],
+  ["//a//b@c", '"//a//…@c"'],
   ["x".repeat(5_000_000), `"${"x".repeat(58)}…`],
   ["a\nb", '"a\\nb"'],
   ["a\u2028b\u202ec\u0085", '"a\\u{2028}b\\u{202e}c\\u{85}"'],

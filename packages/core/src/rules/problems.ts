@@ -47,7 +47,10 @@ export function locate(place: string, { path, ...problem }: MemberProblem): Prob
   return { path: path.reduce<string>(appendKey, place), ...problem }
 }
 
-/** A value as a message shows it: as JSON where it has one, on one line, at most 60 characters. */
+/**
+ * A value as a message shows it: as JSON where it has one, on one line, at most 60 characters. An object of a class is only
+ * named, and a URL is without its password: what is given by mistake may be a client, and messages end in logs.
+ */
 export function show(value: unknown): string {
   const text = describe(value)
   const short = text.length > 60 ? `${text.slice(0, 59)}…` : text
@@ -95,7 +98,13 @@ function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
 function describe(value: unknown): string {
   switch (typeof value) {
     case "string":
-      return JSON.stringify(value.slice(0, 60))
+      // Longer than what is shown, so that a password is not cut off from the "@" that tells it.
+      return JSON.stringify(
+        value
+          .slice(0, 2_000)
+          .replace(/\/\/[^/@\s]*@/g, "//…@")
+          .slice(0, 60),
+      )
     case "function":
       return "a function"
     case "symbol":
@@ -103,7 +112,7 @@ function describe(value: unknown): string {
       return value.description ?? "a symbol"
     case "object":
       try {
-        return JSON.stringify(value) ?? "an object"
+        return classOf(value) ?? JSON.stringify(value) ?? "an object"
       } catch {
         // It is circular, too deep, or its own toJSON failed.
         return Array.isArray(value) ? "a list" : "an object"
@@ -111,4 +120,11 @@ function describe(value: unknown): string {
     default:
       return String(value)
   }
+}
+
+/** `an object of Redis`; undefined for a list, and for an object that a document or a literal may be. */
+export function classOf(value: unknown): string | undefined {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined
+  const name = (value.constructor as { readonly name?: unknown } | null | undefined)?.name
+  return typeof name !== "string" || name === "" || name === "Object" ? undefined : `an object of ${name}`
 }
