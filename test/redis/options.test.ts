@@ -1,4 +1,5 @@
 import { Redis } from "ioredis"
+import { createClient } from "redis"
 import { afterAll, describe, expect, it } from "vitest"
 import { InvalidOptionError } from "../../packages/core/src/errors.ts"
 import { parseOptions, type RedisStoreOptions } from "../../packages/core/src/stores/redis/options.ts"
@@ -12,7 +13,9 @@ function problemsOf(options: unknown): readonly string[] {
     parseOptions(options as RedisStoreOptions)
   } catch (error) {
     if (!(error instanceof InvalidOptionError)) throw error
-    return error.problems.map(({ path, message, accepted }) => `${path}: ${message} (${accepted})`)
+    return error.problems.map(({ path, message, accepted }) => {
+      return `${path}: ${message}${accepted === undefined ? "" : ` (${accepted})`}`
+    })
   }
   return []
 }
@@ -63,12 +66,23 @@ describe("parseOptions", () => {
       { timeout: 5 },
       "timeout: is no option of the Redis store (client, prefix, denyCacheMs, timeoutMs, clock)",
     ],
+    [{ keyPrefix: "app:" }, 'keyPrefix: is no option of the Redis store; here it is "prefix"'],
   ])("refuses %j", (option, problem) => {
     expect(problemsOf({ client, ...option })).toEqual([problem])
   })
 
   it.each([[undefined], [null], ["redis://localhost"], [5]])("refuses %j for options", (options) => {
     expect(problemsOf(options)).toEqual([expect.stringContaining("is no set of options")])
+  })
+
+  it("takes neither a client nor its URL for options, and shows nothing of either", () => {
+    const accepted = "redisStore({ client, prefix, denyCacheMs, timeoutMs, clock })"
+    const lazy = new Redis({ password: "secret", lazyConnect: true })
+    for (const it of [lazy, createClient({ password: "secret" })]) {
+      expect(problemsOf(it)).toEqual([`: the client itself is no set of options (${accepted})`])
+    }
+    expect(problemsOf("redis://:secret@localhost")).toEqual([`: a text is no set of options (${accepted})`])
+    lazy.disconnect()
   })
 
   it("tells all that is wrong at once, the client first", () => {

@@ -33,6 +33,14 @@ export interface ParsedRedisOptions {
 }
 
 const NAMES = "client, prefix, denyCacheMs, timeoutMs, clock"
+/** What the clients and the stores of other rate limiters call an option, and its name here. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  keyPrefix: "prefix",
+  redis: "client",
+  sendCommand: "client",
+  sendCommandCluster: "client",
+  storeClient: "client",
+}
 /** A timer takes no more. */
 const LONGEST_MS = 2 ** 31 - 1
 const LONGEST_PREFIX = 64
@@ -42,9 +50,15 @@ const LONGEST_PREFIX = 64
  * @throws {@link InvalidOptionError} with everything that is wrong or misspelt.
  */
 export function parseOptions(options: RedisStoreOptions): ParsedRedisOptions {
-  if (typeof options !== "object" || options === null) {
-    const message = `${inspect(options, { depth: 0 })} is no set of options`
-    throw new InvalidOptionError([{ path: "", message, accepted: `{ ${NAMES} }` }])
+  if (typeof options !== "object" || options === null || isClient(options)) {
+    // Not shown: the URL and the client of a Redis have its password.
+    const given = isClient(options)
+      ? "the client itself"
+      : typeof options === "string"
+        ? "a text"
+        : inspect(options)
+    const message = `${given} is no set of options`
+    throw new InvalidOptionError([{ path: "", message, accepted: `redisStore({ ${NAMES} })` }])
   }
   const problems = Object.entries(options).flatMap(([path, value]) => problemOf(path, value) ?? [])
   let commands: RedisCommands | undefined
@@ -57,6 +71,12 @@ export function parseOptions(options: RedisStoreOptions): ParsedRedisOptions {
   if (commands === undefined || problems.length > 0) throw new InvalidOptionError(problems)
   const { prefix = "", denyCacheMs = 10_000, timeoutMs = 50, clock } = options
   return { commands, prefix, denyCacheMs, timeoutMs, clock }
+}
+
+/** By what clients of all libraries have. Nothing is read of an object that has a `client` of its own. */
+function isClient(options: unknown): boolean {
+  if (typeof options !== "object" || options === null || Object.hasOwn(options, "client")) return false
+  return typeof (options as { readonly duplicate?: unknown }).duplicate === "function"
 }
 
 function problemOf(path: string, value: unknown): Problem | undefined {
@@ -83,7 +103,9 @@ function problemOf(path: string, value: unknown): Problem | undefined {
       if (typeof (value as Partial<Clock> | null)?.now === "function") return undefined
       return { path, message: "has no now()", accepted: "{ now(): epoch milliseconds }" }
     default:
-      return { path, message: "is no option of the Redis store", accepted: NAMES }
+      return Object.hasOwn(ELSEWHERE, path)
+        ? { path, message: `is no option of the Redis store; here it is "${ELSEWHERE[path]}"` }
+        : { path, message: "is no option of the Redis store", accepted: NAMES }
   }
 }
 
