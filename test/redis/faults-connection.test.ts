@@ -201,6 +201,24 @@ describe("a client that", () => {
     expect(app.events).toEqual(["degraded"])
   })
 
+  it("is not answered is told of apart from one that has no connection", async () => {
+    const told: string[] = []
+    const logger = {
+      warn() {},
+      error: (_: object, message: string) => told.push(message.split("\n")[0] as string),
+    }
+    const slow = asker(storeOf(ioredis(proxy.port)), { logger })
+    await slow.askUntil(false)
+    told.length = 0
+    proxy.delayMs = 1_000
+    await slow.askUntil(true)
+    await asker(storeOf(ioredis(await freePort())), { logger }).askUntil(true)
+    expect(told).toEqual([
+      "Redis did not answer in time.",
+      "Redis did not answer in time: its client has no connection.",
+    ])
+  })
+
   it("is refused for a while is used again", async () => {
     const app = asker(storeOf(ioredis(proxy.port, AT_ONCE)), { storeTimeoutMs: 500 })
     expect((await app.ask()).degraded).toBe(false)

@@ -7,9 +7,10 @@ export function failureOf(error: unknown): StoreUnavailableError {
   return new StoreUnavailableError(`Redis failed: ${message}`, { cause: error })
 }
 
-/** That the deadline is over. */
-export function silent(): StoreUnavailableError {
-  return new StoreUnavailableError("Redis did not answer in time.", { kind: "timeout" })
+/** That the deadline is over. Who reads of it has to know where to look: at Redis, or at the way to it. */
+export function silent(isConnected = true): StoreUnavailableError {
+  const why = isConnected ? "." : ": its client has no connection."
+  return new StoreUnavailableError(`Redis did not answer in time${why}`, { kind: "timeout" })
 }
 
 /** Whether it is this error of Redis. They begin with a code, before which those of scripts had a place and a dash until Redis 7. */

@@ -165,7 +165,7 @@ export class Lane {
     const most = Math.min(MOST_REQUESTS, Math.max(ENOUGH_REQUESTS, share))
     const first = this.#queue.length > most ? this.#queue.splice(0, most) : this.#queue
     if (first === this.#queue) this.#queue = []
-    return expire(first, nowMs) === first.length ? first : first.filter(({ isDone }) => !isDone)
+    return expire(first, nowMs, true) === first.length ? first : first.filter(({ isDone }) => !isDone)
   }
 
   #sendBatch(node: Node): void {
@@ -272,13 +272,13 @@ export class Lane {
     const node = this.#nodeOf()
     const nowMs = performance.now()
     for (const flight of this.#flights) {
-      if (expire(flight.batch, nowMs) > 0) continue
+      if (expire(flight.batch, nowMs, flight.node.isReady()) > 0) continue
       // Nobody waits for it: it is no reason to keep others back.
       flight.isOver = true
       this.#land(flight)
       flight.node.breaker.failed()
     }
-    if (expire(this.#queue, nowMs) < this.#queue.length) {
+    if (expire(this.#queue, nowMs, node.isReady()) < this.#queue.length) {
       this.#queue = this.#queue.filter(({ isDone }) => !isDone)
       node.breaker.failed()
     }

@@ -166,7 +166,7 @@ export class Node {
     let timer: NodeJS.Timeout | undefined
     const silence = new Promise<never>((_, reject) => {
       timer = setTimer(() => {
-        setImmediate(() => reject(silent()))
+        setImmediate(() => reject(silent(this.isReady())))
       }, withinMs)
     })
     try {

@@ -14,13 +14,13 @@ export interface Waiting {
   wasLate: boolean
 }
 
-/** Rejects those whose time is over; yields how many still wait. */
-export function expire(batch: readonly Waiting[], nowMs: number): number {
+/** Rejects those whose time is over; yields how many still wait. `isConnected` is whether anything could be sent by now. */
+export function expire(batch: readonly Waiting[], nowMs: number, isConnected: boolean): number {
   let left = 0
   for (const waiting of batch) {
     if (waiting.isDone) continue
     if (waiting.deadlineMs > nowMs) left++
-    else settle(waiting, silent())
+    else settle(waiting, silent(isConnected))
   }
   return left
 }
