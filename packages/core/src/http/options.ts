@@ -272,7 +272,7 @@ function isForeign(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return value === undefined
   const prototype: unknown = Object.getPrototypeOf(value)
   // An app may well have a class of options of its own.
-  const isPlain = prototype === null || prototype === Object.prototype || Array.isArray(value)
+  const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null || Array.isArray(value)
   return !isPlain && !["limit", "window", "rules"].some((name) => name in value)
 }
 
