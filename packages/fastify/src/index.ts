@@ -11,7 +11,7 @@ import {
   type Guard,
   type GuardOptions,
   type HeaderLine,
-  type InvalidOptionError,
+  InvalidOptionError,
   type Logger,
   type Outcome,
   type Rejection,
@@ -89,6 +89,12 @@ export const rateLimit: FastifyPluginAsync<RateLimitOptions> = fastifyPlugin(reg
   fastify: ">=5 <6",
 })
 
+const CALLED = {
+  path: "",
+  message: "rateLimit is not called with them, but handed to Fastify beside them",
+  accepted: 'app.register(rateLimit, { limit: 100, window: "1 minute" })',
+}
+
 type Done = () => void
 type Hook = (request: FastifyRequest, reply: FastifyReply, payload: unknown, done?: Done) => void
 const DECISION = Symbol("sluice.decision")
@@ -104,7 +110,9 @@ const LIMIT = Symbol("sluice.limit")
 type Config = FastifyContextConfig & { [LIMIT]?: Limit }
 
 // Async, because what a plugin with a callback throws is nobody's to catch and ends the process.
-async function register(app: Scope, options: RateLimitOptions): Promise<void> {
+async function register(app: Scope, options: RateLimitOptions | undefined): Promise<void> {
+  // Fastify gives options always: somebody has called the plugin, as other frameworks' middleware is made.
+  if (options === undefined) throw new InvalidOptionError([CALLED])
   const { hook, ...rest } = options
   const chosen = parseHook(hook, "hook")
   const hasRule = ["limit", "window", "rules", "limiter"].some((name) => name in options)
