@@ -1,8 +1,15 @@
 // `bench`: what it costs, beside the peers; with --behaviour, who does what is wanted. Both read the rest of the command line.
 
-const BEHAVIOUR = "--behaviour"
-const isBehaviour = process.argv.includes(BEHAVIOUR)
-process.argv = process.argv.filter((argument) => argument !== BEHAVIOUR)
-await (isBehaviour ? import("./behaviour.ts") : import("./overview.ts"))
+import { HELP } from "./help.ts"
 
-export {}
+/** In both spellings of the word. */
+const BEHAVIOUR = ["--behaviour", "--behavior"]
+const args = process.argv.slice(2)
+if (args.includes("--help") || args.includes("-h")) {
+  console.log(HELP)
+} else {
+  process.argv = process.argv.filter((argument) => !BEHAVIOUR.includes(argument))
+  await (args.some((argument) => BEHAVIOUR.includes(argument))
+    ? import("./behaviour.ts")
+    : import("./overview.ts"))
+}

@@ -1,4 +1,5 @@
 import { expect, it } from "vitest"
+import { HELP } from "../help.ts"
 import { readOverviewCommand } from "./command-line.ts"
 import { PARTS } from "./measurement.ts"
 
@@ -18,4 +19,9 @@ it.each([[["--only", "speed"]], [["--fast"]], [["extra"]]])("refuses %j and says
   expect(() => readOverviewCommand(args, "results")).toThrow(
     /Accepted: --quick.*--only PART \(in-process, redis/,
   )
+})
+
+it("is shown with every part, and with the drills", () => {
+  for (const part of PARTS) expect(HELP).toContain(part)
+  expect(HELP).toContain("bench --behaviour")
 })

@@ -9,7 +9,7 @@ export interface OverviewCommand {
   readonly into: string
 }
 
-const ACCEPTED = `--quick, --into FOLDER, --only PART (${PARTS.join(", ")}), more than once`
+const ACCEPTED = `--quick, --into FOLDER, --only PART (${PARTS.join(", ")}), more than once; --behaviour; --help`
 
 /** What was asked for; throws an Error that says what is accepted. */
 export function readOverviewCommand(args: readonly string[], into: string): OverviewCommand {
