@@ -103,7 +103,7 @@ const SETTINGS = {
   instances: {
     flags: "--instances <n>",
     env: "SLUICE_INSTANCES",
-    says: "how many processes share Redis: without it each admits its part of a limit",
+    says: "how many processes share Redis: while it is gone each admits its part of a limit",
     otherwise: "1",
   },
   unknownServices: {
