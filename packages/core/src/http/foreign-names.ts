@@ -6,7 +6,8 @@ const RULE_NAMES: Readonly<Record<string, string>> = {
   points: 'here it is "limit"',
   windowMs: 'here it is "window"',
   timeWindow: 'here it is "window"',
-  duration: 'here it is "window"',
+  // Seconds in one of them, milliseconds in another: who carries the number over has a limit a thousand times too lax.
+  duration: 'here it is "window", in milliseconds, or a text such as "60 seconds"',
   keyGenerator: 'here "field" names what is counted by, and "fields" how it is read',
   id: 'here "field" names what is counted by, and "fields" how it is read',
   identifier: 'here it is "name"',

@@ -179,6 +179,13 @@ describe("a wrong option", () => {
     ])
   })
 
+  it("is told its unit with its name where other rate limiters count in another", () => {
+    const message = '"duration" is not a member of the options; here it is "window", in milliseconds'
+    expect(problemsOf({ ...RULE, duration: 60 })).toMatchObject([
+      { message: expect.stringContaining(message) },
+    ])
+  })
+
   it("is told by its name here in a list of rules and in the rule of a route too, as far as rules have it", () => {
     expect(problemsOf({ rules: [{ ...RULE, max: 5, handler: 1 }] })).toEqual([
       { path: "rules[0].max", message: '"max" is not a member of a rule; here it is "limit"' },
