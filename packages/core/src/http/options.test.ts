@@ -318,10 +318,10 @@ describe("a wrong option", () => {
       }
     }
     expect(problemsOf({ ...RULE, store: new Redis() })).toEqual([
-      { path: "store", message: "an object of Redis is not a store", accepted },
+      { path: "store", message: "an object of Redis is not a store but a Redis client", accepted },
     ])
     expect(problemsOf({ ...RULE, store: "redis://:secret@localhost" })).toEqual([
-      { path: "store", message: '"redis://…@localhost" is not a store', accepted },
+      { path: "store", message: '"redis://…@localhost" is not a store but a URL', accepted },
     ])
   })
 

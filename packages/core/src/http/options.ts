@@ -173,7 +173,11 @@ const shape = strict("the options", {
   service: z.union([z.string(SERVICE).min(1, SERVICE), z.number(SERVICE)], SERVICE).optional(),
   store: z
     .custom<unknown>(has("take", "peek", "giveBack", "reset", "close"), {
-      error: ({ input }) => says("a store", isRedis(input) ? REDIS_STORE : STORE).error,
+      error: ({ input }) => {
+        if (!isRedis(input)) return says("a store", STORE).error
+        return says(`a store but ${typeof input === "string" ? "a URL" : "a Redis client"}`, REDIS_STORE)
+          .error
+      },
     })
     .optional(),
   trustedProxies: z.unknown().optional(),
