@@ -207,11 +207,10 @@ describe("a client that", () => {
       warn() {},
       error: (_: object, message: string) => told.push(message.split("\n")[0] as string),
     }
-    const slow = asker(storeOf(ioredis(proxy.port)), { logger })
-    await slow.askUntil(false)
-    told.length = 0
+    const store = storeOf(ioredis(proxy.port))
+    await asker(store, { storeTimeoutMs: 5_000 }).askUntil(false)
     proxy.delayMs = 1_000
-    await slow.askUntil(true)
+    await asker(store, { service: "slow", logger }).askUntil(true)
     await asker(storeOf(ioredis(await freePort())), { logger }).askUntil(true)
     expect(told).toEqual([
       "Redis did not answer in time.",
