@@ -1,6 +1,6 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { request } from "node:https"
-import { type AddressInfo, createServer } from "node:net"
+import { type AddressInfo, connect, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -26,6 +26,7 @@ const TLS = ["--tls-cert", pem("server.pem"), "--tls-key", pem("server.key")]
 const NO_METRICS: Metrics = {
   onLimiter() {},
   onUnknownService() {},
+  onRefusedConnection() {},
   read: async () => ({ contentType: "text/plain", text: "" }),
   close: async () => undefined,
 }
@@ -94,6 +95,7 @@ describe("a service that runs", { timeout: 30_000 }, () => {
         limiter.on("decision", ({ policy }) => seen.push(`${service} ${policy}`))
       },
       onUnknownService: () => seen.push("unknown"),
+      onRefusedConnection() {},
       read: async () => ({ contentType: "text/plain", text: "decisions 3\n" }),
       close: async () => void seen.push("closed"),
     })
@@ -118,6 +120,21 @@ describe("a service that runs", { timeout: 30_000 }, () => {
     expect(await statusOf(`${operations}/${SERVICE}/ShouldForwardRequest`)).toBe(404)
     expect(await statusOf(`${operations}/livez`, "POST")).toBe(405)
     expect(await statusOf(`${http}/readyz`)).toBe(501)
+  })
+
+  it("counts connections that are too many, and says so once", async () => {
+    let refused = 0
+    const metrics = { ...NO_METRICS, onRefusedConnection: () => void refused++ }
+    const { http } = await run(["--rules", rules, "--max-connections", "1"], metrics)
+    const { hostname, port } = new URL(http)
+    for (const _ of [1, 2, 3]) {
+      const socket = connect(Number(port), hostname).on("error", () => undefined)
+      opened.push(() => socket.destroy())
+      await new Promise((resolve) => socket.once("connect", resolve))
+    }
+    await until("two are refused", () => refused === 2)
+    const told = lines.filter(({ msg }) => msg === "connections are refused: --max-connections are open")
+    expect(told).toHaveLength(1)
   })
 
   it("answers 500 where metrics cannot be read", async () => {

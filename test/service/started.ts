@@ -27,6 +27,8 @@ export interface Started {
   /** What it has told of itself as a fault. */
   readonly faults: unknown[]
   stop(): Promise<void>
+  /** The same, and resolves with whether all that was in flight has been answered in time. */
+  end(timeoutMs: number): Promise<boolean>
 }
 
 /** Starts one whose rules are this file's, or where they are registered, each store and option its own unless given. */
@@ -57,16 +59,21 @@ export async function startService(
   await book.ready()
   const host = "127.0.0.1"
   const ports = await service.listen({ host, port: 0 }, { host, port: 0 })
+  const end = async (timeoutMs: number): Promise<boolean> => {
+    const wasInTime = await service.close(timeoutMs)
+    book.close()
+    await source.close?.()
+    await store.close()
+    rmSync(folder, { recursive: true })
+    return wasInTime
+  }
   return {
     grpc: `${host}:${ports.grpc}`,
     http: `http://${host}:${ports.http}`,
     faults,
+    end,
     async stop() {
-      await service.close(5_000)
-      book.close()
-      await source.close?.()
-      await store.close()
-      rmSync(folder, { recursive: true })
+      await end(5_000)
     },
   }
 }

@@ -11,7 +11,6 @@ import { type UnknownServices, Unregistered } from "./deciding/unregistered.ts"
 import { rateLimiting } from "./envoy/should-rate-limit.ts"
 import { RateLimitService } from "./gen/envoy/service/ratelimit/v3/rls_pb.ts"
 import { RateLimiter } from "./gen/sluice/v1/rate_limiter_pb.ts"
-import { grpcCredentials } from "./grpc/grpc-credentials.ts"
 import { createGrpcDoor, type GrpcBounds } from "./grpc/grpc-door.ts"
 import { createHttpDoor } from "./http/http-door.ts"
 import type { Audit } from "./registering/audit.ts"
@@ -53,6 +52,8 @@ export interface DecisionServiceParts {
   onUnknownService(): void
   /** Told of what is a fault of the service itself. */
   onFault(error: unknown, path: string): void
+  /** Told of every connection that was closed at once, as there are as many as there may be. */
+  onRefusedConnection?(): void
 }
 
 /** Where it listens; port 0 is any that is free. */
@@ -115,21 +116,21 @@ export interface DecisionService {
  * ```
  */
 export function createDecisionService(parts: DecisionServiceParts): DecisionService {
-  const { book, shared, bounds, onFault, tls } = parts
+  const { book, shared, bounds, tls } = parts
+  const listeners = { onFault: parts.onFault, onRefusedConnection: () => parts.onRefusedConnection?.() }
   const guards = new ServiceGuards(book, shared, parts.onLimiter)
   const unregistered = new Unregistered(parts.unknownServices, parts.onUnknownService)
   const calls = [
     ...callsFor(parts, new Forwarding(guards, unregistered)),
     ...callsOf(RateLimitService, rateLimiting(guards, unregistered)),
   ]
-  const grpcDoor = createGrpcDoor(calls, bounds, onFault, parts.addTo)
-  const httpDoor = createHttpDoor(calls, bounds, onFault, tls)
+  const grpcDoor = createGrpcDoor(calls, bounds, listeners, tls, parts.addTo)
+  const httpDoor = createHttpDoor(calls, bounds, listeners, tls)
   return {
     names: [...new Set(calls.map(({ path }) => path.split("/")[1] as string))],
     async listen(grpc, http) {
-      const address = shownAddress(grpc)
       return {
-        grpc: await grpcDoor.listen(address, grpcCredentials(tls)).catch(cannotListen("gRPC", address)),
+        grpc: await grpcDoor.listen(grpc.host, grpc.port).catch(cannotListen("gRPC", shownAddress(grpc))),
         http: await httpDoor.listen(http.host, http.port).catch(cannotListen("HTTP", shownAddress(http))),
       }
     },

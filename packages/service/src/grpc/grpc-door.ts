@@ -1,17 +1,22 @@
+import type { AddressInfo } from "node:net"
 import { type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf"
 import {
   Metadata,
   Server,
-  type ServerCredentials,
+  ServerCredentials,
   type ServerErrorResponse,
   type ServerUnaryCall,
   type UntypedHandleCall,
 } from "@grpc/grpc-js"
 import type { Call } from "../calls.ts"
+import { Connections } from "../connections.ts"
+import { type DoorListeners, MOST_CONNECTIONS } from "../door.ts"
 import { Code, StatusError } from "../status-error.ts"
 import { statusBytes } from "../status-message.ts"
+import type { Tls } from "../tls.ts"
 import { Arrivals } from "./arrivals.ts"
 import { GrpcContext } from "./grpc-context.ts"
+import { createGrpcListener } from "./grpc-listener.ts"
 
 /** Bounds of what callers may send. */
 export interface GrpcBounds {
@@ -21,12 +26,14 @@ export interface GrpcBounds {
   readonly maxInFlight: number
   /** Milliseconds that a request may take to arrive. */
   readonly arrivalMs: number
+  /** Connections at a time; more are closed at once. Default 10,000. */
+  readonly maxConnections?: number
 }
 
 /** The door of gRPC. */
 export interface GrpcDoor {
-  /** Listens on `host:port`, and resolves with the port. */
-  listen(address: string, credentials: ServerCredentials): Promise<number>
+  /** Resolves with the port that it listens on. */
+  listen(host: string, port: number): Promise<number>
   /** Takes no new calls, and resolves when those in flight have been answered. */
   drain(): Promise<void>
   /** Ends all connections. */
@@ -40,14 +47,12 @@ type Done = (error: ServerErrorResponse | null, value?: Message) => void
 
 const TOO_MANY = new StatusError(Code.RESOURCE_EXHAUSTED, "Too many calls are in flight; try again later.")
 
-/**
- * `onFault` is told of what is no StatusError: a fault of ours, which its caller gets as INTERNAL. `addTo` puts more services
- * on the server.
- */
+/** `addTo` puts more services on the server. */
 export function createGrpcDoor(
   calls: readonly Call[],
-  { maxMessageBytes, maxInFlight, arrivalMs }: GrpcBounds,
-  onFault: (error: unknown, path: string) => void,
+  { maxMessageBytes, maxInFlight, arrivalMs, maxConnections = MOST_CONNECTIONS }: GrpcBounds,
+  { onFault, onRefusedConnection }: DoorListeners,
+  tls?: Tls | undefined,
   addTo: (server: Server) => void = () => undefined,
 ): GrpcDoor {
   const arrivals = new Arrivals({ mostArriving: maxInFlight, arrivalMs })
@@ -100,17 +105,27 @@ export function createGrpcDoor(
     server.addService({ [call.path]: definitionOf(call) }, { [call.path]: handle })
   }
   addTo(server)
+  // TLS has been spoken before.
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
+  const listener = createGrpcListener(tls, arrivalMs, (socket) => injector.injectConnection(socket))
+  const connections = new Connections(listener, tls !== undefined, maxConnections, onRefusedConnection)
   return {
-    listen: (address, credentials) =>
+    listen: (host, port) =>
       new Promise((resolve, reject) => {
-        server.bindAsync(address, credentials, (error, port) => (error ? reject(error) : resolve(port)))
+        listener.once("error", reject).listen(port, host, () => {
+          listener.off("error", reject)
+          resolve((listener.address() as AddressInfo).port)
+        })
       }),
     drain: () =>
       new Promise((resolve) => {
+        listener.close()
+        connections.endWhenSent()
         server.tryShutdown(() => resolve())
       }),
     close() {
       server.forceShutdown()
+      connections.end()
       arrivals.close()
     },
   }

@@ -1,3 +1,5 @@
+import type { IncomingMessage } from "node:http"
+import type { Socket } from "node:net"
 import {
   createRegistry,
   type DescMessage,
@@ -9,9 +11,11 @@ import {
 } from "@bufbuild/protobuf"
 import Fastify, { type FastifyReply, type FastifyRequest } from "fastify"
 import type { Asking, Call } from "../calls.ts"
+import { Connections } from "../connections.ts"
+import { type DoorListeners, MOST_CONNECTIONS } from "../door.ts"
 import { BadRequestSchema } from "../gen/google/rpc/error_details_pb.ts"
 import { Code, StatusError } from "../status-error.ts"
-import type { Tls } from "../tls.ts"
+import { type Tls, tlsOptions } from "../tls.ts"
 import { HttpContext, TimedAsking, timeoutOf } from "./http-context.ts"
 import { httpError } from "./http-errors.ts"
 
@@ -19,10 +23,12 @@ import { httpError } from "./http-errors.ts"
 export interface HttpBounds {
   /** Bytes of a body. */
   readonly maxMessageBytes: number
-  /** Calls in flight; more are refused with 429. */
+  /** Calls in flight, and as many of which the request has not come yet; more are refused with 429. */
   readonly maxInFlight: number
   /** Milliseconds that a request may take to arrive. */
   readonly arrivalMs: number
+  /** Connections at a time; more are closed at once. Default 10,000. */
+  readonly maxConnections?: number
 }
 
 /** The door of HTTP with JSON. */
@@ -48,13 +54,12 @@ const TOO_MANY = new StatusError(Code.RESOURCE_EXHAUSTED, "Too many calls are in
 
 /**
  * The same calls as over gRPC, each a POST to its path whose body is the request as JSON, or as bytes (https://protobuf.dev/programming-guides/json):
- * what Connect calls unary (https://connectrpc.com/docs/protocol), so that its clients can call them too. `onFault` is told of
- * what is no StatusError: a fault of ours, which its caller gets as "internal".
+ * what Connect calls unary (https://connectrpc.com/docs/protocol), so that its clients can call them too.
  */
 export function createHttpDoor(
   calls: readonly Call[],
-  { maxMessageBytes, maxInFlight, arrivalMs }: HttpBounds,
-  onFault: (error: unknown, path: string) => void,
+  { maxMessageBytes, maxInFlight, arrivalMs, maxConnections = MOST_CONNECTIONS }: HttpBounds,
+  { onFault, onRefusedConnection }: DoorListeners,
   tls?: Tls | undefined,
 ): HttpDoor {
   // Node looks for requests that take too long every so often.
@@ -66,7 +71,7 @@ export function createHttpDoor(
     onProtoPoisoning: "ignore",
     onConstructorPoisoning: "ignore",
     requestTimeout: arrivalMs,
-    ...(tls === undefined ? { http: timeouts } : { https: { ...timeouts, ...httpsOptions(tls) } }),
+    ...(tls === undefined ? { http: timeouts } : { https: { ...timeouts, ...tlsOptions(tls, arrivalMs) } }),
     exposeHeadRoutes: false,
     forceCloseConnections: "idle",
     // What has come by an open connection is answered until the end.
@@ -74,7 +79,12 @@ export function createHttpDoor(
   })
   app.removeContentTypeParser("text/plain")
   app.addContentTypeParser(BINARY, { parseAs: "buffer" }, (_request, body, done) => done(null, body))
+  const connections = new Connections(app.server, tls !== undefined, maxConnections, onRefusedConnection)
   const outputs = new Map(calls.map(({ path, output }) => [path, output]))
+  /** Requests whose body has not come yet. */
+  const arriving = new Set<IncomingMessage>()
+  /** By which the calls in flight have come. */
+  const busy = new Set<Socket>()
   let inFlight = 0
   let isLeaving = false
   /** The last answer of its connection, where that is to end. */
@@ -92,10 +102,23 @@ export function createHttpDoor(
     const { status, body } = httpError(error, outputs.get(path))
     return send(reply.code(status), body)
   }
+  app.addHook("onRequest", (request, reply, done) => {
+    const { raw } = request
+    if (arriving.size >= maxInFlight) {
+      fail(reply, TOO_MANY, request.url)
+      return
+    }
+    arriving.add(raw)
+    raw.once("close", () => arriving.delete(raw))
+    done()
+  })
   for (const { path, input, output, handle, serialize } of calls) {
     app.post(path, async (request, reply) => {
+      const { raw, socket } = request
+      arriving.delete(raw)
       if (inFlight >= maxInFlight) return fail(reply, TOO_MANY, path)
       inFlight++
+      busy.add(socket)
       try {
         const message = await inTime(request, reply, (asking) =>
           handle(read(input, request.body), new HttpContext(request, asking)),
@@ -106,6 +129,7 @@ export function createHttpDoor(
         return fail(reply, error, path)
       } finally {
         inFlight--
+        busy.delete(socket)
       }
     })
   }
@@ -132,21 +156,20 @@ export function createHttpDoor(
     leave() {
       isLeaving = true
     },
-    drain() {
+    async drain() {
       isLeaving = true
-      return app.close()
+      connections.endSilent()
+      // A server that is closed looks no more for requests that take too long.
+      const late = setTimeout(() => connections.endUnless((socket) => busy.has(socket)), arrivalMs)
+      await app.close()
+      clearTimeout(late)
     },
-    close: () => app.server.closeAllConnections(),
+    close: () => connections.end(),
   }
 }
 
 function isBinary({ headers }: FastifyRequest): boolean {
   return headers["content-type"] === BINARY
-}
-
-function httpsOptions({ cert, key, clientCa }: Tls) {
-  if (clientCa === undefined) return { cert, key }
-  return { cert, key, ca: clientCa, requestCert: true, rejectUnauthorized: true }
 }
 
 function read(input: DescMessage, body: unknown): Message {

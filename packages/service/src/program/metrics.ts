@@ -9,6 +9,8 @@ const PUSHED_BY = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_EN
 
 /** Metrics that are read, and sent where that is wanted. */
 export interface Metrics extends Pick<DecisionServiceParts, "onLimiter" | "onUnknownService"> {
+  /** Counts a connection that was refused. */
+  onRefusedConnection(): void
   /** What GET /metrics answers, for Prometheus. */
   read(): Promise<{ readonly contentType: string; readonly text: string }>
   /** Sends what has not been sent. */
@@ -24,13 +26,19 @@ export function createMetrics(env: Readonly<Record<string, string | undefined>>)
     readers.push(new PeriodicExportingMetricReader({ exporter: new OTLPMetricExporter() }))
   }
   const meterProvider = new MeterProvider({ readers })
-  const unknown = meterProvider.getMeter("@sluice/service").createCounter("sluice.service.unknown", {
+  const meter = meterProvider.getMeter("@sluice/service")
+  const unknown = meter.createCounter("sluice.service.unknown", {
     description: "Requests to services that have no rules.",
     unit: "{request}",
+  })
+  const refused = meter.createCounter("sluice.service.refused_connections", {
+    description: "Connections that were closed at once, as there were as many as there may be.",
+    unit: "{connection}",
   })
   return {
     onLimiter: (limiter) => void instrument(limiter, { meterProvider }),
     onUnknownService: () => unknown.add(1),
+    onRefusedConnection: () => refused.add(1),
     async read() {
       const { resourceMetrics } = await exporter.collect()
       return { contentType: "text/plain; version=0.0.4", text: serializer.serialize(resourceMetrics) }

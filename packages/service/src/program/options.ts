@@ -130,6 +130,12 @@ const SETTINGS = {
     says: "calls at a time on each of gRPC and HTTP; more are refused",
     otherwise: "1000",
   },
+  maxConnections: {
+    flags: "--max-connections <n>",
+    env: "SLUICE_MAX_CONNECTIONS",
+    says: "connections at a time on each of gRPC and HTTP; more are closed",
+    otherwise: "10000",
+  },
   arrivalTime: {
     flags: "--arrival-time <time>",
     env: "SLUICE_ARRIVAL_TIME",

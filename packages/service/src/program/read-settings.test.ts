@@ -49,7 +49,13 @@ describe("settings", () => {
       onStoreFailure: "local",
       storeTimeoutMs: 50,
       instances: 1,
-      bounds: { maxMessageBytes: 4_194_304, maxInFlight: 1_000, arrivalMs: 10_000, maxRequests: 10_000 },
+      bounds: {
+        maxMessageBytes: 4_194_304,
+        maxInFlight: 1_000,
+        maxConnections: 10_000,
+        arrivalMs: 10_000,
+        maxRequests: 10_000,
+      },
       drain: { pauseMs: 0, timeMs: 20_000 },
       logLevel: "info",
     })
@@ -157,6 +163,7 @@ describe("settings", () => {
     ["--rules r --unknown-services drop", /^--unknown-services .*accepted: forward, refuse$/],
     ["--rules r --headers draft-7", /^--headers .*accepted: draft-11, next, triple, legacy, none$/],
     ["--rules r --max-message-bytes 1", /^--max-message-bytes .*from 1024 to 67108864$/],
+    ["--rules r --max-connections 0", /^--max-connections .*"0" is not accepted/],
     ["--rules r --max-in-flight -1", /^--max-in-flight .*"-1" is not accepted/],
     ["--rules r --max-requests 1e3", /^--max-requests .*"1e3" is not accepted/],
     [

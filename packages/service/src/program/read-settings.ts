@@ -62,6 +62,7 @@ function read(reader: Reader): Settings {
     bounds: {
       maxMessageBytes: reader.value("maxMessageBytes", whole(1_024, MOST_BYTES)),
       maxInFlight: reader.value("maxInFlight", whole(1, 1_000_000)),
+      maxConnections: reader.value("maxConnections", whole(1, 1_000_000)),
       arrivalMs: reader.value("arrivalTime", duration(1)),
       maxRequests: reader.value("maxRequests", whole(1, 1_000_000)),
     },

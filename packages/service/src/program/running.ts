@@ -11,6 +11,7 @@ import { openRules } from "./open-rules.ts"
 import { createOperationsServer, type ReadyReport } from "./operations-server.ts"
 import { oncePerOutage } from "./outage-log.ts"
 import { createReadiness } from "./readiness.ts"
+import { logRefusedConnections } from "./refusals-log.ts"
 import type { Settings } from "./settings.ts"
 import { shownSettings } from "./shown-settings.ts"
 import { readTls } from "./tls.ts"
@@ -48,6 +49,7 @@ export async function start(
     const book = createRuleBook({ source: rules.source, services: "all", logger: log })
     opened.push(() => book.close())
     const health = createHealth()
+    const logRefused = logRefusedConnections(log)
     const { storeTimeoutMs, onStoreFailure, instances, headers } = settings
     const service = createDecisionService({
       ...{ book, registry: rules.registry, bounds, tls },
@@ -59,6 +61,10 @@ export async function start(
       onLimiter: metrics.onLimiter,
       onUnknownService: metrics.onUnknownService,
       onFault: (err, path) => log.error({ err, path }, "a call has failed by a fault of the service"),
+      onRefusedConnection() {
+        metrics.onRefusedConnection()
+        logRefused()
+      },
       addTo: (server) => health.addTo(server),
     })
     const readiness = createReadiness((phase) => {

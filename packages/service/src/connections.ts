@@ -1,0 +1,51 @@
+import type { Server, Socket } from "node:net"
+
+/** How long a peer may take to close its side when ours has been closed. */
+const LINGER_MS = 1_000
+
+/**
+ * The connections of a server. It takes no more than a bound: each costs memory, whether anything is asked by it or not. And when it
+ * goes down it does not wait for those that have nothing to wait for.
+ */
+export class Connections {
+  readonly #accepted = new Set<Socket>()
+  readonly #ready = new Set<Socket>()
+
+  /** `onRefused` is told of each connection that is one too many. */
+  constructor(server: Server, isTls: boolean, most: number, onRefused: () => void) {
+    server.maxConnections = most
+    server.on("drop", onRefused)
+    remember(server, "connection", this.#accepted)
+    // Over TLS it is another socket on top of the one that was accepted, once both sides have shaken hands.
+    remember(server, isTls ? "secureConnection" : "connection", this.#ready)
+  }
+
+  /** Ends those by which nothing has come, such as a load balancer keeps ready: nobody waits for an answer by them. */
+  endSilent(): void {
+    for (const socket of this.#accepted) if (socket.bytesRead === 0) socket.destroy()
+  }
+
+  /** Ends those that are not to be kept, but for what is being sent. */
+  endUnless(isKept: (socket: Socket) => boolean): void {
+    for (const socket of this.#ready) if (!socket.writableEnded && !isKept(socket)) socket.destroy()
+  }
+
+  /** Ends each, when all has been sent by it, without waiting long for its peer, which may be gone without a word. */
+  endWhenSent(): void {
+    for (const socket of this.#ready) {
+      socket.once("finish", () => setTimeout(() => socket.destroy(), LINGER_MS).unref())
+    }
+  }
+
+  /** Ends all of them. */
+  end(): void {
+    for (const socket of this.#accepted) socket.destroy()
+  }
+}
+
+function remember(server: Server, event: "connection" | "secureConnection", sockets: Set<Socket>): void {
+  server.on(event, (socket: Socket) => {
+    sockets.add(socket)
+    socket.once("close", () => sockets.delete(socket))
+  })
+}

@@ -1,0 +1,133 @@
+import { readFileSync } from "node:fs"
+import { connect as connectHttp2 } from "node:http2"
+import { connect, type Socket } from "node:net"
+import { afterEach, describe, expect, it } from "vitest"
+import { until } from "../servers/until.ts"
+import { type Started, startService, TWO_SERVICES } from "./started.ts"
+import { openStranger } from "./stranger.ts"
+
+const PATH = "/sluice.v1.RateLimiter/ShouldForwardRequest"
+const BOUNDS = { maxMessageBytes: 100_000, maxInFlight: 3, maxRequests: 20, arrivalMs: 60_000 }
+const PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+const HEAD = `POST ${PATH} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n`
+const file = (name: string): Buffer => readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url))
+const TLS = { cert: file("server.pem"), key: file("server.key"), clientCa: undefined }
+
+const sockets: Socket[] = []
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy()
+})
+
+const placeOf = ({ grpc, http }: Started, door: "grpc" | "http"): URL =>
+  new URL(door === "grpc" ? `http://${grpc}` : http)
+
+/** A connection by which `bytes` have been sent. One that does not read does not notice either that the other side has closed. */
+async function open(started: Started, door: "grpc" | "http", bytes = "", reads = true): Promise<Socket> {
+  const { hostname, port } = placeOf(started, door)
+  const socket = connect(Number(port), hostname).on("error", () => undefined)
+  sockets.push(socket)
+  if (reads) socket.resume()
+  await new Promise((resolve) => socket.once("connect", resolve))
+  if (bytes !== "") await new Promise((resolve) => socket.write(bytes, resolve))
+  return socket
+}
+/** Whether the other side closes it. */
+const isClosed = (socket: Socket): Promise<true> =>
+  new Promise((resolve) => (socket.closed ? resolve(true) : socket.once("close", () => resolve(true))))
+
+describe("a service that goes down", () => {
+  const LONG = BOUNDS.arrivalMs
+  it.each<
+    [about: string, door: "grpc" | "http", tls: boolean, bytes: string, reads: boolean, arrivalMs: number]
+  >([
+    ["has sent nothing over gRPC", "grpc", false, "", true, LONG],
+    ["has sent nothing over gRPC, and is gone", "grpc", false, "", false, LONG],
+    ["has sent nothing over gRPC with TLS", "grpc", true, "", true, LONG],
+    ["has begun a connection over gRPC", "grpc", false, PREFACE, true, LONG],
+    ["has begun a connection over gRPC, and is gone", "grpc", false, PREFACE, false, LONG],
+    ["has sent nothing over HTTP", "http", false, "", true, LONG],
+    ["has sent nothing over HTTP with TLS", "http", true, "", true, LONG],
+    ["has sent half a head over HTTP", "http", false, HEAD, true, 300],
+    ["has sent half a body over HTTP", "http", false, `${HEAD}content-length: 9\r\n\r\n{`, true, 300],
+  ])("does not count as unanswered who %s", async (_about, door, tls, bytes, reads, arrivalMs) => {
+    const started = await startService(TWO_SERVICES, {
+      bounds: { ...BOUNDS, arrivalMs },
+      ...(tls && { tls: TLS }),
+    })
+    await open(started, door, bytes, reads)
+    // Connections are accepted in order.
+    const later = await open(started, door)
+    later.destroy()
+    expect(await started.end(5_000)).toBe(true)
+  })
+
+  it("ends what is not answered in time, over gRPC and HTTP", async () => {
+    const started = await startService(TWO_SERVICES, { bounds: BOUNDS })
+    const session = connectHttp2(`http://${started.grpc}`)
+    const ended = new Promise((resolve) => session.once("close", () => resolve(true)))
+    session.on("error", () => undefined)
+    const stream = session.request({ ":method": "POST", ":path": PATH, "content-type": "application/grpc" })
+    stream.on("error", () => undefined)
+    await new Promise((resolve) => stream.write(Buffer.from([0, 0, 0, 0, 9, 8]), resolve))
+    // Once this has been answered the frames before it have come.
+    await new Promise((resolve) => session.ping(resolve))
+    const socket = await open(started, "http", `${HEAD}content-length: 9\r\n\r\n{`)
+    expect(await started.end(50)).toBe(false)
+    expect(await ended).toBe(true)
+    expect(await isClosed(socket)).toBe(true)
+  })
+})
+
+describe("connections", () => {
+  it.each(["grpc", "http"] as const)(
+    "over %s are bounded, and those beyond are closed and told",
+    async (door) => {
+      let refused = 0
+      const started = await startService(TWO_SERVICES, {
+        bounds: { ...BOUNDS, maxConnections: 2 },
+        onRefusedConnection: () => void refused++,
+      })
+      const first = await open(started, door)
+      await open(started, door)
+      const third = await open(started, door)
+      expect(await isClosed(third)).toBe(true)
+      expect(refused).toBe(1)
+      first.destroy()
+      const ask = async (): Promise<boolean> => {
+        if (door === "http") {
+          const socket = await open(started, door, `${HEAD}content-length: 15\r\n\r\n{"serviceId":2}`, false)
+          return new Promise((resolve) => {
+            socket.once("data", (chunk) => resolve(String(chunk).startsWith("HTTP/1.1 200 ")))
+            socket.once("close", () => resolve(false))
+          })
+        }
+        const stranger = openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
+        const called = await stranger.call("ShouldForwardRequest", { service_id: 2 })
+        stranger.close()
+        return "value" in called
+      }
+      await until("there is room again", ask)
+      await started.stop()
+    },
+  )
+
+  it("over HTTP may have no more requests at once that arrive than calls in flight", async () => {
+    const started = await startService(TWO_SERVICES, { bounds: BOUNDS })
+    const half = `${HEAD}content-length: 15\r\n\r\n{`
+    const halves = await Promise.all([1, 2, 3].map(() => open(started, "http", half, false)))
+    const ask = async (): Promise<number> => {
+      const asked = { method: "POST", headers: { "content-type": "application/json" } }
+      return (await fetch(started.http + PATH, { ...asked, body: '{"serviceId":2}' })).status
+    }
+    await until("there are as many as there may be", async () => (await ask()) === 429)
+    halves[0]?.write('"serviceId":2}')
+    const answer = new Promise<string>((resolve) =>
+      halves[0]?.once("data", (chunk) => resolve(String(chunk))),
+    )
+    expect(await answer).toMatch(/^HTTP\/1\.1 200 /)
+    expect(await ask()).toBe(200)
+    halves[1]?.destroy()
+    halves[2]?.destroy()
+    await started.stop()
+  })
+})
