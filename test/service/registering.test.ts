@@ -370,6 +370,22 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     expect(message).toMatch(/ \(and 2 more\)$/)
   })
 
+  it("answers whatever is wrong, however much that is", async () => {
+    const rules = Array.from({ length: 1_000 }, (_, index) => ({
+      window: "x".repeat(index),
+      limit: 0,
+    }))
+    const { code, message, violations } = await door.call("RegisterService", { service_id: 77, rules })
+    expect(code).toBe(3)
+    expect(message).toMatch(/ \(and 1999 more\)$/)
+    expect(violations).toMatchObject({
+      "rules[0].limit": expect.any(String),
+      "rules[0].window": expect.any(String),
+    })
+    const service = "語".repeat(10_000)
+    expect(await door.call("GetService", { service })).toMatchObject({ code: 3 })
+  })
+
   it("registers while requests are decided, and each is decided by one version or the other", async () => {
     await register({ rules: [rule(1_000)] })
     const asked: Promise<Readonly<Record<string, unknown>>>[] = []

@@ -43,3 +43,29 @@ export function invalidArgument(...violations: readonly [FieldViolation, ...Fiel
   const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : ""
   return new StatusError(Code.INVALID_ARGUMENT, `${field}: ${description}${more}`, violations)
 }
+
+/**
+ * Characters of a message, and of all that is said of fields. They go into header fields, of which some clients take 8 KiB (gRPC's
+ * for Java), and of which a server that has more than 64 KiB of them sends none at all, so that its caller would wait for ever.
+ */
+const LONGEST_MESSAGE = 500
+const LONGEST_VIOLATIONS = 3_000
+
+/** The same error, with no more to say than header fields hold: the message says how much of it there is. */
+export function shortened(error: StatusError): StatusError {
+  let length = 0
+  const violations: FieldViolation[] = []
+  for (const { field, description } of error.violations) {
+    const cut = { field: shortText(field), description: shortText(description) }
+    length += cut.field.length + cut.description.length
+    if (length > LONGEST_VIOLATIONS) break
+    violations.push(cut)
+  }
+  return new StatusError(error.code, shortText(error.message), violations)
+}
+
+function shortText(text: string): string {
+  if (text.length <= LONGEST_MESSAGE) return text
+  // A character that was cut in two is none, which no header field can hold either.
+  return `${Buffer.from(text.slice(0, LONGEST_MESSAGE)).toString()}…`
+}

@@ -11,7 +11,7 @@ import {
 import type { Call } from "../calls.ts"
 import { Connections } from "../connections.ts"
 import { type DoorListeners, MOST_CONNECTIONS } from "../door.ts"
-import { Code, StatusError } from "../status-error.ts"
+import { Code, StatusError, shortened } from "../status-error.ts"
 import { statusBytes } from "../status-message.ts"
 import type { Tls } from "../tls.ts"
 import { Arrivals } from "./arrivals.ts"
@@ -168,6 +168,7 @@ function errorResponse(
     )
   }
   const metadata = new Metadata()
-  metadata.set("grpc-status-details-bin", statusBytes(error))
-  return { name: error.name, message: error.message, code: error.code, details: error.message, metadata }
+  const told = shortened(error)
+  metadata.set("grpc-status-details-bin", statusBytes(told))
+  return { name: told.name, message: told.message, code: told.code, details: told.message, metadata }
 }
