@@ -61,6 +61,22 @@ describe("a service that goes down", () => {
     expect(await started.end(5_000)).toBe(true)
   })
 
+  it("holds nobody who comes by a connection that was there, also of a service that nobody has asked about", async () => {
+    const queueing =
+      "service_id: 1\nrules: { name: all, limit: 1, window: 1 minute, throttle: { kind: queue, max_wait_ms: 60000 } }\n"
+    const started = await startService(queueing, { bounds: BOUNDS })
+    const body = '{"requests":[{"serviceId":1},{"serviceId":1}],"brief":true}'
+    const head = HEAD.replace(PATH, `${PATH}s`)
+    const socket = await open(started, "http", `${head}content-length: ${body.length}\r\n\r\n{`, false)
+    const answer = new Promise<string>((resolve) => socket.once("data", (chunk) => resolve(String(chunk))))
+    // Connections are accepted in order, and what came by the first is read before the next is answered.
+    await fetch(`${started.http}/nothing`)
+    const ended = started.end(5_000)
+    socket.write(body.slice(1))
+    expect(await answer).toContain('"shouldForward":false')
+    expect(await ended).toBe(true)
+  })
+
   it("ends what is not answered in time, over gRPC and HTTP", async () => {
     const started = await startService(TWO_SERVICES, { bounds: BOUNDS })
     const session = connectHttp2(`http://${started.grpc}`)

@@ -35,6 +35,7 @@ export class ServiceGuards {
   readonly #shared: SharedOptions
   readonly #onLimiter: (limiter: Limiter<AskedRequest>, service: string) => void
   readonly #guards = new Map<string, ServiceGuard>()
+  #isDraining = false
   readonly #forget: (event: { readonly service: string }) => void
 
   /** `onLimiter` is told of every limiter before its first decision. */
@@ -64,6 +65,7 @@ export class ServiceGuards {
 
   /** Lets go of every request that is held, and holds none that come later. */
   drain(): void {
+    this.#isDraining = true
     for (const { guard } of this.#guards.values()) guard.drain()
   }
 
@@ -84,6 +86,7 @@ export class ServiceGuards {
       { ...this.#shared, service, rules: this.#book, fields: readerOf, cost: ({ cost }) => cost },
       (request) => (request as AskedRequest).facts,
     )
+    if (this.#isDraining) guard.drain()
     const made = this.#told(guard, service)
     this.#guards.set(service, made)
     this.#onLimiter(guard.limiter, service)
