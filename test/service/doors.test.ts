@@ -303,7 +303,7 @@ describe("the door of HTTP", () => {
     ["a field that there is not", { servise: "a" }, {}, PATH, 400, "invalid_argument"],
     ["a value of another type", { serviceId: "one" }, {}, PATH, 400, "invalid_argument"],
     ["a body of another type", "a=1", { "content-type": "text/plain" }, PATH, 415, "invalid_argument"],
-    ["a body that is too long", { request: "x".repeat(100_001) }, {}, PATH, 413, "invalid_argument"],
+    ["a body that is too long", { request: "x".repeat(100_001) }, {}, PATH, 413, "resource_exhausted"],
     ["an unknown method", {}, {}, "/sluice.v1.RateLimiter/Nothing", 501, "unimplemented"],
     ["a wrong time to wait", asked(1, "a"), { "connect-timeout-ms": "soon" }, PATH, 400, "invalid_argument"],
   ])("answers %s", async (_what, body, headers, path, code, name) => {

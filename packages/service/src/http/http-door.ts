@@ -144,7 +144,8 @@ export function createHttpDoor(
   app.setErrorHandler((error: { readonly statusCode?: number; readonly message: string }, request, reply) => {
     const { statusCode = 500, message } = error
     if (statusCode >= 500) return fail(reply, error, request.url)
-    const failure = new StatusError(Code.INVALID_ARGUMENT, message)
+    const code = statusCode === 413 ? Code.RESOURCE_EXHAUSTED : Code.INVALID_ARGUMENT
+    const failure = new StatusError(code, message)
     const { body } = httpError(failure, outputs.get(request.routeOptions.url ?? ""))
     return send(reply.code(statusCode), body)
   })
