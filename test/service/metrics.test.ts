@@ -27,11 +27,51 @@ it("metrics are read as text, and sent nowhere where nobody said to", async () =
   await metrics.close()
 })
 
+it("durations of calls are read as OpenTelemetry's conventions name them", async () => {
+  const metrics = createMetrics({})
+  const path = "/sluice.v1.RateLimiter/ShouldForwardRequest"
+  metrics.onAnswered("grpc", path, 0, 0.1)
+  metrics.onAnswered("grpc", path, 0, 0.1001)
+  metrics.onAnswered("grpc", path, 0, 20_000)
+  metrics.onAnswered("grpc", path, 3, 1)
+  metrics.onAnswered("http", path, 0, 1)
+  metrics.onAnswered("http", path, 1, 1)
+  metrics.onAnswered("http", path, 4, 1)
+  const { text } = await metrics.read()
+  const method = 'rpc_method="sluice.v1.RateLimiter/ShouldForwardRequest"'
+  const counts = text.match(/^rpc_server_call_duration_count.*$/gm)
+  const grpc = `rpc_server_call_duration_count{rpc_system_name="grpc",${method},rpc_response_status_code=`
+  const http = `rpc_server_call_duration_count{rpc_system_name="connectrpc",${method}`
+  expect(counts).toEqual([
+    `${grpc}"OK"} 3`,
+    `${grpc}"INVALID_ARGUMENT"} 1`,
+    `${http}} 1`,
+    `${http},rpc_response_status_code="canceled"} 1`,
+    `${http},rpc_response_status_code="deadline_exceeded",error_type="deadline_exceeded"} 1`,
+  ])
+  const buckets = text.match(
+    /^rpc_server_call_duration_bucket\{rpc_system_name="grpc".*status_code="OK".*$/gm,
+  )
+  expect(buckets?.map((line) => /le="([^"]+)"\} (\d+)$/.exec(line)?.slice(1))).toEqual(
+    expect.arrayContaining([
+      ["0.0001", "1"],
+      ["0.0005", "2"],
+      ["10", "2"],
+      ["+Inf", "3"],
+    ]),
+  )
+  expect(text).toMatch(/^rpc_server_call_duration_sum\{.*status_code="OK"\} 20\.0002/m)
+  await metrics.close()
+})
+
 it("metrics are sent where a variable of OpenTelemetry says", async () => {
   const received: (string | undefined)[] = []
+  let body = ""
   const collector = createServer((request, response) => {
     received.push(request.url)
-    request.resume()
+    request.on("data", (chunk) => {
+      body += chunk
+    })
     response.setHeader("content-type", "application/json").end("{}")
   })
   await new Promise<void>((resolve) => {
@@ -42,7 +82,10 @@ it("metrics are sent where a variable of OpenTelemetry says", async () => {
   vi.stubEnv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", endpoint)
   const metrics = createMetrics(process.env)
   metrics.onUnknownService()
+  metrics.onAnswered("grpc", "/a.B/C", 0, 2)
   await metrics.close()
   expect(received).toEqual(["/only/metrics"])
+  expect(body).toContain("sluice.service.unknown")
+  expect(body).toMatch(/"rpc\.server\.call\.duration".*"count":1,"sum":0\.002/)
   collector.close()
 })

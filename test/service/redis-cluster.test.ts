@@ -54,6 +54,7 @@ describe("the program on a Redis Cluster", { timeout: 60_000 }, () => {
     const running = await start(readSettings(command, env), env, log, {
       onLimiter() {},
       onUnknownService() {},
+      onAnswered() {},
       onRefusedConnection() {},
       read: async () => ({ contentType: "text/plain", text: "" }),
       close: async () => undefined,

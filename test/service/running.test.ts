@@ -26,6 +26,7 @@ const TLS = ["--tls-cert", pem("server.pem"), "--tls-key", pem("server.key")]
 const NO_METRICS: Metrics = {
   onLimiter() {},
   onUnknownService() {},
+  onAnswered() {},
   onRefusedConnection() {},
   read: async () => ({ contentType: "text/plain", text: "" }),
   close: async () => undefined,
@@ -95,6 +96,7 @@ describe("a service that runs", { timeout: 30_000 }, () => {
         limiter.on("decision", ({ policy }) => seen.push(`${service} ${policy}`))
       },
       onUnknownService: () => seen.push("unknown"),
+      onAnswered() {},
       onRefusedConnection() {},
       read: async () => ({ contentType: "text/plain", text: "decisions 3\n" }),
       close: async () => void seen.push("closed"),

@@ -1,5 +1,13 @@
+/** The ways that calls come in by. */
+export type Door = "grpc" | "http"
+
 /** What a door tells of itself. */
 export interface DoorListeners {
+  /**
+   * Told of each call of a method when it is answered: the code of its answer, and how long that took from when its request had come.
+   * Absent: no clock is read.
+   */
+  onAnswered?: ((path: string, code: number, durationMs: number) => void) | undefined
   /** Told of what is no StatusError: a fault of ours, of which its caller learns no more than that. */
   onFault(error: unknown, path: string): void
   /** Told of each connection that is one too many. */

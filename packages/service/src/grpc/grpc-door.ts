@@ -51,7 +51,7 @@ const TOO_MANY = new StatusError(Code.RESOURCE_EXHAUSTED, "Too many calls are in
 export function createGrpcDoor(
   calls: readonly Call[],
   { maxMessageBytes, maxInFlight, arrivalMs, maxConnections = MOST_CONNECTIONS }: GrpcBounds,
-  { onFault, onRefusedConnection }: DoorListeners,
+  { onFault, onRefusedConnection, onAnswered }: DoorListeners,
   tls?: Tls | undefined,
   addTo: (server: Server) => void = () => undefined,
 ): GrpcDoor {
@@ -68,11 +68,14 @@ export function createGrpcDoor(
   })
   let inFlight = 0
   const answer = (call: Call, asked: ServerUnaryCall<Received, Message>, done: Done): void => {
+    const sinceMs = onAnswered === undefined ? 0 : performance.now()
     let value: Message | Promise<Message> | undefined
     let failure: unknown
     const end = (): void => {
       inFlight--
-      if (value === undefined) done(errorResponse(failure, call.path, onFault))
+      const error = value === undefined ? errorResponse(failure, call.path, onFault) : null
+      onAnswered?.(call.path, codeOf(asked, error), performance.now() - sinceMs)
+      if (error !== null) done(error)
       else done(null, value as Message)
     }
     inFlight++
@@ -152,6 +155,12 @@ function definitionOf({ path, input, output, serialize }: Call) {
 /** The same memory as a buffer. */
 function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength)
+}
+
+/** Of the answer that the caller has, which is not ours where it did not wait for it. */
+function codeOf(asked: ServerUnaryCall<Received, Message>, error: ServerErrorResponse | null): number {
+  if (!asked.cancelled) return error?.code ?? Code.OK
+  return Number(asked.getDeadline()) <= Date.now() ? Code.DEADLINE_EXCEEDED : Code.CANCELLED
 }
 
 function errorResponse(

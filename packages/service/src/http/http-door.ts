@@ -59,7 +59,7 @@ const TOO_MANY = new StatusError(Code.RESOURCE_EXHAUSTED, "Too many calls are in
 export function createHttpDoor(
   calls: readonly Call[],
   { maxMessageBytes, maxInFlight, arrivalMs, maxConnections = MOST_CONNECTIONS }: HttpBounds,
-  { onFault, onRefusedConnection }: DoorListeners,
+  { onFault, onRefusedConnection, onAnswered }: DoorListeners,
   tls?: Tls | undefined,
 ): HttpDoor {
   // Node looks for requests that take too long every so often.
@@ -116,18 +116,22 @@ export function createHttpDoor(
     app.post(path, async (request, reply) => {
       const { raw, socket } = request
       arriving.delete(raw)
-      if (inFlight >= maxInFlight) return fail(reply, TOO_MANY, path)
+      const sinceMs = onAnswered === undefined ? 0 : performance.now()
+      let code: Code = Code.OK
       inFlight++
       busy.add(socket)
       try {
+        if (inFlight > maxInFlight) throw TOO_MANY
         const message = await inTime(request, reply, (asking) =>
           handle(read(input, request.body), new HttpContext(request, asking)),
         )
         if (isBinary(request)) return send(reply.type(BINARY), Buffer.from(serialize(message)))
         return send(reply, toJson(output, message, { alwaysEmitImplicit: true, registry: DETAILS }))
       } catch (error) {
+        code = error instanceof StatusError ? error.code : Code.INTERNAL
         return fail(reply, error, path)
       } finally {
+        onAnswered?.(path, code, performance.now() - sinceMs)
         inFlight--
         busy.delete(socket)
       }

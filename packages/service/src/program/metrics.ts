@@ -3,12 +3,16 @@ import { PrometheusExporter, PrometheusSerializer } from "@opentelemetry/exporte
 import { MeterProvider, type MetricReader, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"
 import { instrument } from "@sluice/core/otel"
 import type { DecisionServiceParts } from "../decision-service.ts"
+import type { Door } from "../door.ts"
+import { CallDurations } from "./call-durations.ts"
 
 /** Where OpenTelemetry's own variables say that metrics are to be sent: its exporter reads them by itself. */
 const PUSHED_BY = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"]
 
 /** Metrics that are read, and sent where that is wanted. */
 export interface Metrics extends Pick<DecisionServiceParts, "onLimiter" | "onUnknownService"> {
+  /** Measures a call that was answered. */
+  onAnswered(door: Door, path: string, code: number, durationMs: number): void
   /** Counts a connection that was refused. */
   onRefusedConnection(): void
   /** What GET /metrics answers, for Prometheus. */
@@ -19,11 +23,13 @@ export interface Metrics extends Pick<DecisionServiceParts, "onLimiter" | "onUnk
 
 /** Measures every limiter of the service, and counts the requests to services that nobody has registered. */
 export function createMetrics(env: Readonly<Record<string, string | undefined>>): Metrics {
-  const exporter = new PrometheusExporter({ preventServerStart: true })
+  const durations = new CallDurations()
+  const metricProducers = [durations]
+  const exporter = new PrometheusExporter({ preventServerStart: true, metricProducers })
   const serializer = new PrometheusSerializer(undefined, false, undefined, true, true)
   const readers: MetricReader[] = [exporter]
   if (PUSHED_BY.some((name) => (env[name] ?? "") !== "")) {
-    readers.push(new PeriodicExportingMetricReader({ exporter: new OTLPMetricExporter() }))
+    readers.push(new PeriodicExportingMetricReader({ exporter: new OTLPMetricExporter(), metricProducers }))
   }
   const meterProvider = new MeterProvider({ readers })
   const meter = meterProvider.getMeter("@sluice/service")
@@ -38,6 +44,7 @@ export function createMetrics(env: Readonly<Record<string, string | undefined>>)
   return {
     onLimiter: (limiter) => void instrument(limiter, { meterProvider }),
     onUnknownService: () => unknown.add(1),
+    onAnswered: (door, path, code, durationMs) => durations.record(door, path, code, durationMs),
     onRefusedConnection: () => refused.add(1),
     async read() {
       const { resourceMetrics } = await exporter.collect()

@@ -60,6 +60,7 @@ export async function start(
       audit: auditTo(log),
       onLimiter: metrics.onLimiter,
       onUnknownService: metrics.onUnknownService,
+      onAnswered: metrics.onAnswered,
       onFault: (err, path) => log.error({ err, path }, "a call has failed by a fault of the service"),
       onRefusedConnection() {
         metrics.onRefusedConnection()
