@@ -160,7 +160,8 @@ function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
 /** Of the answer that the caller has, which is not ours where it did not wait for it. */
 function codeOf(asked: ServerUnaryCall<Received, Message>, error: ServerErrorResponse | null): number {
   if (!asked.cancelled) return error?.code ?? Code.OK
-  return Number(asked.getDeadline()) <= Date.now() ? Code.DEADLINE_EXCEEDED : Code.CANCELLED
+  // A timer may be a millisecond early.
+  return Number(asked.getDeadline()) <= Date.now() + 1 ? Code.DEADLINE_EXCEEDED : Code.CANCELLED
 }
 
 function errorResponse(

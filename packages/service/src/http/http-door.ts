@@ -109,13 +109,13 @@ export function createHttpDoor(
       return
     }
     arriving.add(raw)
+    // When all of it has come, or nothing more will.
     raw.once("close", () => arriving.delete(raw))
     done()
   })
   for (const { path, input, output, handle, serialize } of calls) {
     app.post(path, async (request, reply) => {
-      const { raw, socket } = request
-      arriving.delete(raw)
+      const { socket } = request
       const sinceMs = onAnswered === undefined ? 0 : performance.now()
       let code: Code = Code.OK
       inFlight++
