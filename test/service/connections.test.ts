@@ -1,7 +1,9 @@
+import { lookup } from "node:dns/promises"
 import { readFileSync } from "node:fs"
 import { connect as connectHttp2 } from "node:http2"
-import { connect, type Socket } from "node:net"
+import { type AddressInfo, connect, type Server, type Socket } from "node:net"
 import { afterEach, describe, expect, it } from "vitest"
+import { createGrpcListener, listenOnEach, portOf } from "../../packages/service/src/grpc/grpc-listener.ts"
 import { until } from "../servers/until.ts"
 import { type Started, startService, TWO_SERVICES } from "./started.ts"
 import { openStranger } from "./stranger.ts"
@@ -91,6 +93,27 @@ describe("a service that goes down", () => {
     expect(await started.end(50)).toBe(false)
     expect(await ended).toBe(true)
     expect(await isClosed(socket)).toBe(true)
+  })
+})
+
+describe("the port of gRPC", () => {
+  it("is on every address that a host has", async () => {
+    const addresses = (await lookup("localhost", { all: true })).map(({ address }) => address)
+    const servers = await listenOnEach("localhost", 0, () => createGrpcListener(undefined, 1_000, () => {}))
+    const bound = servers.map((server) => server.address() as AddressInfo)
+    for (const server of servers) server.close()
+    // A machine may have a name for an address that it has not.
+    expect(addresses).toEqual(expect.arrayContaining(bound.map(({ address }) => address)))
+    expect(bound.map(({ address }) => address)).toContain("127.0.0.1")
+    expect(new Set(bound.map(({ port }) => port)).size).toBe(1)
+  })
+
+  it("is refused where none of them can be had", async () => {
+    const create = () => createGrpcListener(undefined, 1_000, () => {})
+    const [taken] = await listenOnEach("127.0.0.1", 0, create)
+    const port = portOf(taken as Server)
+    await expect(listenOnEach("127.0.0.1", port, create)).rejects.toThrow("EADDRINUSE")
+    taken?.close()
   })
 })
 

@@ -4,20 +4,31 @@ import type { Server, Socket } from "node:net"
 const LINGER_MS = 1_000
 
 /**
- * The connections of a server. It takes no more than a bound: each costs memory, whether anything is asked by it or not. And when it
+ * The connections of a door. Each of its servers takes no more than a bound: each costs memory, whether anything is asked by it or not. And when it
  * goes down it does not wait for those that have nothing to wait for.
  */
 export class Connections {
   readonly #accepted = new Set<Socket>()
   readonly #ready = new Set<Socket>()
 
+  readonly #isTls: boolean
+  readonly #most: number
+  readonly #onRefused: () => void
+
   /** `onRefused` is told of each connection that is one too many. */
-  constructor(server: Server, isTls: boolean, most: number, onRefused: () => void) {
-    server.maxConnections = most
-    server.on("drop", onRefused)
+  constructor(isTls: boolean, most: number, onRefused: () => void) {
+    this.#isTls = isTls
+    this.#most = most
+    this.#onRefused = onRefused
+  }
+
+  /** Bounds and remembers the connections of a server, from its first one. */
+  watch(server: Server): void {
+    server.maxConnections = this.#most
+    server.on("drop", this.#onRefused)
     remember(server, "connection", this.#accepted)
     // Over TLS it is another socket on top of the one that was accepted, once both sides have shaken hands.
-    remember(server, isTls ? "secureConnection" : "connection", this.#ready)
+    remember(server, this.#isTls ? "secureConnection" : "connection", this.#ready)
   }
 
   /** Ends those by which nothing has come, such as a load balancer keeps ready: nobody waits for an answer by them. */

@@ -1,4 +1,4 @@
-import type { AddressInfo } from "node:net"
+import type { Server as NetServer } from "node:net"
 import { type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf"
 import {
   Metadata,
@@ -16,7 +16,7 @@ import { statusBytes } from "../status-message.ts"
 import type { Tls } from "../tls.ts"
 import { Arrivals } from "./arrivals.ts"
 import { GrpcContext } from "./grpc-context.ts"
-import { createGrpcListener } from "./grpc-listener.ts"
+import { createGrpcListener, listenOnEach, portOf } from "./grpc-listener.ts"
 
 /** Bounds of what callers may send. */
 export interface GrpcBounds {
@@ -110,19 +110,21 @@ export function createGrpcDoor(
   addTo(server)
   // TLS has been spoken before.
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
-  const listener = createGrpcListener(tls, arrivalMs, (socket) => injector.injectConnection(socket))
-  const connections = new Connections(listener, tls !== undefined, maxConnections, onRefusedConnection)
+  const connections = new Connections(tls !== undefined, maxConnections, onRefusedConnection)
+  const createListener = (): NetServer => {
+    const listener = createGrpcListener(tls, arrivalMs, (socket) => injector.injectConnection(socket))
+    connections.watch(listener)
+    return listener
+  }
+  let listeners: readonly NetServer[] = []
   return {
-    listen: (host, port) =>
-      new Promise((resolve, reject) => {
-        listener.once("error", reject).listen(port, host, () => {
-          listener.off("error", reject)
-          resolve((listener.address() as AddressInfo).port)
-        })
-      }),
+    async listen(host, port) {
+      listeners = await listenOnEach(host, port, createListener)
+      return portOf(listeners[0] as NetServer)
+    },
     drain: () =>
       new Promise((resolve) => {
-        listener.close()
+        for (const listener of listeners) listener.close()
         connections.endWhenSent()
         server.tryShutdown(() => resolve())
       }),

@@ -79,7 +79,8 @@ export function createHttpDoor(
   })
   app.removeContentTypeParser("text/plain")
   app.addContentTypeParser(BINARY, { parseAs: "buffer" }, (_request, body, done) => done(null, body))
-  const connections = new Connections(app.server, tls !== undefined, maxConnections, onRefusedConnection)
+  const connections = new Connections(tls !== undefined, maxConnections, onRefusedConnection)
+  connections.watch(app.server)
   const outputs = new Map(calls.map(({ path, output }) => [path, output]))
   /** Requests whose body has not come yet. */
   const arriving = new Set<IncomingMessage>()
