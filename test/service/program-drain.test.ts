@@ -1,5 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { Agent, request } from "node:http"
+import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
@@ -201,10 +202,18 @@ describe("the end", { timeout: 60_000 }, () => {
       return { program, overGrpc, overHttp }
     }
 
-    it("comes when they have been answered", async () => {
-      const { program, overGrpc, overHttp } = await startBusy([])
+    it("comes when they have been answered, longer as that may take than a request to arrive", async () => {
+      const { program, overGrpc, overHttp } = await startBusy(["--arrival-time", "1s"])
+      const { hostname, port } = new URL(program.http)
+      const half = connect(Number(port), hostname)
+        .on("error", () => undefined)
+        .resume()
+      opened.push({ close: () => half.destroy() })
+      const gone = new Promise((resolve) => half.once("close", resolve))
+      half.write("POST / HTTP/1.1\r\nhost: a\r\n")
       program.signal("SIGTERM")
       await program.said("the service is draining")
+      await gone
       proxy.resume()
       expect(await overGrpc).toMatchObject({ value: { should_forward: true, degraded: false } })
       expect(await overHttp).toEqual({ status: 200, isLast: true })
