@@ -7,6 +7,7 @@ import type { OnStoreFailure } from "../policy.ts"
 import type { Rule } from "../rules/rule.ts"
 import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
 import type { Answer, Check, Counted, MaybePromise, Store } from "../stores/store.ts"
+import type { Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
 import { createLimiter } from "./request-limiter.ts"
@@ -17,6 +18,7 @@ type Take = (requests: readonly (readonly Check[])[]) => MaybePromise<readonly A
 class FragileStore implements Store {
   readonly inner: MemoryStore
   fault: Take | undefined
+  keepsDeadline = false
   takes = 0
 
   constructor(clock: Clock) {
@@ -68,6 +70,13 @@ function setUp(options: LimiterOptions<RequestFacts>) {
     return all
   }
   return { clock, store, limiter, events, errors, verdicts }
+}
+
+/** What a limiter tells of each failure of its store. */
+function listen(limiter: Limiter<RequestFacts>): readonly StoreUnavailableError[] {
+  const errors: StoreUnavailableError[] = []
+  limiter.on("store-error", (error) => void errors.push(error))
+  return errors
 }
 
 const rule = (name: string, limit: number, onStoreFailure?: OnStoreFailure): Rule => ({
@@ -392,11 +401,6 @@ describe("degraded and recovered", () => {
 })
 
 describe("store-error", () => {
-  const heard = ({ limiter }: Pick<ReturnType<typeof setUp>, "limiter">) => {
-    const errors: StoreUnavailableError[] = []
-    limiter.on("store-error", (error) => void errors.push(error))
-    return errors
-  }
   const refuse: Take = () => {
     throw new StoreUnavailableError("not asked", { kind: "unavailable" })
   }
@@ -404,7 +408,7 @@ describe("store-error", () => {
 
   it("is told each time, unlike degraded, and by kind", async () => {
     const { store, limiter, events, verdicts } = setUp({ limit: 100, window: "1 minute" })
-    const errors = heard({ limiter })
+    const errors = listen(limiter)
     for (const fault of [down, down, hung, refuse, nonsense]) {
       store.fault = fault
       await verdicts(1)
@@ -423,7 +427,7 @@ describe("store-error", () => {
 
   it("has what the store failed with as its cause", async () => {
     const { store, limiter, verdicts } = setUp({ limit: 100, window: "1 minute" })
-    const errors = heard({ limiter })
+    const errors = listen(limiter)
     const cause = new Error("ECONNRESET")
     store.fault = () => Promise.reject(cause)
     await verdicts(2)
@@ -451,7 +455,8 @@ describe("store-error", () => {
 
 describe("the deadline", () => {
   it("ignores an answer that comes after it, and a failure too", async () => {
-    const { store, limiter, events } = setUp({ limit: 5, window: "1m" })
+    const { clock, store, limiter, events } = setUp({ limit: 5, window: "1m" })
+    const failures = listen(limiter)
     let answer: () => void = () => undefined
     let fail: (error: Error) => void = () => undefined
     store.fault = (requests) =>
@@ -461,6 +466,8 @@ describe("the deadline", () => {
       })
     const late = await limiter.decide(ALICE)
     expect(late).toMatchObject({ degraded: true, remaining: 4 })
+    // In time it would say that the store is back.
+    clock.advance(1_000)
     answer()
     await nextTurn()
     expect(events).toEqual(["degraded"])
@@ -468,6 +475,7 @@ describe("the deadline", () => {
     fail(new Error("late"))
     await nextTurn()
     expect(events).toEqual(["degraded"])
+    expect(failures.map(({ kind }) => kind)).toEqual(["timeout", "timeout"])
     expect(late).toMatchObject({ degraded: true, remaining: 4 })
   })
 
@@ -492,6 +500,30 @@ describe("the deadline", () => {
       return store.inner.take(requests)
     }
     expect(await limiter.decide(ALICE)).toMatchObject({ degraded: false, remaining: 4 })
+  })
+
+  it("is left to a store that keeps it itself", async () => {
+    const { store, limiter } = setUp({ limit: 5, window: "1m" })
+    store.keepsDeadline = true
+    store.fault = async (requests) => store.inner.take(requests)
+    const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === "Timeout")
+    const before = timers()
+    const decided = limiter.decide(ALICE)
+    expect(timers()).toEqual(before)
+    expect(await decided).toMatchObject({ degraded: false, remaining: 4 })
+  })
+
+  it.each<[string, Take, string]>([
+    ["rejects", () => Promise.reject(new Error("late")), "error"],
+    ["answers with a thenable that throws", () => new Proxy({}, { get: () => down }) as never, "error"],
+    ["answers with nonsense", () => Promise.resolve([]), "invalid-answer"],
+  ])("is over for a store that keeps it itself and %s", async (_how, fault, kind) => {
+    const { store, limiter, verdicts } = setUp({ limit: 1, window: "1m" })
+    const failures = listen(limiter)
+    store.keepsDeadline = true
+    store.fault = fault
+    expect(await verdicts(2)).toEqual(["admit degraded", "quota degraded"])
+    expect(failures.map((error) => error.kind)).toEqual([kind, kind])
   })
 })
 
