@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../clock.ts"
 import { ClosedError, InvalidOptionError } from "../errors.ts"
@@ -17,8 +18,12 @@ function limiterWith(options: LimiterOptions<RequestFacts>) {
   const clock = manualClock()
   const store = memoryStore({ clock })
   const returned: Refund[] = []
+  const calls = { takes: 0 }
   const recording: Store = {
-    take: (requests) => store.take(requests),
+    take(requests) {
+      calls.takes++
+      return store.take(requests)
+    },
     peek: (requests) => store.peek(requests),
     giveBack(refunds) {
       returned.push(...refunds)
@@ -30,7 +35,7 @@ function limiterWith(options: LimiterOptions<RequestFacts>) {
   const limiter = createLimiter({ clock, store: recording, logger: QUIET, ...options })
   const remaining = async () =>
     (await limiter.peek(ALICE, { cost: 0 })).checks.map((check) => check.remaining)
-  return { clock, limiter, remaining, returned }
+  return { clock, limiter, remaining, returned, calls }
 }
 
 const EACH: readonly (readonly [string, Partial<Rule>])[] = [
@@ -171,6 +176,22 @@ describe("settling", () => {
     const { limiter, returned } = limiterWith({ limit: 10, window: "1 minute" })
     await limiter.settle(await limiter.decide(ALICE, { cost: 8 }), 8)
     expect(returned).toEqual([])
+  })
+
+  it("has who waits ask again where units come back, and not where more are charged", async () => {
+    const { limiter, calls } = limiterWith({ limit: 10, window: "1 minute" })
+    const [first, second] = [
+      await limiter.decide(ALICE, { cost: 5 }),
+      await limiter.decide(ALICE, { cost: 5 }),
+    ]
+    const waiting = limiter.acquire(ALICE)
+    await nextTurn()
+    const { takes } = calls
+    await limiter.settle(first, 7)
+    expect(calls.takes).toBe(takes)
+    await limiter.settle(second, 0)
+    expect(await waiting).toMatchObject({ allowed: true, remaining: 2 })
+    expect(calls.takes).toBe(takes + 1)
   })
 
   it("settles in the process what was counted there while the store was gone", async () => {

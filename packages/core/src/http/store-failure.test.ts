@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import type { CounterState } from "../algorithms/algorithm.ts"
 import { type Clock, manualClock } from "../clock.ts"
 import { StoreUnavailableError } from "../errors.ts"
@@ -454,6 +454,19 @@ describe("store-error", () => {
 })
 
 describe("the deadline", () => {
+  /** How many timers run while something is under way, and afterwards. */
+  async function timersOf(work: () => Promise<unknown>): Promise<number[]> {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+    try {
+      const done = work()
+      const under = vi.getTimerCount()
+      await done
+      return [under, vi.getTimerCount()]
+    } finally {
+      vi.useRealTimers()
+    }
+  }
+
   it("ignores an answer that comes after it, and a failure too", async () => {
     const { clock, store, limiter, events } = setUp({ limit: 5, window: "1m" })
     const failures = listen(limiter)
@@ -493,24 +506,22 @@ describe("the deadline", () => {
     expect(events).toEqual([])
   })
 
-  it("is met by an answer in time", async () => {
+  it("is met by an answer in time, which leaves no timer behind", async () => {
     const { store, limiter } = setUp({ limit: 5, window: "1m", storeTimeoutMs: 2_147_483_647 })
     store.fault = async (requests) => {
       await nextTurn()
       return store.inner.take(requests)
     }
-    expect(await limiter.decide(ALICE)).toMatchObject({ degraded: false, remaining: 4 })
+    expect(await timersOf(() => limiter.decide(ALICE))).toEqual([1, 0])
+    expect(await limiter.decide(ALICE)).toMatchObject({ degraded: false, remaining: 3 })
   })
 
   it("is left to a store that keeps it itself", async () => {
     const { store, limiter } = setUp({ limit: 5, window: "1m" })
     store.keepsDeadline = true
     store.fault = async (requests) => store.inner.take(requests)
-    const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === "Timeout")
-    const before = timers()
-    const decided = limiter.decide(ALICE)
-    expect(timers()).toEqual(before)
-    expect(await decided).toMatchObject({ degraded: false, remaining: 4 })
+    expect(await timersOf(() => limiter.decide(ALICE))).toEqual([0, 0])
+    expect(await limiter.decide(ALICE)).toMatchObject({ degraded: false, remaining: 3 })
   })
 
   it.each<[string, Take, string]>([
