@@ -342,12 +342,20 @@ describe("what is decided while the store is gone", () => {
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, shadowed: ["trial"], degraded: true })
   })
 
-  it("may be a request whose only counted rule is gone beside settled shadow rules", async () => {
+  it("names shadow rules that refuse without counting as well, as it does while the store is there", async () => {
     const { store, limiter } = setUp({
       rules: [{ ...rule("listed", 5), field: "ip", deny: ["192.0.2.1"], shadow: true }, rule("real", 5)],
     })
-    store.fault = down
-    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "real", degraded: true })
+    for (const fault of [undefined, down]) {
+      store.fault = fault
+      const { checks, ...decision } = await limiter.decide(ALICE)
+      const degraded = fault !== undefined
+      expect(decision).toMatchObject({ allowed: true, policy: "real", shadowed: ["listed"], degraded })
+      expect(checks.map(({ refusal, remaining }) => [refusal, remaining])).toEqual([
+        ["denied", 0],
+        [undefined, 4],
+      ])
+    }
   })
 })
 

@@ -4,7 +4,7 @@ import type { Answer, CounterKey, MaybePromise, Refund, Store } from "../stores/
 import { type Ask, isHopeless } from "./ask.ts"
 import type { Decision } from "./decision.ts"
 import { DecisionRecord, type Receipt, UNLIMITED } from "./decision-record.ts"
-import { askedOf, explainAnswer, explainSettled, isCounted } from "./explain-answer.ts"
+import { askedOf, explainAnswer, explainSettled } from "./explain-answer.ts"
 import { LocalFallback } from "./local-fallback.ts"
 import type { Look } from "./look.ts"
 import { countRefusals } from "./penalties.ts"
@@ -23,7 +23,7 @@ export interface DeciderOptions {
   readonly onDegraded: (error: StoreUnavailableError) => void
   readonly onRecovered: () => void
   /** Each failure, whatever the store threw or rejected with. */
-  readonly onStoreError?: (error: unknown) => void
+  readonly onStoreError: (error: unknown) => void
 }
 
 /**
@@ -183,12 +183,12 @@ export class Decider {
 
   #degrade(error: unknown, asks: readonly Ask[], peeked: boolean, look: Look | undefined): Decision {
     this.#failedAtMs = soundTime(this.#options.clock)
-    this.#options.onStoreError?.(error)
+    this.#options.onStoreError(error)
     if (!this.#degraded) {
       this.#degraded = true
       this.#options.onDegraded(storeErrorOf(error))
     }
-    return this.#fallback.decide(asks.filter(isCounted), peeked, look)
+    return this.#fallback.decide(asks, peeked, look)
   }
 }
 
@@ -204,6 +204,7 @@ const NONE: readonly CounterKey[] = []
 /** Yields the counters that have more units afterwards: a charge is a refund of less than nothing. */
 async function giveBack({ store }: Receipt, refunds: readonly Refund[]): Promise<readonly CounterKey[]> {
   if (refunds.length > 0) await store.giveBack(refunds)
+  // Stryker disable next-line EqualityOperator: of no units there is no refund
   return refunds.filter(({ units }) => units > 0)
 }
 

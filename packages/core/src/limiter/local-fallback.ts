@@ -5,6 +5,7 @@ import type { Ask } from "./ask.ts"
 import type { Decision } from "./decision.ts"
 import { DecisionRecord } from "./decision-record.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
+import { explainSettled, isCounted } from "./explain-answer.ts"
 import { shareOf } from "./instance-share.ts"
 import type { Look } from "./look.ts"
 import { partPenalties, underPenalty, withPenalties } from "./penalties.ts"
@@ -38,7 +39,7 @@ export class LocalFallback {
       const checks = closing.map((ask) => explainUncounted(ask, "store-failure", RETRY_WHEN_CLOSED_MS))
       return new DecisionRecord(checks, true, undefined)
     }
-    const local = asks.filter((ask) => ask.onStoreFailure === "local").map(this.#share)
+    const local = asks.filter(isCountedHere).map(this.#share)
     const all = withPenalties(local)
     const [first] = peeked ? this.#store.peek([all]) : this.#store.take([all])
     const { answer, penalties } = partPenalties(all, first as Answer)
@@ -46,7 +47,8 @@ export class LocalFallback {
     look?.(local, answer)
     let counted = 0
     const explained = asks.map((ask) => {
-      if (ask.onStoreFailure !== "local") return explainUncounted(ask, undefined, 0)
+      if (!isCounted(ask)) return explainSettled(ask)
+      if (!isCountedHere(ask)) return explainUncounted(ask, undefined, 0)
       const i = counted++
       const check = explainCounted(local[i] as Ask, checks[i] as Counted, nowMs, granted, peeked)
       return underPenalty(check, ask, penalties[i], nowMs)
@@ -54,4 +56,8 @@ export class LocalFallback {
     const took = granted && !peeked && local.length > 0
     return new DecisionRecord(explained, true, took ? { store: this.#store, asks: local, answer } : undefined)
   }
+}
+
+function isCountedHere(ask: Ask): boolean {
+  return isCounted(ask) && ask.onStoreFailure === "local"
 }

@@ -324,7 +324,14 @@ it("leaves no timer behind, whoever was woken, late or admitted", async () => {
     },
   }
   const store = memoryStore({ clock: inner })
-  const parts = { storeTimeoutMs: SECOND, instances: 1, clock, onDegraded() {}, onRecovered() {} }
+  const parts = {
+    storeTimeoutMs: SECOND,
+    instances: 1,
+    clock,
+    onDegraded() {},
+    onRecovered() {},
+    onStoreError() {},
+  }
   const room = new WaitingRoom(new Decider({ store, ...parts }), clock)
   const patience = { maxWaitMs: 60_000, maxWaiting: 9, waitsFor: () => true }
   const entered = [0, 1, 2].map(() => room.enter([ask("one", 1)], patience))
@@ -434,6 +441,7 @@ it("waits for whole milliseconds, so that no timer is early", async () => {
     clock,
     onDegraded() {},
     onRecovered() {},
+    onStoreError() {},
   })
   const room = new WaitingRoom(decider, clock)
   const patience = { maxWaitMs: 5_000.5, maxWaiting: 9, waitsFor: () => true }

@@ -85,6 +85,7 @@ export function setUp(
     clock,
     onDegraded: (error) => expect.unreachable(error.message),
     onRecovered() {},
+    onStoreError() {},
   })
   const room = new WaitingRoom(decider, clock)
   const log: string[] = []
