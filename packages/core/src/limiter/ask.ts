@@ -36,8 +36,6 @@ export function asksUpTo(asks: readonly Ask[], units: number): readonly Ask[] {
 
 /** The same asks, each by the policy that holds now. */
 export function asksNow(asks: readonly Ask[]): readonly Ask[] {
-  // Nearly always none of them changes, and no list is made in vain.
-  if (asks.every(({ policyNow }) => policyNow === undefined)) return asks
   return asks.map((ask) => (ask.policyNow === undefined ? ask : { ...ask, policy: ask.policyNow() }))
 }
 
