@@ -39,11 +39,6 @@ export function asksNow(asks: readonly Ask[]): readonly Ask[] {
   return asks.map((ask) => (ask.policyNow === undefined ? ask : { ...ask, policy: ask.policyNow() }))
 }
 
-/** Whether the ask is held to its limit only as long as there is no capacity to spare. */
-export function isShort({ policy, policyNow }: Ask): boolean {
-  return policyNow !== undefined && policy.extra === undefined
-}
-
 /** Whether the ask is refused whatever the counts are. */
 export function isHopeless(ask: Ask): boolean {
   return ask.refusal !== undefined || (ask.cost > ceilingOf(ask.policy) && !isForLater(ask))

@@ -1,6 +1,6 @@
 import { algorithmOf } from "../../algorithms/by-name.ts"
 import type { CounterKey } from "../../stores/store.ts"
-import { type Ask, isShort } from "../ask.ts"
+import type { Ask } from "../ask.ts"
 import type { Decision, PolicyCheck } from "../decision.ts"
 import type { Look } from "../look.ts"
 import { countRefusals } from "../penalties.ts"
@@ -28,12 +28,9 @@ export class Tried {
     this.asks = asks
   }
 
-  /** Sees the answer; undefined where nothing depends on it. */
-  get look(): Look | undefined {
-    if (this.asks.every(({ policyNow }) => policyNow === undefined)) return undefined
-    return (_asked, { nowMs }) => {
-      this.#answeredMs = nowMs
-    }
+  /** Sees the answer. */
+  readonly look: Look = (_asked, { nowMs }) => {
+    this.#answeredMs = nowMs
   }
 
   /**
@@ -82,7 +79,8 @@ export class Tried {
   #believedOf({ policy, refusal, retryAfterMs, counts }: PolicyCheck): number {
     const ask = this.asks.find((each) => each.policy.name === policy)
     if (refusal !== "quota" || ask?.policyNow === undefined) return retryAfterMs
-    if (isShort(ask)) return Math.min(retryAfterMs, PASSING_MS)
+    // Held to the limit only as long as there is no capacity to spare.
+    if (ask.policy.extra === undefined) return Math.min(retryAfterMs, PASSING_MS)
     if (counts === undefined) return retryAfterMs
     const wider = algorithmOf(ask.policy).retryAfterMs(counts, ask.policy, ask.cost, this.#answeredMs)
     return Math.min(retryAfterMs, wider)
