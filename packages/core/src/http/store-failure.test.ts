@@ -344,7 +344,10 @@ describe("what is decided while the store is gone", () => {
 
   it("names shadow rules that refuse without counting as well, as it does while the store is there", async () => {
     const { store, limiter } = setUp({
-      rules: [{ ...rule("listed", 5), field: "ip", deny: ["192.0.2.1"], shadow: true }, rule("real", 5)],
+      rules: [
+        { ...rule("listed", 7), cost: 2, field: "ip", deny: ["192.0.2.1"], shadow: true },
+        rule("real", 5),
+      ],
     })
     for (const fault of [undefined, down]) {
       store.fault = fault

@@ -11,6 +11,7 @@ import { type Parted, partPenalties, underPenalty, withPenalties } from "./penal
 /** What a store is asked: nearly always the asks as they are, so no list is made in vain. */
 export function askedOf(asks: readonly Ask[]): readonly Ask[] {
   for (const { refusal, penalty } of asks) {
+    // Stryker disable next-line ConditionalExpression,EqualityOperator: the same asks in a list that is made in vain
     if (refusal !== undefined || penalty !== undefined) return withPenalties(asks.filter(isCounted))
   }
   return asks
@@ -37,6 +38,7 @@ export function explainAnswer(
   const asked = askedOf(asks)
   if (!isSound(answer, asked)) return undefined
   // Nearly always all of them count, and none has a penalty: nothing is made in vain.
+  // Stryker disable next-line ConditionalExpression: the long way explains the same
   if (asked !== asks) return explainParted(partPenalties(asked, answer), asks, peeked, store, look)
   look?.(asks, answer)
   const { nowMs, granted } = answer
