@@ -154,6 +154,7 @@ describe("a store that fails", () => {
     ["too few checks", (answer) => [{ ...answer, checks: [] }]],
     ["too many checks", (answer) => [{ ...answer, checks: [...answer.checks, ...answer.checks] }]],
     ["checks that are no list", (answer) => [{ ...answer, checks: { length: 1, 0: answer.checks[0] } }]],
+    ["a grant of what it has not looked at", (answer) => [{ ...answer, checks: [undefined] }]],
     ["null for a check", (answer) => [{ ...answer, checks: [null] }]],
     ["no state", (answer) => [{ ...answer, checks: [{ taken: 1 }] }]],
     ["null for a state", (answer) => [{ ...answer, checks: [{ state: null, taken: 1 }] }]],
@@ -194,6 +195,21 @@ describe("a store that fails", () => {
     expect(await limiter.decide(ALICE, { cost: 2 })).toMatchObject({ allowed: true, degraded: false })
     store.fault = async ([checks = []]) => [sound(checks, manualClock().now() + 60_000)]
     expect(await limiter.decide(ALICE, { cost: 2 })).toMatchObject({ allowed: true, degraded: false })
+    expect(errors).toEqual([])
+  })
+
+  it("is believed when it refuses without having looked at every counter: those it has not neither refuse nor tell", async () => {
+    const { store, limiter, errors } = setUp({ rules: [rule("full", 1), rule("unseen", 9)] })
+    store.fault = () => {
+      const nowMs = manualClock().now()
+      return [{ nowMs, granted: false, checks: [{ state: stateFrom(nowMs, 1), taken: 0 }, undefined] }]
+    }
+    const { checks, ...decision } = await limiter.decide(ALICE)
+    expect(decision).toMatchObject({ allowed: false, policy: "full", refusal: "quota", degraded: false })
+    expect(checks.map(({ policy, allowed, counts }) => [policy, allowed, counts?.current])).toEqual([
+      ["full", false, 1],
+      ["unseen", true, undefined],
+    ])
     expect(errors).toEqual([])
   })
 })

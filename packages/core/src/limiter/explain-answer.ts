@@ -3,7 +3,7 @@ import { algorithmOf } from "../algorithms/by-name.ts"
 import type { Answer, Counted, Store } from "../stores/store.ts"
 import type { Ask } from "./ask.ts"
 import type { Decision, PolicyCheck } from "./decision.ts"
-import { DecisionRecord } from "./decision-record.ts"
+import { DecisionRecord, type Receipt } from "./decision-record.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
 import type { Look } from "./look.ts"
 import { type Parted, partPenalties, underPenalty, withPenalties } from "./penalties.ts"
@@ -68,16 +68,14 @@ function explainParted(
   return decisionOf(checks, asked, answer, peeked, store)
 }
 
-/** What the checks of a decision tell when all that it took is given back at once: what a look would have told. */
+/** What the checks of a decision that has taken units tell when they are given back at once: what a look would have told. */
 export function explainGivenBack(decision: Decision): readonly PolicyCheck[] {
-  const receipt = DecisionRecord.receiptOf(decision)
-  if (receipt === undefined) return decision.checks
-  const { asks, answer } = receipt
+  const { asks, answer } = DecisionRecord.receiptOf(decision) as Receipt
   return decision.checks.map((check) => {
     const i = asks.findIndex(({ policy }) => policy.name === check.policy)
-    const [ask, counted] = [asks[i], answer.checks[i]]
-    if (ask === undefined || counted === undefined || counted.taken === 0) return check
-    const { state, taken } = counted
+    const counted = answer.checks[i]
+    if (counted === undefined) return check
+    const [ask, { state, taken }] = [asks[i] as Ask, counted]
     const before = algorithmOf(ask.policy).withoutUnits(state, ask.policy, taken, state, answer.nowMs)
     return explainCounted(ask, { state: before, taken: 0 }, answer.nowMs, false, true)
   })
@@ -112,8 +110,7 @@ function explain(
 function isSound(answer: Answer | undefined, asks: readonly Ask[]): answer is Answer {
   if (typeof answer !== "object" || answer === null) return false
   const { nowMs, granted, checks } = answer
-  if (!isCount(nowMs) || typeof granted !== "boolean") return false
-  if (!Array.isArray(checks) || checks.length !== asks.length) return false
+  if (!isCount(nowMs) || !Array.isArray(checks) || checks.length !== asks.length) return false
   for (let i = 0; i < checks.length; i++) {
     const check: Partial<Counted> | undefined = checks[i]
     if (check === undefined && !granted) continue
