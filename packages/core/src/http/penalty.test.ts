@@ -111,8 +111,31 @@ describe("a penalty", () => {
   it("tells the longer of both waits when the quota is used up beyond the block", async () => {
     const opened = penalized({ window: "1 hour", penalty: { refusals: 1, for: "1 minute" } })
     expect((await decide(opened, 3)).at(-1)).toEqual([false, "penalty", 60 * MINUTE])
+    const [check] = (await opened.limiter.peek(ALICE)).checks
+    expect([check?.nextUnitAfterMs, check?.resetAfterMs]).toEqual([60 * MINUTE, 60 * MINUTE])
     opened.clock.advance(MINUTE)
     expect((await opened.limiter.peek(ALICE)).refusal).toBe("quota")
+  })
+
+  it.each<[string, LimiterOptions<RequestFacts>, number, Partial<PolicyCheck>]>([
+    [
+      "holds in a leaky bucket",
+      { algorithm: "leaky-bucket", throttle: "hard", limit: 60, burst: 2 },
+      1,
+      { delayMs: 1_000 },
+    ],
+    ["marks as over its soft limit", { throttle: { kind: "soft", percent: 100 } }, 3, { overLimit: true }],
+  ])("refuses in a block whom its rule else %s", async (_what, rule, cost, outside) => {
+    const inside = { allowed: false, refusal: "penalty", delayMs: 0, overLimit: false }
+    for (const [penalty, expected] of [
+      [{ refusals: 1, for: "1 hour" }, inside],
+      [undefined, { allowed: true, ...outside }],
+    ] as const) {
+      const opened = penalized({ ...rule, ...(penalty === undefined ? { penalty: undefined } : { penalty }) })
+      while ((await opened.limiter.decide(ALICE)).allowed);
+      opened.clock.advance(rule.algorithm === undefined ? MINUTE : 1_000)
+      expect((await opened.limiter.peek(ALICE, { cost })).checks[0]).toMatchObject(expected)
+    }
   })
 
   it("remembers refusals for as long as it says from the first of them", async () => {

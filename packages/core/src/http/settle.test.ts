@@ -101,22 +101,31 @@ describe.each(EACH)("settling by %s", (_name, kind) => {
     expect(await remaining()).toEqual([60])
   })
 
-  it("keeps the counter sound, however much is charged and however often", async () => {
-    const { limiter, clock } = limiterWith(rule)
-    for (let i = 0; i < 20; i++) {
-      const decision = await limiter.decide(ALICE, { cost: 0 })
-      await limiter.settle(decision, Number.MAX_SAFE_INTEGER)
-      clock.advance(100)
-    }
-    const decision = await limiter.decide(ALICE)
-    expect(decision).toMatchObject({ allowed: false, degraded: false, remaining: 0, refusal: "quota" })
-    expect(decision.retryAfterMs).toBeGreaterThan(0)
-    expect(Number.isSafeInteger(decision.retryAfterMs)).toBe(true)
-    clock.advance(decision.retryAfterMs - 1)
-    expect((await limiter.peek(ALICE)).allowed).toBe(false)
-    clock.advance(1)
-    expect((await limiter.peek(ALICE)).allowed).toBe(true)
-  })
+  const quotas: [number, string][] = [
+    [100, "1 minute"],
+    [2 ** 36, "1 minute"],
+    [1_000_000_000, "30 days"],
+  ]
+  // A log has an entry for each unit, and so no large limit.
+  it.each(kind.algorithm === "sliding-log" ? quotas.slice(0, 1) : quotas)(
+    "keeps the counter of %i in %s sound, however much is charged and however often",
+    async (limit, window) => {
+      const { limiter, clock } = limiterWith({ ...rule, limit, window })
+      for (let i = 0; i < 20; i++) {
+        const decision = await limiter.decide(ALICE, { cost: 0 })
+        await limiter.settle(decision, Number.MAX_SAFE_INTEGER)
+        clock.advance(100)
+      }
+      const decision = await limiter.decide(ALICE)
+      expect(decision).toMatchObject({ allowed: false, degraded: false, remaining: 0, refusal: "quota" })
+      expect(decision.retryAfterMs).toBeGreaterThan(0)
+      expect(Number.isSafeInteger(decision.retryAfterMs)).toBe(true)
+      clock.advance(decision.retryAfterMs - 1)
+      expect((await limiter.peek(ALICE)).allowed).toBe(false)
+      clock.advance(1)
+      expect((await limiter.peek(ALICE)).allowed).toBe(true)
+    },
+  )
 })
 
 describe("settling", () => {
@@ -176,6 +185,11 @@ describe("settling", () => {
     const { limiter, returned } = limiterWith({ limit: 10, window: "1 minute" })
     await limiter.settle(await limiter.decide(ALICE, { cost: 8 }), 8)
     expect(returned).toEqual([])
+    // Also of a burst that is more than a year's quota, which is the most that is charged.
+    const yearly = { limit: 1, window: "365 days", algorithm: "token-bucket", burst: 100 } as const
+    const saved = limiterWith(yearly)
+    await saved.limiter.settle(await saved.limiter.decide(ALICE, { cost: 50 }), 50)
+    expect(saved.returned).toEqual([])
   })
 
   it("has who waits ask again where units come back, and not where more are charged", async () => {

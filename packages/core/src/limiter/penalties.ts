@@ -1,5 +1,6 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/by-name.ts"
+import type { Policy } from "../policy.ts"
 import { countsRefusals } from "../stores/refusals.ts"
 import type { Answer, Counted } from "../stores/store.ts"
 import type { Ask } from "./ask.ts"
@@ -29,8 +30,6 @@ export interface Parted {
   readonly penalties: readonly (CounterState | undefined)[]
 }
 
-const NO_PENALTIES: readonly undefined[] = []
-
 /** Takes the checks of penalties, which `withPenalties` has put in, out of an answer. */
 export function partPenalties(asked: readonly Ask[], answer: Answer): Parted {
   const rules: Ask[] = []
@@ -45,7 +44,6 @@ export function partPenalties(asked: readonly Ask[], answer: Answer): Parted {
       checks.push(counted)
     }
   })
-  if (rules.length === asked.length) return { asked, answer, penalties: NO_PENALTIES }
   return { asked: rules, answer: { ...answer, checks }, penalties }
 }
 
@@ -56,8 +54,9 @@ export function underPenalty(
   state: CounterState | undefined,
   nowMs: number,
 ): PolicyCheck {
-  if (penalty === undefined || state === undefined) return check
-  const blockedMs = algorithmOf(penalty).retryAfterMs(state, penalty, 1, nowMs)
+  if (state === undefined) return check
+  const blocking = penalty as Policy
+  const blockedMs = algorithmOf(blocking).retryAfterMs(state, blocking, 1, nowMs)
   if (blockedMs === 0) return check
   // The quota may be used up for longer than the block lasts.
   const retryAfterMs = Math.max(check.retryAfterMs, blockedMs)

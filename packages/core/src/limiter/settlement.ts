@@ -1,5 +1,5 @@
 import type { Policy } from "../policy.ts"
-import type { CounterKey, Refund } from "../stores/store.ts"
+import type { Counted, CounterKey, Refund } from "../stores/store.ts"
 import { type Ask, costOf } from "./ask.ts"
 import type { Receipt } from "./decision-record.ts"
 
@@ -14,9 +14,8 @@ export function partOf(receipt: Receipt, isMeant: (counter: CounterKey) => boole
 export function refundsOf({ asks, answer }: Receipt): Refund[] {
   const refunds: Refund[] = []
   asks.forEach(({ policy, partition }, i) => {
-    const counted = answer.checks[i]
-    if (counted === undefined || counted.taken === 0) return
-    refunds.push({ policy, partition, units: counted.taken, after: counted.after ?? counted.state })
+    const { taken, state, after = state } = answer.checks[i] as Counted
+    if (taken > 0) refunds.push({ policy, partition, units: taken, after })
   })
   return refunds
 }
@@ -30,11 +29,10 @@ export function settlementOf({ asks, answer }: Receipt, usedUnits: number): Refu
   const refunds: Refund[] = []
   asks.forEach((ask, i) => {
     const { policy, partition, cost } = ask
-    const counted = answer.checks[i]
-    if (counted === undefined || counted.taken !== cost) return
+    const { taken, state, after = state } = answer.checks[i] as Counted
+    if (taken !== cost) return
     const used = Math.min(costOf(ask, usedUnits), Math.max(cost, mostCharged(policy)))
-    if (used !== cost)
-      refunds.push({ policy, partition, units: cost - used, after: counted.after ?? counted.state })
+    if (used !== cost) refunds.push({ policy, partition, units: cost - used, after })
   })
   return refunds
 }
