@@ -673,6 +673,7 @@ describe("the refusal for a delay beyond maxWaitMs", () => {
       { ...LEAKY, field: "ip", rejectionMessage: "slower" },
       { name: "daily", limit: 100, window: "1 day", algorithm: "sliding-log" },
       { name: "tried", limit: 2, window: "1 day", algorithm: "fixed-window", shadow: true },
+      { name: "listed", limit: 9, window: "1 day", field: "ip", deny: ["192.0.2.1"], shadow: true },
     ]
     const { limiter } = limiterWith({ rules })
     void limiter.acquire(ALICE, { cost: 2 })
@@ -685,7 +686,7 @@ describe("the refusal for a delay beyond maxWaitMs", () => {
       retryAfterMs: 50,
       resetAfterMs: 200,
       rejectionMessage: "slower",
-      shadowed: ["tried"],
+      shadowed: ["tried", "listed"],
     })
     const { checks: seen } = await limiter.peek(ALICE, { cost: 2 })
     const different = { allowed: false, refusal: "quota", remaining: 0, retryAfterMs: 50, delayMs: 0 }

@@ -63,7 +63,7 @@ export class Tried {
     let by: Ask | undefined
     for (const check of checks) {
       const waitMs = this.#believedOf(check)
-      if (check.allowed || check.shadow || waitMs <= longestMs) continue
+      if (check.allowed || waitMs <= longestMs) continue
       const ask = awaited.find((each) => each.policy.name === check.policy)
       if (ask === undefined) continue
       longestMs = waitMs

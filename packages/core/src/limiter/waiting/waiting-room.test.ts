@@ -313,6 +313,15 @@ it("who would be admitted by the time its refusal is counted takes nothing", asy
   expect([log, calls.returns]).toEqual([["0 takes", "600 refused: refused by hard"], 1])
 })
 
+it("who waits does so for the rules that refuse it, and not for a shadow rule that would for longer", async () => {
+  const { log, enter, pass } = setUp()
+  const asks = [ask("one", 1), { ...ask("trial", 1, 1, { windowMs: 3_600 * SECOND }), shadow: true }]
+  for (const name of ["a", "b"]) enter(name, asks)
+  await nextTurn()
+  await pass(SECOND)
+  expect(log).toEqual(["0 a", "1000 b"])
+})
+
 it("leaves no timer behind, whoever was woken, late or admitted", async () => {
   const inner = manualClock()
   let waits = 0
