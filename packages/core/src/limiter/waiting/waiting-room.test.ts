@@ -276,6 +276,16 @@ describe("who asks behind another that has not been answered", () => {
     while (pending.length > 0) await answer()
     expect(log).toEqual(["0 goes on", "0 refused: refused by leaky"])
   })
+
+  it("does not wait where those who are held and those who wait ahead of it are as many as it lets wait", async () => {
+    const { enter, answer, log, pending } = setUp(() => true)
+    const leaky = ask("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 2 })
+    for (const name of ["goes on", "is held", "waits"]) enter(name, [leaky])
+    enter("refused", [leaky], { maxWaiting: 2 })
+    enter("waits, too", [leaky], { maxWaiting: 3 })
+    while (pending.length > 0) await answer()
+    expect(log).toEqual(["0 goes on", "0 refused: refused by leaky"])
+  })
 })
 
 it("who gives up while its refusal is being counted leaves the line once", async () => {
