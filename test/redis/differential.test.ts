@@ -59,20 +59,30 @@ describe.concurrent.each([
   })
 })
 
-describe("a key of which the whole present window has been given back", () => {
+describe.each<Pick<Policy, "algorithm" | "buckets">>([
+  { algorithm: "sliding-window", buckets: undefined },
+  { algorithm: "sliding-window", buckets: 2 },
+  { algorithm: "sliding-window-strict", buckets: 2 },
+])("a key of which the whole present window has been given back ($algorithm, buckets $buckets)", (kind) => {
   const policy: Policy = {
     name: "trace",
     counter: "counter0",
-    algorithm: "sliding-window",
     limit: 10,
     windowMs: 1_000,
     align: "epoch",
+    ...kind,
   }
   const counter = { policy, partition: "alice" }
+  const other = { policy, partition: "bob" }
   const take = (afterMs: number, ...costs: number[]): CallStep => ({
     kind: "take",
     afterMs,
     requests: costs.map((cost) => [{ ...counter, cost, shadow: false }]),
+  })
+  const takeBoth = (afterMs: number, cost: number): CallStep => ({
+    kind: "take",
+    afterMs,
+    requests: [[counter, other].map((one) => ({ ...one, cost, shadow: false }))],
   })
   const giveBack: CallStep = { kind: "giveBack", afterMs: 0, nths: [0], more: 0, moved: false }
 
@@ -81,12 +91,52 @@ describe("a key of which the whole present window has been given back", () => {
     { taken: "by several", again: take(10, 2, 2, 2) },
     { taken: "by some of several", again: take(10, 4, 4, 4, 4) },
     { taken: "by nobody whom there is room for", again: take(10, 9) },
+    { taken: "together with those of another key", again: takeBoth(10, 2) },
   ])("lives as long as units that are taken then $taken", async ({ again }) => {
     const steps = [take(0, 5), take(1_000, 1), giveBack, again, take(995, 1), take(500, 1)]
     await play(
-      { counters: [counter], policies: [counter.policy], startMs: Date.UTC(2024, 0, 1), steps },
+      { counters: [counter, other], policies: [policy], startMs: Date.UTC(2024, 0, 1), steps },
       false,
     )
+  })
+})
+
+describe("a request of several checks that begins a window", () => {
+  const policy: Policy = {
+    name: "trace",
+    counter: "counter0",
+    algorithm: "sliding-window",
+    limit: 10,
+    windowMs: 1_000,
+    align: "epoch",
+  }
+  const [counter, other] = ["alice", "bob"].map((partition) => ({ policy, partition })) as [
+    CounterKey,
+    CounterKey,
+  ]
+  const take = (afterMs: number, ...checks: readonly (readonly [CounterKey, number])[]): CallStep => ({
+    kind: "take",
+    afterMs,
+    requests: [checks.map(([one, cost]) => ({ ...one, cost, shadow: false }))],
+  })
+
+  it.each([
+    {
+      what: "is refused where the window before leaves no room for one of them",
+      steps: [take(1_001, [other, 1], [counter, 5]), take(500, [other, 1], [counter, 5])],
+    },
+    {
+      what: "takes the units of both where they are of one counter",
+      steps: [take(1_600, [counter, 2], [counter, 3]), take(10, [counter, 1])],
+    },
+    {
+      what: "is refused where there is room for each of one counter, but not for both",
+      steps: [take(1_600, [counter, 4], [counter, 3]), take(10, [counter, 1])],
+    },
+  ])("$what", async ({ steps }) => {
+    const counters = [counter, other]
+    const startMs = Date.UTC(2024, 0, 1)
+    await play({ counters, policies: [policy], startMs, steps: [take(0, [counter, 10]), ...steps] }, false)
   })
 })
 
