@@ -94,6 +94,13 @@ describe("DenyCache", () => {
     expect(denied.answer(checks, SENT_MS)?.checks.map((counted) => counted?.state.current)).toEqual(told)
   })
 
+  it("answers a request that several limits refuse for as long by the first of them", () => {
+    const denied = refusing()
+    denied.remember(of("alice", "counter1"), full(), SERVER_MS, BETWEEN)
+    const told = denied.answer([check(), of("alice", "counter1")], SENT_MS)?.checks
+    expect(told?.map((counted) => counted?.state.current)).toEqual([10, undefined])
+  })
+
   it.each<{ readonly what: string; readonly asked: Check; readonly isRefused: boolean }>([
     { what: "the same", asked: check(3), isRefused: true },
     { what: "more units", asked: check(4), isRefused: true },
@@ -121,6 +128,8 @@ describe("DenyCache", () => {
       true,
       false,
     ])
+    // What is admitted there makes the wait of others longer than the one that was remembered.
+    expect([answerTo(denied, above(2)), denied.size]).toEqual([false, 0])
   })
 
   it("does not know of a bucket of the same size that is filled faster", () => {
@@ -289,9 +298,9 @@ describe("DenyCache", () => {
       penalty: { refusals: 3, withinMs: 60_000, forMs: 60_000 },
     }
     const blocked = { startMs: SERVER_MS, current: 3, previous: 1 }
-    const knownOf = (...some: readonly (readonly [Check, CounterState])[]) => {
+    const knownOf = (...some: readonly (readonly [Check, CounterState | undefined])[]) => {
       const denied = new DenyCache(LONGEST_MS)
-      const counted = some.map(([, state]) => ({ state, taken: 0 }))
+      const counted = some.map(([, state]) => state && { state, taken: 0 })
       const checks = some.map(([one]) => one)
       denied.rememberAll(checks, { nowMs: SERVER_MS, granted: false, checks: counted }, BETWEEN)
       const known = checks.filter((one) => denied.answer([one], SENT_MS) !== undefined)
@@ -303,6 +312,7 @@ describe("DenyCache", () => {
     expect(knownOf([check(), full()], [other, free])).toEqual(["counter0"])
     expect(knownOf([check(), full()], [other, full()])).toEqual(["counter0", "counter3"])
     expect(knownOf([check(1, { shadow: true }), full()], [other, full()])).toEqual(["counter3"])
+    expect(knownOf([check(), undefined], [other, full()])).toEqual(["counter3"])
     expect(knownOf([check(1, { policy: seen }), full()])).toEqual([])
     expect(knownOf([check(), full()], [check(1, { policy: seen }), free])).toEqual([])
     expect(knownOf([check(), full()], [check(1, { policy: block }), blocked])).toEqual(["counter2"])
