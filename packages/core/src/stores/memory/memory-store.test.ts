@@ -107,9 +107,11 @@ describe("the clock", () => {
     Number.POSITIVE_INFINITY,
     Number.NEGATIVE_INFINITY,
     undefined,
+    "1704067200000",
+    1_704_067_200_000n,
     // Microseconds: some 1.7e15, which would be the year 55,000.
     Date.UTC(2024, 0, 1) * 1_000,
-  ])("that says %d is a broken store, and admits nobody", (now) => {
+  ])("that says %s is a broken store, and admits nobody", (now) => {
     const store = memoryStore({ clock: { now: () => now as number } })
     expect(() => store.take([[check("alice")]])).toThrow(StoreUnavailableError)
     expect(() => store.peek([[check("alice")]])).toThrow(StoreUnavailableError)
@@ -188,6 +190,14 @@ describe("the store", () => {
     expect(store.size).toBe(0)
   })
 
+  it("has none for a penalty that blocks nobody", () => {
+    const { store } = open(10)
+    const penalty = { refusals: 3, withinMs: MINUTE, forMs: MINUTE }
+    const policy: Policy = { ...POLICY, counter: "penalty", algorithm: "penalty", limit: 3, penalty }
+    expect(takeOne(store, check("alice"), check("alice", 1, { policy })).granted).toBe(true)
+    expect([store.size, countOf(store, "alice", policy)]).toEqual([1, 0])
+  })
+
   it("writes nothing when units of a window that has passed are given back", () => {
     const { store, clock } = open(10)
     const after = stateFrom(clock.now() - 5 * MINUTE)
@@ -256,6 +266,16 @@ describe("a full store", () => {
     store.giveBack([{ policy: POLICY, partition: "brute force", units: 1, after }])
     for (let i = 0; i < 2_000; i++) takeOne(store, check(`junk ${i}`, 1, { policy: HOURLY }))
     expect([countOf(store, "brute force"), events]).toEqual([5, []])
+  })
+
+  it("goes on protecting a client that asks for less, and is refused only by another check", () => {
+    const { store, events } = open(100)
+    takeOne(store, check("client", 4))
+    expect(takeOne(store, check("client", 2)).granted).toBe(false)
+    takeOne(store, check("other", 5))
+    expect(takeOne(store, check("client", 1), check("other", 1)).granted).toBe(false)
+    for (let i = 0; i < 2_000; i++) takeOne(store, check(`junk ${i}`, 1, { policy: HOURLY }))
+    expect([countOf(store, "client"), events]).toEqual([4, []])
   })
 
   it.each([
