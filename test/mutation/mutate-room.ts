@@ -7,7 +7,7 @@ type Results = Awaited<ReturnType<Stryker["runMutationTest"]>>
 type Result = Results[number]
 
 /**
- * Mutates a room of the core, one change at a time, and runs its quick tests on each, and all of its tests on what these have left.
+ * Mutates a room of the core, one change at a time, and runs its quick tests on each, and its thorough ones on what these have left.
  * Prints every mutant that no test has noticed, and the score of each file; reports/mutation has pages that show them in their
  * places. Yields whether none was left.
  *

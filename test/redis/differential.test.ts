@@ -59,14 +59,15 @@ describe.concurrent.each([
   })
 })
 
-describe.each<Pick<Policy, "algorithm" | "buckets">>([
-  { algorithm: "sliding-window", buckets: undefined },
-  { algorithm: "sliding-window", buckets: 2 },
-  { algorithm: "sliding-window-strict", buckets: 2 },
-])("a key of which the whole present window has been given back ($algorithm, buckets $buckets)", (kind) => {
+describe.each<{ readonly what: string; readonly kind: Partial<Policy> }>([
+  { what: "a sliding window", kind: {} },
+  { what: "a sliding window in parts", kind: { buckets: 2 } },
+  { what: "a strict window", kind: { algorithm: "sliding-window-strict", buckets: 2 } },
+])("the key of $what, all of whose present units have been given back,", ({ kind }) => {
   const policy: Policy = {
     name: "trace",
     counter: "counter0",
+    algorithm: "sliding-window",
     limit: 10,
     windowMs: 1_000,
     align: "epoch",

@@ -99,6 +99,31 @@ describe("Breaker", () => {
     expect([breaker.isOpen, probes.length]).toEqual([false, 1])
   })
 
+  it("probes on its own schedule when it opens again, whatever became of an earlier probe", async () => {
+    fail(5)
+    await vi.advanceTimersByTimeAsync(100)
+    breaker.succeeded()
+    fail(5)
+    await end("reject")
+    await vi.advanceTimersByTimeAsync(99)
+    expect(probes).toHaveLength(1)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(probes).toHaveLength(2)
+  })
+
+  it("takes a probe for lost, in a hurry, that has been on its way for a second", async () => {
+    fail(5)
+    await vi.advanceTimersByTimeAsync(100)
+    await vi.advanceTimersByTimeAsync(999)
+    breaker.hurry()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(probes).toHaveLength(1)
+    await vi.advanceTimersByTimeAsync(1)
+    breaker.hurry()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(probes).toHaveLength(2)
+  })
+
   it("probes at once when it is told to hurry", async () => {
     fail(5)
     breaker.hurry()
@@ -125,6 +150,8 @@ describe("Breaker", () => {
     fail(5)
     breaker.stop()
     expect([breaker.isOpen, vi.getTimerCount()]).toEqual([false, 0])
+    fail(50)
+    expect(breaker.isOpen).toBe(false)
     await vi.advanceTimersByTimeAsync(10_000)
     expect(probes).toHaveLength(0)
   })

@@ -41,6 +41,28 @@ describe("keyOf", () => {
     expect(key("alice", "Zk3hX0pQ", "app:")).toBe(`app:${key("alice")}`)
   })
 
+  it("is the same whatever was named before", () => {
+    const partitions = fc.constantFrom("", "alice", "bob", "#abc", "zoë")
+    const counters = fc.constantFrom("aaaaaaaa", "bbbbbbbb")
+    fc.assert(
+      fc.property(fc.array(fc.tuple(partitions, counters)), (list) => {
+        const nameKey = keyNamer("app:")
+        for (const [partition, counter] of list) {
+          expect(nameKey({ policy: { ...POLICY, counter }, partition })).toBe(key(partition, counter, "app:"))
+        }
+      }),
+      { seed: 9_003 },
+    )
+  })
+
+  it("is the same for more rules than are kept at hand", () => {
+    const nameKey = keyNamer("")
+    for (let i = 0; i < 2_500; i++) {
+      const counter = `counter${i % 1_250}`
+      expect(nameKey({ policy: { ...POLICY, counter }, partition: "alice" })).toBe(key("alice", counter))
+    }
+  })
+
   it("is never longer than 82 characters after the prefix, whatever the partition", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 300 }), (partition) => {

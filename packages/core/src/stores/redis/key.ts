@@ -19,9 +19,9 @@ export function keyNamer(prefix: string): (counter: CounterKey) => string {
   /** By counter and group all that comes before the partition: one text to put together a key, not six. */
   const heads = new Map<string, (string | undefined)[]>()
   // The checks of one request mostly have one partition, and so have requests in a burst.
-  let lastPartition = ""
-  let lastText = ""
-  let lastGroup = -1
+  let lastPartition: string | undefined
+  let lastText: string
+  let lastGroup: number
 
   const headOf = (counter: string, group: number): string => {
     let known = heads.get(counter)

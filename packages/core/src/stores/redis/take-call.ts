@@ -94,6 +94,7 @@ export class TakeCall {
 
   #input(time: CallTime): string {
     const numbers = [0]
+    let entries = 0
     // Where the run of entries that differ in nothing but their keys begins; with several checks each, those.
     let run = 0
     let several: readonly Check[] | undefined
@@ -111,14 +112,14 @@ export class TakeCall {
           numbers[run + 2] === number &&
           numbers[run + 3] === cost
         ) {
-          ;(numbers[run + 1] as number)++
+          numbers[run + 1] = (numbers[run + 1] as number) + 1
           continue
         }
         several = undefined
         run = numbers.push(times, 1, number, cost) - 4
       } else {
         if (several !== undefined && isSameList(checks, several)) {
-          ;(numbers[run + 2] as number)++
+          numbers[run + 2] = (numbers[run + 2] as number) + 1
           continue
         }
         several = checks
@@ -127,8 +128,9 @@ export class TakeCall {
           numbers.push(this.#policies.numberOf(policy), cost, shadow ? 1 : 0)
         }
       }
-      ;(numbers[0] as number)++
+      entries++
     }
+    numbers[0] = entries
     return this.#policies.input(time, numbers)
   }
 
