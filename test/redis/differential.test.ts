@@ -127,6 +127,10 @@ describe("a request of several checks that begins a window", () => {
       steps: [take(1_001, [other, 1], [counter, 5]), take(500, [other, 1], [counter, 5])],
     },
     {
+      what: "writes nothing for the one of them that asks for nothing",
+      steps: [take(500, [counter, 0], [other, 1]), take(2_600, [counter, 0], [other, 1])],
+    },
+    {
       what: "takes the units of both where they are of one counter",
       steps: [take(1_600, [counter, 2], [counter, 3]), take(10, [counter, 1])],
     },
@@ -167,6 +171,30 @@ describe("a client that asks for one unit too many and then for all that remains
       { counters: [counter], policies: [counter.policy], startMs: Date.UTC(2024, 0, 1), steps },
       false,
     )
+  })
+})
+
+describe("a charge on a counter that holds more than one number can tell", () => {
+  it("is nothing, in each layout", async () => {
+    const policy: Policy = {
+      name: "trace",
+      counter: "counter0",
+      algorithm: "sliding-window",
+      limit: Number.MAX_SAFE_INTEGER - 1,
+      windowMs: 60_000,
+      align: "epoch",
+    }
+    const counter = { policy, partition: "alice" }
+    const take = (afterMs: number, cost: number): CallStep => ({
+      kind: "take",
+      afterMs,
+      requests: [[{ ...counter, cost, shadow: false }]],
+    })
+    const charge: CallStep = { kind: "giveBack", afterMs: 0, nths: [0], more: -8e15 - 5, moved: false }
+    const steps = [take(0, policy.limit), take(119_000, 8e15), charge, take(1_000, 1)]
+    for (const isWide of [false, true]) {
+      await play({ counters: [counter], policies: [policy], startMs: Date.UTC(2024, 0, 1), steps }, isWide)
+    }
   })
 })
 
