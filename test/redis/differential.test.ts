@@ -174,27 +174,44 @@ describe("a client that asks for one unit too many and then for all that remains
   })
 })
 
-describe("a charge on a counter that holds more than one number can tell", () => {
-  it("is nothing, in each layout", async () => {
-    const policy: Policy = {
-      name: "trace",
-      counter: "counter0",
-      algorithm: "sliding-window",
-      limit: Number.MAX_SAFE_INTEGER - 1,
-      windowMs: 60_000,
-      align: "epoch",
-    }
-    const counter = { policy, partition: "alice" }
-    const take = (afterMs: number, cost: number): CallStep => ({
-      kind: "take",
-      afterMs,
-      requests: [[{ ...counter, cost, shadow: false }]],
-    })
-    const charge: CallStep = { kind: "giveBack", afterMs: 0, nths: [0], more: -8e15 - 5, moved: false }
-    const steps = [take(0, policy.limit), take(119_000, 8e15), charge, take(1_000, 1)]
-    for (const isWide of [false, true]) {
-      await play({ counters: [counter], policies: [policy], startMs: Date.UTC(2024, 0, 1), steps }, isWide)
-    }
+describe("a charge", () => {
+  const POLICY: Policy = {
+    name: "trace",
+    counter: "counter0",
+    algorithm: "sliding-window",
+    limit: Number.MAX_SAFE_INTEGER - 1,
+    windowMs: 60_000,
+    align: "epoch",
+  }
+  const take = (afterMs: number, cost: number, policy = POLICY): CallStep => ({
+    kind: "take",
+    afterMs,
+    requests: [[{ policy, partition: "alice", cost, shadow: false }]],
+  })
+  const giveBack = (afterMs: number, more: number): CallStep => ({
+    kind: "giveBack",
+    afterMs,
+    nths: [0],
+    more,
+    moved: false,
+  })
+  const FIRST_HIT: Policy = { ...POLICY, algorithm: "fixed-window", align: "first-hit", limit: 10 }
+
+  it.each<{ readonly what: string; readonly policy: Policy; readonly steps: readonly CallStep[] }>([
+    {
+      what: "is nothing on a counter that holds more than one number can tell",
+      policy: POLICY,
+      steps: [take(0, POLICY.limit), take(119_000, 8e15), giveBack(0, -8e15 - 5), take(1_000, 1)],
+    },
+    {
+      what: "counts from the first request of a window, although its units have been given back",
+      policy: FIRST_HIT,
+      steps: [take(0, 2, FIRST_HIT), giveBack(0, 0), giveBack(300, -4), take(0, 1, FIRST_HIT)],
+    },
+  ])("$what", async ({ policy, steps }) => {
+    const counters = [{ policy, partition: "alice" }]
+    const startMs = Date.UTC(2024, 0, 1)
+    for (const isWide of [false, true]) await play({ counters, policies: [policy], startMs, steps }, isWide)
   })
 })
 
