@@ -31,9 +31,8 @@ export function statesAfterRefusal<Each extends Pending>(
     const refused = pending[place]
     if (refused === undefined || !isRefused(refused, before[place] as CounterState, nowMs)) return
     const state = one.algorithm.withRejected(states[i] as CounterState, policy, cost, nowMs)
-    if (state === states[i]) return
     pending.forEach((other, j) => {
-      if (other === one || isSameCounter(other, one)) states[j] = state
+      if (isSameCounter(other, one)) states[j] = state
     })
   })
   return states
@@ -56,7 +55,7 @@ export function takeTogether<Each extends Pending>(
 ): boolean {
   for (const one of pending) {
     const { policy, cost, shadow } = one.check
-    const sibling = pending.findLast((other) => other !== one && other.taken > 0 && isSameCounter(other, one))
+    const sibling = pending.findLast((other) => other.taken > 0 && isSameCounter(other, one))
     if (sibling !== undefined) one.state = sibling.state
     if (one.algorithm.admits(one.state, policy, cost, nowMs)) {
       one.state = one.algorithm.withUnits(one.state, policy, cost, nowMs)

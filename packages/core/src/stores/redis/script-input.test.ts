@@ -100,6 +100,8 @@ describe("isSamePolicy", () => {
     ["sub-windows", { buckets: 12 }, false],
     ["another burst", { burst: 11 }, false],
     ["another refill", { refill: "periodic" }, false],
+    ["refusals that count", { countRejected: true }, false],
+    ["a penalty", { penalty: { refusals: 3, withinMs: 9_000, forMs: 60_000 } }, false],
   ])("of %s is %s", (_, other, expected) => {
     expect([isSamePolicy(POLICY, { ...POLICY, ...other }), isSamePolicy(POLICY, POLICY)]).toEqual([
       expected,

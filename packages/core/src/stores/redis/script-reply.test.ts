@@ -87,7 +87,7 @@ describe("stateAt", () => {
       expected: { startMs: 1_700_000_000_001, previous: 5, current: 3, parts: "101o" },
     },
   ])("reads $what", ({ value, expected }) => {
-    expect(stateAt([NOW_MS, value], 1, POLICY, NOW_MS)).toEqual(expected)
+    expect(stateAt([NOW_MS, value], 1, POLICY, NOW_MS)).toStrictEqual(expected)
   })
 
   it("reads the packed state of every window, the first and the last code included", () => {
@@ -149,6 +149,7 @@ describe("nonsense", () => {
   ])("shows %j in short", (reply, shown) => {
     expect(nonsense(reply)).toMatchObject({
       code: "SLUICE_STORE_UNAVAILABLE",
+      kind: "invalid-answer",
       message: `Redis gave an answer that makes no sense: ${shown}.`,
     })
   })

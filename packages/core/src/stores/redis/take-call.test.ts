@@ -83,6 +83,12 @@ describe("a call", () => {
       entries: [3, 1, 1, 1, 1, 0, 2, 1, 1, 1, 0, 1, 1, 0, 1, 2, 1, 1],
     },
     {
+      what: "merges equal requests after one of several checks",
+      requests: [both, b, b],
+      keys: ["a", "b", "b"],
+      entries: [2, 0, 2, 1, 1, 1, 0, 1, 1, 0, 2, 1, 1, 1],
+    },
+    {
       what: "merges no requests of several checks, but tells them at once",
       requests: [both, both],
       keys: ["a", "b", "a", "b"],
@@ -119,6 +125,14 @@ describe("a call", () => {
   ])("$what", ({ requests, keys, entries }) => {
     const call = new TakeCall(requests)
     expect([call.keys, entriesOf(call)]).toEqual([keys, entries])
+  })
+
+  it("does not say of a shadow check that its refusals count", () => {
+    const policy: Policy = { ...POLICY, countRejected: true }
+    const args = (shadow: boolean) =>
+      new TakeCall([asked(check("a", 1, { policy, shadow }))]).args(SERVER_TIME)
+    expect(args(false)).toEqual(["[-1,0,0,1,19,10,60000,0,1,1,1,1,1]"])
+    expect(args(true)).toEqual(["[-1,0,0,1,3,10,60000,0,1,1,1,1,1]"])
   })
 
   it("merges none past another limit of the same counter", () => {
@@ -264,6 +278,19 @@ describe("the quick way", () => {
     expect(new TakeCall([asked(check("a", 1, sliding))]).args(SERVER)[4]).toBe("1")
     const ofStrict = new TakeCall([asked(check("a", 3, strict()))]).args(SERVER)
     expect(ofStrict).toEqual(["7", "60000", "131071", "3", "7", "1", "3", "60"])
+  })
+
+  it.each<[string, Partial<Check>, number]>([
+    ["the whole limit", limited(), 10],
+    ["the whole limit of a strict window", strict({ limit: 10 }), 10],
+    [
+      "as many units as the layout has room for, and as long a window",
+      limited(2 ** 20 - 1, 2 ** 32),
+      2 ** 20 - 1,
+    ],
+    ["as many of a strict window", strict(), 2 ** 17 - 1],
+  ])("is given to who takes %s", (_what, more, cost) => {
+    expect(new TakeCall([asked(check("a", cost, more))]).args(SERVER)).toHaveLength(8)
   })
 
   it("is not given to a part of a request, nor is such a one taken together with others: every part of a strict window is told", () => {

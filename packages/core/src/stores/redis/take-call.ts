@@ -48,6 +48,7 @@ export class TakeCall {
   constructor(requests: readonly Asked[]) {
     // By key the entry that asks for it last: only that one may grow, or a later request would be decided too early.
     // Requests of several checks are not merged, so where there are no others nobody is looked for.
+    // Stryker disable next-line ConditionalExpression,LogicalOperator,EqualityOperator: then each is looked for, and not found
     const mayMerge = requests.length > 1 && requests.some(({ checks }) => checks.length === 1)
     const last = mayMerge ? new Map<string, Entry>() : undefined
     for (const asked of requests) {
@@ -105,13 +106,8 @@ export class TakeCall {
         // Such an entry does not say that it is a shadow one, whose refusals never count.
         const counted = shadow && policy.countRejected === true ? { ...policy, countRejected: false } : policy
         const number = this.#policies.numberOf(counted, isPart)
-        if (
-          several === undefined &&
-          run > 0 &&
-          numbers[run] === times &&
-          numbers[run + 2] === number &&
-          numbers[run + 3] === cost
-        ) {
+        // In place of the times there is 0 where a run is of several checks, and where there is none yet.
+        if (numbers[run] === times && numbers[run + 2] === number && numbers[run + 3] === cost) {
           numbers[run + 1] = (numbers[run + 1] as number) + 1
           continue
         }
