@@ -10,7 +10,7 @@ import {
   kindOf,
   PolicyTable,
 } from "./script-input.ts"
-import { integerAt, nonsense, type Reply, readReply, stateAt } from "./script-reply.ts"
+import { integerAt, type Reply, readReply, stateAt } from "./script-reply.ts"
 
 /** A request on its way to Redis: its checks, and the key of each. */
 export interface Asked {
@@ -143,7 +143,6 @@ export class TakeCall {
   #lacksOf(list: Reply): ReadonlyMap<number, number> | undefined {
     const end = 1 + this.keys.length
     if (list.length === end) return undefined
-    if (list.length < end || (list.length - end) % 2 !== 0) throw nonsense(list)
     const lacks = new Map<number, number>()
     for (let at = end; at < list.length; at += 2) lacks.set(integerAt(list, at) - 1, integerAt(list, at + 1))
     return lacks

@@ -1,0 +1,184 @@
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, describe, it } from "vitest"
+import type { Policy } from "../../packages/core/src/policy.ts"
+import type { CounterKey } from "../../packages/core/src/stores/store.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { ALL_THAT_REMAINS, type CallStep, ONE_TOO_MANY } from "./call-traces.ts"
+import { loadScripts, play } from "./play.ts"
+import { MOST_PACKED } from "./traced-policies.ts"
+
+let server: RedisServer
+let client: Redis
+
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host)
+  await loadScripts(client)
+})
+afterAll(async () => {
+  client?.disconnect()
+  await server?.stop()
+})
+
+describe.each<{ readonly what: string; readonly kind: Partial<Policy> }>([
+  { what: "a sliding window", kind: {} },
+  { what: "a sliding window in parts", kind: { buckets: 2 } },
+  { what: "a strict window", kind: { algorithm: "sliding-window-strict", buckets: 2 } },
+])("the key of $what, all of whose present units have been given back,", ({ kind }) => {
+  const policy: Policy = {
+    name: "trace",
+    counter: "counter0",
+    algorithm: "sliding-window",
+    limit: 10,
+    windowMs: 1_000,
+    align: "epoch",
+    ...kind,
+  }
+  const counter = { policy, partition: "alice" }
+  const other = { policy, partition: "bob" }
+  const take = (afterMs: number, ...costs: number[]): CallStep => ({
+    kind: "take",
+    afterMs,
+    requests: costs.map((cost) => [{ ...counter, cost, shadow: false }]),
+  })
+  const takeBoth = (afterMs: number, cost: number): CallStep => ({
+    kind: "take",
+    afterMs,
+    requests: [[counter, other].map((one) => ({ ...one, cost, shadow: false }))],
+  })
+  const giveBack: CallStep = { kind: "giveBack", afterMs: 0, nths: [0], more: 0, moved: false }
+
+  it.each([
+    { taken: "once", again: take(10, 2) },
+    { taken: "by several", again: take(10, 2, 2, 2) },
+    { taken: "by some of several", again: take(10, 4, 4, 4, 4) },
+    { taken: "by nobody whom there is room for", again: take(10, 9) },
+    { taken: "together with those of another key", again: takeBoth(10, 2) },
+  ])("lives as long as units that are taken then $taken", async ({ again }) => {
+    const steps = [take(0, 5), take(1_000, 1), giveBack, again, take(995, 1), take(500, 1)]
+    await play(
+      client,
+      { counters: [counter, other], policies: [policy], startMs: Date.UTC(2024, 0, 1), steps },
+      false,
+    )
+  })
+})
+
+describe("a request of several checks that begins a window", () => {
+  const policy: Policy = {
+    name: "trace",
+    counter: "counter0",
+    algorithm: "sliding-window",
+    limit: 10,
+    windowMs: 1_000,
+    align: "epoch",
+  }
+  const [counter, other] = ["alice", "bob"].map((partition) => ({ policy, partition })) as [
+    CounterKey,
+    CounterKey,
+  ]
+  const take = (afterMs: number, ...checks: readonly (readonly [CounterKey, number])[]): CallStep => ({
+    kind: "take",
+    afterMs,
+    requests: [checks.map(([one, cost]) => ({ ...one, cost, shadow: false }))],
+  })
+
+  it.each([
+    {
+      what: "is refused where the window before leaves no room for one of them",
+      steps: [take(1_001, [other, 1], [counter, 5]), take(500, [other, 1], [counter, 5])],
+    },
+    {
+      what: "writes nothing for the one of them that asks for nothing",
+      steps: [take(500, [counter, 0], [other, 1]), take(2_600, [counter, 0], [other, 1])],
+    },
+    {
+      what: "takes the units of both where they are of one counter",
+      steps: [take(1_600, [counter, 2], [counter, 3]), take(10, [counter, 1])],
+    },
+    {
+      what: "is refused where there is room for each of one counter, but not for both",
+      steps: [take(1_600, [counter, 4], [counter, 3]), take(10, [counter, 1])],
+    },
+  ])("$what", async ({ steps }) => {
+    const counters = [counter, other]
+    const startMs = Date.UTC(2024, 0, 1)
+    await play(
+      client,
+      { counters, policies: [policy], startMs, steps: [take(0, [counter, 10]), ...steps] },
+      false,
+    )
+  })
+})
+
+describe("a client that asks for one unit too many and then for all that remains", () => {
+  it.each([
+    { limit: 100, windowMs: 60_000 },
+    { limit: MOST_PACKED, windowMs: 86_400_000 },
+    { limit: 5_000_000, windowMs: 30 * 86_400_000 },
+    { limit: 2 ** 50 + 7, windowMs: 60_000 },
+    { limit: Number.MAX_SAFE_INTEGER - 1, windowMs: 60_000 },
+    { limit: Number.MAX_SAFE_INTEGER - 1, windowMs: 1_500 * 86_400_000 },
+  ])("is refused and granted, to the unit: $limit in $windowMs ms", async ({ limit, windowMs }) => {
+    const policy = {
+      name: "trace",
+      counter: "counter0",
+      algorithm: "sliding-window",
+      align: "epoch",
+    } as const
+    const counter = { policy: { ...policy, limit, windowMs }, partition: "alice" }
+    const step: CallStep = {
+      kind: "take",
+      afterMs: Math.floor(windowMs / 7) + 13,
+      requests: [ONE_TOO_MANY, ALL_THAT_REMAINS].map((cost) => [{ ...counter, cost, shadow: false }]),
+    }
+    const steps = Array.from({ length: windowMs > 1e11 ? 60 : 100 }, () => step)
+    await play(
+      client,
+      { counters: [counter], policies: [counter.policy], startMs: Date.UTC(2024, 0, 1), steps },
+      false,
+    )
+  })
+})
+
+describe("a charge", () => {
+  const POLICY: Policy = {
+    name: "trace",
+    counter: "counter0",
+    algorithm: "sliding-window",
+    limit: Number.MAX_SAFE_INTEGER - 1,
+    windowMs: 60_000,
+    align: "epoch",
+  }
+  const take = (afterMs: number, cost: number, policy = POLICY): CallStep => ({
+    kind: "take",
+    afterMs,
+    requests: [[{ policy, partition: "alice", cost, shadow: false }]],
+  })
+  const giveBack = (afterMs: number, more: number): CallStep => ({
+    kind: "giveBack",
+    afterMs,
+    nths: [0],
+    more,
+    moved: false,
+  })
+  const FIRST_HIT: Policy = { ...POLICY, algorithm: "fixed-window", align: "first-hit", limit: 10 }
+
+  it.each<{ readonly what: string; readonly policy: Policy; readonly steps: readonly CallStep[] }>([
+    {
+      what: "is nothing on a counter that holds more than one number can tell",
+      policy: POLICY,
+      steps: [take(0, POLICY.limit), take(119_000, 8e15), giveBack(0, -8e15 - 5), take(1_000, 1)],
+    },
+    {
+      what: "counts from the first request of a window, although its units have been given back",
+      policy: FIRST_HIT,
+      steps: [take(0, 2, FIRST_HIT), giveBack(0, 0), giveBack(300, -4), take(0, 1, FIRST_HIT)],
+    },
+  ])("$what", async ({ policy, steps }) => {
+    const counters = [{ policy, partition: "alice" }]
+    const startMs = Date.UTC(2024, 0, 1)
+    for (const isWide of [false, true])
+      await play(client, { counters, policies: [policy], startMs, steps }, isWide)
+  })
+})

@@ -1,0 +1,235 @@
+import type { Redis } from "ioredis"
+import { expect } from "vitest"
+import type { CounterState } from "../../packages/core/src/algorithms/algorithm.ts"
+import { algorithmOf } from "../../packages/core/src/algorithms/by-name.ts"
+import { strictWindow } from "../../packages/core/src/algorithms/strict-window.ts"
+import { bucketMsOf, bucketsOf } from "../../packages/core/src/algorithms/sub-windows.ts"
+import { LATEST_MS, manualClock } from "../../packages/core/src/clock.ts"
+import { mostCharged } from "../../packages/core/src/limiter/settlement.ts"
+import { capacityOf, ceilingOf, type Policy } from "../../packages/core/src/policy.ts"
+import { type MemoryStore, memoryStore } from "../../packages/core/src/stores/memory/memory-store.ts"
+import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
+import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { GIVE_BACK, PEEK, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"
+import type { Answer, Check, CounterKey, Refund, Store } from "../../packages/core/src/stores/store.ts"
+import { entriesOf } from "../log-entries.ts"
+import { type CallStep, type CallTrace, MOST_CHARGED, ONE_TOO_MANY, type Requests } from "./call-traces.ts"
+import { KeptEnds } from "./kept-ends.ts"
+import { KeysOnAClock, type SeenKey } from "./keys-on-a-clock.ts"
+import { MOST_PACKED } from "./traced-policies.ts"
+
+const EARLIEST_MS = Date.UTC(2000, 0, 1)
+let made = 0
+
+/** Has the server learn the scripts, so that each call is one command. */
+export async function loadScripts(client: Redis): Promise<void> {
+  for (const { text } of [TAKE, PEEK, GIVE_BACK]) await client.script("LOAD", text)
+}
+
+/**
+ * Plays a trace on the memory store and, in one of the two layouts, on Redis, and expects the same of both after each step: every
+ * answer, every key and its time to live. The server has learnt the scripts.
+ */
+export async function play(
+  client: Redis,
+  { counters, policies, startMs, steps }: CallTrace,
+  isWide: boolean,
+): Promise<void> {
+  const clock = manualClock(startMs)
+  const prefix = `${made++}:`
+  const byName = new Map(counters.map((counter) => [keyNamer(prefix)(counter), counter]))
+  const keys = new KeysOnAClock(client, clock, [...byName.keys()])
+  const { commands } = keys
+  const store = new RedisStore({ commands, prefix, denyCacheMs: 0, timeoutMs: 10_000, clock, isWide })
+  const twin = memoryStore({ clock })
+  const ends = new KeptEnds(keys, clock, twin, keyNamer(prefix), policies)
+  const taken: Refund[] = []
+  const furthestBackMs = isWide ? Number.POSITIVE_INFINITY : furthestBack(policies)
+  let latestMs = startMs
+  try {
+    for (const step of steps) {
+      const toMs = Math.max(clock.now() + step.afterMs, latestMs - furthestBackMs)
+      latestMs = Math.max(latestMs, toMs)
+      if (toMs > EARLIEST_MS && toMs < LATEST_MS) clock.set(toMs)
+      // A state that has passed may be forgotten: then both forget it, should the clock go back to it later.
+      const gone = await keys.expire()
+      twin.reset(gone.map((name) => byName.get(name) as CounterKey))
+      const present = new Set([...byName.keys()].filter((name) => keys.at(name) !== undefined))
+      const calls = keys.calls
+      ends.begin(counters)
+      const touched = await compare(step, store, twin, taken, ends, policies)
+      // However many requests: it is the script that decides between them.
+      if (step.kind === "take") expect(keys.calls).toBe(calls + 1)
+      for (const [name, counter] of byName) {
+        const isTouched = touched.some((one) => keyNamer(prefix)(one) === name)
+        if (isTouched && step.kind !== "reset") expectKept(keys, name, counter, ends, isWide)
+        else expect([name, keys.at(name) !== undefined]).toEqual([name, present.has(name) && !isTouched])
+        if (isTouched || !present.has(name)) continue
+        const seen = keys.at(name) as SeenKey
+        expect(seen.isWritten).toBe(false)
+        keys.pin(name, seen.expiresMs[1])
+      }
+    }
+  } finally {
+    store.close()
+    twin.close()
+  }
+}
+
+/**
+ * Milliseconds that a clock may go back. The number of a strict window tells 511 sub-windows apart, and beyond that it is a key's
+ * time to live by the server's own clock that tells, which a clock of the test's cannot stand for.
+ */
+function furthestBack(policies: readonly Policy[]): number {
+  const strict = policies.filter(({ algorithm }) => algorithm === "sliding-window-strict")
+  return Math.min(...strict.map((policy) => (500 - bucketsOf(policy)) * bucketMsOf(policy)))
+}
+
+/** Does the same with both stores, expects the same of both, and yields the counters that were looked at. */
+async function compare(
+  step: CallStep,
+  store: Store,
+  twin: MemoryStore,
+  taken: Refund[],
+  ends: KeptEnds,
+  policies: readonly Policy[],
+): Promise<readonly CounterKey[]> {
+  switch (step.kind) {
+    case "take":
+    case "peek": {
+      const requests = inUnits(step.requests, twin)
+      const answers = await store[step.kind](requests)
+      const expected = requests.flatMap((checks) => {
+        const answered = twin[step.kind]([checks])
+        ends.looked(checks.map((check, i) => ({ ...check, taken: answered[0]?.checks[i]?.taken ?? 0 })))
+        return answered
+      })
+      expect(alike(requests, answers)).toEqual(alike(requests, expected))
+      if (step.kind === "take") taken.push(...unitsOf(requests, answers))
+      return requests.flat()
+    }
+    case "giveBack": {
+      if (taken.length === 0) return []
+      const refunds = step.nths.map((nth) =>
+        refundOf(taken[taken.length - 1 - (nth % taken.length)] as Refund, step, twin, policies),
+      )
+      await store.giveBack(refunds)
+      for (const refund of refunds) {
+        twin.giveBack([refund])
+        ends.looked([{ ...refund, taken: 0 }])
+      }
+      return refunds
+    }
+    case "reset":
+      await store.reset(step.keys)
+      twin.reset(step.keys)
+      return step.keys
+  }
+}
+
+function refundOf(
+  refund: Refund,
+  { more, moved }: CallStep & { kind: "giveBack" },
+  twin: MemoryStore,
+  policies: readonly Policy[],
+): Refund {
+  const { policy, after } = refund
+  const units = refund.units + (more === MOST_CHARGED ? -yearOf(policy, policies) : more)
+  const [answer] = twin.peek([[]])
+  return {
+    ...refund,
+    units,
+    after: moved ? algorithmOf(policy).at(after, policy, answer?.nowMs ?? Number.NaN) : after,
+  }
+}
+
+/** A year's quota, by the lowest limit of the counter: what is charged has to come back before time ends. */
+function yearOf({ counter }: Policy, policies: readonly Policy[]): number {
+  const some = policies.filter((policy) => policy.counter === counter && policy.limit > 0)
+  return some.length === 0 ? 0 : Math.min(...some.map(mostCharged))
+}
+
+/** The requests with the costs that depend on what there is. */
+function inUnits(requests: Requests, twin: MemoryStore): Requests {
+  return requests.map((checks) =>
+    checks.map((check) => {
+      if (check.cost >= 0) return check
+      const { policy } = check
+      const [answer] = twin.peek([[{ ...check, cost: 0 }]])
+      const [counted] = answer?.checks ?? []
+      if (answer === undefined || counted === undefined) throw new Error("the twin has told nothing")
+      const used = algorithmOf(policy).used(counted.state, policy, answer.nowMs)
+      const remaining = Math.max(0, ceilingOf(policy) - used)
+      return { ...check, cost: check.cost === ONE_TOO_MANY ? remaining + 1 : remaining }
+    }),
+  )
+}
+
+/** What may be given back of each check, or charged on top: of one that asked for nothing, too. */
+function unitsOf(requests: Requests, answers: readonly Answer[]): Refund[] {
+  return requests.flatMap((checks, i) =>
+    checks.flatMap(({ policy, partition, cost }, j) => {
+      const counted = answers[i]?.checks[j]
+      if (answers[i]?.granted !== true || counted?.taken !== cost) return []
+      return [{ policy, partition, units: counted.taken, after: counted.state }]
+    }),
+  )
+}
+
+/**
+ * The answers with what may be absent: parts that are empty, and those of a strict window that has granted, in place of which
+ * stands what is told of them. A log is what is in it: its number of digits means nothing.
+ */
+function alike(requests: Requests, answers: readonly Answer[]): unknown {
+  return answers.map((answer, i) => ({
+    ...answer,
+    checks: answer.checks.map((counted, j) => {
+      if (counted === undefined) return undefined
+      const { policy } = (requests[i] as readonly Check[])[j] as Check
+      const state = meant(counted.state, policy)
+      if (counted.taken === 0 || policy.algorithm !== "sliding-window-strict") return { ...counted, state }
+      const capacity = capacityOf(policy)
+      const remaining = Math.max(0, capacity - strictWindow.used(state, policy, answer.nowMs))
+      const hard = { ...policy, extra: 0 }
+      const nextUnitAfterMs =
+        remaining >= capacity ? 0 : strictWindow.retryAfterMs(state, hard, remaining + 1, answer.nowMs)
+      const resetAfterMs = strictWindow.resetAfterMs(state, policy, answer.nowMs)
+      return { ...counted, state: { ...state, parts: { nextUnitAfterMs, resetAfterMs } } }
+    }),
+  }))
+}
+
+function meant(state: CounterState, policy: Policy): CounterState {
+  if (policy.algorithm !== "sliding-log") return { parts: "", ...state }
+  return { ...state, parts: JSON.stringify(entriesOf(state, policy)) }
+}
+
+/** Expects the key to live exactly as long as the state means anything, in the layout that is written. */
+function expectKept(
+  keys: KeysOnAClock,
+  name: string,
+  counter: CounterKey,
+  ends: KeptEnds,
+  isWide: boolean,
+): void {
+  const { policy, state, atMs } = ends.expectEnd(counter)
+  const seen = keys.at(name)
+  if (atMs === undefined || seen?.isWritten !== true) return
+  const { algorithm, align, buckets } = policy
+  if (algorithm === "sliding-window-strict" && !isWide) {
+    const fitsHash = Math.max(state.current, state.previous) < 2 ** 17
+    const ceilings = ends.policiesOf(counter).map(ceilingOf)
+    if (fitsHash && ceilings.every((ceiling) => ceiling < 2 ** 17)) expect(seen.value).toMatch(HASH)
+    else if (!fitsHash || ceilings.every((ceiling) => ceiling >= 2 ** 17)) expect(seen.value).toMatch(TEXT)
+    // Written under one limit or the other.
+    else expect(seen.value).toMatch(seen.value.startsWith("w") ? TEXT : HASH)
+    return
+  }
+  const isPlain = buckets === undefined && (algorithm === "sliding-window" || algorithm === "fixed-window")
+  const isSmall = state.current <= MOST_PACKED && state.previous <= 2 * MOST_PACKED
+  const fits = isPlain && align === "epoch" && isSmall
+  expect(seen.value).toMatch(fits && !isWide ? /^\d+$/ : TEXT)
+}
+
+const TEXT = /^w:\d+:\d+:\d+(:[0-o]+)?$/
+const HASH = /^{("\d+":"[0-o]{1,63}",)*"n":"\d+"}$/
