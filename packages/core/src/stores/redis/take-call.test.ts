@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest"
+import type { CounterState } from "../../algorithms/algorithm.ts"
+import { algorithmOf } from "../../algorithms/by-name.ts"
 import { StoreUnavailableError } from "../../errors.ts"
 import type { Policy } from "../../policy.ts"
 import type { Check } from "../store.ts"
@@ -48,6 +50,7 @@ describe("a call", () => {
   const b = asked(check("b"))
   const both = asked(check("a"), check("b"))
   const counting = asked(check("a", 1, { policy: { ...POLICY, countRejected: true } }))
+  const block = asked(check("a", 1, { policy: { ...POLICY, algorithm: "penalty" } }))
 
   it.each<{ what: string; requests: Asked[]; keys: string[]; entries: number[] }>([
     { what: "of one request", requests: [a], keys: ["a"], entries: [1, 1, 1, 1, 1] },
@@ -69,6 +72,12 @@ describe("a call", () => {
       requests: [counting, counting, counting],
       keys: ["a", "a", "a"],
       entries: [1, 1, 3, 1, 1],
+    },
+    {
+      what: "merges none of a penalty, which has a state for each refusal",
+      requests: [block, block],
+      keys: ["a", "a"],
+      entries: [1, 1, 2, 1, 1],
     },
     {
       what: "merges none past another cost",
@@ -149,6 +158,19 @@ describe("a reply", () => {
 
   it("says that the call came too late by the time alone", () => {
     expect(new TakeCall([a]).read([NOW_MS])).toEqual({ nowMs: NOW_MS, answers: undefined })
+  })
+
+  it("to merged requests of a log gives each the entries that there were then", () => {
+    const policy: Policy = { ...POLICY, algorithm: "sliding-log" }
+    const { at, withUnits } = algorithmOf(policy)
+    const states = [2, 4, 6].map((units) => withUnits(at(undefined, policy, NOW_MS), policy, units, NOW_MS))
+    const { startMs, previous, current, parts } = states[2] as CounterState
+    const one = asked(check("a", 2, { policy }))
+    const { answers } = new TakeCall([one, one, one]).read([
+      NOW_MS,
+      `w:${startMs}:${previous}:${current}:${parts}`,
+    ])
+    expect(answers?.map((answer) => answer?.checks[0]?.state)).toEqual(states)
   })
 
   it("has the whole state, with the time it was decided at", () => {
