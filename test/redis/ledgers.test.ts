@@ -164,11 +164,19 @@ describe("a charge", () => {
   })
   const FIRST_HIT: Policy = { ...POLICY, algorithm: "fixed-window", align: "first-hit", limit: 10 }
 
+  const PARTS: Policy = { ...POLICY, buckets: 2, limit: 10 }
+  const oldest: CallStep = { kind: "giveBack", afterMs: 0, nths: [2], more: -6, moved: false }
+
   it.each<{ readonly what: string; readonly policy: Policy; readonly steps: readonly CallStep[] }>([
     {
       what: "is nothing on a counter that holds more than one number can tell",
       policy: POLICY,
       steps: [take(0, POLICY.limit), take(119_000, 8e15), giveBack(0, -8e15 - 5), take(1_000, 1)],
+    },
+    {
+      what: "is nothing on a sub-window that has just passed",
+      policy: PARTS,
+      steps: [take(0, 1, PARTS), take(60_000, 1, PARTS), take(30_000, 1, PARTS), oldest, take(0, 1, PARTS)],
     },
     {
       what: "counts from the first request of a window, although its units have been given back",
