@@ -18,8 +18,8 @@ export class Breaker {
   #isStopped = false
   /** Number of the latest probe: the end of an earlier one leads to no other. */
   #attempt = 0
-  /** Since when that probe is on its way, while it is open; undefined while it is still to be sent. */
-  #probedAtMs: number | undefined
+  /** Since when that probe is on its way; never while it is still to be sent. */
+  #probedAtMs = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
 
   /**
@@ -52,7 +52,7 @@ export class Breaker {
   hurry(): void {
     if (!this.#isOpen) return
     // One that is older may have been lost with its connection.
-    if (this.#probedAtMs !== undefined && performance.now() - this.#probedAtMs < LAST_PROBE_MS) return
+    if (performance.now() - this.#probedAtMs < LAST_PROBE_MS) return
     this.#probeIn(0)
   }
 
@@ -70,7 +70,7 @@ export class Breaker {
 
   #probeIn(ms: number): void {
     const attempt = ++this.#attempt
-    this.#probedAtMs = undefined
+    this.#probedAtMs = Number.NEGATIVE_INFINITY
     clearTimeout(this.#timer)
     this.#timer = this.#setTimer(() => {
       this.#probedAtMs = performance.now()

@@ -65,16 +65,14 @@ export class DenyCache {
   /** Remembers which checks of a request refused it at the server's time in the answer, which was between these instants. */
   rememberAll(checks: readonly Check[], { checks: counted, nowMs }: Answer, between: Between): void {
     const isWatched = checks.some(countsRefusals)
-    for (let i = 0; i < checks.length; i++) {
-      const check = checks[i] as Check
+    checks.forEach((check, i) => {
       const state = counted[i]?.state
-      if (state === undefined || check.shadow || !isAnswered(check, isWatched)) continue
-      if (algorithmOf(check.policy).admits(state, check.policy, check.cost, nowMs)) continue
+      if (state === undefined || check.shadow || !isAnswered(check, isWatched)) return
       this.remember(check, state, nowMs, between)
-    }
+    })
   }
 
-  /** Remembers what was refused at this time of the server's, which was between these instants. */
+  /** Remembers what was refused at this time of the server's, which was between these instants; nothing of what was not. */
   remember(check: Check, state: CounterState, serverMs: number, between: Between): void {
     if (this.#longestMs === 0) return
     const { policy, partition, cost } = check
