@@ -8,3 +8,8 @@ export interface Mutant {
   /** The file of tests that goes red. */
   readonly suite: string
 }
+
+/** By script: a text of it, what is put in its place and, where it is not the differential test, the file in test/redis that goes red. */
+export type Replacements = Readonly<
+  Record<string, readonly (readonly [text: string, replacement: string, suite?: string])[]>
+>
