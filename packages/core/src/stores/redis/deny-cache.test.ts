@@ -163,16 +163,13 @@ describe("DenyCache", () => {
     expect(answerTo(refusing(check(), longestMs), check(), longestMs)).toBe(false)
   })
 
-  it.each<{ readonly what: string; readonly denied: DenyCache }>([
-    { what: "anything when it is turned off", denied: refusing(check(), 0) },
-    { what: "what never fits", denied: refusing(check(11)) },
-    { what: "what was not refused", denied: refusing(check(1), LONGEST_MS, full({ current: 9 })) },
-    {
-      what: "what ends within the millisecond",
-      denied: refusing(check(), LONGEST_MS, full({ startMs: START_MS - 5_999 })),
-    },
-  ])("does not remember $what", ({ denied }) => {
-    expect(denied.size).toBe(0)
+  it.each<{ readonly what: string; readonly asked?: Check; longestMs?: number; state?: CounterState }>([
+    { what: "anything when it is turned off", longestMs: 0 },
+    { what: "what never fits", asked: check(11) },
+    { what: "what was not refused", state: full({ current: 9 }) },
+    { what: "what ends within the millisecond", state: full({ startMs: START_MS - 5_999 }) },
+  ])("does not remember $what", ({ asked, longestMs, state }) => {
+    expect(refusing(asked, longestMs, state).size).toBe(0)
   })
 
   it("remembers the latest refusal of a key", () => {
@@ -286,6 +283,21 @@ describe("DenyCache", () => {
     denied.remember(of("larger", "counter1"), log, SERVER_MS, BETWEEN)
     expect(answerTo(denied, of("larger", "counter1"))).toBe(true)
     expect(denied.bytes).toBe(65_536)
+  })
+
+  it("makes room among those of one counter where there is no other, and keeps none that is larger than all of it", () => {
+    const denied = new DenyCache(LONGEST_MS)
+    const log = (bytes: number) => full({ parts: "0".repeat(bytes) })
+    denied.remember(of("small"), full(), SERVER_MS, BETWEEN)
+    denied.remember(of("large"), log(256 * 65_536), SERVER_MS, BETWEEN)
+    denied.remember(of("new"), log(65_536), SERVER_MS, BETWEEN)
+    expect([of("small"), of("large"), of("new")].map((one) => answerTo(denied, one))).toEqual([
+      false,
+      false,
+      true,
+    ])
+    denied.remember(of("too large"), log(256 * 65_536 + 1), SERVER_MS, BETWEEN)
+    expect([denied.size, denied.bytes]).toEqual([0, 0])
   })
 
   it("remembers of a request what refused it, and nothing where every refusal has to be seen", () => {
