@@ -31,6 +31,8 @@ export function statesAfterRefusal<Each extends Pending>(
     const refused = pending[place]
     if (refused === undefined || !isRefused(refused, before[place] as CounterState, nowMs)) return
     const state = one.algorithm.withRejected(states[i] as CounterState, policy, cost, nowMs)
+    // What has not changed stays what each check's own limit makes of it.
+    if (state === states[i]) return
     pending.forEach((other, j) => {
       if (isSameCounter(other, one)) states[j] = state
     })

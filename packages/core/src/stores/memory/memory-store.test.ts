@@ -198,6 +198,25 @@ describe("the store", () => {
     expect([store.size, countOf(store, "alice", policy)]).toEqual([1, 0])
   })
 
+  it("tells each of two limits of one bucket what it makes of it, when a refusal counts nothing more", () => {
+    const { store, clock } = open(10)
+    const bucket = (limit: number): Partial<Check> => ({
+      policy: { ...POLICY, algorithm: "token-bucket", limit, countRejected: true },
+    })
+    takeOne(store, check("alice", 10, bucket(10)))
+    clock.advance(12_000)
+    const states = ({ checks }: Answer) => checks.map((counted) => counted?.state)
+    const both = [check("alice", 1, bucket(5)), check("alice", 1, bucket(3))]
+    const [looked] = store.peek([both])
+    const told = states(takeOne(store, ...both))
+    expect(told).toEqual(states(looked as Answer))
+    // A unit of five has come back, and three fifths of one of three.
+    expect(told.map((state) => [state?.current, state?.previous])).toEqual([
+      [9, 0],
+      [9, 24_000],
+    ])
+  })
+
   it("writes nothing when units of a window that has passed are given back", () => {
     const { store, clock } = open(10)
     const after = stateFrom(clock.now() - 5 * MINUTE)
