@@ -45,8 +45,9 @@ const config: ViteUserConfig = defineConfig({
     // What runs side by side in a file mostly waits: for a window to end, or for nothing to come.
     maxConcurrency: 10,
     reporters: ["default", namesSkipped],
-    testTimeout: 15_000,
-    hookTimeout: 15_000,
+    // No test says how fast something is: they only end what hangs, on a machine that is as busy as it likes.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     coverage: {
       // CI runs all tests once, and counts what they reach.
       enabled: process.env.CI === "true",

@@ -81,7 +81,7 @@ beforeAll(() => {
     write(`node_modules/${name}/index.js`, DECOYS[name] ?? "module.exports = {}")
   }
   write("package.json", JSON.stringify({ name: "consumer", private: true, type: "module" }))
-}, 60_000)
+})
 
 afterAll(() => rmSync(project, { recursive: true, force: true }))
 
@@ -118,7 +118,7 @@ describe("the tarball of @sluice/cli", () => {
   beforeAll(() => {
     unpack("cli", "dist/main.js")
     linkDependencies("cli")
-  }, 60_000)
+  })
 
   it("has the program and nothing else", () => {
     expect(filesUnder(installed("@sluice/cli")).sort()).toEqual(
@@ -137,7 +137,7 @@ describe("the tarball of @sluice/service", () => {
   beforeAll(() => {
     unpack("service", "dist/main.js")
     linkDependencies("service")
-  }, 60_000)
+  })
 
   it("has the program, the library, the proto files and nothing else", () => {
     const files = filesUnder(installed("@sluice/service"))

@@ -112,7 +112,7 @@ export class Drain {
 
 const make = (changes: Files): Promise<Reference> => makeReference(plant({ ...WHOLE, ...changes }), CHAPTERS)
 
-describe("the reference", { timeout: 60_000 }, () => {
+describe("the reference", () => {
   it("has a page for each door, with what its docstrings say", async () => {
     const door = `${WHOLE["packages/one/src/index.ts"]}`.replace(
       "type TapOptions }",

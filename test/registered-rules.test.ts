@@ -50,7 +50,7 @@ describe("the example with registered rules", () => {
   beforeAll(async () => {
     const preload = `--import=data:text/javascript,${encodeURIComponent(GENEROUS)}`
     ;[sound, generous] = await Promise.all([run(), run(preload)])
-  }, 60_000)
+  })
 
   it("ends with 0 where there is no terminal, and warns of nothing", () => {
     expect(sound.errors).toBe("")

@@ -57,7 +57,7 @@ async function run(script: string, port: number, meanwhile: () => Promise<void>)
   }
 }
 
-describe("an example that is started", { timeout: 60_000 }, () => {
+describe("an example that is started", () => {
   it.each(Object.entries(scripts))("by %s listens on PORT and limits", async (name, script) => {
     const [method, path] = LIMITED[name] ?? []
     if (method === undefined) throw new Error(`What does ${name} limit? Add a row.`)

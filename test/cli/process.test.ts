@@ -42,7 +42,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-describe("the program", { timeout: 30_000 }, () => {
+describe("the program", () => {
   it("checks standard input, with what it finds on standard output and in the exit code", async () => {
     const good = await sluice(["rules", "check", "-"], { input: "rules: { limit: 5, window: 1m }\n" })
     expect(good).toEqual({ code: 0, out: "1 service, 1 rule: ok\n", err: "" })

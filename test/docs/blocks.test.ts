@@ -13,7 +13,7 @@ it("what the documents show in TypeScript has the right types", { timeout: 240_0
 })
 
 describe.each(documents.filter(({ blocks }) => blocks.length > 0))("$document", ({ blocks }) => {
-  it.each(blocks)("line $line: $language", { timeout: 60_000 }, async (block) => {
+  it.each(blocks)("line $line: $language", async (block) => {
     expect(await cover(block)).toEqual([])
   })
 })

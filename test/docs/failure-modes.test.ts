@@ -7,7 +7,7 @@ import { breakRules, RULE_FAILURES } from "./failures/rules.ts"
 
 const guide = readFileSync(`${ROOT}docs/guides/failure-modes.md`, "utf8")
 
-describe("a Redis that", { timeout: 60_000 }, () => {
+describe("a Redis that", () => {
   const rows = rowsOf(guide, "Redis")
 
   it("fails in each way of the guide is tried", () => {
@@ -34,7 +34,7 @@ describe("a Redis that", { timeout: 60_000 }, () => {
   })
 })
 
-describe("rules where", { timeout: 60_000 }, () => {
+describe("rules where", () => {
   const rows = rowsOf(guide, "what is wrong")
 
   it("something is wrong in each way of the guide are tried", () => {

@@ -56,7 +56,7 @@ export async function startApp(folder: string, env: Readonly<Record<string, stri
   })
   const url = `http://127.0.0.1:${port}`
   // Not by a request, which would be counted.
-  await until("app.js listens", () => accepts(port), 20_000).catch((error: Error) => {
+  await until("app.js listens", () => accepts(port)).catch((error: Error) => {
     throw new Error(`${error.message}: ${output}`)
   })
   return { url, output: () => output }

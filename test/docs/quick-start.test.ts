@@ -46,7 +46,7 @@ function headOf({ status, statusText, headers }: Response, shown: readonly strin
   )
 }
 
-describe("the quick start", { timeout: 60_000 }, () => {
+describe("the quick start", () => {
   it.each([
     ["Express", express],
     ["Fastify", fastify],

@@ -53,7 +53,7 @@ it("loads 5,000 services of 2 to 3 rules, all of them once", async () => {
   const some = found.find(({ service }) => service === "service-4999")?.read()
   expect(some).toMatchObject({ version: 1, problems: [], rules: [{ limit: 5_000 }, { window: "2 days" }] })
   expect(Math.max(...pages.map(({ length }) => length))).toBe(50)
-}, 60_000)
+})
 
 it.skipIf(engine !== "dynoxide")(
   `take a few MB of a rule book${engine === "dynoxide" ? "" : " (not run: the other engine works in this process)"}`,

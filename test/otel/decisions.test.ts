@@ -14,6 +14,7 @@ import {
 } from "@sluice/core"
 import { instrument } from "@sluice/core/otel"
 import { afterEach, describe, expect, it, vi } from "vitest"
+import { until } from "../servers/until.ts"
 import { type Metering, startMetering } from "./metering.ts"
 
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
@@ -151,7 +152,7 @@ describe("sluice.decision.duration", () => {
     await limiter.decide(ALICE)
     await limiter.decide(ALICE)
     const waiting = limiter.acquire(ALICE)
-    await vi.waitFor(() => expect(limiter.status.waiting).toBe(1))
+    await until("it waits", () => limiter.status.waiting === 1)
     clock.advance(120_000)
     await waiting
     expect(await metering.values("sluice.decision.duration", OPERATION, RESULT)).toEqual({

@@ -60,7 +60,7 @@ it("an outage of Redis is seen in decisions, errors and the breaker, and so is i
   await until("Redis decides again", decide)
   const decisions = metering.values("sluice.policy.decisions", "sluice.decision.mode")
   expect(await decisions).toEqual(counts)
-}, 60_000)
+})
 
 it("a Redis that stays silent is told from one that is gone", async () => {
   const { server, decide, errors } = await setUp()
@@ -72,7 +72,7 @@ it("a Redis that stays silent is told from one that is gone", async () => {
     server.thaw()
   }
   expect(await errors()).toMatchObject({ timeout: before + 1 })
-}, 60_000)
+})
 
 it("what is no answer is told from an outage", async () => {
   const { server, decide, errors } = await setUp()
@@ -84,4 +84,4 @@ it("what is no answer is told from an outage", async () => {
   })
   await server.command("DEL", key ?? "")
   await until("Redis decides again", decide)
-}, 60_000)
+})

@@ -8,7 +8,8 @@ import {
   RuleSourceError,
 } from "@sluice/core"
 import { instrument } from "@sluice/core/otel"
-import { describe, expect, it, onTestFinished, vi } from "vitest"
+import { describe, expect, it, onTestFinished } from "vitest"
+import { until } from "../servers/until.ts"
 import { startMetering } from "./metering.ts"
 
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
@@ -70,7 +71,7 @@ describe("the rules of a source", () => {
     source.stored = new RuleSourceError("gone")
     await expect(limiter.refresh()).rejects.toThrow("gone")
     clock.advance(200_000)
-    await vi.waitFor(async () => expect(await value("sluice.rule_set.stale")).toBe(1))
+    await until("the rules are stale", async () => (await value("sluice.rule_set.stale")) === 1)
     expect(await value("sluice.rule_set.age")).toBe(200)
   })
 })

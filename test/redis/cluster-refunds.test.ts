@@ -14,7 +14,7 @@ beforeAll(async () => {
   cluster = await startCluster({ primaries: 3 })
   const ports = cluster.nodes.map(({ port }) => port)
   opened = await openClient({ library: "ioredis 6", ports, isCluster: true })
-}, 40_000)
+})
 afterAll(async () => {
   opened?.close()
   await cluster?.stop()

@@ -20,7 +20,7 @@ beforeAll(async () => {
   cluster = await startCluster({ primaries: 5 })
   const ports = cluster.nodes.map(({ port }) => port)
   clients = await Promise.all(LIBRARIES.map((library) => openClient({ library, ports, isCluster: true })))
-}, 40_000)
+})
 afterAll(async () => {
   for (const { close } of clients) close()
   await cluster?.stop()
@@ -145,9 +145,7 @@ it("remembers each key's refusal by itself, whichever node it is on", async () =
   for (const user of users.slice(50)) expect(await isGranted(user)).toBe(true)
 })
 
-it("counts exactly while one of five nodes hands its slots over and leaves", {
-  timeout: 60_000,
-}, async () => {
+it("counts exactly while one of five nodes hands its slots over and leaves", async () => {
   const { stores, prefix } = open()
   const limit = 2_000
   const users = Array.from({ length: 30 }, (_, i) => `user-${i}`)
@@ -167,7 +165,7 @@ it("counts exactly while one of five nodes hands its slots over and leaves", {
   for (const limiter of limiters) await limiter.close()
 })
 
-describe("a slot that is moving to another node", { timeout: 30_000 }, () => {
+describe("a slot that is moving to another node", () => {
   const both = [check(PER_USER, "ann"), check(PER_DEVICE, "ann")]
 
   async function startMove(library: Library) {

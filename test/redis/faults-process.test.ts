@@ -28,7 +28,7 @@ describe("a process that is done", () => {
     }
     const all = ["--import", "tsx", script, JSON.stringify(choice), ...args]
     return new Promise((resolve, reject) => {
-      execFile(process.execPath, all, { timeout: 12_000, env }, (error, stdout) => {
+      execFile(process.execPath, all, { timeout: 100_000, env }, (error, stdout) => {
         if (error === null) resolve(stdout)
         else reject(error)
       })
@@ -94,7 +94,7 @@ describe("what a request has in an AsyncLocalStorage", () => {
     const others = Array.from({ length: 20 }, busy)
     try {
       const isThere = await afterRequest(() => Promise.all(Array.from({ length: 20 }, () => app.ask())))
-      await until("it is let go", async () => !isThere(), 3_000)
+      await until("it is let go", async () => !isThere())
     } finally {
       isOver = true
       await Promise.all(others)

@@ -99,7 +99,7 @@ describe("the ACL of the guide", () => {
   })
 })
 
-describe("the examples with REDIS_URL", { timeout: 60_000 }, () => {
+describe("the examples with REDIS_URL", () => {
   async function start(name: string, port: number): Promise<ChildProcess> {
     const child = spawn(process.execPath, ["--import", "tsx", `src/${name}.ts`], {
       cwd: new URL("examples/", root),

@@ -43,7 +43,7 @@ function thousand(...costs: number[]): number[] {
   return Array.from({ length: 1_000 }, (_, i) => costs[i % costs.length] ?? 1)
 }
 
-describe("three processes with one counter in Redis", { timeout: 60_000 }, () => {
+describe("three processes with one counter in Redis", () => {
   it.each([
     ["ioredis 6", [1]],
     // Whatever is left in the end, one of those that ask for a single unit takes it.
@@ -103,7 +103,7 @@ describe("three processes with one counter in Redis", { timeout: 60_000 }, () =>
   })
 })
 
-describe("one app in several threads or processes", { timeout: 60_000 }, () => {
+describe("one app in several threads or processes", () => {
   it("shares the exact count between worker threads", async () => {
     const app = appOf(500)
     const threads = await Promise.all([startThread(app), startThread(app), startThread(app)])
@@ -138,7 +138,7 @@ describe("one app in several threads or processes", { timeout: 60_000 }, () => {
   })
 })
 
-describe("two processes whose clocks differ by an hour", { timeout: 60_000 }, () => {
+describe("two processes whose clocks differ by an hour", () => {
   /** A window of about an hour, of which a tenth to a half has passed: one hour on it is another window. */
   async function window(): Promise<number> {
     const nowMs = await timeOf(server)

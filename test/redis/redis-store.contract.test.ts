@@ -17,7 +17,7 @@ beforeAll(async () => {
   // Nobody waits until a request that is refused has given back what it took in other slots. Where the node knows the
   // script it is done before the client's next question; the very first time it may be after it.
   for (const node of cluster.nodes) await node.command("SCRIPT", "LOAD", GIVE_BACK.text)
-}, 30_000)
+})
 afterAll(async () => {
   await Promise.all([server?.stop(), cluster?.stop()])
 })

@@ -30,7 +30,7 @@ export async function startDynoxide(host: string): Promise<RunningEngine> {
       detached: true,
     })
     try {
-      await until("dynoxide answers", () => answers(host, port), 5_000)
+      await until("dynoxide answers", () => answers(host, port))
       child.unref()
       // The pipe alone must not keep this process alive.
       if (child.stdin !== null && "unref" in child.stdin && typeof child.stdin.unref === "function") {

@@ -66,7 +66,7 @@ export class RedisCluster {
    * nodes count as running, so thaw them first.
    */
   async settled(): Promise<void> {
-    await until("the cluster is settled", () => agree(this.#running()), 15_000)
+    await until("the cluster is settled", () => agree(this.#running()))
   }
 
   /**

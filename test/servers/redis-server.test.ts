@@ -127,6 +127,6 @@ describe("a server whose process ends without stopping it", () => {
     if (end === "exit") parent.stdin?.write("\n")
     else parent.kill(end)
     await once(parent, "exit")
-    await until("it is gone", () => !isAlive(pid) && !existsSync(folder), 2_000)
+    await until("it is gone", () => !isAlive(pid) && !existsSync(folder))
   })
 })

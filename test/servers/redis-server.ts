@@ -17,7 +17,6 @@ export interface RedisOptions {
 }
 
 const HOST = "127.0.0.1"
-const START_TIMEOUT_MS = 10_000
 
 /** What is left to do should this process end without stopping its servers. */
 const running = new Set<RedisServer>()
@@ -85,7 +84,7 @@ export class RedisServer {
 
   /**
    * Sends a command over a connection of its own and yields the reply, see `RespConnection.command`: text, a number,
-   * null, an array. Rejects when the server says an error, is gone or does not answer within 5 s.
+   * null, an array. Rejects when the server says an error, is gone or does not answer within 30 s.
    */
   command(...args: readonly (string | number | Buffer)[]): Promise<unknown> {
     return this.#connection.command(...args)
@@ -116,7 +115,6 @@ export class RedisServer {
     await until(
       `Redis answers on port ${this.port}`,
       async () => this.#child !== child || (await this.#answersAs(child)),
-      START_TIMEOUT_MS,
     )
     if (this.#child !== child) {
       throw new Error(`Redis did not start: ${failure?.message ?? readFileSync(logFile, "utf8").trim()}`)

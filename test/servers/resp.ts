@@ -11,7 +11,8 @@ interface Pending {
   readonly timer: NodeJS.Timeout
 }
 
-const COMMAND_TIMEOUT_MS = 5_000
+/** Only ends a test that would hang: a server that is busy is waited for. */
+const COMMAND_TIMEOUT_MS = 30_000
 const CRLF = Buffer.from("\r\n")
 
 /**
@@ -33,7 +34,7 @@ export class RespConnection {
   /**
    * Sends one command and yields its reply: text (UTF-8), a number, null or an array of these; an error inside an array
    * is a ReplyError there. Commands given before earlier ones are answered travel together, in order. Rejects with
-   * ReplyError for an error reply, and with an Error when the connection breaks or nothing comes for 5 s.
+   * ReplyError for an error reply, and with an Error when the connection breaks or nothing comes for 30 s.
    */
   command(...args: readonly (string | number | Buffer)[]): Promise<unknown> {
     return new Promise((resolve, reject) => {

@@ -27,7 +27,7 @@ beforeAll(async () => {
   help = (await runProgram(["--help"])).out.replace(/\s+/g, " ")
 })
 
-describe("the Dockerfile", { timeout: 60_000 }, () => {
+describe("the Dockerfile", () => {
   const stages = stagesOf(read(`${FOLDER}/Dockerfile`))
   const last = stages.at(-1) ?? []
   const one = (instruction: string): string => {
@@ -90,7 +90,7 @@ describe("the Dockerfile", { timeout: 60_000 }, () => {
       spawnSync(
         process.execPath,
         args.map((arg) => arg.replace("http://127.0.0.1:8081", program.operations)),
-        { timeout: 20_000 },
+        { timeout: 50_000 },
       ).status
     expect(check()).toBe(0)
     await program.stop()

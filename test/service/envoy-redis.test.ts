@@ -73,12 +73,12 @@ describe("asked by Envoys over a Redis that two instances share", () => {
     expect(await admitted(60, "shop", [{ user_id: "ada" }])).toBe(7)
     expect(await admitted(60, "2", [{ generic_key: "x" }])).toBe(10)
     expect(await admitted(60, "shop", [{ remote_address: "192.0.2.1" }])).toBe(20)
-  }, 30_000)
+  })
 
   it("exactly as many too where one descriptor is counted by all and by itself, and refusals take nothing", async () => {
     expect(await admitted(60, "two", [{ user_id: "ada", plan: "free" }])).toBe(7)
     expect(await admitted(60, "two", [{ user_id: "ada" }])).toBe(13)
-  }, 30_000)
+  })
 
   it("never more than the smallest limit of several descriptors, and refusals take nothing", async () => {
     const both = [{ user_id: "ada" }, { remote_address: "192.0.2.1" }]
@@ -87,7 +87,7 @@ describe("asked by Envoys over a Redis that two instances share", () => {
     for (let asked = 0; asked < 7; asked++) await envoys[0]?.ask("shop", both)
     expect(await admitted(10, "shop", both)).toBe(0)
     expect(await admitted(60, "shop", [{ remote_address: "192.0.2.1" }])).toBe(13)
-  }, 30_000)
+  })
 
   it("a client that is refused costs Redis nothing, where it is all in one descriptor", async () => {
     const asked = [{ user_id: "ada", remote_address: "192.0.2.1" }]
@@ -96,7 +96,7 @@ describe("asked by Envoys over a Redis that two instances share", () => {
     const before = await callsOf(server)
     expect(await admitted(50, "shop", asked)).toBe(0)
     expect(callsBetween(before, await callsOf(server))).toEqual({})
-  }, 30_000)
+  })
 
   it("who has gone gets its units back", async () => {
     const [envoy] = envoys
@@ -110,7 +110,7 @@ describe("asked by Envoys over a Redis that two instances share", () => {
       "the units are back",
       async () => (await envoy?.ask("2", [{ generic_key: "x" }], 10))?.overall === "OK",
     )
-  }, 30_000)
+  })
 
   it("who is held by a rule that queues, and hangs up, gets back what its other descriptors took", async () => {
     const [envoy] = envoys
@@ -129,7 +129,7 @@ describe("asked by Envoys over a Redis that two instances share", () => {
       )
       return again !== undefined && "value" in again
     })
-  }, 30_000)
+  })
 })
 
 describe("without its Redis", () => {
@@ -164,5 +164,5 @@ rules: { name: closed, field: user_id, on_store_failure: deny, rate: { requests_
     await started.stop()
     client.disconnect()
     expect(started.faults).toEqual([])
-  }, 30_000)
+  })
 })

@@ -39,7 +39,7 @@ async function shell(line = ""): Promise<Readonly<Record<string, unknown>>> {
   return JSON.parse(stdout)
 }
 
-describe("the service that one command starts", { timeout: 60_000 }, () => {
+describe("the service that one command starts", () => {
   it("prints two lines that work as they are: the contract's two services", async () => {
     const code = await run([], async ([perUser, daily, ...others]) => {
       expect(others).toEqual([])

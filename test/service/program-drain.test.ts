@@ -65,7 +65,7 @@ function post(
   })
 }
 
-describe("readiness and health", { timeout: 60_000 }, () => {
+describe("readiness and health", () => {
   it("come with the rules, and calls before that say UNAVAILABLE", async () => {
     const server = await startDynamoDB()
     opened.push({ close: () => server.stop() })
@@ -120,7 +120,7 @@ describe("readiness and health", { timeout: 60_000 }, () => {
   })
 })
 
-describe("the end", { timeout: 60_000 }, () => {
+describe("the end", () => {
   it("is no hindrance for who watches its health", async () => {
     const program = await start(["--rules", rules])
     await program.said("the service is ready")
@@ -162,7 +162,7 @@ describe("the end", { timeout: 60_000 }, () => {
     const load = [...Array.from({ length: 4 }, overGrpc), ...Array.from({ length: 4 }, overHttp)]
     const more = (count: number) => {
       const from = answers
-      return until(`${count} more answers`, () => answers >= from + count, 20_000)
+      return until(`${count} more answers`, () => answers >= from + count)
     }
     await more(200)
     leaving.signal("SIGTERM")

@@ -14,7 +14,7 @@ version: 7
 rules: { name: per-user, field: user_id, algorithm: sliding-log, limit: 2, window: 1 day }
 `
 
-describe("the metrics of the program", { timeout: 60_000 }, () => {
+describe("the metrics of the program", () => {
   let folder: string
   let rules: string
   let program: Program | undefined

@@ -34,7 +34,7 @@ const ask = async ({ http }: Program, body: object): Promise<Readonly<Record<str
   return (await response.json()) as Readonly<Record<string, unknown>>
 }
 
-describe("the program", { timeout: 60_000 }, () => {
+describe("the program", () => {
   it("counts in memory by the rules of a file, and says at the start what it was told", async () => {
     program = await startProgram(["--rules", rules, "--max-requests", "7"])
     await program.said("the service is ready")

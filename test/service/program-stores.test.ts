@@ -55,7 +55,7 @@ const ask = (program: Program, user: string) =>
 const storeOf = async (program: Program) =>
   ((await program.readyz()).body as { readonly store: { readonly status: string } }).store.status
 
-describe("the program with Redis", { timeout: 60_000 }, () => {
+describe("the program with Redis", () => {
   let redis: RedisServer
   let proxy: TcpProxy
   let env: Readonly<Record<string, string>>
@@ -101,8 +101,8 @@ describe("the program with Redis", { timeout: 60_000 }, () => {
       })
     }
     await proxy.accept()
-    await until("Redis is reachable", async () => (await storeOf(program)) === "reachable", 20_000)
-    await until("it counts in Redis", async () => (await ask(program, "bob")).degraded === false, 20_000)
+    await until("Redis is reachable", async () => (await storeOf(program)) === "reachable")
+    await until("it counts in Redis", async () => (await ask(program, "bob")).degraded === false)
     expect(await ask(program, "ada")).toMatchObject({ degraded: false, remaining: "2" })
   })
 
@@ -114,13 +114,13 @@ describe("the program with Redis", { timeout: 60_000 }, () => {
       Promise.all([ask(program, "ada"), call(program, "ShouldForwardRequest", { serviceId: 2 })])
     const isDegraded = async (expected: boolean) =>
       (await askBoth()).every(({ degraded }) => degraded === expected)
-    await until("both count in Redis", () => isDegraded(false), 20_000)
+    await until("both count in Redis", () => isDegraded(false))
     const [shown] = blocksTestedBy("test/service/program-stores.test.ts", "docs/guides/service.md", 1)
     expect(await program.readyz()).toEqual({ status: 200, body: JSON.parse(shown?.text ?? "") })
     proxy.refuse()
     proxy.cut()
-    await until("both are decided without it", () => isDegraded(true), 20_000)
-    await until("it says so", async () => (await storeOf(program)) === "degraded", 20_000)
+    await until("both are decided without it", () => isDegraded(true))
+    await until("it says so", async () => (await storeOf(program)) === "degraded")
     await program.said(/Rules decide by their onStoreFailure until it answers again/)
     await proxy.accept()
     const told = (code: string) => program.lines().filter((line) => line.code === code).length
@@ -129,17 +129,17 @@ describe("the program with Redis", { timeout: 60_000 }, () => {
       (await isDegraded(false)) &&
       told("SLUICE_RECOVERED") > 0 &&
       told("SLUICE_RECOVERED") === told("SLUICE_DEGRADED")
-    await until("it says that Redis is back", isBack, 20_000)
+    await until("it says that Redis is back", isBack)
     expect(await storeOf(program)).toBe("reachable")
   })
 
   it("hangs with a Redis that hangs no longer than it takes to see it", async () => {
     const program = await start(["--rules", rules], env)
-    await until("it is reachable", async () => (await storeOf(program)) === "reachable", 20_000)
+    await until("it is reachable", async () => (await storeOf(program)) === "reachable")
     proxy.pause()
     expect(await storeOf(program)).toBe("degraded")
     proxy.resume()
-    await until("it is reachable", async () => (await storeOf(program)) === "reachable", 20_000)
+    await until("it is reachable", async () => (await storeOf(program)) === "reachable")
   })
 
   it("logs nothing of what it says to Redis, of which the password is a part", async () => {
@@ -160,7 +160,7 @@ describe("the program with Redis", { timeout: 60_000 }, () => {
   })
 })
 
-describe("the program with a table", { timeout: 60_000 }, () => {
+describe("the program with a table", () => {
   let server: DynamoDBServer
   beforeAll(async () => {
     server = await startDynamoDB()
@@ -191,11 +191,11 @@ describe("the program with a table", { timeout: 60_000 }, () => {
     await call(first, "RegisterService", { service: "shop", rules })
     const limited = async () =>
       (await call(second, "ShouldForwardRequest", { service: "shop" })).policy === "all"
-    await until("the other one knows", limited, 20_000)
+    await until("the other one knows", limited)
   })
 })
 
-describe("the program with a rules file", { timeout: 60_000 }, () => {
+describe("the program with a rules file", () => {
   it("takes changes of it, keeps the last good rules, and says both", async () => {
     const program = await start(["--rules", rules])
     await program.said("the service is ready")

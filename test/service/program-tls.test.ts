@@ -63,7 +63,7 @@ function overGrpc({ grpc }: Program, who?: string): Promise<number> {
   })
 }
 
-describe("TLS", { timeout: 60_000 }, () => {
+describe("TLS", () => {
   it("is spoken on both doors with the certificate that was given", async () => {
     program = await startProgram(["--rules", rules, ...SERVER])
     await program.said("the service is ready")

@@ -20,7 +20,7 @@ interface Started {
   store(): Promise<string>
 }
 
-describe("the program on a Redis Cluster", { timeout: 60_000 }, () => {
+describe("the program on a Redis Cluster", () => {
   let cluster: RedisCluster
   let folder: string
   const started: Started[] = []
@@ -31,7 +31,7 @@ describe("the program on a Redis Cluster", { timeout: 60_000 }, () => {
     folder = mkdtempSync(join(tmpdir(), "sluice-cluster-"))
     const rule = `{ name: user, field: user_id, algorithm: sliding-log, limit: ${LIMIT}, window: 1 day }`
     writeFileSync(join(folder, "rules.yaml"), `service_id: 1\nrules: ${rule}\n`)
-  }, 30_000)
+  })
   beforeEach(async () => {
     for (const node of cluster.nodes) await node.command("FLUSHALL")
   })
@@ -78,7 +78,7 @@ describe("the program on a Redis Cluster", { timeout: 60_000 }, () => {
     }
     started.push(one)
     await until("the rules are loaded", () => lines.some(({ msg }) => msg === "the service is ready"))
-    await until("the cluster is reachable", async () => (await one.store()) === "reachable", 20_000)
+    await until("the cluster is reachable", async () => (await one.store()) === "reachable")
     return one
   }
 
@@ -116,6 +116,6 @@ describe("the program on a Redis Cluster", { timeout: 60_000 }, () => {
     } finally {
       second?.thaw()
     }
-    await until("the cluster is reachable", async () => (await one.store()) === "reachable", 20_000)
+    await until("the cluster is reachable", async () => (await one.store()) === "reachable")
   })
 })

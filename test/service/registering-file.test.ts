@@ -62,7 +62,7 @@ it.each(DOORS)(
       // A load that has begun before may have read what was there.
       const isUnavailable = async (): Promise<boolean> =>
         (await door.call("RegisterService", { service_id: 1, rules: [rule(8)] })).code === UNAVAILABLE
-      await until("the file cannot be read", isUnavailable, 20_000)
+      await until("the file cannot be read", isUnavailable)
       for (const service_id of [1, 2, 3]) {
         const { code, message } = await door.call("RegisterService", { service_id, rules: [rule(8)] })
         expect([code, message]).toEqual([UNAVAILABLE, expect.stringContaining("rules.yaml")])

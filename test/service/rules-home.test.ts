@@ -219,7 +219,7 @@ describe("a file before a registry", () => {
     } finally {
       book.close()
     }
-  }, 60_000)
+  })
 
   it("is called by the names of both", () => {
     expect(home.source.name).toBe(`rules file ${JSON.stringify(file.path)} before the registry in memory`)

@@ -88,7 +88,7 @@ function ask({ http }: Places, service: string): Promise<Response> {
   })
 }
 
-describe("a service that runs", { timeout: 30_000 }, () => {
+describe("a service that runs", () => {
   it("gives every limiter, and every request to a service without rules, to its metrics, whose text is at /metrics", async () => {
     const seen: string[] = []
     const places = await run(["--rules", rules], {
@@ -222,7 +222,7 @@ describe("a service that runs", { timeout: 30_000 }, () => {
         looks++
         return look()
       }
-      await until("it is reachable", isReachable, 20_000)
+      await until("it is reachable", isReachable)
       return looks
     }
     const pings = async () =>
@@ -241,7 +241,7 @@ describe("a service that runs", { timeout: 30_000 }, () => {
     const whenGone = await pings()
     expect([await look(), await look()]).toEqual([false, false])
     await proxy.accept()
-    await until("it is back", () => said("connected to Redis again"), 20_000)
+    await until("it is back", () => said("connected to Redis again"))
     // What was asked meanwhile is not sent now.
     expect((await looksUntilReachable()) - ((await pings()) - whenGone)).toBeGreaterThanOrEqual(0)
   })

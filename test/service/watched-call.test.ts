@@ -14,7 +14,7 @@ import {
 import { afterEach, describe, expect, it } from "vitest"
 import { Arrivals } from "../../packages/service/src/grpc/arrivals.ts"
 
-const WAIT = { timeout: 10_000, interval: 5 }
+const WAIT = { timeout: 60_000, interval: 5 }
 const PATH = "/test.Echo/Say"
 const same = (bytes: Buffer): Buffer => bytes
 const definition = {

@@ -51,7 +51,7 @@ describe("the demo", () => {
   beforeAll(async () => {
     const preload = `data:text/javascript,${encodeURIComponent(FORGETFUL)}`
     ;[sound, forgetful] = await Promise.all([runDemo(), runDemo("--import", preload)])
-  }, 60_000)
+  })
 
   it("ends with 0 where there is no terminal, and warns of nothing", () => {
     expect(sound.errors).toBe("")
@@ -105,7 +105,7 @@ const hasTerminal =
   spawnSync("/usr/bin/script", ["--version"], { encoding: "utf8" }).stdout?.includes("util-linux") ?? false
 
 describe.skipIf(!hasTerminal)("the demo in a terminal", () => {
-  it("goes on serving what it invites to, and ends with 0 at Ctrl-C", { timeout: 60_000 }, async () => {
+  it("goes on serving what it invites to, and ends with 0 at Ctrl-C", async () => {
     // exec: some shells stay in front of what they run and answer the Ctrl-C in its place, with 130.
     const command = `exec "${process.execPath}" --import tsx examples/src/demo/main.ts`
     const child = spawn("/usr/bin/script", ["-qec", command, "/dev/null"], {

@@ -181,7 +181,7 @@ test("documents have their services, versions, good rules and places", () => {
   ])
 })
 
-test("forty thousand problems find their places in a few seconds", { timeout: 60_000 }, () => {
+test("forty thousand problems find their places in a few seconds", () => {
   const names = Array.from({ length: 20_000 }, (_, index) => `"n ${index}": 1`).join(", ")
   const rules = Array.from({ length: 20_000 }, () => "{}").join(", ")
   const began = performance.now()
