@@ -5,23 +5,33 @@ const COUNTS = 2n ** 21n
 
 /** Units that a server holds under keys with this prefix, in the present and the previous window of each. */
 export async function unitsIn(server: RedisServer, prefix: string): Promise<number> {
-  let units = 0
-  for (const key of await keysOf(server, prefix)) {
-    const value = String(await server.command("GET", key))
-    const wide = /^w:\d+:(\d+):(\d+)$/.exec(value)
-    if (wide !== null) units += Number(wide[1]) + Number(wide[2])
-    else units += Number((BigInt(value) / COUNTS) % COUNTS) + Number(BigInt(value) % COUNTS)
-  }
-  return units
+  const units = await unitsByKey(server, prefix)
+  return [...units.values()].reduce((all, some) => all + some, 0)
+}
+
+/** The same, of each key. */
+export async function unitsByKey(server: RedisServer, prefix: string): Promise<Map<string, number>> {
+  const keys = await keysOf(server, prefix)
+  const values = await Promise.all(keys.map(async (key) => String(await server.command("GET", key))))
+  return new Map(keys.map((key, nth) => [key, unitsOf(values[nth] as string)]))
+}
+
+function unitsOf(value: string): number {
+  const wide = /^w:\d+:(\d+):(\d+)$/.exec(value)
+  if (wide !== null) return Number(wide[1]) + Number(wide[2])
+  return Number((BigInt(value) / COUNTS) % COUNTS) + Number(BigInt(value) % COUNTS)
+}
+
+/** Keys with this prefix that have been counted more than once, where each is asked for once. */
+export async function keysCountedTwice(server: RedisServer, prefix: string): Promise<string[]> {
+  return [...(await unitsByKey(server, prefix))].filter(([, units]) => units > 1).map(([key]) => key)
 }
 
 /** Keys that would stay for ever. */
 export async function keysWithoutTtl(server: RedisServer): Promise<string[]> {
-  const lasting: string[] = []
-  for (const key of await keysOf(server, "")) {
-    if (Number(await server.command("PTTL", key)) === -1) lasting.push(key)
-  }
-  return lasting
+  const keys = await keysOf(server, "")
+  const ttls = await Promise.all(keys.map((key) => server.command("PTTL", key)))
+  return keys.filter((_, nth) => ttls[nth] === -1)
 }
 
 async function keysOf(server: RedisServer, prefix: string): Promise<string[]> {

@@ -6,17 +6,24 @@ import {
   type Store,
 } from "@sluice/core"
 import { afterEach, expect } from "vitest"
+import { until } from "../servers/until.ts"
 
 const DEADLINE_MS = 50
-/** Lateness that no decision has, by a timer that was set with it: a stall of this process delays both. */
+/** Lateness that nothing has, by a timer that was set with it. */
 const SLACK_MS = 10
 
 const unhandled: unknown[] = []
 const closers: (() => unknown)[] = []
+/** What each asker of a test was told of outages, as events and as codes of what is logged. */
+const told: { readonly events: readonly string[]; readonly lines: readonly string[] }[] = []
 process.on("unhandledRejection", (reason) => unhandled.push(reason))
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
   expect(unhandled.splice(0)).toEqual([])
+  for (const { events, lines } of told.splice(0)) {
+    expect(events).toEqual(events.map((_, nth) => (nth % 2 === 0 ? "degraded" : "recovered")))
+    expect(lines).toEqual(events.map((event) => `SLUICE_${event.toUpperCase()}`))
+  }
 })
 
 /** Is called after the test, the last first. */
@@ -24,18 +31,44 @@ export function afterwards(close: () => unknown): void {
   closers.push(close)
 }
 
+/**
+ * Whether the work, which has begun, ends within so many milliseconds of this process: by a timer that is set now, so
+ * that what stalls the process from here on delays both, and the work has the first turn afterwards.
+ */
+export function endsWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
+  const lateAtMs = performance.now() + ms + SLACK_MS
+  return new Promise((resolve) => {
+    let control: NodeJS.Timeout | undefined
+    const watch = (): void => {
+      const leftMs = lateAtMs - performance.now()
+      // Timers count from the start of the turn of the event loop in which they are set, so they may be early.
+      control = leftMs > 0 ? setTimeout(watch, Math.ceil(leftMs)) : setTimeout(() => setImmediate(tell), 0)
+    }
+    const tell = (): void => resolve(false)
+    const end = (): void => {
+      clearTimeout(control)
+      resolve(true)
+    }
+    watch()
+    work.then(end, end)
+  })
+}
+
 export interface Asker {
-  /** "degraded" and "recovered", as they are told of. */
+  /** "degraded" and "recovered", as they are told of, and logged: in turn, which is looked at after each test. */
   readonly events: readonly string[]
-  /** The codes of what is logged. */
-  readonly lines: readonly string[]
   /** Decisions so far. */
   readonly decisions: readonly Decision[]
   /** How many came later than the deadline. */
   late: number
   ask(partition?: string, cost?: number): Promise<Decision>
-  /** Asks for the same again and again, each time as soon as the answer is there, until one is (not) degraded. */
-  askUntil(degraded: boolean): Promise<void>
+  /**
+   * Asks for the same again and again, each time as soon as the answer is there, until one is (not) degraded; yields it. On a
+   * busy machine a Redis that is well may miss the deadline, too.
+   */
+  askUntil(degraded: boolean, partition?: string): Promise<Decision>
+  /** Asks until the end of the outage is told. */
+  askUntilRecovered(): Promise<void>
   /** Whether the next decision comes without waiting for anything outside of this process. */
   decidesAtOnce(): Promise<boolean>
   /** Asks some 2,000 times a second, for four partitions in turn or others, until it is stopped; then waits for all. */
@@ -49,6 +82,7 @@ export function asker(store: Store, options: Partial<LimiterOptions<RequestFacts
   const events: string[] = []
   const lines: string[] = []
   const decisions: Decision[] = []
+  told.push({ events, lines })
   const log = ({ code }: { readonly code: string }) => lines.push(code)
   const limiter = createLimiter({
     limit: 1_000_000,
@@ -65,36 +99,33 @@ export function asker(store: Store, options: Partial<LimiterOptions<RequestFacts
 
   const self: Asker = {
     events,
-    lines,
     decisions,
     late: 0,
     async ask(partition = "192.0.2.1", cost = 1) {
       const deciding = limiter.decide({ remoteAddress: partition }, { cost })
       // By now the deadline has been set: what stalls this process from here on delays both.
-      const lateAtMs = performance.now() + deadlineMs + SLACK_MS
-      let isDecided = false
-      let control: NodeJS.Timeout | undefined
-      const watch = (): void => {
-        const leftMs = lateAtMs - performance.now()
-        // Timers count from the start of the turn of the event loop in which they are set, so they may be early.
-        control = leftMs > 0 ? setTimeout(watch, Math.ceil(leftMs)) : setTimeout(() => setImmediate(tell), 0)
-      }
-      const tell = (): void => {
-        if (!isDecided) self.late++
-      }
-      watch()
+      void endsWithin(deadlineMs, deciding).then((isInTime) => {
+        if (!isInTime) self.late++
+      })
       const decision = await deciding
-      isDecided = true
-      clearTimeout(control)
       decisions.push(decision)
       return decision
     },
-    async askUntil(degraded) {
-      const giveUpAt = performance.now() + 10_000
-      while ((await self.ask()).degraded !== degraded) {
-        if (performance.now() > giveUpAt) throw new Error(`asked in vain until degraded is ${degraded}`)
-        await new Promise((resolve) => setTimeout(resolve, 5))
-      }
+    async askUntil(degraded, partition) {
+      let decision: Decision | undefined
+      await until(`a decision is ${degraded ? "" : "not "}degraded`, async () => {
+        decision = await self.ask(partition)
+        return decision.degraded === degraded
+      })
+      return decision as Decision
+    },
+    async askUntilRecovered() {
+      let nth = 0
+      await until("the end of the outage is told", async () => {
+        // Of another partition each time: what is remembered of one tells nothing.
+        await self.ask(oneEach(nth++))
+        return events.at(-1) !== "degraded"
+      })
     },
     async decidesAtOnce() {
       let isDecided = false

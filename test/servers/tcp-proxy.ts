@@ -198,7 +198,9 @@ class Lane {
       if (first === undefined || this.#weather.isPaused(this.#direction)) return
       const waitMs = first.dueAt - performance.now()
       if (waitMs > 0) {
-        this.#timer = setTimeout(() => this.flow(), Math.ceil(waitMs))
+        // After a stall of this process many timers ring at once: whoever waits for these bytes, and by the clock need wait no
+        // longer, finds that out before they come.
+        this.#timer = setTimeout(() => setImmediate(() => this.flow()), Math.ceil(waitMs))
         return
       }
       this.#held.shift()
