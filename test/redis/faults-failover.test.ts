@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { freePort } from "../servers/free-port.ts"
 import { type RedisSentinel, startSentinel } from "../servers/redis-sentinel.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { startProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 import { keysCountedTwice, keysWithoutTtl, unitsIn } from "./counted.ts"
 import { afterwards, asker, oneEach } from "./load.ts"
@@ -21,8 +22,8 @@ describe("a primary that becomes a replica", () => {
   })
   afterAll(() => server?.stop())
 
-  async function openStore(library: "ioredis 6" | "node-redis 6") {
-    const { client, close } = await openClient({ library, ports: [server.port], isCluster: false })
+  async function openStore(library: "ioredis 6" | "node-redis 6", port = server.port) {
+    const { client, close } = await openClient({ library, ports: [port], isCluster: false })
     afterwards(close)
     const store = redisStore({ client })
     afterwards(() => store.close())
@@ -73,6 +74,23 @@ describe("a primary that becomes a replica", () => {
     await until("they have found a replica", foundReplica)
     await server.command("REPLICAOF", "NO", "ONE")
     expect((await asked).map(({ degraded }) => degraded)).toEqual([false, false])
+  })
+
+  it("is a server that did not answer in time for a request whose time is over when it says so", async () => {
+    const proxy = await startProxy(server)
+    afterwards(() => proxy.close())
+    const store = await openStore("ioredis 6", proxy.port)
+    const check = { policy: POLICY, partition: "a", cost: 1, shadow: false }
+    await store.take([[check]], 20_000)
+    await demote()
+    proxy.pause("replies")
+    const overAtMs = performance.now() + 300
+    const refused = expect(store.take([[check]], 300)).rejects.toMatchObject({ kind: "timeout" })
+    await until("it has found a replica", foundReplica)
+    // A stall of this process: what comes meanwhile is read before the deadline is looked at.
+    while (performance.now() < overAtMs + 10);
+    proxy.resume("replies")
+    await refused
   })
 
   it("degrades decisions by their deadline, is not connected to again and again, and is used again", async () => {
@@ -138,3 +156,12 @@ describe("a primary that Sentinel replaces under load", () => {
     return ((await server.command("ROLE")) as unknown[])[0]
   }
 })
+
+const POLICY = {
+  name: "limit",
+  counter: "counter1",
+  algorithm: "fixed-window",
+  limit: 10,
+  windowMs: 86_400_000,
+  align: "epoch",
+} as const

@@ -1,6 +1,6 @@
 import { StoreUnavailableError } from "../../errors.ts"
 import type { Answer } from "../store.ts"
-import { failureOf } from "./failure.ts"
+import { failureOf, silent } from "./failure.ts"
 import { LOOK_AGAIN_MS, type Node } from "./node.ts"
 import { outsideRequests, setTimer } from "./outside-requests.ts"
 import { type Asked, TakeCall } from "./take-call.ts"
@@ -180,8 +180,7 @@ export class Lane {
       ({ answers, sentAtMs }) => {
         // An answer that comes too late for everybody tells of no server that could be waited for.
         if (!this.#land(flight)) node.breaker.succeeded()
-        if (answers === undefined)
-          this.#again(batch, new StoreUnavailableError(TOO_LATE, { kind: "timeout" }), true)
+        if (answers === undefined) this.#again(batch, true)
         else this.#answer(batch, answers, sentAtMs)
         this.#next()
       },
@@ -190,7 +189,7 @@ export class Lane {
         if (node.hasNotRun(error)) {
           this.#isResting = true
           if (node.isReplica(error)) this.#leave(node)
-          this.#again(batch, failureOf(error), false)
+          this.#again(batch, false)
         } else if (!wasOver) this.#fail(batch, error, node)
         this.#next()
       },
@@ -237,13 +236,17 @@ export class Lane {
   }
 
   /** Nothing was counted for them, for certain, so they may be sent again; but being too late once is enough. */
-  #again(batch: readonly Waiting[], error: Error, wasLate: boolean): void {
+  #again(batch: readonly Waiting[], wasLate: boolean): void {
     const nowMs = performance.now()
     const returned: Waiting[] = []
     for (const waiting of batch) {
       if (waiting.isDone) continue
-      if (waiting.deadlineMs <= nowMs || (wasLate && waiting.wasLate)) settle(waiting, error)
-      else {
+      if (wasLate && waiting.wasLate) {
+        settle(waiting, new StoreUnavailableError(TOO_LATE, { kind: "timeout" }))
+      } else if (waiting.deadlineMs <= nowMs) {
+        // Whatever the server said of it: it has not answered in time.
+        settle(waiting, silent())
+      } else {
         if (wasLate) waiting.wasLate = true
         returned.push(waiting)
         this.#watchdog.watch(waiting.deadlineMs)
