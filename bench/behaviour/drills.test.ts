@@ -93,7 +93,7 @@ const WRONG: readonly Wrong[] = [
   [headers, "tells parts of a second", right, { tellWait: (ms) => `${ms / 1_000}` }, /told 4 left/],
 ]
 
-describe.concurrent("a drill", { timeout: 180_000 }, () => {
+describe.concurrent("a drill", { timeout: 600_000 }, () => {
   it.each(NAMED)("%s finds nothing wrong with a limiter that is right", async (_name, drill) => {
     const { isGood, seen } = await run(drill, rightFor(drill))
     expect(isGood, seen).toBe(true)

@@ -8,7 +8,7 @@ afterAll(stopRedis)
 
 const documents = findDocuments().map((document) => ({ document, blocks: blocksOf(document) }))
 
-it("what the documents show in TypeScript has the right types", { timeout: 240_000 }, async () => {
+it("what the documents show in TypeScript has the right types", { timeout: 600_000 }, async () => {
   expect(await checkTypes(documents.flatMap(({ blocks }) => blocks).filter(isTyped))).toEqual([])
 })
 

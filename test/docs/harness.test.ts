@@ -146,7 +146,7 @@ describe("a block", () => {
   })
 
   it("has the types that TypeScript asks for, and is told where it has not", {
-    timeout: 180_000,
+    timeout: 600_000,
   }, async () => {
     const wrong = [
       block("ts", 'app.use(handler)\napp.use(rateLimit({ limit: 5, windw: "1 minute" }))'),

@@ -14,9 +14,10 @@ export interface App {
 export type Order =
   /** Asks for all of these costs at once. */
   | { readonly do: "burst"; readonly costs: readonly number[] }
-  /** Asks again and again, a few at once, until it is refused or told to rest; tells of each admission. */
-  | { readonly do: "load"; readonly cost: number }
-  | { readonly do: "rest" }
+  /** Asks for single units again and again, a few at once, until it is refused or has so many; tells of each admission. */
+  | { readonly do: "load"; readonly most: number }
+  /** The same, but kills itself when it has so many: nobody else knows that moment in time. */
+  | { readonly do: "fall"; readonly after: number }
   | { readonly do: "leave" }
 
 /** What an instance tells: that it is ready, what it was admitted meanwhile, and at the end of an order all of it. */
@@ -38,7 +39,7 @@ export interface Tally {
 const AT_ONCE = 8
 const PAUSE_MS = 2
 
-/** One instance of an app, which asks its limiter in place of clients. It takes orders one after the other, but for a rest. */
+/** One instance of an app, which asks its limiter in place of clients. An order is for after the last one is done. */
 export async function askingInstance(app: App, tell: (told: Told) => void): Promise<(order: Order) => void> {
   const { client, close } = await openClient(app.client)
   const limiter = createLimiter({
@@ -50,7 +51,6 @@ export async function askingInstance(app: App, tell: (told: Told) => void): Prom
     // A machine under test may be slow; what is shown is the count, and no decision without Redis counts.
     storeTimeoutMs: 20_000,
   })
-  let isResting = false
   tell({ told: "ready", nowMs: Date.now() })
   return (order) => {
     switch (order.do) {
@@ -58,10 +58,14 @@ export async function askingInstance(app: App, tell: (told: Told) => void): Prom
         ask(limiter, order.costs).then((tally) => tell({ told: "done", ...tally }))
         return
       case "load":
-        load(limiter, order.cost, () => isResting, tell).then((tally) => tell({ told: "done", ...tally }))
+        load(limiter, order.most, tell).then((tally) => tell({ told: "done", ...tally }))
         return
-      case "rest":
-        isResting = true
+      case "fall":
+        load(limiter, order.after, tell).then(() => {
+          // In the middle of more.
+          void ask(limiter, Array(AT_ONCE).fill(1))
+          setImmediate(() => process.kill(process.pid, "SIGKILL"))
+        })
         return
       case "leave":
         limiter.close().then(close)
@@ -83,15 +87,10 @@ async function ask(limiter: Limiter<object>, costs: readonly number[]): Promise<
   return tally
 }
 
-async function load(
-  limiter: Limiter<object>,
-  cost: number,
-  isResting: () => boolean,
-  tell: (told: Told) => void,
-): Promise<Tally> {
+async function load(limiter: Limiter<object>, most: number, tell: (told: Told) => void): Promise<Tally> {
   let all: Tally = { admitted: 0, refused: 0, degraded: 0, retryAfterMs: 0 }
-  while (!isResting() && all.refused === 0) {
-    const some = await ask(limiter, Array(AT_ONCE).fill(cost))
+  while (all.refused === 0 && all.admitted < most) {
+    const some = await ask(limiter, Array(AT_ONCE).fill(1))
     if (some.admitted > 0) tell({ told: "admitted", units: some.admitted })
     all = {
       admitted: all.admitted + some.admitted,

@@ -25,7 +25,7 @@ const TRACES_A_SEED = 250
 describe.concurrent.each([
   { layout: "packed", isWide: false },
   { layout: "wide", isWide: true },
-])("the scripts in the $layout layout", { timeout: 180_000 }, ({ isWide }) => {
+])("the scripts in the $layout layout", { timeout: 900_000 }, ({ isWide }) => {
   it.each(SEEDS)("agree with the memory store in every answer, key and time to live (%i)", async (seed) => {
     await fc.assert(
       fc.asyncProperty(callTraces(), (trace) => play(client, trace, isWide)),

@@ -52,13 +52,14 @@ export class Instance {
     return this.#ask({ do: "burst", costs })
   }
 
-  load(cost: number): Promise<Tally> {
-    return this.#ask({ do: "load", cost })
+  /** Yields when it is refused, or has been admitted so many units, or a few more. */
+  load(most: number = Number.MAX_SAFE_INTEGER): Promise<Tally> {
+    return this.#ask({ do: "load", most })
   }
 
-  /** Ends its load. */
-  rest(): void {
-    this.#send({ do: "rest" })
+  /** Rejects when it has killed itself, which it does when it has been admitted so many units, or a few more. */
+  fall(after: number): Promise<Tally> {
+    return this.#ask({ do: "fall", after })
   }
 
   /** Closes its limiter and its client, and yields its exit code once it has ended by itself. */
@@ -77,15 +78,8 @@ export class Instance {
   }
 }
 
-/** An instance that is a process, which can be killed. */
-export interface ProcessInstance {
-  readonly instance: Instance
-  /** SIGKILL; yields once it is gone. */
-  kill(): Promise<void>
-}
-
 /** Starts an instance in a process of its own, whose wall clock is ahead by so many milliseconds. */
-export async function startProcess(app: App, aheadMs = 0): Promise<ProcessInstance> {
+export async function startProcess(app: App, aheadMs = 0): Promise<Instance> {
   const child = forked(PROCESS, app, { CLOCK_AHEAD_MS: `${aheadMs}` })
   const instance = new Instance(
     (order) => child.send(order),
@@ -93,7 +87,7 @@ export async function startProcess(app: App, aheadMs = 0): Promise<ProcessInstan
   )
   child.on("message", (told) => instance.hear(told as Told))
   await readyOrGone(instance)
-  return { instance, kill: () => killed(child) }
+  return instance
 }
 
 /** Starts an instance in a worker thread of this process. There `--import tsx` has no effect, so it is told by code. */

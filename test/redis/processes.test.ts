@@ -43,7 +43,7 @@ function thousand(...costs: number[]): number[] {
   return Array.from({ length: 1_000 }, (_, i) => costs[i % costs.length] ?? 1)
 }
 
-describe("three processes with one counter in Redis", () => {
+describe("three processes with one counter in Redis", { timeout: 300_000 }, () => {
   it.each([
     ["ioredis 6", [1]],
     // Whatever is left in the end, one of those that ask for a single unit takes it.
@@ -51,29 +51,28 @@ describe("three processes with one counter in Redis", () => {
   ] as const)("of 3,000 requests at once admit exactly 500 units: %s, costs %j", async (library, costs) => {
     const app = appOf(500, library)
     const processes = await startProcesses(app, 3)
-    const tallies = await Promise.all(processes.map(({ instance }) => instance.burst(thousand(...costs))))
+    const tallies = await Promise.all(processes.map((instance) => instance.burst(thousand(...costs))))
     expect(sum(tallies, "admitted")).toBe(500)
     expect(sum(tallies, "degraded")).toBe(0)
     expect(await unitsIn(server, app.prefix)).toBe(500)
     // Each ends by itself, once it has closed what it opened.
-    expect(await Promise.all(processes.map(({ instance }) => instance.leave()))).toEqual([0, 0, 0])
+    expect(await Promise.all(processes.map((instance) => instance.leave()))).toEqual([0, 0, 0])
   })
 
   it("count exactly 500 although one is killed in the middle, and report no more", async () => {
     const app = appOf(500)
     const processes = await startProcesses(app, 3)
-    const [victim, ...others] = processes
-    const loads = others.map(({ instance }) => instance.load(1))
-    const fallen = expect(victim?.instance.load(1)).rejects.toThrow("in the middle")
-    await until("the victim is admitted", () => (victim?.instance.admitted ?? 0) >= 40)
-    await victim?.kill()
-    await fallen
+    const [victim, ...others] = processes as [Instance, ...Instance[]]
+    // Not all of it before the victim has fallen, however slow that is.
+    const before = others.map((instance) => instance.load(150))
+    await expect(victim.fall(40)).rejects.toThrow("in the middle")
+    const tallies = await Promise.all(before)
     const counted = await unitsIn(server, app.prefix)
     expect(counted).toBeLessThan(500)
-    const tallies = await Promise.all(loads)
+    tallies.push(...(await Promise.all(others.map((instance) => instance.load()))))
     expect(await unitsIn(server, app.prefix)).toBe(500)
     // What the dead one was admitted and could not tell any more is counted all the same.
-    const reported = sum(tallies, "admitted") + (victim?.instance.admitted ?? 0)
+    const reported = sum(tallies, "admitted") + victim.admitted
     expect(reported).toBeLessThanOrEqual(500)
     expect(reported).toBeGreaterThan(500 - 64)
     expect(sum(tallies, "degraded")).toBe(0)
@@ -81,29 +80,22 @@ describe("three processes with one counter in Redis", () => {
 
   it("use all of the limit and no more while they come and go", async () => {
     const app = appOf(3_000)
-    const [one, two, three] = (await startProcesses(app, 3)).map(({ instance }) => instance) as [
-      Instance,
-      Instance,
-      Instance,
-    ]
-    const admitted = () => one.admitted + two.admitted + three.admitted
-    const loads = [one.load(1)]
-    await until("one alone was admitted some", () => admitted() >= 500)
-    loads.push(two.load(1), three.load(1))
-    await until("three were admitted some", () => two.admitted >= 200 && three.admitted >= 200)
-    one.rest()
-    const first = await loads[0]
+    const [one, two, three] = (await startProcesses(app, 3)) as [Instance, Instance, Instance]
+    // Nobody uses all that there is before one of them has gone, however slow that is.
+    const loads = [one.load(1_000)]
+    await until("one alone was admitted some", () => one.admitted >= 500)
+    loads.push(two.load(900), three.load(900))
+    expect(await loads[0]).toMatchObject({ refused: 0 })
     expect(await one.leave()).toBe(0)
-    const atLeaving = admitted()
     const tallies = await Promise.all(loads)
-    expect(first?.refused).toBe(0)
-    expect(atLeaving).toBeLessThan(3_000)
+    expect(sum(tallies, "refused")).toBe(0)
+    tallies.push(...(await Promise.all([two.load(), three.load()])))
     expect(sum(tallies, "admitted")).toBe(3_000)
     expect(await unitsIn(server, app.prefix)).toBe(3_000)
   })
 })
 
-describe("one app in several threads or processes", () => {
+describe("one app in several threads or processes", { timeout: 300_000 }, () => {
   it("shares the exact count between worker threads", async () => {
     const app = appOf(500)
     const threads = await Promise.all([startThread(app), startThread(app), startThread(app)])
@@ -138,7 +130,7 @@ describe("one app in several threads or processes", () => {
   })
 })
 
-describe("two processes whose clocks differ by an hour", () => {
+describe("two processes whose clocks differ by an hour", { timeout: 300_000 }, () => {
   /** A window of about an hour, of which a tenth to a half has passed: one hour on it is another window. */
   async function window(): Promise<number> {
     const nowMs = await timeOf(server)
@@ -151,12 +143,12 @@ describe("two processes whose clocks differ by an hour", () => {
   it("count together exactly, and say the same release time", async () => {
     const app = appOf(500, "ioredis 6", await window())
     const [punctual, ahead] = await Promise.all([startProcess(app), startProcess(app, HOUR)])
-    expect(Math.abs(ahead.instance.startedMs - punctual.instance.startedMs - HOUR)).toBeLessThan(60_000)
-    const tallies = await Promise.all([punctual, ahead].map(({ instance }) => instance.burst(thousand(1))))
+    expect(Math.abs(ahead.startedMs - punctual.startedMs - HOUR)).toBeLessThan(60_000)
+    const tallies = await Promise.all([punctual, ahead].map((instance) => instance.burst(thousand(1))))
     expect(sum(tallies, "admitted")).toBe(500)
     // A window that is full is one unit short again a millisecond after its end.
     const releaseMs = Math.ceil((await timeOf(server)) / app.windowMs) * app.windowMs + 1
-    for (const { instance } of [punctual, ahead]) {
+    for (const instance of [punctual, ahead]) {
       const beforeMs = await timeOf(server)
       const { admitted, retryAfterMs } = await instance.burst([1])
       const afterMs = await timeOf(server)

@@ -24,7 +24,7 @@ afterAll(async () => {
   await server?.stop()
 })
 
-describe.concurrent("the sliding log in Redis", { timeout: 180_000 }, () => {
+describe.concurrent("the sliding log in Redis", { timeout: 600_000 }, () => {
   it.each([8_201, 8_202])("tells what an array of the instant of each unit tells (%i)", async (seed) => {
     await fc.assert(
       fc.asyncProperty(logTraces(), async (trace) => {

@@ -54,7 +54,7 @@ function stranger(address: string): Stranger {
 
 const isForwarded = (called: Called): boolean => "value" in called && called.value.should_forward === true
 
-describe("three instances on one Redis", () => {
+describe("three instances on one Redis", { timeout: 300_000 }, () => {
   it("admit exactly the limit between them, also when one is killed in the middle", async () => {
     const instances = await Promise.all([start("killed:"), start("killed:"), start("killed:")])
     const clients = instances.map(({ grpc }) => stranger(grpc))
