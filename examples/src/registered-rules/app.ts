@@ -37,6 +37,8 @@ export async function createApp({
     service,
     rules: dynamoDBRules({ client: dynamoDB, tableName, pollMs: 2_000 }),
     store: redisStore({ client: redis }),
+    // Not the 50 ms of a service: what is shown are counts, and Redis may be on a machine that is busy.
+    storeTimeoutMs: 5_000,
     // Stands for your authentication.
     fields: { user_id: (req) => req.get("x-user-id") },
   })
