@@ -32,7 +32,7 @@ afterAll(async () => {
 })
 const rules = () => {
   const client = server.client({ endpoint: proxy.endpoint, maxAttempts: 1 })
-  return dynamoDBRules({ client, tableName, pollMs: 20, timeoutMs: 100, keyType: "S" })
+  return dynamoDBRules({ client, tableName, pollMs: 20, timeoutMs: 1_000, keyType: "S" })
 }
 beforeEach(async () => {
   proxy.fault = undefined
@@ -95,7 +95,7 @@ describe("5,000 services", () => {
           { name: "daily", field: "ip", rate: { requests_per_unit: 10, unit: "day" } },
         ]),
       }))
-      const source = dynamoDBRules({ client, tableName, keyType: "S", timeoutMs: 10_000 })
+      const source = dynamoDBRules({ client, tableName, keyType: "S", timeoutMs: 30_000 })
       const book = createRuleBook({ source, services: "all", pollMs: 50, logger: silent })
       limiter = createLimiter({ rules: book, service: "service-4999" })
       await limiter.ready({ retry: true })

@@ -17,6 +17,9 @@ let direct: DynamoDBClient
 let other: DynamoDBRegistry
 let registry: DynamoDBRegistry
 /** With the SDK's own retries. */
+/** For what is never answered. */
+let hurried: DynamoDBRegistry
+/** With the SDK's own retries. */
 let patient: DynamoDBRegistry
 const tableName = "rules"
 const key = { keyName: "service_id", keyType: "S" } as const
@@ -29,13 +32,10 @@ beforeAll(async () => {
   const { endpoint } = proxy
   other = dynamoDBRegistry({ client: direct, tableName })
   await other.createTable()
-  registry = dynamoDBRegistry({
-    client: server.client({ endpoint, maxAttempts: 1 }),
-    tableName,
-    ...key,
-    timeoutMs: 800,
-  })
-  patient = dynamoDBRegistry({ client: server.client({ endpoint }), tableName, ...key, timeoutMs: 8_000 })
+  const client = server.client({ endpoint, maxAttempts: 1 })
+  registry = dynamoDBRegistry({ client, tableName, ...key, timeoutMs: 30_000 })
+  hurried = dynamoDBRegistry({ client, tableName, ...key, timeoutMs: 1_500 })
+  patient = dynamoDBRegistry({ client: server.client({ endpoint }), tableName, ...key, timeoutMs: 30_000 })
 })
 afterAll(async () => {
   await proxy.stop()
@@ -81,11 +81,12 @@ describe("a write whose answer is lost", () => {
   it.each<Fault>(["lose", "silence", "cut"])(
     "was carried out, is found so, and succeeds: %s",
     async (fault) => {
+      const asked = fault === "silence" ? hurried : registry
       onWrite(fault)
-      expect(await registry.register("checkout", [rule(5)])).toMatchObject({ version: 1, rules: [rule(5)] })
-      expect(await registry.register("checkout", [rule(6)], { version: 1 })).toMatchObject({ version: 2 })
+      expect(await asked.register("checkout", [rule(5)])).toMatchObject({ version: 1, rules: [rule(5)] })
+      expect(await asked.register("checkout", [rule(6)], { version: 1 })).toMatchObject({ version: 2 })
       expect(await there()).toEqual([2, [6]])
-      expect(await registry.remove("checkout", { version: 2 })).toBe(true)
+      expect(await asked.remove("checkout", { version: 2 })).toBe(true)
       expect(await there()).toBeUndefined()
       expect(proxy.calls.filter((call) => call !== "GetItem")).toEqual([
         "UpdateItem",
@@ -99,10 +100,11 @@ describe("a write whose answer is lost", () => {
     "was not carried out, and is not taken for done: %s",
     async (fault) => {
       await other.register("checkout", [rule(5)])
+      const asked = fault === "hang" ? hurried : registry
       onWrite(fault)
       for (const change of [
-        registry.register("checkout", [rule(6)], { version: 1 }),
-        registry.remove("checkout", { version: 1 }),
+        asked.register("checkout", [rule(6)], { version: 1 }),
+        asked.remove("checkout", { version: 1 }),
       ]) {
         const error = await failure(change)
         expect(error).toBeInstanceOf(RuleSourceError)
@@ -123,7 +125,7 @@ describe("a write whose answer is lost", () => {
 
   it("is a conflict when another has written that version meanwhile", async () => {
     onWrite("hang")
-    const writing = failure(registry.register("checkout", [rule(6)]))
+    const writing = failure(hurried.register("checkout", [rule(6)]))
     await other.register("checkout", [rule(5)])
     const error = await writing
     expect(error).toBeInstanceOf(RuleConflictError)
@@ -132,7 +134,7 @@ describe("a write whose answer is lost", () => {
 
   it("is unknown when others have written several versions since", async () => {
     onWrite("hang")
-    const writing = failure(registry.register("checkout", [rule(6)]))
+    const writing = failure(hurried.register("checkout", [rule(6)]))
     await other.register("checkout", [rule(5)])
     await other.register("checkout", [rule(7)], { version: 1 })
     expect((await writing).message).toContain(UNKNOWN)

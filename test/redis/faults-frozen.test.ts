@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { redisStore } from "@sluice/core/redis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { endsWithin } from "../servers/ends-within.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
 import { callsOf, keysWithoutTtl, unitsIn } from "./counted.ts"
-import { afterwards, asker, endsWithin } from "./load.ts"
+import { afterwards, asker } from "./load.ts"
 import { type Library, openClient } from "./open-client.ts"
 
 let server: RedisServer

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, it } from "vitest"
 import type { Policy } from "../../packages/core/src/policy.ts"
 import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import type { Check, Refund, Store } from "../../packages/core/src/stores/store.ts"
+import { endsWithin } from "../servers/ends-within.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
-import { endsWithin } from "./load.ts"
 
 const MONTH: Policy = {
   name: "month",

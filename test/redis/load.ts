@@ -6,11 +6,10 @@ import {
   type Store,
 } from "@sluice/core"
 import { afterEach, expect } from "vitest"
+import { endsWithin } from "../servers/ends-within.ts"
 import { until } from "../servers/until.ts"
 
 const DEADLINE_MS = 50
-/** Lateness that nothing has, by a timer that was set with it. */
-const SLACK_MS = 10
 
 const unhandled: unknown[] = []
 const closers: (() => unknown)[] = []
@@ -29,29 +28,6 @@ afterEach(async () => {
 /** Is called after the test, the last first. */
 export function afterwards(close: () => unknown): void {
   closers.push(close)
-}
-
-/**
- * Whether the work, which has begun, ends within so many milliseconds of this process: by a timer that is set now, so
- * that what stalls the process from here on delays both, and the work has the first turn afterwards.
- */
-export function endsWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
-  const lateAtMs = performance.now() + ms + SLACK_MS
-  return new Promise((resolve) => {
-    let control: NodeJS.Timeout | undefined
-    const watch = (): void => {
-      const leftMs = lateAtMs - performance.now()
-      // Timers count from the start of the turn of the event loop in which they are set, so they may be early.
-      control = leftMs > 0 ? setTimeout(watch, Math.ceil(leftMs)) : setTimeout(() => setImmediate(tell), 0)
-    }
-    const tell = (): void => resolve(false)
-    const end = (): void => {
-      clearTimeout(control)
-      resolve(true)
-    }
-    watch()
-    work.then(end, end)
-  })
 }
 
 export interface Asker {
