@@ -33,7 +33,7 @@ export function limiterOn(store: Store, limit: number, storeTimeoutMs: number): 
   })
 }
 
-/** Asks each limiter for each user, again and again, a pause between. */
+/** Asks each limiter for each user, also for those that are added meanwhile, again and again, a pause between. */
 export function loadOn(limiters: readonly Limiter<{ user: string }>[], users: readonly string[]): Load {
   const ledger: Ledger = { admitted: new Map(), degraded: 0, thrown: [], decisions: 0 }
   let isStopped = false
