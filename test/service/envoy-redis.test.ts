@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises"
 import { redisStore } from "@sluice/core/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
@@ -100,11 +101,14 @@ describe("asked by Envoys over a Redis that two instances share", () => {
 
   it("who has gone gets its units back", async () => {
     const [envoy] = envoys
-    await server.command("CLIENT", "PAUSE", "700", "ALL")
+    server.freeze()
     const late = await envoy?.call(
       { domain: "2", descriptors: [{ entries: [{ key: "generic_key", value: "x" }] }], hits_addend: 10 },
       { deadline: Date.now() + 200 },
     )
+    // The service finds out a little later than the caller: it counts from the arrival of the call.
+    await sleep(500)
+    server.thaw()
     expect(late).toMatchObject({ error: { code: 4 } })
     await until(
       "the units are back",
