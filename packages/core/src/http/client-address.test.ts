@@ -157,7 +157,13 @@ describe("which header is read", () => {
     ["forwarded", both, "192.0.2.2"],
     ["Forwarded", both, "192.0.2.2"],
     ["forwarded", { "x-forwarded-for": "192.0.2.1" }, "10.0.0.1"],
+    ["forwarded", undefined, "10.0.0.1"],
     ["X-Forwarded-For", both, "192.0.2.1"],
+    [
+      "x-forwarded-for",
+      { forwarded: "for=192.0.2.2", "x-forwarded-for": "192.0.2.9, 192.0.2.1" },
+      "192.0.2.1",
+    ],
     ["x-forwarded-for", { forwarded: "for=192.0.2.2" }, "10.0.0.1"],
     ["CF-Connecting-IP", both, "192.0.2.3"],
     ["cf-connecting-ip", { "cf-connecting-ip": ["192.0.2.3"] }, "192.0.2.3"],
@@ -189,6 +195,7 @@ describe("a forwarded header when nobody is trusted", () => {
     const told: string[] = []
     const read = compileClientAddress({}, (header) => told.push(header))
     expect(read(facts("198.51.100.1", {}))).toBe("198.51.100.1")
+    expect(read(facts("198.51.100.1"))).toBe("198.51.100.1")
     expect(told).toEqual([])
     expect(read(facts("198.51.100.1", headers))).toBe("198.51.100.1")
     expect(read(facts("198.51.100.1", headers))).toBe("198.51.100.1")

@@ -41,14 +41,14 @@ export function compileClientAddress(
   if (trustsNobody(trustedProxies)) return compilePeer(trustedProxies === undefined, onForwardedIgnored)
   const trusts = typeof trustedProxies === "number" ? withinHops(trustedProxies) : fromRanges(trustedProxies)
   const header = options.clientIpHeader?.toLowerCase()
-  const reported = header === undefined || isForwardedHeader(header) ? undefined : header
-  const pinned = reported === undefined ? (header as ForwardedHeader | undefined) : undefined
+  const pinned = isForwardedHeader(header) ? header : undefined
+  const reported = pinned === undefined ? header : undefined
   return ({ remoteAddress, headers }) => {
     const peer = peerAddress(remoteAddress)
     if (!trusts(peer, 1)) return peer
     if (reported !== undefined) return singleAddress(headers, reported) ?? peer
     const name = pinned ?? forwardedHeader(headers)
-    return name === undefined ? peer : walk(name, headers?.[name], peer, trusts)
+    return walk(name, headers?.[name], peer, trusts)
   }
 }
 
@@ -59,10 +59,10 @@ function compilePeer(
   let watching = warns
   return ({ remoteAddress, headers }) => {
     if (watching) {
-      const ignored = forwardedHeader(headers)
-      if (ignored !== undefined) {
+      const name = forwardedHeader(headers)
+      if (headers?.[name] !== undefined) {
         watching = false
-        onForwardedIgnored(ignored)
+        onForwardedIgnored(name)
       }
     }
     return peerAddress(remoteAddress)
@@ -104,11 +104,11 @@ function singleAddress(headers: HeaderFields | undefined, name: string): string 
   return typeof value === "string" ? addressOfNode(value.trim()) : undefined
 }
 
-function forwardedHeader(headers: HeaderFields | undefined): ForwardedHeader | undefined {
-  if (headers?.["x-forwarded-for"] !== undefined) return "x-forwarded-for"
-  return headers?.forwarded !== undefined ? "forwarded" : undefined
+/** Which of the two lists is read, where neither is pinned; neither may be there. */
+function forwardedHeader(headers: HeaderFields | undefined): ForwardedHeader {
+  return headers?.["x-forwarded-for"] === undefined ? "forwarded" : "x-forwarded-for"
 }
 
-function isForwardedHeader(name: string): name is ForwardedHeader {
+function isForwardedHeader(name: string | undefined): name is ForwardedHeader {
   return name === "x-forwarded-for" || name === "forwarded"
 }

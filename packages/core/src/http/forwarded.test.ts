@@ -90,6 +90,8 @@ describe("X-Forwarded-For, read from the right", () => {
     expect(addresses("x-forwarded-for", list)).toEqual(last50)
     expect(addresses("x-forwarded-for", `192.0.2.1${",".repeat(49)}`)).toEqual(["192.0.2.1"])
     expect(addresses("x-forwarded-for", `192.0.2.1${",".repeat(50)}`)).toEqual([])
+    expect(addresses("x-forwarded-for", ["192.0.2.1", ...Array(49).fill("")])).toEqual(["192.0.2.1"])
+    expect(addresses("x-forwarded-for", ["192.0.2.1", ...Array(50).fill("")])).toEqual([])
   })
 
   it("looks at the last 8192 characters, and not at an entry that they cut", () => {

@@ -29,14 +29,16 @@ export function visitForwarded(
     const cut = line.length > characters
     const text = cut ? line.slice(line.length - characters) : line
     for (let end = text.length; end >= 0; ) {
+      // Stryker disable next-line ConditionalExpression: an element with a quote is no address where there are no quotes
       const comma = name === "forwarded" ? commaOutsideQuotes(text, end) : commaBefore(text, end)
       // What is left of the cut is the end of an element at best.
       if (elements === 0 || (cut && comma === -1)) return
       elements -= 1
       const element = text.slice(comma + 1, end).trim()
-      end = comma === -1 ? -1 : comma
+      end = comma
       if (element === "") continue
-      const address = addressOfNode(name === "forwarded" ? forParameter(element) : element)
+      const node = name === "forwarded" ? forParameter(element) : element
+      const address = node === undefined ? undefined : addressOfNode(node)
       if (address === undefined || !visit(address)) return
     }
     characters -= text.length
@@ -78,24 +80,24 @@ function commaOutsideQuotes(text: string, end: number): number {
 }
 
 function isEscaped(text: string, index: number): boolean {
-  let start = index
-  while (text[start - 1] === "\\") start -= 1
-  return (index - start) % 2 === 1
+  let escaped = false
+  for (let before = index - 1; text[before] === "\\"; before--) escaped = !escaped
+  return escaped
 }
 
 /** One parameter, or none, up to the next semicolon (RFC 7239 section 4). No two repetitions can match the same text. */
 const PARAMETER = /[ \t]*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s";,]+))[ \t]*)?(?:;|$)/y
 
-/** The value of an element's `for`; "" where there is none, or two, or the element is not well formed. */
-function forParameter(element: string): string {
+/** The value of an element's `for`; undefined where there is none, or two, or the element is not well formed. */
+function forParameter(element: string): string | undefined {
   let node: string | undefined
   PARAMETER.lastIndex = 0
   while (PARAMETER.lastIndex < element.length) {
     const found = PARAMETER.exec(element)
-    if (found === null) return ""
+    if (found === null) return undefined
     if (found[1]?.toLowerCase() !== "for") continue
-    if (node !== undefined) return ""
+    if (node !== undefined) return undefined
     node = found[3] ?? (found[2] as string).replace(/\\(.)/g, "$1")
   }
-  return node ?? ""
+  return node
 }
