@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest"
+import { ADDRESS_RANGE_ACCEPTED } from "../address.ts"
 import { InvalidRuleError } from "../errors.ts"
 import { compileValueList } from "./value-list.ts"
 
@@ -45,7 +46,9 @@ describe("a list for the field ip", () => {
     "refuses %j, which is no address",
     (entry) => {
       expect(() => compileValueList("ip", ["10.0.0.0/8", entry])).toThrow(InvalidRuleError)
-      expect(() => compileValueList("ip", [entry])).toThrow(JSON.stringify(entry))
+      const message = `${JSON.stringify(entry)} is not an address`
+      const problems = [{ path: "", message, accepted: ADDRESS_RANGE_ACCEPTED }]
+      expect(() => compileValueList("ip", [entry])).toThrow(expect.objectContaining({ problems }))
     },
   )
 })
