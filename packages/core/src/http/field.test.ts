@@ -156,6 +156,7 @@ describe("query:", () => {
     ["query:page", { url: "/list?page=" }, undefined],
     ["query:page", { url: "/list#?page=2" }, undefined],
     ["query:page", { url: "/list" }, undefined],
+    ["query:page", { url: "/list&page=2" }, undefined],
     ["query:page", { url: 7 }, undefined],
     ["query:page", {}, undefined],
     ["query:page", { query: { page: "2" }, url: "/list?page=3" }, "2"],

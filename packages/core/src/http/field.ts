@@ -210,10 +210,10 @@ function onlyOne(value: unknown): unknown {
   return Array.isArray(value) ? (value.length === 1 ? value[0] : undefined) : value
 }
 
-function queryOf(url: string): string {
+function queryOf(url: string): string | undefined {
   const target = url.split("#", 1)[0] as string
   const mark = target.indexOf("?")
-  return mark === -1 ? "" : target.slice(mark + 1)
+  return mark === -1 ? undefined : target.slice(mark + 1)
 }
 
 /** Whether a request has a body (RFC 9112 section 6.3). Where the headers are not known it may have one. */
