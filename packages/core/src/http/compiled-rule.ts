@@ -40,6 +40,7 @@ export interface CompiledRule {
 
 export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRule {
   const readerOf = rememberedReaders(rule, context)
+  // Stryker disable next-line ConditionalExpression: what matches everything yields the same, only slower
   const matcher = rule.match === undefined ? undefined : compileMatch(rule.match)
   const matchReaders = new Map(matcher?.fields.map((field) => [field, readerOf(field)]))
   const partitionOf = compilePartition(rule, readerOf)
@@ -55,6 +56,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
 
   return {
     rule,
+    // Stryker disable next-line ConditionalExpression: a path that nobody looks at is only slower
     needsPath: matcher?.needsPath === true,
     ask(facts, request, units, paths) {
       if (!countsPreflight && isPreflight(facts)) return undefined

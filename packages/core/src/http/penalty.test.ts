@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import { type ManualClock, manualClock } from "../clock.ts"
@@ -331,6 +332,31 @@ describe("a penalty", () => {
     const all = ["own sliding-window", "own penalty", "other sliding-window", "trial sliding-window"]
     expect(algorithms).toEqual([all, all])
     expect(new Set(asked[0]?.map(({ partition }) => partition)).size).toBe(1)
+  })
+
+  it.each([
+    [{ refusals: 3, for: "10 minutes" }, { refusals: 3, withinMs: 60_000, forMs: 600_000 }, 600_000],
+    [
+      { refusals: 3, for: "10 seconds", within: "1 hour" },
+      { refusals: 3, withinMs: 3_600_000, forMs: 10_000 },
+      3_600_000,
+    ],
+  ])("of %j is counted under a name of its own, which stays, for the longer of its times", async (...row) => {
+    const [penalty, parsed, windowMs] = row
+    const clock = manualClock()
+    const { store, asked } = listening(clock)
+    const limiter = createLimiter({ limit: 1, window: "1 minute", penalty, clock, store, logger: QUIET })
+    await limiter.decide(ALICE)
+    const identity = JSON.stringify(["default", "ip-1m", ["ip"], "penalty"])
+    expect(asked[0]?.[1]?.policy).toEqual({
+      name: "ip-1m",
+      counter: createHash("sha256").update(identity).digest("base64url").slice(0, 8),
+      algorithm: "penalty",
+      align: "epoch",
+      limit: 3,
+      windowMs,
+      penalty: parsed,
+    })
   })
 
   it("keeps no counter for a client that is not refused, nor when its refusals are old", async () => {
