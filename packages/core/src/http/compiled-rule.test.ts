@@ -51,6 +51,13 @@ describe("allow and deny lists", () => {
     expect(await verdicts(rule, [withKey("both")])).toEqual(["denied"])
   })
 
+  it("need not be both", async () => {
+    const { allow, deny, ...bare } = rule
+    const requests = ["friend", "friend", "foe"].map(withKey)
+    expect(await verdicts({ ...bare, allow }, requests)).toEqual(["none", "none", "admit"])
+    expect(await verdicts({ ...bare, deny }, requests)).toEqual(["admit", "quota", "denied"])
+  })
+
   it("refuse for ever, before any counter is asked", async () => {
     const limiter = limiterWith({
       rules: [
@@ -87,6 +94,8 @@ describe("allow and deny lists", () => {
     expect(await verdicts({ ...rule, onMissing: "deny" }, [{}])).toEqual(["missing-field"])
     expect(await verdicts({ ...rule, onMissing: "skip" }, [{}])).toEqual(["none"])
     expect(await verdicts({ ...rule, onMissing: "shared" }, [{}, {}])).toEqual(["admit", "quota"])
+    const ofAddresses = { limit: 1, window: "1m", allow: ["10.0.0.0/8"], deny: ["192.0.2.0/24"] }
+    expect(await verdicts(ofAddresses, [{}, {}])).toEqual(["admit", "quota"])
   })
 
   it.each<[string, Partial<Rule>, Record<string, string>]>([
@@ -146,6 +155,25 @@ describe("match", () => {
         {},
       ]),
     ).toEqual(["admit", "quota", "quota", "none", "none", "none", "none"])
+  })
+
+  it("takes what is no text for nothing, whatever a caller passes", async () => {
+    const rule = { limit: 1, window: "1m", match: { methods: ["POST"], path: "/users/:id" } }
+    const wrong = [
+      { method: 7, url: "/users/1" },
+      { method: "POST", url: 7, route: {} },
+      { method: "POST", route: ["/users/:id"] },
+    ] as unknown as RequestFacts[]
+    expect(await verdicts(rule, wrong)).toEqual(["none", "none", "none"])
+  })
+
+  it("reads the path for the rules that go by it, beside others", async () => {
+    const rules = [
+      { name: "login", limit: 1, window: "1m", match: { path: "/login" } },
+      { name: "all", limit: 9, window: "1m" },
+    ]
+    const { checks } = await limiterWith({ rules }).decide({ url: "/login" })
+    expect(checks.map(({ policy }) => policy)).toEqual(["login", "all"])
   })
 
   it("knows a route by the framework's own pattern", async () => {
@@ -499,17 +527,28 @@ describe("a counter", () => {
     return asked[0] as Policy
   }
 
+  /** What a later version has to call it: another name would be another count. */
+  function counterOf(algorithm: unknown, ...more: readonly unknown[]): string {
+    const identity = JSON.stringify(["default", "rule", ["ip"], algorithm, 60_000, "epoch", ...more])
+    return createHash("sha256").update(identity).digest("base64url").slice(0, 8)
+  }
+
   it("has the name that it would have if there were no buckets and no refill, where a rule has none", async () => {
-    const identity = ["default", "rule", ["ip"], "sliding-window", 60_000, "epoch"]
-    const counter = createHash("sha256").update(JSON.stringify(identity)).digest("base64url").slice(0, 8)
-    expect(await policyOf({})).toEqual({
+    expect(await policyOf({})).toStrictEqual({
       name: "rule",
-      counter,
+      counter: counterOf("sliding-window"),
       algorithm: "sliding-window",
       limit: 3,
       windowMs: 60_000,
       align: "epoch",
     })
+  })
+
+  it.each<[Partial<Rule>, readonly unknown[]]>([
+    [{ algorithm: "sliding-window-strict", buckets: 30 }, [30, "continuous"]],
+    [{ algorithm: "token-bucket", refill: "periodic" }, [0, "periodic"]],
+  ])("of %j has a name of both, which stays", async (rule, more) => {
+    expect((await policyOf(rule)).counter).toBe(counterOf(rule.algorithm, ...more))
   })
 
   it.each<[Partial<Rule>, Partial<Rule>, boolean]>([

@@ -60,9 +60,9 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     needsPath: matcher?.needsPath === true,
     ask(facts, request, units, paths) {
       if (!countsPreflight && isPreflight(facts)) return undefined
-      if (facts.onlyFields !== undefined && lacks(facts.onlyFields, needed)) return undefined
+      if (lacks(facts.onlyFields, needed)) return undefined
       if (matcher !== undefined) {
-        const fieldText = (field: string) => matchReaders.get(field)?.(facts, request)
+        const fieldText = (field: string) => (matchReaders.get(field) as FieldReader)(facts, request)
         if (!matcher.matches(text(facts.method), paths, text(facts.route), fieldText)) return undefined
       }
       const policy = policyOf(request)
@@ -76,6 +76,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
       return {
         policy: policyNow === undefined ? policy : policyNow(),
         policyNow,
+        // Stryker disable next-line StringLiteral: whoever lacks a field is refused before any counter is asked
         partition: isText ? partition : "",
         unitCost: cost,
         cost: Math.min(units * cost, Number.MAX_SAFE_INTEGER),
@@ -200,8 +201,9 @@ function compileLists(
   { clientAddress }: RuleContext,
   readerOf: (field: string) => FieldReader,
 ): ((facts: RequestFacts, request: unknown) => "allow" | "deny" | undefined) | undefined {
-  const [field] = fields
-  if (field === undefined || (allow.length === 0 && deny.length === 0)) return undefined
+  if (allow.length === 0 && deny.length === 0) return undefined
+  // Lists are of the values of a rule's one field.
+  const field = fields[0] as string
   // A list of addresses is compared with the address itself, not with the /64 that it is counted in.
   const read: FieldReader = field === "ip" ? clientAddress : readerOf(field)
   const allows = compileValueList(field, allow)
