@@ -43,6 +43,8 @@ describe("the options", () => {
         ["trustedProxies[1]", '"::/0" trusts every client to name its own address'],
       ],
     ],
+    [{ trustedProxies: { a: { b: 1 } } }, [["trustedProxies", "{ a: [Object] } names no proxies"]]],
+    [{ trustedProxies: ["x".repeat(58)] }, [["trustedProxies[0]", `"${"x".repeat(58)}" is not an address`]]],
     [
       { trustedProxies: ["x".repeat(100)] },
       [["trustedProxies[0]", `"${"x".repeat(59)}... is not an address`]],
