@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import { createWarner } from "../warnings.ts"
 import { compileTest, compileUnits, isUnits } from "./callbacks.ts"
@@ -55,6 +56,18 @@ describe("the cost of a request", () => {
     expect([0, 1, 2 ** 53 - 1].map(isUnits)).toEqual([true, true, true])
     expect([-1, 0.5, 2 ** 53, Number.NaN, "1", undefined, 1n].some(isUnits)).toBe(false)
   })
+})
+
+it("a function of the app that answers with a promise leaves no rejection over", async () => {
+  const unhandled: unknown[] = []
+  const listen = (reason: unknown): number => unhandled.push(reason)
+  process.on("unhandledRejection", listen)
+  const late = () => Promise.reject(new Error("late"))
+  const { said, warner: to } = warner()
+  expect([compileUnits(late, to)({}), compileTest("skip", late, "", to)()]).toEqual([1, false])
+  await nextTurn()
+  process.off("unhandledRejection", listen)
+  expect([said.length, unhandled]).toEqual([2, []])
 })
 
 describe("a yes-or-no function of the app", () => {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../clock.ts"
 import type { Rule } from "../rules/rule.ts"
@@ -95,6 +96,17 @@ describe("a limit by a function", () => {
       `SLUICE_INVALID_LIMIT: The limit function of rule "plan" ${what}. It must yield a whole number from 0 up, ` +
         "or Infinity for no limit. Until it does, the smallest limit that it has yielded applies.",
     ])
+  })
+
+  it("leaves no rejection over when the function answers with a promise", async () => {
+    const unhandled: unknown[] = []
+    const listen = (reason: unknown): number => unhandled.push(reason)
+    process.on("unhandledRejection", listen)
+    const { limiter } = byPlan(() => Promise.reject(new Error("late")))
+    expect((await limiter.peek({})).limit).toBe(1)
+    await nextTurn()
+    process.off("unhandledRejection", listen)
+    expect(unhandled).toEqual([])
   })
 
   it("is the smallest so far when the function throws, whatever it throws", async () => {
