@@ -79,11 +79,14 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
     let body: string
     if (json) {
       // Nothing in the usual detail has to be escaped, and this is the body that floods are answered with.
-      body = `${problem.json},"detail":${refusal === "quota" ? `"${detail}"` : JSON.stringify(detail)}`
+      // Stryker disable next-line ConditionalExpression,StringLiteral: escaping it yields the same
+      const detailJson = refusal === "quota" ? `"${detail}"` : JSON.stringify(detail)
+      body = `${problem.json},"detail":${detailJson}`
       if (problem.status !== 400) body += `,"violated-policies":[${refusing.map(nameJson).join(",")}]`
       if (message !== undefined) body += message.json
-      if (message?.retry !== undefined && seconds !== undefined) {
-        body += `,"retry":${message.retry(seconds, decision.retryAfterMs, nowMs)}`
+      if (message?.retry !== undefined) {
+        // What speaks of a time to wait is spoken only where there is one.
+        body += `,"retry":${message.retry(seconds as number, decision.retryAfterMs, nowMs)}`
       }
       body += "}"
     } else body = textBody(problem, detail, refusing, message)

@@ -77,6 +77,19 @@ describe.each([
   })
 })
 
+it("remembers a few dozen answers, of no header that is long or repeated", () => {
+  const remembered = new Map([["text/x", true]])
+  const remembering = rememberJsonAcceptance(remembered)
+  expect(remembering("text/x")).toBe(true)
+  const long = `text/html${" ".repeat(247)}`
+  for (const accept of ["text/html", long, `${long} `, "*/*", ["text/html"], undefined]) remembering(accept)
+  expect([...remembered.keys()]).toEqual(["text/x", "text/html", long])
+  for (let index = 0; index < 61; index++) remembering(`text/x-${index}`)
+  expect(remembered.size).toBe(64)
+  expect(remembering("application/json")).toBe(true)
+  expect([...remembered]).toEqual([["application/json", true]])
+})
+
 it("answers the same with many headers as with one", () => {
   const remembering = rememberJsonAcceptance()
   for (let round = 0; round < 2; round++) {

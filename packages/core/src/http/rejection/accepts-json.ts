@@ -24,11 +24,12 @@ export function acceptsJson(accept: Accept): boolean {
   return negotiator.mediaTypes(JSON_TYPES).length === JSON_TYPES.length
 }
 
-/** `acceptsJson` that remembers its last few dozen answers. */
-export function rememberJsonAcceptance(): (accept: Accept) => boolean {
-  const remembered = new Map<string, boolean>()
+/** `acceptsJson` that remembers its last few dozen answers, in `remembered`: of no header that is long or repeated. */
+export function rememberJsonAcceptance(
+  remembered: Map<string, boolean> = new Map(),
+): (accept: Accept) => boolean {
   return (accept) => {
-    if (accept === undefined || accept === "*/*") return true
+    if (accept === "*/*") return true
     if (typeof accept !== "string" || accept.length > MAX_LENGTH) return acceptsJson(accept)
     const known = remembered.get(accept)
     if (known !== undefined) return known

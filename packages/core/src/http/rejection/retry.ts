@@ -53,9 +53,8 @@ export function retryWriter(rejectionMessage: string, windowS: number): RetryWri
     case "exhausted-daily-limit":
       return (seconds, waitMs, nowMs) =>
         `{"kind":"at","at":"${wholeSecondFrom(nowMs() + waitMs)}","afterSeconds":${seconds}}`
-    default:
-      return undefined
   }
+  return undefined
 }
 
 function wholeSecondFrom(epochMs: number): string {
