@@ -80,7 +80,7 @@ const OPTION_NAMES: Readonly<Record<string, string>> = {
 export function inOurNames(problems: readonly Problem[], of: "options" | "rule"): readonly Problem[] {
   return problems.map((problem) => {
     const [place, name] = memberOf(problem.path)
-    const names = of === "rule" || place !== "" ? RULE_NAMES : OPTION_NAMES
+    const names = of === "options" && place === "" ? OPTION_NAMES : RULE_NAMES
     if (!Object.hasOwn(names, name)) return problem
     const what = names === OPTION_NAMES ? "the options" : "a rule"
     return {
@@ -92,6 +92,6 @@ export function inOurNames(problems: readonly Problem[], of: "options" | "rule")
 
 /** The member of a rule in a list, or else of the whole: `rules[1].max` is that of `rules[1]`. */
 function memberOf(path: string): readonly [place: string, name: string] {
-  const place = /^rules\[\d+\]\./.exec(path)?.[0] ?? ""
+  const place = path.startsWith("rules[") ? path.slice(0, path.indexOf(".") + 1) : ""
   return [place, path.slice(place.length)]
 }

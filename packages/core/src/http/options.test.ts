@@ -191,6 +191,11 @@ describe("a wrong option", () => {
       { path: "rules[0].max", message: '"max" is not a member of a rule; here it is "limit"' },
       expect.objectContaining({ path: "rules[0].handler", accepted: expect.any(String) }),
     ])
+    const eleven = Array.from({ length: 11 }, (_, index) => ({ ...RULE, name: `rule ${index}` }))
+    expect(problemsOf({ rules: [...eleven, { ...RULE, max: 5 }, 7] })).toEqual([
+      { path: "rules[11].max", message: '"max" is not a member of a rule; here it is "limit"' },
+      expect.objectContaining({ path: "rules[12]" }),
+    ])
     expect(parseInlineRule({ max: 5, timeWindow: "1m" }).problems.map(({ message }) => message)).toEqual([
       "is missing",
       "is missing",
@@ -200,6 +205,7 @@ describe("a wrong option", () => {
   })
 
   it.each<[string, Record<string, unknown>, string, string]>([
+    ["fields.max", { fields: { max: 5 } }, "5 is not a function", "(request) => text or number"],
     ["fields.user", { fields: { user: 5 } }, "5 is not a function", "(request) => text or number"],
     [
       "fields.ip",
@@ -357,6 +363,8 @@ describe("options", () => {
     })
     expect(store.peek([[]])).toMatchObject([{ granted: true }])
     expect(Math.abs(clock.now() - wallClock())).toBeLessThan(60_000)
+    // A steady clock does not follow when the system's time is corrected.
+    expect(wallClock).toBe(Date.now)
   })
 
   it("are taken as they are given", () => {

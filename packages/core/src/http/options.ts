@@ -137,8 +137,7 @@ const has =
   (...methods: string[]) =>
   (value: unknown): boolean =>
     // Functions may have methods too: Date is a clock.
-    ((typeof value === "object" && value !== null) || isFunction(value)) &&
-    methods.every((name) => isFunction((value as Record<string, unknown>)[name]))
+    methods.every((name) => isFunction((value as Record<string, unknown> | null | undefined)?.[name]))
 
 const isClock = (value: unknown): boolean =>
   has("now")(value) && ((value as Clock).wait === undefined || has("wait")(value))
@@ -191,7 +190,7 @@ const shape = strict("the options", {
         z
           .string()
           .refine(
-            (name) => !isBuiltInField(name) && name !== "__proto__",
+            (name) => !isBuiltInField(name),
             says("a field's name", "a name that no built-in field has"),
           ),
         z.custom<unknown>(isFunction, says("a function", "(request) => text or number")),
@@ -337,7 +336,7 @@ function parseOptionRules(
     const accepted = `"${name}" as a member of a rule in "rules", or an inline rule without "rules"`
     problems.push({ path: name, message: 'is given together with "rules"', accepted })
   }
-  if (options.rules === undefined) return { inline: undefined, rules: [], defaultRules }
+  // Or undefined, where a problem has been told of them.
   if (!Array.isArray(options.rules)) {
     return { inline: undefined, rules: options.rules as RuleSource | OpenBook, defaultRules }
   }
