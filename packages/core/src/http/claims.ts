@@ -3,10 +3,12 @@ import type { Store } from "../stores/store.ts"
 interface Claims {
   /** Who counts under which name of which service. */
   readonly owners: Map<string, object>
-  readonly claimed: Map<object, ReadonlySet<string>>
+  readonly claimed: WeakMap<object, ReadonlySet<string>>
   /** Whom to tell when names are given up. */
   readonly waiting: Map<object, () => void>
 }
+
+const NO_KEYS: ReadonlySet<string> = new Set()
 
 const claimsOf = new WeakMap<Store, Claims>()
 
@@ -23,7 +25,11 @@ export function claimNames(
   owner: object,
   onFreed?: () => void,
 ): string[] {
-  const claims: Claims = claimsOf.get(store) ?? { owners: new Map(), claimed: new Map(), waiting: new Map() }
+  const claims: Claims = claimsOf.get(store) ?? {
+    owners: new Map(),
+    claimed: new WeakMap(),
+    waiting: new Map(),
+  }
   claimsOf.set(store, claims)
   const keyOf = (name: string) => JSON.stringify([service, name])
   const taken = names.filter((name) => (claims.owners.get(keyOf(name)) ?? owner) !== owner)
@@ -36,19 +42,18 @@ export function claimNames(
   return []
 }
 
-/** Gives up all names of an owner. */
+/** Gives up all names of an owner, who has claimed some on this store or tried to. */
 export function releaseNames(store: Store, owner: object): void {
-  const claims = claimsOf.get(store)
-  claims?.waiting.delete(owner)
-  if (claims !== undefined) claim(claims, owner, new Set())
+  const claims = claimsOf.get(store) as Claims
+  claims.waiting.delete(owner)
+  claim(claims, owner, NO_KEYS)
 }
 
 function claim({ owners, claimed, waiting }: Claims, owner: object, keys: ReadonlySet<string>): void {
-  const freed = [...(claimed.get(owner) ?? [])].filter((key) => !keys.has(key))
+  const freed = [...(claimed.get(owner) ?? NO_KEYS)].filter((key) => !keys.has(key))
   for (const key of freed) owners.delete(key)
   for (const key of keys) owners.set(key, owner)
-  if (keys.size > 0) claimed.set(owner, keys)
-  else claimed.delete(owner)
+  claimed.set(owner, keys)
   if (freed.length === 0) return
   const told = [...waiting.values()]
   waiting.clear()

@@ -111,6 +111,14 @@ describe("a guard", () => {
     expect(checked(guard, { id: "alice" }).decision.allowed).toBe(false)
   })
 
+  it("tells by the rules of a source that it has waited for", async () => {
+    const rules = [{ name: "loaded", limit: 5, window: "1m" }]
+    const guard = await mount({ rules: { load: async () => ({ rules, problems: [] }) } })
+    const { headers } = await guard.check(FACTS, {})
+    expect(headers[0]).toEqual(["RateLimit-Policy", '"loaded";q=5;w=60'])
+    await guard.close()
+  })
+
   it("answers later when the store does", async () => {
     const guard = await mount(limit(1, { store: later(memoryStore({ clock: manualClock() })) }))
     const outcome = guard.check(FACTS, {})
@@ -191,6 +199,17 @@ describe("a guard", () => {
     ["a limit function", limit(5, { limit: () => 5 }), false],
     ["a cost function", limit(5, { cost: () => 1 }), false],
     ["a skip function", limit(5, { skip: () => false }), false],
+    ["the method, the route", limit(5, { field: ["method", "route"] }), true],
+    [
+      "a body, in one rule of two",
+      {
+        rules: [
+          { name: "a", limit: 5, window: "1m" },
+          { name: "b", limit: 5, window: "1m", field: "body:user" },
+        ],
+      },
+      false,
+    ],
     [
       "a source, which may say anything later",
       { rules: { load: async () => ({ rules: [], problems: [] }) } },
@@ -439,6 +458,11 @@ describe("onRejected", () => {
     expect(await answer).toBe(OWN)
   })
 
+  it.each([200, 599])("takes over with the status %i, as with any that ends a response", async (status) => {
+    const own = { ...OWN, status } as unknown as Rejection
+    expect((await refusedBy(() => own)).answer).toBe(own)
+  })
+
   it.each<[string, unknown]>([
     ["nothing", undefined],
     ["null", null],
@@ -449,6 +473,17 @@ describe("onRejected", () => {
     ["a rejection without a body", { status: 429, headers: [] }],
     ["a status that Node refuses", { status: 199, headers: [], body: "" }],
     ["a status that no response has", { status: 600, headers: [], body: "" }],
+    [
+      "a wrong header beside a good one",
+      {
+        status: 429,
+        headers: [
+          ["X", "y"],
+          ["X Y", "z"],
+        ],
+        body: "",
+      },
+    ],
     ["a header that is no pair", { status: 429, headers: ["X"], body: "" }],
     ["a header whose value is no text", { status: 429, headers: [["X", 5]], body: "" }],
     ["a header that would split the response", { status: 429, headers: [["X", "y\r\nZ: 1"]], body: "" }],

@@ -161,9 +161,9 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
   ): MaybePromise<Outcome | undefined> {
     if (this.#createdInThisTurn) warnCreatedInHandler(this.limiter.options.logger)
     const earlier = (request as { [MARK]?: Mark })[MARK]
-    if (earlier !== undefined && this.#hasDecided(earlier)) {
+    if (this.#hasDecided(earlier)) {
       warnMountedTwice(this.limiter.warner, this.limiter.ruleSet.names)
-      return { decision: earlier.decision, headers: NONE, removed: NONE }
+      return { decision: (earlier as Mark).decision, headers: NONE, removed: NONE }
     }
     const { firstRules } = this.limiter
     if (firstRules !== undefined) {
@@ -210,8 +210,8 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     if (this.#owned) await this.limiter.close()
   }
 
-  #hasDecided(newest: Mark): boolean {
-    for (let mark: Mark | undefined = newest; mark !== undefined; mark = mark.earlier) {
+  #hasDecided(newest: Mark | undefined): boolean {
+    for (let mark = newest; mark !== undefined; mark = mark.earlier) {
       if (mark.limiter === this.limiter) return true
     }
     return false

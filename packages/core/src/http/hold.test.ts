@@ -175,6 +175,17 @@ describe("a request that has to wait", () => {
   })
 })
 
+it.each([
+  ["hold", QUEUE],
+  ["decide", { ...QUEUE, throttle: "hard" as const }],
+])("a decision on it is told as of the call %s", async (operation, options) => {
+  const { guard, check } = await setUp(options)
+  const heard: string[] = []
+  guard.limiter.on("decision", (_decision, _request, call) => heard.push(call.operation))
+  check()
+  expect(heard).toEqual([operation])
+})
+
 describe("limits of waiting", () => {
   it("are the smallest of the rules that queue", async () => {
     const slow = {

@@ -5,7 +5,7 @@ import type { Decision } from "../limiter/decision.ts"
 import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Check, Store } from "../stores/store.ts"
-import type { Limiter } from "./limiter.ts"
+import type { DecisionCall, Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
 import { createLimiter } from "./request-limiter.ts"
@@ -800,6 +800,23 @@ describe("events", () => {
     expect(heard).toHaveLength(2)
   })
 
+  it("tell which call a decision answers, and how long that took", async () => {
+    const { limiter } = limiterWith({ limit: 9, window: "1m" })
+    const heard: DecisionCall[] = []
+    limiter.on("decision", (_decision, _request, call) => heard.push(call))
+    const startedMs = performance.now()
+    await limiter.decide(ALICE)
+    await limiter.enforce(ALICE)
+    await limiter.takeUpTo(ALICE, 2)
+    await limiter.acquire(ALICE)
+    const tookMs = performance.now() - startedMs
+    expect(heard.map(({ operation }) => operation)).toEqual(["decide", "decide", "takeUpTo", "acquire"])
+    for (const { durationMs } of heard) {
+      expect(durationMs).toBeGreaterThanOrEqual(0)
+      expect(durationMs).toBeLessThanOrEqual(tookMs)
+    }
+  })
+
   it("tell of a decision by a store that answers later", async () => {
     const { store } = recordingStore()
     const { limiter } = limiterWith({
@@ -830,6 +847,23 @@ describe("events", () => {
     expect((await limiter.decide(ALICE)).allowed).toBe(true)
     expect(last).toBe(2)
     expect(warned).toEqual(['SLUICE_CALLBACK_FAILED A listener of "decision" failed: an unprintable object.'])
+  })
+
+  it("are each warned of by their own name when their listeners throw", async () => {
+    const { limiter } = limiterWith({ limit: 5, window: "1m" })
+    const warned: string[] = []
+    limiter.on("warning", ({ message }) => warned.push(message))
+    for (const name of ["decision", "closed"] as const) {
+      limiter.on(name, () => {
+        throw new Error("oops")
+      })
+    }
+    await limiter.decide(ALICE)
+    await limiter.close()
+    expect(warned).toEqual([
+      'A listener of "decision" failed: Error: oops.',
+      'A listener of "closed" failed: Error: oops.',
+    ])
   })
 
   it("hurt nothing when it is the listener of warnings that throws", async () => {
@@ -888,7 +922,10 @@ describe("a request of Node's own http server", () => {
 describe("a store that other processes use too", () => {
   function saidWith(service: string | undefined, isShared: boolean): string[] {
     const codes: string[] = []
-    const log = ({ code }: { readonly code: string }) => void codes.push(code)
+    const log = ({ code }: { readonly code: string }, message: string) => {
+      codes.push(code)
+      expect(message).toContain("with a rule of the same name would count in the same counters. Set service:")
+    }
     const logger = { warn: log, error: log }
     const { store } = recordingStore()
     for (const name of ["one", "other"]) {

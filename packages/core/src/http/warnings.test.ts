@@ -61,27 +61,36 @@ type Trigger = [
 ]
 
 const TRIGGERS: Trigger[] = [
-  ["SLUICE_ADDRESS_UNKNOWN", "onMissing", RULE, [{ headers: {} }]],
+  [
+    "SLUICE_ADDRESS_UNKNOWN",
+    "or it came by a Unix socket. Such requests count as their rule's onMissing says",
+    RULE,
+    [{ headers: {} }],
+  ],
   [
     "SLUICE_FORWARDED_HEADER_IGNORED",
-    "trustedProxies",
+    "with the header x-forwarded-for, which is not believed, so all clients behind a proxy count as one. Set trustedProxies",
     RULE,
     [{ remoteAddress: "10.0.0.1", headers: { "x-forwarded-for": "192.0.2.1" } }],
   ],
   ["SLUICE_CREATED_IN_HANDLER", "Create it once, when the app starts", RULE, undefined, false],
   [
     "SLUICE_CLIENT_CHOSEN_FIELD",
-    "Set fields: {",
+    'goes by "user_id", which is read from the request, so a client can choose it freely. Set fields: {',
     { ...RULE, field: "user_id" },
     [{ remoteAddress: "192.0.2.1", headers: {} }],
   ],
   [
     "SLUICE_BODY_NOT_PARSED",
-    "Mount the body parser first",
+    'counts by "body:user", but no body parser has run before the limiter. Mount the body parser first',
     { ...RULE, field: "body:user" },
     [{ remoteAddress: "192.0.2.1", headers: { "content-length": "5" } }],
   ],
-  ["SLUICE_ROUTE_UNKNOWN", "match.path", { ...RULE, field: "route" }],
+  [
+    "SLUICE_ROUTE_UNKNOWN",
+    "does not know the route where the limiter is mounted. Mount the limiter on the route",
+    { ...RULE, field: "route" },
+  ],
   ["SLUICE_EXTRACTOR_FAILED", "counts as missing", { ...RULE, field: "user", fields: { user: fail } }],
   ["SLUICE_INVALID_COST", "a whole number from 0 up", { ...RULE, cost: fail }],
   ["SLUICE_INVALID_LIMIT", "a whole number from 0 up", { ...RULE, limit: fail }],
@@ -91,7 +100,7 @@ const TRIGGERS: Trigger[] = [
   ["SLUICE_RULES_REJECTED", "None of its rules are in force", { rules: brokenSource }],
   [
     "SLUICE_STORE_TOO_SMALL",
-    "memoryStore({ maxKeys })",
+    "forget a client that was being refused. Raise memoryStore({ maxKeys })",
     { ...RULE, store: memoryStore({ maxKeys: 1, clock: manualClock() }) },
     [1, 1, 2, 2, 3, 3].map((host) => ({ remoteAddress: `192.0.2.${host}` })),
   ],
