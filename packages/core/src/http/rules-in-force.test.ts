@@ -5,10 +5,13 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { manualClock } from "../clock.ts"
 import { InvalidRuleError, RuleSourceError } from "../errors.ts"
+import { createRuleBook } from "../rules/open-book.ts"
 import type { Rule } from "../rules/rule.ts"
+import type { RuleBook } from "../rules/rule-book.ts"
 import type { LoadedRules, RuleSource } from "../rules/source.ts"
 import { fileRules } from "../rules/sources/file.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
+import { createGuard } from "./guard.ts"
 import type { Limiter, LimiterEvents } from "./limiter.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
@@ -58,7 +61,7 @@ function answering(rules: readonly unknown[] | Error | "never", version?: number
   }
 }
 
-function setUp(source: RuleSource, options: LimiterOptions<RequestFacts> = {}) {
+function setUp(source: RuleSource | RuleBook, options: LimiterOptions<RequestFacts> = {}) {
   const clock = manualClock()
   const limiter = createLimiter({ rules: source, clock, logger: QUIET, ...options })
   const loaded: Loaded[] = []
@@ -224,6 +227,9 @@ describe("the first rules", () => {
     await nextTurn()
     expect(decided).toBe(0)
     clock.advance(1)
+    // The second is the clock's, and not that of a timer.
+    await nextTurn()
+    expect(decided).toBe(2)
     expect(await Promise.all([first, guarded])).toMatchObject([{ policy: "" }, { policy: "" }])
     // Nobody waits a second time.
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "" })
@@ -360,6 +366,70 @@ describe("default rules", () => {
     await limiter.ready()
     expect(second).not.toThrow()
   })
+})
+
+describe("refresh", () => {
+  it("resolves with rules that were loaded after the call, and asks for no other service", async () => {
+    const source = new Publisher([rule(5)])
+    const book = createRuleBook({ source, clock: manualClock(), logger: QUIET })
+    onTestFinished(() => book.close())
+    const [{ limiter }, other] = [setUp(book, { service: "shop" }), setUp(book, { service: "search" })]
+    await Promise.all([limiter.ready(), other.limiter.ready()])
+    source.services.length = 0
+    await limiter.refresh()
+    expect(source.services).toEqual(["shop"])
+    const route = (limiter as RequestLimiter<RequestFacts>).forRoute({ limit: 2, window: "1m" }, "login")
+    await route.refresh()
+    expect(source.services).toEqual(["shop", "shop"])
+  })
+
+  it("has nothing to do where the rules are in code", async () => {
+    const limiter = createLimiter({ rules: [rule(5)], logger: QUIET })
+    await expect(limiter.refresh()).resolves.toBeUndefined()
+    expect(limiter.rules).toEqual({ ageMs: 0, isStale: false, problems: [] })
+  })
+
+  it("ends with its signal's reason", async () => {
+    const source = new Publisher([rule(5)])
+    const { limiter } = setUp(source)
+    await limiter.ready()
+    await source.publish("never")
+    const aborting = new AbortController()
+    const refreshed = limiter.refresh({ signal: aborting.signal })
+    aborting.abort(new Error("enough"))
+    await expect(refreshed).rejects.toThrow("enough")
+    await expect(limiter.refresh({ signal: aborting.signal })).rejects.toThrow("enough")
+  })
+})
+
+describe("a book that several limiters share", () => {
+  it("decides at once where it has the rules already, and stays open when one of them is closed", async () => {
+    const source = new Publisher([rule(5)])
+    const clock = manualClock()
+    const book = createRuleBook({ source, clock, logger: QUIET })
+    onTestFinished(() => book.close())
+    const [one, other] = [setUp(book), setUp(book)]
+    await one.limiter.ready()
+    const guard = createGuard<RequestFacts>({ rules: book, clock, logger: QUIET })
+    await nextTurn()
+    expect(guard.check(ALICE, {})).toMatchObject({ decision: { policy: "rule", remaining: 4 } })
+    await Promise.all([one.limiter.close(), guard.close()])
+    await source.publish([rule(7)])
+    expect(await left(other.limiter)).toEqual([["rule", 7]])
+  })
+})
+
+it("rules that may be out of date are told with their service and how long nothing was loaded", async () => {
+  const source: RuleSource = Object.assign(new Publisher(new Error("no table")), { pollMs: 200 })
+  const { limiter, clock } = setUp(source, { service: "shop" })
+  const stale: unknown[] = []
+  limiter.on("rules-stale", (event) => stale.push(event))
+  await limiter.ready().catch(() => undefined)
+  for (let seconds = 0; seconds < 10; seconds++) {
+    clock.advance(1_000)
+    await nextTurn()
+  }
+  expect(stale).toEqual([{ service: "shop", ageMs: expect.any(Number) }])
 })
 
 describe("warnings of a limiter's own book", () => {
