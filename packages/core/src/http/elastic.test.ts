@@ -244,6 +244,11 @@ describe("the policies of an elastic rule", () => {
     expect(again[1]).toBe(hard)
   })
 
+  it("are one where a limit that varies is the ceiling, or above it", async () => {
+    for (const ceiling of [3, 2])
+      expect(new Set(await policiesOf({ limit: () => 3 }, { ceiling })).size).toBe(1)
+  })
+
   it.each<[string, LimiterOptions<RequestFacts>, number]>([
     ["a minute", { limit: 3, window: MINUTE }, 150_119_987_578],
     ["a burst", { limit: 3, window: MINUTE, algorithm: "token-bucket", burst: 10 }, 150_119_987_578],
@@ -281,6 +286,23 @@ describe("the monitor of this process", () => {
     expect([await limiter.decide(ALICE), await limiter.decide(ALICE)].map(verdict)).toEqual([
       "admit 0",
       "quota 0",
+    ])
+    await limiter.close()
+  })
+
+  it("lets a rule without a signal admit above its limit for as long as there is capacity to spare", async () => {
+    const isSpare = vi.spyOn(spareCapacityMonitor, "isSpare").mockReturnValue(true)
+    const limiter = createLimiter({ ...ELASTIC, clock: manualClock(), logger: QUIET })
+    const told: [boolean, boolean][] = []
+    for (const spare of [true, true, false]) {
+      isSpare.mockReturnValue(spare)
+      const { allowed, overLimit } = await limiter.decide(ALICE)
+      told.push([allowed, overLimit])
+    }
+    expect(told).toEqual([
+      [true, false],
+      [true, true],
+      [false, false],
     ])
     await limiter.close()
   })

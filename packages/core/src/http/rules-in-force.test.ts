@@ -411,7 +411,6 @@ describe("a book that several limiters share", () => {
     const [one, other] = [setUp(book), setUp(book)]
     await one.limiter.ready()
     const guard = createGuard<RequestFacts>({ rules: book, clock, logger: QUIET })
-    await nextTurn()
     expect(guard.check(ALICE, {})).toMatchObject({ decision: { policy: "rule", remaining: 4 } })
     await Promise.all([one.limiter.close(), guard.close()])
     await source.publish([rule(7)])
