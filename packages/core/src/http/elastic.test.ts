@@ -312,6 +312,16 @@ describe("the monitor of this process", () => {
     ["a signal", { ...ELASTIC, throttle: { kind: "elastic", signal: () => true } }, 0],
     ["an elastic rule", ELASTIC, 1],
     [
+      "one of two",
+      {
+        rules: [
+          { ...ELASTIC, name: "a" },
+          { name: "b", limit: 1, window: MINUTE },
+        ],
+      },
+      1,
+    ],
+    [
       "several",
       {
         rules: [

@@ -89,6 +89,11 @@ describe("a guard", () => {
     expect(await names(false)).toEqual([])
   })
 
+  it("writes a limit that a function yields", async () => {
+    const { headers } = checked(await mount(limit(1, { limit: () => 5 })))
+    expect(headers[0]).toEqual(["RateLimit-Policy", '"ip-1m";q=5;w=60'])
+  })
+
   it("decides by the facts, and gives the app's functions the framework's own request", async () => {
     const seen: Req[] = []
     const note = (request: Req): Req => {
