@@ -468,6 +468,7 @@ describe("rules of two limiters on one store", () => {
     await source.publish([rule(4), rule(5, { name: "taken" })])
     expect(errors).toHaveLength(1)
     const patient = limiter.ready({ retry: true })
+    await nextTurn()
     // As soon as the other one has given its names up.
     await other.close()
     await patient
