@@ -12,9 +12,16 @@ export interface Counters {
   close(): Promise<void>
 }
 
-/** Counters in Redis, whose client is loaded then, or in the memory of this process. */
-export async function openCounters(redis: RedisSettings | undefined, log: Log): Promise<Counters> {
-  if (redis !== undefined) return openRedis(redis, log)
+/**
+ * Counters in Redis, whose client is loaded then, or in the memory of this process. What no decision waits for, such as giving back,
+ * has as long as a decision: `storeTimeoutMs`.
+ */
+export async function openCounters(
+  redis: RedisSettings | undefined,
+  storeTimeoutMs: number,
+  log: Log,
+): Promise<Counters> {
+  if (redis !== undefined) return openRedis(redis, storeTimeoutMs, log)
   const store = memoryStore()
   return {
     kind: "memory",
@@ -27,11 +34,11 @@ export async function openCounters(redis: RedisSettings | undefined, log: Log): 
 /** So long may a look at Redis take before it counts as gone. */
 const LOOK_MS = 1_000
 
-async function openRedis(settings: RedisSettings, log: Log): Promise<Counters> {
+async function openRedis(settings: RedisSettings, timeoutMs: number, log: Log): Promise<Counters> {
   const { redisStore } = await import("@sluice/core/redis")
   const client = await createRedisClient(settings)
   logConnection(client, log)
-  const store = redisStore({ client, prefix: settings.prefix })
+  const store = redisStore({ client, prefix: settings.prefix, timeoutMs })
   let looking: Promise<boolean> | undefined
   return {
     kind: "redis",

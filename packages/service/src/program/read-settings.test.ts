@@ -202,6 +202,8 @@ describe("settings", () => {
       { REDIS_URL: "redis://:secret@a:1,redis://a:1", SLUICE_REDIS_CLUSTER: "true" },
       /differ in user, password or TLS/,
     ],
+    [{ REDIS_URL: "redis://:secret%@a:1" }, /has a % in its user or password that begins no escape/],
+    [{ REDIS_URL: "redis://secret%zz:b@a:1" }, /begins no escape; accepted: %25 for each %$/],
     [{ REDIS_URL: "redis://a", REDIS_URL_FILE: "secret" }, /is given together with REDIS_URL_FILE/],
     [{ SLUICE_INSTANCES: "two" }, /^SLUICE_INSTANCES \(or --instances\): "two" is not accepted/],
   ])("say what is wrong with a variable, and show no secret: %o", (env, expected) => {
@@ -223,6 +225,11 @@ describe("settings", () => {
       registration: "closed, as there are no tokens",
     })
   })
+})
+
+it("where DynamoDB is asked is shown without a password", () => {
+  const read = settings("--table rules --endpoint http://user:secret@localhost:8000", {})
+  expect(shownSettings(read)).toMatchObject({ rules: { table: { endpoint: "http://***@localhost:8000/" } } })
 })
 
 it("variables that look like settings and are none are found, those that Kubernetes sets are not", () => {

@@ -41,7 +41,7 @@ export async function start(
   }
   try {
     opened.push(() => metrics.close())
-    const counters = await openCounters(settings.redis, log)
+    const counters = await openCounters(settings.redis, settings.storeTimeoutMs, log)
     opened.push(() => counters.close())
     const rules = await openRules(settings, env)
     opened.push(() => rules.close())

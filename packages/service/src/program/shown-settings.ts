@@ -1,5 +1,5 @@
 import { shownAddress } from "../decision-service.ts"
-import type { RedisSettings, Settings } from "./settings.ts"
+import type { RedisSettings, Settings, TableSettings } from "./settings.ts"
 
 /** The settings as they may be printed: without tokens, and of Redis only where it is. */
 export function shownSettings(settings: Settings): object {
@@ -10,7 +10,7 @@ export function shownSettings(settings: Settings): object {
     http: shownAddress(http),
     operations: shownAddress(operations),
     tls: tls === undefined ? "none" : tls,
-    rules: typeof rules === "string" ? { file: rules } : { table: rules },
+    rules: typeof rules === "string" ? { file: rules } : { table: shownTable(rules) },
     counters: redis === undefined ? "memory" : shownRedis(redis),
     registration: registration(isRegistrationOpen, tokens),
     ...rest,
@@ -23,6 +23,10 @@ function registration(isOpen: boolean, tokens: Settings["tokens"]): string {
   const services = Object.keys(tokens)
   if (services.length > 0) return `with the token of ${services.join(", ")}`
   return isOpen ? "open, as nobody but this machine can ask" : "closed, as there are no tokens"
+}
+
+function shownTable({ endpoint, ...table }: TableSettings): object {
+  return { ...table, endpoint: endpoint === undefined ? undefined : shownUrl(endpoint) }
 }
 
 function shownRedis({ urls, isCluster, prefix }: RedisSettings): object {

@@ -66,7 +66,23 @@ export function matching(pattern: RegExp, is: string, accepted: string): Read<st
 /** A URL of one of these protocols, as its text. */
 export function url(protocols: readonly string[], accepted: string): Read<string> {
   return (text) => {
-    if (URL.canParse(text) && protocols.includes(new URL(text).protocol)) return text
-    throw new NotAccepted("is no URL of this kind", accepted)
+    const parsed = URL.canParse(text) ? new URL(text) : undefined
+    if (parsed === undefined || !protocols.includes(parsed.protocol)) {
+      throw new NotAccepted("is no URL of this kind", accepted)
+    }
+    // Who connects decodes them, and would fail without a word of which setting it is.
+    if (![parsed.username, parsed.password].every(isDecodable)) {
+      throw new NotAccepted("has a % in its user or password that begins no escape", "%25 for each %")
+    }
+    return text
+  }
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
   }
 }
