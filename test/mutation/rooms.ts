@@ -2,9 +2,12 @@
 export interface Room {
   /** Sources, tests beside them left out. */
   readonly mutate: readonly string[]
-  /** Tests that take a moment: every mutant meets them, in this order. */
+  /** Tests that take a moment: every mutant meets them. */
   readonly quick: readonly string[]
-  /** Tests that take seconds, as they play random traces or start servers: for mutants that the quick ones have left. */
+  /**
+   * Tests that take seconds, as they play random traces or start servers: for mutants that the quick ones have left, in this
+   * order.
+   */
   readonly thorough: readonly string[]
   /** Whether the tests start a Redis server. */
   readonly needsRedis: boolean
@@ -27,7 +30,10 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   },
   limiter: {
     mutate: sourcesIn("limiter"),
-    quick: [`${CORE}/limiter/**/*.test.ts`, `${CORE}/http/!(acquire|acquire-order|take-up-to).test.ts`],
+    quick: [
+      `${CORE}/limiter/**/*.test.ts`,
+      `${CORE}/http/!(acquire|acquire-many|acquire-order|take-up-to).test.ts`,
+    ],
     thorough: [
       ...["take-up-to", "acquire-order", "acquire"].map((name) => `${CORE}/http/${name}.test.ts`),
       "test/refunds.test.ts",
@@ -37,7 +43,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   },
   http: {
     mutate: sourcesIn("http"),
-    quick: [`${CORE}/http/**/!(acquire|acquire-order|take-up-to).test.ts`],
+    quick: [`${CORE}/http/**/!(acquire|acquire-many|acquire-order|take-up-to).test.ts`],
     thorough: [
       ...["take-up-to", "acquire-order", "acquire"].map((name) => `${CORE}/http/${name}.test.ts`),
       "test/rule-changes.test.ts",

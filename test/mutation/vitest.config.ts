@@ -12,7 +12,7 @@ if (room === undefined) throw new Error(`MUTATION_ROOM has to be one of ${Object
 const isThorough = MUTATION_THOROUGH !== ""
 const tests = isThorough ? room.thorough : room.quick
 
-/** Files in the order in which the room lists them: where one notices the mutant, those after it need not run. */
+/** Files in the order in which the room names them: where one notices the mutant, those after it need not run. A pattern has no order. */
 class InOrder implements TestSequencer {
   shard(files: TestSpecification[]): TestSpecification[] {
     return files
