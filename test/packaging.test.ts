@@ -56,7 +56,7 @@ const DECOYS: Readonly<Record<string, string>> = {
   "@aws-sdk/client-dynamodb": ["CreateTable", "DeleteItem", "DescribeTable", "GetItem", "Scan", "UpdateItem"]
     .map((name) => `exports.${name}Command = class {}`)
     .join("\n"),
-  "@opentelemetry/api": "exports.metrics = {}",
+  "@opentelemetry/api": "exports.metrics = {}\nexports.ValueType = {}",
 }
 
 interface Manifest {
