@@ -513,3 +513,25 @@ describe("a file", () => {
     await expect(book.ready()).rejects.toThrow(InvalidRuleError)
   })
 })
+
+describe("what was wrong in a list, and is right again,", () => {
+  it("is told of each service by itself, and of the list as a whole", async () => {
+    const { source, said, advance } = await setUp()
+    const good = source.stored.get("s2") as Stored
+    source.stored.set("s2", { rules: [{ ...rule(2), window: "never" }], version: 9 })
+    await advance(POLL_MS)
+    source.failure = { error: new RuleSourceError("down"), page: 1 }
+    await advance(POLL_MS)
+    said.splice(0)
+    source.failure = undefined
+    await advance(POLL_MS)
+    const recovered =
+      "what is stored can be used again, and is in force. (docs/reference/errors.md#sluice_rules_recovered)"
+    expect(said).toEqual([`the table, all services: ${recovered}`])
+    source.stored.set("s2", good)
+    await advance(POLL_MS)
+    expect(said.slice(1)).toEqual([`the table, service "s2": ${recovered}`])
+    await advance(POLL_MS)
+    expect(said).toHaveLength(2)
+  })
+})

@@ -303,7 +303,7 @@ describe("stale rules", () => {
     await advance(POLL_MS)
     await advance(90_000)
     expect(stale).toHaveLength(4)
-    expect(said).toHaveLength(4)
+    expect(said).toHaveLength(5)
   })
 
   it("are not told when loading succeeds again in time", async () => {
@@ -396,5 +396,43 @@ describe("options of a rule book", () => {
     const book = createRuleBook({ source: new TableSource(), clock: Date })
     expect(book.name).toBe("the table")
     book.close()
+  })
+})
+
+describe("rules that are right again", () => {
+  const codes = (said: readonly string[]) => said.map((line) => line.slice(0, line.indexOf(" ")))
+
+  it("are told once, also where they are those that have been in force all the time", async () => {
+    const { source, advance, said } = await setUp(ONE)
+    source.failure = { error: new RuleSourceError("down"), page: 0 }
+    await advance(POLL_MS)
+    source.failure = undefined
+    for (let times = 0; times < 3; times++) await advance(POLL_MS)
+    expect(codes(said)).toEqual(["SLUICE_RULES_REJECTED", "SLUICE_RULES_RECOVERED"])
+    expect(said[1]).toContain(
+      'the table, service "checkout": what is stored can be used again, and is in force.',
+    )
+  })
+
+  it("are not told while one of them is set aside, only when the last is mended", async () => {
+    const { source, advance, said, limit } = await setUp(ONE)
+    const wrong = { ...rule(7), name: "wrong", window: "never" }
+    source.stored.set("checkout", { rules: [rule(9), wrong], version: 2 })
+    await advance(POLL_MS)
+    source.failure = { error: new RuleSourceError("down"), page: 0 }
+    await advance(POLL_MS)
+    source.failure = undefined
+    await advance(POLL_MS)
+    expect([codes(said), await limit()]).toEqual([["SLUICE_RULES_REJECTED", "SLUICE_RULES_REJECTED"], 9])
+    source.stored.set("checkout", { rules: [rule(9)], version: 3 })
+    await advance(POLL_MS)
+    expect(codes(said).slice(2)).toEqual(["SLUICE_RULES_RECOVERED"])
+  })
+
+  it("are no news where nothing was wrong", async () => {
+    const { source, advance, said, limit } = await setUp(ONE)
+    source.stored.set("checkout", { rules: [rule(9)], version: 2 })
+    await advance(POLL_MS)
+    expect([said, await limit()]).toEqual([[], 9])
   })
 })

@@ -269,6 +269,7 @@ export class OpenBook implements RuleBook {
     try {
       const loaded = await inTime(read(), loading, timing, (error) => loadError(service, error))
       this.#take(page, load, { stamp: loaded.stamp, read: () => loaded })
+      this.#announcer.loaded(page)
     } catch (error) {
       if (error instanceof ClosedError) throw error
       const failure = loadError(service, error)
@@ -305,6 +306,7 @@ export class OpenBook implements RuleBook {
         this.#take(page, load, NOTHING)
       }
     }
+    this.#announcer.listLoaded()
     await Promise.all(asked)
   }
 
@@ -323,6 +325,7 @@ export class OpenBook implements RuleBook {
     try {
       this.#take(page, load, found)
       page.said = undefined
+      this.#announcer.loaded(page)
     } catch (error) {
       // One service whose rules are wrong does not keep the others from theirs.
       const failure = loadError(service, error)

@@ -12,6 +12,8 @@ export class Announcer {
   readonly events: SafeEvents<RuleBookEvents>
   readonly #warner: Warner
   readonly #name: string
+  /** Whether the log says that the list of all services cannot be loaded, and not yet that it can. */
+  #isListToldWrong = false
 
   /** `name` is what messages call the source. */
   constructor(name: string, logger: Logger | undefined) {
@@ -28,7 +30,8 @@ export class Announcer {
   }
 
   /** Other rules are in force: the readers first, so that a listener finds them so. */
-  turned({ service, readers }: Page, { change, edition, before }: Turn): void {
+  turned(page: Page, { change, edition, before }: Turn): void {
+    const { service, readers } = page
     const event = rulesEvent(edition, change)
     for (const reader of [...readers]) reader.onEdition(edition, change)
     if (edition.problems.length > 0) {
@@ -38,6 +41,7 @@ export class Announcer {
         lost.length === 0 ? "" : ` No longer in force: ${lost.map((name) => show(name)).join(", ")}.`
       const message = `${this.#placeOf(service)}: ${error.message}\nThese rules are set aside; the others are in force.${gone}`
       this.#warner.say("error", "SLUICE_RULES_REJECTED", message, error)
+      page.isToldWrong = true
     }
     this.events.emit("rules", event)
   }
@@ -50,9 +54,30 @@ export class Announcer {
       : "None of its rules are in force until this is mended."
     const message = `${this.#placeOf(service)}: ${error.message}\n${inForce}`
     this.#warner.say("error", "SLUICE_RULES_REJECTED", message, error)
+    if (service === undefined) this.#isListToldWrong = true
+    else for (const page of pages) page.isToldWrong = true
     for (const reader of readersOf(pages)) reader.onError(error)
     if (service === undefined) this.events.emit("rule-error", error)
     else this.events.emit("rule-error", error, service)
+  }
+
+  /** What is stored for a service is in force. Whoever was told that it is not has mended it, and looks for a word of that. */
+  loaded(page: Page): void {
+    if (!page.isToldWrong || page.rejection !== undefined || (page.edition?.problems.length ?? 0) > 0) return
+    page.isToldWrong = false
+    this.#recovered(page.service)
+  }
+
+  /** The same of the list of all services. */
+  listLoaded(): void {
+    if (!this.#isListToldWrong) return
+    this.#isListToldWrong = false
+    this.#recovered(undefined)
+  }
+
+  #recovered(service: string | undefined): void {
+    const message = `${this.#placeOf(service)}: what is stored can be used again, and is in force.`
+    this.#warner.say("warn", "SLUICE_RULES_RECOVERED", message)
   }
 
   stale(ageMs: number, service: string | undefined, pages: readonly Page[]): void {

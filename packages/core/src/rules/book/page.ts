@@ -29,6 +29,8 @@ export class Page {
   isListed = false
   /** Why nothing of what is listed could be used, as it was told. */
   said: string | undefined
+  /** Whether the log says that something is wrong with its rules, and not yet that nothing is. */
+  isToldWrong = false
   #edition: Edition | undefined
   #isNothing = true
   /** Of what is in force. */
