@@ -16,8 +16,12 @@ it("giving back has as long as --store-timeout says, and not what the store has 
   try {
     await expect.poll(isReachable, { timeout: 60_000 }).toBe(true)
     const policy = {
-      ...{ name: "daily", counter: "daily", algorithm: "fixed-window", align: "first-hit" },
-      ...{ limit: 10, windowMs: 86_400_000 },
+      name: "daily",
+      counter: "daily",
+      algorithm: "fixed-window",
+      align: "first-hit",
+      limit: 10,
+      windowMs: 86_400_000,
     } as const
     const check = { policy, partition: "a", cost: 4, shadow: false }
     const [answer] = await store.take([[check]], 60_000)
