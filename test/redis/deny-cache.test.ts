@@ -129,18 +129,18 @@ describe("clients that never stop knocking", () => {
     const waiting = new Map<string, number>()
     const tooEarly: string[] = []
     const tooLate: string[] = []
-    let knocks = 0
+    /** Those that only Redis can answer: the one that is let in, and those that follow until one is refused. */
+    let forRedis = 0
     let releases = 0
     const knock = async (name: string, release: number, earliestMs: number): Promise<void> => {
       const asked = check(name, 1, SHORT)
       const answer = await ask(store, asked)
-      knocks++
       if (answer.granted) {
         if (answer.nowMs < release) tooEarly.push(name)
         releases++
         // Until it is refused again.
         let next = answer
-        while (next.granted) next = await ask(store, asked)
+        for (forRedis++; next.granted; forRedis++) next = await ask(store, asked)
         waiting.set(name, releaseOf(next, asked))
       } else if (earliestMs >= release) tooLate.push(`${name} ${earliestMs - release} ms after its release`)
     }
@@ -151,11 +151,12 @@ describe("clients that never stop knocking", () => {
       const earliestMs = await timeOf(server)
       await Promise.all([...waiting].map(([name, release]) => knock(name, release, earliestMs)))
     }
-    const { evalsha = 0 } = callsBetween(before, await callsOf(server))
+    const { incrby = 0 } = callsBetween(before, await callsOf(server))
     expect(tooEarly).toEqual([])
     expect(tooLate).toEqual([])
-    // Knocks in vain were answered without Redis.
-    expect(evalsha).toBeLessThan(knocks / 2)
+    // Knocks in vain were answered without Redis, which counts each that it sees by one command; but for one that comes a
+    // moment before its release, which is believed no longer by then.
+    expect(incrby).toBeLessThanOrEqual(forRedis + releases)
   })
 
   it("are told a wait after which they are let in, by whoever answers", async () => {
