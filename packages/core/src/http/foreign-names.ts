@@ -92,6 +92,7 @@ export function inOurNames(problems: readonly Problem[], of: "options" | "rule")
 
 /** The member of a rule in a list, or else of the whole: `rules[1].max` is that of `rules[1]`. */
 function memberOf(path: string): readonly [place: string, name: string] {
-  const place = path.startsWith("rules[") ? path.slice(0, path.indexOf(".") + 1) : ""
+  const isInList = path.startsWith("rules[") || path.startsWith("defaultRules[")
+  const place = isInList ? path.slice(0, path.indexOf(".") + 1) : ""
   return [place, path.slice(place.length)]
 }

@@ -196,6 +196,10 @@ describe("a wrong option", () => {
       { path: "rules[11].max", message: '"max" is not a member of a rule; here it is "limit"' },
       expect.objectContaining({ path: "rules[12]" }),
     ])
+    const source = { load: () => Promise.resolve({ rules: [], problems: [] }) }
+    expect(problemsOf({ rules: source, defaultRules: [{ ...RULE, max: 5 }] })).toEqual([
+      { path: "defaultRules[0].max", message: '"max" is not a member of a rule; here it is "limit"' },
+    ])
     expect(parseInlineRule({ max: 5, timeWindow: "1m" }).problems.map(({ message }) => message)).toEqual([
       "is missing",
       "is missing",
