@@ -13,7 +13,8 @@ import { warnCreatedInHandler, warnMountedTwice } from "./mount-warnings.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { Rejection } from "./rejection.ts"
 import type { RequestFacts } from "./request.ts"
-import { createLimiter, type FactsReader, RequestLimiter } from "./request-limiter.ts"
+import type { FactsReader } from "./request-facts.ts"
+import { createLimiter, RequestLimiter } from "./request-limiter.ts"
 import type { RuleSet } from "./rule-set.ts"
 
 /** Limiter options, or a limiter to share: several mounts then count together. */

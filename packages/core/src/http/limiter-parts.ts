@@ -3,12 +3,14 @@ import { textOf } from "../errors.ts"
 import { SafeEvents } from "../events.ts"
 import { Decider, storeErrorOf } from "../limiter/decider.ts"
 import { WaitingRoom } from "../limiter/waiting/waiting-room.ts"
+import type { EvictionEvent } from "../stores/store.ts"
 import { createWarner, type Warner } from "../warnings.ts"
 import { type ClientAddressReader, compileClientAddress } from "./client-address.ts"
 import { type ClientAddressOptions, DEFAULT_IPV6_PREFIX } from "./client-address-options.ts"
 import type { RuleContext } from "./compiled-rule.ts"
 import type { LimiterEvents } from "./limiter.ts"
-import type { ParsedOptions } from "./options.ts"
+import type { ParsedOptions } from "./parse-options.ts"
+import { FactsReaders } from "./request-facts.ts"
 
 /** What a limiter is made of, and shares with the limiters of its routes. */
 export interface LimiterParts<Request> {
@@ -17,9 +19,13 @@ export interface LimiterParts<Request> {
   readonly context: RuleContext
   readonly decider: Decider
   readonly waitingRoom: WaitingRoom
+  /** What the adapters know of their frameworks' requests. */
+  readonly factsReaders: FactsReaders
+  /** Listens no longer to the store, which may outlive the limiter. */
+  unsubscribe(): void
 }
 
-/** The parts, wired to each other: what fails in one is warned of and emitted as an event. */
+/** The parts, wired to each other: what fails in one is warned of and emitted as an event. A store that is closed throws. */
 export function createParts<Request>(options: ParsedOptions): LimiterParts<Request> {
   const { logger, store, storeTimeoutMs, instances, clock } = options
   const events = new SafeEvents<LimiterEvents<Request>>((error, name) =>
@@ -54,8 +60,22 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
       if (events.has("store-error")) events.emit("store-error", storeErrorOf(error))
     },
   })
-  const waitingRoom = new WaitingRoom(decider, clock)
-  return { events, warner, decider, waitingRoom, context: createContext(options, warner) }
+  const unsubscribe = store.subscribe?.((event: EvictionEvent) => {
+    warner.once(
+      "SLUICE_STORE_TOO_SMALL",
+      "The memory store is full and had to forget a client that was being refused. Raise memoryStore({ maxKeys }).",
+    )
+    events.emit("evicted", event)
+  })
+  return {
+    events,
+    warner,
+    decider,
+    waitingRoom: new WaitingRoom(decider, clock),
+    context: createContext(options, warner),
+    factsReaders: new FactsReaders(),
+    unsubscribe: () => unsubscribe?.(),
+  }
 }
 
 function createContext(options: ParsedOptions, warner: Warner): RuleContext {

@@ -5,9 +5,8 @@ import { UNLIMITED } from "../limiter/decision-record.ts"
 import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
 import { orAborted } from "../limiter/waiting/on-abort.ts"
 import { held } from "../rules/book/timing.ts"
-import type { ParsedRule } from "../rules/parsed-rule.ts"
 import type { ReadyOptions, RulesStatus } from "../rules/rule-book.ts"
-import type { EvictionEvent, MaybePromise } from "../stores/store.ts"
+import type { MaybePromise } from "../stores/store.ts"
 import { type Warner, warnOncePerLogger } from "../warnings.ts"
 import { parseAcquireOptions, parseCost, parsePolicies, requireUnits } from "./call-options.ts"
 import { compileTest, compileUnits } from "./callbacks.ts"
@@ -15,8 +14,10 @@ import { DecisionReporter } from "./decision-reporter.ts"
 import { type Asked, type Held, holdInLine, type Leaving } from "./hold.ts"
 import type { AcquireOptions, CostOption, Limiter, LimiterEvents, LimiterStatus } from "./limiter.ts"
 import { createParts, type LimiterParts } from "./limiter-parts.ts"
-import { type LimiterOptions, type ParsedOptions, parseInlineRule, parseOptions } from "./options.ts"
+import type { LimiterOptions } from "./options.ts"
+import { type ParsedOptions, parseInlineRule, parseOptions } from "./parse-options.ts"
 import type { RequestFacts } from "./request.ts"
+import type { FactsReader } from "./request-facts.ts"
 import type { RuleSet } from "./rule-set.ts"
 import { RulesInForce } from "./rules-in-force.ts"
 
@@ -38,11 +39,8 @@ import { RulesInForce } from "./rules-in-force.ts"
  * @throws {@link InvalidOptionError} with everything that is wrong with the options.
  */
 export function createLimiter<Request = RequestFacts>(options: LimiterOptions<Request>): Limiter<Request> {
-  return new RequestLimiter<Request>(parseOptions(options))
+  return RequestLimiter.create<Request>(parseOptions(options))
 }
-
-/** The facts of a framework's request, as its adapter reads them; undefined where it is none of the framework's. */
-export type FactsReader = (request: object) => RequestFacts | undefined
 
 /** The limiter behind the interface, with what a guard needs of it besides. */
 export class RequestLimiter<Request> implements Limiter<Request> {
@@ -52,38 +50,28 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   readonly #rules: RulesInForce<Request>
   readonly #unitsOf: (request: Request) => number
   readonly #skips: (request: Request) => boolean
-  readonly #unsubscribe: (() => void) | undefined
-  readonly #factsReaders: Set<FactsReader>
   #closed = false
 
-  /** With `parent`, a limiter of one route: its own inline rule, everything else the parent's. */
-  constructor(options: ParsedOptions, parent?: RequestLimiter<Request>, inline?: ParsedRule) {
-    this.options = options
-    const { store, cost, skip } = options
-    this.#parts = parent === undefined ? createParts(options) : parent.#parts
-    this.#reporter = new DecisionReporter(this.#parts.events)
-    this.#factsReaders = parent === undefined ? new Set() : parent.#factsReaders
-    this.#unitsOf = compileUnits(cost, this.warner)
-    this.#skips = compileTest("skip", skip, "such a request is counted", this.warner)
+  static create<Request>(options: ParsedOptions): RequestLimiter<Request> {
     // Before names are claimed: a store that is closed already refuses.
-    if (parent === undefined) this.#unsubscribe = store.subscribe?.((event) => this.#evicted(event))
+    const parts = createParts<Request>(options)
     try {
-      this.#rules =
-        parent === undefined || inline === undefined
-          ? new RulesInForce(options, this.#parts)
-          : parent.#rules.ofRoute(inline)
+      const limiter = new RequestLimiter<Request>(options, parts, new RulesInForce(options, parts))
+      warnOfDefaultService(options)
+      return limiter
     } catch (error) {
-      this.#unsubscribe?.()
+      parts.unsubscribe()
       throw error
     }
-    if (parent === undefined && store.isShared === true && options.service === "default") {
-      warnOncePerLogger(
-        options.logger,
-        "SLUICE_DEFAULT_SERVICE",
-        'A limiter counts as service "default" in a store that other processes use too: another app with a rule of the ' +
-          'same name would count in the same counters. Set service: "…" to the name of this one.',
-      )
-    }
+  }
+
+  private constructor(options: ParsedOptions, parts: LimiterParts<Request>, rules: RulesInForce<Request>) {
+    this.options = options
+    this.#parts = parts
+    this.#rules = rules
+    this.#reporter = new DecisionReporter(parts.events)
+    this.#unitsOf = compileUnits(options.cost, parts.warner)
+    this.#skips = compileTest("skip", options.skip, "such a request is counted", parts.warner)
   }
 
   get warner(): Warner {
@@ -134,7 +122,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   async decide(request: Request, options?: CostOption): Promise<Decision> {
     this.#requireOpen()
-    return this.admit(this.#factsOf(request), request, parseCost(options))
+    return this.admit(this.#parts.factsReaders.read(request), request, parseCost(options))
   }
 
   async enforce(request: Request, options?: CostOption): Promise<Decision> {
@@ -151,7 +139,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const { first } = this.#rules
     if (first !== undefined) await held(orAborted(first, signal))
     if (!this.#counts(request)) return UNLIMITED
-    const [facts, units] = [this.#factsOf(request), cost ?? this.#unitsOf(request)]
+    const [facts, units] = [this.#parts.factsReaders.read(request), cost ?? this.#unitsOf(request)]
     const asksAnew = () => this.#asks(facts, request, units)
     const patience = { signal, maxWaitMs, maxWaiting, waitsFor: everyRule, asksAnew }
     const decision = await this.#parts.waitingRoom.enter(asksAnew(), patience)
@@ -166,7 +154,10 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const startedMs = this.#reporter.start()
     await this.#rules.first
     const decision = this.#counts(request)
-      ? await this.#parts.decider.takeUpTo(this.#asks(this.#factsOf(request), request, 1), units)
+      ? await this.#parts.decider.takeUpTo(
+          this.#asks(this.#parts.factsReaders.read(request), request, 1),
+          units,
+        )
       : { ...UNLIMITED, cost: units }
     this.#reporter.tell(decision, request, "takeUpTo", startedMs)
     return decision
@@ -179,7 +170,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const cost = parseCost(options)
     await this.#rules.first
     if (!this.#counts(request)) return UNLIMITED
-    return this.#parts.decider.peek(this.#asks(this.#factsOf(request), request, cost))
+    return this.#parts.decider.peek(this.#asks(this.#parts.factsReaders.read(request), request, cost))
   }
 
   async refund(decision: Decision): Promise<void> {
@@ -208,7 +199,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const { ruleSet } = this
     const { decider, waitingRoom } = this.#parts
     const policies = parsePolicies(options.policies, ruleSet.names)
-    const counters = ruleSet.counters(this.#factsOf(request), request, policies)
+    const counters = ruleSet.counters(this.#parts.factsReaders.read(request), request, policies)
     await decider.reset(counters)
     waitingRoom.wake(counters)
   }
@@ -230,7 +221,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.#closed = true
     this.#parts.waitingRoom.close()
     this.#rules.close()
-    this.#unsubscribe?.()
+    this.#parts.unsubscribe()
     this.#parts.events.emit("closed")
     this.#parts.events.clear()
     if (this.options.ownsStore) await this.options.store.close()
@@ -269,14 +260,14 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   /** Lets `peek`, `reset` and the like be asked with a framework's request, and mean whom its adapter counts. */
   readFactsWith(reader: FactsReader): void {
-    this.#factsReaders.add(reader)
+    this.#parts.factsReaders.add(reader)
   }
 
   /** A limiter for one route: the rule in place of the inline one. Throws {@link InvalidOptionError}. */
   forRoute(value: object, name: string): RequestLimiter<Request> {
     const { rule, problems } = parseInlineRule(value, name)
     if (rule === undefined) throw new InvalidOptionError(problems)
-    return new RequestLimiter<Request>(this.options, this, rule)
+    return new RequestLimiter<Request>(this.options, this.#parts, this.#rules.ofRoute(rule))
   }
 
   #admit(
@@ -290,29 +281,12 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return this.#reporter.told(decision, request, "decide", startedMs)
   }
 
-  #factsOf(request: Request): RequestFacts {
-    if (typeof request !== "object" || request === null) return {}
-    for (const read of this.#factsReaders) {
-      const facts = read(request)
-      if (facts !== undefined) return facts
-    }
-    return withSocketAddress(request)
-  }
-
   #counts(request: Request): boolean {
     return this.options.enabled && !this.#skips(request)
   }
 
   #asks(facts: RequestFacts, request: Request, cost: number | undefined): readonly Ask[] {
     return this.ruleSet.asks(facts, request, cost ?? this.#unitsOf(request))
-  }
-
-  #evicted(event: EvictionEvent): void {
-    this.warner.once(
-      "SLUICE_STORE_TOO_SMALL",
-      "The memory store is full and had to forget a client that was being refused. Raise memoryStore({ maxKeys }).",
-    )
-    this.#parts.events.emit("evicted", event)
   }
 
   #requireOpen(): void {
@@ -325,12 +299,12 @@ function everyRule(): boolean {
   return true
 }
 
-/** Node's own request keeps the address on its socket: without it all clients would be one. */
-function withSocketAddress(request: RequestFacts & { readonly socket?: unknown }): RequestFacts {
-  if (request.remoteAddress !== undefined) return request
-  const { remoteAddress } = (request.socket ?? {}) as RequestFacts
-  // Stryker disable next-line ConditionalExpression: with the address that it has not got, it is the same request
-  return remoteAddress === undefined
-    ? request
-    : Object.create(request, { remoteAddress: { value: remoteAddress } })
+function warnOfDefaultService({ store, service, logger }: ParsedOptions): void {
+  if (store.isShared !== true || service !== "default") return
+  warnOncePerLogger(
+    logger,
+    "SLUICE_DEFAULT_SERVICE",
+    'A limiter counts as service "default" in a store that other processes use too: another app with a rule of the ' +
+      'same name would count in the same counters. Set service: "…" to the name of this one.',
+  )
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 import { manualClock } from "../clock.ts"
 import { InvalidOptionError, type Problem } from "../errors.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
-import { parseInlineRule, parseOptions } from "./options.ts"
+import { parseInlineRule, parseOptions } from "./parse-options.ts"
 
 const RULE = { limit: 5, window: "1m" }
 

@@ -1,0 +1,33 @@
+import type { RequestFacts } from "./request.ts"
+
+/** The facts of a framework's request, as its adapter reads them; undefined where it is none of the framework's. */
+export type FactsReader = (request: object) => RequestFacts | undefined
+
+/** What the facts of a request are read by, whichever framework's it is. */
+export class FactsReaders {
+  readonly #readers: Set<FactsReader> = new Set()
+
+  add(reader: FactsReader): void {
+    this.#readers.add(reader)
+  }
+
+  /** The facts of a request; it is its own where no framework knows it. */
+  read(request: unknown): RequestFacts {
+    if (typeof request !== "object" || request === null) return {}
+    for (const read of this.#readers) {
+      const facts = read(request)
+      if (facts !== undefined) return facts
+    }
+    return withSocketAddress(request)
+  }
+}
+
+/** Node's own request keeps the address on its socket: without it all clients would be one. */
+function withSocketAddress(request: RequestFacts & { readonly socket?: unknown }): RequestFacts {
+  if (request.remoteAddress !== undefined) return request
+  const { remoteAddress } = (request.socket ?? {}) as RequestFacts
+  // Stryker disable next-line ConditionalExpression: with the address that it has not got, it is the same request
+  return remoteAddress === undefined
+    ? request
+    : Object.create(request, { remoteAddress: { value: remoteAddress } })
+}
