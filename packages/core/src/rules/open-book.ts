@@ -1,7 +1,7 @@
 import { ClosedError } from "../errors.ts"
 import { Announcer } from "./book/announcer.ts"
-import { type Found, loadError, NOTHING } from "./book/edition.ts"
 import { LoadLoop } from "./book/load-loop.ts"
+import { Loads } from "./book/loads.ts"
 import { Lookups } from "./book/lookups.ts"
 import {
   DEFAULT_POLL_MS,
@@ -10,10 +10,8 @@ import {
   type RuleBookOptions,
 } from "./book/options.ts"
 import { Page, type PageReader } from "./book/page.ts"
-import { type ListAll, readAll } from "./book/read-all.ts"
-import { Slices } from "./book/slices.ts"
 import { statusOf } from "./book/status.ts"
-import { held, ignore, inTime, unlessAborted } from "./book/timing.ts"
+import { held, ignore, unlessAborted } from "./book/timing.ts"
 import type {
   Edition,
   ReadyOptions,
@@ -22,7 +20,6 @@ import type {
   RuleBookEvents,
   RulesStatus,
 } from "./rule-book.ts"
-import type { FoundRules } from "./source.ts"
 
 /**
  * Opens a rule book on a source, for several limiters or for a process that decides for many services. A limiter that is
@@ -67,8 +64,7 @@ export class OpenBook implements RuleBook {
   readonly #list: LoadLoop | undefined
   readonly #lookups: Lookups
   readonly #stopWatching: (() => void) | undefined
-  /** Loads of any kind that began: what an earlier one has read never replaces what a later one has. */
-  #loads = 0
+  readonly #loads: Loads
   readonly #closing = new AbortController()
 
   constructor(options: ParsedBookOptions) {
@@ -80,16 +76,24 @@ export class OpenBook implements RuleBook {
       intervalMs: pollMs,
       timing,
       staleAfterMs: options.staleAfterMs,
-      load: (page, loading, fresh) => this.#loadByName(page, loading, fresh),
+      load: (page, loading, fresh) => this.#loads.byName(page, loading, fresh),
       onError: (error, page) =>
         this.#announcer.failed(error, page.service, page.known === undefined ? [] : [page]),
+    })
+    this.#loads = new Loads({
+      source,
+      timing,
+      pages: this.#pages,
+      announcer: this.#announcer,
+      pageOf: (service) => this.#lookups.remove(service) ?? new Page(service),
+      confirm: (page, fresh) => this.#confirm(page, fresh),
     })
     // Watching comes first: a change between the two would go unnoticed.
     this.#stopWatching = source.watch?.(() => this.#reload())
     const { listAll } = options
     if (listAll === undefined) return
     const pagesOf = () => [...this.#pages.values()]
-    this.#list = this.#loop((loading, fresh) => this.#loadList(listAll, loading, fresh), undefined, pagesOf)
+    this.#list = this.#loop((loading, fresh) => this.#loads.list(listAll, loading, fresh), undefined, pagesOf)
     this.#list.reload()
   }
 
@@ -209,7 +213,7 @@ export class OpenBook implements RuleBook {
   #follow(page: Page, fresh = false): LoadLoop {
     const { service } = page
     page.loop ??= this.#loop(
-      (loading, isFresh) => this.#loadByName(page, loading, isFresh),
+      (loading, isFresh) => this.#loads.byName(page, loading, isFresh),
       service,
       () => [page],
     )
@@ -254,95 +258,15 @@ export class OpenBook implements RuleBook {
     const stop = (): void => loading.abort(closed())
     this.#closing.signal.addEventListener("abort", stop, { once: true })
     try {
-      await this.#loadByName(page, loading, true)
+      await this.#loads.byName(page, loading, true)
     } finally {
       this.#closing.signal.removeEventListener("abort", stop)
     }
   }
 
-  async #loadByName(page: Page, loading: AbortController, fresh: boolean): Promise<void> {
-    const { source, timing } = this.#options
-    const { service } = page
-    this.#loads += 1
-    const load = this.#loads
-    const read = async () => source.load(service, { signal: loading.signal, fresh })
-    try {
-      const loaded = await inTime(read(), loading, timing, (error) => loadError(service, error))
-      this.#take(page, load, { stamp: loaded.stamp, read: () => loaded })
-      this.#announcer.loaded(page)
-    } catch (error) {
-      if (error instanceof ClosedError) throw error
-      const failure = loadError(service, error)
-      page.fail(failure)
-      throw failure
-    }
-  }
-
-  async #loadList(listAll: ListAll, loading: AbortController, fresh: boolean): Promise<void> {
-    const { timing } = this.#options
-    this.#loads += 1
-    const load = this.#loads
-    const slices = new Slices()
-    try {
-      const take = (found: FoundRules) => this.#takeListed(load, found.service, found)
-      await readAll(listAll, loading, timing, take, fresh)
-    } catch (error) {
-      if (error instanceof ClosedError) throw error
-      const failure = loadError(undefined, error)
-      for (const page of this.#pages.values()) page.fail(failure)
-      throw failure
-    }
-    // Only a list that was read to its end says who is not in it.
-    const asked: Promise<void>[] = []
-    slices.begin()
-    for (const page of this.#pages.values()) {
-      if (slices.isUsedUp) await slices.pause()
-      loading.signal.throwIfAborted()
-      if (page.takenFrom >= load) continue
-      page.isListed = false
-      if (page.readers.size > 0) asked.push(this.#confirm(page, fresh))
-      else {
-        this.#pages.delete(page.service)
-        this.#take(page, load, NOTHING)
-      }
-    }
-    this.#announcer.listLoaded()
-    await Promise.all(asked)
-  }
-
   /** A service that a limiter follows and that is not in the list is asked for by its name: it may yet have rules. */
   async #confirm(page: Page, fresh: boolean): Promise<void> {
     if (page.loop === undefined) await this.#follow(page, fresh).ready({}).catch(ignore)
-  }
-
-  #takeListed(load: number, service: string, found: Found): void {
-    let page = this.#pages.get(service)
-    if (page === undefined) {
-      page = this.#lookups.remove(service) ?? new Page(service)
-      this.#pages.set(service, page)
-    }
-    page.isListed = true
-    try {
-      this.#take(page, load, found)
-      page.said = undefined
-      this.#announcer.loaded(page)
-    } catch (error) {
-      // One service whose rules are wrong does not keep the others from theirs.
-      const failure = loadError(service, error)
-      if (failure.message !== page.said) this.#announcer.failed(failure, service, [page])
-      page.said = failure.message
-      page.fail(failure)
-    }
-    page.loop?.end()
-    page.loop = undefined
-  }
-
-  #take(page: Page, load: number, found: Found): void {
-    const turn = page.take(load, found)
-    if (turn === undefined) return
-    // A name that somebody made up is no news.
-    if (turn.before === undefined && page.known === undefined && page.readers.size === 0) return
-    this.#announcer.turned(page, turn)
   }
 
   #requireOpen(): void {

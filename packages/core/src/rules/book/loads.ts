@@ -1,0 +1,112 @@
+import { ClosedError } from "../../errors.ts"
+import type { FoundRules, RuleSource } from "../source.ts"
+import type { Announcer } from "./announcer.ts"
+import { type Found, loadError, NOTHING } from "./edition.ts"
+import type { Page } from "./page.ts"
+import { type ListAll, readAll } from "./read-all.ts"
+import { Slices } from "./slices.ts"
+import { inTime, type Timing } from "./timing.ts"
+
+export interface LoadsOptions {
+  readonly source: RuleSource
+  readonly timing: Timing
+  /** Services that are followed. A list adds those that it has, and takes out those that it has no longer. */
+  readonly pages: Map<string, Page>
+  readonly announcer: Announcer
+  /** The page of a service that comes to be followed. */
+  readonly pageOf: (service: string) => Page
+  /** Asks by its name for a service that a limiter follows and that is not in the list. */
+  readonly confirm: (page: Page, fresh: boolean) => Promise<void>
+}
+
+/** Loads of any kind, and what each brings into the pages: what an earlier one has read never replaces what a later one has. */
+export class Loads {
+  readonly #options: LoadsOptions
+  #begun = 0
+
+  constructor(options: LoadsOptions) {
+    this.#options = options
+  }
+
+  /** Loads the rules of one service. Rejects with why they are not in force. */
+  async byName(page: Page, loading: AbortController, fresh: boolean): Promise<void> {
+    const { source, timing } = this.#options
+    const { service } = page
+    this.#begun += 1
+    const load = this.#begun
+    const read = async () => source.load(service, { signal: loading.signal, fresh })
+    try {
+      const loaded = await inTime(read(), loading, timing, (error) => loadError(service, error))
+      this.#take(page, load, { stamp: loaded.stamp, read: () => loaded })
+      this.#options.announcer.loaded(page)
+    } catch (error) {
+      if (error instanceof ClosedError) throw error
+      const failure = loadError(service, error)
+      page.fail(failure)
+      throw failure
+    }
+  }
+
+  /** Loads the list of all services. Rejects when it cannot be read to its end; a service whose rules are wrong keeps no other from its own. */
+  async list(listAll: ListAll, loading: AbortController, fresh: boolean): Promise<void> {
+    const { timing, pages, announcer, confirm } = this.#options
+    this.#begun += 1
+    const load = this.#begun
+    const slices = new Slices()
+    try {
+      const take = (found: FoundRules) => this.#takeListed(load, found.service, found)
+      await readAll(listAll, loading, timing, take, fresh)
+    } catch (error) {
+      if (error instanceof ClosedError) throw error
+      const failure = loadError(undefined, error)
+      for (const page of pages.values()) page.fail(failure)
+      throw failure
+    }
+    // Only a list that was read to its end says who is not in it.
+    const asked: Promise<void>[] = []
+    slices.begin()
+    for (const page of pages.values()) {
+      if (slices.isUsedUp) await slices.pause()
+      loading.signal.throwIfAborted()
+      if (page.takenFrom >= load) continue
+      page.isListed = false
+      if (page.readers.size > 0) asked.push(confirm(page, fresh))
+      else {
+        pages.delete(page.service)
+        this.#take(page, load, NOTHING)
+      }
+    }
+    announcer.listLoaded()
+    await Promise.all(asked)
+  }
+
+  #takeListed(load: number, service: string, found: Found): void {
+    const { pages, pageOf, announcer } = this.#options
+    let page = pages.get(service)
+    if (page === undefined) {
+      page = pageOf(service)
+      pages.set(service, page)
+    }
+    page.isListed = true
+    try {
+      this.#take(page, load, found)
+      page.said = undefined
+      announcer.loaded(page)
+    } catch (error) {
+      const failure = loadError(service, error)
+      if (failure.message !== page.said) announcer.failed(failure, service, [page])
+      page.said = failure.message
+      page.fail(failure)
+    }
+    page.loop?.end()
+    page.loop = undefined
+  }
+
+  #take(page: Page, load: number, found: Found): void {
+    const turn = page.take(load, found)
+    if (turn === undefined) return
+    // A name that somebody made up is no news.
+    if (turn.before === undefined && page.known === undefined && page.readers.size === 0) return
+    this.#options.announcer.turned(page, turn)
+  }
+}
