@@ -13,6 +13,8 @@ if (room === undefined || (room !== LUA && ROOMS[room] === undefined)) {
   process.exit(2)
 }
 
+// Whoever is being run is ended, too.
+process.once("SIGINT", () => process.exit(130))
 // It takes long: whatever else the machine does comes first.
 setPriority(19)
 const isEveryOneNoticed = room === LUA ? await mutateScripts(only) : await mutateRoom(room, only)

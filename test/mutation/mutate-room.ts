@@ -1,84 +1,99 @@
-import { availableParallelism } from "node:os"
 import { relative } from "node:path"
-import { Stryker } from "@stryker-mutator/core"
-import { ROOMS } from "./rooms.ts"
+import type { Mutant } from "@stryker-mutator/api/core"
+import { ROOMS, type Room } from "./rooms.ts"
+import { type Instrumented, instrument } from "./switched/instrument.ts"
+import { type Outcome, type Tests, tryMutants } from "./switched/try-mutants.ts"
+import { tryAlone } from "./try-alone.ts"
 
-type Results = Awaited<ReturnType<Stryker["runMutationTest"]>>
-type Result = Results[number]
+/** Milliseconds after which a test without mutants is red that does not end. */
+const QUICK_MS = 5_000
+const THOROUGH_MS = 120_000
+/** Milliseconds that a test with a mutant may take beyond many times what it took without. */
+const GRACE_MS = 1_000
 
 /**
- * Mutates a room of the core, one change at a time, and runs its quick tests on each, and its thorough ones on what these have left.
- * Prints every mutant that no test has noticed, and the score of each file; reports/mutation has pages that show them in their
- * places. Yields whether none was left.
+ * Mutates a room of the core, one change at a time: all mutants meet its quick tests, those that these have left meet the thorough
+ * ones, and what is left then meets all of them once more, each in processes of its own. Prints every mutant that no test has
+ * noticed, and the score of each file. Yields whether none was left.
  *
  * `only` are files of the room, or lines of them, as in "algorithms/share.ts:20-40"; all of it where there are none.
  */
 export async function mutateRoom(name: string, only: readonly string[]): Promise<boolean> {
   const room = ROOMS[name]
   if (room === undefined) throw new RangeError(`no room ${name}: there are ${Object.keys(ROOMS).join(", ")}`)
-  process.env.MUTATION_ROOM = name
-  const mutate = only.length === 0 ? room.mutate : only.map((path) => `packages/core/src/${path}`)
-  const results = await run(name, mutate)
-  let left = results.filter(isLeft)
-  if (left.length > 0) {
-    process.env.MUTATION_THOROUGH = "1"
-    const again = await run(`${name}-thorough`, [...new Set(left.map(placeOf))])
-    const stillLeft = new Set(again.filter(isLeft).map(textOf))
-    left = left.filter((result) => stillLeft.has(textOf(result)))
+  const places = only.map(placeOf)
+  const patterns = only.length === 0 ? room.mutate : places.map(({ path }) => path)
+  const instrumented = await instrument(patterns)
+  const mutants = instrumented.mutants.filter(
+    (mutant) => mutant.status === undefined && isAsked(mutant, places),
+  )
+  console.log(`${mutants.length} mutants in ${instrumented.files.length} files`)
+  const { left, valid } = await trySwitched(room, instrumented, mutants)
+  const alone = left.length === 0 ? [] : await tryAlone(name, left)
+  printScores(valid, alone)
+  return alone.length === 0
+}
+
+/** What is left when the tests have met all mutants in one process, and who is worth trying at all. */
+async function trySwitched(
+  { quick, thorough, needsRedis }: Room,
+  instrumented: Instrumented,
+  mutants: readonly Mutant[],
+): Promise<{ readonly left: readonly Mutant[]; readonly valid: readonly Mutant[] }> {
+  const ids = new Set(mutants.map(({ id }) => id))
+  const meet = async (tests: Omit<Tests, "graceMs">): Promise<Outcome> => {
+    const outcome = await tryMutants(instrumented, ids, { ...tests, graceMs: GRACE_MS })
+    for (const id of outcome.noticed) ids.delete(id)
+    return outcome
   }
-  printScores(results, left)
-  return left.length === 0
+  const first = await meet({ tests: quick, needsRedis: false, timeoutMs: QUICK_MS })
+  console.log(`${ids.size} are left by the quick tests`)
+  const second =
+    ids.size === 0 || thorough.length === 0
+      ? undefined
+      : await meet({ tests: thorough, needsRedis, timeoutMs: THOROUGH_MS })
+  // What runs once, when a file is loaded, would meet every test: tables and constants, which no test could miss.
+  const isReached = (id: string): boolean => first.reached.has(id) || second?.reached.has(id) === true
+  const isLoaded = (id: string): boolean => first.loaded.has(id) || second?.loaded.has(id) === true
+  const valid = mutants.filter(({ id }) => isReached(id) || !isLoaded(id))
+  const left = valid.filter(({ id }) => ids.has(id))
+  console.log(`${left.length} are left by all of them`)
+  return { left, valid }
 }
 
-async function run(report: string, mutate: readonly string[]): Promise<Results> {
-  return await new Stryker({
-    mutate: [...mutate],
-    testRunner: "vitest",
-    plugins: [import.meta.resolve("@stryker-mutator/vitest-runner"), import.meta.resolve("./survivors.mjs")],
-    vitest: { configFile: "test/mutation/vitest.config.ts", related: false },
-    coverageAnalysis: "perTest",
-    concurrency: availableParallelism(),
-    // What runs once, when a file is loaded, would meet every test: tables and constants, which no test could miss.
-    ignoreStatic: true,
-    // A mutant that hangs is waited for so long, and as long as its tests take beyond that.
-    timeoutMS: 5_000,
-    timeoutFactor: 1.5,
-    dryRunTimeoutMinutes: 20,
-    tempDirName: ".mutation",
-    cleanTempDir: "always",
-    ignorePatterns: ["/bench", "/docs", "/examples", "/reports", "dist", ".turbo", "coverage"],
-    disableTypeChecks: false,
-    reporters: ["survivors", "html", "json", "progress-append-only"],
-    htmlReporter: { fileName: `reports/mutation/${report}.html` },
-    jsonReporter: { fileName: `reports/mutation/${report}.json` },
-    allowConsoleColors: false,
-  }).runMutationTest()
+interface Place {
+  readonly path: string
+  readonly from: number
+  readonly to: number
 }
 
-function isLeft({ status }: Result): boolean {
-  return status === "Survived" || status === "NoCoverage"
+function placeOf(text: string): Place {
+  const [path = "", lines] = text.split(":")
+  const [from = 1, to = from] = lines?.split("-").map(Number) ?? [1, Number.POSITIVE_INFINITY]
+  return { path: `packages/core/src/${path}`, from, to }
 }
 
-/** As Stryker takes it: it tells columns from 1, and takes them from 0. */
-function placeOf({ fileName, location: { start, end } }: Result): string {
-  return `${fileName}:${start.line}:${start.column - 1}-${end.line}:${end.column - 1}`
+function isAsked({ fileName, location }: Mutant, places: readonly Place[]): boolean {
+  // Stryker counts lines from 0 here.
+  const [first, last] = [location.start.line + 1, location.end.line + 1]
+  const isIn = ({ path, from, to }: Place) => fileName.endsWith(path) && first >= from && last <= to
+  return places.length === 0 || places.some(isIn)
 }
 
-function textOf(result: Result): string {
-  return `${placeOf(result)} ${result.mutatorName} -> ${result.replacement ?? ""}`
-}
-
-function printScores(results: Results, left: Results): void {
-  const count = (some: Results, file: string) => some.filter(({ fileName }) => fileName === file).length
-  const valid = results.filter(({ status }) => status !== "Ignored" && status !== "CompileError")
+function printScores(valid: readonly Mutant[], left: readonly Mutant[]): void {
+  const count = (some: readonly Mutant[], file: string) =>
+    some.filter(({ fileName }) => fileName === file).length
   for (const file of [...new Set(valid.map(({ fileName }) => fileName))].toSorted()) {
     const [all, missed] = [count(valid, file), count(left, file)]
     console.log(`${percent(all - missed, all)} ${all - missed}/${all} ${relative(process.cwd(), file)}`)
   }
-  console.log(
-    `${percent(valid.length - left.length, valid.length)} of ${valid.length} mutants were noticed; left:`,
-  )
-  for (const result of left) console.log(`  ${relative(process.cwd(), textOf(result))}`)
+  const noticed = valid.length - left.length
+  console.log(`${percent(noticed, valid.length)}: ${noticed} of ${valid.length} mutants were noticed; left:`)
+  for (const { fileName, location, mutatorName, replacement } of left) {
+    const { line, column } = location.start
+    const place = `${relative(process.cwd(), fileName)}:${line + 1}:${column + 1}`
+    console.log(`  ${place} ${mutatorName} -> ${replacement}`)
+  }
 }
 
 function percent(part: number, whole: number): string {

@@ -1,0 +1,48 @@
+import { readFileSync } from "node:fs"
+import type { Mutant } from "@stryker-mutator/api/core"
+import { Instrumenter } from "@stryker-mutator/instrumenter"
+import { globSync } from "tinyglobby"
+
+/** A file whose mutants are all in it, each behind a switch that is off. */
+export interface InstrumentedFile {
+  readonly path: string
+  readonly code: string
+}
+
+export interface Instrumented {
+  readonly files: readonly InstrumentedFile[]
+  /** Those left out by a comment have a status already. */
+  readonly mutants: readonly Mutant[]
+}
+
+const SILENT = {
+  isTraceEnabled: () => false,
+  isDebugEnabled: () => false,
+  isInfoEnabled: () => false,
+  isWarnEnabled: () => false,
+  isErrorEnabled: () => true,
+  isFatalEnabled: () => true,
+  trace() {},
+  debug() {},
+  info() {},
+  warn() {},
+  error: console.error,
+  fatal: console.error,
+}
+
+/** Writes all mutants into the sources that the patterns name, with Stryker's own instrumenter. */
+export async function instrument(patterns: readonly string[]): Promise<Instrumented> {
+  const sources = globSync([...patterns], { absolute: true })
+    .toSorted()
+    .map((path) => ({
+      name: path,
+      content: readFileSync(path, "utf8"),
+      mutate: true,
+    }))
+  const { files, mutants } = await new Instrumenter(SILENT).instrument(sources, {
+    plugins: null,
+    excludedMutations: [],
+    ignorers: [],
+  })
+  return { files: files.map(({ name, content }) => ({ path: name, code: content })), mutants }
+}

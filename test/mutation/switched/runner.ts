@@ -1,0 +1,147 @@
+import { appendFileSync } from "node:fs"
+import { setTimeout as sleep } from "node:timers/promises"
+import { type RunnerTestCase, TestRunner } from "vitest"
+import { type Line, type RunTask, readTask } from "./task.ts"
+
+/** What instrumented files read and write: the names are Stryker's. */
+interface Switches {
+  activeMutant?: string | undefined
+  currentTestId?: string | undefined
+  hitCount?: number
+  hitLimit?: number
+  readonly mutantCoverage: {
+    static: Record<string, number>
+    perTest: Record<string, Record<string, number>>
+  }
+}
+
+/** Where a mutant is come by so many times more often than before, something does not end. */
+const MOST_HITS = 100
+
+/** How much longer than without a mutant a test may take: what waits for something that does not come never ends. */
+const MOST_TIMES = 20
+
+const switches: Switches = { mutantCoverage: { static: {}, perTest: {} } }
+Object.assign(globalThis, { __stryker__: switches })
+
+/**
+ * Runs each test again and again in one process, each time with another mutant switched on: nothing is loaded anew, which is
+ * what takes the time otherwise. It has to be green twice without any at first, and again after each that it has noticed: not
+ * every test can be run again.
+ */
+export default class SwitchingRunner extends TestRunner {
+  readonly #task: RunTask = readTask()
+  readonly #noticed = new Set<string>()
+  /** Whether no mutant can have left anything behind: since the latest test that was green without one. */
+  #isClean = true
+  /** Of the test that runs: what is still to be tried, and what is; undefined while none is. */
+  #left: string[] = []
+  #active: string | undefined
+  #greens = 0
+  #startedMs = 0
+
+  override async onBeforeRunTask(test: RunnerTestCase): Promise<void> {
+    await super.onBeforeRunTask(test)
+    const { trials } = this.#task
+    if (trials === undefined || test.mode !== "run") return
+    const reached = Object.keys(trials[test.id] ?? {})
+    // Of tests side by side nobody could say which one has noticed.
+    this.#left = test.concurrent === true ? [] : reached.filter((id) => !this.#noticed.has(id))
+    this.#active = undefined
+    this.#greens = 0
+    if (this.#left.length === 0) {
+      this.#tell({ kind: "tried", test: test.id })
+      test.mode = "skip"
+    }
+    // More than enough: it is ended when all have been tried.
+    test.repeats = 2 * this.#left.length + 2
+  }
+
+  override onBeforeTryTask(test: RunnerTestCase): void {
+    super.onBeforeTryTask(test)
+    if (this.#task.trials === undefined) {
+      switches.currentTestId = test.id
+      this.#startedMs = performance.now()
+      return
+    }
+    if (test.result !== undefined) {
+      test.result.state = "run"
+      test.result.errors = undefined as never
+    }
+    const mutant = this.#active
+    if (mutant === undefined) return
+    this.#tell({ kind: "trying", mutant, test: test.id })
+    switches.hitCount = 0
+    switches.hitLimit = MOST_HITS * (this.#task.trials[test.id]?.[mutant] ?? 1)
+    switches.activeMutant = mutant
+  }
+
+  async runTask(test: RunnerTestCase): Promise<void> {
+    const run = async () => TestRunner.getTestFn(test)()
+    if (this.#active === undefined) return run()
+    const patience = new AbortController()
+    const mostMs = MOST_TIMES * (this.#task.tookMs[test.id] ?? 0) + this.#task.graceMs
+    const late = sleep(mostMs, undefined, patience).then(() => {
+      throw new Error(`the test did not end within ${mostMs} ms`)
+    })
+    try {
+      await Promise.race([run(), late])
+    } finally {
+      late.catch(() => {})
+      patience.abort()
+    }
+  }
+
+  onAfterRetryTask(test: RunnerTestCase): void {
+    switches.activeMutant = undefined
+    switches.currentTestId = undefined
+    const { result } = test
+    if (this.#task.trials === undefined) this.#tellReached(test)
+    if (this.#task.trials === undefined || result === undefined) return
+    const isRed = result.state === "fail"
+    if (this.#active === undefined) this.#control(test, isRed)
+    else if (isRed) {
+      this.#noticed.add(this.#active)
+      this.#isClean = false
+      this.#tell({
+        kind: "noticed",
+        mutant: this.#active,
+        by: `${test.fullName}: ${result.errors?.[0]?.message?.split("\n", 1)[0]}`,
+      })
+    }
+    this.#active = this.#isClean && this.#greens > 1 ? this.#left.shift() : undefined
+    if (this.#active !== undefined || this.#left.length > 0) return
+    this.#tell({ kind: "tried", test: test.id })
+    // The rest of its turns is left out.
+    Object.assign(result, { pending: true })
+  }
+
+  #control(test: RunnerTestCase, isRed: boolean): void {
+    if (!isRed) {
+      this.#isClean = true
+      this.#greens += 1
+      return
+    }
+    // Begun anew, it goes on where it was.
+    if (!this.#isClean) process.kill(process.pid, "SIGKILL")
+    this.#tell({ kind: "spoiled", test: test.fullName })
+    this.#left = []
+  }
+
+  override onAfterRunFiles(): void {
+    super.onAfterRunFiles()
+    if (this.#task.trials !== undefined) return
+    this.#tell({ kind: "loaded", mutants: Object.keys(switches.mutantCoverage.static) })
+  }
+
+  #tellReached(test: RunnerTestCase): void {
+    const hits = switches.mutantCoverage.perTest[test.id]
+    if (hits === undefined) return
+    const tookMs = performance.now() - this.#startedMs
+    this.#tell({ kind: "reached", test: test.id, file: test.file.name, tookMs, hits })
+  }
+
+  #tell(line: Line): void {
+    appendFileSync(this.#task.log, `${JSON.stringify(line)}\n`)
+  }
+}

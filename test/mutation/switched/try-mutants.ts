@@ -1,0 +1,76 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { availableParallelism, tmpdir } from "node:os"
+import { join } from "node:path"
+import type { Instrumented } from "./instrument.ts"
+import { Run } from "./run.ts"
+import type { Hits, Line } from "./task.ts"
+
+/** The tests that mutants meet. */
+export interface Tests {
+  readonly tests: readonly string[]
+  readonly needsRedis: boolean
+  readonly timeoutMs: number
+  readonly graceMs: number
+}
+
+type Reached = Extract<Line, { readonly kind: "reached" }>
+
+export interface Outcome {
+  /** Mutants that some test has noticed. */
+  readonly noticed: ReadonlySet<string>
+  /** Mutants that some test reaches. */
+  readonly reached: ReadonlySet<string>
+  /** Mutants that files come by while they are loaded, once for all tests. */
+  readonly loaded: ReadonlySet<string>
+}
+
+/**
+ * Tries mutants on tests that stay loaded: some hundred times as many as where each has a process of its own. One that no test
+ * notices here may still be noticed there: what is done once for several tests, and what other processes do, goes without.
+ */
+export async function tryMutants(
+  { files }: Instrumented,
+  mutants: ReadonlySet<string>,
+  tests: Tests,
+): Promise<Outcome> {
+  const folder = mkdtempSync(join(tmpdir(), "sluice-mutation-"))
+  try {
+    const tookMs: Record<string, number> = {}
+    const begin = (name: string, order: readonly string[], trials?: Hits): Run => {
+      const task = { ...tests, tests: order, files, trials, tookMs, log: join(folder, `${name}.log`) }
+      return new Run(task, join(folder, `${name}.json`))
+    }
+    const looked = await begin("look", tests.tests).look()
+    const reached = looked.filter((line) => line.kind === "reached")
+    for (const { test, tookMs: ms } of reached) tookMs[test] = ms
+    const workers = availableParallelism()
+    const parts = Array.from({ length: workers }, (_, part) =>
+      trialsOf(reached, (id) => mutants.has(id) && Number(id) % workers === part),
+    )
+    const tried = await Promise.all(
+      parts.map((trials, part) => begin(`try-${part}`, quickestFirst(reached), trials).tryAll()),
+    )
+    return {
+      noticed: new Set(tried.flatMap((noticed) => [...noticed])),
+      reached: new Set(reached.flatMap(({ hits }) => Object.keys(hits))),
+      loaded: new Set(looked.flatMap((line) => (line.kind === "loaded" ? line.mutants : []))),
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Files of tests: what takes long is for mutants that nothing else has noticed. */
+function quickestFirst(reached: readonly Reached[]): readonly string[] {
+  const tookMs = new Map<string, number>()
+  for (const { file, tookMs: ms } of reached) tookMs.set(file, (tookMs.get(file) ?? 0) + ms)
+  return [...tookMs].toSorted(([, one], [, other]) => one - other).map(([file]) => file)
+}
+
+function trialsOf(reached: readonly Reached[], isWanted: (id: string) => boolean): Hits {
+  const trials = reached.map(
+    ({ test, hits }) =>
+      [test, Object.fromEntries(Object.entries(hits).filter(([id]) => isWanted(id)))] as const,
+  )
+  return Object.fromEntries(trials.filter(([, hits]) => Object.keys(hits).length > 0))
+}

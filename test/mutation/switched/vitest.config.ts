@@ -1,0 +1,40 @@
+import { defineConfig, type Plugin, type ViteUserConfig } from "vitest/config"
+import base from "../../../vitest.config.ts"
+import { inOrder } from "../in-order.ts"
+import { readTask } from "./task.ts"
+
+// The tests of one room on its instrumented sources, in one process: MUTATION_TASK names the file that says what for.
+const { tests, files, needsRedis, timeoutMs } = readTask()
+const codeOf = new Map(files.map(({ path, code }) => [path, code]))
+
+/** Nothing is copied, and nothing is left behind: the change is made on the way from the file to the test. */
+const instrumented: Plugin = {
+  name: "instrumented",
+  enforce: "pre",
+  transform: (_code, id) => codeOf.get(id.replace(/\?.*/, "")),
+}
+
+const config: ViteUserConfig = defineConfig({
+  ...base,
+  plugins: [...(base.plugins ?? []), instrumented],
+  test: {
+    ...base.test,
+    include: [...tests],
+    runner: "test/mutation/switched/runner.ts",
+    pool: "forks",
+    isolate: false,
+    maxWorkers: 1,
+    maxConcurrency: 1,
+    sequence: { sequencer: inOrder(tests) },
+    globalSetup: needsRedis ? ["test/servers/global-setup.ts"] : [],
+    setupFiles: ["test/mutation/without-shrinking.ts"],
+    coverage: { enabled: false },
+    reporters: [{}],
+    update: false,
+    // What a mutant leaves behind may fail later, when nobody awaits it.
+    dangerouslyIgnoreUnhandledErrors: true,
+    testTimeout: timeoutMs,
+    hookTimeout: timeoutMs,
+  },
+})
+export default config
