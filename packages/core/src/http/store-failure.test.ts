@@ -379,6 +379,20 @@ describe("what is decided while the store is gone", () => {
 })
 
 describe("degraded and recovered", () => {
+  it("takes what the store remembers for no sign that it is there again", async () => {
+    const { clock, store, events, verdicts } = setUp({ limit: 5, window: "1 minute" })
+    store.fault = down
+    await verdicts(1)
+    clock.advance(60_000)
+    store.fault = async (requests) =>
+      (await store.inner.take(requests)).map((answer) => ({ ...answer, isRemembered: true }))
+    expect(await verdicts(1)).toEqual(["admit"])
+    expect(events).toEqual(["degraded"])
+    store.fault = undefined
+    await verdicts(1)
+    expect(events).toEqual(["degraded", "recovered"])
+  })
+
   it("are said once each, however many decisions there are", async () => {
     const { clock, store, verdicts, events } = setUp({ limit: 100, window: "1m" })
     await verdicts(2)

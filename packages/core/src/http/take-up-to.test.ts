@@ -147,6 +147,48 @@ describe("takeUpTo", () => {
     expect(await limiter.takeUpTo(ALICE, 6)).toMatchObject({ allowed: true, cost: 6, shadowed: ["tried"] })
   })
 
+  it("is not bounded by a shadow rule that has less left, nor by one that nobody looked at", async () => {
+    const clock = manualClock()
+    const rules: Rule[] = [
+      { name: "real", limit: 10, window: "1 minute", field: "ip" },
+      { name: "tried", limit: 5, window: "1 minute", field: "ip", shadow: true },
+      { name: "elsewhere", limit: 20, window: "1 minute" },
+    ]
+    const { store } = busyStore(clock, () => undefined)
+    // The third counter is in another place, which nobody asks when the first one has refused.
+    const take: Store["take"] = async (requests) => {
+      const [answer] = await store.take(requests)
+      if (answer === undefined || answer.granted) return answer === undefined ? [] : [answer]
+      return [{ ...answer, checks: answer.checks.toSpliced(2, 1, undefined) }]
+    }
+    const { limiter } = limiterWith({ rules, store: { ...store, take }, clock })
+    await limiter.decide(ALICE, { cost: 4 })
+    expect(await limiter.takeUpTo(ALICE, 9)).toMatchObject({ allowed: true, cost: 6, shadowed: ["tried"] })
+  })
+
+  it("asks for as many as fit at a rule's own cost, and for no more", async () => {
+    const clock = manualClock()
+    const { store, asked } = busyStore(clock, () => undefined)
+    const rules: Rule[] = [{ name: "dear", limit: 10, window: "1 minute", field: "ip", cost: 2 }]
+    const { limiter } = limiterWith({ rules, store, clock })
+    await limiter.decide(ALICE, { cost: 2 })
+    expect((await limiter.takeUpTo(ALICE, 5)).cost).toBe(3)
+    expect(asked).toEqual([4, 10, 6])
+  })
+
+  it("asks once of who is blocked: fewer units would not be granted either", async () => {
+    const clock = manualClock()
+    const { store, asked } = busyStore(clock, () => undefined)
+    const penalty = { refusals: 1, within: "1 minute", for: "1 hour" }
+    const { limiter } = limiterWith({ limit: 5, window: "1 minute", penalty, store, clock })
+    await limiter.decide(ALICE, { cost: 5 })
+    await limiter.decide(ALICE)
+    clock.advance(120_000)
+    expect(await limiter.takeUpTo(ALICE, 3)).toMatchObject({ allowed: false, refusal: "penalty" })
+    // It is only looked at.
+    expect(asked).toEqual([5, 1])
+  })
+
   it.each([0, 10, 11, 12])("grants up to the soft ceiling, with %i taken", async (taken) => {
     const throttle = { kind: "soft", percent: 30 } as const
     const { limiter } = limiterWith({ limit: 10, window: "1 minute", throttle })

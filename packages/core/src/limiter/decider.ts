@@ -173,7 +173,7 @@ export class Decider {
       })
       return this.#degrade(error, asks, peeked, look)
     }
-    const isSign = answers[0]?.isRemembered !== true
+    const isSign = (answers[0] as Answer).isRemembered !== true
     if (this.#degraded && isSign && soundTime(this.#options.clock) >= this.#failedAtMs + STEADY_MS) {
       this.#degraded = false
       this.#options.onRecovered()

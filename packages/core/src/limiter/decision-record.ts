@@ -63,7 +63,7 @@ export class DecisionRecord implements Decision {
     if (binding.allowed) {
       for (const check of checks) {
         if (check.shadow) continue
-        if (check.delayMs > delayMs) delayMs = check.delayMs
+        delayMs = Math.max(delayMs, check.delayMs)
         if (check.overLimit) overLimit = true
       }
     }
@@ -90,9 +90,9 @@ export class DecisionRecord implements Decision {
     return #receipt in decision ? decision.#receipt : undefined
   }
 
-  /** Leaves a receipt for what is still taken, for another time. */
+  /** Leaves a receipt for what is still taken, for another time; to a decision whose receipt was handed out. */
   static leaveReceipt(decision: Decision, receipt: Receipt): void {
-    if (#receipt in decision) decision.#receipt = receipt
+    ;(decision as DecisionRecord).#receipt = receipt
   }
 
   /** The receipt of a decision, which is handed out once. */

@@ -1,6 +1,16 @@
 import { setTimeout as pause } from "node:timers/promises"
 import { expect, it } from "vitest"
-import { openGauge } from "./event-loop-gauge.ts"
+import { latenessOf, openGauge } from "./event-loop-gauge.ts"
+
+it.each([
+  ["a loop in time", 20, 250, 0],
+  ["a look that came early", 19, 250, 0],
+  ["a stall that Node's timer has seen", 70, 250, 50],
+  ["a stall that only the sample has seen", 20, 290, 40],
+  ["the longer of both", 70, 320, 70],
+])("the lateness of %s", (_case, longestMs, sinceSampleMs, lateMs) => {
+  expect(latenessOf(longestMs * 1e6, sinceSampleMs)).toBe(lateMs)
+})
 
 function spin(ms: number): void {
   const endMs = performance.now() + ms

@@ -41,12 +41,13 @@ export function explainAnswer(
   // Stryker disable next-line ConditionalExpression: the long way explains the same
   if (asked !== asks) return explainParted(partPenalties(asked, answer), asks, peeked, store, look)
   look?.(asks, answer)
-  const { nowMs, granted } = answer
+  const { nowMs } = answer
+  const isTaken = answer.granted && !peeked
   const checks: PolicyCheck[] = []
   for (let i = 0; i < asks.length; i++) {
-    checks.push(explain(asks[i] as Ask, answer.checks[i], nowMs, granted, peeked))
+    checks.push(explain(asks[i] as Ask, answer.checks[i], nowMs, isTaken))
   }
-  return decisionOf(checks, asks, answer, peeked, store)
+  return decisionOf(checks, asks, answer, isTaken, store)
 }
 
 /** The same where some of the asks were not counted, or have a penalty beside them. */
@@ -58,14 +59,15 @@ function explainParted(
   look: Look | undefined,
 ): Decision | undefined {
   look?.(asked, answer)
-  const { nowMs, granted } = answer
+  const { nowMs } = answer
+  const isTaken = answer.granted && !peeked
   let next = 0
   const checks = asks.map((ask) => {
     if (!isCounted(ask)) return explainSettled(ask)
-    const check = explain(ask, answer.checks[next], nowMs, granted, peeked)
+    const check = explain(ask, answer.checks[next], nowMs, isTaken)
     return underPenalty(check, ask, penalties[next++], nowMs)
   })
-  return decisionOf(checks, asked, answer, peeked, store)
+  return decisionOf(checks, asked, answer, isTaken, store)
 }
 
 /** What the checks of a decision that has taken units tell when they are given back at once: what a look would have told. */
@@ -77,7 +79,7 @@ export function explainGivenBack(decision: Decision): readonly PolicyCheck[] {
     if (counted === undefined) return check
     const [ask, { state, taken }] = [asks[i] as Ask, counted]
     const before = algorithmOf(ask.policy).withoutUnits(state, ask.policy, taken, state, answer.nowMs)
-    return explainCounted(ask, { state: before, taken: 0 }, answer.nowMs, false, true)
+    return explainCounted(ask, { state: before, taken: 0 }, answer.nowMs, false)
   })
 }
 
@@ -85,26 +87,19 @@ function decisionOf(
   checks: readonly PolicyCheck[],
   asks: readonly Ask[],
   answer: Answer,
-  peeked: boolean,
+  isTaken: boolean,
   store: Store,
 ): Decision | undefined {
-  const { granted } = answer
-  const decision = new DecisionRecord(checks, false, granted && !peeked ? { store, asks, answer } : undefined)
+  const decision = new DecisionRecord(checks, false, isTaken ? { store, asks, answer } : undefined)
   // A grant that took too little, or a refusal by no check: admitting either would not be counted.
-  return decision.allowed === granted ? decision : undefined
+  return decision.allowed === answer.granted ? decision : undefined
 }
 
 /** A counter that nobody looked at says nothing: it neither refuses nor is told to the client. */
-function explain(
-  ask: Ask,
-  counted: Counted | undefined,
-  nowMs: number,
-  granted: boolean,
-  peeked: boolean,
-): PolicyCheck {
+function explain(ask: Ask, counted: Counted | undefined, nowMs: number, isTaken: boolean): PolicyCheck {
   return counted === undefined
     ? explainUncounted(ask, undefined, 0)
-    : explainCounted(ask, counted, nowMs, granted, peeked)
+    : explainCounted(ask, counted, nowMs, isTaken)
 }
 
 function isSound(answer: Answer | undefined, asks: readonly Ask[]): answer is Answer {
@@ -112,13 +107,14 @@ function isSound(answer: Answer | undefined, asks: readonly Ask[]): answer is An
   const { nowMs, granted, checks } = answer
   if (!isCount(nowMs) || !Array.isArray(checks) || checks.length !== asks.length) return false
   for (let i = 0; i < checks.length; i++) {
-    const check: Partial<Counted> | undefined = checks[i]
+    const check: Counted | undefined = checks[i]
     if (check === undefined && !granted) continue
-    const state: Partial<CounterState> | undefined = check?.state
-    if (!isCount(state?.previous) || !isCount(state?.current) || !isCount(check?.taken)) return false
+    const { state, taken }: Partial<Counted> = check ?? {}
+    const { startMs, previous, current }: Partial<CounterState> = state ?? {}
+    if (!isCount(previous) || !isCount(current) || !isCount(taken)) return false
     // Ahead of the time only after the clock went back, and then by a window at most.
     const { windowMs } = (asks[i] as Ask).policy
-    const elapsedMs = nowMs - (state?.startMs as number)
+    const elapsedMs = nowMs - (startMs as number)
     if (!(elapsedMs <= windowMs && elapsedMs >= -windowMs)) return false
   }
   return true

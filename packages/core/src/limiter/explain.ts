@@ -11,25 +11,17 @@ import type { PolicyCheck, Refusal } from "./decision.ts"
  */
 const RETRY_WHEN_CALM_MS = 1_000
 
-/** What a check means to the client, from what the store counted. `peeked`: nothing was taken, by intention. */
-export function explainCounted(
-  ask: Ask,
-  counted: Counted,
-  nowMs: number,
-  granted: boolean,
-  peeked: boolean,
-): PolicyCheck {
+/** What a check means to the client, from what the store counted. `isTaken`: its units were taken, and are in that. */
+export function explainCounted(ask: Ask, counted: Counted, nowMs: number, isTaken: boolean): PolicyCheck {
   const { policy, cost, shadow } = ask
   const { state } = counted
   const algorithm = algorithmOf(policy)
-  const isTaken = granted && !peeked
-  const allowed = isTaken
-    ? counted.taken === cost
-    : cost === 0 || algorithm.admits(state, policy, cost, nowMs)
+  const allowed = isTaken ? counted.taken === cost : algorithm.admits(state, policy, cost, nowMs)
   const capacity = capacityOf(policy)
   const used = algorithm.used(state, policy, nowMs)
   const remaining = Math.max(0, capacity - used)
   // What comes next is told of the limit, and not of what is admitted above it.
+  // Stryker disable next-line ConditionalExpression: a policy with nothing extra, made in vain
   const hard = policy.extra === undefined ? policy : { ...policy, extra: 0 }
   const check: PolicyCheck & { refusal?: Refusal; rejectionMessage?: string; delayMs: number } = {
     policy: policy.name,

@@ -43,18 +43,23 @@ export class LocalFallback {
     const all = withPenalties(local)
     const [first] = peeked ? this.#store.peek([all]) : this.#store.take([all])
     const { answer, penalties } = partPenalties(all, first as Answer)
-    const { nowMs, granted, checks } = answer
+    const { nowMs, checks } = answer
+    const isTaken = answer.granted && !peeked
     look?.(local, answer)
     let counted = 0
     const explained = asks.map((ask) => {
       if (!isCounted(ask)) return explainSettled(ask)
       if (!isCountedHere(ask)) return explainUncounted(ask, undefined, 0)
       const i = counted++
-      const check = explainCounted(local[i] as Ask, checks[i] as Counted, nowMs, granted, peeked)
+      const check = explainCounted(local[i] as Ask, checks[i] as Counted, nowMs, isTaken)
       return underPenalty(check, ask, penalties[i], nowMs)
     })
-    const took = granted && !peeked && local.length > 0
-    return new DecisionRecord(explained, true, took ? { store: this.#store, asks: local, answer } : undefined)
+    const hasTaken = isTaken && local.length > 0
+    return new DecisionRecord(
+      explained,
+      true,
+      hasTaken ? { store: this.#store, asks: local, answer } : undefined,
+    )
   }
 }
 

@@ -144,7 +144,7 @@ describe("the monitor of this process", () => {
     expect(timers()).toBe(before)
   })
 
-  it("keeps nothing of the request that happens to start it", () => {
+  it("keeps nothing of the request that happens to start it, and no timer when nobody has a lease", () => {
     const storage = new AsyncLocalStorage<string>()
     const contexts: unknown[] = []
     const timer = setInterval(() => undefined, 1_000)
@@ -152,11 +152,14 @@ describe("the monitor of this process", () => {
       contexts.push(storage.getStore())
       return timer
     })
+    const cleared = vi.spyOn(globalThis, "clearInterval")
     try {
       storage.run("a request", () => spareCapacityMonitor.lease())()
       expect(contexts).toEqual([undefined])
+      expect(cleared).toHaveBeenCalledWith(timer)
     } finally {
       spy.mockRestore()
+      cleared.mockRestore()
       clearInterval(timer)
     }
   })

@@ -20,7 +20,7 @@ export class SpareCapacityMonitor {
   #leases = 0
   #known = UNKNOWN
   #sampledAtMs = 0
-  #stop: (() => void) | undefined
+  #stop!: () => void
 
   constructor(parts: MonitorParts) {
     this.#parts = parts
@@ -38,7 +38,7 @@ export class SpareCapacityMonitor {
       if (!isHeld) return
       isHeld = false
       this.#leases--
-      if (this.#leases === 0) this.#stop?.()
+      if (this.#leases === 0) this.#stop()
     }
   }
 

@@ -36,7 +36,7 @@ export async function takeUpTo(taking: Taking, asks: readonly Ask[], units: numb
     const decision = await (wanted > 1 ? taking.takeIfItFits(some, look) : taking.take(some, look))
     if (decision.allowed) return DecisionRecord.telling(decision, wanted)
     if (wanted === 1 || !isTooMuch(decision)) return decision
-    wanted = tries < MOST_TRIES ? Math.max(1, Math.min(left, wanted - 1)) : 1
+    wanted = tries < MOST_TRIES ? Math.max(1, Math.min(left, wanted)) : 1
   }
 }
 

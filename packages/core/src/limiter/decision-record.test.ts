@@ -1,0 +1,67 @@
+import { describe, expect, it } from "vitest"
+import type { PolicyCheck } from "./decision.ts"
+import { bindsMore, DecisionRecord } from "./decision-record.ts"
+
+const ADMITTED: PolicyCheck = {
+  policy: "a",
+  limit: 5,
+  windowMs: 1_000,
+  remaining: 3,
+  cost: 1,
+  allowed: true,
+  retryAfterMs: 0,
+  nextUnitAfterMs: 0,
+  resetAfterMs: 0,
+  delayMs: 0,
+  overLimit: false,
+  shadow: false,
+}
+const REFUSED: PolicyCheck = { ...ADMITTED, allowed: false, refusal: "quota", remaining: 0, retryAfterMs: 7 }
+
+const decisionOf = (...checks: PolicyCheck[]) => new DecisionRecord(checks, false, undefined)
+
+describe("a decision", () => {
+  it("is held as long as the longest of its rules says, and over the limit where one of them is", () => {
+    const [late, later] = [100, 300].map((delayMs) => ({ ...ADMITTED, delayMs }))
+    const over = { ...ADMITTED, overLimit: true }
+    expect(decisionOf(late as PolicyCheck, later as PolicyCheck, over)).toMatchObject({
+      delayMs: 300,
+      overLimit: true,
+    })
+    expect(decisionOf(later as PolicyCheck, late as PolicyCheck)).toMatchObject({
+      delayMs: 300,
+      overLimit: false,
+    })
+  })
+
+  it("that is refused is neither held nor over the limit, whatever other rules say of it", () => {
+    const held = { ...ADMITTED, delayMs: 100, overLimit: true }
+    expect(decisionOf(held, REFUSED)).toMatchObject({ allowed: false, delayMs: 0, overLimit: false })
+  })
+
+  it("has a reason and a message only where the rule that binds has one", () => {
+    const keys = (...checks: PolicyCheck[]) => Object.keys(decisionOf(...checks))
+    expect(keys(ADMITTED)).not.toContain("refusal")
+    expect(keys(ADMITTED)).not.toContain("rejectionMessage")
+    expect(keys(REFUSED)).toContain("refusal")
+    expect(keys(REFUSED)).not.toContain("rejectionMessage")
+    expect(decisionOf({ ...REFUSED, rejectionMessage: "later" }).rejectionMessage).toBe("later")
+  })
+})
+
+describe("what binds", () => {
+  const admitted = { allowed: true, remaining: 0, cost: 5, retryAfterMs: 0 }
+  const refused = { allowed: false, remaining: 3, cost: 5, retryAfterMs: 7 }
+
+  it("is a refusal, however little an admission leaves", () => {
+    expect(bindsMore(refused, admitted)).toBe(true)
+    expect(bindsMore(admitted, refused)).toBe(false)
+    expect(bindsMore({ ...refused, retryAfterMs: 0 }, admitted)).toBe(true)
+  })
+
+  it("is the longer wait of two refusals", () => {
+    const longer = { ...refused, retryAfterMs: 8 }
+    expect(bindsMore(longer, refused)).toBe(true)
+    expect(bindsMore(refused, longer)).toBe(false)
+  })
+})

@@ -1,0 +1,42 @@
+import { describe, expect, it } from "vitest"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { Answer } from "../stores/store.ts"
+import { explainAnswer } from "./explain-answer.ts"
+import { ask, SECOND } from "./waiting/testing/room.ts"
+
+const NOW_MS = 10 * SECOND
+const ASKS = [ask("a", 5), ask("b", 5)]
+const counted = (startMs = NOW_MS) => ({ state: { startMs, previous: 0, current: 1 }, taken: 1 })
+
+function verdictOn(answer: unknown): boolean | undefined {
+  return explainAnswer(answer as Answer, ASKS, false, memoryStore(), undefined)?.allowed
+}
+
+describe("an answer of a store", () => {
+  it("is a decision where it makes sense, though the clock went back by a window meanwhile", () => {
+    expect(verdictOn({ nowMs: NOW_MS, granted: true, checks: [counted(), counted()] })).toBe(true)
+    const ahead = { nowMs: NOW_MS, granted: true, checks: [counted(NOW_MS + SECOND), counted()] }
+    expect(verdictOn(ahead)).toBe(true)
+  })
+
+  it("need not look at every counter when it refuses, and has to when it grants", () => {
+    const full = { state: { startMs: NOW_MS, previous: 0, current: 5 }, taken: 0 }
+    expect(verdictOn({ nowMs: NOW_MS, granted: false, checks: [full, undefined] })).toBe(false)
+    expect(verdictOn({ nowMs: NOW_MS, granted: true, checks: [counted(), undefined] })).toBeUndefined()
+  })
+
+  it.each([
+    ["no state", { taken: 0 }],
+    ["a state of nothing", { state: null, taken: 0 }],
+    ["counts missing", { state: { startMs: NOW_MS, previous: 0 }, taken: 0 }],
+    ["no word of what was taken", { state: counted().state }],
+    ["nothing at all", null],
+    ["a window that is over", { ...counted(NOW_MS - SECOND - 1), taken: 0 }],
+    ["a window that is too far ahead", { ...counted(NOW_MS + SECOND + 1), taken: 0 }],
+    ["no window", { state: { previous: 0, current: 1 }, taken: 0 }],
+  ])("makes no sense with %s, whether it grants or refuses", (_case, check) => {
+    const full = { state: { startMs: NOW_MS, previous: 0, current: 5 }, taken: 0 }
+    expect(verdictOn({ nowMs: NOW_MS, granted: false, checks: [full, check] })).toBeUndefined()
+    expect(verdictOn({ nowMs: NOW_MS, granted: true, checks: [counted(), check] })).toBeUndefined()
+  })
+})

@@ -1,0 +1,130 @@
+import { describe, expect, it } from "vitest"
+import type { CounterState } from "../algorithms/algorithm.ts"
+import type { Ask } from "./ask.ts"
+import { explainCounted, explainUncounted } from "./explain.ts"
+import { ask } from "./waiting/testing/room.ts"
+
+const SECOND = 1_000
+
+/** What a window of the present has, a quarter of a second after it began. */
+const NOW_MS = 250
+const holding = (current: number): CounterState => ({ startMs: 0, previous: 0, current })
+
+const fixed = (limit: number, cost: number, more: Partial<Ask> = {}): Ask => ({
+  ...ask("a", limit, cost),
+  ...more,
+})
+const leaky = (cost: number): Ask => ask("l", 10, cost, { algorithm: "leaky-bucket", burst: 10 })
+
+function looked(asked: Ask, state: CounterState) {
+  return explainCounted(asked, { state, taken: 0 }, NOW_MS, false)
+}
+
+function took(asked: Ask, state: CounterState) {
+  return explainCounted(asked, { state, taken: asked.cost }, NOW_MS, true)
+}
+
+describe("what a check tells that was counted", () => {
+  it("is the whole of it, and no more, where it fits", () => {
+    expect(took(fixed(5, 2), holding(3))).toStrictEqual({
+      policy: "a",
+      limit: 5,
+      windowMs: SECOND,
+      remaining: 2,
+      cost: 2,
+      allowed: true,
+      retryAfterMs: 0,
+      nextUnitAfterMs: 750,
+      resetAfterMs: 750,
+      delayMs: 0,
+      overLimit: false,
+      shadow: false,
+      counts: holding(3),
+    })
+  })
+
+  it("has the reason beside it where it does not fit, and a message where the rule has one", () => {
+    const refused = looked(fixed(5, 3), holding(3))
+    expect(refused).toMatchObject({ allowed: false, refusal: "quota", retryAfterMs: 750, remaining: 2 })
+    expect(Object.keys(refused)).not.toContain("rejectionMessage")
+    expect(looked(fixed(5, 3, { rejectionMessage: "later" }), holding(3)).rejectionMessage).toBe("later")
+  })
+
+  it("has no reason and no message where it fits", () => {
+    const keys = Object.keys(looked(fixed(5, 1, { rejectionMessage: "later" }), holding(3)))
+    expect(keys).not.toContain("refusal")
+    expect(keys).not.toContain("rejectionMessage")
+  })
+
+  it("says that a cost above the limit never fits", () => {
+    expect(looked(fixed(5, 6), holding(0))).toMatchObject({
+      refusal: "cost",
+      retryAfterMs: Number.POSITIVE_INFINITY,
+    })
+  })
+
+  it("admits a cost of 0 whatever is used, and does not call it over the limit", () => {
+    // More than the limit is in use after the limit was lowered, or was charged.
+    expect(looked(fixed(5, 0), holding(9))).toMatchObject({
+      allowed: true,
+      retryAfterMs: 0,
+      overLimit: false,
+      remaining: 0,
+    })
+  })
+
+  it("calls over the limit what soft throttling admits above it, whether it was taken or only looked at", () => {
+    const soft = ask("s", 5, 2, { extra: 5 })
+    expect(took(soft, holding(5)).overLimit).toBe(false)
+    expect(took(soft, holding(6)).overLimit).toBe(true)
+    expect(looked(soft, holding(3)).overLimit).toBe(false)
+    expect(looked(soft, holding(4)).overLimit).toBe(true)
+    expect(looked({ ...soft, cost: 0 }, holding(7)).overLimit).toBe(false)
+  })
+
+  it("tells of what comes next by the limit, and not by what is admitted above it", () => {
+    const soft = ask("s", 5, 1, { extra: 5 })
+    expect(took(soft, holding(7))).toMatchObject({ remaining: 0, nextUnitAfterMs: 750 })
+  })
+
+  it("tells a leaky bucket's turn of what was taken, and of what would be", () => {
+    // Ten in a second: one each tenth.
+    const state: CounterState = { startMs: NOW_MS, previous: 0, current: 3 }
+    expect(looked(leaky(2), state).delayMs).toBe(300)
+    expect(took(leaky(2), { ...state, current: 5 }).delayMs).toBe(300)
+  })
+
+  it("tells no turn of a request that is refused, nor of one that takes nothing", () => {
+    const full: CounterState = { startMs: NOW_MS, previous: 0, current: 10 }
+    expect(looked(leaky(1), full)).toMatchObject({ allowed: false, delayMs: 0 })
+    expect(looked(leaky(0), full)).toMatchObject({ allowed: true, delayMs: 0 })
+  })
+})
+
+describe("what a check tells that was settled without counting", () => {
+  const settled = {
+    policy: "a",
+    limit: 5,
+    windowMs: SECOND,
+    remaining: 0,
+    cost: 1,
+    nextUnitAfterMs: 0,
+    resetAfterMs: 0,
+    delayMs: 0,
+    overLimit: false,
+    shadow: false,
+  }
+
+  it("is the verdict alone where it is admitted", () => {
+    const admitted = explainUncounted(fixed(5, 1, { rejectionMessage: "later" }), undefined, 0)
+    expect(admitted).toStrictEqual({ ...settled, allowed: true, retryAfterMs: 0 })
+  })
+
+  it("has the reason where it is refused, and a message or a missing field where there is one", () => {
+    const refused = { ...settled, allowed: false, retryAfterMs: 7 }
+    expect(explainUncounted(fixed(5, 1), "denied", 7)).toStrictEqual({ ...refused, refusal: "denied" })
+    expect(
+      explainUncounted(fixed(5, 1, { rejectionMessage: "no", field: "user_id" }), "missing-field", 7),
+    ).toStrictEqual({ ...refused, refusal: "missing-field", rejectionMessage: "no", field: "user_id" })
+  })
+})

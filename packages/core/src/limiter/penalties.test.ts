@@ -1,0 +1,41 @@
+import { describe, expect, it } from "vitest"
+import type { CounterState } from "../algorithms/algorithm.ts"
+import type { Policy } from "../policy.ts"
+import { explainUncounted } from "./explain.ts"
+import { partPenalties, underPenalty, withPenalties } from "./penalties.ts"
+import { ask, SECOND } from "./waiting/testing/room.ts"
+
+const PENALTY: Policy = {
+  ...ask("block", 1).policy,
+  algorithm: "penalty",
+  penalty: { refusals: 1, withinMs: SECOND, forMs: 2 * SECOND },
+  windowMs: 2 * SECOND,
+}
+const asked = { ...ask("a", 5), penalty: PENALTY }
+
+describe("the penalties of an answer", () => {
+  it("are unknown where nobody looked, as another rule had refused already", () => {
+    const all = withPenalties([asked, ask("b", 5)])
+    expect(all.map(({ policy }) => policy.name)).toEqual(["a", "block", "b"])
+    const answer = { nowMs: 0, granted: false, checks: [undefined, undefined, undefined] }
+    expect(partPenalties(all, answer)).toMatchObject({
+      asked: [{ policy: { name: "a" } }, { policy: { name: "b" } }],
+      answer: { checks: [undefined, undefined] },
+      penalties: [undefined],
+    })
+  })
+})
+
+describe("what a rule says in a block", () => {
+  const blocked: CounterState = { startMs: 0, previous: 1, current: 1 }
+
+  it("has a message only where the rule has one", () => {
+    const check = explainUncounted(asked, undefined, 0)
+    const told = underPenalty(check, asked, blocked, 1)
+    expect(told).toMatchObject({ allowed: false, refusal: "penalty" })
+    expect(Object.keys(told)).not.toContain("rejectionMessage")
+    expect(underPenalty(check, { ...asked, rejectionMessage: "later" }, blocked, 1)).toMatchObject({
+      rejectionMessage: "later",
+    })
+  })
+})
