@@ -39,6 +39,7 @@ export interface CompiledRule {
 }
 
 export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRule {
+  if (rule.lacksUnit === true) warnOfUnit(rule, context.warner)
   const readerOf = rememberedReaders(rule, context)
   // Stryker disable next-line ConditionalExpression: what matches everything yields the same, only slower
   const matcher = rule.match === undefined ? undefined : compileMatch(rule.match)
@@ -100,6 +101,16 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
       }))
     },
   }
+}
+
+/** Where windows are seconds in other rate limiters, a number taken over would be a limit that nobody ever meets. */
+function warnOfUnit({ name, windowMs }: ParsedRule, warner: Warner): void {
+  warner.once(
+    "SLUICE_WINDOW_WITHOUT_UNIT",
+    `The window of rule "${name}" is the number ${windowMs}, which is ${windowMs} milliseconds. ` +
+      `Write "${windowMs} ms" if that is meant, "${windowMs} seconds" if not.`,
+    name,
+  )
 }
 
 /**

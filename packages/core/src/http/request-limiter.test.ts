@@ -929,7 +929,7 @@ describe("a store that other processes use too", () => {
     const logger = { warn: log, error: log }
     const { store } = recordingStore()
     for (const name of ["one", "other"]) {
-      createLimiter({ name, limit: 1, window: 1, logger, store: { ...store, isShared }, service })
+      createLimiter({ name, limit: 1, window: "1 ms", logger, store: { ...store, isShared }, service })
     }
     return codes
   }

@@ -81,6 +81,11 @@ const TRIGGERS: Trigger[] = [
     [{ remoteAddress: "192.0.2.1", headers: {} }],
   ],
   [
+    "SLUICE_WINDOW_WITHOUT_UNIT",
+    'The window of rule "ip-60ms" is the number 60, which is 60 milliseconds. Write "60 ms" if that is meant, "60 seconds" if not.',
+    { limit: 1, window: 60 },
+  ],
+  [
     "SLUICE_BODY_NOT_PARSED",
     'counts by "body:user", but no body parser has run before the limiter. Mount the body parser first',
     { ...RULE, field: "body:user" },
@@ -135,6 +140,10 @@ describe("a warning", () => {
   it("of a header that is not believed is silenced by saying that there is no proxy", async () => {
     const request = { remoteAddress: "10.0.0.1", headers: { "x-forwarded-for": "192.0.2.1" } }
     expect(await saidOf({ ...RULE, trustedProxies: 0 }, [request])).toEqual([])
+  })
+
+  it.each([1_000, "60 ms", "1ms"])("of a unit is not given for a window of %j", async (window) => {
+    expect(await saidOf({ limit: 1, window })).toEqual([])
   })
 
   it("is not given by a limiter that has nothing wrong with it", async () => {

@@ -11,6 +11,8 @@ export interface ParsedRule {
   readonly limit: number | ((request: unknown) => unknown)
   /** Length of the window in whole milliseconds. */
   readonly windowMs: number
+  /** Whether it is a number below a second, whose unit may have been taken for a second. Absent is no. */
+  readonly lacksUnit?: boolean
   /** The fields of the combination, header names in lower case. None is the whole service. */
   readonly fields: readonly string[]
   /** What becomes of a request without one of the fields. */
@@ -47,6 +49,7 @@ export interface ParsedRule {
   readonly onStoreFailure?: OnStoreFailure
 }
 
+const SECOND_MS = 1_000
 const STRICT_BUCKETS = 60
 const MAX_WAITING = 100
 const MAX_WAIT_MS = 10_000
@@ -62,6 +65,7 @@ export function fillRule(rule: Rule): ParsedRule {
     name: ruleName(rule),
     limit: rule.limit as ParsedRule["limit"],
     windowMs,
+    ...(typeof rule.window === "number" && windowMs < SECOND_MS && { lacksUnit: true }),
     fields: fieldsOf(rule.field),
     onMissing: rule.onMissing ?? "ip",
     algorithm,

@@ -86,7 +86,7 @@ export interface Rule<Request = unknown> {
    * limit for that request.
    */
   readonly limit: number | ((request: Request) => number)
-  /** Milliseconds, or a text such as "1 minute" or "15m". */
+  /** A text such as "1 minute" or "15m"; a number is milliseconds, and warned of below 1,000. */
   readonly window: number | string
   /**
    * Whose requests are counted together: "ip", "method", "route", "header:NAME", "query:NAME", "body:PATH", "param:NAME",

@@ -61,7 +61,7 @@ describe("what the guide says of the limit", () => {
     expect(await theirs(consuming(half), twice)).toEqual([200, 429])
     expect(await redis.client.pttl("rlflx:somebody")).toBe(-1)
     const store = redisStore({ client: redis.client })
-    const now = { service: "half", window: 500, store, storeTimeoutMs: 20_000, clock: undefined }
+    const now = { service: "half", window: "500 ms", store, storeTimeoutMs: 20_000, clock: undefined }
     const send = await serve(await after(now)(commonClock()))
     await send("/")
     await until("it is admitted again", async () => (await send("/")).status === 200)
