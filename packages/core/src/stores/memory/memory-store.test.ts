@@ -89,6 +89,13 @@ describe("options", () => {
     expect(problems.map(({ path }) => path)).toEqual(["maxKeys", "clock", "ttl"])
   })
 
+  it("are named by what they are, and not by what is in them; nothing at all has no path", () => {
+    const wrong = { maxKeys: { secret: { password: "hunter2" } } } as unknown as MemoryStoreOptions
+    expect(thrownBy(() => memoryStore(wrong)).message).not.toContain("hunter2")
+    const none = null as unknown as MemoryStoreOptions
+    expect(thrownBy(() => memoryStore(none)).problems.map(({ path }) => path)).toEqual([""])
+  })
+
   function thrownBy(call: () => unknown): InvalidOptionError {
     try {
       call()
