@@ -2,7 +2,7 @@ import type { CounterKey } from "../../stores/store.ts"
 import type { Ask } from "../ask.ts"
 import { nameOf } from "./counter.ts"
 import { Line } from "./line.ts"
-import type { Place } from "./queue.ts"
+import { cameBefore, type Place } from "./queue.ts"
 import type { Patience, Ticket } from "./ticket.ts"
 
 /** The lines in which somebody waits, by counter, and who stands where. */
@@ -30,9 +30,7 @@ export class Lines {
   /** It stands where it has to wait: in all its lines, or where somebody sleeps who came earlier in that one alone. */
   stand(ticket: Ticket): void {
     for (const { line } of ticket.places) line.sleepers.delete(ticket)
-    const blocking = this.#blocking(ticket)
-    const asks = blocking === undefined ? ticket.awaited : [blocking]
-    if (asks.length !== ticket.standsFor.length || asks[0] !== ticket.standsFor[0]) this.#move(ticket, asks)
+    this.#move(ticket, this.#whereToWait(ticket))
     this.makeAllDue(ticket)
   }
 
@@ -44,14 +42,12 @@ export class Lines {
 
   /** It goes out of all lines but that of this ask, so that nobody waits behind it for a counter that has units. */
   park(ticket: Ticket, ask: Ask): void {
-    if (ticket.standsFor.length !== 1 || ticket.standsFor[0] !== ask) this.#move(ticket, [ask])
+    this.#move(ticket, [ask])
   }
 
-  /** The same for who has to wait for somebody who sleeps, if it does. */
+  /** The same for who stands in several and has to wait for somebody who sleeps in one of them. */
   parkBehind(ticket: Ticket): void {
-    if (ticket.step !== "idle" || ticket.isParked) return
-    const blocking = this.#blocking(ticket)
-    if (blocking !== undefined) this.park(ticket, blocking)
+    this.#move(ticket, this.#whereToWait(ticket))
   }
 
   /**
@@ -59,7 +55,6 @@ export class Lines {
    * where they had to wait.
    */
   sort(stopped: readonly Ticket[]): void {
-    if (!stopped.some(isAheadOfEarlier)) return
     for (const ticket of stopped.toSorted((one, other) => other.number - one.number)) {
       if (isAheadOfEarlier(ticket)) this.#goBehind(ticket)
     }
@@ -109,12 +104,16 @@ export class Lines {
     this.makeAllDue(ticket)
   }
 
-  /** Of what it waits for, that for which somebody sleeps who came earlier: until that one wakes there is nothing for others. */
-  #blocking({ awaited, number }: Ticket): Ask | undefined {
-    return awaited.find((ask) => {
+  /**
+   * All that it waits for, or that for which somebody sleeps who came earlier: until that one wakes there is nothing for
+   * others.
+   */
+  #whereToWait(ticket: Ticket): readonly Ask[] {
+    const blocking = ticket.awaited.find((ask) => {
       const first = this.find(ask)?.first?.who
-      return first?.step === "sleeping" && first.number < number
+      return first?.step === "sleeping" && cameBefore(first, ticket)
     })
+    return blocking === undefined ? ticket.awaited : [blocking]
   }
 
   /** Where it stands already it keeps its place: many move at once when rules change, and each would look for its own anew. */
@@ -125,19 +124,19 @@ export class Lines {
     ticket.places = asks.map((ask) => {
       const line = this.#of(ask)
       const at = left.findIndex((place) => place.line === line)
-      return left.splice(at, at < 0 ? 0 : 1)[0] ?? this.#take(line, ticket)
+      return left.splice(at, at < 0 ? 0 : 1)[0] ?? this.#take(line, ticket, isNew)
     })
     for (const place of left) this.#give(place)
     for (const { line } of ticket.places) {
       if (asks.length > 1) line.roaming.add(ticket)
       else line.roaming.delete(ticket)
-      // Who comes has been told whether too many wait there.
-      if (!isNew) line.hasUncounted = true
     }
   }
 
   /** It has a place in a line. */
-  #take(line: Line<Ticket>, ticket: Ticket): Place<Ticket, Line<Ticket>> {
+  #take(line: Line<Ticket>, ticket: Ticket, isNew: boolean): Place<Ticket, Line<Ticket>> {
+    // Who comes has been told whether too many wait there.
+    if (!isNew) line.hasUncounted = true
     if (ticket.isImpatient) line.impatient.add(ticket)
     line.fewest = Math.min(line.fewest, ticket.patience.maxWaiting)
     return line.add(ticket)
@@ -159,14 +158,14 @@ export class Lines {
   #of(counter: CounterKey): Line<Ticket> {
     const name = nameOf(counter)
     const line = this.#lines.get(name) ?? new Line(name)
-    if (line.isEmpty) this.#lines.set(name, line)
+    this.#lines.set(name, line)
     return line
   }
 }
 
 /** Whether anybody right behind it came earlier, and has not been let go. */
-function isAheadOfEarlier({ places, number }: Ticket): boolean {
-  return places.some(
-    ({ behind }) => behind !== undefined && !behind.who.isAsking && behind.who.number < number,
+function isAheadOfEarlier(ticket: Ticket): boolean {
+  return ticket.places.some(
+    ({ behind }) => behind !== undefined && !behind.who.isAsking && cameBefore(behind.who, ticket),
   )
 }

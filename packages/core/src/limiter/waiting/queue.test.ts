@@ -28,4 +28,19 @@ describe("a queue", () => {
     expect([second?.ahead, second?.behind]).toEqual([undefined, undefined])
     expect([first?.behind, third?.ahead]).toEqual([third, first])
   })
+
+  it("looks at nobody but the last to put who comes behind it, however many there are", () => {
+    const queue = new Queue<Waiter>()
+    let looks = 0
+    for (let number = 0; number < 1_000; number++) {
+      queue.add({
+        get number() {
+          looks++
+          return number
+        },
+        isAsking: false,
+      })
+    }
+    expect(looks).toBeLessThan(1_000 * 3)
+  })
 })

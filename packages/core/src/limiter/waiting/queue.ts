@@ -25,6 +25,7 @@ export class Queue<Who extends Waiter> {
     if (this.last === undefined || isBefore(this.last.who, who)) return this.append(who)
     // Who comes back to its place came early, as a rule.
     let behind = this.first
+    // Stryker disable next-line ConditionalExpression: there is one that did not come before, the last at the latest
     while (behind !== undefined && isBefore(behind.who, who)) behind = behind.behind
     return this.#put(who, behind)
   }
@@ -59,5 +60,9 @@ export class Queue<Who extends Waiter> {
 }
 
 function isBefore(one: Waiter, other: Waiter): boolean {
-  return one.isAsking || one.number < other.number
+  return one.isAsking || cameBefore(one, other)
+}
+
+export function cameBefore(one: Waiter, other: Waiter): boolean {
+  return one.number < other.number
 }
