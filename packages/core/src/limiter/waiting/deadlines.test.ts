@@ -65,3 +65,10 @@ it("looks at a few of many, and at one or two where who came first is the least 
   // Three for each of thirteen levels.
   expect(Waiter.looks / (2 * 4_096)).toBeLessThan(3 * 13 + 4)
 })
+
+it("looks at one or two where all are as patient as those before them", () => {
+  const deadlines = new Deadlines<Waiter>()
+  Waiter.looks = 0
+  for (let i = 0; i < 4_096; i++) deadlines.add(new Waiter(1_000))
+  expect(Waiter.looks).toBeLessThanOrEqual(2 * 4_096)
+})

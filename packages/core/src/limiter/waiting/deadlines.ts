@@ -31,8 +31,7 @@ export class Deadlines<Who extends Impatient> {
     this.#indexes.delete(who)
     const last = this.#heap.pop() as Who
     if (last === who) return
-    this.#sink(last, index)
-    this.#rise(last, this.#indexes.get(last) as number)
+    this.#rise(last, this.#sink(index))
   }
 
   #rise(who: Who, from: number): void {
@@ -47,17 +46,17 @@ export class Deadlines<Who extends Impatient> {
     this.#put(who, index)
   }
 
-  #sink(who: Who, from: number): void {
+  /** A place without anybody in it goes down to where nobody is below it: yields its index there. */
+  #sink(from: number): number {
     let index = from
     for (let child = 2 * index + 1; child < this.#heap.length; child = 2 * index + 1) {
       const [left, right] = [this.#heap[child] as Who, this.#heap[child + 1]]
+      // Stryker disable next-line EqualityOperator: of two that are as impatient either may be above the other
       const isRight = right !== undefined && right.deadlineMs < left.deadlineMs
-      const below = isRight ? right : left
-      if (below.deadlineMs >= who.deadlineMs) break
-      this.#put(below, index)
+      this.#put(isRight ? right : left, index)
       index = isRight ? child + 1 : child
     }
-    this.#put(who, index)
+    return index
   }
 
   #put(who: Who, index: number): void {
