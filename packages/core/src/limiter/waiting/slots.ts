@@ -7,6 +7,7 @@ import { isSame } from "./counter.ts"
 import type { Deciding } from "./deciding.ts"
 import type { Line } from "./line.ts"
 import type { Lines } from "./lines.ts"
+import type { Place } from "./queue.ts"
 import type { Slot, Ticket } from "./ticket.ts"
 
 /** Told of counters that have units again for which others may wait, and of who waits there as well and had them in vain. */
@@ -52,7 +53,8 @@ export class Slots {
 
   /** What is to be given back of a line when nobody in it has a later turn. */
   flush(line: Line<Ticket>): void {
-    if (line.returns.length === 0 || line.asking > 0) return
+    // Who is asking may be given a later one just now, and when it has been answered its lines are due.
+    if (line.asking > 0) return
     for (const giveBack of line.returns.splice(0)) giveBack()
     this.#lines.forget(line)
   }
@@ -61,13 +63,12 @@ export class Slots {
     const line = this.#lines.find(ask)
     if (line === undefined || algorithmOf(ask.policy).delayMs === undefined) return false
     const slot = slotIn(ticket, line)
-    const next = slot === undefined ? firstAfter(turnOf(decision, ask), line) : slot.place.behind?.who
-    const returns = (next === undefined ? undefined : slotIn(next, line)?.returns) ?? line.returns
+    const next =
+      slot === undefined ? firstAfter(turnOf(decision, ask), line) : slotAt(slot.place.behind, line)
+    const returns = next?.returns ?? line.returns
     const giveBack = () => this.#refund(ticket, decision, (counter) => isSame(ask, counter))
     returns.push(...(slot?.returns ?? []), giveBack)
-    // Who is asking may be given a later one just now.
-    if (line.asking > 0) this.#lines.makeDue(line)
-    else this.flush(line)
+    this.flush(line)
     return true
   }
 
@@ -86,19 +87,25 @@ function slotIn({ slots }: Ticket, line: Line<Ticket>): Slot | undefined {
   return slots.find((slot) => slot.line === line)
 }
 
+/** That of whoever is held at a place of this line. */
+function slotAt(place: Place<Ticket> | undefined, line: Line<Ticket>): Slot | undefined {
+  return place && slotIn(place.who, line)
+}
+
 /** When it is the turn of who was granted this, by the store's time. */
 function turnOf(decision: Decision, { policy }: Ask): number {
-  const check = decision.checks.find((each) => each.policy === policy.name)
-  return (DecisionRecord.receiptOf(decision)?.answer.nowMs ?? 0) + (check?.delayMs ?? 0)
+  const nowMs = DecisionRecord.receiptOf(decision)?.answer.nowMs ?? 0
+  for (const check of decision.checks) if (check.policy === policy.name) return nowMs + check.delayMs
+  return nowMs
 }
 
 /** Of those who are held, the first whose turn is after that of one who was still asking when it left. */
-function firstAfter(turnMs: number, line: Line<Ticket>): Ticket | undefined {
-  let first: Ticket | undefined
-  for (let place = line.held.last; place !== undefined; place = place.ahead) {
-    const slot = slotIn(place.who, line)
-    if (slot === undefined || slot.turnMs <= turnMs) break
-    first = place.who
+function firstAfter(turnMs: number, line: Line<Ticket>): Slot | undefined {
+  let first: Slot | undefined
+  let slot = slotAt(line.held.last, line)
+  while (slot !== undefined && slot.turnMs > turnMs) {
+    first = slot
+    slot = slotAt(slot.place.ahead, line)
   }
   return first
 }
