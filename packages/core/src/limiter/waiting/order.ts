@@ -12,7 +12,7 @@ export function stopAsking(ticket: Ticket): readonly Ticket[] {
   const next = [ticket]
   for (let who = next.pop(); who !== undefined; who = next.pop()) {
     if (!who.isAsking) continue
-    who.step = who.granted === undefined ? "vain" : "idle"
+    who.step = "vain"
     stopped.push(who)
     for (const { line, behind } of who.places) {
       line.asking--
@@ -26,6 +26,7 @@ export function stopAsking(ticket: Ticket): readonly Ticket[] {
 /** Those in a line whom too many wait ahead of. */
 export function crowdedOut(line: Line<Ticket>): readonly Ticket[] {
   // Lines may be long, and there is nothing to look for in most.
+  // Stryker disable next-line EqualityOperator: of as many as that nobody has so many ahead
   if (!line.hasUncounted || line.waiting <= line.fewest) return NOBODY
   line.hasUncounted = false
   const crowded: Ticket[] = []

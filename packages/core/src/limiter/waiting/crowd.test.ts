@@ -1,0 +1,86 @@
+import { describe, expect, it } from "vitest"
+import { ask, SECOND, setUp } from "./testing/room.ts"
+
+const TEN_SECONDS = { windowMs: 10 * SECOND }
+
+describe("who comes and would wait too long", () => {
+  function setUpTwo() {
+    const room = setUp()
+    const [x, y] = [ask("x", 1), ask("y", 1, 1, TEN_SECONDS)]
+    for (const each of [x, y])
+      for (const name of ["takes", "sleeps"]) room.enter(`${name} ${each.policy.name}`, [each])
+    return { ...room, x, y }
+  }
+  const patience = { maxWaitMs: 500, maxWaiting: 9, waitsFor: () => true }
+
+  it("is refused at once, and is not told that it waits", () => {
+    const { room, x } = setUpTwo()
+    const onWait = () => expect.unreachable("it waits")
+    expect(room.enter([x], { ...patience, onWait })).toMatchObject({ allowed: false, retryAfterMs: SECOND })
+    expect(room.size).toBe(2)
+  })
+
+  it("is told to wait for the last of its counters", () => {
+    const { room, x, y } = setUpTwo()
+    expect(room.enter([x, y], patience)).toMatchObject({ allowed: false, retryAfterMs: 10 * SECOND })
+  })
+})
+
+it("who finds as many waiting as it lets wait is refused at once, and is not told that it waits", async () => {
+  const { room, enter, answer } = setUp(() => true)
+  for (const name of ["takes", "waits"]) enter(name, [ask("one", 2, 2)])
+  for (let i = 0; i < 2; i++) await answer()
+  const patience = { maxWaitMs: 2 * SECOND, waitsFor: () => true }
+  const onWait = () => expect.unreachable("it waits")
+  const refused = room.enter([ask("one", 2)], { ...patience, maxWaiting: 1, onWait })
+  expect(refused).toMatchObject({ allowed: false, retryAfterMs: SECOND })
+  void room.enter([ask("one", 2)], { ...patience, maxWaiting: 2 })
+  expect(room.size).toBe(2)
+})
+
+describe("one that comes back from another line, ahead of those who came later", () => {
+  it("has who lets no more wait than there are be refused", async () => {
+    const { enter, pass, log } = setUp()
+    const [x, y] = [ask("x", 1), ask("y", 1, 1, TEN_SECONDS)]
+    for (const name of ["x1", "x2"]) enter(name, [x])
+    enter("y1", [y])
+    enter("y2", [y], { maxWaiting: 1 })
+    // It waits for x first, and so there is room for one more behind "y2".
+    enter("back", [x, y])
+    enter("leaves", [y], { maxWaiting: 2 })
+    enter("stays", [y], { maxWaiting: 4 })
+    await pass(0)
+    await pass(SECOND)
+    expect(log).toEqual(["0 x1", "0 y1", "1000 x2", "1000 leaves: refused by y"])
+  })
+
+  it("has nobody be refused who sleeps: it was the first", async () => {
+    const { decider, room, enter, pass, log } = setUp()
+    const [own, all] = [ask("own", 1), ask("all", 2, 1, TEN_SECONDS)]
+    await decider.take([own])
+    enter("early", [own, all])
+    const other = await decider.take([{ ...all, cost: 2 }])
+    enter("late", [all], { maxWaiting: 1 })
+    await pass(SECOND)
+    expect(log).toEqual([])
+    room.wake(await decider.refund(other))
+    await pass(0)
+    expect(log).toEqual(["1000 early", "1000 late"])
+  })
+})
+
+it("a long line is not gone through for each who comes, though it is longer than the first would have it", () => {
+  const { room, enter } = setUp()
+  let looks = 0
+  enter("takes", [ask("one", 1)])
+  enter("sleeps", [ask("one", 1)], { maxWaiting: 1 })
+  const patience = {
+    get maxWaiting() {
+      looks++
+      return 1_000
+    },
+  }
+  for (let i = 0; i < 300; i++) enter(`${i}`, [ask("one", 1)], patience)
+  expect(room.size).toBe(301)
+  expect(looks).toBeLessThan(300 * 10)
+})
