@@ -7,5 +7,5 @@ export function nameOf({ policy, partition }: CounterKey): string {
 }
 
 export function isSame(one: CounterKey, other: CounterKey): boolean {
-  return one.policy.counter === other.policy.counter && one.partition === other.partition
+  return nameOf(one) === nameOf(other)
 }

@@ -1,0 +1,41 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { expect, it } from "vitest"
+import { manualClock } from "../../clock.ts"
+import { Alarm } from "./alarm.ts"
+
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+it("waits by one timer as long as a timer goes, and by two a millisecond longer", async () => {
+  for (const [ms, timers] of [
+    [LONGEST_TIMER_MS, [LONGEST_TIMER_MS]],
+    [LONGEST_TIMER_MS + 1, [LONGEST_TIMER_MS, 1]],
+  ] as const) {
+    const clock = manualClock()
+    const waits: number[] = []
+    const wait = (waitMs: number, signal?: AbortSignal) => {
+      waits.push(waitMs)
+      return clock.wait(waitMs, signal)
+    }
+    const alarm = new Alarm({ now: () => clock.now(), wait })
+    let isOver = false
+    const over = () => {
+      isOver = true
+    }
+    alarm.at(clock.now() + ms, new AbortController().signal, over, (error) =>
+      expect.unreachable(String(error)),
+    )
+    clock.advance(LONGEST_TIMER_MS)
+    await nextTurn()
+    expect(isOver).toBe(timers.length === 1)
+    clock.advance(1)
+    await nextTurn()
+    expect([isOver, waits]).toEqual([true, timers])
+  }
+})
+
+it("waits by a timer of its own where the clock only tells the time", async () => {
+  const alarm = new Alarm({ now: () => 1_000 })
+  await new Promise<void>((resolve, reject) => {
+    alarm.at(1_000, new AbortController().signal, resolve, reject)
+  })
+})
