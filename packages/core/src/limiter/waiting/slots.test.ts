@@ -143,3 +143,34 @@ it("who was let in for want of a store has nothing to give back", async () => {
   await nextTurn()
   expect(woken).toEqual([])
 })
+
+it("a line is kept while there is something to give back in it, and forgotten then", async () => {
+  const clock = manualClock()
+  const decider = new Decider({
+    store: memoryStore({ clock }),
+    storeTimeoutMs: SECOND,
+    instances: 1,
+    clock,
+    onDegraded() {},
+    onRecovered() {},
+    onStoreError() {},
+  })
+  const asks = [leaky("x")]
+  const patience = { maxWaitMs: SECOND, maxWaiting: 9, waitsFor: () => true }
+  const [left, asking] = [new Ticket(asks, asks, patience, 0), new Ticket(asks, asks, patience, 0)]
+  const lines = new Lines()
+  lines.stand(asking)
+  asking.step = "asking"
+  for (const { line } of asking.places) line.asking++
+  const woken: string[] = []
+  const slots = new Slots(lines, decider, (counters) => {
+    for (const { policy } of counters) woken.push(policy.name)
+  })
+  slots.giveBack(left, await decider.take(asks))
+  lines.leave(asking)
+  await nextTurn()
+  expect([woken, lines.find(leaky("x"))?.isEmpty]).toEqual([[], false])
+  for (let line = lines.nextDue(); line !== undefined; line = lines.nextDue()) slots.flush(line)
+  await nextTurn()
+  expect([woken, lines.find(leaky("x"))]).toEqual([["x"], undefined])
+})
