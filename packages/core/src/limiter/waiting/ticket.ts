@@ -64,11 +64,13 @@ export class Ticket {
   /** The order in which tickets are made. */
   readonly number: number = made++
   /** Those of `awaited` in whose lines it stands: all, or while one of them has nothing for it, that one. */
+  // Stryker disable next-line ArrayDeclaration: nothing else is done with the first value than to see that it is another
   standsFor: readonly Ask[] = []
   /** Where it waits, and afterwards where it has waited. */
   places: readonly Place<Ticket, Line<Ticket>>[] = []
   /** Where it is held. */
   slots: readonly Slot[] = []
+  // Stryker disable next-line StringLiteral: it asks, or is idle, before anybody looks
   step: Step = "idle"
   /** What it was granted, while it has not gone on with it. */
   granted: Decision | undefined
@@ -131,9 +133,15 @@ export class Ticket {
   believes(decision: Decision): boolean {
     if (this.isOutdated) return false
     const by = this.tried.refusedBy(decision, this.awaited)
-    const line = by && this.places[this.standsFor.indexOf(by)]?.line
     // It may be older than units that have come back since.
-    return line === undefined || this.tried.number >= line.returnedAt
+    return this.places.every(
+      ({ line }, i) => this.standsFor[i] !== by || this.tried.number >= line.returnedAt,
+    )
+  }
+
+  /** Whether it is out of line for good. */
+  get hasLeft(): boolean {
+    return this.step === "leaving" || this.step === "done"
   }
 
   /** Whether it stands only where there is nothing for it, or for somebody who came earlier. */
@@ -165,13 +173,11 @@ export class Ticket {
 
   /** Whether it waits for the rule of a check. */
   waitsFor({ policy, shadow }: PolicyCheck): boolean {
-    const ask = this.asks.find((each) => each.policy.name === policy)
-    return !shadow && ask !== undefined && this.patience.waitsFor(ask)
+    return !shadow && this.asks.some((ask) => ask.policy.name === policy && this.patience.waitsFor(ask))
   }
 
   /** Whether it asks again when the time has come that the refusal tells. */
-  waitsOut({ checks, retryAfterMs }: Decision): boolean {
-    if (retryAfterMs === Number.POSITIVE_INFINITY) return false
+  waitsOut({ checks }: Decision): boolean {
     return checks.every((check) => {
       const { allowed, shadow, refusal } = check
       return allowed || shadow || ((refusal === "quota" || refusal === "penalty") && this.waitsFor(check))
@@ -186,6 +192,7 @@ export class Ticket {
 
   /** How long the rules that it waits for hold it before it goes on. */
   delayOf({ checks, delayMs }: Decision): number {
+    // Stryker disable next-line ConditionalExpression: the longest of no delays is 0 too, but most have none
     if (delayMs === 0) return 0
     return Math.max(0, ...checks.filter((check) => this.waitsFor(check)).map((check) => check.delayMs))
   }

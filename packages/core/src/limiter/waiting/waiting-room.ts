@@ -32,7 +32,6 @@ export class WaitingRoom {
   readonly #slots: Slots
   readonly #departures: Departures
   #isServing = false
-  #isServingSoon = false
   #closed: ClosedError | undefined
 
   constructor(decider: Deciding, clock: Clock) {
@@ -91,14 +90,14 @@ export class WaitingRoom {
    * Who is being decided goes by them when the answer is to wait.
    */
   turnToNewRules(): void {
-    const renewed: Ticket[] = []
-    for (const ticket of this.#departures.present()) {
+    const present = this.#departures.present()
+    for (const ticket of present) {
       if (ticket.isAsking || ticket.step === "vain") ticket.isOutdated = true
-      else if (renew(ticket, this.#lines, this.#departures)) renewed.push(ticket)
+      else renew(ticket, this.#lines, this.#departures)
     }
     this.#serve()
     // Whose turn has not come would hear of a rule that is not waited for only when it has.
-    for (const ticket of renewed) if (ticket.step === "idle") this.#departures.askOthers(ticket)
+    for (const ticket of present) if (ticket.step === "idle") this.#departures.askOthers(ticket)
   }
 
   /** Rejects all who wait, and who come later, with ClosedError. What those who are held have been granted is given back. */
@@ -134,12 +133,7 @@ export class WaitingRoom {
 
   /** When all are gone that go together: whose turn has come may be one of them. */
   #serveSoon(): void {
-    if (this.#isServingSoon) return
-    this.#isServingSoon = true
-    queueMicrotask(() => {
-      this.#isServingSoon = false
-      this.#serve()
-    })
+    queueMicrotask(() => this.#serve())
   }
 
   #serveLine(line: Line<Ticket>): void {
@@ -152,6 +146,7 @@ export class WaitingRoom {
       this.#waitBehind(first, line)
       return
     }
+    // Stryker disable next-line ConditionalExpression: all of them would be passed over, of which there may be many
     if (line.asking === line.size) return
     for (let place = line.first; place !== undefined && line.hasWindow; place = place.behind) {
       const { who } = place
@@ -182,9 +177,11 @@ export class WaitingRoom {
 
   #answered(ticket: Ticket, decision: Decision): void {
     const { step } = ticket
-    if (decision.allowed && step === "asking") this.#granted(ticket, decision)
-    else if (decision.allowed) this.#slots.giveBack(ticket, decision)
-    if (step === "done" || step === "leaving" || ticket.step === "granted") return
+    if (decision.allowed) {
+      if (step === "asking") this.#granted(ticket, decision)
+      else this.#slots.giveBack(ticket, decision)
+    }
+    if (ticket.hasLeft || ticket.step === "granted") return
     if (!ticket.waitsOut(decision)) this.#departures.refuse(ticket, decision)
     else {
       this.#stopAsking(ticket)
@@ -248,7 +245,9 @@ export class WaitingRoom {
 
   #idle(ticket: Ticket): void {
     ticket.step = "idle"
-    if (ticket.isOutdated && !renew(ticket, this.#lines, this.#departures)) return
+    const { isOutdated } = ticket
+    if (isOutdated) renew(ticket, this.#lines, this.#departures)
+    if (ticket.hasLeft) return
     if (ticket.isLate) {
       this.#departures.refuseBehind(ticket)
       return
@@ -256,5 +255,7 @@ export class WaitingRoom {
     this.#lines.makeAllDue(ticket)
     this.#departures.endInTime(ticket)
     this.#departures.tellOfWait(ticket)
+    // By the rules before it has been told already.
+    if (isOutdated && !ticket.isFirst) this.#departures.askOthers(ticket)
   }
 }

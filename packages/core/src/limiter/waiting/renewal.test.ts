@@ -1,0 +1,81 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { expect, it } from "vitest"
+import type { Ask } from "../ask.ts"
+import { ask, SECOND, setUp } from "./testing/room.ts"
+
+const waitsForOne = ({ policy }: Ask): boolean => policy.name === "one"
+
+it("who was being decided when the rules went is admitted, and never waits", async () => {
+  let isSlow = false
+  const { clock, room, enter, answer, log } = setUp(() => isSlow)
+  enter("all", [ask("one", 2, 2)])
+  isSlow = true
+  const onWait = () => expect.unreachable("it does not wait")
+  enter("asks", [ask("one", 2)], { maxWaitMs: SECOND, onWait, asksAnew: () => [] })
+  room.turnToNewRules()
+  Object.assign(clock, { wait: () => expect.unreachable("there is nothing to wait for") })
+  await answer()
+  expect([log, room.size]).toEqual([["0 all", "0 asks"], 0])
+})
+
+it("who was asking in vain when the rules changed goes by the new ones when it is answered, and keeps nothing", async () => {
+  let isSlow = false
+  const { decider, room, enter, answer, pending, log, calls } = setUp(() => isSlow)
+  const [one, other] = [(cost: number) => ask("one", 4, cost), ask("other", 4)]
+  await decider.take([one(2)])
+  isSlow = true
+  enter("dear", [one(3)])
+  enter("cheap", [one(2)], { asksAnew: () => [other] })
+  await answer()
+  // The dear one waits, so what the cheap one is being granted is in vain.
+  room.turnToNewRules()
+  expect([pending.length, calls.takes]).toEqual([1, 3])
+  await answer()
+  await answer()
+  expect([log, calls.returns]).toEqual([["0 cheap"], 1])
+  isSlow = false
+  expect((await decider.peek([one(1), other])).checks.map(({ remaining }) => remaining)).toEqual([2, 3])
+})
+
+it("a request is not read anew as long as the rules stay, nor where what it is granted does not depend on them", async () => {
+  const { room, enter, pass, log } = setUp()
+  let reads = 0
+  const leaky = ask("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
+  const asksAnew = () => {
+    reads++
+    return [leaky]
+  }
+  for (const name of ["a", "b", "c"]) enter(name, [leaky], { asksAnew })
+  await nextTurn()
+  await pass(100)
+  expect([log, reads]).toEqual([["0 a", "100 b"], 0])
+  room.turnToNewRules()
+  await pass(100)
+  expect([log.slice(2), reads]).toEqual([["200 c"], 1])
+})
+
+it("of those whom new rules have wait, only who has not asked is looked up under those that are not waited for", async () => {
+  const { decider, room, enter, calls, log } = setUp()
+  const [one, hard] = [ask("one", 1), ask("hard", 9)]
+  await decider.take([one])
+  const patience = { waitsFor: waitsForOne, asksAnew: () => [hard, one] }
+  for (const name of ["first", "second", "third"]) enter(name, [one], patience)
+  room.turnToNewRules()
+  await nextTurn()
+  // The first has asked, and the store has told it to wait under all of them.
+  expect([log, calls.peeks]).toEqual([[], 2])
+})
+
+it("who was being decided when the rules changed, and stands behind others, is refused at once by one that has come", async () => {
+  let isSlow = false
+  const { decider, room, enter, answer, log } = setUp((_checks, isPeek) => isSlow && !isPeek)
+  const [one, hard] = [ask("one", 1), ask("hard", 1, 1, { windowMs: 60 * SECOND })]
+  await decider.take([one])
+  await decider.take([hard])
+  isSlow = true
+  enter("first", [one])
+  enter("second", [one], { waitsFor: waitsForOne, asksAnew: () => [hard, one] })
+  room.turnToNewRules()
+  for (let i = 0; i < 2; i++) await answer()
+  expect(log).toEqual(["0 second: refused by hard"])
+})
