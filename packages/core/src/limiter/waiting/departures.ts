@@ -81,9 +81,10 @@ export class Departures {
       return
     }
     this.#leaveAsking(ticket, (counted) => {
+      if (!counted.allowed) return counted
       // Too late for what has come in the meantime: others may have gone before it.
-      if (counted.allowed) this.#parts.slots.giveBack(ticket, counted)
-      return counted.allowed ? decision : counted
+      this.#parts.slots.giveBack(ticket, counted)
+      return decision
     })
   }
 
@@ -95,7 +96,6 @@ export class Departures {
   /** A rule that is not waited for refuses at once, also who has to wait for others. */
   askOthers(ticket: Ticket): void {
     const others = ticket.asks.filter((ask) => !ask.shadow && !ticket.patience.waitsFor(ask))
-    if (others.length === 0) return
     const { decider, left } = this.#parts
     whenDecided(decider.peek(others), (decision) => {
       if (decision.allowed || (ticket.step !== "idle" && ticket.step !== "vain")) return
@@ -156,7 +156,7 @@ export class Departures {
   /** For how long it is held: not at all where the rules that delay it have gone while it was being decided. */
   #delayOf(ticket: Ticket, decision: Decision): number {
     const delayMs = ticket.delayOf(decision)
-    return delayMs > 0 && ticket.isOutdated && !isHeldAnew(ticket, decision) ? 0 : delayMs
+    return ticket.isOutdated && !isHeldAnew(ticket, decision) ? 0 : delayMs
   }
 
   /** It leaves the line, and ends with what is made of the answer to all that it asks for. */
@@ -167,7 +167,8 @@ export class Departures {
     whenDecided(decider.take(ticket.tryNow().asks), (answer) => {
       const decision = decisionOf(answer)
       if (ticket.step === "leaving") ticket.end({ decision })
-      else if (decision.allowed) slots.giveBack(ticket, decision)
+      // Nothing, where that is a refusal.
+      else slots.giveBack(ticket, decision)
     })
   }
 

@@ -13,15 +13,10 @@ export function onAbort(signal: AbortSignal, listener: Listener): () => void {
 /** What `work` yields; rejects with the signal's reason when that is aborted first. */
 export async function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work
-  let stop = (): void => undefined
-  const aborted = new Promise<never>((_resolve, reject) => {
-    stop = onAbort(signal, () => reject(signal.reason))
+  return new Promise((resolve, reject) => {
+    const stop = onAbort(signal, () => reject(signal.reason))
+    work.finally(stop).then(resolve, reject)
   })
-  try {
-    return await Promise.race([work, aborted])
-  } finally {
-    stop()
-  }
 }
 
 function listenTo(signal: AbortSignal): Set<Listener> {
@@ -30,6 +25,6 @@ function listenTo(signal: AbortSignal): Set<Listener> {
   const tell = (): void => {
     for (const listener of listeners) listener()
   }
-  signal.addEventListener("abort", tell, { once: true })
+  signal.addEventListener("abort", tell)
   return listeners
 }

@@ -39,11 +39,13 @@ export class Tried {
    */
   isHelpedBy(other: Tried, counter: CounterKey): boolean {
     // Where refusals count it looks first and takes afterwards, and the other one may have gone in between.
+    // Stryker disable next-line EqualityOperator: no other has its number, and it costs what it costs
     if (this.number > other.number || countRefusals(this.asks)) return true
     return this.#costOf(counter) <= other.#costOf(counter)
   }
 
   #costOf(counter: CounterKey): number {
+    // Stryker disable next-line OptionalChaining: who waits for units of a counter has asked for some
     return this.asks.find((ask) => isSame(ask, counter))?.cost ?? 0
   }
 
@@ -59,7 +61,7 @@ export class Tried {
 
   /** Of those that are `awaited`, the one by which it was refused for longest, as far as that is believed. */
   refusedBy({ checks }: Decision, awaited: readonly Ask[]): Ask | undefined {
-    let longestMs = -1
+    let longestMs = 0
     let by: Ask | undefined
     for (const check of checks) {
       const waitMs = this.#believedOf(check)
@@ -77,10 +79,11 @@ export class Tried {
    * where there is some, there is room below the ceiling before.
    */
   #believedOf({ policy, refusal, retryAfterMs, counts }: PolicyCheck): number {
-    const ask = this.asks.find((each) => each.policy.name === policy)
-    if (refusal !== "quota" || ask?.policyNow === undefined) return retryAfterMs
+    const ask = this.asks.find((each) => each.policy.name === policy && each.policyNow !== undefined)
+    if (refusal !== "quota" || ask === undefined) return retryAfterMs
     // Held to the limit only as long as there is no capacity to spare.
     if (ask.policy.extra === undefined) return Math.min(retryAfterMs, PASSING_MS)
+    // Stryker disable next-line ConditionalExpression: whom a quota refuses has been counted
     if (counts === undefined) return retryAfterMs
     const wider = algorithmOf(ask.policy).retryAfterMs(counts, ask.policy, ask.cost, this.#answeredMs)
     return Math.min(retryAfterMs, wider)

@@ -1,0 +1,230 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { describe, expect, it } from "vitest"
+import type { ManualClock } from "../../clock.ts"
+import type { Ask } from "../ask.ts"
+import { ask, SECOND, setUp } from "./testing/room.ts"
+
+const leaky = (name = "leaky", limit = 10): Ask =>
+  ask(name, limit, 1, { algorithm: "leaky-bucket", burst: 5 })
+
+/** The timers of a clock that run. */
+function timersOf(clock: ManualClock): readonly number[] {
+  const running: number[] = []
+  const { wait } = clock
+  Object.assign(clock, {
+    async wait(ms: number, signal: AbortSignal) {
+      running.push(ms)
+      await wait(ms, signal).finally(() => running.splice(running.indexOf(ms), 1))
+    },
+  })
+  return running
+}
+
+describe("who is held by a leaky bucket", () => {
+  it("may be held exactly as long as it is ready to wait, and not for longer", async () => {
+    const { enter, pass, log } = setUp()
+    enter("a", [leaky()])
+    enter("just", [leaky()], { maxWaitMs: 100 })
+    enter("too long", [leaky()], { maxWaitMs: 199 })
+    await nextTurn()
+    await pass(100)
+    expect(log).toEqual(["0 a", "0 too long: refused by leaky", "100 just"])
+  })
+
+  it("is not held for a shadow rule, which would hold it for longer", async () => {
+    const { enter, pass, log } = setUp()
+    const asks = [leaky(), { ...leaky("trial", 1), shadow: true }]
+    for (const name of ["a", "b"]) enter(name, asks)
+    await nextTurn()
+    await pass(100)
+    expect(log).toEqual(["0 a", "100 b"])
+  })
+
+  it("leaves once where what reads its request ends the waiting just as it is granted", async () => {
+    let isSlow = false
+    const { room, enter, answer, pass, log, calls } = setUp(() => isSlow)
+    const leaving = new AbortController()
+    const told: string[] = []
+    enter("a", [leaky()])
+    isSlow = true
+    enter("b", [leaky()], {
+      signal: leaving.signal,
+      asksAnew() {
+        leaving.abort(new Error("gone"))
+        return [leaky()]
+      },
+      onWait() {
+        told.push("waits")
+        return () => void told.push("is over")
+      },
+    })
+    room.turnToNewRules()
+    await answer()
+    expect([log, told, calls.returns]).toEqual([["0 a", "0 b: gone"], [], 1])
+    isSlow = false
+    enter("c", [leaky()])
+    await pass(100)
+    expect(log.slice(2)).toEqual(["100 c"])
+  })
+})
+
+describe("what a rule says that is not waited for, and is looked up while one waits behind others", () => {
+  const waitsFor = ({ policy }: Ask) => policy.name === "one"
+
+  /** Three in line, of whom the second would have been refused by a hard rule when it came; the answer is on its way. */
+  async function setUpLook(limit: number) {
+    const room = setUp((_checks, isPeek) => isPeek)
+    const hard = ask("hard", 1, 1, { windowMs: SECOND / 2 })
+    await room.decider.take([hard])
+    room.enter("all", [ask("one", limit, limit)])
+    room.enter("first", [ask("one", limit)])
+    room.enter("behind", [hard, ask("one", limit)], { waitsFor })
+    room.enter("last", [ask("one", limit)])
+    await nextTurn()
+    expect(room.pending).toHaveLength(1)
+    await room.pass(SECOND)
+    return room
+  }
+
+  it("says nothing any more of who has been admitted meanwhile, and keeps nobody else's place", async () => {
+    const { answer, pass, log } = await setUpLook(2)
+    expect(log).toEqual(["0 all", "1000 first", "1000 behind"])
+    await answer()
+    await pass(SECOND)
+    expect(log.slice(3)).toEqual(["2000 last"])
+  })
+
+  it("says nothing any more of who has asked meanwhile, and was told by all its rules to wait", async () => {
+    const { answer, pass, log } = await setUpLook(1)
+    expect(log).toEqual(["0 all", "1000 first"])
+    await answer()
+    await pass(SECOND)
+    await pass(SECOND)
+    expect(log.slice(2)).toEqual(["2000 behind", "3000 last"])
+  })
+})
+
+describe("who gives up", () => {
+  it("does so once, however often it says so", async () => {
+    const { enter, pass, log, room } = setUp()
+    for (const name of ["takes", "first"]) enter(name, [ask("one", 1)])
+    let leaves = (_reason: unknown): void => expect.unreachable("it was not told to wait")
+    enter("leaves", [ask("one", 1)], {
+      onWait(leave) {
+        leaves = leave
+        return () => undefined
+      },
+    })
+    enter("last", [ask("one", 1)])
+    for (const reason of ["gone", "really gone"]) leaves(new Error(reason))
+    await nextTurn()
+    for (let i = 0; i < 2; i++) await pass(SECOND)
+    expect(log).toEqual(["0 takes", "0 leaves: gone", "1000 first", "2000 last"])
+    expect(room.size).toBe(0)
+  })
+
+  it("while the store is asked does not begin to wait when that refuses", async () => {
+    let isSlow = false
+    const { clock, enter, answer, log, room, calls } = setUp(() => isSlow)
+    const running = timersOf(clock)
+    const leaving = new AbortController()
+    enter("all", [ask("one", 2, 2)])
+    isSlow = true
+    const onWait = () => expect.unreachable("it has gone")
+    enter("leaves", [ask("one", 2)], { signal: leaving.signal, maxWaitMs: SECOND, onWait })
+    leaving.abort(new Error("gone"))
+    await answer()
+    expect([log, running, room.size, calls.takes]).toEqual([["0 all", "0 leaves: gone"], [], 0, 2])
+  })
+
+  it("while it is being answered by rules that make it wait for nothing any more takes nothing", async () => {
+    let isSlow = false
+    const { decider, room, enter, answer, log, calls } = setUp(() => isSlow)
+    const leaving = new AbortController()
+    const hard = ask("hard", 3)
+    for (const name of ["takes", "sleeps"]) enter(name, [ask("one", 1)])
+    enter("leaves", [ask("one", 1)], {
+      signal: leaving.signal,
+      waitsFor: ({ policy }) => policy.name === "one",
+      asksAnew: () => [hard],
+    })
+    isSlow = true
+    room.turnToNewRules()
+    leaving.abort(new Error("gone"))
+    expect(calls.returns).toBe(0)
+    while (log.length < 2) await answer()
+    await answer()
+    expect([log, calls.returns]).toEqual([["0 takes", "0 leaves: gone"], 1])
+    isSlow = false
+    expect(await decider.peek([hard])).toMatchObject({ remaining: 3 })
+  })
+})
+
+describe("the refusal of who comes where others wait", () => {
+  it("tells the longest of the waits, where they are waited for under several rules", async () => {
+    const { room, enter } = setUp()
+    const [short, long] = [ask("short", 1), ask("long", 1, 1, { windowMs: 10 * SECOND })]
+    for (const name of ["takes", "waits"]) for (const each of [short, long]) enter(name, [each])
+    const patience = { maxWaitMs: 60 * SECOND, maxWaiting: 1, waitsFor: () => true }
+    expect(await room.enter([short, long], patience)).toMatchObject({
+      allowed: false,
+      retryAfterMs: 10 * SECOND,
+    })
+  })
+})
+
+describe("the timers of those who wait", () => {
+  it("are one of the first in line, and none of those behind who wait as long as it takes", async () => {
+    const { clock, enter } = setUp()
+    const running = timersOf(clock)
+    for (let i = 0; i < 5; i++) enter(`${i}`, [ask("one", 1)])
+    await nextTurn()
+    expect(running).toEqual([SECOND])
+  })
+
+  it("are ended with it where one has asked several times in vain before it was admitted", async () => {
+    const { clock, enter, answer, pass, pending, log } = setUp(() => true)
+    const running = timersOf(clock)
+    enter("all", [ask("one", 3, 3)])
+    for (const name of ["wakes", "dear", "late"]) enter(name, [ask("one", 3, 2)], { maxWaitMs: 60 * SECOND })
+    for (let i = 0; i < 3; i++) {
+      while (pending.length > 0) await answer()
+      await pass(SECOND)
+    }
+    while (pending.length > 0) await answer()
+    expect(log).toEqual(["0 all", "1000 wakes", "2000 dear", "3000 late"])
+    expect(running).toEqual([])
+  })
+})
+
+it("whose patience ends while it asks in vain is refused then, and not when it is answered", async () => {
+  const { enter, answer, pass, pending, log } = setUp(() => true)
+  enter("all", [ask("one", 3, 3)])
+  for (const name of ["wakes", "dear"]) enter(name, [ask("one", 3, 2)])
+  enter("late", [ask("one", 3, 2)], { maxWaitMs: 2 * SECOND })
+  while (pending.length > 0) await answer()
+  await pass(SECOND)
+  // "wakes" is granted, and then "dear" and "late" ask at once; "dear" has to wait.
+  for (let i = 0; i < 2; i++) await answer()
+  await pass(SECOND)
+  expect([log, pending.length]).toEqual([["0 all", "1000 wakes"], 2])
+  await pass(1)
+  expect(log.slice(2)).toEqual(["2001 late: refused by one"])
+  for (let i = 0; i < 2; i++) await answer()
+  expect(log.slice(3)).toEqual(["2001 dear"])
+})
+
+it("who waits is told so once, though it waits behind others first and then for units", async () => {
+  const { enter, pass, log } = setUp()
+  const told: string[] = []
+  for (const name of ["takes", "first"]) enter(name, [ask("one", 1)])
+  const onWait = () => {
+    told.push("waits")
+    return () => void told.push("is over")
+  }
+  enter("second", [ask("one", 1)], { onWait })
+  await nextTurn()
+  for (let i = 0; i < 2; i++) await pass(SECOND)
+  expect(log).toEqual(["0 takes", "1000 first", "2000 second"])
+  expect(told).toEqual(["waits", "is over"])
+})

@@ -1,0 +1,78 @@
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../../clock.ts"
+import { memoryStore } from "../../stores/memory/memory-store.ts"
+import type { Ask } from "../ask.ts"
+import { Decider } from "../decider.ts"
+import type { Decision } from "../decision.ts"
+import { refusedAtClose, refusedBehind, refusedForDelay } from "./refused.ts"
+import { ask, SECOND } from "./testing/room.ts"
+
+const [one, other] = [ask("one", 1), ask("other", 1)]
+const trial = { ...ask("trial", 1), shadow: true }
+
+/** What each rule says, by its name. */
+const told = ({ checks }: Decision) =>
+  checks.map(({ policy, allowed, refusal, retryAfterMs }) => [policy, allowed, refusal, retryAfterMs])
+
+describe("the refusal of who would have to wait behind others", () => {
+  it("is of the rules that it would wait for, says nothing of shadow rules, and is made with the store there", () => {
+    const refused = refusedBehind([one, trial, other], [other], SECOND)
+    expect(refused).toMatchObject({ allowed: false, policy: "other", retryAfterMs: SECOND, degraded: false })
+    expect(told(refused)).toEqual([
+      ["one", true, undefined, 0],
+      ["other", false, "quota", SECOND],
+    ])
+  })
+})
+
+describe("the refusal of who waits when the service stops to serve", () => {
+  it("is of all rules that count, as if the store were gone, and tells no shadow rule to have refused", () => {
+    const refused = refusedAtClose([one, trial])
+    expect(refused).toMatchObject({ allowed: false, degraded: true, shadowed: [] })
+    expect(told(refused)).toEqual([["one", false, "store-failure", SECOND]])
+  })
+})
+
+describe("the refusal of who would be held too long", () => {
+  /** A bucket that holds its second request for so long. */
+  const leaky = (name: string, delayMs: number, rejectionMessage?: string): Ask => ({
+    ...ask(name, SECOND / delayMs, 1, { algorithm: "leaky-bucket", burst: 5 }),
+    rejectionMessage,
+  })
+
+  async function grantedSecond(asks: readonly Ask[]): Promise<Decision> {
+    const clock = manualClock()
+    const decider = new Decider({
+      store: memoryStore({ clock }),
+      storeTimeoutMs: SECOND,
+      instances: 1,
+      clock,
+      onDegraded: (error) => expect.unreachable(error.message),
+      onRecovered() {},
+      onStoreError() {},
+    })
+    await decider.take(asks)
+    return decider.take(asks)
+  }
+
+  it("is of the rules that it waits for and that would hold it longer than it lets them, and of no others", async () => {
+    const awaited = [leaky("just", 100, "just so"), leaky("long", 250, "too long"), leaky("silent", 200)]
+    const decision = await grantedSecond([...awaited, leaky("told", 500, "not waited for")])
+    const refused = refusedForDelay(decision, awaited, 100)
+    expect(told(refused)).toEqual([
+      ["just", true, undefined, 0],
+      ["long", false, "quota", 150],
+      ["silent", false, "quota", 100],
+      ["told", true, undefined, 0],
+    ])
+    expect(refused).toMatchObject({ allowed: false, policy: "long", rejectionMessage: "too long" })
+    expect(refused.checks.map(({ rejectionMessage }) => rejectionMessage)).toEqual([
+      undefined,
+      "too long",
+      undefined,
+      undefined,
+    ])
+    // A rule without a message has no such property.
+    expect(refused.checks.map((check) => "rejectionMessage" in check)).toEqual([false, true, false, false])
+  })
+})
