@@ -2,16 +2,44 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { expect, it } from "vitest"
 import { ask, SECOND, setUp } from "./testing/room.ts"
 
-it("a line is served at once however long it is, where there are units for all", async () => {
-  const { enter, pass, log, calls } = setUp()
-  const count = 2_000
-  enter("all", [ask("one", count, count)])
-  const patience = { maxWaiting: count }
-  for (let i = 0; i < count; i++) enter(`${i}`, [ask("one", count)], patience)
+/** How many calls are on the stack. */
+function depthOfStack(): number {
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = Number.POSITIVE_INFINITY
+  const depth = new Error("depth").stack?.split("\n").length ?? 0
+  Error.stackTraceLimit = stackTraceLimit
+  return depth
+}
+
+it("a line may be long: where there are units for all, none is asked for from deeper in the stack than another", async () => {
+  const depths: number[] = []
+  const { enter, pass, log } = setUp(() => {
+    depths.push(depthOfStack())
+    return false
+  })
+  for (const name of ["all", "all of the next second"]) enter(name, [ask("one", 50, 50)])
+  for (let i = 0; i < 50; i++) enter(`${i}`, [ask("one", 50)])
   await nextTurn()
+  for (let i = 0; i < 2; i++) await pass(SECOND)
+  expect(log.slice(2)).toEqual(Array.from({ length: 50 }, (_, i) => `${2 * SECOND} ${i}`))
+  expect(new Set(depths.slice(-50)).size).toBe(1)
+})
+
+it("those who may ask at once do so while others have not been answered", async () => {
+  const { enter, answer, pass, pending, log } = setUp(() => true)
+  enter("all", [ask("one", 9, 9)])
+  for (let i = 0; i < 9; i++) enter(`${i}`, [ask("one", 9)])
+  while (pending.length > 0) await answer()
   await pass(SECOND)
-  expect(log).toEqual(["0 all", ...Array.from({ length: count }, (_, i) => `${SECOND} ${i}`)])
-  expect(calls.takes).toBe(1 + 1 + count)
+  const asking = [pending.length]
+  for (let i = 0; i < 3; i++) {
+    await answer()
+    asking.push(pending.length)
+  }
+  expect([asking, log]).toEqual([
+    [1, 2, 3, 4],
+    ["0 all", "1000 0", "1000 1", "1000 2"],
+  ])
 })
 
 it("who is admitted at once does not listen to its signal", async () => {
@@ -48,4 +76,18 @@ it("who is the first by the time it is granted units in vain asks for them again
   await answer()
   await answer()
   expect([log, calls.takes]).toEqual([["0 dear: gone", "0 cheap"], 4])
+})
+
+it("who was refused under one of its rules asks again at once where units of that one have come back since", async () => {
+  let isSlow = false
+  const { decider, room, enter, answer, log, calls } = setUp(() => isSlow)
+  const [free, full] = [ask("free", 3), ask("full", 3)]
+  const other = await decider.take([ask("full", 3, 3)])
+  isSlow = true
+  enter("first", [free, full])
+  await decider.refund(other)
+  room.wake([full])
+  await answer()
+  await answer()
+  expect([log, calls.takes]).toEqual([["0 first"], 3])
 })
