@@ -228,3 +228,25 @@ it("who waits is told so once, though it waits behind others first and then for 
   expect(log).toEqual(["0 takes", "1000 first", "2000 second"])
   expect(told).toEqual(["waits", "is over"])
 })
+
+it("who is ended by what another one's caller does is not told afterwards that it waits", async () => {
+  const { enter, answer, log, pass } = setUp(() => true)
+  const told: string[] = []
+  const leaving = new AbortController()
+  const onWait = (name: string) => () => {
+    told.push(name)
+    if (name === "one") leaving.abort(new Error("gone"))
+    return () => void told.push(`${name} is over`)
+  }
+  enter("a", [ask("x", 5, 2)])
+  enter("dear", [ask("x", 5, 4)])
+  enter("one", [ask("x", 5)], { onWait: onWait("one") })
+  enter("two", [ask("x", 5)], { onWait: onWait("two"), signal: leaving.signal, maxWaitMs: 500 })
+  await answer(3)
+  await answer(2)
+  await answer(0)
+  await answer(0)
+  await nextTurn()
+  await pass(600)
+  expect([log, told]).toEqual([["0 a", "0 two: gone"], ["one"]])
+})

@@ -195,7 +195,8 @@ export class WaitingRoom {
     const stopped = stopAsking(ticket)
     this.#lines.sort(stopped)
     for (const each of stopped) {
-      if (each.granted === undefined) continue
+      // Who was told before that it waits may have ended others.
+      if (each.granted === undefined || each.hasLeft) continue
       this.#slots.giveBack(each, each.granted)
       each.granted = undefined
       this.#idle(each)
