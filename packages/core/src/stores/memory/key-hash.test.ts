@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { type KeyHash, keyHasher } from "./key-hash.ts"
+import { isSameKey, type KeyHash, keyHasher } from "./key-hash.ts"
 
 /**
  * HalfSipHash-c-d, byte by byte, after the description of SipHash (J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast
@@ -181,4 +181,11 @@ describe("the hash of a key", () => {
     expect(seen.size).toBe(100_000)
     for (const count of [...perSixteenth, ...perSegment]) expect(Math.abs(count - 6_250)).toBeLessThan(500)
   })
+})
+
+it("keys are the same when both words of their hashes are", () => {
+  const key = { low: 1, high: 2 }
+  expect(isSameKey(key, { ...key })).toBe(true)
+  expect(isSameKey(key, { low: 1, high: 3 })).toBe(false)
+  expect(isSameKey(key, { low: 3, high: 2 })).toBe(false)
 })

@@ -6,6 +6,11 @@ export interface KeyHash {
   high: number
 }
 
+/** Whether both are of one key. */
+export function isSameKey(one: KeyHash, other: KeyHash): boolean {
+  return one.low === other.low && one.high === other.high
+}
+
 /** Writes the hash of a counter and a partition to `into`. */
 export type KeyHasher = (counter: string, partition: string, into: KeyHash) => void
 

@@ -236,6 +236,7 @@ describe("the store", () => {
     takeOne(store, check("alice"))
     store.close()
     expect(store.size).toBe(0)
+    expect(() => takeOne(store, check("alice"))).toThrow("The memory store has been closed.")
   })
 
   it("shares nothing with another one", () => {

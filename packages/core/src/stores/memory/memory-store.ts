@@ -10,7 +10,7 @@ import type { Answer, Check, CounterKey, EvictionEvent, Refund, Store } from "..
 import { type Pending, statesAfterRefusal, takeTogether } from "../take-together.ts"
 import { CounterTable } from "./counter-table.ts"
 import { keepState, markBlocked, stateAt } from "./kept-state.ts"
-import { type KeyHash, type KeyHasher, keyHasher } from "./key-hash.ts"
+import { isSameKey, type KeyHash, type KeyHasher, keyHasher } from "./key-hash.ts"
 import { type MemoryStoreOptions, parseOptions } from "./options.ts"
 
 export type { MemoryStoreOptions } from "./options.ts"
@@ -165,6 +165,7 @@ class InMemory implements MemoryStore {
     let after = state
     if (policy.countRejected === true && cost <= ceilingOf(policy)) {
       after = algorithm.withRejected(state, policy, cost, nowMs)
+      // Stryker disable next-line ConditionalExpression: what has not changed, written once more
       if (after !== state) table.write(this.#key, after, algorithm.emptyAtMs(after, policy), nowMs)
     }
     markBlocked(table, this.#key, algorithm, after, check, nowMs)
@@ -242,5 +243,5 @@ function emptyKey(): KeyHash {
 }
 
 function isSameCounter({ key: one }: Located, { key: other }: Located): boolean {
-  return one.low === other.low && one.high === other.high
+  return isSameKey(one, other)
 }
