@@ -84,3 +84,17 @@ it("a long line is not gone through for each who comes, though it is longer than
   expect(room.size).toBe(301)
   expect(looks).toBeLessThan(300 * 10)
 })
+
+it("who finds when it is refused that as many are held under one of its rules as it lets wait is refused", async () => {
+  const { enter, answer, log } = setUp(() => true)
+  const leaky = ask("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
+  enter("goes", [leaky])
+  enter("takes", [ask("one", 1)])
+  for (let i = 0; i < 2; i++) await answer()
+  enter("is held", [leaky])
+  // Nobody is held yet when it comes, and under its other rule nobody ever is.
+  enter("finds one", [leaky, ask("one", 1)], { maxWaiting: 1 })
+  enter("lets two", [leaky, ask("one", 1)], { maxWaiting: 2 })
+  for (let i = 0; i < 3; i++) await answer()
+  expect(log).toEqual(["0 goes", "0 takes", "0 finds one: refused by one"])
+})
