@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import { type ManualClock, manualClock } from "../clock.ts"
-import { ClosedError, InvalidOptionError } from "../errors.ts"
+import { ClosedError } from "../errors.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
 import type { Rule } from "../rules/rule.ts"
@@ -830,23 +830,5 @@ describe("close", () => {
     for (const answer of pending) answer()
     await nextTurn()
     expect(calls.returned).toBe(2)
-  })
-})
-
-describe("wrong options of acquire", () => {
-  it.each<[string, unknown]>([
-    ["cost", -1],
-    ["maxWaitMs", -1],
-    ["maxWaitMs", Number.NaN],
-    ["maxWaitMs", "5"],
-    ["maxWaiting", 0],
-    ["maxWaiting", 1.5],
-    ["signal", {}],
-    ["signal", "now"],
-  ])("are refused: %s %j", async (name, value) => {
-    const { limiter } = limiterWith(THREE)
-    const acquiring = limiter.acquire(ALICE, { [name]: value })
-    await expect(acquiring).rejects.toThrow(InvalidOptionError)
-    await expect(acquiring).rejects.toThrow(name)
   })
 })

@@ -58,12 +58,13 @@ function isFinalStatus(status: unknown): boolean {
 
 function isLine(line: unknown): boolean {
   if (!Array.isArray(line) || typeof line[1] !== "string") return false
+  let isSendable = false
   try {
     validateHeaderName(line[0])
     validateHeaderValue(line[0], line[1])
-    return true
-    // Stryker disable next-line BlockStatement: nothing is as much of a no
+    isSendable = true
   } catch {
-    return false
+    // What is wrong with it is told with the whole answer.
   }
+  return isSendable
 }

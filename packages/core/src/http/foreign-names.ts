@@ -1,7 +1,9 @@
 import type { Problem } from "../errors.ts"
 
+type Names = Readonly<Record<string, string>>
+
 /** What a member of a rule is called in other rate limiters, and here. */
-const RULE_NAMES: Readonly<Record<string, string>> = {
+export const RULE_NAMES: Names = {
   max: 'here it is "limit"',
   points: 'here it is "limit"',
   windowMs: 'here it is "window"',
@@ -30,7 +32,7 @@ const RULE_NAMES: Readonly<Record<string, string>> = {
 }
 
 /** The same for the other options. */
-const OPTION_NAMES: Readonly<Record<string, string>> = {
+export const OPTION_NAMES: Names = {
   ...RULE_NAMES,
   handler: 'here it is "onRejected"',
   statusCode: 'here it is "onRejected"',
@@ -74,13 +76,13 @@ const OPTION_NAMES: Readonly<Record<string, string>> = {
 }
 
 /**
- * The problems, those with a member that another rate limiter has with the name that it has here instead of all that
- * would be accepted.
+ * The problems of options or of a rule, whose names are given: those with a member that another rate limiter has with the name
+ * that it has here instead of all that would be accepted.
  */
-export function inOurNames(problems: readonly Problem[], of: "options" | "rule"): readonly Problem[] {
+export function inOurNames(problems: readonly Problem[], ownNames: Names): readonly Problem[] {
   return problems.map((problem) => {
     const [place, name] = memberOf(problem.path)
-    const names = of === "options" && place === "" ? OPTION_NAMES : RULE_NAMES
+    const names = place === "" ? ownNames : RULE_NAMES
     if (!Object.hasOwn(names, name)) return problem
     const what = names === OPTION_NAMES ? "the options" : "a rule"
     return {

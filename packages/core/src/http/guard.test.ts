@@ -290,11 +290,11 @@ describe("several mounts on one request", () => {
       throw new Error("gone")
     }
     const triple = { headers: "triple", window: "1m" } as const
-    const degraded: LimiterOptions<Req> = {
+    const degraded = (): LimiterOptions<Req> => ({
       ...triple,
       limit: 2,
       store: { take: gone, peek: gone, giveBack: gone, reset: gone, close() {} },
-    }
+    })
     const tooDear: LimiterOptions<Req> = { ...triple, limit: 2, cost: 3 }
     const generous: LimiterOptions<Req> = { ...triple, limit: 9 }
     const policyAlone = [
@@ -303,7 +303,7 @@ describe("several mounts on one request", () => {
     ]
 
     it("take off the other's when it comes second: the store is gone", async () => {
-      const [first, last] = (await two(generous, degraded))()
+      const [first, last] = (await two(generous, degraded()))()
       expect(first?.headers.map(([name]) => name)).toEqual(["RateLimit-Limit", ...rest, "RateLimit-Policy"])
       expect(last?.decision).toMatchObject({ policy: "b", degraded: true })
       expect(new Map(last?.headers as [string, string][])).toEqual(new Map(policyAlone as [string, string][]))
@@ -311,7 +311,7 @@ describe("several mounts on one request", () => {
     })
 
     it("add none of the other's when it comes first: the store is gone", async () => {
-      const [, last] = (await two(degraded, generous))()
+      const [, last] = (await two(degraded(), generous))()
       expect(last?.headers).toEqual([
         ["RateLimit-Limit", "2"],
         ["RateLimit-Policy", "2;w=60, 9;w=60"],

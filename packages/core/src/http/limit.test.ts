@@ -1,7 +1,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../clock.ts"
+import type { ParsedRule } from "../rules/parsed-rule.ts"
 import type { Rule } from "../rules/rule.ts"
+import { createWarner } from "../warnings.ts"
+import { compileLimit } from "./limit.ts"
+import { parseInlineRule } from "./parse-options.ts"
 import type { RequestFacts } from "./request.ts"
 import { createLimiter } from "./request-limiter.ts"
 
@@ -176,6 +180,22 @@ describe("a limit by a function", () => {
     expect(await limiter.decide({ plan: 5 }, { cost: 20 })).toMatchObject({ allowed: true, remaining: 0 })
     clock.advance(1_000)
     expect(await limiter.peek({ plan: 5 })).toMatchObject({ remaining: 5 })
+  })
+
+  it("has a policy that is kept while few limits are asked for, and made anew after very many", () => {
+    const { rule } = parseInlineRule({ limit: ({ plan }: Asker) => plan, window: "1m" })
+    const policyFor = compileLimit(
+      rule as ParsedRule,
+      "counter",
+      createWarner(undefined, () => undefined),
+    )
+    const first = policyFor({ plan: 1 })
+    for (let plan = 2; plan <= 1_000; plan++) policyFor({ plan })
+    expect(policyFor({ plan: 1 })).toBe(first)
+    policyFor({ plan: 1_001 })
+    const anew = policyFor({ plan: 1 })
+    expect(anew).not.toBe(first)
+    expect(anew).toEqual(first)
   })
 
   it("may have any number of values, and the counts are one all the while", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../clock.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { Store } from "../stores/store.ts"
 import type { RequestFacts } from "./request.ts"
 import { createLimiter } from "./request-limiter.ts"
 
@@ -9,7 +10,7 @@ const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 describe("the status of a limiter", () => {
   it("tells whose it is, and no breakers where the store has none", () => {
     const limiter = createLimiter({ limit: 1, window: "1 minute", service: "shop" })
-    expect(limiter.status).toEqual({ service: "shop", waiting: 0 })
+    expect(limiter.status).toStrictEqual({ service: "shop", waiting: 0 })
     expect(createLimiter({ limit: 1, window: "1 minute" }).status.service).toBe("default")
   })
 
@@ -35,6 +36,34 @@ describe("the status of a limiter", () => {
     clock.advance(1_000)
     await second
     expect(limiter.status.waiting).toBe(0)
+  })
+})
+
+describe("a limiter", () => {
+  function watchedStore() {
+    const store = memoryStore()
+    const listening = new Set<unknown>()
+    const subscribe: Store["subscribe"] = (listener) => {
+      listening.add(listener)
+      return () => void listening.delete(listener)
+    }
+    return { listening, store: Object.assign(store, { subscribe }) }
+  }
+
+  it("listens to its store until it is closed", async () => {
+    const { listening, store } = watchedStore()
+    const limiter = createLimiter({ limit: 1, window: "1 minute", store })
+    expect(listening.size).toBe(1)
+    await limiter.close()
+    expect(listening.size).toBe(0)
+  })
+
+  it("that cannot be made does not listen to its store", () => {
+    const { listening, store } = watchedStore()
+    const make = () => createLimiter({ name: "taken", limit: 1, window: "1 minute", store })
+    make()
+    expect(make).toThrow("another limiter")
+    expect(listening.size).toBe(1)
   })
 })
 

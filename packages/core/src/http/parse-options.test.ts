@@ -276,6 +276,16 @@ describe("a wrong option", () => {
     )
   })
 
+  it("is a list of default rules without a source whose rules they would stand in for", () => {
+    const problem = {
+      path: "defaultRules",
+      message: "is given without a rule source, whose rules they would stand in for",
+      accepted: 'a source as "rules", or no defaultRules',
+    }
+    expect(problemsOf({ ...RULE, defaultRules: [RULE] })).toEqual([problem])
+    expect(problemsOf({ rules: [RULE], defaultRules: [RULE] })).toEqual([problem])
+  })
+
   it("is the name of a file for rules, told how to read it", () => {
     const accepted = 'fileRules("rules.yaml"), or a list of rules'
     const message = '"rules.yaml" is not rules'
@@ -312,6 +322,15 @@ describe("a wrong option", () => {
     ])
   })
 
+  it("is a limit that is missing, where an object is nobody else's", () => {
+    for (const plain of [{}, Object.create(null)]) {
+      expect(problemsOf(plain).map(({ path, message }) => `${path} ${message}`)).toEqual([
+        "limit is missing",
+        "window is missing",
+      ])
+    }
+  })
+
   it.each(["limit", "window", "rules"])("is a %s in an object of a class, as in any other", (name) => {
     const ours = new (class Ours {})()
     expect(problemsOf(Object.assign(ours, { [name]: 0 })).map(({ path }) => path)).toContain(name)
@@ -332,6 +351,10 @@ describe("a wrong option", () => {
     ])
     expect(problemsOf({ ...RULE, store: "redis://:secret@localhost" })).toEqual([
       { path: "store", message: '"redis://…@localhost" is not a store but a URL', accepted },
+    ])
+    expect(problemsOf({ ...RULE, store: "rediss://localhost" })).toMatchObject([{ accepted }])
+    expect(problemsOf({ ...RULE, store: "see redis://localhost" })).toMatchObject([
+      { message: '"see redis://localhost" is not a store', accepted: STORE },
     ])
   })
 

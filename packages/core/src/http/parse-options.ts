@@ -11,7 +11,7 @@ import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
 import type { Logger } from "../warnings.ts"
 import { type ClientAddressOptions, clientAddressProblems } from "./client-address-options.ts"
-import { inOurNames } from "./foreign-names.ts"
+import { inOurNames, OPTION_NAMES, RULE_NAMES } from "./foreign-names.ts"
 import type { HeaderDialect } from "./headers.ts"
 import { isForeign, notOptions } from "./not-options.ts"
 import type { LimiterOptions, OnRejected } from "./options.ts"
@@ -55,7 +55,7 @@ export function parseOptions(value: unknown): ParsedOptions {
   const options = good as LimiterOptions<unknown>
   problems.push(...clientAddressProblems(options))
   const rules = parseOptionRules(options, problems)
-  if (problems.length > 0) throw new InvalidOptionError(inOurNames(problems, "options"))
+  if (problems.length > 0) throw new InvalidOptionError(inOurNames(problems, OPTION_NAMES))
   const { trustedProxies, clientIpHeader, ipv6Prefix, clock = steadyClock } = options
   return {
     ...rules,
@@ -90,7 +90,7 @@ export function parseInlineRule(
   // What is given as undefined is not given.
   const { field = "ip", name = defaultName } = value as { readonly field?: unknown; readonly name?: unknown }
   const { problems, ...parsed } = parseRule({ ...value, field, name }, "")
-  return { ...parsed, problems: inOurNames(problems, "rule") }
+  return { ...parsed, problems: inOurNames(problems, RULE_NAMES) }
 }
 
 function parseOptionRules(

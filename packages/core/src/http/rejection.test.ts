@@ -279,12 +279,11 @@ describe.each<[string, Row]>([
 ])(
   "%s",
   (_case, { rule: members, refusal = "quota", waitMs, check: checkMembers, retryAfter, body, text }) => {
-    const reject = compileRejection([rule(members)])
     const decision = refused([refusing("ip-1m", refusal, waitMs, checkMembers)])
     const timed = retryAfter === undefined ? {} : { "Retry-After": retryAfter }
 
     it("as a problem", () => {
-      const rejection = reject(decision, undefined, () => NOW_MS)
+      const rejection = compileRejection([rule(members)])(decision, undefined, () => NOW_MS)
       expect(rejection.status).toBe(body.status)
       expect(Object.fromEntries(rejection.headers)).toEqual({
         ...timed,
@@ -295,7 +294,7 @@ describe.each<[string, Row]>([
     })
 
     it("as text", () => {
-      const rejection = reject(decision, "text/html", () => NOW_MS)
+      const rejection = compileRejection([rule(members)])(decision, "text/html", () => NOW_MS)
       expect(rejection.status).toBe(body.status)
       expect(Object.fromEntries(rejection.headers)).toEqual({
         ...timed,

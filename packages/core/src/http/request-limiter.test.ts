@@ -917,25 +917,35 @@ describe("a request of Node's own http server", () => {
     for (const host of [1, 1, 2]) verdicts.push((await limiter.decide(from(`192.0.2.${host}`))).allowed)
     expect(verdicts).toEqual([true, false, true])
   })
+
+  it("is counted by an address of its own where somebody has given it one", async () => {
+    const { limiter } = limiterWith({ limit: 1, window: "1m" })
+    const from = (remoteAddress: string) => ({ remoteAddress, socket: { remoteAddress: "198.51.100.1" } })
+    const verdicts: boolean[] = []
+    for (const host of [1, 1, 2]) verdicts.push((await limiter.decide(from(`192.0.2.${host}`))).allowed)
+    expect(verdicts).toEqual([true, false, true])
+  })
 })
 
 describe("a store that other processes use too", () => {
   function saidWith(service: string | undefined, isShared: boolean): string[] {
-    const codes: string[] = []
-    const log = ({ code }: { readonly code: string }, message: string) => {
-      codes.push(code)
-      expect(message).toContain("with a rule of the same name would count in the same counters. Set service:")
-    }
+    const said: string[] = []
+    const log = ({ code }: { readonly code: string }, message: string) =>
+      void said.push(`${code}: ${message}`)
     const logger = { warn: log, error: log }
     const { store } = recordingStore()
     for (const name of ["one", "other"]) {
       createLimiter({ name, limit: 1, window: "1 ms", logger, store: { ...store, isShared }, service })
     }
-    return codes
+    return said
   }
 
   it("asks once for a service, whose name tells the counters of apps apart", () => {
-    expect(saidWith(undefined, true)).toEqual(["SLUICE_DEFAULT_SERVICE"])
+    expect(saidWith(undefined, true)).toEqual([
+      'SLUICE_DEFAULT_SERVICE: A limiter counts as service "default" in a store that other processes use too: ' +
+        "another app with a rule of the same name would count in the same counters. " +
+        'Set service: "…" to the name of this one. (docs/reference/errors.md#sluice_default_service)',
+    ])
     expect(saidWith("checkout", true)).toEqual([])
     expect(saidWith(undefined, false)).toEqual([])
   })

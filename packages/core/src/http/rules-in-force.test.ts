@@ -241,6 +241,7 @@ describe("the first rules", () => {
     const source = new Publisher(new Error("no table"))
     const { limiter, clock, errors } = setUp(source)
     await expect(limiter.ready()).rejects.toThrow(RuleSourceError)
+    expect(limiter.rules.error).toBeInstanceOf(RuleSourceError)
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "" })
     expect(errors.map(({ message }) => message)).toEqual([expect.stringContaining("no table")])
     const waiting = limiter.ready()
@@ -399,6 +400,8 @@ describe("refresh", () => {
     aborting.abort(new Error("enough"))
     await expect(refreshed).rejects.toThrow("enough")
     await expect(limiter.refresh({ signal: aborting.signal })).rejects.toThrow("enough")
+    const route = (limiter as RequestLimiter<RequestFacts>).forRoute({ limit: 2, window: "1m" }, "login")
+    await expect(route.refresh({ signal: aborting.signal })).rejects.toThrow("enough")
   })
 })
 
@@ -459,10 +462,17 @@ describe("rules of two limiters on one store", () => {
     const store = memoryStore({ clock })
     const other = createLimiter({ name: "taken", limit: 1, window: "1m", store, clock, logger: QUIET })
     const source = new Publisher([rule(5), rule(5, { name: "taken" })])
-    const { limiter, loaded, errors } = setUp(source, { store, clock })
+    const said: string[] = []
+    const error = ({ code }: { readonly code: string }, message: string) =>
+      void said.push(`${code}: ${message}`)
+    const { limiter, loaded, errors } = setUp(source, { store, clock, logger: { ...QUIET, error } })
     await expect(limiter.ready()).rejects.toThrow('another limiter counts rule "taken" of service "default"')
     expect(loaded).toEqual([])
     expect(errors).toHaveLength(1)
+    expect(said).toEqual([
+      `SLUICE_RULES_REJECTED: the rule source, service "default": ${errors[0]?.message}\n` +
+        "The rules that were in force stay. (docs/reference/errors.md#sluice_rules_rejected)",
+    ])
     expect(limiter.rules.error).toBeInstanceOf(InvalidRuleError)
     await expect(limiter.refresh()).rejects.toThrow("another limiter")
     await source.publish([rule(4), rule(5, { name: "taken" })])

@@ -104,7 +104,7 @@ export class RulesInForce<Request> {
     await unlessAborted(this.#page.ready(options), this.#closing.signal)
     if (this.#refused === undefined) return
     if (options.retry !== true) throw this.#refused
-    await this.#waiting.add(1, true, options.signal)
+    await this.#waiting.add(1, options)
   }
 
   async refresh({ signal }: Pick<ReadyOptions, "signal">): Promise<void> {
@@ -215,6 +215,7 @@ export class RulesInForce<Request> {
     this.#refused = error
     if (!isNews) return
     const { warner, events } = this.#parts
+    // Stryker disable next-line OptionalChaining: only what a book has brought is refused
     const where = `${this.#book?.name}, service ${show(this.#options.service)}`
     const message = `${where}: ${error.message}\nThe rules that were in force stay.`
     warner.say("error", "SLUICE_RULES_REJECTED", message, error)

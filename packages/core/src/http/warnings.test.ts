@@ -99,8 +99,16 @@ const TRIGGERS: Trigger[] = [
   ["SLUICE_EXTRACTOR_FAILED", "counts as missing", { ...RULE, field: "user", fields: { user: fail } }],
   ["SLUICE_INVALID_COST", "a whole number from 0 up", { ...RULE, cost: fail }],
   ["SLUICE_INVALID_LIMIT", "a whole number from 0 up", { ...RULE, limit: fail }],
-  ["SLUICE_CALLBACK_FAILED", "must yield true or false", { ...RULE, skip: fail }],
-  ["SLUICE_CALLBACK_FAILED", "must yield true or false", { ...RULE, refundWhen: fail }],
+  [
+    "SLUICE_CALLBACK_FAILED",
+    "skip failed: Error: oops. It must yield true or false at once; such a request is counted.",
+    { ...RULE, skip: fail },
+  ],
+  [
+    "SLUICE_CALLBACK_FAILED",
+    "refundWhen failed: Error: oops. It must yield true or false at once; the units stay taken.",
+    { ...RULE, refundWhen: fail },
+  ],
   ["SLUICE_CALLBACK_FAILED", "The standard answer is sent", { ...RULE, onRejected: fail }],
   ["SLUICE_RULES_REJECTED", "None of its rules are in force", { rules: brokenSource }],
   [

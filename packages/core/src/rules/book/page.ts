@@ -68,11 +68,11 @@ export class Page {
    * Resolves when there is an edition, if only one without rules. Rejects with the error of the next failed load, or at
    * once where what is listed cannot be used.
    */
-  async ready({ signal, retry = false }: ReadyOptions): Promise<void> {
-    signal?.throwIfAborted()
+  async ready(options: ReadyOptions): Promise<void> {
+    options.signal?.throwIfAborted()
     if (this.#edition !== undefined) return
-    if (this.isListed && this.rejection !== undefined && !retry) throw this.rejection
-    await this.#waiting.add(1, retry, signal)
+    if (this.isListed && this.rejection !== undefined && options.retry !== true) throw this.rejection
+    await this.#waiting.add(1, options)
   }
 
   /** A load has failed. */

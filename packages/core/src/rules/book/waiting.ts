@@ -1,3 +1,4 @@
+import type { ReadyOptions } from "../rule-book.ts"
 import { ignore } from "./timing.ts"
 
 interface Waiting {
@@ -16,7 +17,7 @@ export class WaitingList {
    * Resolves when a load from this number on has succeeded, and rejects when one has failed, unless `retry` says to go
    * on. Rejects with the signal's reason when it is aborted.
    */
-  add(from: number, retry: boolean, signal: AbortSignal | undefined): Promise<void> {
+  add(from: number, { retry = false, signal }: ReadyOptions): Promise<void> {
     if (signal?.aborted) return Promise.reject(signal.reason)
     return new Promise((resolve, reject) => {
       let leave: () => void = ignore

@@ -1,0 +1,60 @@
+import { describe, expect, it } from "vitest"
+import { InvalidOptionError, type Problem } from "../errors.ts"
+import { parseAcquireOptions, requireUnits } from "./call-options.ts"
+import { createLimiter } from "./request-limiter.ts"
+
+function problemsOf(call: () => unknown): readonly Problem[] {
+  try {
+    call()
+  } catch (error) {
+    if (error instanceof InvalidOptionError) return error.problems
+    throw error
+  }
+  return []
+}
+
+describe("a wrong option of acquire", () => {
+  const SIGNAL = "an AbortSignal"
+  const COUNT = "a whole number from 1 up, or Infinity"
+  const TIME = "milliseconds from 0 up"
+  const { signal } = new AbortController()
+  const half = { aborted: false, throwIfAborted() {}, addEventListener() {} }
+
+  it.each<[string, unknown, string, string]>([
+    ["cost", -1, "-1 is not a cost", "a whole number from 0 up"],
+    ["cost", "1", '"1" is not a cost', "a whole number from 0 up"],
+    ["maxWaitMs", -1, "-1 is not a time", TIME],
+    ["maxWaitMs", Number.NaN, "NaN is not a time", TIME],
+    ["maxWaitMs", "5", '"5" is not a time', TIME],
+    ["maxWaiting", 0, "0 is not a number of requests", COUNT],
+    ["maxWaiting", 1.5, "1.5 is not a number of requests", COUNT],
+    ["maxWaiting", "Infinity", '"Infinity" is not a number of requests', COUNT],
+    ["signal", "now", '"now" is not a signal', SIGNAL],
+    ["signal", null, "null is not a signal", SIGNAL],
+    ["signal", { ...half, aborted: undefined }, "{} is not a signal", SIGNAL],
+    ["signal", { ...half, throwIfAborted: undefined }, '{"aborted":false} is not a signal', SIGNAL],
+    ["signal", { ...half, addEventListener: undefined }, '{"aborted":false} is not a signal', SIGNAL],
+  ])("is told with what would be accepted: %s of %j", (path, value, message, accepted) => {
+    expect(problemsOf(() => parseAcquireOptions({ [path]: value }))).toEqual([{ path, message, accepted }])
+  })
+
+  it("is told together with the others, and rejects what acquire has promised", async () => {
+    const acquiring = createLimiter({ limit: 1, window: "1 minute" }).acquire({}, { cost: -1, maxWaiting: 0 })
+    await expect(acquiring).rejects.toThrow(/cost: .*\n.*maxWaiting: /)
+  })
+
+  it("is none of those that are good", () => {
+    const good = { cost: 0, maxWaitMs: 0, maxWaiting: Number.POSITIVE_INFINITY, signal }
+    expect(parseAcquireOptions(good)).toEqual(good)
+    expect(parseAcquireOptions({ maxWaiting: 1, signal: half as unknown as AbortSignal })).toMatchObject({
+      maxWaiting: 1,
+    })
+  })
+})
+
+it("a number of units that is none is told with what would be accepted", () => {
+  expect(problemsOf(() => requireUnits(1.5))).toEqual([
+    { path: "units", message: "1.5 is not a number of units", accepted: "a whole number from 0 up" },
+  ])
+  expect(problemsOf(() => requireUnits(0))).toEqual([])
+})
