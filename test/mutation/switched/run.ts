@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
 import { statSync, writeFileSync } from "node:fs"
 import { setTimeout as sleep } from "node:timers/promises"
 import { type Hits, type Line, type RunTask, readLog } from "./task.ts"
@@ -58,6 +59,8 @@ export class Run {
 
 /** Resolves when the run is over, and ends it when nothing happens any more. */
 async function ended(vitest: ChildProcess, { log, timeoutMs, trials }: RunTask): Promise<void> {
+  // Or there is nothing to wait for, and that is told.
+  await once(vitest, "spawn")
   // A test, and the hook after it. Before the first, files are loaded; and a run that only looks has no lines but the last.
   const patienceMs = 2 * timeoutMs + 5_000
   const mostMs = (size: number) => (trials === undefined || size === 0 ? 1_800_000 : patienceMs)

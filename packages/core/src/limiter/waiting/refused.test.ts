@@ -2,10 +2,9 @@ import { describe, expect, it } from "vitest"
 import { manualClock } from "../../clock.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Ask } from "../ask.ts"
-import { Decider } from "../decider.ts"
 import type { Decision } from "../decision.ts"
 import { refusedAtClose, refusedBehind, refusedForDelay } from "./refused.ts"
-import { ask, SECOND } from "./testing/room.ts"
+import { ask, deciderOver, SECOND } from "./testing/room.ts"
 
 const [one, other] = [ask("one", 1), ask("other", 1)]
 const trial = { ...ask("trial", 1), shadow: true }
@@ -42,15 +41,7 @@ describe("the refusal of who would be held too long", () => {
 
   async function grantedSecond(asks: readonly Ask[]): Promise<Decision> {
     const clock = manualClock()
-    const decider = new Decider({
-      store: memoryStore({ clock }),
-      storeTimeoutMs: SECOND,
-      instances: 1,
-      clock,
-      onDegraded: (error) => expect.unreachable(error.message),
-      onRecovered() {},
-      onStoreError() {},
-    })
+    const decider = deciderOver(memoryStore({ clock }), clock)
     await decider.take(asks)
     return decider.take(asks)
   }

@@ -3,10 +3,9 @@ import { describe, expect, it } from "vitest"
 import { manualClock } from "../../clock.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Ask } from "../ask.ts"
-import { Decider } from "../decider.ts"
 import { Lines } from "./lines.ts"
 import { Slots } from "./slots.ts"
-import { ask, SECOND, setUp } from "./testing/room.ts"
+import { ask, deciderOver, SECOND, setUp } from "./testing/room.ts"
 import { Ticket } from "./ticket.ts"
 
 const leaky = (name: string, limit = 10): Ask => ask(name, limit, 1, { algorithm: "leaky-bucket", burst: 5 })
@@ -116,20 +115,16 @@ describe("units of one who leaves while it is asking", () => {
 
 it("who was let in for want of a store has nothing to give back", async () => {
   const clock = manualClock()
-  const decider = new Decider({
-    store: {
+  const decider = deciderOver(
+    {
       ...memoryStore({ clock }),
       take() {
         throw new Error("down")
       },
     },
-    storeTimeoutMs: SECOND,
-    instances: 1,
     clock,
-    onDegraded() {},
-    onRecovered() {},
-    onStoreError() {},
-  })
+    () => undefined,
+  )
   const asks: readonly Ask[] = [{ ...leaky("x"), onStoreFailure: "allow" }]
   const patience = { maxWaitMs: SECOND, maxWaiting: 9, waitsFor: () => true }
   const [left, behind] = [new Ticket(asks, asks, patience, 0), new Ticket(asks, asks, patience, 0)]
@@ -146,15 +141,7 @@ it("who was let in for want of a store has nothing to give back", async () => {
 
 it("a line is kept while there is something to give back in it, and forgotten then", async () => {
   const clock = manualClock()
-  const decider = new Decider({
-    store: memoryStore({ clock }),
-    storeTimeoutMs: SECOND,
-    instances: 1,
-    clock,
-    onDegraded() {},
-    onRecovered() {},
-    onStoreError() {},
-  })
+  const decider = deciderOver(memoryStore({ clock }), clock)
   const asks = [leaky("x")]
   const patience = { maxWaitMs: SECOND, maxWaiting: 9, waitsFor: () => true }
   const [left, asking] = [new Ticket(asks, asks, patience, 0), new Ticket(asks, asks, patience, 0)]

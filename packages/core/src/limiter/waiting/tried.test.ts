@@ -2,9 +2,8 @@ import { describe, expect, it } from "vitest"
 import { manualClock } from "../../clock.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Ask } from "../ask.ts"
-import { Decider } from "../decider.ts"
 import type { Decision } from "../decision.ts"
-import { ask, SECOND } from "./testing/room.ts"
+import { ask, deciderOver, SECOND } from "./testing/room.ts"
 import { Tried } from "./tried.ts"
 
 describe("of those that refuse, who waits waits for the one", () => {
@@ -14,15 +13,7 @@ describe("of those that refuse, who waits waits for the one", () => {
 
   async function refusedBy(asks: readonly Ask[], at = 0): Promise<string | undefined> {
     const clock = manualClock()
-    const decider = new Decider({
-      store: memoryStore({ clock }),
-      storeTimeoutMs: SECOND,
-      instances: 1,
-      clock,
-      onDegraded: (error) => expect.unreachable(error.message),
-      onRecovered() {},
-      onStoreError() {},
-    })
+    const decider = deciderOver(memoryStore({ clock }), clock)
     const decide = (): Decision | Promise<Decision> => decider.take(asks)
     expect((await decide()).allowed).toBe(true)
     clock.advance(at)

@@ -4,8 +4,7 @@ import { type Clock, manualClock } from "../../clock.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Check } from "../../stores/store.ts"
 import type { Ask } from "../ask.ts"
-import { Decider } from "../decider.ts"
-import { ask, SECOND, setUp } from "./testing/room.ts"
+import { ask, deciderOver, SECOND, setUp } from "./testing/room.ts"
 import { WaitingRoom } from "./waiting-room.ts"
 
 describe("a long line", () => {
@@ -342,16 +341,7 @@ it("leaves no timer behind, whoever was woken, late or admitted", async () => {
       await inner.wait(ms, signal).finally(() => waits--)
     },
   }
-  const store = memoryStore({ clock: inner })
-  const parts = {
-    storeTimeoutMs: SECOND,
-    instances: 1,
-    clock,
-    onDegraded() {},
-    onRecovered() {},
-    onStoreError() {},
-  }
-  const room = new WaitingRoom(new Decider({ store, ...parts }), clock)
+  const room = new WaitingRoom(deciderOver(memoryStore({ clock: inner }), clock), clock)
   const patience = { maxWaitMs: 60_000, maxWaiting: 9, waitsFor: () => true }
   const entered = [0, 1, 2].map(() => room.enter([ask("one", 1)], patience))
   expect(waits).toBe(2)
@@ -453,15 +443,7 @@ it("waits for whole milliseconds, so that no timer is early", async () => {
       return inner.wait(ms, signal)
     },
   }
-  const decider = new Decider({
-    store: memoryStore({ clock: inner }),
-    storeTimeoutMs: SECOND,
-    instances: 1,
-    clock,
-    onDegraded() {},
-    onRecovered() {},
-    onStoreError() {},
-  })
+  const decider = deciderOver(memoryStore({ clock: inner }), clock)
   const room = new WaitingRoom(decider, clock)
   const patience = { maxWaitMs: 5_000.5, maxWaiting: 9, waitsFor: () => true }
   const entered = [0, 1, 2].map(() => room.enter([ask("one", 1)], patience))

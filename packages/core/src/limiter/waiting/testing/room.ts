@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { expect } from "vitest"
-import { type ManualClock, manualClock } from "../../../clock.ts"
+import { type Clock, type ManualClock, manualClock } from "../../../clock.ts"
 import type { Policy } from "../../../policy.ts"
 import { memoryStore } from "../../../stores/memory/memory-store.ts"
 import type { Check, MaybePromise, Store } from "../../../stores/store.ts"
@@ -45,6 +45,23 @@ interface RoomAndStore {
   pass(ms: number): Promise<void>
 }
 
+/** A decider of a store that is not to fail, unless a test says what it is then. */
+export function deciderOver(
+  store: Store,
+  clock: Clock,
+  onDegraded: (error: Error) => void = ({ message }) => expect.unreachable(message),
+): Decider {
+  return new Decider({
+    store,
+    storeTimeoutMs: SECOND,
+    instances: 1,
+    clock,
+    onDegraded,
+    onRecovered() {},
+    onStoreError() {},
+  })
+}
+
 /** A room over a memory store that decides at once, and answers those questions later that `isSlow`. */
 export function setUp(
   isSlow: (checks: readonly Check[], isPeek: boolean) => boolean = () => false,
@@ -78,15 +95,7 @@ export function setUp(
     reset: (keys) => inner.reset(keys),
     close: () => inner.close(),
   }
-  const decider = new Decider({
-    store,
-    storeTimeoutMs: SECOND,
-    instances: 1,
-    clock,
-    onDegraded: (error) => expect.unreachable(error.message),
-    onRecovered() {},
-    onStoreError() {},
-  })
+  const decider = deciderOver(store, clock)
   const room = new WaitingRoom(decider, clock)
   const log: string[] = []
   const startMs = clock.now()
