@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { statSync, writeFileSync } from "node:fs"
 import { setTimeout as sleep } from "node:timers/promises"
-import { type Hits, type Line, type RunTask, readLog } from "./task.ts"
+import { type Hits, type Line, mostMsWithMutant, type RunTask, readLog } from "./task.ts"
 
 /** A run of the tests, begun anew where a mutant has ended it or has left something behind. */
 export class Run {
@@ -20,10 +20,10 @@ export class Run {
     return readLog(this.#task.log)
   }
 
-  /** Tries all mutants, and yields those that some test has noticed. */
-  async tryAll(): Promise<ReadonlySet<string>> {
+  /** Tries these mutants on these tests, and yields those that some test has noticed. */
+  async tryAll(all: Hits): Promise<ReadonlySet<string>> {
     const noticed = new Set<string>()
-    let trials = this.#task.trials ?? {}
+    let trials = all
     while (Object.keys(trials).length > 0) {
       await this.#begin({ ...this.#task, trials })
       const lines = readLog(this.#task.log)
@@ -58,12 +58,9 @@ export class Run {
 }
 
 /** Resolves when the run is over, and ends it when nothing happens any more. */
-async function ended(vitest: ChildProcess, { log, timeoutMs, trials }: RunTask): Promise<void> {
+async function ended(vitest: ChildProcess, task: RunTask): Promise<void> {
   // Or there is nothing to wait for, and that is told.
   await once(vitest, "spawn")
-  // A test, and the hook after it. Before the first, files are loaded; and a run that only looks has no lines but the last.
-  const patienceMs = 2 * timeoutMs + 5_000
-  const mostMs = (size: number) => (trials === undefined || size === 0 ? 1_800_000 : patienceMs)
   const end = (): void => void process.kill(-(vitest.pid as number), "SIGKILL")
   process.once("exit", end)
   let isOver = false
@@ -71,13 +68,24 @@ async function ended(vitest: ChildProcess, { log, timeoutMs, trials }: RunTask):
     isOver = true
     process.off("exit", end)
   })
-  let [size, since] = [0, performance.now()]
+  let [size, since, mostMs] = [0, performance.now(), patienceMs(task, undefined)]
   while (!isOver) {
     await sleep(100)
-    const now = statSync(log).size
-    if (now !== size) [size, since] = [now, performance.now()]
-    if (performance.now() - since >= mostMs(now) && !isOver) end()
+    const now = statSync(task.log).size
+    if (now !== size)
+      [size, since, mostMs] = [now, performance.now(), patienceMs(task, readLog(task.log).at(-1))]
+    if (performance.now() - since >= mostMs && !isOver) end()
   }
+}
+
+/** For how long nothing may happen after this line. */
+function patienceMs(task: RunTask, latest: Line | undefined): number {
+  // Before the first, files are loaded; and a run that only looks has no lines but the last.
+  if (task.trials === undefined || latest === undefined) return 1_800_000
+  // What waits is ended by the runner itself: this is for what computes for ever.
+  if (latest.kind === "trying") return mostMsWithMutant(task, latest.test) + 5_000
+  // A test, and the hook after it.
+  return 2 * task.timeoutMs + 5_000
 }
 
 function countOf(trials: Hits): number {

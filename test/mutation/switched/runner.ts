@@ -1,7 +1,7 @@
 import { appendFileSync } from "node:fs"
 import { setTimeout as sleep } from "node:timers/promises"
 import { type RunnerTestCase, TestRunner } from "vitest"
-import { type Line, type RunTask, readTask } from "./task.ts"
+import { type Line, mostMsWithMutant, type RunTask, readTask } from "./task.ts"
 
 /** What instrumented files read and write: the names are Stryker's. */
 interface Switches {
@@ -17,9 +17,6 @@ interface Switches {
 
 /** Where a mutant is come by so many times more often than before, something does not end. */
 const MOST_HITS = 100
-
-/** How much longer than without a mutant a test may take: what waits for something that does not come never ends. */
-const MOST_TIMES = 20
 
 const switches: Switches = { mutantCoverage: { static: {}, perTest: {} } }
 Object.assign(globalThis, { __stryker__: switches })
@@ -80,7 +77,7 @@ export default class SwitchingRunner extends TestRunner {
     const run = async () => TestRunner.getTestFn(test)()
     if (this.#active === undefined) return run()
     const patience = new AbortController()
-    const mostMs = MOST_TIMES * (this.#task.tookMs[test.id] ?? 0) + this.#task.graceMs
+    const mostMs = mostMsWithMutant(this.#task, test.id)
     const late = sleep(mostMs, undefined, patience).then(() => {
       throw new Error(`the test did not end within ${mostMs} ms`)
     })

@@ -40,6 +40,14 @@ export type Line =
   /** Red without any mutant: what the test would say of one is worth nothing. */
   | { readonly kind: "spoiled"; readonly test: string }
 
+/** How much longer than without a mutant a test may take: what waits for something that does not come never ends. */
+const MOST_TIMES = 20
+
+/** Milliseconds that a test may take with a mutant. */
+export function mostMsWithMutant({ tookMs, graceMs }: RunTask, test: string): number {
+  return MOST_TIMES * (tookMs[test] ?? 0) + graceMs
+}
+
 export function readTask(): RunTask {
   return JSON.parse(readFileSync(process.env.MUTATION_TASK ?? "", "utf8")) as RunTask
 }

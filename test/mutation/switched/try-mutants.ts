@@ -13,6 +13,8 @@ export interface Tests {
   readonly graceMs: number
 }
 
+const SPEEDS_MS = [20, 200, Number.POSITIVE_INFINITY]
+
 type Reached = Extract<Line, { readonly kind: "reached" }>
 
 export interface Outcome {
@@ -36,20 +38,31 @@ export async function tryMutants(
   const folder = mkdtempSync(join(tmpdir(), "sluice-mutation-"))
   try {
     const tookMs: Record<string, number> = {}
-    const begin = (name: string, order: readonly string[], trials?: Hits): Run => {
-      const task = { ...tests, tests: order, files, trials, tookMs, log: join(folder, `${name}.log`) }
+    const run = (name: string, order: readonly string[]): Run => {
+      const task = {
+        ...tests,
+        tests: order,
+        files,
+        trials: undefined,
+        tookMs,
+        log: join(folder, `${name}.log`),
+      }
       return new Run(task, join(folder, `${name}.json`))
     }
-    const looked = await begin("look", tests.tests).look()
+    const looked = await run("look", tests.tests).look()
     const reached = looked.filter((line) => line.kind === "reached")
     for (const { test, tookMs: ms } of reached) tookMs[test] = ms
     const workers = availableParallelism()
-    const parts = Array.from({ length: workers }, (_, part) =>
-      trialsOf(reached, (id) => mutants.has(id) && Number(id) % workers === part),
-    )
-    const tried = await Promise.all(
-      parts.map((trials, part) => begin(`try-${part}`, quickestFirst(reached), trials).tryAll()),
-    )
+    const parts = Array.from({ length: workers }, async (_, part) => {
+      const noticed = new Set<string>()
+      const isLeft = (id: string) => mutants.has(id) && Number(id) % workers === part && !noticed.has(id)
+      const runOfPart = run(`try-${part}`, quickestFirst(reached))
+      for (const some of bySpeed(reached)) {
+        for (const id of await runOfPart.tryAll(trialsOf(some, isLeft))) noticed.add(id)
+      }
+      return noticed
+    })
+    const tried = await Promise.all(parts)
     return {
       noticed: new Set(tried.flatMap((noticed) => [...noticed])),
       reached: new Set(reached.flatMap(({ hits }) => Object.keys(hits))),
@@ -58,6 +71,13 @@ export async function tryMutants(
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** Tests that take a moment, those that take longer, and the rest: one process runs the tests of a file in their own order. */
+function bySpeed(reached: readonly Reached[]): readonly (readonly Reached[])[] {
+  return SPEEDS_MS.map((mostMs, index) =>
+    reached.filter(({ tookMs }) => tookMs <= mostMs && tookMs > (SPEEDS_MS[index - 1] ?? -1)),
+  )
 }
 
 /** Files of tests: what takes long is for mutants that nothing else has noticed. */
