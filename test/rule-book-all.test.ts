@@ -526,7 +526,7 @@ describe("what was wrong in a list, and is right again,", () => {
     source.failure = undefined
     await advance(POLL_MS)
     const recovered =
-      "what is stored can be used again, and is in force. (docs/reference/errors.md#sluice_rules_recovered)"
+      "what is stored can be used again, and is in force. (@sluice/core/errors.md#sluice_rules_recovered)"
     expect(said).toEqual([`the table, all services: ${recovered}`])
     source.stored.set("s2", good)
     await advance(POLL_MS)

@@ -57,5 +57,7 @@ function tidy(text: string): string {
 
 /** Makes links of the documents that docstrings name by their paths in the repository. */
 function linked(text: string): string {
-  return text.replace(/(?<![\w/`(])docs\/([\w/.-]+\.md)(#[\w-]+)?/g, "[$&](../../$1$2)")
+  return text
+    .replace(/(?<![\w/`(])docs\/([\w/.-]+\.md)(#[\w-]+)?/g, "[$&](../../$1$2)")
+    .replace(/(?<![\w/`(])@sluice\/(core\/errors\.md)/g, "[$&](../../../packages/$1)")
 }

@@ -8,7 +8,7 @@ import { blocksTestedBy, expectShown } from "./shown.ts"
 const shownIn = (document: string): string =>
   blocksTestedBy("test/docs/messages.test.ts", document, 1)[0]?.text ?? ""
 
-it("docs/reference/errors.md shows what wrong options are told", () => {
+it("packages/core/errors.md shows what wrong options are told", () => {
   const options = { windw: "1 minute", limit: 0 } as never
   let thrown: unknown
   try {
@@ -17,7 +17,7 @@ it("docs/reference/errors.md shows what wrong options are told", () => {
     thrown = error
   }
   expect(thrown).toBeInstanceOf(InvalidOptionError)
-  expectShown(shownIn("docs/reference/errors.md"), String(thrown))
+  expectShown(shownIn("packages/core/errors.md"), String(thrown))
 })
 
 it("docs/guides/behind-a-proxy.md shows what the first forwarded request says", async () => {

@@ -8,7 +8,7 @@ export interface Problem {
   readonly accepted?: string
 }
 
-/** Every error that Sluice throws: `code` is stable and has a heading in docs/reference/errors.md. */
+/** Every error that Sluice throws: `code` is stable and has a heading in @sluice/core/errors.md. */
 export abstract class SluiceError extends Error {
   /** Says which error it is, for programs. It stays the same when messages change. */
   abstract readonly code: string

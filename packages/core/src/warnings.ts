@@ -1,6 +1,6 @@
 /**
  * Things that an app should mend, though requests go on. Each is said once for each cause by a limiter or a rule book and
- * has a heading in docs/reference/errors.md.
+ * has a heading in @sluice/core/errors.md.
  */
 export type WarningCode =
   | "SLUICE_FORWARDED_HEADER_IGNORED"
@@ -25,7 +25,7 @@ export type WarningCode =
 
 /** A warning as listeners get it. */
 export interface Warning {
-  /** Says which one it is, for programs, and is its heading in docs/reference/errors.md. */
+  /** Says which one it is, for programs, and is its heading in @sluice/core/errors.md. */
   readonly code: WarningCode
   /** What is wrong, with its values, and what to do. */
   readonly message: string
@@ -68,7 +68,7 @@ export function createWarner(logger: Logger | undefined, onWarning: (warning: Wa
       warner.say("warn", code, message, cause)
     },
     say(level, code, message, cause) {
-      const docs = `${message} (docs/reference/errors.md#${code.toLowerCase()})`
+      const docs = `${message} (@sluice/core/errors.md#${code.toLowerCase()})`
       if (!logs(logger, level, code, docs, cause)) process.emitWarning(docs, { type: "SluiceWarning", code })
       onWarning(cause === undefined ? { code, message } : { code, message, cause })
     },

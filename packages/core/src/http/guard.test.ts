@@ -414,7 +414,7 @@ describe("a limiter that is created in a handler", () => {
     expect(other).toEqual([
       "A limiter was created while a request was being handled, so it counts nothing beyond that request. Create it " +
         "once, when the app starts, and mount it: app.use(rateLimit({ … })). " +
-        "(docs/reference/errors.md#sluice_created_in_handler)",
+        "(@sluice/core/errors.md#sluice_created_in_handler)",
     ])
   })
 

@@ -944,7 +944,7 @@ describe("a store that other processes use too", () => {
     expect(saidWith(undefined, true)).toEqual([
       'SLUICE_DEFAULT_SERVICE: A limiter counts as service "default" in a store that other processes use too: ' +
         "another app with a rule of the same name would count in the same counters. " +
-        'Set service: "…" to the name of this one. (docs/reference/errors.md#sluice_default_service)',
+        'Set service: "…" to the name of this one. (@sluice/core/errors.md#sluice_default_service)',
     ])
     expect(saidWith("checkout", true)).toEqual([])
     expect(saidWith(undefined, false)).toEqual([])

@@ -433,10 +433,10 @@ describe("degraded and recovered", () => {
         "error",
         "SLUICE_DEGRADED",
         "The store failed: down\nRules decide by their onStoreFailure until it answers again. " +
-          "(docs/reference/errors.md#sluice_degraded)",
+          "(@sluice/core/errors.md#sluice_degraded)",
         expect.any(StoreUnavailableError),
       ],
-      ["warn", "SLUICE_RECOVERED", "The store answers again. (docs/reference/errors.md#sluice_recovered)"],
+      ["warn", "SLUICE_RECOVERED", "The store answers again. (@sluice/core/errors.md#sluice_recovered)"],
     ])
   })
 })

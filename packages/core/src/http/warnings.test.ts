@@ -127,7 +127,7 @@ describe("a warning", () => {
       expect(said.map(([each]) => each)).toEqual([code])
       const message = said[0]?.[1] as string
       expect(message).toContain(mend)
-      expect(message).toMatch(new RegExp(` \\(docs/reference/errors\\.md#${code.toLowerCase()}\\)$`))
+      expect(message).toMatch(new RegExp(` \\(@sluice/core/errors\\.md#${code.toLowerCase()}\\)$`))
     },
   )
 
@@ -142,7 +142,7 @@ describe("a warning", () => {
     const said = await saidOf({ rules: { ...brokenSource, pollMs: 200 } }, [request, { ...request }])
     expect(said.map(([code]) => code)).toEqual(["SLUICE_RULES_REJECTED", "SLUICE_RULES_STALE"])
     expect(said[1]?.[1]).toContain("loading has failed for")
-    expect(said[1]?.[1]).toContain("docs/reference/errors.md#sluice_rules_stale")
+    expect(said[1]?.[1]).toContain("@sluice/core/errors.md#sluice_rules_stale")
   })
 
   it("of a header that is not believed is silenced by saying that there is no proxy", async () => {
@@ -199,8 +199,8 @@ describe("a warner", () => {
     warner.say("error", "SLUICE_DEGRADED", "Gone.", cause)
     warner.once("SLUICE_INVALID_COST", "Cost.")
     expect(logged).toEqual([
-      ["error", { code: "SLUICE_DEGRADED", err: cause }, "Gone. (docs/reference/errors.md#sluice_degraded)"],
-      ["warn", { code: "SLUICE_INVALID_COST" }, "Cost. (docs/reference/errors.md#sluice_invalid_cost)"],
+      ["error", { code: "SLUICE_DEGRADED", err: cause }, "Gone. (@sluice/core/errors.md#sluice_degraded)"],
+      ["warn", { code: "SLUICE_INVALID_COST" }, "Cost. (@sluice/core/errors.md#sluice_invalid_cost)"],
     ])
     expect(heard[0]).toEqual({ code: "SLUICE_DEGRADED", message: "Gone.", cause })
   })
@@ -214,7 +214,7 @@ describe("a warner", () => {
     expect(await emitted).toMatchObject({
       name: "SluiceWarning",
       code: "SLUICE_INVALID_COST",
-      message: "Cost. (docs/reference/errors.md#sluice_invalid_cost)",
+      message: "Cost. (@sluice/core/errors.md#sluice_invalid_cost)",
     })
   })
 })
