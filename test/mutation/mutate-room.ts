@@ -2,18 +2,17 @@ import { relative } from "node:path"
 import type { Mutant } from "@stryker-mutator/api/core"
 import { ROOMS, type Room } from "./rooms.ts"
 import { type Instrumented, instrument } from "./switched/instrument.ts"
-import { type Outcome, type Tests, tryMutants } from "./switched/try-mutants.ts"
+import { tryMutants } from "./switched/try-mutants.ts"
 import { tryAlone } from "./try-alone.ts"
 
 /** Milliseconds after which a test without mutants is red that does not end. */
-const QUICK_MS = 5_000
-const THOROUGH_MS = 120_000
+const TIMEOUT_MS = 120_000
 /** Milliseconds that a test with a mutant may take beyond many times what it took without. */
 const GRACE_MS = 1_000
 
 /**
- * Mutates a room of the core, one change at a time: all mutants meet its quick tests, those that these have left meet the thorough
- * ones, and what is left then meets all of them once more, each in processes of its own. Prints every mutant that no test has
+ * Mutates a room of the core, one change at a time: all mutants meet its tests in processes that stay loaded, and what these have
+ * left meets them once more, each in processes of its own. Prints every mutant that no test has
  * noticed, and the score of each file. Yields whether none was left.
  *
  * `only` are files of the room, or lines of them, as in "algorithms/share.ts:20-40"; all of it where there are none.
@@ -36,28 +35,20 @@ export async function mutateRoom(name: string, only: readonly string[]): Promise
 
 /** What is left when the tests have met all mutants in one process, and who is worth trying at all. */
 async function trySwitched(
-  { quick, thorough, needsRedis }: Room,
+  { tests, needsRedis }: Room,
   instrumented: Instrumented,
   mutants: readonly Mutant[],
 ): Promise<{ readonly left: readonly Mutant[]; readonly valid: readonly Mutant[] }> {
-  const ids = new Set(mutants.map(({ id }) => id))
-  const meet = async (tests: Omit<Tests, "graceMs">): Promise<Outcome> => {
-    const outcome = await tryMutants(instrumented, ids, { ...tests, graceMs: GRACE_MS })
-    for (const id of outcome.noticed) ids.delete(id)
-    return outcome
-  }
-  const first = await meet({ tests: quick, needsRedis: false, timeoutMs: QUICK_MS })
-  console.log(`${ids.size} are left by the quick tests`)
-  const second =
-    ids.size === 0 || thorough.length === 0
-      ? undefined
-      : await meet({ tests: thorough, needsRedis, timeoutMs: THOROUGH_MS })
+  const { reached, loaded, noticed } = await tryMutants(instrumented, new Set(mutants.map(({ id }) => id)), {
+    tests,
+    needsRedis,
+    timeoutMs: TIMEOUT_MS,
+    graceMs: GRACE_MS,
+  })
   // What runs once, when a file is loaded, would meet every test: tables and constants, which no test could miss.
-  const isReached = (id: string): boolean => first.reached.has(id) || second?.reached.has(id) === true
-  const isLoaded = (id: string): boolean => first.loaded.has(id) || second?.loaded.has(id) === true
-  const valid = mutants.filter(({ id }) => isReached(id) || !isLoaded(id))
-  const left = valid.filter(({ id }) => ids.has(id))
-  console.log(`${left.length} are left by all of them`)
+  const valid = mutants.filter(({ id }) => reached.has(id) || !loaded.has(id))
+  const left = valid.filter(({ id }) => !noticed.has(id))
+  console.log(`${left.length} are left`)
   return { left, valid }
 }
 

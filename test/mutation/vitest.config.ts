@@ -7,13 +7,13 @@ import { ROOMS } from "./rooms.ts"
 const { MUTATION_ROOM = "" } = process.env
 const room = ROOMS[MUTATION_ROOM]
 if (room === undefined) throw new Error(`MUTATION_ROOM has to be one of ${Object.keys(ROOMS).join(", ")}`)
-const tests = [...room.quick, ...room.thorough]
+const { tests } = room
 
 const config: ViteUserConfig = defineConfig({
   ...base,
   test: {
     ...base.test,
-    include: tests,
+    include: [...tests],
     // A thread and the imports for each file anew would take longer than the tests.
     isolate: false,
     sequence: { sequencer: inOrder(tests) },

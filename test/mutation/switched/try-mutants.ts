@@ -56,9 +56,9 @@ export async function tryMutants(
     const parts = Array.from({ length: workers }, async (_, part) => {
       const noticed = new Set<string>()
       const isLeft = (id: string) => mutants.has(id) && Number(id) % workers === part && !noticed.has(id)
-      const runOfPart = run(`try-${part}`, quickestFirst(reached))
       for (const some of bySpeed(reached)) {
-        for (const id of await runOfPart.tryAll(trialsOf(some, isLeft))) noticed.add(id)
+        const runOfSome = run(`try-${part}`, quickestFirst(some))
+        for (const id of await runOfSome.tryAll(trialsOf(some, isLeft))) noticed.add(id)
       }
       return noticed
     })
