@@ -93,6 +93,67 @@ describe("a counter table", () => {
     expect([table.size, table.read(second)]).toEqual([5_000, stateOf(3)])
   })
 
+  it("evicts in the next part that has keys, whichever parts there are between", () => {
+    // Four segments, for 10,000 keys, of which the third holds all, and the first is new.
+    const { table } = tableOf(10_000)
+    const third = (n: number) => ({ low: Math.imul(n + 1, 0x9e3779b1) >>> 0, high: 0x8000_0000 + n })
+    for (let n = 0; n < 10_000; n++) table.write(third(n), stateOf(n), NOW + 60_000, NOW)
+    const [first, last] = [
+      { low: 7, high: 7 },
+      { low: 8, high: 0xffff_ffff },
+    ]
+    table.write(first, stateOf(1), NOW + 90_000, NOW)
+    table.write(last, stateOf(2), NOW + 90_000, NOW)
+    // The first, and only, key that comes next after the last part.
+    expect([table.size, table.read(first), table.read(last)]).toEqual([10_000, undefined, stateOf(2)])
+  })
+
+  it("writes a key where it is, whichever other one was read before", () => {
+    const keys = [
+      { low: 0, high: 0 },
+      { low: 5, high: 6 },
+      { low: 5, high: 7 },
+      { low: 4, high: 6 },
+    ] as const
+    const { table } = tableOf(100)
+    const states = () => keys.map((key) => table.read(key)?.current)
+    for (const [n, key] of keys.entries()) {
+      table.write(key, stateOf(n), NOW + 60_000, NOW)
+      expect(table.read(keys[0])).toEqual(stateOf(0))
+    }
+    expect(states()).toEqual([0, 1, 2, 3])
+    for (const [n, key] of keys.entries()) {
+      for (const other of keys) {
+        table.read(other)
+        table.write(key, stateOf(n + 10), NOW + 60_000, NOW)
+      }
+    }
+    expect([table.size, ...states()]).toEqual([4, 10, 11, 12, 13])
+  })
+
+  it("writes a key where it is now, after others have been removed or swept", () => {
+    const { table } = tableOf(100)
+    // The same place, so that one moves where the other was.
+    const [first, second] = [1, 2].map((high) => ({ low: 5, high })) as [KeyHash, KeyHash]
+    const writeBoth = (emptyAtMs: number) => {
+      table.write(first, stateOf(1), emptyAtMs, NOW)
+      table.write(second, stateOf(2), NOW + 60_000, NOW)
+      table.read(second)
+    }
+    writeBoth(NOW + 60_000)
+    table.remove(first)
+    table.write(second, stateOf(3), NOW + 60_000, NOW)
+    expect([table.size, table.read(second)]).toEqual([1, stateOf(3)])
+    writeBoth(NOW + 1_000)
+    for (let n = 0; n < 16; n++) {
+      table.write({ low: 0xffff_0000, high: 9 }, stateOf(9), NOW + 60_000, NOW + 1_000)
+      table.read(second)
+    }
+    expect(table.read(first)).toBeUndefined()
+    table.write(second, stateOf(4), NOW + 60_000, NOW + 1_000)
+    expect([table.size, table.read(second)]).toEqual([2, stateOf(4)])
+  })
+
   it("evicts expired keys before any other, where there is one among the sixteen that it looks at", () => {
     const { table } = tableOf(1_000)
     fill(table, 0, 500, NOW + 1_000)
@@ -123,6 +184,31 @@ describe("a counter table", () => {
 })
 
 describe("memory", () => {
+  it("is that of the slots, a segment at a time", () => {
+    const { table } = tableOf(5_000)
+    expect(table.bytes).toBe(0)
+    table.write({ low: 1, high: 1 }, stateOf(1), NOW + 60_000, NOW)
+    expect(table.bytes).toBe(8 * 40)
+    table.write({ low: 1, high: 0xffff_ffff }, stateOf(1), NOW + 60_000, NOW)
+    // Half way to the next size.
+    expect(table.bytes).toBe((8 + 9) * 40)
+  })
+
+  it("is swept at each sixteenth write, each part in its turn", () => {
+    const { table } = tableOf(5_000)
+    for (let n = 1; n <= 40; n++) {
+      for (const high of [n, 0xffff_ffff - n]) {
+        table.write({ low: Math.imul(n, 0x9e3779b1) >>> 0, high }, stateOf(n), NOW + 1_000, NOW)
+      }
+    }
+    const sizes: number[] = []
+    for (let n = 0; n < 32; n++) {
+      table.write({ low: 3, high: 3 }, stateOf(n), NOW + 60_000, NOW + 1_000)
+      sizes.push(table.size)
+    }
+    expect(sizes).toEqual([...new Array(15).fill(81), ...new Array(16).fill(41), 1])
+  })
+
   it("is at most 60 bytes a key at a million keys, and on the way there", () => {
     const { table } = tableOf(1_000_000)
     const into = { low: 0, high: 0 }

@@ -10,6 +10,9 @@ const KEYS_PER_SEGMENT = 4096
  */
 const WRITES_PER_SWEEP = 16
 
+/** What no key has in its low word. */
+const NO_KEY = -1
+
 /**
  * Counter states by hashed key, in at most `maxKeys` slots of typed arrays. Grown, swept and shrunk a segment at a
  * time, as a side effect of use: no timer, and no operation that walks the table.
@@ -22,9 +25,9 @@ export class CounterTable {
   #size = 0
   #writes = 0
   #swept = 0
-  /** Where the key was that was read last, -1 when slots have moved since: a decision reads and then writes. */
-  #readSlot = -1
-  readonly #readKey: KeyHash = { low: 0, high: 0 }
+  /** The key that was read last and where it was, no key when slots have moved since: a decision reads and then writes. */
+  readonly #readKey: KeyHash = { low: NO_KEY, high: 0 }
+  #readSlot = 0
 
   constructor(maxKeys: number, onEvictBlocked: (releaseAfterMs: number) => void) {
     const bits = Math.max(0, Math.ceil(Math.log2(maxKeys / KEYS_PER_SEGMENT)))
@@ -60,38 +63,46 @@ export class CounterTable {
     const segment = this.#segments[at] ?? this.#open(at)
     const slot = this.#wasRead(key) ? this.#readSlot : segment.find(key)
     segment.write(slot < 0 ? this.#insert(segment, at, key, slot, nowMs) : slot, state, emptyAtMs)
+    // Stryker disable next-line UpdateOperator: backwards it comes by as many
     if (++this.#writes % WRITES_PER_SWEEP === 0) this.#sweep(nowMs)
   }
 
   /** Remembers that the client is refused until then; nothing when it has no counter. */
   block(key: KeyHash, releaseAtMs: number): void {
     const segment = this.#segments[this.#segmentOf(key)]
-    const slot = segment?.find(key) ?? -1
-    if (slot >= 0) segment?.block(slot, releaseAtMs)
+    if (segment === undefined) return
+    const slot = segment.find(key)
+    // Stryker disable next-line ConditionalExpression: outside of it a typed array takes nothing
+    if (slot >= 0) segment.block(slot, releaseAtMs)
   }
 
   /** Keeps the counter until then, when it was to be forgotten sooner; nothing when there is none. */
   keep(key: KeyHash, emptyAtMs: number): void {
     const segment = this.#segments[this.#segmentOf(key)]
-    const slot = segment?.find(key) ?? -1
-    if (slot >= 0) segment?.keep(slot, emptyAtMs)
+    if (segment === undefined) return
+    const slot = segment.find(key)
+    // Stryker disable next-line ConditionalExpression: outside of it a typed array takes nothing
+    if (slot >= 0) segment.keep(slot, emptyAtMs)
   }
 
   remove(key: KeyHash): void {
     const segment = this.#segments[this.#segmentOf(key)]
-    const slot = segment?.find(key) ?? -1
+    if (segment === undefined) return
+    const slot = segment.find(key)
     if (slot < 0) return
-    segment?.remove(slot)
+    segment.remove(slot)
     this.#size--
-    this.#readSlot = -1
+    this.#readKey.low = NO_KEY
   }
 
+  // Stryker disable next-line BlockStatement: it is found again
   #wasRead({ low, high }: KeyHash): boolean {
-    return this.#readSlot >= 0 && this.#readKey.low === low && this.#readKey.high === high
+    // Stryker disable next-line ConditionalExpression: it is found again; that both words are compared shows in the operators
+    return this.#readKey.low === low && this.#readKey.high === high
   }
 
   #insert(segment: Segment, at: number, key: KeyHash, found: number, nowMs: number): number {
-    this.#readSlot = -1
+    this.#readKey.low = NO_KEY
     let free = found
     if (this.#size >= this.#maxKeys) {
       this.#evictNear(at, nowMs)
@@ -115,8 +126,9 @@ export class CounterTable {
   /** Evicts in the segment that needs room, or, when that is empty, in the next one that is not. */
   #evictNear(at: number, nowMs: number): void {
     let segment = this.#segments[at]
-    for (let next = at + 1; segment === undefined || segment.count === 0; next++) {
-      segment = this.#segments[next % this.#segments.length]
+    for (let next = at; segment === undefined || segment.count === 0; ) {
+      next = (next + 1) % this.#segments.length
+      segment = this.#segments[next]
     }
     const releaseAfterMs = segment.evict(nowMs)
     this.#size--
@@ -124,10 +136,10 @@ export class CounterTable {
   }
 
   #sweep(nowMs: number): void {
-    this.#swept = this.#swept + 1 >= this.#segments.length ? 0 : this.#swept + 1
+    this.#swept = (this.#swept + 1) % this.#segments.length
     const segment = this.#segments[this.#swept]
     if (segment === undefined) return
     this.#size -= segment.sweep(nowMs)
-    this.#readSlot = -1
+    this.#readKey.low = NO_KEY
   }
 }

@@ -131,7 +131,33 @@ describe("a segment", () => {
       startMs: NOW + 123,
     }
     put(segment, { low: 1, high: 2 }, state)
-    expect(stateIn(segment, { low: 1, high: 2 })).toEqual(state)
+    expect(stateIn(segment, { low: 1, high: 2 })).toStrictEqual(state)
+  })
+
+  it("keeps keys whose place is its last slot from its first one on, and finds them there when it has grown", () => {
+    const segment = new Segment(0)
+    const keys = Array.from({ length: 20 }, (_, i) => ({ low: 0xffff_ffff, high: i + 1 }))
+    for (const [i, key] of keys.entries()) {
+      put(segment, key, stateOf(i))
+      expect(keys.slice(0, i + 1).map((each) => stateIn(segment, each))).toEqual(
+        keys.slice(0, i + 1).map((_each, n) => stateOf(n)),
+      )
+    }
+  })
+
+  it("keeps the parts of a state as long as it has some, and a list of them only since one has had some", () => {
+    const segment = new Segment(0)
+    const [one, other] = keysOf(2) as [KeyHash, KeyHash]
+    put(segment, one, stateOf(1))
+    expect(segment.bytes).toBe(8 * 40)
+    put(segment, one, stateOf(3))
+    put(segment, other, stateOf(2))
+    expect([stateIn(segment, one)?.parts, stateIn(segment, other)?.parts]).toEqual(["13", undefined])
+    expect(segment.bytes).toBe(8 * 48)
+    put(segment, one, stateOf(4))
+    expect(stateIn(segment, one)).toStrictEqual(stateOf(4))
+    for (const [i, key] of keysOf(7).entries()) put(segment, key, stateOf(i))
+    expect(segment.bytes).toBe(10 * 48)
   })
 
   it.each([0, 0.25, 0.5, 0.99])(
@@ -140,8 +166,8 @@ describe("a segment", () => {
       const segment = new Segment(phase)
       const most = { atLeast: 1_000, bytes: 0 }
       const least = { bytes: 1_000 }
-      for (const [i, key] of keysOf(5_000).entries()) {
-        put(segment, key, stateOf(i))
+      for (const key of keysOf(5_000)) {
+        put(segment, key, stateOf(1))
         if (segment.count < most.atLeast) continue
         most.bytes = Math.max(most.bytes, segment.bytes / segment.count)
         least.bytes = Math.min(least.bytes, segment.bytes / segment.count)
@@ -151,6 +177,15 @@ describe("a segment", () => {
     },
   )
 })
+
+/** Keys whose places are these slots of a segment with so many. */
+function keysAt(slots: readonly number[], capacity: number): KeyHash[] {
+  return slots.map((slot) => ({ low: Math.ceil((slot * 2 ** 32) / capacity), high: 1_000 + slot }))
+}
+
+function range(from: number, to: number): number[] {
+  return Array.from({ length: to - from + 1 }, (_, i) => from + i)
+}
 
 describe("a sweep", () => {
   it("lets go of a key at the later of the ends that it was kept until", () => {
@@ -175,6 +210,23 @@ describe("a sweep", () => {
     const swept = Array.from({ length: 30 }, () => segment.sweep(NOW))
     expect(Math.max(...swept)).toBeLessThanOrEqual(64)
     expect(Math.min(...swept)).toBeGreaterThan(16)
+    const dense = new Segment(13)
+    for (const [i, key] of keysAt(range(1, 70), 107).entries()) put(dense, key, stateOf(i), NOW)
+    expect([dense.sweep(NOW), dense.count]).toEqual([64, 6])
+  })
+
+  it("shrinks what three steps smaller would still have room, and nothing below the size that it began with", () => {
+    const bytesWith = (phase: number, keys: number, left: number) => {
+      const segment = new Segment(phase)
+      for (const [i, key] of keysOf(keys).entries())
+        put(segment, key, stateOf(1), i < left ? NOW + 60_000 : NOW)
+      for (let i = 0; i < 10; i++) segment.sweep(NOW)
+      return [segment.count, segment.bytes / 40]
+    }
+    // Of 8, 10, 12, 15, 18 slots.
+    expect(bytesWith(0, 14, 6)).toEqual([6, 10])
+    expect(bytesWith(0, 14, 7)).toEqual([7, 18])
+    expect(bytesWith(0, 12, 1)).toEqual([1, 15])
   })
 
   it.each([
@@ -267,28 +319,61 @@ describe("the bound below which a sweep looks at nothing", () => {
 })
 
 describe("a sweep whose hand is half way round", () => {
-  /** A segment of 80 lasting keys and one that has expired; the hand has examined slots 1 to 64. */
-  function halfSwept(): { segment: Segment; keyAt: (slot: number, n: number) => KeyHash } {
-    const segment = new Segment(0)
-    for (const [i, key] of keysOf(80).entries()) put(segment, key, stateOf(i), NOW + 900_000)
-    put(segment, { low: 0xffff_0000, high: 7 }, stateOf(0), NOW + 1_000)
-    const slots = segment.bytes / 40
-    expect(slots).toBeGreaterThan(90)
-    segment.sweep(NOW + 2_000)
-    return { segment, keyAt: (slot, n) => ({ low: Math.ceil((slot * 2 ** 32) / slots), high: 1_000 + n }) }
+  const CAPACITY = 107
+  const LASTING = NOW + 900_000
+
+  /** In its second round, of which the hand has examined slots 0 to 85: lasting keys in slots 30 to 69, and more keys. */
+  function halfSwept(more: readonly (readonly [key: KeyHash, emptyAtMs: number])[] = []): Segment {
+    const segment = new Segment(13)
+    const expired = keysAt([100], CAPACITY)[0] as KeyHash
+    for (const key of keysAt(range(30, 69), CAPACITY)) put(segment, key, stateOf(1), LASTING)
+    for (const [key, emptyAtMs] of [...more, [expired, NOW + 1_000] as const]) {
+      put(segment, key, stateOf(1), emptyAtMs)
+    }
+    expect(segment.bytes).toBe(CAPACITY * 40)
+    for (let sweeps = 0; sweeps < 3; sweeps++) segment.sweep(NOW + 2_000)
+    return segment
   }
 
-  function sweepRound(segment: Segment, nowMs: number): void {
-    for (let slots = 0; slots < segment.bytes / 40; slots += 64) segment.sweep(nowMs)
+  function sweepRound(segment: Segment, afterMs: number): void {
+    for (let slots = 0; slots < CAPACITY; slots += 64) segment.sweep(NOW + afterMs)
   }
 
-  it("does not lose sight of a key that is written behind it", () => {
-    const { segment, keyAt } = halfSwept()
-    const written = keyAt(20, 0)
-    put(segment, written, stateOf(1), NOW + 10_000)
-    sweepRound(segment, NOW + 3_000)
-    sweepRound(segment, NOW + 10_000)
-    expect(stateIn(segment, written)).toBeUndefined()
+  it("does not lose sight of keys that are written behind it, of the one that is empty first neither", () => {
+    const segment = halfSwept()
+    const [first, second] = keysAt([20, 22], CAPACITY) as [KeyHash, KeyHash]
+    put(segment, first, stateOf(1), NOW + 10_000)
+    put(segment, second, stateOf(2), NOW + 500_000)
+    const left = [3_000, 10_000, 500_000].map((afterMs) => {
+      sweepRound(segment, afterMs)
+      return [first, second].map((key) => stateIn(segment, key) !== undefined)
+    })
+    expect(left).toEqual([
+      [true, true],
+      [false, true],
+      [false, false],
+    ])
+  })
+
+  it("does not lose sight of a key that moves back behind it as another one is removed", () => {
+    const [there] = keysAt([85], CAPACITY) as [KeyHash]
+    const displaced = { ...there, high: 7 }
+    const segment = halfSwept([
+      [there, LASTING],
+      [displaced, NOW + 10_000],
+    ])
+    segment.remove(segment.find(there))
+    sweepRound(segment, 3_000)
+    sweepRound(segment, 10_000)
+    expect(stateIn(segment, displaced)).toBeUndefined()
+  })
+
+  it("comes back to what it has come by", () => {
+    const segment = halfSwept()
+    sweepRound(segment, 3_000)
+    expect(segment.count).toBe(40)
+    sweepRound(segment, 900_000)
+    expect(segment.count).toBe(0)
   })
 })
 
@@ -331,15 +416,17 @@ describe("an eviction", () => {
 
   it("counts a client whose release has passed as idle, and one whose counter has expired as expired", () => {
     const segment = new Segment(0)
-    const [released, expired, blocked] = keysOf(3) as [KeyHash, KeyHash, KeyHash]
+    const [released, expired, blocked, idle] = keysOf(4) as [KeyHash, KeyHash, KeyHash, KeyHash]
     put(segment, released, stateOf(1), NOW + 60_000)
-    segment.block(segment.find(released), NOW + 1_000)
+    segment.block(segment.find(released), NOW + 2_000)
+    put(segment, idle, stateOf(4), NOW + 61_000)
     put(segment, expired, stateOf(2), NOW + 2_000)
     segment.block(segment.find(expired), NOW + 9_000)
     put(segment, blocked, stateOf(3), NOW + 60_000)
     segment.block(segment.find(blocked), NOW + 9_000)
     expect([segment.evict(NOW + 2_000), stateIn(segment, expired)]).toEqual([0, undefined])
     expect([segment.evict(NOW + 2_000), stateIn(segment, released)]).toEqual([0, undefined])
+    expect([segment.evict(NOW + 2_000), stateIn(segment, idle)]).toEqual([0, undefined])
     expect([segment.evict(NOW + 2_000), stateIn(segment, blocked)]).toEqual([7_000, undefined])
   })
 
@@ -370,7 +457,23 @@ describe("an eviction", () => {
     )
   })
 
-  it("of many keys chooses among sixteen, and goes round: a key is not looked at again before the others were", () => {
+  it("of many keys chooses among the sixteen that come next, and of equal ones takes the first", () => {
+    const evictedFrom = (emptyAtMs: (slot: number) => number): number[] => {
+      const segment = new Segment(13)
+      const slots = range(1, 60)
+      const keys = keysAt(slots, 107)
+      for (const slot of slots) put(segment, keys[slot - 1] as KeyHash, stateOf(slot), emptyAtMs(slot))
+      return [1, 2].flatMap(() => {
+        const before = slots.filter((slot) => segment.find(keys[slot - 1] as KeyHash) >= 0)
+        segment.evict(NOW)
+        return before.filter((slot) => segment.find(keys[slot - 1] as KeyHash) < 0)
+      })
+    }
+    expect(evictedFrom((slot) => NOW + 900_000 - slot * 1_000)).toEqual([16, 32])
+    expect(evictedFrom(() => NOW + 900_000)).toEqual([1, 17])
+  })
+
+  it("of many keys goes round: a key is not looked at again before the others were", () => {
     const segment = new Segment(0)
     for (const [i, key] of keysOf(1_600).entries()) {
       put(segment, key, stateOf(i))

@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe } from "vitest"
+import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { GIVE_BACK } from "../../packages/core/src/stores/redis/scripts.ts"
+import { type Deviation, storeContract } from "../contracts/store-contract.ts"
+import { startCluster } from "../servers/redis-cluster.ts"
+import { startRedis } from "../servers/redis-server.ts"
+import { type Library, type OpenedClient, openClient } from "./open-client.ts"
+
+/** What holds of one server and not of a cluster. */
+const OF_A_CLUSTER: readonly Deviation[] = [
+  {
+    behaviour: "agrees with the naive reference, to every count of every answer",
+    reason:
+      "the requests of one call whose counters are in different slots are decided at the same time, and a request that " +
+      "is refused does not tell of counters in slots that it had not come to or has given back",
+  },
+]
+
+let made = 0
+
+/** By a prefix of its own. Refusals are asked of Redis anew, so that every count is told. */
+export function emptyOne() {
+  return { prefix: `${made++}:`, denyCacheMs: 0, timeoutMs: 20_000 }
+}
+
+interface Servers {
+  readonly ports: readonly number[]
+  stop(): Promise<void>
+}
+
+async function startOne(): Promise<Servers> {
+  const server = await startRedis()
+  return { ports: [server.port], stop: () => server.stop() }
+}
+
+async function startSeveral(): Promise<Servers> {
+  const cluster = await startCluster({ primaries: 3 })
+  // Nobody waits until a request that is refused has given back what it took in other slots. Where the node knows the
+  // script it is done before the client's next question; the very first time it may be after it.
+  for (const node of cluster.nodes) await node.command("SCRIPT", "LOAD", GIVE_BACK.text)
+  return { ports: cluster.nodes.map(({ port }) => port), stop: () => cluster.stop() }
+}
+
+/** The contract of stores, of one with each of these clients. */
+export function contractOn(
+  libraries: readonly Library[],
+  { isCluster }: { readonly isCluster: boolean },
+): void {
+  describe(isCluster ? "on a cluster" : "on one server", () => {
+    let servers: Servers
+    beforeAll(async () => {
+      servers = await (isCluster ? startSeveral() : startOne())
+    })
+    afterAll(() => servers?.stop())
+
+    describe.each(libraries)("with %s", (library) => {
+      let opened: OpenedClient
+      beforeAll(async () => {
+        opened = await openClient({ library, ports: [...servers.ports], isCluster })
+      })
+      afterAll(() => opened?.close())
+
+      storeContract("the Redis store", {
+        create: (clock) => redisStore({ client: opened.client, clock, ...emptyOne() }),
+        deviations: isCluster ? OF_A_CLUSTER : [],
+        // The scripts are the same behind every client.
+        traces: library === "ioredis 6" ? 1 : 0.2,
+      })
+    })
+  })
+}

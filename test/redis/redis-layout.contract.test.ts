@@ -1,0 +1,28 @@
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, describe } from "vitest"
+import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { storeContract } from "../contracts/store-contract.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { emptyOne } from "./contract-on.ts"
+import { KeysOnAClock } from "./keys-on-a-clock.ts"
+
+describe("by a server's own time", () => {
+  let server: RedisServer
+  let client: Redis
+  beforeAll(async () => {
+    server = await startRedis()
+    client = new Redis(server.port, server.host)
+  })
+  afterAll(async () => {
+    client?.disconnect()
+    await server?.stop()
+  })
+
+  // The layout is the one that counters have without a clock of the app's: integers and hashes, which expire by the clock.
+  storeContract("the Redis store", {
+    create: (clock) => {
+      const { expiring: commands } = new KeysOnAClock(client, clock)
+      return new RedisStore({ commands, clock, isWide: false, ...emptyOne() })
+    },
+  })
+})
