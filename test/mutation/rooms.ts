@@ -12,6 +12,13 @@ const CORE = "packages/core/src"
 /** Those of what decides and of what asks it; half a million who acquire at once are about time alone. */
 const LIMITER = [`${CORE}/limiter/**/*.test.ts`, `${CORE}/http/**/!(acquire-many).test.ts`]
 
+/** Those with servers that take moments, and of those that take seconds what is about failures. */
+const REDIS = [
+  ...["options", "commands-of", "fleet", "deny-cache", "clients", "forgetting", "give-backs", "waiting"],
+  ...["cluster", "cluster-refunds", "faults-policy", "faults-server", "faults-connection", "faults-frozen"],
+  "redis-store.contract",
+]
+
 export const ROOMS: Readonly<Record<string, Room>> = {
   algorithms: {
     mutate: sourcesIn("algorithms"),
@@ -41,12 +48,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   },
   redis: {
     mutate: sourcesIn("stores/redis"),
-    tests: [
-      `${CORE}/stores/redis/**/*.test.ts`,
-      ...["options", "commands-of", "fleet", "deny-cache", "clients", "redis-store.contract"].map(
-        (name) => `test/redis/${name}.test.ts`,
-      ),
-    ],
+    tests: [`${CORE}/stores/redis/**/*.test.ts`, ...REDIS.map((name) => `test/redis/${name}.test.ts`)],
     needsRedis: true,
   },
 }

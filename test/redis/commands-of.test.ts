@@ -54,6 +54,23 @@ describe("commandsOf", () => {
   })
 
   it.each([
+    ...[...SINGLE.slice(0, 4), ...CLUSTER.slice(0, 2)].map(
+      ([name, make]) =>
+        [name, make, "status options evalsha sendCommand call connect disconnect on off"] as const,
+    ),
+    ...[...SINGLE.slice(4), ...CLUSTER.slice(2)].map(
+      ([name, make]) => [name, make, "isOpen evalSha eval del on off"] as const,
+    ),
+    ...SINGLE.slice(4).map(([name, make]) => [name, make, "isReady"] as const),
+  ])("refuses what is like %s but lacks a member of it", (_, make, members) => {
+    const client = make()
+    for (const member of members.split(" ")) {
+      const lacking: unknown = Object.create(client, { [member]: { value: undefined } })
+      expect(() => commandsOf(lacking), member).toThrow(/is not a Redis client/)
+    }
+  })
+
+  it.each([
     ["undefined", undefined, "undefined is not a Redis client"],
     ["null", null, "null is not a Redis client"],
     ["a number", 6379, "6379 is not a Redis client"],

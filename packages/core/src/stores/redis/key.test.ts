@@ -22,6 +22,18 @@ function tagOf(name: string): string {
 }
 
 describe("keyOf", () => {
+  // Processes of different versions count together: what they call a counter never changes within a layout.
+  it.each([
+    ["203.0.113.10", "sl1:{44}Zk3hX0pQ203.0.113.10"],
+    ["", "sl1:{11}Zk3hX0pQ"],
+    ["alice", "sl1:{51}Zk3hX0pQalice"],
+    ["2001:db8::/56", "sl1:{0a}Zk3hX0pQ2001:db8::/56"],
+    ["x".repeat(65), "sl1:{0f}Zk3hX0pQ#SNsfxLBUEWO-77ACFpMI32"],
+    ["zoë", "sl1:{97}Zk3hX0pQ#wuTbX5YffCeYvCbLjUl7Xc"],
+  ])("of %j is %s", (partition, expected) => {
+    expect(key(partition)).toBe(expected)
+  })
+
   it.each([
     ["a text that an operator can read", "203.0.113.10", /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQ203\.0\.113\.10$/],
     ["the whole service", "", /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQ$/],

@@ -64,11 +64,11 @@ function isIoredis(client: unknown): client is IoredisLike | IoredisClusterLike 
 }
 
 function isIoredisCluster(client: IoredisLike | IoredisClusterLike): client is IoredisClusterLike {
-  return "slots" in client && has(client, "nodes", "refreshSlotsCache")
+  return has(client, "nodes", "refreshSlotsCache")
 }
 
 function isNodeRedisCluster(client: unknown): client is NodeRedisClusterLike {
-  return hasNodeRedisCalls(client) && Array.isArray(client.slots) && Array.isArray(client.masters)
+  return hasNodeRedisCalls(client) && Array.isArray(client.slots)
 }
 
 function isNodeRedis(client: unknown): client is NodeRedisLike {

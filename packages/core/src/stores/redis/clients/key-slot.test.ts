@@ -9,6 +9,8 @@ describe("keySlot", () => {
     ["the text between braces alone", "{user1000}.following", keySlot("user1000")],
     ["the first pair of braces", "foo{bar}{zap}", keySlot("bar")],
     ["an inner brace as text", "foo{{bar}}zap", keySlot("{bar")],
+    ["a brace after the first character", "x{bar}", keySlot("bar")],
+    ["a brace that closes none as text", "a}{b}", keySlot("b")],
   ])("hashes %s", (_, key, slot) => {
     expect(keySlot(key)).toBe(slot)
   })
@@ -17,5 +19,6 @@ describe("keySlot", () => {
     expect(keySlot("foo{}{bar}")).not.toBe(keySlot("bar"))
     expect(keySlot("foo{}{bar}")).not.toBe(keySlot(""))
     expect(keySlot("}a{b")).not.toBe(keySlot("b"))
+    expect(keySlot("a}b")).not.toBe(keySlot("a"))
   })
 })

@@ -1,0 +1,45 @@
+import { describe, expect, it } from "vitest"
+import { StoreUnavailableError } from "../../errors.ts"
+import { failureOf, isCode, silent } from "./failure.ts"
+
+describe("what a client rejects with", () => {
+  it("is told as a failure of Redis, with what it was as its cause", () => {
+    const cause = new Error("OOM command not allowed")
+    const failure = failureOf(cause)
+    expect(failure).toBeInstanceOf(StoreUnavailableError)
+    expect([failure.message, failure.cause]).toEqual(["Redis failed: OOM command not allowed", cause])
+    expect(failureOf("gone").message).toBe("Redis failed: gone")
+    expect(failureOf(undefined).message).toBe("Redis failed: undefined")
+  })
+
+  it("is taken as it is where it is one of ours", () => {
+    const ours = silent()
+    expect(failureOf(ours)).toBe(ours)
+  })
+
+  it("has a code of Redis at its beginning, or where scripts of an older Redis put it", () => {
+    const texts = [
+      ["READONLY You can't write against a read only replica.", true],
+      ["ERR Error running script: @user_script:8: -READONLY You can't write", true],
+      ["READONLYNESS", false],
+      ["NOTREADONLY", false],
+      ["ERR value is not an integer", false],
+    ] as const
+    for (const [text, expected] of texts) expect(isCode(new Error(text), "READONLY"), text).toBe(expected)
+  })
+
+  it("has none where it is ours, which may quote what a server said, or no error at all", () => {
+    expect(isCode(failureOf(new Error("READONLY")), "READONLY")).toBe(false)
+    expect(isCode(new StoreUnavailableError("READONLY"), "READONLY")).toBe(false)
+    for (const thrown of ["READONLY", { message: "READONLY" }, undefined]) {
+      expect(isCode(thrown, "READONLY")).toBe(false)
+    }
+  })
+})
+
+it("silence is told with where to look", () => {
+  expect([silent(), silent(false)].map(({ message, kind }) => [message, kind])).toEqual([
+    ["Redis did not answer in time.", "timeout"],
+    ["Redis did not answer in time: its client has no connection.", "timeout"],
+  ])
+})
