@@ -319,19 +319,19 @@ describe("the bound below which a sweep looks at nothing", () => {
 })
 
 describe("a sweep whose hand is half way round", () => {
-  const CAPACITY = 107
+  const CAPACITY = 158
   const LASTING = NOW + 900_000
 
-  /** In its second round, of which the hand has examined slots 0 to 85: lasting keys in slots 30 to 69, and more keys. */
+  /** In its second round, of which the hand has examined slots 0 to 98: lasting keys in slots 60 to 129, and more keys. */
   function halfSwept(more: readonly (readonly [key: KeyHash, emptyAtMs: number])[] = []): Segment {
-    const segment = new Segment(13)
-    const expired = keysAt([100], CAPACITY)[0] as KeyHash
-    for (const key of keysAt(range(30, 69), CAPACITY)) put(segment, key, stateOf(1), LASTING)
+    const segment = new Segment(15)
+    const expired = keysAt([150], CAPACITY)[0] as KeyHash
+    for (const key of keysAt(range(60, 129), CAPACITY)) put(segment, key, stateOf(1), LASTING)
     for (const [key, emptyAtMs] of [...more, [expired, NOW + 1_000] as const]) {
       put(segment, key, stateOf(1), emptyAtMs)
     }
     expect(segment.bytes).toBe(CAPACITY * 40)
-    for (let sweeps = 0; sweeps < 3; sweeps++) segment.sweep(NOW + 2_000)
+    for (let sweeps = 0; sweeps < 4; sweeps++) segment.sweep(NOW + 2_000)
     return segment
   }
 
@@ -356,12 +356,10 @@ describe("a sweep whose hand is half way round", () => {
   })
 
   it("does not lose sight of a key that moves back behind it as another one is removed", () => {
-    const [there] = keysAt([85], CAPACITY) as [KeyHash]
+    const [there] = keysAt([98], CAPACITY) as [KeyHash]
+    // In slot 130, as those from 98 on are taken.
     const displaced = { ...there, high: 7 }
-    const segment = halfSwept([
-      [there, LASTING],
-      [displaced, NOW + 10_000],
-    ])
+    const segment = halfSwept([[displaced, NOW + 10_000]])
     segment.remove(segment.find(there))
     sweepRound(segment, 3_000)
     sweepRound(segment, 10_000)
@@ -371,7 +369,7 @@ describe("a sweep whose hand is half way round", () => {
   it("comes back to what it has come by", () => {
     const segment = halfSwept()
     sweepRound(segment, 3_000)
-    expect(segment.count).toBe(40)
+    expect(segment.count).toBe(70)
     sweepRound(segment, 900_000)
     expect(segment.count).toBe(0)
   })

