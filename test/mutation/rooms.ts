@@ -15,7 +15,8 @@ const LIMITER = [`${CORE}/limiter/**/*.test.ts`, `${CORE}/http/**/!(acquire-many
 /** Those with servers that take moments, and of those that take seconds what is about failures. */
 const REDIS = [
   ...["options", "commands-of", "fleet", "deny-cache", "clients", "forgetting", "give-backs", "waiting"],
-  ...["cluster", "cluster-refunds", "faults-policy", "faults-server", "faults-connection", "faults-frozen"],
+  ...["cluster", "cluster-refunds", "shared-counting", "faults-policy", "faults-server", "faults-connection"],
+  ...["faults-frozen", "faults-failover"],
   "redis-store.contract",
 ]
 

@@ -1,5 +1,6 @@
 import { InvalidOptionError, textOf } from "../../../errors.ts"
 import type { RedisCommands } from "../commands.ts"
+import { heardOnce } from "./heard-once.ts"
 import { type IoredisClusterLike, type IoredisLike, ioredisCommands } from "./ioredis.ts"
 import { ioredisClusterCommands } from "./ioredis-cluster.ts"
 import { type NodeRedisLike, nodeRedisCommands } from "./node-redis.ts"
@@ -13,6 +14,9 @@ export type RedisClient = IoredisLike | IoredisClusterLike | NodeRedisLike | Nod
 const ACCEPTED =
   "a client of ioredis (new Redis() or new Cluster()) or of node-redis (createClient() or createCluster())"
 
+/** The port on each client: stores that share a client share what is known of its connections. */
+const ports = new WeakMap<object, RedisCommands>()
+
 /**
  * The port on a client, which is known by what it does and not by its class: the app may have its own copy of the
  * library. Throws {@link InvalidOptionError} for anything else. Opens nothing; `isReady` connects an ioredis client that waits
@@ -23,6 +27,14 @@ export function commandsOf(client: unknown): RedisCommands {
   if (refused !== undefined) {
     throw new InvalidOptionError([{ path: "client", message: refused, accepted: ACCEPTED }])
   }
+  const known = isObject(client) ? ports.get(client) : undefined
+  if (known !== undefined) return known
+  const commands = heardOnce(portOn(client))
+  ports.set(client as object, commands)
+  return commands
+}
+
+function portOn(client: unknown): RedisCommands {
   if (isIoredis(client)) {
     return isIoredisCluster(client) ? ioredisClusterCommands(client) : ioredisCommands(client)
   }

@@ -1,0 +1,108 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { Watchdog } from "./watchdog.ts"
+
+describe("a watchdog", () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
+  afterEach(() => void vi.useRealTimers())
+
+  /** Writes down when it rings, in milliseconds from now. */
+  function watching() {
+    const startMs = performance.now()
+    const rings: number[] = []
+    const watchdog = new Watchdog(() => rings.push(performance.now() - startMs))
+    const watch = (...afterMs: number[]) => {
+      for (const ms of afterMs) watchdog.watch(startMs + ms)
+    }
+    const pass = async (ms: number) => {
+      for (let passed = 0; passed < ms; passed++) {
+        vi.advanceTimersByTime(1)
+        await nextTurn()
+      }
+    }
+    return { watchdog, rings, watch, pass }
+  }
+
+  it("rings once at the first of all deadlines, whichever was told first", async () => {
+    const { rings, watch, pass } = watching()
+    watch(30, 10, 20)
+    expect(vi.getTimerCount()).toBe(1)
+    await pass(100)
+    expect(rings).toEqual([10])
+  })
+
+  it("rings in whole milliseconds, never early, and at once where a deadline is over", async () => {
+    const { rings, watch, pass } = watching()
+    watch(10.2)
+    await pass(10)
+    expect(rings).toEqual([])
+    await pass(1)
+    expect(rings).toEqual([11])
+    watch(-5)
+    await pass(1)
+    expect(rings).toEqual([11, 12])
+  })
+
+  it("sets no other timer for who waits as long or longer", async () => {
+    const { watch } = watching()
+    const set = vi.spyOn(globalThis, "setTimeout")
+    watch(10, 10, 11)
+    expect(set).toHaveBeenCalledTimes(1)
+    watch(9)
+    expect(set).toHaveBeenCalledTimes(2)
+    set.mockRestore()
+  })
+
+  it("watches anew after it has rung, however late the next deadline is", async () => {
+    const { rings, watch, pass } = watching()
+    watch(10)
+    await pass(10)
+    watch(50)
+    await pass(60)
+    expect(rings).toEqual([10, 50])
+  })
+
+  it("reads first what has arrived, and rings no more once it is stopped", async () => {
+    const { watchdog, rings, watch } = watching()
+    watch(10)
+    vi.advanceTimersByTime(10)
+    expect(rings).toEqual([])
+    watchdog.stop()
+    await nextTurn()
+    expect(rings).toEqual([])
+  })
+
+  it("does not ring when it is stopped in time, and is stopped without ever having watched", async () => {
+    const { watchdog, rings, watch, pass } = watching()
+    watch(10)
+    watchdog.stop()
+    expect(vi.getTimerCount()).toBe(0)
+    await pass(20)
+    expect(rings).toEqual([])
+    new Watchdog(() => undefined).stop()
+  })
+})
+
+it("a watchdog keeps the process alive while somebody waits, and then no more", async () => {
+  const held = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
+  const before = held()
+  const watchdog = new Watchdog(() => undefined)
+  watchdog.rest()
+  const seen: number[] = []
+  const see = () => seen.push(held() - before)
+  watchdog.watch(performance.now() + 60_000)
+  see()
+  watchdog.rest()
+  watchdog.rest()
+  see()
+  // As long again, for which the timer stays.
+  watchdog.watch(performance.now() + 90_000)
+  see()
+  watchdog.rest()
+  watchdog.watch(performance.now() + 30_000)
+  see()
+  watchdog.stop()
+  await nextTurn()
+  see()
+  expect(seen).toEqual([1, 0, 1, 1, 0])
+})
