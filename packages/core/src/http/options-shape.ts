@@ -20,9 +20,12 @@ const has =
 const isClock = (value: unknown): boolean =>
   has("now")(value) && ((value as Clock).wait === undefined || has("wait")(value))
 
-/** A client of Redis, by what those of all libraries have, or the URL of one. */
-const isRedis = (value: unknown): boolean =>
-  has("duplicate")(value) || (typeof value === "string" && /^rediss?:/.test(value))
+const isRedisUrl = (value: unknown): boolean =>
+  (typeof value === "string" || value instanceof URL) && /^rediss?:/.test(String(value))
+
+/** What is given for a store and leads to one: a client of Redis, by what those of all libraries have, or its URL. */
+const redisName = (value: unknown): string | undefined =>
+  isRedisUrl(value) ? "a URL" : has("duplicate")(value) ? "a Redis client" : undefined
 
 const STORE = "memoryStore(), redisStore({ client }) or another Store"
 const REDIS_STORE = "redisStore({ client }), of @sluice/core/redis, with a client of ioredis or node-redis"
@@ -53,8 +56,8 @@ export const optionsShape = strict("the options", {
   store: z
     .custom<unknown>(has("take", "peek", "giveBack", "reset", "close"), {
       error: ({ input }) => {
-        if (!isRedis(input)) return says("a store", STORE).error
-        return says(`a store but ${typeof input === "string" ? "a URL" : "a Redis client"}`, REDIS_STORE)
+        const redis = redisName(input)
+        return (redis === undefined ? says("a store", STORE) : says(`a store but ${redis}`, REDIS_STORE))
           .error
       },
     })

@@ -353,6 +353,10 @@ describe("a wrong option", () => {
       { path: "store", message: '"redis://…@localhost" is not a store but a URL', accepted },
     ])
     expect(problemsOf({ ...RULE, store: "rediss://localhost" })).toMatchObject([{ accepted }])
+    expect(problemsOf({ ...RULE, store: new URL("redis://:secret@localhost") })).toEqual([
+      { path: "store", message: "an object of URL is not a store but a URL", accepted },
+    ])
+    expect(problemsOf({ ...RULE, store: Object.create(null) })).toMatchObject([{ accepted: STORE }])
     expect(problemsOf({ ...RULE, store: "see redis://localhost" })).toMatchObject([
       { message: '"see redis://localhost" is not a store', accepted: STORE },
     ])

@@ -107,11 +107,11 @@ export class RulesInForce<Request> {
     await this.#waiting.add(1, options)
   }
 
-  async refresh({ signal }: Pick<ReadyOptions, "signal">): Promise<void> {
-    if (this.#root !== this) return this.#root.refresh({ signal })
+  async refresh(options: Pick<ReadyOptions, "signal">): Promise<void> {
+    if (this.#root !== this) return this.#root.refresh(options)
     const { service } = this.#options
     if (this.#book === undefined) return
-    await unlessAborted(this.#book.refresh({ service, signal }), this.#closing.signal)
+    await unlessAborted(this.#book.refresh({ service, signal: options.signal }), this.#closing.signal)
     if (this.#refused !== undefined) throw this.#refused
   }
 
