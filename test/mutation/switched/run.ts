@@ -4,6 +4,11 @@ import { statSync, writeFileSync } from "node:fs"
 import { setTimeout as sleep } from "node:timers/promises"
 import { type Hits, type Line, mostMsWithMutant, type RunTask, readLog } from "./task.ts"
 
+export interface Tried {
+  readonly noticed: ReadonlySet<string>
+  readonly putOff: Hits
+}
+
 /** A run of the tests, begun anew where a mutant has ended it or has left something behind. */
 export class Run {
   readonly #task: RunTask
@@ -20,9 +25,13 @@ export class Run {
     return readLog(this.#task.log)
   }
 
-  /** Tries these mutants on these tests, and yields those that some test has noticed. */
-  async tryAll(all: Hits): Promise<ReadonlySet<string>> {
+  /**
+   * Tries these mutants on these tests, and yields those that some test has noticed; and what was put off, of tests that are red
+   * without a mutant, too, once they have noticed one: the process has to be begun anew for each.
+   */
+  async tryAll(all: Hits, putsOff: boolean): Promise<Tried> {
     const noticed = new Set<string>()
+    const putOff: Record<string, Hits[string]> = {}
     let trials = all
     while (Object.keys(trials).length > 0) {
       await this.#begin({ ...this.#task, trials })
@@ -36,11 +45,15 @@ export class Run {
       // It hangs, or takes all memory.
       if (latest.kind === "trying") noticed.add(latest.mutant)
       const rest = stillToTry(trials, lines, noticed)
+      if (putsOff && latest.kind === "noticed" && rest[latest.test] !== undefined) {
+        putOff[latest.test] = rest[latest.test] as Hits[string]
+        delete rest[latest.test]
+      }
       // Some are not run at all, whatever they have been seen to reach.
       if (countOf(rest) === countOf(trials)) break
       trials = rest
     }
-    return noticed
+    return { noticed, putOff }
   }
 
   async #begin(task: RunTask): Promise<void> {
@@ -93,7 +106,11 @@ function countOf(trials: Hits): number {
 }
 
 /** Without what has been noticed, tests that have tried all, and what was tried in the one that was interrupted. */
-function stillToTry(trials: Hits, lines: readonly Line[], noticed: ReadonlySet<string>): Hits {
+function stillToTry(
+  trials: Hits,
+  lines: readonly Line[],
+  noticed: ReadonlySet<string>,
+): Record<string, Hits[string]> {
   const done = new Set<string>()
   const tried = new Map<string, Set<string>>()
   for (const line of lines) {

@@ -103,6 +103,7 @@ export default class SwitchingRunner extends TestRunner {
       this.#tell({
         kind: "noticed",
         mutant: this.#active,
+        test: test.id,
         by: `${test.fullName}: ${result.errors?.[0]?.message?.split("\n", 1)[0]}`,
       })
     }

@@ -35,7 +35,7 @@ export type Line =
   | { readonly kind: "loaded"; readonly mutants: readonly string[] }
   /** The last one, in a run in which nothing happens any more, says what hangs. */
   | { readonly kind: "trying"; readonly mutant: string; readonly test: string }
-  | { readonly kind: "noticed"; readonly mutant: string; readonly by: string }
+  | { readonly kind: "noticed"; readonly mutant: string; readonly test: string; readonly by: string }
   | { readonly kind: "tried"; readonly test: string }
   /** Red without any mutant: what the test would say of one is worth nothing. */
   | { readonly kind: "spoiled"; readonly test: string }

@@ -56,10 +56,17 @@ export async function tryMutants(
     const parts = Array.from({ length: workers }, async (_, part) => {
       const noticed = new Set<string>()
       const isLeft = (id: string) => mutants.has(id) && Number(id) % workers === part && !noticed.has(id)
-      for (const some of bySpeed(reached)) {
-        const runOfSome = run(`try-${part}`, quickestFirst(some))
-        for (const id of await runOfSome.tryAll(trialsOf(some, isLeft))) noticed.add(id)
+      const meet = async (some: readonly Reached[], putsOff: boolean): Promise<readonly Reached[]> => {
+        const tried = await run(`try-${part}`, quickestFirst(some)).tryAll(trialsOf(some, isLeft), putsOff)
+        for (const id of tried.noticed) noticed.add(id)
+        return some.flatMap((each) => {
+          const hits = tried.putOff[each.test]
+          return hits === undefined ? [] : [{ ...each, hits }]
+        })
       }
+      const putOff: Reached[] = []
+      for (const some of bySpeed(reached)) putOff.push(...(await meet(some, true)))
+      await meet(putOff, false)
       return noticed
     })
     const tried = await Promise.all(parts)
