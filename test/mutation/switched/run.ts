@@ -93,7 +93,9 @@ async function ended(vitest: ChildProcess, task: RunTask): Promise<void> {
 
 /** For how long nothing may happen after this line. */
 function patienceMs(task: RunTask, latest: Line | undefined): number {
-  // Before the first, files are loaded; and a run that only looks has no lines but the last.
+  // All has been seen: what some test has left open is waited for no longer.
+  if (latest?.kind === "loaded") return 10_000
+  // Before the first line files are loaded, and a run that only looks may be silent for long.
   if (task.trials === undefined || latest === undefined) return 1_800_000
   // What waits is ended by the runner itself: this is for what computes for ever.
   if (latest.kind === "trying") return mostMsWithMutant(task, latest.test) + 5_000
