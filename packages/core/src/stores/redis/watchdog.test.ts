@@ -43,16 +43,6 @@ describe("a watchdog", () => {
     expect(rings).toEqual([11, 12])
   })
 
-  it("sets no other timer for who waits as long or longer", async () => {
-    const { watch } = watching()
-    const set = vi.spyOn(globalThis, "setTimeout")
-    watch(10, 10, 11)
-    expect(set).toHaveBeenCalledTimes(1)
-    watch(9)
-    expect(set).toHaveBeenCalledTimes(2)
-    set.mockRestore()
-  })
-
   it("watches anew after it has rung, however late the next deadline is", async () => {
     const { rings, watch, pass } = watching()
     watch(10)

@@ -23,6 +23,7 @@ export class Watchdog {
         this.#isHeld = true
         this.#timer.ref()
       }
+      // Stryker disable next-line EqualityOperator: the same deadline would be set anew
       if (deadlineMs >= this.#dueMs) return
       clearTimeout(this.#timer)
     }
