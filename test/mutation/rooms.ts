@@ -14,9 +14,9 @@ const LIMITER = [`${CORE}/limiter/**/*.test.ts`, `${CORE}/http/**/!(acquire-many
 
 /** Those with servers that take moments, and of those that take seconds what is about failures. */
 const REDIS = [
-  ...["options", "commands-of", "fleet", "deny-cache", "clients", "forgetting", "give-backs", "waiting"],
+  ...["options", "commands-of", "ioredis-calls", "fleet", "deny-cache", "clients", "forgetting"],
   ...["cluster", "cluster-refunds", "shared-counting", "faults-policy", "faults-server", "faults-connection"],
-  ...["faults-frozen", "faults-failover"],
+  ...["faults-frozen", "faults-failover", "give-backs", "waiting"],
   "redis-store.contract",
 ]
 

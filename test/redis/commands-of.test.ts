@@ -47,6 +47,16 @@ describe("commandsOf", () => {
     expect(commands.nodeOf("a")).toBe("")
   })
 
+  it.each([...SINGLE, ...CLUSTER])(
+    "gives all stores that share %s one port, and no other client's",
+    (_, make) => {
+      const client = make()
+      const commands = commandsOf(client)
+      expect(commandsOf(client)).toBe(commands)
+      expect(commandsOf(make())).not.toBe(commands)
+    },
+  )
+
   it.each([...SINGLE.slice(4), ...CLUSTER.slice(2)])("leaves connecting %s to the app", (_, make) => {
     const client = make()
     expect(commandsOf(client).isReady("a")).toBe(false)

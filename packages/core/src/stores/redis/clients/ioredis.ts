@@ -115,9 +115,11 @@ function commandClassOf(client: IoredisClient): CommandClass | undefined {
     return command.promise
   }
   try {
-    Reflect.apply(evalsha, { options: {}, sendCommand }, ["", "0"])
+    const answer: unknown = Reflect.apply(evalsha, { options: {}, sendCommand }, ["0", "0"])
+    // An app's own class may refuse the stand-in as well, which would end the process if nobody listened.
+    Promise.resolve(answer).catch(() => undefined)
   } catch {
-    return undefined
+    // It refused at once.
   }
   const isCommand = made?.promise instanceof Promise && made.constructor !== Object
   return isCommand ? (made?.constructor as CommandClass) : undefined

@@ -1,0 +1,150 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { ioredisClusterCommands } from "./ioredis-cluster.ts"
+import { keySlot } from "./key-slot.ts"
+import { LikeCluster, LikeRedis } from "./testing/ioredis-like.ts"
+
+describe("a cluster of ioredis", () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
+  afterEach(() => void vi.useRealTimers())
+
+  /** A cluster that is connected; key a is served by its first node, key b by its second. */
+  function connected(keyPrefix?: unknown, prefix = "") {
+    const client = new LikeCluster(keyPrefix)
+    const first = new LikeRedis({ host: "10.0.0.1", port: 7001 })
+    const second = new LikeRedis({ host: "10.0.0.1", port: 7002 })
+    client.primaries.push(first, second)
+    client.slots[keySlot(`${prefix}a`)] = ["10.0.0.1:7001", "10.0.0.9:7009"]
+    client.slots[keySlot(`${prefix}b`)] = ["10.0.0.1:7002"]
+    for (const each of [client, first, second]) each.status = "ready"
+    return { client, first, second, commands: ioredisClusterCommands(client) }
+  }
+
+  it("is ready for a key while it and the primary of the key's slot are", () => {
+    const { client, first, commands } = connected()
+    expect([commands.isReady("a"), commands.isReady("b")]).toEqual([true, true])
+    vi.advanceTimersByTime(5_000)
+    expect(commands.isReady("a")).toBe(true)
+    first.status = "reconnecting"
+    expect([commands.isReady("a"), commands.isReady("b")]).toEqual([false, true])
+    first.status = "ready"
+    expect(commands.isReady("a")).toBe(true)
+    for (const status of ["connecting", "connect", "reconnecting", "disconnecting", "close", "end"]) {
+      client.status = status
+      expect([status, commands.isReady("a")]).toEqual([status, false])
+    }
+    expect([client.connects, first.connects]).toEqual([0, 0])
+  })
+
+  it("is connected when it waits for it, once", () => {
+    const { client, commands } = connected()
+    client.status = "wait"
+    expect(commands.isReady("a")).toBe(false)
+    expect(client.status).toBe("connecting")
+    expect(commands.isReady("a")).toBe(false)
+    expect(client.connects).toBe(1)
+    expect(client.refreshes).toBe(0)
+  })
+
+  it("connects a node that waits for it, and has a second for that", () => {
+    const { client, first, commands } = connected()
+    first.status = "wait"
+    expect(commands.isReady("a")).toBe(true)
+    expect([first.status, first.connects]).toEqual(["connecting", 1])
+    vi.advanceTimersByTime(999)
+    expect(commands.isReady("a")).toBe(true)
+    first.status = "connect"
+    expect(commands.isReady("a")).toBe(true)
+    expect(client.refreshes).toBe(0)
+    vi.advanceTimersByTime(1)
+    expect(commands.isReady("a")).toBe(false)
+    expect([first.connects, client.refreshes]).toEqual([1, 1])
+  })
+
+  it("sends nothing to a node that connects again after it was lost", () => {
+    const { first, commands } = connected()
+    expect(commands.isReady("a")).toBe(true)
+    for (const status of ["wait", "connecting", "connect", "close", "reconnecting"]) {
+      first.status = status
+      expect([status, commands.isReady("a")]).toEqual([status, false])
+    }
+  })
+
+  it("does not make the list of its nodes for every call, but when a node has ended or is not known", () => {
+    const { client, first, commands } = connected()
+    for (let i = 0; i < 3; i++) commands.isReady("a")
+    commands.isReady("b")
+    expect(client.lists).toBe(1)
+    first.status = "end"
+    const instead = new LikeRedis({ host: "10.0.0.1", port: 7001 })
+    instead.status = "ready"
+    client.primaries[0] = instead
+    expect(commands.isReady("a")).toBe(true)
+    expect([commands.isReady("a"), commands.isReady("b")]).toEqual([true, true])
+    expect(client.lists).toBe(2)
+    // A node that has gone is not kept, though its connection has not ended yet.
+    client.primaries.shift()
+    instead.status = "end"
+    expect([commands.isReady("a"), commands.isReady("b")]).toEqual([false, true])
+  })
+
+  it("asks who serves the slots when a node is gone, and again only after a fifth of a second", () => {
+    const { client, first, commands } = connected()
+    client.primaries.shift()
+    expect([commands.isReady("a"), client.refreshes]).toEqual([false, 1])
+    vi.advanceTimersByTime(199)
+    expect([commands.isReady("a"), client.refreshes]).toEqual([false, 1])
+    vi.advanceTimersByTime(1)
+    expect([commands.isReady("a"), client.refreshes]).toEqual([false, 2])
+    expect([commands.isReady("b"), client.refreshes]).toEqual([true, 2])
+    client.primaries.push(first)
+    expect([commands.isReady("a"), client.refreshes]).toEqual([true, 2])
+  })
+
+  it("names the node that serves a key, and none for a slot that nobody is known to serve", () => {
+    const { client, commands } = connected()
+    expect([commands.nodeOf("a"), commands.nodeOf("b")]).toEqual(["10.0.0.1:7001", "10.0.0.1:7002"])
+    expect(commands.nodeOf("c")).toBe("")
+    expect([commands.isReady("c"), client.refreshes]).toEqual([false, 1])
+    client.slots[keySlot("c")] = []
+    expect(commands.nodeOf("c")).toBe("")
+  })
+
+  it.each([
+    ["no prefix", undefined, ""],
+    ["null for a prefix", null, ""],
+    ["a prefix", "app:", "app:"],
+    ["a prefix in bytes", Buffer.from("app:"), "app:"],
+    ["a number for a prefix", 7, "7"],
+  ])("finds the slot of the key that the client sends: %s", (_, keyPrefix, prefix) => {
+    const { commands } = connected(keyPrefix, prefix)
+    expect([commands.nodeOf("a"), commands.nodeOf("b")]).toEqual(["10.0.0.1:7001", "10.0.0.1:7002"])
+  })
+
+  it("is heard when it or any node becomes ready, also one that comes later, until it or the node goes", () => {
+    const { client, first, second, commands } = connected()
+    const replica = new LikeRedis({ host: "10.0.0.9", port: 7009 })
+    client.replicas.push(replica)
+    const later = new LikeRedis({ host: "10.0.0.1", port: 7003 })
+    const all = [client, first, second, replica, later]
+    let heard = 0
+    const stop = commands.onReady(() => heard++)
+    const heardOf = () =>
+      all.map((each) => {
+        heard = 0
+        each.emit("ready")
+        return heard
+      })
+    expect(heardOf()).toEqual([1, 1, 1, 1, 0])
+    client.emit("+node", later)
+    // One that is known already is heard no more often.
+    client.emit("+node", first)
+    expect(heardOf()).toEqual([1, 1, 1, 1, 1])
+    client.emit("-node", second)
+    expect(heardOf()).toEqual([1, 1, 0, 1, 1])
+    client.emit("+node", second)
+    expect(heardOf()).toEqual([1, 1, 1, 1, 1])
+    stop()
+    expect(heardOf()).toEqual([0, 0, 0, 0, 0])
+    for (const each of all) expect(each.eventNames()).toEqual([])
+  })
+})

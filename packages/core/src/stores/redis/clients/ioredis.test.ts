@@ -1,0 +1,87 @@
+import { describe, expect, it } from "vitest"
+import { ioredisCommands } from "./ioredis.ts"
+import { LikeRedis } from "./testing/ioredis-like.ts"
+
+/** Every state of ioredis but "ready" and "wait". */
+const ELSEWHERE = ["connecting", "connect", "monitoring", "reconnecting", "disconnecting", "close", "end"]
+
+describe("a client of ioredis", () => {
+  it("is ready when it says so, and connects only while it waits for it", () => {
+    const client = new LikeRedis()
+    const { isReady } = ioredisCommands(client)
+    expect(isReady("a")).toBe(false)
+    expect(client.status).toBe("connecting")
+    for (const status of ELSEWHERE) {
+      client.status = status
+      expect([status, isReady("a")]).toEqual([status, false])
+    }
+    client.status = "ready"
+    expect(isReady("a")).toBe(true)
+    expect(client.connects).toBe(1)
+  })
+
+  it("looks for its primary anew when it is connected, and otherwise goes on as it was", () => {
+    const client = new LikeRedis()
+    const { reconnect } = ioredisCommands(client)
+    for (const status of ["wait", ...ELSEWHERE]) {
+      client.status = status
+      reconnect("a")
+    }
+    expect(client.disconnects).toEqual([])
+    client.status = "ready"
+    reconnect("a")
+    expect(client.disconnects).toEqual([true])
+  })
+
+  it("is heard when it becomes ready, until it is not listened to any more", () => {
+    const client = new LikeRedis()
+    let heard = 0
+    const stop = ioredisCommands(client).onReady(() => heard++)
+    client.emit("ready")
+    client.emit("connect")
+    expect(heard).toBe(1)
+    stop()
+    client.emit("ready")
+    expect(heard).toBe(1)
+    expect(client.eventNames()).toEqual([])
+  })
+
+  it("serves all keys by one node, which needs no name", () => {
+    expect(ioredisCommands(new LikeRedis()).nodeOf("a")).toBe("")
+  })
+})
+
+describe("the calls on a client of ioredis", () => {
+  // A rejection that nobody handles would end the app's process, as it fails this run.
+  it.each([
+    ["rejects", () => Promise.reject(new Error("later"))],
+    [
+      "throws",
+      () => {
+        throw new Error("at once")
+      },
+    ],
+    ["sends nothing", () => undefined],
+    ["sends a plain object", (send: Send) => send({ promise: Promise.resolve() })],
+    ["sends an object of another class", (send: Send) => send(new Map())],
+  ])("are made by `call` where the app's class %s instead", async (_, evalsha) => {
+    class Other extends LikeRedis {
+      override evalsha() {
+        return evalsha((command) => this.sendCommand(command as never))
+      }
+    }
+    const client = new Other()
+    const commands = ioredisCommands(client)
+    expect(await commands.evalsha("abc", ["k"], ["1"])).toBe("called")
+    expect(await commands.eval("return 1", ["k"], ["1"])).toBe("called")
+    expect(await commands.del(["k", "l"])).toBe("called")
+    expect(client.calls).toEqual([
+      ["evalsha", "abc", "1", "k", "1"],
+      ["eval", "return 1", "1", "k", "1"],
+      ["del", "k", "l"],
+    ])
+    expect(client.sent).toEqual([])
+  })
+})
+
+type Send = (command: object) => unknown

@@ -1,0 +1,162 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { keySlot } from "./key-slot.ts"
+import { nodeRedisClusterCommands } from "./node-redis-cluster.ts"
+import { type LikeNode, LikeNodeRedis, LikeNodeRedisCluster } from "./testing/node-redis-like.ts"
+
+describe("a cluster of node-redis", () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
+  afterEach(() => void vi.useRealTimers())
+
+  /** A node that is connected. */
+  function node(address: string): LikeNode & { readonly client: LikeNodeRedis } {
+    const client = new LikeNodeRedis()
+    client.isReady = true
+    return { address, client }
+  }
+
+  /** A cluster that is connected; key a is served by its first node, key b by its second. */
+  function connected(client = new LikeNodeRedisCluster(), prefix = "") {
+    const first = node("10.0.0.1:7001")
+    const second = node("10.0.0.1:7002")
+    client.masters.push(first, second)
+    client.slots[keySlot(`${prefix}a`)] = { master: first }
+    client.slots[keySlot(`${prefix}b`)] = { master: second }
+    return { client, first, second, commands: nodeRedisClusterCommands(client) }
+  }
+
+  /** As `connected`, with the part that apps do not use; by which nodes it asked who serves the slots. */
+  function rediscovering() {
+    const askedBy: unknown[] = []
+    const rediscover = (startWith: unknown) => {
+      askedBy.push(startWith)
+      return Promise.reject(new Error("it tells the app by an event"))
+    }
+    return { ...connected(Object.assign(new LikeNodeRedisCluster(), { _slots: { rediscover } })), askedBy }
+  }
+
+  it("is a cluster that is ready for a key while it is open and the primary of the key's slot is ready", () => {
+    const { client, first, commands } = connected()
+    expect(commands.isCluster).toBe(true)
+    expect([commands.isReady("a"), commands.isReady("b")]).toEqual([true, true])
+    vi.advanceTimersByTime(5_000)
+    expect(commands.isReady("a")).toBe(true)
+    first.client.isReady = false
+    expect([commands.isReady("a"), commands.isReady("b")]).toEqual([false, true])
+    first.client.isReady = true
+    expect(commands.isReady("a")).toBe(true)
+    client.isOpen = false
+    expect(commands.isReady("a")).toBe(false)
+  })
+
+  it("is not ready for a key whose slot nobody is known to serve", () => {
+    const { commands } = connected()
+    expect([commands.isReady("c"), commands.nodeOf("c")]).toEqual([false, ""])
+  })
+
+  it("may send to a node that it connects to with the first command", () => {
+    const { client, commands } = connected()
+    client.slots[keySlot("c")] = { master: { address: "10.0.0.1:7003" } }
+    expect([commands.isReady("c"), commands.nodeOf("c")]).toEqual([true, "10.0.0.1:7003"])
+    vi.advanceTimersByTime(5_000)
+    expect(commands.isReady("c")).toBe(true)
+  })
+
+  it("gives a node that it connects to for the first time a second for that", () => {
+    const { first, commands } = connected()
+    first.client.isReady = false
+    expect(commands.isReady("a")).toBe(true)
+    vi.advanceTimersByTime(999)
+    expect(commands.isReady("a")).toBe(true)
+    vi.advanceTimersByTime(1)
+    expect(commands.isReady("a")).toBe(false)
+  })
+
+  it("asks a node that is ready who serves the slots, when one was lost, again after half a second", () => {
+    const { first, second, commands, askedBy } = rediscovering()
+    expect(commands.isReady("a")).toBe(true)
+    expect(askedBy).toEqual([])
+    first.client.isReady = false
+    expect([commands.isReady("a"), askedBy.length]).toEqual([false, 1])
+    vi.advanceTimersByTime(499)
+    expect([commands.isReady("a"), askedBy.length]).toEqual([false, 1])
+    vi.advanceTimersByTime(1)
+    expect([commands.isReady("a"), askedBy.length]).toEqual([false, 2])
+    for (const client of askedBy) expect(client).toBe(second.client)
+    expect([commands.isReady("b"), askedBy.length]).toEqual([true, 2])
+  })
+
+  it("asks nobody who serves the slots while no node is ready, or where it has no way to", () => {
+    const { first, second, commands, askedBy } = rediscovering()
+    const others = [connected(), connected(Object.assign(new LikeNodeRedisCluster(), { _slots: {} }))]
+    for (const { first, commands } of others) {
+      expect(commands.isReady("a")).toBe(true)
+      first.client.isReady = false
+      expect(commands.isReady("a")).toBe(false)
+    }
+    expect(commands.isReady("a")).toBe(true)
+    first.client.isReady = false
+    second.client.isReady = false
+    expect([commands.isReady("a"), askedBy.length]).toEqual([false, 0])
+  })
+
+  it("asks by a node that is connected, though others are not needed yet", () => {
+    const { client, first, second, commands, askedBy } = rediscovering()
+    client.masters.unshift({ address: "10.0.0.1:7003" })
+    expect(commands.isReady("a")).toBe(true)
+    first.client.isReady = false
+    expect(commands.isReady("a")).toBe(false)
+    expect(askedBy).toEqual([second.client])
+  })
+
+  it.each([
+    ["no prefix", undefined, ""],
+    ["a prefix", "app:", "app:"],
+    ["a prefix in bytes", Buffer.from("app:"), "app:"],
+  ])("finds the slot of the key that the client sends: %s", (_, keyPrefix, prefix) => {
+    const { commands } = connected(new LikeNodeRedisCluster(keyPrefix), prefix)
+    expect([commands.nodeOf("a"), commands.nodeOf("b")]).toEqual(["10.0.0.1:7001", "10.0.0.1:7002"])
+  })
+
+  it("runs scripts and deletes keys by its own methods", async () => {
+    const { client, commands } = connected()
+    await commands.evalsha("abc", ["k"], ["1"])
+    await commands.eval("return 1", ["k"], ["1"])
+    await commands.del(["k"])
+    commands.reconnect("k")
+    expect(client.asked).toEqual([
+      ["evalSha", "abc", { keys: ["k"], arguments: ["1"] }],
+      ["eval", "return 1", { keys: ["k"], arguments: ["1"] }],
+      ["del", ["k"]],
+    ])
+  })
+
+  it("is heard when any node becomes ready, also one that comes later, until it or the node goes", () => {
+    const { client, first, second, commands } = connected()
+    client.masters.push({ address: "10.0.0.1:7004" })
+    const later = node("10.0.0.1:7003")
+    const all = [first.client, second.client, later.client]
+    let heard = 0
+    const stop = commands.onReady(() => heard++)
+    const heardOf = () =>
+      all.map((each) => {
+        heard = 0
+        each.emit("ready")
+        return heard
+      })
+    expect(heardOf()).toEqual([1, 1, 0])
+    heard = 0
+    // The first time that a node is ready the cluster says so too, after the node itself.
+    client.emit("node-ready")
+    expect(heard).toBe(0)
+    client.masters.push(later)
+    client.emit("node-ready")
+    expect(heard).toBe(1)
+    expect(heardOf()).toEqual([1, 1, 1])
+    client.masters.splice(client.masters.indexOf(second), 1)
+    client.emit("node-ready")
+    expect(heardOf()).toEqual([1, 0, 1])
+    stop()
+    expect(heardOf()).toEqual([0, 0, 0])
+    for (const each of [client, ...all]) expect(each.eventNames()).toEqual([])
+  })
+})

@@ -1,0 +1,38 @@
+import { expect, it } from "vitest"
+import { nodeRedisCommands } from "./node-redis.ts"
+import { LikeNodeRedis } from "./testing/node-redis-like.ts"
+
+it("a client of node-redis is ready when it says so", () => {
+  const client = new LikeNodeRedis()
+  const commands = nodeRedisCommands(client)
+  expect([commands.isReady("a"), commands.nodeOf("a"), commands.isCluster]).toEqual([false, "", false])
+  client.isReady = true
+  expect(commands.isReady("a")).toBe(true)
+})
+
+it("a client of node-redis gets scripts, keys and arguments each in their place", async () => {
+  const client = new LikeNodeRedis()
+  const commands = nodeRedisCommands(client)
+  expect(await commands.evalsha("abc", ["k", "l"], ["1"])).toBe("evalSha answered")
+  expect(await commands.eval("return 1", ["k"], ["1", "é"])).toBe("eval answered")
+  expect(await commands.del(["k", "l"])).toBe("del answered")
+  expect(client.asked).toEqual([
+    ["evalSha", "abc", { keys: ["k", "l"], arguments: ["1"] }],
+    ["eval", "return 1", { keys: ["k"], arguments: ["1", "é"] }],
+    ["del", ["k", "l"]],
+  ])
+})
+
+it("a client of node-redis is heard when it becomes ready, until it is not listened to any more", () => {
+  const client = new LikeNodeRedis()
+  const commands = nodeRedisCommands(client)
+  let heard = 0
+  const stop = commands.onReady(() => heard++)
+  client.emit("ready")
+  client.emit("connect")
+  // It cannot be told to look for its primary anew.
+  commands.reconnect("a")
+  expect(heard).toBe(1)
+  stop()
+  expect(client.eventNames()).toEqual([])
+})

@@ -1,0 +1,49 @@
+import { EventEmitter } from "node:events"
+import type { NodeRedisCalls, NodeRedisLike } from "../node-redis.ts"
+import type { NodeRedisClusterLike } from "../node-redis-cluster.ts"
+
+/** What the client and the cluster of node-redis have in common, so far as it is used: it writes down what is asked. */
+class Client extends EventEmitter implements NodeRedisCalls {
+  isOpen = true
+  readonly asked: unknown[][] = []
+
+  evalSha(...args: unknown[]): Promise<unknown> {
+    return this.#answer("evalSha", args)
+  }
+
+  eval(...args: unknown[]): Promise<unknown> {
+    return this.#answer("eval", args)
+  }
+
+  del(...args: unknown[]): Promise<unknown> {
+    return this.#answer("del", args)
+  }
+
+  #answer(method: string, args: readonly unknown[]): Promise<unknown> {
+    this.asked.push([method, ...args])
+    return Promise.resolve(`${method} answered`)
+  }
+}
+
+/** A client of one server, or of a node of a cluster, as node-redis has it. The test sets its state. */
+export class LikeNodeRedis extends Client implements NodeRedisLike {
+  isReady = false
+}
+
+/** A node of a cluster, as node-redis has it. */
+export interface LikeNode {
+  readonly address: string
+  client?: LikeNodeRedis | undefined
+}
+
+/** A client of a cluster, as node-redis has it. The test sets its state. */
+export class LikeNodeRedisCluster extends Client implements NodeRedisClusterLike {
+  readonly slots: { readonly master: LikeNode }[] = []
+  readonly masters: LikeNode[] = []
+  readonly _keyPrefix: unknown
+
+  constructor(keyPrefix?: unknown) {
+    super()
+    this._keyPrefix = keyPrefix
+  }
+}

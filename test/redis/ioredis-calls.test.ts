@@ -1,0 +1,77 @@
+import { Redis } from "ioredis"
+import { Redis as Redis5 } from "ioredis5"
+import { describe, expect, it } from "vitest"
+import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
+
+/** What is used of either is the same. */
+const VERSIONS: readonly (readonly [string, typeof Redis])[] = [
+  ["ioredis 6", Redis],
+  ["ioredis 5", Redis5 as unknown as typeof Redis],
+]
+
+/** What ioredis would write for a command. */
+interface Written {
+  readonly name: string
+  readonly args: readonly string[]
+  readonly pipelineIndex?: number
+}
+
+/** What a client that is not connected would send: it answers at once. */
+function writtenBy(client: Redis): readonly Written[] {
+  const written: Written[] = []
+  client.sendCommand = (command) => {
+    written.push(command as unknown as Written)
+    return Promise.resolve(`answer ${written.length}`)
+  }
+  return written
+}
+
+describe.each(VERSIONS)("the calls on a client of %s", (_, Client) => {
+  it("are commands of its own, none of which is ever sent again", async () => {
+    const client = new Client({ lazyConnect: true })
+    const written = writtenBy(client)
+    const commands = commandsOf(client)
+    expect(await commands.evalsha("abc", ["k", "l"], ["1", "é"])).toBe("answer 1")
+    expect(await commands.eval("return 1", ["k"], [])).toBe("answer 2")
+    expect(await commands.del(["k", "l"])).toBe("answer 3")
+    expect(written.map(({ name, args }) => [name, ...args])).toEqual([
+      ["evalsha", "abc", "2", "k", "l", "1", "é"],
+      ["eval", "return 1", "1", "k"],
+      ["del", "k", "l"],
+    ])
+    for (const { pipelineIndex } of written) expect(pipelineIndex).toBe(-1)
+  })
+
+  it("have the prefix that the app set on its client before each key, and before nothing else", async () => {
+    const client = new Client({ lazyConnect: true, keyPrefix: "app:" })
+    const written = writtenBy(client)
+    const commands = commandsOf(client)
+    await commands.evalsha("abc", ["k", "l"], ["1"])
+    await commands.del(["k"])
+    expect(written.map(({ args }) => args)).toEqual([["abc", "2", "app:k", "app:l", "1"], ["app:k"]])
+  })
+
+  it("do not go through what the app put in the place of its client's own method", async () => {
+    const client = new Client({ lazyConnect: true })
+    const written = writtenBy(client)
+    client.evalsha = () => {
+      throw new Error("the app's own")
+    }
+    await commandsOf(client).evalsha("abc", ["k"], [])
+    expect(written.map(({ pipelineIndex }) => pipelineIndex)).toEqual([-1])
+  })
+
+  it("are still never sent again where the app's class looks at what it is given", async () => {
+    class Checked extends Client {
+      override async evalsha(...args: unknown[]) {
+        const [sha, keys] = args
+        if (typeof sha !== "string" || sha === "" || !/^\d+$/.test(String(keys))) throw new Error("no script")
+        return super.evalsha(...(args as Parameters<Redis["evalsha"]>))
+      }
+    }
+    const client = new Checked({ lazyConnect: true })
+    const written = writtenBy(client)
+    await commandsOf(client).evalsha("abc", ["k"], [])
+    expect(written.map(({ pipelineIndex }) => pipelineIndex)).toEqual([-1])
+  })
+})
