@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { ioredisClusterCommands } from "./ioredis-cluster.ts"
 import { keySlot } from "./key-slot.ts"
@@ -81,7 +82,7 @@ describe("a cluster of ioredis", () => {
     expect(commands.isReady("a")).toBe(true)
     expect([commands.isReady("a"), commands.isReady("b")]).toEqual([true, true])
     expect(client.lists).toBe(2)
-    // A node that has gone is not kept, though its connection has not ended yet.
+    // One that has gone for good is not taken for another.
     client.primaries.shift()
     instead.status = "end"
     expect([commands.isReady("a"), commands.isReady("b")]).toEqual([false, true])
@@ -98,6 +99,16 @@ describe("a cluster of ioredis", () => {
     expect([commands.isReady("b"), client.refreshes]).toEqual([true, 2])
     client.primaries.push(first)
     expect([commands.isReady("a"), client.refreshes]).toEqual([true, 2])
+  })
+
+  it("asks so in the name of no request, as connections that come of it outlive it", () => {
+    const request = new AsyncLocalStorage<string>()
+    const { client, commands } = connected()
+    client.primaries.length = 0
+    const seen: unknown[] = []
+    client.refreshSlotsCache = () => void seen.push(request.getStore())
+    request.run("the first", () => commands.isReady("a"))
+    expect(seen).toEqual([undefined])
   })
 
   it("names the node that serves a key, and none for a slot that nobody is known to serve", () => {

@@ -1,4 +1,5 @@
 import type { RedisCommands } from "../commands.ts"
+import { outsideRequests } from "../outside-requests.ts"
 import { FirstConnections } from "./first-connection.ts"
 import { callsOf, connect, type IoredisClusterLike, type IoredisLike, prefixOf } from "./ioredis.ts"
 import { keySlot } from "./key-slot.ts"
@@ -46,7 +47,7 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
     const nowMs = performance.now()
     if (nowMs - refreshedAtMs < REFRESH_EVERY_MS) return
     refreshedAtMs = nowMs
-    client.refreshSlotsCache(() => undefined)
+    outsideRequests(() => client.refreshSlotsCache(() => undefined))
   }
 
   return {

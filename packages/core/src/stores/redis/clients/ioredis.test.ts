@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks"
 import { describe, expect, it } from "vitest"
 import { ioredisCommands } from "./ioredis.ts"
 import { LikeRedis } from "./testing/ioredis-like.ts"
@@ -18,6 +19,15 @@ describe("a client of ioredis", () => {
     client.status = "ready"
     expect(isReady("a")).toBe(true)
     expect(client.connects).toBe(1)
+  })
+
+  it("is connected in the name of no request, as the connection outlives it", () => {
+    const request = new AsyncLocalStorage<string>()
+    const client = new LikeRedis()
+    const seen: unknown[] = []
+    client.connect = async () => void seen.push(request.getStore())
+    request.run("the first", () => ioredisCommands(client).isReady("a"))
+    expect(seen).toEqual([undefined])
   })
 
   it("looks for its primary anew when it is connected, and otherwise goes on as it was", () => {

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { keySlot } from "./key-slot.ts"
 import { nodeRedisClusterCommands } from "./node-redis-cluster.ts"
@@ -24,14 +25,25 @@ describe("a cluster of node-redis", () => {
     return { client, first, second, commands: nodeRedisClusterCommands(client) }
   }
 
-  /** As `connected`, with the part that apps do not use; by which nodes it asked who serves the slots. */
+  const request = new AsyncLocalStorage<string>()
+
+  /**
+   * As `connected`, with the part that apps do not use; by which nodes it asked who serves the slots, and in the name of
+   * which requests.
+   */
   function rediscovering() {
     const askedBy: unknown[] = []
+    const askedIn: unknown[] = []
     const rediscover = (startWith: unknown) => {
       askedBy.push(startWith)
+      askedIn.push(request.getStore())
       return Promise.reject(new Error("it tells the app by an event"))
     }
-    return { ...connected(Object.assign(new LikeNodeRedisCluster(), { _slots: { rediscover } })), askedBy }
+    return {
+      ...connected(Object.assign(new LikeNodeRedisCluster(), { _slots: { rediscover } })),
+      askedBy,
+      askedIn,
+    }
   }
 
   it("is a cluster that is ready for a key while it is open and the primary of the key's slot is ready", () => {
@@ -83,6 +95,14 @@ describe("a cluster of node-redis", () => {
     expect([commands.isReady("a"), askedBy.length]).toEqual([false, 2])
     for (const client of askedBy) expect(client).toBe(second.client)
     expect([commands.isReady("b"), askedBy.length]).toEqual([true, 2])
+  })
+
+  it("asks so in the name of no request, as connections that come of it outlive it", () => {
+    const { first, commands, askedIn } = rediscovering()
+    expect(commands.isReady("a")).toBe(true)
+    first.client.isReady = false
+    request.run("the first", () => commands.isReady("a"))
+    expect(askedIn).toEqual([undefined])
   })
 
   it("asks nobody who serves the slots while no node is ready, or where it has no way to", () => {

@@ -1,4 +1,5 @@
 import type { RedisCommands } from "../commands.ts"
+import { outsideRequests } from "../outside-requests.ts"
 import { FirstConnections } from "./first-connection.ts"
 import { keySlot } from "./key-slot.ts"
 import { callsOf, type NodeRedisCalls } from "./node-redis.ts"
@@ -49,7 +50,9 @@ export function nodeRedisClusterCommands(client: NodeRedisClusterLike): RedisCom
     refreshedAtMs = nowMs
     const ready = client.masters.find((node) => node.client?.isReady)?.client
     // It tells the app of a failure by an event.
-    if (ready !== undefined) inside._slots?.rediscover?.(ready).catch(() => undefined)
+    if (ready !== undefined) {
+      outsideRequests(() => inside._slots?.rediscover?.(ready))?.catch(() => undefined)
+    }
   }
 
   return {
