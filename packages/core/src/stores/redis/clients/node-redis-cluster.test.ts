@@ -175,6 +175,10 @@ describe("a cluster of node-redis", () => {
     client.masters.splice(client.masters.indexOf(second), 1)
     client.emit("node-ready")
     expect(heardOf()).toEqual([1, 0, 1])
+    // A replica that is made the primary again has the client that it had.
+    client.masters.push(second)
+    client.emit("node-ready")
+    expect(heardOf()).toEqual([1, 1, 1])
     stop()
     expect(heardOf()).toEqual([0, 0, 0])
     for (const each of [client, ...all]) expect(each.eventNames()).toEqual([])
