@@ -1,0 +1,228 @@
+import { describe, expect, it } from "vitest"
+import { type ManualClock, manualClock } from "../../clock.ts"
+import { StoreUnavailableError } from "../../errors.ts"
+import type { Policy } from "../../policy.ts"
+import { type MemoryStore, memoryStore } from "../memory/memory-store.ts"
+import type { Answer, Check, Refund } from "../store.ts"
+import type { Asked } from "./take-call.ts"
+import { takeInTurn } from "./take-in-turn.ts"
+
+const MINUTE = 60_000
+/** Where a window begins. */
+const EDGE_MS = Date.UTC(2024, 0, 1)
+
+/** What is counted in a slot: the counter's name begins with that of the slot. */
+function policy(counter: string, limit = 10): Policy {
+  return { name: counter, counter, algorithm: "fixed-window", align: "epoch", limit, windowMs: MINUTE }
+}
+
+function check(counter: string, cost = 1, more: Partial<Check> = {}): Check {
+  return { policy: policy(counter), partition: "ann", cost, shadow: false, ...more }
+}
+
+/** The whole service's. */
+function shared(counter: string, cost = 1): Check {
+  return check(counter, cost, { partition: "" })
+}
+
+/** Servers, each with a clock and counters of its own, and what they were asked for. */
+function cluster(...names: readonly string[]) {
+  const servers = new Map<string, { readonly clock: ManualClock; readonly store: MemoryStore }>()
+  for (const name of names) {
+    const clock = manualClock(EDGE_MS + 1_000)
+    servers.set(name, { clock, store: memoryStore({ clock }) })
+  }
+  const server = (counter: string) => {
+    const found = servers.get(counter.slice(0, 1))
+    if (found === undefined) throw new Error(`There is no server for ${counter}.`)
+    return found
+  }
+  const parts: string[] = []
+  const returned: Refund[] = []
+  /** What a server does in place of taking. */
+  const instead = new Map<string, () => readonly Answer[]>()
+  const slots = {
+    async take({ checks, keys, isPart }: Asked) {
+      const counters = checks.map((one) => one.policy.counter)
+      parts.push(counters.join(" "))
+      expect([keys, isPart]).toEqual([checks.map(keyOf), true])
+      const name = counters[0] as string
+      return instead.get(name.slice(0, 1))?.() ?? server(name).store.take([checks])
+    },
+    async giveBack(refunds: readonly Refund[]) {
+      returned.push(...refunds)
+      for (const refund of refunds) server(refund.policy.counter).store.giveBack([refund])
+    },
+  }
+  const take = async (...checks: readonly Check[]) => {
+    const answers = await takeInTurn({ checks, keys: checks.map(keyOf) }, (key) => key.slice(0, 1), slots)
+    expect(answers).toHaveLength(1)
+    return answers[0] as Answer
+  }
+  const clockOf = (name: string) => server(name).clock
+  const inUse = (...checks: readonly Check[]) =>
+    checks.map((one) => server(one.policy.counter).store.peek([[one]])[0]?.checks[0]?.state.current)
+  return { parts, returned, instead, slots, take, clockOf, inUse }
+}
+
+function keyOf({ policy: { counter }, partition }: Check): string {
+  return `${counter} ${partition}`
+}
+
+function takenOf({ checks }: Answer): unknown {
+  return checks.map((one) => one && [one.state.current, one.taken])
+}
+
+describe("a request whose checks are in several slots", () => {
+  it("takes from each, and answers in the order of the checks", async () => {
+    const { parts, returned, take, inUse } = cluster("a", "b")
+    const checks = [check("b1", 1), check("a1", 2), check("b2", 3), check("a2", 4)]
+    const answer = await take(...checks)
+    expect([answer.granted, takenOf(answer)]).toEqual([
+      true,
+      [
+        [1, 1],
+        [2, 2],
+        [3, 3],
+        [4, 4],
+      ],
+    ])
+    // One call a slot: the checks of a slot are decided together.
+    expect([parts, returned, inUse(...checks)]).toEqual([["b1 b2", "a1 a2"], [], [1, 2, 3, 4]])
+  })
+
+  it("is granted when it asks for nothing", async () => {
+    const { parts, take } = cluster()
+    expect([await take(), parts]).toEqual([{ nowMs: 0, granted: true, checks: [] }, []])
+  })
+
+  it.each([
+    [[shared("a"), check("b"), check("c")], "b c a"],
+    [[check("a"), shared("b"), check("c")], "a c b"],
+    [[check("a"), check("b"), shared("c")], "a b c"],
+    [[check("a"), shared("a2"), check("b")], "b a a2"],
+    [[shared("c"), shared("b"), check("a")], "a c b"],
+  ])("takes last what the whole service counts in, with what is in its slot: %#", async (checks, order) => {
+    const { parts, take } = cluster("a", "b", "c")
+    await take(...checks)
+    expect(parts.join(" ")).toBe(order)
+  })
+
+  it("gives back what it took where a later slot refuses, and asks no slot after that", async () => {
+    const { parts, returned, take, inUse } = cluster("a", "b", "c")
+    const [first, second, third] = [check("a", 3), check("b", 5), check("c", 1)]
+    await take(second)
+    const earlier = parts.splice(0)
+    const { granted, checks } = await take(first, { ...second, cost: 6 }, third)
+    // Of the first nothing is told: what it held is not what it holds now.
+    expect([granted, checks.map((one) => one && [one.state.current, one.taken])]).toEqual([
+      false,
+      [undefined, [5, 0], undefined],
+    ])
+    expect([earlier, parts, returned.map(({ units }) => units)]).toEqual([["b"], ["a", "b"], [3]])
+    expect(inUse(first, second, third)).toEqual([0, 5, 0])
+  })
+
+  it("gives nothing back where the first slot refuses", async () => {
+    const { parts, returned, slots, take } = cluster("a", "b")
+    const giveBack = slots.giveBack
+    let calls = 0
+    slots.giveBack = (refunds) => {
+      calls++
+      return giveBack(refunds)
+    }
+    const answer = await take(check("a", 11), check("b"))
+    expect([answer.granted, takenOf(answer)]).toEqual([false, [[0, 0], undefined]])
+    expect([parts, returned, calls]).toEqual([["a"], [], 0])
+  })
+
+  it("tells of a refusal nothing of a counter that units were given back to, whichever check saw them", async () => {
+    const { take } = cluster("a", "b")
+    const shadow = check("a", 9, { shadow: true })
+    const answer = await take(check("a", 3), shadow, check("a2", 0), check("b", 11))
+    expect([answer.granted, takenOf(answer)]).toEqual([false, [undefined, undefined, [0, 0], [0, 0]]])
+  })
+
+  it("lets a shadow check that does not fit refuse nothing", async () => {
+    const { returned, take } = cluster("a", "b")
+    const answer = await take(check("a", 3), check("b", 11, { shadow: true }))
+    expect([answer.granted, takenOf(answer), returned]).toEqual([
+      true,
+      [
+        [3, 3],
+        [0, 0],
+      ],
+      [],
+    ])
+  })
+
+  it("gives back what it took where a later slot fails, and says why that one did", async () => {
+    const { returned, instead, take, inUse } = cluster("a", "b")
+    const lost = new StoreUnavailableError("The connection is lost.", { kind: "unavailable" })
+    instead.set("b", () => {
+      throw lost
+    })
+    await expect(take(check("a", 3), check("b"))).rejects.toBe(lost)
+    expect([returned.map(({ units }) => units), inUse(check("a"))]).toEqual([[3], [0]])
+    // There is nothing to give back.
+    await expect(take(check("b"), check("a"))).rejects.toBe(lost)
+    expect(returned).toHaveLength(1)
+  })
+
+  it("fails where a slot has no answer", async () => {
+    const { instead, take, inUse } = cluster("a", "b")
+    instead.set("b", () => [])
+    const taking = take(check("a", 3), check("b"))
+    await expect(taking).rejects.toThrow(StoreUnavailableError)
+    await expect(taking).rejects.toMatchObject({
+      kind: "invalid-answer",
+      message: "Redis did not answer a part of the request.",
+    })
+    expect(inUse(check("a"))).toEqual([0])
+  })
+
+  it("is answered although nothing can be given back, which nobody hears of", async () => {
+    const { slots, take } = cluster("a", "b")
+    slots.giveBack = () => Promise.reject(new Error("gone"))
+    expect((await take(check("a", 3), check("b", 11))).granted).toBe(false)
+  })
+
+  it.each([
+    ["earlier", ["a", "b"]],
+    ["later", ["b", "a"]],
+  ])(
+    "is answered as of the latest of the servers' times, of which the first's is the %s",
+    async (_, order) => {
+      const { returned, slots, take, clockOf, inUse } = cluster("a", "b")
+      clockOf("a").set(EDGE_MS - 1)
+      clockOf("b").set(EDGE_MS + 2)
+      const before = { startMs: EDGE_MS - MINUTE, current: 3, previous: 0 }
+      const inA = { state: { startMs: EDGE_MS, current: 0, previous: 0 }, taken: 3, after: before }
+      // Where it was decided at that time there is nothing to bring on.
+      const inB = { state: { startMs: EDGE_MS, current: 5, previous: 0 }, taken: 5 }
+      const [one, other] = [check("a", 3), check("b", 5)]
+      const answer = await take(...order.map((name) => (name === "a" ? one : other)))
+      const checks = order.map((name) => (name === "a" ? inA : inB))
+      expect(answer).toStrictEqual({ nowMs: EDGE_MS + 2, granted: true, checks })
+      // Who gives back what was taken gives it back to the window that it was taken in.
+      await slots.giveBack([{ policy: one.policy, partition: one.partition, units: 3, after: before }])
+      expect([returned.length, inUse(one, other)]).toEqual([1, [0, 5]])
+    },
+  )
+
+  it("is refused as of the latest of the servers' times, and gives back to the window that it took from", async () => {
+    const { take, clockOf, inUse } = cluster("a", "b", "c")
+    clockOf("a").set(EDGE_MS + 7)
+    clockOf("b").set(EDGE_MS - 1)
+    clockOf("c").set(EDGE_MS + 2)
+    const [zero, full] = [check("b2", 0), check("c", 11)]
+    const answer = await take(check("a", 3), check("b", 2), zero, full)
+    expect([answer.nowMs, answer.granted, takenOf(answer)]).toEqual([
+      EDGE_MS + 7,
+      false,
+      [undefined, undefined, [0, 0], [0, 0]],
+    ])
+    expect(answer.checks.map((one) => one?.state.startMs)).toEqual([undefined, undefined, EDGE_MS, EDGE_MS])
+    expect(inUse(check("a"), check("b"))).toEqual([0, 0])
+  })
+})
