@@ -38,13 +38,13 @@ export type { RedisStoreOptions } from "./options.ts"
  * @throws {@link InvalidOptionError}
  */
 export function redisStore(options: RedisStoreOptions): Store {
-  return new RedisStore({ ...parseOptions(options), isWide: options.clock !== undefined })
+  return new RedisStore(parseOptions(options))
 }
 
 /** What a store is made of. */
 export interface RedisStoreParts extends ParsedRedisOptions {
-  /** Whether values are written with their whole window start, for a clock that keys do not expire by. */
-  readonly isWide: boolean
+  /** Whether values are written with their whole window start, which a clock needs that keys do not expire by: so by default. */
+  readonly isWide?: boolean
 }
 
 /** So long may it take to give back what was counted too late: it is work in the background. */
@@ -69,13 +69,18 @@ export class RedisStore implements Store {
   #isClosed = false
 
   constructor(parts: RedisStoreParts) {
+    const { commands, clock, isWide = clock !== undefined } = parts
     this.#parts = parts
     this.#denied = new DenyCache(parts.denyCacheMs)
     this.#nameKey = keyNamer(parts.prefix)
-    this.#fleet = new Fleet(parts.commands, parts, {
-      refused: (asked, answer, sentAtMs) => this.#rememberRefusal(asked, answer, sentAtMs),
-      grantedLate: (late) => this.#giveBackLate(late),
-    })
+    this.#fleet = new Fleet(
+      commands,
+      { clock, isWide },
+      {
+        refused: (asked, answer, sentAtMs) => this.#rememberRefusal(asked, answer, sentAtMs),
+        grantedLate: (late) => this.#giveBackLate(late),
+      },
+    )
   }
 
   get openBreakers(): number {
@@ -144,6 +149,7 @@ export class RedisStore implements Store {
 
   #takeOne(checks: readonly Check[], startedMs: number, withinMs: number): MaybePromise<readonly Answer[]> {
     if (checks.length === 0) return [this.#askedNothing()]
+    // Stryker disable next-line ConditionalExpression,EqualityOperator: where nothing is known nothing is answered
     if (this.#denied.size > 0) {
       const denied = this.#denied.answer(checks, this.#parts.clock?.now() ?? startedMs)
       if (denied !== undefined) return [denied]

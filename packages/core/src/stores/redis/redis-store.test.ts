@@ -1,0 +1,429 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { manualClock } from "../../clock.ts"
+import { ClosedError, StoreUnavailableError } from "../../errors.ts"
+import type { Policy } from "../../policy.ts"
+import type { Answer, Check, Refund } from "../store.ts"
+import type { RedisCommands } from "./commands.ts"
+import { RedisStore, type RedisStoreParts } from "./redis-store.ts"
+import { GIVE_BACK, PEEK, TAKE } from "./scripts.ts"
+
+const TIMEOUT_MS = 20_000
+const NOW_MS = Date.UTC(2024, 0, 1)
+const POLICY: Policy = {
+  name: "login",
+  counter: "counter0",
+  algorithm: "fixed-window",
+  limit: 10,
+  windowMs: 60_000,
+  align: "first-hit",
+}
+const OTHER: Policy = { ...POLICY, counter: "counter1" }
+const SCRIPTS = new Map([
+  [TAKE.sha, "take"],
+  [PEEK.sha, "peek"],
+  [GIVE_BACK.sha, "give back"],
+])
+
+function check(partition = "ann", cost = 1, policy = POLICY): Check {
+  return { policy, partition, cost, shadow: false }
+}
+
+/** What a counter holds since a second, as a script tells it. */
+function holding(current: number): string {
+  return `w:${NOW_MS - 1_000}:0:${current}`
+}
+
+/** So many units of a check that were taken when there were no others. */
+function refund({ policy, partition }: Check, units = 2): Refund {
+  return { policy, partition, units, after: { startMs: NOW_MS - 1_000, current: units, previous: 0 } }
+}
+
+/** What was sent to Redis, and waits for the test to answer it. */
+interface Call {
+  readonly what: string
+  readonly keys: readonly string[]
+  readonly args: readonly string[]
+  /** Answers at this time with these states, or whatever else there is to tell. */
+  answer(...told: readonly unknown[]): void
+  fail(error: Error): void
+}
+
+const opened: RedisStore[] = []
+afterEach(() => {
+  for (const store of opened.splice(0)) store.close()
+})
+
+/** A store on a Redis whose calls the test answers; it tells its time by itself. */
+function open(more: Partial<RedisStoreParts> & { readonly isCluster?: boolean } = {}) {
+  const { isCluster = false, ...parts } = more
+  const calls: Call[] = []
+  let stopped = 0
+  const send = (what: string, keys: readonly string[], args: readonly string[]) => {
+    return new Promise<unknown>((resolve, fail) => {
+      calls.push({ what, keys, args, fail, answer: (...told) => resolve([NOW_MS, ...told]) })
+    })
+  }
+  const commands: RedisCommands = {
+    isCluster,
+    isReady: () => true,
+    evalsha: (sha, keys, args) => send(SCRIPTS.get(sha) ?? sha, keys, args),
+    eval: () => Promise.resolve([`${NOW_MS / 1000}`, "0"]),
+    del: (keys) => send("delete", keys, []),
+    onReady: () => () => stopped++,
+    nodeOf: (key) => (isCluster ? slotOf(key) : ""),
+    reconnect: () => undefined,
+  }
+  const store = new RedisStore({
+    ...{ commands, prefix: "", denyCacheMs: 60_000, timeoutMs: TIMEOUT_MS, clock: undefined },
+    ...parts,
+  })
+  opened.push(store)
+  /** The calls that have come since it was asked last. */
+  const arriving = async () => {
+    await nextTurn()
+    return calls.splice(0)
+  }
+  /** The only one of them. */
+  const next = async (): Promise<Call> => {
+    const some = await arriving()
+    expect(some.map(({ what }) => what)).toHaveLength(1)
+    return some[0] as Call
+  }
+  /** Asks for checks that Redis refuses. */
+  const refuse = async (one = check()) => {
+    const taking = store.take([[one]])
+    ;(await next()).answer(holding(10), 1, 0)
+    expect(await taking).toMatchObject([{ granted: false }])
+  }
+  return { store, arriving, next, refuse, stopped: () => stopped }
+}
+
+function slotOf(key: string): string {
+  return /\{.*\}/.exec(key)?.[0] ?? ""
+}
+
+function takenOf(answers: readonly Answer[]): unknown {
+  return answers.map(({ granted, checks }) => [
+    granted,
+    ...checks.map((one) => one && [one.state.current, one.taken]),
+  ])
+}
+
+describe("a Redis store", () => {
+  it("is shared, and keeps the time of who waits by itself", () => {
+    const { store } = open()
+    expect([store.isShared, store.keepsDeadline]).toEqual([true, true])
+  })
+
+  it("lets values have their whole window start where a clock is given, and only there", async () => {
+    const clock = manualClock(NOW_MS)
+    for (const [parts, isWide] of [
+      [{}, 0],
+      [{ clock }, 1],
+      [{ clock, isWide: false }, 0],
+    ] as const) {
+      const { store, next } = open(parts)
+      const taking = store.take([[check()]])
+      const call = await next()
+      expect(JSON.parse(call.args[0] as string)[2]).toBe(isWide)
+      call.answer(holding(1))
+      await taking
+    }
+  })
+
+  it("grants a request that asks for nothing at once, without Redis", async () => {
+    const clock = manualClock(NOW_MS + 1.5)
+    const granted = { nowMs: NOW_MS + 1, granted: true, checks: [] }
+    const { store, arriving } = open({ clock })
+    expect(store.take([[]])).toEqual([granted])
+    expect(await store.take([[], []])).toEqual([granted, granted])
+    expect(await store.peek([[]])).toEqual([granted])
+    expect(await arriving()).toEqual([])
+    const earliestMs = Date.now()
+    const [answer] = (await open().store.take([[]])) as [Answer]
+    expect(answer).toEqual({ nowMs: expect.any(Number), granted: true, checks: [] })
+    expect(answer.nowMs).toBeGreaterThanOrEqual(earliestMs)
+    expect(answer.nowMs).toBeLessThanOrEqual(Date.now())
+  })
+
+  it("asks for several requests in one call, but for those that need none, and answers in their order", async () => {
+    const { store, next, refuse } = open()
+    await refuse(check("eve"))
+    const taking = store.take([
+      [check("ann", 2)],
+      [],
+      [check("eve")],
+      [check("bob", 3), check("ann", 1, OTHER)],
+    ])
+    const call = await next()
+    expect(call.keys.map((key) => key.slice(8))).toEqual(["counter0ann", "counter0bob", "counter1ann"])
+    call.answer(holding(2), holding(3), holding(1))
+    expect(takenOf(await taking)).toEqual([[true, [2, 2]], [true], [false, [10, 0]], [true, [3, 3], [1, 1]]])
+  })
+
+  it("rejects several requests where one of them cannot be asked for, and leaves nothing behind", async () => {
+    const { store, next } = open()
+    const unknown = { ...POLICY, algorithm: "none" as Policy["algorithm"] }
+    const taking = store.take([[check("ann")], [check("bob", 1, unknown)]])
+    const rejected = expect(taking).rejects.toThrow("The Redis store does not count by none.")
+    const call = await next()
+    expect(call.keys).toHaveLength(1)
+    call.fail(new Error("gone"))
+    await rejected
+  })
+})
+
+describe("an answer that nobody waits for any more", () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
+  afterEach(() => void vi.useRealTimers())
+
+  /** A call that Redis has not answered in time. */
+  async function late({ store, next }: ReturnType<typeof open>): Promise<Call> {
+    const taking = store.take([[check("ann", 2)]])
+    const call = await next()
+    vi.advanceTimersByTime(TIMEOUT_MS)
+    await expect(taking).rejects.toMatchObject({ kind: "timeout" })
+    return call
+  }
+
+  it("is known where it is a refusal", async () => {
+    const opened = open()
+    const { store, arriving } = opened
+    ;(await late(opened)).answer(holding(10), 1, 0)
+    expect(await arriving()).toEqual([])
+    expect(store.take([[check("ann", 2)]])).toMatchObject([{ granted: false, isRemembered: true }])
+  })
+
+  it("is given back where it is a grant", async () => {
+    const opened = open()
+    const call = await late(opened)
+    call.answer(holding(5))
+    const returned = await opened.next()
+    expect([returned.what, returned.keys]).toEqual(["give back", call.keys])
+    returned.answer(1)
+  })
+
+  it("is given back to a server that nobody waits for, too", async () => {
+    const opened = open()
+    const calls = []
+    for (let i = 0; i < 5; i++) calls.push(await late(opened))
+    expect(opened.store.openBreakers).toBe(1)
+    calls[0]?.answer(holding(5))
+    const returned = await opened.next()
+    expect(returned.what).toBe("give back")
+    returned.answer(1)
+  })
+
+  it("is left alone when the store is closed", async () => {
+    const opened = open()
+    const call = await late(opened)
+    opened.store.close()
+    call.answer(holding(5))
+    expect(await opened.arriving()).toEqual([])
+  })
+})
+
+describe("who was refused by Redis", () => {
+  it("is refused again at once, by the server's time, and costs no call", async () => {
+    const { store, refuse, arriving } = open()
+    await refuse()
+    const state = { startMs: NOW_MS - 1_000, current: 10, previous: 0 }
+    const refused = { granted: false, checks: [{ state, taken: 0 }], isRemembered: true }
+    expect(store.take([[check()]])).toMatchObject([refused])
+    expect(await arriving()).toEqual([])
+  })
+
+  it("is so by the clock that is given, and is asked for again when that says so", async () => {
+    const clock = manualClock(NOW_MS)
+    const { store, refuse, next } = open({ clock, denyCacheMs: 10_000 })
+    await refuse()
+    clock.advance(9_999)
+    expect(store.take([[check()]])).toMatchObject([{ nowMs: NOW_MS + 9_999, granted: false }])
+    clock.advance(1)
+    const taking = store.take([[check()]])
+    ;(await next()).answer(holding(1))
+    expect(takenOf(await taking)).toEqual([[true, [1, 1]]])
+  })
+
+  it("does not have others refused", async () => {
+    const { store, refuse, next } = open()
+    await refuse()
+    const taking = store.take([[check("bob")]])
+    ;(await next()).answer(holding(1))
+    expect(takenOf(await taking)).toEqual([[true, [1, 1]]])
+  })
+
+  it.each([
+    ["a reset", (store: RedisStore) => store.reset([check()]), "delete"],
+    ["units that are given back", (store: RedisStore) => store.giveBack([refund(check())]), "give back"],
+  ] as const)(
+    "is asked for again from %s on, which forgets even refusals that come meanwhile",
+    async (_, change, what) => {
+      const { store, refuse, next, arriving } = open()
+      await refuse()
+      const changing = change(store)
+      const call = await next()
+      expect(call.what).toBe(what)
+      // Redis may be as it was, and may not.
+      await refuse()
+      expect(store.take([[check()]])).toMatchObject([{ isRemembered: true }])
+      call.answer(1)
+      await changing
+      const taking = store.take([[check()]])
+      ;(await next()).answer(holding(1))
+      expect(takenOf(await taking)).toEqual([[true, [1, 1]]])
+      expect(await arriving()).toEqual([])
+    },
+  )
+
+  it("is asked for again although the change has failed: it may have been made", async () => {
+    const { store, refuse, next } = open()
+    const resetting = store.reset([check()])
+    const call = await next()
+    await refuse()
+    call.fail(new Error("The connection is lost."))
+    await expect(resetting).rejects.toThrow("Redis failed: The connection is lost.")
+    await refuse()
+  })
+})
+
+describe("a look at counters", () => {
+  it.each([
+    ["one counter that has room for either of them", [check("ann", 3), check("ann", 3)], false],
+    ["one counter that has room for both", [check("ann", 2), check("ann", 3)], true],
+    ["two counters of one client", [check("ann", 5), check("ann", 5, OTHER)], true],
+    ["one counter of two clients", [check("ann", 5), check("bob", 5)], true],
+    ["two counters of which one has no room", [check("ann", 5), check("bob", 6)], false],
+  ] as const)("tells whether two checks would be granted together, of %s", async (_, checks, granted) => {
+    const { store, next } = open()
+    const peeking = store.peek([checks])
+    const call = await next()
+    expect(call.what).toBe("peek")
+    call.answer(holding(5), holding(5))
+    const state = { startMs: NOW_MS - 1_000, current: 5, previous: 0 }
+    const counted = { state, taken: 0 }
+    expect(await peeking).toEqual([{ nowMs: NOW_MS, granted, checks: [counted, counted] }])
+  })
+
+  it("fails where a key holds what is no counter, and says which", async () => {
+    const { store, next } = open()
+    const peeking = store.peek([[check("ann"), check("bob")]])
+    const call = await next()
+    call.answer(holding(5), 0)
+    const message = `Redis holds under ${call.keys[1]} what is no counter.`
+    await expect(peeking).rejects.toThrow(StoreUnavailableError)
+    await expect(peeking).rejects.toMatchObject({ kind: "invalid-answer", message })
+  })
+})
+
+describe("units that are given back", () => {
+  it("travel together when they come together", async () => {
+    const { store, next } = open()
+    const giving = [store.giveBack([refund(check("ann"))]), store.giveBack([refund(check("bob"))])]
+    const call = await next()
+    expect([call.what, call.keys.length]).toEqual(["give back", 2])
+    call.answer(1)
+    await Promise.all(giving)
+  })
+
+  it("travel by slot in a cluster", async () => {
+    const { store, arriving } = open({ isCluster: true })
+    const giving = store.giveBack([
+      refund(check("ann")),
+      refund(check("bob")),
+      refund(check("ann", 1, OTHER)),
+    ])
+    const calls = await arriving()
+    expect(calls.map(({ keys }) => keys.map((key) => key.slice(8)))).toEqual([
+      ["counter0ann", "counter1ann"],
+      ["counter0bob"],
+    ])
+    for (const call of calls) call.answer(1)
+    await giving
+  })
+
+  it("are not sent while nobody waits for the server, when somebody waits for them", async () => {
+    const { store, next, arriving } = open()
+    for (let i = 0; i < 5; i++) {
+      const resetting = store.reset([check()])
+      ;(await next()).fail(new Error("gone"))
+      await expect(resetting).rejects.toThrow("gone")
+    }
+    expect(store.openBreakers).toBe(1)
+    const giving = expect(store.giveBack([refund(check())])).rejects.toMatchObject({ kind: "unavailable" })
+    expect(await arriving()).toEqual([])
+    await giving
+  })
+})
+
+describe("a store on a cluster", () => {
+  it("asks for checks of one slot in one call, by the quick way where there is one", async () => {
+    const policy: Policy = { ...POLICY, align: "epoch" }
+    const { store, next } = open({ isCluster: true })
+    const taking = store.take([[check("ann", 2, policy)]])
+    const call = await next()
+    expect(call.args.slice(1)).toEqual(["60000", "10", "2", "2", "1", "2", "0"])
+    call.answer(holding(2))
+    expect(takenOf(await taking)).toEqual([[true, [2, 2]]])
+    const both = store.take([[check("ann"), check("ann", 1, OTHER)]])
+    ;(await next()).answer(holding(3), holding(1))
+    expect(takenOf(await both)).toEqual([[true, [3, 1], [1, 1]]])
+  })
+
+  it("asks for those of several slots one slot after the other", async () => {
+    const { store, next, arriving } = open({ isCluster: true })
+    const taking = store.take([[check("ann"), check("bob", 2), check("ann", 3, OTHER)]])
+    const first = await next()
+    expect(first.keys.map((key) => key.slice(8))).toEqual(["counter0ann", "counter1ann"])
+    first.answer(holding(1), holding(3))
+    const second = await next()
+    expect(second.keys.map((key) => key.slice(8))).toEqual(["counter0bob"])
+    second.answer(holding(2))
+    expect(takenOf(await taking)).toEqual([[true, [1, 1], [2, 2], [3, 3]]])
+    expect(await arriving()).toEqual([])
+  })
+
+  it("gives back what one slot granted when another refuses, and nobody waits for that", async () => {
+    const { store, next, arriving } = open({ isCluster: true })
+    const taking = store.take([[check("ann", 2), check("bob")]])
+    const granted = await next()
+    granted.answer(holding(2))
+    ;(await next()).answer(holding(10), 1, 0)
+    expect(takenOf(await taking)).toEqual([[false, undefined, [10, 0]]])
+    const returned = await next()
+    expect([returned.what, returned.keys]).toEqual(["give back", granted.keys])
+    returned.answer(1)
+    // The one that refused is known.
+    expect(store.take([[check("ann", 2), check("bob")]])).toMatchObject([{ isRemembered: true }])
+    expect(await arriving()).toEqual([])
+  })
+})
+
+describe("a closed store", () => {
+  const closed = "The Redis store has been closed."
+
+  it("does nothing any more, not even for who is known to be refused or asks for nothing", async () => {
+    const { store, refuse, arriving, stopped } = open()
+    await refuse()
+    store.close()
+    store.close()
+    expect(stopped()).toBe(1)
+    for (const checks of [[check()], [check("bob")], []]) {
+      expect(() => store.take([checks])).toThrow(ClosedError)
+      expect(() => store.take([checks])).toThrow(closed)
+      await expect(store.peek([checks])).rejects.toThrow(ClosedError)
+    }
+    await expect(store.giveBack([refund(check())])).rejects.toThrow(ClosedError)
+    await expect(store.reset([check()])).rejects.toThrow(ClosedError)
+    expect(await arriving()).toEqual([])
+  })
+
+  it("rejects what waits", async () => {
+    const { store, next } = open()
+    const taking = store.take([[check()]])
+    await next()
+    store.close()
+    await expect(taking).rejects.toThrow(closed)
+  })
+})
