@@ -44,8 +44,10 @@ interface Call {
   readonly what: string
   readonly keys: readonly string[]
   readonly args: readonly string[]
-  /** Answers at this time with these states, or whatever else there is to tell. */
+  /** Answers with these states, or whatever else there is to tell. */
   answer(...told: readonly unknown[]): void
+  /** The same at another time of the server's. */
+  answerAt(nowMs: number, ...told: readonly unknown[]): void
   fail(error: Error): void
 }
 
@@ -61,7 +63,9 @@ function open(more: Partial<RedisStoreParts> & { readonly isCluster?: boolean } 
   let stopped = 0
   const send = (what: string, keys: readonly string[], args: readonly string[]) => {
     return new Promise<unknown>((resolve, fail) => {
-      calls.push({ what, keys, args, fail, answer: (...told) => resolve([NOW_MS, ...told]) })
+      const answerAt = (...told: readonly unknown[]) => resolve(told)
+      const answer = (...told: readonly unknown[]) => answerAt(NOW_MS, ...told)
+      calls.push({ what, keys, args, fail, answer, answerAt })
     })
   }
   const commands: RedisCommands = {
@@ -96,7 +100,16 @@ function open(more: Partial<RedisStoreParts> & { readonly isCluster?: boolean } 
     ;(await next()).answer(holding(10), 1, 0)
     expect(await taking).toMatchObject([{ granted: false }])
   }
-  return { store, arriving, next, refuse, stopped: () => stopped }
+  /** Lets the server of a check fail so often that nobody waits for it any more. */
+  const breakServer = async () => {
+    for (let i = 0; i < 5; i++) {
+      const resetting = store.reset([check()])
+      ;(await next()).fail(new Error("gone"))
+      await expect(resetting).rejects.toThrow("gone")
+    }
+    expect(store.openBreakers).toBe(1)
+  }
+  return { store, arriving, next, refuse, breakServer, stopped: () => stopped }
 }
 
 function slotOf(key: string): string {
@@ -344,13 +357,8 @@ describe("units that are given back", () => {
   })
 
   it("are not sent while nobody waits for the server, when somebody waits for them", async () => {
-    const { store, next, arriving } = open()
-    for (let i = 0; i < 5; i++) {
-      const resetting = store.reset([check()])
-      ;(await next()).fail(new Error("gone"))
-      await expect(resetting).rejects.toThrow("gone")
-    }
-    expect(store.openBreakers).toBe(1)
+    const { store, arriving, breakServer } = open()
+    await breakServer()
     const giving = expect(store.giveBack([refund(check())])).rejects.toMatchObject({ kind: "unavailable" })
     expect(await arriving()).toEqual([])
     await giving
@@ -398,6 +406,39 @@ describe("a store on a cluster", () => {
     expect(store.take([[check("ann", 2), check("bob")]])).toMatchObject([{ isRemembered: true }])
     expect(await arriving()).toEqual([])
   })
+
+  it("gives it back even to a server that nobody waits for meanwhile", async () => {
+    const { store, next, breakServer } = open({ isCluster: true })
+    const taking = store.take([[check("ann", 2), check("bob")]])
+    ;(await next()).answer(holding(2))
+    const second = await next()
+    await breakServer()
+    second.answer(holding(10), 1, 0)
+    expect(takenOf(await taking)).toEqual([[false, undefined, [10, 0]]])
+    const returned = await next()
+    expect(returned.what).toBe("give back")
+    returned.answer(1)
+  })
+
+  it.each([
+    ["earlier", [59_000, 59_001]],
+    ["later", [59_001, 59_000]],
+  ])(
+    "looks at all slots at once, as of the latest of their times, of which the first is the %s",
+    async (_, times) => {
+      const { store, arriving } = open({ isCluster: true })
+      // Their windows end at the later of these times.
+      const started = `w:${NOW_MS - 999}:0:`
+      const peeking = store.peek([[check("ann", 5), check("bob", 5)]])
+      const calls = await arriving()
+      calls.forEach((call, i) => {
+        call.answerAt(NOW_MS + (times[i] as number), `${started}6`)
+      })
+      const empty = { startMs: NOW_MS + 59_001, current: 0, previous: 0 }
+      const counted = { state: empty, taken: 0 }
+      expect(await peeking).toEqual([{ nowMs: NOW_MS + 59_001, granted: true, checks: [counted, counted] }])
+    },
+  )
 })
 
 describe("a closed store", () => {

@@ -70,17 +70,14 @@ export class RedisStore implements Store {
 
   constructor(parts: RedisStoreParts) {
     const { commands, clock, isWide = clock !== undefined } = parts
+    const timekeeping = { clock, isWide }
     this.#parts = parts
     this.#denied = new DenyCache(parts.denyCacheMs)
     this.#nameKey = keyNamer(parts.prefix)
-    this.#fleet = new Fleet(
-      commands,
-      { clock, isWide },
-      {
-        refused: (asked, answer, sentAtMs) => this.#rememberRefusal(asked, answer, sentAtMs),
-        grantedLate: (late) => this.#giveBackLate(late),
-      },
-    )
+    this.#fleet = new Fleet(commands, timekeeping, {
+      refused: (asked, answer, sentAtMs) => this.#rememberRefusal(asked, answer, sentAtMs),
+      grantedLate: (late) => this.#giveBackLate(late),
+    })
   }
 
   get openBreakers(): number {
