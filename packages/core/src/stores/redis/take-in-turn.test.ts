@@ -97,12 +97,12 @@ describe("a request whose checks are in several slots", () => {
   })
 
   it.each([
-    [[shared("a"), check("b"), check("c")], "b c a"],
-    [[check("a"), shared("b"), check("c")], "a c b"],
-    [[check("a"), check("b"), shared("c")], "a b c"],
-    [[check("a"), shared("a2"), check("b")], "b a a2"],
-    [[shared("c"), shared("b"), check("a")], "a c b"],
-  ])("takes last what the whole service counts in, with what is in its slot: %#", async (checks, order) => {
+    ["b c a", [shared("a"), check("b"), check("c")]],
+    ["a c b", [check("a"), shared("b"), check("c")]],
+    ["a b c", [check("a"), check("b"), shared("c")]],
+    ["b a a2", [check("a"), shared("a2"), check("b")]],
+    ["a c b", [shared("c"), shared("b"), check("a")]],
+  ])("takes last what the whole service counts in, with what is in its slot: %s", async (order, checks) => {
     const { parts, take } = cluster("a", "b", "c")
     await take(...checks)
     expect(parts.join(" ")).toBe(order)
