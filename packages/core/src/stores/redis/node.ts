@@ -6,7 +6,7 @@ import { endedWithin, endsWithin } from "./ends-within.ts"
 import { failureOf, isCode, silent } from "./failure.ts"
 import { outsideRequests, setTimer } from "./outside-requests.ts"
 import type { CallTime, PolicyTable } from "./script-input.ts"
-import { nonsense, type Reply, readReply } from "./script-reply.ts"
+import { integerAt, type Reply, readReply } from "./script-reply.ts"
 import { type Script, TAKE } from "./scripts.ts"
 import { ServerTime } from "./server-time.ts"
 import type { TakeCall, TakeReply } from "./take-call.ts"
@@ -70,7 +70,7 @@ export class Node {
 
   /** Somebody waits so long: a server that takes longer to answer is as good as none. */
   waitedFor(ms: number): void {
-    if (ms > this.#longestWaitMs) this.#longestWaitMs = ms
+    this.#longestWaitMs = Math.max(this.#longestWaitMs, ms)
   }
 
   isReady(): boolean {
@@ -82,12 +82,14 @@ export class Node {
    * stayed silent, and may be asked again. Rejects when it cannot tell.
    */
   async learnTime(): Promise<boolean> {
-    this.#learning ??= this.#askTime().finally(() => {
-      this.#learning = undefined
-    })
-    const inTime = await endsWithin(this.#longestWaitMs, this.#learning)
-    // An answer that never comes must not be waited for again.
-    if (!inTime) this.#learning = undefined
+    this.#learning ??= this.#askTime()
+    const learning = this.#learning
+    try {
+      await endsWithin(this.#longestWaitMs, learning)
+    } finally {
+      // An answer that never comes must not be waited for again; but somebody else may have asked anew already.
+      if (this.#learning === learning) this.#learning = undefined
+    }
     return this.knowsTime
   }
 
@@ -103,7 +105,7 @@ export class Node {
       reply = await this.#sendWhole(TAKE, keys, args, error)
     }
     const { nowMs, answers } = call.read(reply)
-    this.#learn(nowMs, sentAtMs)
+    this.#time.learn(nowMs, sentAtMs, performance.now())
     return { nowMs, answers, sentAtMs }
   }
 
@@ -217,14 +219,8 @@ export class Node {
     // In the same slot, and no counter's key: those go on after the brace.
     const key = this.key.slice(0, this.key.indexOf("}") + 1)
     const sentAtMs = performance.now()
-    const reply = await this.#commands.eval(TIME, [key], [])
-    const [seconds, microseconds] = Array.isArray(reply) ? reply.map(Number) : []
-    const nowMs = Math.floor(Number(seconds) * 1000 + Number(microseconds) / 1000)
-    if (!Number.isSafeInteger(nowMs)) throw nonsense(reply)
-    this.#learn(nowMs, sentAtMs)
-  }
-
-  #learn(serverMs: number, sentAtMs: number): void {
-    if (this.#timekeeping.clock === undefined) this.#time.learn(serverMs, sentAtMs, performance.now())
+    const reply = readReply(await this.#commands.eval(TIME, [key], []))
+    const nowMs = Math.floor(integerAt(reply, 0) * 1000 + integerAt(reply, 1) / 1000)
+    this.#time.learn(nowMs, sentAtMs, performance.now())
   }
 }

@@ -1,0 +1,390 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { StoreUnavailableError } from "../../errors.ts"
+import type { Policy } from "../../policy.ts"
+import { LOOK_AGAIN_MS, Node, type Patience, type Timekeeping } from "./node.ts"
+import { PolicyTable } from "./script-input.ts"
+import { PEEK, TAKE } from "./scripts.ts"
+import { TakeCall } from "./take-call.ts"
+import { AskedServer } from "./testing/asked-server.ts"
+
+const POLICY: Policy = {
+  name: "login",
+  counter: "counter0",
+  algorithm: "fixed-window",
+  limit: 10,
+  windowMs: 60_000,
+  align: "first-hit",
+}
+const KEY = "app:sl1:{7f}counter0alice"
+const NOW_MS = 1_700_000_000_000
+/** As TIME tells it: seconds and microseconds, of which the part of a millisecond is cut. */
+const NOW = ["1700000000", "000999"]
+const BY_SERVER: Timekeeping = { clock: undefined, isWide: false }
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
+afterEach(() => void vi.useRealTimers())
+
+function serving({ timekeeping = BY_SERVER }: { timekeeping?: Timekeeping } = {}) {
+  const server = new AskedServer()
+  return { server, node: new Node(server, timekeeping, KEY) }
+}
+
+/** A server whose time is known. */
+async function knowing() {
+  const made = serving()
+  const learning = made.node.learnTime()
+  made.server.latest.answer(NOW)
+  await learning
+  made.server.asked.length = 0
+  return made
+}
+
+async function pass(ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed++) {
+    vi.advanceTimersByTime(1)
+    await nextTurn()
+  }
+}
+
+/** What comes of it, once it has. */
+function outcomeOf(promise: Promise<unknown>): unknown[] {
+  const outcome: unknown[] = []
+  promise.then(
+    (value) => outcome.push(value),
+    (error: Error) => outcome.push(error.message),
+  )
+  return outcome
+}
+
+function peek(node: Node, patience: Patience = { withinMs: 20 }): Promise<unknown> {
+  return node.ask(PEEK, [KEY], new PolicyTable(), [], patience)
+}
+
+/** Somebody asks, and the server says that it cannot, so many times. */
+async function fail(server: AskedServer, node: Node, times: number, patience?: Patience): Promise<void> {
+  for (let i = 0; i < times; i++) {
+    const outcome = outcomeOf(peek(node, patience))
+    await nextTurn()
+    server.latest.fail("ERR no")
+    await nextTurn()
+    expect(outcome).toEqual(["Redis failed: ERR no"])
+  }
+}
+
+async function succeed(server: AskedServer, node: Node, patience?: Patience): Promise<void> {
+  const outcome = outcomeOf(peek(node, patience))
+  await nextTurn()
+  server.latest.answer([NOW_MS])
+  await nextTurn()
+  expect(outcome).toEqual([[NOW_MS]])
+}
+
+const DOWN = "Redis does not answer; it is asked again in the background."
+const SILENT = "Redis did not answer in time."
+
+describe("the time of a server", () => {
+  it("is asked for once however many need it, by a key of the same slot that is no counter's", async () => {
+    const { server, node } = serving()
+    node.waitedFor(20)
+    const outcomes = [outcomeOf(node.learnTime()), outcomeOf(node.learnTime())]
+    expect(server.asked.map(({ what, keys, args }) => [what, keys, args])).toEqual([
+      ["eval", ["app:sl1:{7f}"], []],
+    ])
+    expect(server.latest.script).toMatch(/'SET', KEYS\[1\], '', 'XX'.*'TIME'/)
+    expect([node.knowsTime, node.timeOf(performance.now())]).toEqual([
+      false,
+      { nowMs: undefined, untilMs: undefined, isWide: false },
+    ])
+    server.latest.answer(NOW)
+    await nextTurn()
+    expect(outcomes).toEqual([[true], [true]])
+    expect([node.knowsTime, node.timeOf(performance.now() + 50)]).toEqual([
+      true,
+      { nowMs: undefined, untilMs: NOW_MS + 50, isWide: false },
+    ])
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it("may be told in integers, and to the microsecond", async () => {
+    const { server, node } = serving()
+    const learning = node.learnTime()
+    server.latest.answer([1_700_000_000, 123_456])
+    await learning
+    expect(node.timeOf(performance.now()).untilMs).toBe(NOW_MS + 123)
+  })
+
+  it.each([["OK"], [[]], [["1700000000"]], [["x", "1"]], [[null, "1"]]])(
+    "is not learnt from %j, and then asked for anew",
+    async (reply) => {
+      const { server, node } = serving()
+      const learning = outcomeOf(node.learnTime())
+      server.latest.answer(reply)
+      await nextTurn()
+      expect(learning).toEqual([expect.stringContaining("makes no sense")])
+      void node.learnTime()
+      expect([node.knowsTime, server.asked.length]).toEqual([false, 2])
+      server.latest.answer(NOW)
+      await nextTurn()
+      expect(node.knowsTime).toBe(true)
+    },
+  )
+
+  it("is asked for anew when it did not come for as long as anybody waits for the server", async () => {
+    const { server, node } = serving()
+    node.waitedFor(20)
+    node.waitedFor(10)
+    const first = outcomeOf(node.learnTime())
+    await pass(19)
+    const second = outcomeOf(node.learnTime())
+    expect([first, server.asked.length]).toEqual([[], 1])
+    await pass(1)
+    expect(first).toEqual([false])
+    const third = outcomeOf(node.learnTime())
+    expect(server.asked.length).toBe(2)
+    // Whoever gives up the first question does not give up the second one.
+    await pass(19)
+    expect(second).toEqual([false])
+    const fourth = outcomeOf(node.learnTime())
+    expect(server.asked.length).toBe(2)
+    server.latest.answer(NOW)
+    await nextTurn()
+    expect([third, fourth]).toEqual([[true], [true]])
+  })
+
+  it("is not asked for while the client would only queue the question", async () => {
+    const { server, node } = serving()
+    server.isReady = () => false
+    const learning = outcomeOf(node.learnTime())
+    await nextTurn()
+    expect([learning, server.asked]).toEqual([[DOWN], []])
+  })
+
+  it("is never asked for where a clock was given, which scripts are told in whole milliseconds", async () => {
+    const { server, node } = serving({ timekeeping: { clock: { now: () => 5.9 }, isWide: true } })
+    expect([node.knowsTime, node.timeOf(performance.now())]).toEqual([
+      true,
+      { nowMs: 5, untilMs: undefined, isWide: true },
+    ])
+    await succeed(server, node)
+    expect(server.asked.map(({ what, args }) => [what, args])).toEqual([["evalsha", ["[5,0,1,0]"]]])
+  })
+})
+
+describe("a call that takes", () => {
+  const call = () =>
+    new TakeCall([{ checks: [{ policy: POLICY, partition: "alice", cost: 1, shadow: false }], keys: [KEY] }])
+
+  it("is sent by the script's digest, and its reply tells the time, too", async () => {
+    const { server, node } = serving()
+    const sentAtMs = performance.now()
+    const taking = node.take(call(), sentAtMs + 50)
+    expect(server.asked).toMatchObject([
+      { what: "evalsha", script: TAKE.sha, keys: [KEY], args: ["[-1,0,0,1,3,10,60000,0,1,1,1,1,1]"] },
+    ])
+    await pass(4)
+    server.latest.answer([NOW_MS, `w:${NOW_MS}:0:1`])
+    expect(await taking).toMatchObject({ nowMs: NOW_MS, sentAtMs, answers: [{ granted: true }] })
+    // Half of the way there and back ago.
+    expect(node.timeOf(performance.now()).untilMs).toBe(NOW_MS + 2)
+  })
+
+  it("is sent whole to a server that has forgotten the script, and once to any other", async () => {
+    const { server, node } = await knowing()
+    const taking = node.take(call(), performance.now() + 50)
+    server.latest.fail("NOSCRIPT No matching script.")
+    await nextTurn()
+    const [byDigest, whole] = server.asked
+    expect(whole).toMatchObject({ what: "eval", script: TAKE.text, keys: [KEY], args: byDigest?.args })
+    server.latest.answer([NOW_MS, `w:${NOW_MS}:0:1`])
+    expect(await taking).toMatchObject({ answers: [{ granted: true }] })
+    const failing = outcomeOf(node.take(call(), performance.now() + 50))
+    server.latest.fail("ERR no")
+    await nextTurn()
+    expect([failing, server.asked.length]).toEqual([["ERR no"], 3])
+  })
+})
+
+describe("a script that is asked by itself", () => {
+  it("is told until when it counts, in the server's time, which is asked for first", async () => {
+    const { server, node } = serving()
+    const outcome = outcomeOf(peek(node, { withinMs: 20 }))
+    await nextTurn()
+    // It waits as long for the time as for the answer.
+    await pass(10)
+    expect(server.asked.map(({ what }) => what)).toEqual(["eval"])
+    server.latest.answer(NOW)
+    await nextTurn()
+    expect(server.asked.slice(1)).toMatchObject([
+      { what: "evalsha", script: PEEK.sha, keys: [KEY], args: [`[-1,${NOW_MS + 15},0,0]`] },
+    ])
+    server.latest.answer([NOW_MS])
+    await nextTurn()
+    expect([outcome, vi.getTimerCount()]).toEqual([[[NOW_MS]], 0])
+    await succeed(server, node)
+    expect(server.asked).toHaveLength(3)
+  })
+
+  it("is never sent without the time of a server that does not tell it", async () => {
+    const { server, node } = serving()
+    const outcome = outcomeOf(peek(node, { withinMs: 20 }))
+    await pass(30)
+    expect([outcome, server.asked.map(({ what }) => what)]).toEqual([[SILENT], ["eval"]])
+  })
+
+  it("is sent whole to a server that has forgotten it", async () => {
+    const { server, node } = await knowing()
+    const outcome = outcomeOf(peek(node))
+    await nextTurn()
+    server.latest.fail("NOSCRIPT No matching script.")
+    await nextTurn()
+    const [byDigest, whole] = server.asked
+    expect(whole).toMatchObject({ what: "eval", script: PEEK.text, keys: [KEY], args: byDigest?.args })
+    server.latest.answer([NOW_MS])
+    await nextTurn()
+    expect(outcome).toEqual([[NOW_MS]])
+  })
+
+  it("is waited for until the deadline, and no longer", async () => {
+    const { node } = await knowing()
+    const outcome = outcomeOf(peek(node, { withinMs: 20 }))
+    await pass(19)
+    expect(outcome).toEqual([])
+    await pass(1)
+    expect([outcome, vi.getTimerCount()]).toEqual([[SILENT], 0])
+  })
+
+  it("waits for the client's connection, and is never sent after the deadline", async () => {
+    const { server, node } = await knowing()
+    server.isReady = () => false
+    const long = outcomeOf(peek(node, { withinMs: LOOK_AGAIN_MS + 10 }))
+    const short = outcomeOf(peek(node, { withinMs: LOOK_AGAIN_MS - 10 }))
+    await pass(LOOK_AGAIN_MS - 1)
+    expect([server.asked, long, short]).toEqual([
+      [],
+      [],
+      ["Redis did not answer in time: its client has no connection."],
+    ])
+    server.isReady = () => true
+    await pass(1)
+    expect(server.asked).toHaveLength(1)
+    server.latest.answer([NOW_MS])
+    await nextTurn()
+    expect([long, server.asked.length]).toEqual([[[NOW_MS]], 1])
+  })
+})
+
+it("keys are deleted by the deadline, or the failure is told", async () => {
+  const { server, node } = await knowing()
+  const deleting = outcomeOf(node.forget(["a", "b"], 20))
+  await nextTurn()
+  expect(server.asked).toMatchObject([{ what: "del", keys: ["a", "b"] }])
+  await pass(19)
+  server.latest.answer(2)
+  await nextTurn()
+  expect(deleting).toEqual([undefined])
+  const silent = outcomeOf(node.forget(["a"], 20))
+  await pass(20)
+  const failing = outcomeOf(node.forget(["a"], 20))
+  await nextTurn()
+  server.latest.fail("ERR no")
+  await nextTurn()
+  expect([silent, failing]).toEqual([[SILENT], ["Redis failed: ERR no"]])
+})
+
+describe("a server that has failed five times in a row", () => {
+  it("is not asked any more, and who asks is told at once", async () => {
+    const { server, node } = await knowing()
+    await fail(server, node, 4)
+    await succeed(server, node)
+    await fail(server, node, 4)
+    expect(node.breaker.isOpen).toBe(false)
+    await fail(server, node, 1)
+    expect(node.breaker.isOpen).toBe(true)
+    const asked = server.asked.length
+    await expect(peek(node)).rejects.toBe(node.unavailable)
+    await expect(node.forget([KEY], 20)).rejects.toBe(node.unavailable)
+    expect(server.asked.length).toBe(asked)
+    expect(node.unavailable).toBeInstanceOf(StoreUnavailableError)
+    expect([node.unavailable.message, node.unavailable.kind]).toEqual([DOWN, "unavailable"])
+    node.breaker.stop()
+  })
+
+  it("is asked in the background all the same, and what comes of that neither opens nor closes the breaker", async () => {
+    const { server, node } = await knowing()
+    const background = { withinMs: 20, inBackground: true }
+    await fail(server, node, 4)
+    await fail(server, node, 5, background)
+    expect(node.breaker.isOpen).toBe(false)
+    await fail(server, node, 1)
+    await succeed(server, node, background)
+    expect(node.breaker.isOpen).toBe(true)
+    node.breaker.stop()
+  })
+
+  /** Of which the first probe has just been due. */
+  async function probed(isReady = true) {
+    const made = await knowing()
+    await fail(made.server, made.node, 5)
+    made.server.asked.length = 0
+    made.server.isReady = () => isReady
+    await pass(100)
+    return made
+  }
+
+  it("is asked for its time, and is back when it tells it", async () => {
+    const { server, node } = await probed()
+    expect(server.asked).toMatchObject([{ what: "eval", keys: ["app:sl1:{7f}"] }])
+    expect(node.breaker.isOpen).toBe(true)
+    await pass(19)
+    server.latest.answer(NOW)
+    await nextTurn()
+    expect(node.breaker.isOpen).toBe(false)
+  })
+
+  it("is not back when it tells it later than anybody waits", async () => {
+    const { server, node } = await probed()
+    await pass(20)
+    server.latest.answer(NOW)
+    await nextTurn()
+    expect([node.breaker.isOpen, server.reconnected]).toEqual([true, []])
+    node.breaker.stop()
+  })
+
+  it("is not back as a replica, which the client is told to leave", async () => {
+    const { server, node } = await probed()
+    server.latest.fail("READONLY You can't write against a read only replica.")
+    await nextTurn()
+    expect([node.breaker.isOpen, server.reconnected]).toEqual([true, [KEY]])
+    node.breaker.stop()
+  })
+
+  it("is not left for any other error", async () => {
+    const { server, node } = await probed()
+    server.latest.fail("OOM command not allowed")
+    await nextTurn()
+    expect([node.breaker.isOpen, server.reconnected]).toEqual([true, []])
+    node.breaker.stop()
+  })
+
+  it("is not asked before its client is connected", async () => {
+    const { server, node } = await probed(false)
+    expect([node.breaker.isOpen, server.asked]).toEqual([true, []])
+    node.breaker.stop()
+  })
+})
+
+it("a call has not run where a replica or a slot on its way turned it away, and may be sent again", () => {
+  const { server, node } = serving()
+  const told = ["READONLY You can't write", "TRYAGAIN Multiple keys", "ERR no"].map((text) => {
+    const error = new Error(text)
+    return [node.isReplica(error), node.hasNotRun(error)]
+  })
+  expect(told).toEqual([
+    [true, true],
+    [false, true],
+    [false, false],
+  ])
+  node.reconnect()
+  expect(server.reconnected).toEqual([KEY])
+})

@@ -1,0 +1,63 @@
+import type { RedisCommands } from "../commands.ts"
+
+/** A command that the test answers itself. */
+export interface AskedCommand {
+  /** `del`, `evalsha` or `eval`. */
+  readonly what: string
+  /** The digest or the text of a script. */
+  readonly script: string
+  readonly keys: readonly string[]
+  readonly args: readonly string[]
+  readonly answer: (reply: unknown) => void
+  /** With the text of an error of Redis. */
+  readonly fail: (message: string) => void
+}
+
+/** Servers behind a client, of which the test says what they answer and whether they can be reached. */
+export class AskedServer implements RedisCommands {
+  readonly isCluster: boolean
+  /** All commands, in order. */
+  readonly asked: AskedCommand[] = []
+  readonly reconnected: string[] = []
+  readonly listeners: Set<() => void> = new Set()
+  isReady: (key: string) => boolean = () => true
+  nodeOf: (key: string) => string = () => ""
+
+  constructor(isCluster = false) {
+    this.isCluster = isCluster
+  }
+
+  get latest(): AskedCommand {
+    const command = this.asked.at(-1)
+    if (command === undefined) throw new Error("nothing was asked")
+    return command
+  }
+
+  evalsha(sha: string, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    return this.#ask("evalsha", sha, keys, args)
+  }
+
+  eval(script: string, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    return this.#ask("eval", script, keys, args)
+  }
+
+  del(keys: readonly string[]): Promise<unknown> {
+    return this.#ask("del", "", keys, [])
+  }
+
+  onReady(listener: () => void): () => void {
+    this.listeners.add(listener)
+    return () => this.listeners.delete(listener)
+  }
+
+  reconnect(key: string): void {
+    this.reconnected.push(key)
+  }
+
+  #ask(what: string, script: string, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    return new Promise((answer, reject) => {
+      const fail = (message: string) => reject(new Error(message))
+      this.asked.push({ what, script, keys, args, answer, fail })
+    })
+  }
+}
