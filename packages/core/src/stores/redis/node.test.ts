@@ -232,6 +232,17 @@ describe("a script that is asked by itself", () => {
     expect([outcome, server.asked.map(({ what }) => what)]).toEqual([[SILENT], ["eval"]])
   })
 
+  it("waits for the time in the background, too, where nobody else has waited for the server yet", async () => {
+    const { server, node } = serving()
+    const outcome = outcomeOf(peek(node, { withinMs: 1_000, inBackground: true }))
+    await pass(10)
+    server.latest.answer(NOW)
+    await nextTurn()
+    server.latest.answer([NOW_MS])
+    await nextTurn()
+    expect(outcome).toEqual([[NOW_MS]])
+  })
+
   it("is sent whole to a server that has forgotten it", async () => {
     const { server, node } = await knowing()
     const outcome = outcomeOf(peek(node))

@@ -79,13 +79,13 @@ export class Node {
 
   /**
    * Asks the server for its time, once however many ask for it. Yields whether it is known now: not when the server
-   * stayed silent, and may be asked again. Rejects when it cannot tell.
+   * stayed silent for so long, or for as long as others wait, and may be asked again. Rejects when it cannot tell.
    */
-  async learnTime(): Promise<boolean> {
+  async learnTime(withinMs = 0): Promise<boolean> {
     this.#learning ??= this.#askTime()
     const learning = this.#learning
     try {
-      await endsWithin(this.#longestWaitMs, learning)
+      await endsWithin(Math.max(withinMs, this.#longestWaitMs), learning)
     } finally {
       // An answer that never comes must not be waited for again; but somebody else may have asked anew already.
       if (this.#learning === learning) this.#learning = undefined
@@ -126,7 +126,7 @@ export class Node {
     patience: Patience,
   ): Promise<Reply> {
     return this.#within(patience, async (deadlineMs) => {
-      if (!this.knowsTime && !(await this.learnTime())) throw silent()
+      if (!this.knowsTime && !(await this.learnTime(patience.withinMs))) throw silent()
       const args = [policies.input(this.timeOf(deadlineMs), numbers)]
       try {
         return readReply(await this.#commands.evalsha(script.sha, keys, args))
