@@ -30,7 +30,6 @@ export class GiveBacks {
   readonly #inBackground: boolean
   readonly #queue: Returning[] = []
   #calls = 0
-  #isPumpDue = false
 
   /** `nodeOf` yields the server that is responsible now. */
   constructor(nodeOf: () => Node, inBackground: boolean) {
@@ -43,23 +42,19 @@ export class GiveBacks {
     const node = this.#nodeOf()
     if (!this.#inBackground && node.breaker.isOpen) throw node.unavailable
     const deadlineMs = performance.now() + withinMs
+    // What waits already is sent then, too, or when a call has ended.
+    // Stryker disable next-line ConditionalExpression: once more, there would be nothing left to send
+    if (this.#queue.length === 0) queueMicrotask(this.#pump)
     const each = refunds.map((refund, i) => {
       return new Promise<void>((resolve, reject) => {
         this.#queue.push({ refund, key: keys[i] as string, deadlineMs, resolve, reject })
       })
     })
-    this.#pumpSoon()
     await Promise.all(each)
   }
 
-  #pumpSoon(): void {
-    if (this.#isPumpDue || this.#calls >= MOST_CALLS || this.#queue.length === 0) return
-    this.#isPumpDue = true
-    queueMicrotask(this.#pump)
-  }
-
+  /** Sends what can be sent: then nothing waits, or there are as many calls in flight as there may be. */
   readonly #pump = (): void => {
-    this.#isPumpDue = false
     while (this.#calls < MOST_CALLS && this.#queue.length > 0) {
       const batch = this.#queue.splice(0, MOST_REFUNDS).filter(isInTime)
       if (batch.length > 0) outsideRequests(() => void this.#send(batch))
@@ -75,7 +70,7 @@ export class GiveBacks {
       for (const { reject } of batch) reject(error)
     }
     this.#calls--
-    this.#pumpSoon()
+    this.#pump()
   }
 
   async #ask(batch: readonly Returning[]): Promise<void> {

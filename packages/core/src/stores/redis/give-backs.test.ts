@@ -1,0 +1,184 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import type { Policy } from "../../policy.ts"
+import type { Refund } from "../store.ts"
+import { GiveBacks } from "./give-backs.ts"
+import { Node } from "./node.ts"
+import { GIVE_BACK } from "./scripts.ts"
+import { AskedServer } from "./testing/asked-server.ts"
+
+const POLICY: Policy = {
+  name: "login",
+  counter: "counter0",
+  algorithm: "fixed-window",
+  limit: 10,
+  windowMs: 60_000,
+  align: "first-hit",
+}
+const NOW_MS = 1_700_000_000_000
+const SILENT = "Redis did not answer in time."
+const DOWN = "Redis does not answer; it is asked again in the background."
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
+afterEach(() => void vi.useRealTimers())
+
+/** The way back to a server whose time is known. */
+async function givingBack({ inBackground = false } = {}) {
+  vi.advanceTimersByTime(7)
+  const server = new AskedServer()
+  const node = new Node(server, { clock: undefined, isWide: false }, "sl1:{7f}counter0alice")
+  const learning = node.learnTime()
+  server.latest.answer(["1700000000", "000000"])
+  await learning
+  server.asked.length = 0
+  const returning = new GiveBacks(() => node, inBackground)
+  /** Gives back the units of these keys; what comes of it, once it has. */
+  const giveBack = (keys: readonly string[], withinMs = 100): unknown[] => {
+    const outcome: unknown[] = []
+    returning.add(keys.map(refund), keys, { withinMs }).then(
+      () => outcome.push("back"),
+      (error: Error) => outcome.push(error.message),
+    )
+    return outcome
+  }
+  return { server, node, giveBack }
+}
+
+function refund(partition: string): Refund {
+  return {
+    policy: POLICY,
+    partition,
+    units: 3,
+    after: { startMs: NOW_MS - 1_000, current: 5, previous: 4 },
+  }
+}
+
+function names(count: number): string[] {
+  return Array.from({ length: count }, (_, i) => `key${i}`)
+}
+
+const REPLY = [NOW_MS, 1]
+
+describe("units on their way back", () => {
+  it("travel together when they come in one turn, for as long as the first of those who wait does", async () => {
+    const { server, giveBack } = await givingBack()
+    const outcomes = [giveBack(["a", "b"], 30), giveBack(["c"], 10), giveBack([], 5)]
+    await nextTurn()
+    const each = `1,3,${NOW_MS - 1_000},5,4`
+    expect(server.asked).toMatchObject([
+      {
+        script: GIVE_BACK.sha,
+        keys: ["a", "b", "c"],
+        args: [`[-1,${NOW_MS + 10},0,1,3,10,60000,0,${each},${each},${each}]`],
+      },
+    ])
+    expect(outcomes).toEqual([[], [], ["back"]])
+    server.latest.answer(REPLY)
+    await nextTurn()
+    expect(outcomes).toEqual([["back"], ["back"], ["back"]])
+    const later = giveBack(["d"])
+    await nextTurn()
+    server.latest.answer(REPLY)
+    await nextTurn()
+    expect([later, server.asked.length]).toEqual([["back"], 2])
+  })
+
+  it("are 64 a call at the most, in two calls at a time, and the others follow when one has ended", async () => {
+    const { server, giveBack } = await givingBack()
+    const all = names(200)
+    const outcome = giveBack(all)
+    const last = giveBack(["last"])
+    await nextTurn()
+    expect(server.asked.map(({ keys }) => keys)).toEqual([all.slice(0, 64), all.slice(64, 128)])
+    server.asked[1]?.answer(REPLY)
+    await nextTurn()
+    expect(server.asked.slice(2).map(({ keys }) => keys)).toEqual([all.slice(128, 192)])
+    for (const nth of [0, 2]) server.asked[nth]?.answer(REPLY)
+    await nextTurn()
+    expect(server.asked.slice(3).map(({ keys }) => keys)).toEqual([[...all.slice(192), "last"]])
+    expect(outcome).toEqual([])
+    server.latest.answer(REPLY)
+    await nextTurn()
+    expect([outcome, last, server.asked.length]).toEqual([["back"], ["back"], 4])
+  })
+
+  it("are not sent any more when their time is over before it is their turn", async () => {
+    const { server, giveBack } = await givingBack()
+    giveBack(names(128))
+    const [short, long] = [giveBack(["short"], 10), giveBack(["long"], 11)]
+    await nextTurn()
+    vi.advanceTimersByTime(10)
+    expect(server.asked).toHaveLength(2)
+    server.asked[0]?.answer(REPLY)
+    await nextTurn()
+    expect(server.asked.slice(2).map(({ keys }) => keys)).toEqual([["long"]])
+    server.asked[2]?.answer(REPLY)
+    await nextTurn()
+    expect([short, long]).toEqual([[SILENT], ["back"]])
+  })
+
+  it("cost no call when the time of all of them is over", async () => {
+    const { server, giveBack } = await givingBack()
+    giveBack(names(128))
+    const short = giveBack(["short"], 10)
+    await nextTurn()
+    vi.advanceTimersByTime(10)
+    server.asked[0]?.answer(REPLY)
+    await nextTurn()
+    expect([short, server.asked.length]).toEqual([[SILENT], 2])
+  })
+
+  it("are not back when the server says that it was asked too late", async () => {
+    const { server, giveBack } = await givingBack()
+    const outcome = giveBack(["a"])
+    await nextTurn()
+    server.latest.answer([NOW_MS])
+    await nextTurn()
+    expect(outcome).toEqual(["Redis was asked too late to give units back."])
+  })
+
+  it("are never sent twice: all of a call that failed are told, and the next ones are sent", async () => {
+    const { server, giveBack } = await givingBack()
+    const failing = [giveBack(["a"]), giveBack(["b"])]
+    await nextTurn()
+    server.latest.fail("ERR no")
+    await nextTurn()
+    expect([failing, server.asked.length]).toEqual([[["Redis failed: ERR no"], ["Redis failed: ERR no"]], 1])
+    const next = giveBack(["c"])
+    await nextTurn()
+    expect(server.latest.keys).toEqual(["c"])
+    server.latest.answer(REPLY)
+    await nextTurn()
+    expect(next).toEqual(["back"])
+  })
+})
+
+describe("units that go back to a server that nobody waits for", () => {
+  it("are refused at once where somebody waits for that, whatever is in flight", async () => {
+    const { server, node, giveBack } = await givingBack()
+    giveBack(names(128))
+    await nextTurn()
+    for (let i = 0; i < 5; i++) node.breaker.failed()
+    const outcome = giveBack(["a"])
+    await nextTurn()
+    expect([outcome, server.asked.length]).toEqual([[DOWN], 2])
+    node.breaker.stop()
+  })
+
+  it("are sent in the background, and failures there do not count", async () => {
+    const { server, node, giveBack } = await givingBack({ inBackground: true })
+    for (let i = 0; i < 4; i++) node.breaker.failed()
+    giveBack(["a"])
+    await nextTurn()
+    server.latest.fail("ERR no")
+    await nextTurn()
+    expect(node.breaker.isOpen).toBe(false)
+    node.breaker.failed()
+    const outcome = giveBack(["b"])
+    await nextTurn()
+    server.latest.answer(REPLY)
+    await nextTurn()
+    expect([node.breaker.isOpen, outcome]).toEqual([true, ["back"]])
+    node.breaker.stop()
+  })
+})
