@@ -173,6 +173,17 @@ describe("a reply", () => {
     expect(answers?.map((answer) => answer?.checks[0]?.state)).toEqual(states)
   })
 
+  it("to merged requests of a strict window gives each its own count, though it does not tell that of each part", () => {
+    const policy: Policy = { ...POLICY, algorithm: "sliding-window-strict", align: "epoch", buckets: 60 }
+    const one = asked(check("a", 2, { policy }))
+    const code = ((NOW_MS / 1_000) % 511) + 1
+    expect(told(new TakeCall([one, one, one]), [NOW_MS, code * 2 ** 44 + 3 * 2 ** 35 + 9])).toEqual([
+      [true, [5, 2]],
+      [true, [7, 2]],
+      [true, [9, 2]],
+    ])
+  })
+
   it("has the whole state, with the time it was decided at", () => {
     expect(new TakeCall([a]).read([NOW_MS, state(2)])).toEqual({
       nowMs: NOW_MS,

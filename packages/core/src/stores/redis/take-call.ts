@@ -142,6 +142,7 @@ export class TakeCall {
   /** By the place of a key, how many times its check was taken, where that is not every time. */
   #lacksOf(list: Reply): ReadonlyMap<number, number> | undefined {
     const end = 1 + this.keys.length
+    // Stryker disable next-line ConditionalExpression: an empty table tells the same
     if (list.length === end) return undefined
     const lacks = new Map<number, number>()
     for (let at = end; at < list.length; at += 2) lacks.set(integerAt(list, at) - 1, integerAt(list, at + 1))
@@ -216,6 +217,7 @@ function isSameCheck(one: Check, other: Check): boolean {
 function before(state: CounterState, policy: Policy, later: number, nowMs: number): CounterState {
   // Stryker disable next-line ConditionalExpression: nothing less is the same
   if (later === 0) return state
+  // Stryker disable next-line ConditionalExpression: for the others what follows is the same, and quicker
   if (policy.algorithm === "sliding-log")
     return algorithmOf(policy).withoutUnits(state, policy, later, state, nowMs)
   return { ...state, current: state.current - later }
