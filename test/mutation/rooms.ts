@@ -14,7 +14,7 @@ const LIMITER = [`${CORE}/limiter/**/*.test.ts`, `${CORE}/http/**/!(acquire-many
 
 /** Those with servers that take moments, and of those that take seconds what is about failures. */
 const REDIS = [
-  ...["options", "commands-of", "ioredis-calls", "fleet", "deny-cache", "clients", "forgetting"],
+  ...["options", "commands-of", "ioredis-calls", "deny-cache", "clients", "forgetting"],
   ...["cluster", "cluster-refunds", "shared-counting", "faults-policy", "faults-server", "faults-connection"],
   ...["faults-frozen", "faults-failover", "give-backs", "waiting"],
   "redis-store.contract",

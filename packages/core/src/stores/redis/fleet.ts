@@ -78,7 +78,7 @@ export class Fleet {
 
   /** The same for keys that one call may have: of all, or in a cluster of those with one hash tag. */
   slotOf(key: string): string {
-    return this.#commands.isCluster ? key.slice(key.indexOf("{"), key.indexOf("}")) : ONLY
+    return this.#commands.isCluster ? key.slice(0, key.indexOf("}")) : ONLY
   }
 
   /** Calls back with every lane that there is. */

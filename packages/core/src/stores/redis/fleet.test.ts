@@ -1,0 +1,137 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import type { Policy } from "../../policy.ts"
+import { Fleet } from "./fleet.ts"
+import type { Asked } from "./take-call.ts"
+import { AskedServer } from "./testing/asked-server.ts"
+
+const POLICY: Policy = {
+  name: "login",
+  counter: "counter0",
+  algorithm: "fixed-window",
+  limit: 10,
+  windowMs: 60_000,
+  align: "first-hit",
+}
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
+afterEach(() => void vi.useRealTimers())
+
+function fleetOf({ isCluster = false } = {}) {
+  const server = new AskedServer(isCluster)
+  const listener = { refused: () => undefined, grantedLate: () => undefined }
+  const fleet = new Fleet(server, { clock: { now: () => 5 }, isWide: false }, listener)
+  /** Asks for a unit; what comes of it, once it has. */
+  const take = (key: string, withinMs: number): unknown[] => {
+    const outcome: unknown[] = []
+    fleet
+      .laneOf(key, withinMs)
+      .take(requestOf(key), performance.now() + withinMs, withinMs)
+      .then(
+        (answers) => outcome.push(answers),
+        (error: unknown) => outcome.push(error),
+      )
+    return outcome
+  }
+  const becomeReady = () => {
+    for (const listener of server.listeners) listener()
+  }
+  const isOpenOf = (key: string) => fleet.nodeOf(key).breaker.isOpen
+  const open = (key: string) => {
+    for (let i = 0; i < 5; i++) fleet.nodeOf(key).breaker.failed()
+  }
+  return { server, fleet, take, becomeReady, isOpenOf, open }
+}
+
+function requestOf(key: string): Asked {
+  return { checks: [{ policy: POLICY, partition: key, cost: 1, shadow: false }], keys: [key] }
+}
+
+describe("requests travel together", () => {
+  it.each<[what: string, isCluster: boolean, one: [string, number], other: [string, number], is: boolean]>([
+    ["of all keys, to one server", false, ["{00}a", 50], ["{ff}b", 50], true],
+    ["of one slot, in a cluster", true, ["{00}a", 50], ["{00}b", 50], true],
+    ["of no two slots", true, ["{00}a", 50], ["{01}a", 50], false],
+    ["of no two slots, whatever is before the braces", true, ["app{00}a", 50], ["app{01}a", 50], false],
+    // A call counts until the first of them stops waiting.
+    ["of who waits about as long", false, ["{00}a", 33], ["{00}a", 63], true],
+    ["of nobody who waits much longer", false, ["{00}a", 15], ["{00}a", 1_000], false],
+  ])("%s", (_what, isCluster, one, other, is) => {
+    const { fleet } = fleetOf({ isCluster })
+    expect(fleet.laneOf(...one) === fleet.laneOf(...other)).toBe(is)
+  })
+})
+
+describe("a client that becomes ready", () => {
+  it("is sent at once what waits for that, first of those who stop waiting first", async () => {
+    const { server, fleet, take, becomeReady } = fleetOf()
+    server.isReady = () => false
+    take("{00}b", 1_000)
+    take("{00}a", 50)
+    await nextTurn()
+    becomeReady()
+    expect(server.asked).toEqual([])
+    server.isReady = () => true
+    becomeReady()
+    expect(server.asked.map(({ keys }) => keys)).toEqual([["{00}a"], ["{00}b"]])
+    fleet.close(new Error("over"))
+  })
+
+  it("is asked at once whether the server is back that nobody waited for", async () => {
+    const { server, isOpenOf, open, becomeReady } = fleetOf()
+    open("{00}a")
+    becomeReady()
+    vi.advanceTimersByTime(1)
+    expect(server.asked).toMatchObject([{ what: "eval", keys: ["{00}"] }])
+    server.latest.answer(["1700000000", "000000"])
+    await nextTurn()
+    expect(isOpenOf("{00}a")).toBe(false)
+  })
+})
+
+describe("the nodes of a cluster", () => {
+  it("are known by the client's names for them, whatever slots they have", () => {
+    const { server, fleet } = fleetOf({ isCluster: true })
+    server.nodeOf = (key) => (key.startsWith("{0") ? "low" : "high")
+    expect(fleet.nodeOf("{00}a")).toBe(fleet.nodeOf("{01}a"))
+    expect(fleet.nodeOf("{00}a")).not.toBe(fleet.nodeOf("{f0}a"))
+    // Asked by the key that it was last responsible for.
+    expect(fleet.nodeOf("{01}a").key).toBe("{01}a")
+  })
+
+  it("are forgotten when they have left, and asked no more whether they are back", () => {
+    const { server, fleet, isOpenOf, open } = fleetOf({ isCluster: true })
+    const names = new Map([
+      ["{00}a", "old"],
+      ["{80}a", "other"],
+    ])
+    server.nodeOf = (key) => names.get(key) ?? ""
+    for (const key of names.keys()) open(key)
+    expect([fleet.openBreakers, vi.getTimerCount()]).toEqual([2, 2])
+    names.set("{00}a", "new")
+    expect(isOpenOf("{00}a")).toBe(false)
+    expect([fleet.openBreakers, vi.getTimerCount(), isOpenOf("{80}a")]).toEqual([1, 1, true])
+    // Should it come back, it is as any other that is new.
+    names.set("{00}a", "old")
+    expect(isOpenOf("{00}a")).toBe(false)
+    open("{00}a")
+    expect(isOpenOf("{00}a")).toBe(true)
+    fleet.close(new Error("over"))
+  })
+})
+
+it("a fleet that is closed rejects what waits, hears of no connection and asks no server", async () => {
+  const { server, fleet, take, open } = fleetOf({ isCluster: true })
+  server.nodeOf = (key) => key
+  const sent = take("{00}a", 50)
+  await nextTurn()
+  server.isReady = () => false
+  const waiting = take("{01}a", 50)
+  open("{02}a")
+  await nextTurn()
+  const over = new Error("over")
+  fleet.close(over)
+  await nextTurn()
+  expect([sent, waiting]).toEqual([[over], [over]])
+  expect([server.asked.length, server.listeners.size, vi.getTimerCount()]).toEqual([1, 0, 0])
+})
