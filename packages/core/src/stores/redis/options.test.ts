@@ -1,0 +1,121 @@
+import { describe, expect, it } from "vitest"
+import { InvalidOptionError } from "../../errors.ts"
+import type { NodeRedisLike } from "./clients/commands-of.ts"
+import { parseOptions, type RedisStoreOptions } from "./options.ts"
+
+const nothing = () => Promise.resolve()
+/** Like one of node-redis that is not connected. */
+const client: NodeRedisLike = {
+  ...{ isOpen: false, isReady: false, evalSha: nothing, eval: nothing, del: nothing },
+  ...{ on: () => undefined, off: () => undefined },
+}
+/** What clients of all libraries have. */
+const duplicate = () => undefined
+
+function problemsOf(options: unknown): readonly string[] {
+  try {
+    parseOptions(options as RedisStoreOptions)
+  } catch (error) {
+    if (!(error instanceof InvalidOptionError)) throw error
+    return error.problems.map(({ path, message, accepted }) => {
+      return `${path}: ${message}${accepted === undefined ? "" : ` (${accepted})`}`
+    })
+  }
+  return []
+}
+
+const PREFIX = "up to 64 characters of printable ASCII without { and }"
+const MS = "a whole number of milliseconds from"
+
+describe("parseOptions", () => {
+  it("takes a client alone, with the defaults", () => {
+    const { commands, ...others } = parseOptions({ client })
+    expect(others).toEqual({ prefix: "", denyCacheMs: 10_000, timeoutMs: 50, clock: undefined })
+    expect(commands.isCluster).toBe(false)
+  })
+
+  it("takes what is undefined for what was not given", () => {
+    const none = { prefix: undefined, denyCacheMs: undefined, timeoutMs: undefined, clock: undefined }
+    const { commands: _, ...others } = parseOptions({ client, ...none })
+    expect(others).toEqual({ prefix: "", denyCacheMs: 10_000, timeoutMs: 50, clock: undefined })
+  })
+
+  it.each<Partial<RedisStoreOptions>>([
+    { prefix: "" },
+    { prefix: " !app~:" },
+    { prefix: "x".repeat(64) },
+    { denyCacheMs: 0 },
+    { denyCacheMs: 2 ** 31 - 1 },
+    { timeoutMs: 1 },
+    { timeoutMs: 2 ** 31 - 1 },
+    { clock: { now: () => 5 } },
+  ])("accepts %j", (option) => {
+    expect(parseOptions({ client, ...option })).toMatchObject(option)
+  })
+
+  it.each<[Record<string, unknown>, string]>([
+    [{ prefix: 5 }, `prefix: 5 is no prefix (${PREFIX})`],
+    [{ prefix: ["app"] }, `prefix: [ 'app' ] is no prefix (${PREFIX})`],
+    [{ prefix: { a: { b: {} } } }, `prefix: { a: [Object] } is no prefix (${PREFIX})`],
+    [{ prefix: "x".repeat(65) }, `prefix: '${"x".repeat(65)}' is no prefix (${PREFIX})`],
+    [{ prefix: "zoë" }, `prefix: 'zoë' is no prefix (${PREFIX})`],
+    [{ prefix: "{app" }, `prefix: '{app' is no prefix (${PREFIX})`],
+    [{ prefix: "app}" }, `prefix: 'app}' is no prefix (${PREFIX})`],
+    [{ denyCacheMs: -1 }, `denyCacheMs: -1 is no such time (${MS} 0 to 2147483647)`],
+    [{ denyCacheMs: 2 ** 31 }, `denyCacheMs: 2147483648 is no such time (${MS} 0 to 2147483647)`],
+    [{ timeoutMs: 0 }, `timeoutMs: 0 is no such time (${MS} 1 to 2147483647)`],
+    [{ timeoutMs: 1.5 }, `timeoutMs: 1.5 is no such time (${MS} 1 to 2147483647)`],
+    [{ timeoutMs: "50" }, `timeoutMs: '50' is no such time (${MS} 1 to 2147483647)`],
+    [{ clock: null }, "clock: has no now() ({ now(): epoch milliseconds })"],
+    [{ clock: { now: 5 } }, "clock: has no now() ({ now(): epoch milliseconds })"],
+    [
+      { timeout: 5 },
+      "timeout: is no option of the Redis store (client, prefix, denyCacheMs, timeoutMs, clock)",
+    ],
+    [{ keyPrefix: "app:" }, 'keyPrefix: is no option of the Redis store; here it is "prefix"'],
+  ])("refuses %j", (option, problem) => {
+    expect(problemsOf({ client, ...option })).toEqual([problem])
+  })
+
+  it("takes neither a client nor its URL for options, nor anything else, and shows nothing of the first two", () => {
+    const refused = "is no set of options (redisStore({ client, prefix, denyCacheMs, timeoutMs, clock }))"
+    const secret = [{ ...client, duplicate, password: "secret" }, "redis://:secret@localhost"]
+    expect(secret.map(problemsOf)).toEqual([[`: the client itself ${refused}`], [`: a text ${refused}`]])
+    expect([undefined, null, 5].map(problemsOf)).toEqual([
+      [`: undefined ${refused}`],
+      [`: null ${refused}`],
+      [`: 5 ${refused}`],
+    ])
+  })
+
+  it("takes options for such whatever else they have that clients have, too", () => {
+    expect(problemsOf({ client, duplicate })).toEqual([
+      "duplicate: is no option of the Redis store (client, prefix, denyCacheMs, timeoutMs, clock)",
+    ])
+    expect(problemsOf({ prefix: "app:" })).toEqual([expect.stringMatching(/^client: undefined is not/)])
+  })
+
+  it("tells all that is wrong at once, the client first", () => {
+    const problems = problemsOf({ timeoutMs: 0, client: "redis://localhost", prefix: "{" })
+    expect(problems).toEqual([
+      expect.stringMatching(/^client: /),
+      expect.stringMatching(/^timeoutMs: /),
+      expect.stringMatching(/^prefix: /),
+    ])
+  })
+
+  it("passes on what a client throws that cannot even be looked at", () => {
+    const broken = new Proxy(
+      {},
+      {
+        get: () => {
+          throw new RangeError("broken")
+        },
+        has: () => {
+          throw new RangeError("broken")
+        },
+      },
+    )
+    expect(() => parseOptions({ client: broken as NodeRedisLike })).toThrow(RangeError)
+  })
+})
