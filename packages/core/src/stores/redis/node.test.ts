@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { StoreUnavailableError } from "../../errors.ts"
@@ -398,4 +399,23 @@ it("a call has not run where a replica or a slot on its way turned it away, and 
   ])
   node.reconnect()
   expect(server.reconnected).toEqual([KEY])
+})
+
+it("a server is asked outside of the request that wants to know, of which a new connection would keep all", async () => {
+  const { server, node } = await knowing()
+  const request = new AsyncLocalStorage<string>()
+  const contexts: unknown[] = []
+  const del = server.del.bind(server)
+  server.del = (keys) => {
+    contexts.push(request.getStore())
+    return del(keys)
+  }
+  let isReady = false
+  server.isReady = () => isReady
+  const forgotten = request.run("alice's", () => node.forget([KEY], 20 + LOOK_AGAIN_MS))
+  isReady = true
+  await pass(LOOK_AGAIN_MS)
+  server.latest.answer(1)
+  await forgotten
+  expect(contexts).toEqual([undefined])
 })

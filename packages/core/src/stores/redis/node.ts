@@ -172,7 +172,9 @@ export class Node {
       }, withinMs)
     })
     try {
-      const value = await Promise.race([this.#whenReady(deadlineMs).then(() => ask(deadlineMs)), silence])
+      // A client may connect to a node only when there is a command for it.
+      const asked = outsideRequests(() => this.#whenReady(deadlineMs).then(() => ask(deadlineMs)))
+      const value = await Promise.race([asked, silence])
       if (!inBackground) this.breaker.succeeded()
       return value
     } catch (error) {
