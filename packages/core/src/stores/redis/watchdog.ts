@@ -8,7 +8,6 @@ export class Watchdog {
   readonly #onDue: () => void
   #timer: NodeJS.Timeout | undefined
   #dueMs = Number.POSITIVE_INFINITY
-  #isHeld = true
   #isStopped = false
 
   /** `onDue` is called at the deadline or a little earlier, and watches for the next one itself. */
@@ -19,23 +18,17 @@ export class Watchdog {
   /** Somebody waits until then. */
   watch(deadlineMs: number): void {
     if (this.#timer !== undefined) {
-      if (!this.#isHeld) {
-        this.#isHeld = true
-        this.#timer.ref()
-      }
+      this.#timer.ref()
       // Stryker disable next-line EqualityOperator: the same deadline would be set anew
       if (deadlineMs >= this.#dueMs) return
       clearTimeout(this.#timer)
     }
-    this.#isHeld = true
     this.#dueMs = deadlineMs
     this.#timer = setTimer(this.#ring, Math.max(0, Math.ceil(deadlineMs - performance.now())))
   }
 
   /** Nobody waits. The timer stays, as setting one is dearer than letting one ring in vain. */
   rest(): void {
-    if (!this.#isHeld) return
-    this.#isHeld = false
     this.#timer?.unref()
   }
 

@@ -1,0 +1,412 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { laneByHand, readyLaneByHand } from "./testing/lane-by-hand.ts"
+
+const SILENT = "Redis did not answer in time."
+const UNAVAILABLE = "Redis does not answer; it is asked again in the background."
+const TOO_LATE = "Redis was asked in time, but too late for it to count."
+const CLOSED = "closed"
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
+afterEach(() => void vi.useRealTimers())
+
+describe("what is sent when", () => {
+  it("is at once what comes while fewer than two calls are under way, and then what comes when one ends", async () => {
+    const { takeNow, names, answer, calls } = await readyLaneByHand()
+    await takeNow("a", "b", "c")
+    expect(names()).toEqual([["a"], ["b"]])
+    await takeNow("d")
+    await answer(calls[0])
+    expect(names()).toEqual([["a"], ["b"], ["c", "d"]])
+    await takeNow("e")
+    await answer(calls[2])
+    expect(names()).toEqual([["a"], ["b"], ["c", "d"], ["e"]])
+  })
+
+  it("is together what one callback asks for, in its order", async () => {
+    const { take, names, told, answer, calls } = await readyLaneByHand()
+    take("a")
+    take("b")
+    await Promise.resolve().then(() => take("c"))
+    await nextTurn()
+    expect(names()).toEqual([["a", "b"], ["c"]])
+    await answer(calls[0])
+    expect(told).toEqual({ a: "granted", b: "granted" })
+  })
+
+  it("is a third call and a fourth when 32 wait for it, and never a fifth", async () => {
+    const { takeNow, takeMany, take, names } = await readyLaneByHand()
+    await takeNow("a", "b")
+    const sizes = () => names().map(({ length }) => length)
+    takeMany(31)
+    await nextTurn()
+    expect(sizes()).toEqual([1, 1])
+    take("c")
+    await nextTurn()
+    expect(sizes()).toEqual([1, 1, 32])
+    takeMany(32)
+    await nextTurn()
+    expect(sizes()).toEqual([1, 1, 32, 32])
+    takeMany(64)
+    await nextTurn()
+    expect(sizes()).toEqual([1, 1, 32, 32])
+  })
+
+  it.each<{ waiting: number; underWay: readonly string[]; sizes: readonly number[] }>([
+    { waiting: 32, underWay: [], sizes: [32] },
+    { waiting: 33, underWay: [], sizes: [32, 1] },
+    { waiting: 70, underWay: [], sizes: [35, 35] },
+    { waiting: 70, underWay: ["a"], sizes: [64] },
+    { waiting: 128, underWay: [], sizes: [64, 64] },
+    { waiting: 200, underWay: [], sizes: [64, 64, 64] },
+    { waiting: 300, underWay: [], sizes: [64, 64, 64, 64] },
+  ])(
+    "of $waiting with $underWay.length under way is $sizes a call, not to hold up Redis, nor to rest with it",
+    async (row) => {
+      const { takeNow, takeMany, names } = await readyLaneByHand()
+      await takeNow(...row.underWay)
+      takeMany(row.waiting)
+      await nextTurn()
+      const sent = names().slice(row.underWay.length)
+      expect(sent.map(({ length }) => length)).toEqual(row.sizes)
+      const places = sent.flat().map((name) => Number(name.split(" ").at(-1)))
+      expect(places).toEqual(places.map((_, i) => i))
+    },
+  )
+
+  it("counts until the first of its requests is waited for no more, in the server's time, which is asked for once", async () => {
+    const { take, calls, names, timeCalls, answerTime } = laneByHand()
+    take("a", 80)
+    take("b", 50)
+    await nextTurn()
+    take("c", 70)
+    await nextTurn()
+    expect([names(), timeCalls.length]).toEqual([[], 1])
+    await answerTime(timeCalls[0])
+    expect([names(), timeCalls.length]).toEqual([[["a", "b", "c"]], 1])
+    expect(calls[0]?.untilMs).toBe(50)
+  })
+
+  it("waits for the time of a server that was silent about it, and is asked again", async () => {
+    const { takeNow, pass, names, told, timeCalls, answerTime } = laneByHand()
+    await takeNow("a")
+    await pass(30)
+    await takeNow("b")
+    await pass(20)
+    expect([names(), told, timeCalls.length]).toEqual([[], { a: SILENT }, 2])
+    await answerTime(timeCalls[1])
+    expect(names()).toEqual([["b"]])
+  })
+
+  it("waits for the time of every server that takes over", async () => {
+    const { takeNow, moveOn, names, timeCalls, answerTime } = await readyLaneByHand()
+    moveOn()
+    await takeNow("a")
+    expect(timeCalls).toHaveLength(1)
+    await answerTime(timeCalls[0])
+    moveOn()
+    await takeNow("b")
+    expect([names(), timeCalls.length]).toEqual([[["a"]], 2])
+    await answerTime(timeCalls[1])
+    expect(names()).toEqual([["a"], ["b"]])
+  })
+})
+
+describe("an answer", () => {
+  it("is told to each who waits, and a refusal to who remembers those, with when it was asked for", async () => {
+    const { pass, take, answer, calls, told, listened } = await readyLaneByHand()
+    await pass(3)
+    take("a")
+    take("b")
+    await nextTurn()
+    await pass(7)
+    await answer(calls[0], ["b"])
+    expect(told).toEqual({ a: "granted", b: "refused" })
+    expect(listened).toEqual({ refused: [["b", false, 3]], late: [] })
+  })
+
+  it("that a key holds none of ours fails who asked for it, and nobody else", async () => {
+    const { take, calls, told, listened } = await readyLaneByHand()
+    take("a")
+    take("b")
+    await nextTurn()
+    calls[0]?.reply([1_700_000_000_000, 0, "w:1700000000000:0:1", 1, 0])
+    await nextTurn()
+    const stranger = "Redis holds under a, or beside it, what is no counter."
+    expect(told).toEqual({ a: stranger, b: "granted" })
+    expect(listened).toEqual({ refused: [], late: [] })
+  })
+
+  it("that comes when nobody waits any more tells what was counted for nobody, and what was refused", async () => {
+    const { take, pass, answer, calls, told, listened } = await readyLaneByHand()
+    take("a")
+    take("b")
+    take("c", 80)
+    await nextTurn()
+    await pass(60)
+    await answer(calls[0], ["b"])
+    expect(told).toEqual({ a: SILENT, b: SILENT, c: "granted" })
+    expect(listened).toEqual({ refused: [["b", false, 0]], late: [["a"]] })
+  })
+
+  it("that the call came too late to count has it sent again, once", async () => {
+    const { take, answerTooLate, calls, names, told } = await readyLaneByHand()
+    take("a")
+    take("b")
+    await nextTurn()
+    await answerTooLate(calls[0])
+    expect([names(), told]).toEqual([
+      [
+        ["a", "b"],
+        ["a", "b"],
+      ],
+      {},
+    ])
+    await answerTooLate(calls[1])
+    expect([names().length, told]).toEqual([2, { a: TOO_LATE, b: TOO_LATE }])
+  })
+})
+
+describe("a deadline", () => {
+  it("is each request's own, under way or not", async () => {
+    const { take, takeNow, pass, told } = await readyLaneByHand()
+    take("a")
+    take("b", 80)
+    await takeNow("in a call of its own")
+    take("c", 60)
+    await pass(49)
+    expect(told).toEqual({})
+    await pass(1)
+    expect(told).toEqual({ a: SILENT, "in a call of its own": SILENT })
+    await pass(10)
+    expect(told).toMatchObject({ c: SILENT })
+    await pass(19)
+    expect(told).not.toHaveProperty("b")
+    await pass(1)
+    expect(told).toMatchObject({ b: SILENT })
+  })
+
+  it("that is over for all of a call lets others be sent in its place", async () => {
+    const { takeNow, pass, names } = await readyLaneByHand()
+    await takeNow("a", "b")
+    await pass(30)
+    await takeNow("c")
+    await pass(20)
+    expect(names()).toEqual([["a"], ["b"], ["c"]])
+  })
+
+  it("that passed while this process stood still is the end, without a call that would be too late", async () => {
+    const { takeNow, take, names, told, calls, answer } = await readyLaneByHand()
+    await takeNow("a", "b")
+    take("c")
+    take("d", 80)
+    await nextTurn()
+    vi.advanceTimersByTime(50)
+    await answer(calls[0])
+    expect(names()).toEqual([["a"], ["b"], ["d"]])
+    // What has arrived is an answer.
+    expect(told).toEqual({ a: "granted", b: SILENT, c: SILENT })
+  })
+
+  it("that passed so for all who wait has nothing sent", async () => {
+    const { takeNow, names, told, calls, answer } = await readyLaneByHand()
+    await takeNow("a", "b", "c")
+    vi.advanceTimersByTime(50)
+    await answer(calls[0])
+    expect(names()).toEqual([["a"], ["b"]])
+    expect(told).toEqual({ a: "granted", b: SILENT, c: SILENT })
+  })
+})
+
+describe("a server that fails", () => {
+  it("fails all who travel in a call, with what was said", async () => {
+    const { take, fail, calls, told, names } = await readyLaneByHand()
+    take("a")
+    take("b")
+    await nextTurn()
+    await fail(calls[0], "OOM command not allowed")
+    expect(told).toEqual({
+      a: "Redis failed: OOM command not allowed",
+      b: "Redis failed: OOM command not allowed",
+    })
+    expect(names()).toHaveLength(1)
+  })
+
+  it("is given up after five failures in a row, for who waits and whoever comes", async () => {
+    const { takeNow, take, fail, answer, calls, told, names } = await readyLaneByHand()
+    const failing = async (count: number) => {
+      for (let i = 0; i < count; i++) {
+        await takeNow(`failing ${i}`)
+        await fail(calls.at(-1), "gone")
+      }
+    }
+    await failing(4)
+    await takeNow("a")
+    await answer(calls.at(-1))
+    await failing(4)
+    await takeNow("b", "c", "d")
+    expect([told.a, names().length]).toEqual(["granted", 11])
+    await fail(calls[9], "gone")
+    expect(told).toMatchObject({ b: "Redis failed: gone", d: UNAVAILABLE })
+    take("e")
+    await nextTurn()
+    expect([told.e, names().length]).toEqual([UNAVAILABLE, 11])
+  })
+
+  it("has failed once with a call that nobody waits for any more, whatever still comes of it", async () => {
+    const { takeNow, pass, fail, answer, calls, told, take, names } = await readyLaneByHand()
+    for (const name of ["a", "b", "c", "d"]) {
+      await takeNow(name)
+      await pass(50)
+      expect(told[name]).toBe(SILENT)
+      if (name < "c") await fail(calls.at(-1), "gone")
+    }
+    await takeNow("e")
+    expect(names()).toHaveLength(5)
+    // Too late to be waited for is as good as none.
+    await answer(calls[2])
+    await answer(calls[3])
+    await pass(50)
+    take("f")
+    await nextTurn()
+    expect([told.f, names().length]).toEqual([UNAVAILABLE, 5])
+  })
+
+  it("has failed once when it cannot tell its time, however many wait for that", async () => {
+    const { takeNow, take, fail, timeCalls, told } = laneByHand()
+    await takeNow("a", "b", "c", "d", "e")
+    await fail(timeCalls[0], "gone")
+    expect(new Set(Object.values(told))).toEqual(new Set(["Redis failed: gone"]))
+    take("f")
+    await nextTurn()
+    expect([timeCalls.length, told.f]).toEqual([2, undefined])
+  })
+
+  it("has failed when no connection came in time for those who wait, which they are told", async () => {
+    const { redis, takeNow, pass, told, take, names } = await readyLaneByHand()
+    redis.isReady = false
+    for (const name of ["a", "b", "c", "d", "e"]) {
+      await takeNow(name)
+      await pass(50)
+      expect(told[name]).toBe("Redis did not answer in time: its client has no connection.")
+    }
+    take("f")
+    await nextTurn()
+    expect([told.f, names().length]).toEqual([UNAVAILABLE, 0])
+  })
+
+  it("is not failing because somebody else was given up: who is in time waits on", async () => {
+    const { take, takeNow, fail, pass, calls, told } = await readyLaneByHand()
+    for (let i = 0; i < 3; i++) {
+      await takeNow(`failing ${i}`)
+      await fail(calls.at(-1), "gone")
+    }
+    await takeNow("a")
+    take("b", 80)
+    await nextTurn()
+    take("c", 80)
+    await pass(50)
+    expect(told).toMatchObject({ a: SILENT })
+    expect([told.b, told.c]).toEqual([undefined, undefined])
+    take("d")
+    await nextTurn()
+    expect(told.d).toBeUndefined()
+  })
+
+  it("is given up for those, too, who would wait for calls under way", async () => {
+    const { take, takeNow, fail, pass, calls, told } = await readyLaneByHand()
+    for (let i = 0; i < 4; i++) {
+      await takeNow(`failing ${i}`)
+      await fail(calls.at(-1), "gone")
+    }
+    take("a", 80)
+    await nextTurn()
+    take("b", 80)
+    await nextTurn()
+    take("c", 50)
+    take("d", 80)
+    await pass(50)
+    expect(told).toMatchObject({ c: SILENT, d: UNAVAILABLE })
+    expect([told.a, told.b]).toEqual([undefined, undefined])
+  })
+})
+
+describe("a server that cannot be written to now", () => {
+  it("is sent nothing while its client has no connection, and looked at again in a moment, and again", async () => {
+    const { redis, take, takeNow, names, pass } = await readyLaneByHand()
+    redis.isReady = false
+    take("a", 80)
+    await nextTurn()
+    const timers = vi.getTimerCount()
+    await takeNow("b", "c")
+    expect([names(), vi.getTimerCount()]).toEqual([[], timers])
+    await pass(25)
+    redis.isReady = true
+    await pass(24)
+    expect(names()).toEqual([])
+    await pass(1)
+    expect(names()).toEqual([["a"]])
+  })
+
+  it("is sent what waits as soon as its client is connected", async () => {
+    const { lane, redis, takeNow, names } = await readyLaneByHand()
+    redis.isReady = false
+    await takeNow("a")
+    redis.isReady = true
+    lane.wake()
+    expect(names()).toEqual([["a"]])
+  })
+
+  it("is asked again in a moment about a slot on its way, and first by those who came first", async () => {
+    const { takeNow, fail, pass, names, calls, told, answer, redis } = await readyLaneByHand()
+    await takeNow("a")
+    await fail(calls[0], "TRYAGAIN Multiple keys request during rehashing of slot")
+    await takeNow("b")
+    expect(names()).toEqual([["a"]])
+    await pass(24)
+    expect(names()).toEqual([["a"]])
+    await pass(1)
+    expect(names()).toEqual([["a"], ["a", "b"]])
+    await answer(calls[1])
+    expect([told, redis.reconnects]).toEqual([{ a: "granted", b: "granted" }, 0])
+  })
+
+  it("is left for the primary when it is a replica, but not before every call to it has ended", async () => {
+    const { lane, takeNow, fail, answer, pass, names, calls, told, redis } = await readyLaneByHand()
+    await takeNow("a", "b")
+    await fail(calls[0], "READONLY You can't write against a read only replica.")
+    await takeNow("c")
+    // Another node has connected, say.
+    lane.wake()
+    await nextTurn()
+    expect([names(), redis.reconnects]).toEqual([[["a"], ["b"]], 0])
+    await answer(calls[1])
+    expect(redis.reconnects).toBe(1)
+    await pass(25)
+    expect(names()).toEqual([["a"], ["b"], ["a", "c"]])
+    await answer(calls[2])
+    expect([told, redis.reconnects]).toEqual([{ a: "granted", b: "granted", c: "granted" }, 1])
+  })
+
+  it("is left for the primary once it cannot tell its time, as a replica", async () => {
+    const { takeNow, fail, answerTime, pass, timeCalls, names, redis } = laneByHand()
+    await takeNow("a")
+    await fail(timeCalls[0], "READONLY You can't write against a read only replica.")
+    expect([redis.reconnects, timeCalls.length]).toEqual([1, 1])
+    await pass(25)
+    await answerTime(timeCalls[1])
+    expect(names()).toEqual([["a"]])
+  })
+})
+
+it("a lane that is closed rejects who waits, under way or not, and whoever comes, and leaves no timer", async () => {
+  const { lane, redis, takeNow, fail, calls, told, names } = await readyLaneByHand()
+  await takeNow("a", "b")
+  await fail(calls[1], "TRYAGAIN")
+  await takeNow("c")
+  redis.isReady = false
+  lane.close(new Error(CLOSED))
+  await takeNow("d")
+  expect(told).toEqual({ a: CLOSED, b: CLOSED, c: CLOSED, d: CLOSED })
+  expect([names(), vi.getTimerCount()]).toEqual([[["a"], ["b"]], 0])
+})

@@ -1,0 +1,144 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { vi } from "vitest"
+import type { Policy } from "../../../policy.ts"
+import type { RedisCommands } from "../commands.ts"
+import { Lane } from "../lane.ts"
+import { Node } from "../node.ts"
+import type { Asked } from "../take-call.ts"
+
+const POLICY: Policy = {
+  name: "login",
+  counter: "counter0",
+  algorithm: "fixed-window",
+  limit: 10,
+  windowMs: 60_000,
+  align: "first-hit",
+}
+const SERVER_MS = 1_700_000_000_000
+
+/** A call on its way to Redis, which the test answers. */
+interface Call {
+  /** Of the requests that it decides. */
+  readonly names: readonly string[]
+  /** Milliseconds from the start after which Redis is to count none of them. */
+  readonly untilMs: number
+  readonly reply: (reply: unknown) => void
+  /** What Redis says in place of a reply, or the client. */
+  readonly fail: (message: string) => void
+}
+
+/** A lane to a Redis that the test answers by itself, call by call. Timers and the monotonic clock are to be fake. */
+export function laneByHand() {
+  const startMs = performance.now()
+  const passedMs = () => Math.floor(performance.now() - startMs)
+  const calls: Call[] = []
+  /** What asks for the server's time. */
+  const timeCalls: Call[] = []
+  const redis = { isReady: true, reconnects: 0 }
+  const sent = (to: Call[], names: readonly string[], untilMs: number) =>
+    new Promise<unknown>((resolve, reject) => {
+      to.push({ names, untilMs, reply: resolve, fail: (message) => reject(new Error(message)) })
+    })
+  const commands: RedisCommands = {
+    isCluster: false,
+    isReady: () => redis.isReady,
+    evalsha: (_sha, keys, args) => {
+      const [, untilMs = 0] = JSON.parse(args[0] as string) as number[]
+      return sent(calls, keys, untilMs - SERVER_MS)
+    },
+    eval: () => sent(timeCalls, [], 0),
+    del: () => Promise.reject(new Error("nothing is deleted")),
+    onReady: () => () => undefined,
+    nodeOf: () => "",
+    reconnect: () => void redis.reconnects++,
+  }
+  const newNode = () => new Node(commands, { clock: undefined, isWide: false }, "sl1:{a}")
+  let node = newNode()
+  const listened = { refused: [] as unknown[], late: [] as string[][] }
+  const nameOf = ({ keys }: Asked) => keys[0] as string
+  const lane = new Lane(() => node, {
+    refused: (asked, answer, sentAtMs) =>
+      listened.refused.push([nameOf(asked), answer.granted, sentAtMs - startMs]),
+    grantedLate: (late) => listened.late.push(late.map(({ asked }) => nameOf(asked))),
+  })
+  /** What each request has come to. */
+  const told: Record<string, string> = {}
+  const ask = async (name: string, withinMs: number) => {
+    const checks = [{ policy: POLICY, partition: name, cost: 1, shadow: false }]
+    return lane.take({ checks, keys: [name] }, performance.now() + withinMs, withinMs)
+  }
+  const take = (name: string, withinMs = 50) => {
+    ask(name, withinMs).then(
+      ([answer]) => {
+        told[name] = answer?.granted === true ? "granted" : "refused"
+      },
+      (error: Error) => {
+        told[name] = error.message
+      },
+    )
+  }
+  return {
+    lane,
+    redis,
+    calls,
+    timeCalls,
+    listened,
+    told,
+    take,
+    /** Of so many callers at once. */
+    takeMany: (count: number) => {
+      for (let i = 0; i < count; i++) take(`one of ${count}: ${i}`)
+    },
+    /** Takes in a callback of its own. */
+    takeNow: async (...names: readonly string[]) => {
+      for (const name of names) {
+        take(name)
+        await nextTurn()
+      }
+    },
+    /** Of the calls that were sent so far, the requests in each. */
+    names: () => calls.map((call) => call.names),
+    /** Grants a call, but for those of its requests that are named. */
+    answer: async (call: Call | undefined, refused: readonly string[] = []) => {
+      const names = call?.names ?? []
+      const states = names.map((name) => `w:${SERVER_MS}:0:${refused.includes(name) ? 10 : 1}`)
+      const lacks = names.flatMap((name, i) => (refused.includes(name) ? [i + 1, 0] : []))
+      call?.reply([SERVER_MS + passedMs(), ...states, ...lacks])
+      await nextTurn()
+    },
+    /** Answers that the call came too late to count. */
+    answerTooLate: async (call: Call | undefined) => {
+      call?.reply([SERVER_MS + passedMs()])
+      await nextTurn()
+    },
+    fail: async (call: Call | undefined, message: string) => {
+      call?.fail(message)
+      await nextTurn()
+    },
+    answerTime: async (call: Call | undefined) => {
+      const nowMs = SERVER_MS + passedMs()
+      call?.reply([`${Math.floor(nowMs / 1000)}`, `${(nowMs % 1000) * 1000}`])
+      await nextTurn()
+    },
+    /** Another server, of which nothing is known, takes over. */
+    moveOn: () => {
+      node = newNode()
+    },
+    pass: async (ms: number) => {
+      for (let passed = 0; passed < ms; passed++) {
+        vi.advanceTimersByTime(1)
+        await nextTurn()
+      }
+    },
+  }
+}
+
+/** The same, to a server whose time is known. */
+export async function readyLaneByHand() {
+  const made = laneByHand()
+  await made.takeNow("first of all")
+  await made.answerTime(made.timeCalls.shift())
+  await made.answer(made.calls.shift())
+  delete made.told["first of all"]
+  return made
+}

@@ -1,0 +1,42 @@
+import { expect, it } from "vitest"
+import { expire, settle, type Waiting } from "./waiting.ts"
+
+/** One who waits until then, and what comes of it. */
+function waitingUntil(deadlineMs: number) {
+  const told: string[] = []
+  const waiting: Waiting = {
+    asked: { checks: [], keys: [] },
+    deadlineMs,
+    resolve: () => told.push("answered"),
+    reject: ({ message }) => told.push(message),
+    isDone: false,
+    wasLate: false,
+  }
+  return { waiting, told }
+}
+
+it("those whose deadline has come are told that Redis was silent, or out of reach, and who still waits is counted", () => {
+  const [over, just, later] = [waitingUntil(9), waitingUntil(10), waitingUntil(11)]
+  const batch = [later, over, just].map(({ waiting }) => waiting)
+  expect(expire(batch.slice(0, 2), 10, true)).toBe(1)
+  expect(expire(batch, 10, false)).toBe(1)
+  const lost = "Redis did not answer in time: its client has no connection."
+  expect([over.told, just.told, later.told]).toEqual([["Redis did not answer in time."], [lost], []])
+})
+
+it("who has been told already waits no more, however late the deadline is", () => {
+  const { waiting } = waitingUntil(11)
+  settle(waiting, new Error("closed"))
+  expect(expire([waiting], 10, true)).toBe(0)
+})
+
+it("who is told once is told nothing else, and kept alive by no call that never ends", () => {
+  const { waiting, told } = waitingUntil(10)
+  const { resolve, reject } = waiting
+  settle(waiting, new Error("closed"))
+  settle(waiting, new Error("gone"))
+  waiting.resolve([])
+  waiting.reject(new Error("late"))
+  expect(told).toEqual(["closed"])
+  expect([waiting.resolve === resolve, waiting.reject === reject]).toEqual([false, false])
+})
