@@ -410,3 +410,21 @@ it("a lane that is closed rejects who waits, under way or not, and whoever comes
   expect(told).toEqual({ a: CLOSED, b: CLOSED, c: CLOSED, d: CLOSED })
   expect([names(), vi.getTimerCount()]).toEqual([[["a"], ["b"]], 0])
 })
+
+it("a lane keeps the process alive while somebody waits for an answer, and then no more", async () => {
+  vi.useRealTimers()
+  const held = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
+  const { lane, take, answer, calls, told } = await readyLaneByHand(60_000)
+  const before = held()
+  take("a", 60_000)
+  await nextTurn()
+  take("b", 60_000)
+  await nextTurn()
+  const seen = [held() - before]
+  await answer(calls[0])
+  seen.push(held() - before)
+  await answer(calls[1])
+  seen.push(held() - before)
+  lane.close(new Error(CLOSED))
+  expect([told, seen]).toEqual([{ a: "granted", b: "granted" }, [1, 1, 0]])
+})

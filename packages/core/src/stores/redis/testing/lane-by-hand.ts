@@ -133,10 +133,11 @@ export function laneByHand() {
   }
 }
 
-/** The same, to a server whose time is known. */
-export async function readyLaneByHand() {
+/** The same, to a server whose time is known, which is learnt within so long. */
+export async function readyLaneByHand(withinMs = 50) {
   const made = laneByHand()
-  await made.takeNow("first of all")
+  made.take("first of all", withinMs)
+  await nextTurn()
   await made.answerTime(made.timeCalls.shift())
   await made.answer(made.calls.shift())
   delete made.told["first of all"]
