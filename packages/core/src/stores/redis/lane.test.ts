@@ -313,7 +313,7 @@ describe("a server that fails", () => {
     expect(told.d).toBeUndefined()
   })
 
-  it("is given up for those, too, who would wait for calls under way", async () => {
+  it("is given up for those, too, who would have to wait for calls under way", async () => {
     const { take, takeNow, fail, pass, calls, told } = await readyLaneByHand()
     for (let i = 0; i < 4; i++) {
       await takeNow(`failing ${i}`)
@@ -326,7 +326,9 @@ describe("a server that fails", () => {
     take("c", 50)
     take("d", 80)
     await pass(50)
-    expect(told).toMatchObject({ c: SILENT, d: UNAVAILABLE })
+    take("e")
+    await nextTurn()
+    expect(told).toMatchObject({ c: SILENT, d: UNAVAILABLE, e: UNAVAILABLE })
     expect([told.a, told.b]).toEqual([undefined, undefined])
   })
 })
@@ -410,6 +412,23 @@ it("a lane that is closed rejects who waits, under way or not, and whoever comes
   expect(told).toEqual({ a: CLOSED, b: CLOSED, c: CLOSED, d: CLOSED })
   expect([names(), vi.getTimerCount()]).toEqual([[["a"], ["b"]], 0])
 })
+
+it.each<{ when: string; readFirst: boolean }>([
+  { when: "before", readFirst: true },
+  { when: "after", readFirst: false },
+])(
+  "a lane that is closed leaves the app's client alone, also when it heard of a replica $when",
+  async ({ readFirst }) => {
+    const { lane, redis, takeNow, fail, answer, calls } = await readyLaneByHand()
+    await takeNow("a", "b")
+    const hear = () => fail(calls[0], "READONLY You can't write against a read only replica.")
+    if (readFirst) await hear()
+    lane.close(new Error(CLOSED))
+    if (!readFirst) await hear()
+    await answer(calls[1])
+    expect(redis.reconnects).toBe(0)
+  },
+)
 
 it("a lane keeps the process alive while somebody waits for an answer, and then no more", async () => {
   vi.useRealTimers()

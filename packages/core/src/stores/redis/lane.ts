@@ -79,7 +79,7 @@ export class Lane {
     if (node.breaker.isOpen) throw node.unavailable
     node.waitedFor(withinMs)
     return new Promise((resolve, reject) => {
-      this.#queue.push({ asked, deadlineMs, resolve, reject, isDone: false, wasLate: false })
+      this.#queue.push({ asked, deadlineMs, resolve, reject, isRejected: false, wasLate: false })
       this.#watchdog.watch(deadlineMs)
       // After the requests of the same callback have joined.
       // Stryker disable next-line ConditionalExpression,LogicalOperator: a shortcut, as the pump looks for itself
@@ -172,8 +172,8 @@ export class Lane {
     const first = this.#queue
     // What is left over, mostly nothing.
     this.#queue = first.splice(most)
-    // Stryker disable next-line ConditionalExpression: mostly nobody is done, and a copy would be the same
-    return expire(first, nowMs, true) === first.length ? first : first.filter(({ isDone }) => !isDone)
+    // Stryker disable next-line ConditionalExpression: mostly nobody is rejected, and a copy would be the same
+    return expire(first, nowMs, true) === first.length ? first : first.filter(({ isRejected }) => !isRejected)
   }
 
   #sendBatch(node: Node): void {
@@ -207,7 +207,8 @@ export class Lane {
   /** What follows when a call has ended, or was given up. */
   #next(): void {
     if (this.#leaving !== undefined && this.#flights.length === 0) {
-      this.#leaving.reconnect()
+      // When nobody asks any more the client is left as it is: its app may be about to close it.
+      if (this.#closedBy === undefined) this.#leaving.reconnect()
       this.#leaving = undefined
     }
     if (this.#queue.length > 0) this.#pump()
@@ -230,10 +231,8 @@ export class Lane {
         continue
       }
       if (!answer.granted) this.#listener.refused(asked, answer, sentAtMs)
-      if (!waiting.isDone) {
-        waiting.isDone = true
-        waiting.resolve([answer])
-      } else if (answer.granted) late.push({ asked, answer })
+      if (!waiting.isRejected) waiting.resolve([answer])
+      else if (answer.granted) late.push({ asked, answer })
     }
     if (late.length > 0) this.#listener.grantedLate(late)
   }
@@ -248,7 +247,7 @@ export class Lane {
     const nowMs = performance.now()
     const returned: Waiting[] = []
     for (const waiting of batch) {
-      if (waiting.isDone) continue
+      if (waiting.isRejected) continue
       if (wasLate && waiting.wasLate) {
         settle(waiting, new StoreUnavailableError(TOO_LATE, { kind: "timeout" }))
       } else if (waiting.deadlineMs <= nowMs) {
@@ -290,7 +289,7 @@ export class Lane {
       flight.node.breaker.failed()
     }
     if (expire(this.#queue, nowMs, node.isReady()) < this.#queue.length) {
-      this.#queue = this.#queue.filter(({ isDone }) => !isDone)
+      this.#queue = this.#queue.filter(({ isRejected }) => !isRejected)
       node.breaker.failed()
     }
     if (node.breaker.isOpen) this.#rejectQueue(node.unavailable)
@@ -300,7 +299,7 @@ export class Lane {
   }
 
   #watchFor(batch: readonly Waiting[]): void {
-    for (const { deadlineMs, isDone } of batch) if (!isDone) this.#watchdog.watch(deadlineMs)
+    for (const { deadlineMs, isRejected } of batch) if (!isRejected) this.#watchdog.watch(deadlineMs)
   }
 }
 

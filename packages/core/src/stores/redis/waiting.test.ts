@@ -9,7 +9,7 @@ function waitingUntil(deadlineMs: number) {
     deadlineMs,
     resolve: () => told.push("answered"),
     reject: ({ message }) => told.push(message),
-    isDone: false,
+    isRejected: false,
     wasLate: false,
   }
   return { waiting, told }

@@ -9,7 +9,8 @@ export interface Waiting {
   readonly deadlineMs: number
   resolve: (answers: readonly Answer[]) => void
   reject: (error: Error) => void
-  isDone: boolean
+  /** An answer that comes then is for nobody. */
+  isRejected: boolean
   /** Whether it has been sent once too late for it to count. */
   wasLate: boolean
 }
@@ -18,17 +19,16 @@ export interface Waiting {
 export function expire(batch: readonly Waiting[], nowMs: number, isConnected: boolean): number {
   let left = 0
   for (const waiting of batch) {
-    if (waiting.isDone) continue
+    if (waiting.isRejected) continue
     if (waiting.deadlineMs > nowMs) left++
     else settle(waiting, silent(isConnected))
   }
   return left
 }
 
-/** Rejects it, unless it has its answer. */
+/** Rejects it, unless that has been done. */
 export function settle(waiting: Waiting, error: Error): void {
-  if (waiting.isDone) return
-  waiting.isDone = true
+  waiting.isRejected = true
   waiting.reject(error)
   // A call that is never answered must not keep alive what waited for it, and all that its request had.
   waiting.resolve = nobody
