@@ -126,14 +126,14 @@ describe("an answer", () => {
   })
 
   it("that a key holds none of ours fails who asked for it, and nobody else", async () => {
-    const { take, calls, told, listened } = await readyLaneByHand()
+    const { take, calls, told, kinds, listened } = await readyLaneByHand()
     take("a")
     take("b")
     await nextTurn()
     calls[0]?.reply([1_700_000_000_000, 0, "w:1700000000000:0:1", 1, 0])
     await nextTurn()
     const stranger = "Redis holds under a, or beside it, what is no counter."
-    expect(told).toEqual({ a: stranger, b: "granted" })
+    expect([told, kinds]).toEqual([{ a: stranger, b: "granted" }, { a: "invalid-answer" }])
     expect(listened).toEqual({ refused: [], late: [] })
   })
 
@@ -150,7 +150,7 @@ describe("an answer", () => {
   })
 
   it("that the call came too late to count has it sent again, once", async () => {
-    const { take, answerTooLate, calls, names, told } = await readyLaneByHand()
+    const { take, answerTooLate, calls, names, told, kinds } = await readyLaneByHand()
     take("a")
     take("b")
     await nextTurn()
@@ -164,6 +164,7 @@ describe("an answer", () => {
     ])
     await answerTooLate(calls[1])
     expect([names().length, told]).toEqual([2, { a: TOO_LATE, b: TOO_LATE }])
+    expect(kinds).toEqual({ a: "timeout", b: "timeout" })
   })
 })
 
@@ -273,13 +274,15 @@ describe("a server that fails", () => {
   })
 
   it("has failed once when it cannot tell its time, however many wait for that", async () => {
-    const { takeNow, take, fail, timeCalls, told } = laneByHand()
+    const { takeNow, take, fail, answerTime, timeCalls, told, names } = laneByHand()
     await takeNow("a", "b", "c", "d", "e")
     await fail(timeCalls[0], "gone")
     expect(new Set(Object.values(told))).toEqual(new Set(["Redis failed: gone"]))
     take("f")
     await nextTurn()
     expect([timeCalls.length, told.f]).toEqual([2, undefined])
+    await answerTime(timeCalls[1])
+    expect(names()).toEqual([["f"]])
   })
 
   it("has failed when no connection came in time for those who wait, which they are told", async () => {
@@ -359,17 +362,22 @@ describe("a server that cannot be written to now", () => {
     expect(names()).toEqual([["a"]])
   })
 
-  it("is asked again in a moment about a slot on its way, and first by those who came first", async () => {
-    const { takeNow, fail, pass, names, calls, told, answer, redis } = await readyLaneByHand()
-    await takeNow("a")
-    await fail(calls[0], "TRYAGAIN Multiple keys request during rehashing of slot")
-    await takeNow("b")
-    expect(names()).toEqual([["a"]])
+  it("is asked again about a slot on its way, moment by moment, and first by those who came first", async () => {
+    const { take, takeNow, fail, pass, names, calls, told, answer, redis } = await readyLaneByHand()
+    const moving = "TRYAGAIN Multiple keys request during rehashing of slot"
+    take("a", 80)
+    await nextTurn()
+    await fail(calls[0], moving)
+    take("b", 80)
     await pass(24)
     expect(names()).toEqual([["a"]])
     await pass(1)
     expect(names()).toEqual([["a"], ["a", "b"]])
-    await answer(calls[1])
+    await fail(calls[1], moving)
+    await pass(25)
+    await takeNow("c")
+    expect(names().slice(2)).toEqual([["a", "b"], ["c"]])
+    await answer(calls[2])
     expect([told, redis.reconnects]).toEqual([{ a: "granted", b: "granted" }, 0])
   })
 

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { vi } from "vitest"
+import { StoreUnavailableError } from "../../../errors.ts"
 import type { Policy } from "../../../policy.ts"
 import type { RedisCommands } from "../commands.ts"
 import { Lane } from "../lane.ts"
@@ -43,7 +44,8 @@ export function laneByHand() {
     isCluster: false,
     isReady: () => redis.isReady,
     evalsha: (_sha, keys, args) => {
-      const [, untilMs = 0] = JSON.parse(args[0] as string) as number[]
+      // A list of numbers in JSON, of which it is the second.
+      const untilMs = Number(args[0]?.split(",")[1])
       return sent(calls, keys, untilMs - SERVER_MS)
     },
     eval: () => sent(timeCalls, [], 0),
@@ -63,6 +65,8 @@ export function laneByHand() {
   })
   /** What each request has come to. */
   const told: Record<string, string> = {}
+  /** What its failure is counted as. */
+  const kinds: Record<string, string> = {}
   const ask = async (name: string, withinMs: number) => {
     const checks = [{ policy: POLICY, partition: name, cost: 1, shadow: false }]
     return lane.take({ checks, keys: [name] }, performance.now() + withinMs, withinMs)
@@ -74,6 +78,7 @@ export function laneByHand() {
       },
       (error: Error) => {
         told[name] = error.message
+        if (error instanceof StoreUnavailableError) kinds[name] = error.kind
       },
     )
   }
@@ -84,6 +89,7 @@ export function laneByHand() {
     timeCalls,
     listened,
     told,
+    kinds,
     take,
     /** Of so many callers at once. */
     takeMany: (count: number) => {
