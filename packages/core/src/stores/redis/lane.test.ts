@@ -217,6 +217,18 @@ describe("a deadline", () => {
     expect(names()).toEqual([["a"], ["b"]])
     expect(told).toEqual({ a: "granted", b: SILENT, c: SILENT })
   })
+
+  it.each<{ what: string; code: string | undefined }>([
+    { what: "came too late", code: undefined },
+    { what: "is to be tried again", code: "TRYAGAIN" },
+  ])("that passed so is the end, too, of who hears that the call $what", async ({ code }) => {
+    const { takeNow, fail, answerTooLate, names, told, calls } = await readyLaneByHand()
+    await takeNow("a")
+    vi.advanceTimersByTime(50)
+    if (code === undefined) await answerTooLate(calls[0])
+    else await fail(calls[0], code)
+    expect([names(), told]).toEqual([[["a"]], { a: SILENT }])
+  })
 })
 
 describe("a server that fails", () => {
@@ -363,7 +375,8 @@ describe("a server that cannot be written to now", () => {
   })
 
   it("is asked again about a slot on its way, moment by moment, and first by those who came first", async () => {
-    const { take, takeNow, fail, pass, names, calls, told, answer, redis } = await readyLaneByHand()
+    const { take, takeNow, fail, pass, names, calls, told, answer, answerTooLate, redis } =
+      await readyLaneByHand()
     const moving = "TRYAGAIN Multiple keys request during rehashing of slot"
     take("a", 80)
     await nextTurn()
@@ -376,8 +389,10 @@ describe("a server that cannot be written to now", () => {
     await fail(calls[1], moving)
     await pass(25)
     await takeNow("c")
-    expect(names().slice(2)).toEqual([["a", "b"], ["c"]])
-    await answer(calls[2])
+    // To have been turned away is not to have been late.
+    await answerTooLate(calls[2])
+    expect(names().slice(2)).toEqual([["a", "b"], ["c"], ["a", "b"]])
+    await answer(calls[4])
     expect([told, redis.reconnects]).toEqual([{ a: "granted", b: "granted" }, 0])
   })
 
@@ -425,7 +440,7 @@ it.each<{ when: string; readFirst: boolean }>([
   { when: "before", readFirst: true },
   { when: "after", readFirst: false },
 ])(
-  "a lane that is closed leaves the app's client alone, also when it heard of a replica $when",
+  "a lane that is closed leaves the app's client and the process alone, also when it heard of a replica $when",
   async ({ readFirst }) => {
     const { lane, redis, takeNow, fail, answer, calls } = await readyLaneByHand()
     await takeNow("a", "b")
@@ -434,7 +449,7 @@ it.each<{ when: string; readFirst: boolean }>([
     lane.close(new Error(CLOSED))
     if (!readFirst) await hear()
     await answer(calls[1])
-    expect(redis.reconnects).toBe(0)
+    expect([redis.reconnects, vi.getTimerCount()]).toEqual([0, 0])
   },
 )
 

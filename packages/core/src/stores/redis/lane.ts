@@ -259,7 +259,7 @@ export class Lane {
         this.#watchdog.watch(waiting.deadlineMs)
       }
     }
-    if (returned.length > 0) this.#queue = [...returned, ...this.#queue]
+    this.#queue.unshift(...returned)
   }
 
   #fail(batch: readonly Waiting[], error: unknown, node: Node): void {
