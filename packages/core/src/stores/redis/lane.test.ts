@@ -187,6 +187,17 @@ describe("a deadline", () => {
     expect(told).toMatchObject({ b: SILENT })
   })
 
+  it("is looked for when the next one comes, and not all the time once one of a call is over", async () => {
+    const { take, pass, told } = await readyLaneByHand()
+    take("a")
+    take("b", 80)
+    await nextTurn()
+    await pass(50)
+    vi.advanceTimersToNextTimer()
+    await nextTurn()
+    expect(told).toEqual({ a: SILENT, b: SILENT })
+  })
+
   it("that is over for all of a call lets others be sent in its place", async () => {
     const { takeNow, pass, names } = await readyLaneByHand()
     await takeNow("a", "b")
