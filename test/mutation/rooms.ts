@@ -12,12 +12,15 @@ const CORE = "packages/core/src"
 /** Those of what decides and of what asks it; half a million who acquire at once are about time alone. */
 const LIMITER = [`${CORE}/limiter/**/*.test.ts`, `${CORE}/http/**/!(acquire-many).test.ts`]
 
-/** Those with servers that take moments, and of those that take seconds what is about failures. */
+/** Those with servers that take moments. What takes seconds, and the contract, is left out: units tell the same at once. */
 const REDIS = [
-  ...["options", "commands-of", "ioredis-calls", "deny-cache", "clients", "forgetting"],
-  ...["cluster", "cluster-refunds", "shared-counting", "faults-policy", "faults-server", "faults-connection"],
-  ...["faults-frozen", "faults-failover", "give-backs", "waiting"],
-  "redis-store.contract",
+  "options",
+  "commands-of",
+  "ioredis-calls",
+  "deny-cache",
+  "clients",
+  "forgetting",
+  "cluster-refunds",
 ]
 
 export const ROOMS: Readonly<Record<string, Room>> = {
