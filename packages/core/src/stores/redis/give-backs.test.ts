@@ -32,16 +32,20 @@ async function givingBack({ inBackground = false } = {}) {
   await learning
   server.asked.length = 0
   const returning = new GiveBacks(() => node, inBackground)
+  const failures: Error[] = []
   /** Gives back the units of these keys; what comes of it, once it has. */
   const giveBack = (keys: readonly string[], withinMs = 100): unknown[] => {
     const outcome: unknown[] = []
     returning.add(keys.map(refund), keys, { withinMs }).then(
       () => outcome.push("back"),
-      (error: Error) => outcome.push(error.message),
+      (error: Error) => {
+        failures.push(error)
+        outcome.push(error.message)
+      },
     )
     return outcome
   }
-  return { server, node, giveBack }
+  return { server, node, giveBack, failures }
 }
 
 function refund(partition: string): Refund {
@@ -129,12 +133,13 @@ describe("units on their way back", () => {
   })
 
   it("are not back when the server says that it was asked too late", async () => {
-    const { server, giveBack } = await givingBack()
+    const { server, giveBack, failures } = await givingBack()
     const outcome = giveBack(["a"])
     await nextTurn()
     server.latest.answer([NOW_MS])
     await nextTurn()
     expect(outcome).toEqual(["Redis was asked too late to give units back."])
+    expect(failures).toMatchObject([{ kind: "timeout" }])
   })
 
   it("are never sent twice: all of a call that failed are told, and the next ones are sent", async () => {

@@ -1,6 +1,6 @@
 import { StoreUnavailableError } from "../../errors.ts"
 import type { Answer } from "../store.ts"
-import { failureOf, silent } from "./failure.ts"
+import { failureOf } from "./failure.ts"
 import { LOOK_AGAIN_MS, type Node } from "./node.ts"
 import { outsideRequests, setTimer } from "./outside-requests.ts"
 import { type Asked, TakeCall } from "./take-call.ts"
@@ -172,8 +172,7 @@ export class Lane {
     const first = this.#queue
     // What is left over, mostly nothing.
     this.#queue = first.splice(most)
-    // Stryker disable next-line ConditionalExpression: mostly nobody is rejected, and a copy would be the same
-    return expire(first, nowMs, true) === first.length ? first : first.filter(({ isRejected }) => !isRejected)
+    return expire(first, nowMs, true)
   }
 
   #sendBatch(node: Node): void {
@@ -244,16 +243,13 @@ export class Lane {
 
   /** Nothing was counted for them, for certain, so they may be sent again; but being too late once is enough. */
   #again(batch: readonly Waiting[], wasLate: boolean): void {
-    const nowMs = performance.now()
     const returned: Waiting[] = []
     for (const waiting of batch) {
       if (waiting.isRejected) continue
       if (wasLate && waiting.wasLate) {
         settle(waiting, new StoreUnavailableError(TOO_LATE, { kind: "timeout" }))
-      } else if (waiting.deadlineMs <= nowMs) {
-        // Whatever the server said of it: it has not answered in time.
-        settle(waiting, silent())
       } else {
+        // Whose time is over meanwhile is told so in the queue.
         if (wasLate) waiting.wasLate = true
         returned.push(waiting)
         this.#watchdog.watch(waiting.deadlineMs)
@@ -282,16 +278,15 @@ export class Lane {
     const node = this.#nodeOf()
     const nowMs = performance.now()
     for (const flight of this.#flights) {
-      if (expire(flight.batch, nowMs, flight.node.isReady()) > 0) continue
+      if (expire(flight.batch, nowMs, flight.node.isReady()).length > 0) continue
       // Nobody waits for it: it is no reason to keep others back.
       flight.isOver = true
       this.#land(flight)
       flight.node.breaker.failed()
     }
-    if (expire(this.#queue, nowMs, node.isReady()) < this.#queue.length) {
-      this.#queue = this.#queue.filter(({ isRejected }) => !isRejected)
-      node.breaker.failed()
-    }
+    const left = expire(this.#queue, nowMs, node.isReady())
+    if (left.length < this.#queue.length) node.breaker.failed()
+    this.#queue = left
     if (node.breaker.isOpen) this.#rejectQueue(node.unavailable)
     for (const { batch } of this.#flights) this.#watchFor(batch)
     this.#watchFor(this.#queue)

@@ -191,6 +191,7 @@ export class Node {
       await new Promise<void>((resolve) => {
         setTimer(resolve, LOOK_AGAIN_MS)
       })
+      // Stryker disable next-line EqualityOperator: at the very end either will do
       if (performance.now() > deadlineMs) throw this.unavailable
     }
   }

@@ -111,8 +111,8 @@ export class RedisStore implements Store {
 
   /** What was counted for nobody. Nobody waits for it, and a server that answers late is asked although it is slow. */
   #giveBackLate(late: readonly Late[]): void {
+    if (this.#isClosed) return
     const refunds = late.flatMap(({ asked, answer }) => refundsOf(asked.checks, answer.checks))
-    if (refunds.length === 0 || this.#isClosed) return
     this.#giveBack(refunds, { withinMs: LATE_MS, inBackground: true }).catch(() => undefined)
   }
 

@@ -85,8 +85,10 @@ function giveBack(checks: readonly Check[], counted: readonly (Counted | undefin
 /** What gives back the units that the checks of a request took, as the slots answered it. */
 export function refundsOf(checks: readonly Check[], counted: readonly (Counted | undefined)[]): Refund[] {
   return checks.flatMap(({ policy, partition }, i) => {
-    const { taken = 0, state } = counted[i] ?? {}
-    return state !== undefined && taken > 0 ? [{ policy, partition, units: taken, after: state }] : []
+    const one = counted[i]
+    return one !== undefined && one.taken > 0
+      ? [{ policy, partition, units: one.taken, after: one.state }]
+      : []
   })
 }
 

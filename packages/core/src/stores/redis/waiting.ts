@@ -15,12 +15,12 @@ export interface Waiting {
   wasLate: boolean
 }
 
-/** Rejects those whose time is over; yields how many still wait. `isConnected` is whether anything could be sent by now. */
-export function expire(batch: readonly Waiting[], nowMs: number, isConnected: boolean): number {
-  let left = 0
+/** Rejects those whose time is over; yields those who still wait. `isConnected` is whether anything could be sent by now. */
+export function expire(batch: readonly Waiting[], nowMs: number, isConnected: boolean): Waiting[] {
+  const left: Waiting[] = []
   for (const waiting of batch) {
     if (waiting.isRejected) continue
-    if (waiting.deadlineMs > nowMs) left++
+    if (waiting.deadlineMs > nowMs) left.push(waiting)
     else settle(waiting, silent(isConnected))
   }
   return left
