@@ -81,6 +81,14 @@ export class Fleet {
     return this.#commands.isCluster ? key.slice(0, key.indexOf("}")) : ONLY
   }
 
+  /** Whether one call may have all the keys. */
+  areTogether(keys: readonly string[]): boolean {
+    // Stryker disable next-line ConditionalExpression: the slots are the same
+    if (!this.#commands.isCluster) return true
+    const slot = this.slotOf(keys[0] as string)
+    return keys.every((key) => this.slotOf(key) === slot)
+  }
+
   /** Calls back with every lane that there is. */
   #eachOpenLane(work: (lane: Lane) => void): void {
     for (const lanes of this.#lanes.values()) for (const lane of lanes) if (lane !== undefined) work(lane)

@@ -74,6 +74,17 @@ describe("what is sent when", () => {
     },
   )
 
+  it.each<{ waiting: number; times: readonly number[] }>([
+    { waiting: 32, times: [32] },
+    { waiting: 300, times: [150, 150] },
+    { waiting: 2_000, times: [512, 512, 512, 464] },
+  ])("of $waiting of one client, who are one to Redis, is $times a call", async ({ waiting, times }) => {
+    const { take, calls } = await readyLaneByHand()
+    for (let i = 0; i < waiting; i++) take("a")
+    await nextTurn()
+    expect(calls.map((call) => [call.names, call.times])).toEqual(times.map((each) => [["a"], each]))
+  })
+
   it("counts until the first of its requests is waited for no more, in the server's time, which is asked for once", async () => {
     const { take, calls, names, timeCalls, answerTime } = laneByHand()
     take("a", 80)

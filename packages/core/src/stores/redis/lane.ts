@@ -4,15 +4,18 @@ import { failureOf } from "./failure.ts"
 import { LOOK_AGAIN_MS, type Node } from "./node.ts"
 import { outsideRequests, setTimer } from "./outside-requests.ts"
 import { type Asked, TakeCall } from "./take-call.ts"
-import { expire, settle, type Waiting } from "./waiting.ts"
+import { expire, settle, stillWaits, type Waiting } from "./waiting.ts"
 import { Watchdog } from "./watchdog.ts"
 
 /** Calls in flight at the most: enough that neither side waits for the other. */
 const MOST_CALLS = 4
 /** Calls in flight up to which a request is sent at once, so that on a quiet server nobody waits for company. */
 const CALLS_AT_ONCE = 2
-/** Requests a call at the most: more of them would hold up Redis for everybody else. */
-const MOST_REQUESTS = 64
+/**
+ * Requests a call at the most. Those of many clients are far fewer, as a call has room for (take-call.ts); those of one are merged,
+ * but to answer more of them at once would hold up this process.
+ */
+const MOST_REQUESTS = 512
 /** Requests that are worth another call although some are in flight. */
 const ENOUGH_REQUESTS = 32
 
@@ -163,24 +166,10 @@ export class Lane {
     )
   }
 
-  /** The first of the queue, without those whose time is over already: they would make the whole call too late. */
-  #nextBatch(): Waiting[] {
-    const nowMs = performance.now()
-    // With one call under way for all of them, Redis would rest while their replies are read, and then they while it works.
-    const share = Math.ceil(this.#queue.length / Math.max(1, CALLS_AT_ONCE - this.#flights.length))
-    const most = Math.min(MOST_REQUESTS, Math.max(ENOUGH_REQUESTS, share))
-    const first = this.#queue
-    // What is left over, mostly nothing.
-    this.#queue = first.splice(most)
-    return expire(first, nowMs, true)
-  }
-
   #sendBatch(node: Node): void {
-    const batch = this.#nextBatch()
+    const call = new TakeCall()
+    const { batch, deadlineMs } = this.#fill(call)
     if (batch.length === 0) return
-    const call = new TakeCall(batch.map(({ asked }) => asked))
-    let deadlineMs = Number.POSITIVE_INFINITY
-    for (const waiting of batch) deadlineMs = Math.min(deadlineMs, waiting.deadlineMs)
     const flight: Flight = { batch, node, isOver: false }
     this.#flights = [...this.#flights, flight]
     node.take(call, deadlineMs).then(
@@ -201,6 +190,28 @@ export class Lane {
         this.#next()
       },
     )
+  }
+
+  /** Puts the first of the queue into a call, without those whose time is over already: they would make all of it too late. */
+  #fill(call: TakeCall): { readonly batch: readonly Waiting[]; readonly deadlineMs: number } {
+    const nowMs = performance.now()
+    const queue = this.#queue
+    // With one call under way for all of them, Redis would rest while their replies are read, and then they while it works.
+    const share = Math.ceil(queue.length / Math.max(1, CALLS_AT_ONCE - this.#flights.length))
+    const most = Math.min(MOST_REQUESTS, Math.max(ENOUGH_REQUESTS, share))
+    const batch: Waiting[] = []
+    let deadlineMs = Number.POSITIVE_INFINITY
+    let next = 0
+    for (; next < queue.length && batch.length < most; next++) {
+      const waiting = queue[next] as Waiting
+      if (!stillWaits(waiting, nowMs, true)) continue
+      if (!call.add(waiting.asked)) break
+      batch.push(waiting)
+      deadlineMs = Math.min(deadlineMs, waiting.deadlineMs)
+    }
+    // What is left over, mostly nothing.
+    this.#queue = queue.splice(next)
+    return { batch, deadlineMs }
   }
 
   /** What follows when a call has ended, or was given up. */

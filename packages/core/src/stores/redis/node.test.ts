@@ -173,8 +173,11 @@ describe("the time of a server", () => {
 })
 
 describe("a call that takes", () => {
-  const call = () =>
-    new TakeCall([{ checks: [{ policy: POLICY, partition: "alice", cost: 1, shadow: false }], keys: [KEY] }])
+  const call = () => {
+    const made = new TakeCall()
+    made.add({ checks: [{ policy: POLICY, partition: "alice", cost: 1, shadow: false }], keys: [KEY] })
+    return made
+  }
 
   it("is sent by the script's digest, and its reply tells the time, too", async () => {
     const { server, node } = serving()

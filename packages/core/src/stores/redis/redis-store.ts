@@ -153,8 +153,7 @@ export class RedisStore implements Store {
     }
     const keys = checks.map(this.#keyOf)
     const deadlineMs = startedMs + withinMs
-    const slot = this.#fleet.slotOf(keys[0] as string)
-    if (keys.every((key) => this.#fleet.slotOf(key) === slot)) {
+    if (this.#fleet.areTogether(keys)) {
       return this.#fleet.laneOf(keys[0] as string, withinMs).take({ checks, keys }, deadlineMs, withinMs)
     }
     return takeInTurn({ checks, keys }, (key) => this.#fleet.slotOf(key), {

@@ -46,14 +46,13 @@ export function stateAt(reply: Reply, at: number, policy: Policy, nowMs: number)
   if (packed === 0) return undefined
   if (policy.algorithm === "sliding-window-strict") return strictState(packed, policy, nowMs, reply)
   const alignedMs = nowMs - (nowMs % policy.windowMs)
+  const [current, previous] = [packed % PREVIOUS, Math.floor(packed / PREVIOUS) % PREVIOUS]
+  // Without a code it is of the present window.
+  if (packed < WINDOW) return { startMs: alignedMs, current, previous }
   const ahead = Math.floor(packed / WINDOW) - 1 - ((alignedMs / policy.windowMs) % CODES)
   // This window or, for a fixed one after the clock went back, the next.
   if (ahead !== 0 && ahead !== 1 && ahead !== 1 - CODES) throw nonsense(reply)
-  return {
-    startMs: ahead === 0 ? alignedMs : alignedMs + policy.windowMs,
-    current: packed % PREVIOUS,
-    previous: Math.floor(packed / PREVIOUS) % PREVIOUS,
-  }
+  return { startMs: ahead === 0 ? alignedMs : alignedMs + policy.windowMs, current, previous }
 }
 
 /**

@@ -27,6 +27,12 @@ function asked(...checks: Check[]): Asked {
   return { checks, keys: checks.map(({ partition }) => partition) }
 }
 
+function callOf(requests: readonly Asked[]): TakeCall {
+  const call = new TakeCall()
+  for (const one of requests) call.add(one)
+  return call
+}
+
 /** What the script is told after the time and the policies. */
 function entriesOf(call: TakeCall, policies = 1): readonly number[] {
   return (JSON.parse(call.args(SERVER_TIME)[0] as string) as number[]).slice(4 + 4 * policies)
@@ -132,20 +138,28 @@ describe("a call", () => {
       entries: [1, 0, 2, 1, 1, 3, 1, 1, 0, 0],
     },
   ])("$what", ({ requests, keys, entries }) => {
-    const call = new TakeCall(requests)
+    const call = callOf(requests)
     expect([call.keys, entriesOf(call)]).toEqual([keys, entries])
   })
 
   it("does not say of a shadow check that its refusals count", () => {
     const policy: Policy = { ...POLICY, countRejected: true }
-    const args = (shadow: boolean) =>
-      new TakeCall([asked(check("a", 1, { policy, shadow }))]).args(SERVER_TIME)
+    const args = (shadow: boolean) => callOf([asked(check("a", 1, { policy, shadow }))]).args(SERVER_TIME)
     expect(args(false)).toEqual(["[-1,0,0,1,19,10,60000,0,1,1,1,1,1]"])
     expect(args(true)).toEqual(["[-1,0,0,1,3,10,60000,0,1,1,1,1,1]"])
   })
 
+  it("has room for 64 entries, and for whatever is merged with one of them", () => {
+    const call = callOf(Array.from({ length: 63 }, (_, i) => asked(check(`${i}`))))
+    const both = asked(check("a"), check("b"))
+    expect([call.add(both), call.add(both), call.add(asked(check("c")))]).toEqual([true, false, false])
+    expect([call.add(asked(check("7"))), call.add(asked(check("7", 2)))]).toEqual([true, false])
+    const answers = call.read([NOW_MS, ...call.keys.map(() => state(1))]).answers
+    expect([call.keys.length, answers?.length]).toEqual([65, 65])
+  })
+
   it("merges none past another limit of the same counter", () => {
-    const call = new TakeCall([a, asked(check("a", 1, { policy: FIVE })), a])
+    const call = callOf([a, asked(check("a", 1, { policy: FIVE })), a])
     expect([call.keys, entriesOf(call, 2)]).toEqual([
       ["a", "a", "a"],
       [3, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1],
@@ -157,7 +171,7 @@ describe("a reply", () => {
   const a = asked(check("a", 2))
 
   it("says that the call came too late by the time alone", () => {
-    expect(new TakeCall([a]).read([NOW_MS])).toEqual({ nowMs: NOW_MS, answers: undefined })
+    expect(callOf([a]).read([NOW_MS])).toEqual({ nowMs: NOW_MS, answers: undefined })
   })
 
   it("to merged requests of a log gives each the entries that there were then", () => {
@@ -166,10 +180,7 @@ describe("a reply", () => {
     const states = [2, 4, 6].map((units) => withUnits(at(undefined, policy, NOW_MS), policy, units, NOW_MS))
     const { startMs, previous, current, parts } = states[2] as CounterState
     const one = asked(check("a", 2, { policy }))
-    const { answers } = new TakeCall([one, one, one]).read([
-      NOW_MS,
-      `w:${startMs}:${previous}:${current}:${parts}`,
-    ])
+    const { answers } = callOf([one, one, one]).read([NOW_MS, `w:${startMs}:${previous}:${current}:${parts}`])
     expect(answers?.map((answer) => answer?.checks[0]?.state)).toEqual(states)
   })
 
@@ -177,7 +188,7 @@ describe("a reply", () => {
     const policy: Policy = { ...POLICY, algorithm: "sliding-window-strict", align: "epoch", buckets: 60 }
     const one = asked(check("a", 2, { policy }))
     const code = ((NOW_MS / 1_000) % 511) + 1
-    expect(told(new TakeCall([one, one, one]), [NOW_MS, code * 2 ** 44 + 3 * 2 ** 35 + 9])).toEqual([
+    expect(told(callOf([one, one, one]), [NOW_MS, code * 2 ** 44 + 3 * 2 ** 35 + 9])).toEqual([
       [true, [5, 2]],
       [true, [7, 2]],
       [true, [9, 2]],
@@ -185,7 +196,7 @@ describe("a reply", () => {
   })
 
   it("has the whole state, with the time it was decided at", () => {
-    expect(new TakeCall([a]).read([NOW_MS, state(2)])).toEqual({
+    expect(callOf([a]).read([NOW_MS, state(2)])).toEqual({
       nowMs: NOW_MS,
       answers: [
         {
@@ -274,7 +285,7 @@ describe("a reply", () => {
       expected: [undefined, undefined, [true, [4, 1]]],
     },
   ])("$what", ({ requests, reply, expected }) => {
-    expect(told(new TakeCall(requests), [NOW_MS, ...reply])).toEqual(expected)
+    expect(told(callOf(requests), [NOW_MS, ...reply])).toEqual(expected)
   })
 
   it.each<{ what: string; reply: unknown }>([
@@ -287,7 +298,7 @@ describe("a reply", () => {
     { what: "a negative number of times", reply: [NOW_MS, state(1), state(2), 1, -1] },
     { what: "a state that is none", reply: [NOW_MS, state(1), "rubbish"] },
   ])("that has $what is refused", ({ reply }) => {
-    const call = new TakeCall([asked(check("a")), asked(check("b"))])
+    const call = callOf([asked(check("a")), asked(check("b"))])
     expect(() => call.read(reply)).toThrow(StoreUnavailableError)
   })
 })
@@ -302,14 +313,14 @@ describe("the quick way", () => {
   const SERVER = { nowMs: undefined, untilMs: 7, isWide: false }
 
   it("is given to a call of one check that can be counted in place", () => {
-    const call = new TakeCall([asked(check("a", 2, limited())), asked(check("a", 2, limited()))])
+    const call = callOf([asked(check("a", 2, limited())), asked(check("a", 2, limited()))])
     const args = ["7", "60000", "10", "4", "2", "2", "2", "0"]
     expect(call.args(SERVER)).toEqual(args)
     expect(call.args({ ...SERVER, nowMs: 5 })).toEqual([...args, "5"])
     expect(call.args({ ...SERVER, untilMs: undefined })[0]).toBe("0")
     const sliding: Partial<Check> = { policy: { ...POLICY, algorithm: "sliding-window" } }
-    expect(new TakeCall([asked(check("a", 1, sliding))]).args(SERVER)[4]).toBe("1")
-    const ofStrict = new TakeCall([asked(check("a", 3, strict()))]).args(SERVER)
+    expect(callOf([asked(check("a", 1, sliding))]).args(SERVER)[4]).toBe("1")
+    const ofStrict = callOf([asked(check("a", 3, strict()))]).args(SERVER)
     expect(ofStrict).toEqual(["7", "60000", "131071", "3", "7", "1", "3", "60"])
   })
 
@@ -323,13 +334,13 @@ describe("the quick way", () => {
     ],
     ["as many of a strict window", strict(), 2 ** 17 - 1],
   ])("is given to who takes %s", (_what, more, cost) => {
-    expect(new TakeCall([asked(check("a", cost, more))]).args(SERVER)).toHaveLength(8)
+    expect(callOf([asked(check("a", cost, more))]).args(SERVER)).toHaveLength(8)
   })
 
   it("is not given to a part of a request, nor is such a one taken together with others: every part of a strict window is told", () => {
     const one = asked(check("a", 1, strict({ limit: 9 })))
     const part: typeof one = { ...one, isPart: true }
-    const argsOf = (...requests: readonly (typeof part)[]) => new TakeCall(requests).args(SERVER)
+    const argsOf = (...requests: readonly (typeof part)[]) => callOf(requests).args(SERVER)
     expect(argsOf(part)).toEqual(["[-1,7,0,1,39,9,60000,60,1,1,1,1,1]"])
     expect(argsOf(one, part)).toEqual(["[-1,7,0,2,7,9,60000,60,39,9,60000,60,2,1,1,1,1,1,1,2,1]"])
   })
@@ -349,6 +360,6 @@ describe("the quick way", () => {
     ["a strict limit that may be exceeded", [asked(check("a", 1, strict({ limit: 9, extra: 1 })))], SERVER],
     ["a strict limit that counts refusals", [asked(check("a", 1, strict({ countRejected: true })))], SERVER],
   ])("is not given to a call of %s", (_what, requests, time) => {
-    expect(new TakeCall(requests).args(time)).toHaveLength(1)
+    expect(callOf(requests).args(time)).toHaveLength(1)
   })
 })

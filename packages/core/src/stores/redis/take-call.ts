@@ -37,6 +37,12 @@ export interface TakeReply {
   readonly answers: readonly (Answer | undefined)[] | undefined
 }
 
+/**
+ * Entries a call at the most: more of them would hold up Redis for everybody else. However many equal requests one of them
+ * stands for, Redis counts them at once.
+ */
+const MOST_ENTRIES = 64
+
 /** Requests that are decided in one call of the script, in order. Equal ones that have one check are merged. */
 export class TakeCall {
   readonly keys: string[] = []
@@ -44,28 +50,40 @@ export class TakeCall {
   readonly #entries: Entry[] = []
   /** For each request its entry. */
   readonly #places: Entry[] = []
+  /** By key the entry that asks for it last: only that one may grow, or a later request would be decided too early. */
+  #last: Map<string, Entry> | undefined
 
-  constructor(requests: readonly Asked[]) {
-    // By key the entry that asks for it last: only that one may grow, or a later request would be decided too early.
+  /** Adds a request behind the others. Whether there was room for it: a call that is full is to be sent without it. */
+  add(asked: Asked): boolean {
+    const before = this.#entryLike(asked)
+    if (before !== undefined) {
+      before.times++
+      this.#places.push(before)
+      return true
+    }
+    if (this.#entries.length === MOST_ENTRIES) return false
+    const entry: Entry = { asked, firstKey: this.keys.length, times: 1, answered: 0 }
+    this.#entries.push(entry)
+    this.#places.push(entry)
+    for (const key of asked.keys) {
+      this.keys.push(key)
+      this.#last?.set(key, entry)
+    }
+    return true
+  }
+
+  /** The entry that such a request may be merged with. */
+  #entryLike(asked: Asked): Entry | undefined {
     // Requests of several checks are not merged, so where there are no others nobody is looked for.
     // Stryker disable next-line ConditionalExpression,LogicalOperator,EqualityOperator: then each is looked for, and not found
-    const mayMerge = requests.length > 1 && requests.some(({ checks }) => checks.length === 1)
-    const last = mayMerge ? new Map<string, Entry>() : undefined
-    for (const asked of requests) {
-      const before = last?.get(asked.keys[0] as string)
-      if (before !== undefined && isSame(asked, before.asked)) {
-        before.times++
-        this.#places.push(before)
-        continue
-      }
-      const entry: Entry = { asked, firstKey: this.keys.length, times: 1, answered: 0 }
-      this.#entries.push(entry)
-      this.#places.push(entry)
-      for (const key of asked.keys) {
-        this.keys.push(key)
-        last?.set(key, entry)
-      }
-    }
+    if (asked.checks.length !== 1 || this.#entries.length === 0) return undefined
+    const latest = this.#entries.at(-1) as Entry
+    // In a burst of one client: to look for it costs as much as all the rest of this.
+    // Stryker disable next-line ConditionalExpression,LogicalOperator: a shortcut
+    if (isOfOneCounter(asked, latest.asked) && isSame(asked, latest.asked)) return latest
+    this.#last ??= lastByKey(this.#entries)
+    const last = this.#last.get(asked.keys[0] as string)
+    return last !== undefined && isSame(asked, last.asked) ? last : undefined
   }
 
   /**
@@ -202,6 +220,17 @@ function isSame({ checks: one, isPart }: Asked, { checks: other, isPart: isOther
   if (one.length !== 1 || other.length !== 1 || isPart !== isOther) return false
   if (check.policy.countRejected === true || check.policy.algorithm === "penalty") return false
   return isSameCheck(check, other[0] as Check)
+}
+
+/** Whether the first check of both is of one counter. */
+function isOfOneCounter({ checks: [one] }: Asked, { checks: [other] }: Asked): boolean {
+  return one?.partition === other?.partition && one?.policy.counter === other?.policy.counter
+}
+
+function lastByKey(entries: readonly Entry[]): Map<string, Entry> {
+  const last = new Map<string, Entry>()
+  for (const entry of entries) for (const key of entry.asked.keys) last.set(key, entry)
+  return last
 }
 
 /** Whether both ask for the same, but for the partitions. */

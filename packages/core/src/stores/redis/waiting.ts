@@ -17,13 +17,15 @@ export interface Waiting {
 
 /** Rejects those whose time is over; yields those who still wait. `isConnected` is whether anything could be sent by now. */
 export function expire(batch: readonly Waiting[], nowMs: number, isConnected: boolean): Waiting[] {
-  const left: Waiting[] = []
-  for (const waiting of batch) {
-    if (waiting.isRejected) continue
-    if (waiting.deadlineMs > nowMs) left.push(waiting)
-    else settle(waiting, silent(isConnected))
-  }
-  return left
+  return batch.filter((waiting) => stillWaits(waiting, nowMs, isConnected))
+}
+
+/** The same of one. */
+export function stillWaits(waiting: Waiting, nowMs: number, isConnected: boolean): boolean {
+  if (waiting.isRejected) return false
+  if (waiting.deadlineMs > nowMs) return true
+  settle(waiting, silent(isConnected))
+  return false
 }
 
 /** Rejects it, unless that has been done. */

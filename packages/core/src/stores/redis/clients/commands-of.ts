@@ -5,6 +5,7 @@ import { type IoredisClusterLike, type IoredisLike, ioredisCommands } from "./io
 import { ioredisClusterCommands } from "./ioredis-cluster.ts"
 import { type NodeRedisLike, nodeRedisCommands } from "./node-redis.ts"
 import { type NodeRedisClusterLike, nodeRedisClusterCommands } from "./node-redis-cluster.ts"
+import { makeStringsQuick } from "./quick-strings.ts"
 
 export type { IoredisClusterLike, IoredisLike, NodeRedisClusterLike, NodeRedisLike }
 
@@ -31,6 +32,7 @@ export function commandsOf(client: unknown): RedisCommands {
   if (known !== undefined) return known
   const commands = heardOnce(portOn(client))
   ports.set(client as object, commands)
+  makeStringsQuick()
   return commands
 }
 

@@ -32,7 +32,7 @@ if ARGV[2] then
       -- The first units of a window after those of another one change when the key ends.
       if rest > 0 and rest < WINDOW and current > units then
         local weighted = floor((rest - current) / PREVIOUS * (windowMs - elapsedMs) / windowMs)
-        if weighted + current <= limit then return { quickNowMs, quickValue } end
+        if weighted + current <= limit then return { quickNowMs, rest } end
       end
     end
   end

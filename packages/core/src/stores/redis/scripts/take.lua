@@ -4,7 +4,8 @@
 --     then policy, cost, shadow for each check
 -- and KEYS has the key of each check. Answers { now, a state a key } and then, for each key of which not every unit was
 -- taken, its number and how many times its check was. Of a request that is refused that is so for every key. The state
--- of a key that holds what is none of ours is 0. Nothing is counted after `untilMs`: { now }.
+-- of a key that holds what is none of ours is 0, and one of the present window goes without its code: a short number is told and
+-- read sooner. Nothing is counted after `untilMs`: { now }.
 
 if untilMs > 0 and nowMs > untilMs then return { nowMs } end
 
@@ -22,18 +23,18 @@ local function lack(key, times)
   lacks[#lacks + 1] = times
 end
 
--- Writes the first units of a window, with the time to live that INCRBY does not give.
+-- Writes the first units of a window, with the time to live that INCRBY does not give. Yields the state.
 local function begin(key, policy, previous, units)
-  local value = policy.base + previous * PREVIOUS + units
+  local state = previous * PREVIOUS + units
   local endsMs = policy.alignedMs + (policy.kind == SLIDING and 2 or 1) * policy.windowMs
-  local text, lastsMs = integer(value), integer(endsMs - nowMs)
+  local text, lastsMs = integer(policy.base + state), integer(endsMs - nowMs)
   if previous > 0 then
     redis.call("SET", key, text, "PX", lastsMs)
   else
     -- INCRBY may have made it.
     orForget(key, nil, "SET", key, text, "PX", lastsMs)
   end
-  return value
+  return state
 end
 
 -- How much was counted in the window before, where INCRBY of so many units has found a counter of that window, or none
@@ -81,7 +82,7 @@ local function takeInPlace(checks)
       floor((rest - current) / PREVIOUS * policy.leftMs / policy.windowMs) + current <= policy.limit
     check.previous, check.isMade = nil, value == cost
     if check.isMade then
-      value, fits = begin(key, policy, 0, cost), true
+      rest, fits = begin(key, policy, 0, cost), true
     elseif isNumber and (rest < 0 or rest >= WINDOW) then
       check.previous = previousOf(key, policy, value, cost)
       fits = check.previous and floor(check.previous * policy.leftMs / policy.windowMs) + cost <= policy.limit
@@ -98,7 +99,7 @@ local function takeInPlace(checks)
       end
       return false
     end
-    answer[read + i + 1] = value
+    answer[read + i + 1] = rest
   end
   for i = 1, #checks do
     local check = checks[i]
@@ -136,8 +137,9 @@ for _ = 1, nextNumber() do
       if isQuick then
         local value = quickValue or pcall("INCRBY", keys[i], text)
         local isNumber = type(value) == "number"
+        local state = isNumber and value - base
         if not (isNumber and value > base and value <= full) then
-          local rest = isNumber and leftMs and value - base or -1
+          local rest = leftMs and state or -1
           local current = rest % PREVIOUS
           -- The first units of a window after those of another one change when the key ends.
           local hasRoom = rest > 0 and rest < WINDOW and current > units and
@@ -147,15 +149,15 @@ for _ = 1, nextNumber() do
             local room = previous and limit - (previous > 0 and floor(previous * leftMs / windowMs) or 0)
             local granted = room and min(times, floor(room / cost)) or 0
             if granted > 0 then
-              value = begin(keys[i], policy, previous, granted * cost)
+              state = begin(keys[i], policy, previous, granted * cost)
             else
               beCareful()
-              value, granted = afterAll(keys[i], policy, cost, times, value)
+              state, granted = afterAll(keys[i], policy, cost, times, value)
             end
             if granted < times then lack(i, granted) end
           end
         end
-        answer[i + 1] = value
+        answer[i + 1] = state
       elseif isQuickHash then
         local value = quickValue or pcall("HINCRBY", keys[i], "n", text)
         local rest = type(value) == "number" and value - policy.strictBase or -1

@@ -21,6 +21,8 @@ const SERVER_MS = 1_700_000_000_000
 interface Call {
   /** Of the requests that it decides. */
   readonly names: readonly string[]
+  /** How many requests of its first key it decides. */
+  readonly times: number
   /** Milliseconds from the start after which Redis is to count none of them. */
   readonly untilMs: number
   readonly reply: (reply: unknown) => void
@@ -36,19 +38,19 @@ export function laneByHand() {
   /** What asks for the server's time. */
   const timeCalls: Call[] = []
   const redis = { isReady: true, reconnects: 0 }
-  const sent = (to: Call[], names: readonly string[], untilMs: number) =>
+  const sent = (to: Call[], names: readonly string[], untilMs: number, times: number) =>
     new Promise<unknown>((resolve, reject) => {
-      to.push({ names, untilMs, reply: resolve, fail: (message) => reject(new Error(message)) })
+      to.push({ names, times, untilMs, reply: resolve, fail: (message) => reject(new Error(message)) })
     })
   const commands: RedisCommands = {
     isCluster: false,
     isReady: () => redis.isReady,
     evalsha: (_sha, keys, args) => {
-      // A list of numbers in JSON, of which it is the second.
-      const untilMs = Number(args[0]?.split(",")[1])
-      return sent(calls, keys, untilMs - SERVER_MS)
+      // A list of numbers in JSON: two of time and clock, the policy in four, the number of entries, and the first one.
+      const [, untilMs = 0, , , , , , , , times = 0] = JSON.parse(args[0] as string) as number[]
+      return sent(calls, keys, untilMs - SERVER_MS, times)
     },
-    eval: () => sent(timeCalls, [], 0),
+    eval: () => sent(timeCalls, [], 0, 0),
     del: () => Promise.reject(new Error("nothing is deleted")),
     onReady: () => () => undefined,
     nodeOf: () => "",
