@@ -120,9 +120,15 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.#parts.events.off(name, listener)
   }
 
-  async decide(request: Request, options?: CostOption): Promise<Decision> {
-    this.#requireOpen()
-    return this.admit(this.#parts.factsReaders.read(request), request, parseCost(options))
+  decide(request: Request, options?: CostOption): Promise<Decision> {
+    // An async function would wait three more turns for a promise that it returns.
+    try {
+      this.#requireOpen()
+      const facts = this.#parts.factsReaders.read(request)
+      return Promise.resolve(this.admit(facts, request, parseCost(options)))
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   async enforce(request: Request, options?: CostOption): Promise<Decision> {
