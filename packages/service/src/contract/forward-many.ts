@@ -3,13 +3,13 @@ import type { Asking } from "../calls.ts"
 import {
   type ShouldForwardRequestRequest,
   type ShouldForwardRequestResponse,
-  ShouldForwardRequestResponseSchema,
   type ShouldForwardRequestsRequest,
   type ShouldForwardRequestsResponse,
   ShouldForwardRequestsResponseSchema,
 } from "../gen/sluice/v1/rate_limiter_pb.ts"
 import { invalidArgument, StatusError } from "../status-error.ts"
 import { statusMessage } from "../status-message.ts"
+import { emptyAnswer } from "./empty-answer.ts"
 import type { Forwarding } from "./forward.ts"
 
 type Answer = ShouldForwardRequestResponse
@@ -35,7 +35,8 @@ export function decideMany(
     return answer
   })
   const answered = (responses: Answer[]): ShouldForwardRequestsResponse =>
-    create(ShouldForwardRequestsResponseSchema, { responses })
+    // Given to `create` they would be looked at one by one.
+    Object.assign(create(ShouldForwardRequestsResponseSchema), { responses })
   return waiting ? Promise.all(answers).then(answered) : answered(answers as Answer[])
 }
 
@@ -55,5 +56,5 @@ function decideOne(
 
 function failed(error: unknown): Answer {
   if (!(error instanceof StatusError)) throw error
-  return create(ShouldForwardRequestResponseSchema, { error: statusMessage(error) })
+  return { ...emptyAnswer(), error: statusMessage(error) }
 }

@@ -1,4 +1,3 @@
-import { create } from "@bufbuild/protobuf"
 import type { Decision, Outcome } from "@sluice/core"
 import type { Asking } from "../calls.ts"
 import { type AskedRequest, factsOf, NOTHING } from "../deciding/asked-request.ts"
@@ -6,12 +5,12 @@ import { callerGone, giveBack, hasLeft } from "../deciding/checking.ts"
 import { notAnObject, readRequestText } from "../deciding/request-text.ts"
 import type { ServiceGuard, ServiceGuards } from "../deciding/service-guards.ts"
 import type { Unregistered } from "../deciding/unregistered.ts"
-import {
-  type ShouldForwardRequestRequest,
-  type ShouldForwardRequestResponse,
-  ShouldForwardRequestResponseSchema,
+import type {
+  ShouldForwardRequestRequest,
+  ShouldForwardRequestResponse,
 } from "../gen/sluice/v1/rate_limiter_pb.ts"
 import { invalidArgument } from "../status-error.ts"
+import { emptyAnswer } from "./empty-answer.ts"
 import { serviceName } from "./service-name.ts"
 
 type Answer = ShouldForwardRequestResponse
@@ -47,12 +46,9 @@ export class Forwarding {
 
   #answerUnknown(service: string): Answer {
     const refusal = this.#unregistered.refusal(service)
-    if (refusal === undefined) return create(ShouldForwardRequestResponseSchema, { shouldForward: true })
-    return create(ShouldForwardRequestResponseSchema, {
-      statusCode: refusal.status,
-      headers: { "Content-Type": refusal.contentType },
-      body: refusal.body,
-    })
+    if (refusal === undefined) return { ...emptyAnswer(), shouldForward: true }
+    const { status, contentType, body } = refusal
+    return { ...emptyAnswer(), statusCode: status, headers: { "Content-Type": contentType }, body }
   }
 }
 
@@ -88,8 +84,7 @@ function answered(outcome: Outcome | undefined, found: ServiceGuard, asking: Ask
 
 function told(decision: Decision): Answer {
   const { allowed, policy, retryAfterMs } = decision
-  // Filled member by member: made from an object of them it takes twice as long.
-  const answer = create(ShouldForwardRequestResponseSchema)
+  const answer = emptyAnswer()
   answer.shouldForward = allowed
   // Where no rule applied there is no limit, and no number for that.
   if (policy !== "") {
