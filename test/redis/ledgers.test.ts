@@ -46,10 +46,17 @@ describe.each<{ readonly what: string; readonly kind: Partial<Policy> }>([
     afterMs,
     requests: [[counter, other].map((one) => ({ ...one, cost, shadow: false }))],
   })
+  /** In one call, but a request each. */
+  const takeBeside = (afterMs: number, cost: number): CallStep => ({
+    kind: "take",
+    afterMs,
+    requests: [counter, other].map((one) => [{ ...one, cost, shadow: false }]),
+  })
   const giveBack: CallStep = { kind: "giveBack", afterMs: 0, nths: [0], more: 0, moved: false }
 
   it.each([
     { taken: "once", again: take(10, 2) },
+    { taken: "beside those of another key", again: takeBeside(10, 2) },
     { taken: "by several", again: take(10, 2, 2, 2) },
     { taken: "by some of several", again: take(10, 4, 4, 4, 4) },
     { taken: "by nobody whom there is room for", again: take(10, 9) },

@@ -21,8 +21,27 @@ export const TAKING: Replacements = {
       "ledgers",
     ],
   ],
+  "take-many": [
+    ["if input[2] > 0 and quickNowMs > input[2] then", "if false then", "script-time"],
+    ["local left = input[3] == 0 and input[position] or -1", "local left = input[position]"],
+    [
+      "if times == 0 or cost == 0 or cost > limit then break end",
+      "if times == 0 or cost > limit then break end",
+    ],
+    ["limit <= MOST_PACKED and units <= MOST_PACKED", "units <= MOST_PACKED"],
+    ["if state <= 0 or state > limit then", "if state <= 0 or state > limit + 1 then", "ledgers"],
+    ["state >= WINDOW or current <= units or", "state >= WINDOW or", "ledgers"],
+    ["/ windowMs) + current > limit then", "/ windowMs) + current > limit + 1 then"],
+    ["quickAnswer[i + 1], quickDone = state, i", "quickAnswer[i + 1], quickDone = state, i + 1"],
+    ["rest >= STRICT_CODE or current <= units or", "rest >= STRICT_CODE or", "ledgers"],
+    [
+      "% (MOST_STRICT + 1) + current > limit then",
+      "% (MOST_STRICT + 1) + current > limit + 1 then",
+      "strict-hash",
+    ],
+    ["position, left = position + 4, left - 1", "position, left = position, left - 1"],
+  ],
   take: [
-    ["if untilMs > 0 and nowMs > untilMs then", "if false then", "script-time"],
     ["(policy.kind == SLIDING and 2 or 1) * policy.windowMs", "policy.windowMs", "ledgers"],
     ["return rest % PREVIOUS", "return floor(rest / PREVIOUS)", "ledgers"],
     [
@@ -33,7 +52,7 @@ export const TAKING: Replacements = {
     ["local granted = min(times, floor(limit / cost))", "local granted = times"],
     ["/ policy.windowMs) + current <= policy.limit\n", "/ policy.windowMs) + current <= policy.limit + 1\n"],
     ["for undone = isNumber and i or i - 1, 1, -1 do", "for undone = i - 1, 1, -1 do", "ledgers"],
-    ["if checks[undone].isMade then", "if false then", "ledgers"],
+    ["if made and made[undone] then", "if false then", "ledgers"],
     ["local full = base + limit", "local full = base + limit + 1", "ledgers"],
     ["* leftMs / windowMs) + current <= limit\n", "* leftMs / windowMs) + current <= limit + 1\n", "ledgers"],
     [
@@ -42,6 +61,7 @@ export const TAKING: Replacements = {
       "ledgers",
     ],
     ["current > cost and", "current >= cost and", "ledgers"],
+    ["if state <= 0 or state > check.limit then", "if state <= 0 or state > check.limit + 1 then"],
     ["rest < WINDOW and current > units and", "rest < WINDOW and", "ledgers"],
     ["if not check.isTaken then lack(read + i, 0) end", ""],
     [

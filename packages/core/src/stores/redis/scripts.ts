@@ -15,6 +15,7 @@ import strictNext from "./scripts/strict-next.lua"
 import strictNumber from "./scripts/strict-number.lua"
 import subWindows from "./scripts/sub-windows.lua"
 import take from "./scripts/take.lua"
+import takeMany from "./scripts/take-many.lua"
 import takeOne from "./scripts/take-one.lua"
 import takeWithCare from "./scripts/take-with-care.lua"
 
@@ -29,7 +30,7 @@ const counters = `${packedCounts}\n${subWindows}\n${log}\n${bucketLevel}\n${pena
 
 /** Takes the units of requests, each all or nothing. */
 export const TAKE: Script = script(
-  `${layout}\n${takeOne}\n${call}\n${orForget}\n${digits}\n${strictNumber}\n${strictNext}\nlocal function functions()\n${counters}\n${takeWithCare}\nend\n${take}`,
+  `${layout}\n${takeOne}\n${takeMany}\n${call}\n${orForget}\n${digits}\n${strictNumber}\n${strictNext}\nlocal function functions()\n${counters}\n${takeWithCare}\nend\n${take}`,
 )
 /** Tells what counters hold. */
 export const PEEK: Script = script(

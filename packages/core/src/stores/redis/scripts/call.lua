@@ -8,7 +8,7 @@ if ARGV[2] then
     1, tonumber(ARGV[6]), 1, 1, tonumber(ARGV[7]),
   }
 else
-  input = cjson.decode(ARGV[1])
+  input = quickInput or cjson.decode(ARGV[1])
 end
 position = 0
 local function nextNumber()
@@ -52,7 +52,7 @@ for i = 1, nextNumber() do
     alignedMs = alignedMs,
     base = (fmod(floor(alignedMs / windowMs), CODES) + 1) * WINDOW,
     lastBase = (fmod(floor(alignedMs / windowMs) + CODES - 1, CODES) + 1) * WINDOW,
-    leftMs = windowMs <= 4294967296 and windowMs - (nowMs - alignedMs),
+    leftMs = windowMs <= WIDEST_IN_PLACE and windowMs - (nowMs - alignedMs),
     countsRejected = countsRejected,
     packs = not isWide and not countsRejected and kind <= FIXED and limit <= MOST_PACKED,
     isHash = isHash,

@@ -11,6 +11,8 @@ local PREVIOUS = 2097152
 local WINDOW = PREVIOUS * PREVIOUS
 local CODES = 2047
 local MOST_PACKED = PREVIOUS / 2 - 1
+-- Milliseconds of a window: the product with a packed count is exact.
+local WIDEST_IN_PLACE = 4294967296
 -- Windows that lie so far back are past, and others ahead: the clock went back. A key expires with its window, so more
 -- than one or two windows back is never seen.
 local FARTHEST_BACK = 8
@@ -36,5 +38,7 @@ local SLIDING, FIXED, FIRST_HIT, LEVEL, PERIODIC, BUCKETED, STRICT, LOG, PENALTY
 -- every part.
 local COUNTS_REJECTED, TELLS_PARTS = 16, 32
 
--- The time, and what INCRBY or HINCRBY made of the one key, where take-one.lua has been there already.
-local quickNowMs, quickValue
+-- What take-one.lua and take-many.lua leave: the time, the input, how many keys are counted and their states, and what INCRBY or HINCRBY
+-- made of the next one.
+local quickNowMs, quickInput, quickAnswer, quickValue
+local quickDone = 0

@@ -7,8 +7,6 @@
 -- of a key that holds what is none of ours is 0, and one of the present window goes without its code: a short number is told and
 -- read sooner. Nothing is counted after `untilMs`: { now }.
 
-if untilMs > 0 and nowMs > untilMs then return { nowMs } end
-
 -- Most calls need no more than INCRBY: the functions of the rest are made when they are called for.
 local withLook, afterAll, together, afterHash
 local function beCareful()
@@ -16,7 +14,7 @@ local function beCareful()
 end
 
 local pcall, keys = redis.pcall, KEYS
-local answer, lacks, read = { nowMs }, nil, 0
+local answer, lacks, read = quickAnswer or { nowMs }, nil, 0
 local function lack(key, times)
   lacks = lacks or {}
   lacks[#lacks + 1] = key
@@ -72,39 +70,45 @@ end
 -- window begins; or undoes them all where that is not enough. A key that was not there gets its SET at once: a command that
 -- fails later would leave it without a time to live.
 local function takeInPlace(checks)
+  local made, befores
   for i = 1, #checks do
     local check, key = checks[i], keys[read + i]
-    local policy, cost, value = check.policy, check.cost, pcall("INCRBY", key, check.text)
+    local value = pcall("INCRBY", key, check.text)
     local isNumber = type(value) == "number"
-    local rest = isNumber and value - policy.base or -1
-    local current = rest % PREVIOUS
-    local fits = rest > 0 and rest < WINDOW and current > cost and
-      floor((rest - current) / PREVIOUS * policy.leftMs / policy.windowMs) + current <= policy.limit
-    check.previous, check.isMade = nil, value == cost
-    if check.isMade then
-      rest, fits = begin(key, policy, 0, cost), true
-    elseif isNumber and (rest < 0 or rest >= WINDOW) then
-      check.previous = previousOf(key, policy, value, cost)
-      fits = check.previous and floor(check.previous * policy.leftMs / policy.windowMs) + cost <= policy.limit
-      -- Two checks of one counter would each begin the window.
-      for earlier = 1, i - 1 do fits = fits and keys[read + earlier] ~= key end
-    end
-    if not fits then
-      for undone = isNumber and i or i - 1, 1, -1 do
-        if checks[undone].isMade then
-          redis.call("DEL", keys[read + undone])
-        else
-          redis.call("DECRBY", keys[read + undone], checks[undone].text)
-        end
+    local state = isNumber and value - check.base or -1
+    -- Up to the limit there is no previous count, and room for all of the present one.
+    if state <= 0 or state > check.limit then
+      local policy, cost, current, fits = check.policy, check.cost, state % PREVIOUS, false
+      if value == cost then
+        made = made or {}
+        made[i], state, fits = true, begin(key, policy, 0, cost), true
+      elseif state > 0 and state < WINDOW then
+        fits = current > cost and
+          floor((state - current) / PREVIOUS * policy.leftMs / policy.windowMs) + current <= policy.limit
+      elseif isNumber then
+        local before = previousOf(key, policy, value, cost)
+        fits = before and floor(before * policy.leftMs / policy.windowMs) + cost <= policy.limit
+        -- Two checks of one counter would each begin the window.
+        for earlier = 1, i - 1 do fits = fits and keys[read + earlier] ~= key end
+        befores = befores or {}
+        befores[i] = before
       end
-      return false
+      if not fits then
+        for undone = isNumber and i or i - 1, 1, -1 do
+          if made and made[undone] then
+            redis.call("DEL", keys[read + undone])
+          else
+            redis.call("DECRBY", keys[read + undone], checks[undone].text)
+          end
+        end
+        return false
+      end
     end
-    answer[read + i + 1] = rest
+    answer[read + i + 1] = state
   end
-  for i = 1, #checks do
-    local check = checks[i]
-    if check.previous then
-      answer[read + i + 1] = begin(keys[read + i], check.policy, check.previous, check.cost)
+  if befores then
+    for i, before in pairs(befores) do
+      answer[read + i + 1] = begin(keys[read + i], checks[i].policy, before, checks[i].cost)
     end
   end
   return true
@@ -133,9 +137,10 @@ for _ = 1, nextNumber() do
     local leftMs = policy.leftMs
     -- Up to here there is no previous count, and room for all of the present one.
     local full = base + limit
-    for i = read + 1, read + count do
+    for i = max(read, quickDone) + 1, read + count do
       if isQuick then
         local value = quickValue or pcall("INCRBY", keys[i], text)
+        quickValue = nil
         local isNumber = type(value) == "number"
         local state = isNumber and value - base
         if not (isNumber and value > base and value <= full) then
@@ -160,6 +165,7 @@ for _ = 1, nextNumber() do
         answer[i + 1] = state
       elseif isQuickHash then
         local value = quickValue or pcall("HINCRBY", keys[i], "n", text)
+        quickValue = nil
         local rest = type(value) == "number" and value - policy.strictBase or -1
         local current = rest % STRICT_SUM
         -- The first units of a sub-window change when the key ends.
@@ -184,7 +190,14 @@ for _ = 1, nextNumber() do
     local requests = nextNumber()
     for i = 1, count do
       local policy, cost = policies[nextNumber()], nextNumber()
-      checks[i] = { policy = policy, cost = cost, text = integer(cost), shadow = nextNumber() == 1 }
+      checks[i] = {
+        policy = policy,
+        base = policy.base,
+        limit = policy.limit,
+        cost = cost,
+        text = integer(cost),
+        shadow = nextNumber() == 1,
+      }
       isQuick = isQuick and cost > 0 and cost <= policy.limit and policy.packs and policy.leftMs
     end
     for _ = 1, requests do
