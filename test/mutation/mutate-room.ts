@@ -26,6 +26,7 @@ export async function mutateRoom(name: string, only: readonly string[]): Promise
   const mutants = instrumented.mutants.filter(
     (mutant) => mutant.status === undefined && isAsked(mutant, places),
   )
+  if (mutants.length === 0) throw new RangeError(`no mutants of ${only.join(", ")} in packages/core/src`)
   console.log(`${mutants.length} mutants in ${instrumented.files.length} files`)
   const { left, valid } = await trySwitched(room, instrumented, mutants)
   const alone = left.length === 0 ? [] : await tryAlone(name, left)

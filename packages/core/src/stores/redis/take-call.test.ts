@@ -86,6 +86,15 @@ describe("a call", () => {
       entries: [1, 1, 2, 1, 1],
     },
     {
+      what: "merges none of one client under another counter",
+      requests: [
+        { ...a, keys: ["0 a"] },
+        { ...asked(check("a", 1, { policy: { ...POLICY, counter: "counter1" } })), keys: ["1 a"] },
+      ],
+      keys: ["0 a", "1 a"],
+      entries: [1, 1, 2, 1, 1],
+    },
+    {
       what: "merges none past another cost",
       requests: [a, asked(check("a", 2)), a],
       keys: ["a", "a", "a"],

@@ -11,9 +11,9 @@ const isQuick: (prototype: object) => boolean = runInThisContext("(object) => %H
 /** As ioredis does when it is loaded. */
 const EXTEND = "(class extends String {}); String.prototype"
 
-// First, as it is so for good in a process.
+// It can fail in a process that has not had a store yet: there it is so for good.
 it("methods of strings are quick in a process that has a store, whatever its client has done", () => {
-  expect(isQuick(runInThisContext(EXTEND))).toBe(false)
+  runInThisContext(EXTEND)
   commandsOf(new LikeRedis())
   expect(isQuick(String.prototype)).toBe(true)
 })
