@@ -1,14 +1,13 @@
 import { InvalidOptionError } from "../errors.ts"
 import type { Decision } from "../limiter/decision.ts"
-import { bindsMore } from "../limiter/decision-record.ts"
 import type { MaybePromise } from "../stores/store.ts"
 import { type Answer, compileAnswer } from "./answer.ts"
 import { compileTest } from "./callbacks.ts"
 import type { ClosingResponse } from "./client-gone.ts"
-import { joined, nameOf } from "./headers/joined.ts"
 import type { HeaderLine } from "./headers/writer.ts"
 import type { Held } from "./hold.ts"
 import type { Limiter } from "./limiter.ts"
+import { Mark } from "./mark.ts"
 import { warnCreatedInHandler, warnMountedTwice } from "./mount-warnings.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { Rejection } from "./rejection.ts"
@@ -112,16 +111,7 @@ function sharedLimiter<Request>(options: Shared<Request>): RequestLimiter<Reques
   return options.limiter as RequestLimiter<Request>
 }
 
-/** What a guard has decided on a request, kept on the request under a symbol, newest first. */
-interface Mark extends Outcome {
-  readonly limiter: object
-  /** This guard's own decision, whichever binds. */
-  readonly own: Decision
-  readonly earlier: Mark | undefined
-  /** Where a limiter is mounted twice each mount tells the status. */
-  settled: boolean
-}
-
+/** Under which the marks of a request are kept on it, newest first. */
 const MARK = Symbol("sluice")
 const NONE: readonly never[] = []
 
@@ -218,29 +208,16 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     return false
   }
 
+  /** What was decided, kept on the request for the mounts that come after. */
   #outcome(
     own: Decision,
-    { writeHeaders, writeRejection }: RuleSet,
+    ruleSet: RuleSet,
     facts: RequestFacts,
     request: Request,
     earlier: Mark | undefined,
   ): Outcome {
-    const { limiter } = this
-    let headers = writeHeaders(own, limiter.options.wallClock)
-    let removed: readonly string[] = NONE
-    let decision = own
-    if (earlier !== undefined) {
-      if (bindsMore(earlier.decision, own)) decision = earlier.decision
-      headers = joined(earlier.headers, headers, decision === own)
-      removed = earlier.headers.map(nameOf).filter((name) => !headers.some((line) => nameOf(line) === name))
-    }
-    const mark: Mark = { limiter, own, earlier, decision, headers, removed, settled: false }
+    const mark = new Mark(this.limiter, ruleSet, own, earlier, facts)
     ;(request as { [MARK]?: Mark })[MARK] = mark
-    if (own.allowed) return mark
-    const rejection = writeRejection(own, facts.headers?.accept, limiter.options.wallClock)
-    // An app that answers by itself seldom copies them: a refusal says when to come back whoever writes it.
-    if (limiter.options.onRejected !== undefined)
-      headers = [...headers, ...rejection.headers.filter((line) => nameOf(line) !== "Content-Type")]
-    return { decision, headers, removed, rejection }
+    return mark
   }
 }

@@ -20,7 +20,7 @@ export interface RuleSet {
   /** Whether a rule goes by the spare capacity of this process, which somebody has to watch then. */
   readonly needsMonitor: boolean
   /** What the request has to ask, `units` of each rule that is for it. */
-  asks(facts: RequestFacts, request: unknown, units: number): Ask[]
+  asks(facts: RequestFacts, request: unknown, units: number): readonly Ask[]
   /**
    * The counters of the client behind the request: of the rules named, else of all but those that count the whole
    * service. Rules that are not for this very request too: who resets a client may know no more than its address.
@@ -31,6 +31,7 @@ export interface RuleSet {
 }
 
 const NO_PATHS: readonly string[] = []
+const NO_ASKS: readonly Ask[] = []
 
 export function compileRuleSet(
   rules: readonly ParsedRule[],
@@ -49,12 +50,15 @@ export function compileRuleSet(
     needsMonitor: rules.some(needsMonitor),
     asks(facts, request, units) {
       const paths = pathsOf(facts)
-      const asks: Ask[] = []
+      let asks: Ask[] | undefined
       for (const rule of compiled) {
         const ask = rule.ask(facts, request, units, paths)
-        if (ask !== undefined) asks.push(ask)
+        if (ask === undefined) continue
+        // Nearly always there is one, and a list that grows makes room for seventeen.
+        if (asks === undefined) asks = [ask]
+        else asks.push(ask)
       }
-      return asks
+      return asks ?? NO_ASKS
     },
     counters(facts, request, names) {
       return compiled

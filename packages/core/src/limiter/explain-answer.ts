@@ -43,10 +43,7 @@ export function explainAnswer(
   look?.(asks, answer)
   const { nowMs } = answer
   const isTaken = answer.granted && !peeked
-  const checks: PolicyCheck[] = []
-  for (let i = 0; i < asks.length; i++) {
-    checks.push(explain(asks[i] as Ask, answer.checks[i], nowMs, isTaken))
-  }
+  const checks = asks.map((ask, i) => explain(ask, answer.checks[i], nowMs, isTaken))
   return decisionOf(checks, asks, answer, isTaken, store)
 }
 

@@ -1,7 +1,6 @@
 import { create } from "@bufbuild/protobuf"
 import type { Asking } from "../calls.ts"
 import {
-  type ShouldForwardRequestRequest,
   type ShouldForwardRequestResponse,
   type ShouldForwardRequestsRequest,
   type ShouldForwardRequestsResponse,
@@ -28,30 +27,20 @@ export function decideMany(
     const description = `has ${requests.length} requests; ${mostRequests} are accepted`
     throw invalidArgument({ field: "requests", description })
   }
-  let waiting = false
   const answers = requests.map((request) => {
-    const answer = decideOne(forwarding, request, asking, brief)
-    if (answer instanceof Promise) waiting = true
-    return answer
+    try {
+      return forwarding.decide(request, asking, brief)
+    } catch (error) {
+      return failed(error)
+    }
   })
   const answered = (responses: Answer[]): ShouldForwardRequestsResponse =>
     // Given to `create` they would be looked at one by one.
     Object.assign(create(ShouldForwardRequestsResponseSchema), { responses })
-  return waiting ? Promise.all(answers).then(answered) : answered(answers as Answer[])
-}
-
-function decideOne(
-  forwarding: Forwarding,
-  request: ShouldForwardRequestRequest,
-  asking: Asking,
-  brief: boolean,
-): Answer | Promise<Answer> {
-  try {
-    const answer = forwarding.decide(request, asking, brief)
-    return answer instanceof Promise ? answer.catch(failed) : answer
-  } catch (error) {
-    return failed(error)
-  }
+  if (!answers.some((answer) => answer instanceof Promise)) return answered(answers as Answer[])
+  return Promise.allSettled(answers).then((ends) =>
+    answered(ends.map((end) => (end.status === "fulfilled" ? end.value : failed(end.reason)))),
+  )
 }
 
 function failed(error: unknown): Answer {

@@ -78,14 +78,11 @@ class InMemory implements MemoryStore {
   take(requests: readonly (readonly Check[])[]): readonly Answer[] {
     const table = this.#open()
     const nowMs = this.#now()
-    const answers: Answer[] = []
-    for (const checks of requests) {
+    const answers = requests.map((checks) => {
       // Stryker disable next-line ConditionalExpression: all of one check are taken as one is, only slower
       const isOne = checks.length === 1
-      answers.push(
-        isOne ? this.#takeOne(table, checks[0] as Check, nowMs) : this.#takeAll(table, checks, nowMs),
-      )
-    }
+      return isOne ? this.#takeOne(table, checks[0] as Check, nowMs) : this.#takeAll(table, checks, nowMs)
+    })
     // Stryker disable next-line ConditionalExpression,EqualityOperator: to tell of nothing makes a list in vain
     if (this.#events.length > 0) this.#tell()
     return answers

@@ -1,0 +1,74 @@
+import type { Decision } from "../limiter/decision.ts"
+import { bindsMore } from "../limiter/decision-record.ts"
+import { joined, nameOf } from "./headers/joined.ts"
+import type { HeaderLine } from "./headers/writer.ts"
+import type { ParsedOptions } from "./parse-options.ts"
+import type { Rejection } from "./rejection.ts"
+import type { RequestFacts } from "./request.ts"
+import type { RuleSet } from "./rule-set.ts"
+
+const NONE: readonly never[] = []
+
+/**
+ * What one mount of a limiter has decided on a request, beside the mounts before it. Headers are written when they are asked
+ * for: a gateway that asks for many decisions at once wants none.
+ */
+export class Mark {
+  readonly limiter: object
+  /** This mount's own decision, whichever binds. */
+  readonly own: Decision
+  readonly earlier: Mark | undefined
+  /** Of all mounts so far, the decision that binds. */
+  readonly decision: Decision
+  declare readonly rejection?: Rejection
+  /** Where a limiter is mounted twice each mount tells the status. */
+  settled = false
+  readonly #options: ParsedOptions
+  readonly #ruleSet: RuleSet
+  #lines: readonly HeaderLine[] | undefined
+
+  constructor(
+    limiter: { readonly options: ParsedOptions },
+    ruleSet: RuleSet,
+    own: Decision,
+    earlier: Mark | undefined,
+    facts: RequestFacts,
+  ) {
+    this.limiter = limiter
+    this.own = own
+    this.earlier = earlier
+    this.decision = earlier !== undefined && bindsMore(earlier.decision, own) ? earlier.decision : own
+    this.#options = limiter.options
+    this.#ruleSet = ruleSet
+    if (own.allowed) return
+    this.rejection = ruleSet.writeRejection(own, facts.headers?.accept, limiter.options.wallClock)
+  }
+
+  /** To be set on the response, in place of what an earlier mount has set under the same name. */
+  get headers(): readonly HeaderLine[] {
+    const { rejection } = this
+    // An app that answers by itself seldom copies them: a refusal says when to come back whoever writes it.
+    if (rejection === undefined || this.#options.onRejected === undefined) return this.#told()
+    return [...this.#told(), ...rejection.headers.filter((line) => nameOf(line) !== "Content-Type")]
+  }
+
+  /** Names of what an earlier mount has set and holds no more, to be taken off the response first. */
+  get removed(): readonly string[] {
+    if (this.earlier === undefined) return NONE
+    const lines = this.#told()
+    return this.earlier
+      .#told()
+      .map(nameOf)
+      .filter((name) => !lines.some((line) => nameOf(line) === name))
+  }
+
+  /** The rate limit headers of all mounts so far. */
+  #told(): readonly HeaderLine[] {
+    if (this.#lines === undefined) {
+      const { earlier, own, decision } = this
+      const lines = this.#ruleSet.writeHeaders(own, this.#options.wallClock)
+      this.#lines = earlier === undefined ? lines : joined(earlier.#told(), lines, decision === own)
+    }
+    return this.#lines
+  }
+}
