@@ -61,6 +61,7 @@ describe("a guard", () => {
       ["RateLimit-Policy", '"ip-1m";q=1;w=60'],
       ["RateLimit", '"ip-1m";r=0;t=61'],
     ])
+    expect(admitted.removed).toEqual([])
     expect(admitted).not.toHaveProperty("rejection")
     const refused = checked(guard)
     expect(refused.headers).toEqual(admitted.headers)
@@ -449,6 +450,12 @@ describe("onRejected", () => {
     const got: unknown[][] = []
     const { outcome } = await refusedBy((...args) => void got.push(args))
     expect(got).toEqual([[{ id: "r" }, outcome.rejection, outcome.decision, "response"]])
+  })
+
+  it("has no part in what is admitted", async () => {
+    const guard = await mount(limit(1, { onRejected: () => OWN }))
+    const names = checked(guard).headers.map(([name]) => name)
+    expect(names).toEqual(["RateLimit-Policy", "RateLimit"])
   })
 
   it("is answered for when there is none", async () => {
