@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url"
-import { startVitest, type TestCase, type Vitest } from "vitest/node"
+import { type Reporter, startVitest, type TestCase, type TestRunEndReason, type Vitest } from "vitest/node"
 import type { Mutant } from "./mutant.ts"
 import { MUTANTS } from "./mutants.ts"
 
@@ -30,6 +30,7 @@ export async function mutateScripts(only: readonly string[]): Promise<boolean> {
 
 /** The test that fails first, or hangs; undefined when none does. */
 async function firstRed(suites: readonly string[], mutant?: Mutant): Promise<string | undefined> {
+  const ended: Ended = {}
   const vitest = await startVitest(
     "test",
     [...suites],
@@ -37,17 +38,29 @@ async function firstRed(suites: readonly string[], mutant?: Mutant): Promise<str
       root: ROOT,
       watch: false,
       bail: 1,
-      reporters: [{}],
+      reporters: [endOf(ended)],
       setupFiles: [fileURLToPath(new URL("../without-shrinking.ts", import.meta.url))],
     },
     { plugins: mutant === undefined ? [] : [mutating(mutant)] },
   )
   try {
-    return redIn(vitest)
+    return redIn(vitest) ?? (ended.reason === "passed" ? undefined : "a test that ended the run")
   } finally {
     await vitest.close()
   }
 }
+
+/** How a run of tests has ended. */
+interface Ended {
+  reason?: TestRunEndReason
+}
+
+/** The first failure ends a run, and does so now and then before it is told which test that was. */
+const endOf = (ended: Ended): Reporter => ({
+  onTestRunEnd(_modules, _errors, reason) {
+    ended.reason = reason
+  },
+})
 
 function redIn(vitest: Vitest): string | undefined {
   const modules = vitest.state.getTestModules()
