@@ -9,6 +9,7 @@ import type { Rule } from "../packages/core/src/rules/rule.ts"
 import { memoryStore } from "../packages/core/src/stores/memory/memory-store.ts"
 import { redisStore } from "../packages/core/src/stores/redis/redis-store.ts"
 import type { Store } from "../packages/core/src/stores/store.ts"
+import { methodsOf } from "../packages/core/src/stores/testing/methods-of.ts"
 import { TableSource } from "./rule-book/hand-made-source.ts"
 import { type RedisServer, startRedis } from "./servers/redis-server.ts"
 
@@ -231,14 +232,11 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
   function slow() {
     const waiting: (() => void)[] = []
     const wrap = (inner: Store): Store => ({
+      ...methodsOf(inner),
       take: (requests, timeoutMs) =>
         new Promise((resolve, reject) => {
           waiting.push(() => Promise.resolve(inner.take(requests, timeoutMs)).then(resolve, reject))
         }),
-      peek: (requests, timeoutMs) => inner.peek(requests, timeoutMs),
-      giveBack: (refunds) => inner.giveBack(refunds),
-      reset: (keys) => inner.reset(keys),
-      close: () => inner.close(),
     })
     const release = () => {
       for (const answer of waiting.splice(0)) answer()

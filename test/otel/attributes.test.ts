@@ -1,6 +1,7 @@
 import { createLimiter, type LimiterOptions, manualClock, memoryStore, type RequestFacts } from "@sluice/core"
 import { instrument } from "@sluice/core/otel"
 import { describe, expect, it } from "vitest"
+import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"
 import { type Metering, startMetering } from "./metering.ts"
 
 /** What a client brings: each tells who it is, or is of its own choosing. */
@@ -44,14 +45,11 @@ async function useAll(clients: number): Promise<Metering> {
     logger: { warn() {}, error() {} },
     fields: { user_id: ({ headers }) => String(headers?.["x-api-key"]) },
     store: {
+      ...methodsOf(inner),
       take(requests) {
         if (isDown) throw new Error(`no answer for ${JSON.stringify(requests)}`)
         return inner.take(requests)
       },
-      peek: (requests) => inner.peek(requests),
-      giveBack: (refunds) => inner.giveBack(refunds),
-      reset: (keys) => inner.reset(keys),
-      close: () => inner.close(),
     },
   })
   const metering = startMetering()

@@ -14,6 +14,7 @@ import {
 } from "@sluice/core"
 import { instrument } from "@sluice/core/otel"
 import { afterEach, describe, expect, it, vi } from "vitest"
+import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"
 import { until } from "../servers/until.ts"
 import { type Metering, startMetering } from "./metering.ts"
 
@@ -120,11 +121,8 @@ describe("sluice.policy.decisions", () => {
       limit: 1,
       window: "1 day",
       store: {
+        ...methodsOf(inner),
         take: (requests) => (isGone ? Promise.reject(new Error("gone")) : inner.take(requests)),
-        peek: (requests) => inner.peek(requests),
-        giveBack: (refunds) => inner.giveBack(refunds),
-        reset: (keys) => inner.reset(keys),
-        close: () => inner.close(),
       },
       logger: { warn() {}, error() {} },
     })

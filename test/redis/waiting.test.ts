@@ -3,6 +3,7 @@ import { createLimiter, type Limiter, manualClock, type Rule } from "@sluice/cor
 import { redisStore } from "@sluice/core/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { KINDS_OF_RULE } from "../../packages/core/src/http/testing/kinds-of-rule.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { keysWithoutTtl } from "./counted.ts"
 
@@ -11,18 +12,6 @@ import { keysWithoutTtl } from "./counted.ts"
 const MINUTE = 60_000
 const QUIET = { warn() {}, error() {} }
 const ALICE = { remoteAddress: "192.0.2.1" }
-
-const KINDS: readonly (readonly [string, Partial<Rule>])[] = [
-  ["sliding-window", {}],
-  ["sliding-window with buckets", { buckets: 6 }],
-  ["sliding-window-strict", { algorithm: "sliding-window-strict" }],
-  ["sliding-log", { algorithm: "sliding-log" }],
-  ["fixed-window", { algorithm: "fixed-window" }],
-  ["fixed-window from the first hit", { algorithm: "fixed-window", align: "first-hit" }],
-  ["token-bucket", { algorithm: "token-bucket" }],
-  ["token-bucket with periodic refill", { algorithm: "token-bucket", refill: "periodic" }],
-  ["leaky-bucket", { algorithm: "leaky-bucket" }],
-]
 
 let server: RedisServer
 let client: Redis
@@ -71,7 +60,7 @@ async function remainingOf(limiter: Limiter): Promise<number> {
   return (await limiter.peek(ALICE, { cost: 0 })).remaining
 }
 
-describe.each(KINDS)("%s in Redis", (_name, kind) => {
+describe.each(KINDS_OF_RULE)("%s in Redis", (_name, kind) => {
   it("grants as many units as there are, and says how long one takes", async () => {
     const { limiter, clock } = instances(kind)
     clock.advance(1_000)

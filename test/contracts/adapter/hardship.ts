@@ -1,16 +1,14 @@
 import { type Decision, memoryStore, type Store } from "@sluice/core"
 import { describe, expect } from "vitest"
+import { methodsOf } from "../../../packages/core/src/stores/testing/methods-of.ts"
 import { askAndHangUp } from "./ask.ts"
 import { type Behaves, expectOk, statuses, told } from "./stage.ts"
 
 /** A memory store whose `take` is another one. */
 function storeWith(take: Store["take"], store: Store = memoryStore()): Store {
   return {
+    ...methodsOf(store),
     take,
-    peek: (requests) => store.peek(requests),
-    giveBack: (refunds) => store.giveBack(refunds),
-    reset: (keys) => store.reset(keys),
-    close: () => store.close(),
   }
 }
 

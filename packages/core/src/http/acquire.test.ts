@@ -7,6 +7,8 @@ import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
+import { countingStore } from "../stores/testing/counting-store.ts"
+import { methodsOf } from "../stores/testing/methods-of.ts"
 import type { AcquireOptions, Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
@@ -25,27 +27,6 @@ function limiterWith(options: LimiterOptions<RequestFacts>) {
   const counting = countingStore(memoryStore({ clock }))
   const limiter = createLimiter({ clock, store: counting.store, logger: QUIET, ...options })
   return { clock, limiter, ...counting }
-}
-
-function countingStore(inner: Store) {
-  const calls = { takes: 0, peeks: 0, returned: 0 }
-  const store: Store = {
-    take(requests) {
-      calls.takes++
-      return inner.take(requests)
-    },
-    peek(requests) {
-      calls.peeks++
-      return inner.peek(requests)
-    },
-    giveBack(refunds) {
-      for (const { units } of refunds) calls.returned += units
-      return inner.giveBack(refunds)
-    },
-    reset: (keys) => inner.reset(keys),
-    close: () => inner.close(),
-  }
-  return { store, calls }
 }
 
 /** Writes down when each of some requests is admitted, in milliseconds from now, or what it is refused with. */
@@ -308,14 +289,11 @@ describe("a request that can never succeed", () => {
     const inner = memoryStore({ clock })
     let isGone = true
     const store: Store = {
+      ...methodsOf(inner),
       take: (requests) => {
         if (isGone) throw new Error("gone")
         return inner.take(requests)
       },
-      peek: (requests) => inner.peek(requests),
-      giveBack: (refunds) => inner.giveBack(refunds),
-      reset: (keys) => inner.reset(keys),
-      close: () => inner.close(),
     }
     const rule = { limit: 100, window: "1 day", algorithm: "fixed-window" } as const
     const limiter = createLimiter({ ...rule, instances: 100, clock, store, logger: QUIET })

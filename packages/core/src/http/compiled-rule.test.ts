@@ -6,6 +6,7 @@ import type { Policy } from "../policy.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
+import { methodsOf } from "../stores/testing/methods-of.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
 import { createLimiter } from "./request-limiter.ts"
@@ -514,14 +515,11 @@ describe("a counter", () => {
     const asked: Policy[] = []
     const inner = memoryStore({ clock })
     const store: Store = {
+      ...methodsOf(inner),
       take: (requests) => {
         for (const { policy } of requests.flat()) asked.push(policy)
         return inner.take(requests)
       },
-      peek: (requests) => inner.peek(requests),
-      giveBack: (refunds) => inner.giveBack(refunds),
-      reset: (keys) => inner.reset(keys),
-      close: () => inner.close(),
     }
     await limiterWith({ rules: [{ ...same, ...rule }], store }).decide(FROM("192.0.2.1"))
     return asked[0] as Policy

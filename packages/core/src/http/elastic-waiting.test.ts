@@ -5,6 +5,7 @@ import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
+import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createGuard, type Outcome } from "./guard.ts"
 import type { AcquireOptions } from "./limiter.ts"
 import type { LimiterOptions } from "./options.ts"
@@ -23,6 +24,7 @@ function setting() {
   const inner = memoryStore({ clock })
   const calls = { asked: 0 }
   const store: Store = {
+    ...methodsOf(inner),
     take(requests) {
       calls.asked++
       return inner.take(requests)
@@ -31,9 +33,6 @@ function setting() {
       calls.asked++
       return inner.peek(requests)
     },
-    giveBack: (refunds) => inner.giveBack(refunds),
-    reset: (keys) => inner.reset(keys),
-    close: () => inner.close(),
   }
   const capacity = { isSpare: true }
   const throttle = { kind: "elastic", signal: () => capacity.isSpare } as const

@@ -6,6 +6,8 @@ import type { Decision } from "../limiter/decision.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
+import { countingStore } from "../stores/testing/counting-store.ts"
+import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createGuard, type GuardOptions, type Outcome } from "./guard.ts"
 import type { RequestFacts } from "./request.ts"
 import { createLimiter } from "./request-limiter.ts"
@@ -42,24 +44,7 @@ class FakeResponse extends EventEmitter {
 
 async function setUp(options: object) {
   const clock = manualClock()
-  const inner = memoryStore({ clock })
-  const calls = { takes: 0, peeks: 0, returned: 0 }
-  const store: Store = {
-    take(requests) {
-      calls.takes++
-      return inner.take(requests)
-    },
-    peek(requests) {
-      calls.peeks++
-      return inner.peek(requests)
-    },
-    giveBack(refunds) {
-      for (const { units } of refunds) calls.returned += units
-      inner.giveBack(refunds)
-    },
-    reset: (keys) => inner.reset(keys),
-    close: () => inner.close(),
-  }
+  const { store, calls } = countingStore(memoryStore({ clock }))
   const guard = createGuard({ clock, store, logger: QUIET, ...options } as GuardOptions<object>)
   // In its first turn a guard takes itself for one that a handler has made.
   await nextTurn()
@@ -106,11 +91,8 @@ describe("a request that has to wait", () => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     const slow: Store = {
+      ...methodsOf(store),
       take: async (requests) => nextTurn(store.take(requests)),
-      peek: (requests) => store.peek(requests),
-      giveBack: (refunds) => store.giveBack(refunds),
-      reset: (keys) => store.reset(keys),
-      close: () => store.close(),
     }
     const guard = createGuard<object>({ ...QUEUE, limit: 2, clock, store: slow, logger: QUIET })
     await nextTurn()
@@ -235,14 +217,12 @@ describe("limits of waiting", () => {
     const inner = memoryStore({ clock })
     let returned = 0
     const store: Store = {
+      ...methodsOf(inner),
       take: async (requests) => nextTurn(inner.take(requests)),
-      peek: (requests) => inner.peek(requests),
       giveBack(refunds) {
         for (const { units } of refunds) returned += units
         inner.giveBack(refunds)
       },
-      reset: (keys) => inner.reset(keys),
-      close: () => inner.close(),
     }
     const throttle = { kind: "queue", maxWaiting: 2 } as const
     const guard = createGuard<object>({ ...LEAKY, throttle, clock, store, logger: QUIET })

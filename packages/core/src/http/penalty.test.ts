@@ -6,6 +6,7 @@ import type { Decision, PolicyCheck } from "../limiter/decision.ts"
 import type { RulePenalty } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Check, Store } from "../stores/store.ts"
+import { methodsOf } from "../stores/testing/methods-of.ts"
 import type { Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options.ts"
 import { compileRejection } from "./rejection.ts"
@@ -50,14 +51,11 @@ function listening(clock: ManualClock): { store: Store; asked: (readonly Check[]
   const inner = memoryStore({ clock })
   const asked: (readonly Check[])[] = []
   const store: Store = {
+    ...methodsOf(inner),
     take(requests) {
       asked.push(...requests)
       return inner.take(requests)
     },
-    peek: (requests) => inner.peek(requests),
-    giveBack: (refunds) => inner.giveBack(refunds),
-    reset: (keys) => inner.reset(keys),
-    close: () => inner.close(),
   }
   return { store, asked }
 }

@@ -5,6 +5,7 @@ import type { Decision } from "../limiter/decision.ts"
 import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Check, Store } from "../stores/store.ts"
+import { methodsOf } from "../stores/testing/methods-of.ts"
 import type { DecisionCall, Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
@@ -27,6 +28,7 @@ function recordingStore(): { store: Store; takes: Check[][]; peeks: Check[][] } 
   const takes: Check[][] = []
   const peeks: Check[][] = []
   const store: Store = {
+    ...methodsOf(inner),
     take(requests) {
       takes.push(...requests.map((checks) => [...checks]))
       return inner.take(requests)
@@ -35,9 +37,6 @@ function recordingStore(): { store: Store; takes: Check[][]; peeks: Check[][] } 
       peeks.push(...requests.map((checks) => [...checks]))
       return inner.peek(requests)
     },
-    giveBack: (refunds) => inner.giveBack(refunds),
-    reset: (keys) => inner.reset(keys),
-    close: () => inner.close(),
   }
   return { store, takes, peeks }
 }

@@ -11,6 +11,7 @@ import type { RuleBook } from "../rules/rule-book.ts"
 import type { LoadedRules, RuleSource } from "../rules/source.ts"
 import { fileRules } from "../rules/sources/file.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
+import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createGuard } from "./guard.ts"
 import type { Limiter, LimiterEvents } from "./limiter.ts"
 import type { LimiterOptions } from "./options.ts"
@@ -169,14 +170,11 @@ describe("rules of a source", () => {
     const { limiter } = setUp(source, {
       clock,
       store: {
+        ...methodsOf(inner),
         take: (requests) =>
           new Promise((resolve) => {
             release = () => resolve(inner.take(requests))
           }),
-        peek: (requests) => inner.peek(requests),
-        giveBack: (refunds) => inner.giveBack(refunds),
-        reset: (keys) => inner.reset(keys),
-        close: () => inner.close(),
       },
       storeTimeoutMs: 60_000,
     })

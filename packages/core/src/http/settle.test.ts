@@ -6,9 +6,11 @@ import type { Decision } from "../limiter/decision.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Refund, Store } from "../stores/store.ts"
+import { methodsOf } from "../stores/testing/methods-of.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
 import { createLimiter } from "./request-limiter.ts"
+import { KINDS_OF_RULE } from "./testing/kinds-of-rule.ts"
 
 const MINUTE = 60_000
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
@@ -20,17 +22,15 @@ function limiterWith(options: LimiterOptions<RequestFacts>) {
   const returned: Refund[] = []
   const calls = { takes: 0 }
   const recording: Store = {
+    ...methodsOf(store),
     take(requests) {
       calls.takes++
       return store.take(requests)
     },
-    peek: (requests) => store.peek(requests),
     giveBack(refunds) {
       returned.push(...refunds)
       store.giveBack(refunds)
     },
-    reset: (keys) => store.reset(keys),
-    close: () => store.close(),
   }
   const limiter = createLimiter({ clock, store: recording, logger: QUIET, ...options })
   const remaining = async () =>
@@ -38,19 +38,7 @@ function limiterWith(options: LimiterOptions<RequestFacts>) {
   return { clock, limiter, remaining, returned, calls }
 }
 
-const EACH: readonly (readonly [string, Partial<Rule>])[] = [
-  ["sliding-window", {}],
-  ["sliding-window with buckets", { buckets: 6 }],
-  ["sliding-window-strict", { algorithm: "sliding-window-strict" }],
-  ["sliding-log", { algorithm: "sliding-log" }],
-  ["fixed-window", { algorithm: "fixed-window" }],
-  ["fixed-window from the first hit", { algorithm: "fixed-window", align: "first-hit" }],
-  ["token-bucket", { algorithm: "token-bucket" }],
-  ["token-bucket with periodic refill", { algorithm: "token-bucket", refill: "periodic" }],
-  ["leaky-bucket", { algorithm: "leaky-bucket" }],
-]
-
-describe.each(EACH)("settling by %s", (_name, kind) => {
+describe.each(KINDS_OF_RULE)("settling by %s", (_name, kind) => {
   const rule = { limit: 100, window: "1 minute", ...kind } as const
 
   it.each([
@@ -212,6 +200,7 @@ describe("settling", () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const store: Store = {
+      ...methodsOf(inner),
       take() {
         throw new Error("down")
       },
@@ -219,8 +208,6 @@ describe("settling", () => {
         throw new Error("down")
       },
       giveBack: () => expect.unreachable("it has taken nothing"),
-      reset: (keys) => inner.reset(keys),
-      close: () => inner.close(),
     }
     const limiter = createLimiter({ limit: 10, window: "1 minute", clock, store, logger: QUIET })
     await limiter.settle(await limiter.decide(ALICE, { cost: 8 }), 3)
@@ -231,13 +218,10 @@ describe("settling", () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const store: Store = {
-      take: (requests) => inner.take(requests),
-      peek: (requests) => inner.peek(requests),
+      ...methodsOf(inner),
       giveBack: async () => {
         throw new Error("down")
       },
-      reset: (keys) => inner.reset(keys),
-      close: () => inner.close(),
     }
     const limiter = createLimiter({ limit: 10, window: "1 minute", clock, store, logger: QUIET })
     const decision = await limiter.decide(ALICE, { cost: 8 })

@@ -5,9 +5,11 @@ import type { Decision } from "../limiter/decision.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Check, Store } from "../stores/store.ts"
+import { methodsOf } from "../stores/testing/methods-of.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
 import { createLimiter } from "./request-limiter.ts"
+import { KINDS_OF_RULE } from "./testing/kinds-of-rule.ts"
 
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const QUIET = { warn() {}, error() {} }
@@ -22,16 +24,13 @@ function busyStore(clock: ReturnType<typeof manualClock>, before: (store: Store,
   const inner = memoryStore({ clock })
   const asked: number[] = []
   const store: Store = {
+    ...methodsOf(inner),
     take(requests) {
       const check = requests[0]?.[0] as Check
       before(inner, check)
       asked.push(check.cost)
       return inner.take(requests)
     },
-    peek: (requests) => inner.peek(requests),
-    giveBack: (refunds) => inner.giveBack(refunds),
-    reset: (keys) => inner.reset(keys),
-    close: () => inner.close(),
   }
   return { store, asked }
 }
@@ -43,19 +42,7 @@ const told = ({ allowed, cost, remaining, retryAfterMs }: Decision) => ({
   retryAfterMs,
 })
 
-const EACH: readonly (readonly [string, Partial<Rule>])[] = [
-  ["sliding-window", {}],
-  ["sliding-window with buckets", { buckets: 6 }],
-  ["sliding-window-strict", { algorithm: "sliding-window-strict" }],
-  ["sliding-log", { algorithm: "sliding-log" }],
-  ["fixed-window", { algorithm: "fixed-window" }],
-  ["fixed-window from the first hit", { algorithm: "fixed-window", align: "first-hit" }],
-  ["token-bucket", { algorithm: "token-bucket" }],
-  ["token-bucket with periodic refill", { algorithm: "token-bucket", refill: "periodic" }],
-  ["leaky-bucket", { algorithm: "leaky-bucket" }],
-]
-
-describe.each(EACH)("takeUpTo by %s", (_name, kind) => {
+describe.each(KINDS_OF_RULE)("takeUpTo by %s", (_name, kind) => {
   it("grants all, then what is left, then refuses with the wait for one unit", async () => {
     const { limiter, clock } = limiterWith({ limit: 10, window: "1 minute", ...kind })
     clock.advance(1_000)
@@ -258,13 +245,10 @@ describe("takeUpTo", () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const store: Store = {
+      ...methodsOf(inner),
       take() {
         throw new Error("down")
       },
-      peek: (requests) => inner.peek(requests),
-      giveBack: (refunds) => inner.giveBack(refunds),
-      reset: (keys) => inner.reset(keys),
-      close: () => inner.close(),
     }
     const local = limiterWith({ limit: 10, window: "1 minute", store, clock }).limiter
     expect(await local.takeUpTo(ALICE, 7)).toMatchObject({ allowed: true, cost: 7, degraded: true })

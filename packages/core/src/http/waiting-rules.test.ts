@@ -6,6 +6,7 @@ import type { Rule } from "../rules/rule.ts"
 import type { RuleSource } from "../rules/source.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { MaybePromise, Store } from "../stores/store.ts"
+import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createGuard, type Outcome } from "./guard.ts"
 import type { AcquireOptions, Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options.ts"
@@ -33,16 +34,13 @@ function setting(first: readonly Rule[]) {
   const store = { isSlow: false, takes: 0 }
   const pending: (() => void)[] = []
   const port: Store = {
+    ...methodsOf(inner),
     take(requests): MaybePromise<ReturnType<typeof inner.take>> {
       store.takes++
       const answers = inner.take(requests)
       if (!store.isSlow) return answers
       return new Promise((resolve) => pending.push(() => resolve(answers)))
     },
-    peek: (requests) => inner.peek(requests),
-    giveBack: (refunds) => inner.giveBack(refunds),
-    reset: (keys) => inner.reset(keys),
-    close: () => inner.close(),
   }
   let rules = first
   const listeners = new Set<() => void>()

@@ -3,6 +3,7 @@ import { manualClock } from "../clock.ts"
 import type { RuleSource } from "../rules/source.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
+import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createWarner, type Logger, type WarningCode } from "../warnings.ts"
 import { createGuard } from "./guard.ts"
 import type { LimiterOptions } from "./options.ts"
@@ -42,11 +43,8 @@ function failingAtFirst(): Store {
   const store = memoryStore({ clock: manualClock() })
   let times = 0
   return {
+    ...methodsOf(store),
     take: (requests) => (times++ === 0 ? fail() : store.take(requests)),
-    peek: (requests) => store.peek(requests),
-    giveBack: (refunds) => store.giveBack(refunds),
-    reset: (keys) => store.reset(keys),
-    close: () => store.close(),
   }
 }
 

@@ -1,0 +1,14 @@
+import type { Rule } from "../../rules/rule.ts"
+
+/** Each way to count that a rule can choose, by what it is called in a test. */
+export const KINDS_OF_RULE: readonly (readonly [name: string, members: Partial<Rule>])[] = [
+  ["sliding-window", {}],
+  ["sliding-window with buckets", { buckets: 6 }],
+  ["sliding-window-strict", { algorithm: "sliding-window-strict" }],
+  ["sliding-log", { algorithm: "sliding-log" }],
+  ["fixed-window", { algorithm: "fixed-window" }],
+  ["fixed-window from the first hit", { algorithm: "fixed-window", align: "first-hit" }],
+  ["token-bucket", { algorithm: "token-bucket" }],
+  ["token-bucket with periodic refill", { algorithm: "token-bucket", refill: "periodic" }],
+  ["leaky-bucket", { algorithm: "leaky-bucket" }],
+]

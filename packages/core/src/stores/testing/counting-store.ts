@@ -1,0 +1,26 @@
+import type { Store } from "../store.ts"
+import { methodsOf } from "./methods-of.ts"
+
+/** A store that counts how often it is asked, and the units that are given back. */
+export function countingStore(inner: Store): {
+  readonly store: Store
+  readonly calls: { takes: number; peeks: number; returned: number }
+} {
+  const calls = { takes: 0, peeks: 0, returned: 0 }
+  const store: Store = {
+    ...methodsOf(inner),
+    take(requests) {
+      calls.takes++
+      return inner.take(requests)
+    },
+    peek(requests) {
+      calls.peeks++
+      return inner.peek(requests)
+    },
+    giveBack(refunds) {
+      for (const { units } of refunds) calls.returned += units
+      return inner.giveBack(refunds)
+    },
+  }
+  return { store, calls }
+}

@@ -1,0 +1,12 @@
+import type { Store } from "../store.ts"
+
+/** What a store does, for one that does some of it otherwise: `{ ...methodsOf(store), take: … }`. */
+export function methodsOf(store: Store): Store {
+  return {
+    take: (requests, withinMs) => store.take(requests, withinMs),
+    peek: (requests, withinMs) => store.peek(requests, withinMs),
+    giveBack: (refunds) => store.giveBack(refunds),
+    reset: (keys) => store.reset(keys),
+    close: () => store.close(),
+  }
+}
