@@ -15,7 +15,7 @@ export type Kind = "memory" | "redis" | "floor"
 
 const RULES = `
 service_id: 1
-rules: { name: user, field: user_id, rate: { requests_per_unit: 1000000000, unit: day } }
+rules: { name: user, field: user_id, rate: { requests_per_unit: 1000000, unit: day } }
 ---
 service_id: 2
 rules: { name: user, field: user_id, rate: { requests_per_unit: 1, unit: week } }
