@@ -165,7 +165,7 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
 function callsFor(parts: DecisionServiceParts, forwarding: Forwarding): Call[] {
   const { book, registry, tokens, isRegistrationOpen: isOpen, audit, bounds } = parts
   const handlers = {
-    shouldForwardRequest: (request, { asking }) => forwarding.decide(request, asking, false),
+    shouldForwardRequest: (request, { asking }) => forwarding.decide(request, asking),
     shouldForwardRequests: (request, { asking }) =>
       decideMany(forwarding, request, asking, bounds.maxRequests),
     ...registering({ registry, book, tokens, isOpen, audit }),

@@ -9,7 +9,7 @@ import {
 import { invalidArgument, StatusError } from "../status-error.ts"
 import { statusMessage } from "../status-message.ts"
 import { emptyAnswer } from "./empty-answer.ts"
-import type { Forwarding } from "./forward.ts"
+import type { Attempt, Forwarding } from "./forward.ts"
 
 type Answer = ShouldForwardRequestResponse
 
@@ -27,23 +27,27 @@ export function decideMany(
     const description = `has ${requests.length} requests; ${mostRequests} are accepted`
     throw invalidArgument({ field: "requests", description })
   }
-  const answers = requests.map((request) => {
-    try {
-      return forwarding.decide(request, asking, brief)
-    } catch (error) {
-      return failed(error)
-    }
-  })
-  const answered = (responses: Answer[]): ShouldForwardRequestsResponse =>
-    // Given to `create` they would be looked at one by one.
-    Object.assign(create(ShouldForwardRequestsResponseSchema), { responses })
-  if (!answers.some((answer) => answer instanceof Promise)) return answered(answers as Answer[])
-  return Promise.allSettled(answers).then((ends) =>
-    answered(ends.map((end) => (end.status === "fulfilled" ? end.value : failed(end.reason)))),
-  )
+  const attempts = requests.map((request) => forwarding.attempt(request, asking, brief))
+  return attempts.some((attempt) => attempt instanceof Promise)
+    ? inOrder(attempts).then(answered)
+    : answered(attempts as Attempt[])
 }
 
-function failed(error: unknown): Answer {
+/** Waits for each in turn: mostly all come by one reply of the store, and `Promise.all` would make three objects of each. */
+async function inOrder(attempts: readonly (Attempt | Promise<Attempt>)[]): Promise<Attempt[]> {
+  const ended: Attempt[] = []
+  for (const attempt of attempts) ended.push(attempt instanceof Promise ? await attempt : attempt)
+  return ended
+}
+
+function answered(attempts: readonly Attempt[]): ShouldForwardRequestsResponse {
+  const responses = attempts.map((attempt) => (attempt instanceof Error ? failed(attempt) : attempt))
+  // Given to `create` they would be looked at one by one.
+  return Object.assign(create(ShouldForwardRequestsResponseSchema), { responses })
+}
+
+/** @throws what is no StatusError: a fault of ours is one of the whole call. */
+function failed(error: Error): Answer {
   if (!(error instanceof StatusError)) throw error
   return { ...emptyAnswer(), error: statusMessage(error) }
 }

@@ -1,6 +1,6 @@
 import type { Decision, Outcome } from "@sluice/core"
 import type { Asking } from "../calls.ts"
-import { type AskedRequest, factsOf, NOTHING } from "../deciding/asked-request.ts"
+import { type AskedRequest, factsOf, type Known, NOTHING } from "../deciding/asked-request.ts"
 import { callerGone, giveBack, hasLeft } from "../deciding/checking.ts"
 import { notAnObject, readRequestText } from "../deciding/request-text.ts"
 import type { ServiceGuard, ServiceGuards } from "../deciding/service-guards.ts"
@@ -14,6 +14,20 @@ import { emptyAnswer } from "./empty-answer.ts"
 import { serviceName } from "./service-name.ts"
 
 type Answer = ShouldForwardRequestResponse
+/** An answer, or why there is none. */
+export type Attempt = Answer | Error
+
+/** What one request is about. */
+interface Question {
+  readonly service: string
+  /** Undefined where the request is no object, which does not matter to rules that read nothing of it. */
+  readonly known: Known | undefined
+  readonly cost: number
+  readonly isPeek: boolean
+  /** Whether headers and body are left out of the answer. */
+  readonly isBrief: boolean
+  readonly asking: Asking
+}
 
 /** Decides whether requests may be forwarded, in the words of the contract. */
 export class Forwarding {
@@ -26,22 +40,36 @@ export class Forwarding {
   }
 
   /**
-   * Answers with a value where the rules are known and the store answers with one. What it has taken is given back where
-   * nobody waits for the answer any more. Throws or rejects with StatusError where the request is wrong. `brief` leaves out
-   * headers and body.
+   * Decides one request. Answers with a value where the rules are known and the store answers with one. What it has taken is
+   * given back where nobody waits for the answer any more. Throws or rejects with StatusError where the request is wrong.
    */
-  decide(request: ShouldForwardRequestRequest, asking: Asking, brief: boolean): Answer | Promise<Answer> {
-    const service = serviceName(request)
-    const known = readRequestText(request.request)
-    const cost = unitsOf(request.cost)
-    const ask = (found: ServiceGuard | undefined): Answer | Promise<Answer> => {
-      if (found === undefined) return this.#answerUnknown(service)
-      if (known === undefined && !found.readsNothing) throw notAnObject()
-      const asked = { known: known ?? NOTHING, facts: factsOf(known ?? NOTHING), cost }
-      return request.peek ? peeked(asked, found) : decided(asked, found, asking, brief)
+  decide(request: ShouldForwardRequestRequest, asking: Asking): Answer | Promise<Answer> {
+    const attempt = this.attempt(request, asking, false)
+    return attempt instanceof Promise ? attempt.then(orThrow) : orThrow(attempt)
+  }
+
+  /**
+   * The same for one of many, which neither throws nor rejects: while one is waited for, nobody is there for the rejection
+   * of another. `brief` leaves out headers and body.
+   */
+  attempt(request: ShouldForwardRequestRequest, asking: Asking, brief: boolean): Attempt | Promise<Attempt> {
+    try {
+      const question = readQuestion(request, asking, brief)
+      const found = this.#guards.of(question.service)
+      return found instanceof Promise
+        ? found.then((later) => this.#answer(question, later)).catch(errorOf)
+        : this.#answer(question, found)
+    } catch (error) {
+      return errorOf(error)
     }
-    const found = this.#guards.of(service)
-    return found instanceof Promise ? found.then(ask) : ask(found)
+  }
+
+  #answer(question: Question, found: ServiceGuard | undefined): Answer | Promise<Attempt> {
+    if (found === undefined) return this.#answerUnknown(question.service)
+    const { known, cost, isPeek } = question
+    if (known === undefined && !found.readsNothing) throw notAnObject()
+    const asked = { known: known ?? NOTHING, facts: factsOf(known ?? NOTHING), cost }
+    return isPeek ? peeked(asked, found).catch(errorOf) : decided(asked, found, question)
   }
 
   #answerUnknown(service: string): Answer {
@@ -52,34 +80,57 @@ export class Forwarding {
   }
 }
 
+/** @throws StatusError */
+function readQuestion(request: ShouldForwardRequestRequest, asking: Asking, isBrief: boolean): Question {
+  return {
+    service: serviceName(request),
+    known: readRequestText(request.request),
+    cost: unitsOf(request.cost),
+    isPeek: request.peek,
+    isBrief,
+    asking,
+  }
+}
+
 async function peeked(asked: AskedRequest, { guard }: ServiceGuard): Promise<Answer> {
   const { cost } = asked
   return told(await guard.limiter.peek(asked, { cost }))
 }
 
-function decided(
-  asked: AskedRequest,
-  found: ServiceGuard,
-  asking: Asking,
-  brief: boolean,
-): Answer | Promise<Answer> {
-  const outcome = found.guard.check(asked.facts, asked, asking)
-  return outcome instanceof Promise
-    ? outcome.then((made) => answered(made, found, asking, brief))
-    : answered(outcome, found, asking, brief)
+function decided(asked: AskedRequest, found: ServiceGuard, question: Question): Answer | Promise<Attempt> {
+  const outcome = found.guard.check(asked.facts, asked, question.asking)
+  if (!(outcome instanceof Promise)) return answered(outcome, found, question)
+  return outcome.then((made) => {
+    try {
+      return answered(made, found, question)
+    } catch (error) {
+      return errorOf(error)
+    }
+  }, errorOf)
 }
 
-function answered(outcome: Outcome | undefined, found: ServiceGuard, asking: Asking, brief: boolean): Answer {
+function answered(outcome: Outcome | undefined, found: ServiceGuard, { asking, isBrief }: Question): Answer {
   // Held, and gone: nothing has been taken.
   if (outcome === undefined) throw callerGone()
   if (hasLeft(asking)) giveBack(found, outcome)
   const { decision, rejection } = outcome
   const answer = told(decision)
   if (rejection !== undefined) answer.statusCode = rejection.status
-  if (brief) return answer
+  if (isBrief) return answer
   answer.headers = headersOf(outcome)
   if (rejection !== undefined) answer.body = rejection.body
   return answer
+}
+
+function errorOf(thrown: unknown): Error {
+  return thrown instanceof Error
+    ? thrown
+    : new Error("Something was thrown that is no error.", { cause: thrown })
+}
+
+function orThrow(attempt: Attempt): Answer {
+  if (attempt instanceof Error) throw attempt
+  return attempt
 }
 
 function told(decision: Decision): Answer {

@@ -92,6 +92,28 @@ describe("the calls on a client of ioredis", () => {
     ])
     expect(client.sent).toEqual([])
   })
+
+  it("hand a command its texts in a list that is flat by its own word, and lacks none", async () => {
+    class Command {
+      readonly promise = Promise.resolve("answered")
+      readonly given: readonly string[]
+      readonly args: readonly string[]
+      constructor(_name: string, args: string[]) {
+        this.given = args
+        this.args = args.flat()
+      }
+    }
+    class Made extends LikeRedis {
+      override evalsha(...args: string[]) {
+        return this.sendCommand(new Command("evalsha", args))
+      }
+    }
+    const client = new Made()
+    await ioredisCommands(client).evalsha("abc", ["k", "l"], ["1"])
+    const [{ given, args }] = client.sent as unknown as [Command]
+    expect(args).toBe(given)
+    expect([...args]).toEqual(["abc", "2", "k", "l", "1"])
+  })
 })
 
 type Send = (command: object) => unknown

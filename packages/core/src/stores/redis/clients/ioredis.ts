@@ -96,10 +96,18 @@ function sender(client: IoredisClient): (name: string, args: string[]) => Promis
   const { keyPrefix } = client.options
   const options = { replyEncoding: "utf8" as const, ...(keyPrefix ? { keyPrefix } : {}) }
   return (name, args) => {
-    const command = new Command(name, args, options)
+    const command = new Command(name, flat(args), options)
     command.pipelineIndex = NEVER_SENT_AGAIN
     return client.sendCommand(command) as Promise<unknown>
   }
+}
+
+/**
+ * Has a list of texts say that it is flat, which the constructor of a command asks of any: V8 looks into each text of it
+ * to find out, and takes longer for that than for all the rest of a call of 64 keys.
+ */
+function flat(texts: string[]): string[] {
+  return Object.assign(texts, { flat: () => texts })
 }
 
 /**
