@@ -138,6 +138,12 @@ describe("header:", () => {
     ["header:x-api-key", undefined, undefined],
     ["header:constructor", {}, undefined],
     ["header:__proto__", {}, undefined],
+    ["header:host", { host: "a.example" }, "a.example"],
+    ["header:Host", { ":authority": "a.example" }, "a.example"],
+    ["header:host", { ":authority": "a.example", host: "b.example" }, "a.example"],
+    ["header:host", { ":authority": ["a.example", "b.example"], host: "b.example" }, undefined],
+    ["header:hosts", { ":authority": "a.example" }, undefined],
+    ["host", { ":authority": "a.example" }, "a.example"],
   ])("%j of %j is %j", (field, headers, text) => {
     expect(read(field, { headers })).toBe(text)
   })

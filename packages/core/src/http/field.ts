@@ -138,9 +138,13 @@ function compileRoute({ matchedPath, onRouteMissing }: FieldContext): ValueReade
   }
 }
 
+/** Over HTTP/2 and 3 the host is `:authority`, beside which a `host` of the client's own says nothing (RFC 9113 section 8.3.1). */
+const AUTHORITY = ":authority"
+
 function compileHeader(key: string): ValueReader {
   const lower = key.toLowerCase()
-  return ({ headers }) => onlyOne(ownValue(headers, lower))
+  if (lower !== "host") return ({ headers }) => onlyOne(ownValue(headers, lower))
+  return ({ headers }) => onlyOne(ownValue(headers, AUTHORITY) ?? ownValue(headers, lower))
 }
 
 function compileQuery(key: string): ValueReader {

@@ -6,6 +6,7 @@ import { createGuard } from "./guard.ts"
 import { HEADER_DIALECTS, type HeaderDialect } from "./headers.ts"
 import type { LimiterOptions } from "./options.ts"
 import { createLimiter } from "./request-limiter.ts"
+import { KINDS_OF_RULE } from "./testing/kinds-of-rule.ts"
 
 const QUIET = { warn() {}, error() {} }
 const MINUTE = 60_000
@@ -22,19 +23,7 @@ function limiterWith(more: Partial<Rule> = {}) {
   }
 }
 
-const KINDS: [string, Partial<Rule>][] = [
-  ["sliding-window", {}],
-  ["sliding-window with buckets", { buckets: 6 }],
-  ["sliding-window-strict", { algorithm: "sliding-window-strict" }],
-  ["sliding-log", { algorithm: "sliding-log" }],
-  ["fixed-window", { algorithm: "fixed-window" }],
-  ["fixed-window, first hit", { algorithm: "fixed-window", align: "first-hit" }],
-  ["token-bucket", { algorithm: "token-bucket" }],
-  ["token-bucket, periodic", { algorithm: "token-bucket", refill: "periodic" }],
-  ["leaky-bucket", { algorithm: "leaky-bucket" }],
-]
-
-describe.each(KINDS)("500 a minute with 5 percent, by %s", (_name, rule) => {
+describe.each(KINDS_OF_RULE)("500 a minute with 5 percent, by %s", (_name, rule) => {
   it("admits exactly 525, of which 25 are marked, in the events too; nothing that is told is below 0", async () => {
     const { limiter } = limiterWith(rule)
     const emitted: Decision[] = []
