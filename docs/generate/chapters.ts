@@ -15,7 +15,7 @@ const CORE: readonly Chapter[] = [
   {
     title: "Limiters",
     files: [
-      "http/request-limiter.ts",
+      "http/create-limiter.ts",
       "http/limiter.ts",
       "http/options.ts",
       "http/client-address-options.ts",

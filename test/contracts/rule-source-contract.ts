@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../../packages/core/src/clock.ts"
 import { RuleSourceError } from "../../packages/core/src/errors.ts"
-import { createLimiter } from "../../packages/core/src/http/request-limiter.ts"
+import { createLimiter } from "../../packages/core/src/http/create-limiter.ts"
 import { parseRules } from "../../packages/core/src/rules/parse-rule.ts"
 import type { FoundRules, LoadOptions, RuleSource } from "../../packages/core/src/rules/source.ts"
 import { until } from "../servers/until.ts"

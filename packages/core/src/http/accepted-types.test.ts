@@ -3,10 +3,10 @@ import { manualClock } from "../clock.ts"
 import type { Rule, RuleMatch } from "../rules/rule.ts"
 import { type FileRulesOptions, fileRules } from "../rules/sources/file.ts"
 import { type MemoryStoreOptions, memoryStore } from "../stores/memory/memory-store.ts"
+import { createLimiter } from "./create-limiter.ts"
 import type { CostOption, Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
-import { createLimiter } from "./request-limiter.ts"
 
 /** The same members, each of which must be there, and undefined. */
 type Undefined<Options> = { readonly [Name in keyof Required<Options>]: undefined }

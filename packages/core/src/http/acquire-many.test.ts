@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { expect, it } from "vitest"
 import { manualClock } from "../clock.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
-import { createLimiter } from "./request-limiter.ts"
+import { createLimiter } from "./create-limiter.ts"
 
 // In a file of its own: it takes most of a minute and 2 GB, which no run of mutants has for each of them.
 

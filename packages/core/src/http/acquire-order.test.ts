@@ -7,7 +7,7 @@ import type { Rule } from "../rules/rule.ts"
 import type { RuleSource } from "../rules/source.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Answer, MaybePromise, Refund, Store } from "../stores/store.ts"
-import { createLimiter } from "./request-limiter.ts"
+import { createLimiter } from "./create-limiter.ts"
 
 const SECOND = 1_000
 const QUIET = { warn() {}, error() {} }

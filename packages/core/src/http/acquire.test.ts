@@ -9,10 +9,10 @@ import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
 import { countingStore } from "../stores/testing/counting-store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
+import { createLimiter } from "./create-limiter.ts"
 import type { AcquireOptions, Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
-import { createLimiter } from "./request-limiter.ts"
 
 const SECOND = 1_000
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }

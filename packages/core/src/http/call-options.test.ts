@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { InvalidOptionError, type Problem } from "../errors.ts"
 import { parseAcquireOptions, requireUnits } from "./call-options.ts"
-import { createLimiter } from "./request-limiter.ts"
+import { createLimiter } from "./create-limiter.ts"
 
 function problemsOf(call: () => unknown): readonly Problem[] {
   try {

@@ -6,11 +6,11 @@ import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
+import { createLimiter } from "./create-limiter.ts"
 import { createGuard, type Outcome } from "./guard.ts"
 import type { AcquireOptions } from "./limiter.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
-import { createLimiter } from "./request-limiter.ts"
 
 const QUIET = { warn() {}, error() {} }
 const SECOND = 1_000

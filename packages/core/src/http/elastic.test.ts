@@ -8,10 +8,10 @@ import type { Rule, Throttle } from "../rules/rule.ts"
 import type { RuleSource } from "../rules/source.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
+import { createLimiter } from "./create-limiter.ts"
 import { createGuard } from "./guard.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
-import { createLimiter } from "./request-limiter.ts"
 
 const QUIET = { warn() {}, error() {} }
 const MINUTE = 60_000

@@ -4,11 +4,11 @@ import { manualClock } from "../clock.ts"
 import { InvalidOptionError } from "../errors.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
+import { createLimiter } from "./create-limiter.ts"
 import { createGuard, type Guard, type GuardOptions, type Outcome } from "./guard.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { Rejection } from "./rejection.ts"
 import type { RequestFacts } from "./request.ts"
-import { createLimiter } from "./request-limiter.ts"
 
 /** Stands for the framework's own request. */
 interface Req {

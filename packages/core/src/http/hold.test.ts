@@ -8,9 +8,9 @@ import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
 import { countingStore } from "../stores/testing/counting-store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
+import { createLimiter } from "./create-limiter.ts"
 import { createGuard, type GuardOptions, type Outcome } from "./guard.ts"
 import type { RequestFacts } from "./request.ts"
-import { createLimiter } from "./request-limiter.ts"
 
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const QUIET = { warn() {}, error() {} }

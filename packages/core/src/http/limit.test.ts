@@ -4,10 +4,10 @@ import { manualClock } from "../clock.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
 import type { Rule } from "../rules/rule.ts"
 import { createWarner } from "../warnings.ts"
+import { createLimiter } from "./create-limiter.ts"
 import { compileLimit } from "./limit.ts"
 import { parseInlineRule } from "./parse-options.ts"
 import type { RequestFacts } from "./request.ts"
-import { createLimiter } from "./request-limiter.ts"
 
 interface Asker extends RequestFacts {
   readonly plan?: unknown

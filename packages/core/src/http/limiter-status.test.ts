@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest"
 import { manualClock } from "../clock.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
+import { createLimiter } from "./create-limiter.ts"
 import type { RequestFacts } from "./request.ts"
-import { createLimiter } from "./request-limiter.ts"
 
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 

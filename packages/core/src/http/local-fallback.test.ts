@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import { manualClock } from "../clock.ts"
 import type { Rule } from "../rules/rule.ts"
 import type { Store } from "../stores/store.ts"
-import { createLimiter } from "./request-limiter.ts"
+import { createLimiter } from "./create-limiter.ts"
 
 const QUIET = { warn() {}, error() {} }
 const SECOND = 1_000

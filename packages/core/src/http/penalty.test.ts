@@ -7,11 +7,11 @@ import type { RulePenalty } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Check, Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
+import { createLimiter } from "./create-limiter.ts"
 import type { Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options.ts"
 import { compileRejection } from "./rejection.ts"
 import type { RequestFacts } from "./request.ts"
-import { createLimiter } from "./request-limiter.ts"
 
 const MINUTE = 60_000
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }

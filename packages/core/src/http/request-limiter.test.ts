@@ -6,10 +6,10 @@ import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Check, Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
+import { createLimiter } from "./create-limiter.ts"
 import type { DecisionCall, Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
-import { createLimiter } from "./request-limiter.ts"
 
 const MINUTE = 60_000
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }

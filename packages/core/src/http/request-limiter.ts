@@ -7,40 +7,18 @@ import { orAborted } from "../limiter/waiting/on-abort.ts"
 import { held } from "../rules/book/timing.ts"
 import type { ReadyOptions, RulesStatus } from "../rules/rule-book.ts"
 import type { MaybePromise } from "../stores/store.ts"
-import { type Warner, warnOncePerLogger } from "../warnings.ts"
+import type { Warner } from "../warnings.ts"
 import { parseAcquireOptions, parseCost, parsePolicies, requireUnits } from "./call-options.ts"
 import { compileTest, compileUnits } from "./callbacks.ts"
 import { DecisionReporter } from "./decision-reporter.ts"
 import { type Asked, type Held, holdInLine, type Leaving } from "./hold.ts"
 import type { AcquireOptions, CostOption, Limiter, LimiterEvents, LimiterStatus } from "./limiter.ts"
 import { createParts, type LimiterParts } from "./limiter-parts.ts"
-import type { LimiterOptions } from "./options.ts"
-import { type ParsedOptions, parseInlineRule, parseOptions } from "./parse-options.ts"
+import { type ParsedOptions, parseInlineRule } from "./parse-options.ts"
 import type { RequestFacts } from "./request.ts"
 import type { FactsReader } from "./request-facts.ts"
 import type { RuleSet } from "./rule-set.ts"
 import { RulesInForce } from "./rules-in-force.ts"
-
-/**
- * A limiter, for any kind of request: with one rule inline, or with `rules`. Counters are in the memory of this process unless
- * it is given a store. It keeps no process alive.
- * @example
- * ```ts
- * import { createLimiter } from "@sluice/core"
- *
- * const limiter = createLimiter<{ user: number }>({
- *   limit: 10,
- *   window: "1 minute",
- *   field: "user_id",
- *   fields: { user_id: (job) => job.user },
- * })
- * const { allowed, remaining, retryAfterMs } = await limiter.decide({ user: 7 }) // true, 9, 0
- * ```
- * @throws {@link InvalidOptionError} with everything that is wrong with the options.
- */
-export function createLimiter<Request = RequestFacts>(options: LimiterOptions<Request>): Limiter<Request> {
-  return RequestLimiter.create<Request>(parseOptions(options))
-}
 
 /** The limiter behind the interface, with what a guard needs of it besides. */
 export class RequestLimiter<Request> implements Limiter<Request> {
@@ -56,9 +34,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     // Before names are claimed: a store that is closed already refuses.
     const parts = createParts<Request>(options)
     try {
-      const limiter = new RequestLimiter<Request>(options, parts, new RulesInForce(options, parts))
-      warnOfDefaultService(options)
-      return limiter
+      return new RequestLimiter<Request>(options, parts, new RulesInForce(options, parts))
     } catch (error) {
       parts.unsubscribe()
       throw error
@@ -303,14 +279,4 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 /** Who acquires waits for any rule. */
 function everyRule(): boolean {
   return true
-}
-
-function warnOfDefaultService({ store, service, logger }: ParsedOptions): void {
-  if (store.isShared !== true || service !== "default") return
-  warnOncePerLogger(
-    logger,
-    "SLUICE_DEFAULT_SERVICE",
-    'A limiter counts as service "default" in a store that other processes use too: another app with a rule of the ' +
-      'same name would count in the same counters. Set service: "…" to the name of this one.',
-  )
 }

@@ -12,11 +12,12 @@ import type { LoadedRules, RuleSource } from "../rules/source.ts"
 import { fileRules } from "../rules/sources/file.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
+import { createLimiter } from "./create-limiter.ts"
 import { createGuard } from "./guard.ts"
 import type { Limiter, LimiterEvents } from "./limiter.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
-import { createLimiter, RequestLimiter } from "./request-limiter.ts"
+import { RequestLimiter } from "./request-limiter.ts"
 
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const QUIET = { warn() {}, error() {} }

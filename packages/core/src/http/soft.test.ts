@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest"
 import { manualClock } from "../clock.ts"
 import type { Decision } from "../limiter/decision.ts"
 import type { Rule } from "../rules/rule.ts"
+import { createLimiter } from "./create-limiter.ts"
 import { createGuard } from "./guard.ts"
 import { HEADER_DIALECTS, type HeaderDialect } from "./headers.ts"
 import type { LimiterOptions } from "./options.ts"
-import { createLimiter } from "./request-limiter.ts"
 import { KINDS_OF_RULE } from "./testing/kinds-of-rule.ts"
 
 const QUIET = { warn() {}, error() {} }

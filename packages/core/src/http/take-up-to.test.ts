@@ -6,9 +6,9 @@ import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Check, Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
+import { createLimiter } from "./create-limiter.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
-import { createLimiter } from "./request-limiter.ts"
 import { KINDS_OF_RULE } from "./testing/kinds-of-rule.ts"
 
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }

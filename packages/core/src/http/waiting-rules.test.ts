@@ -7,11 +7,12 @@ import type { RuleSource } from "../rules/source.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { MaybePromise, Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
+import { createLimiter } from "./create-limiter.ts"
 import { createGuard, type Outcome } from "./guard.ts"
 import type { AcquireOptions, Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
-import { createLimiter, type RequestLimiter } from "./request-limiter.ts"
+import type { RequestLimiter } from "./request-limiter.ts"
 
 const SECOND = 1_000
 const HOUR = 3_600 * SECOND

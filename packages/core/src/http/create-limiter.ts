@@ -1,0 +1,40 @@
+import { warnOncePerLogger } from "../warnings.ts"
+import type { Limiter } from "./limiter.ts"
+import type { LimiterOptions } from "./options.ts"
+import { type ParsedOptions, parseOptions } from "./parse-options.ts"
+import type { RequestFacts } from "./request.ts"
+import { RequestLimiter } from "./request-limiter.ts"
+
+/**
+ * A limiter, for any kind of request: with one rule inline, or with `rules`. Counters are in the memory of this process unless
+ * it is given a store. It keeps no process alive.
+ * @example
+ * ```ts
+ * import { createLimiter } from "@sluice/core"
+ *
+ * const limiter = createLimiter<{ user: number }>({
+ *   limit: 10,
+ *   window: "1 minute",
+ *   field: "user_id",
+ *   fields: { user_id: (job) => job.user },
+ * })
+ * const { allowed, remaining, retryAfterMs } = await limiter.decide({ user: 7 }) // true, 9, 0
+ * ```
+ * @throws {@link InvalidOptionError} with everything that is wrong with the options.
+ */
+export function createLimiter<Request = RequestFacts>(options: LimiterOptions<Request>): Limiter<Request> {
+  const parsed = parseOptions(options)
+  const limiter = RequestLimiter.create<Request>(parsed)
+  warnOfDefaultService(parsed)
+  return limiter
+}
+
+function warnOfDefaultService({ store, service, logger }: ParsedOptions): void {
+  if (store.isShared !== true || service !== "default") return
+  warnOncePerLogger(
+    logger,
+    "SLUICE_DEFAULT_SERVICE",
+    'A limiter counts as service "default" in a store that other processes use too: another app with a rule of the ' +
+      'same name would count in the same counters. Set service: "…" to the name of this one.',
+  )
+}
