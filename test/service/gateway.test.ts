@@ -5,6 +5,8 @@ import type { FastifyInstance, FastifyRequest } from "fastify"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { type DecisionClient, openDecisionClient } from "../../examples/src/gateway/decision-client.ts"
 import { createGateway, type WhenGone } from "../../examples/src/gateway/gateway.ts"
+import { startProxy } from "../servers/tcp-proxy.ts"
+import { until } from "../servers/until.ts"
 import { type Started, startService, TWO_SERVICES } from "./started.ts"
 
 describe("the gateway of the examples", () => {
@@ -70,6 +72,83 @@ describe("the gateway of the examples", () => {
     expect(refused.headers.get("content-type")).toMatch(/^application\/problem\+json/)
     expect(await refused.json()).toMatchObject({ rejection: "retry-with-exponential-backoff", status: 429 })
     expect(forwarded).toHaveLength(5)
+  })
+
+  it.each([
+    ["a form", "POST", "application/x-www-form-urlencoded", "a=1&b=2"],
+    ["JSON, byte by byte", "PUT", "application/json", '{ "amount" : 1.0, "__proto__": {} }'],
+    ["what only says that it is JSON", "POST", "application/json", "{"],
+    ["nothing, said to be JSON", "DELETE", "application/json", ""],
+    ["of no type", "PATCH", "", "text"],
+    ["more than a mebibyte", "POST", "application/octet-stream", "x".repeat(1_100_000)],
+  ])("forwards a body as it comes: %s", async (_what, method, type, body) => {
+    const echo = createServer((request, response) => {
+      response
+        .setHeader("x-method", request.method ?? "")
+        .setHeader("x-type", request.headers["content-type"] ?? "")
+      request.pipe(response)
+    })
+    await new Promise<void>((resolve) => {
+      echo.listen(0, "127.0.0.1", resolve)
+    })
+    const { port } = echo.address() as AddressInfo
+    const gateway = createGateway({
+      upstream: `http://127.0.0.1:${port}`,
+      serviceId: 9,
+      decisions,
+      whenGone: "closed",
+    })
+    gateways.push(gateway)
+    const address = await gateway.listen({ host: "127.0.0.1", port: 0 })
+    const headers = type === "" ? undefined : { "content-type": type }
+    const response = await fetch(address, { method, headers, body: Buffer.from(body) } as RequestInit)
+    expect([response.status, response.headers.get("x-method"), response.headers.get("x-type")]).toEqual([
+      200,
+      method,
+      type,
+    ])
+    expect((await response.text()) === body).toBe(true)
+    echo.close()
+  })
+
+  it("is not taken for gone where one request is held, and others are answered", async () => {
+    const held = await startService(
+      "service_id: 1\nrules: { name: slow, field: user_id, limit: 1, window: 1 day, throttle: { kind: queue, max_wait_ms: 86400000 } }\n",
+    )
+    const client = openDecisionClient(held.grpc, 2_000)
+    expect(await client.ask(1, { user_id: "held" })).toMatchObject({ shouldForward: true })
+    let isOver = false
+    const late = client.ask(1, { user_id: "held" }).catch((error: { code?: number }) => {
+      isOver = true
+      return error.code
+    })
+    for (let user = 0; !isOver; user++) await client.ask(1, { user_id: `other ${user}` })
+    expect(await late).toBe(4)
+    expect(await client.ask(1, { user_id: "after" })).toMatchObject({ shouldForward: true })
+    client.close()
+    await held.stop()
+  })
+
+  it("decides alone while the service hangs or is gone, and asks it again when it is back", async () => {
+    const [host, port] = started.grpc.split(":") as [string, string]
+    const proxy = await startProxy({ host, port: Number(port) })
+    const client = openDecisionClient(`${proxy.host}:${proxy.port}`, 500)
+    const address = await open("closed", client)
+    let user = 0
+    const statusIs = (expected: number) => async () =>
+      (await ask(address, `back ${user++}`)).status === expected
+    await until("it is asked", statusIs(200))
+    proxy.pause()
+    expect(await statusIs(503)()).toBe(true)
+    proxy.resume()
+    await until("it is asked again", statusIs(200))
+    proxy.refuse()
+    proxy.cut()
+    await until("it is missed", statusIs(503))
+    await proxy.accept()
+    await until("it is asked again", statusIs(200))
+    client.close()
+    await proxy.close()
   })
 
   describe("while the decision service is gone", () => {

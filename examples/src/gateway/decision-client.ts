@@ -22,6 +22,13 @@ export interface DecisionClient {
 /** How long it does not ask again when there was no answer. */
 const PAUSE_MS = 1_000
 
+/** A service that is back is found within a second or two, however long it was gone, and one that has gone without a word is found out. */
+const CONNECTION = {
+  "grpc.max_reconnect_backoff_ms": PAUSE_MS,
+  "grpc.keepalive_time_ms": 10_000,
+  "grpc.keepalive_timeout_ms": 1_000,
+}
+
 /**
  * Opens a client of the service at `host:port`, which waits so many milliseconds for a decision. It needs nothing of ours but the
  * proto file, as in any other language.
@@ -33,7 +40,7 @@ export function openDecisionClient(address: string, deadlineMs: number = 100): D
     loadSync(proto, { includeDirs: [root], longs: Number, defaults: true }),
   )
   const { v1 } = definition.sluice as unknown as { v1: { RateLimiter: ServiceClientConstructor } }
-  const client = new v1.RateLimiter(address, credentials.createInsecure())
+  const client = new v1.RateLimiter(address, credentials.createInsecure(), CONNECTION)
   const call = (message: object): Promise<Verdict> =>
     new Promise((resolve, reject) => {
       client.shouldForwardRequest?.(
@@ -43,14 +50,19 @@ export function openDecisionClient(address: string, deadlineMs: number = 100): D
       )
     })
   let askAgainAt = 0
+  let answers = 0
   return {
     async ask(serviceId, request) {
       // While the service is gone nobody waits for it, but for one request a second.
       if (Date.now() < askAgainAt) throw new Error("The decision service does not answer")
+      const before = answers
       try {
-        return await call({ serviceId, request: JSON.stringify(request) })
+        const verdict = await call({ serviceId, request: JSON.stringify(request) })
+        answers++
+        return verdict
       } catch (error) {
-        askAgainAt = Date.now() + PAUSE_MS
+        // Where others were answered meanwhile the service is there: this one may be held by a rule that queues.
+        if (answers === before) askAgainAt = Date.now() + PAUSE_MS
         throw error
       }
     },

@@ -21,6 +21,9 @@ export interface GatewayOptions {
 /** A reverse proxy that asks the decision service about each request, and forwards it or answers 429 by itself. */
 export function createGateway({ upstream, serviceId, decisions, whenGone }: GatewayOptions): FastifyInstance {
   const gateway = Fastify()
+  // Bodies go by as they come: of whatever type and length, they are the upstream's to read.
+  gateway.removeAllContentTypeParsers()
+  gateway.addContentTypeParser("*", (_request, body, done) => done(null, body))
   gateway.register(replyFrom, { base: upstream })
 
   gateway.addHook("onRequest", async (request, reply) => {
