@@ -23,6 +23,13 @@ rules:
   field: user
   rate: { requests_per_unit: 1, unit: day }
   throttle: { kind: queue, max_wait_ms: 86400000 }
+---
+service_id: 3
+rules:
+  name: one-waits
+  field: user
+  rate: { requests_per_unit: 1, unit: day }
+  throttle: { kind: queue, max_waiting: 1, max_wait_ms: 86400000 }
 `
 
 const open = (started: Started): Stranger =>
@@ -106,12 +113,12 @@ describe("the door of gRPC", () => {
     zipped.close()
   })
 
-  it("gives back what it took for a caller that does not wait any more", async () => {
-    expect(await ask(2, "late")).toMatchObject({ value: { should_forward: true } })
-    const called = await ask(2, "late", {}, { deadline: Date.now() + 200 })
+  it("lets a caller out of the line that does not wait any more", async () => {
+    expect(await ask(3, "late")).toMatchObject({ value: { should_forward: true } })
+    const called = await ask(3, "late", {}, { deadline: Date.now() + 200 })
     expect(codeOf(called)).toBe(status.DEADLINE_EXCEEDED)
-    // Were it still in line, it would be one of those that there may be.
-    await until(async () => codeOf(await ask(2, "late", {}, { deadline: Date.now() + 50 })) === 4)
+    // Were it still in line, there would be no room for another one, and that be refused.
+    await until(async () => codeOf(await ask(3, "late", {}, { deadline: Date.now() + 1_000 })) === 4)
   })
 
   it("may be asked by one caller about many requests that are held", async () => {
@@ -336,11 +343,25 @@ describe("the door of HTTP", () => {
   })
 
   it("waits as long as the caller says, and no call stays in line", async () => {
-    await post(asked(2, "late"))
-    const late = () => post(asked(2, "late"), { "connect-timeout-ms": "50" })
+    await post(asked(3, "late"))
+    const late = () => post(asked(3, "late"), { "connect-timeout-ms": "50" })
+    // Were one still in line, there would be no room for the next, and that be refused.
     for (let round = 0; round < 5; round++) {
       expect(await late()).toMatchObject({ status: 504, body: { code: "deadline_exceeded" } })
     }
+  })
+
+  it("lets a caller out of the line that hangs up", async () => {
+    await post(asked(3, "gone"))
+    await expect(
+      fetch(started.http + PATH, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(asked(3, "gone")),
+        signal: AbortSignal.timeout(500),
+      }),
+    ).rejects.toThrow()
+    await until(async () => (await post(asked(3, "gone"), { "connect-timeout-ms": "1000" })).status === 504)
   })
 
   it("refuses more calls than may be in flight", async () => {

@@ -85,6 +85,78 @@ describe("instances of the service on one Redis", () => {
     await until("the units are back", async () => (await remaining()) === 49)
   })
 
+  it.each([
+    ["has hung up", {}, { signal: () => AbortSignal.timeout(150) }],
+    ["has waited as long as it said", { "connect-timeout-ms": "150" }, {}],
+  ])(
+    "give back what was taken for a caller over HTTP that %s when the answer came",
+    async (what, headers, more) => {
+      const [instance] = instances as [Instance]
+      const user = `gone over HTTP: ${what}`
+      await ask(instance, user)
+      server.freeze()
+      const signal = "signal" in more ? more.signal() : null
+      const status = await fetch(`${instance.started.http}/sluice.v1.RateLimiter/ShouldForwardRequest`, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...headers },
+        body: JSON.stringify({ serviceId: 1, request: JSON.stringify({ user }) }),
+        signal,
+      }).then(
+        (response) => response.status,
+        (error: Error) => error.name,
+      )
+      // A connection that is closed is seen a little later on the other side.
+      await sleep(500)
+      server.thaw()
+      expect(status).toBe(signal === null ? 504 : "TimeoutError")
+      const remaining = async (): Promise<unknown> => {
+        const looked = await ask(instance, user, { peek: true })
+        return "value" in looked && looked.value.remaining
+      }
+      // Both have taken before this one is asked for: without giving back it would stay at 48.
+      await until("the units are back", async () => (await remaining()) === 49)
+    },
+  )
+
+  it("never swap the answers of requests that are decided at the same time, by whatever door", async () => {
+    const round = async ({ started, stranger }: Instance, from: number): Promise<void> => {
+      // Each has a client of its own, and costs another number: what is left tells whose answer it is.
+      const costs = Array.from({ length: 40 }, (_, index) => index + 1)
+      const request = (cost: number, way: string) => ({
+        service_id: 1,
+        request: JSON.stringify({ user: `swap ${from} ${way} ${cost}` }),
+        cost,
+      })
+      const overGrpc = async (cost: number): Promise<number> => {
+        const called = await stranger.call("ShouldForwardRequest", request(cost, "grpc"))
+        return "value" in called ? Number(called.value.remaining) : Number.NaN
+      }
+      const overHttp = async (cost: number): Promise<number> => {
+        const response = await fetch(`${started.http}/sluice.v1.RateLimiter/ShouldForwardRequest`, {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify(request(cost, "http")),
+        })
+        return Number(((await response.json()) as { remaining: string }).remaining)
+      }
+      const inBatch = async (): Promise<number[]> => {
+        const called = await stranger.call("ShouldForwardRequests", {
+          requests: costs.map((cost) => request(cost, "batch")),
+        })
+        const { responses } = ("value" in called ? called.value : { responses: [] }) as {
+          responses: { remaining: number }[]
+        }
+        return responses.map(({ remaining }) => remaining)
+      }
+      const expected = costs.map((cost) => 50 - cost)
+      expect(
+        await Promise.all([Promise.all(costs.map(overGrpc)), Promise.all(costs.map(overHttp)), inBatch()]),
+      ).toEqual([expected, expected, expected])
+    }
+    for (let from = 0; from < 5; from++)
+      await Promise.all(instances.map((each, index) => round(each, from * 3 + index)))
+  })
+
   it("ask Redis nothing about a client that it has refused", async () => {
     const [instance] = instances as [Instance]
     while (await forwards(instance, "denied"));
