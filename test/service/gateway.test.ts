@@ -111,6 +111,21 @@ describe("the gateway of the examples", () => {
     echo.close()
   })
 
+  it("holds what is to be held, and nothing else meanwhile", async () => {
+    const shaped = await startService(
+      "service_id: 1\nrules: { name: even, field: user_id, algorithm: leaky-bucket, throttle: hard, burst: 2, limit: 1, window: 3 seconds }\n",
+    )
+    const client = openDecisionClient(shaped.grpc, 20_000)
+    const address = await open("closed", client)
+    await ask(address, "ada", "/first")
+    const held = ask(address, "ada", "/second")
+    await ask(address, "bob", "/other")
+    expect((await held).status).toBe(200)
+    expect(forwarded).toEqual(["GET /first", "GET /other", "GET /second"])
+    client.close()
+    await shaped.stop()
+  })
+
   it("is not taken for gone where one request is held, and others are answered", async () => {
     const held = await startService(
       "service_id: 1\nrules: { name: slow, field: user_id, limit: 1, window: 1 day, throttle: { kind: queue, max_wait_ms: 86400000 } }\n",

@@ -7,6 +7,8 @@ export interface Verdict {
   readonly shouldForward: boolean
   /** To be set on the client's response, whether the request is forwarded or not. */
   readonly headers: Readonly<Record<string, string>>
+  /** How long to hold it before it is forwarded. */
+  readonly delayMs: number
   /** For a client that is refused. */
   readonly statusCode: number
   readonly body: string

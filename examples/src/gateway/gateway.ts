@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises"
 import replyFrom from "@fastify/reply-from"
 import type { Limiter } from "@sluice/core"
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
@@ -33,6 +34,8 @@ export function createGateway({ upstream, serviceId, decisions, whenGone }: Gate
     })
     reply.headers(verdict.headers)
     if (!verdict.shouldForward) return reply.code(verdict.statusCode).send(verdict.body)
+    // A leaky bucket lets them through one by one.
+    if (verdict.delayMs > 0) await setTimeout(verdict.delayMs)
   })
   gateway.all("/*", (_request, reply) => {
     // A service that limits too says so in fields of the same names.
@@ -48,14 +51,14 @@ function whatIsKnown({ ip, method, url, headers }: FastifyRequest): object {
 }
 
 async function decideAlone(request: FastifyRequest, whenGone: WhenGone): Promise<Verdict> {
-  if (whenGone === "open") return { shouldForward: true, headers: {}, statusCode: 0, body: "" }
+  if (whenGone === "open") return { shouldForward: true, headers: {}, delayMs: 0, statusCode: 0, body: "" }
   if (whenGone === "closed") {
     const headers = { "retry-after": "1" }
-    return { shouldForward: false, headers, statusCode: 503, body: "Please try again later.\n" }
+    return { shouldForward: false, headers, delayMs: 0, statusCode: 503, body: "Please try again later.\n" }
   }
   const { allowed, retryAfterMs } = await whenGone.decide(request)
   const headers: Record<string, string> = allowed
     ? {}
     : { "retry-after": String(Math.max(1, Math.ceil(retryAfterMs / 1000))) }
-  return { shouldForward: allowed, headers, statusCode: 429, body: "Please try again later.\n" }
+  return { shouldForward: allowed, headers, delayMs: 0, statusCode: 429, body: "Please try again later.\n" }
 }
