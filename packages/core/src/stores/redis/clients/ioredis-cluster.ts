@@ -78,6 +78,7 @@ function listenToNodes(client: IoredisClusterLike, listener: () => void): () => 
     if (heard.has(node)) return
     heard.add(node)
     node.on("ready", onReady)
+    hearAsking(node)
   }
   const remove = (node: IoredisLike): void => {
     heard.delete(node)
@@ -92,5 +93,21 @@ function listenToNodes(client: IoredisClusterLike, listener: () => void): () => 
     client.off("+node", add)
     client.off("-node", remove)
     for (const node of heard) remove(node)
+  }
+}
+
+/**
+ * To follow ASK, ioredis sends ASKING before the call and looks at what becomes of the call alone. When the node says no, or
+ * dies before it has answered, the promise of ASKING is rejected with nobody to hear of it, which would end the process. So
+ * somebody hears; whoever else asks is told as before.
+ */
+function hearAsking(node: IoredisLike & { asking?(...args: unknown[]): unknown }): void {
+  const { asking } = node
+  // Stryker disable next-line ConditionalExpression: all clients of ioredis have it
+  if (typeof asking !== "function" || Object.hasOwn(node, "asking")) return
+  node.asking = (...args) => {
+    const asked = asking.apply(node, args)
+    Promise.resolve(asked).catch(() => undefined)
+    return asked
   }
 }

@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, expect, it } from "vitest"
+import type { Policy } from "../../packages/core/src/policy.ts"
+import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
+import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import type { Check } from "../../packages/core/src/stores/store.ts"
+import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
+import type { RedisServer } from "../servers/redis-server.ts"
+import { until } from "../servers/until.ts"
+import { type Library, type OpenedClient, openClient } from "./open-client.ts"
+import { startSlotMove } from "./slot-move.ts"
+
+const LIBRARIES: readonly Library[] = ["ioredis 6", "node-redis 6", "ioredis 5", "node-redis 5"]
+const POLICY: Policy = {
+  name: "user",
+  counter: "per-user",
+  algorithm: "sliding-window",
+  limit: 40,
+  windowMs: 30 * 24 * 3_600_000,
+  align: "epoch",
+}
+const CHECK: Check = { policy: POLICY, partition: "ann", cost: 1, shadow: false }
+
+let cluster: RedisCluster
+let clients: readonly OpenedClient[] = []
+const unhandled: unknown[] = []
+const note = (reason: unknown) => void unhandled.push(reason)
+beforeAll(async () => {
+  process.on("unhandledRejection", note)
+  cluster = await startCluster({ primaries: 3 })
+  const ports = cluster.nodes.map(({ port }) => port)
+  clients = await Promise.all(LIBRARIES.map((library) => openClient({ library, ports, isCluster: true })))
+})
+afterAll(async () => {
+  process.off("unhandledRejection", note)
+  for (const { close } of clients) close()
+  await cluster?.stop()
+})
+
+/** How often a node has sent clients to the one that a slot is moving to. */
+async function asksBy(node: RedisServer): Promise<number> {
+  return Number(/errorstat_ASK:count=(\d+)/.exec(String(await node.command("INFO", "errorstats")))?.[1] ?? 0)
+}
+
+it("a node that dies while a slot is moving to it fails the requests on their way there, and nothing else", async () => {
+  const stores = clients.map(({ client }) => redisStore({ client, denyCacheMs: 0, timeoutMs: 20_000 }))
+  const take = (store: (typeof stores)[number]) => store.take([[CHECK]])
+  for (const store of stores) expect(await take(store)).toMatchObject([{ granted: true }])
+  const key = keyNamer("")(CHECK)
+  const from = await cluster.primaryOf(key)
+  const { to, move } = await startSlotMove(cluster, key)
+  await move(key)
+  for (const store of stores) expect(await take(store)).toMatchObject([{ granted: true }])
+
+  const before = await asksBy(from)
+  to.freeze()
+  const asked = Promise.allSettled(stores.map(take))
+  await until("all have been sent there", async () => (await asksBy(from)) === before + stores.length)
+  // What they send to it then is what is lost with it.
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  await to.kill()
+  const codes = (await asked).map((outcome) => outcome.status === "rejected" && outcome.reason.code)
+  expect(codes).toEqual(stores.map(() => "SLUICE_STORE_UNAVAILABLE"))
+  await new Promise(setImmediate)
+  expect(unhandled).toEqual([])
+  for (const store of stores) await store.close()
+})
