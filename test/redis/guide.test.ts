@@ -3,12 +3,16 @@ import { readFile } from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
 import { createLimiter, type Decision, manualClock, type Store } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
-import { Redis } from "ioredis"
-import { createClient } from "redis"
+import { Cluster, Redis } from "ioredis"
+import { createClient, createCluster } from "redis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
+import type { Check } from "../../packages/core/src/stores/store.ts"
 import { freePort } from "../servers/free-port.ts"
+import { startCluster } from "../servers/redis-cluster.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { unitsIn } from "./counted.ts"
+import { startSlotMove } from "./slot-move.ts"
 
 const root = new URL("../../", import.meta.url)
 const guide = await readFile(new URL("docs/guides/redis.md", root), "utf8")
@@ -22,6 +26,20 @@ afterAll(() => server?.stop())
 type Algorithm = (typeof ALGORITHMS)[number]
 /** The one that is counted in an integer, one of those in a text, and the one in a hash. */
 const ALGORITHMS = ["sliding-window", "token-bucket", "sliding-window-strict"] as const
+
+const CHECK: Check = {
+  policy: {
+    name: "user",
+    counter: "per-user",
+    algorithm: "sliding-window",
+    limit: 40,
+    windowMs: 30 * 24 * 3_600_000,
+    align: "epoch",
+  },
+  partition: "ann",
+  cost: 1,
+  shadow: false,
+}
 
 /** Long enough for a machine that has other things to do: what is wrong here is an error, not slow. */
 const storeTimeoutMs = 20_000
@@ -95,6 +113,60 @@ describe("the ACL of the guide", () => {
     } finally {
       ioredis.disconnect()
       nodeRedis.destroy()
+    }
+  })
+
+  it("is with what it says of databases all that counts in another one", async () => {
+    const more = /In a database other than 0 also `(.+?)`/.exec(guide)?.[1]?.split(" ") ?? []
+    await server.command("ACL", "SETUSER", ...line, ...more)
+    const login = { username: "sluice", password: "secret" }
+    const ioredis = new Redis({ host: server.host, port: server.port, db: 1, ...login })
+    ioredis.on("error", () => undefined)
+    const socket = { host: server.host, port: server.port, reconnectStrategy: false as const }
+    const nodeRedis = createClient({ socket, database: 2, ...login })
+    nodeRedis.on("error", () => undefined)
+    try {
+      await nodeRedis.connect()
+      for (const client of [ioredis, nodeRedis]) {
+        await redisStore({ client, timeoutMs: storeTimeoutMs }).take([[CHECK]])
+      }
+      expect(String(await server.command("INFO", "keyspace"))).toMatch(/db1:keys=1.*\r\ndb2:keys=1/)
+    } finally {
+      ioredis.disconnect()
+      if (nodeRedis.isOpen) nodeRedis.destroy()
+    }
+  })
+
+  it("is with what it says of a cluster all that the store needs there, while a slot moves, too", async () => {
+    const more = /In a cluster also `(.+?)`/.exec(guide)?.[1]?.split(" ") ?? []
+    const cluster = await startCluster({ primaries: 3 })
+    const login = { username: "sluice", password: "secret" }
+    const nodes = cluster.nodes.map(({ host, port }) => ({ host, port }))
+    const ioredis = new Cluster(nodes, { redisOptions: login, lazyConnect: true })
+    const nodeRedis = createCluster({ rootNodes: nodes.map((socket) => ({ socket })), defaults: login })
+    for (const client of [ioredis, nodeRedis]) client.on("error", () => undefined)
+    try {
+      for (const node of cluster.nodes) await node.command("ACL", "SETUSER", ...line, ...more)
+      await nodeRedis.connect()
+      const stores = [ioredis, nodeRedis].map((client) => redisStore({ client, denyCacheMs: 0 }))
+      let counted = 0
+      const takeByEach = async () => {
+        for (const store of stores) {
+          const [answer] = await store.take([[CHECK]], storeTimeoutMs)
+          expect(answer?.checks[0]?.state.current).toBe(++counted)
+        }
+      }
+      await takeByEach()
+      const key = keyNamer("")(CHECK)
+      const { move, finish } = await startSlotMove(cluster, key)
+      await move(key)
+      await takeByEach()
+      await finish()
+      await takeByEach()
+    } finally {
+      ioredis.disconnect()
+      if (nodeRedis.isOpen) nodeRedis.destroy()
+      await cluster.stop()
     }
   })
 })
