@@ -162,6 +162,12 @@ it("counts exactly while one of five nodes hands its slots over and leaves", asy
   const counted = await unitsInCluster(cluster, prefix)
   expect(counted).toBeGreaterThanOrEqual(admittedIn(load.ledger))
   expect(counted).toBeLessThanOrEqual(admittedIn(load.ledger) + load.ledger.degraded)
+  // Those who were counted by the node that left are counted elsewhere now, by every client.
+  for (const limiter of limiters) {
+    for (const user of users) {
+      await until(`${user} is counted`, async () => !(await limiter.decide({ user })).degraded)
+    }
+  }
   for (const limiter of limiters) await limiter.close()
 })
 
