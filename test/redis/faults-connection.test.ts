@@ -7,7 +7,7 @@ import { freePort } from "../servers/free-port.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
-import { keysCountedTwice, keysWithoutTtl, unitsByKey, unitsIn } from "./counted.ts"
+import { callsOf, keysCountedTwice, keysWithoutTtl, unitsByKey, unitsIn } from "./counted.ts"
 import { afterwards, asker, oneEach } from "./load.ts"
 
 let server: RedisServer
@@ -109,6 +109,39 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
     await app.askUntil(false)
     expect((await unitsByKey(server, "*10.0.0.")).size).toBe(3)
     expect(await keysCountedTwice(server, "*10.0.0.")).toEqual([])
+  })
+
+  it("a partition under load holds nobody beyond the deadline, and what was held counts for nobody", async () => {
+    const app = asker(await connected(proxy.port, 60_000))
+    const stop = app.load()
+    await until("the load is on", () => app.granted() > 100)
+    proxy.pause()
+    await until("nobody waits any more", () => app.decidesAtOnce())
+    const granted = app.granted()
+    proxy.resume()
+    await until("it counts again", () => app.granted() > granted + 100)
+    await stop()
+    expect(app.late).toBe(0)
+    await until("it has counted what was granted", async () => (await unitsIn(server, "")) === app.granted())
+    expect(await keysWithoutTtl(server)).toEqual([])
+  })
+
+  it("requests that a partition held until nobody waited count nothing, whatever becomes of the replies", async () => {
+    const app = asker(await connected(proxy.port, 60_000))
+    await app.askUntil(false)
+    await until("it has counted what was granted", async () => (await unitsIn(server, "")) === app.granted())
+    proxy.pause()
+    const asked = await Promise.all([app.ask("192.0.2.2"), app.ask("192.0.2.3")])
+    expect(asked.every(({ degraded }) => degraded)).toBe(true)
+    const calls = async () => (await callsOf(server)).get("evalsha") ?? 0
+    const before = await calls()
+    // Nobody who could give the units back is told of them.
+    proxy.dropReplies = true
+    proxy.resume()
+    await until("the server has got them", async () => (await calls()) > before)
+    proxy.cut()
+    proxy.dropReplies = false
+    expect(await unitsIn(server, "")).toBe(app.granted())
   })
 
   it("a server that is slow is one that does not answer, unless there is time", async () => {
