@@ -1,5 +1,6 @@
 import { redisStore } from "@sluice/core/redis"
 import { Redis } from "ioredis"
+import { Redis as Redis5 } from "ioredis5"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { freePort } from "../servers/free-port.ts"
 import { type RedisSentinel, startSentinel } from "../servers/redis-sentinel.ts"
@@ -112,7 +113,10 @@ describe("a primary that becomes a replica", () => {
   })
 })
 
-describe("a primary that Sentinel replaces under load", () => {
+describe.each<[string, typeof Redis]>([
+  ["ioredis 6", Redis],
+  ["ioredis 5", Redis5 as unknown as typeof Redis],
+])("a primary that Sentinel replaces under load, with %s", (_library, Client) => {
   it.each<[string, (watched: RedisSentinel) => Promise<unknown>]>([
     ["by order", replaceByOrder],
     ["when it was killed", ({ primary }) => primary.kill()],
@@ -120,7 +124,7 @@ describe("a primary that Sentinel replaces under load", () => {
     const watched = await startSentinel()
     afterwards(() => watched.stop())
     const { replica, sentinel, name } = watched
-    const client = new Redis({
+    const client = new Client({
       sentinels: [{ host: sentinel.host, port: sentinel.port }],
       name,
       retryStrategy: () => 20,
