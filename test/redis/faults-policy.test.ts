@@ -10,7 +10,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
 import { unitsIn } from "./counted.ts"
-import { afterwards, asker } from "./load.ts"
+import { afterwards, asker, oneEach } from "./load.ts"
 
 let server: RedisServer
 beforeAll(async () => {
@@ -140,5 +140,30 @@ describe("in the process, while Redis is gone", () => {
       })
     }
     expect(app.late).toBe(0)
+  })
+
+  it("forgets idle clients where there are too many for its memory, and nobody who is refused", async () => {
+    const limiter = createLimiter({
+      store: await openStore(),
+      service: "flood",
+      limit: 2,
+      window: "1 day",
+      logger: QUIET,
+    })
+    afterwards(() => limiter.close())
+    await server.kill()
+    const askEach = (first: number, count: number) =>
+      Promise.all(
+        Array.from({ length: count }, (_, i) => limiter.decide({ remoteAddress: oneEach(first + i) })),
+      )
+    const idle = await askEach(0, 100)
+    expect(idle.every(({ degraded, remaining }) => degraded && remaining === 1)).toBe(true)
+    for (let i = 0; i < 2; i++) await askEach(100, 100)
+    expect((await askEach(100, 100)).some(({ allowed }) => allowed)).toBe(false)
+    // 100,000 have room.
+    for (let first = 200; first < 300_000; first += 1_000) await askEach(first, 1_000)
+    expect((await askEach(100, 100)).some(({ allowed }) => allowed)).toBe(false)
+    const remembered = (await askEach(0, 100)).filter(({ remaining }) => remaining === 0)
+    expect(remembered.length).toBeLessThan(50)
   })
 })
