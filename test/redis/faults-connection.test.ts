@@ -2,7 +2,7 @@ import { createLimiter, type Store } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { Redis } from "ioredis"
 import { createClient } from "redis"
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { freePort } from "../servers/free-port.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
@@ -19,6 +19,9 @@ beforeEach(async () => {
   proxy = await startProxy(server)
   afterwards(() => proxy.close())
   await server.command("FLUSHALL")
+})
+afterEach(async () => {
+  expect(await keysWithoutTtl(server)).toEqual([])
 })
 afterAll(() => server?.stop())
 
@@ -123,7 +126,6 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
     await stop()
     expect(app.late).toBe(0)
     await until("it has counted what was granted", async () => (await unitsIn(server, "")) === app.granted())
-    expect(await keysWithoutTtl(server)).toEqual([])
   })
 
   it("requests that a partition held until nobody waited count nothing, whatever becomes of the replies", async () => {
@@ -189,7 +191,6 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
     expect((await asked).every(({ degraded }) => degraded)).toBe(true)
     proxy.resume("replies")
     await until("it was given back", async () => (await unitsIn(server, "")) === granted)
-    expect(await keysWithoutTtl(server)).toEqual([])
   })
 
   it("a server that is slow to answer, but gives back in time, is waited for by nobody either", async () => {
