@@ -158,4 +158,31 @@ describe("a cluster of ioredis", () => {
     expect(heardOf()).toEqual([0, 0, 0, 0, 0])
     for (const each of all) expect(each.eventNames()).toEqual([])
   })
+
+  it("leaves no ASKING unheard that fails, and tells who asks for it as before", async () => {
+    class LikeNode extends LikeRedis {
+      readonly asked: unknown[] = []
+
+      asking(...args: unknown[]): Promise<unknown> {
+        this.asked.push(args)
+        return Promise.reject(new Error("Connection is closed."))
+      }
+    }
+    const { client, commands } = connected()
+    const node = new LikeNode()
+    const unhandled: unknown[] = []
+    const note = (reason: unknown) => void unhandled.push(reason)
+    process.on("unhandledRejection", note)
+    const stop = commands.onReady(() => undefined)
+    client.emit("+node", node)
+    void node.asking("a")
+    await expect(node.asking("b")).rejects.toThrow("Connection is closed.")
+    // Heard once, however often it comes.
+    const { asking } = node
+    for (const event of ["-node", "+node"]) client.emit(event, node)
+    await new Promise(setImmediate)
+    process.off("unhandledRejection", note)
+    stop()
+    expect([node.asked, unhandled, node.asking === asking]).toEqual([[["a"], ["b"]], [], true])
+  })
 })
