@@ -50,6 +50,18 @@ export function mounting(behaves: Behaves): void {
       expect(headers).not.toHaveProperty("x-ratelimit-reset")
     })
 
+    behaves("with one name for two rules are warned of once", async ({ start, base, warnings }) => {
+      const rule = { ...base, window: "1 minute" }
+      const client = await start({
+        mounts: [
+          { ...rule, limit: 5 },
+          { ...rule, limit: 2 },
+        ],
+      })
+      expect(await statuses(client, 3)).toEqual([200, 200, 429])
+      expect(warnings).toEqual(["SLUICE_SAME_NAME"])
+    })
+
     behaves("leave the decision that binds on the request", async ({ start, base, adapter }) => {
       const decisions: (Decision | undefined)[] = []
       const client = await start({

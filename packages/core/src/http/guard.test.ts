@@ -357,6 +357,41 @@ describe("several mounts on one request", () => {
     expect(policies.at(-1)).toBe('"a";q=5;w=60, "b";q=5;w=60, "c";q=5;w=60')
   })
 
+  it("of limiters whose rules have one name are warned of once, be they next to each other or not", async () => {
+    const guards = [
+      await mount(limit(5, { name: "a" })),
+      await mount(limit(5, { name: "b" })),
+      await mount(limit(5, { name: "a" })),
+    ]
+    const said = guards.map(warnings)
+    for (let i = 0; i < 2; i++) {
+      const request = {}
+      for (const guard of guards) checked(guard, request)
+    }
+    expect(said).toEqual([
+      [],
+      [],
+      [
+        'SLUICE_SAME_NAME: Two limiters met the same request, and both have a rule named "a": clients cannot tell ' +
+          'one from the other, in headers and in refusals. Give one of them a name of its own: name: "…".',
+      ],
+    ])
+  })
+
+  it.each([
+    [true, false],
+    [false, true],
+  ])("are not warned of for the name of a shadow rule, which no client is told", async (first, second) => {
+    const guards = [
+      await mount(limit(5, { name: "a", shadow: first })),
+      await mount(limit(5, { name: "a", shadow: second })),
+    ]
+    const said = guards.map(warnings)
+    const request = {}
+    for (const guard of guards) checked(guard, request)
+    expect(said).toEqual([[], []])
+  })
+
   it("of one limiter count once, and are warned of once", async () => {
     const limiter = createLimiter<Req>({ ...limit(5), clock: manualClock(), logger: QUIET })
     const guards = [await mount({ limiter }), await mount({ limiter })] as const

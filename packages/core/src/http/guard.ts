@@ -9,7 +9,7 @@ import type { HeaderLine } from "./headers/writer.ts"
 import type { Held } from "./hold.ts"
 import type { Limiter } from "./limiter.ts"
 import { Mark } from "./mark.ts"
-import { warnCreatedInHandler, warnMountedTwice } from "./mount-warnings.ts"
+import { warnCreatedInHandler, warnMountedTwice, warnSameNames } from "./mount-warnings.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { Rejection } from "./rejection.ts"
 import type { RequestFacts } from "./request.ts"
@@ -218,6 +218,7 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     earlier: Mark | undefined,
   ): Outcome {
     const mark = new Mark(this.limiter, ruleSet, own, earlier, facts)
+    if (earlier !== undefined) warnSameNames(this.limiter.warner, mark)
     ;(request as { [MARK]?: Mark })[MARK] = mark
     return mark
   }

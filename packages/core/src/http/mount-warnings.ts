@@ -1,4 +1,6 @@
+import type { PolicyCheck } from "../limiter/decision.ts"
 import { type Logger, type Warner, warnOncePerLogger } from "../warnings.ts"
+import type { Mark } from "./mark.ts"
 
 /** Says that a limiter with these rules has met a request twice. */
 export function warnMountedTwice(warner: Warner, ruleNames: readonly string[]): void {
@@ -7,6 +9,25 @@ export function warnMountedTwice(warner: Warner, ruleNames: readonly string[]): 
     `The limiter${withRules(ruleNames)} met the same request twice: it is mounted twice. ` +
       "The request was counted once; remove one of the mounts.",
   )
+}
+
+/** Says so when a mount before this one has decided by a rule of the same name, which both tell the client. */
+export function warnSameNames(warner: Warner, { own, earlier: before }: Mark): void {
+  const names = new Set<string>()
+  for (let mark = before; mark !== undefined; mark = mark.earlier) {
+    for (const { policy } of mark.own.checks.filter(isTold)) names.add(policy)
+  }
+  const same = own.checks.filter(isTold).find(({ policy }) => names.has(policy))
+  if (same === undefined) return
+  warner.once(
+    "SLUICE_SAME_NAME",
+    `Two limiters met the same request, and both have a rule named ${JSON.stringify(same.policy)}: clients cannot tell ` +
+      'one from the other, in headers and in refusals. Give one of them a name of its own: name: "…".',
+  )
+}
+
+function isTold({ shadow }: PolicyCheck): boolean {
+  return !shadow
 }
 
 /** Says that a limiter was made where a request is handled, once for all limiters with this logger. */
