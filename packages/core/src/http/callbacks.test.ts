@@ -32,7 +32,7 @@ describe("the cost of a request", () => {
     WRONG.concat([
       ["yielded -1", () => -1],
       ["yielded 1.5", () => 1.5],
-      ["yielded 3", () => "3"],
+      ['yielded "3"', () => "3"],
       ["yielded Infinity", () => Number.POSITIVE_INFINITY],
     ]),
   )("counts 1 when its function %s, said once", (what, cost) => {

@@ -1,4 +1,5 @@
 import { textOf } from "../errors.ts"
+import { show } from "../rules/problems.ts"
 import type { Warner } from "../warnings.ts"
 
 /** Whether a value is a number of units: a whole number from 0 up. */
@@ -20,7 +21,7 @@ export function compileUnits<Request>(
     if (isUnits(value)) return value
     warner.once(
       "SLUICE_INVALID_COST",
-      `The cost function ${failure ?? `yielded ${textOf(value)}`}. It must yield a whole number from 0 up; such a request counts 1.`,
+      `The cost function ${failure ?? yieldedText(value)}. It must yield a whole number from 0 up; such a request counts 1.`,
     )
     return 1
   }
@@ -42,11 +43,16 @@ export function compileTest<Args extends unknown[]>(
     if (typeof value === "boolean") return value
     warner.once(
       "SLUICE_CALLBACK_FAILED",
-      `${name} ${failure ?? `yielded ${textOf(value)}`}. It must yield true or false at once; ${otherwise}.`,
+      `${name} ${failure ?? yieldedText(value)}. It must yield true or false at once; ${otherwise}.`,
       name,
     )
     return false
   }
+}
+
+/** What a callback yielded, for a message: a text in quotes, as 5 and "5" look the same without. */
+export function yieldedText(value: unknown): string {
+  return `yielded ${typeof value === "string" ? show(value) : textOf(value)}`
 }
 
 function called<Args extends unknown[]>(

@@ -85,7 +85,7 @@ describe("a limit by a function", () => {
     ["yielded -Infinity", Number.NEGATIVE_INFINITY],
     ["yielded 9007199254740992", 2 ** 53],
     ["yielded undefined", undefined],
-    ["yielded 5", "5"],
+    ['yielded "5"', "5"],
     ["yielded an unprintable object", Object.create(null)],
     ["yielded [object Promise]", Promise.resolve(5)],
     ["yielded [object Promise]", "rejected"],

@@ -3,6 +3,7 @@ import type { Policy } from "../policy.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
 import { mostUnits, percentOf } from "../rules/units.ts"
 import type { Warner } from "../warnings.ts"
+import { yieldedText } from "./callbacks.ts"
 
 /** Limits of one rule that are remembered compiled: plans are few, and a function could yield anything. */
 const MAX_LIMITS = 1_000
@@ -62,7 +63,7 @@ export function compileLimit(
       smallest = Math.min(smallest, sound)
       return sound
     }
-    const what = error === undefined ? `yielded ${textOf(units)}` : `failed: ${textOf(error)}`
+    const what = error === undefined ? yieldedText(units) : `failed: ${textOf(error)}`
     warner.once(
       "SLUICE_INVALID_LIMIT",
       `The limit function of rule "${name}" ${what}. It must yield a whole number from 0 up, or Infinity for no ` +

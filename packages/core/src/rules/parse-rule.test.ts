@@ -135,6 +135,14 @@ describe("a right rule", () => {
   })
 })
 
+test("a number that is wrong for two reasons is one problem", () => {
+  const [most, least] = [2 ** 60, -(2 ** 60)]
+  expect(
+    wrong({ limit: least, window: most, cost: least, burst: least }).map((said) => said.split(":")[0]),
+  ).toEqual(["limit", "window", "burst", "cost"])
+  expect(wrong({ allow: [5, 5] })).toHaveLength(2)
+})
+
 describe("a wrong rule", () => {
   const FUNCTION =
     "a positive whole number up to 9007199254740991, or a function that yields one for a request"

@@ -21,10 +21,12 @@ export function says(noun: string, accepted: string): Says {
 
 /**
  * What is wrong with `value`, from the issues that a schema found in it. Every schema in it says what it accepts
- * (`says`), so the issues' own codes do not matter, but for unknown keys: each becomes a problem of its own.
+ * (`says`), so the issues' own codes do not matter, but for unknown keys: each becomes a problem of its own. Two checks that
+ * refuse one value for the same reason, as a number below -2^53 that is neither exact nor positive, are one problem.
  */
 export function memberProblems(issues: readonly z.core.$ZodIssue[], value: unknown): MemberProblem[] {
-  return issues.flatMap((issue): MemberProblem[] => {
+  return issues.flatMap((issue, index): MemberProblem[] => {
+    if (isRepeated(issue, issues[index - 1])) return []
     const said = issue.code === "invalid_key" ? (issue.issues[0] as z.core.$ZodIssue) : issue
     const [noun, accepted] = said.message.split("\n") as [string, string]
     if (issue.code === "unrecognized_keys") {
@@ -40,6 +42,11 @@ export function memberProblems(issues: readonly z.core.$ZodIssue[], value: unkno
     const message = given === undefined ? "is missing" : `${show(given)} is not ${noun}`
     return [{ path: issue.path, message, accepted }]
   })
+}
+
+/** Issues of one value follow each other. */
+function isRepeated({ path, message }: z.core.$ZodIssue, before: z.core.$ZodIssue | undefined): boolean {
+  return before?.message === message && before.path.join("\n") === path.join("\n")
 }
 
 /** The problem with its place in the whole: `rules[1]` and `["match", "path"]` make `rules[1].match.path`. */
