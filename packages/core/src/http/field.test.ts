@@ -50,6 +50,7 @@ describe("a scalar counts as its text", () => {
     [["5"], undefined],
     [["5", "6"], undefined],
     [{}, undefined],
+    [Object.create(null), undefined],
     [{ toString: () => "5" }, undefined],
     [Symbol("5"), undefined],
     [() => "5", undefined],
@@ -61,7 +62,8 @@ describe("a scalar counts as its text", () => {
     expect(read("cookie:user", { cookies: { user: value } })).toBe(text)
     const known = context()
     expect(compileField("user", () => value, known)({}, undefined)).toBe(text)
-    expect(known.told).toEqual([])
+    // What a client may have sent is no mistake of the app.
+    expect(known.told).toHaveLength(value instanceof Date ? 1 : 0)
   })
 })
 
@@ -298,6 +300,21 @@ describe("a bare name", () => {
       known,
     )
     expect([reader(everywhere, {}), reader(everywhere, {})]).toEqual([undefined, undefined])
+    expect(known.told).toEqual([["failed", "user_id", error]])
+  })
+
+  it("whose extractor answers with an object of a class, as databases have for ids, is missing; told once", () => {
+    class ObjectId {
+      toString(): string {
+        return "507f1f77bcf86cd799439011"
+      }
+    }
+    const known = context()
+    const reader = compileField("user_id", () => new ObjectId(), known)
+    expect([reader({}, {}), reader({}, {})]).toEqual([undefined, undefined])
+    const error = new TypeError(
+      'The extractor of "user_id" answered with an object of ObjectId; it must answer with a text or a number',
+    )
     expect(known.told).toEqual([["failed", "user_id", error]])
   })
 

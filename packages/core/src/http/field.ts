@@ -1,4 +1,5 @@
 import { parseCookie } from "cookie"
+import { classOf } from "../rules/problems.ts"
 import type { ClientAddressReader } from "./client-address.ts"
 import type { RequestFacts } from "./request.ts"
 
@@ -20,7 +21,7 @@ export interface FieldContext {
   onBodyMissing(name: string): void
   /** Neither the framework nor the rule names a route. */
   onRouteMissing(): void
-  /** An extractor, or a getter of the request, threw; or an extractor answered with a promise. */
+  /** An extractor, or a getter of the request, threw; or an extractor answered with a promise or an object of a class. */
   onExtractorFailed(name: string, error: unknown): void
 }
 
@@ -195,10 +196,18 @@ function compileClientChosen(name: string, context: FieldContext): ValueReader {
 function compileExtractor(name: string, extractor: (request: unknown) => unknown): ValueReader {
   return (_facts, request) => {
     const value = extractor(request)
-    if (!isObject(value) || typeof value.then !== "function") return value
-    // Nobody waits for it, so nobody else would handle its rejection.
-    Promise.resolve(value).catch(() => undefined)
-    throw new TypeError(`The extractor of "${name}" answered with a promise; it must answer at once`)
+    if (!isObject(value)) return value
+    if (typeof value.then === "function") {
+      // Nobody waits for it, so nobody else would handle its rejection.
+      Promise.resolve(value).catch(() => undefined)
+      throw new TypeError(`The extractor of "${name}" answered with a promise; it must answer at once`)
+    }
+    // A list or a plain object may be what a client has sent; this is what the app has by mistake, such as a database's id.
+    const what = classOf(value)
+    if (what === undefined) return value
+    throw new TypeError(
+      `The extractor of "${name}" answered with ${what}; it must answer with a text or a number`,
+    )
   }
 }
 
