@@ -54,6 +54,16 @@ export function counting(behaves: Behaves): void {
       expect((await client("/", { method: "OPTIONS" })).status).toBe(429)
     })
 
+    behaves(
+      "what pretends to be a preflight and has a body, which a handler of any method would read",
+      async (stage) => {
+        const client = await stage.start({ mounts: [{ ...stage.base, limit: 1, window: "1 minute" }] })
+        const guess = { ...PREFLIGHT, body: "password=guess" }
+        await client("/", guess)
+        expect((await client("/", guess)).status).toBe(429)
+      },
+    )
+
     behaves("exactly as many as the limit of those that come at once", async ({ start, base }) => {
       let handled = 0
       const client = await start({

@@ -215,7 +215,8 @@ describe("match", () => {
 })
 
 describe("a preflight", () => {
-  const preflight = { method: "OPTIONS", headers: { "access-control-request-method": "POST" } }
+  const headers = { origin: "https://app.example", "access-control-request-method": "POST" }
+  const preflight = { method: "OPTIONS", headers }
 
   it("is not counted", async () => {
     expect(await verdicts({ limit: 1, window: "1m" }, [preflight, preflight])).toEqual(["none", "none"])
@@ -226,13 +227,20 @@ describe("a preflight", () => {
     expect(await verdicts(rule, [preflight, preflight])).toEqual(["admit", "quota"])
   })
 
-  it("is more than the method OPTIONS, and more than the header", async () => {
+  it("is what a browser sends, which says where it comes from, and has no body", async () => {
     const requests = [
       { method: "OPTIONS" },
       { method: "OPTIONS", headers: {} },
-      { method: "POST", headers: preflight.headers },
+      { method: "OPTIONS", headers: { origin: headers.origin } },
+      { method: "OPTIONS", headers: { ...headers, origin: undefined } },
+      { method: "OPTIONS", headers: { ...headers, "content-length": "2" } },
+      { method: "OPTIONS", headers: { ...headers, "transfer-encoding": "chunked" } },
+      { method: "POST", headers },
     ]
-    expect(await verdicts({ limit: 1, window: "1m" }, requests)).toEqual(["admit", "quota", "quota"])
+    const counted = ["admit", ...Array(6).fill("quota")]
+    expect(await verdicts({ limit: 1, window: "1m" }, requests)).toEqual(counted)
+    const empty = { ...preflight, headers: { ...headers, "content-length": "0" } }
+    expect(await verdicts({ limit: 1, window: "1m" }, [empty, empty])).toEqual(["none", "none"])
   })
 })
 

@@ -8,7 +8,7 @@ import type { CounterKey } from "../stores/store.ts"
 import type { Warner } from "../warnings.ts"
 import type { ClientAddressReader } from "./client-address.ts"
 import { compileElastic } from "./elastic.ts"
-import { compileField, type FieldReader, isBuiltInField } from "./field.ts"
+import { carriesBody, compileField, type FieldReader, isBuiltInField } from "./field.ts"
 import { compileLimit, policyWithout } from "./limit.ts"
 import { compilePartition, SKIP } from "./partition.ts"
 import type { RequestFacts } from "./request.ts"
@@ -158,9 +158,17 @@ function text(fact: unknown): string | undefined {
   return typeof fact === "string" ? fact : undefined
 }
 
-/** A preflight asks on behalf of a request that has not been made yet (Fetch standard, CORS-preflight request). */
+/**
+ * A preflight asks on behalf of a request that has not been made yet (Fetch standard, CORS-preflight request): it names the
+ * origin and has no body. Whoever sends one would have it read, uncounted, by a handler that is for every method.
+ */
 function isPreflight({ method, headers }: RequestFacts): boolean {
-  return method === "OPTIONS" && headers?.["access-control-request-method"] !== undefined
+  return (
+    method === "OPTIONS" &&
+    headers?.["access-control-request-method"] !== undefined &&
+    headers.origin !== undefined &&
+    !carriesBody(headers)
+  )
 }
 
 function rememberedReaders(rule: ParsedRule, context: RuleContext): (field: string) => FieldReader {

@@ -230,7 +230,7 @@ function queryOf(url: string): string | undefined {
 }
 
 /** Whether a request has a body (RFC 9112 section 6.3). Where the headers are not known it may have one. */
-function carriesBody(headers: RequestFacts["headers"]): boolean {
+export function carriesBody(headers: RequestFacts["headers"]): boolean {
   if (headers === undefined) return true
   const length = headers["content-length"]
   return headers["transfer-encoding"] !== undefined || (length !== undefined && length !== "0")
