@@ -167,6 +167,8 @@ function isPreflight({ method, headers }: RequestFacts): boolean {
     method === "OPTIONS" &&
     headers?.["access-control-request-method"] !== undefined &&
     headers.origin !== undefined &&
+    // Over HTTP/2 a body needs no header that says so, but nobody reads one of which it is not known what it is.
+    headers["content-type"] === undefined &&
     !carriesBody(headers)
   )
 }
