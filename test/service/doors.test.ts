@@ -3,7 +3,9 @@ import { connect as connectTcp } from "node:net"
 import { createClient } from "@connectrpc/connect"
 import { createConnectTransport } from "@connectrpc/connect-node"
 import { Client, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js"
+import { memoryStore, type Store } from "@sluice/core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"
 import { RateLimiter } from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
 import { type Started, startService } from "./started.ts"
 import { type Called, openStranger, type Stranger } from "./stranger.ts"
@@ -310,6 +312,7 @@ describe("the door of HTTP", () => {
     ["a field that there is not", { servise: "a" }, {}, PATH, 400, "invalid_argument"],
     ["a value of another type", { serviceId: "one" }, {}, PATH, 400, "invalid_argument"],
     ["a body of another type", "a=1", { "content-type": "text/plain" }, PATH, 415, "invalid_argument"],
+    ["a compressed body", "{}", { "content-encoding": "gzip" }, PATH, 501, "unimplemented"],
     ["a body that is too long", { request: "x".repeat(100_001) }, {}, PATH, 413, "resource_exhausted"],
     ["an unknown method", {}, {}, "/sluice.v1.RateLimiter/Nothing", 501, "unimplemented"],
     ["a wrong time to wait", asked(1, "a"), { "connect-timeout-ms": "soon" }, PATH, 400, "invalid_argument"],
@@ -370,6 +373,35 @@ describe("the door of HTTP", () => {
     await until(async () => (await post(asked(1, "many"))).status === 429)
     expect((await Promise.all(held)).map(({ status }) => status)).toEqual([504, 504, 504])
     expect((await post(asked(1, "many"))).status).toBe(200)
+  })
+
+  it("counts as in flight what the store still works for, though its caller waits no more", async () => {
+    const memory = memoryStore()
+    let isOpen = (): void => undefined
+    const opened = new Promise<void>((resolve) => {
+      isOpen = resolve
+    })
+    const store: Store = {
+      ...methodsOf(memory),
+      take: (requests) => opened.then(() => memory.take(requests)),
+    }
+    const bounds = { maxMessageBytes: 100_000, maxInFlight: 2, maxRequests: 20, arrivalMs: 500 }
+    const slow = await startService(RULES, { bounds, shared: { store, storeTimeoutMs: 600_000 } })
+    const statusOf = async (headers: Record<string, string>): Promise<number> => {
+      const response = await fetch(slow.http + PATH, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...headers },
+        body: JSON.stringify(asked(1, "a")),
+      })
+      await response.text()
+      return response.status
+    }
+    const late = { "connect-timeout-ms": "50" }
+    expect([await statusOf(late), await statusOf(late), await statusOf(late)]).toEqual([504, 504, 429])
+    isOpen()
+    await until(async () => (await statusOf({})) === 200)
+    await slow.stop()
+    await memory.close()
   })
 
   it("may be asked by one caller about many requests that are held", async () => {

@@ -45,6 +45,12 @@ type Message = MessageShape<DescMessage>
 type Received = Message | StatusError
 type Done = (error: ServerErrorResponse | null, value?: Message) => void
 
+/**
+ * Megabytes that wait on one connection for a peer that asks on and reads no answers: then its calls are refused, and after a
+ * hundred of those in a row it is closed. The pings of keepalive tell who is gone, and not who only does not read.
+ */
+const MOST_UNREAD_MB = 128
+
 const TOO_MANY = new StatusError(Code.RESOURCE_EXHAUSTED, "Too many calls are in flight; try again later.")
 
 /** `addTo` puts more services on the server. */
@@ -62,6 +68,7 @@ export function createGrpcDoor(
     "grpc.enable_channelz": 0,
     // Of one connection: those that were ended before all of them had come stay open until their client ends them, or goes.
     "grpc.max_concurrent_streams": 2 * maxInFlight,
+    "grpc-node.max_session_memory": MOST_UNREAD_MB,
     // A peer that has gone without a word is found out.
     "grpc.keepalive_time_ms": 30_000,
     "grpc.keepalive_timeout_ms": 10_000,

@@ -87,6 +87,9 @@ export function createHttpDoor(
   /** By which the calls in flight have come. */
   const busy = new Set<Socket>()
   let inFlight = 0
+  const left = (): void => {
+    inFlight--
+  }
   let isLeaving = false
   /** The last answer of its connection, where that is to end. */
   const send = (reply: FastifyReply, body: unknown): FastifyReply =>
@@ -105,6 +108,12 @@ export function createHttpDoor(
   }
   app.addHook("onRequest", (request, reply, done) => {
     const { raw } = request
+    const { "content-encoding": encoding = "identity" } = request.headers
+    if (encoding !== "identity") {
+      const message = `A body that is compressed (${encoding}) is not read: send it as it is.`
+      fail(reply, new StatusError(Code.UNIMPLEMENTED, message), request.url)
+      return
+    }
     if (arriving.size >= maxInFlight) {
       fail(reply, TOO_MANY, request.url)
       return
@@ -119,13 +128,15 @@ export function createHttpDoor(
       const { socket } = request
       const sinceMs = onAnswered === undefined ? 0 : performance.now()
       let code: Code = Code.OK
+      let answer: Message | Promise<Message> | undefined
       inFlight++
       busy.add(socket)
       try {
         if (inFlight > maxInFlight) throw TOO_MANY
-        const message = await inTime(request, reply, (asking) =>
-          handle(read(input, request.body), new HttpContext(request, asking)),
-        )
+        const message = await inTime(request, reply, (asking) => {
+          answer = handle(read(input, request.body), new HttpContext(request, asking))
+          return answer
+        })
         if (isBinary(request)) return send(reply.type(BINARY), Buffer.from(serialize(message)))
         return send(reply, toJson(output, message, { alwaysEmitImplicit: true, registry: DETAILS }))
       } catch (error) {
@@ -133,8 +144,10 @@ export function createHttpDoor(
         return fail(reply, error, path)
       } finally {
         onAnswered?.(path, code, performance.now() - sinceMs)
-        inFlight--
         busy.delete(socket)
+        // A caller that has waited long enough has its answer, and yet the store may still be working for it.
+        if (answer instanceof Promise) void answer.then(left, left)
+        else left()
       }
     })
   }

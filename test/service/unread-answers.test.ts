@@ -1,0 +1,58 @@
+import { once } from "node:events"
+import { type ClientHttp2Session, connect } from "node:http2"
+import { create, toBinary } from "@bufbuild/protobuf"
+import { expect, it } from "vitest"
+import { ShouldForwardRequestsRequestSchema } from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
+import { startService, TWO_SERVICES } from "./started.ts"
+import { openStranger } from "./stranger.ts"
+
+/** A question about so many requests, as gRPC frames it. */
+function question(requests: number): Buffer {
+  const one = { serviceId: 1, request: '{"user_id":"a"}' }
+  const message = create(ShouldForwardRequestsRequestSchema, { requests: Array(requests).fill(one) })
+  const bytes = toBinary(ShouldForwardRequestsRequestSchema, message)
+  const head = Buffer.alloc(5)
+  head.writeUInt32BE(bytes.length, 1)
+  return Buffer.concat([head, bytes])
+}
+
+/** How a call ends of which the answer is not read: "answered" when it has begun to come, else the error. */
+async function ask(session: ClientHttp2Session, bytes: Buffer): Promise<string> {
+  const path = "/sluice.v1.RateLimiter/ShouldForwardRequests"
+  const stream = session.request({ ":method": "POST", ":path": path, "content-type": "application/grpc" })
+  stream.end(bytes)
+  try {
+    await once(stream, "response")
+    // An error that comes with the end of the connection is nobody's.
+    stream.on("error", () => undefined)
+    return "answered"
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+it("answers that nobody reads are kept up to a bound for each connection, which ends when its peer asks on", async () => {
+  const started = await startService(TWO_SERVICES)
+  // No byte of an answer may be sent until it says so.
+  const session = connect(`http://${started.grpc}`, { settings: { initialWindowSize: 0 } })
+  session.on("error", () => undefined)
+  const closed = new Promise((resolve) => session.once("close", resolve))
+  const bytes = question(10_000)
+  let answered = 0
+  let refusal = "answered"
+  while (refusal === "answered" && answered < 200) {
+    refusal = await ask(session, bytes)
+    answered++
+  }
+  expect(refusal).toContain("NGHTTP2_ENHANCE_YOUR_CALM")
+  const small = question(1)
+  while (!session.destroyed) await ask(session, small).catch(() => undefined)
+  await closed
+  const other = openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
+  expect(
+    await other.call("ShouldForwardRequest", { service_id: 1, request: '{"user_id":"b"}' }),
+  ).toMatchObject({ value: { should_forward: true } })
+  other.close()
+  await started.stop()
+  expect(started.faults).toEqual([])
+})
