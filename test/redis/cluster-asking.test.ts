@@ -1,24 +1,12 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
-import type { Policy } from "../../packages/core/src/policy.ts"
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
-import type { Check } from "../../packages/core/src/stores/store.ts"
 import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
 import type { RedisServer } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
-import { type Library, type OpenedClient, openClient } from "./open-client.ts"
+import { MONTHLY_CHECK } from "./monthly-check.ts"
+import { LIBRARIES, type OpenedClient, openClient } from "./open-client.ts"
 import { startSlotMove } from "./slot-move.ts"
-
-const LIBRARIES: readonly Library[] = ["ioredis 6", "node-redis 6", "ioredis 5", "node-redis 5"]
-const POLICY: Policy = {
-  name: "user",
-  counter: "per-user",
-  algorithm: "sliding-window",
-  limit: 40,
-  windowMs: 30 * 24 * 3_600_000,
-  align: "epoch",
-}
-const CHECK: Check = { policy: POLICY, partition: "ann", cost: 1, shadow: false }
 
 let cluster: RedisCluster
 let clients: readonly OpenedClient[] = []
@@ -43,9 +31,9 @@ async function asksBy(node: RedisServer): Promise<number> {
 
 it("a node that dies while a slot is moving to it fails the requests on their way there, and nothing else", async () => {
   const stores = clients.map(({ client }) => redisStore({ client, denyCacheMs: 0, timeoutMs: 20_000 }))
-  const take = (store: (typeof stores)[number]) => store.take([[CHECK]])
+  const take = (store: (typeof stores)[number]) => store.take([[MONTHLY_CHECK]])
   for (const store of stores) expect(await take(store)).toMatchObject([{ granted: true }])
-  const key = keyNamer("")(CHECK)
+  const key = keyNamer("")(MONTHLY_CHECK)
   const from = await cluster.primaryOf(key)
   const { to, move } = await startSlotMove(cluster, key)
   await move(key)

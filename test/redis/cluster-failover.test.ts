@@ -4,9 +4,7 @@ import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
 import { until } from "../servers/until.ts"
 import { admittedIn, lastingKeysIn, limiterOn, loadOn, primariesOf, unitsInCluster } from "./cluster-load.ts"
 import { unitsIn } from "./counted.ts"
-import { type Library, type OpenedClient, openClient } from "./open-client.ts"
-
-const LIBRARIES: readonly Library[] = ["ioredis 6", "node-redis 6", "ioredis 5", "node-redis 5"]
+import { LIBRARIES, type OpenedClient, openClient } from "./open-client.ts"
 
 let cluster: RedisCluster
 let clients: readonly OpenedClient[] = []

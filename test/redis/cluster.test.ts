@@ -7,11 +7,10 @@ import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
 import { until } from "../servers/until.ts"
 import { admittedIn, lastingKeysIn, limiterOn, loadOn, unitsInCluster } from "./cluster-load.ts"
 import { callsBetween, callsOf, unitsIn } from "./counted.ts"
-import { type Library, type OpenedClient, openClient } from "./open-client.ts"
+import { LIBRARIES, type Library, type OpenedClient, openClient } from "./open-client.ts"
 import { startSlotMove } from "./slot-move.ts"
 
 const MONTH = 30 * 24 * 3_600_000
-const LIBRARIES: readonly Library[] = ["ioredis 6", "node-redis 6", "ioredis 5", "node-redis 5"]
 
 let cluster: RedisCluster
 let clients: readonly OpenedClient[] = []

@@ -9,7 +9,7 @@ import { startProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 import { keysCountedTwice, keysWithoutTtl, unitsIn } from "./counted.ts"
 import { afterwards, asker, oneEach } from "./load.ts"
-import { openClient } from "./open-client.ts"
+import { LIBRARIES, type Library, openClient } from "./open-client.ts"
 
 describe("a primary that becomes a replica", () => {
   let server: RedisServer
@@ -23,7 +23,7 @@ describe("a primary that becomes a replica", () => {
   })
   afterAll(() => server?.stop())
 
-  async function openStore(library: "ioredis 6" | "node-redis 6", port = server.port) {
+  async function openStore(library: Library, port = server.port) {
     const { client, close } = await openClient({ library, ports: [port], isCluster: false })
     afterwards(close)
     const store = redisStore({ client })
@@ -45,7 +45,7 @@ describe("a primary that becomes a replica", () => {
     return Number(/total_connections_received:(\d+)/.exec(stats)?.[1])
   }
 
-  it.each(["ioredis 6", "node-redis 6"] as const)(
+  it.each(LIBRARIES)(
     "is asked again until there is a primary, as long as requests wait (%s)",
     async (library) => {
       const app = asker(await openStore(library), { storeTimeoutMs: 10_000 })
@@ -54,7 +54,7 @@ describe("a primary that becomes a replica", () => {
       await demote()
       const granted = app.granted()
       // node-redis has no way to connect anew; ioredis does so, to find the primary.
-      const isFound = library === "ioredis 6" ? async () => (await connections()) > 1 : foundReplica
+      const isFound = library.startsWith("ioredis") ? async () => (await connections()) > 1 : foundReplica
       await until("a request has found a replica", isFound)
       await new Promise((resolve) => setTimeout(resolve, 300))
       expect(app.granted() - granted).toBeLessThan(100)

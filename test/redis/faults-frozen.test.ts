@@ -6,7 +6,7 @@ import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
 import { callsOf, keysWithoutTtl, unitsIn } from "./counted.ts"
 import { afterwards, asker } from "./load.ts"
-import { type Library, openClient } from "./open-client.ts"
+import { LIBRARIES, type Library, openClient } from "./open-client.ts"
 
 let server: RedisServer
 beforeAll(async () => {
@@ -25,62 +25,53 @@ async function openStore(library: Library, denyCacheMs?: number) {
   return store
 }
 
-describe.each<Library>(["ioredis 6", "node-redis 6"])(
-  "with %s, a server that is frozen under load",
-  (library) => {
-    it("holds no decision beyond its deadline, counts nothing for nobody, and counts again when it is back", async () => {
-      const app = asker(await openStore(library))
-      const stop = app.load()
-      await until("the load is on", () => app.granted() > 200)
+describe.each(LIBRARIES)("with %s, a server that is frozen under load", (library) => {
+  it("holds no decision beyond its deadline, counts nothing for nobody, and counts again when it is back", async () => {
+    const app = asker(await openStore(library))
+    const stop = app.load()
+    await until("the load is on", () => app.granted() > 200)
 
-      server.freeze()
-      await until("nobody waits any more", () => app.decidesAtOnce())
-      const opened = app.decisions.length
-      const told = app.events.length
-      expect(app.events.at(-1)).toBe("degraded")
-      await sleep(300)
-      await until("many have been decided", () => app.decisions.length > opened + 50)
-      expect(app.decisions.slice(opened).every(({ degraded, allowed }) => degraded && allowed)).toBe(true)
-      expect(await app.decidesAtOnce()).toBe(true)
-      const granted = app.granted()
-      expect(app.events).toHaveLength(told)
+    server.freeze()
+    await until("nobody waits any more", () => app.decidesAtOnce())
+    const opened = app.decisions.length
+    const told = app.events.length
+    expect(app.events.at(-1)).toBe("degraded")
+    await sleep(300)
+    await until("many have been decided", () => app.decisions.length > opened + 50)
+    expect(app.decisions.slice(opened).every(({ degraded, allowed }) => degraded && allowed)).toBe(true)
+    expect(await app.decidesAtOnce()).toBe(true)
+    const granted = app.granted()
+    expect(app.events).toHaveLength(told)
 
-      server.thaw()
-      await until("it counts again", () => app.granted() > granted)
-      await stop()
-      await app.askUntilRecovered()
-      expect(app.late).toBe(0)
-      // What Redis had counted when it froze, and told of after it thawed, has been given back.
-      await until(
-        "it has counted what was granted",
-        async () => (await unitsIn(server, "")) === app.granted(),
-      )
-      expect(await keysWithoutTtl(server)).toEqual([])
-    })
+    server.thaw()
+    await until("it counts again", () => app.granted() > granted)
+    await stop()
+    await app.askUntilRecovered()
+    expect(app.late).toBe(0)
+    // What Redis had counted when it froze, and told of after it thawed, has been given back.
+    await until("it has counted what was granted", async () => (await unitsIn(server, "")) === app.granted())
+    expect(await keysWithoutTtl(server)).toEqual([])
+  })
 
-    it("gets no more calls than it takes to find out", async () => {
-      const app = asker(await openStore(library))
-      await app.askUntil(false)
-      await server.command("CONFIG", "RESETSTAT")
-      server.freeze()
-      const stop = app.load()
-      await until("nobody waits any more", () => app.decidesAtOnce())
-      const opened = app.decisions.length
-      await sleep(500)
-      await until("many have been decided", () => app.decisions.length > opened + 100)
-      await stop()
-      server.thaw()
-      // What was sent while it was frozen has been read by the time that it answers what is sent now.
-      await app.askUntil(false)
-      const calls = await callsOf(server)
-      expect(calls.get("evalsha")).toBeLessThan(20)
-      await until(
-        "it has counted what was granted",
-        async () => (await unitsIn(server, "")) === app.granted(),
-      )
-    })
-  },
-)
+  it("gets no more calls than it takes to find out", async () => {
+    const app = asker(await openStore(library))
+    await app.askUntil(false)
+    await server.command("CONFIG", "RESETSTAT")
+    server.freeze()
+    const stop = app.load()
+    await until("nobody waits any more", () => app.decidesAtOnce())
+    const opened = app.decisions.length
+    await sleep(500)
+    await until("many have been decided", () => app.decisions.length > opened + 100)
+    await stop()
+    server.thaw()
+    // What was sent while it was frozen has been read by the time that it answers what is sent now.
+    await app.askUntil(false)
+    const calls = await callsOf(server)
+    expect(calls.get("evalsha")).toBeLessThan(20)
+    await until("it has counted what was granted", async () => (await unitsIn(server, "")) === app.granted())
+  })
+})
 
 describe("a server that is frozen from the start", () => {
   it("degrades the first decisions by their deadline, and counts when it is back", async () => {

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
 import { afterwards, asker } from "./load.ts"
-import type { ClientChoice, Library } from "./open-client.ts"
+import { type ClientChoice, LIBRARIES } from "./open-client.ts"
 
 let server: RedisServer
 beforeAll(async () => {
@@ -35,12 +35,9 @@ describe("a process that is done", () => {
     })
   }
 
-  it.each<Library>(["ioredis 6", "node-redis 6"])(
-    "is not held by a store that was used (%s)",
-    async (library) => {
-      expect(await run({ library, ports: [server.port], isCluster: false })).toBe("decided")
-    },
-  )
+  it.each(LIBRARIES)("is not held by a store that was used (%s)", async (library) => {
+    expect(await run({ library, ports: [server.port], isCluster: false })).toBe("decided")
+  })
 
   it("is not held by a store whose server does not answer", async () => {
     const choice: ClientChoice = { library: "ioredis 6", ports: [server.port], isCluster: false }

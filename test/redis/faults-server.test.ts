@@ -5,7 +5,7 @@ import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 import { callsOf, keysWithoutTtl, unitsIn } from "./counted.ts"
 import { afterwards, asker } from "./load.ts"
-import { type Library, openClient } from "./open-client.ts"
+import { LIBRARIES, type Library, openClient } from "./open-client.ts"
 
 let server: RedisServer
 beforeAll(async () => {
@@ -52,21 +52,18 @@ describe("a server that is out of memory", () => {
 })
 
 describe("a server that forgets its scripts under load", () => {
-  it.each<Library>(["ioredis 6", "node-redis 6"])(
-    "fails no decision and counts exactly (%s)",
-    async (library) => {
-      const app = asker(await openStore(library), { storeTimeoutMs: 5_000 })
-      const stop = app.load()
-      for (let nth = 1; nth <= 20; nth++) {
-        await until("the load is on", () => app.decisions.length > nth * 20)
-        await server.command("SCRIPT", "FLUSH")
-      }
-      await stop()
-      expect(app.decisions.filter(({ degraded, allowed }) => degraded || !allowed)).toEqual([])
-      expect(await unitsIn(server, "")).toBe(app.decisions.length)
-      expect(app.events).toEqual([])
-    },
-  )
+  it.each(LIBRARIES)("fails no decision and counts exactly (%s)", async (library) => {
+    const app = asker(await openStore(library), { storeTimeoutMs: 5_000 })
+    const stop = app.load()
+    for (let nth = 1; nth <= 20; nth++) {
+      await until("the load is on", () => app.decisions.length > nth * 20)
+      await server.command("SCRIPT", "FLUSH")
+    }
+    await stop()
+    expect(app.decisions.filter(({ degraded, allowed }) => degraded || !allowed)).toEqual([])
+    expect(await unitsIn(server, "")).toBe(app.decisions.length)
+    expect(app.events).toEqual([])
+  })
 })
 
 const RUBBISH: readonly [string, string][] = [
@@ -91,7 +88,7 @@ const RUBBISH: readonly [string, string][] = [
   ["another protocol", "HTTP/1.1 400 Bad Request\r\n\r\n"],
 ]
 
-describe.each<Library>(["ioredis 6", "node-redis 6"])("a server that answers rubbish to %s", (library) => {
+describe.each(LIBRARIES)("a server that answers rubbish to %s", (library) => {
   it.each(RUBBISH)(
     "such as %s, degrades decisions and is used again when it makes sense",
     async (_what, bytes) => {

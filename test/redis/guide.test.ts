@@ -7,11 +7,11 @@ import { Cluster, Redis } from "ioredis"
 import { createClient, createCluster } from "redis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
-import type { Check } from "../../packages/core/src/stores/store.ts"
 import { freePort } from "../servers/free-port.ts"
 import { startCluster } from "../servers/redis-cluster.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { unitsIn } from "./counted.ts"
+import { MONTHLY_CHECK } from "./monthly-check.ts"
 import { startSlotMove } from "./slot-move.ts"
 
 const root = new URL("../../", import.meta.url)
@@ -26,20 +26,6 @@ afterAll(() => server?.stop())
 type Algorithm = (typeof ALGORITHMS)[number]
 /** The one that is counted in an integer, one of those in a text, and the one in a hash. */
 const ALGORITHMS = ["sliding-window", "token-bucket", "sliding-window-strict"] as const
-
-const CHECK: Check = {
-  policy: {
-    name: "user",
-    counter: "per-user",
-    algorithm: "sliding-window",
-    limit: 40,
-    windowMs: 30 * 24 * 3_600_000,
-    align: "epoch",
-  },
-  partition: "ann",
-  cost: 1,
-  shadow: false,
-}
 
 /** Long enough for a machine that has other things to do: what is wrong here is an error, not slow. */
 const storeTimeoutMs = 20_000
@@ -128,7 +114,7 @@ describe("the ACL of the guide", () => {
     try {
       await nodeRedis.connect()
       for (const client of [ioredis, nodeRedis]) {
-        await redisStore({ client, timeoutMs: storeTimeoutMs }).take([[CHECK]])
+        await redisStore({ client, timeoutMs: storeTimeoutMs }).take([[MONTHLY_CHECK]])
       }
       expect(String(await server.command("INFO", "keyspace"))).toMatch(/db1:keys=1.*\r\ndb2:keys=1/)
     } finally {
@@ -152,12 +138,12 @@ describe("the ACL of the guide", () => {
       let counted = 0
       const takeByEach = async () => {
         for (const store of stores) {
-          const [answer] = await store.take([[CHECK]], storeTimeoutMs)
+          const [answer] = await store.take([[MONTHLY_CHECK]], storeTimeoutMs)
           expect(answer?.checks[0]?.state.current).toBe(++counted)
         }
       }
       await takeByEach()
-      const key = keyNamer("")(CHECK)
+      const key = keyNamer("")(MONTHLY_CHECK)
       const { move, finish } = await startSlotMove(cluster, key)
       await move(key)
       await takeByEach()

@@ -1,7 +1,8 @@
 import type { RedisStoreOptions } from "../../packages/core/src/stores/redis/options.ts"
 
 /** The clients that the store is for, by library and major version. */
-export type Library = "ioredis 6" | "ioredis 5" | "node-redis 6" | "node-redis 5"
+export const LIBRARIES = ["ioredis 6", "node-redis 6", "ioredis 5", "node-redis 5"] as const
+export type Library = (typeof LIBRARIES)[number]
 
 /** Which client to open, and to what; plain data, so that it can be told to another process. */
 export interface ClientChoice {
