@@ -12,22 +12,22 @@ export function warnMountedTwice(warner: Warner, ruleNames: readonly string[]): 
 }
 
 /** Says so when a mount before this one has decided by a rule of the same name, which both tell the client. */
-export function warnSameNames(warner: Warner, { own, earlier: before }: Mark): void {
-  const names = new Set<string>()
-  for (let mark = before; mark !== undefined; mark = mark.earlier) {
-    for (const { policy } of mark.own.checks.filter(isTold)) names.add(policy)
+export function warnSameNames(warner: Warner, { own, earlier }: Mark): void {
+  for (let mark = earlier; mark !== undefined; mark = mark.earlier) {
+    const same = mark.own.checks.find((check) => own.checks.some((other) => bothAreTold(check, other)))
+    if (same === undefined) continue
+    warner.once(
+      "SLUICE_SAME_NAME",
+      `Two limiters met the same request, and both have a rule named ${JSON.stringify(same.policy)}: clients cannot tell ` +
+        'one from the other, in headers and in refusals. Give one of them a name of its own: name: "…".',
+    )
+    return
   }
-  const same = own.checks.filter(isTold).find(({ policy }) => names.has(policy))
-  if (same === undefined) return
-  warner.once(
-    "SLUICE_SAME_NAME",
-    `Two limiters met the same request, and both have a rule named ${JSON.stringify(same.policy)}: clients cannot tell ` +
-      'one from the other, in headers and in refusals. Give one of them a name of its own: name: "…".',
-  )
 }
 
-function isTold({ shadow }: PolicyCheck): boolean {
-  return !shadow
+/** By one name; nobody is told of a shadow rule. */
+function bothAreTold(check: PolicyCheck, other: PolicyCheck): boolean {
+  return check.policy === other.policy && !check.shadow && !other.shadow
 }
 
 /** Says that a limiter was made where a request is handled, once for all limiters with this logger. */
