@@ -5,7 +5,7 @@ import { callsSince, startServer, usageOf } from "./redis/server.ts"
 import { describeMachine, printMachine } from "./report/machine.ts"
 import { pairedRatios, rotated, type Spread, spreadOf } from "./report/statistics.ts"
 import { printTable, printWanted } from "./report/table.ts"
-import { askOverGrpc } from "./service/grpc-load.ts"
+import { type GrpcLoad, openGrpcLoad } from "./service/grpc-load.ts"
 import { inBatches, singly, type Workload } from "./service/messages.ts"
 import type { Kind } from "./service/worker.ts"
 
@@ -66,15 +66,18 @@ const forMs = quick ? 1_000 : 3_000
 const cases = CASES.filter(({ name, kind }) => name.includes(only) || kind === "floor")
 
 const redis = await startServer()
-const processes = new Map<Kind, { readonly process: ContenderProcess; readonly port: number }>()
+const processes = new Map<Kind, { readonly process: ContenderProcess; readonly client: GrpcLoad }>()
 try {
   const machine = describeMachine(PACKAGES)
   printMachine(machine)
-  console.log(`${rounds} rounds of ${forMs} ms, in turn, one process for each kind, its client beside it`)
+  console.log(
+    `${rounds} rounds of ${forMs} ms, in turn, one process for each kind, its client beside it, by one connection`,
+  )
   for (const { kind } of cases) {
     if (processes.has(kind)) continue
     const process = startContender(new URL("./service/worker.ts", import.meta.url), kind)
-    processes.set(kind, { process, port: await process.ask<number>({ start: kind, redisPort: redis.port }) })
+    const port = await process.ask<number>({ start: kind, redisPort: redis.port })
+    processes.set(kind, { process, client: await openGrpcLoad(port) })
   }
   // What is hot is compiled, and whoever is to be refused has been.
   for (const one of cases) await measure(one, Math.max(forMs, 2_000))
@@ -88,16 +91,17 @@ try {
     writeFileSync(json, `${JSON.stringify({ machine, rounds, forMs, samples: named }, null, 2)}\n`)
   }
 } finally {
+  for (const { client } of processes.values()) client.close()
   await Promise.all([...processes.values()].map(({ process }) => process.stop()))
   await redis.stop()
 }
 
 async function measure({ name, kind, workload, inFlight, refused }: Case, ms: number): Promise<Sample> {
-  const { process, port } = processes.get(kind) as { process: ContenderProcess; port: number }
+  const { process, client } = processes.get(kind) as { process: ContenderProcess; client: GrpcLoad }
   const { path, messages, each } = workload
   const before = await usageOf(redis)
   const cpuBefore = await process.ask<number>({ usage: true })
-  const load = await askOverGrpc({ port, path, messages, inFlight, forMs: ms })
+  const load = await client.ask({ path, messages, inFlight, forMs: ms })
   const cpuUs = (await process.ask<number>({ usage: true })) - cpuBefore
   const after = await usageOf(redis)
   const decisions = load.answers * each

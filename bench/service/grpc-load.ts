@@ -30,7 +30,6 @@ export interface Load {
 
 /** How to ask. */
 export interface Ask {
-  readonly port: number
   readonly path: string
   /** Messages as their bytes, sent one after another, again and again. */
   readonly messages: readonly Uint8Array[]
@@ -38,88 +37,118 @@ export interface Ask {
   readonly forMs: number
 }
 
-/** Keeps so many calls in flight on one connection for so long. Rejects where a call fails. */
-export function askOverGrpc({ port, path, messages, inFlight, forMs }: Ask): Promise<Load> {
-  const head = headersBlock(port, path)
-  const calls = messages.map((message) => callFrames(head, message))
+/** A connection that lasts, as a gateway keeps it. */
+export interface GrpcLoad {
+  /** Keeps so many calls in flight for so long, and resolves when all have ended. Rejects where a call fails. */
+  ask(how: Ask): Promise<Load>
+  close(): void
+}
+
+/** Connects; rejects where nobody listens. */
+export function openGrpcLoad(port: number): Promise<GrpcLoad> {
   return new Promise((resolve, reject) => {
-    const socket = connect(port, "127.0.0.1")
+    const socket = connect(port, "127.0.0.1", () => resolve(loadOver(socket, port)))
     socket.setNoDelay(true)
-    const begun = new Map<number, number>()
-    const tookMs: number[] = []
-    let nextStream = 1
-    let turn = 0
-    let answers = 0
-    let forwarded = 0
-    let startMs = 0
-    let unread: Buffer = Buffer.alloc(0)
-    let owed = 0
-    const fail = (reason: string): void => {
-      socket.destroy()
-      reject(new Error(`${path}: ${reason}`))
-    }
-    const send = (count: number): void => {
-      const frames: Buffer[] = []
-      for (let sent = 0; sent < count; sent++) {
-        const { bytes, bodyAt } = calls[turn++ % calls.length] as Call
-        const copy = Buffer.from(bytes)
-        copy.writeUInt32BE(nextStream, 5)
-        copy.writeUInt32BE(nextStream, bodyAt + 5)
-        begun.set(nextStream, performance.now())
-        nextStream += 2
-        frames.push(copy)
-      }
-      socket.write(Buffer.concat(frames))
-    }
-    const ended = (stream: number): boolean => {
-      const sinceMs = begun.get(stream)
-      if (sinceMs === undefined) return false
-      begun.delete(stream)
-      tookMs.push(performance.now() - sinceMs)
-      return true
-    }
-    const take = (type: number, flags: number, stream: number, payload: Buffer): number => {
-      if (type === DATA && payload.length >= PREFIX_BYTES) {
-        answers++
-        if (payload[PREFIX_BYTES] === 0x08 && payload[PREFIX_BYTES + 1] === 1) forwarded++
-        owed += payload.length
-      }
-      if (type === RST_STREAM || type === GO_AWAY)
-        fail(`the server sent ${type}: ${payload.toString("latin1")}`)
-      if (type === SETTINGS && (flags & ACK) === 0) socket.write(frame(SETTINGS, ACK, 0))
-      if (type === PING && (flags & ACK) === 0) socket.write(frame(PING, ACK, 0, payload))
-      return (type === DATA || type === HEADERS) && (flags & END_STREAM) !== 0 && ended(stream) ? 1 : 0
-    }
-    socket.on("connect", () => {
-      socket.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-      // As much as may be sent on a stream, and on the connection, without being asked for more.
-      socket.write(frame(SETTINGS, 0, 0, Buffer.from([0, 4, 0x7f, 0xff, 0xff, 0xff])))
-      socket.write(frame(WINDOW_UPDATE, 0, 0, uint32(0x7fff_ffff - 65_535)))
-      startMs = performance.now()
-      send(inFlight)
-    })
-    socket.on("data", (chunk: Buffer) => {
-      const bytes = unread.length === 0 ? chunk : Buffer.concat([unread, chunk])
-      let at = 0
-      let done = 0
-      while (bytes.length - at >= HEAD_BYTES) {
-        const length = bytes.readUIntBE(at, 3)
-        if (bytes.length - at < HEAD_BYTES + length) break
-        const payload = bytes.subarray(at + HEAD_BYTES, at + HEAD_BYTES + length)
-        done += take(bytes[at + 3] as number, bytes[at + 4] as number, bytes.readUInt32BE(at + 5), payload)
-        at += HEAD_BYTES + length
-      }
-      unread = bytes.subarray(at)
-      if (owed > 2 ** 26) owed = repay(socket, owed)
-      const seconds = (performance.now() - startMs) / 1000
-      if (seconds * 1000 < forMs) return done > 0 ? send(done) : undefined
-      if (begun.size > 0) return
-      socket.destroy()
-      resolve({ answers, forwarded, seconds, tookMs: tookMs.sort((one, other) => one - other) })
-    })
-    socket.on("error", reject)
-    socket.on("close", () => reject(new Error(`${path}: the server has closed the connection`)))
+    socket.once("error", reject)
   })
+}
+
+/** What has come of one `ask`. */
+interface Asking {
+  readonly calls: readonly Call[]
+  readonly forMs: number
+  readonly startMs: number
+  readonly tookMs: number[]
+  turn: number
+  answers: number
+  forwarded: number
+  readonly resolve: (load: Load) => void
+  readonly reject: (error: Error) => void
+}
+
+function loadOver(socket: Socket, port: number): GrpcLoad {
+  const begun = new Map<number, number>()
+  let asking: Asking | undefined
+  let nextStream = 1
+  let unread: Buffer = Buffer.alloc(0)
+  let owed = 0
+  const fail = (reason: string): void => {
+    socket.destroy()
+    asking?.reject(new Error(reason))
+    asking = undefined
+  }
+  const send = (to: Asking, count: number): void => {
+    const frames: Buffer[] = []
+    for (let sent = 0; sent < count; sent++) {
+      const { bytes, bodyAt } = to.calls[to.turn++ % to.calls.length] as Call
+      const copy = Buffer.from(bytes)
+      copy.writeUInt32BE(nextStream, 5)
+      copy.writeUInt32BE(nextStream, bodyAt + 5)
+      begun.set(nextStream, performance.now())
+      nextStream += 2
+      frames.push(copy)
+    }
+    socket.write(Buffer.concat(frames))
+  }
+  /** Whether a call has ended by this frame. */
+  const take = (type: number, flags: number, stream: number, payload: Buffer): boolean => {
+    if (type === DATA && payload.length >= PREFIX_BYTES && asking !== undefined) {
+      asking.answers++
+      if (payload[PREFIX_BYTES] === 0x08 && payload[PREFIX_BYTES + 1] === 1) asking.forwarded++
+      owed += payload.length
+    }
+    if (type === RST_STREAM || type === GO_AWAY)
+      fail(`the server sent ${type}: ${payload.toString("latin1")}`)
+    if (type === SETTINGS && (flags & ACK) === 0) socket.write(frame(SETTINGS, ACK, 0))
+    if (type === PING && (flags & ACK) === 0) socket.write(frame(PING, ACK, 0, payload))
+    const sinceMs = begun.get(stream)
+    if (sinceMs === undefined || (flags & END_STREAM) === 0 || (type !== DATA && type !== HEADERS))
+      return false
+    begun.delete(stream)
+    asking?.tookMs.push(performance.now() - sinceMs)
+    return true
+  }
+  socket.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+  // As much as may be sent on a stream, and on the connection, without being asked for more.
+  socket.write(frame(SETTINGS, 0, 0, Buffer.from([0, 4, 0x7f, 0xff, 0xff, 0xff])))
+  socket.write(frame(WINDOW_UPDATE, 0, 0, uint32(0x7fff_ffff - 65_535)))
+  socket.on("data", (chunk: Buffer) => {
+    const bytes = unread.length === 0 ? chunk : Buffer.concat([unread, chunk])
+    let at = 0
+    let done = 0
+    while (bytes.length - at >= HEAD_BYTES) {
+      const length = bytes.readUIntBE(at, 3)
+      if (bytes.length - at < HEAD_BYTES + length) break
+      const payload = bytes.subarray(at + HEAD_BYTES, at + HEAD_BYTES + length)
+      if (take(bytes[at + 3] as number, bytes[at + 4] as number, bytes.readUInt32BE(at + 5), payload)) done++
+      at += HEAD_BYTES + length
+    }
+    unread = bytes.subarray(at)
+    if (owed > 2 ** 26) owed = repay(socket, owed)
+    if (asking === undefined) return
+    const tookMs = performance.now() - asking.startMs
+    if (tookMs < asking.forMs) {
+      if (done > 0) send(asking, done)
+      return
+    }
+    if (begun.size > 0) return
+    const { answers, forwarded, tookMs: each, resolve } = asking
+    asking = undefined
+    resolve({ answers, forwarded, seconds: tookMs / 1000, tookMs: each.sort((one, other) => one - other) })
+  })
+  socket.on("error", (error) => fail(error.message))
+  socket.on("close", () => fail("the server has closed the connection"))
+  return {
+    ask: ({ path, messages, inFlight, forMs }) =>
+      new Promise((resolve, reject) => {
+        const head = headersBlock(port, path)
+        const calls = messages.map((message) => callFrames(head, message))
+        const startMs = performance.now()
+        asking = { calls, forMs, startMs, tookMs: [], turn: 0, answers: 0, forwarded: 0, resolve, reject }
+        send(asking, inFlight)
+      }),
+    close: () => socket.destroy(),
+  }
 }
 
 /** A call's two frames in one, for stream 0, and where the second begins. */

@@ -10,6 +10,15 @@ export interface ArrivalBounds {
   readonly arrivalMs: number
 }
 
+/** A call in the order in which they have begun. */
+interface Arriving {
+  readonly call: InnerCall
+  readonly sinceMs: number
+  earlier: Arriving | undefined
+  later: Arriving | undefined
+  hasLeft: boolean
+}
+
 /**
  * Keeps calls from piling up of which clients send the beginning and no more: gRPC waits for the rest for ever. As all may
  * take the same time, the first that has begun is the first to be late, and one timer is enough.
@@ -17,44 +26,68 @@ export interface ArrivalBounds {
 export class Arrivals {
   readonly interceptor: ServerInterceptor
   readonly #bounds: ArrivalBounds
-  /** When each has begun, the earliest first. */
-  readonly #sinceMs = new Map<InnerCall, number>()
+  // A list of our own: a Map that calls come to and leave for ever keeps them from being collected (renewed-streams.ts).
+  #first: Arriving | undefined
+  #last: Arriving | undefined
+  #count = 0
   #timer: NodeJS.Timeout | undefined
 
   constructor(bounds: ArrivalBounds) {
     this.#bounds = bounds
-    const arrived = (call: InnerCall): void => {
-      this.#sinceMs.delete(call)
-    }
     // A server asks for no more than the methods of a call; its types name the one class that grpc-js has for it.
     this.interceptor = (_method, call) =>
-      new WatchedCall(call, this.#begin(call), arrived) as unknown as ServerInterceptingCall
+      new WatchedCall(call, this.#begin(call)) as unknown as ServerInterceptingCall
   }
 
   close(): void {
     clearTimeout(this.#timer)
-    this.#sinceMs.clear()
   }
 
-  #begin(call: InnerCall): boolean {
-    if (this.#sinceMs.size >= this.#bounds.mostArriving) return false
-    this.#sinceMs.set(call, performance.now())
+  /** What is to be done when its request has come, or nobody waits for that any more; undefined when it is one too many. */
+  #begin(call: InnerCall): (() => void) | undefined {
+    if (this.#count >= this.#bounds.mostArriving) return undefined
+    const earlier = this.#last
+    const arriving: Arriving = {
+      call,
+      sinceMs: performance.now(),
+      earlier,
+      later: undefined,
+      hasLeft: false,
+    }
+    if (earlier === undefined) this.#first = arriving
+    else earlier.later = arriving
+    this.#last = arriving
+    this.#count++
     this.#timer ??= setTimeout(() => this.#endLate(), this.#bounds.arrivalMs).unref()
-    return true
+    return () => this.#leave(arriving)
+  }
+
+  #leave(arriving: Arriving): void {
+    if (arriving.hasLeft) return
+    arriving.hasLeft = true
+    this.#count--
+    const { earlier, later } = arriving
+    if (earlier === undefined) this.#first = later
+    else earlier.later = later
+    if (later === undefined) this.#last = earlier
+    else later.earlier = earlier
+    // Or it would keep those that came after it.
+    arriving.earlier = undefined
+    arriving.later = undefined
   }
 
   #endLate(): void {
     const { arrivalMs } = this.#bounds
     const nowMs = performance.now()
     this.#timer = undefined
-    for (const [call, sinceMs] of this.#sinceMs) {
-      const leftMs = sinceMs + arrivalMs - nowMs
+    for (let next = this.#first; next !== undefined; next = this.#first) {
+      const leftMs = next.sinceMs + arrivalMs - nowMs
       if (leftMs > 0) {
         this.#timer = setTimeout(() => this.#endLate(), leftMs).unref()
         return
       }
-      this.#sinceMs.delete(call)
-      call.sendStatus({
+      this.#leave(next)
+      next.call.sendStatus({
         code: Code.DEADLINE_EXCEEDED,
         details: `The request did not come within ${arrivalMs} ms.`,
       })

@@ -17,6 +17,7 @@ import type { Tls } from "../tls.ts"
 import { Arrivals } from "./arrivals.ts"
 import { GrpcContext } from "./grpc-context.ts"
 import { createGrpcListener, listenOnEach, portOf } from "./grpc-listener.ts"
+import { renewStreams } from "./renewed-streams.ts"
 
 /** Bounds of what callers may send. */
 export interface GrpcBounds {
@@ -119,7 +120,10 @@ export function createGrpcDoor(
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
   const connections = new Connections(tls !== undefined, maxConnections, onRefusedConnection)
   const createListener = (): NetServer => {
-    const listener = createGrpcListener(tls, arrivalMs, (socket) => injector.injectConnection(socket))
+    const listener = createGrpcListener(tls, arrivalMs, (socket) => {
+      injector.injectConnection(socket)
+      renewStreams(socket)
+    })
     connections.watch(listener)
     return listener
   }

@@ -12,18 +12,16 @@ type Listener = Parameters<InnerCall["start"]>[0]
  */
 export class WatchedCall implements InnerCall {
   readonly #inner: InnerCall
-  readonly #isAccepted: boolean
-  readonly #onArrived: (inner: InnerCall) => void
+  readonly #onArrived: (() => void) | undefined
 
-  /** One that is not accepted ends with RESOURCE_EXHAUSTED when the server is ready for it. */
-  constructor(inner: InnerCall, isAccepted: boolean, onArrived: (inner: InnerCall) => void) {
+  /** Without `onArrived` it is not accepted, and ends with RESOURCE_EXHAUSTED when the server is ready for it. */
+  constructor(inner: InnerCall, onArrived: (() => void) | undefined) {
     this.#inner = inner
-    this.#isAccepted = isAccepted
     this.#onArrived = onArrived
   }
 
   start(listener: Listener): void {
-    if (this.#isAccepted) this.#inner.start(new WatchedListener(listener, this.#inner, this.#onArrived))
+    if (this.#onArrived !== undefined) this.#inner.start(new WatchedListener(listener, this.#onArrived))
     else this.sendStatus({ code: Code.RESOURCE_EXHAUSTED, details: "Too many calls are being sent at once." })
   }
 
@@ -70,12 +68,10 @@ export class WatchedCall implements InnerCall {
 
 class WatchedListener implements Listener {
   readonly #next: Listener
-  readonly #inner: InnerCall
-  readonly #onArrived: (inner: InnerCall) => void
+  readonly #onArrived: () => void
 
-  constructor(next: Listener, inner: InnerCall, onArrived: (inner: InnerCall) => void) {
+  constructor(next: Listener, onArrived: () => void) {
     this.#next = next
-    this.#inner = inner
     this.#onArrived = onArrived
   }
 
@@ -88,12 +84,12 @@ class WatchedListener implements Listener {
   }
 
   onReceiveHalfClose(): void {
-    this.#onArrived(this.#inner)
+    this.#onArrived()
     this.#next.onReceiveHalfClose()
   }
 
   onCancel(): void {
-    this.#onArrived(this.#inner)
+    this.#onArrived()
     this.#next.onCancel()
   }
 }

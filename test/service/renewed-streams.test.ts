@@ -1,0 +1,88 @@
+import { once } from "node:events"
+import { readFileSync } from "node:fs"
+import http2, { type ClientHttp2Session, type ClientHttp2Stream, type ServerHttp2Session } from "node:http2"
+import { create, toBinary } from "@bufbuild/protobuf"
+import { afterEach, expect, it, vi } from "vitest"
+import { ShouldForwardRequestRequestSchema } from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
+import { STREAMS_A_LIST } from "../../packages/service/src/grpc/renewed-streams.ts"
+import { startService, TWO_SERVICES } from "./started.ts"
+
+const AT_ONCE = 20
+const file = (name: string): Buffer => readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url))
+
+type Streams = ReadonlyMap<number, unknown>
+
+afterEach(() => void vi.restoreAllMocks())
+
+/** The sessions of all servers of HTTP/2 that are made from now on. */
+function sessionsFromNow(): ServerHttp2Session[] {
+  const sessions: ServerHttp2Session[] = []
+  const { createServer } = http2
+  vi.spyOn(http2, "createServer").mockImplementation((...given: unknown[]) => {
+    const server = Reflect.apply(createServer, http2, given)
+    server.on("session", (session: ServerHttp2Session) => sessions.push(session))
+    return server
+  })
+  return sessions
+}
+
+/** The streams that are open, as Node has them. */
+function streamsOf(session: ServerHttp2Session | undefined): Streams {
+  const state = Object.getOwnPropertySymbols(session).find(({ description }) => description === "state")
+  return (session as unknown as Record<symbol, { streams: Streams }>)[state as symbol]?.streams as Streams
+}
+
+function open(client: ClientHttp2Session): ClientHttp2Stream {
+  const path = "/sluice.v1.RateLimiter/ShouldForwardRequest"
+  return client.request({ ":method": "POST", ":path": path, "content-type": "application/grpc" })
+}
+
+/** What gRPC says of the call at its end. */
+async function ask(stream: ClientHttp2Stream): Promise<unknown> {
+  const asked = create(ShouldForwardRequestRequestSchema, { serviceId: 2, request: "{}" })
+  const bytes = toBinary(ShouldForwardRequestRequestSchema, asked)
+  const head = Buffer.alloc(5)
+  head.writeUInt32BE(bytes.length, 1)
+  stream.end(Buffer.concat([head, bytes]))
+  stream.resume()
+  const [trailers] = await once(stream, "trailers")
+  await once(stream, "close")
+  return trailers["grpc-status"]
+}
+
+it.each([
+  { how: "without TLS", tls: undefined },
+  { how: "with TLS", tls: { cert: file("server.pem"), key: file("server.key"), clientCa: undefined } },
+])(
+  "the open streams of a connection $how come to a new list now and then, and nobody notices",
+  async ({ tls }) => {
+    const sessions = sessionsFromNow()
+    const started = await startService(TWO_SERVICES, { tls })
+    const client =
+      tls === undefined
+        ? http2.connect(`http://${started.grpc}`)
+        : http2.connect(`https://${started.grpc}`, { ca: file("ca.pem"), servername: "localhost" })
+    client.on("error", () => undefined)
+    // Their requests have not come yet.
+    const [answered, cutOff] = [open(client), open(client)]
+    const lists = new Set<Streams>()
+    for (let calls = 0; calls < 2 * STREAMS_A_LIST; calls += AT_ONCE) {
+      const statuses = await Promise.all(Array.from({ length: AT_ONCE }, () => ask(open(client))))
+      expect(new Set(statuses)).toEqual(new Set(["0"]))
+      lists.add(streamsOf(sessions[0]))
+    }
+    expect(sessions).toHaveLength(1)
+    expect(lists.size).toBe(3)
+    expect([...streamsOf(sessions[0]).keys()]).toEqual([answered.id, cutOff.id])
+    expect(await ask(answered)).toBe("0")
+    // Who goes down ends what is open, and finds it in that list.
+    cutOff.on("error", () => undefined)
+    const ended = once(cutOff, "close")
+    sessions[0]?.destroy()
+    await ended
+    expect(streamsOf(sessions[0]).size).toBe(0)
+    client.destroy()
+    await started.stop()
+    expect(started.faults).toEqual([])
+  },
+)
