@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { Pace } from "./pace.ts"
 import { laneByHand, readyLaneByHand } from "./testing/lane-by-hand.ts"
 
 const SILENT = "Redis did not answer in time."
@@ -21,6 +22,21 @@ describe("what is sent when", () => {
     await takeNow("e")
     await answer(calls[2])
     expect(names()).toEqual([["a"], ["b"], ["c", "d"], ["e"]])
+  })
+
+  it("is one call at a time when this process has never rested while 32 were sent", async () => {
+    let nowMs = 0
+    const pace = new Pace(() => ({ restedMs: 1, nowMs: nowMs++ }))
+    const { takeNow, names, answer, calls } = await readyLaneByHand(50, pace)
+    // One has been sent before.
+    for (let sent = 1; sent < 32; sent++) {
+      await takeNow("before")
+      await answer(calls.pop())
+    }
+    await takeNow("a", "b", "c")
+    expect(names()).toEqual([["a"]])
+    await answer(calls[0])
+    expect(names()).toEqual([["a"], ["b", "c"]])
   })
 
   it("is together what one callback asks for, in its order", async () => {

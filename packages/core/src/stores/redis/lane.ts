@@ -3,21 +3,10 @@ import type { Answer } from "../store.ts"
 import { failureOf } from "./failure.ts"
 import { LOOK_AGAIN_MS, type Node } from "./node.ts"
 import { outsideRequests, setTimer } from "./outside-requests.ts"
+import { Pace } from "./pace.ts"
 import { type Asked, TakeCall } from "./take-call.ts"
 import { expire, settle, stillWaits, type Waiting } from "./waiting.ts"
 import { Watchdog } from "./watchdog.ts"
-
-/** Calls in flight at the most: enough that neither side waits for the other. */
-const MOST_CALLS = 4
-/** Calls in flight up to which a request is sent at once, so that on a quiet server nobody waits for company. */
-const CALLS_AT_ONCE = 2
-/**
- * Requests a call at the most. Those of many clients are far fewer, as a call has room for (take-call.ts); those of one are merged,
- * but to answer more of them at once would hold up this process.
- */
-const MOST_REQUESTS = 512
-/** Requests that are worth another call although some are in flight. */
-const ENOUGH_REQUESTS = 32
 
 /** What follows it comes after the callback that runs now; queueMicrotask would make a resource of each. */
 const SETTLED = Promise.resolve()
@@ -49,6 +38,7 @@ interface Flight {
 export class Lane {
   readonly #nodeOf: () => Node
   readonly #listener: LaneListener
+  readonly #pace: Pace
   readonly #watchdog = new Watchdog(() => this.#expire())
   /**
    * A list, since it holds four at the most. A Set that is added to and taken from for ever makes a new table now and
@@ -67,9 +57,10 @@ export class Lane {
   #closedBy: Error | undefined
 
   /** `nodeOf` yields the server that is responsible now. */
-  constructor(nodeOf: () => Node, listener: LaneListener) {
+  constructor(nodeOf: () => Node, listener: LaneListener, pace = new Pace()) {
     this.#nodeOf = nodeOf
     this.#listener = listener
+    this.#pace = pace
   }
 
   /**
@@ -113,10 +104,8 @@ export class Lane {
     outsideRequests(this.#sendAll)
   }
 
-  /** Whether another call may be sent for those who wait. */
   #hasRoom(): boolean {
-    const calls = this.#flights.length
-    return calls < CALLS_AT_ONCE || (calls < MOST_CALLS && this.#queue.length >= ENOUGH_REQUESTS)
+    return this.#pace.hasRoom(this.#flights.length, this.#queue.length)
   }
 
   /** Sends what can be sent. */
@@ -172,6 +161,7 @@ export class Lane {
     if (batch.length === 0) return
     const flight: Flight = { batch, node, isOver: false }
     this.#flights = [...this.#flights, flight]
+    this.#pace.sent()
     node.take(call, deadlineMs).then(
       ({ answers, sentAtMs }) => {
         // An answer that comes too late for everybody tells of no server that could be waited for.
@@ -196,9 +186,7 @@ export class Lane {
   #fill(call: TakeCall): { readonly batch: readonly Waiting[]; readonly deadlineMs: number } {
     const nowMs = performance.now()
     const queue = this.#queue
-    // With one call under way for all of them, Redis would rest while their replies are read, and then they while it works.
-    const share = Math.ceil(queue.length / Math.max(1, CALLS_AT_ONCE - this.#flights.length))
-    const most = Math.min(MOST_REQUESTS, Math.max(ENOUGH_REQUESTS, share))
+    const most = this.#pace.mostRequests(this.#flights.length, queue.length)
     const batch: Waiting[] = []
     let deadlineMs = Number.POSITIVE_INFINITY
     let next = 0

@@ -3,8 +3,9 @@ import { vi } from "vitest"
 import { StoreUnavailableError } from "../../../errors.ts"
 import type { Policy } from "../../../policy.ts"
 import type { RedisCommands } from "../commands.ts"
-import { Lane } from "../lane.ts"
+import { Lane, type LaneListener } from "../lane.ts"
 import { Node } from "../node.ts"
+import type { Pace } from "../pace.ts"
 import type { Asked } from "../take-call.ts"
 
 const POLICY: Policy = {
@@ -31,7 +32,7 @@ interface Call {
 }
 
 /** A lane to a Redis that the test answers by itself, call by call. Timers and the monotonic clock are to be fake. */
-export function laneByHand() {
+export function laneByHand(pace?: Pace) {
   const startMs = performance.now()
   const passedMs = () => Math.floor(performance.now() - startMs)
   const calls: Call[] = []
@@ -60,11 +61,12 @@ export function laneByHand() {
   let node = newNode()
   const listened = { refused: [] as unknown[], late: [] as string[][] }
   const nameOf = ({ keys }: Asked) => keys[0] as string
-  const lane = new Lane(() => node, {
+  const listener: LaneListener = {
     refused: (asked, answer, sentAtMs) =>
       listened.refused.push([nameOf(asked), answer.granted, sentAtMs - startMs]),
     grantedLate: (late) => listened.late.push(late.map(({ asked }) => nameOf(asked))),
-  })
+  }
+  const lane = new Lane(() => node, listener, pace)
   /** What each request has come to. */
   const told: Record<string, string> = {}
   /** What its failure is counted as. */
@@ -142,8 +144,8 @@ export function laneByHand() {
 }
 
 /** The same, to a server whose time is known, which is learnt within so long. */
-export async function readyLaneByHand(withinMs = 50) {
-  const made = laneByHand()
+export async function readyLaneByHand(withinMs = 50, pace?: Pace) {
+  const made = laneByHand(pace)
   made.take("first of all", withinMs)
   await nextTurn()
   await made.answerTime(made.timeCalls.shift())
