@@ -24,14 +24,24 @@ describe("what is sent when", () => {
     expect(names()).toEqual([["a"], ["b"], ["c", "d"], ["e"]])
   })
 
-  it("is one call at a time when this process has never rested while 32 were sent", async () => {
-    let nowMs = 0
-    const pace = new Pace(() => ({ restedMs: 1, nowMs: nowMs++ }))
+  it("is one call at a time when this process does not rest while it sends, however long nobody asks", async () => {
+    const loop = { restedMs: 1, nowMs: 0 }
+    const pace = new Pace(() => ({ ...loop }))
     const { takeNow, names, answer, calls } = await readyLaneByHand(50, pace)
-    // One has been sent before.
-    for (let sent = 1; sent < 32; sent++) {
+    // As often as it takes to be known.
+    for (let sent = 0; sent < 47 * 32; sent++) {
+      loop.nowMs++
       await takeNow("before")
       await answer(calls.pop())
+    }
+    for (let pauses = 0; pauses < 10; pauses++) {
+      loop.restedMs += 1_000
+      loop.nowMs += 1_000
+      for (let sent = 0; sent < 32; sent++) {
+        loop.nowMs++
+        await takeNow("later")
+        await answer(calls.pop())
+      }
     }
     await takeNow("a", "b", "c")
     expect(names()).toEqual([["a"]])

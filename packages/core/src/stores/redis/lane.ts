@@ -209,8 +209,12 @@ export class Lane {
       if (this.#closedBy === undefined) this.#leaving.reconnect()
       this.#leaving = undefined
     }
-    if (this.#queue.length > 0) this.#pump()
-    else if (this.#flights.length === 0) this.#watchdog.rest()
+    if (this.#queue.length > 0) {
+      this.#pump()
+    } else if (this.#flights.length === 0) {
+      this.#watchdog.rest()
+      this.#pace.paused()
+    }
   }
 
   #answer(batch: readonly Waiting[], answers: readonly (Answer | undefined)[], sentAtMs: number): void {

@@ -3,19 +3,31 @@ import { describe, expect, it } from "vitest"
 import { type LoopTimes, Pace } from "./pace.ts"
 
 const CALLS_A_LOOK = 32
+/** Looks without any rest after which a process is known to be busy: (15/16) ^ 47 is less than a twentieth. */
+const UNTIL_BUSY = 47
 
 /** A pace in a process whose event loop is told by hand. */
 function paceByHand(restedMs = 1_000) {
   const loop = { restedMs, nowMs: 5_000 }
   const pace = new Pace((): LoopTimes => ({ ...loop }))
+  const pass = (spentMs: number, rested: number) => {
+    loop.nowMs += spentMs
+    loop.restedMs += rested
+  }
+  const send = (calls: number) => {
+    for (let sent = 0; sent < calls; sent++) pace.sent()
+  }
   return {
     pace,
-    /** As many calls as there are from one look to the next, during which the loop rests for so much of each 100 ms. */
-    look: (restedOf100: number) => {
-      for (let sent = 1; sent < CALLS_A_LOOK; sent++) pace.sent()
-      loop.nowMs += 100
-      loop.restedMs += restedOf100
-      pace.sent()
+    pass,
+    send,
+    /** As many calls as there are from one look to the next, so many times, during each of which the loop rests for so much of 100 ms. */
+    look: (restedOf100: number, times = 1) => {
+      for (let done = 0; done < times; done++) {
+        send(CALLS_A_LOOK - 1)
+        pass(100, restedOf100)
+        send(1)
+      }
     },
     /** Calls in flight with which a single request has to wait. */
     enough: () => [0, 1, 2, 3].find((calls) => !pace.hasRoom(calls, 1)),
@@ -23,42 +35,52 @@ function paceByHand(restedMs = 1_000) {
 }
 
 describe("the calls that are sent at once", () => {
-  it("are two, and one when the process has not rested while 32 were sent", () => {
-    const { pace, look, enough } = paceByHand()
+  it("are two, and one when the process has not rested for a while", () => {
+    const { look, pass, send, enough } = paceByHand()
     expect(enough()).toBe(2)
-    for (let sent = 1; sent < CALLS_A_LOOK; sent++) pace.sent()
+    look(0, UNTIL_BUSY - 1)
     expect(enough()).toBe(2)
-    pace.sent()
-    // No time has passed, of which nothing can be said.
+    pass(100, 0)
+    send(CALLS_A_LOOK - 1)
     expect(enough()).toBe(2)
-    look(5)
+    send(1)
     expect(enough()).toBe(1)
   })
 
   it.each<[number, number]>([
     [0, 1],
-    [5, 1],
+    [4, 1],
     [6, 2],
     [100, 2],
   ])("of a process that rests for %i %% of the time are %i", (rested, calls) => {
     const { look, enough } = paceByHand()
-    look(rested)
+    look(rested, 200)
     expect(enough()).toBe(calls)
   })
 
-  it("stay one while it hardly rests, and are two again when it waits for them", () => {
+  it("stay one while it hardly rests, or rests but for a moment, and are two again when it waits for them", () => {
     const { look, enough } = paceByHand()
-    look(0)
-    look(9)
+    look(0, 200)
+    look(9, 200)
     expect(enough()).toBe(1)
-    look(10)
+    look(0, 200)
+    look(100)
+    expect(enough()).toBe(1)
+    look(100)
+    expect(enough()).toBe(2)
+  })
+
+  it("are two again when it rests for a tenth of the time", () => {
+    const { look, enough } = paceByHand()
+    look(0, 200)
+    look(10.1, 200)
     expect(enough()).toBe(2)
   })
 
   it("are tried as one again only after a while when that made it wait", () => {
     const { look, enough } = paceByHand()
-    look(0)
-    look(50)
+    look(0, 200)
+    look(100, 2)
     const looks = Array.from({ length: 101 }, () => {
       look(0)
       return enough()
@@ -66,9 +88,35 @@ describe("the calls that are sent at once", () => {
     expect(looks).toEqual([...Array(100).fill(2), 1])
   })
 
+  it("stay one when nobody asks for a while", () => {
+    const { pace, pass, look, send, enough } = paceByHand()
+    look(0, 200)
+    for (let times = 0; times < 3; times++) {
+      pace.paused()
+      pass(10_000, 10_000)
+      look(0)
+    }
+    expect(enough()).toBe(1)
+    // What is rested while some ask, or before a pause, counts as ever.
+    for (let times = 0; times < 2; times++) {
+      pass(100, 100)
+      pace.paused()
+      pass(10_000, 0)
+      send(CALLS_A_LOOK)
+    }
+    expect(enough()).toBe(2)
+  })
+
+  it("say nothing when no time has passed", () => {
+    const { look, send, enough } = paceByHand()
+    send(CALLS_A_LOOK)
+    look(0, UNTIL_BUSY)
+    expect(enough()).toBe(1)
+  })
+
   it("are two where the runtime does not tell how long it rests", () => {
     const { look, enough } = paceByHand(0)
-    look(0)
+    look(0, 200)
     expect(enough()).toBe(2)
   })
 })
@@ -76,7 +124,7 @@ describe("the calls that are sent at once", () => {
 describe("for many who wait", () => {
   it("a busy process, too, sends up to four calls", () => {
     const { pace, look } = paceByHand()
-    look(0)
+    look(0, UNTIL_BUSY)
     expect([1, 2, 3, 4].map((calls) => pace.hasRoom(calls, 32))).toEqual([true, true, true, false])
     expect(pace.hasRoom(1, 31)).toBe(false)
   })
@@ -84,7 +132,7 @@ describe("for many who wait", () => {
   it("a busy process sends all in one call, and one with time shares them out", () => {
     const { pace, look } = paceByHand()
     expect(pace.mostRequests(0, 200)).toBe(100)
-    look(0)
+    look(0, UNTIL_BUSY)
     expect(pace.mostRequests(0, 200)).toBe(200)
     expect(pace.mostRequests(0, 2_000)).toBe(512)
     expect(pace.mostRequests(0, 3)).toBe(32)
@@ -93,18 +141,16 @@ describe("for many who wait", () => {
 
 it("the event loop tells by itself whether it rests", async () => {
   const pace = new Pace()
-  const send = (): void => {
+  const look = async (betweenMs: number): Promise<void> => {
+    if (betweenMs > 0) await passed(betweenMs)
     for (let sent = 0; sent < CALLS_A_LOOK; sent++) pace.sent()
   }
   const isBusy = (): boolean => !pace.hasRoom(1, 1)
-  await passed(50)
-  send()
+  // Whatever else the machine does, it rests in a part of these.
+  for (let looks = 0; looks < 5; looks++) await look(20)
   expect(isBusy()).toBe(false)
-  const sinceMs = performance.now()
-  while (performance.now() - sinceMs < 20);
-  send()
+  for (let looks = 0; looks < 200; looks++) await look(0)
   expect(isBusy()).toBe(true)
-  await passed(50)
-  send()
+  for (let looks = 0; looks < 100 && isBusy(); looks++) await look(20)
   expect(isBusy()).toBe(false)
 })

@@ -19,6 +19,8 @@ const ENOUGH_REQUESTS = 32
 
 /** Calls from one look at the event loop to the next. */
 const CALLS_A_LOOK = 32
+/** The part of what is known of its rest that one look makes up: on a busy machine a single one says little. */
+const WEIGHT_OF_LOOK = 1 / 16
 /** The part of its time that the event loop of a busy process waits at the most. */
 const MOST_REST_OF_BUSY = 0.05
 /** The part from which on a process that sends one call at a time waits for those: another would have kept it at work. */
@@ -39,6 +41,9 @@ export class Pace {
   #callsUntilLook = CALLS_A_LOOK
   #looksUntilBusy = 0
   #lastLook: LoopTimes
+  /** The part of its time that the event loop waits, of late. Whoever has not been looked at is taken for one with time. */
+  #rest = 1
+  #pausedAt: LoopTimes | undefined
 
   constructor(loop: () => LoopTimes = loopTimes) {
     this.#loop = loop
@@ -57,20 +62,38 @@ export class Pace {
     return Math.min(MOST_REQUESTS, Math.max(ENOUGH_REQUESTS, share))
   }
 
+  /** No call is under way, and nobody waits. That it rests now says nothing of how many calls would keep it at work. */
+  paused(): void {
+    if (this.#callsAtOnce === CALLS_AT_ONCE_WHEN_BUSY) this.#pausedAt = this.#loop()
+  }
+
   /** A call is sent. */
   sent(): void {
+    if (this.#pausedAt !== undefined) {
+      const { restedMs, nowMs } = this.#loop()
+      this.#lastLook = {
+        restedMs: this.#lastLook.restedMs + restedMs - this.#pausedAt.restedMs,
+        nowMs: this.#lastLook.nowMs + nowMs - this.#pausedAt.nowMs,
+      }
+      this.#pausedAt = undefined
+    }
     if (--this.#callsUntilLook > 0) return
     this.#callsUntilLook = CALLS_A_LOOK
     const { restedMs, nowMs } = this.#loop()
-    const rest = (restedMs - this.#lastLook.restedMs) / (nowMs - this.#lastLook.nowMs)
+    const spentMs = nowMs - this.#lastLook.nowMs
+    // Of no time nothing can be said.
+    if (spentMs > 0)
+      this.#rest += WEIGHT_OF_LOOK * ((restedMs - this.#lastLook.restedMs) / spentMs - this.#rest)
     this.#lastLook = { restedMs, nowMs }
     if (this.#callsAtOnce === CALLS_AT_ONCE_WHEN_BUSY) {
-      if (rest < LEAST_REST_OF_WAITING) return
+      // Stryker disable next-line EqualityOperator: an average is hardly ever just that
+      if (this.#rest < LEAST_REST_OF_WAITING) return
       this.#callsAtOnce = CALLS_AT_ONCE
       this.#looksUntilBusy = LOOKS_UNTIL_TRIED_AGAIN
     } else if (this.#looksUntilBusy > 0) {
       this.#looksUntilBusy--
-    } else if (restedMs > 0 && rest <= MOST_REST_OF_BUSY) {
+      // Stryker disable next-line EqualityOperator: an average is hardly ever just that
+    } else if (restedMs > 0 && this.#rest <= MOST_REST_OF_BUSY) {
       // A runtime that does not measure it says that it has never waited.
       this.#callsAtOnce = CALLS_AT_ONCE_WHEN_BUSY
     }
