@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { setFlagsFromString } from "node:v8"
 import { Server, ServerCredentials } from "@grpc/grpc-js"
 import { createRuleBook, fileRules, memoryStore, type Store } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
@@ -23,6 +24,9 @@ rules: { name: user, field: user_id, rate: { requests_per_unit: 1, unit: week } 
 /** As long as what the service answers. */
 const ANSWER = Buffer.concat([Buffer.from([0x08, 1, 0x12, 118]), Buffer.alloc(118, 0x61)])
 const HOST = "127.0.0.1"
+
+// As the program does, for each kind.
+setFlagsFromString("--no-allocation-site-pretenuring")
 
 answerTasks(async (task: Task) => {
   if ("usage" in task) {

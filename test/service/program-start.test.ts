@@ -60,6 +60,18 @@ describe("the program", () => {
     })
   })
 
+  it("has V8 take no call for long-lived, however many are under way at once", async () => {
+    program = await startProgram(["--rules", rules], {}, ["--trace-pretenuring-statistics"])
+    await program.said("the service is ready")
+    const asked = program
+    const before = asked.output().length
+    for (let round = 0; round < 20; round++) {
+      const body = { serviceId: 1, request: '{"user_id":"ada"}' }
+      await Promise.all(Array.from({ length: 100 }, () => ask(asked, body)))
+    }
+    expect(asked.output().slice(before)).not.toMatch("pretenuring: AllocationSite")
+  })
+
   it("takes a flag before its variable, and a variable before the default", async () => {
     const env = {
       SLUICE_RULES: rules,

@@ -47,9 +47,13 @@ process.on("exit", () => {
 })
 
 /** Starts it, and resolves when it listens. Rejects with what it wrote where it ends before. */
-export async function startProgram(args: readonly string[], env: Env = {}): Promise<Program> {
+export async function startProgram(
+  args: readonly string[],
+  env: Env = {},
+  nodeFlags: readonly string[] = [],
+): Promise<Program> {
   const free = "127.0.0.1:0"
-  const started = launch(["--grpc", free, "--http", free, "--operations", free, ...args], env)
+  const started = launch(["--grpc", free, "--http", free, "--operations", free, ...args], env, nodeFlags)
   const { output, ended } = started
   let hasEnded = false
   void ended.then(() => {
@@ -102,8 +106,11 @@ export async function runProgram(
   return { ...(await ended), out: out(), err: err() }
 }
 
-function launch(args: readonly string[], env: Env) {
-  const child = spawn(process.execPath, [BIN, ...args], { env: { ...ENV, ...env }, stdio: "pipe" })
+function launch(args: readonly string[], env: Env, nodeFlags: readonly string[] = []) {
+  const child = spawn(process.execPath, [...nodeFlags, BIN, ...args], {
+    env: { ...ENV, ...env },
+    stdio: "pipe",
+  })
   children.add(child)
   let out = ""
   let err = ""

@@ -99,7 +99,8 @@ export interface DecisionService {
 }
 
 /**
- * A decision service; it does nothing before it listens, by its method `listen`.
+ * A decision service; it does nothing before it listens, by its method `listen`. Start its process with
+ * `node --no-allocation-site-pretenuring`: otherwise V8 may take calls for long-lived, and keep each until a full collection.
  * @example
  * ```ts
  * import { createRuleBook } from "@sluice/core"

@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events"
 import { expect, it } from "vitest"
-import { renewStreams } from "./renewed-streams.ts"
+import { renewStreams, STREAMS_A_LIST } from "./renewed-streams.ts"
 
 const session = (state: unknown) => Object.assign(new EventEmitter(), { goaway: () => undefined, state })
 
@@ -10,4 +10,32 @@ it.each<{ what: string; socket: object }>([
   { what: "streams that are no Map", socket: { session: session({ streams: [] }) } },
 ])("nothing is done with a socket that has $what", ({ socket }) => {
   expect(renewStreams(socket)).toBe(false)
+})
+
+it("a list of many lasts for as many more", () => {
+  const open = new Map<number, object>()
+  const state = { streams: open }
+  const one = session(state)
+  expect(renewStreams({ session: one })).toBe(true)
+  let id = 0
+  /** The lists there are while so many more are opened. */
+  const lists = (streams: number) => {
+    const seen = new Set<Map<number, object>>()
+    for (let opened = 0; opened < streams; opened++) {
+      state.streams.set(++id, {})
+      one.emit("stream")
+      seen.add(state.streams)
+    }
+    return seen.size
+  }
+  expect(lists(STREAMS_A_LIST - 1)).toBe(1)
+  expect(state.streams).toBe(open)
+  expect(lists(1)).toBe(1)
+  expect(state.streams).not.toBe(open)
+  expect([...state.streams]).toEqual([...open])
+  expect(lists(STREAMS_A_LIST)).toBe(2)
+  expect(lists(2 * STREAMS_A_LIST - 1)).toBe(1)
+  expect(lists(1)).toBe(1)
+  expect(lists(1)).toBe(1)
+  expect(state.streams.size).toBe(4 * STREAMS_A_LIST + 1)
 })

@@ -1,8 +1,8 @@
 import { EventEmitter } from "node:events"
 import { types } from "node:util"
 
-/** Streams after which a list is renewed: what they hold until a full collection is some megabytes. */
-export const STREAMS_A_LIST = 1_000
+/** Streams after which a list is renewed: so few that it does not outlive two small collections, by which it would grow old. */
+export const STREAMS_A_LIST = 100
 
 /**
  * Node has the open streams of an HTTP/2 session in one Map. A Map to which is added and from which is taken for ever gets a new
@@ -22,7 +22,8 @@ export function renewStreams(socket: object): boolean {
   let left = STREAMS_A_LIST
   session.on("stream", () => {
     if (--left > 0) return
-    left = STREAMS_A_LIST
+    // To copy many costs each of them no more than to copy few.
+    left = Math.max(STREAMS_A_LIST, state.streams.size)
     // Of Node's own kind, whose methods nobody can have changed.
     const Streams = state.streams.constructor as MapConstructor
     state.streams = new Streams(state.streams)
