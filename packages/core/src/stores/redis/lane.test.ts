@@ -29,7 +29,7 @@ describe("what is sent when", () => {
     const pace = new Pace(() => ({ ...loop }))
     const { takeNow, names, answer, calls } = await readyLaneByHand(50, pace)
     // As often as it takes to be known.
-    for (let sent = 0; sent < 47 * 32; sent++) {
+    for (let sent = 0; sent < 36 * 32; sent++) {
       loop.nowMs++
       await takeNow("before")
       await answer(calls.pop())

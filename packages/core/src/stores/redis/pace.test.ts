@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest"
 import { type LoopTimes, Pace } from "./pace.ts"
 
 const CALLS_A_LOOK = 32
-/** Looks without any rest after which a process is known to be busy: (15/16) ^ 47 is less than a twentieth. */
-const UNTIL_BUSY = 47
+/** Looks without any rest after which a process is known to be busy: (15/16) ^ 36 is less than a tenth. */
+const UNTIL_BUSY = 36
 
 /** A pace in a process whose event loop is told by hand. */
 function paceByHand(restedMs = 1_000) {
@@ -49,8 +49,8 @@ describe("the calls that are sent at once", () => {
 
   it.each<[number, number]>([
     [0, 1],
-    [4, 1],
-    [6, 2],
+    [9, 1],
+    [11, 2],
     [100, 2],
   ])("of a process that rests for %i %% of the time are %i", (rested, calls) => {
     const { look, enough } = paceByHand()
@@ -61,26 +61,26 @@ describe("the calls that are sent at once", () => {
   it("stay one while it hardly rests, or rests but for a moment, and are two again when it waits for them", () => {
     const { look, enough } = paceByHand()
     look(0, 200)
-    look(9, 200)
+    look(19, 200)
     expect(enough()).toBe(1)
     look(0, 200)
-    look(100)
+    look(100, 3)
     expect(enough()).toBe(1)
     look(100)
     expect(enough()).toBe(2)
   })
 
-  it("are two again when it rests for a tenth of the time", () => {
+  it("are two again when it rests for a fifth of the time", () => {
     const { look, enough } = paceByHand()
     look(0, 200)
-    look(10.1, 200)
+    look(20.1, 200)
     expect(enough()).toBe(2)
   })
 
   it("are tried as one again only after a while when that made it wait", () => {
     const { look, enough } = paceByHand()
     look(0, 200)
-    look(100, 2)
+    look(100, 4)
     const looks = Array.from({ length: 101 }, () => {
       look(0)
       return enough()
@@ -91,14 +91,14 @@ describe("the calls that are sent at once", () => {
   it("stay one when nobody asks for a while", () => {
     const { pace, pass, look, send, enough } = paceByHand()
     look(0, 200)
-    for (let times = 0; times < 3; times++) {
+    for (let times = 0; times < 5; times++) {
       pace.paused()
       pass(10_000, 10_000)
       look(0)
     }
     expect(enough()).toBe(1)
     // What is rested while some ask, or before a pause, counts as ever.
-    for (let times = 0; times < 2; times++) {
+    for (let times = 0; times < 4; times++) {
       pass(100, 100)
       pace.paused()
       pass(10_000, 0)

@@ -22,9 +22,9 @@ const CALLS_A_LOOK = 32
 /** The part of what is known of its rest that one look makes up: on a busy machine a single one says little. */
 const WEIGHT_OF_LOOK = 1 / 16
 /** The part of its time that the event loop of a busy process waits at the most. */
-const MOST_REST_OF_BUSY = 0.05
+const MOST_REST_OF_BUSY = 0.1
 /** The part from which on a process that sends one call at a time waits for those: another would have kept it at work. */
-const LEAST_REST_OF_WAITING = 0.1
+const LEAST_REST_OF_WAITING = 0.2
 /** Looks after which a process that turned out to wait is taken for busy again at the earliest. */
 const LOOKS_UNTIL_TRIED_AGAIN = 100
 
