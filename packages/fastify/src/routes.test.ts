@@ -110,6 +110,36 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/a", { method: "PUT" })).toBe(429)
   })
 
+  it("shares it with the HEAD route that Fastify adds to several methods", async () => {
+    const app = await appWith(when, (app) =>
+      app.route({
+        method: ["GET", "POST"],
+        url: "/a",
+        config: { rateLimit: { ...strict, name: "both" } },
+        handler: async () => "ok",
+      }),
+    )
+    expect(await quota(app, "/a", { method: "POST" })).toBe('"both";r=1;t=61')
+    expect(await quota(app, "/a", { method: "HEAD" })).toBe('"both";r=0;t=61')
+    expect(await quota(app, "/a", { method: "HEAD" })).toBe(429)
+    expect(await quota(app, "/a")).toBe(429)
+  })
+
+  it("shares it with both HEAD routes that Fastify adds to the root of a prefix", async () => {
+    const app = await appWith(when, (app) => {
+      app.register(
+        async (scope) => {
+          scope.get("/", { config: { rateLimit: { ...strict, name: "users" } } }, async () => "ok")
+        },
+        { prefix: "/users" },
+      )
+    })
+    expect(await quota(app, "/users")).toBe('"users";r=1;t=61')
+    expect(await quota(app, "/users/", { method: "HEAD" })).toBe('"users";r=0;t=61')
+    expect(await quota(app, "/users", { method: "HEAD" })).toBe(429)
+    expect(await quota(app, "/users/", { method: "HEAD" })).toBe(429)
+  })
+
   it("has one counter for its pattern, with the prefix and with the slash", async () => {
     const app = await appWith(when, (app) => {
       app.register(

@@ -17,13 +17,15 @@ export interface Limit {
 
 type Route = Pick<RouteOptions, "method" | "url" | "constraints">
 type Written = { readonly group?: unknown; readonly hook?: unknown; readonly name?: unknown }
+/** With the label of the route that it was made for, and what that has written, as it is and without `group` and `hook`. */
+type Counter = { guard: Guard<FastifyRequest>; written: object; rule: Written; label: string }
 
 /**
  * Makes limits of what routes have written as their `config.rateLimit`, one counter for each route or group. `plugin`
  * decides all other routes; `chosen` is the hook that the app has set. What it yields throws InvalidOptionError.
  */
 export function routeLimits(plugin: Limit, chosen?: HookName): (route: Route, written: unknown) => Limit {
-  const counters = new Map<string, { guard: Guard<FastifyRequest>; rule: Written; label: string }>()
+  const counters = new Map<string, Counter>()
   return (route, written) => {
     const label = routeLabel(route)
     const at = `route ${label} config.rateLimit`
@@ -35,16 +37,27 @@ export function routeLimits(plugin: Limit, chosen?: HookName): (route: Route, wr
       throw wrong(`${at}.group`, `${inspect(group)} is not a group`, "a non-empty text")
     }
     const own = parseHook(hook, `${at}.hook`) ?? chosen
-    const key = group === undefined ? `route ${label}` : `group ${group}`
+    const key = group === undefined ? routeKey(route, written) : `group ${group}`
     const known = counters.get(key)
     if (known !== undefined && !isDeepStrictEqual(known.rule, rule)) {
       const whose = group === undefined ? "the same route" : `group ${inspect(group)}`
       throw wrong(at, `is another rule for ${whose}`, `the rule of route ${known.label}, or another group`)
     }
     const guard = known?.guard ?? guardOf(rule, ruleName(group ?? label), at)
-    counters.set(key, { guard, rule, label })
+    if (known === undefined) counters.set(key, { guard, written, rule, label })
     // Never before the plugin's own hook: what the shared rules read is there by then.
     return { guard, hook: own ?? (guard.readsArrivalOnly ? plugin.hook : "preHandler") }
+  }
+
+  /**
+   * The route that Fastify makes for HEAD is the one that it is made of, whatever other methods that has. Of "/" under a
+   * prefix Fastify tells of one route, "/users", and of two for HEAD, "/users" and "/users/".
+   */
+  function routeKey(route: Route, written: object): string {
+    const key = keyOf(route)
+    if (route.method !== "HEAD" || counters.has(key)) return key
+    const bare = keyOf({ ...route, url: route.url.replace(/\/$/, "") })
+    return counters.get(bare)?.written === written ? bare : key
   }
 
   function guardOf(rule: Written, name: string, at: string): Guard<FastifyRequest> {
@@ -81,6 +94,12 @@ export function routeLabel({ method, url, constraints = {} }: Route): string {
   const label = `${[...new Set(methods)].sort().join(",")} ${url}`
   if (Object.keys(constraints).length === 0) return label
   return `${label} ${inspect(constraints, { sorted: true, breakLength: Number.POSITIVE_INFINITY })}`
+}
+
+/** The same of all routes that answer GET at one place, of which there is one, and its HEAD. */
+function keyOf(route: Route): string {
+  const answersGet = [route.method].flat().some((name) => name === "GET" || name === "HEAD")
+  return `route ${routeLabel(answersGet ? { ...route, method: "GET" } : route)}`
 }
 
 /** A text as the name of a rule: as it is where it may be one, else what is left of it and 48 bits of its hash. */
