@@ -178,6 +178,20 @@ describe("what Fastify refuses by itself", () => {
       expect((await app.inject(POST)).headers.ratelimit).toMatch(`"ip-1m";r=${left};`)
     }
   })
+
+  it("is not counted when the schema refuses it and the rule comes after", async () => {
+    for (const [hook, left] of [
+      ["preHandler", undefined],
+      ["preValidation", 2],
+    ] as const) {
+      const app = fastify()
+      app.register(rateLimit, { ...rule, limit: 3, hook })
+      app.post("/", { schema: { body: { type: "object", required: ["email"] } } }, async () => "ok")
+      const { statusCode, headers } = await app.inject({ method: "POST", url: "/", payload: {} })
+      expect(statusCode).toBe(400)
+      expect(headers.ratelimit?.toString().slice(0, 11)).toBe(left && `"ip-1m";r=${left}`)
+    }
+  })
 })
 
 describe("a plugin that is called, as other frameworks' middleware is made,", () => {

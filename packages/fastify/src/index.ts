@@ -69,8 +69,9 @@ declare module "fastify" {
  * A wrong one throws where the route is added. Of a route that is older than the plugin (no `await`) it is seen when the
  * route is first asked for: that is warned of, and the inline rule applies.
  *
- * What Fastify refuses by itself is not counted: a URL that cannot be decoded, and where requests are decided in
- * `preValidation` or later a body that cannot be parsed. Closing the app closes the limiter, unless it is a shared one.
+ * What Fastify refuses by itself is not counted: a URL that cannot be decoded; where requests are decided in `preValidation`
+ * or later a body that cannot be parsed; and in `preHandler` what the route's schema refuses. Closing the app closes the
+ * limiter, unless it is a shared one.
  * @example
  * ```ts
  * import { rateLimit } from "@sluice/fastify"
