@@ -175,6 +175,21 @@ describe("a guard", () => {
     expect(checked(guard).decision).toMatchObject({ allowed: true, degraded: true })
   })
 
+  it("warns of no store that is gone where its own limiter has been closed, of another's store it does", async () => {
+    const said: string[] = []
+    const log = ({ code }: { readonly code: string }): void => void said.push(code)
+    const logger = { warn: log, error: log }
+    const own = await mount(limit(5, { logger }))
+    await own.close()
+    checked(own)
+    expect(said).toEqual([])
+    const store = memoryStore()
+    const shared = await mount(limit(5, { logger, store }))
+    store.close()
+    checked(shared)
+    expect(said).toEqual(["SLUICE_DEGRADED"])
+  })
+
   it("closes the limiter that it made, and no other", async () => {
     const limiter = createLimiter<Req>({ ...limit(5), logger: QUIET })
     const shared = await mount({ limiter })

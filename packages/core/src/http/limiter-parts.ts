@@ -1,5 +1,5 @@
 import { compileAddressGroup } from "../address.ts"
-import { textOf } from "../errors.ts"
+import { ClosedError, textOf } from "../errors.ts"
 import { SafeEvents } from "../events.ts"
 import { Decider, storeErrorOf } from "../limiter/decider.ts"
 import { WaitingRoom } from "../limiter/waiting/waiting-room.ts"
@@ -43,6 +43,8 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
     instances,
     clock,
     onDegraded(error) {
+      // Closed with the limiter, by a server that is about to stop: nobody has to be woken.
+      if (options.ownsStore && error.cause instanceof ClosedError) return
       warner.say(
         "error",
         "SLUICE_DEGRADED",
