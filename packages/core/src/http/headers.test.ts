@@ -274,6 +274,12 @@ it.each<[HeaderDialect | false, string[]]>([
   expect(exposedHeaders(dialect)).toEqual(expected)
 })
 
+it("the fields of a dialect that there is not", () => {
+  expect(() => exposedHeaders("draft-8" as HeaderDialect)).toThrow(
+    `headers: 'draft-8' is not a header dialect; accepted: "draft-11", "next", "triple", "legacy" or false`,
+  )
+})
+
 describe("whatever the names and the numbers", () => {
   const printable = fc.string({
     unit: fc.oneof(

@@ -1,3 +1,5 @@
+import { inspect } from "node:util"
+import { InvalidOptionError } from "../errors.ts"
 import { compileMembers } from "./headers/members.ts"
 import { compileSingleValues, fromNow, sinceEpoch } from "./headers/single-values.ts"
 import type { HeaderPolicy, HeaderWriter } from "./headers/writer.ts"
@@ -70,7 +72,13 @@ export function compileHeaders(dialect: HeaderDialect, policies: readonly Header
 /**
  * The fields that a browser script on another origin sees only when Access-Control-Expose-Headers names them: of "draft-11"
  * `RateLimit`, `RateLimit-Policy` and `Retry-After`.
+ * @throws {@link InvalidOptionError} for a dialect that there is not
  */
 export function exposedHeaders(dialect: HeaderDialect | false): readonly string[] {
+  if (dialect !== false && !HEADER_DIALECTS.includes(dialect)) {
+    const accepted = `${HEADER_DIALECTS.map((name) => `"${name}"`).join(", ")} or false`
+    const message = `${inspect(dialect)} is not a header dialect`
+    throw new InvalidOptionError([{ path: "headers", message, accepted }])
+  }
   return dialect === false ? ["Retry-After"] : [...DIALECTS[dialect].fields, "Retry-After"]
 }
