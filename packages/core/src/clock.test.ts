@@ -22,6 +22,16 @@ describe("a manual clock", () => {
     expect(manualClock().now() % ms).toBe(0)
   })
 
+  it.each([Number.POSITIVE_INFINITY, Number.NaN, "1 minute"])("is not moved by what is no time: %s", (ms) => {
+    const clock = manualClock(1_000)
+    for (const move of [clock.advance, clock.set, manualClock]) {
+      expect(() => move(ms as number)).toThrow(
+        /is not an? (time|instant); accepted: a number of milliseconds/,
+      )
+    }
+    expect(clock.now()).toBe(1_000)
+  })
+
   it("shares no time with another one", () => {
     const [one, other] = [manualClock(), manualClock()]
     one.advance(1)

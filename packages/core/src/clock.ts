@@ -1,4 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises"
+import { inspect } from "node:util"
+import { InvalidOptionError } from "./errors.ts"
 
 /** Where the time comes from: in an app the process's own steady time, in tests a clock that you move. */
 export interface Clock {
@@ -18,7 +20,7 @@ export const LATEST_MS: number = 0xffff_ffff * 1000
 export interface ManualClock extends Clock {
   /** Resolves when the clock has been moved by so many milliseconds, or rejects when the signal is aborted. */
   wait(ms: number, signal?: AbortSignal): Promise<void>
-  /** Moves the clock by so many milliseconds; a negative number steps it back. */
+  /** Moves the clock by so many milliseconds; a negative number steps it back. Throws {@link InvalidOptionError} for Infinity. */
   advance(ms: number): void
   /** Moves the clock to an instant, in epoch milliseconds. */
   set(epochMs: number): void
@@ -48,9 +50,10 @@ export const steadyClock: Clock = { now: () => startedAtMs + performance.now() }
  * clock.advance(refused.retryAfterMs)
  * await limiter.decide(request) // allowed: true
  * ```
+ * @throws {@link InvalidOptionError} for what is no time
  */
 export function manualClock(epochMs: number = Date.UTC(2024, 0, 1)): ManualClock {
-  let nowMs = epochMs
+  let nowMs = requireFinite(epochMs, "epochMs", "an instant")
   const sleepers = new Set<Sleeper>()
   const moveTo = (to: number): void => {
     nowMs = to
@@ -79,10 +82,19 @@ export function manualClock(epochMs: number = Date.UTC(2024, 0, 1)): ManualClock
       })
     },
     advance(ms) {
-      moveTo(nowMs + ms)
+      moveTo(nowMs + requireFinite(ms, "ms", "a time"))
     },
-    set: moveTo,
+    set(toMs) {
+      moveTo(requireFinite(toMs, "epochMs", "an instant"))
+    },
   }
+}
+
+/** A test whose clock tells no time any more would see a store that is gone, which admits. */
+function requireFinite(value: number, path: string, noun: string): number {
+  if (Number.isFinite(value)) return value
+  const accepted = "a number of milliseconds; a wait of Infinity, as a decision may tell, never ends"
+  throw new InvalidOptionError([{ path, message: `${inspect(value)} is not ${noun}`, accepted }])
 }
 
 interface Sleeper {
