@@ -38,6 +38,18 @@ describe("a wrong option of acquire", () => {
     expect(problemsOf(() => parseAcquireOptions({ [path]: value }))).toEqual([{ path, message, accepted }])
   })
 
+  it("is one that there is not", () => {
+    const accepted = "cost, signal, maxWaitMs, maxWaiting"
+    expect(problemsOf(() => parseAcquireOptions({ maxWaitms: 5, timeout: 5 } as object))).toEqual([
+      {
+        path: "maxWaitms",
+        message: '"maxWaitms" is not an option of acquire(); did you mean "maxWaitMs"?',
+        accepted,
+      },
+      { path: "timeout", message: '"timeout" is not an option of acquire()', accepted },
+    ])
+  })
+
   it("is told together with the others, and rejects what acquire has promised", async () => {
     const acquiring = createLimiter({ limit: 1, window: "1 minute" }).acquire({}, { cost: -1, maxWaiting: 0 })
     await expect(acquiring).rejects.toThrow(/cost: .*\n.*maxWaiting: /)
@@ -50,6 +62,16 @@ describe("a wrong option of acquire", () => {
       maxWaiting: 1,
     })
   })
+})
+
+it("a cost that is not in an object is told with what would be accepted", async () => {
+  const limiter = createLimiter({ limit: 5, window: "1 minute" })
+  for (const call of ["decide", "enforce", "peek", "acquire"] as const) {
+    await expect(limiter[call]({}, 3 as never)).rejects.toThrow(
+      "3 is not the options of a call; accepted: an object such as { cost: 3 }",
+    )
+  }
+  expect((await limiter.peek({}, {})).remaining).toBe(5)
 })
 
 it("a number of units that is none is told with what would be accepted", () => {

@@ -1,9 +1,10 @@
 import { InvalidOptionError, type Problem } from "../errors.ts"
-import { show } from "../rules/problems.ts"
+import { show, suggestion } from "../rules/problems.ts"
 import { isUnits } from "./callbacks.ts"
 import type { AcquireOptions, CostOption } from "./limiter.ts"
 
 const MAX_WAITING = 1_000
+const ACQUIRE_OPTIONS: readonly string[] = ["cost", "signal", "maxWaitMs", "maxWaiting"]
 
 export interface ParsedAcquireOptions {
   readonly cost: number | undefined
@@ -14,8 +15,11 @@ export interface ParsedAcquireOptions {
 
 /** The options of `acquire` with their defaults. Throws InvalidOptionError with everything that is wrong with them. */
 export function parseAcquireOptions(options: AcquireOptions = {}): ParsedAcquireOptions {
+  requireObject(options)
   const { cost, signal, maxWaitMs = Number.POSITIVE_INFINITY, maxWaiting = MAX_WAITING } = options
-  const problems: Problem[] = []
+  const problems: Problem[] = Object.keys(options)
+    .filter((name) => !ACQUIRE_OPTIONS.includes(name))
+    .map((name) => notAnOption(name))
   const check = (isGood: boolean, path: string, noun: string, accepted: string): void => {
     const value = options[path as keyof AcquireOptions]
     if (!isGood) problems.push({ path, message: `${show(value)} is not ${noun}`, accepted })
@@ -27,6 +31,12 @@ export function parseAcquireOptions(options: AcquireOptions = {}): ParsedAcquire
   check(isCount, "maxWaiting", "a number of requests", "a whole number from 1 up, or Infinity")
   if (problems.length > 0) throw new InvalidOptionError(problems)
   return { cost, signal, maxWaitMs, maxWaiting }
+}
+
+/** Ignored, a wait would have no end. */
+function notAnOption(name: string): Problem {
+  const message = `${show(name)} is not an option of acquire()${suggestion(name, ACQUIRE_OPTIONS)}`
+  return { path: name, message, accepted: ACQUIRE_OPTIONS.join(", ") }
 }
 
 function isSignal(value: unknown): boolean {
@@ -41,10 +51,18 @@ function isSignal(value: unknown): boolean {
 /** The cost that a method was given. Throws InvalidOptionError. */
 export function parseCost(options: CostOption | undefined): number | undefined {
   const cost = options?.cost
-  if (cost === undefined || isUnits(cost)) return cost
+  if (cost === undefined) return requireObject(options)
+  if (isUnits(cost)) return cost
   throw new InvalidOptionError([
     { path: "cost", message: `${show(cost)} is not a cost`, accepted: "a whole number from 0 up" },
   ])
+}
+
+/** A number by itself is the cost in other rate limiters. */
+function requireObject(options: unknown): undefined {
+  if (options === undefined || typeof options === "object") return undefined
+  const message = `${show(options)} is not the options of a call`
+  throw new InvalidOptionError([{ path: "", message, accepted: "an object such as { cost: 3 }" }])
 }
 
 /** Throws InvalidOptionError for what is no number of units. */
