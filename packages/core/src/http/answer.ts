@@ -6,6 +6,8 @@ import type { Warner } from "../warnings.ts"
 import type { OnRejected } from "./options.ts"
 import type { Rejection } from "./rejection.ts"
 
+type Members = Readonly<Partial<Record<keyof Rejection, unknown>>>
+
 /** What to send to a refused client in place of the standard answer, or that; undefined is to send nothing. */
 export type Answer = (
   standard: Rejection,
@@ -28,8 +30,16 @@ export function compileAnswer(onRejected: OnRejected<unknown> | undefined, warne
       )
       return standard
     }
-    const pick = (own: unknown): Rejection | undefined =>
-      own === false ? undefined : isRejection(own) ? own : standard
+    const pick = (own: unknown): Rejection | undefined => {
+      if (own === false) return undefined
+      const fault = faultOf(own)
+      if (fault === undefined) return own as Rejection
+      if (isMeant(own)) {
+        const message = `onRejected yielded an answer that cannot be sent: ${fault}. The standard answer is sent.`
+        warner.once("SLUICE_CALLBACK_FAILED", message, fault)
+      }
+      return standard
+    }
     try {
       const own: unknown = onRejected(request, standard, decision, response)
       // Fastify's reply has a `then` that waits for its end: one that nobody has sent would wait for ever.
@@ -44,16 +54,24 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === "function"
 }
 
-/** What `onRejected` yields may be anything: `(req, …, res) => res.status(429).end()` yields the response itself. */
-function isRejection(value: unknown): value is Rejection {
-  if (typeof value !== "object" || value === null) return false
-  const { status, headers, body } = value as Partial<Record<keyof Rejection, unknown>>
-  return isFinalStatus(status) && Array.isArray(headers) && headers.every(isLine) && typeof body === "string"
+/**
+ * Whether it is meant as an answer, be it right or wrong. What `onRejected` yields may be anything:
+ * `(req, …, res) => res.status(429).end()` yields the response itself, and `(ctx) => (ctx.body = …)` a body.
+ */
+function isMeant(own: unknown): boolean {
+  if (typeof own !== "object" || own === null || Object.getPrototypeOf(own) !== Object.prototype) return false
+  const members = ["status", "headers", "body"].filter((name) => name in own)
+  return members.length > 1 && typeof (own as Members).status !== "function"
 }
 
 /** What Node would throw for is no answer: the error would be the app's, or in a promise the process' end. */
-function isFinalStatus(status: unknown): boolean {
-  return Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 599
+function faultOf(own: unknown): string | undefined {
+  const { status, headers, body } = (own ?? {}) as Members
+  const isFinal = Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 599
+  if (!isFinal) return "its status is no whole number from 200 to 599"
+  const isList = Array.isArray(headers) && headers.every(isLine)
+  if (!isList) return "its headers are no list of pairs of texts that HTTP takes"
+  return typeof body === "string" ? undefined : "its body is no text"
 }
 
 function isLine(line: unknown): boolean {

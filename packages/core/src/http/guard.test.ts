@@ -531,31 +531,37 @@ describe("onRejected", () => {
     ["a number", 429],
     ["a text", "slow down"],
     ["a response, which has a status that is a function", { status() {}, headers: [], body: "" }],
-    ["a rejection without headers", { status: 429, body: "" }],
-    ["a rejection without a body", { status: 429, headers: [] }],
-    ["a status that Node refuses", { status: 199, headers: [], body: "" }],
-    ["a status that no response has", { status: 600, headers: [], body: "" }],
-    [
-      "a wrong header beside a good one",
-      {
-        status: 429,
-        headers: [
-          ["X", "y"],
-          ["X Y", "z"],
-        ],
-        body: "",
-      },
-    ],
-    ["a header that is no pair", { status: 429, headers: ["X"], body: "" }],
-    ["a header whose value is no text", { status: 429, headers: [["X", 5]], body: "" }],
-    ["a header that would split the response", { status: 429, headers: [["X", "y\r\nZ: 1"]], body: "" }],
-    ["a header with a wrong name", { status: 429, headers: [["X Y", "z"]], body: "" }],
+    ["what an arrow function has set as a body", { status: 429, message: "slow down" }],
   ])("leaves the standard answer when it yields %s, at once or later", async (_what, yielded) => {
     const now = await refusedBy(() => yielded as undefined)
     expect(now.answer).toBe(now.outcome.rejection)
     const then = await refusedBy(async () => yielded as undefined)
     expect(await then.answer).toBe(then.outcome.rejection)
     expect([...now.said, ...then.said]).toEqual([])
+  })
+
+  const status = "its status is no whole number from 200 to 599"
+  const headers = "its headers are no list of pairs of texts that HTTP takes"
+  it.each<[string, unknown, string]>([
+    ["without headers", { status: 429, body: "" }, headers],
+    ["without a body", { status: 429, headers: [] }, "its body is no text"],
+    ["with an object for a body", { ...OWN, body: { error: "slow down" } }, "its body is no text"],
+    ["with a text for a status", { ...OWN, status: "429" }, status],
+    ["with a status that Node refuses", { ...OWN, status: 199 }, status],
+    ["with a status that no response has", { ...OWN, status: 600 }, status],
+    ["with an object for headers", { ...OWN, headers: { X: "y" } }, headers],
+    ["with a wrong header beside a good one", { ...OWN, headers: [...OWN.headers, ["X Y", "z"]] }, headers],
+    ["with a header that is no pair", { ...OWN, headers: ["X"] }, headers],
+    ["with a header whose value is no text", { ...OWN, headers: [["X", 5]] }, headers],
+    ["with a header that would split the response", { ...OWN, headers: [["X", "y\r\nZ: 1"]] }, headers],
+    ["with a header with a wrong name", { ...OWN, headers: [["X Y", "z"]] }, headers],
+  ])("leaves the standard answer when it yields one %s, and says why", async (_what, yielded, why) => {
+    const said = `SLUICE_CALLBACK_FAILED: onRejected yielded an answer that cannot be sent: ${why}. The standard answer is sent.`
+    const now = await refusedBy(() => yielded as undefined)
+    expect(now.answer).toBe(now.outcome.rejection)
+    const then = await refusedBy(async () => yielded as undefined)
+    expect(await then.answer).toBe(then.outcome.rejection)
+    expect([now.said, then.said]).toEqual([[said], [said]])
   })
 
   it("sends nothing when it yields false, at once or later", async () => {
