@@ -294,6 +294,20 @@ describe("a route that is older than the plugin", () => {
     await app.close()
   })
 
+  it("is the root of a prefix in whatever order its HEAD routes are asked for", async () => {
+    const app = fastify()
+    const own = { config: { rateLimit: { ...strict, name: "users" } } }
+    app.register(async (scope) => scope.get("/", own, async () => "ok"), { prefix: "/users" })
+    app.register(rateLimit, { ...plugin, logger: { warn: log, error: log } })
+    warnings.length = 0
+    expect(await quota(app, "/users/", { method: "HEAD" })).toBe('"users";r=1;t=61')
+    expect(await quota(app, "/users")).toBe('"users";r=0;t=61')
+    expect(await quota(app, "/users", { method: "HEAD" })).toBe(429)
+    expect(await quota(app, "/users/")).toBe(429)
+    expect(warnings).toEqual([])
+    await app.close()
+  })
+
   it("shares a counter with what differs from it in constraints alone", async () => {
     const app = fastify()
     app.register(rateLimit, plugin)

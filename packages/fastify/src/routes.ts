@@ -18,7 +18,13 @@ export interface Limit {
 type Route = Pick<RouteOptions, "method" | "url" | "constraints">
 type Written = { readonly group?: unknown; readonly hook?: unknown; readonly name?: unknown }
 /** With the label of the route that it was made for, and what that has written, as it is and without `group` and `hook`. */
-type Counter = { guard: Guard<FastifyRequest>; written: object; rule: Written; label: string }
+type Counter = {
+  readonly guard: Guard<FastifyRequest>
+  readonly written: object
+  readonly rule: Written
+  readonly label: string
+  readonly isHead: boolean
+}
 
 /**
  * Makes limits of what routes have written as their `config.rateLimit`, one counter for each route or group. `plugin`
@@ -44,20 +50,24 @@ export function routeLimits(plugin: Limit, chosen?: HookName): (route: Route, wr
       throw wrong(at, `is another rule for ${whose}`, `the rule of route ${known.label}, or another group`)
     }
     const guard = known?.guard ?? guardOf(rule, ruleName(group ?? label), at)
-    if (known === undefined) counters.set(key, { guard, written, rule, label })
+    if (known === undefined) counters.set(key, { guard, written, rule, label, isHead: isHead(route) })
     // Never before the plugin's own hook: what the shared rules read is there by then.
     return { guard, hook: own ?? (guard.readsArrivalOnly ? plugin.hook : "preHandler") }
   }
 
   /**
    * The route that Fastify makes for HEAD is the one that it is made of, whatever other methods that has. Of "/" under a
-   * prefix Fastify tells of one route, "/users", and of two for HEAD, "/users" and "/users/".
+   * prefix Fastify tells of one route, "/users", and of two for HEAD, "/users" and "/users/", which may be asked for first.
    */
   function routeKey(route: Route, written: object): string {
     const key = keyOf(route)
-    if (route.method !== "HEAD" || counters.has(key)) return key
-    const bare = keyOf({ ...route, url: route.url.replace(/\/$/, "") })
-    return counters.get(bare)?.written === written ? bare : key
+    if (counters.has(key)) return key
+    const others = [route.url.replace(/\/$/, ""), `${route.url}/`].map((url) => keyOf({ ...route, url }))
+    const isSame = (other: string): boolean => {
+      const known = counters.get(other)
+      return known?.written === written && (known.isHead || isHead(route))
+    }
+    return others.find(isSame) ?? key
   }
 
   function guardOf(rule: Written, name: string, at: string): Guard<FastifyRequest> {
@@ -94,6 +104,10 @@ export function routeLabel({ method, url, constraints = {} }: Route): string {
   const label = `${[...new Set(methods)].sort().join(",")} ${url}`
   if (Object.keys(constraints).length === 0) return label
   return `${label} ${inspect(constraints, { sorted: true, breakLength: Number.POSITIVE_INFINITY })}`
+}
+
+function isHead({ method }: Route): boolean {
+  return method === "HEAD"
 }
 
 /** The same of all routes that answer GET at one place, of which there is one, and its HEAD. */
