@@ -129,7 +129,12 @@ function readRedis(reader: Reader, urls: readonly string[] | undefined): RedisSe
 type Problem = readonly [is: string, accepted: string]
 
 function wrongServer(urls: readonly string[]): Problem | undefined {
-  return urls.length > 1 ? ["names several servers", "one server, or --redis-cluster too"] : undefined
+  if (urls.length > 1) return ["names several servers", "one server, or --redis-cluster too"]
+  const { pathname, searchParams } = new URL(urls[0] as string)
+  // ioredis would take another database than the one meant, or throw where nobody can catch it once it is connected.
+  const databases = [pathname.slice(1), searchParams.get("db") ?? ""]
+  if (databases.every((each) => /^\d*$/.test(each))) return undefined
+  return ["names a database that is no number", "redis://user:password@host:6379/0"]
 }
 
 /** What ioredis would leave out, and somebody would look for at 3 a.m. */
