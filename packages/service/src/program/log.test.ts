@@ -23,6 +23,15 @@ describe("the log", () => {
     })
   })
 
+  it("says why none of a cluster's nodes could be used", () => {
+    const to = written()
+    const lastNodeError = Object.assign(new Error("cluster support disabled"), { command: "hidden" })
+    const err = Object.assign(new Error("Failed to refresh slots cache."), { lastNodeError })
+    createLog("info", to).warn({ err }, "no connection")
+    expect(JSON.parse(to.lines[0] as string).err.cause.message).toBe("cluster support disabled")
+    expect(to.lines[0]).not.toContain("hidden")
+  })
+
   it("ends with causes that go round, and takes what is no error", () => {
     const to = written()
     const round = new Error("round")

@@ -33,13 +33,19 @@ interface ShownError {
   readonly cause?: ShownError
 }
 
+interface ErrorOfClient extends Error {
+  readonly code?: unknown
+  readonly lastNodeError?: unknown
+}
+
 /** Causes of causes: deep enough for any that is met, and an end for those that go round. */
 const MOST_CAUSES = 5
 
 function shownError(error: unknown, depth = 0): ShownError {
   if (!(error instanceof Error)) return { type: typeof error, message: String(error) }
-  const { name, message, stack, cause } = error
-  const code = (error as { readonly code?: unknown }).code
+  const { name, message, stack } = error
+  // ioredis says by the latter why none of a cluster's nodes could be used.
+  const { code, lastNodeError, cause = lastNodeError } = error as ErrorOfClient
   return {
     type: name,
     ...(code !== undefined && { code }),
