@@ -142,6 +142,14 @@ describe("the program with Redis", () => {
     await until("it is reachable", async () => (await storeOf(program)) === "reachable")
   })
 
+  it("says that Redis refuses the database that the URL names, and where it counts instead", async () => {
+    const program = await start(["--rules", rules, ...PATIENT], { REDIS_URL: `${env.REDIS_URL}/99` })
+    const { err } = await program.said(/refuses the database of REDIS_URL: .* in database 0/)
+    expect(err).toMatchObject({ message: "ERR DB index is out of range" })
+    expect(await ask(program, "ada")).toMatchObject({ degraded: false })
+    expect(program.output()).not.toMatch(/no connection to Redis|connected to Redis again/)
+  })
+
   it("logs nothing of what it says to Redis, of which the password is a part", async () => {
     await redis.command("CONFIG", "SET", "requirepass", "the-right-one")
     try {

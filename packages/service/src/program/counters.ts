@@ -74,10 +74,20 @@ async function answersWithin(client: RedisClient, ms: number): Promise<boolean> 
   }
 }
 
+/** An error with the command that it answers, where there is one. */
+interface RedisError extends Error {
+  readonly command?: { readonly name: string }
+}
+
 /** A line when the connection is lost or cannot be had, and one when it is there again; it is tried all the time. */
 function logConnection(client: RedisClient, log: Log): void {
   let isGone = false
-  client.on("error", (err: Error) => {
+  client.on("error", (err: RedisError) => {
+    // The connection is there all the same, and ioredis goes on in database 0.
+    if (err.command?.name === "select") {
+      log.error({ err }, "Redis refuses the database of REDIS_URL: requests are counted in database 0")
+      return
+    }
     if (!isGone) log.warn({ err }, "no connection to Redis; it is tried again all the time")
     isGone = true
   })
