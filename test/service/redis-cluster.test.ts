@@ -118,4 +118,18 @@ describe("the program on a Redis Cluster", () => {
     }
     await until("the cluster is reachable", async () => (await one.store()) === "reachable")
   })
+
+  it("says so still once the cluster has given up a node that has no replica", async () => {
+    const [first, , third] = cluster.nodes
+    const one = await run(`redis://${first?.host}:${first?.port}`, "500ms")
+    await third?.kill()
+    await until("the others give it up", async () =>
+      /cluster_slots_fail:[1-9]/.test(String(await first?.command("CLUSTER", "INFO"))),
+    )
+    const answers = await Promise.all(USERS.map((user) => one.ask(user)))
+    expect(answers.some(({ degraded }) => degraded)).toBe(true)
+    expect(await one.store()).toBe("degraded")
+    await third?.restart()
+    await until("the cluster is reachable", async () => (await one.store()) === "reachable")
+  })
 })

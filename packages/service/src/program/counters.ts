@@ -1,6 +1,6 @@
 import { memoryStore, type Store } from "@sluice/core"
 import type { Log } from "./log.ts"
-import { createRedisClient, type RedisClient, serversOf } from "./redis-client.ts"
+import { answers, createRedisClient, type RedisClient } from "./redis-client.ts"
 import type { RedisSettings } from "./settings.ts"
 
 /** Where requests are counted. */
@@ -63,10 +63,7 @@ async function answersWithin(client: RedisClient, ms: number): Promise<boolean> 
   const late = new Promise<false>((resolve) => {
     timer = setTimeout(() => resolve(false), ms)
   })
-  const answered = Promise.all(serversOf(client).map((server) => server.ping())).then(
-    () => true,
-    () => false,
-  )
+  const answered = answers(client).catch(() => false)
   try {
     return await Promise.race([answered, late])
   } finally {

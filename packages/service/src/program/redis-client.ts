@@ -17,10 +17,16 @@ export async function createRedisClient({ urls, isCluster }: RedisSettings): Pro
   return new ioredis.Cluster(nodes, { redisOptions: { ...accessOf(first), connectTimeout: CONNECT_MS } })
 }
 
-/** Every server that has to answer for all keys to be counted. */
-export function serversOf(client: RedisClient): readonly Redis[] {
-  return "nodes" in client ? client.nodes("master") : [client]
+/** Rejects or yields false unless every server answers that has to for all keys to be counted. */
+export async function answers(client: RedisClient): Promise<boolean> {
+  if (!("nodes" in client)) return (await client.ping()) === "PONG"
+  // Nodes that are gone are not among them, and those that are left may answer PING and refuse all else.
+  const views = await Promise.all(client.nodes("master").map((node) => node.cluster("INFO")))
+  return views.length > 0 && views.every((view) => ALL_SLOTS.test(String(view)))
 }
+
+/** What a node of a cluster says in which somebody serves every key. */
+const ALL_SLOTS = /^cluster_slots_ok:16384\s*$/m
 
 /** What every node asks for: those that are found later have no URL. */
 function accessOf(url: string): Pick<RedisOptions, "username" | "password" | "tls"> {
