@@ -323,6 +323,21 @@ describe("the door of HTTP", () => {
     })
   })
 
+  it("says what it would have read", async () => {
+    const message = async (body: unknown, headers: Record<string, string>) =>
+      (await post(body as object, headers, PATH)).body.message
+    const types = "application/json or application/proto"
+    expect(await message("a=1", { "content-type": "text/plain" })).toBe(
+      `A body of type text/plain is not read: send ${types}.`,
+    )
+    expect(await message({ request: "x".repeat(100_001) }, {})).toMatch(/^The body is longer than \d+ bytes/)
+    const asGet = await fetch(`${started.http}${PATH}`)
+    expect(await asGet.json()).toMatchObject({
+      code: "unimplemented",
+      message: expect.stringMatching(/POST/),
+    })
+  })
+
   it("names the fields that are wrong", async () => {
     expect(await post(asked(-1, "a"))).toMatchObject({
       status: 400,

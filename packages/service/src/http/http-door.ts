@@ -151,19 +151,18 @@ export function createHttpDoor(
       }
     })
   }
-  app.setNotFoundHandler((request, reply) =>
-    fail(
-      reply,
-      new StatusError(Code.UNIMPLEMENTED, `There is no ${request.method} ${request.url}.`),
-      request.url,
-    ),
-  )
+  app.setNotFoundHandler((request, reply) => {
+    const { method, url } = request
+    const isOtherMethod = outputs.has(url.split("?", 1)[0] as string)
+    const hint = isOtherMethod ? " It is asked by POST." : ""
+    return fail(reply, new StatusError(Code.UNIMPLEMENTED, `There is no ${method} ${url}.${hint}`), url)
+  })
   // What Fastify refuses before a handler: a body that is too long, no JSON, or of another type.
   app.setErrorHandler((error: { readonly statusCode?: number; readonly message: string }, request, reply) => {
     const { statusCode = 500, message } = error
     if (statusCode >= 500) return fail(reply, error, request.url)
     const code = statusCode === 413 ? Code.RESOURCE_EXHAUSTED : Code.INVALID_ARGUMENT
-    const failure = new StatusError(code, message)
+    const failure = new StatusError(code, REFUSED[statusCode]?.(request, maxMessageBytes) ?? message)
     const { body } = httpError(failure, outputs.get(request.routeOptions.url ?? ""))
     return send(reply.code(statusCode), body)
   })
@@ -185,6 +184,13 @@ export function createHttpDoor(
     },
     close: () => connections.end(),
   }
+}
+
+/** What Fastify says of these does not tell what to send. */
+const REFUSED: Readonly<Record<number, (request: FastifyRequest, maxBytes: number) => string>> = {
+  413: (_request, maxBytes) => `The body is longer than ${maxBytes} bytes.`,
+  415: ({ headers }) =>
+    `A body of type ${headers["content-type"] || "unknown"} is not read: send application/json or ${BINARY}.`,
 }
 
 function isBinary({ headers }: FastifyRequest): boolean {
