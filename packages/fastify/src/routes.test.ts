@@ -308,6 +308,18 @@ describe("a route that is older than the plugin", () => {
     await app.close()
   })
 
+  it.each(["HEAD", "POST", "GET"] as const)(
+    "names its counter alike when %s is asked for first",
+    async (method) => {
+      const app = fastify()
+      const handler = async () => "ok"
+      app.route({ method: ["GET", "POST"], url: "/a", config: { rateLimit: strict }, handler })
+      app.register(rateLimit, plugin)
+      expect(await quota(app, "/a", { method })).toBe('"GET /a";r=1;t=61')
+      await app.close()
+    },
+  )
+
   it("shares a counter with what differs from it in constraints alone", async () => {
     const app = fastify()
     app.register(rateLimit, plugin)

@@ -49,7 +49,7 @@ export function routeLimits(plugin: Limit, chosen?: HookName): (route: Route, wr
       const whose = group === undefined ? "the same route" : `group ${inspect(group)}`
       throw wrong(at, `is another rule for ${whose}`, `the rule of route ${known.label}, or another group`)
     }
-    const guard = known?.guard ?? guardOf(rule, ruleName(group ?? label), at)
+    const guard = known?.guard ?? guardOf(rule, ruleName(group ?? counterLabel(route)), at)
     if (known === undefined) counters.set(key, { guard, written, rule, label, isHead: isHead(route) })
     // Never before the plugin's own hook: what the shared rules read is there by then.
     return { guard, hook: own ?? (guard.readsArrivalOnly ? plugin.hook : "preHandler") }
@@ -110,10 +110,17 @@ function isHead({ method }: Route): boolean {
   return method === "HEAD"
 }
 
-/** The same of all routes that answer GET at one place, of which there is one, and its HEAD. */
 function keyOf(route: Route): string {
+  return `route ${counterLabel(route)}`
+}
+
+/**
+ * The same of all routes that answer GET at one place, of which there is one, and its HEAD; whichever is asked for first, so that
+ * all instances have one counter.
+ */
+function counterLabel(route: Route): string {
   const answersGet = [route.method].flat().some((name) => name === "GET" || name === "HEAD")
-  return `route ${routeLabel(answersGet ? { ...route, method: "GET" } : route)}`
+  return routeLabel(answersGet ? { ...route, method: "GET" } : route)
 }
 
 /** A text as the name of a rule: as it is where it may be one, else what is left of it and 48 bits of its hash. */
