@@ -1,9 +1,9 @@
-import { connect } from "node:http2"
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf"
 import { status } from "@grpc/grpc-js"
 import { expect, it } from "vitest"
 import { ShouldForwardRequestRequestSchema } from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
 import { until } from "../servers/until.ts"
+import { answerTo, beginCall, framed, openRaw } from "./raw-call.ts"
 import { startService } from "./started.ts"
 import { openStranger } from "./stranger.ts"
 
@@ -24,22 +24,12 @@ rules:
 
 /** Asks over gRPC with a time to wait for the answer, as one who leaves it to the service to end the call. */
 async function askUntilLate(address: string, request: MessageInit): Promise<void> {
-  const session = connect(`http://${address}`)
-  const bytes = toBinary(
-    ShouldForwardRequestRequestSchema,
-    create(ShouldForwardRequestRequestSchema, request),
-  )
-  const head = Buffer.alloc(5)
-  head.writeUInt32BE(bytes.length, 1)
-  const stream = session.request({
-    ":method": "POST",
-    ":path": PATH,
-    "content-type": "application/grpc",
-    te: "trailers",
-    "grpc-timeout": "200m",
-  })
-  stream.end(Buffer.concat([head, bytes]))
-  await new Promise((resolve) => stream.resume().once("close", resolve))
+  const session = openRaw(address)
+  const stream = beginCall(session, PATH, { "grpc-timeout": "200m" })
+  const ended = answerTo(stream)
+  const message = create(ShouldForwardRequestRequestSchema, request)
+  stream.end(framed(toBinary(ShouldForwardRequestRequestSchema, message)))
+  await ended
   session.destroy()
 }
 

@@ -5,6 +5,7 @@ import { create, toBinary } from "@bufbuild/protobuf"
 import { afterEach, expect, it, vi } from "vitest"
 import { ShouldForwardRequestRequestSchema } from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
 import { STREAMS_A_LIST } from "../../packages/service/src/grpc/renewed-streams.ts"
+import { answerTo, beginCall, framed } from "./raw-call.ts"
 import { startService, TWO_SERVICES } from "./started.ts"
 
 const AT_ONCE = 20
@@ -32,22 +33,15 @@ function streamsOf(session: ServerHttp2Session | undefined): Streams {
   return (session as unknown as Record<symbol, { streams: Streams }>)[state as symbol]?.streams as Streams
 }
 
-function open(client: ClientHttp2Session): ClientHttp2Stream {
-  const path = "/sluice.v1.RateLimiter/ShouldForwardRequest"
-  return client.request({ ":method": "POST", ":path": path, "content-type": "application/grpc" })
-}
+const open = (client: ClientHttp2Session): ClientHttp2Stream =>
+  beginCall(client, "/sluice.v1.RateLimiter/ShouldForwardRequest")
 
 /** What gRPC says of the call at its end. */
-async function ask(stream: ClientHttp2Stream): Promise<unknown> {
+async function ask(stream: ClientHttp2Stream): Promise<number> {
   const asked = create(ShouldForwardRequestRequestSchema, { serviceId: 2, request: "{}" })
-  const bytes = toBinary(ShouldForwardRequestRequestSchema, asked)
-  const head = Buffer.alloc(5)
-  head.writeUInt32BE(bytes.length, 1)
-  stream.end(Buffer.concat([head, bytes]))
-  stream.resume()
-  const [trailers] = await once(stream, "trailers")
-  await once(stream, "close")
-  return trailers["grpc-status"]
+  const answer = answerTo(stream)
+  stream.end(framed(toBinary(ShouldForwardRequestRequestSchema, asked)))
+  return (await answer).status
 }
 
 it.each([
@@ -68,15 +62,14 @@ it.each([
     const lists = new Set<Streams>()
     for (let calls = 0; calls < 2 * STREAMS_A_LIST; calls += AT_ONCE) {
       const statuses = await Promise.all(Array.from({ length: AT_ONCE }, () => ask(open(client))))
-      expect(new Set(statuses)).toEqual(new Set(["0"]))
+      expect(new Set(statuses)).toEqual(new Set([0]))
       lists.add(streamsOf(sessions[0]))
     }
     expect(sessions).toHaveLength(1)
     expect(lists.size).toBe(3)
     expect([...streamsOf(sessions[0]).keys()]).toEqual([answered.id, cutOff.id])
-    expect(await ask(answered)).toBe("0")
+    expect(await ask(answered)).toBe(0)
     // Who goes down ends what is open, and finds it in that list.
-    cutOff.on("error", () => undefined)
     const ended = once(cutOff, "close")
     sessions[0]?.destroy()
     await ended

@@ -3,6 +3,7 @@ import { type ClientHttp2Session, connect } from "node:http2"
 import { create, toBinary } from "@bufbuild/protobuf"
 import { expect, it } from "vitest"
 import { ShouldForwardRequestsRequestSchema } from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
+import { framed } from "./raw-call.ts"
 import { startService, TWO_SERVICES } from "./started.ts"
 import { openStranger } from "./stranger.ts"
 
@@ -10,10 +11,7 @@ import { openStranger } from "./stranger.ts"
 function question(requests: number): Buffer {
   const one = { serviceId: 1, request: '{"user_id":"a"}' }
   const message = create(ShouldForwardRequestsRequestSchema, { requests: Array(requests).fill(one) })
-  const bytes = toBinary(ShouldForwardRequestsRequestSchema, message)
-  const head = Buffer.alloc(5)
-  head.writeUInt32BE(bytes.length, 1)
-  return Buffer.concat([head, bytes])
+  return framed(toBinary(ShouldForwardRequestsRequestSchema, message))
 }
 
 /** How a call ends of which the answer is not read: "answered" when it has begun to come, else the error. */

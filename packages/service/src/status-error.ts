@@ -65,7 +65,7 @@ export function shortened(error: StatusError): StatusError {
 }
 
 function shortText(text: string): string {
-  if (text.length <= LONGEST_MESSAGE) return text
-  // A character that was cut in two is none, which no header field can hold either.
-  return `${Buffer.from(text.slice(0, LONGEST_MESSAGE)).toString()}…`
+  const cut = text.length <= LONGEST_MESSAGE ? text : `${text.slice(0, LONGEST_MESSAGE)}…`
+  // A character that was cut in two, or came so, is none, which no header field can hold either.
+  return Buffer.from(cut).toString()
 }

@@ -1,6 +1,22 @@
-import type { ServerInterceptingCall, ServerInterceptor } from "@grpc/grpc-js"
+import {
+  ResponderBuilder,
+  ServerInterceptingCall,
+  type ServerInterceptor,
+  type ServerListener,
+  ServerListenerBuilder,
+} from "@grpc/grpc-js"
 import { Code } from "../status-error.ts"
-import { type InnerCall, WatchedCall } from "./watched-call.ts"
+
+/** What a call ends with that is not answered. */
+export interface Ending {
+  readonly code: Code
+  readonly details: string
+}
+
+/** A call that can be ended before its request has come. */
+export interface Unanswered {
+  sendStatus(ending: Ending): void
+}
 
 /** Bounds of calls whose request has not come yet. */
 export interface ArrivalBounds {
@@ -12,11 +28,17 @@ export interface ArrivalBounds {
 
 /** A call in the order in which they have begun. */
 interface Arriving {
-  readonly call: InnerCall
+  readonly call: Unanswered
   readonly sinceMs: number
   earlier: Arriving | undefined
   later: Arriving | undefined
   hasLeft: boolean
+}
+
+/** What a call ends with that is one too many. */
+export const TOO_MANY_ARRIVING: Ending = {
+  code: Code.RESOURCE_EXHAUSTED,
+  details: "Too many calls are being sent at once.",
 }
 
 /**
@@ -24,6 +46,7 @@ interface Arriving {
  * take the same time, the first that has begun is the first to be late, and one timer is enough.
  */
 export class Arrivals {
+  /** Has the calls that @grpc/grpc-js reads begin and leave. */
   readonly interceptor: ServerInterceptor
   readonly #bounds: ArrivalBounds
   // A list of our own: a Map that calls come to and leave for ever keeps them from being collected (renewed-streams.ts).
@@ -34,17 +57,22 @@ export class Arrivals {
 
   constructor(bounds: ArrivalBounds) {
     this.#bounds = bounds
-    // A server asks for no more than the methods of a call; its types name the one class that grpc-js has for it.
-    this.interceptor = (_method, call) =>
-      new WatchedCall(call, this.#begin(call)) as unknown as ServerInterceptingCall
+    this.interceptor = (_method, call) => {
+      const leave = this.begin(call)
+      const responder = new ResponderBuilder().withStart((next) => {
+        if (leave === undefined) call.sendStatus(TOO_MANY_ARRIVING)
+        else next(listenerOf(leave))
+      })
+      return new ServerInterceptingCall(call, responder.build())
+    }
   }
 
   close(): void {
     clearTimeout(this.#timer)
   }
 
-  /** What is to be done when its request has come, or nobody waits for that any more; undefined when it is one too many. */
-  #begin(call: InnerCall): (() => void) | undefined {
+  /** What is to be called when its request has come, or nobody waits for that any more; undefined when it is one too many. */
+  begin(call: Unanswered): (() => void) | undefined {
     if (this.#count >= this.#bounds.mostArriving) return undefined
     const earlier = this.#last
     const arriving: Arriving = {
@@ -93,4 +121,14 @@ export class Arrivals {
       })
     }
   }
+}
+
+function listenerOf(leave: () => void): ServerListener {
+  return new ServerListenerBuilder()
+    .withOnReceiveHalfClose((next) => {
+      leave()
+      next()
+    })
+    .withOnCancel(leave)
+    .build()
 }

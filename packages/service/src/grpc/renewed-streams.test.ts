@@ -2,21 +2,20 @@ import { EventEmitter } from "node:events"
 import { expect, it } from "vitest"
 import { renewStreams, STREAMS_A_LIST } from "./renewed-streams.ts"
 
-const session = (state: unknown) => Object.assign(new EventEmitter(), { goaway: () => undefined, state })
+const session = (state: unknown) => Object.assign(new EventEmitter(), { state })
 
-it.each<{ what: string; socket: object }>([
-  { what: "no session", socket: { server: new EventEmitter(), handle: null } },
-  { what: "a session without state", socket: { session: session(null) } },
-  { what: "streams that are no Map", socket: { session: session({ streams: [] }) } },
-])("nothing is done with a socket that has $what", ({ socket }) => {
-  expect(renewStreams(socket)).toBe(false)
+it.each<{ what: string; state: unknown }>([
+  { what: "no state", state: null },
+  { what: "streams that are no Map", state: { streams: [] } },
+])("nothing is done with a session that has $what", ({ state }) => {
+  expect(renewStreams(session(state))).toBe(false)
 })
 
 it("a list of many lasts for as many more", () => {
   const open = new Map<number, object>()
   const state = { streams: open }
   const one = session(state)
-  expect(renewStreams({ session: one })).toBe(true)
+  expect(renewStreams(one)).toBe(true)
   let id = 0
   /** The lists there are while so many more are opened. */
   const lists = (streams: number) => {

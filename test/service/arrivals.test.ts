@@ -1,18 +1,8 @@
 import { once } from "node:events"
-import { connect } from "node:http2"
-import {
-  Client,
-  credentials,
-  Metadata,
-  Server,
-  ServerCredentials,
-  ServerInterceptingCall,
-  type ServerInterceptor,
-  type ServerUnaryCall,
-  status,
-} from "@grpc/grpc-js"
+import { Client, credentials, Server, ServerCredentials, type ServerUnaryCall, status } from "@grpc/grpc-js"
 import { afterEach, describe, expect, it } from "vitest"
 import { Arrivals } from "../../packages/service/src/grpc/arrivals.ts"
+import { beginCall, openRaw } from "./raw-call.ts"
 
 const WAIT = { timeout: 60_000, interval: 5 }
 const PATH = "/test.Echo/Say"
@@ -55,76 +45,7 @@ function say(client: Client, text: string): Promise<string | number> {
   })
 }
 
-/** Tells the client what the server's handler, and an interceptor after ours, can know of a call. */
-async function told(own: readonly ServerInterceptor[]): Promise<unknown> {
-  let connection: unknown
-  const looksOn: ServerInterceptor = (_method, call) => {
-    const { localAddress, remoteAddress } = call.getConnectionInfo()
-    connection = { localAddress, remoteAddress }
-    return new ServerInterceptingCall(call)
-  }
-  const server = new Server({ interceptors: [...own, looksOn], "grpc.server_call_metric_recording": 1 })
-  const handle = (
-    call: ServerUnaryCall<Buffer, Buffer>,
-    done: (error: null, bytes: Buffer) => void,
-  ): void => {
-    const sent = new Metadata()
-    sent.set("sent", "early")
-    call.sendMetadata(sent)
-    const says = {
-      asked: call.request.toString(),
-      metadata: call.metadata.get("who"),
-      peer: call.getPeer().replace(/:\d+$/, ""),
-      host: call.getHost().replace(/:\d+$/, ""),
-      deadlineMs: new Date(call.getDeadline()).getTime(),
-      auth: call.getAuthContext(),
-      records: typeof call.getMetricsRecorder().recordCPUUtilizationMetric,
-      connection,
-    }
-    done(null, Buffer.from(JSON.stringify(says)))
-  }
-  const client = await clientOf(server, handle)
-  const who = new Metadata()
-  who.set("who", "a test")
-  let early: unknown
-  const body = await new Promise<string>((resolve, reject) => {
-    const call = client.makeUnaryRequest(
-      PATH,
-      same,
-      same,
-      Buffer.from("hello"),
-      who,
-      { deadline: DEADLINE_MS },
-      (error, answer) => (error ? reject(error) : resolve(String(answer))),
-    )
-    call.on("metadata", (metadata: Metadata) => {
-      early = metadata.get("sent")
-    })
-  })
-  const { deadlineMs, ...says } = JSON.parse(body)
-  // It goes over the wire as a time that is left.
-  expect(Math.abs(deadlineMs - DEADLINE_MS)).toBeLessThan(60_000)
-  return { ...says, early }
-}
-
-const DEADLINE_MS = Date.now() + 600_000
-
-describe("a call that is watched while it arrives", () => {
-  it("tells and does all that one does which is not", async () => {
-    const arrivals = new Arrivals({ mostArriving: 1, arrivalMs: 60_000 })
-    ends.push(() => arrivals.close())
-    const watched = await told([arrivals.interceptor])
-    expect(watched).toEqual(await told([]))
-    expect(watched).toMatchObject({
-      asked: "hello",
-      metadata: ["a test"],
-      host: "127.0.0.1",
-      records: "function",
-      connection: { remoteAddress: "127.0.0.1" },
-      early: ["early"],
-    })
-  })
-
+describe("a call that is read by @grpc/grpc-js, of those that arrive,", () => {
   it("has arrived when its request has, however long the answer takes", async () => {
     const arrivals = new Arrivals({ mostArriving: 1, arrivalMs: 20 })
     ends.push(() => arrivals.close())
@@ -163,19 +84,9 @@ describe("a call that is watched while it arrives", () => {
     ends.push(() => arrivals.close())
     const server = new Server({ interceptors: [arrivals.interceptor] })
     const client = await clientOf(server, (_call, done) => done(null, Buffer.from("answer")))
-    const session = connect(`http://${client.getChannel().getTarget().replace(/^dns:/, "")}`)
+    const session = openRaw(client.getChannel().getTarget().replace(/^dns:/, ""))
     ends.push(() => session.destroy())
-    const half = session.request(
-      {
-        ":method": "POST",
-        ":path": PATH,
-        "content-type": "application/grpc",
-        te: "trailers",
-        "grpc-timeout": "20m",
-      },
-      { endStream: false },
-    )
-    half.on("error", () => undefined)
+    const half = beginCall(session, PATH, { "grpc-timeout": "20m" })
     const [headers] = await once(half, "response")
     expect(Number(headers["grpc-status"])).toBe(status.DEADLINE_EXCEEDED)
     expect(half.writableEnded).toBe(false)

@@ -1,0 +1,65 @@
+import { Metadata, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js"
+import { type Asking, bearerToken } from "../calls.ts"
+import { Code, type StatusError } from "../status-error.ts"
+import { statusBytes } from "../status-message.ts"
+import type { AskedCall } from "./answering.ts"
+
+/** A call that @grpc/grpc-js has read, and answers. */
+export class LibraryCall implements AskedCall, Asking {
+  readonly #call: ServerUnaryCall<Uint8Array, Uint8Array>
+  readonly #done: sendUnaryData<Uint8Array>
+
+  constructor(call: ServerUnaryCall<Uint8Array, Uint8Array>, done: sendUnaryData<Uint8Array>) {
+    this.#call = call
+    this.#done = done
+  }
+
+  get request(): Uint8Array {
+    return this.#call.request
+  }
+
+  get asking(): Asking {
+    return this
+  }
+
+  get token(): string | undefined {
+    const [value] = this.#call.metadata.get("authorization")
+    return bearerToken(value?.toString())
+  }
+
+  get peer(): string {
+    return this.#call.getPeer()
+  }
+
+  /** Whether the caller has hung up, or its deadline has passed. */
+  get closed(): boolean {
+    return this.#call.cancelled
+  }
+
+  get endedWith(): Code | undefined {
+    if (!this.#call.cancelled) return undefined
+    // A timer may be a millisecond early.
+    return Number(this.#call.getDeadline()) <= Date.now() + 1 ? Code.DEADLINE_EXCEEDED : Code.CANCELLED
+  }
+
+  once(_event: "close", listener: () => void): void {
+    // One caller may wait for as many requests as it has put into a call.
+    this.#call.setMaxListeners(0)
+    this.#call.once("cancelled", listener)
+  }
+
+  off(_event: "close", listener: () => void): void {
+    this.#call.off("cancelled", listener)
+  }
+
+  answer(bytes: Uint8Array): void {
+    this.#done(null, bytes)
+  }
+
+  fail(error: StatusError): void {
+    const metadata = new Metadata()
+    metadata.set("grpc-status-details-bin", statusBytes(error))
+    const { name, message, code } = error
+    this.#done({ name, message, code, details: message, metadata })
+  }
+}

@@ -1,0 +1,240 @@
+import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2"
+import { type Asking, bearerToken, type Call } from "../calls.ts"
+import { Code, type StatusError } from "../status-error.ts"
+import { statusBytes } from "../status-message.ts"
+import type { Answering, AskedCall } from "./answering.ts"
+import { type Arrivals, type Ending, TOO_MANY_ARRIVING } from "./arrivals.ts"
+import { timeLeftMs } from "./time-left.ts"
+
+// What a plain call looks like on its HTTP/2 stream: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+
+/** What plain calls are read and answered with. */
+export interface PlainCalls {
+  readonly arrivals: Arrivals
+  readonly answering: Answering
+  /** Bytes of a message. */
+  readonly maxMessageBytes: number
+}
+
+/** Before a message: whether it is compressed, and its length. */
+const PREFIX_BYTES = 5
+/** The longest that a timer of Node can wait. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+const HEADERS = { ":status": 200, "content-type": "application/grpc+proto" } as const
+const WITH_TRAILERS = { waitForTrailers: true, sendDate: false }
+const WITHOUT_MESSAGE = { endStream: true, sendDate: false }
+const OK = { "grpc-status": "0" }
+const NOTHING = Buffer.alloc(0)
+const LATE: Ending = { code: Code.DEADLINE_EXCEEDED, details: "Deadline exceeded" }
+const LESS_THAN_ONE: Ending = {
+  code: Code.UNIMPLEMENTED,
+  details: "The request ended before a message had come.",
+}
+const MORE_THAN_ONE: Ending = {
+  code: Code.UNIMPLEMENTED,
+  details: "More than one message came; a call has one.",
+}
+const COMPRESSED: Ending = {
+  code: Code.INTERNAL,
+  details: "The message says that it is compressed, and the call does not say how.",
+}
+
+/**
+ * Whether a call is one that PlainCall reads and answers. Any other is for @grpc/grpc-js: one that is compressed, or that says
+ * what it may not.
+ */
+export function isPlain(headers: IncomingHttpHeaders): boolean {
+  const { "content-type": type, "grpc-encoding": encoding = "identity", "grpc-timeout": timeout } = headers
+  return (
+    headers[":method"] === "POST" &&
+    (type === "application/grpc" || type === "application/grpc+proto") &&
+    encoding === "identity" &&
+    (timeout === undefined || timeLeftMs(String(timeout)) !== undefined)
+  )
+}
+
+/**
+ * A call of one message that is answered with one, neither of them compressed, on the HTTP/2 stream that it came by. Nearly every
+ * call is such a one, and costs half of what it does by @grpc/grpc-js, which is made for calls of any kind (decision 0026).
+ */
+export class PlainCall implements AskedCall, Asking {
+  readonly #stream: ServerHttp2Stream
+  readonly #headers: IncomingHttpHeaders
+  readonly #call: Call
+  readonly #by: PlainCalls
+  /** To be called when the request has come, or nobody waits for that any more. */
+  readonly #leave: (() => void) | undefined
+  /** What has come, in one piece as a rule. */
+  #come: Buffer = NOTHING
+  /** What has come after the piece in which the prefix ended. */
+  #rest: Buffer[] | undefined
+  #length = 0
+  /** Bytes that have to come, prefix and all; 0 until that is known. */
+  #expected = 0
+  #timer: NodeJS.Timeout | undefined
+  #isOver = false
+  #endedWith: Code | undefined
+  #listeners: Set<() => void> | undefined
+
+  /** Reads the call, and has it answered when its request has come. */
+  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, call: Call, by: PlainCalls) {
+    this.#stream = stream
+    this.#headers = headers
+    this.#call = call
+    this.#by = by
+    this.#leave = by.arrivals.begin(this)
+    // Of one that has failed "close" is told as well.
+    stream.on("error", () => undefined)
+    if (this.#leave === undefined) {
+      this.sendStatus(TOO_MANY_ARRIVING)
+      return
+    }
+    this.#startTimer(headers["grpc-timeout"])
+    stream.on("close", () => this.#close(Code.CANCELLED))
+    stream.on("data", (chunk: Buffer) => this.#receive(chunk))
+    stream.on("end", () => this.#received())
+  }
+
+  get request(): Uint8Array {
+    return this.#come.subarray(PREFIX_BYTES)
+  }
+
+  get asking(): Asking {
+    return this
+  }
+
+  get token(): string | undefined {
+    return bearerToken(this.#headers.authorization)
+  }
+
+  get peer(): string {
+    const { remoteAddress, remotePort } = this.#stream.session?.socket ?? {}
+    return remoteAddress === undefined ? "unknown" : `${remoteAddress}:${remotePort}`
+  }
+
+  /** Whether the caller has hung up, or its deadline has passed. */
+  get closed(): boolean {
+    return this.endedWith !== undefined
+  }
+
+  get endedWith(): Code | undefined {
+    // A stream may be gone before it tells so.
+    return !this.#isOver && this.#isGone() ? Code.CANCELLED : this.#endedWith
+  }
+
+  once(_event: "close", listener: () => void): void {
+    this.#listeners ??= new Set()
+    this.#listeners.add(listener)
+  }
+
+  off(_event: "close", listener: () => void): void {
+    this.#listeners?.delete(listener)
+  }
+
+  answer(bytes: Uint8Array): void {
+    if (!this.#finish()) return
+    const stream = this.#stream
+    const message = Buffer.allocUnsafe(PREFIX_BYTES + bytes.length)
+    message[0] = 0
+    message.writeUInt32BE(bytes.length, 1)
+    message.set(bytes, PREFIX_BYTES)
+    stream.on("wantTrailers", () => stream.sendTrailers(OK))
+    stream.respond(HEADERS, WITH_TRAILERS)
+    stream.end(message)
+  }
+
+  fail(error: StatusError): void {
+    if (!this.#finish()) return
+    const details = statusBytes(error).toString("base64")
+    this.#send(error.code, error.message, { "grpc-status-details-bin": details })
+  }
+
+  /** Ends the call before it is answered. */
+  sendStatus({ code, details }: Ending): void {
+    if (this.#close(code)) this.#send(code, details)
+  }
+
+  #startTimer(timeout: string | string[] | undefined): void {
+    if (timeout === undefined) return
+    const ms = timeLeftMs(String(timeout)) as number
+    if (ms <= LONGEST_TIMER_MS) this.#timer = setTimeout(() => this.sendStatus(LATE), ms)
+  }
+
+  #receive(chunk: Buffer): void {
+    // What still comes of a call that is over is read, so that its stream can end, and let go.
+    if (this.#isOver) return
+    this.#length += chunk.length
+    if (this.#expected > 0) {
+      this.#rest ??= []
+      this.#rest.push(chunk)
+    } else {
+      this.#come = this.#come.length === 0 ? chunk : Buffer.concat([this.#come, chunk])
+      if (this.#length < PREFIX_BYTES) return
+      const bytes = this.#come.readUInt32BE(1)
+      if (bytes > this.#by.maxMessageBytes) {
+        this.sendStatus(tooLong(bytes, this.#by.maxMessageBytes))
+        return
+      }
+      this.#expected = PREFIX_BYTES + bytes
+    }
+    if (this.#length > this.#expected) this.sendStatus(MORE_THAN_ONE)
+  }
+
+  #received(): void {
+    if (this.#isOver || this.#isGone()) return
+    if (this.#expected === 0 || this.#length < this.#expected) {
+      this.sendStatus(LESS_THAN_ONE)
+      return
+    }
+    if (this.#rest !== undefined) this.#come = Buffer.concat([this.#come, ...this.#rest])
+    if (this.#come[0] !== 0) {
+      this.sendStatus(COMPRESSED)
+      return
+    }
+    this.#leave?.()
+    this.#by.answering.answer(this.#call, this)
+    this.#letGo()
+  }
+
+  /** What has come is a part of all that was read at once, which a call that is held would keep. */
+  #letGo(): void {
+    this.#come = NOTHING
+    this.#rest = undefined
+  }
+
+  #isGone(): boolean {
+    return this.#stream.destroyed || this.#stream.closed
+  }
+
+  /** Nobody waits for an answer any more; false where nobody did before. */
+  #close(code: Code): boolean {
+    if (this.#isOver) return false
+    this.#isOver = true
+    this.#endedWith = code
+    clearTimeout(this.#timer)
+    this.#leave?.()
+    this.#letGo()
+    if (this.#listeners !== undefined) for (const listener of this.#listeners) listener()
+    return true
+  }
+
+  /** Whether an answer can be sent; no other can then. */
+  #finish(): boolean {
+    if (this.#isOver || this.#isGone()) return false
+    this.#isOver = true
+    clearTimeout(this.#timer)
+    return true
+  }
+
+  #send(code: Code, message: string, more: Readonly<Record<string, string>> = {}): void {
+    if (this.#isGone()) return
+    const status = { "grpc-status": String(code), "grpc-message": encodeURI(message), ...more }
+    this.#stream.respond({ ...HEADERS, ...status }, WITHOUT_MESSAGE)
+    this.#stream.resume()
+  }
+}
+
+function tooLong(bytes: number, most: number): Ending {
+  return { code: Code.RESOURCE_EXHAUSTED, details: `The message has ${bytes} bytes; ${most} are accepted.` }
+}

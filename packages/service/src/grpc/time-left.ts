@@ -1,0 +1,18 @@
+const FORM = /^(\d{1,8})([HMSmun])$/
+const UNIT_MS: Readonly<Record<string, number>> = {
+  H: 3_600_000,
+  M: 60_000,
+  S: 1_000,
+  m: 1,
+  u: 1e-3,
+  n: 1e-6,
+}
+
+/**
+ * Milliseconds that a caller waits, of its `grpc-timeout`; undefined where that is none. "Timeout" in
+ * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+ */
+export function timeLeftMs(timeout: string): number | undefined {
+  const [, digits, unit] = FORM.exec(timeout) ?? []
+  return unit === undefined ? undefined : Number(digits) * (UNIT_MS[unit] as number)
+}

@@ -1,0 +1,78 @@
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  type IncomingHttpHeaders,
+} from "node:http2"
+
+/** What came of a call, frame by frame. */
+export interface RawAnswer {
+  /** The first headers. */
+  readonly headers: IncomingHttpHeaders
+  /** Of gRPC; NaN where the call ended without one. */
+  readonly status: number
+  /** As it is on the wire: percent-encoded. */
+  readonly message: string | undefined
+  /** google.rpc.Status, in base64. */
+  readonly details: string | undefined
+  /** Messages, each behind its prefix. */
+  readonly bytes: Buffer
+}
+
+/** A message as gRPC frames it, in full bytes or with another prefix than is true. */
+export function framed(message: Uint8Array, { flag = 0, length = message.length } = {}): Buffer {
+  const prefix = Buffer.alloc(5)
+  prefix[0] = flag
+  prefix.writeUInt32BE(length, 1)
+  return Buffer.concat([prefix, message])
+}
+
+/** Begins a call of which nothing has been sent but its headers. */
+export function beginCall(
+  session: ClientHttp2Session,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+): ClientHttp2Stream {
+  const stream = session.request({
+    ":method": "POST",
+    ":path": path,
+    "content-type": "application/grpc",
+    te: "trailers",
+    ...headers,
+  })
+  stream.on("error", () => undefined)
+  return stream
+}
+
+/** Resolves when the stream has closed, however it did. */
+export function answerTo(stream: ClientHttp2Stream): Promise<RawAnswer> {
+  let first: IncomingHttpHeaders = {}
+  let last: IncomingHttpHeaders = {}
+  const chunks: Buffer[] = []
+  stream.on("response", (headers) => {
+    first = headers
+    last = { ...headers, ...last }
+  })
+  stream.on("trailers", (headers) => {
+    last = headers
+  })
+  stream.on("data", (chunk: Buffer) => chunks.push(chunk))
+  return new Promise((resolve) => {
+    stream.once("close", () =>
+      resolve({
+        headers: first,
+        status: Number(last["grpc-status"] ?? Number.NaN),
+        message: last["grpc-message"] as string | undefined,
+        details: last["grpc-status-details-bin"] as string | undefined,
+        bytes: Buffer.concat(chunks),
+      }),
+    )
+  })
+}
+
+/** Connects by HTTP/2, without a client of gRPC. */
+export function openRaw(address: string): ClientHttp2Session {
+  const session = connect(`http://${address}`)
+  session.on("error", () => undefined)
+  return session
+}
