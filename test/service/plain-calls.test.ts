@@ -345,14 +345,36 @@ describe("what the door leaves to @grpc/grpc-js", () => {
       { "content-type": "application/grpc+proto" },
       { "grpc-encoding": "identity" },
       { "grpc-timeout": "10S" },
-      // Some eleven thousand years, of which no timer could wait for one.
-      { "grpc-timeout": "99999999H" },
       { "grpc-timeout": "60000000u", "grpc-accept-encoding": "gzip", "user-agent": "a test" },
     ]) {
       const answer = await ask(headers as Record<string, string>)
       expect(answer.status).toBe(status.OK)
       expect(answer.headers).not.toHaveProperty("date")
     }
+  })
+
+  it("a call that would wait longer than a timer of Node can, and which is not late before another", async () => {
+    const held = (headers: Readonly<Record<string, string>>) => {
+      const stream = beginCall(session, PATH, headers)
+      const answer = answerTo(stream)
+      stream.end(framed(question("patient", 2)))
+      return { stream, answer }
+    }
+    expect((await held({}).answer).status).toBe(status.OK)
+    // Some eleven thousand years.
+    const patient = held({ "grpc-timeout": "99999999H" })
+    let hasEnded = false
+    patient.stream.on("response", () => {
+      hasEnded = true
+    })
+    const other = beginCall(session, PATH, { "grpc-timeout": "50m" })
+    other.write(Buffer.from([0]))
+    const [late] = await once(other, "response")
+    expect(Number(late["grpc-status"])).toBe(status.DEADLINE_EXCEEDED)
+    other.close(CANCEL)
+    expect(hasEnded).toBe(false)
+    patient.stream.close(CANCEL)
+    await patient.answer
   })
 
   it("a message that says it is compressed, where the call does not say how, is refused by neither's guess", async () => {

@@ -115,12 +115,11 @@ export class PlainCall implements AskedCall, Asking {
 
   /** Whether the caller has hung up, or its deadline has passed. */
   get closed(): boolean {
-    return this.endedWith !== undefined
+    return this.#endedWith !== undefined
   }
 
   get endedWith(): Code | undefined {
-    // A stream may be gone before it tells so.
-    return !this.#isOver && this.#isGone() ? Code.CANCELLED : this.#endedWith
+    return this.#endedWith
   }
 
   once(_event: "close", listener: () => void): void {
