@@ -20,7 +20,7 @@ export abstract class SluiceError extends Error {
   }
 }
 
-/** An option is wrong, misspelt or contradicts another one. Thrown when something is created, never by a request. */
+/** An option is wrong, misspelt or contradicts another one, or an argument is none that is accepted. */
 export class InvalidOptionError extends SluiceError {
   readonly code = "SLUICE_INVALID_OPTION"
   /** Everything that is wrong, not only the first: `path` names the option. */

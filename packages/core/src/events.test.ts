@@ -1,12 +1,14 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
+import { InvalidOptionError } from "./errors.ts"
 import { SafeEvents } from "./events.ts"
 
 type Table = { said: [text: string]; done: [] }
 
 function setUp() {
   const failures: [unknown, keyof Table][] = []
-  return { failures, events: new SafeEvents<Table>((error, name) => failures.push([error, name])) }
+  const names = { said: true, done: true } as const
+  return { failures, events: new SafeEvents<Table>(names, (error, name) => failures.push([error, name])) }
 }
 
 describe("events", () => {
@@ -18,6 +20,29 @@ describe("events", () => {
     events.on("done", () => heard.push("done"))
     events.emit("said", "a")
     expect(heard).toEqual(["first a", "second a"])
+  })
+
+  it("refuse a listener whom nobody would ever call", () => {
+    const { events } = setUp()
+    const refused = (name: string, listener: unknown) => {
+      let thrown: unknown
+      try {
+        events.on(name as "said", listener as () => void)
+      } catch (error) {
+        thrown = error
+      }
+      expect(thrown).toBeInstanceOf(InvalidOptionError)
+      return (thrown as InvalidOptionError).problems
+    }
+    const accepted = "said, done"
+    expect(refused("siad", () => undefined)).toEqual([
+      { path: "on", message: '"siad" is no event', accepted },
+    ])
+    expect(refused("toString", () => undefined)).toMatchObject([{ accepted }])
+    expect(refused("said", undefined)).toEqual([
+      { path: "on", message: 'the listener of "said" is no function', accepted: "a function" },
+    ])
+    expect(events.has("said")).toBe(false)
   })
 
   it("say whether anybody listens", () => {

@@ -1,3 +1,5 @@
+import { InvalidOptionError } from "./errors.ts"
+
 type Listener<Args extends unknown[]> = (...args: Args) => void
 
 /** Subscribing to events: each name of `Table` with the arguments that its listeners get. */
@@ -5,6 +7,7 @@ export interface Events<Table extends Record<keyof Table, unknown[]>> {
   /**
    * Calls the listener at every event of this name from now on, after those that came before it. What it throws, or rejects
    * with where it is async, is warned of once and hurts nobody.
+   * @throws InvalidOptionError where there is no such event, or the listener is no function
    */
   on<Name extends keyof Table>(name: Name, listener: (...args: Table[Name]) => void): void
   /** Calls the listener no more. One that does not listen is no mistake. */
@@ -16,14 +19,30 @@ export interface Events<Table extends Record<keyof Table, unknown[]>> {
  * `has` lets the hot path skip building arguments that nobody wants.
  */
 export class SafeEvents<Table extends Record<keyof Table, unknown[]>> implements Events<Table> {
+  readonly #names: readonly (keyof Table & string)[]
   readonly #onListenerError: (error: unknown, name: keyof Table) => void
   #listeners: { [Name in keyof Table]?: readonly Listener<Table[Name]>[] } = {}
 
-  constructor(onListenerError: (error: unknown, name: keyof Table) => void) {
+  /** `names` are those of all events that there are. */
+  constructor(
+    names: Readonly<Record<keyof Table & string, true>>,
+    onListenerError: (error: unknown, name: keyof Table) => void,
+  ) {
+    this.#names = Object.keys(names) as (keyof Table & string)[]
     this.#onListenerError = onListenerError
   }
 
   on<Name extends keyof Table>(name: Name, listener: Listener<Table[Name]>): void {
+    // Nobody would ever call such a one, and nobody would find out.
+    if (!this.#names.includes(name as keyof Table & string)) {
+      throw new InvalidOptionError([
+        { path: "on", message: `"${String(name)}" is no event`, accepted: this.#names.join(", ") },
+      ])
+    }
+    if (typeof listener !== "function") {
+      const message = `the listener of "${String(name)}" is no function`
+      throw new InvalidOptionError([{ path: "on", message, accepted: "a function" }])
+    }
     this.#listeners[name] = [...(this.#listeners[name] ?? []), listener]
   }
 

@@ -101,7 +101,9 @@ describe("the types of a limiter", () => {
     const listener = (): void => undefined
     limiter.on("decision", (decision, request) => `${decision.policy} ${request.user}`)
     // @ts-expect-error misspelt
-    limiter.on("decisions", listener)
+    expect(() => limiter.on("decisions", listener)).toThrow(
+      'on: "decisions" is no event; accepted: decision, ',
+    )
     // @ts-expect-error misspelt
     limiter.off("degrade", listener)
     // @ts-expect-error recovered has no arguments

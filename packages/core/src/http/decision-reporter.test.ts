@@ -3,9 +3,10 @@ import { SafeEvents } from "../events.ts"
 import { UNLIMITED } from "../limiter/decision-record.ts"
 import { DecisionReporter } from "./decision-reporter.ts"
 import type { DecisionCall, LimiterEvents } from "./limiter.ts"
+import { LIMITER_EVENTS } from "./limiter-parts.ts"
 
 const open = () => {
-  const events = new SafeEvents<LimiterEvents<string>>(() => undefined)
+  const events = new SafeEvents<LimiterEvents<string>>(LIMITER_EVENTS, () => undefined)
   return { events, reporter: new DecisionReporter(events) }
 }
 

@@ -12,6 +12,20 @@ import type { LimiterEvents } from "./limiter.ts"
 import type { ParsedOptions } from "./parse-options.ts"
 import { FactsReaders } from "./request-facts.ts"
 
+/** The names of all events of a limiter. */
+export const LIMITER_EVENTS: Readonly<Record<keyof LimiterEvents<unknown>, true>> = {
+  decision: true,
+  "store-error": true,
+  degraded: true,
+  recovered: true,
+  rules: true,
+  "rule-error": true,
+  "rules-stale": true,
+  evicted: true,
+  warning: true,
+  closed: true,
+}
+
 /** What a limiter is made of, and shares with the limiters of its routes. */
 export interface LimiterParts<Request> {
   readonly events: SafeEvents<LimiterEvents<Request>>
@@ -28,7 +42,7 @@ export interface LimiterParts<Request> {
 /** The parts, wired to each other: what fails in one is warned of and emitted as an event. A store that is closed throws. */
 export function createParts<Request>(options: ParsedOptions): LimiterParts<Request> {
   const { logger, store, storeTimeoutMs, instances, clock } = options
-  const events = new SafeEvents<LimiterEvents<Request>>((error, name) =>
+  const events = new SafeEvents<LimiterEvents<Request>>(LIMITER_EVENTS, (error, name) =>
     warner.once(
       "SLUICE_CALLBACK_FAILED",
       `A listener of "${name}" failed: ${textOf(error)}.`,

@@ -7,6 +7,13 @@ import { namesOf, rulesEvent } from "./edition.ts"
 import type { LoadFailure } from "./load-loop.ts"
 import type { Page, PageReader, Turn } from "./page.ts"
 
+const RULE_BOOK_EVENTS: Readonly<Record<keyof RuleBookEvents, true>> = {
+  rules: true,
+  "rule-error": true,
+  "rules-stale": true,
+  warning: true,
+}
+
 /** Tells readers, listeners and the log what happened to rules. */
 export class Announcer {
   readonly events: SafeEvents<RuleBookEvents>
@@ -18,7 +25,7 @@ export class Announcer {
   /** `name` is what messages call the source. */
   constructor(name: string, logger: Logger | undefined) {
     this.#name = name
-    this.events = new SafeEvents<RuleBookEvents>((error, event) =>
+    this.events = new SafeEvents<RuleBookEvents>(RULE_BOOK_EVENTS, (error, event) =>
       this.#warner.once(
         "SLUICE_CALLBACK_FAILED",
         `A listener of "${event}" failed: ${textOf(error)}.`,
