@@ -221,6 +221,8 @@ export interface GivenText {
   readonly name: string
   /** Undefined where it was not given and has no default. */
   readonly text: string | undefined
+  /** Whether it was not given. */
+  readonly isDefault: boolean
 }
 
 /** What a command line that has been parsed gives. */
@@ -231,7 +233,11 @@ export function givenText(command: Command, name: SettingName): GivenText {
   const given = command.getOptionValue(name) as string | undefined
   // An empty variable is one that is not given: a compose file cannot leave it out.
   const text = isOfEnv && given === "" ? undefined : given
-  return { name: isOfEnv ? `${env} (or ${flag})` : `${flag} (or ${env})`, text: text ?? otherwise }
+  return {
+    name: isOfEnv ? `${env} (or ${flag})` : `${flag} (or ${env})`,
+    text: text ?? otherwise,
+    isDefault: text === undefined,
+  }
 }
 
 /** The variables that mean something here. */

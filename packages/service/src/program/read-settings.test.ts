@@ -145,6 +145,7 @@ describe("settings", () => {
       /^--endpoint .*is no URL of this kind; accepted: a URL such as/,
     ],
     ["--rules r --create-table", /^--create-table .*"true" is given without a table/],
+    ["--rules r --poll 5s", /^--poll .*"5s" is given without a table; accepted: --table too$/],
     ["--table rules --create-table=yes", /^--create-table .*"yes" is not accepted; accepted: true, false$/],
     ["--table rules --poll 0", /^--poll .*"0" is no time/],
     ["--rules r --redis-cluster", /^--redis-cluster .*is given without REDIS_URL; accepted: REDIS_URL too$/],

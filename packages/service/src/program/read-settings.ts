@@ -100,6 +100,7 @@ function readRules(reader: Reader): string | TableSettings {
     ["region", table.region !== undefined],
     ["endpoint", table.endpoint !== undefined],
     ["createTable", table.mayCreate === true],
+    ["poll", reader.isGiven("poll")],
   ] as const) {
     if (isGiven) reader.refuse(setting, "is given without a table", "--table too")
   }
@@ -180,7 +181,7 @@ class Reader {
   }
 
   isGiven(setting: SettingName): boolean {
-    return givenText(this.#command, setting).text !== undefined
+    return !givenText(this.#command, setting).isDefault
   }
 
   secret<T>(secret: Secret<T>): T | undefined {
