@@ -469,7 +469,8 @@ describe.each(DOORS)("who may register over %s", (_, open) => {
     for (const answered of await calls(door, "1"))
       expect(answered).toMatchObject({
         code: FAILED_PRECONDITION,
-        message: "Rules cannot be registered here.",
+        message:
+          "The rules are kept elsewhere, such as in a file: they can be neither changed nor listed here.",
       })
   })
 

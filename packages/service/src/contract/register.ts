@@ -109,7 +109,10 @@ function admit({ registry, tokens, isOpen }: RegisteringParts, service: string, 
     }
   }
   if (registry !== undefined) return registry
-  throw new StatusError(Code.FAILED_PRECONDITION, "Rules cannot be registered here.")
+  throw new StatusError(
+    Code.FAILED_PRECONDITION,
+    "The rules are kept elsewhere, such as in a file: they can be neither changed nor listed here.",
+  )
 }
 
 interface Versioned {

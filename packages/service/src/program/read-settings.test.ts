@@ -177,8 +177,15 @@ describe("settings", () => {
 
   it.each([
     [{ SLUICE_TOKENS: "secret" }, /^SLUICE_TOKENS: its value \(not shown\) is no JSON; accepted/],
-    [{ SLUICE_TOKENS: '["secret-secret-secret"]' }, /is no such object/],
-    [{ SLUICE_TOKENS: '{"1":"secret"}' }, /is no such object/],
+    [{ SLUICE_TOKENS: '["secret-secret-secret"]' }, /is no such object; accepted/],
+    [
+      { SLUICE_TOKENS: '{"1":"secret"}' },
+      /is no such object: 1 of its 1 members are no name with a token; accepted/,
+    ],
+    [
+      { SLUICE_TOKENS: '{"1":"secret-secret-secret","secret-secret-of-2":"2","":"secret"}' },
+      /is no such object: 2 of its 3 members are/,
+    ],
     // It could never be sent.
     [{ SLUICE_TOKENS: '{"1":"secret secret secret"}' }, /is no such object/],
     [{ REDIS_URL: "secret:6379" }, /^REDIS_URL: its value \(not shown\) is no URL of this kind/],

@@ -31,10 +31,19 @@ export const TOKENS: Secret<Readonly<Record<string, string>>> = {
     } catch {
       throw new NotAccepted("is no JSON", TOKENS_ACCEPTED)
     }
-    const { data } = tokensShape.safeParse(value)
-    if (data === undefined) throw new NotAccepted("is no such object", TOKENS_ACCEPTED)
+    const { data, error } = tokensShape.safeParse(value)
+    if (data === undefined)
+      throw new NotAccepted(`is no such object${howMany(value, error)}`, TOKENS_ACCEPTED)
     return data
   },
+}
+
+/** Whose they are would say the token where somebody has mixed names and tokens up. */
+function howMany(value: unknown, { issues }: z.ZodError): string {
+  const wrong = new Set(issues.flatMap(({ path }) => path.slice(0, 1))).size
+  return wrong === 0
+    ? ""
+    : `: ${wrong} of its ${Object.keys(value as object).length} members are no name with a token`
 }
 
 /** A password may have a comma. */
