@@ -440,3 +440,27 @@ it("a call whose caller goes when its message has come, and not the end of its r
   await started.stop()
   expect(started.faults).toEqual([])
 })
+
+it.each([
+  ["longer than is accepted", framed(Buffer.alloc(0), { length: 2 ** 32 - 1 }), status.RESOURCE_EXHAUSTED],
+  ["two messages", Buffer.concat([framed(question("two")), framed(question("two"))]), status.UNIMPLEMENTED],
+  ["late", Buffer.from([0]), status.DEADLINE_EXCEEDED],
+])(
+  "a call that is %s is over when that is said: nobody waits for the rest of it",
+  async (_what, bytes, code) => {
+    const started = await startService(RULES, {
+      bounds: { maxMessageBytes: MOST_BYTES, maxInFlight: 3, maxRequests: 20, arrivalMs: 100 },
+    })
+    const session = openRaw(started.grpc)
+    const stream = beginCall(session, PATH)
+    const answer = answerTo(stream)
+    // And then no more of it, nor its end, as clients do whose upload is under way: Connect's for one.
+    stream.write(bytes)
+    expect(await answer).toMatchObject({ status: code })
+    expect(stream.rstCode).toBe(NO_ERROR)
+    // So the service can go down while its client stays.
+    expect(await started.end(5_000)).toBe(true)
+    session.destroy()
+    expect(started.faults).toEqual([])
+  },
+)

@@ -63,7 +63,7 @@ export function createGrpcDoor(
     interceptors: [arrivals.interceptor],
     "grpc.max_receive_message_length": maxMessageBytes,
     "grpc.enable_channelz": 0,
-    // Of one connection: those that were ended before all of them had come stay open until their client ends them, or goes.
+    // Of one connection: those that grpc-js ends before all of them have come stay open until their client ends them, or goes.
     "grpc.max_concurrent_streams": 2 * maxInFlight,
     "grpc-node.max_session_memory": MOST_UNREAD_MB,
     // A peer that has gone without a word is found out.

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2"
+import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2"
 import { type Asking, bearerToken, type Call } from "../calls.ts"
 import { Code, type StatusError } from "../status-error.ts"
 import { statusBytes } from "../status-message.ts"
@@ -229,8 +229,12 @@ export class PlainCall implements AskedCall, Asking {
   #send(code: Code, message: string, more: Readonly<Record<string, string>> = {}): void {
     if (this.#isGone()) return
     const status = { "grpc-status": String(code), "grpc-message": encodeURI(message), ...more }
-    this.#stream.respond({ ...HEADERS, ...status }, WITHOUT_MESSAGE)
-    this.#stream.resume()
+    const stream = this.#stream
+    stream.respond({ ...HEADERS, ...status }, WITHOUT_MESSAGE)
+    // Not each client ends or resets a call that has been answered before all of it had come: its stream would stay open, and
+    // keep the service from going down (RFC 9113 section 8.1).
+    if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR)
+    stream.resume()
   }
 }
 
