@@ -66,10 +66,12 @@ export class Answering {
   }
 
   #fail(call: Call, asked: AskedCall, error: unknown, sinceMs: number): void {
-    if (!(error instanceof StatusError)) this.#listeners.onFault(error, call.path)
-    const told = error instanceof StatusError ? shortened(error) : FAULT
+    const isFault = !(error instanceof StatusError)
+    const told = isFault ? FAULT : shortened(error)
     this.#end(call, asked, told.code, sinceMs)
     asked.fail(told)
+    // Last: whoever is told may throw, and its call is over then all the same.
+    if (isFault) this.#listeners.onFault(error, call.path)
   }
 
   #end(call: Call, asked: AskedCall, code: Code, sinceMs: number): void {
