@@ -4,24 +4,12 @@ import { expect, it } from "vitest"
 import { ShouldForwardRequestRequestSchema } from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
 import { until } from "../servers/until.ts"
 import { answerTo, beginCall, framed, openRaw } from "./raw-call.ts"
-import { startService } from "./started.ts"
+import { startService, WAITING } from "./started.ts"
 import { openStranger } from "./stranger.ts"
 
 type MessageInit = MessageInitShape<typeof ShouldForwardRequestRequestSchema>
 
 const PATH = "/sluice.v1.RateLimiter/ShouldForwardRequest"
-const RULES = `
-service_id: 1
-rules: { name: units, field: user, rate: { requests_per_unit: 1000000, unit: day } }
----
-service_id: 2
-rules:
-  name: held
-  field: user
-  rate: { requests_per_unit: 1, unit: day }
-  throttle: { kind: queue, max_wait_ms: 86400000 }
-`
-
 /** Asks over gRPC with a time to wait for the answer, as one who leaves it to the service to end the call. */
 async function askUntilLate(address: string, request: MessageInit): Promise<void> {
   const session = openRaw(address)
@@ -36,7 +24,7 @@ async function askUntilLate(address: string, request: MessageInit): Promise<void
 it("how a call was answered is told by door, method and code, each once", async () => {
   const told: unknown[][] = []
   let leastMs = Number.POSITIVE_INFINITY
-  const started = await startService(RULES, {
+  const started = await startService(WAITING, {
     bounds: { maxMessageBytes: 100_000, maxInFlight: 2, maxRequests: 20, arrivalMs: 500 },
     onAnswered(door, path, code, durationMs) {
       told.push([door, path, code])

@@ -7,32 +7,13 @@ import { memoryStore, type Store } from "@sluice/core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"
 import { RateLimiter } from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
-import { type Started, startService } from "./started.ts"
+import { type Started, startService, WAITING } from "./started.ts"
 import { type Called, openStranger, type Stranger } from "./stranger.ts"
 
 const PATH = "/sluice.v1.RateLimiter/ShouldForwardRequest"
 
 /** What every connection of HTTP/2 begins with, and an empty frame of settings (RFC 9113 section 3.4). */
 const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0", "latin1")
-
-const RULES = `
-service_id: 1
-rules: { name: units, field: user, rate: { requests_per_unit: 1000000, unit: day } }
----
-service_id: 2
-rules:
-  name: held
-  field: user
-  rate: { requests_per_unit: 1, unit: day }
-  throttle: { kind: queue, max_wait_ms: 86400000 }
----
-service_id: 3
-rules:
-  name: one-waits
-  field: user
-  rate: { requests_per_unit: 1, unit: day }
-  throttle: { kind: queue, max_waiting: 1, max_wait_ms: 86400000 }
-`
 
 const open = (started: Started): Stranger =>
   openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
@@ -53,7 +34,7 @@ describe("the door of gRPC", () => {
   let raw: Client
   beforeAll(async () => {
     const bounds = { maxMessageBytes: 100_000, maxInFlight: 3, maxRequests: 20, arrivalMs: 500 }
-    started = await startService(RULES, { bounds })
+    started = await startService(WAITING, { bounds })
     stranger = open(started)
     raw = new Client(started.grpc, credentials.createInsecure())
   })
@@ -282,7 +263,7 @@ describe("the door of HTTP", () => {
   let started: Started
   beforeAll(async () => {
     const bounds = { maxMessageBytes: 100_000, maxInFlight: 3, maxRequests: 20, arrivalMs: 500 }
-    started = await startService(RULES, { bounds })
+    started = await startService(WAITING, { bounds })
   })
   afterAll(async () => {
     await started.stop()
@@ -401,7 +382,7 @@ describe("the door of HTTP", () => {
       take: (requests) => opened.then(() => memory.take(requests)),
     }
     const bounds = { maxMessageBytes: 100_000, maxInFlight: 2, maxRequests: 20, arrivalMs: 500 }
-    const slow = await startService(RULES, { bounds, shared: { store, storeTimeoutMs: 600_000 } })
+    const slow = await startService(WAITING, { bounds, shared: { store, storeTimeoutMs: 600_000 } })
     const statusOf = async (headers: Record<string, string>): Promise<number> => {
       const response = await fetch(slow.http + PATH, {
         method: "POST",
@@ -481,7 +462,7 @@ describe("the door of HTTP", () => {
 describe("a fault of the service itself", () => {
   it("is told to whoever runs it, and not to the caller", async () => {
     const fault = new Error("a secret of the house")
-    const started = await startService(RULES, {
+    const started = await startService(WAITING, {
       onUnknownService() {
         throw fault
       },

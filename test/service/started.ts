@@ -20,6 +20,26 @@ rules:
   request_rejection_message: exhausted-daily-limit
 `
 
+/** One service with all the room there is, one that holds whoever comes after the first, and one that holds one of them. */
+export const WAITING = `
+service_id: 1
+rules: { name: units, field: user, rate: { requests_per_unit: 1000000, unit: day } }
+---
+service_id: 2
+rules:
+  name: held
+  field: user
+  rate: { requests_per_unit: 1, unit: day }
+  throttle: { kind: queue, max_wait_ms: 86400000 }
+---
+service_id: 3
+rules:
+  name: one-waits
+  field: user
+  rate: { requests_per_unit: 1, unit: day }
+  throttle: { kind: queue, max_waiting: 1, max_wait_ms: 86400000 }
+`
+
 /** A decision service in this process, on ports of its own. */
 export interface Started {
   readonly grpc: string

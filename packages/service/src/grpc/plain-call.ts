@@ -65,10 +65,8 @@ export class PlainCall implements AskedCall, Asking {
   readonly #by: PlainCalls
   /** To be called when the request has come, or nobody waits for that any more. */
   readonly #leave: (() => void) | undefined
-  /** What has come, in one piece as a rule. */
+  /** What has come, and then room for more where it came in pieces. */
   #come: Buffer = NOTHING
-  /** What has come after the piece in which the prefix ended. */
-  #rest: Buffer[] | undefined
   #length = 0
   /** Bytes that have to come, prefix and all; 0 until that is known. */
   #expected = 0
@@ -97,7 +95,7 @@ export class PlainCall implements AskedCall, Asking {
   }
 
   get request(): Uint8Array {
-    return this.#come.subarray(PREFIX_BYTES)
+    return this.#come.subarray(PREFIX_BYTES, this.#length)
   }
 
   get asking(): Asking {
@@ -163,12 +161,8 @@ export class PlainCall implements AskedCall, Asking {
   #receive(chunk: Buffer): void {
     // What still comes of a call that is over is read, so that its stream can end, and let go.
     if (this.#isOver) return
-    this.#length += chunk.length
-    if (this.#expected > 0) {
-      this.#rest ??= []
-      this.#rest.push(chunk)
-    } else {
-      this.#come = this.#come.length === 0 ? chunk : Buffer.concat([this.#come, chunk])
+    this.#append(chunk)
+    if (this.#expected === 0) {
       if (this.#length < PREFIX_BYTES) return
       const bytes = this.#come.readUInt32BE(1)
       if (bytes > this.#by.maxMessageBytes) {
@@ -180,13 +174,27 @@ export class PlainCall implements AskedCall, Asking {
     if (this.#length > this.#expected) this.sendStatus(MORE_THAN_ONE)
   }
 
+  /** Nearly all come in one piece. Of the others none is kept by itself: one of a byte takes a hundred. */
+  #append(chunk: Buffer): void {
+    const length = this.#length + chunk.length
+    if (this.#length === 0) this.#come = chunk
+    else {
+      if (length > this.#come.length) {
+        const longer = Buffer.allocUnsafe(2 * length)
+        this.#come.copy(longer, 0, 0, this.#length)
+        this.#come = longer
+      }
+      chunk.copy(this.#come, this.#length)
+    }
+    this.#length = length
+  }
+
   #received(): void {
     if (this.#isOver || this.#isGone()) return
     if (this.#expected === 0 || this.#length < this.#expected) {
       this.sendStatus(LESS_THAN_ONE)
       return
     }
-    if (this.#rest !== undefined) this.#come = Buffer.concat([this.#come, ...this.#rest])
     if (this.#come[0] !== 0) {
       this.sendStatus(COMPRESSED)
       return
@@ -199,7 +207,6 @@ export class PlainCall implements AskedCall, Asking {
   /** What has come is a part of all that was read at once, which a call that is held would keep. */
   #letGo(): void {
     this.#come = NOTHING
-    this.#rest = undefined
   }
 
   #isGone(): boolean {

@@ -1,0 +1,146 @@
+import { once } from "node:events"
+import { type ClientHttp2Session, constants } from "node:http2"
+import { status } from "@grpc/grpc-js"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { openFrames } from "./frames.ts"
+import { decisionOf, FORWARD, question } from "./questions.ts"
+import { answerTo, beginCall, framed, openRaw } from "./raw-call.ts"
+import { type Started, startService, WAITING } from "./started.ts"
+
+const { NGHTTP2_CANCEL: CANCEL, NGHTTP2_NO_ERROR: NO_ERROR } = constants
+
+describe("what the door leaves to @grpc/grpc-js", () => {
+  let started: Started
+  let session: ClientHttp2Session
+  beforeAll(async () => {
+    started = await startService(WAITING)
+    session = openRaw(started.grpc)
+  })
+  afterAll(async () => {
+    session.destroy()
+    await started.stop()
+    expect(started.faults).toEqual([])
+  })
+  const ask = (headers: Readonly<Record<string, string>>) => {
+    const stream = beginCall(session, FORWARD, headers)
+    const answer = answerTo(stream)
+    stream.end(framed(question("left")))
+    return answer
+  }
+
+  it.each([
+    ["a type that begins as gRPC's", { "content-type": "application/grpc;charset=utf-8" }, status.OK],
+    ["a time that is none", { "grpc-timeout": "soon" }, status.INTERNAL],
+    ["a time of nine digits", { "grpc-timeout": "123456789m" }, status.OK],
+    ["a request that is no POST", { ":method": "PUT" }, status.OK],
+    ["a method that there is not", { ":path": "/sluice.v1.RateLimiter/Nothing" }, status.UNIMPLEMENTED],
+  ])("%s", async (_what, headers, code) => {
+    const answer = await ask(headers as Record<string, string>)
+    expect(answer.status).toBe(code)
+    expect(answer.headers).toHaveProperty("date")
+  })
+
+  it("what is no gRPC", async () => {
+    expect((await ask({ "content-type": "text/plain" })).headers[":status"]).toBe(415)
+  })
+
+  it("and what it does not", async () => {
+    for (const headers of [
+      { "content-type": "application/grpc+proto" },
+      { "grpc-encoding": "identity" },
+      { "grpc-timeout": "10S" },
+      { "grpc-timeout": "60000000u", "grpc-accept-encoding": "gzip", "user-agent": "a test" },
+    ]) {
+      const answer = await ask(headers as Record<string, string>)
+      expect(answer.status).toBe(status.OK)
+      expect(answer.headers).not.toHaveProperty("date")
+    }
+  })
+
+  it("a call that would wait longer than a timer of Node can, and which is not late before another", async () => {
+    const held = (headers: Readonly<Record<string, string>>) => {
+      const stream = beginCall(session, FORWARD, headers)
+      const answer = answerTo(stream)
+      stream.end(framed(question("patient", 2)))
+      return { stream, answer }
+    }
+    expect((await held({}).answer).status).toBe(status.OK)
+    // Some eleven thousand years.
+    const patient = held({ "grpc-timeout": "99999999H" })
+    let hasEnded = false
+    patient.stream.on("response", () => {
+      hasEnded = true
+    })
+    const other = beginCall(session, FORWARD, { "grpc-timeout": "50m" })
+    other.write(Buffer.from([0]))
+    const [late] = await once(other, "response")
+    expect(Number(late["grpc-status"])).toBe(status.DEADLINE_EXCEEDED)
+    other.close(CANCEL)
+    expect(hasEnded).toBe(false)
+    patient.stream.close(CANCEL)
+    await patient.answer
+  })
+
+  it("a message that says it is compressed, where the call does not say how, is refused by neither's guess", async () => {
+    const stream = beginCall(session, FORWARD)
+    const answer = answerTo(stream)
+    stream.end(framed(question("left"), { flag: 1 }))
+    expect(await answer).toMatchObject({ status: status.INTERNAL, bytes: Buffer.alloc(0) })
+  })
+})
+
+it("a call whose caller goes when its message has come, and not the end of its request, takes nothing", async () => {
+  const started = await startService(WAITING)
+  const caller = openFrames(started.grpc)
+  const begin = (stream: number) => {
+    caller.headers(stream, { ":path": FORWARD, "content-type": "application/grpc" })
+    caller.data(stream, framed(question("early")))
+  }
+  const reset = (stream: number) => caller.reset(stream, stream % 4 === 1 ? NO_ERROR : CANCEL)
+  const [first, second] = [
+    [1, 3, 5, 7],
+    [9, 11, 13, 15],
+  ] as const
+  for (const stream of first) begin(stream)
+  // Those have been read before they are reset, the others come with it.
+  await caller.answered()
+  for (const stream of first) reset(stream)
+  for (const stream of second) {
+    begin(stream)
+    reset(stream)
+  }
+  await caller.answered()
+  const session = openRaw(started.grpc)
+  const stream = beginCall(session, FORWARD)
+  const answer = answerTo(stream)
+  stream.end(framed(question("early", 1, { peek: true })))
+  expect(decisionOf(await answer)).toMatchObject({ remaining: 1_000_000n })
+  caller.close()
+  session.destroy()
+  await started.stop()
+  expect(started.faults).toEqual([])
+})
+
+it.each([
+  ["longer than is accepted", framed(Buffer.alloc(0), { length: 2 ** 32 - 1 }), status.RESOURCE_EXHAUSTED],
+  ["two messages", Buffer.concat([framed(question("two")), framed(question("two"))]), status.UNIMPLEMENTED],
+  ["late", Buffer.from([0]), status.DEADLINE_EXCEEDED],
+])(
+  "a call that is %s is over when that is said: nobody waits for the rest of it",
+  async (_what, bytes, code) => {
+    const started = await startService(WAITING, {
+      bounds: { maxMessageBytes: 1_000, maxInFlight: 3, maxRequests: 20, arrivalMs: 100 },
+    })
+    const session = openRaw(started.grpc)
+    const stream = beginCall(session, FORWARD)
+    const answer = answerTo(stream)
+    // And then no more of it, nor its end, as clients do whose upload is under way: Connect's for one.
+    stream.write(bytes)
+    expect(await answer).toMatchObject({ status: code })
+    expect(stream.rstCode).toBe(NO_ERROR)
+    // So the service can go down while its client stays.
+    expect(await started.end(5_000)).toBe(true)
+    session.destroy()
+    expect(started.faults).toEqual([])
+  },
+)
