@@ -31,7 +31,7 @@ interface Case {
 
 const ADMITTED = singly(1)
 const CASES: readonly Case[] = [
-  { name: "floor, 32 in flight", kind: "floor", workload: ADMITTED, inFlight: 32 },
+  { name: "grpc-js alone, 32 in flight", kind: "grpc-js", workload: ADMITTED, inFlight: 32 },
   { name: "memory, 32 in flight", kind: "memory", workload: ADMITTED, inFlight: 32 },
   { name: "memory, 256 in flight", kind: "memory", workload: ADMITTED, inFlight: 256 },
   { name: "memory, batches of 100", kind: "memory", workload: inBatches(1, BATCH), inFlight: 4 },
@@ -63,7 +63,7 @@ interface Sample {
 const { quick, json, only } = readCommandLine()
 const rounds = quick ? 2 : 7
 const forMs = quick ? 1_000 : 3_000
-const cases = CASES.filter(({ name, kind }) => name.includes(only) || kind === "floor")
+const cases = CASES.filter(({ name, kind }) => name.includes(only) || kind === "grpc-js")
 
 const redis = await startServer()
 const processes = new Map<Kind, { readonly process: ContenderProcess; readonly client: GrpcLoad }>()
@@ -126,10 +126,10 @@ function print(samples: ReadonlyMap<Case, readonly Sample[]>): void {
   const all = (member: keyof Sample, list: readonly Sample[]): number[] =>
     list.map((sample) => sample[member])
   const spread = (member: keyof Sample, list: readonly Sample[]): Spread => spreadOf(all(member, list))
-  const floor = [...samples].find(([{ kind }]) => kind === "floor")?.[1] ?? []
+  const library = [...samples].find(([{ kind }]) => kind === "grpc-js")?.[1] ?? []
   printTable(
-    "Decisions a second, medians, with the least and the most of the rounds; of the floor: by CPU for a call",
-    ["", "decisions/s", "from", "to", "p50 ms", "p99 ms", "CPU us", "of floor", "Redis commands"],
+    "Decisions a second, medians, with the least and the most of the rounds; of grpc-js: by CPU for a call",
+    ["", "decisions/s", "from", "to", "p50 ms", "p99 ms", "CPU us", "of grpc-js", "Redis commands"],
     [...samples].map(([{ name, workload }, list]) => {
       const { median, least, most } = spread("perSecond", list)
       const calls = all("cpuUs", list).map((us) => us * workload.each)
@@ -138,14 +138,14 @@ function print(samples: ReadonlyMap<Case, readonly Sample[]>): void {
         ...[median, least, most].map((value) => value.toFixed(0)),
         ...(["p50Ms", "p99Ms"] as const).map((member) => spread(member, list).median.toFixed(2)),
         spread("cpuUs", list).median.toFixed(1),
-        spreadOf(pairedRatios(calls, all("cpuUs", floor))).median.toFixed(2),
+        spreadOf(pairedRatios(calls, all("cpuUs", library))).median.toFixed(2),
         spread("commands", list).median.toFixed(4),
       ]
     }),
   )
   console.log()
   for (const [{ name, kind, workload, inFlight, refused }, list] of samples) {
-    if (kind === "floor") continue
+    if (kind === "grpc-js") continue
     const { median } = spread("perSecond", list)
     const least = workload.each === 1 ? LEAST_SINGLY : LEAST_IN_BATCHES
     printWanted(`${name}: decisions a second`, median, median >= least, `at least ${least}`)

@@ -11,8 +11,8 @@ import { answerTasks } from "../contender-process.ts"
 
 /** What a process is asked: to start on a port of its own, or for the CPU that it has used. */
 export type Task = { readonly start: Kind; readonly redisPort: number } | { readonly usage: true }
-/** "floor" is @grpc/grpc-js with a handler that yields the same bytes each time. */
-export type Kind = "memory" | "redis" | "floor"
+/** "grpc-js" is @grpc/grpc-js alone, with a handler that yields the same bytes each time. */
+export type Kind = "memory" | "redis" | "grpc-js"
 
 const RULES = `
 service_id: 1
@@ -33,7 +33,7 @@ answerTasks(async (task: Task) => {
     const { user, system } = process.cpuUsage()
     return user + system
   }
-  if (task.start === "floor") return startFloor()
+  if (task.start === "grpc-js") return startLibrary()
   return startService(
     task.start === "memory" ? memoryStore() : redisStore({ client: new Redis(task.redisPort, HOST) }),
   )
@@ -66,7 +66,7 @@ async function startService(store: Store): Promise<number> {
   return grpc
 }
 
-function startFloor(): Promise<number> {
+function startLibrary(): Promise<number> {
   const server = new Server({ "grpc.enable_channelz": 0 })
   const same = (bytes: Buffer): Buffer => bytes
   const path = "/sluice.v1.RateLimiter/ShouldForwardRequest"
