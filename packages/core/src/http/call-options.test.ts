@@ -67,9 +67,10 @@ describe("a wrong option of acquire", () => {
 it("a cost that is not in an object is told with what would be accepted", async () => {
   const limiter = createLimiter({ limit: 5, window: "1 minute" })
   for (const call of ["decide", "enforce", "peek", "acquire"] as const) {
-    await expect(limiter[call]({}, 3 as never)).rejects.toThrow(
-      "3 is not the options of a call; accepted: an object such as { cost: 3 }",
-    )
+    const problem = { path: "", message: "3 is not the options of a call" }
+    await expect(limiter[call]({}, 3 as never)).rejects.toMatchObject({
+      problems: [{ ...problem, accepted: "an object such as { cost: 3 }" }],
+    })
   }
   expect((await limiter.peek({}, {})).remaining).toBe(5)
 })

@@ -376,7 +376,7 @@ describe("several mounts on one request", () => {
     const guards = [
       await mount(limit(5, { name: "a" })),
       await mount(limit(5, { name: "b" })),
-      await mount(limit(5, { name: "a" })),
+      await mount({ rules: ["c", "a"].map((name) => ({ name, limit: 5, window: "1m" })) }),
     ]
     const said = guards.map(warnings)
     for (let i = 0; i < 2; i++) {
@@ -531,6 +531,7 @@ describe("onRejected", () => {
     ["a number", 429],
     ["a text", "slow down"],
     ["a response, which has a status that is a function", { status() {}, headers: [], body: "" }],
+    ["a Response of fetch", new Response("slow down", { status: 429 })],
     ["what an arrow function has set as a body", { status: 429, message: "slow down" }],
   ])("leaves the standard answer when it yields %s, at once or later", async (_what, yielded) => {
     const now = await refusedBy(() => yielded as undefined)

@@ -218,7 +218,7 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     earlier: Mark | undefined,
   ): Outcome {
     const mark = new Mark(this.limiter, ruleSet, own, earlier, facts)
-    if (earlier !== undefined) warnSameNames(this.limiter.warner, mark)
+    warnSameNames(this.limiter.warner, mark)
     ;(request as { [MARK]?: Mark })[MARK] = mark
     return mark
   }
