@@ -1,10 +1,12 @@
+import { once } from "node:events"
 import { readFileSync } from "node:fs"
 import { request } from "node:https"
 import type { AddressInfo } from "node:net"
-import { createServer } from "node:net"
+import { connect, createServer } from "node:net"
 import { expect, it } from "vitest"
 import { cannotListen } from "../../packages/service/src/cannot-listen.ts"
 import { createReadiness } from "../../packages/service/src/program/readiness.ts"
+import { until } from "../servers/until.ts"
 import { startService, TWO_SERVICES } from "./started.ts"
 
 const file = (name: string): Buffer => readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url))
@@ -40,6 +42,36 @@ it.each([
   const known = { cert: file("client.pem"), key: file("client.key") }
   expect(await post(started.http, known)).toBe(200)
   expect(await post(started.http, {})).toEqual(withoutCertificate)
+  await started.stop()
+})
+
+it("both doors tell why a caller could not speak TLS, and nothing of who only looks whether they are open", async () => {
+  const told: string[] = []
+  const tls = { cert: file("server.pem"), key: file("server.key"), clientCa: file("ca.pem") }
+  const onFailedHandshake = (reason: string) => void told.push(reason)
+  const started = await startService(TWO_SERVICES, { tls, onFailedHandshake })
+  const doors = [
+    [started.http, "http/1.1"],
+    [`http://${started.grpc}`, "h2"],
+  ] as const
+  for (const [door, protocol] of doors) {
+    const ALPNProtocols = [protocol]
+    const { hostname, port } = new URL(door)
+    const looking = connect(Number(port), hostname)
+    await once(looking, "connect")
+    looking.end()
+    await once(looking, "close")
+    await fetch(door).catch(() => undefined)
+    await post(door, { ALPNProtocols })
+    await post(door, { ALPNProtocols, cert: file("stranger.pem"), key: file("stranger.key") })
+  }
+  const reasons = [
+    "ERR_SSL_HTTP_REQUEST",
+    "ERR_SSL_PEER_DID_NOT_RETURN_A_CERTIFICATE",
+    "DEPTH_ZERO_SELF_SIGNED_CERT",
+  ]
+  await until("all are told", () => told.length === reasons.length * doors.length)
+  expect(told).toEqual([...reasons, ...reasons])
   await started.stop()
 })
 

@@ -161,9 +161,7 @@ describe("a service that runs", () => {
       /--tls-cert ".*none\.pem" cannot be read: ENOENT/,
     )
     const noPem = ["--tls-cert", rules, "--tls-key", rules]
-    await expect(run(["--rules", rules, ...noPem])).rejects.toThrow(
-      /--tls-cert ".*" and --tls-key ".*" cannot be used/,
-    )
+    await expect(run(["--rules", rules, ...noPem])).rejects.toThrow(/--tls-cert ".*" cannot be used/)
     const noAuthority = ["--tls-client-ca", rules]
     await expect(run(["--rules", rules, ...TLS, ...noAuthority])).rejects.toThrow(
       /--tls-client-ca ".*" cannot be used/,
@@ -187,6 +185,14 @@ describe("a service that runs", () => {
         .end()
     })
     expect(status).toBe(501)
+  })
+
+  it("says why callers do not come to speak TLS, once for each reason", async () => {
+    const { http } = await run(["--rules", rules, ...TLS])
+    for (const _ of [1, 2]) await fetch(http).catch(() => undefined)
+    await until("it says so", () => said("a caller has not come to speak TLS"))
+    const told = lines.filter(({ msg }) => msg === "a caller has not come to speak TLS")
+    expect(told).toMatchObject([{ level: "warn", reason: "ERR_SSL_HTTP_REQUEST", peer: "127.0.0.1" }])
   })
 
   it("says over gRPC what /readyz says, and ends those who watch", async () => {

@@ -1,4 +1,8 @@
 import type { Server, Socket } from "node:net"
+import type { TLSSocket } from "node:tls"
+import type { DoorListeners } from "./door.ts"
+
+type ConnectionListeners = Pick<DoorListeners, "onRefusedConnection" | "onFailedHandshake">
 
 /** How long a peer may take to close its side when ours has been closed. */
 const LINGER_MS = 1_000
@@ -13,19 +17,22 @@ export class Connections {
 
   readonly #isTls: boolean
   readonly #most: number
-  readonly #onRefused: () => void
+  readonly #listeners: ConnectionListeners
 
-  /** `onRefused` is told of each connection that is one too many. */
-  constructor(isTls: boolean, most: number, onRefused: () => void) {
+  constructor(isTls: boolean, most: number, listeners: ConnectionListeners) {
     this.#isTls = isTls
     this.#most = most
-    this.#onRefused = onRefused
+    this.#listeners = listeners
   }
 
   /** Bounds and remembers the connections of a server, from its first one. */
   watch(server: Server): void {
     server.maxConnections = this.#most
-    server.on("drop", this.#onRefused)
+    server.on("drop", () => this.#listeners.onRefusedConnection())
+    server.on("tlsClientError", (error: NodeJS.ErrnoException, socket: TLSSocket) => {
+      const reason = whyNoTls(error, socket)
+      if (reason !== undefined) this.#listeners.onFailedHandshake(reason, socket.remoteAddress)
+    })
     remember(server, "connection", this.#accepted)
     // Over TLS it is another socket on top of the one that was accepted, once both sides have shaken hands.
     remember(server, this.#isTls ? "secureConnection" : "connection", this.#ready)
@@ -59,4 +66,14 @@ function remember(server: Server, event: "connection" | "secureConnection", sock
     sockets.add(socket)
     socket.once("close", () => sockets.delete(socket))
   })
+}
+
+/**
+ * Why both sides have not shaken hands. Undefined where the peer has only gone, or said nothing, as load balancers do that look whether a
+ * port is open.
+ */
+function whyNoTls({ code }: NodeJS.ErrnoException, { authorizationError }: TLSSocket): string | undefined {
+  // Of a certificate that is refused the error itself says no more than that the connection has ended. It is typed as an Error, and is a code.
+  if (authorizationError) return String(authorizationError)
+  return code?.startsWith("ERR_SSL_") ? code : undefined
 }

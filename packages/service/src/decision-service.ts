@@ -60,6 +60,11 @@ export interface DecisionServiceParts {
   onAnswered?(door: Door, path: string, code: number, durationMs: number): void
   /** Told of every connection that was closed at once, as there are as many as there may be. */
   onRefusedConnection?(): void
+  /**
+   * Told of every caller with which no TLS could be spoken: why, as a code of OpenSSL or Node such as `ERR_SSL_HTTP_REQUEST` or
+   * `CERT_HAS_EXPIRED`, and its address where that is known. Not of those that only connect and go.
+   */
+  onFailedHandshake?(reason: string, peer: string | undefined): void
 }
 
 /** Where it listens; port 0 is any that is free. */
@@ -127,6 +132,7 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
   const listenersOf = (door: Door): DoorListeners => ({
     onFault: parts.onFault,
     onRefusedConnection: () => parts.onRefusedConnection?.(),
+    onFailedHandshake: (reason, peer) => parts.onFailedHandshake?.(reason, peer),
     onAnswered: parts.onAnswered?.bind(parts, door),
   })
   const guards = new ServiceGuards(book, shared, parts.onLimiter)

@@ -12,6 +12,8 @@ export interface DoorListeners {
   onFault(error: unknown, path: string): void
   /** Told of each connection that is one too many. */
   onRefusedConnection(): void
+  /** Told of each caller that speaks no TLS where it has to, or whose certificate, or ours, is refused: why, and its address where that is known. */
+  onFailedHandshake(reason: string, peer: string | undefined): void
 }
 
 /** How many connections a door has open at once, where nothing else is said. */

@@ -78,9 +78,7 @@ export function createGrpcDoor(
   addTo(server)
   // TLS has been spoken before.
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
-  const connections = new Connections(tls !== undefined, maxConnections, () =>
-    listeners.onRefusedConnection(),
-  )
+  const connections = new Connections(tls !== undefined, maxConnections, listeners)
   const callOf = new Map(calls.map((call) => [call.path, call]))
   const plain = { arrivals, answering, maxMessageBytes }
   const take = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean => {

@@ -59,9 +59,10 @@ const TOO_MANY = new StatusError(Code.RESOURCE_EXHAUSTED, "Too many calls are in
 export function createHttpDoor(
   calls: readonly Call[],
   { maxMessageBytes, maxInFlight, arrivalMs, maxConnections = MOST_CONNECTIONS }: HttpBounds,
-  { onFault, onRefusedConnection, onAnswered }: DoorListeners,
+  listeners: DoorListeners,
   tls?: Tls | undefined,
 ): HttpDoor {
+  const { onFault, onAnswered } = listeners
   // Node looks for requests that take too long every so often.
   const timeouts = { headersTimeout: arrivalMs, connectionsCheckingInterval: Math.ceil(arrivalMs / 10) }
   const app = Fastify({
@@ -79,7 +80,7 @@ export function createHttpDoor(
   })
   app.removeContentTypeParser("text/plain")
   app.addContentTypeParser(BINARY, { parseAs: "buffer" }, (_request, body, done) => done(null, body))
-  const connections = new Connections(tls !== undefined, maxConnections, onRefusedConnection)
+  const connections = new Connections(tls !== undefined, maxConnections, listeners)
   connections.watch(app.server)
   const outputs = new Map(calls.map(({ path, output }) => [path, output]))
   /** Requests whose body has not come yet. */

@@ -4,6 +4,7 @@ import { createDecisionService, shownAddress } from "../decision-service.ts"
 import { auditTo } from "../registering/audit.ts"
 import { tokens } from "../registering/tokens.ts"
 import { openCounters } from "./counters.ts"
+import { logFailedHandshakes } from "./handshakes-log.ts"
 import { createHealth } from "./health.ts"
 import type { Log } from "./log.ts"
 import type { Metrics } from "./metrics.ts"
@@ -14,7 +15,7 @@ import { createReadiness } from "./readiness.ts"
 import { logRefusedConnections } from "./refusals-log.ts"
 import type { Settings } from "./settings.ts"
 import { shownSettings } from "./shown-settings.ts"
-import { readTls } from "./tls.ts"
+import { readTls, warnOfDates } from "./tls.ts"
 
 /** A service that runs. */
 export interface Running {
@@ -34,6 +35,7 @@ export async function start(
 ): Promise<Running> {
   const { tls: files, bounds, drain } = settings
   const tls = files === undefined ? undefined : readTls(files)
+  if (files !== undefined && tls !== undefined) warnOfDates(files, tls, log)
   /** What is to be closed, the last one opened first. */
   const opened: (() => unknown)[] = []
   const closeAll = async (): Promise<void> => {
@@ -66,6 +68,7 @@ export async function start(
         metrics.onRefusedConnection()
         logRefused()
       },
+      onFailedHandshake: logFailedHandshakes(log),
       addTo: (server) => health.addTo(server),
     })
     const readiness = createReadiness((phase) => {

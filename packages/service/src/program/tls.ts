@@ -2,23 +2,48 @@ import { X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { createSecureContext } from "node:tls"
 import type { Tls } from "../tls.ts"
+import type { Log } from "./log.ts"
 import type { TlsFiles } from "./settings.ts"
 
 /** Reads the files. Throws an Error that names the one that cannot be used. */
-export function readTls({ cert, key, clientCa }: TlsFiles): Tls {
+export function readTls(files: TlsFiles): Tls {
   const tls: Tls = {
-    cert: read("--tls-cert", cert),
-    key: read("--tls-key", key),
-    clientCa: clientCa === undefined ? undefined : read("--tls-client-ca", clientCa),
+    cert: read("--tls-cert", files.cert),
+    key: read("--tls-key", files.key),
+    clientCa: files.clientCa === undefined ? undefined : read("--tls-client-ca", files.clientCa),
   }
-  check(`--tls-cert ${JSON.stringify(cert)} and --tls-key ${JSON.stringify(key)}`, () =>
-    createSecureContext({ cert: tls.cert, key: tls.key }),
+  const { cert, key, clientCa } = tls
+  const given = `--tls-cert ${JSON.stringify(files.cert)}`
+  const givenKey = `--tls-key ${JSON.stringify(files.key)}`
+  check(given, "a certificate as PEM", () => createSecureContext({ cert }))
+  // Nobody is there who could be asked for a passphrase, and what OpenSSL says of it is "bad decrypt".
+  if (key.includes("ENCRYPTED"))
+    throw new Error(`${givenKey} is encrypted; accepted: a key without a passphrase`)
+  check(givenKey, "a private key as PEM", () => createSecureContext({ key }))
+  check(`${given} with ${givenKey}`, "a certificate, first in its file, and its own key", () =>
+    createSecureContext({ cert, key }),
   )
-  const { clientCa: authority } = tls
   // A context takes any bytes for an authority, and nobody is signed by those.
-  if (authority !== undefined)
-    check(`--tls-client-ca ${JSON.stringify(clientCa)}`, () => new X509Certificate(authority))
+  if (clientCa !== undefined)
+    check(
+      `--tls-client-ca ${JSON.stringify(files.clientCa)}`,
+      "a certificate as PEM",
+      () => new X509Certificate(clientCa),
+    )
   return tls
+}
+
+/** Warns of certificates that are out of date: the service runs, and none of its callers comes through. */
+export function warnOfDates(files: TlsFiles, { cert, clientCa }: Tls, log: Pick<Log, "warn">): void {
+  const warn = (flag: string, file: string, bytes: Buffer, refused: string): void => {
+    const { validFrom, validTo } = new X509Certificate(bytes)
+    const now = Date.now()
+    if (Date.parse(validFrom) <= now && now <= Date.parse(validTo)) return
+    log.warn({ file, validFrom, validTo }, `the certificate of ${flag} is not valid now: ${refused}`)
+  }
+  warn("--tls-cert", files.cert, cert, "callers refuse it")
+  if (clientCa !== undefined)
+    warn("--tls-client-ca", files.clientCa as string, clientCa, "callers that it has signed are refused")
 }
 
 function read(flag: string, path: string): Buffer {
@@ -31,10 +56,10 @@ function read(flag: string, path: string): Buffer {
   }
 }
 
-function check(what: string, use: () => unknown): void {
+function check(what: string, accepted: string, use: () => unknown): void {
   try {
     use()
   } catch (error) {
-    throw new Error(`${what} cannot be used: ${(error as Error).message}; PEM files are accepted`)
+    throw new Error(`${what} cannot be used: ${(error as Error).message}; accepted: ${accepted}`)
   }
 }

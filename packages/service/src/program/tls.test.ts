@@ -1,0 +1,69 @@
+import { createPrivateKey } from "node:crypto"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { readTls, warnOfDates } from "./tls.ts"
+
+const pem = (name: string): string =>
+  fileURLToPath(new URL(`../../../../test/fixtures/tls/${name}`, import.meta.url))
+const [cert, key, clientCa] = [pem("server.pem"), pem("server.key"), undefined]
+
+let encrypted: string
+let folder: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "sluice-tls-"))
+  encrypted = join(folder, "encrypted.key")
+  const hidden = { type: "pkcs8", format: "pem", cipher: "aes-256-cbc", passphrase: "hidden" } as const
+  writeFileSync(encrypted, createPrivateKey(readFileSync(key)).export(hidden))
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+describe("files of TLS that cannot be used", () => {
+  const errorOf = (files: Parameters<typeof readTls>[0]): string => {
+    try {
+      readTls(files)
+    } catch (error) {
+      return (error as Error).message
+    }
+    return "they can"
+  }
+
+  it("are told by what is wrong with which of them", () => {
+    expect(errorOf({ cert, key, clientCa })).toBe("they can")
+    expect(errorOf({ cert: key, key: cert, clientCa })).toMatch(
+      /^--tls-cert ".*server.key" cannot be used: .*no start line; accepted: a certificate as PEM$/,
+    )
+    expect(errorOf({ cert, key: cert, clientCa })).toMatch(
+      /^--tls-key ".*server.pem" cannot be used: .*; accepted: a private key as PEM$/,
+    )
+    expect(errorOf({ cert, key: pem("client.key"), clientCa })).toMatch(
+      /^--tls-cert ".*" with --tls-key ".*client.key" cannot be used: .*key values mismatch; accepted: a certificate, first in its file, and its own key$/,
+    )
+    expect(errorOf({ cert, key: encrypted, clientCa })).toMatch(
+      /^--tls-key ".*" is encrypted; accepted: a key without a passphrase$/,
+    )
+    expect(errorOf({ cert, key, clientCa: key })).toMatch(/^--tls-client-ca ".*" cannot be used: /)
+  })
+})
+
+it("warns of certificates that are not valid now, and of no others", () => {
+  const expired = pem("expired.pem")
+  const said: unknown[] = []
+  const log = { warn: (fields: object, msg: string) => void said.push({ ...fields, msg }) }
+  for (const files of [
+    { cert, key, clientCa: pem("ca.pem") },
+    { cert: expired, key, clientCa: expired },
+  ]) {
+    warnOfDates(files, readTls(files), log as never)
+  }
+  const dates = { file: expired, validFrom: "Jan  1 00:00:00 2020 GMT", validTo: "Jan  1 00:00:00 2021 GMT" }
+  expect(said).toEqual([
+    { ...dates, msg: "the certificate of --tls-cert is not valid now: callers refuse it" },
+    {
+      ...dates,
+      msg: "the certificate of --tls-client-ca is not valid now: callers that it has signed are refused",
+    },
+  ])
+})
