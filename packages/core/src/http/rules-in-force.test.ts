@@ -432,6 +432,33 @@ it("rules that may be out of date are told with their service and how long nothi
   expect(stale).toEqual([{ service: "shop", ageMs: expect.any(Number) }])
 })
 
+it.each([
+  [
+    "that were loaded before stay",
+    [rule(5)],
+    /so the rules may be out of date\. The last good ones stay in force\./,
+  ],
+  [
+    "that never were are not there",
+    new Error("no table"),
+    /and there have been no rules yet\. None are in force\./,
+  ],
+])("of rules %s, it is told which it is", async (_which, first, told) => {
+  const source: RuleSource & Publisher = Object.assign(new Publisher(first), { pollMs: 200 })
+  const { limiter, clock } = setUp(source, { service: "shop" })
+  const said: string[] = []
+  limiter.on("warning", ({ code, message }) => {
+    if (code === "SLUICE_RULES_STALE") said.push(message)
+  })
+  await limiter.ready().catch(() => undefined)
+  await source.publish(new Error("no table")).catch(() => undefined)
+  for (let seconds = 0; seconds < 10; seconds++) {
+    clock.advance(1_000)
+    await nextTurn()
+  }
+  expect(said).toEqual([expect.stringMatching(told)])
+})
+
 describe("warnings of a limiter's own book", () => {
   it("are warnings of the limiter", async () => {
     const heard: string[] = []

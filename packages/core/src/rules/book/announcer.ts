@@ -88,9 +88,11 @@ export class Announcer {
   }
 
   stale(ageMs: number, service: string | undefined, pages: readonly Page[]): void {
-    const message =
-      `${this.#placeOf(service)}: loading has failed for ${Math.round(ageMs / 1000)} s, so the rules may be out of date. ` +
-      "The last good ones stay in force."
+    // Who reads of last good rules looks for what is wrong elsewhere.
+    const meaning = pages.some(({ edition }) => edition !== undefined)
+      ? "so the rules may be out of date. The last good ones stay in force."
+      : "and there have been no rules yet. None are in force."
+    const message = `${this.#placeOf(service)}: loading has failed for ${Math.round(ageMs / 1000)} s, ${meaning}`
     this.#warner.say("error", "SLUICE_RULES_STALE", message)
     for (const reader of readersOf(pages)) reader.onStale(ageMs)
     this.events.emit("rules-stale", { ...(service !== undefined && { service }), ageMs })
