@@ -132,7 +132,7 @@ describe("the program", () => {
       "error: REDIS_URL: its value (not shown) is no URL of this kind; accepted: redis://host:6379, or rediss:// with TLS",
       'error: --poll (or SLUICE_POLL): "30" is no time; accepted: a whole number with its unit: 50ms, 5s, 2m (up to 24 days)',
       "error: --rules (or SLUICE_RULES): is missing; rules have to be somewhere: a file, or a table (--table)",
-      'error: SLUICE_TOKENS: its value (not shown) is no such object; accepted: a JSON object of tokens by service, each of 16 to 512 letters, digits and -._~+/: {"1": "…", "*": "…"}',
+      'error: SLUICE_TOKENS: its value (not shown) is no such object: 1 of its 1 members are no name with a token; accepted: a JSON object of tokens by service, each of 16 to 512 letters, digits and -._~+/: {"1": "…", "*": "…"}',
       'error: --on-store-failure (or SLUICE_ON_STORE_FAILURE): "wait" is not accepted; accepted: local, allow, deny',
     ])
   })

@@ -100,7 +100,8 @@ function readRules(reader: Reader): string | TableSettings {
     ["region", table.region !== undefined],
     ["endpoint", table.endpoint !== undefined],
     ["createTable", table.mayCreate === true],
-    ["poll", reader.isGiven("poll")],
+    // One that is no time has been told.
+    ["poll", table.pollMs !== undefined && reader.isGiven("poll")],
   ] as const) {
     if (isGiven) reader.refuse(setting, "is given without a table", "--table too")
   }
