@@ -27,6 +27,26 @@ describe("help", () => {
     })
   })
 
+  it("is shown by a command, too, of each command", async () => {
+    const asked = await sluice(["rules", "check", "--help"])
+    expect(asked.code).toBe(0)
+    expect(await sluice(["help", "rules", "check"])).toEqual(asked)
+    expect(await sluice(["rules", "help", "check"])).toEqual(asked)
+    expect(await sluice(["help", "rules"])).toEqual(await sluice(["rules", "--help"]))
+    expect(await sluice(["rules", "help"])).toEqual(await sluice(["rules", "--help"]))
+    expect(await sluice(["help"])).toEqual(await sluice(["--help"]))
+    for (const argv of [
+      ["help", "rules", "chek"],
+      ["rules", "help", "chek"],
+    ]) {
+      expect(await sluice(argv)).toEqual({
+        code: 2,
+        out: "",
+        err: "error: unknown command 'chek'\n(Did you mean check?)\n",
+      })
+    }
+  })
+
   it("tells the version", async () => {
     const { version } = JSON.parse(
       await readFile(new URL("../../packages/cli/package.json", import.meta.url), "utf8"),

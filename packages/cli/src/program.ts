@@ -127,7 +127,28 @@ export function createProgram(
     .addHelpText("after", help("sluice rules create-table --table rules", "ready"))
     .action(async (options) => done(await createTable(requireTable(options), io)))
 
+  for (const each of [program, rules]) addHelpCommand(each)
   return program
+}
+
+/** `sluice help rules check`, as of other programs: commander's own goes no deeper than one name. */
+function addHelpCommand(parent: Command): void {
+  parent
+    .command("help")
+    .description("Shows the help of a command, as --help does.")
+    .argument("[command...]", "which")
+    .action(async (names: readonly string[]) => {
+      let command = parent
+      for (const name of names) {
+        const found = command.commands.find((each) => each.name() === name)
+        // It says that there is none, and what was meant.
+        if (found === undefined && command.commands.length > 0) {
+          await command.parseAsync([name], { from: "user" })
+        }
+        command = found ?? command
+      }
+      command.help()
+    })
 }
 
 const RULES_HELP = `
