@@ -63,9 +63,36 @@ describe("sluice rules check", () => {
           accepted: expect.stringContaining("positive"),
         },
       ],
+      warnings: [],
     })
     const right = await sluice(["rules", "check", "--json", fixture("services.yaml")])
-    expect(JSON.parse(right.out)).toEqual({ ok: true, services: 3, rules: 3, problems: [] })
+    expect(JSON.parse(right.out)).toEqual({ ok: true, services: 3, rules: 3, problems: [], warnings: [] })
+  })
+
+  it("warns of a window without a unit that is hardly meant, which is no problem", async () => {
+    const rules =
+      "rules:\n  - { limit: 1, window: x }\n  - { name: a, limit: 5, window: 60 }\n" +
+      "  - { name: b, limit: 5, window: 60 ms }\n  - { name: c, limit: 5, window: 1000 }\n"
+    const both = await fileOf("both.yaml", rules)
+    const doubt = (place: string) =>
+      `${place}: 60 without a unit is milliseconds\n    accepted: "60 seconds", or "60 ms" if that is meant\n`
+    const wrong = await sluice(["rules", "check", both])
+    expect(wrong.out).toContain(doubt(`${both}:3:26: warning: rules[1].window`))
+    expect(wrong.out).toMatch(/\n1 problem in 1 file\n$/)
+
+    const doubtful = await fileOf("doubtful.yaml", "service_id: a\nrules: { limit: 5, window: 60 }\n")
+    expect(await sluice(["rules", "check", doubtful])).toEqual({
+      code: 0,
+      out: `${doubt(`${doubtful}:2:20: warning: rules.window`)}1 service, 1 rule: ok, with 1 warning\n`,
+      err: "",
+    })
+    const json = await sluice(["rules", "check", doubtful, "--json"])
+    expect(json).toMatchObject({ code: 0, err: "" })
+    expect(JSON.parse(json.out)).toMatchObject({
+      ok: true,
+      problems: [],
+      warnings: [{ file: doubtful, line: 2, column: 20, path: "rules.window" }],
+    })
   })
 
   it("reads standard input for -, YAML or JSON", async () => {

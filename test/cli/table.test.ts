@@ -186,6 +186,18 @@ describe("push", () => {
     expect(await registry().get("checkout")).toBeUndefined()
   })
 
+  it("registers a window without a unit that is hardly meant, and warns of it", async () => {
+    await writeFile(file, "service_id: checkout\nrules: { limit: 5, window: 60 }\n")
+    const { code, err } = await run("push", file)
+    expect({ code, err }).toEqual({
+      code: 0,
+      err:
+        `${file}:2:20: warning: rules.window: 60 without a unit is milliseconds\n` +
+        '    accepted: "60 seconds", or "60 ms" if that is meant\n',
+    })
+    expect((await registry().get("checkout"))?.rules).toMatchObject([{ window: 60 }])
+  })
+
   it("asks whose rules they are when the file does not say", async () => {
     await writeFile(file, "rules: []\n")
     expect(await run("push", file)).toEqual({

@@ -13,15 +13,30 @@ export async function check(names: readonly string[], io: Io): Promise<Outcome> 
   const rules = documents.reduce((sum, document) => sum + document.rules.length, 0)
   const problems = files.reduce((sum, file) => sum + file.problems.length, 0)
   const wrong = files.filter((file) => file.problems.length > 0).length
+  const warnings = files.reduce((sum, file) => sum + file.warnings.length, 0)
   const isGood = problems === 0
   const verdict = isGood
-    ? `${count(services, "service")}, ${count(rules, "rule")}: ok`
+    ? `${count(services, "service")}, ${count(rules, "rule")}: ok${warnings === 0 ? "" : `, with ${count(warnings, "warning")}`}`
     : `${count(problems, "problem")} in ${wrong === files.length ? count(wrong, "file") : `${wrong} of ${count(files.length, "file")}`}`
   return {
     exitCode: isGood ? EXIT.ok : EXIT.problems,
-    json: { ok: isGood, services, rules, problems: files.flatMap(problemValues) },
-    text: [...files.flatMap(problemLines), tinted(isGood ? "good" : "bad", verdict)],
+    json: {
+      ok: isGood,
+      services,
+      rules,
+      problems: files.flatMap(problemValues),
+      warnings: files.flatMap(({ name, warnings }) => warnings.map((each) => ({ file: name, ...each }))),
+    },
+    text: [
+      ...files.flatMap((file) => [...problemLines(file), ...warningLines(file)]),
+      tinted(isGood ? "good" : "bad", verdict),
+    ],
   }
+}
+
+/** What is right in a file, and hardly meant. */
+export function warningLines({ name, warnings }: ReadFile): Line[] {
+  return placedLines(name, warnings, "changed", "warning: ")
 }
 
 /** What to end with when a file that a command needs has problems: nothing else has been done. */
@@ -46,10 +61,23 @@ function problemValues(file: ReadFile): (FileProblem & { file: string })[] {
   return file.problems.map((problem) => ({ file: file.name, ...problem }))
 }
 
-/** `rules.yaml:5:35: rules[0].rate.unit: "minit" is not a unit`, and below it what would be accepted. */
 function problemLines({ name, problems }: ReadFile): Line[] {
+  return placedLines(name, problems, "bad")
+}
+
+/** `rules.yaml:5:35: rules[0].rate.unit: "minit" is not a unit`, and below it what would be accepted. */
+function placedLines(
+  name: string,
+  problems: readonly FileProblem[],
+  tone: "bad" | "changed",
+  kind = "",
+): Line[] {
   return problems.flatMap(({ line, column, path, message, accepted }): Line[] => [
-    [tinted("strong", `${name}:${line}:${column}: `), path === "" ? "" : `${path}: `, tinted("bad", message)],
+    [
+      tinted("strong", `${name}:${line}:${column}: `),
+      path === "" ? kind : `${kind}${path}: `,
+      tinted(tone, message),
+    ],
     ...(accepted === undefined ? [] : [tinted("quiet", `    accepted: ${accepted}`)]),
   ])
 }

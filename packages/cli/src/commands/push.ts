@@ -7,7 +7,7 @@ import { documentsOf, type OwnedDocument, readRulesFile } from "../rules-file.ts
 import { type Registry, type TableOptions, withTable } from "../table.ts"
 import { UsageError } from "../usage-error.ts"
 import { changeLines } from "./change-lines.ts"
-import { refusal } from "./check.ts"
+import { refusal, warningLines } from "./check.ts"
 import { type Compared, compare, comparedValue, isEqual } from "./diff.ts"
 
 /** Options of `sluice rules push`. */
@@ -66,7 +66,7 @@ export async function push(name: string, options: PushOptions, io: Io): Promise<
     errors: stopping.flatMap((each) =>
       each.error === undefined ? conflictLines(each, name, options) : errorLines(each.error.message),
     ),
-    warnings: unwritten,
+    warnings: [...warningLines(file), ...unwritten],
   }
 }
 

@@ -54,6 +54,11 @@ const STRICT_BUCKETS = 60
 const MAX_WAITING = 100
 const MAX_WAIT_MS = 10_000
 
+/** Whether its window is a number that is hardly meant: where windows are seconds, a limit that nobody ever meets. */
+export function lacksUnit({ window }: Rule): boolean {
+  return typeof window === "number" && window < SECOND_MS
+}
+
 /** The rule with its defaults. The caller has checked it. */
 export function fillRule(rule: Rule): ParsedRule {
   const { burst, refill, match, penalty, rejectionMessage, onStoreFailure } = rule
@@ -65,7 +70,7 @@ export function fillRule(rule: Rule): ParsedRule {
     name: ruleName(rule),
     limit: rule.limit as ParsedRule["limit"],
     windowMs,
-    ...(typeof rule.window === "number" && windowMs < SECOND_MS && { lacksUnit: true }),
+    ...(lacksUnit(rule) && { lacksUnit: true }),
     fields: fieldsOf(rule.field),
     onMissing: rule.onMissing ?? "ip",
     algorithm,

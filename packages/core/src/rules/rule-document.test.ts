@@ -29,7 +29,12 @@ describe("an older spelling is read", () => {
     ["Service_id", 42, "42"],
     ["serviceId", 0, "0"],
   ])("%s: %j", (key, value, service) => {
-    expect(readRuleDocument({ [key]: value, rules: [] })).toEqual({ service, rules: [], problems: [] })
+    expect(readRuleDocument({ [key]: value, rules: [] })).toEqual({
+      service,
+      rules: [],
+      problems: [],
+      warnings: [],
+    })
   })
 
   test.each([
@@ -69,6 +74,7 @@ test("a wrong rule is set aside with its path in the document, and the good ones
         accepted: '"second", "minute", "hour", "day", "week"',
       },
     ],
+    warnings: [],
   })
   expect(() => parseRuleDocument(document)).toThrow(InvalidRuleError)
   expect(() => parseRuleDocument(document)).toThrow(

@@ -2,6 +2,7 @@ import { z } from "zod"
 import { InvalidRuleError, type Problem } from "../errors.ts"
 import { ruleDocument, storedRate, storedRule } from "./document-schema.ts"
 import { type CheckedRule, checkTogether, withThrottle, withUniqueNames } from "./parse-rule.ts"
+import { lacksUnit } from "./parsed-rule.ts"
 import { locate, type MemberProblem, show } from "./problems.ts"
 import type { Rule } from "./rule.ts"
 import { POSITIVE, readShape } from "./rule-members.ts"
@@ -14,6 +15,8 @@ export interface RuleDocument {
   /** The good rules, in the order written. */
   readonly rules: readonly Rule[]
   readonly problems: readonly Problem[]
+  /** What is right and hardly meant, of good rules. */
+  readonly warnings: readonly Problem[]
 }
 
 /**
@@ -47,17 +50,28 @@ export function readRuleDocument(value: unknown): RuleDocument {
   }
   const found = list.key === undefined ? NO_RULES : readRules(list.key, list.value)
   const rules: Rule[] = []
+  const warnings: Problem[] = []
   const located = problems.map((problem) => locate("", problem))
   for (const [index, { rule, problems }] of found.rules.entries()) {
-    if (problems.length === 0) rules.push(rule as Rule)
-    else located.push(...problems.map((problem) => locate(found.placeOf(index), problem)))
+    if (problems.length === 0) {
+      rules.push(rule as Rule)
+      warnings.push(...doubtsOf(rule as Rule).map((doubt) => locate(found.placeOf(index), doubt)))
+    } else located.push(...problems.map((problem) => locate(found.placeOf(index), problem)))
   }
   return {
     ...(service.key !== undefined && { service: String(service.value) }),
     ...(head.good.version !== undefined && { version: head.good.version as number }),
     rules,
     problems: located,
+    warnings,
   }
+}
+
+function doubtsOf(rule: Rule): MemberProblem[] {
+  if (!lacksUnit(rule)) return []
+  const { window } = rule
+  const accepted = `"${window} seconds", or "${window} ms" if that is meant`
+  return [{ path: ["window"], message: `${window} without a unit is milliseconds`, accepted }]
 }
 
 /** All but what is read by itself: a wrong rule must not take the good ones with it, nor a wrong unit the limit. */

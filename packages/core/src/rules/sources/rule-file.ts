@@ -34,6 +34,8 @@ export interface RuleFile {
   readonly documents: readonly FileDocument[]
   /** In the order in which they stand in the file. */
   readonly problems: readonly FileProblem[]
+  /** What is right and hardly meant: a window without a unit, which is milliseconds, below a second. In the order of the file. */
+  readonly warnings: readonly FileProblem[]
 }
 
 /**
@@ -56,12 +58,13 @@ export function readRuleFile(text: string, format: "yaml" | "json"): RuleFile {
   } catch (error) {
     const { reason, place = START } = error as FileTextError
     const message = `is not ${format === "json" ? "JSON" : "YAML"}: ${reason}`
-    return { documents: [], problems: [{ path: "", message, ...place }] }
+    return { documents: [], problems: [{ path: "", message, ...place }], warnings: [] }
   }
   if (values.length === 0) {
     return {
       documents: [],
       problems: [{ path: "", message: "is empty", accepted: EMPTY_ACCEPTED, ...START }],
+      warnings: [],
     }
   }
   return readDocuments(values, placesIn(text))
@@ -73,12 +76,18 @@ const EMPTY_ACCEPTED = "a document with rules, or `rules: []` for none"
 function readDocuments(values: readonly unknown[], places: readonly PlacedValue[]): RuleFile {
   const first = new Map<string | undefined, number>()
   const problems: FileProblem[] = []
+  const warnings: FileProblem[] = []
   const documents = values.flatMap((value, index): FileDocument[] => {
-    const { problems: found, ...document } = readRuleDocument(value)
+    const { problems: found, warnings: doubtful, ...document } = readRuleDocument(value)
     const placeOf = (path: string): TextPlace => (places[index] as PlacedValue).placeOf(path)
     const place = values.length === 1 ? "" : `[${index}]`
     const name = place === "" || document.service === undefined ? place : `service ${show(document.service)}`
-    problems.push(...found.map((problem) => ({ ...below(name, problem), ...placeOf(problem.path) })))
+    const placed = (problem: Problem): FileProblem => ({
+      ...below(name, problem),
+      ...placeOf(problem.path),
+    })
+    problems.push(...found.map(placed))
+    warnings.push(...doubtful.map(placed))
     const earlier = first.get(document.service)
     if (!isReadable({ problems: found })) return []
     if (earlier !== undefined) {
@@ -88,5 +97,9 @@ function readDocuments(values: readonly unknown[], places: readonly PlacedValue[
     first.set(document.service, index)
     return [{ ...document, ...placeOf("") }]
   })
-  return { documents, problems: problems.sort((a, b) => a.line - b.line || a.column - b.column) }
+  return { documents, problems: problems.sort(inFile), warnings: warnings.sort(inFile) }
+}
+
+function inFile(a: FileProblem, b: FileProblem): number {
+  return a.line - b.line || a.column - b.column
 }
