@@ -94,6 +94,16 @@ describe("a primary that becomes a replica", () => {
     await refused
   })
 
+  it.each(LIBRARIES)("is told as one, and not as a server that is silent or gone (%s)", async (library) => {
+    const store = await openStore(library)
+    await asker(store).askUntil(false)
+    await demote()
+    const check = { policy: POLICY, partition: "a", cost: 1, shadow: false }
+    await expect(store.take([[check]], 100)).rejects.toThrow(
+      "Redis has become a replica, and its client found no primary in time.",
+    )
+  })
+
   it("degrades decisions by their deadline, is not connected to again and again, and is used again", async () => {
     const app = asker(await openStore("ioredis 6"))
     const stop = app.load()

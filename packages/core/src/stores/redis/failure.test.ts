@@ -38,8 +38,10 @@ describe("what a client rejects with", () => {
 })
 
 it("silence is told with where to look", () => {
-  expect([silent(), silent(false)].map(({ message, kind }) => [message, kind])).toEqual([
+  const told = [silent(), silent("not connected"), silent("a replica")]
+  expect(told.map(({ message, kind }) => [message, kind])).toEqual([
     ["Redis did not answer in time.", "timeout"],
     ["Redis did not answer in time: its client has no connection.", "timeout"],
+    ["Redis has become a replica, and its client found no primary in time.", "timeout"],
   ])
 })

@@ -7,10 +7,18 @@ export function failureOf(error: unknown): StoreUnavailableError {
   return new StoreUnavailableError(`Redis failed: ${message}`, { cause: error })
 }
 
+/** What became of a server by the deadline: it could be asked, or not, or turned away what it was asked, as replicas do. */
+export type Reach = "connected" | "not connected" | "a replica"
+
 /** That the deadline is over. Who reads of it has to know where to look: at Redis, or at the way to it. */
-export function silent(isConnected = true): StoreUnavailableError {
-  const why = isConnected ? "." : ": its client has no connection."
-  return new StoreUnavailableError(`Redis did not answer in time${why}`, { kind: "timeout" })
+export function silent(reach: Reach = "connected"): StoreUnavailableError {
+  return new StoreUnavailableError(SILENCE[reach], { kind: "timeout" })
+}
+
+const SILENCE: Readonly<Record<Reach, string>> = {
+  connected: "Redis did not answer in time.",
+  "not connected": "Redis did not answer in time: its client has no connection.",
+  "a replica": "Redis has become a replica, and its client found no primary in time.",
 }
 
 /** Whether it is this error of Redis. They begin with a code, before which those of scripts had a place and a dash until Redis 7. */

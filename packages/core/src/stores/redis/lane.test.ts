@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { Pace } from "./pace.ts"
 import { laneByHand, readyLaneByHand } from "./testing/lane-by-hand.ts"
 
+const REPLICA = "Redis has become a replica, and its client found no primary in time."
 const SILENT = "Redis did not answer in time."
 const UNAVAILABLE = "Redis does not answer; it is asked again in the background."
 const TOO_LATE = "Redis was asked in time, but too late for it to count."
@@ -469,6 +470,51 @@ describe("a server that cannot be written to now", () => {
     await pass(25)
     await answerTime(timeCalls[1])
     expect(names()).toEqual([["a"]])
+  })
+
+  it.each([true, false])(
+    "is told as a replica to who waits for a primary in vain, whether its client is connected (%s), until it counts",
+    async (isConnected) => {
+      const { takeNow, fail, answer, pass, calls, told, redis } = await readyLaneByHand()
+      await takeNow("a")
+      await fail(calls[0], "READONLY You can't write against a read only replica.")
+      redis.isReady = isConnected
+      await pass(20)
+      await takeNow("b")
+      for (let more = 1; more < 4; more++) {
+        await pass(25)
+        await fail(calls[more], "READONLY You can't write against a read only replica.")
+      }
+      expect(told).toEqual({ a: REPLICA, b: REPLICA })
+      redis.isReady = true
+      await takeNow("c")
+      await pass(25)
+      await answer(calls.at(-1))
+      redis.isReady = false
+      await takeNow("d")
+      await pass(50)
+      expect(told).toMatchObject({
+        c: "granted",
+        d: "Redis did not answer in time: its client has no connection.",
+      })
+    },
+  )
+
+  it("is told as a replica for a second after it said so, and no longer", async () => {
+    const { takeNow, fail, pass, calls, told, redis } = await readyLaneByHand()
+    await takeNow("a")
+    await fail(calls[0], "READONLY You can't write against a read only replica.")
+    redis.isReady = false
+    await pass(950)
+    await takeNow("b")
+    await pass(50)
+    await takeNow("c")
+    await pass(50)
+    expect(told).toEqual({
+      a: REPLICA,
+      b: REPLICA,
+      c: "Redis did not answer in time: its client has no connection.",
+    })
   })
 })
 

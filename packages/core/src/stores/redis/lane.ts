@@ -157,7 +157,7 @@ export class Lane {
 
   #sendBatch(node: Node): void {
     const call = new TakeCall()
-    const { batch, deadlineMs } = this.#fill(call)
+    const { batch, deadlineMs } = this.#fill(call, node)
     if (batch.length === 0) return
     const flight: Flight = { batch, node, isOver: false }
     this.#flights = [...this.#flights, flight]
@@ -183,7 +183,7 @@ export class Lane {
   }
 
   /** Puts the first of the queue into a call, without those whose time is over already: they would make all of it too late. */
-  #fill(call: TakeCall): { readonly batch: readonly Waiting[]; readonly deadlineMs: number } {
+  #fill(call: TakeCall, node: Node): { readonly batch: readonly Waiting[]; readonly deadlineMs: number } {
     const nowMs = performance.now()
     const queue = this.#queue
     const most = this.#pace.mostRequests(this.#flights.length, queue.length)
@@ -192,7 +192,7 @@ export class Lane {
     let next = 0
     for (; next < queue.length && batch.length < most; next++) {
       const waiting = queue[next] as Waiting
-      if (!stillWaits(waiting, nowMs, true)) continue
+      if (!stillWaits(waiting, nowMs, node)) continue
       if (!call.add(waiting.asked)) break
       batch.push(waiting)
       deadlineMs = Math.min(deadlineMs, waiting.deadlineMs)
@@ -240,6 +240,7 @@ export class Lane {
   }
 
   #leave(node: Node): void {
+    node.becameReplica()
     this.#isResting = true
     this.#leaving = node
   }
@@ -281,13 +282,13 @@ export class Lane {
     const node = this.#nodeOf()
     const nowMs = performance.now()
     for (const flight of this.#flights) {
-      if (expire(flight.batch, nowMs, flight.node.isReady()).length > 0) continue
+      if (expire(flight.batch, nowMs, flight.node).length > 0) continue
       // Nobody waits for it: it is no reason to keep others back.
       flight.isOver = true
       this.#land(flight)
       flight.node.breaker.failed()
     }
-    const left = expire(this.#queue, nowMs, node.isReady())
+    const left = expire(this.#queue, nowMs, node)
     if (left.length < this.#queue.length) node.breaker.failed()
     this.#queue = left
     if (node.breaker.isOpen) this.#rejectQueue(node.unavailable)

@@ -3,7 +3,7 @@ import { StoreUnavailableError } from "../../errors.ts"
 import { Breaker } from "./breaker.ts"
 import type { RedisCommands } from "./commands.ts"
 import { endedWithin, endsWithin } from "./ends-within.ts"
-import { failureOf, isCode, silent } from "./failure.ts"
+import { failureOf, isCode, type Reach, silent } from "./failure.ts"
 import { outsideRequests, setTimer } from "./outside-requests.ts"
 import type { CallTime, PolicyTable } from "./script-input.ts"
 import { integerAt, type Reply, readReply } from "./script-reply.ts"
@@ -20,6 +20,9 @@ const TIME =
 
 /** So long until a client that was not ready is looked at again: a node of a cluster may be replaced without a word. */
 export const LOOK_AGAIN_MS = 25
+
+/** So long what a server said of itself is told to who waits for it, at the least: then nobody knows what it is. */
+const REPLICA_REMEMBERED_MS = 1_000
 
 /** How the store keeps the time: by the servers, or by a clock that was given. */
 export interface Timekeeping {
@@ -56,6 +59,8 @@ export class Node {
   readonly #time = new ServerTime()
   #learning: Promise<void> | undefined
   #longestWaitMs = 0
+  /** When it last said that it is a replica, unless it has counted since. */
+  #replicaAtMs = Number.NEGATIVE_INFINITY
 
   constructor(commands: RedisCommands, timekeeping: Timekeeping, key: string) {
     this.#commands = commands
@@ -75,6 +80,13 @@ export class Node {
 
   isReady(): boolean {
     return this.#commands.isReady(this.key)
+  }
+
+  /** Why nobody was answered by now. A client that looks for the primary has no connection either. */
+  get reach(): Reach {
+    const rememberedMs = Math.max(this.#longestWaitMs, REPLICA_REMEMBERED_MS)
+    if (performance.now() - this.#replicaAtMs <= rememberedMs) return "a replica"
+    return this.isReady() ? "connected" : "not connected"
   }
 
   /**
@@ -105,7 +117,7 @@ export class Node {
       reply = await this.#sendWhole(TAKE, keys, args, error)
     }
     const { nowMs, answers } = call.read(reply)
-    this.#time.learn(nowMs, sentAtMs, performance.now())
+    this.#learn(nowMs, sentAtMs)
     return { nowMs, answers, sentAtMs }
   }
 
@@ -126,7 +138,7 @@ export class Node {
     patience: Patience,
   ): Promise<Reply> {
     return this.#within(patience, async (deadlineMs) => {
-      if (!this.knowsTime && !(await this.learnTime(patience.withinMs))) throw silent()
+      if (!this.knowsTime && !(await this.learnTime(patience.withinMs))) throw silent(this.reach)
       const args = [policies.input(this.timeOf(deadlineMs), numbers)]
       try {
         return readReply(await this.#commands.evalsha(script.sha, keys, args))
@@ -151,6 +163,11 @@ export class Node {
     return this.isReplica(error) || isCode(error, "TRYAGAIN")
   }
 
+  /** Who is not answered by now is told so, until it counts again. */
+  becameReplica(): void {
+    this.#replicaAtMs = performance.now()
+  }
+
   /** Makes the client look for the primary. */
   reconnect(): void {
     outsideRequests(() => this.#commands.reconnect(this.key))
@@ -168,7 +185,7 @@ export class Node {
     let timer: NodeJS.Timeout | undefined
     const silence = new Promise<never>((_, reject) => {
       timer = setTimer(() => {
-        setImmediate(() => reject(silent(this.isReady())))
+        setImmediate(() => reject(silent(this.reach)))
       }, withinMs)
     })
     try {
@@ -212,7 +229,10 @@ export class Node {
     try {
       if (!(await endedWithin(this.#longestWaitMs, this.#askTime()))) throw silent()
     } catch (error) {
-      if (this.isReplica(error)) this.reconnect()
+      if (this.isReplica(error)) {
+        this.becameReplica()
+        this.reconnect()
+      }
       throw error
     }
   }
@@ -224,6 +244,12 @@ export class Node {
     const sentAtMs = performance.now()
     const reply = readReply(await this.#commands.eval(TIME, [key], []))
     const nowMs = Math.floor(integerAt(reply, 0) * 1000 + integerAt(reply, 1) / 1000)
+    this.#learn(nowMs, sentAtMs)
+  }
+
+  /** What it said of its time it said as a primary. */
+  #learn(nowMs: number, sentAtMs: number): void {
     this.#time.learn(nowMs, sentAtMs, performance.now())
+    this.#replicaAtMs = Number.NEGATIVE_INFINITY
   }
 }

@@ -1,5 +1,5 @@
 import type { Answer } from "../store.ts"
-import { silent } from "./failure.ts"
+import { type Reach, silent } from "./failure.ts"
 import type { Asked } from "./take-call.ts"
 
 /** A request that waits for its answer. */
@@ -15,16 +15,20 @@ export interface Waiting {
   wasLate: boolean
 }
 
-/** Rejects those whose time is over; yields those who still wait. `isConnected` is whether anything could be sent by now. */
-export function expire(batch: readonly Waiting[], nowMs: number, isConnected: boolean): Waiting[] {
-  return batch.filter((waiting) => stillWaits(waiting, nowMs, isConnected))
+/** Rejects those whose time is over; yields those who still wait. `server` is the one that they wait for. */
+export function expire(
+  batch: readonly Waiting[],
+  nowMs: number,
+  server: { readonly reach: Reach },
+): Waiting[] {
+  return batch.filter((waiting) => stillWaits(waiting, nowMs, server))
 }
 
 /** The same of one. */
-export function stillWaits(waiting: Waiting, nowMs: number, isConnected: boolean): boolean {
+export function stillWaits(waiting: Waiting, nowMs: number, server: { readonly reach: Reach }): boolean {
   if (waiting.isRejected) return false
   if (waiting.deadlineMs > nowMs) return true
-  settle(waiting, silent(isConnected))
+  settle(waiting, silent(server.reach))
   return false
 }
 
