@@ -253,6 +253,38 @@ describe("instrument", () => {
     await limiter.close()
   })
 
+  it("counts once what two modules of an app both measure, until both have ended it", async () => {
+    const { limiter, end, decide, metering, byPolicy } = setUp({ name: "all", limit: 9, window: "1 minute" })
+    const { meterProvider } = metering
+    const endOther = instrument(limiter, { meterProvider, name: "default" })
+    await decide(2)
+    expect(await byPolicy()).toEqual({ "all admitted": 2 })
+    expect(await metering.values("sluice.decision.duration", RESULT)).toEqual({ admitted: 2 })
+    end()
+    end()
+    await decide(1)
+    expect(await byPolicy()).toEqual({ "all admitted": 3 })
+    endOther()
+    await decide(1)
+    expect(await byPolicy()).toEqual({ "all admitted": 3 })
+    instrument(limiter, { meterProvider })
+    await decide(1)
+    expect(await byPolicy()).toEqual({ "all admitted": 4 })
+  })
+
+  it("counts for each provider, and under each name", async () => {
+    const { limiter, decide, metering, byPolicy } = setUp({ name: "all", limit: 9, window: "1 minute" })
+    const other = startMetering()
+    instrument(limiter, { meterProvider: other.meterProvider })
+    instrument(limiter, { meterProvider: metering.meterProvider, name: "again" })
+    await decide(2)
+    const name = "sluice.limiter.name"
+    expect(await metering.values("sluice.policy.decisions", name)).toEqual({ default: 2, again: 2 })
+    expect(await other.values("sluice.policy.decisions", name)).toEqual({ default: 2 })
+    await limiter.close()
+    expect(await byPolicy()).toEqual({ "all admitted": 2 })
+  })
+
   it("ends when the limiter is closed, and lets go of it", async () => {
     const { limiter, decide, metering, byPolicy } = setUp({ name: "all", limit: 9, window: "1 minute" })
     await decide(2)
