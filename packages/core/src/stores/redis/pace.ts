@@ -85,6 +85,8 @@ export class Pace {
     if (spentMs > 0)
       this.#rest += WEIGHT_OF_LOOK * ((restedMs - this.#lastLook.restedMs) / spentMs - this.#rest)
     this.#lastLook = { restedMs, nowMs }
+    // Stryker disable next-line EqualityOperator: an average is hardly ever just that
+    const isBusy = this.#rest <= MOST_REST_OF_BUSY
     if (this.#callsAtOnce === CALLS_AT_ONCE_WHEN_BUSY) {
       // Stryker disable next-line EqualityOperator: an average is hardly ever just that
       if (this.#rest < LEAST_REST_OF_WAITING) return
@@ -92,8 +94,7 @@ export class Pace {
       this.#looksUntilBusy = LOOKS_UNTIL_TRIED_AGAIN
     } else if (this.#looksUntilBusy > 0) {
       this.#looksUntilBusy--
-      // Stryker disable next-line EqualityOperator: an average is hardly ever just that
-    } else if (restedMs > 0 && this.#rest <= MOST_REST_OF_BUSY) {
+    } else if (restedMs > 0 && isBusy) {
       // A runtime that does not measure it says that it has never waited.
       this.#callsAtOnce = CALLS_AT_ONCE_WHEN_BUSY
     }
