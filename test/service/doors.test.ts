@@ -104,18 +104,6 @@ describe("the door of gRPC", () => {
     await until(async () => codeOf(await ask(3, "late", {}, { deadline: Date.now() + 1_000 })) === 4)
   })
 
-  it("may be asked by one caller about many requests that are held", async () => {
-    const warnings: string[] = []
-    const listen = ({ name }: Error) => void warnings.push(name)
-    process.on("warning", listen)
-    await ask(2, "held")
-    const requests = Array.from({ length: 20 }, () => ({ service_id: 2, request: '{"user":"held"}' }))
-    const called = await stranger.call("ShouldForwardRequests", { requests }, { deadline: Date.now() + 500 })
-    expect(codeOf(called)).toBe(status.DEADLINE_EXCEEDED)
-    process.off("warning", listen)
-    expect(warnings.filter((name) => name === "MaxListenersExceededWarning")).toEqual([])
-  })
-
   it("refuses more calls than may be in flight, and takes new ones when those have ended", async () => {
     await ask(2, "many")
     const held = [1, 2, 3].map(() => ask(2, "many", {}, { deadline: Date.now() + 5_000 }))

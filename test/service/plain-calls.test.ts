@@ -1,11 +1,12 @@
 import { once } from "node:events"
 import { type ClientHttp2Session, constants } from "node:http2"
-import { fromBinary } from "@bufbuild/protobuf"
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf"
 import { anyUnpack } from "@bufbuild/protobuf/wkt"
 import { status } from "@grpc/grpc-js"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { BadRequestSchema } from "../../packages/service/src/gen/google/rpc/error_details_pb.ts"
 import { StatusSchema } from "../../packages/service/src/gen/google/rpc/status_pb.ts"
+import { ShouldForwardRequestsRequestSchema } from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
 import { until } from "../servers/until.ts"
 import { bytesOf, decisionOf, FORWARD, question, WAYS } from "./questions.ts"
 import { answerTo, beginCall, framed, openRaw, type RawAnswer } from "./raw-call.ts"
@@ -174,6 +175,22 @@ describe.each(WAYS)("a call that is read by $way", ({ way, headers }) => {
     stream.close(CANCEL)
     await gone
     await until("there is room again", async () => !(await inLine()))
+  })
+
+  it("may be about many requests that are held", async () => {
+    const user = `crowd-${way}`
+    await ask(question(user, 2))
+    const warnings: string[] = []
+    const listen = ({ name }: Error) => void warnings.push(name)
+    process.on("warning", listen)
+    const requests = Array.from({ length: 20 }, () => ({ serviceId: 2, request: JSON.stringify({ user }) }))
+    const message = create(ShouldForwardRequestsRequestSchema, { requests })
+    const stream = beginCall(session, `${FORWARD}s`, { ...headers, "grpc-timeout": "200m" })
+    const answer = answerTo(stream)
+    stream.end(framed(toBinary(ShouldForwardRequestsRequestSchema, message)))
+    expect(await answer).toMatchObject({ status: status.DEADLINE_EXCEEDED })
+    process.off("warning", listen)
+    expect(warnings.filter((name) => name === "MaxListenersExceededWarning")).toEqual([])
   })
 
   it("has no more than a bound in flight, however they come", async () => {
