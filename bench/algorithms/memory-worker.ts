@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises"
 import { memoryStore } from "@sluice/core"
-import { freshAddresses } from "../clients/addresses.ts"
+import { freshAddress } from "../clients/addresses.ts"
 import { answerTasks } from "../contender-process.ts"
 import { memoryInUse } from "../memory/in-use.ts"
 import { START_MS } from "./counter.ts"
@@ -16,7 +16,6 @@ export interface WeighTask {
 const TURN = 10_000
 
 const kind = kindOf(process.argv[2] ?? "")
-const address = freshAddresses()
 
 /** Bytes of heap and outside of it for each client. */
 answerTasks<WeighTask>(async ({ clients, filling }): Promise<number> => {
@@ -28,7 +27,7 @@ answerTasks<WeighTask>(async ({ clients, filling }): Promise<number> => {
     nowMs = START_MS + afterMs
     for (let index = 0; index < clients; index++) {
       if (index % TURN === 0) await setImmediate()
-      const [answer] = store.take([[{ policy, partition: address(index), cost, shadow: false }]])
+      const [answer] = store.take([[{ policy, partition: freshAddress(index), cost, shadow: false }]])
       if (answer?.granted !== true) throw new Error(`${kind.name} refused what fits, ${afterMs} ms later`)
     }
   }

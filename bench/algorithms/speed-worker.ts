@@ -1,6 +1,6 @@
 import { type Answer, memoryStore, type Policy } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
-import { freshAddresses } from "../clients/addresses.ts"
+import { freshAddress } from "../clients/addresses.ts"
 import { uniformSequence } from "../clients/sequence.ts"
 import { answerTasks } from "../contender-process.ts"
 import type { Contender } from "../load/contender.ts"
@@ -45,7 +45,6 @@ const PATIENCE_MS = 2_000
 const SEQUENCE = 2 ** 18
 
 const kind = kindOf(process.argv[2] ?? "")
-const address = freshAddresses()
 let countInMemory: ((key: string, nowMs: number) => void) | undefined
 let calledInMemory = 0
 const inRedis = new Map<number, Contender<readonly Answer[]>>()
@@ -68,7 +67,7 @@ function measureMemory({ clients, aWindow, calls, seed }: MemoryTask): SpeedSamp
   const before = process.cpuUsage()
   const startedAt = performance.now()
   for (const index of sequence)
-    countInMemory(address(index), START_MS + Math.floor(calledInMemory++ * msACall))
+    countInMemory(freshAddress(index), START_MS + Math.floor(calledInMemory++ * msACall))
   const wallMs = performance.now() - startedAt
   const { user, system } = process.cpuUsage(before)
   return {

@@ -1,4 +1,4 @@
-import { freshAddresses } from "../clients/addresses.ts"
+import { freshAddress } from "../clients/addresses.ts"
 import type { Contender, Outcome } from "./contender.ts"
 
 export interface Driven {
@@ -18,8 +18,6 @@ export interface Driven {
 const DECISIONS_A_TURN = 256
 const TIMED_EVERY = 16
 const MOST_TIMED = 2 ** 16
-
-const address = freshAddresses()
 
 /**
  * Keeps so many requests in flight: each one that is decided starts another. Once through the sequence, or over and
@@ -72,7 +70,7 @@ export async function drive(
             return
           }
           const nth = begun++
-          const key = address(sequence[nth % sequence.length] as number)
+          const key = freshAddress(sequence[nth % sequence.length] as number)
           if (nth % TIMED_EVERY === 0) sentAt = performance.now()
           try {
             const decided = contender.count(key)
@@ -112,7 +110,7 @@ export async function drive(
 export function costOfKeys(sequence: Uint32Array): number {
   const before = process.cpuUsage()
   let characters = 0
-  for (const index of sequence) characters += address(index).length
+  for (const index of sequence) characters += freshAddress(index).length
   const { user, system } = process.cpuUsage(before)
   if (characters === 0) throw new Error("No key has any text")
   return (user + system) / sequence.length

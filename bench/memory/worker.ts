@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises"
-import { freshAddresses } from "../clients/addresses.ts"
+import { freshAddress } from "../clients/addresses.ts"
 import { answerTasks } from "../contender-process.ts"
 import { CONTENDERS, type Contender, WINDOW_MS } from "./contenders.ts"
 import { watchHolds } from "./holds.ts"
@@ -27,8 +27,6 @@ export interface Holds {
 const STEPS = 20
 const START_MS = 1_800_000_000_000
 
-const address = freshAddresses()
-
 answerTasks<Task>(({ measure, keys }) => (measure === "bytes" ? measureBytes(keys) : measureHolds(keys)))
 
 function create(maxKeys: number): Contender {
@@ -45,12 +43,12 @@ async function measureBytes(keys: number): Promise<Bytes> {
   for (let step = 1; step <= STEPS; step++) {
     const filled = (keys * step) / STEPS
     for (let index = (keys * (step - 1)) / STEPS; index < filled; index++)
-      contender.count(address(index), START_MS)
+      contender.count(freshAddress(index), START_MS)
     atAll = ((await memoryInUse()) - before) / filled
     if (step >= STEPS / 10) atMost = Math.max(atMost, atAll)
   }
   // Used once more, so that it is not garbage before the last look.
-  contender.count(address(0), START_MS)
+  contender.count(freshAddress(0), START_MS)
   return { atAll, atMost }
 }
 
@@ -87,7 +85,7 @@ async function fill(
   measure: (act: () => void) => void,
 ): Promise<void> {
   for (let index = from; index < to; index++) {
-    const key = address(index)
+    const key = freshAddress(index)
     measure(() => contender.count(key, nowMs))
     if (index % 1000 === 999) await setImmediate()
   }

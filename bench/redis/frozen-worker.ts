@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises"
 import { createLimiter } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
-import { freshAddresses } from "../clients/addresses.ts"
+import { freshAddress } from "../clients/addresses.ts"
 import { uniformSequence } from "../clients/sequence.ts"
 import { answerTasks } from "../contender-process.ts"
 import { quantile } from "../load/drive.ts"
@@ -30,8 +30,6 @@ const IN_FLIGHT = 64
 const CLIENTS = 10_000
 const MOST_TIMED = 2 ** 21
 
-const address = freshAddresses()
-
 answerTasks<FrozenTask>(async ({ port, forMs, openAfterMs }): Promise<FrozenSample> => {
   const client = port === undefined ? undefined : await connect(port)
   const limiter = createLimiter({
@@ -51,7 +49,7 @@ answerTasks<FrozenTask>(async ({ port, forMs, openAfterMs }): Promise<FrozenSamp
   const startedAt = performance.now()
   const runLane = async () => {
     for (;;) {
-      const key = address(sequence[decisions++ % sequence.length] as number)
+      const key = freshAddress(sequence[decisions++ % sequence.length] as number)
       const sentAt = performance.now()
       if (sentAt - startedAt > forMs) return
       const decision = await limiter.decide({ remoteAddress: key })

@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises"
-import { freshAddresses } from "../clients/addresses.ts"
+import { freshAddress } from "../clients/addresses.ts"
 import { answerTasks } from "../contender-process.ts"
 import { CONTENDERS, type Contender } from "./contenders.ts"
 import { NO_LIMIT, REFUSED_KEYS, sequenceOf, type Workload } from "./workloads.ts"
@@ -20,7 +20,6 @@ export interface Sample {
   readonly keyNs: number
 }
 
-const address = freshAddresses()
 const contenders = new Map<string, Contender>()
 
 answerTasks<Round>(async ({ workload, keys, calls, seed }): Promise<Sample> => {
@@ -61,13 +60,13 @@ async function contenderFor(workload: Workload): Promise<Contender> {
 }
 
 function countAtOnce({ count }: Contender, sequence: Uint32Array): void {
-  for (const index of sequence) count(address(index))
+  for (const index of sequence) count(freshAddress(index))
 }
 
 async function countLater({ count }: Contender, sequence: Uint32Array): Promise<void> {
   for (const index of sequence) {
     try {
-      await count(address(index))
+      await count(freshAddress(index))
     } catch {
       // A refusal: rate-limiter-flexible rejects.
     }
@@ -77,7 +76,7 @@ async function countLater({ count }: Contender, sequence: Uint32Array): Promise<
 function measureKeys(sequence: Uint32Array): number {
   const before = process.cpuUsage()
   let characters = 0
-  for (const index of sequence) characters += address(index).length
+  for (const index of sequence) characters += freshAddress(index).length
   const { user, system } = process.cpuUsage(before)
   if (characters === 0) throw new Error("No key has any text")
   return ((user + system) * 1e3) / sequence.length
