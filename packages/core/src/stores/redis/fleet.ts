@@ -5,6 +5,11 @@ import { Node, type Timekeeping } from "./node.ts"
 /** One slot where there is one server. */
 const ONLY = ""
 
+/** What has keys, whose names are not asked for where there is one server. */
+interface Keyed {
+  readonly keys: readonly string[]
+}
+
 /** The servers behind a client and the ways to them: a lane for all, or in a cluster one a slot that is in use. */
 export class Fleet {
   readonly #commands: RedisCommands
@@ -50,11 +55,11 @@ export class Fleet {
   }
 
   /**
-   * The way to the server of a key for who waits so long. A call counts until the first of its requests stops waiting,
+   * The way to the server of a request for who waits so long. A call counts until the first of its requests stops waiting,
    * so those who wait more than twice as long as others do not travel with them.
    */
-  laneOf(key: string, withinMs: number): Lane {
-    const slot = this.slotOf(key)
+  laneOf(asked: Keyed, withinMs: number): Lane {
+    const slot = this.#commands.isCluster ? this.slotOf(asked.keys[0] as string) : ONLY
     let lanes = this.#lanes.get(slot)
     if (lanes === undefined) {
       lanes = []
@@ -63,6 +68,7 @@ export class Fleet {
     const patience = 32 - Math.clz32(withinMs)
     let lane = lanes[patience]
     if (lane === undefined) {
+      const key = asked.keys[0] as string
       lane = new Lane(() => this.nodeOf(key), this.#listener)
       lanes[patience] = lane
     }
@@ -82,9 +88,10 @@ export class Fleet {
   }
 
   /** Whether one call may have all the keys. */
-  areTogether(keys: readonly string[]): boolean {
+  areTogether(asked: Keyed): boolean {
     // Stryker disable next-line ConditionalExpression,BooleanLiteral: taken in turn the one slot answers the same, and later
     if (!this.#commands.isCluster) return true
+    const { keys } = asked
     const slot = this.slotOf(keys[0] as string)
     return keys.every((key) => this.slotOf(key) === slot)
   }

@@ -213,6 +213,7 @@ describe("a deadline", () => {
     take("b", 80)
     await takeNow("in a call of its own")
     take("c", 60)
+    await nextTurn()
     await pass(49)
     expect(told).toEqual({})
     await pass(1)
@@ -223,6 +224,19 @@ describe("a deadline", () => {
     expect(told).not.toHaveProperty("b")
     await pass(1)
     expect(told).toMatchObject({ b: SILENT })
+  })
+
+  it("is of the time after the callback that asks: while that one works nothing can be sent", async () => {
+    const { take, names, answer, calls, pass, told } = await readyLaneByHand()
+    take("a")
+    vi.advanceTimersByTime(1_000)
+    take("b", 60)
+    await nextTurn()
+    expect([names(), calls[0]?.untilMs]).toEqual([[["a", "b"]], 1_050])
+    await pass(49)
+    expect(told).toEqual({})
+    await answer(calls[0])
+    expect(told).toEqual({ a: "granted", b: "granted" })
   })
 
   it("is looked for when the next one comes, and not all the time once one of a call is over", async () => {
@@ -389,6 +403,7 @@ describe("a server that fails", () => {
     await nextTurn()
     take("c", 50)
     take("d", 80)
+    await nextTurn()
     await pass(50)
     take("e")
     await nextTurn()

@@ -46,8 +46,9 @@ export class Lane {
    * collection, and each small one copies them.
    */
   #flights: readonly Flight[] = []
+  /** Who has come since the pump ran, whose time begins when it does. */
+  #arrivals: Waiting[] = []
   #queue: Waiting[] = []
-  #isPumpDue = false
   #isLearning = false
   /** Whether the server said that it is a replica: it is asked again in a moment, or when the client has reconnected. */
   #isResting = false
@@ -64,23 +65,19 @@ export class Lane {
   }
 
   /**
-   * Asks for one request, of which somebody waits for the answer for so long in all. The deadline is an instant of the
-   * monotonic clock. Throws or rejects with StoreUnavailableError.
+   * Asks for one request, of which somebody waits for the answer for so long. That time begins when the callback ends that runs
+   * now, as nothing is sent before. Throws or rejects with StoreUnavailableError.
    */
-  take(asked: Asked, deadlineMs: number, withinMs: number): Promise<readonly Answer[]> {
+  take(asked: Asked, withinMs: number): Promise<readonly Answer[]> {
     if (this.#closedBy !== undefined) throw this.#closedBy
     const node = this.#nodeOf()
     if (node.breaker.isOpen) throw node.unavailable
     node.waitedFor(withinMs)
     return new Promise((resolve, reject) => {
-      this.#queue.push({ asked, deadlineMs, resolve, reject, isRejected: false, wasLate: false })
-      this.#watchdog.watch(deadlineMs)
+      const arrivals = this.#arrivals
+      arrivals.push({ asked, withinMs, deadlineMs: 0, resolve, reject, isRejected: false, wasLate: false })
       // After the requests of the same callback have joined.
-      // Stryker disable next-line ConditionalExpression,LogicalOperator: a shortcut, as the pump looks for itself
-      if (this.#isPumpDue || !this.#hasRoom()) return
-      // Stryker disable next-line BooleanLiteral: without it the pump would run for nothing
-      this.#isPumpDue = true
-      void SETTLED.then(this.#pump)
+      if (arrivals.length === 1) void SETTLED.then(this.#pump)
     })
   }
 
@@ -93,6 +90,7 @@ export class Lane {
   /** Rejects whatever waits and whoever comes. */
   close(error: Error): void {
     this.#closedBy = error
+    this.#queueArrivals()
     this.#watchdog.stop()
     clearTimeout(this.#later)
     for (const { batch } of this.#flights) for (const waiting of batch) settle(waiting, error)
@@ -100,17 +98,32 @@ export class Lane {
   }
 
   readonly #pump = (): void => {
-    this.#isPumpDue = false
-    outsideRequests(this.#sendAll)
+    this.#queueArrivals()
+    if (this.#canSend()) outsideRequests(this.#sendAll)
   }
 
-  #hasRoom(): boolean {
-    return this.#pace.hasRoom(this.#flights.length, this.#queue.length)
+  #queueArrivals(): void {
+    const arrivals = this.#arrivals
+    if (arrivals.length === 0) return
+    this.#arrivals = []
+    const nowMs = performance.now()
+    let firstMs = Number.POSITIVE_INFINITY
+    for (const waiting of arrivals) {
+      waiting.deadlineMs = nowMs + waiting.withinMs
+      firstMs = Math.min(firstMs, waiting.deadlineMs)
+    }
+    this.#queue = this.#queue.length === 0 ? arrivals : this.#queue.concat(arrivals)
+    this.#watchdog.watch(firstMs)
+  }
+
+  #canSend(): boolean {
+    const waiting = this.#queue.length
+    return waiting > 0 && this.#pace.hasRoom(this.#flights.length, waiting)
   }
 
   /** Sends what can be sent. */
   readonly #sendAll = (): void => {
-    while (this.#queue.length > 0 && this.#hasRoom()) {
+    while (this.#canSend()) {
       const node = this.#nodeOf()
       if (node.breaker.isOpen) {
         this.#rejectQueue(node.unavailable)

@@ -175,16 +175,25 @@ describe("a Redis store", () => {
     expect(takenOf(await taking)).toEqual([[true, [2, 2]], [true], [false, [10, 0]], [true, [3, 3], [1, 1]]])
   })
 
-  it("rejects several requests where one of them cannot be asked for, and leaves nothing behind", async () => {
-    const { store, next } = open()
-    const unknown = { ...POLICY, algorithm: "none" as Policy["algorithm"] }
-    const taking = store.take([[check("ann")], [check("bob", 1, unknown)]])
-    const rejected = expect(taking).rejects.toThrow("The Redis store does not count by none.")
-    const call = await next()
-    expect(call.keys).toHaveLength(1)
-    call.fail(new Error("gone"))
-    await rejected
-  })
+  it.each([
+    [
+      "a policy of no algorithm",
+      check("bob", 1, { ...POLICY, algorithm: "none" as Policy["algorithm"] }),
+      "The Redis store does not count by none.",
+    ],
+    ["a partition that is no text", check(7 as never), "The Redis store counts by texts, and 7 is none."],
+  ])(
+    "rejects several requests where one has %s, and leaves nothing behind",
+    async (_what, wrong, message) => {
+      const { store, next } = open()
+      const taking = store.take([[check("ann")], [wrong]])
+      const rejected = expect(taking).rejects.toThrow(message)
+      const call = await next()
+      expect(call.keys).toHaveLength(1)
+      call.fail(new Error("gone"))
+      await rejected
+    },
+  )
 })
 
 describe("an answer that nobody waits for any more", () => {

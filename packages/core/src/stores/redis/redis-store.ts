@@ -12,7 +12,7 @@ import { type ParsedRedisOptions, parseOptions, type RedisStoreOptions } from ".
 import { checkCountable, PolicyTable } from "./script-input.ts"
 import { integerAt, type Reply, stateAt } from "./script-reply.ts"
 import { PEEK } from "./scripts.ts"
-import type { Asked } from "./take-call.ts"
+import { type Asked, WholeRequest } from "./take-call.ts"
 import { refundsOf, takeInTurn } from "./take-in-turn.ts"
 
 export type { RedisStoreOptions } from "./options.ts"
@@ -89,10 +89,9 @@ export class RedisStore implements Store {
     withinMs: number = this.#parts.timeoutMs,
   ): MaybePromise<readonly Answer[]> {
     this.#checkOpen()
-    const startedMs = performance.now()
-    if (requests.length === 1) return this.#takeOne(requests[0] as readonly Check[], startedMs, withinMs)
+    if (requests.length === 1) return this.#takeOne(requests[0] as readonly Check[], withinMs)
     // All are asked before any is waited for, so that they travel together.
-    const answers = requests.map((checks) => settled(() => this.#takeOne(checks, startedMs, withinMs)))
+    const answers = requests.map((checks) => settled(() => this.#takeOne(checks, withinMs)))
     return Promise.all(answers).then((lists) => lists.flat())
   }
 
@@ -144,29 +143,27 @@ export class RedisStore implements Store {
     this.#denied.clear()
   }
 
-  #takeOne(checks: readonly Check[], startedMs: number, withinMs: number): MaybePromise<readonly Answer[]> {
+  #takeOne(checks: readonly Check[], withinMs: number): MaybePromise<readonly Answer[]> {
     if (checks.length === 0) return [this.#askedNothing()]
     // Stryker disable next-line ConditionalExpression,EqualityOperator: where nothing is known nothing is answered
     if (this.#denied.size > 0) {
-      const denied = this.#denied.answer(checks, this.#parts.clock?.now() ?? startedMs)
+      const denied = this.#denied.answer(checks, this.#parts.clock?.now() ?? performance.now())
       if (denied !== undefined) return [denied]
     }
-    const keys = checks.map(this.#keyOf)
-    const deadlineMs = startedMs + withinMs
-    if (this.#fleet.areTogether(keys)) {
-      return this.#fleet.laneOf(keys[0] as string, withinMs).take({ checks, keys }, deadlineMs, withinMs)
-    }
-    return takeInTurn({ checks, keys }, (key) => this.#fleet.slotOf(key), {
-      take: async (part) =>
-        this.#fleet.laneOf(part.keys[0] as string, withinMs).take(part, deadlineMs, withinMs),
+    // Here, where it fails by itself: in a call it would fail all that travel with it.
+    for (const check of checks) checkCountable(check)
+    const asked = new WholeRequest(checks, this.#nameKey)
+    if (this.#fleet.areTogether(asked)) return this.#fleet.laneOf(asked, withinMs).take(asked, withinMs)
+    const deadlineMs = performance.now() + withinMs
+    return takeInTurn(asked, (key) => this.#fleet.slotOf(key), {
+      take: async (part) => this.#fleet.laneOf(part, withinMs).take(part, deadlineMs - performance.now()),
       // Nobody waits for it, so it may take longer than an answer.
       giveBack: (refunds) => this.#giveBack(refunds, { withinMs: LATE_MS, inBackground: true }),
     })
   }
 
   readonly #keyOf = (counter: CounterKey): string => {
-    // Here, where it fails by itself: in a call it would fail all that travel with it.
-    checkCountable(counter.policy)
+    checkCountable(counter)
     return this.#nameKey(counter)
   }
 

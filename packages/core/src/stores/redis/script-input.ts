@@ -1,6 +1,7 @@
 import { bucketsOf } from "../../algorithms/sub-windows.ts"
-import { StoreUnavailableError } from "../../errors.ts"
+import { StoreUnavailableError, textOf } from "../../errors.ts"
 import { ceilingOf, type Policy } from "../../policy.ts"
+import type { CounterKey } from "../store.ts"
 
 /** Numbers that scripts/counter.lua knows the kinds of counter by. */
 const SLIDING = 1
@@ -90,11 +91,13 @@ export function isCountedInPlace(policy: Policy, cost: number, units: number): b
   return kind <= FIXED && units <= MOST_PACKED && ceiling <= MOST_PACKED && policy.windowMs <= WIDEST_IN_PLACE
 }
 
-/** @throws StoreUnavailableError when the scripts do not know the policy's algorithm. */
-export function checkCountable(policy: Policy): void {
-  if (kindOf(policy) !== undefined) return
+/** @throws StoreUnavailableError when the scripts do not know the policy's algorithm, or no key can be named. */
+export function checkCountable({ policy, partition }: CounterKey): void {
   // Taken for another one it would count wrongly, and nobody would see it.
-  throw new StoreUnavailableError(`The Redis store does not count by ${String(policy.algorithm)}.`)
+  if (kindOf(policy) === undefined)
+    throw new StoreUnavailableError(`The Redis store does not count by ${String(policy.algorithm)}.`)
+  if (typeof partition !== "string")
+    throw new StoreUnavailableError(`The Redis store counts by texts, and ${textOf(partition)} is none.`)
 }
 
 /** The number that scripts know the policy's kind of counter by. */

@@ -20,6 +20,23 @@ export interface Asked {
   readonly isPart?: boolean
 }
 
+/** A whole request, whose keys are named when they are asked for: one that is merged with another has no need of them. */
+export class WholeRequest implements Asked {
+  readonly checks: readonly Check[]
+  readonly #keyOf: (check: Check) => string
+  #keys: readonly string[] | undefined
+
+  constructor(checks: readonly Check[], keyOf: (check: Check) => string) {
+    this.checks = checks
+    this.#keyOf = keyOf
+  }
+
+  get keys(): readonly string[] {
+    this.#keys ??= this.checks.map(this.#keyOf)
+    return this.#keys
+  }
+}
+
 /** One request of several checks, or equal requests of one check, which are granted in order. */
 interface Entry {
   readonly asked: Asked
@@ -28,6 +45,8 @@ interface Entry {
   times: number
   /** How many of the requests have their answer. */
   answered: number
+  /** After all of them, once it has been read. */
+  state: CounterState | undefined
 }
 
 /** What Redis answered: undefined for a request with a key that holds what is none of ours. */
@@ -62,7 +81,7 @@ export class TakeCall {
       return true
     }
     if (this.#entries.length === MOST_ENTRIES) return false
-    const entry: Entry = { asked, firstKey: this.keys.length, times: 1, answered: 0 }
+    const entry: Entry = { asked, firstKey: this.keys.length, times: 1, answered: 0, state: undefined }
     this.#entries.push(entry)
     this.#places.push(entry)
     for (const key of asked.keys) {
@@ -178,7 +197,8 @@ function answerOf(
   const { asked, firstKey, times } = entry
   if (asked.checks.length !== 1) return together(asked, firstKey, list, lacks, nowMs)
   const { policy, cost, shadow } = asked.checks[0] as Check
-  const state = stateAt(list, 1 + firstKey, policy, nowMs)
+  entry.state ??= stateAt(list, 1 + firstKey, policy, nowMs)
+  const { state } = entry
   if (state === undefined) return undefined
   // Of so many that were granted each sees its own count.
   const granted = lacks?.get(firstKey) ?? times
@@ -254,5 +274,10 @@ function before(state: CounterState, policy: Policy, later: number, nowMs: numbe
   // Stryker disable next-line ConditionalExpression: for the others what follows is the same, and quicker
   if (policy.algorithm === "sliding-log")
     return algorithmOf(policy).withoutUnits(state, policy, later, state, nowMs)
-  return { ...state, current: state.current - later }
+  const { startMs, current, previous, parts } = state
+  const earlier = current - later
+  // Not by spreading, which takes five times as long.
+  return parts === undefined
+    ? { startMs, current: earlier, previous }
+    : { startMs, current: earlier, previous, parts }
 }

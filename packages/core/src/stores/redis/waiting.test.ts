@@ -6,6 +6,7 @@ function waitingUntil(deadlineMs: number) {
   const told: string[] = []
   const waiting: Waiting = {
     asked: { checks: [], keys: [] },
+    withinMs: 5,
     deadlineMs,
     resolve: () => told.push("answered"),
     reject: ({ message }) => told.push(message),

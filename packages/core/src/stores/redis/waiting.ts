@@ -5,8 +5,10 @@ import type { Asked } from "./take-call.ts"
 /** A request that waits for its answer. */
 export interface Waiting {
   readonly asked: Asked
+  /** For so long, from an instant that the lane decides. */
+  readonly withinMs: number
   /** An instant of the monotonic clock. */
-  readonly deadlineMs: number
+  deadlineMs: number
   resolve: (answers: readonly Answer[]) => void
   reject: (error: Error) => void
   /** An answer that comes then is for nobody. */

@@ -73,7 +73,7 @@ export function laneByHand(pace?: Pace) {
   const kinds: Record<string, string> = {}
   const ask = async (name: string, withinMs: number) => {
     const checks = [{ policy: POLICY, partition: name, cost: 1, shadow: false }]
-    return lane.take({ checks, keys: [name] }, performance.now() + withinMs, withinMs)
+    return lane.take({ checks, keys: [name] }, withinMs)
   }
   const take = (name: string, withinMs = 50) => {
     ask(name, withinMs).then(
