@@ -58,6 +58,8 @@ describe("help", () => {
 describe("a wrong command line", () => {
   it.each([
     [["ruels"], "error: unknown command 'ruels'\n(Did you mean rules?)\n"],
+    [["check", "a.yaml"], "error: unknown command 'check'\n(Did you mean rules check?)\n"],
+    [["a.yaml"], "error: unknown command 'a.yaml'\n"],
     [["rules", "chek", "a"], "error: unknown command 'chek'\n(Did you mean check?)\n"],
     [["rules", "list", "--tabel", "a"], "error: unknown option '--tabel'\n(Did you mean --table?)\n"],
     [["rules", "list"], "error: say which DynamoDB table with --table\n"],

@@ -29,7 +29,11 @@ export function createProgram(
     .description("Works with the rate limiting rules of Sluice.")
     .version(readVersion(), "--version", "show the version")
     .exitOverride()
-    .configureOutput({ writeOut: write, writeErr: complain })
+    .configureOutput({
+      writeOut: write,
+      writeErr: complain,
+      outputError: (text, put) => put(text + hintAt(text, rules)),
+    })
     .helpOption("-h, --help", "show help")
     .helpCommand(false)
   const rules = program
@@ -129,6 +133,12 @@ export function createProgram(
 
   for (const each of [program, rules]) addHelpCommand(each)
   return program
+}
+
+/** For who leaves out `rules`, as in `sluice check`: commander itself looks only among the commands of the place where it is. */
+function hintAt(text: string, rules: Command): string {
+  const unknown = /^error: unknown command '(.*)'\n$/.exec(text)?.[1]
+  return rules.commands.some((each) => each.name() === unknown) ? `(Did you mean rules ${unknown}?)\n` : ""
 }
 
 /** `sluice help rules check`, as of other programs: commander's own goes no deeper than one name. */
