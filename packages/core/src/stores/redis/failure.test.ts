@@ -12,6 +12,14 @@ describe("what a client rejects with", () => {
     expect(failureOf(undefined).message).toBe("Redis failed: undefined")
   })
 
+  it("is told by its code, or its name, where it has no message", () => {
+    const refused = Object.assign(new AggregateError([new Error("::1"), new Error("127.0.0.1")]), {
+      code: "ECONNREFUSED",
+    })
+    expect(failureOf(refused).message).toBe("Redis failed: ECONNREFUSED")
+    expect(failureOf(new TypeError()).message).toBe("Redis failed: TypeError")
+  })
+
   it("is taken as it is where it is one of ours", () => {
     const ours = silent()
     expect(failureOf(ours)).toBe(ours)

@@ -3,8 +3,13 @@ import { StoreUnavailableError, textOf } from "../../errors.ts"
 /** Whatever a client rejects with, as what a store rejects with. */
 export function failureOf(error: unknown): StoreUnavailableError {
   if (error instanceof StoreUnavailableError) return error
-  const message = error instanceof Error ? error.message : textOf(error)
+  const message = error instanceof Error ? error.message || wordOf(error) : textOf(error)
   return new StoreUnavailableError(`Redis failed: ${message}`, { cause: error })
+}
+
+/** Of an error without a message: Node's for a name with several addresses, of which none can be reached, has a code alone. */
+function wordOf({ code, name }: NodeJS.ErrnoException): string {
+  return code ?? name
 }
 
 /** What became of a server by the deadline: it could be asked, or not, or turned away what it was asked, as replicas do. */
