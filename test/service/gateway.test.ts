@@ -111,6 +111,18 @@ describe("the gateway of the examples", () => {
     echo.close()
   })
 
+  it("answers 502 where the upstream is gone, and says nothing of where that is", async () => {
+    const gateway = createGateway({
+      upstream: "http://127.0.0.1:1",
+      serviceId: 9,
+      decisions,
+      whenGone: "closed",
+    })
+    gateways.push(gateway)
+    const response = await fetch(await gateway.listen({ host: "127.0.0.1", port: 0 }))
+    expect([response.status, await response.text()]).toEqual([502, "Please try again later.\n"])
+  })
+
   it("holds what is to be held, and nothing else meanwhile", async () => {
     const shaped = await startService(
       "service_id: 1\nrules: { name: even, field: user_id, algorithm: leaky-bucket, throttle: hard, burst: 2, limit: 1, window: 3 seconds }\n",
@@ -147,7 +159,8 @@ describe("the gateway of the examples", () => {
   it("decides alone while the service hangs or is gone, and asks it again when it is back", async () => {
     const [host, port] = started.grpc.split(":") as [string, string]
     const proxy = await startProxy({ host, port: Number(port) })
-    const client = openDecisionClient(`${proxy.host}:${proxy.port}`, 500)
+    const said: string[] = []
+    const client = openDecisionClient(`${proxy.host}:${proxy.port}`, 500, (line) => said.push(line))
     const address = await open("closed", client)
     let user = 0
     const statusIs = (expected: number) => async () =>
@@ -162,6 +175,10 @@ describe("the gateway of the examples", () => {
     await until("it is missed", statusIs(503))
     await proxy.accept()
     await until("it is asked again", statusIs(200))
+    // Of each outage a line, however many requests there were, and however often it was tried.
+    const gone = expect.stringMatching(/^The decision service at 127\.0\.0\.1:\d+ does not answer: \d+ \w+/)
+    const back = `The decision service at ${proxy.host}:${proxy.port} answers again`
+    expect(said).toEqual([gone, back, gone, back])
     client.close()
     await proxy.close()
   })

@@ -33,9 +33,13 @@ const CONNECTION = {
 
 /**
  * Opens a client of the service at `host:port`, which waits so many milliseconds for a decision. It needs nothing of ours but the
- * proto file, as in any other language.
+ * proto file, as in any other language. `say` is told once that the service is gone, with why, and once that it is back.
  */
-export function openDecisionClient(address: string, deadlineMs: number = 100): DecisionClient {
+export function openDecisionClient(
+  address: string,
+  deadlineMs: number = 100,
+  say: (line: string) => void = () => undefined,
+): DecisionClient {
   const proto = fileURLToPath(import.meta.resolve("@sluice/service/proto/sluice/v1/rate_limiter.proto"))
   const root = fileURLToPath(new URL("../..", `file://${proto}`))
   const definition = loadPackageDefinition(
@@ -53,6 +57,7 @@ export function openDecisionClient(address: string, deadlineMs: number = 100): D
     })
   let askAgainAt = 0
   let answers = 0
+  let isGone = false
   return {
     async ask(serviceId, request) {
       // While the service is gone nobody waits for it, but for one request a second.
@@ -61,10 +66,15 @@ export function openDecisionClient(address: string, deadlineMs: number = 100): D
       try {
         const verdict = await call({ serviceId, request: JSON.stringify(request) })
         answers++
+        if (isGone) say(`The decision service at ${address} answers again`)
+        isGone = false
         return verdict
       } catch (error) {
         // Where others were answered meanwhile the service is there: this one may be held by a rule that queues.
-        if (answers === before) askAgainAt = Date.now() + PAUSE_MS
+        if (answers !== before) throw error
+        askAgainAt = Date.now() + PAUSE_MS
+        if (!isGone) say(`The decision service at ${address} does not answer: ${(error as Error).message}`)
+        isGone = true
         throw error
       }
     },

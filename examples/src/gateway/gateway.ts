@@ -28,10 +28,9 @@ export function createGateway({ upstream, serviceId, decisions, whenGone }: Gate
   gateway.register(replyFrom, { base: upstream })
 
   gateway.addHook("onRequest", async (request, reply) => {
-    const verdict = await decisions.ask(serviceId, whatIsKnown(request)).catch((error: unknown) => {
-      request.log.warn({ err: error }, "decided without the decision service")
-      return decideAlone(request, whenGone)
-    })
+    const verdict = await decisions
+      .ask(serviceId, whatIsKnown(request))
+      .catch(() => decideAlone(request, whenGone))
     reply.headers(verdict.headers)
     if (!verdict.shouldForward) return reply.code(verdict.statusCode).send(verdict.body)
     // A leaky bucket lets them through one by one.
@@ -40,7 +39,11 @@ export function createGateway({ upstream, serviceId, decisions, whenGone }: Gate
   gateway.all("/*", (_request, reply) => {
     // A service that limits too says so in fields of the same names.
     const own = reply.getHeaders()
-    return reply.from(undefined, { rewriteHeaders: (headers) => Object.assign({}, headers, own) })
+    return reply.from(undefined, {
+      rewriteHeaders: (headers) => Object.assign({}, headers, own),
+      // Where the upstream is, and why it cannot be reached, is not for clients.
+      onError: (failed) => failed.code(502).type("text/plain").send("Please try again later.\n"),
+    })
   })
   return gateway
 }

@@ -8,7 +8,7 @@ import { createGateway, type WhenGone } from "./gateway.ts"
 
 const port = Number(process.env.PORT ?? 8000)
 const upstream = process.env.UPSTREAM ?? "http://127.0.0.1:3000"
-const decisions = openDecisionClient(process.env.DECISIONS ?? "127.0.0.1:50051")
+const decisions = openDecisionClient(process.env.DECISIONS ?? "127.0.0.1:50051", 100, console.error)
 
 await createGateway({ upstream, serviceId: 1, decisions, whenGone: whenGone() }).listen({ port })
 console.log(`The gateway listens on http://localhost:${port} and forwards to ${upstream}`)
