@@ -130,6 +130,7 @@ describe("the end", () => {
     await watched.ended
     expect(watched.said.slice(0, 2)).toEqual(["SERVING", "NOT_SERVING"])
     expect(await program.ended).toEqual({ code: 0, signal: null })
+    expect(await program.said("the service has ended")).toMatchObject({ level: "info" })
   })
 
   it("loses no decision under load, over gRPC and HTTP, while another instance is there", async () => {
@@ -227,6 +228,7 @@ describe("the end", () => {
       expect(await overHttp).toBeInstanceOf(Error)
       expect(await program.ended).toEqual({ code: 1, signal: null })
       expect(await program.said(/cut off/)).toMatchObject({ level: "error" })
+      await program.said("the service has ended")
     })
   })
 })

@@ -17,6 +17,8 @@ export async function openRules(
     return openTable(rules, env)
   }
   const { source, registry } = fileFirst(rules, rulesInMemory())
+  // Before the book reads it, which would log what is wrong as something to be mended while it runs. Here it ends the program.
+  for await (const _page of source.loadAll?.() ?? []);
   return {
     source,
     registry: redis === undefined ? registry : undefined,

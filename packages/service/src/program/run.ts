@@ -77,6 +77,7 @@ function endOnSignals(log: Log, running: () => Running | undefined): void {
     log.info({ signal }, "going down")
     started.drain().then((wasInTime) => {
       if (!wasInTime) log.error("calls in flight were cut off: they took longer than the drain time")
+      log.info("the service has ended")
       process.exit(wasInTime ? 0 : EXIT.failed)
     })
   }
