@@ -118,6 +118,15 @@ describe("what is no message", () => {
     expect(await statusOf(payload)).toBe("3")
   })
 
+  it("is read where a value is no UTF-8, which a client may choose, and counted by what can be read of it", async () => {
+    // domain "1", a descriptor whose user_id is "a" and one byte.
+    for (const byte of ["ff", "fe"]) {
+      const payload = Buffer.from(`0a0131120f0a0d0a07757365725f6964120261${byte}`, "hex")
+      expect(await statusOf(payload)).toBe("0")
+    }
+    expect((await envoy.ask("1", [{ user_id: "a\ufffd" }])).statuses[0]).toContain("2 left")
+  })
+
   it("is read where it has more than is known here", async () => {
     // domain "1", a descriptor with user_id "eve" and an unknown field 15, and an unknown field 14 of the request.
     const payload = Buffer.from("0a013112130a0e0a07757365725f69641203657665780a7201ff", "hex")

@@ -1,7 +1,15 @@
 import type { RequestFacts } from "@sluice/core"
 import type { AskedRequest, Known } from "../deciding/asked-request.ts"
-import type { RateLimitDescriptor_Entry as Entry } from "../gen/envoy/extensions/common/ratelimit/v3/ratelimit_pb.ts"
+import {
+  type RateLimitDescriptor_Entry as Entry,
+  RateLimitDescriptor_EntrySchema as EntrySchema,
+} from "../gen/envoy/extensions/common/ratelimit/v3/ratelimit_pb.ts"
 import type { RateLimitRequest } from "../gen/envoy/service/ratelimit/v3/rls_pb.ts"
+
+// Envoy sends the bytes of a client's header fields as they came, UTF-8 or not: https://github.com/envoyproxy/envoy/issues/5141. A
+// message that is refused for them is an error, and Envoy lets pass what it gets one for: a byte would be a way around every limit.
+// The feature of editions for it, `utf8_validation = NONE`, is not read by every tool that reads proto3.
+Object.assign(EntrySchema.field.value, { utf8Validation: false })
 
 /** What is asked about one request of a client. */
 export interface AskedDescriptors {
