@@ -10,6 +10,7 @@ import {
 } from "@sluice/core"
 import { Code, StatusError } from "../status-error.ts"
 import { type AskedRequest, readerOf } from "./asked-request.ts"
+import { serviceLog } from "./service-log.ts"
 
 /** What all services share: the store, and how to decide and to answer without it. */
 export type SharedOptions = Pick<
@@ -83,7 +84,11 @@ export class ServiceGuards {
     // Removed while this waited: a guard of it would stay.
     if (this.#book.rulesOf(service) === undefined) return undefined
     const guard = createGuard<AskedRequest>(
-      { ...this.#shared, service, rules: this.#book, fields: readerOf, cost: ({ cost }) => cost },
+      {
+        ...this.#shared,
+        ...{ service, rules: this.#book, fields: readerOf, cost: ({ cost }) => cost },
+        logger: serviceLog(this.#shared.logger, service),
+      },
       (request) => (request as AskedRequest).facts,
     )
     if (this.#isDraining) guard.drain()

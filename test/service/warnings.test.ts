@@ -1,0 +1,29 @@
+import { expect, it } from "vitest"
+import { openEnvoy } from "./envoy-asking.ts"
+import { startService } from "./started.ts"
+
+const RULES = `
+- service_id: shop
+  rules: { name: per-ip, field: ip, limit: 9, window: 1 day }
+- service_id: bank
+  rules: { name: per-ip, field: ip, limit: 9, window: 1 day }
+`
+
+it("a warning of a service's limiter says whose it is, and what who asks should send", async () => {
+  const said: unknown[] = []
+  const say = (fields: object, message: string): void => void said.push({ ...fields, message })
+  const started = await startService(RULES, { shared: { logger: { warn: say, error: say } } })
+  const envoy = openEnvoy(started.grpc)
+  // An address that is none, twice: it is said once.
+  for (const domain of ["shop", "shop", "bank"]) await envoy.ask(domain, [{ remote_address: "" }])
+  const message = expect.stringMatching(
+    /^Who asked gave no address of a client: "ip" in "request", or from Envoy/,
+  )
+  const code = "SLUICE_ADDRESS_UNKNOWN"
+  expect(said).toEqual([
+    { code, service: "shop", message },
+    { code, service: "bank", message },
+  ])
+  envoy.close()
+  await started.stop()
+})
