@@ -98,8 +98,17 @@ describe("a limit by a function", () => {
     expect((await limiter.peek({ plan })).limit).toBe(4)
     expect(warned).toEqual([
       `SLUICE_INVALID_LIMIT: The limit function of rule "plan" ${what}. It must yield a whole number from 0 up, ` +
-        "or Infinity for no limit. Until it does, the smallest limit that it has yielded applies.",
+        "or Infinity for no limit. Until it does, the smallest limit above 0 that it has yielded applies.",
     ])
+  })
+
+  it("refuses nobody by a 0 that it has yielded for somebody else, when the function fails", async () => {
+    const { limiter } = byPlan(planLimit)
+    expect((await limiter.peek({ plan: 0 })).limit).toBe(0)
+    expect((await limiter.peek({ plan: undefined })).limit).toBe(1)
+    await limiter.peek({ plan: 7 })
+    await limiter.peek({ plan: 0 })
+    expect((await limiter.peek({ plan: undefined })).limit).toBe(7)
   })
 
   it("leaves no rejection over when the function answers with a promise", async () => {

@@ -12,8 +12,9 @@ const MAX_LIMITS = 1_000
  * The policy of a request: always the same one, or by the rule's limit function. Infinity, from the function, means
  * that the rule does not apply: undefined.
  *
- * A function that throws, or yields anything but a whole number from 0 up, is said once, and the smallest limit that
- * it has yielded so far applies (1 before there is one): a bug in it neither opens the service nor closes it.
+ * A function that throws, or yields anything but a whole number from 0 up, is said once, and the smallest limit above 0
+ * that it has yielded so far applies (1 before there is one): a bug in it neither opens the service nor closes it, as the 0 of
+ * one blocked client would for all others.
  */
 export function compileLimit(
   rule: ParsedRule,
@@ -60,14 +61,14 @@ export function compileLimit(
     if (units === Number.POSITIVE_INFINITY) return units
     if (Number.isSafeInteger(units) && (units as number) >= 0) {
       const sound = Math.min(units as number, most)
-      smallest = Math.min(smallest, sound)
+      if (sound > 0) smallest = Math.min(smallest, sound)
       return sound
     }
     const what = error === undefined ? yieldedText(units) : `failed: ${textOf(error)}`
     warner.once(
       "SLUICE_INVALID_LIMIT",
       `The limit function of rule "${name}" ${what}. It must yield a whole number from 0 up, or Infinity for no ` +
-        "limit. Until it does, the smallest limit that it has yielded applies.",
+        "limit. Until it does, the smallest limit above 0 that it has yielded applies.",
       name,
       error,
     )
