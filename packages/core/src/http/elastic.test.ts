@@ -185,7 +185,7 @@ describe("elastic throttling by a signal", () => {
     ["failed: Error: broken", () => raise(new Error("broken"))],
     ["yielded 1", () => 1],
     ["yielded undefined", () => undefined],
-    ["yielded [object Promise]", async () => true],
+    ["yielded [object Promise]", () => Promise.resolve(true)],
     ["yielded [object Promise]", () => Promise.reject(new Error("late"))],
   ])("has no capacity to spare when the signal %s, said once for each rule", async (what, signal) => {
     const throttle = { kind: "elastic", signal: signal as unknown as () => boolean } as const

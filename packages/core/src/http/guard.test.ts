@@ -688,7 +688,7 @@ describe("refundWhen", () => {
       },
     ],
     ["yielded 1", () => 1],
-    ["yielded [object Promise]", async () => true],
+    ["yielded [object Promise]", () => Promise.resolve(true)],
     ["yielded [object Promise]", () => Promise.reject(new Error("late"))],
   ])("keeps the units when it %s, and says so once", async (what, refundWhen) => {
     const guard = await mount(limit(5, { refundWhen: refundWhen as () => boolean }))

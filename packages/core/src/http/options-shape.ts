@@ -2,15 +2,14 @@ import { z } from "zod"
 import type { Clock } from "../clock.ts"
 import { OpenBook } from "../rules/open-book.ts"
 import { RULE_MEMBERS } from "../rules/parse-rule.ts"
-import { says, show } from "../rules/problems.ts"
+import { answersAtOnce, says, show } from "../rules/problems.ts"
 import { member, strict } from "../rules/rule-members.ts"
 import { isUnits } from "./callbacks.ts"
 import { isBuiltInField } from "./field.ts"
 import { HEADER_DIALECTS, type HeaderDialect } from "./headers.ts"
 
 const isFunction = (value: unknown): boolean => typeof value === "function"
-const functionLike = (noun: string, accepted: string) =>
-  z.custom<unknown>(isFunction, says(noun, accepted)).optional()
+const test = (accepted: string) => z.custom<unknown>(answersAtOnce, says("a function", accepted)).optional()
 const has =
   (...methods: string[]) =>
   (value: unknown): boolean =>
@@ -76,18 +75,20 @@ export const optionsShape = strict("the options", {
             (name) => !isBuiltInField(name),
             says("a field's name", "a name that no built-in field has"),
           ),
-        z.custom<unknown>(isFunction, says("a function", "(request) => text or number")),
+        z.custom<unknown>(answersAtOnce, says("a function", "(request) => text or number")),
         says("an object of functions", '{ "user_id": (request) => … }'),
       )
       .optional(),
   ),
-  cost: z.custom<unknown>((value) => isUnits(value) || isFunction(value), COST).optional(),
-  skip: functionLike("a function", "(request) => boolean"),
-  onRejected: functionLike(
-    "a function",
-    "(request, rejection, decision, response) => rejection, false or nothing",
-  ),
-  refundWhen: functionLike("a function", "(request, status) => boolean"),
+  cost: z.custom<unknown>((value) => isUnits(value) || answersAtOnce(value), COST).optional(),
+  skip: test("(request) => boolean"),
+  onRejected: z
+    .custom<unknown>(
+      isFunction,
+      says("a function", "(request, rejection, decision, response) => rejection, false or nothing"),
+    )
+    .optional(),
+  refundWhen: test("(request, status) => boolean"),
   headers: z
     .custom<unknown>(
       (value) => value === false || HEADER_DIALECTS.includes(value as HeaderDialect),

@@ -239,6 +239,22 @@ describe("a wrong option", () => {
     expect(problemsOf({ ...RULE, ...options })).toEqual([{ path, message, accepted }])
   })
 
+  it.each<[string, Record<string, unknown>, string]>([
+    ["limit", { limit: async () => 5 }, LIMIT],
+    ["cost", { cost: async () => 5 }, COST],
+    ["skip", { skip: async () => true }, "(request) => boolean"],
+    ["refundWhen", { refundWhen: async () => true }, "(request, status) => boolean"],
+    ["fields.user_id", { fields: { user_id: async () => "a" } }, "(request) => text or number"],
+    [
+      "throttle.signal",
+      { throttle: { kind: "elastic", signal: async () => true } },
+      "a function that yields whether there is capacity to spare",
+    ],
+  ])("is refused where it is async, and no request would wait for it: %s", (path, options, accepted) => {
+    const message = "is an async function, for which no request waits"
+    expect(problemsOf({ ...RULE, ...options })).toEqual([{ path, message, accepted }])
+  })
+
   it("is told together with all the others, rules and options alike", () => {
     const options = { limit: 0, window: "x", cost: -1, headers: "x", ipv6Prefix: 0, skp: 1, instances: "2" }
     expect(problemsOf(options).map(({ path }) => path)).toEqual([

@@ -2,14 +2,13 @@ import { z } from "zod"
 import { InvalidRuleError, type Problem } from "../errors.ts"
 import { contradictions } from "./contradictions.ts"
 import { defaultName, fillRule, type ParsedRule, ruleName } from "./parsed-rule.ts"
-import { locate, type MemberProblem, says, show } from "./problems.ts"
+import { answersAtOnce, locate, type MemberProblem, says, show } from "./problems.ts"
 import type { Rule } from "./rule.ts"
 import { member, POSITIVE, readShape, type Shape, strict } from "./rule-members.ts"
 import { readThrottle } from "./throttle-members.ts"
 
 /** Not a union: that would say of 0 that it is no number of units, and not that it might have been a function. */
-const isLimit = (value: unknown): boolean =>
-  typeof value === "function" || member.limit.safeParse(value).success
+const isLimit = (value: unknown): boolean => answersAtOnce(value) || member.limit.safeParse(value).success
 
 const ruleShape = strict("a rule", {
   name: member.name.optional(),

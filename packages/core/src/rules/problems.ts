@@ -1,3 +1,4 @@
+import { types } from "node:util"
 import { distance } from "fastest-levenshtein"
 import type { z } from "zod"
 import type { Problem } from "../errors.ts"
@@ -39,9 +40,19 @@ export function memberProblems(issues: readonly z.core.$ZodIssue[], value: unkno
       })
     }
     const given = issue.code === "invalid_key" ? issue.path.at(-1) : valueAt(value, issue.path)
-    const message = given === undefined ? "is missing" : `${show(given)} is not ${noun}`
-    return [{ path: issue.path, message, accepted }]
+    return [{ path: issue.path, message: mistakeOf(given, noun), accepted }]
   })
+}
+
+function mistakeOf(given: unknown, noun: string): string {
+  if (given === undefined) return "is missing"
+  if (types.isAsyncFunction(given)) return "is an async function, for which no request waits"
+  return `${show(given)} is not ${noun}`
+}
+
+/** Whether it is a function whose answer is there at once. An async one is told from others as long as no compiler rewrites it. */
+export function answersAtOnce(value: unknown): boolean {
+  return typeof value === "function" && !types.isAsyncFunction(value)
 }
 
 /** Issues of one value follow each other. */

@@ -1,5 +1,5 @@
 import { z } from "zod"
-import { type MemberProblem, says, show } from "./problems.ts"
+import { answersAtOnce, type MemberProblem, says, show } from "./problems.ts"
 import type { Throttle } from "./rule.ts"
 import { choice, POSITIVE, readShape, strict } from "./rule-members.ts"
 
@@ -44,7 +44,7 @@ const codeThrottles: Readonly<Record<Kind, z.ZodObject>> = {
   elastic: strict('an "elastic" throttle', {
     kind: kind("elastic"),
     ceiling,
-    signal: z.custom<() => boolean>((value) => typeof value === "function", SIGNAL).optional(),
+    signal: z.custom<() => boolean>(answersAtOnce, SIGNAL).optional(),
   }),
   queue: strict('a "queue" throttle', { kind: kind("queue"), maxWaiting, maxWaitMs }),
 }

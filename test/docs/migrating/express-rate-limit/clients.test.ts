@@ -55,11 +55,13 @@ describe("what the guide says of who is counted", () => {
     const logger = { warn: ({ code }: { code: string }) => void codes.push(code), error: () => undefined }
     const wrong = {
       ...{ ...minutely, logger, field: "user" },
-      fields: { user: async () => "7" },
-      skip: async () => true,
+      fields: { user: () => Promise.resolve("7") },
+      skip: () => Promise.resolve(true),
     } as unknown as LimiterOptions<Request>
     expect(await statuses(appOf(sluice(wrong)), ["/", "/"])).toEqual([200, 429])
     expect(codes.sort()).toEqual(["SLUICE_CALLBACK_FAILED", "SLUICE_EXTRACTOR_FAILED"])
+    const async = { ...wrong, skip: async () => true } as unknown as LimiterOptions<Request>
+    expect(() => sluice(async)).toThrow(/skip: is an async function/)
   })
 
   it("is that who hangs up on a request that it would not count keeps it taken here", async () => {
