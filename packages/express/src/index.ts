@@ -8,6 +8,7 @@ import {
   type Decision,
   type GuardOptions,
   type HeaderLine,
+  InvalidOptionError,
   type Limiter,
   type Outcome,
   type Rejection,
@@ -47,12 +48,13 @@ export type RateLimit = RequestHandler & {
  *   res.json({ remaining: req.rateLimit?.remaining })
  * })
  * ```
- * @throws {@link InvalidOptionError}
+ * @throws {@link InvalidOptionError} here, and in a request of another framework
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
   const guard = createGuard(options, factsOf)
 
   const handler: RequestHandler = (req, res, next) => {
+    if (typeof res?.setHeader !== "function") throw new InvalidOptionError([MOUNTED_ELSEWHERE])
     if (guard.settles) res.once("finish", () => guard.settle(req, res.statusCode))
     const outcome = guard.check(new ExpressFacts(req), req, res)
     // A value stays a value: on the memory store no request waits for a promise.
@@ -79,6 +81,12 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
   }
 
   return Object.assign(handler, { limiter: guard.limiter })
+}
+
+const MOUNTED_ELSEWHERE = {
+  path: "",
+  message: "the middleware of @sluice/express was called by another framework, without a response of Express",
+  accepted: "an app of Express; rateLimit of @sluice/koa in Koa, and of @sluice/fastify in Fastify",
 }
 
 function send(rejection: Rejection | undefined, res: Response): void {

@@ -92,8 +92,10 @@ export const rateLimit: FastifyPluginAsync<RateLimitOptions> = fastifyPlugin(reg
 
 const CALLED = {
   path: "",
-  message: "rateLimit is not called with them, but handed to Fastify beside them",
-  accepted: 'app.register(rateLimit, { limit: 100, window: "1 minute" })',
+  message: "rateLimit of @sluice/fastify is not called with them, but handed to Fastify beside them",
+  accepted:
+    'app.register(rateLimit, { limit: 100, window: "1 minute" }); ' +
+    "rateLimit of @sluice/express in Express, and of @sluice/koa in Koa",
 }
 
 type Done = () => void
@@ -111,9 +113,9 @@ const LIMIT = Symbol("sluice.limit")
 type Config = FastifyContextConfig & { [LIMIT]?: Limit }
 
 // Async, because what a plugin with a callback throws is nobody's to catch and ends the process.
-async function register(app: Scope, options: RateLimitOptions | undefined): Promise<void> {
-  // Fastify gives options always: somebody has called the plugin, as other frameworks' middleware is made.
-  if (options === undefined) throw new InvalidOptionError([CALLED])
+async function register(app: Scope, options: RateLimitOptions): Promise<void> {
+  // Somebody has called the plugin, as other frameworks' middleware is made, or one of these has.
+  if (typeof app.addHook !== "function") throw new InvalidOptionError([CALLED])
   const { hook, ...rest } = options
   const chosen = parseHook(hook, "hook")
   const hasRule = ["limit", "window", "rules", "limiter"].some((name) => name in options)

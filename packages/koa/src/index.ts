@@ -8,6 +8,7 @@ import {
   type Decision,
   type GuardOptions,
   type HeaderLine,
+  InvalidOptionError,
   type Limiter,
   type Outcome,
 } from "@sluice/core"
@@ -44,12 +45,13 @@ export type RateLimit = Middleware & {
  *   ctx.body = { remaining: ctx.state.rateLimit?.remaining }
  * })
  * ```
- * @throws {@link InvalidOptionError}
+ * @throws {@link InvalidOptionError} here, and in a request of another framework
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
   const guard = createGuard(options, factsOf)
 
   const middleware = (ctx: Context, next: Next): Promise<unknown> => {
+    if (ctx.state === undefined) throw new InvalidOptionError([MOUNTED_ELSEWHERE])
     if (guard.settles) ctx.res.once("finish", () => settle(ctx))
     const outcome = guard.check(new KoaFacts(ctx), ctx, ctx.res)
     // A value stays a value: on the memory store no request waits for a promise.
@@ -85,6 +87,12 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
   }
 
   return Object.assign(middleware, { limiter: guard.limiter })
+}
+
+const MOUNTED_ELSEWHERE = {
+  path: "",
+  message: "the middleware of @sluice/koa was called by another framework, without a context of Koa",
+  accepted: "an app of Koa; rateLimit of @sluice/express in Express, and of @sluice/fastify in Fastify",
 }
 
 /** Whether the response has been sent, or somebody else has taken it over. */
