@@ -50,9 +50,9 @@ export function compileTest<Args extends unknown[]>(
   }
 }
 
-/** What a callback yielded, for a message: a text in quotes, as 5 and "5" look the same without. */
+/** What a callback yielded, for a message: 5, "5" and 5n would else look the same. */
 export function yieldedText(value: unknown): string {
-  return `yielded ${typeof value === "string" ? show(value) : textOf(value)}`
+  return `yielded ${typeof value === "string" || typeof value === "bigint" ? show(value) : textOf(value)}`
 }
 
 function called<Args extends unknown[]>(

@@ -84,6 +84,7 @@ describe("a limit by a function", () => {
     ["yielded 1.5", 1.5],
     ["yielded -Infinity", Number.NEGATIVE_INFINITY],
     ["yielded 9007199254740992", 2 ** 53],
+    ["yielded 5n", 5n],
     ["yielded undefined", undefined],
     ['yielded "5"', "5"],
     ["yielded an unprintable object", Object.create(null)],

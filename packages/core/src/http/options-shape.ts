@@ -66,7 +66,13 @@ export const optionsShape = strict("the options", {
   ipv6Prefix: z.unknown().optional(),
   // A function is taken as it is.
   fields: z.preprocess(
-    (value) => (isFunction(value) ? undefined : value),
+    (value, { addIssue }) => {
+      // A record does not look at it.
+      if (Object.hasOwn(value ?? {}, "__proto__")) {
+        addIssue({ code: "custom", path: ["__proto__"], message: says("a field", "another name").error })
+      }
+      return isFunction(value) ? undefined : value
+    },
     z
       .record(
         z

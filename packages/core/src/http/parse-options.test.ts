@@ -29,6 +29,8 @@ const LOGGER = "an object with warn() and error(), such as pino's"
 const STORE = "memoryStore(), redisStore({ client }) or another Store"
 const SERVICE = "a non-empty text or a number"
 const INSTANCES = "a whole number from 1 up"
+const FIELD_AND_FUNCTION =
+  'a name, and in "fields" what reads it: { field: "user_id", fields: { user_id: (request) => … } }'
 const NAMES =
   "name, limit, window, field, onMissing, algorithm, align, buckets, burst, refill, throttle, countRejected, penalty, match, allow, deny, rejectionMessage, " +
   "shadow, rules, defaultRules, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, skip, onRejected, refundWhen, " +
@@ -42,6 +44,7 @@ describe("a wrong option", () => {
     ["limit", Number.NaN, "NaN is not a limit", LIMIT],
     ["limit", 2 ** 53, "9007199254740992 is not a limit", LIMIT],
     ["limit", "5", '"5" is not a limit', LIMIT],
+    ["limit", 5n, "5n is not a limit", LIMIT],
     ["limit", null, "null is not a limit", LIMIT],
     ["limit", undefined, "is missing", LIMIT],
     ["window", 0, "0 is not a window", WINDOW],
@@ -211,6 +214,9 @@ describe("a wrong option", () => {
   it.each<[string, Record<string, unknown>, string, string]>([
     ["fields.max", { fields: { max: 5 } }, "5 is not a function", "(request) => text or number"],
     ["fields.user", { fields: { user: 5 } }, "5 is not a function", "(request) => text or number"],
+    ["fields.__proto__", { fields: JSON.parse('{"__proto__":5}') }, "5 is not a field", "another name"],
+    ["field", { field: () => "a" }, "a function is not a field or a list of fields", FIELD_AND_FUNCTION],
+    ["field", { field: { user_id: () => "a" } }, "{} is not a field or a list of fields", FIELD_AND_FUNCTION],
     [
       "fields.ip",
       { fields: { ip: () => 1 } },

@@ -10,7 +10,7 @@ test.each([
   [5, "5"],
   [Number.NaN, "NaN"],
   [Number.NEGATIVE_INFINITY, "-Infinity"],
-  [7n, "7"],
+  [7n, "7n"],
   [true, "true"],
   [Symbol("binary of 3 bytes"), "binary of 3 bytes"],
   [Symbol(), "a symbol"],

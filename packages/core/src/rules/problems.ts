@@ -125,6 +125,8 @@ function describe(value: unknown): string {
       )
     case "function":
       return "a function"
+    case "bigint":
+      return `${value}n`
     case "symbol":
       // What a source has no value for comes as a symbol that says what it is: "binary of 3 bytes".
       return value.description ?? "a symbol"

@@ -38,7 +38,15 @@ export function strict<T extends z.core.$ZodLooseShape>(
   })
 }
 
-const FIELDS = says("a field or a list of fields", FIELD_ACCEPTED)
+const FIELD_AND_FUNCTION =
+  'a name, and in "fields" what reads it: { field: "user_id", fields: { user_id: (request) => … } }'
+/** Who gives a function counts by what it yields, as other rate limiters have it. */
+const hasFunction = (value: unknown): boolean =>
+  [value, ...Object.values(value ?? {})].some((each) => typeof each === "function")
+const FIELDS = {
+  error: ({ input }: { readonly input?: unknown }): string =>
+    says("a field or a list of fields", hasFunction(input) ? FIELD_AND_FUNCTION : FIELD_ACCEPTED).error,
+}
 const fieldNames: z.ZodType<string | string[]> = z
   .union([z.string(), z.array(z.string(FIELDS)).min(1, FIELDS)], FIELDS)
   .superRefine((value, context) => {
