@@ -4,6 +4,7 @@ import type { Ask } from "../limiter/ask.ts"
 import type { OnStoreFailure, Policy } from "../policy.ts"
 import { compileMatch } from "../rules/match.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
+import { closest } from "../rules/problems.ts"
 import type { CounterKey } from "../stores/store.ts"
 import type { Warner } from "../warnings.ts"
 import type { ClientAddressReader } from "./client-address.ts"
@@ -22,6 +23,8 @@ export interface RuleContext {
   readonly groupAddress: (address: string) => string
   /** What reads a field of the app's own, by its name. */
   readonly extractorOf: (name: string) => ((request: unknown) => unknown) | undefined
+  /** Names of which it knows, for who has written another one by mistake. */
+  readonly extractorNames: readonly string[]
   readonly warner: Warner
 }
 
@@ -174,20 +177,24 @@ function isPreflight({ method, headers }: RequestFacts): boolean {
 }
 
 function rememberedReaders(rule: ParsedRule, context: RuleContext): (field: string) => FieldReader {
-  const { warner, clientAddress, groupAddress, extractorOf } = context
+  const { warner, clientAddress, groupAddress, extractorOf, extractorNames } = context
   const readers = new Map<string, FieldReader>()
   const compile = (name: string): FieldReader =>
     compileField(name, isBuiltInField(name) ? undefined : extractorOf(name), {
       clientAddress,
       groupAddress,
       matchedPath: rule.match?.path,
-      onClientChosen: () =>
+      onClientChosen: () => {
+        const meant = closest(name, extractorNames)
         warner.once(
           "SLUICE_CLIENT_CHOSEN_FIELD",
           `Rule "${rule.name}" goes by "${name}", which is read from the request, so a client can choose it freely. ` +
-            `Set fields: { "${name}": (request) => … } to take it from your authentication.`,
+            (meant === undefined
+              ? `Set fields: { "${name}": (request) => … } to take it from your authentication.`
+              : `Did you mean "${meant}" of your fields?`),
           name,
-        ),
+        )
+      },
       onBodyMissing: () =>
         warner.once(
           "SLUICE_BODY_NOT_PARSED",

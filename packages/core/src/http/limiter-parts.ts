@@ -95,11 +95,12 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
 }
 
 function createContext(options: ParsedOptions, warner: Warner): RuleContext {
-  const { clientAddress, extractorOf, onStoreFailure, service } = options
+  const { clientAddress, extractorOf, extractorNames, onStoreFailure, service } = options
   return {
     service,
     onStoreFailure,
     extractorOf,
+    extractorNames,
     warner,
     groupAddress: compileAddressGroup(clientAddress.ipv6Prefix ?? DEFAULT_IPV6_PREFIX),
     clientAddress: createAddressReader(clientAddress, warner),

@@ -403,6 +403,7 @@ describe("options", () => {
       ownsStore: true,
       clientAddress: {},
       extractorOf: expect.any(Function),
+      extractorNames: [],
       cost: 1,
       skip: undefined,
       onRejected: undefined,

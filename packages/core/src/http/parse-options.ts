@@ -30,6 +30,8 @@ export interface ParsedOptions {
   readonly clientAddress: ClientAddressOptions
   /** What reads a field of the app's own; undefined where it has none of that name. */
   readonly extractorOf: (name: string) => ((request: unknown) => unknown) | undefined
+  /** The names of fields of the app's own, where they are known beforehand. */
+  readonly extractorNames: readonly string[]
   readonly cost: number | ((request: unknown) => unknown)
   readonly skip: ((request: unknown) => unknown) | undefined
   readonly onRejected: OnRejected<unknown> | undefined
@@ -64,6 +66,7 @@ export function parseOptions(value: unknown): ParsedOptions {
     ownsStore: options.store === undefined,
     clientAddress: { trustedProxies, clientIpHeader, ipv6Prefix },
     extractorOf: extractors(options.fields),
+    extractorNames: Object.keys(options.fields ?? {}),
     cost: options.cost ?? 1,
     skip: options.skip,
     onRejected: options.onRejected,

@@ -79,6 +79,12 @@ const TRIGGERS: Trigger[] = [
     [{ remoteAddress: "192.0.2.1", headers: {} }],
   ],
   [
+    "SLUICE_CLIENT_CHOSEN_FIELD",
+    'goes by "userId", which is read from the request, so a client can choose it freely. Did you mean "user_id" of your fields?',
+    { ...RULE, field: "userId", fields: { user_id: () => 7, plan: () => "pro" } },
+    [{ remoteAddress: "192.0.2.1", headers: {} }],
+  ],
+  [
     "SLUICE_WINDOW_WITHOUT_UNIT",
     'The window of rule "ip-60ms" is the number 60, which is 60 milliseconds. Write "60 ms" if that is meant, "60 seconds" if not.',
     { limit: 1, window: 60 },
