@@ -75,6 +75,38 @@ it("a cost that is not in an object is told with what would be accepted", async 
   expect((await limiter.peek({}, {})).remaining).toBe(5)
 })
 
+it("an option that a call has not is told, as it would be ignored: a misspelt cost would count 1", async () => {
+  const limiter = createLimiter({ limit: 5, window: "1 minute" })
+  for (const call of ["decide", "enforce", "peek"] as const) {
+    await expect(limiter[call]({}, { cots: 3 } as never)).rejects.toMatchObject({
+      problems: [
+        {
+          path: "cots",
+          message: '"cots" is not an option of the call; did you mean "cost"?',
+          accepted: "cost",
+        },
+      ],
+    })
+    await expect(limiter[call]({}, { cost: undefined })).resolves.toMatchObject({ allowed: true })
+  }
+  await expect(limiter.reset({}, { policy: ["ip-1m"] } as never)).rejects.toThrow(
+    '"policy" is not an option of reset(); accepted: policies',
+  )
+})
+
+it.each([
+  ["nothing", undefined, "there is none"],
+  ["a promise that was not awaited", Promise.resolve(), "an object of Promise is not a decision"],
+  ["a request", { headers: { cookie: "secret" } }, "an object is not a decision"],
+  ["a number", 3, "3 is not a decision"],
+])("a decision that is %s is told, where units are to go back", async (_what, decision, message) => {
+  const limiter = createLimiter({ limit: 5, window: "1 minute" })
+  const accepted = "what decide() and the like have yielded, awaited, or an adapter has put on the request"
+  const problems = [{ path: "decision", message, accepted }]
+  await expect(limiter.refund(decision as never)).rejects.toMatchObject({ problems })
+  await expect(limiter.settle(decision as never, 1)).rejects.toMatchObject({ problems })
+})
+
 it("a number of units that is none is told with what would be accepted", () => {
   expect(problemsOf(() => requireUnits(1.5))).toEqual([
     { path: "units", message: "1.5 is not a number of units", accepted: "a whole number from 0 up" },

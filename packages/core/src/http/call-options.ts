@@ -1,7 +1,7 @@
 import { InvalidOptionError, type Problem } from "../errors.ts"
-import { show, suggestion } from "../rules/problems.ts"
+import { classOf, show, suggestion } from "../rules/problems.ts"
 import { isUnits } from "./callbacks.ts"
-import type { AcquireOptions, CostOption } from "./limiter.ts"
+import type { AcquireOptions, CostOption, ResetOptions } from "./limiter.ts"
 
 const MAX_WAITING = 1_000
 const ACQUIRE_OPTIONS: readonly string[] = ["cost", "signal", "maxWaitMs", "maxWaiting"]
@@ -17,9 +17,7 @@ export interface ParsedAcquireOptions {
 export function parseAcquireOptions(options: AcquireOptions = {}): ParsedAcquireOptions {
   requireObject(options)
   const { cost, signal, maxWaitMs = Number.POSITIVE_INFINITY, maxWaiting = MAX_WAITING } = options
-  const problems: Problem[] = Object.keys(options)
-    .filter((name) => !ACQUIRE_OPTIONS.includes(name))
-    .map((name) => notAnOption(name))
+  const problems = unknownOptions(options, ACQUIRE_OPTIONS, "acquire()")
   const check = (isGood: boolean, path: string, noun: string, accepted: string): void => {
     const value = options[path as keyof AcquireOptions]
     if (!isGood) problems.push({ path, message: `${show(value)} is not ${noun}`, accepted })
@@ -33,10 +31,15 @@ export function parseAcquireOptions(options: AcquireOptions = {}): ParsedAcquire
   return { cost, signal, maxWaitMs, maxWaiting }
 }
 
-/** Ignored, a wait would have no end. */
-function notAnOption(name: string): Problem {
-  const message = `${show(name)} is not an option of acquire()${suggestion(name, ACQUIRE_OPTIONS)}`
-  return { path: name, message, accepted: ACQUIRE_OPTIONS.join(", ") }
+/** Ignored, a misspelt cost would be 1, a wait would have no end, and all counters would be forgotten instead of one. */
+function unknownOptions(options: object, names: readonly string[], call: string): Problem[] {
+  return Object.keys(options)
+    .filter((name) => !names.includes(name))
+    .map((name) => ({
+      path: name,
+      message: `${show(name)} is not an option of ${call}${suggestion(name, names)}`,
+      accepted: names.join(", "),
+    }))
 }
 
 function isSignal(value: unknown): boolean {
@@ -50,11 +53,39 @@ function isSignal(value: unknown): boolean {
 
 /** The cost that a method was given. Throws InvalidOptionError. */
 export function parseCost(options: CostOption | undefined): number | undefined {
+  if (options === undefined) return undefined
   const cost = options?.cost
-  if (cost === undefined) return requireObject(options)
+  if (cost === undefined) return requireKnown(options, ["cost"], "the call")
   if (isUnits(cost)) return cost
   throw new InvalidOptionError([
     { path: "cost", message: `${show(cost)} is not a cost`, accepted: "a whole number from 0 up" },
+  ])
+}
+
+/** Throws InvalidOptionError for options of `reset` that there are not. */
+export function requireResetOptions(options: ResetOptions): void {
+  requireKnown(options, ["policies"], "reset()")
+}
+
+function requireKnown(options: object, names: readonly string[], call: string): undefined {
+  requireObject(options)
+  const problems = unknownOptions(options ?? {}, names, call)
+  if (problems.length > 0) throw new InvalidOptionError(problems)
+  return undefined
+}
+
+/** Throws InvalidOptionError for what is no decision: a promise of one, say, whose units would never come back. */
+export function requireDecision(decision: unknown): void {
+  if (typeof (decision as { readonly allowed?: unknown } | null | undefined)?.allowed === "boolean") return
+  const isObject = typeof decision === "object" && decision !== null
+  // Not as JSON: it may be a request, whose headers have no place in a log.
+  const given = isObject ? (classOf(decision) ?? "an object") : show(decision)
+  throw new InvalidOptionError([
+    {
+      path: "decision",
+      message: decision === undefined ? "there is none" : `${given} is not a decision`,
+      accepted: "what decide() and the like have yielded, awaited, or an adapter has put on the request",
+    },
   ])
 }
 

@@ -8,7 +8,14 @@ import { held } from "../rules/book/timing.ts"
 import type { ReadyOptions, RulesStatus } from "../rules/rule-book.ts"
 import type { MaybePromise } from "../stores/store.ts"
 import type { Warner } from "../warnings.ts"
-import { parseAcquireOptions, parseCost, parsePolicies, requireUnits } from "./call-options.ts"
+import {
+  parseAcquireOptions,
+  parseCost,
+  parsePolicies,
+  requireDecision,
+  requireResetOptions,
+  requireUnits,
+} from "./call-options.ts"
 import { compileTest, compileUnits } from "./callbacks.ts"
 import { DecisionReporter } from "./decision-reporter.ts"
 import { type Asked, type Held, holdInLine, type Leaving } from "./hold.ts"
@@ -157,12 +164,14 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   async refund(decision: Decision): Promise<void> {
     this.#requireOpen()
+    requireDecision(decision)
     const { decider, waitingRoom } = this.#parts
     waitingRoom.wake(await decider.refund(decision))
   }
 
   async settle(decision: Decision, units: number): Promise<void> {
     this.#requireOpen()
+    requireDecision(decision)
     requireUnits(units)
     const { decider, waitingRoom } = this.#parts
     waitingRoom.wake(await decider.settle(decision, units))
@@ -177,6 +186,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     options: { readonly policies?: readonly string[] | undefined } = {},
   ): Promise<void> {
     this.#requireOpen()
+    requireResetOptions(options)
     await this.#rules.first
     const { ruleSet } = this
     const { decider, waitingRoom } = this.#parts
