@@ -19,6 +19,7 @@ class FragileStore implements Store {
   readonly inner: MemoryStore
   fault: Take | undefined
   keepsDeadline = false
+  openBreakers = 0
   takes = 0
 
   constructor(clock: Clock) {
@@ -413,6 +414,20 @@ describe("degraded and recovered", () => {
     store.fault = down
     await verdicts(2)
     expect(events).toEqual(["degraded", "recovered", "degraded"])
+  })
+
+  it("wait for the last server: of a store with several, one that nobody waits for is not there again", async () => {
+    const { clock, store, verdicts, events } = setUp({ limit: 100, window: "1m" })
+    store.fault = down
+    await verdicts(1)
+    store.fault = undefined
+    store.openBreakers = 1
+    clock.advance(5_000)
+    expect(await verdicts(1)).toEqual(["admit"])
+    expect(events).toEqual(["degraded"])
+    store.openBreakers = 0
+    await verdicts(1)
+    expect(events).toEqual(["degraded", "recovered"])
   })
 
   it("go to the logger with their codes", async () => {

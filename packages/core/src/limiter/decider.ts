@@ -174,11 +174,17 @@ export class Decider {
       return this.#degrade(error, asks, peeked, look)
     }
     const isSign = (answers[0] as Answer).isRemembered !== true
-    if (this.#degraded && isSign && soundTime(this.#options.clock) >= this.#failedAtMs + STEADY_MS) {
+    if (this.#degraded && isSign && this.#isSteady()) {
       this.#degraded = false
       this.#options.onRecovered()
     }
     return decision
+  }
+
+  /** The answers of one node say nothing of another, which nobody may have asked for since it was given up. */
+  #isSteady(): boolean {
+    const { store, clock } = this.#options
+    return soundTime(clock) >= this.#failedAtMs + STEADY_MS && (store.openBreakers ?? 0) === 0
   }
 
   #degrade(error: unknown, asks: readonly Ask[], peeked: boolean, look: Look | undefined): Decision {

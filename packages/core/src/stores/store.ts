@@ -88,7 +88,7 @@ export interface Store {
   readonly keepsDeadline?: boolean
   /**
    * How many of its servers nobody waits for now, because they have not answered: 0 while all is well. Of a store that has
-   * such circuit breakers; for metrics.
+   * such circuit breakers; for metrics, and a limiter has not recovered until it is 0 again.
    */
   readonly openBreakers?: number
   /**
