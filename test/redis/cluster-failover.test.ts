@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
+import type { RedisServer } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
 import { admittedIn, lastingKeysIn, limiterOn, loadOn, primariesOf, unitsInCluster } from "./cluster-load.ts"
 import { unitsIn } from "./counted.ts"
@@ -63,8 +64,14 @@ it("throws nothing when a primary dies, comes back, and admits no more than the 
   await until("it is under load", () => admittedIn(ledger) > ALL / 10)
   const primaries = await primariesOf(cluster)
   const units = await Promise.all(primaries.map((node) => unitsIn(node, prefix)))
-  await primaries[units.indexOf(Math.max(...units))]?.kill()
+  const fullest = primaries[units.indexOf(Math.max(...units))] as RedisServer
+  const told = new Set<string>()
+  for (const limiter of limiters) limiter.on("store-error", ({ message }) => void told.add(message))
+  await fullest.kill()
   await until("it is missed", () => ledger.degraded > 0)
+  await until("it is named", () =>
+    [...told].some((message) => message.startsWith(`Redis at 127.0.0.1:${fullest.port} `)),
+  )
   await cluster.settled()
   await until("all is used", async () => (await unitsInCluster(cluster, prefix)) === ALL)
   // The circuit breakers are closed again; on a busy machine one may open now and then without an outage.

@@ -243,9 +243,10 @@ describe("a client that", () => {
     const store = storeOf(ioredis(proxy.port))
     await asker(store, { storeTimeoutMs: 5_000 }).askUntil(false)
     proxy.delayMs = 1_000
-    expect(await loggedFirst(store)).toBe("Redis did not answer in time.")
-    expect(await loggedFirst(storeOf(ioredis(await freePort())))).toBe(
-      "Redis did not answer in time: its client has no connection.",
+    expect(await loggedFirst(store)).toBe(`Redis at 127.0.0.1:${proxy.port} did not answer in time.`)
+    const nobody = await freePort()
+    expect(await loggedFirst(storeOf(ioredis(nobody)))).toBe(
+      `Redis at 127.0.0.1:${nobody} did not answer in time: its client has no connection.`,
     )
   })
 
@@ -286,6 +287,6 @@ describe("a client that", () => {
     const key = { policy: {} as never, partition: "" }
     await expect(
       store.reset([{ ...key, policy: { algorithm: "sliding-window", counter: "12345678" } as never }]),
-    ).rejects.toThrow("Redis does not answer")
+    ).rejects.toThrow(/^Redis at .* does not answer/)
   })
 })

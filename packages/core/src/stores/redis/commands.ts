@@ -25,7 +25,7 @@ export interface RedisCommands {
   del(keys: readonly string[]): Promise<unknown>
   /** Calls back whenever the client (any node of a cluster) becomes ready; yields the function that stops it. */
   onReady(listener: () => void): () => void
-  /** A text that names the node that serves the key, for a circuit breaker a node; "" when there is one or none is known. Cheap. */
+  /** Names the node that serves the key by its address, for a circuit breaker a node and for messages; "" when none is known. Cheap. */
   nodeOf(key: string): string
   /**
    * After READONLY: makes the client look for its primary anew, where it can without harm to the app's own commands.

@@ -8,7 +8,7 @@ describe("what a client rejects with", () => {
     const failure = failureOf(cause)
     expect(failure).toBeInstanceOf(StoreUnavailableError)
     expect([failure.message, failure.cause]).toEqual(["Redis failed: OOM command not allowed", cause])
-    expect(failureOf("gone").message).toBe("Redis failed: gone")
+    expect(failureOf("gone", "Redis at 10.0.0.1:6379").message).toBe("Redis at 10.0.0.1:6379 failed: gone")
     expect(failureOf(undefined).message).toBe("Redis failed: undefined")
   })
 
@@ -46,10 +46,10 @@ describe("what a client rejects with", () => {
 })
 
 it("silence is told with where to look", () => {
-  const told = [silent(), silent("not connected"), silent("a replica")]
+  const told = [silent(), silent("not connected"), silent("a replica", "Redis at 10.0.0.1:6379")]
   expect(told.map(({ message, kind }) => [message, kind])).toEqual([
     ["Redis did not answer in time.", "timeout"],
     ["Redis did not answer in time: its client has no connection.", "timeout"],
-    ["Redis has become a replica, and its client found no primary in time.", "timeout"],
+    ["Redis at 10.0.0.1:6379 has become a replica, and its client found no primary in time.", "timeout"],
   ])
 })

@@ -1,10 +1,17 @@
 import { StoreUnavailableError, textOf } from "../../errors.ts"
 
+/** What a server is called in messages, by the client's name for it: who reads of it may have several. */
+export function titleOf(name: string): string {
+  return name === "" ? REDIS : `${REDIS} at ${name}`
+}
+
+const REDIS = "Redis"
+
 /** Whatever a client rejects with, as what a store rejects with. */
-export function failureOf(error: unknown): StoreUnavailableError {
+export function failureOf(error: unknown, title = REDIS): StoreUnavailableError {
   if (error instanceof StoreUnavailableError) return error
   const message = error instanceof Error ? error.message || wordOf(error) : textOf(error)
-  return new StoreUnavailableError(`Redis failed: ${message}`, { cause: error })
+  return new StoreUnavailableError(`${title} failed: ${message}`, { cause: error })
 }
 
 /** Of an error without a message: Node's for a name with several addresses, of which none can be reached, has a code alone. */
@@ -16,14 +23,14 @@ function wordOf({ code, name }: NodeJS.ErrnoException): string {
 export type Reach = "connected" | "not connected" | "a replica"
 
 /** That the deadline is over. Who reads of it has to know where to look: at Redis, or at the way to it. */
-export function silent(reach: Reach = "connected"): StoreUnavailableError {
-  return new StoreUnavailableError(SILENCE[reach], { kind: "timeout" })
+export function silent(reach: Reach = "connected", title = REDIS): StoreUnavailableError {
+  return new StoreUnavailableError(`${title} ${SILENCE[reach]}`, { kind: "timeout" })
 }
 
 const SILENCE: Readonly<Record<Reach, string>> = {
-  connected: "Redis did not answer in time.",
-  "not connected": "Redis did not answer in time: its client has no connection.",
-  "a replica": "Redis has become a replica, and its client found no primary in time.",
+  connected: "did not answer in time.",
+  "not connected": "did not answer in time: its client has no connection.",
+  "a replica": "has become a replica, and its client found no primary in time.",
 }
 
 /** Whether it is this error of Redis. They begin with a code, before which those of scripts had a place and a dash until Redis 7. */

@@ -277,7 +277,7 @@ export class Lane {
 
   #fail(batch: readonly Waiting[], error: unknown, node: Node): void {
     node.breaker.failed()
-    const failure = failureOf(error)
+    const failure = failureOf(error, node.title)
     for (const waiting of batch) settle(waiting, failure)
   }
 

@@ -307,6 +307,25 @@ it("keys are deleted by the deadline, or the failure is told", async () => {
   expect([silent, failing]).toEqual([[SILENT], ["Redis failed: ERR no"]])
 })
 
+it("a server that has a name is told by it: who reads of it has to know which of them it is", async () => {
+  const server = new AskedServer()
+  server.nodeOf = () => "10.0.0.1:6379"
+  const node = new Node(server, { clock: { now: () => NOW_MS }, isWide: true }, KEY)
+  // What it was when it was still responsible for the key.
+  server.nodeOf = () => "10.0.0.2:6379"
+  const silent = outcomeOf(peek(node))
+  await pass(20)
+  const failing = outcomeOf(peek(node))
+  await nextTurn()
+  server.latest.fail("ERR no")
+  await nextTurn()
+  expect([silent, failing, node.unavailable.message]).toEqual([
+    ["Redis at 10.0.0.1:6379 did not answer in time."],
+    ["Redis at 10.0.0.1:6379 failed: ERR no"],
+    "Redis at 10.0.0.1:6379 does not answer; it is asked again in the background.",
+  ])
+})
+
 describe("a server that has failed five times in a row", () => {
   it("is not asked any more, and who asks is told at once", async () => {
     const { server, node } = await knowing()

@@ -3,7 +3,7 @@ import { StoreUnavailableError } from "../../errors.ts"
 import { Breaker } from "./breaker.ts"
 import type { RedisCommands } from "./commands.ts"
 import { endedWithin, endsWithin } from "./ends-within.ts"
-import { failureOf, isCode, type Reach, silent } from "./failure.ts"
+import { failureOf, isCode, type Reach, silent, titleOf } from "./failure.ts"
 import { outsideRequests, setTimer } from "./outside-requests.ts"
 import type { CallTime, PolicyTable } from "./script-input.ts"
 import { integerAt, type Reply, readReply } from "./script-reply.ts"
@@ -47,11 +47,10 @@ export interface Patience {
 /** One Redis server: what is known of its time, and whether it answers. */
 export class Node {
   readonly breaker: Breaker
+  /** What it is called in messages, from the beginning: a key that it served may be another one's by then. */
+  readonly title: string
   /** What is said while the breaker is open: made once, since a stack is dear when every request gets it. */
-  readonly unavailable: StoreUnavailableError = new StoreUnavailableError(
-    "Redis does not answer; it is asked again in the background.",
-    { kind: "unavailable" },
-  )
+  readonly unavailable: StoreUnavailableError
   /** A key that this server was responsible for when it was last asked for. */
   key: string
   readonly #commands: RedisCommands
@@ -66,6 +65,11 @@ export class Node {
     this.#commands = commands
     this.#timekeeping = timekeeping
     this.key = key
+    this.title = titleOf(commands.nodeOf(key))
+    this.unavailable = new StoreUnavailableError(
+      `${this.title} does not answer; it is asked again in the background.`,
+      { kind: "unavailable" },
+    )
     this.breaker = new Breaker(() => this.#probe(), setTimer)
   }
 
@@ -138,7 +142,7 @@ export class Node {
     patience: Patience,
   ): Promise<Reply> {
     return this.#within(patience, async (deadlineMs) => {
-      if (!this.knowsTime && !(await this.learnTime(patience.withinMs))) throw silent(this.reach)
+      if (!this.knowsTime && !(await this.learnTime(patience.withinMs))) throw silent(this.reach, this.title)
       const args = [policies.input(this.timeOf(deadlineMs), numbers)]
       try {
         return readReply(await this.#commands.evalsha(script.sha, keys, args))
@@ -185,7 +189,7 @@ export class Node {
     let timer: NodeJS.Timeout | undefined
     const silence = new Promise<never>((_, reject) => {
       timer = setTimer(() => {
-        setImmediate(() => reject(silent(this.reach)))
+        setImmediate(() => reject(silent(this.reach, this.title)))
       }, withinMs)
     })
     try {
@@ -196,7 +200,7 @@ export class Node {
       return value
     } catch (error) {
       if (!inBackground) this.breaker.failed()
-      throw failureOf(error)
+      throw failureOf(error, this.title)
     } finally {
       clearTimeout(timer)
     }

@@ -19,16 +19,16 @@ function waitingUntil(deadlineMs: number) {
 it("those whose deadline has come are told that Redis was silent, or out of reach, and who still waits is left", () => {
   const [over, just, later] = [waitingUntil(9), waitingUntil(10), waitingUntil(11)]
   const batch = [later, over, just].map(({ waiting }) => waiting)
-  expect(expire(batch.slice(0, 2), 10, { reach: "connected" })).toEqual([later.waiting])
-  expect(expire(batch, 10, { reach: "not connected" })).toEqual([later.waiting])
-  const lost = "Redis did not answer in time: its client has no connection."
+  expect(expire(batch.slice(0, 2), 10, { title: "Redis", reach: "connected" })).toEqual([later.waiting])
+  expect(expire(batch, 10, { title: "Redis at a:1", reach: "not connected" })).toEqual([later.waiting])
+  const lost = "Redis at a:1 did not answer in time: its client has no connection."
   expect([over.told, just.told, later.told]).toEqual([["Redis did not answer in time."], [lost], []])
 })
 
 it("who has been told already waits no more, however late the deadline is", () => {
   const { waiting } = waitingUntil(11)
   settle(waiting, new Error("closed"))
-  expect(expire([waiting], 10, { reach: "connected" })).toEqual([])
+  expect(expire([waiting], 10, { title: "Redis", reach: "connected" })).toEqual([])
 })
 
 it("who is told once is told nothing else, and kept alive by no call that never ends", () => {

@@ -17,20 +17,22 @@ export interface Waiting {
   wasLate: boolean
 }
 
+/** What somebody waits for, as it is told of. */
+interface Server {
+  readonly title: string
+  readonly reach: Reach
+}
+
 /** Rejects those whose time is over; yields those who still wait. `server` is the one that they wait for. */
-export function expire(
-  batch: readonly Waiting[],
-  nowMs: number,
-  server: { readonly reach: Reach },
-): Waiting[] {
+export function expire(batch: readonly Waiting[], nowMs: number, server: Server): Waiting[] {
   return batch.filter((waiting) => stillWaits(waiting, nowMs, server))
 }
 
 /** The same of one. */
-export function stillWaits(waiting: Waiting, nowMs: number, server: { readonly reach: Reach }): boolean {
+export function stillWaits(waiting: Waiting, nowMs: number, server: Server): boolean {
   if (waiting.isRejected) return false
   if (waiting.deadlineMs > nowMs) return true
-  settle(waiting, silent(server.reach))
+  settle(waiting, silent(server.reach, server.title))
   return false
 }
 

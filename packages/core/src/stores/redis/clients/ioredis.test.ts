@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import { describe, expect, it } from "vitest"
-import { ioredisCommands } from "./ioredis.ts"
+import { type IoredisLike, ioredisCommands } from "./ioredis.ts"
 import { LikeRedis } from "./testing/ioredis-like.ts"
 
 /** Every state of ioredis but "ready" and "wait". */
@@ -56,8 +56,14 @@ describe("a client of ioredis", () => {
     expect(client.eventNames()).toEqual([])
   })
 
-  it("serves all keys by one node, which needs no name", () => {
-    expect(ioredisCommands(new LikeRedis()).nodeOf("a")).toBe("")
+  it.each<[IoredisLike["options"], string]>([
+    [{ host: "10.0.0.1", port: 6379 }, "10.0.0.1:6379"],
+    [{ host: "localhost", port: 6379, path: "/run/redis.sock" }, "/run/redis.sock"],
+    // Sentinels say where it is, and the host of the options is not it.
+    [{ host: "localhost", port: 6379, sentinels: [{}] }, ""],
+    [{}, ""],
+  ])("serves all keys by one node, of %j, which is told as %j", (options, name) => {
+    expect(ioredisCommands(new LikeRedis(options)).nodeOf("a")).toBe(name)
   })
 })
 

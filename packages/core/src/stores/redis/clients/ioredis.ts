@@ -1,5 +1,6 @@
 import type { RedisCommands } from "../commands.ts"
 import { outsideRequests } from "../outside-requests.ts"
+import { addressOf, type Place } from "./address-of.ts"
 
 /** What of ioredis' Command is used. */
 export interface IoredisCommand {
@@ -20,7 +21,7 @@ interface IoredisClient {
 
 /** A client of one server by ioredis, also one that finds its primary through Sentinel. */
 export interface IoredisLike extends IoredisClient {
-  readonly options: { readonly keyPrefix?: unknown; readonly host?: unknown; readonly port?: unknown }
+  readonly options: Place & { readonly keyPrefix?: unknown; readonly sentinels?: unknown }
   disconnect(reconnect?: boolean): void
 }
 
@@ -46,6 +47,9 @@ const NEVER_SENT_AGAIN = -1
 
 /** The port on one server by ioredis. Adds no listener for errors: those of the client are the app's. */
 export function ioredisCommands(client: IoredisLike): RedisCommands {
+  const { options } = client
+  // Sentinels know where it is; the host that the options have then is ioredis' own default.
+  const address = options.sentinels || !options.host ? "" : addressOf(options)
   return {
     isCluster: false,
     isReady: () => {
@@ -59,7 +63,7 @@ export function ioredisCommands(client: IoredisLike): RedisCommands {
       client.on("ready", onReady)
       return () => void client.off("ready", onReady)
     },
-    nodeOf: () => "",
+    nodeOf: () => address,
     reconnect() {
       // In any other state it is looking already, and would wait longer.
       if (client.status === "ready") client.disconnect(true)

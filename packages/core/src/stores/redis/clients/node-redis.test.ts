@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { nodeRedisCommands } from "./node-redis.ts"
+import { type NodeRedisLike, nodeRedisCommands } from "./node-redis.ts"
 import { LikeNodeRedis } from "./testing/node-redis-like.ts"
 
 it("a client of node-redis is ready when it says so", () => {
@@ -8,6 +8,16 @@ it("a client of node-redis is ready when it says so", () => {
   expect([commands.isReady("a"), commands.nodeOf("a"), commands.isCluster]).toEqual([false, "", false])
   client.isReady = true
   expect(commands.isReady("a")).toBe(true)
+})
+
+it.each<[NodeRedisLike["options"], string]>([
+  [{ socket: { host: "10.0.0.1", port: 6380 } }, "10.0.0.1:6380"],
+  [{ socket: { host: "10.0.0.1" } }, "10.0.0.1:6379"],
+  [{ socket: { path: "/run/redis.sock" } }, "/run/redis.sock"],
+  [{}, "localhost:6379"],
+  [undefined, ""],
+])("a client of node-redis with %j is told as %j", (options, name) => {
+  expect(nodeRedisCommands(Object.assign(new LikeNodeRedis(), { options })).nodeOf("a")).toBe(name)
 })
 
 it("a client of node-redis gets scripts, keys and arguments each in their place", async () => {

@@ -1,4 +1,5 @@
 import type { RedisCommands } from "../commands.ts"
+import { addressOf, type Place } from "./address-of.ts"
 
 /** What the client and the cluster of node-redis 5 and 6 have in common, so far as it is used. */
 export interface NodeRedisCalls {
@@ -13,6 +14,7 @@ export interface NodeRedisCalls {
 /** A client of one server by node-redis. */
 export interface NodeRedisLike extends NodeRedisCalls {
   readonly isReady: boolean
+  readonly options?: { readonly socket?: Place | undefined } | undefined
 }
 
 /**
@@ -23,6 +25,8 @@ export interface NodeRedisLike extends NodeRedisCalls {
  * twice by itself.
  */
 export function nodeRedisCommands(client: NodeRedisLike): RedisCommands {
+  const { options } = client
+  const address = options === undefined ? "" : addressOf(options.socket ?? {})
   return {
     isCluster: false,
     isReady: () => client.isReady,
@@ -32,7 +36,7 @@ export function nodeRedisCommands(client: NodeRedisLike): RedisCommands {
       client.on("ready", onReady)
       return () => void client.off("ready", onReady)
     },
-    nodeOf: () => "",
+    nodeOf: () => address,
     // It has no way to reconnect that keeps the app's commands.
     reconnect: () => undefined,
   }
