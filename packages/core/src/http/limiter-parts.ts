@@ -51,6 +51,8 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
     ),
   )
   const warner = createWarner(logger, (warning) => events.emit("warning", warning))
+  // By what it had said an operator knows which of several stores it is.
+  let found = ""
   const decider = new Decider({
     store,
     storeTimeoutMs,
@@ -59,6 +61,7 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
     onDegraded(error) {
       // Closed with the limiter, by a server that is about to stop: nobody has to be woken.
       if (options.ownsStore && error.cause instanceof ClosedError) return
+      found = error.message
       warner.say(
         "error",
         "SLUICE_DEGRADED",
@@ -68,7 +71,7 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
       events.emit("degraded", error)
     },
     onRecovered() {
-      warner.say("warn", "SLUICE_RECOVERED", "The store answers again.")
+      warner.say("warn", "SLUICE_RECOVERED", `The store answers again, after: ${found}`)
       events.emit("recovered")
     },
     // In an outage that is each decision: an error is made only for who listens.

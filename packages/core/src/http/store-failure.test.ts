@@ -451,7 +451,11 @@ describe("degraded and recovered", () => {
           "(@sluice/core/errors.md#sluice_degraded)",
         expect.any(StoreUnavailableError),
       ],
-      ["warn", "SLUICE_RECOVERED", "The store answers again. (@sluice/core/errors.md#sluice_recovered)"],
+      [
+        "warn",
+        "SLUICE_RECOVERED",
+        "The store answers again, after: The store failed: down (@sluice/core/errors.md#sluice_recovered)",
+      ],
     ])
   })
 })
