@@ -27,7 +27,7 @@ export const IN_PROCESS: Readonly<Record<string, ContenderKind>> = {
     sends: [],
     async create(setup) {
       const { limit, windowMs } = onlyLimit(setup)
-      const limiter = createLimiter({ limit, window: windowMs })
+      const limiter = createLimiter({ limit, window: `${windowMs} ms` })
       return {
         count: (key) => limiter.decide({ remoteAddress: key }),
         judge: judgeDecision,

@@ -34,7 +34,8 @@ export const WORKLOADS = {
     clients: 1_000_000,
     spread: "zipf",
   },
-  hot: { ...USUAL, says: "one client, a limit that is never reached", clients: 1, windowMs: 1_000 },
+  // Ten million a second, and not above a million, from where on counters in Redis take the wide layout.
+  hot: { ...USUAL, says: "one client, a limit that is never reached", clients: 1, windowMs: 100 },
   "hot, limited": {
     ...USUAL,
     says: "one client, 1,000 requests a second",

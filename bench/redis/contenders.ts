@@ -39,7 +39,7 @@ export const ON_REDIS: Readonly<Record<string, ContenderKind>> = {
     sends: SCRIPTS,
     async create({ port, limits }): Promise<Contender<Decision>> {
       const limiter = createLimiter({
-        rules: limits.map(({ limit, windowMs }) => ({ limit, window: windowMs, field: "ip" })),
+        rules: limits.map(({ limit, windowMs }) => ({ limit, window: `${windowMs} ms`, field: "ip" })),
         store: redisStore({ client: await connect(port) }),
         storeTimeoutMs: PATIENCE_MS,
         logger: SILENT,
@@ -161,7 +161,8 @@ async function flexible(
       new RateLimiterRedis({
         storeClient,
         points: limit,
-        duration: windowMs / 1_000,
+        // Whole seconds, as it counts in them.
+        duration: Math.ceil(windowMs / 1_000),
         ...(limits.length === 1 ? {} : { keyPrefix: `rlflx${windowMs}` }),
         ...(blocks ? { inMemoryBlockOnConsumed: limit } : {}),
       }),

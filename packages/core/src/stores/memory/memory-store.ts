@@ -5,6 +5,7 @@ import { chargeable } from "../../algorithms/chargeable.ts"
 import { type Clock, LATEST_MS } from "../../clock.ts"
 import { ClosedError, StoreUnavailableError, textOf } from "../../errors.ts"
 import { ceilingOf } from "../../policy.ts"
+import { makeStringsQuick } from "../quick-strings.ts"
 import { countsRefusals } from "../refusals.ts"
 import type { Answer, Check, CounterKey, EvictionEvent, Refund, Store } from "../store.ts"
 import { type Pending, statesAfterRefusal, takeTogether } from "../take-together.ts"
@@ -65,6 +66,7 @@ class InMemory implements MemoryStore {
   #table: CounterTable | undefined
 
   constructor(maxKeys: number, clock: Clock) {
+    makeStringsQuick()
     this.#clock = clock
     this.#table = new CounterTable(maxKeys, (releaseAfterMs) => {
       this.#events.push({ type: "evicted-blocked", releaseAfterMs })

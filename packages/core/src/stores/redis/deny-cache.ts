@@ -24,7 +24,8 @@ interface Refusal {
   /** The server's time at which it was given. */
   readonly serverMs: number
   /** By this process' clock, the instants between which that was. */
-  readonly between: Between
+  readonly sentAtMs: number
+  readonly answeredAtMs: number
   /** How long it is believed. */
   readonly forMs: number
 }
@@ -33,7 +34,6 @@ interface Refusal {
 interface Known {
   readonly state: CounterState
   readonly serverMs: number
-  readonly waitMs: number
 }
 
 /**
@@ -73,7 +73,7 @@ export class DenyCache {
   }
 
   /** Remembers what was refused at this time of the server's, which was between these instants; nothing of what was not. */
-  remember(check: Check, state: CounterState, serverMs: number, between: Between): void {
+  remember(check: Check, state: CounterState, serverMs: number, { sentAtMs, answeredAtMs }: Between): void {
     if (this.#longestMs === 0) return
     const { policy, partition, cost } = check
     const waitMs = algorithmOf(policy).retryAfterMs(state, policy, cost, serverMs)
@@ -90,7 +90,8 @@ export class DenyCache {
       ceiling: ceilingOf(policy),
       state,
       serverMs,
-      between,
+      sentAtMs,
+      answeredAtMs,
       forMs: Math.min(certainMs, this.#longestMs),
     })
     this.#size++
@@ -107,12 +108,16 @@ export class DenyCache {
   answer(checks: readonly Check[], nowMs: number): Answer | undefined {
     let binding: Known | undefined
     let place = 0
+    let longestMs = 0
     const isWatched = checks.some(countsRefusals)
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i] as Check
       if (!isAnswered(check, isWatched)) continue
       const known = this.#known(check, nowMs)
-      if (known === undefined || (binding !== undefined && known.waitMs <= binding.waitMs)) continue
+      if (known === undefined) continue
+      const waitMs = checks.length === 1 ? certainWaitMs(known, check) : waitMsOf(known, check)
+      if (waitMs <= longestMs) continue
+      longestMs = waitMs
       binding = known
       place = i
     }
@@ -127,8 +132,7 @@ export class DenyCache {
     const { policy, partition, cost, shadow } = check
     const refusal = this.#refusals.get(policy.counter)?.get(partition)
     if (refusal === undefined || shadow) return undefined
-    const { sentAtMs, answeredAtMs } = refusal.between
-    const elapsedMs = nowMs - sentAtMs
+    const elapsedMs = nowMs - refusal.sentAtMs
     if (!(elapsedMs >= 0 && elapsedMs < refusal.forMs)) {
       this.forget(check)
       return undefined
@@ -139,12 +143,8 @@ export class DenyCache {
     if (isHigher && policy.limit === refusal.limit) this.forget(check)
     if (isHigher || cost < refusal.cost || policy.limit > refusal.limit) return undefined
     // It is believed a little too short, and the wait that it tells is a little too long: both are true so.
-    const serverMs = refusal.serverMs + Math.max(0, Math.floor(nowMs - answeredAtMs))
-    const algorithm = algorithmOf(policy)
-    const state = algorithm.at(refusal.state, policy, serverMs)
-    const waitMs = algorithm.retryAfterMs(state, policy, cost, serverMs)
-    // A block that has been made shorter is over earlier than it was believed to be.
-    return waitMs > 0 ? { state, serverMs, waitMs } : undefined
+    const serverMs = refusal.serverMs + Math.max(0, Math.floor(nowMs - refusal.answeredAtMs))
+    return { state: algorithmOf(policy).at(refusal.state, policy, serverMs), serverMs }
   }
 
   forget({ policy: { counter }, partition }: CounterKey): void {
@@ -198,6 +198,17 @@ export class DenyCache {
     this.#drop(name, refusals, partition)
     return true
   }
+}
+
+/** How long who is refused has to wait. A block that has been made shorter is over earlier than it was believed to be. */
+function waitMsOf({ state, serverMs }: Known, { policy, cost }: Check): number {
+  return algorithmOf(policy).retryAfterMs(state, policy, cost, serverMs)
+}
+
+/** The same of an only check, of which it matters no more than that it waits: of all but blocks that is known. */
+function certainWaitMs(known: Known, check: Check): number {
+  // Stryker disable next-line ConditionalExpression: worked out it is above 0 too
+  return check.policy.penalty === undefined ? 1 : waitMsOf(known, check)
 }
 
 /** Where refusals count, every one has to be seen; but in a block, which they do not prolong. */

@@ -1,11 +1,11 @@
 import { InvalidOptionError, textOf } from "../../../errors.ts"
+import { makeStringsQuick } from "../../quick-strings.ts"
 import type { RedisCommands } from "../commands.ts"
 import { heardOnce } from "./heard-once.ts"
 import { type IoredisClusterLike, type IoredisLike, ioredisCommands } from "./ioredis.ts"
 import { ioredisClusterCommands } from "./ioredis-cluster.ts"
 import { type NodeRedisLike, nodeRedisCommands } from "./node-redis.ts"
 import { type NodeRedisClusterLike, nodeRedisClusterCommands } from "./node-redis-cluster.ts"
-import { makeStringsQuick } from "./quick-strings.ts"
 
 export type { IoredisClusterLike, IoredisLike, NodeRedisClusterLike, NodeRedisLike }
 

@@ -1,9 +1,9 @@
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext, runInThisContext } from "node:vm"
 import { expect, it } from "vitest"
-import { commandsOf } from "./commands-of.ts"
 import { makeStringsQuick } from "./quick-strings.ts"
-import { LikeRedis } from "./testing/ioredis-like.ts"
+import { commandsOf } from "./redis/clients/commands-of.ts"
+import { LikeRedis } from "./redis/clients/testing/ioredis-like.ts"
 
 setFlagsFromString("--allow-natives-syntax")
 const isQuick: (prototype: object) => boolean = runInThisContext("(object) => %HasFastProperties(object)")

@@ -1,0 +1,14 @@
+import { setFlagsFromString } from "node:v8"
+import { runInThisContext } from "node:vm"
+import { expect, it } from "vitest"
+import { memoryStore } from "./memory-store.ts"
+
+setFlagsFromString("--allow-natives-syntax")
+
+// In a file of its own: once it is so in a process, it is for good.
+it("methods of strings are quick in a process that has a store in memory, whatever clients of Redis have done", () => {
+  // As ioredis does when it is loaded.
+  runInThisContext("(class extends String {}); String.prototype")
+  memoryStore()
+  expect(runInThisContext("%HasFastProperties(String.prototype)")).toBe(true)
+})
