@@ -24,17 +24,32 @@ export type KeyHasher = (counter: string, partition: string, into: KeyHash) => v
  */
 export function keyHasher(secret: readonly [number, number] = randomSecret()): KeyHasher {
   const [k0, k1] = secret
+  // What comes of a counter before any partition: of the last one, as most processes have few and ask for one again and again.
+  let lastCounter: string | undefined
+  let c0 = 0
+  let c1 = 0
+  let c2 = 0
+  let c3 = 0
 
   return (counter, partition, into) => {
-    let v0 = k0
-    let v1 = k1 ^ 0xee
-    let v2 = k0 ^ 0x6c796765
-    let v3 = k1 ^ 0x74656462
-
-    // Written out rather than shared by a function: five values in flight, and this is the hottest loop there is.
     const absorbed = (counter.length + 1) >> 1
     const words = partition.length >> 1
-    for (let i = -1; i < absorbed + words; i++) {
+    // Stryker disable next-line ConditionalExpression: it is worked out anew
+    const isKnown = counter === lastCounter
+    let v0 = isKnown ? c0 : k0
+    let v1 = isKnown ? c1 : k1 ^ 0xee
+    let v2 = isKnown ? c2 : k0 ^ 0x6c796765
+    let v3 = isKnown ? c3 : k1 ^ 0x74656462
+
+    // Written out rather than shared by a function: five values in flight, and this is the hottest loop there is.
+    for (let i = isKnown ? absorbed : -1; i < absorbed + words; i++) {
+      if (i === absorbed) {
+        lastCounter = counter
+        c0 = v0
+        c1 = v1
+        c2 = v2
+        c3 = v3
+      }
       let word: number
       if (i < 0) word = counter.length
       else if (i < absorbed) word = counter.charCodeAt(2 * i) | (counter.charCodeAt(2 * i + 1) << 16)
