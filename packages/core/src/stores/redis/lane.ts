@@ -71,7 +71,7 @@ export class Lane {
   take(asked: Asked, withinMs: number): Promise<readonly Answer[]> {
     if (this.#closedBy !== undefined) throw this.#closedBy
     const node = this.#nodeOf()
-    if (node.breaker.isOpen) throw node.unavailable
+    if (node.breaker.isOpen) return node.refusal
     node.waitedFor(withinMs)
     return new Promise((resolve, reject) => {
       const arrivals = this.#arrivals

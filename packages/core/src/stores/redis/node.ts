@@ -51,6 +51,7 @@ export class Node {
   readonly title: string
   /** What is said while the breaker is open: made once, since a stack is dear when every request gets it. */
   readonly unavailable: StoreUnavailableError
+  #refusal: Promise<never> | undefined
   /** A key that this server was responsible for when it was last asked for. */
   key: string
   readonly #commands: RedisCommands
@@ -71,6 +72,16 @@ export class Node {
       { kind: "unavailable" },
     )
     this.breaker = new Breaker(() => this.#probe(), setTimer)
+  }
+
+  /** The same as an answer, for whoever asks: to throw it takes as long as to decide without the server. */
+  get refusal(): Promise<never> {
+    if (this.#refusal === undefined) {
+      this.#refusal = outsideRequests(() => Promise.reject(this.unavailable))
+      // Whoever asks hears of it, and at first nobody has.
+      this.#refusal.catch(() => undefined)
+    }
+    return this.#refusal
   }
 
   get knowsTime(): boolean {
