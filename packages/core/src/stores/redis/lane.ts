@@ -1,11 +1,13 @@
 import { StoreUnavailableError } from "../../errors.ts"
 import type { Answer } from "../store.ts"
+import type { Asked } from "./asked.ts"
 import { failureOf } from "./failure.ts"
 import { LOOK_AGAIN_MS, type Node } from "./node.ts"
 import { outsideRequests, setTimer } from "./outside-requests.ts"
 import { Pace } from "./pace.ts"
-import { type Asked, TakeCall } from "./take-call.ts"
-import { expire, settle, stillWaits, type Waiting } from "./waiting.ts"
+import { Queue } from "./queue.ts"
+import { TakeCall } from "./take-call.ts"
+import { expire, settle, type Waiting } from "./waiting.ts"
 import { Watchdog } from "./watchdog.ts"
 
 /** What follows it comes after the callback that runs now; queueMicrotask would make a resource of each. */
@@ -46,9 +48,7 @@ export class Lane {
    * collection, and each small one copies them.
    */
   #flights: readonly Flight[] = []
-  /** Who has come since the pump ran, whose time begins when it does. */
-  #arrivals: Waiting[] = []
-  #queue: Waiting[] = []
+  readonly #queue = new Queue()
   #isLearning = false
   /** Whether the server said that it is a replica: it is asked again in a moment, or when the client has reconnected. */
   #isResting = false
@@ -74,10 +74,9 @@ export class Lane {
     if (node.breaker.isOpen) return node.refusal
     node.waitedFor(withinMs)
     return new Promise((resolve, reject) => {
-      const arrivals = this.#arrivals
-      arrivals.push({ asked, withinMs, deadlineMs: 0, resolve, reject, isRejected: false, wasLate: false })
+      const waiting = { asked, withinMs, deadlineMs: 0, resolve, reject, isRejected: false, wasLate: false }
       // After the requests of the same callback have joined.
-      if (arrivals.length === 1) void SETTLED.then(this.#pump)
+      if (this.#queue.add(waiting)) void SETTLED.then(this.#pump)
     })
   }
 
@@ -90,34 +89,21 @@ export class Lane {
   /** Rejects whatever waits and whoever comes. */
   close(error: Error): void {
     this.#closedBy = error
-    this.#queueArrivals()
+    this.#queue.begin()
     this.#watchdog.stop()
     clearTimeout(this.#later)
     for (const { batch } of this.#flights) for (const waiting of batch) settle(waiting, error)
-    this.#rejectQueue(error)
+    this.#queue.reject(error)
   }
 
   readonly #pump = (): void => {
-    this.#queueArrivals()
+    const deadlineMs = this.#queue.begin()
+    if (deadlineMs < Number.POSITIVE_INFINITY) this.#watchdog.watch(deadlineMs)
     if (this.#canSend()) outsideRequests(this.#sendAll)
   }
 
-  #queueArrivals(): void {
-    const arrivals = this.#arrivals
-    if (arrivals.length === 0) return
-    this.#arrivals = []
-    const nowMs = performance.now()
-    let firstMs = Number.POSITIVE_INFINITY
-    for (const waiting of arrivals) {
-      waiting.deadlineMs = nowMs + waiting.withinMs
-      firstMs = Math.min(firstMs, waiting.deadlineMs)
-    }
-    this.#queue = this.#queue.length === 0 ? arrivals : this.#queue.concat(arrivals)
-    this.#watchdog.watch(firstMs)
-  }
-
   #canSend(): boolean {
-    const waiting = this.#queue.length
+    const waiting = this.#queue.waiting.length
     return waiting > 0 && this.#pace.hasRoom(this.#flights.length, waiting)
   }
 
@@ -126,7 +112,7 @@ export class Lane {
     while (this.#canSend()) {
       const node = this.#nodeOf()
       if (node.breaker.isOpen) {
-        this.#rejectQueue(node.unavailable)
+        this.#queue.reject(node.unavailable)
       } else if (this.#leaving !== undefined || this.#isResting || !node.isReady()) {
         // What a client keeps in a queue of its own is sent when nobody waits any more.
         this.#pumpLater()
@@ -162,7 +148,7 @@ export class Lane {
       (error: unknown) => {
         this.#isLearning = false
         if (node.isReplica(error)) this.#leave(node)
-        else this.#fail(this.#queue.splice(0), error, node)
+        else this.#fail(this.#queue.clear(), error, node)
         this.#next()
       },
     )
@@ -170,7 +156,8 @@ export class Lane {
 
   #sendBatch(node: Node): void {
     const call = new TakeCall()
-    const { batch, deadlineMs } = this.#fill(call, node)
+    const most = this.#pace.mostRequests(this.#flights.length, this.#queue.waiting.length)
+    const { batch, deadlineMs } = this.#queue.moveTo(call, most, node)
     if (batch.length === 0) return
     const flight: Flight = { batch, node, isOver: false }
     this.#flights = [...this.#flights, flight]
@@ -195,26 +182,6 @@ export class Lane {
     )
   }
 
-  /** Puts the first of the queue into a call, without those whose time is over already: they would make all of it too late. */
-  #fill(call: TakeCall, node: Node): { readonly batch: readonly Waiting[]; readonly deadlineMs: number } {
-    const nowMs = performance.now()
-    const queue = this.#queue
-    const most = this.#pace.mostRequests(this.#flights.length, queue.length)
-    const batch: Waiting[] = []
-    let deadlineMs = Number.POSITIVE_INFINITY
-    let next = 0
-    for (; next < queue.length && batch.length < most; next++) {
-      const waiting = queue[next] as Waiting
-      if (!stillWaits(waiting, nowMs, node)) continue
-      if (!call.add(waiting.asked)) break
-      batch.push(waiting)
-      deadlineMs = Math.min(deadlineMs, waiting.deadlineMs)
-    }
-    // What is left over, mostly nothing.
-    this.#queue = queue.splice(next)
-    return { batch, deadlineMs }
-  }
-
   /** What follows when a call has ended, or was given up. */
   #next(): void {
     if (this.#leaving !== undefined && this.#flights.length === 0) {
@@ -222,7 +189,7 @@ export class Lane {
       if (this.#closedBy === undefined) this.#leaving.reconnect()
       this.#leaving = undefined
     }
-    if (this.#queue.length > 0) {
+    if (this.#queue.waiting.length > 0) {
       this.#pump()
     } else if (this.#flights.length === 0) {
       this.#watchdog.rest()
@@ -272,17 +239,13 @@ export class Lane {
         this.#watchdog.watch(waiting.deadlineMs)
       }
     }
-    this.#queue.unshift(...returned)
+    this.#queue.putBack(returned)
   }
 
   #fail(batch: readonly Waiting[], error: unknown, node: Node): void {
     node.breaker.failed()
     const failure = failureOf(error, node.title)
     for (const waiting of batch) settle(waiting, failure)
-  }
-
-  #rejectQueue(error: Error): void {
-    for (const waiting of this.#queue.splice(0)) settle(waiting, error)
   }
 
   /** Takes the call from those in flight; whether it had been given up. */
@@ -301,12 +264,10 @@ export class Lane {
       this.#land(flight)
       flight.node.breaker.failed()
     }
-    const left = expire(this.#queue, nowMs, node)
-    if (left.length < this.#queue.length) node.breaker.failed()
-    this.#queue = left
-    if (node.breaker.isOpen) this.#rejectQueue(node.unavailable)
+    if (this.#queue.expire(nowMs, node)) node.breaker.failed()
+    if (node.breaker.isOpen) this.#queue.reject(node.unavailable)
     for (const { batch } of this.#flights) this.#watchFor(batch)
-    this.#watchFor(this.#queue)
+    this.#watchFor(this.#queue.waiting)
     this.#next()
   }
 

@@ -4,7 +4,8 @@ import { algorithmOf } from "../../algorithms/by-name.ts"
 import { StoreUnavailableError } from "../../errors.ts"
 import type { Policy } from "../../policy.ts"
 import type { Check } from "../store.ts"
-import { type Asked, TakeCall } from "./take-call.ts"
+import type { Asked } from "./asked.ts"
+import { TakeCall } from "./take-call.ts"
 
 const POLICY: Policy = {
   name: "login",

@@ -2,6 +2,7 @@ import type { CounterState } from "../../algorithms/algorithm.ts"
 import { algorithmOf } from "../../algorithms/by-name.ts"
 import { ceilingOf, type Policy } from "../../policy.ts"
 import type { Answer, Check, Counted } from "../store.ts"
+import type { Asked } from "./asked.ts"
 import {
   type CallTime,
   detailOf,
@@ -11,31 +12,6 @@ import {
   PolicyTable,
 } from "./script-input.ts"
 import { integerAt, type Reply, readReply, stateAt } from "./script-reply.ts"
-
-/** A request on its way to Redis: its checks, and the key of each. */
-export interface Asked {
-  readonly checks: readonly Check[]
-  readonly keys: readonly string[]
-  /** Whether a request has other checks beside these, which are decided at another time. */
-  readonly isPart?: boolean
-}
-
-/** A whole request, whose keys are named when they are asked for: one that is merged with another has no need of them. */
-export class WholeRequest implements Asked {
-  readonly checks: readonly Check[]
-  readonly #keyOf: (check: Check) => string
-  #keys: readonly string[] | undefined
-
-  constructor(checks: readonly Check[], keyOf: (check: Check) => string) {
-    this.checks = checks
-    this.#keyOf = keyOf
-  }
-
-  get keys(): readonly string[] {
-    this.#keys ??= this.checks.map(this.#keyOf)
-    return this.#keys
-  }
-}
 
 /** One request of several checks, or equal requests of one check, which are granted in order. */
 interface Entry {

@@ -1,7 +1,7 @@
 import { algorithmOf } from "../../algorithms/by-name.ts"
 import { StoreUnavailableError } from "../../errors.ts"
 import type { Answer, Check, Counted, Refund } from "../store.ts"
-import type { Asked } from "./take-call.ts"
+import type { Asked } from "./asked.ts"
 
 /** How the checks of one slot are taken, and given back. */
 export interface Slots {

@@ -1,6 +1,6 @@
 import type { Answer } from "../store.ts"
+import type { Asked } from "./asked.ts"
 import { type Reach, silent } from "./failure.ts"
-import type { Asked } from "./take-call.ts"
 
 /** A request that waits for its answer. */
 export interface Waiting {
@@ -18,7 +18,7 @@ export interface Waiting {
 }
 
 /** What somebody waits for, as it is told of. */
-interface Server {
+export interface Server {
   readonly title: string
   readonly reach: Reach
 }

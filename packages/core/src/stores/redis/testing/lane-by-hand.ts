@@ -2,11 +2,11 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { vi } from "vitest"
 import { StoreUnavailableError } from "../../../errors.ts"
 import type { Policy } from "../../../policy.ts"
+import type { Asked } from "../asked.ts"
 import type { RedisCommands } from "../commands.ts"
 import { Lane, type LaneListener } from "../lane.ts"
 import { Node } from "../node.ts"
 import type { Pace } from "../pace.ts"
-import type { Asked } from "../take-call.ts"
 
 const POLICY: Policy = {
   name: "login",
