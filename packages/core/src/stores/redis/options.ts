@@ -18,7 +18,7 @@ export interface RedisStoreOptions {
    * late at most is seen what another process gives back or resets; what this process does is seen at once.
    */
   readonly denyCacheMs?: number | undefined
-  /** Milliseconds from the call after which a silent Redis counts as gone, where the caller names none: 50. */
+  /** Milliseconds after which a silent Redis counts as gone, where the caller names none, from the end of the callback that asks: 50. */
   readonly timeoutMs?: number | undefined
   /** A clock in place of the server's, for tests and replays. Processes that share counters must share it. */
   readonly clock?: Clock | undefined
