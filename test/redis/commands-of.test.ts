@@ -10,21 +10,26 @@ const NODE = { host: "127.0.0.1", port: 1 }
 const ROOT = { rootNodes: [{ socket: NODE }] }
 const LAZY = { lazyConnect: true } as const
 
-/** None of them connects by itself. That they are in this list proves that their types are accepted. */
-const SINGLE: readonly (readonly [string, () => RedisClient])[] = [
-  ["Redis of ioredis 6", () => new Redis({ ...NODE, ...LAZY })],
+const AT = "127.0.0.1:1"
+const USUAL = "localhost:6379"
+
+/** None of them connects by itself. That they are in this list proves that their types are accepted. With what the server is called. */
+const SINGLE: readonly (readonly [string, () => RedisClient, string])[] = [
+  ["Redis of ioredis 6", () => new Redis({ ...NODE, ...LAZY }), AT],
   [
     "Redis of ioredis 6 with the replies of RESP3",
     () => new Redis({ ...LAZY, protocol: 3, replyMapping: "resp3" }),
+    USUAL,
   ],
-  ["Redis of ioredis 5", () => new Redis5({ ...NODE, ...LAZY })],
-  ["Redis of ioredis 5 by Sentinel", () => new Redis5({ sentinels: [NODE], name: "main", ...LAZY })],
-  ["the client of node-redis 6", () => createClient({ socket: NODE })],
+  ["Redis of ioredis 5", () => new Redis5({ ...NODE, ...LAZY }), AT],
+  ["Redis of ioredis 5 by Sentinel", () => new Redis5({ sentinels: [NODE], name: "main", ...LAZY }), ""],
+  ["the client of node-redis 6", () => createClient({ socket: NODE }), AT],
   [
     "the client of node-redis 6 with another type mapping",
     () => createClient({ RESP: 2 }).withTypeMapping({ 58: String }),
+    USUAL,
   ],
-  ["the client of node-redis 5", () => createClient5({ socket: NODE })],
+  ["the client of node-redis 5", () => createClient5({ socket: NODE }), AT],
 ]
 const CLUSTER: readonly (readonly [string, () => RedisClient])[] = [
   ["Cluster of ioredis 6", () => new Cluster([NODE], LAZY)],
@@ -33,11 +38,15 @@ const CLUSTER: readonly (readonly [string, () => RedisClient])[] = [
   ["the cluster of node-redis 5", () => createCluster5(ROOT)],
 ]
 
+function nameAndMake([name, make]: readonly [string, () => RedisClient, ...unknown[]]) {
+  return [name, make] as const
+}
+
 describe("commandsOf", () => {
-  it.each(SINGLE)("takes %s for one server", (_, make) => {
+  it.each(SINGLE)("takes %s for one server", (_, make, address) => {
     const commands = commandsOf(make())
     expect(commands.isCluster).toBe(false)
-    expect(commands.nodeOf("a")).toBe("")
+    expect(commands.nodeOf("a")).toBe(address)
   })
 
   it.each(CLUSTER)("takes %s for a cluster", (_, make) => {
@@ -47,7 +56,7 @@ describe("commandsOf", () => {
     expect(commands.nodeOf("a")).toBe("")
   })
 
-  it.each([...SINGLE, ...CLUSTER])(
+  it.each([...SINGLE, ...CLUSTER].map(nameAndMake))(
     "gives all stores that share %s one port, and no other client's",
     (_, make) => {
       const client = make()
@@ -57,11 +66,14 @@ describe("commandsOf", () => {
     },
   )
 
-  it.each([...SINGLE.slice(4), ...CLUSTER.slice(2)])("leaves connecting %s to the app", (_, make) => {
-    const client = make()
-    expect(commandsOf(client).isReady("a")).toBe(false)
-    expect("isOpen" in client && client.isOpen).toBe(false)
-  })
+  it.each([...SINGLE.slice(4), ...CLUSTER.slice(2)].map(nameAndMake))(
+    "leaves connecting %s to the app",
+    (_, make) => {
+      const client = make()
+      expect(commandsOf(client).isReady("a")).toBe(false)
+      expect("isOpen" in client && client.isOpen).toBe(false)
+    },
+  )
 
   it.each([
     ...[...SINGLE.slice(0, 4), ...CLUSTER.slice(0, 2)].map(
