@@ -115,6 +115,7 @@ export class DenyCache {
       if (!isAnswered(check, isWatched)) continue
       const known = this.#known(check, nowMs)
       if (known === undefined) continue
+      // Stryker disable next-line ConditionalExpression: worked out it is above 0 too
       const waitMs = checks.length === 1 ? certainWaitMs(known, check) : waitMsOf(known, check)
       if (waitMs <= longestMs) continue
       longestMs = waitMs

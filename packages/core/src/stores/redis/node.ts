@@ -76,6 +76,7 @@ export class Node {
 
   /** The same as an answer, for whoever asks: to throw it takes as long as to decide without the server. */
   get refusal(): Promise<never> {
+    // Stryker disable next-line ConditionalExpression: each time another one, which says the same
     if (this.#refusal === undefined) {
       this.#refusal = outsideRequests(() => Promise.reject(this.unavailable))
       // Whoever asks hears of it, and at first nobody has.

@@ -250,10 +250,5 @@ function before(state: CounterState, policy: Policy, later: number, nowMs: numbe
   // Stryker disable next-line ConditionalExpression: for the others what follows is the same, and quicker
   if (policy.algorithm === "sliding-log")
     return algorithmOf(policy).withoutUnits(state, policy, later, state, nowMs)
-  const { startMs, current, previous, parts } = state
-  const earlier = current - later
-  // Not by spreading, which takes five times as long.
-  return parts === undefined
-    ? { startMs, current: earlier, previous }
-    : { startMs, current: earlier, previous, parts }
+  return { ...state, current: state.current - later }
 }
