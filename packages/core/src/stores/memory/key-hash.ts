@@ -43,6 +43,7 @@ export function keyHasher(secret: readonly [number, number] = randomSecret()): K
 
     // Written out rather than shared by a function: five values in flight, and this is the hottest loop there is.
     for (let i = isKnown ? absorbed : -1; i < absorbed + words; i++) {
+      // Stryker disable next-line ConditionalExpression,BlockStatement: it is worked out anew
       if (i === absorbed) {
         lastCounter = counter
         c0 = v0

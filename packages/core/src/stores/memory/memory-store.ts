@@ -82,11 +82,11 @@ class InMemory implements MemoryStore {
     const nowMs = this.#now()
     const [only] = requests
     // Nearly always there is one.
-    // Stryker disable next-line ConditionalExpression,EqualityOperator: a list is gone through, which is slower
-    const answers =
-      only !== undefined && requests.length === 1
-        ? [this.#takeRequest(table, only, nowMs)]
-        : requests.map((checks) => this.#takeRequest(table, checks, nowMs))
+    // Stryker disable next-line ConditionalExpression,EqualityOperator: as a list of one it is answered the same, only slower
+    const isOnly = only !== undefined && requests.length === 1
+    const answers = isOnly
+      ? [this.#takeRequest(table, only, nowMs)]
+      : requests.map((checks) => this.#takeRequest(table, checks, nowMs))
     // Stryker disable next-line ConditionalExpression,EqualityOperator: to tell of nothing makes a list in vain
     if (this.#events.length > 0) this.#tell()
     return answers
