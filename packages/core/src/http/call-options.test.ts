@@ -75,6 +75,11 @@ it("a cost that is not in an object is told with what would be accepted", async 
   expect((await limiter.peek({}, {})).remaining).toBe(5)
 })
 
+it("no options are given by null too, from untyped code", async () => {
+  const limiter = createLimiter({ limit: 2, window: "1 minute", clock: { now: () => 0 } })
+  expect((await limiter.decide({}, null as never)).remaining).toBe(1)
+})
+
 it("an option that a call has not is told, as it would be ignored: a misspelt cost would count 1", async () => {
   const limiter = createLimiter({ limit: 5, window: "1 minute" })
   for (const call of ["decide", "enforce", "peek"] as const) {
@@ -99,6 +104,7 @@ it.each([
   ["a promise that was not awaited", Promise.resolve(), "an object of Promise is not a decision"],
   ["a request", { headers: { cookie: "secret" } }, "an object is not a decision"],
   ["a number", 3, "3 is not a decision"],
+  ["null", null, "null is not a decision"],
 ])("a decision that is %s is told, where units are to go back", async (_what, decision, message) => {
   const limiter = createLimiter({ limit: 5, window: "1 minute" })
   const accepted = "what decide() and the like have yielded, awaited, or an adapter has put on the request"

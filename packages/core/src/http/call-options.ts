@@ -53,7 +53,9 @@ function isSignal(value: unknown): boolean {
 
 /** The cost that a method was given. Throws InvalidOptionError. */
 export function parseCost(options: CostOption | undefined): number | undefined {
+  // Stryker disable next-line ConditionalExpression: the usual call, of which what follows says the same
   if (options === undefined) return undefined
+  // From untyped code it may be null.
   const cost = options?.cost
   if (cost === undefined) return requireKnown(options, ["cost"], "the call")
   if (isUnits(cost)) return cost
@@ -91,7 +93,7 @@ export function requireDecision(decision: unknown): void {
 
 /** A number by itself is the cost in other rate limiters. */
 function requireObject(options: unknown): undefined {
-  if (options === undefined || typeof options === "object") return undefined
+  if (typeof options === "object") return undefined
   const message = `${show(options)} is not the options of a call`
   throw new InvalidOptionError([{ path: "", message, accepted: "an object such as { cost: 3 }" }])
 }
