@@ -1,11 +1,10 @@
-import { DeleteTableCommand } from "@aws-sdk/client-dynamodb"
 import { describe, it } from "vitest"
 import { dynamoDBRegistry } from "../../packages/core/src/rules/dynamodb/dynamodb-registry.ts"
 import { dynamoDBRules } from "../../packages/core/src/rules/dynamodb/dynamodb-rules.ts"
 import { registryContract } from "../contracts/registry-contract.ts"
 import { ruleSourceContract, type StoredRules } from "../contracts/rule-source-contract.ts"
 import { type DynamoDBEngine, ENGINES, startDynamoDB } from "../servers/dynamodb.ts"
-import { emptyTable, itemOf, makeTable, putItem } from "./tables.ts"
+import { dropTable, emptyTable, itemOf, makeTable, putItem } from "./tables.ts"
 
 const tableName = "rules"
 
@@ -35,7 +34,7 @@ function run(engine: DynamoDBEngine): void {
         write,
         async breakDown() {
           isBroken = true
-          await client.send(new DeleteTableCommand({ TableName: tableName }))
+          await dropTable(client, tableName)
         },
         dispose: () => server.stop(),
       }

@@ -4,7 +4,7 @@ import { RuleSourceError } from "../../packages/core/src/errors.ts"
 import { dynamoDBRegistry, openRegistry } from "../../packages/core/src/rules/dynamodb/dynamodb-registry.ts"
 import { type DynamoDBServer, ENGINES, startDynamoDB } from "../servers/dynamodb.ts"
 import { startFaultProxy } from "../servers/fault-proxy.ts"
-import { makeTable } from "./tables.ts"
+import { dropTable, makeTable } from "./tables.ts"
 
 const tableName = "rules"
 
@@ -101,7 +101,7 @@ describe("createTable", () => {
     // What CreateTable made is gone when it is looked at: as if another replica answered.
     proxy.before = async (action) => {
       if (action === "DescribeTable" && ++looks === 1) {
-        await direct.send(new DeleteTableCommand({ TableName: tableName }))
+        await dropTable(direct, tableName)
       }
     }
     await registry.createTable()

@@ -9,7 +9,7 @@ import {
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { endsWithin } from "../servers/ends-within.ts"
 import { type Fault, type FaultProxy, startFaultProxy } from "../servers/fault-proxy.ts"
-import { attribute, makeTable, putItem } from "./tables.ts"
+import { attribute, dropTable, makeTable, putItem } from "./tables.ts"
 
 let server: DynamoDBServer
 let proxy: FaultProxy
@@ -283,8 +283,7 @@ describe("the table's key", () => {
     await makeTable(client, tableName, "service_id")
     const rulesOf = dynamoDBRules({ client, tableName })
     await rulesOf.load("7")
-    const { DeleteTableCommand } = await import("@aws-sdk/client-dynamodb")
-    await client.send(new DeleteTableCommand({ TableName: tableName }))
+    await dropTable(client, tableName)
     await makeTable(client, tableName, "pk", "N")
     await putItem(client, tableName, { pk: { N: "7" }, rules })
     await refusal(rulesOf.load("7"))

@@ -3,16 +3,20 @@ import {
   BatchWriteItemCommand,
   CreateTableCommand,
   DeleteItemCommand,
+  DeleteTableCommand,
+  DescribeTableCommand,
   type DynamoDBClient,
   PutItemCommand,
+  ResourceNotFoundException,
   ScanCommand,
 } from "@aws-sdk/client-dynamodb"
 import type { StoredRules } from "../contracts/rule-source-contract.ts"
+import { until } from "../servers/until.ts"
 
 /** An item as the SDK takes it. */
 export type Item = Record<string, AttributeValue>
 
-/** Creates a table with this key, by hand. */
+/** Creates a table with this key, by hand, and waits until it can be written to. */
 export async function makeTable(
   client: DynamoDBClient,
   tableName: string,
@@ -27,6 +31,23 @@ export async function makeTable(
       AttributeDefinitions: [{ AttributeName: key, AttributeType: type }],
     }),
   )
+  await until("the table is there", async () => (await statusOf(client, tableName)) === "ACTIVE")
+}
+
+/** Deletes a table, and waits until it is gone. */
+export async function dropTable(client: DynamoDBClient, tableName: string): Promise<void> {
+  await client.send(new DeleteTableCommand({ TableName: tableName }))
+  await until("the table is gone", async () => (await statusOf(client, tableName)) === undefined)
+}
+
+async function statusOf(client: DynamoDBClient, tableName: string): Promise<string | undefined> {
+  try {
+    const { Table } = await client.send(new DescribeTableCommand({ TableName: tableName }))
+    return Table?.TableStatus
+  } catch (error) {
+    if (error instanceof ResourceNotFoundException) return undefined
+    throw error
+  }
 }
 
 /** Puts an item, as anybody could. */
