@@ -27,7 +27,7 @@ export type { Events } from "./events.ts"
 export type { ClientAddressOptions } from "./http/client-address-options.ts"
 export type { ClosingResponse } from "./http/client-gone.ts"
 export { createLimiter } from "./http/create-limiter.ts"
-export { createGuard, type Guard, type GuardOptions, type Outcome } from "./http/guard.ts"
+export { createGuard, decisionOn, type Guard, type GuardOptions, type Outcome } from "./http/guard.ts"
 export type { HeaderLine } from "./http/headers/writer.ts"
 export { exposedHeaders, type HeaderDialect } from "./http/headers.ts"
 export type {

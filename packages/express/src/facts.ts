@@ -34,6 +34,9 @@ export class ExpressFacts implements RequestFacts {
   get remoteAddress(): string | undefined {
     return this.#req.socket?.remoteAddress
   }
+  get keepsAddress(): object | undefined {
+    return this.#req.socket
+  }
 }
 
 const mountOfRoute = new WeakMap<object, string>()

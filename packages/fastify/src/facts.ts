@@ -33,6 +33,9 @@ export class FastifyFacts implements RequestFacts {
   get cookies(): unknown {
     return (this.#request as { cookies?: unknown }).cookies
   }
+  get keepsAddress(): object | undefined {
+    return this.#request.raw.socket
+  }
   /** The peer itself: `request.ip` is whom Fastify's own `trustProxy` believes. */
   get remoteAddress(): string | undefined {
     return this.#request.socket?.remoteAddress

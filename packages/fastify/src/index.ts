@@ -7,14 +7,11 @@
 import {
   createGuard,
   type Decision,
-  exposedHeaders,
+  decisionOn,
   type Guard,
   type GuardOptions,
-  type HeaderLine,
   InvalidOptionError,
   type Logger,
-  type Outcome,
-  type Rejection,
   type Rule,
 } from "@sluice/core"
 import type {
@@ -26,7 +23,8 @@ import type {
   RouteOptions,
 } from "fastify"
 import fastifyPlugin from "fastify-plugin"
-import { FastifyFacts, factsOf } from "./facts.ts"
+import { factsOf } from "./facts.ts"
+import { type Done, decide } from "./respond.ts"
 import { HOOKS, type HookName, type Limit, parseHook, routeLimits } from "./routes.ts"
 
 export type { HookName } from "./routes.ts"
@@ -98,13 +96,7 @@ const CALLED = {
     "rateLimit of @sluice/express in Express, and of @sluice/koa in Koa",
 }
 
-type Done = () => void
 type Hook = (request: FastifyRequest, reply: FastifyReply, payload: unknown, done?: Done) => void
-const DECISION = Symbol("sluice.decision")
-type Told = FastifyRequest & { [DECISION]?: Decision }
-/** Of a reply that refuses: its own `send`, until it has been called. */
-const SEND = Symbol("sluice.send")
-type Refusing = FastifyReply & { [SEND]?: FastifyReply["send"] | undefined }
 /** Of a scope, and so of those inside: the limit of the nearest registration, in whose place routes have their own. */
 const NEAREST = Symbol("sluice.nearest")
 type Scope = FastifyInstance & { [NEAREST]?: Limit }
@@ -155,21 +147,29 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
 
   const decider = Symbol("sluice.decider")
   type Decided = FastifyRequest & { [decider]?: Guard<FastifyRequest> }
-  const hookOf = (name: HookName): Hook =>
-    function hook(request: Decided, reply, payload, done = payload as Done) {
-      // A handler may hand its request over to the 404 handler, whose preHandler hooks run then.
-      if (request[decider] !== undefined) return done()
-      // Asking Fastify for a request's route is dear.
-      const limit = anyOwn ? limitFor(request) : inline
-      if (isNew) {
-        // In its first turn a guard would take itself for one that the app makes in a handler, and warn of that.
-        isNew = false
-        return queueMicrotask(() => hook(request, reply, payload, done))
-      }
-      if (limit?.hook !== name) return done()
+  const hookOf =
+    (name: HookName): Hook =>
+    (request, reply, payload, done = payload as Done) => {
+      // Asking Fastify for a request's route is dear, and so is a mark on each request of who has decided it.
+      if (anyOwn || guard.settles || name !== "onRequest") decideOnce(name, request, reply, done)
+      else decide(guard, request, reply, done)
+    }
+
+  function decideOnce(name: HookName, request: Decided, reply: FastifyReply, done: Done): void {
+    // A handler may hand its request over to the 404 handler, whose preHandler hooks run then.
+    const isFirst = request[decider] === undefined
+    const limit = isFirst ? (anyOwn ? limitFor(request) : inline) : undefined
+    if (isNew) {
+      // In its first turn a guard would take itself for one that the app makes in a handler, and warn of that.
+      isNew = false
+      queueMicrotask(() => decideOnce(name, request, reply, done))
+    } else if (limit?.hook !== name) done()
+    else {
       request[decider] = limit.guard
       decide(limit.guard, request, reply, done)
     }
+  }
+
   for (const name of isLate ? HOOKS : [inline.hook]) app.addHook(name as "onRequest", hookOf(name))
 
   if (!app.hasRequestDecorator("rateLimit")) app.decorateRequest("rateLimit", { getter: decisionOf })
@@ -186,59 +186,8 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
 }
 
 /** What `request.rateLimit` yields. A decorator with a value would be written into every request. */
-function decisionOf(this: Told): Decision | undefined {
-  return this[DECISION]
-}
-
-function decide(guard: Guard<FastifyRequest>, request: Told, reply: FastifyReply, done: Done): void {
-  const proceed = (outcome: Outcome | undefined): void => {
-    // The client has gone while it was held: no hook or handler has anything to do for it.
-    if (outcome === undefined) return
-    request[DECISION] = outcome.decision
-    for (const name of outcome.removed) reply.removeHeader(name)
-    setHeaders(reply, outcome.headers)
-    if (outcome.rejection === undefined) done()
-    // By a handler timeout, while the store was asked.
-    else if (!reply.sent) refuse(guard, outcome, request, reply)
-  }
-  const outcome = guard.check(new FastifyFacts(request), request, reply.raw)
-  // A value stays a value: on the memory store no request waits for a promise.
-  if (outcome instanceof Promise) void outcome.then(proceed)
-  else proceed(outcome)
-}
-
-function refuse(guard: Guard<FastifyRequest>, outcome: Outcome, request: Told, reply: Refusing): void {
-  reply[SEND] = reply.send
-  reply.send = sendAndTell
-  const rejection = guard.answer(outcome, request, reply)
-  if (rejection instanceof Promise) void rejection.then((late) => answer(late, reply))
-  else answer(rejection, reply)
-}
-
-function answer(rejection: Rejection | undefined, reply: Refusing): void {
-  // The app's `onRejected` may have answered by itself, or be about to.
-  if (rejection === undefined || reply[SEND] === undefined || reply.sent) return
-  const { status, headers, body } = rejection
-  setHeaders(reply.code(status), headers)
-  // The body is text already; without a serializer Fastify would add a charset that problem+json does not have.
-  reply.serializer(String).send(body)
-}
-
-/** Tells of an answer whose onSend hooks are running: `reply.sent` is false until then. A closure would be dear. */
-function sendAndTell(this: Refusing, payload?: unknown): FastifyReply {
-  const send = this[SEND] as FastifyReply["send"]
-  this[SEND] = undefined
-  this.send = send
-  return send.call(this, payload)
-}
-
-const DIALECTS = ["draft-11", "next", "triple", "legacy"] as const
-const NAMES = [...DIALECTS.flatMap((dialect) => exposedHeaders(dialect)), "Cache-Control", "Content-Type"]
-/** Fastify makes names lower case, anew for each response: a quarter of what setting a header costs. */
-const LOWER_CASE = new Map(NAMES.map((name) => [name, name.toLowerCase()]))
-
-function setHeaders(reply: FastifyReply, headers: readonly HeaderLine[]): void {
-  for (const [name, value] of headers) reply.header(LOWER_CASE.get(name) ?? name, value)
+function decisionOf(this: FastifyRequest): Decision | undefined {
+  return decisionOn(this)
 }
 
 function warn({ code, message }: InvalidOptionError, logger: Logger | undefined): void {

@@ -32,6 +32,9 @@ export class KoaFacts implements RequestFacts {
   get remoteAddress(): string | undefined {
     return this.#ctx.req.socket?.remoteAddress
   }
+  get keepsAddress(): object | undefined {
+    return this.#ctx.req.socket
+  }
 }
 
 /** The facts of what a limiter is asked about by hand, when it is a context of Koa. */

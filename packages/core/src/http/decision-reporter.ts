@@ -24,7 +24,15 @@ export class DecisionReporter<Request> {
     startedMs: number | undefined,
   ): MaybePromise<Made> {
     // Stryker disable next-line ConditionalExpression: nobody is told either way, which takes longer
-    if (startedMs === undefined) return decision
+    return startedMs === undefined ? decision : this.#toldSince(decision, request, operation, startedMs)
+  }
+
+  #toldSince<Made extends Decision | undefined>(
+    decision: MaybePromise<Made>,
+    request: Request,
+    operation: DecisionCall["operation"],
+    startedMs: number,
+  ): MaybePromise<Made> {
     const tell = (made: Made): Made => {
       if (made !== undefined) this.tell(made, request, operation, startedMs)
       return made

@@ -1,8 +1,8 @@
 import { runInNewContext } from "node:vm"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { compileAddressGroup } from "../address.ts"
 import { compileClientAddress } from "./client-address.ts"
+import { compileClientGroup } from "./client-group.ts"
 import { compileField, type FieldContext, type FieldReader, isBuiltInField } from "./field.ts"
 import type { RequestFacts } from "./request.ts"
 
@@ -12,8 +12,10 @@ function context(matchedPath?: string): FieldContext & { readonly told: unknown[
   return {
     told,
     matchedPath,
-    clientAddress: compileClientAddress({ trustedProxies: 0 }, () => expect.unreachable()),
-    groupAddress: compileAddressGroup(64),
+    clientGroup: compileClientGroup(
+      compileClientAddress({ trustedProxies: 0 }, () => expect.unreachable()),
+      {},
+    ),
     onClientChosen: (name) => told.push(["client-chosen", name]),
     onBodyMissing: (name) => told.push(["body-missing", name]),
     onRouteMissing: () => told.push(["route-missing"]),

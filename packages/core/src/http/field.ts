@@ -11,8 +11,8 @@ export type FieldReader = (facts: RequestFacts, request: unknown) => string | un
 
 /** What a reader needs to know, and whom it tells. Each callback is called at most once by each reader. */
 export interface FieldContext {
-  readonly clientAddress: ClientAddressReader
-  readonly groupAddress: (address: string) => string
+  /** The group that a client is counted in by its address. */
+  readonly clientGroup: ClientAddressReader
   /** The `match.path` of the rule that the reader is for: its `route` where the framework names none. */
   readonly matchedPath?: string | undefined
   /** A bare name has no extractor, so the client may choose its value. Called when the reader is compiled. */
@@ -53,10 +53,12 @@ export function compileField(
   // Empty, and yet no missing value: the whole service is one client.
   if (name === "service") return () => ""
   const read = compileValue(name, extractor, context)
+  // Stryker disable next-line ConditionalExpression,StringLiteral: an address is a text that is not empty
+  const textOf = name === "ip" ? (address: unknown) => address as string | undefined : scalarText
   let failed = false
   return (facts, request) => {
     try {
-      return scalarText(read(facts, request))
+      return textOf(read(facts, request))
     } catch (error) {
       if (!failed) {
         failed = true
@@ -79,7 +81,7 @@ function compileValue(
   const key = name.slice(colon + 1)
   switch (colon === -1 ? name : name.slice(0, colon)) {
     case "ip":
-      return compileIp(context)
+      return context.clientGroup
     case "method":
       // Stryker disable next-line ConditionalExpression,StringLiteral: the long way yields the same
       return ({ method }) => (method === "GET" ? method : methodText(method))
@@ -117,13 +119,6 @@ function methodText(method: unknown): unknown {
   if (typeof method !== "string") return undefined
   const text = method.toUpperCase()
   return text === "HEAD" ? "GET" : text
-}
-
-function compileIp({ clientAddress, groupAddress }: FieldContext): ValueReader {
-  return (facts) => {
-    const address = clientAddress(facts)
-    return address === undefined ? undefined : groupAddress(address)
-  }
 }
 
 function compileRoute({ matchedPath, onRouteMissing }: FieldContext): ValueReader {

@@ -48,6 +48,8 @@ export interface Guard<Request extends object> {
   readonly readsArrivalOnly: boolean
   /** Whether `settle` has to be told the status of every response. */
   readonly settles: boolean
+  /** Whether `answer` asks the app's `onRejected`; where it does not, it yields the outcome's rejection at once. */
+  readonly asksApp: boolean
   /**
    * Decides. Never throws, never rejects; answers with a value when the store does.
    *
@@ -112,6 +114,11 @@ function sharedLimiter<Request>(options: Shared<Request>): RequestLimiter<Reques
   return options.limiter as RequestLimiter<Request>
 }
 
+/** What has been decided on a request so far, of all mounts the decision that binds; undefined where nobody has. */
+export function decisionOn(request: object): Decision | undefined {
+  return (request as { [MARK]?: Mark })[MARK]?.decision
+}
+
 /** Under which the marks of a request are kept on it, newest first. */
 const MARK = Symbol("sluice")
 const NONE: readonly never[] = []
@@ -119,6 +126,7 @@ const NONE: readonly never[] = []
 class LimiterGuard<Request extends object> implements Guard<Request> {
   readonly limiter: RequestLimiter<Request>
   readonly settles: boolean
+  readonly asksApp: boolean
   readonly #owned: boolean
   /** Shared with the guards of its routes. */
   readonly #draining: AbortController
@@ -132,6 +140,7 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     this.#owned = owned
     this.#draining = draining
     const { onRejected, refundWhen } = limiter.options
+    this.asksApp = onRejected !== undefined
     this.#answer = compileAnswer(onRejected, limiter.warner)
     this.#refunds = compileTest("refundWhen", refundWhen, "the units stay taken", limiter.warner)
     // A server gets no request in the turn in which the app is put together: who does was made by a request.
@@ -157,21 +166,15 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
       warnMountedTwice(this.limiter.warner, this.limiter.ruleSet.names)
       return { decision: (earlier as Mark).decision, headers: NONE, removed: NONE }
     }
+    // Closures are in methods of their own: one in here would be paid for by requests, too, that wait for nothing.
     const { firstRules } = this.limiter
-    if (firstRules !== undefined) {
-      return firstRules.then(() => this.check(facts, request, response as ClosingResponse))
-    }
+    if (firstRules !== undefined) return this.#checkAfter(firstRules, facts, request, response)
     // The rules may be others when the store has answered: a decision is told by those that it was made on.
     const { ruleSet } = this.limiter
-    if (ruleSet.holds) {
-      const held = this.limiter.hold(facts, request, { response, draining: this.#draining.signal })
-      const outcomeOf = ({ decision, ruleSet: by }: Held) =>
-        this.#outcome(decision, by, facts, request, earlier)
-      return held instanceof Promise ? held.then((own) => own && outcomeOf(own)) : held && outcomeOf(held)
-    }
+    if (ruleSet.holds) return this.#hold(facts, request, response, earlier)
     const decision = this.limiter.admit(facts, request, undefined)
     return decision instanceof Promise
-      ? decision.then((own) => this.#outcome(own, ruleSet, facts, request, earlier))
+      ? this.#later(decision, ruleSet, facts, request, earlier)
       : this.#outcome(decision, ruleSet, facts, request, earlier)
   }
 
@@ -202,6 +205,38 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     if (this.#owned) await this.limiter.close()
   }
 
+  async #checkAfter(
+    firstRules: Promise<void>,
+    facts: RequestFacts,
+    request: Request,
+    response: ClosingResponse | undefined,
+  ): Promise<Outcome | undefined> {
+    await firstRules
+    return this.check(facts, request, response as ClosingResponse)
+  }
+
+  #hold(
+    facts: RequestFacts,
+    request: Request,
+    response: ClosingResponse | undefined,
+    earlier: Mark | undefined,
+  ): MaybePromise<Outcome | undefined> {
+    const outcomeOf = (held: Held | undefined) =>
+      held && this.#outcome(held.decision, held.ruleSet, facts, request, earlier)
+    const held = this.limiter.hold(facts, request, { response, draining: this.#draining.signal })
+    return held instanceof Promise ? held.then(outcomeOf) : outcomeOf(held)
+  }
+
+  async #later(
+    decision: Promise<Decision>,
+    ruleSet: RuleSet,
+    facts: RequestFacts,
+    request: Request,
+    earlier: Mark | undefined,
+  ): Promise<Outcome> {
+    return this.#outcome(await decision, ruleSet, facts, request, earlier)
+  }
+
   #hasDecided(newest: Mark | undefined): boolean {
     for (let mark = newest; mark !== undefined; mark = mark.earlier) {
       if (mark.limiter === this.limiter) return true
@@ -218,7 +253,7 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     earlier: Mark | undefined,
   ): Outcome {
     const mark = new Mark(this.limiter, ruleSet, own, earlier, facts)
-    warnSameNames(this.limiter.warner, mark)
+    if (earlier !== undefined) warnSameNames(this.limiter.warner, mark)
     ;(request as { [MARK]?: Mark })[MARK] = mark
     return mark
   }

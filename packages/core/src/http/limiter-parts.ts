@@ -1,4 +1,3 @@
-import { compileAddressGroup } from "../address.ts"
 import { ClosedError, textOf } from "../errors.ts"
 import { SafeEvents } from "../events.ts"
 import { Decider, storeErrorOf } from "../limiter/decider.ts"
@@ -6,7 +5,8 @@ import { WaitingRoom } from "../limiter/waiting/waiting-room.ts"
 import type { EvictionEvent } from "../stores/store.ts"
 import { createWarner, type Warner } from "../warnings.ts"
 import { type ClientAddressReader, compileClientAddress } from "./client-address.ts"
-import { type ClientAddressOptions, DEFAULT_IPV6_PREFIX } from "./client-address-options.ts"
+import type { ClientAddressOptions } from "./client-address-options.ts"
+import { compileClientGroup } from "./client-group.ts"
 import type { RuleContext } from "./compiled-rule.ts"
 import type { LimiterEvents } from "./limiter.ts"
 import type { ParsedOptions } from "./parse-options.ts"
@@ -99,15 +99,16 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
 }
 
 function createContext(options: ParsedOptions, warner: Warner): RuleContext {
-  const { clientAddress, extractorOf, extractorNames, onStoreFailure, service } = options
+  const { extractorOf, extractorNames, onStoreFailure, service } = options
+  const clientAddress = createAddressReader(options.clientAddress, warner)
   return {
     service,
     onStoreFailure,
     extractorOf,
     extractorNames,
     warner,
-    groupAddress: compileAddressGroup(clientAddress.ipv6Prefix ?? DEFAULT_IPV6_PREFIX),
-    clientAddress: createAddressReader(clientAddress, warner),
+    clientAddress,
+    clientGroup: compileClientGroup(clientAddress, options.clientAddress),
   }
 }
 

@@ -14,18 +14,18 @@ const NONE: readonly never[] = []
  * for: a gateway that asks for many decisions at once wants none.
  */
 export class Mark {
-  readonly limiter: object
+  declare readonly limiter: { readonly options: ParsedOptions }
   /** This mount's own decision, whichever binds. */
-  readonly own: Decision
-  readonly earlier: Mark | undefined
+  declare readonly own: Decision
+  declare readonly earlier: Mark | undefined
   /** Of all mounts so far, the decision that binds. */
-  readonly decision: Decision
+  declare readonly decision: Decision
   declare readonly rejection?: Rejection
   /** Where a limiter is mounted twice each mount tells the status. */
-  settled = false
-  readonly #options: ParsedOptions
-  readonly #ruleSet: RuleSet
-  #lines: readonly HeaderLine[] | undefined
+  declare settled: boolean
+  // No private names in here, and no fields but by the constructor: one is made for each request.
+  declare private readonly ruleSet: RuleSet
+  declare private lines: readonly HeaderLine[] | undefined
 
   constructor(
     limiter: { readonly options: ParsedOptions },
@@ -38,8 +38,9 @@ export class Mark {
     this.own = own
     this.earlier = earlier
     this.decision = earlier !== undefined && bindsMore(earlier.decision, own) ? earlier.decision : own
-    this.#options = limiter.options
-    this.#ruleSet = ruleSet
+    this.settled = false
+    this.ruleSet = ruleSet
+    this.lines = undefined
     if (own.allowed) return
     this.rejection = ruleSet.writeRejection(own, facts.headers?.accept, limiter.options.wallClock)
   }
@@ -48,28 +49,28 @@ export class Mark {
   get headers(): readonly HeaderLine[] {
     const { rejection } = this
     // An app that answers by itself seldom copies them: a refusal says when to come back whoever writes it.
-    if (rejection === undefined || this.#options.onRejected === undefined) return this.#told()
-    return [...this.#told(), ...rejection.headers.filter((line) => nameOf(line) !== "Content-Type")]
+    if (rejection === undefined || this.limiter.options.onRejected === undefined) return this.told()
+    return [...this.told(), ...rejection.headers.filter((line) => nameOf(line) !== "Content-Type")]
   }
 
   /** Names of what an earlier mount has set and holds no more, to be taken off the response first. */
   get removed(): readonly string[] {
     if (this.earlier === undefined) return NONE
-    const lines = this.#told()
+    const lines = this.told()
     return this.earlier
-      .#told()
+      .told()
       .map(nameOf)
       .filter((name) => !lines.some((line) => nameOf(line) === name))
   }
 
   /** The rate limit headers of all mounts so far. */
-  #told(): readonly HeaderLine[] {
+  private told(): readonly HeaderLine[] {
     // Stryker disable next-line ConditionalExpression: written anew they are the same
-    if (this.#lines === undefined) {
+    if (this.lines === undefined) {
       const { earlier, own, decision } = this
-      const lines = this.#ruleSet.writeHeaders(own, this.#options.wallClock)
-      this.#lines = earlier === undefined ? lines : joined(earlier.#told(), lines, decision === own)
+      const lines = this.ruleSet.writeHeaders(own, this.limiter.options.wallClock)
+      this.lines = earlier === undefined ? lines : joined(earlier.told(), lines, decision === own)
     }
-    return this.#lines
+    return this.lines
   }
 }

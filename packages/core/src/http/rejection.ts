@@ -3,7 +3,7 @@ import { secondsUntil, windowSeconds } from "./headers/told.ts"
 import type { HeaderLine } from "./headers/writer.ts"
 import { rememberJsonAcceptance } from "./rejection/accepts-json.ts"
 import { type LargestCost, PROBLEMS, type Problem, problemDetail } from "./rejection/problem.ts"
-import { type RetryWriter, retryWriter } from "./rejection/retry.ts"
+import { type RetryWriter, retryWriter, tellsInstant } from "./rejection/retry.ts"
 
 /** What a refused client is answered, beside the rate limit headers. */
 export interface Rejection {
@@ -42,8 +42,21 @@ interface Message {
 
 interface RuleText {
   readonly nameJson: string
+  /** The body that was written last for a quota of this rule alone, and the wait that it tells. */
+  last: { readonly seconds: number | undefined; readonly body: string } | undefined
+  /** Whether its body is another one in each millisecond. */
+  readonly tellsInstant: boolean
   readonly cost: number
   readonly most: ((limit: number) => number) | undefined
+  readonly message: Message | undefined
+}
+
+/** What a body says, in JSON or in lines of text. */
+interface Content {
+  readonly problem: Problem
+  readonly refusing: readonly PolicyCheck[]
+  readonly seconds: number | undefined
+  readonly detail: string
   readonly message: Message | undefined
 }
 
@@ -69,33 +82,53 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
   const takesJson = rememberJsonAcceptance()
 
   return (decision, accept, nowMs) => {
-    const refusal = decision.refusal ?? "quota"
-    const problem = PROBLEMS[refusal]
-    const refusing = decision.checks.filter(isRefusing)
+    const { status } = PROBLEMS[decision.refusal ?? "quota"]
     const seconds = secondsUntil(decision.retryAfterMs)
-    const detail = problemDetail(refusal, refusing, seconds, largestCost)
-    const message = problem.status === 429 ? spoken(texts.get(decision.policy)?.message, seconds) : undefined
     const json = takesJson(accept)
-    let body: string
-    if (json) {
-      // Nothing in the usual detail has to be escaped, and this is the body that floods are answered with.
-      // Stryker disable next-line ConditionalExpression,StringLiteral: escaping it yields the same
-      const detailJson = refusal === "quota" ? `"${detail}"` : JSON.stringify(detail)
-      body = `${problem.json},"detail":${detailJson}`
-      if (problem.status !== 400) body += `,"violated-policies":[${refusing.map(nameJson).join(",")}]`
-      if (message !== undefined) body += message.json
-      if (message?.retry !== undefined) {
-        // What speaks of a time to wait is spoken only where there is one.
-        body += `,"retry":${message.retry(seconds as number, decision.retryAfterMs, nowMs)}`
-      }
-      body += "}"
-    } else body = textBody(problem, detail, refusing, message)
+    const body = json ? jsonBody(decision, seconds, nowMs) : textBody(contentOf(decision, seconds))
     const type = json ? JSON_TYPE : TEXT_TYPE
     return {
-      status: problem.status,
+      status,
       headers: seconds === undefined ? [NO_STORE, type] : [["Retry-After", String(seconds)], NO_STORE, type],
       body,
     }
+  }
+
+  /** What floods are answered with is the same text for a second, and one that is flat once it has been sent. */
+  function jsonBody(decision: Decision, seconds: number | undefined, nowMs: () => number): string {
+    const text = texts.get(decision.policy)
+    const isUsual = decision.refusal === "quota" && decision.checks.length === 1
+    if (!isUsual || text === undefined || text.tellsInstant) {
+      return jsonOf(contentOf(decision, seconds), decision, nowMs)
+    }
+    // Stryker disable next-line ConditionalExpression: written anew it is the same
+    if (text.last?.seconds !== seconds || text.last === undefined) {
+      text.last = { seconds, body: jsonOf(contentOf(decision, seconds), decision, nowMs) }
+    }
+    return text.last.body
+  }
+
+  function contentOf(decision: Decision, seconds: number | undefined): Content {
+    const refusal = decision.refusal ?? "quota"
+    const problem = PROBLEMS[refusal]
+    const refusing = decision.checks.filter(isRefusing)
+    const detail = problemDetail(refusal, refusing, seconds, largestCost)
+    const message = problem.status === 429 ? spoken(texts.get(decision.policy)?.message, seconds) : undefined
+    return { problem, refusing, seconds, detail, message }
+  }
+
+  function jsonOf(
+    { problem, refusing, seconds, detail, message }: Content,
+    { retryAfterMs }: Decision,
+    nowMs: () => number,
+  ): string {
+    let body = `${problem.json},"detail":${JSON.stringify(detail)}`
+    if (problem.status !== 400) body += `,"violated-policies":[${refusing.map(nameJson).join(",")}]`
+    if (message !== undefined) body += message.json
+    // What speaks of a time to wait is spoken only where there is one.
+    if (message?.retry !== undefined)
+      body += `,"retry":${message.retry(seconds as number, retryAfterMs, nowMs)}`
+    return `${body}}`
   }
 }
 
@@ -108,14 +141,9 @@ function spoken(message: Message | undefined, seconds: number | undefined): Mess
   return seconds === undefined && message?.retry !== undefined ? undefined : message
 }
 
-function textBody(
-  { title, status }: Problem,
-  detail: string,
-  refusing: readonly PolicyCheck[],
-  message: Message | undefined,
-): string {
-  const policies = status === 400 ? "" : `: ${refusing.map(({ policy }) => policy).join(", ")}`
-  return `${title}${policies}\n${detail}\n${message === undefined ? "" : `${message.text}\n`}`
+function textBody({ problem, refusing, detail, message }: Content): string {
+  const policies = problem.status === 400 ? "" : `: ${refusing.map(({ policy }) => policy).join(", ")}`
+  return `${problem.title}${policies}\n${detail}\n${message === undefined ? "" : `${message.text}\n`}`
 }
 
 function ruleText({ name, windowMs, cost, most, rejectionMessage: text }: RejectionRule): RuleText {
@@ -127,5 +155,12 @@ function ruleText({ name, windowMs, cost, most, rejectionMessage: text }: Reject
           json: `,"rejection":${JSON.stringify(text)}`,
           retry: retryWriter(text, windowSeconds(windowMs)),
         }
-  return { nameJson: JSON.stringify(name), cost, most, message }
+  return {
+    nameJson: JSON.stringify(name),
+    cost,
+    most,
+    message,
+    last: undefined,
+    tellsInstant: tellsInstant(text),
+  }
 }

@@ -34,7 +34,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   readonly #reporter: DecisionReporter<Request>
   readonly #rules: RulesInForce<Request>
   readonly #unitsOf: (request: Request) => number
-  readonly #skips: (request: Request) => boolean
+  /** Undefined where all requests are counted. */
+  readonly #skips: ((request: Request) => boolean) | undefined
   #closed = false
 
   static create<Request>(options: ParsedOptions): RequestLimiter<Request> {
@@ -54,7 +55,11 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.#rules = rules
     this.#reporter = new DecisionReporter(parts.events)
     this.#unitsOf = compileUnits(options.cost, parts.warner)
-    this.#skips = compileTest("skip", options.skip, "such a request is counted", parts.warner)
+    const { enabled, skip } = options
+    if (!enabled) this.#skips = () => true
+    else if (skip !== undefined) {
+      this.#skips = compileTest("skip", skip, "such a request is counted", parts.warner)
+    }
   }
 
   get warner(): Warner {
@@ -223,8 +228,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   admit(facts: RequestFacts, request: Request, cost: number | undefined): MaybePromise<Decision> {
     const { first } = this.#rules
     const startedMs = this.#reporter.start()
-    if (first !== undefined) return first.then(() => this.#admit(facts, request, cost, startedMs))
-    return this.#admit(facts, request, cost, startedMs)
+    return first === undefined
+      ? this.#admit(facts, request, cost, startedMs)
+      : this.#admitAfter(first, facts, request, cost, startedMs)
   }
 
   /**
@@ -262,6 +268,17 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return new RequestLimiter<Request>(this.options, this.#parts, this.#rules.ofRoute(rule))
   }
 
+  async #admitAfter(
+    first: Promise<void>,
+    facts: RequestFacts,
+    request: Request,
+    cost: number | undefined,
+    startedMs: number | undefined,
+  ): Promise<Decision> {
+    await first
+    return this.#admit(facts, request, cost, startedMs)
+  }
+
   #admit(
     facts: RequestFacts,
     request: Request,
@@ -274,7 +291,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   }
 
   #counts(request: Request): boolean {
-    return this.options.enabled && !this.#skips(request)
+    return this.#skips === undefined || !this.#skips(request)
   }
 
   #asks(facts: RequestFacts, request: Request, cost: number | undefined): readonly Ask[] {

@@ -29,4 +29,9 @@ export interface RequestFacts {
   readonly onlyFields?: ReadonlySet<string> | undefined
   /** Address of the socket's peer; undefined when the socket is gone. */
   readonly remoteAddress?: string | undefined
+  /**
+   * What lives as long as the connection and is no other client's, such as Node's socket: what `remoteAddress` means is
+   * worked out once for it and kept on it, under a symbol. Absent, it is worked out for every request.
+   */
+  readonly keepsAddress?: object | undefined
 }

@@ -2,7 +2,7 @@ import type { Ask } from "../limiter/ask.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
 import { pathReadings } from "../rules/path.ts"
 import type { CounterKey } from "../stores/store.ts"
-import { compileRule, type RuleContext } from "./compiled-rule.ts"
+import { type CompiledRule, compileRule, type RuleContext } from "./compiled-rule.ts"
 import { needsMonitor } from "./elastic.ts"
 import type { HeaderWriter } from "./headers/writer.ts"
 import { compileHeaders, type HeaderDialect } from "./headers.ts"
@@ -51,8 +51,8 @@ export function compileRuleSet(
     asks(facts, request, units) {
       const paths = pathsOf(facts)
       let asks: Ask[] | undefined
-      for (const rule of compiled) {
-        const ask = rule.ask(facts, request, units, paths)
+      for (let i = 0; i < compiled.length; i++) {
+        const ask = (compiled[i] as CompiledRule).ask(facts, request, units, paths)
         if (ask === undefined) continue
         // Nearly always there is one, and a list that grows makes room for seventeen.
         if (asks === undefined) asks = [ask]

@@ -1,10 +1,11 @@
 import { type Clock, soundTime } from "../clock.ts"
 import { StoreUnavailableError, textOf } from "../errors.ts"
+import { isMemoryStore } from "../stores/memory/memory-store.ts"
 import type { Answer, CounterKey, MaybePromise, Refund, Store } from "../stores/store.ts"
 import { type Ask, isHopeless } from "./ask.ts"
 import type { Decision } from "./decision.ts"
 import { DecisionRecord, type Receipt, UNLIMITED } from "./decision-record.ts"
-import { askedOf, explainAnswer, explainSettled } from "./explain-answer.ts"
+import { askedOf, explainAnswer, explainSettled, isSound } from "./explain-answer.ts"
 import { LocalFallback } from "./local-fallback.ts"
 import type { Look } from "./look.ts"
 import { countRefusals } from "./penalties.ts"
@@ -40,12 +41,15 @@ const STEADY_MS = 1_000
 export class Decider {
   readonly #options: DeciderOptions
   readonly #fallback: LocalFallback
+  readonly #isTrusted: boolean
   #degraded = false
   #failedAtMs = 0
 
   constructor(options: DeciderOptions) {
     this.#options = options
     this.#fallback = new LocalFallback(options.instances, options.clock)
+    // Stryker disable next-line BooleanLiteral: what is always sound is looked through in vain
+    this.#isTrusted = isMemoryStore(options.store)
   }
 
   /** Takes the units of every ask, or refuses and takes none. */
@@ -105,23 +109,38 @@ export class Decider {
 
   #decide(asks: readonly Ask[], peeked: boolean, look?: Look): MaybePromise<Decision> {
     if (asks.length === 0) return UNLIMITED
-    for (const ask of asks) {
-      if (isHopeless(ask) && !ask.shadow)
-        return new DecisionRecord(asks.filter(isHopeless).map(explainSettled), false, undefined)
+    for (let i = 0; i < asks.length; i++) {
+      const ask = asks[i] as Ask
+      if (isHopeless(ask) && !ask.shadow) return hopeless(asks)
     }
+    const asked = askedOf(asks)
     let answers: MaybePromise<readonly Answer[]>
     try {
-      const counted = [askedOf(asks)]
+      const counted = [asked]
       const { store, storeTimeoutMs } = this.#options
       answers = peeked ? store.peek(counted, storeTimeoutMs) : store.take(counted, storeTimeoutMs)
     } catch (error) {
       return this.#degrade(error, asks, peeked, look)
     }
-    if (!isPromise(answers)) return this.#conclude(answers, asks, peeked, look)
-    if (this.#options.store.keepsDeadline !== true) return this.#withinDeadline(answers, asks, peeked, look)
+    // A closure in here would be paid for by the decisions, too, that wait for nothing.
+    return isPromise(answers)
+      ? this.#wait(answers, asks, asked, peeked, look)
+      : this.#conclude(answers, asks, asked, peeked, look)
+  }
+
+  #wait(
+    answers: Promise<readonly Answer[]>,
+    asks: readonly Ask[],
+    asked: readonly Ask[],
+    peeked: boolean,
+    look: Look | undefined,
+  ): Promise<Decision> {
+    if (this.#options.store.keepsDeadline !== true) {
+      return this.#withinDeadline(answers, asks, asked, peeked, look)
+    }
     // A store that others wrote may answer with a thenable, and that one's `then` may throw.
     return Promise.resolve(answers).then(
-      (answered) => this.#conclude(answered, asks, peeked, look),
+      (answered) => this.#conclude(answered, asks, asked, peeked, look),
       (error: unknown) => this.#degrade(error, asks, peeked, look),
     )
   }
@@ -129,6 +148,7 @@ export class Decider {
   #withinDeadline(
     answers: Promise<readonly Answer[]>,
     asks: readonly Ask[],
+    asked: readonly Ask[],
     peeked: boolean,
     look: Look | undefined,
   ): Promise<Decision> {
@@ -154,7 +174,7 @@ export class Decider {
       }
       // A store that others wrote may answer with a thenable, and that one's `then` may throw.
       Promise.resolve(answers).then(
-        (answered) => settle(() => this.#conclude(answered, asks, peeked, look)),
+        (answered) => settle(() => this.#conclude(answered, asks, asked, peeked, look)),
         (error: unknown) => settle(() => this.#degrade(error, asks, peeked, look)),
       )
     })
@@ -163,18 +183,22 @@ export class Decider {
   #conclude(
     answers: readonly Answer[],
     asks: readonly Ask[],
+    asked: readonly Ask[],
     peeked: boolean,
     look: Look | undefined,
   ): Decision {
-    const decision = explainAnswer(answers?.[0], asks, peeked, this.#options.store, look)
+    const answer = answers?.[0]
+    const decision =
+      this.#isTrusted || isSound(answer, asked)
+        ? explainAnswer(answer as Answer, asks, asked, peeked, this.#options.store, look)
+        : undefined
     if (decision === undefined) {
       const error = new StoreUnavailableError("The store gave an answer that makes no sense.", {
         kind: "invalid-answer",
       })
       return this.#degrade(error, asks, peeked, look)
     }
-    const isSign = (answers[0] as Answer).isRemembered !== true
-    if (this.#degraded && isSign && this.#isSteady()) {
+    if (this.#degraded && (answer as Answer).isRemembered !== true && this.#isSteady()) {
       this.#degraded = false
       this.#options.onRecovered()
     }
@@ -196,6 +220,10 @@ export class Decider {
     }
     return this.#fallback.decide(asks, peeked, look)
   }
+}
+
+function hopeless(asks: readonly Ask[]): Decision {
+  return new DecisionRecord(asks.filter(isHopeless).map(explainSettled), false, undefined)
 }
 
 /** Whatever a store failed with, as what it should have. */

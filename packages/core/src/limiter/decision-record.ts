@@ -32,20 +32,20 @@ type Binding = PolicyCheck | typeof UNLIMITED
 
 /** The decision that some checks amount to. It carries its receipt unseen: no copy of it can be refunded. */
 export class DecisionRecord implements Decision {
-  readonly allowed: boolean
-  readonly policy: string
-  readonly limit: number
-  readonly remaining: number
-  readonly cost: number
-  readonly retryAfterMs: number
-  readonly resetAfterMs: number
-  readonly delayMs: number
-  readonly overLimit: boolean
-  readonly degraded: boolean
+  declare readonly allowed: boolean
+  declare readonly policy: string
+  declare readonly limit: number
+  declare readonly remaining: number
+  declare readonly cost: number
+  declare readonly retryAfterMs: number
+  declare readonly resetAfterMs: number
+  declare readonly delayMs: number
+  declare readonly overLimit: boolean
+  declare readonly degraded: boolean
   declare readonly refusal?: Refusal
   declare readonly rejectionMessage?: string
-  readonly shadowed: readonly string[]
-  readonly checks: readonly PolicyCheck[]
+  declare readonly shadowed: readonly string[]
+  declare readonly checks: readonly PolicyCheck[]
   #receipt: Receipt | undefined
 
   /** `receipt` is undefined when nothing was taken. */
@@ -58,9 +58,10 @@ export class DecisionRecord implements Decision {
     this.cost = receipt === undefined ? 0 : binding.cost
     this.retryAfterMs = binding.retryAfterMs
     this.resetAfterMs = binding.resetAfterMs
-    let delayMs = 0
-    let overLimit = false
-    if (binding.allowed) {
+    let { delayMs, overLimit } = binding
+    // Nearly always there is one.
+    // Stryker disable next-line ConditionalExpression,EqualityOperator: of one it is the same
+    if (checks.length > 1 && binding.allowed) {
       for (const check of checks) {
         if (check.shadow) continue
         delayMs = Math.max(delayMs, check.delayMs)
@@ -107,7 +108,8 @@ export class DecisionRecord implements Decision {
 /** The check that binds; the first of equals. */
 function bindingCheck(checks: readonly PolicyCheck[]): PolicyCheck | undefined {
   let binding: PolicyCheck | undefined
-  for (const check of checks) {
+  for (let i = 0; i < checks.length; i++) {
+    const check = checks[i] as PolicyCheck
     if (!check.shadow && (binding === undefined || bindsMore(check, binding))) binding = check
   }
   return binding
@@ -131,7 +133,8 @@ function moreRequests({ remaining, cost }: Bindable): number {
 
 function shadowedOf(checks: readonly PolicyCheck[]): readonly string[] {
   let names: string[] | undefined
-  for (const { shadow, allowed, policy } of checks) {
+  for (let i = 0; i < checks.length; i++) {
+    const { shadow, allowed, policy } = checks[i] as PolicyCheck
     if (!shadow || allowed) continue
     names ??= []
     names.push(policy)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Answer } from "../stores/store.ts"
-import { explainAnswer } from "./explain-answer.ts"
+import { explainAnswer, isSound } from "./explain-answer.ts"
 import { ask, SECOND } from "./waiting/testing/room.ts"
 
 const NOW_MS = 10 * SECOND
@@ -9,7 +9,10 @@ const ASKS = [ask("a", 5), ask("b", 5)]
 const counted = (startMs = NOW_MS) => ({ state: { startMs, previous: 0, current: 1 }, taken: 1 })
 
 function verdictOn(answer: unknown): boolean | undefined {
-  return explainAnswer(answer as Answer, ASKS, false, memoryStore(), undefined)?.allowed
+  const told = answer as Answer
+  return isSound(told, ASKS)
+    ? explainAnswer(told, ASKS, ASKS, false, memoryStore(), undefined)?.allowed
+    : undefined
 }
 
 describe("an answer of a store", () => {

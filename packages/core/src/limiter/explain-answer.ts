@@ -10,7 +10,8 @@ import { type Parted, partPenalties, underPenalty, withPenalties } from "./penal
 
 /** What a store is asked: nearly always the asks as they are, so no list is made in vain. */
 export function askedOf(asks: readonly Ask[]): readonly Ask[] {
-  for (const { refusal, penalty } of asks) {
+  for (let i = 0; i < asks.length; i++) {
+    const { refusal, penalty } = asks[i] as Ask
     // Stryker disable next-line ConditionalExpression,EqualityOperator: the same asks in a list that is made in vain
     if (refusal !== undefined || penalty !== undefined) return withPenalties(asks.filter(isCounted))
   }
@@ -27,24 +28,33 @@ export function explainSettled(ask: Ask): PolicyCheck {
   return explainUncounted(ask, ask.refusal ?? "cost", Number.POSITIVE_INFINITY)
 }
 
-/** The decision that a store's answer to `askedOf(asks)` amounts to; undefined when it makes no sense. */
+/** The decision that a store's answer to `asked`, which is `askedOf(asks)`, amounts to; undefined when the two do not agree. */
 export function explainAnswer(
-  answer: Answer | undefined,
+  answer: Answer,
   asks: readonly Ask[],
+  asked: readonly Ask[],
   peeked: boolean,
   store: Store,
   look: Look | undefined,
 ): Decision | undefined {
-  const asked = askedOf(asks)
-  if (!isSound(answer, asked)) return undefined
   // Nearly always all of them count, and none has a penalty: nothing is made in vain.
   // Stryker disable next-line ConditionalExpression: the long way explains the same
   if (asked !== asks) return explainParted(partPenalties(asked, answer), asks, peeked, store, look)
   look?.(asks, answer)
   const { nowMs } = answer
   const isTaken = answer.granted && !peeked
-  const checks = asks.map((ask, i) => explain(ask, answer.checks[i], nowMs, isTaken))
+  const only = asks[0]
+  // Nearly always there is one.
+  // Stryker disable next-line ConditionalExpression,EqualityOperator: a list of one is explained the same
+  const checks =
+    only !== undefined && asks.length === 1
+      ? [explain(only, answer.checks[0], nowMs, isTaken)]
+      : explainEach(asks, answer, isTaken)
   return decisionOf(checks, asks, answer, isTaken, store)
+}
+
+function explainEach(asks: readonly Ask[], answer: Answer, isTaken: boolean): readonly PolicyCheck[] {
+  return asks.map((ask, i) => explain(ask, answer.checks[i], answer.nowMs, isTaken))
 }
 
 /** The same where some of the asks were not counted, or have a penalty beside them. */
@@ -99,7 +109,8 @@ function explain(ask: Ask, counted: Counted | undefined, nowMs: number, isTaken:
     : explainCounted(ask, counted, nowMs, isTaken)
 }
 
-function isSound(answer: Answer | undefined, asks: readonly Ask[]): answer is Answer {
+/** Whether what a store has answered to these asks is an answer: anybody may have written it. */
+export function isSound(answer: Answer | undefined, asks: readonly Ask[]): answer is Answer {
   if (typeof answer !== "object" || answer === null) return false
   const { nowMs, granted, checks } = answer
   if (!isCount(nowMs) || !Array.isArray(checks) || checks.length !== asks.length) return false

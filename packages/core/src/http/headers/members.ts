@@ -16,6 +16,8 @@ interface MemberText {
   readonly windowS: number
   /** The whole member of RateLimit-Policy; undefined when the limit varies. */
   readonly policy: string | undefined
+  /** The line that has it alone. */
+  readonly line: HeaderLine | undefined
   readonly beforeLimit: string
   readonly afterLimit: string
   readonly beforeRemaining: string
@@ -34,13 +36,31 @@ export function compileMembers(
 ): HeaderWriter {
   const texts = new Map<string, MemberText>()
   for (const policy of policies) if (!policy.shadow) texts.set(policy.name, memberText(policy, parameters))
+  const [[firstName, firstText] = []] = texts
   const beforeSeconds = `;${parameters.seconds}=`
+  // It changes once a second, or less.
+  let lastSeconds: number | undefined
+  let lastText = ""
   const beforeCost = parameters.cost === undefined ? undefined : `;${parameters.cost}=`
 
   return (decision) => {
     let policyList = ""
     let limitList = ""
-    for (const check of decision.checks) {
+    const { checks } = decision
+    // Nearly always there is one, of which nothing has to be made twice.
+    // Stryker disable next-line ConditionalExpression,EqualityOperator,BlockStatement: a list of one is written the same
+    if (checks.length === 1) {
+      const check = checks[0] as PolicyCheck
+      const line = check.policy === firstName ? firstText?.line : undefined
+      // Stryker disable next-line ConditionalExpression: the long way writes the same
+      if (line !== undefined) {
+        return isListed(decision, check)
+          ? [line, ["RateLimit", limitMember(firstText as MemberText, check)]]
+          : [line]
+      }
+    }
+    for (let i = 0; i < checks.length; i++) {
+      const check = checks[i] as PolicyCheck
       const text = texts.get(check.policy)
       if (text === undefined) continue
       policyList = append(policyList, policyMember(text, check))
@@ -54,12 +74,20 @@ export function compileMembers(
     ]
   }
 
+  function secondsText(seconds: number | undefined): string {
+    // Stryker disable next-line ConditionalExpression: it is written anew
+    if (seconds !== lastSeconds) {
+      lastSeconds = seconds
+      lastText = seconds === undefined ? "" : beforeSeconds + seconds
+    }
+    return lastText
+  }
+
   function limitMember(text: MemberText, check: PolicyCheck): string {
     const seconds = secondsTold(check, text.windowS)
-    let member = text.beforeRemaining + remainingTold(check)
-    if (seconds !== undefined) member += beforeSeconds + seconds
-    if (beforeCost !== undefined) member += beforeCost + fieldInteger(check.cost)
-    return member
+    const cost = beforeCost === undefined ? "" : beforeCost + fieldInteger(check.cost)
+    // Joined, not added up: Node looks a value through with a regular expression, slowly where it is a tree of parts.
+    return [text.beforeRemaining, remainingTold(check), secondsText(seconds), cost].join("")
   }
 }
 
@@ -82,9 +110,11 @@ function memberText({ name, limit, windowMs }: HeaderPolicy, parameters: MemberP
   const windowS = windowSeconds(windowMs)
   const beforeLimit = `${item};q=`
   const afterLimit = `;w=${windowS}`
+  const policy = limit === undefined ? undefined : beforeLimit + fieldInteger(limit) + afterLimit
   return {
     windowS,
-    policy: limit === undefined ? undefined : beforeLimit + fieldInteger(limit) + afterLimit,
+    policy,
+    line: policy === undefined ? undefined : ["RateLimit-Policy", policy],
     beforeLimit,
     afterLimit,
     beforeRemaining: `${item};${parameters.remaining}=`,

@@ -57,6 +57,11 @@ export function retryWriter(rejectionMessage: string, windowS: number): RetryWri
   return undefined
 }
 
+/** Whether the advice behind a message names an instant: it may be another one in the next millisecond. */
+export function tellsInstant(rejectionMessage: string | undefined): boolean {
+  return rejectionMessage === "exhausted-daily-limit"
+}
+
 function wholeSecondFrom(epochMs: number): string {
   return new Date(Math.min(Math.ceil(epochMs / 1000) * 1000, MAX_DATE_MS)).toISOString()
 }

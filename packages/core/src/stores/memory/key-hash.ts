@@ -23,41 +23,31 @@ export type KeyHasher = (counter: string, partition: string, into: KeyHash) => v
  * key in memory: at a million keys the chance that any two share 64 bits is below 1 in 30 million.
  */
 export function keyHasher(secret: readonly [number, number] = randomSecret()): KeyHasher {
-  const [k0, k1] = secret
-  // What comes of a counter before any partition: of the last one, as most processes have few and ask for one again and again.
+  const starts = new Map<string, Int32Array>()
   let lastCounter: string | undefined
-  let c0 = 0
-  let c1 = 0
-  let c2 = 0
-  let c3 = 0
+  let start: Int32Array = new Int32Array(0)
 
+  // One loop over the partition with one look at a character: this runs after a few hundred kB of other code, so what it
+  // costs is how much of it there is.
   return (counter, partition, into) => {
-    const absorbed = (counter.length + 1) >> 1
-    const words = partition.length >> 1
-    // Stryker disable next-line ConditionalExpression: it is worked out anew
-    const isKnown = counter === lastCounter
-    let v0 = isKnown ? c0 : k0
-    let v1 = isKnown ? c1 : k1 ^ 0xee
-    let v2 = isKnown ? c2 : k0 ^ 0x6c796765
-    let v3 = isKnown ? c3 : k1 ^ 0x74656462
-
-    // Written out rather than shared by a function: five values in flight, and this is the hottest loop there is.
-    for (let i = isKnown ? absorbed : -1; i < absorbed + words; i++) {
-      // Stryker disable next-line ConditionalExpression,BlockStatement: it is worked out anew
-      if (i === absorbed) {
-        lastCounter = counter
-        c0 = v0
-        c1 = v1
-        c2 = v2
-        c3 = v3
+    // Stryker disable next-line ConditionalExpression: it is looked up anew
+    if (counter !== lastCounter) {
+      start = startOf(counter)
+      lastCounter = counter
+    }
+    let v0 = start[0] as number
+    let v1 = start[1] as number
+    let v2 = start[2] as number
+    let v3 = start[3] as number
+    const { length } = partition
+    let word = 0
+    for (let i = 0; i < length; i++) {
+      const unit = partition.charCodeAt(i)
+      if ((i & 1) === 0) {
+        word = unit
+        continue
       }
-      let word: number
-      if (i < 0) word = counter.length
-      else if (i < absorbed) word = counter.charCodeAt(2 * i) | (counter.charCodeAt(2 * i + 1) << 16)
-      else {
-        const at = 2 * (i - absorbed)
-        word = partition.charCodeAt(at) | (partition.charCodeAt(at + 1) << 16)
-      }
+      word |= unit << 16
       v3 ^= word
       v0 = (v0 + v1) | 0
       v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0
@@ -72,9 +62,7 @@ export function keyHasher(secret: readonly [number, number] = randomSecret()): K
       v0 ^= word
     }
 
-    const bytes = 4 * (1 + absorbed) + 2 * partition.length
-    let last = bytes << 24
-    if ((partition.length & 1) === 1) last |= partition.charCodeAt(partition.length - 1)
+    const last = (((start[4] as number) + 2 * length) << 24) | ((length & 1) === 1 ? word : 0)
     v3 ^= last
     // One round for the last word, three to finish, three more for the second half.
     for (let round = 0; round < 7; round++) {
@@ -98,6 +86,46 @@ export function keyHasher(secret: readonly [number, number] = randomSecret()): K
     }
     into.high = (v1 ^ v3) >>> 0
   }
+
+  /** What comes of a counter before any partition; remembered, as a process has few and asks for the same ones again and again. */
+  function startOf(counter: string): Int32Array {
+    const known = starts.get(counter)
+    if (known !== undefined) return known
+    if (starts.size >= MAX_STARTS) starts.clear()
+    const made = afterCounter(counter, secret)
+    starts.set(counter, made)
+    return made
+  }
+}
+
+/** Counters whose start is remembered. */
+const MAX_STARTS = 1_000
+
+/** The four words of state when the length and the units of the counter are absorbed; the fifth is how many bytes these are. */
+function afterCounter(counter: string, [k0, k1]: readonly [number, number]): Int32Array {
+  const words = [counter.length]
+  // Beyond the end there is NaN, which is 0 as bits.
+  for (let i = 0; i < counter.length; i += 2) {
+    words.push(counter.charCodeAt(i) | (counter.charCodeAt(i + 1) << 16))
+  }
+  const state = Int32Array.of(k0, k1 ^ 0xee, k0 ^ 0x6c796765, k1 ^ 0x74656462, 4 * words.length)
+  for (const word of words) {
+    let [v0, v1, v2, v3] = state as unknown as [number, number, number, number]
+    v3 ^= word
+    v0 = (v0 + v1) | 0
+    v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0
+    v0 = (v0 << 16) | (v0 >>> 16)
+    v2 = (v2 + v3) | 0
+    v3 = ((v3 << 8) | (v3 >>> 24)) ^ v2
+    v0 = (v0 + v3) | 0
+    v3 = ((v3 << 7) | (v3 >>> 25)) ^ v0
+    v2 = (v2 + v1) | 0
+    v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2
+    v2 = (v2 << 16) | (v2 >>> 16)
+    v0 ^= word
+    state.set([v0, v1, v2, v3])
+  }
+  return state
 }
 
 function randomSecret(): [number, number] {

@@ -50,6 +50,11 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   return new InMemory(maxKeys, clock)
 }
 
+/** Whether it is one of these, whose answers make sense whatever it is asked. */
+export function isMemoryStore(store: Store): store is MemoryStore {
+  return store instanceof InMemory
+}
+
 /** A check on its way, and where its counter is. */
 interface Located extends Pending {
   readonly key: KeyHash
@@ -80,13 +85,13 @@ class InMemory implements MemoryStore {
   take(requests: readonly (readonly Check[])[]): readonly Answer[] {
     const table = this.#open()
     const nowMs = this.#now()
-    const [only] = requests
+    const only = requests[0]
     // Nearly always there is one.
     // Stryker disable next-line ConditionalExpression,EqualityOperator: as a list of one it is answered the same, only slower
     const isOnly = only !== undefined && requests.length === 1
     const answers = isOnly
       ? [this.#takeRequest(table, only, nowMs)]
-      : requests.map((checks) => this.#takeRequest(table, checks, nowMs))
+      : this.#takeRequests(table, requests, nowMs)
     // Stryker disable next-line ConditionalExpression,EqualityOperator: to tell of nothing makes a list in vain
     if (this.#events.length > 0) this.#tell()
     return answers
@@ -143,6 +148,14 @@ class InMemory implements MemoryStore {
   close(): void {
     this.#table = undefined
     this.#listeners.clear()
+  }
+
+  #takeRequests(
+    table: CounterTable,
+    requests: readonly (readonly Check[])[],
+    nowMs: number,
+  ): readonly Answer[] {
+    return requests.map((checks) => this.#takeRequest(table, checks, nowMs))
   }
 
   #takeRequest(table: CounterTable, checks: readonly Check[], nowMs: number): Answer {
