@@ -1,8 +1,8 @@
 /**
- * What stands in front of the handler: nothing; two constant headers, without which no limiter can do; Sluice; or the
- * limiter most used with the framework.
+ * What stands in front of the handler: nothing; two constant headers, without which no limiter can do; the least that counts
+ * and tells; Sluice; or the limiter most used with the framework.
  */
-export type Protection = "bare" | "headers" | "sluice" | "peer"
+export type Protection = "bare" | "headers" | "by hand" | "sluice" | "peer"
 
 export interface Setup {
   readonly protection: Protection
@@ -12,8 +12,10 @@ export interface Setup {
 
 export const WINDOW_MS = 3_600_000
 
+type HeaderLine = readonly [name: string, value: string]
+
 /** The headers of "headers", as long as those that Sluice sets. */
-export const HEADERS: readonly (readonly [name: string, value: string])[] = [
+export const HEADERS: readonly [policy: HeaderLine, limit: HeaderLine] = [
   ["ratelimit-policy", '"ip-1h";q=100000000;w=3600'],
   ["ratelimit", '"ip-1h";r=99999999;t=3600'],
 ]

@@ -14,7 +14,7 @@ const FIGURES: readonly (readonly [Quantity, keyof Sample])[] = [
 export async function measureFrameworks({ settings, steadiness }: Run): Promise<Measurement[]> {
   steadiness.look()
   const measured = await measureHttp(
-    CONTENDERS.filter(({ protection }) => protection !== "headers"),
+    CONTENDERS.filter(({ protection }) => protection !== "headers" && protection !== "by hand"),
     { rounds: settings.httpRounds, seconds: 1 },
   )
   return [...measured].flatMap(([{ name, framework, protection, refuses }, samples]) =>

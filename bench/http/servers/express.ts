@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net"
 import { rateLimit } from "@sluice/express"
 import express from "express"
 import { rateLimit as peer } from "express-rate-limit"
+import { countByHand } from "../by-hand.ts"
 import { BODY, HEADERS, type StartServer, WINDOW_MS } from "../setup.ts"
 
 export const start: StartServer = async ({ protection, limit }) => {
@@ -10,6 +11,13 @@ export const start: StartServer = async ({ protection, limit }) => {
   if (protection === "headers") {
     app.use((_request, response, next) => {
       for (const [name, value] of HEADERS) response.setHeader(name, value)
+      next()
+    })
+  }
+  if (protection === "by hand") {
+    const count = countByHand(limit)
+    app.use((request, response, next) => {
+      for (const [name, value] of count(request.socket.remoteAddress)) response.setHeader(name, value)
       next()
     })
   }

@@ -2,6 +2,7 @@ import type { AddressInfo } from "node:net"
 import peer from "@fastify/rate-limit"
 import { rateLimit } from "@sluice/fastify"
 import Fastify from "fastify"
+import { countByHand } from "../by-hand.ts"
 import { BODY, HEADERS, type StartServer, WINDOW_MS } from "../setup.ts"
 
 export const start: StartServer = async ({ protection, limit }) => {
@@ -9,6 +10,13 @@ export const start: StartServer = async ({ protection, limit }) => {
   if (protection === "headers") {
     app.addHook("onRequest", (_request, reply, done) => {
       for (const [name, value] of HEADERS) reply.header(name, value)
+      done()
+    })
+  }
+  if (protection === "by hand") {
+    const count = countByHand(limit)
+    app.addHook("onRequest", (request, reply, done) => {
+      for (const [name, value] of count(request.socket.remoteAddress)) reply.header(name, value)
       done()
     })
   }

@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net"
 import { rateLimit } from "@sluice/koa"
 import Koa from "koa"
 import peer from "koa-ratelimit"
+import { countByHand } from "../by-hand.ts"
 import { BODY, HEADERS, type StartServer, WINDOW_MS } from "../setup.ts"
 
 export const start: StartServer = async ({ protection, limit }) => {
@@ -10,6 +11,13 @@ export const start: StartServer = async ({ protection, limit }) => {
   if (protection === "headers") {
     app.use((context, next) => {
       for (const [name, value] of HEADERS) context.set(name, value)
+      return next()
+    })
+  }
+  if (protection === "by hand") {
+    const count = countByHand(limit)
+    app.use((context, next) => {
+      for (const [name, value] of count(context.socket.remoteAddress)) context.set(name, value)
       return next()
     })
   }

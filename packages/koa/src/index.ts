@@ -11,6 +11,7 @@ import {
   InvalidOptionError,
   type Limiter,
   type Outcome,
+  type Rejection,
 } from "@sluice/core"
 import type { Context, Middleware, Next } from "koa"
 import { factsOf, KoaFacts } from "./facts.ts"
@@ -71,7 +72,10 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
     ctx.state.rateLimit = outcome.decision
     if (!isTaken(ctx)) tell(ctx, outcome)
     if (outcome.rejection === undefined) return next()
-    return isTaken(ctx) ? Promise.resolve() : refuse(outcome, ctx)
+    if (isTaken(ctx)) return Promise.resolve()
+    if (guard.asksApp) return refuse(outcome, ctx)
+    send(outcome.rejection, ctx)
+    return Promise.resolve()
   }
 
   async function refuse(outcome: Outcome, ctx: Context): Promise<void> {
@@ -79,11 +83,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
     const rejection = await guard.answer(outcome, ctx, ctx)
     // The app's `onRejected` may have answered by itself, or be about to.
     if (rejection === undefined || isTaken(ctx)) return
-    if (ctx.status !== statusBefore || ctx.body !== bodyBefore) return
-    ctx.status = rejection.status
-    // Before the body: Koa looks for a type of its own where there is none.
-    writeHeaders(ctx, rejection.headers)
-    ctx.body = rejection.body
+    if (ctx.status === statusBefore && ctx.body === bodyBefore) send(rejection, ctx)
   }
 
   return Object.assign(middleware, { limiter: guard.limiter })
@@ -98,6 +98,13 @@ const MOUNTED_ELSEWHERE = {
 /** Whether the response has been sent, or somebody else has taken it over. */
 function isTaken(ctx: Context): boolean {
   return ctx.headerSent || ctx.res.writableEnded || ctx.respond === false
+}
+
+function send({ status, headers, body }: Rejection, ctx: Context): void {
+  ctx.status = status
+  // Before the body: Koa looks for a type of its own where there is none.
+  writeHeaders(ctx, headers)
+  ctx.body = body
 }
 
 /** As `ctx.set` does, which looks for lists and for a response that has been sent. */
