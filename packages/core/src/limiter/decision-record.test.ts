@@ -39,6 +39,13 @@ describe("a decision", () => {
     expect(decisionOf(held, REFUSED)).toMatchObject({ allowed: false, delayMs: 0, overLimit: false })
   })
 
+  it("is not held by shadow rules, nor over their limits, alone or beside another", () => {
+    const shadow = { ...ADMITTED, delayMs: 100, overLimit: true, shadow: true }
+    for (const checks of [[shadow], [shadow, shadow], [shadow, ADMITTED]]) {
+      expect(decisionOf(...checks)).toMatchObject({ allowed: true, delayMs: 0, overLimit: false })
+    }
+  })
+
   it("has a reason and a message only where the rule that binds has one", () => {
     const keys = (...checks: PolicyCheck[]) => Object.keys(decisionOf(...checks))
     expect(keys(ADMITTED)).not.toContain("refusal")

@@ -43,13 +43,12 @@ export function explainAnswer(
   look?.(asks, answer)
   const { nowMs } = answer
   const isTaken = answer.granted && !peeked
-  const only = asks[0]
   // Nearly always there is one.
-  // Stryker disable next-line ConditionalExpression,EqualityOperator: a list of one is explained the same
-  const checks =
-    only !== undefined && asks.length === 1
-      ? [explain(only, answer.checks[0], nowMs, isTaken)]
-      : explainEach(asks, answer, isTaken)
+  // Stryker disable next-line ConditionalExpression: a list of one is explained the same
+  const isOne = asks.length === 1
+  const checks = isOne
+    ? [explain(asks[0] as Ask, answer.checks[0], nowMs, isTaken)]
+    : explainEach(asks, answer, isTaken)
   return decisionOf(checks, asks, answer, isTaken, store)
 }
 
