@@ -90,7 +90,9 @@ export function keyHasher(secret: readonly [number, number] = randomSecret()): K
   /** What comes of a counter before any partition; remembered, as a process has few and asks for the same ones again and again. */
   function startOf(counter: string): Int32Array {
     const known = starts.get(counter)
+    // Stryker disable next-line ConditionalExpression: it is worked out anew
     if (known !== undefined) return known
+    // Stryker disable next-line ConditionalExpression,EqualityOperator: it is a bound of memory that nobody sees
     if (starts.size >= MAX_STARTS) starts.clear()
     const made = afterCounter(counter, secret)
     starts.set(counter, made)
