@@ -69,9 +69,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     // Stryker disable next-line ConditionalExpression: a path that nobody looks at is only slower
     needsPath: matcher?.needsPath === true,
     ask(facts, request, units, paths) {
-      // Only then are the headers looked at: a framework makes them when they are asked for.
-      // Stryker disable next-line ConditionalExpression,StringLiteral: it is looked at twice
-      if (!countsPreflight && facts.method === "OPTIONS" && isPreflight(facts)) return undefined
+      if (!countsPreflight && isPreflight(facts)) return undefined
       if (lacks(facts.onlyFields, needed)) return undefined
       // Stryker disable next-line ConditionalExpression: what matches everything yields the same, only slower
       if (matcher !== undefined && !isMatched(matcher, facts, request, paths)) return undefined
@@ -172,9 +170,11 @@ function text(fact: unknown): string | undefined {
  * A preflight asks on behalf of a request that has not been made yet (Fetch standard, CORS-preflight request): it names the
  * origin and has no body. Whoever sends one would have it read, uncounted, by a handler that is for every method.
  */
-function isPreflight({ method, headers }: RequestFacts): boolean {
+function isPreflight(facts: RequestFacts): boolean {
+  if (facts.method !== "OPTIONS") return false
+  // Not before: a framework makes them when they are asked for.
+  const { headers } = facts
   return (
-    method === "OPTIONS" &&
     headers?.["access-control-request-method"] !== undefined &&
     headers.origin !== undefined &&
     // Over HTTP/2 a body needs no header that says so, but nobody reads one of which it is not known what it is.

@@ -253,6 +253,7 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     earlier: Mark | undefined,
   ): Outcome {
     const mark = new Mark(this.limiter, ruleSet, own, earlier, facts)
+    // Stryker disable next-line ConditionalExpression: beside no other mount there is nothing to warn of
     if (earlier !== undefined) warnSameNames(this.limiter.warner, mark)
     ;(request as { [MARK]?: Mark })[MARK] = mark
     return mark
