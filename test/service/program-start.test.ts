@@ -177,6 +177,46 @@ describe("the program", () => {
     expect(tls.err).toMatch(/^error: --tls-cert ".*" cannot be used: .*; accepted: a certificate as PEM\n$/)
   })
 
+  it.each([
+    [
+      "of one service",
+      "service_id: 1\nrules: [{ name: a, limit: -1, window: 1m }, { name: b, limit: 5, window: soon }]\n",
+      /^error: Wrong rules:\n {2}- rules\[0\]\.limit: -1 is not a limit; .*\n {2}- rules\[1\]\.window: "soon" is not a window; .*\n$/,
+    ],
+    [
+      "of several services",
+      "service_id: 1\nrules: { limit: 0, window: 1m }\n---\nservice_id: 2\nrules: { limit: 5, window: 0 }\n",
+      /^error: Wrong rules:\n {2}- service "1" rules\.limit: 0 is .*\n {2}- service "2" rules\.window: 0 is .*\n$/,
+    ],
+    [
+      "of services that have none of their own",
+      "rules: { limit: 0, window: 1m }\n---\nservice_id: 2\nrules: []\n",
+      /^error: Wrong rules: \[0\]\.rules\.limit: 0 is .*\n$/,
+    ],
+  ])("ends with 1 where every rule of the file is wrong: %s", async (_whose, text, said) => {
+    const file = join(folder, "wrong.yaml")
+    writeFileSync(file, text)
+    const free = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--operations", "127.0.0.1:0"]
+    const { code, out, err } = await runProgram(["--rules", file, ...free])
+    expect({ code, out }).toEqual({ code: 1, out: "" })
+    expect(err).toMatch(said)
+  })
+
+  it("starts with the rules of a file that are right, and without any where none are written", async () => {
+    const file = join(folder, "partly.yaml")
+    writeFileSync(
+      file,
+      "rules: { limit: 0, window: 1m }\n---\nservice_id: 1\nrules: { limit: 5, window: 1m }\n",
+    )
+    program = await startProgram(["--rules", file])
+    await program.said("the service is ready")
+    expect(await ask(program, { serviceId: 1, request: "{}" })).toMatchObject({ remaining: "4" })
+    await program.stop()
+    writeFileSync(file, "rules: []\n")
+    program = await startProgram(["--rules", file])
+    await program.said("the service is ready")
+  })
+
   it("warns of variables that look like its own, not of those that Kubernetes sets", async () => {
     program = await startProgram(["--rules", rules], {
       SLUICE_HTP_ADDRESS: "127.0.0.1:1",

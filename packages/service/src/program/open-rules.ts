@@ -1,3 +1,4 @@
+import { InvalidRuleError, type LoadedRules, type RuleSource } from "@sluice/core"
 import { fileFirst } from "../registering/file-first.ts"
 import { rulesInMemory } from "../registering/rules-home.ts"
 import type { OpenRules } from "./rules.ts"
@@ -18,7 +19,7 @@ export async function openRules(
   }
   const { source, registry } = fileFirst(rules, rulesInMemory())
   // Before the book reads it, which would log what is wrong as something to be mended while it runs. Here it ends the program.
-  for await (const _page of source.loadAll?.() ?? []);
+  await requireRules(source)
   return {
     source,
     registry: redis === undefined ? registry : undefined,
@@ -26,3 +27,23 @@ export async function openRules(
     close: () => source.close?.(),
   }
 }
+
+/**
+ * Rejects with InvalidRuleError, which has all that is wrong, where rules are written and none is right: the program
+ * would limit nobody. One good rule of any service is enough: what is wrong beside it is logged.
+ */
+async function requireRules(file: RuleSource): Promise<void> {
+  const found: LoadedRules[] = []
+  for await (const page of file.loadAll?.() ?? []) found.push(...page.map((each) => each.read()))
+  found.push(await file.load(UNNAMED))
+  // What is wrong with a document that does not say whose it is is told to each service.
+  const problems = new Map(
+    found.flatMap((each) => each.problems).map((problem) => [`${problem.path}: ${problem.message}`, problem]),
+  )
+  if (problems.size > 0 && found.every(({ rules }) => rules.length === 0)) {
+    throw new InvalidRuleError([...problems.values()])
+  }
+}
+
+/** No service has this name, so that what is loaded for it is the document that names none. */
+const UNNAMED = ""
