@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { fileRules } from "@sluice/core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sluice } from "./in-process.ts"
 
@@ -108,6 +109,39 @@ describe("sluice rules check", () => {
       "is not JSON",
     )
     expect((await sluice(["rules", "check", await fileOf("a.yaml", "rules: []")])).code).toBe(0)
+  })
+
+  it("takes a file as large as a source does and refuses a larger one, with 2, unless --max-bytes says otherwise", async () => {
+    const rules = "rules: { limit: 5, window: 1m }\n#"
+    const [most, more] = await Promise.all(
+      [2 ** 20, 2 ** 20 + 1].map((size) => fileOf(`${size}.yaml`, rules.padEnd(size, "x"))),
+    )
+    await fileRules(most as string).load("a")
+    expect((await sluice(["rules", "check", most as string])).code).toBe(0)
+    await expect(fileRules(more as string).load("a")).rejects.toThrow("more than 1048576")
+    const refused = (name: string, bytes: number) => ({
+      code: 2,
+      out: "",
+      err: `error: ${name} has more than ${bytes} bytes: shorten it, or give --max-bytes what the app gives fileRules as maxBytes\n`,
+    })
+    expect(await sluice(["rules", "check", more as string])).toEqual(refused(more as string, 2 ** 20))
+    const stdin = rules.padEnd(2 ** 20 + 1, "x")
+    expect(await sluice(["rules", "check", "-"], { stdin })).toEqual(refused("standard input", 2 ** 20))
+    const raised = ["rules", "check", more as string, "--max-bytes", String(2 ** 20 + 1)]
+    expect((await sluice(raised)).code).toBe(0)
+    expect(await sluice(["rules", "check", "-", "--max-bytes", "9"], { stdin })).toEqual(
+      refused("standard input", 9),
+    )
+    expect(await sluice(["rules", "check", "-", "--max-bytes", "1MB"])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("argument '1MB' is invalid. It is a whole number from 1."),
+    })
+  })
+
+  it.skipIf(process.platform === "win32")("refuses a device that has no end", async () => {
+    expect((await sluice(["rules", "check", "/dev/zero"])).err).toContain(
+      "/dev/zero has more than 1048576 bytes",
+    )
   })
 
   it("ends with 2 for a file that cannot be read, and says what to do", async () => {

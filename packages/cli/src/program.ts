@@ -9,6 +9,7 @@ import { push } from "./commands/push.ts"
 import { remove } from "./commands/remove.ts"
 import type { Io } from "./io.ts"
 import type { Outcome } from "./outcome.ts"
+import { MAX_BYTES } from "./rules-file.ts"
 import type { TableOptions } from "./table.ts"
 import { UsageError } from "./usage-error.ts"
 
@@ -46,9 +47,15 @@ export function createProgram(
     .command("check")
     .description("Tells every problem of rules files: file, line, path and what would be accepted.")
     .argument("<files...>", "files of YAML, or of JSON when named .json; - is standard input")
+    .addOption(
+      new Option(
+        "--max-bytes <n>",
+        `refuse a larger file, as fileRules does (default: ${MAX_BYTES})`,
+      ).argParser(parseBytes),
+    )
     .addOption(jsonOption())
     .addHelpText("after", help("sluice rules check rules.yaml", "no problems", "problems"))
-    .action(async (files: string[]) => done(await check(files, io)))
+    .action(async (files: string[], options) => done(await check(files, options, io)))
 
   tableCommand(
     rules,
@@ -209,6 +216,11 @@ function parseVersion(text: string): number {
   const version = /^\d{1,15}$/.test(text) ? Number(text) : undefined
   if (version === undefined) throw new InvalidArgumentError("It is a whole number from 0.")
   return version
+}
+
+function parseBytes(text: string): number {
+  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError("It is a whole number from 1.")
 }
 
 /** The end of a command's help: more about it, an example, and what the exit codes mean. */

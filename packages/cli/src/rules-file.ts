@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises"
+import { createReadStream } from "node:fs"
 import { type FileDocument, type RuleFile, readRuleFile } from "@sluice/core"
 import type { Io } from "./io.ts"
 import { UsageError } from "./usage-error.ts"
@@ -19,13 +19,28 @@ export function isJsonName(name: string): boolean {
   return name.toLowerCase().endsWith(".json")
 }
 
-/** Reads a file of rules, or standard input for "-". What is wrong in it is in `problems`; rejects with UsageError when there is no text. */
-export async function readRulesFile(given: string, io: Io): Promise<ReadFile> {
+/** The largest file that `fileRules`, and so the decision service, reads unless it is told otherwise. */
+export const MAX_BYTES: number = 1024 * 1024
+
+/**
+ * Reads a file of rules, or standard input for "-". What is wrong in it is in `problems`; rejects with UsageError when
+ * there is no text, or more than `maxBytes` of it. It reads no further then: a device has no end.
+ */
+export async function readRulesFile(
+  given: string,
+  io: Io,
+  maxBytes: number = Number.POSITIVE_INFINITY,
+): Promise<ReadFile> {
   const isInput = given === "-"
   const name = isInput ? "standard input" : given
   const bytes = isInput
-    ? await readAll(io.stdin)
-    : await readFile(given).catch((error: unknown) => fail(name, error))
+    ? await readAll(io.stdin, maxBytes)
+    : await readFile(given, maxBytes).catch((error: unknown) => fail(name, error))
+  if (bytes === undefined) {
+    throw new UsageError(
+      `${name} has more than ${maxBytes} bytes: shorten it, or give --max-bytes what the app gives fileRules as maxBytes`,
+    )
+  }
   const text = decode(name, bytes)
   const file = readRuleFile(text, isJsonName(given) ? "json" : "yaml")
   return { ...file, name, text, bytes, ...(!isInput && { path: given }) }
@@ -63,9 +78,20 @@ function isOwned(document: FileDocument): document is OwnedDocument {
   return document.service !== undefined
 }
 
-async function readAll(stream: Io["stdin"]): Promise<Uint8Array> {
+async function readFile(path: string, maxBytes: number): Promise<Uint8Array | undefined> {
+  return readAll(createReadStream(path), maxBytes)
+}
+
+/** Undefined when there is more. */
+async function readAll(stream: Io["stdin"], maxBytes: number): Promise<Uint8Array | undefined> {
   const chunks: Uint8Array[] = []
-  for await (const chunk of stream) chunks.push(typeof chunk === "string" ? Buffer.from(chunk) : chunk)
+  let size = 0
+  for await (const chunk of stream) {
+    const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk
+    size += bytes.length
+    if (size > maxBytes) return undefined
+    chunks.push(bytes)
+  }
   return Buffer.concat(chunks)
 }
 
