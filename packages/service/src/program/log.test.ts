@@ -1,3 +1,4 @@
+import { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "@sluice/core"
 import { describe, expect, it } from "vitest"
 import { createLog } from "./log.ts"
 import { oncePerOutage } from "./outage-log.ts"
@@ -21,6 +22,32 @@ describe("the log", () => {
       msg: "failed",
       err: { type: "Error", code: "GONE", message: "gone", cause: { message: "WRONGPASS" } },
     })
+  })
+
+  it.each([
+    ["wrong rules", new InvalidRuleError([{ path: "rules[0].limit", message: "0 is not a limit" }])],
+    ["a source", new RuleSourceError("no table", { cause: new Error("refused") })],
+    ["a store", new StoreUnavailableError("no Redis", { cause: new Error("refused") })],
+  ])("has no stack of %s, which says of itself what is to be mended, nor of what led to it", (_what, err) => {
+    const to = written()
+    createLog("info", to).error({ err }, "failed")
+    const { type, code, message, cause } = JSON.parse(to.lines[0] as string).err
+    expect({ type, code, message }).toEqual({ type: err.name, code: err.code, message: err.message })
+    expect(cause?.message).toBe((err.cause as Error | undefined)?.message)
+    expect(to.lines[0]).not.toMatch(/"stack"|log\.test/)
+  })
+
+  it("has the stack of a fault, and of what led to it", () => {
+    const to = written()
+    createLog("info", to).error(
+      { err: new Error("fault", { cause: new TypeError("no function") }) },
+      "failed",
+    )
+    const { stack, cause } = JSON.parse(to.lines[0] as string).err
+    expect([stack, cause.stack]).toEqual([
+      expect.stringContaining("log.test"),
+      expect.stringContaining("log.test"),
+    ])
   })
 
   it("says why none of a cluster's nodes could be used", () => {

@@ -1,3 +1,4 @@
+import { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "@sluice/core"
 import { type DestinationStream, destination, type Logger, pino } from "pino"
 
 /** How much is logged, from least to most. */
@@ -11,7 +12,8 @@ export type Log = Logger
 
 /**
  * Logs lines to standard output. Of an error only what is known to be safe is logged: a client of Redis puts what it
- * was asked onto its errors, and that has passwords and the names of counters in it.
+ * was asked onto its errors, and that has passwords and the names of counters in it. Of wrong rules, and of a source or
+ * a store that does not answer, the stack is left out.
  */
 export function createLog(level: LogLevel, to: DestinationStream = destination(1)): Log {
   return pino(
@@ -41,7 +43,14 @@ interface ErrorOfClient extends Error {
 /** Causes of causes: deep enough for any that is met, and an end for those that go round. */
 const MOST_CAUSES = 5
 
-function shownError(error: unknown, depth = 0): ShownError {
+/** What is to be mended outside of the program: rules, a table, Redis. Its place in the code says nothing. */
+const OUTSIDE = [InvalidRuleError, RuleSourceError, StoreUnavailableError]
+
+function shownError(
+  error: unknown,
+  depth = 0,
+  hasStack = !OUTSIDE.some((of) => error instanceof of),
+): ShownError {
   if (!(error instanceof Error)) return { type: typeof error, message: String(error) }
   const { name, message, stack } = error
   // ioredis says by the latter why none of a cluster's nodes could be used.
@@ -50,7 +59,7 @@ function shownError(error: unknown, depth = 0): ShownError {
     type: name,
     ...(code !== undefined && { code }),
     message,
-    stack,
-    ...(cause !== undefined && depth < MOST_CAUSES && { cause: shownError(cause, depth + 1) }),
+    ...(hasStack && { stack }),
+    ...(cause !== undefined && depth < MOST_CAUSES && { cause: shownError(cause, depth + 1, hasStack) }),
   }
 }
