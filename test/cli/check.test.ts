@@ -96,6 +96,21 @@ describe("sluice rules check", () => {
     })
   })
 
+  it("warns of a method that Node does not know, with what was meant, which is no problem", async () => {
+    const file = await fileOf(
+      "methods.yaml",
+      "rules:\n  - { name: a, limit: 5, window: 1m, match: { methods: [get, PSOT] } }\n" +
+        "  - { name: b, limit: 5, window: 60, match: { methods: [X-GATEWAY] } }\n",
+    )
+    const { code, out } = await sluice(["rules", "check", file])
+    expect(code).toBe(0)
+    expect(out.split("\n").filter((line) => line.startsWith(file))).toEqual([
+      `${file}:2:62: warning: rules[0].match.methods[1]: "PSOT" is no method that Node knows; did you mean "POST"?`,
+      `${file}:3:26: warning: rules[1].window: 60 without a unit is milliseconds`,
+      `${file}:3:57: warning: rules[1].match.methods[0]: "X-GATEWAY" is no method that Node knows`,
+    ])
+  })
+
   it("reads standard input for -, YAML or JSON", async () => {
     const yaml = await sluice(["rules", "check", "-"], { stdin: "\u00e4: 1\nrules: []\n" })
     expect(yaml.out).toContain('standard input:1:1: ["\u00e4"]: "\u00e4" is not a member')

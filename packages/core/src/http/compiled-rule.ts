@@ -13,6 +13,7 @@ import { carriesBody, compileField, type FieldReader, isBuiltInField } from "./f
 import { compileLimit, policyWithout } from "./limit.ts"
 import { compilePartition, SKIP } from "./partition.ts"
 import type { RequestFacts } from "./request.ts"
+import { warnOfDoubts } from "./rule-doubts.ts"
 import { compileValueList } from "./value-list.ts"
 
 /** What all rules of a limiter are compiled with. */
@@ -42,7 +43,7 @@ export interface CompiledRule {
 }
 
 export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRule {
-  if (rule.lacksUnit === true) warnOfUnit(rule, context.warner)
+  warnOfDoubts(rule, context.warner)
   const readerOf = rememberedReaders(rule, context)
   // Stryker disable next-line ConditionalExpression: what matches everything yields the same, only slower
   const matcher = rule.match === undefined ? undefined : compileMatch(rule.match)
@@ -108,16 +109,6 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
       }))
     },
   }
-}
-
-/** Where windows are seconds in other rate limiters, a number taken over would be a limit that nobody ever meets. */
-function warnOfUnit({ name, windowMs }: ParsedRule, warner: Warner): void {
-  warner.once(
-    "SLUICE_WINDOW_WITHOUT_UNIT",
-    `The window of rule "${name}" is the number ${windowMs}, which is ${windowMs} milliseconds. ` +
-      `Write "${windowMs} ms" if that is meant, "${windowMs} seconds" if not.`,
-    name,
-  )
 }
 
 /**

@@ -90,6 +90,11 @@ const TRIGGERS: Trigger[] = [
     { limit: 1, window: 60 },
   ],
   [
+    "SLUICE_METHOD_UNKNOWN",
+    'In match.methods of rule "ip-1m", "PSOT" is no method that Node knows; did you mean "POST"?',
+    { limit: 1, window: "1 minute", match: { methods: ["get", "psot", "psto"] } },
+  ],
+  [
     "SLUICE_BODY_NOT_PARSED",
     'counts by "body:user", but no body parser has run before the limiter. Mount the body parser first',
     { ...RULE, field: "body:user" },
@@ -152,6 +157,11 @@ describe("a warning", () => {
   it("of a header that is not believed is silenced by saying that there is no proxy", async () => {
     const request = { remoteAddress: "10.0.0.1", headers: { "x-forwarded-for": "192.0.2.1" } }
     expect(await saidOf({ ...RULE, trustedProxies: 0 }, [request])).toEqual([])
+  })
+
+  it("of a method is not given for any that Node knows, in any case", async () => {
+    const match = { methods: ["get", "Post", "M-SEARCH"] }
+    expect(await saidOf({ limit: 1, window: "1 minute", match })).toEqual([])
   })
 
   it.each([1_000, "60 ms", "1ms"])("of a unit is not given for a window of %j", async (window) => {

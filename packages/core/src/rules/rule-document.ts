@@ -1,6 +1,7 @@
 import { z } from "zod"
 import { InvalidRuleError, type Problem } from "../errors.ts"
 import { ruleDocument, storedRate, storedRule } from "./document-schema.ts"
+import { methodDoubt } from "./method-name.ts"
 import { type CheckedRule, checkTogether, withThrottle, withUniqueNames } from "./parse-rule.ts"
 import { lacksUnit } from "./parsed-rule.ts"
 import { locate, type MemberProblem, show } from "./problems.ts"
@@ -68,10 +69,14 @@ export function readRuleDocument(value: unknown): RuleDocument {
 }
 
 function doubtsOf(rule: Rule): MemberProblem[] {
-  if (!lacksUnit(rule)) return []
+  const methods = (rule.match?.methods ?? []).flatMap((method, index): MemberProblem[] => {
+    const message = methodDoubt(method)
+    return message === undefined ? [] : [{ path: ["match", "methods", index], message }]
+  })
+  if (!lacksUnit(rule)) return methods
   const { window } = rule
   const accepted = `"${window} seconds", or "${window} ms" if that is meant`
-  return [{ path: ["window"], message: `${window} without a unit is milliseconds`, accepted }]
+  return [{ path: ["window"], message: `${window} without a unit is milliseconds`, accepted }, ...methods]
 }
 
 /** All but what is read by itself: a wrong rule must not take the good ones with it, nor a wrong unit the limit. */

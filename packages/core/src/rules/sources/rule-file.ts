@@ -34,7 +34,10 @@ export interface RuleFile {
   readonly documents: readonly FileDocument[]
   /** In the order in which they stand in the file. */
   readonly problems: readonly FileProblem[]
-  /** What is right and hardly meant: a window without a unit, which is milliseconds, below a second. In the order of the file. */
+  /**
+   * What is right and hardly meant: a window without a unit, which is milliseconds, below a second; a method that
+   * Node does not know. In the order of the file.
+   */
   readonly warnings: readonly FileProblem[]
 }
 
