@@ -20,10 +20,18 @@ export function compileClientGroup(
   if (!trustsNobody(trustedProxies)) return read
   const kept = Symbol("sluice.client")
   return (facts: RequestFacts) => {
-    const connection = facts.keepsAddress as { [kept]?: string | undefined } | undefined
-    if (connection === undefined) return read(facts)
+    const connection: unknown = facts.keepsAddress
+    if (typeof connection !== "object" || connection === null) return read(facts)
+    const keeper = connection as { [kept]?: string | undefined }
     // What has no address is asked again: its socket may be about to have one.
-    connection[kept] ??= read(facts)
-    return connection[kept]
+    if (keeper[kept] !== undefined) return keeper[kept]
+    const group = read(facts)
+    if (canKeep(keeper)) keeper[kept] = group
+    return group
   }
+}
+
+/** Node's socket inherits its address. Where there is one of its own an app has put it there, which may do so for each request. */
+function canKeep(connection: object): boolean {
+  return Object.isExtensible(connection) && !Object.hasOwn(connection, "remoteAddress")
 }

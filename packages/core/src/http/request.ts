@@ -31,7 +31,8 @@ export interface RequestFacts {
   readonly remoteAddress?: string | undefined
   /**
    * What lives as long as the connection and is no other client's, such as Node's socket: what `remoteAddress` means is
-   * worked out once for it and kept on it, under a symbol. Absent, it is worked out for every request.
+   * worked out once for it and kept on it, under a symbol. Absent, it is worked out for every request; also where it is frozen,
+   * or has a `remoteAddress` that is not inherited: an app has written it, perhaps another one for each request.
    */
   readonly keepsAddress?: object | undefined
 }
