@@ -383,6 +383,92 @@ it("asks the clock only where an instant is told", () => {
   }
 })
 
+describe("one refusal after the other", () => {
+  const MESSAGES = [
+    undefined,
+    "Buy pro.",
+    "retry-with-exponential-backoff",
+    "retry-with-fixed-time",
+    "exhausted-daily-limit",
+  ]
+  const KINDS: Refusal[] = ["quota", "penalty", "cost", "denied", "missing-field", "store-failure"]
+
+  it.each([
+    ["another wait", 11_000, 12_000, "12 seconds"],
+    ["a wait that ends, after one that never does", NEVER, 1000, "1 second"],
+    ["no end, after a wait", 1000, NEVER, undefined],
+  ])("is told its own: %s", (_what, before, waitMs, told) => {
+    for (const rejectionMessage of ["Buy pro.", "retry-with-fixed-time"]) {
+      const reject = compileRejection([rule({ rejectionMessage })])
+      reject(refused([refusing("ip-1m", "quota", before)]), undefined, neverAsked)
+      const { body } = reject(refused([refusing("ip-1m", "quota", waitMs)]), undefined, neverAsked)
+      const { detail, retry } = JSON.parse(body)
+      expect(detail).toBe(`The quota is used up.${told === undefined ? "" : ` Try again in ${told}.`}`)
+      if (told === undefined || rejectionMessage === "Buy pro.") expect(retry).toBeUndefined()
+      else expect(retry).toEqual({ kind: "fixed", afterSeconds: waitMs / 1000 })
+    }
+  })
+
+  it("names the rules that refused it, though one of them has refused alone before", () => {
+    const reject = compileRejection([rule({ name: "a" }), rule({ name: "b" })])
+    const alone = refusing("a", "quota", 2000)
+    const both = [alone, refusing("b", "quota", 1000)]
+    const violated = [[alone], both, [alone], [alone, admitted("b")]].map(
+      (checks) => JSON.parse(reject(refused(checks), undefined, neverAsked).body)["violated-policies"],
+    )
+    expect(violated).toEqual([["a"], ["a", "b"], ["a"], ["a"]])
+  })
+
+  it("is told its own reason, though the wait is the same", () => {
+    const reject = compileRejection([rule()])
+    const kinds: Refusal[] = ["quota", "penalty", "store-failure", "penalty", "denied", "quota"]
+    const titles = kinds.map(
+      (kind) =>
+        JSON.parse(reject(refused([refusing("ip-1m", kind, 1000)]), undefined, neverAsked).body).title,
+    )
+    const [quota, abuse, capacity] = [QUOTA.title, ABUSE.title, CAPACITY.title]
+    expect(titles).toEqual([quota, abuse, capacity, abuse, abuse, quota])
+  })
+
+  it("is told the instant of its own wait, though it is as many seconds", () => {
+    const reject = compileRejection([rule({ rejectionMessage: "exhausted-daily-limit" })])
+    const at = (waitMs: number, nowMs: number) =>
+      JSON.parse(reject(refused([refusing("ip-1m", "quota", waitMs)]), undefined, () => nowMs).body).retry.at
+    // A quarter of a second past ten past noon: 2.5 seconds on it is a second earlier than 3 seconds on.
+    expect(at(2_500, NOW_MS)).toBe("2026-01-31T12:10:03.000Z")
+    expect(at(3_000, NOW_MS)).toBe("2026-01-31T12:10:04.000Z")
+    expect(at(3_000, NOW_MS + 60_000)).toBe("2026-01-31T12:11:04.000Z")
+  })
+
+  it("is what it would be told by itself, whatever was told before", () => {
+    const step = fc.record({
+      name: fc.constantFrom("a", "b", "unknown"),
+      kind: fc.constantFrom(...KINDS),
+      waitMs: fc.constantFrom(1, 999, 1000, 1001, 2000, NEVER),
+      nowMs: fc.constantFrom(NOW_MS, NOW_MS + 900, NOW_MS + DAY),
+      beside: fc.boolean(),
+      accept: fc.constantFrom(undefined, "application/json", "text/plain"),
+    })
+    const message = fc.constantFrom(...MESSAGES)
+    fc.assert(
+      fc.property(message, message, fc.array(step, { maxLength: 6 }), (ofA, ofB, steps) => {
+        const rules = [
+          rule({ name: "a", rejectionMessage: ofA }),
+          rule({ name: "b", rejectionMessage: ofB }),
+          rule({ name: "other" }),
+        ]
+        const reject = compileRejection(rules)
+        for (const { name, kind, waitMs, nowMs, beside, accept } of steps) {
+          const own = refusing(name, kind, waitMs, { field: "x", limit: 5, cost: 7 })
+          const decision = refused(beside ? [refusing("other", "quota", 1), own] : [own], name)
+          const alone = compileRejection(rules)(decision, accept, () => nowMs)
+          expect(reject(decision, accept, () => nowMs)).toEqual(alone)
+        }
+      }),
+    )
+  })
+})
+
 it("is JSON whatever the texts are, and no text reaches a header", () => {
   const anyText = fc.oneof(
     fc.string(),
