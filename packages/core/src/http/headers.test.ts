@@ -71,6 +71,31 @@ describe("draft-11", () => {
     expect(fields("draft-11", policies, decision).RateLimit).toBe(`"p"${expected}`)
   })
 
+  it("tells of a rule by itself, be it the first of them or not", () => {
+    const write = compileHeaders("draft-11", [policy("hour", 1000, HOUR), policy("day", 5000, DAY)])
+    const [hour, day] = [
+      check({ policy: "hour", limit: 1000, windowMs: HOUR, remaining: 0, nextUnitAfterMs: 5000 }),
+      check({ policy: "day", limit: 5000, windowMs: DAY, remaining: 0, nextUnitAfterMs: 5000 }),
+    ]
+    for (const [only, told] of [
+      [hour, ['"hour";q=1000;w=3600', '"hour";r=0;t=5']],
+      [day, ['"day";q=5000;w=86400', '"day";r=0;t=5']],
+      [hour, ['"hour";q=1000;w=3600', '"hour";r=0;t=5']],
+    ] as const) {
+      expect(write(admitted([only]), () => 0).map(([, value]) => value)).toEqual(told)
+    }
+  })
+
+  it("tells of no time after one, and of another one after that", () => {
+    const write = compileHeaders("draft-11", [policy("p", 100, MINUTE)])
+    const waits = [2000, 2000, Number.POSITIVE_INFINITY, 2000, 3000]
+    const told = waits.map((retryAfterMs) => {
+      const [, limit] = write(refused([check({ policy: "p", allowed: false, retryAfterMs })]), () => 0)
+      return limit?.[1]
+    })
+    expect(told).toEqual(['"p";r=0;t=2', '"p";r=0;t=2', '"p";r=0', '"p";r=0;t=2', '"p";r=0;t=3'])
+  })
+
   it("names the policy that is closest to exhaustion: 4900 of 5000 a day used after 14 hours", () => {
     const policies = [policy("hour", 1000, HOUR), policy("day", 5000, DAY)]
     const hour = check({ policy: "hour", limit: 1000, windowMs: HOUR, remaining: 800 })
@@ -394,6 +419,22 @@ describe("whatever the names and the numbers", () => {
           cost: undefined,
         }
         tellsTheTruth(told, binding, "draft-11")
+      }),
+    )
+  })
+
+  it("each dialect writes the same of a request, whatever it has written before", () => {
+    const dialects = fc.constantFrom(...HEADER_DIALECTS)
+    fc.assert(
+      fc.property(dialects, scene, fc.infiniteStream(fc.nat()), (dialect, { policies, decision }, pick) => {
+        const write = compileHeaders(dialect, policies)
+        for (let i = 0; i < 6; i++) {
+          const one = decision.checks[pick.next().value % Math.max(1, decision.checks.length)]
+          const alone = one === undefined ? decision : { ...decision, policy: one.policy, checks: [one] }
+          for (const each of [alone, decision]) {
+            expect(write(each, () => 0)).toEqual(compileHeaders(dialect, policies)(each, () => 0))
+          }
+        }
       }),
     )
   })

@@ -13,10 +13,9 @@ interface MemberParameters {
 
 /** A policy's members up to the integers that vary per request. */
 interface MemberText {
+  readonly name: string
   readonly windowS: number
-  /** The whole member of RateLimit-Policy; undefined when the limit varies. */
-  readonly policy: string | undefined
-  /** The line that has it alone. */
+  /** The line of RateLimit-Policy with this member alone; undefined when the limit varies. */
   readonly line: HeaderLine | undefined
   readonly beforeLimit: string
   readonly afterLimit: string
@@ -36,7 +35,7 @@ export function compileMembers(
 ): HeaderWriter {
   const texts = new Map<string, MemberText>()
   for (const policy of policies) if (!policy.shadow) texts.set(policy.name, memberText(policy, parameters))
-  const [[firstName, firstText] = []] = texts
+  const [first] = texts.values()
   const beforeSeconds = `;${parameters.seconds}=`
   // It changes once a second, or less.
   let lastSeconds: number | undefined
@@ -51,12 +50,11 @@ export function compileMembers(
     // Stryker disable next-line ConditionalExpression,EqualityOperator,BlockStatement: a list of one is written the same
     if (checks.length === 1) {
       const check = checks[0] as PolicyCheck
-      const line = check.policy === firstName ? firstText?.line : undefined
-      // Stryker disable next-line ConditionalExpression: the long way writes the same
-      if (line !== undefined) {
+      // Stryker disable next-line ConditionalExpression,BlockStatement: the long way writes the same
+      if (first?.line !== undefined && check.policy === first.name) {
         return isListed(decision, check)
-          ? [line, ["RateLimit", limitMember(firstText as MemberText, check)]]
-          : [line]
+          ? [first.line, ["RateLimit", limitMember(first, check)]]
+          : [first.line]
       }
     }
     for (let i = 0; i < checks.length; i++) {
@@ -98,7 +96,7 @@ function isListed(decision: Decision, check: PolicyCheck): boolean {
 }
 
 function policyMember(text: MemberText, check: PolicyCheck): string {
-  return text.policy ?? text.beforeLimit + fieldInteger(check.limit) + text.afterLimit
+  return text.line?.[1] ?? text.beforeLimit + fieldInteger(check.limit) + text.afterLimit
 }
 
 function append(list: string, member: string): string {
@@ -110,11 +108,11 @@ function memberText({ name, limit, windowMs }: HeaderPolicy, parameters: MemberP
   const windowS = windowSeconds(windowMs)
   const beforeLimit = `${item};q=`
   const afterLimit = `;w=${windowS}`
-  const policy = limit === undefined ? undefined : beforeLimit + fieldInteger(limit) + afterLimit
   return {
+    name,
     windowS,
-    policy,
-    line: policy === undefined ? undefined : ["RateLimit-Policy", policy],
+    line:
+      limit === undefined ? undefined : ["RateLimit-Policy", beforeLimit + fieldInteger(limit) + afterLimit],
     beforeLimit,
     afterLimit,
     beforeRemaining: `${item};${parameters.remaining}=`,
