@@ -112,6 +112,19 @@ describe("the hash of a key", () => {
     )
   })
 
+  it("is the same whichever keys came before it", () => {
+    const hash = keyHasher([7, 8])
+    const into = { low: 0, high: 0 }
+    // More counters than any process has, each twice in a row, and all of them once more.
+    const counters = Array.from({ length: 1_100 }, (_, i) => `counter ${i}`)
+    for (const counter of [...counters.flatMap((one) => [one, one]), ...counters, "", "a", ""]) {
+      for (const partition of ["192.0.2.1", ""]) {
+        hash(counter, partition, into)
+        expect(into).toEqual(hashOf([7, 8], counter, partition))
+      }
+    }
+  })
+
   it("counts the length of long texts", () => {
     const secret = [1, 2] as const
     const key = new Uint8Array(Int32Array.from(secret).buffer)
