@@ -5,7 +5,7 @@ import { InvalidOptionError } from "../errors.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
 import { createLimiter } from "./create-limiter.ts"
-import { createGuard, type Guard, type GuardOptions, type Outcome } from "./guard.ts"
+import { createGuard, decisionOn, type Guard, type GuardOptions, type Outcome } from "./guard.ts"
 import type { LimiterOptions } from "./options.ts"
 import type { Rejection } from "./rejection.ts"
 import type { RequestFacts } from "./request.ts"
@@ -199,6 +199,39 @@ describe("a guard", () => {
     await expect(own.limiter.decide({})).rejects.toThrow("closed")
   })
 
+  it("leaves what it has decided on the request", async () => {
+    const guard = await mount(limit(1))
+    const [first, second, unseen]: Req[] = [{}, {}, {}]
+    const outcomes = [checked(guard, first), checked(guard, second)]
+    expect([first, second].map((request) => decisionOn(request as Req))).toEqual(
+      outcomes.map(({ decision }) => decision),
+    )
+    expect(decisionOn(first as Req)?.allowed).toBe(true)
+    expect(decisionOn(second as Req)?.allowed).toBe(false)
+    expect(decisionOn(unseen as Req)).toBeUndefined()
+  })
+
+  it("leaves nothing before the store has answered", async () => {
+    const guard = await mount(limit(1, { store: later(memoryStore({ clock: manualClock() })) }))
+    const request: Req = {}
+    const asked = guard.check(FACTS, request)
+    expect(decisionOn(request)).toBeUndefined()
+    const { decision } = await asked
+    expect(decisionOn(request)).toBe(decision)
+  })
+
+  it("asks the app how to answer only with onRejected, on the routes too", async () => {
+    for (const [options, asksApp] of [
+      [limit(1), false],
+      [limit(1, { onRejected: () => undefined }), true],
+    ] as const) {
+      const guard = await mount(options)
+      expect(
+        [guard, guard.forRoute({ limit: 1, window: "1m" }, "GET /")].map((each) => each.asksApp),
+      ).toEqual([asksApp, asksApp])
+    }
+  })
+
   it("has to be told of responses only with refundWhen", async () => {
     expect((await mount(limit(5))).settles).toBe(false)
     expect((await mount(limit(5, { refundWhen: () => true }))).settles).toBe(true)
@@ -351,6 +384,17 @@ describe("several mounts on one request", () => {
       )
       expect(last?.removed).toEqual([])
     })
+  })
+
+  it("leave the decision that binds on the request, be it the first or the last", async () => {
+    for (const [one, other] of [
+      [limit(5), limit(9)],
+      [limit(9), limit(5)],
+    ] as const) {
+      const request: Req = {}
+      for (const options of [one, other]) checked(await mount(options), request)
+      expect(decisionOn(request)?.limit).toBe(5)
+    }
   })
 
   it("let the one that refuses bind, and tell why", async () => {
