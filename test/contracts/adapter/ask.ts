@@ -66,6 +66,26 @@ export function askExactly(url: string, target: string, method = "GET"): Promise
   })
 }
 
+/** Sends as many requests, one behind the other on one connection, from this address of the machine, and yields their statuses. */
+export function askOnOneConnection(url: string, localAddress: string, count: number): Promise<number[]> {
+  const { hostname, port } = new URL(url)
+  const request = (connection: string) =>
+    `GET / HTTP/1.1\r\nHost: ${hostname}\r\nConnection: ${connection}\r\n\r\n`
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port: Number(port), host: hostname, localAddress })
+    let text = ""
+    socket.setEncoding("latin1")
+    socket.on("data", (chunk: string) => {
+      text += chunk
+    })
+    socket.once("error", reject)
+    socket.once("end", () =>
+      resolve([...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status))),
+    )
+    socket.write(request("keep-alive").repeat(count - 1) + request("close"))
+  })
+}
+
 /**
  * Sends as many requests, one behind the other on one connection, and hangs up, before the answer, when `hangUp` says.
  * Resolves when the connection is gone.

@@ -1,5 +1,6 @@
 import type { Decision } from "@sluice/core"
 import { describe, expect } from "vitest"
+import { askOnOneConnection } from "./ask.ts"
 import { type Behaves, from, statuses, told } from "./stage.ts"
 
 const PREFLIGHT = {
@@ -15,6 +16,16 @@ export function counting(behaves: Behaves): void {
       expect(await statuses(client, 3, "/", from("192.0.2.1"))).toEqual([200, 200, 429])
       expect(await statuses(client, 3, "/", from("192.0.2.2"))).toEqual([200, 200, 429])
     })
+
+    // Other systems have one address of their own alone.
+    if (process.platform === "linux") {
+      behaves("each connection by its own address, and all of its requests", async ({ start, base }) => {
+        const { url } = await start({ mounts: [{ ...base, limit: 3, window: "1 minute" }] })
+        expect(await askOnOneConnection(url, "127.0.0.2", 2)).toEqual([200, 200])
+        expect(await askOnOneConnection(url, "127.0.0.3", 2)).toEqual([200, 200])
+        expect(await askOnOneConnection(url, "127.0.0.2", 2)).toEqual([200, 429])
+      })
+    }
 
     behaves("HEAD with GET", async ({ start, base }) => {
       const client = await start({ mounts: [{ ...base, limit: 2, window: "1 minute" }] })
