@@ -123,6 +123,22 @@ describe("rules of a source", () => {
     })
   })
 
+  it("tell who is refused what they say now, though the wait is as long as before", async () => {
+    const source = new Publisher([rule(1, { rejectionMessage: "Buy pro." })])
+    const { limiter } = setUp(source)
+    await limiter.ready()
+    const guard = createGuard<object>({ limiter: limiter as unknown as Limiter<object> })
+    const told = async () => {
+      const { rejection } = await guard.check(ALICE, {})
+      return rejection && JSON.parse(rejection.body).rejection
+    }
+    expect([await told(), await told(), await told()]).toEqual([undefined, "Buy pro.", "Buy pro."])
+    await source.publish([rule(1, { rejectionMessage: "We are closed." })])
+    expect(await told()).toBe("We are closed.")
+    await source.publish([rule(1, { rejectionMessage: "retry-with-fixed-time" })])
+    expect(await told()).toBe("retry-with-fixed-time")
+  })
+
   it("forget nothing when a rule goes and comes back", async () => {
     const source = new Publisher([rule(5)])
     const { limiter } = setUp(source)
