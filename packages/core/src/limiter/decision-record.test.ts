@@ -34,6 +34,13 @@ describe("a decision", () => {
     })
   })
 
+  it("is neither held nor over the limit by a rule that only reports, be it alone or beside another", () => {
+    const reports = { ...ADMITTED, delayMs: 100, overLimit: true, shadow: true }
+    for (const checks of [[reports], [reports, ADMITTED], [ADMITTED, reports]]) {
+      expect(decisionOf(...checks)).toMatchObject({ allowed: true, delayMs: 0, overLimit: false })
+    }
+  })
+
   it("that is refused is neither held nor over the limit, whatever other rules say of it", () => {
     const held = { ...ADMITTED, delayMs: 100, overLimit: true }
     expect(decisionOf(held, REFUSED)).toMatchObject({ allowed: false, delayMs: 0, overLimit: false })
