@@ -71,10 +71,10 @@ export class DecisionRecord implements Decision {
     this.delayMs = delayMs
     this.overLimit = overLimit
     this.degraded = degraded
-    if (binding.refusal !== undefined) this.refusal = binding.refusal
-    if (binding.rejectionMessage !== undefined) this.rejectionMessage = binding.rejectionMessage
     this.shadowed = shadowedOf(checks)
     this.checks = checks
+    if (binding.refusal !== undefined) this.refusal = binding.refusal
+    if (binding.rejectionMessage !== undefined) this.rejectionMessage = binding.rejectionMessage
     this.#receipt = receipt
   }
 
