@@ -25,33 +25,49 @@ interface Server {
 /** What was measured, by contender; a list has the rounds in order, the same for all. */
 export type Measured = ReadonlyMap<Contender, readonly Sample[]>
 
-/** Loads each in turn with wrk for so many seconds a round; throws where one admits or refuses what it should not. */
-export async function measureHttp(
+interface Rounds {
+  readonly rounds: number
+  /** For how long each is loaded in a round. */
+  readonly seconds: number
+}
+
+/**
+ * Loads each in turn with wrk, one framework after the other; throws where one admits or refuses what it should not. What is
+ * compared is measured within seconds of each other: a machine that others use has another speed a minute later.
+ */
+export async function measureHttp(contenders: readonly Contender[], rounds: Rounds): Promise<Measured> {
+  const samples = new Map<Contender, readonly Sample[]>()
+  for (const framework of new Set(contenders.map((each) => each.framework))) {
+    const those = contenders.filter((each) => each.framework === framework)
+    for (const server of await measureFramework(framework, those, rounds)) {
+      samples.set(server.contender, server.samples)
+    }
+  }
+  return samples
+}
+
+/** Two processes that run the same code differ by more than a limiter costs, so all of a framework are in one. */
+async function measureFramework(
+  framework: Framework,
   contenders: readonly Contender[],
-  { rounds, seconds }: { readonly rounds: number; readonly seconds: number },
-): Promise<Measured> {
-  // Two processes that run the same code differ by more than a limiter costs, so all of a framework are in one.
-  const processes = new Map<Framework, ContenderProcess>()
+  { rounds, seconds }: Rounds,
+): Promise<readonly Server[]> {
+  const child = startContender(new URL("./worker.ts", import.meta.url), framework)
   const servers: Server[] = []
   try {
-    for (const contender of contenders) servers.push(await startServer(contender, processes))
+    for (const contender of contenders) servers.push(await startServer(contender, child))
     for (const server of servers) await warmUp(server)
     for (let round = 0; round < rounds; round++) {
       for (const server of rotated(servers, round)) server.samples.push(await measureRound(server, seconds))
     }
   } finally {
-    await Promise.all([...processes.values()].map((one) => one.stop()))
+    await child.stop()
   }
-  return new Map(servers.map(({ contender, samples }) => [contender, samples]))
+  return servers
 }
 
-async function startServer(
-  contender: Contender,
-  processes: Map<Framework, ContenderProcess>,
-): Promise<Server> {
+async function startServer(contender: Contender, child: ContenderProcess): Promise<Server> {
   const { framework, protection, limit } = contender
-  const child = processes.get(framework) ?? startContender(new URL("./worker.ts", import.meta.url), framework)
-  processes.set(framework, child)
   const port = await child.ask<number>({ start: framework, protection, limit })
   // The one request that a limit of 1 admits.
   await fetch(`http://127.0.0.1:${port}/`)
