@@ -278,6 +278,40 @@ describe("an error after it", () => {
     expect(headers.get("ratelimit")).toBe('"outer";r=4;t=61, "inner";r=1;t=61')
   })
 
+  it("is answered as the app does that has an onerror of its own, and with all quotas", async () => {
+    const seen: unknown[] = []
+    const own: Middleware = (ctx, next) => {
+      const { onerror } = ctx
+      ctx.onerror = (error) => {
+        if (error) seen.push(error.message)
+        onerror.call(ctx, error)
+      }
+      return next()
+    }
+    const [outer, inner] = [once({ name: "outer", limit: 5 }), once({ name: "inner", limit: 2 })]
+    const told = '"outer";r=4;t=61, "inner";r=1;t=61'
+    const failure = failing(new Error("No."))
+    for (const middlewares of [
+      [own, rateLimit(outer), rateLimit(inner), failure],
+      [rateLimit(outer), own, rateLimit(inner), failure],
+      [rateLimit(outer), rateLimit(inner), own, failure],
+    ]) {
+      const { status, headers } = await (await serve(...middlewares))("/")
+      expect([status, headers.get("ratelimit")]).toEqual([500, told])
+    }
+    expect(seen).toEqual(["No.", "No.", "No."])
+  })
+
+  it("is waited for by one function, not by one of each request", async () => {
+    const waiting = new Set<unknown>()
+    const ask = await serve(rateLimit(once({ limit: 5 })), (ctx) => {
+      waiting.add(ctx.onerror)
+      ctx.body = ""
+    })
+    for (const path of ["/", "/", "/"]) await (await ask(path)).text()
+    expect(waiting.size).toBe(1)
+  })
+
   it("is answered with the quota of this request, though it is thrown again and again", async () => {
     const ask = await serve(rateLimit(once({ limit: 5 })), failing(new Error("No.")))
     expect((await ask("/")).headers.get("ratelimit")).toBe('"ip-1m";r=4;t=61')

@@ -112,29 +112,47 @@ function writeHeaders({ res }: Context, headers: readonly HeaderLine[]): void {
   for (const [name, value] of headers) res.setHeader(name, value)
 }
 
+/** Of a context: what an error's answer has to tell, too. */
+const TOLD = Symbol("sluice.told")
+type Telling = Context & { [TOLD]?: readonly HeaderLine[] }
+
 /**
  * Sets the headers. Koa answers an error with the error's own headers and no others, so they are set once more when it
  * sets those. The error may be anything, frozen or shared by all requests, and stays as it is.
  */
-function tell(ctx: Context, { headers, removed }: Outcome): void {
+function tell(ctx: Telling, { headers, removed }: Outcome): void {
   for (const name of removed) ctx.remove(name)
   writeHeaders(ctx, headers)
+  const before = ctx[TOLD]
+  ctx[TOLD] = before === undefined ? headers : [...before, ...headers]
   const { onerror } = ctx
-  ctx.onerror = (error) => {
-    // Koa calls it at the end of every response.
-    if (error === null || error === undefined) return
-    const { set } = ctx
-    // As they are on the response by now: a mount further in has joined its own.
-    const told = headers.map(([name]) => [name, ctx.response.get(name) as string | undefined] as const)
-    const setAll = (...its: Parameters<typeof set>) => {
-      set.apply(ctx, its)
-      for (const [name, value] of told) if (value) set.call(ctx, name, value)
-    }
-    Object.assign(ctx, { set: setAll })
-    try {
-      onerror.call(ctx, error)
-    } finally {
-      Object.assign(ctx, { set })
-    }
+  if (onerror === tellWithError) return
+  // One function for all: with one for each request V8 kept what hundreds of them had until a full collection.
+  if (!Object.hasOwn(ctx, "onerror")) ctx.onerror = tellWithError
+  // The app has its own, which may call ours.
+  else ctx.onerror = (error) => withHeaders(ctx, error, onerror)
+}
+
+function tellWithError(this: Telling, error: Error | null | undefined): void {
+  withHeaders(this, error, Object.getPrototypeOf(this).onerror)
+}
+
+function withHeaders(ctx: Telling, error: Error | null | undefined, onerror: Context["onerror"]): void {
+  // Koa calls it at the end of every response.
+  if (error === null || error === undefined) return
+  const { set } = ctx
+  // As they are on the response by now: a mount further in has joined its own.
+  const told = (ctx[TOLD] ?? []).map(
+    ([name]) => [name, ctx.response.get(name) as string | undefined] as const,
+  )
+  const setAll = (...its: Parameters<typeof set>) => {
+    set.apply(ctx, its)
+    for (const [name, value] of told) if (value) set.call(ctx, name, value)
+  }
+  Object.assign(ctx, { set: setAll })
+  try {
+    onerror.call(ctx, error as Error)
+  } finally {
+    Object.assign(ctx, { set })
   }
 }
