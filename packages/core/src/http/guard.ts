@@ -172,7 +172,7 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     // The rules may be others when the store has answered: a decision is told by those that it was made on.
     const { ruleSet } = this.limiter
     if (ruleSet.holds) return this.#hold(facts, request, response, earlier)
-    const decision = this.limiter.admit(facts, request, undefined)
+    const decision = this.limiter.admission.admit(facts, request, undefined)
     return decision instanceof Promise
       ? this.#later(decision, ruleSet, facts, request, earlier)
       : this.#outcome(decision, ruleSet, facts, request, earlier)
@@ -223,7 +223,7 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
   ): MaybePromise<Outcome | undefined> {
     const outcomeOf = (held: Held | undefined) =>
       held && this.#outcome(held.decision, held.ruleSet, facts, request, earlier)
-    const held = this.limiter.hold(facts, request, { response, draining: this.#draining.signal })
+    const held = this.limiter.admission.hold(facts, request, { response, draining: this.#draining.signal })
     return held instanceof Promise ? held.then(outcomeOf) : outcomeOf(held)
   }
 

@@ -1,13 +1,12 @@
 import { ClosedError, InvalidOptionError } from "../errors.ts"
-import type { Ask } from "../limiter/ask.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { UNLIMITED } from "../limiter/decision-record.ts"
 import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
 import { orAborted } from "../limiter/waiting/on-abort.ts"
 import { held } from "../rules/book/timing.ts"
 import type { ReadyOptions, RulesStatus } from "../rules/rule-book.ts"
-import type { MaybePromise } from "../stores/store.ts"
 import type { Warner } from "../warnings.ts"
+import { Admission } from "./admission.ts"
 import {
   parseAcquireOptions,
   parseCost,
@@ -16,9 +15,7 @@ import {
   requireResetOptions,
   requireUnits,
 } from "./call-options.ts"
-import { compileTest, compileUnits } from "./callbacks.ts"
 import { DecisionReporter } from "./decision-reporter.ts"
-import { type Asked, type Held, holdInLine, type Leaving } from "./hold.ts"
 import type { AcquireOptions, CostOption, Limiter, LimiterEvents, LimiterStatus } from "./limiter.ts"
 import { createParts, type LimiterParts } from "./limiter-parts.ts"
 import { type ParsedOptions, parseInlineRule } from "./parse-options.ts"
@@ -30,12 +27,11 @@ import { RulesInForce } from "./rules-in-force.ts"
 /** The limiter behind the interface, with what a guard needs of it besides. */
 export class RequestLimiter<Request> implements Limiter<Request> {
   readonly options: ParsedOptions
+  /** What becomes of the requests that an adapter has. */
+  readonly admission: Admission<Request>
   readonly #parts: LimiterParts<Request>
   readonly #reporter: DecisionReporter<Request>
   readonly #rules: RulesInForce<Request>
-  readonly #unitsOf: (request: Request) => number
-  /** Undefined where all requests are counted. */
-  readonly #skips: ((request: Request) => boolean) | undefined
   #closed = false
 
   static create<Request>(options: ParsedOptions): RequestLimiter<Request> {
@@ -54,13 +50,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.#parts = parts
     this.#rules = rules
     this.#reporter = new DecisionReporter(parts.events)
-    this.#unitsOf = compileUnits(options.cost, parts.warner)
-    const { enabled, skip } = options
-    if (!enabled) this.#skips = () => true
-    // Stryker disable next-line ConditionalExpression: what skips nobody is asked in vain
-    else if (skip !== undefined) {
-      this.#skips = compileTest("skip", skip, "such a request is counted", parts.warner)
-    }
+    this.admission = new Admission(options, parts, rules, this.#reporter)
   }
 
   get warner(): Warner {
@@ -114,7 +104,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     try {
       this.#requireOpen()
       const facts = this.#parts.factsReaders.read(request)
-      return Promise.resolve(this.admit(facts, request, parseCost(options)))
+      return Promise.resolve(this.admission.admit(facts, request, parseCost(options)))
     } catch (error) {
       return Promise.reject(error)
     }
@@ -133,9 +123,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     signal?.throwIfAborted()
     const { first } = this.#rules
     if (first !== undefined) await held(orAborted(first, signal))
-    if (!this.#counts(request)) return UNLIMITED
-    const [facts, units] = [this.#parts.factsReaders.read(request), cost ?? this.#unitsOf(request)]
-    const asksAnew = () => this.#asks(facts, request, units)
+    if (!this.admission.counts(request)) return UNLIMITED
+    const [facts, units] = [this.#parts.factsReaders.read(request), cost ?? this.admission.unitsOf(request)]
+    const asksAnew = () => this.admission.asks(facts, request, units)
     const patience = { signal, maxWaitMs, maxWaiting, waitsFor: everyRule, asksAnew }
     const decision = await this.#parts.waitingRoom.enter(asksAnew(), patience)
     this.#reporter.tell(decision, request, "acquire", startedMs)
@@ -148,9 +138,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     requireUnits(units)
     const startedMs = this.#reporter.start()
     await this.#rules.first
-    const decision = this.#counts(request)
+    const decision = this.admission.counts(request)
       ? await this.#parts.decider.takeUpTo(
-          this.#asks(this.#parts.factsReaders.read(request), request, 1),
+          this.admission.asks(this.#parts.factsReaders.read(request), request, 1),
           units,
         )
       : { ...UNLIMITED, cost: units }
@@ -164,8 +154,10 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.#requireOpen()
     const cost = parseCost(options)
     await this.#rules.first
-    if (!this.#counts(request)) return UNLIMITED
-    return this.#parts.decider.peek(this.#asks(this.#parts.factsReaders.read(request), request, cost))
+    if (!this.admission.counts(request)) return UNLIMITED
+    return this.#parts.decider.peek(
+      this.admission.asks(this.#parts.factsReaders.read(request), request, cost),
+    )
   }
 
   async refund(decision: Decision): Promise<void> {
@@ -225,38 +217,6 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     if (this.options.ownsStore) await this.options.store.close()
   }
 
-  /** `decide` for an adapter: facts and the framework's own request. Answers with a value when the store does. */
-  admit(facts: RequestFacts, request: Request, cost: number | undefined): MaybePromise<Decision> {
-    const { first } = this.#rules
-    const startedMs = this.#reporter.start()
-    return first === undefined
-      ? this.#admit(facts, request, cost, startedMs)
-      : this.#admitAfter(first, facts, request, cost, startedMs)
-  }
-
-  /**
-   * `admit`, but a request that does not fit under rules that queue is held until it does, as long and as many as they
-   * say; and as long as a leaky bucket among them says. Undefined when its client has gone meanwhile: nothing stays taken.
-   */
-  hold(facts: RequestFacts, request: Request, leaving: Leaving): MaybePromise<Held | undefined> {
-    const { ruleSet } = this
-    const startedMs = this.#reporter.start()
-    if (this.#closed) {
-      const decision = this.#admit(facts, request, undefined, startedMs)
-      const held = (made: Decision): Held => ({ decision: made, ruleSet })
-      return decision instanceof Promise ? decision.then(held) : held(decision)
-    }
-    if (!this.#counts(request)) return { decision: UNLIMITED, ruleSet }
-    const units = this.#unitsOf(request)
-    const askedNow = (): Asked => ({ asks: this.#asks(facts, request, units), ruleSet: this.ruleSet })
-    const held = holdInLine(this.#parts.waitingRoom, askedNow, leaving, this.warner)
-    const tell = (made: Held | undefined): Held | undefined => {
-      if (made !== undefined) this.#reporter.tell(made.decision, request, "hold", startedMs)
-      return made
-    }
-    return held instanceof Promise ? held.then(tell) : tell(held)
-  }
-
   /** Lets `peek`, `reset` and the like be asked with a framework's request, and mean whom its adapter counts. */
   readFactsWith(reader: FactsReader): void {
     this.#parts.factsReaders.add(reader)
@@ -267,36 +227,6 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const { rule, problems } = parseInlineRule(value, name)
     if (rule === undefined) throw new InvalidOptionError(problems)
     return new RequestLimiter<Request>(this.options, this.#parts, this.#rules.ofRoute(rule))
-  }
-
-  async #admitAfter(
-    first: Promise<void>,
-    facts: RequestFacts,
-    request: Request,
-    cost: number | undefined,
-    startedMs: number | undefined,
-  ): Promise<Decision> {
-    await first
-    return this.#admit(facts, request, cost, startedMs)
-  }
-
-  #admit(
-    facts: RequestFacts,
-    request: Request,
-    cost: number | undefined,
-    startedMs: number | undefined,
-  ): MaybePromise<Decision> {
-    if (!this.#counts(request)) return UNLIMITED
-    const decision = this.#parts.decider.take(this.#asks(facts, request, cost))
-    return this.#reporter.told(decision, request, "decide", startedMs)
-  }
-
-  #counts(request: Request): boolean {
-    return this.#skips === undefined || !this.#skips(request)
-  }
-
-  #asks(facts: RequestFacts, request: Request, cost: number | undefined): readonly Ask[] {
-    return this.ruleSet.asks(facts, request, cost ?? this.#unitsOf(request))
   }
 
   #requireOpen(): void {

@@ -52,6 +52,10 @@ export class WaitingRoom {
     return this.#departures.size
   }
 
+  get isClosed(): boolean {
+    return this.#closed !== undefined
+  }
+
   /**
    * The decision, when there is one: it is admitted, or refused for more than `patience` allows. A value where nobody has
    * to wait and the store answers with one. Throws or rejects when it is given up, with the signal's reason or ClosedError;

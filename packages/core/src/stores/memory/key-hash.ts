@@ -29,6 +29,7 @@ export function keyHasher(secret: readonly [number, number] = randomSecret()): K
 
   // One loop over the partition with one look at a character: this runs after a few hundred kB of other code, so what it
   // costs is how much of it there is.
+  // The round is written out in both loops, as in `absorb`: a function of it would hand over its four words through memory.
   return (counter, partition, into) => {
     // Stryker disable next-line ConditionalExpression: it is looked up anew
     if (counter !== lastCounter) {
@@ -111,23 +112,25 @@ function afterCounter(counter: string, [k0, k1]: readonly [number, number]): Int
     words.push(counter.charCodeAt(i) | (counter.charCodeAt(i + 1) << 16))
   }
   const state = Int32Array.of(k0, k1 ^ 0xee, k0 ^ 0x6c796765, k1 ^ 0x74656462, 4 * words.length)
-  for (const word of words) {
-    let [v0, v1, v2, v3] = state as unknown as [number, number, number, number]
-    v3 ^= word
-    v0 = (v0 + v1) | 0
-    v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0
-    v0 = (v0 << 16) | (v0 >>> 16)
-    v2 = (v2 + v3) | 0
-    v3 = ((v3 << 8) | (v3 >>> 24)) ^ v2
-    v0 = (v0 + v3) | 0
-    v3 = ((v3 << 7) | (v3 >>> 25)) ^ v0
-    v2 = (v2 + v1) | 0
-    v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2
-    v2 = (v2 << 16) | (v2 >>> 16)
-    v0 ^= word
-    state.set([v0, v1, v2, v3])
-  }
+  for (const word of words) absorb(word, state)
   return state
+}
+
+/** A round by itself, where it does not matter how long one takes: a counter is seen to once. */
+function absorb(word: number, state: Int32Array): void {
+  let [v0, v1, v2, v3] = state as unknown as [number, number, number, number]
+  v3 ^= word
+  v0 = (v0 + v1) | 0
+  v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0
+  v0 = (v0 << 16) | (v0 >>> 16)
+  v2 = (v2 + v3) | 0
+  v3 = ((v3 << 8) | (v3 >>> 24)) ^ v2
+  v0 = (v0 + v3) | 0
+  v3 = ((v3 << 7) | (v3 >>> 25)) ^ v0
+  v2 = (v2 + v1) | 0
+  v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2
+  v2 = (v2 << 16) | (v2 >>> 16)
+  state.set([v0 ^ word, v1, v2, v3])
 }
 
 function randomSecret(): [number, number] {

@@ -1,0 +1,108 @@
+import type { Ask } from "../limiter/ask.ts"
+import type { Decision } from "../limiter/decision.ts"
+import { UNLIMITED } from "../limiter/decision-record.ts"
+import type { MaybePromise } from "../stores/store.ts"
+import { compileTest, compileUnits } from "./callbacks.ts"
+import type { DecisionReporter } from "./decision-reporter.ts"
+import { type Asked, type Held, holdInLine, type Leaving } from "./hold.ts"
+import type { LimiterParts } from "./limiter-parts.ts"
+import type { ParsedOptions } from "./parse-options.ts"
+import type { RequestFacts } from "./request.ts"
+import type { RuleSet } from "./rule-set.ts"
+import type { RulesInForce } from "./rules-in-force.ts"
+
+/** What becomes of a request: whether it counts at all, what it asks under the rules in force, and the decision on that. */
+export class Admission<Request> {
+  /** The units that a request costs by the options. */
+  readonly unitsOf: (request: Request) => number
+  readonly #parts: LimiterParts<Request>
+  readonly #reporter: DecisionReporter<Request>
+  readonly #rules: RulesInForce<Request>
+  /** Undefined where all requests are counted. */
+  readonly #skips: ((request: Request) => boolean) | undefined
+  constructor(
+    { enabled, skip, cost }: ParsedOptions,
+    parts: LimiterParts<Request>,
+    rules: RulesInForce<Request>,
+    reporter: DecisionReporter<Request>,
+  ) {
+    this.#parts = parts
+    this.#rules = rules
+    this.#reporter = reporter
+    this.unitsOf = compileUnits(cost, parts.warner)
+    if (!enabled) this.#skips = () => true
+    // Stryker disable next-line ConditionalExpression: what skips nobody is asked in vain
+    else if (skip !== undefined) {
+      this.#skips = compileTest("skip", skip, "such a request is counted", parts.warner)
+    }
+  }
+
+  get ruleSet(): RuleSet {
+    return this.#rules.current
+  }
+
+  /** Whether it is counted; who skips it, or has switched the limiter off, lets it go on. */
+  counts(request: Request): boolean {
+    return this.#skips === undefined || !this.#skips(request)
+  }
+
+  /** What it asks under the rules in force; `cost` in place of the units that it costs by the options. */
+  asks(facts: RequestFacts, request: Request, cost: number | undefined): readonly Ask[] {
+    return this.ruleSet.asks(facts, request, cost ?? this.unitsOf(request))
+  }
+
+  /** The decision on a request, which is the framework's own, and on its facts. A value when the store answers with one. */
+  admit(facts: RequestFacts, request: Request, cost: number | undefined): MaybePromise<Decision> {
+    const { first } = this.#rules
+    const startedMs = this.#reporter.start()
+    return first === undefined
+      ? this.#admit(facts, request, cost, startedMs)
+      : this.#admitAfter(first, facts, request, cost, startedMs)
+  }
+
+  /**
+   * `admit`, but a request that does not fit under rules that queue is held until it does, as long and as many as they
+   * say; and as long as a leaky bucket among them says. Undefined when its client has gone meanwhile: nothing stays taken.
+   */
+  hold(facts: RequestFacts, request: Request, leaving: Leaving): MaybePromise<Held | undefined> {
+    const { ruleSet } = this
+    const { waitingRoom, warner } = this.#parts
+    const startedMs = this.#reporter.start()
+    if (waitingRoom.isClosed) {
+      const decision = this.#admit(facts, request, undefined, startedMs)
+      const held = (made: Decision): Held => ({ decision: made, ruleSet })
+      return decision instanceof Promise ? decision.then(held) : held(decision)
+    }
+    if (!this.counts(request)) return { decision: UNLIMITED, ruleSet }
+    const units = this.unitsOf(request)
+    const askedNow = (): Asked => ({ asks: this.asks(facts, request, units), ruleSet: this.ruleSet })
+    const held = holdInLine(waitingRoom, askedNow, leaving, warner)
+    const tell = (made: Held | undefined): Held | undefined => {
+      if (made !== undefined) this.#reporter.tell(made.decision, request, "hold", startedMs)
+      return made
+    }
+    return held instanceof Promise ? held.then(tell) : tell(held)
+  }
+
+  async #admitAfter(
+    first: Promise<void>,
+    facts: RequestFacts,
+    request: Request,
+    cost: number | undefined,
+    startedMs: number | undefined,
+  ): Promise<Decision> {
+    await first
+    return this.#admit(facts, request, cost, startedMs)
+  }
+
+  #admit(
+    facts: RequestFacts,
+    request: Request,
+    cost: number | undefined,
+    startedMs: number | undefined,
+  ): MaybePromise<Decision> {
+    if (!this.counts(request)) return UNLIMITED
+    const decision = this.#parts.decider.take(this.asks(facts, request, cost))
+    return this.#reporter.told(decision, request, "decide", startedMs)
+  }
+}
