@@ -15,8 +15,9 @@ import { printTable, printWanted } from "./report/table.ts"
 const LEAST_OF_FASTIFY = 0.93
 
 const { quick, json, only } = readCommandLine()
+const starts = quick ? 1 : 4
 // Short ones, and many: what the machine does for others changes from second to second.
-const rounds = quick ? 10 : 60
+const rounds = quick ? 5 : 15
 const seconds = 0.25
 
 if (!(await hasWrk())) {
@@ -26,18 +27,19 @@ if (!(await hasWrk())) {
 const machine = describeMachine()
 printMachine(machine)
 console.log(
-  `wrk with ${CONNECTIONS} connections, ${rounds} rounds of ${seconds} s, in turn, one process for each framework`,
+  `wrk with ${CONNECTIONS} connections, ${rounds} rounds of ${seconds} s in each of ${starts} starts; a process has one protection, ` +
+    "and the bare framework in turn with it",
 )
 
 const wanted = CONTENDERS.filter(({ name }) => name.includes(only))
 // With whom they are compared.
 const needed = CONTENDERS.filter(({ name }) => wanted.some((one) => name === one.name || name === one.bare))
-const measured = await measureHttp(needed, { rounds, seconds })
+const measured = await measureHttp(needed, { starts, rounds, seconds })
 const results = needed.map(report)
 printResults()
 if (json !== undefined) {
   const samples = Object.fromEntries([...measured].map(([{ name }, list]) => [name, list]))
-  writeFileSync(json, `${JSON.stringify({ machine, rounds, seconds, results, samples }, null, 2)}\n`)
+  writeFileSync(json, `${JSON.stringify({ machine, starts, rounds, seconds, results, samples }, null, 2)}\n`)
 }
 
 interface Result {
@@ -45,21 +47,26 @@ interface Result {
   readonly perSecond: Spread
   readonly p99Ms: Spread
   readonly cpuUs: Spread
-  /** Of what the bare framework does, round by round. */
+  /** Of what the bare framework does in the same process, round by round. */
   readonly ofBare: Spread
   readonly cpuOfBare: Spread
 }
 
 function report(contender: Contender): Result {
-  const samples = measured.get(contender) ?? []
-  const bare = [...measured].find(([{ name }]) => name === contender.bare)?.[1] ?? []
-  const all = (member: keyof Sample, list: readonly Sample[]) => list.map((sample) => sample[member])
-  const compared = (member: keyof Sample) => spreadOf(pairedRatios(all(member, samples), all(member, bare)))
+  const list = measured.get(contender) ?? []
+  const own = (member: keyof Sample) => list.map((round) => round.own[member])
+  const compared = (member: keyof Sample) =>
+    spreadOf(
+      pairedRatios(
+        own(member),
+        list.map((round) => round.bare[member]),
+      ),
+    )
   return {
     contender,
-    perSecond: spreadOf(all("perSecond", samples)),
-    p99Ms: spreadOf(all("p99Ms", samples)),
-    cpuUs: spreadOf(all("cpuUs", samples)),
+    perSecond: spreadOf(own("perSecond")),
+    p99Ms: spreadOf(own("p99Ms")),
+    cpuUs: spreadOf(own("cpuUs")),
     ofBare: compared("perSecond"),
     cpuOfBare: compared("cpuUs"),
   }

@@ -15,55 +15,78 @@ export interface Sample {
   readonly cpuUs: number
 }
 
-interface Server {
-  readonly contender: Contender
-  readonly process: ContenderProcess
-  readonly port: number
-  readonly samples: Sample[]
+/** What one round showed of a contender, and of the bare framework in the same process. */
+export interface Round {
+  readonly own: Sample
+  readonly bare: Sample
 }
 
-/** What was measured, by contender; a list has the rounds in order, the same for all. */
-export type Measured = ReadonlyMap<Contender, readonly Sample[]>
+/** What was measured, by contender, in the order of the rounds. */
+export type Measured = ReadonlyMap<Contender, readonly Round[]>
 
-interface Rounds {
+interface Plan {
+  /** Processes that are started one after the other for each protection. */
+  readonly starts: number
+  /** In each of them. */
   readonly rounds: number
   /** For how long each is loaded in a round. */
   readonly seconds: number
 }
 
-/**
- * Loads each in turn with wrk, one framework after the other; throws where one admits or refuses what it should not. What is
- * compared is measured within seconds of each other: a machine that others use has another speed a minute later.
- */
-export async function measureHttp(contenders: readonly Contender[], rounds: Rounds): Promise<Measured> {
-  const samples = new Map<Contender, readonly Sample[]>()
-  for (const framework of new Set(contenders.map((each) => each.framework))) {
-    const those = contenders.filter((each) => each.framework === framework)
-    for (const server of await measureFramework(framework, those, rounds)) {
-      samples.set(server.contender, server.samples)
-    }
-  }
-  return samples
+interface Server {
+  readonly contender: Contender
+  readonly process: ContenderProcess
+  readonly port: number
 }
 
-/** Two processes that run the same code differ by more than a limiter costs, so all of a framework are in one. */
-async function measureFramework(
+/**
+ * Loads each in turn with wrk, one framework after the other; throws where one admits or refuses what it should not.
+ *
+ * An app has one limiter, so a process has one, with the bare framework beside it on another port: what is compared is
+ * measured within seconds of each other, and is neither faster nor slower for how memory happens to lie in one process. Which
+ * code is compiled how still differs from start to start, hence several.
+ */
+export async function measureHttp(contenders: readonly Contender[], plan: Plan): Promise<Measured> {
+  const measured = new Map<Contender, Round[]>(contenders.map((each) => [each, []]))
+  for (const framework of new Set(contenders.map((each) => each.framework))) {
+    const those = contenders.filter((each) => each.framework === framework)
+    const bare = those.filter(({ protection }) => protection === "bare")
+    const protections = [...new Set(those.map(({ protection }) => protection))].filter(
+      (each) => each !== "bare",
+    )
+    for (let start = 0; start < plan.starts; start++) {
+      for (const protection of rotated(protections, start)) {
+        const protectedBy = those.filter((each) => each.protection === protection)
+        await measureProcess(framework, [...bare, ...protectedBy], plan, measured)
+      }
+    }
+  }
+  return measured
+}
+
+/** The first of the contenders is the bare framework. */
+async function measureProcess(
   framework: Framework,
   contenders: readonly Contender[],
-  { rounds, seconds }: Rounds,
-): Promise<readonly Server[]> {
+  { rounds, seconds }: Plan,
+  into: ReadonlyMap<Contender, Round[]>,
+): Promise<void> {
   const child = startContender(new URL("./worker.ts", import.meta.url), framework)
-  const servers: Server[] = []
   try {
+    const servers: Server[] = []
     for (const contender of contenders) servers.push(await startServer(contender, child))
     for (const server of servers) await warmUp(server)
     for (let round = 0; round < rounds; round++) {
-      for (const server of rotated(servers, round)) server.samples.push(await measureRound(server, seconds))
+      const samples = new Map<Contender, Sample>()
+      for (const server of rotated(servers, round)) {
+        samples.set(server.contender, await measureRound(server, seconds))
+      }
+      const bare = samples.get(contenders[0] as Contender) as Sample
+      for (const [contender, own] of samples) into.get(contender)?.push({ own, bare })
     }
   } finally {
     await child.stop()
   }
-  return servers
 }
 
 async function startServer(contender: Contender, child: ContenderProcess): Promise<Server> {
@@ -71,7 +94,7 @@ async function startServer(contender: Contender, child: ContenderProcess): Promi
   const port = await child.ask<number>({ start: framework, protection, limit })
   // The one request that a limit of 1 admits.
   await fetch(`http://127.0.0.1:${port}/`)
-  return { contender, process: child, port, samples: [] }
+  return { contender, process: child, port }
 }
 
 /** By requests and not by time: on a busy machine a second is too short to compile what is hot. */

@@ -15,11 +15,11 @@ export async function measureFrameworks({ settings, steadiness }: Run): Promise<
   steadiness.look()
   const measured = await measureHttp(
     CONTENDERS.filter(({ protection }) => protection !== "headers" && protection !== "by hand"),
-    { rounds: settings.httpRounds, seconds: 1 },
+    { starts: 1, rounds: settings.httpRounds, seconds: 1 },
   )
-  return [...measured].flatMap(([{ name, framework, protection, refuses }, samples]) =>
+  return [...measured].flatMap(([{ name, framework, protection, refuses }, rounds]) =>
     FIGURES.map(([quantity, member]): Measurement => {
-      const spread = spreadOf(samples.map((sample) => sample[member]))
+      const spread = spreadOf(rounds.map(({ own }) => own[member]))
       const contender = name.slice(framework.length + 2).replace(/ (admits|refuses)$/, "")
       const workload = `${framework}, ${refuses ? "refuses" : "admits"}`
       const isOurs = protection === "sluice"
