@@ -17,9 +17,14 @@ const LEAST_OF_FASTIFY = 0.93
 const { quick, json, only } = readCommandLine()
 const starts = quick ? 1 : 4
 // Short ones, and many: what the machine does for others changes from second to second.
-const rounds = quick ? 5 : 15
+const rounds = quick ? 5 : 10
 const seconds = 0.25
 
+const wanted = CONTENDERS.filter(({ name, protection }) => name.includes(only) && protection !== "bare")
+if (wanted.length === 0) {
+  console.error(`Nothing that is compared has a name with "${only}".`)
+  process.exit(2)
+}
 if (!(await hasWrk())) {
   console.error(NO_WRK)
   process.exit(2)
@@ -27,11 +32,9 @@ if (!(await hasWrk())) {
 const machine = describeMachine()
 printMachine(machine)
 console.log(
-  `wrk with ${CONNECTIONS} connections, ${rounds} rounds of ${seconds} s in each of ${starts} starts; a process has one protection, ` +
-    "and the bare framework in turn with it",
+  `wrk with ${CONNECTIONS} connections, ${rounds} rounds of ${seconds} s in each of ${starts} starts of each, with the bare framework in turn`,
 )
 
-const wanted = CONTENDERS.filter(({ name }) => name.includes(only))
 // With whom they are compared.
 const needed = CONTENDERS.filter(({ name }) => wanted.some((one) => name === one.name || name === one.bare))
 const measured = await measureHttp(needed, { starts, rounds, seconds })

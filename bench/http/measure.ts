@@ -1,7 +1,6 @@
 import { type ContenderProcess, startContender } from "../contender-process.ts"
 import { rotated } from "../report/statistics.ts"
 import type { Contender } from "./contenders.ts"
-import type { Framework } from "./worker.ts"
 import { load } from "./wrk.ts"
 
 export const CONNECTIONS = 64
@@ -25,11 +24,11 @@ export interface Round {
 export type Measured = ReadonlyMap<Contender, readonly Round[]>
 
 interface Plan {
-  /** Processes that are started one after the other for each protection. */
+  /** Processes that are started one after the other for each contender. */
   readonly starts: number
   /** In each of them. */
   readonly rounds: number
-  /** For how long each is loaded in a round. */
+  /** For how long each server is loaded in a round. */
   readonly seconds: number
 }
 
@@ -42,48 +41,44 @@ interface Server {
 /**
  * Loads each in turn with wrk, one framework after the other; throws where one admits or refuses what it should not.
  *
- * An app has one limiter, so a process has one, with the bare framework beside it on another port: what is compared is
- * measured within seconds of each other, and is neither faster nor slower for how memory happens to lie in one process. Which
- * code is compiled how still differs from start to start, hence several.
+ * A process has one contender, as an app has one limiter, and the bare framework beside it on another port: what is compared
+ * is measured within seconds, and is neither faster nor slower for how memory happens to lie in one process. Which code is
+ * compiled how still differs from start to start, hence several.
  */
 export async function measureHttp(contenders: readonly Contender[], plan: Plan): Promise<Measured> {
   const measured = new Map<Contender, Round[]>(contenders.map((each) => [each, []]))
-  for (const framework of new Set(contenders.map((each) => each.framework))) {
-    const those = contenders.filter((each) => each.framework === framework)
-    const bare = those.filter(({ protection }) => protection === "bare")
-    const protections = [...new Set(those.map(({ protection }) => protection))].filter(
-      (each) => each !== "bare",
-    )
+  for (const bare of contenders.filter(({ protection }) => protection === "bare")) {
+    const compared = contenders.filter((each) => each.bare === bare.name && each !== bare)
     for (let start = 0; start < plan.starts; start++) {
-      for (const protection of rotated(protections, start)) {
-        const protectedBy = those.filter((each) => each.protection === protection)
-        await measureProcess(framework, [...bare, ...protectedBy], plan, measured)
+      for (const contender of rotated(compared, start)) {
+        for (const round of await measureProcess(bare, contender, plan)) {
+          measured.get(contender)?.push(round)
+          measured.get(bare)?.push({ own: round.bare, bare: round.bare })
+        }
       }
     }
   }
   return measured
 }
 
-/** The first of the contenders is the bare framework. */
 async function measureProcess(
-  framework: Framework,
-  contenders: readonly Contender[],
+  bare: Contender,
+  contender: Contender,
   { rounds, seconds }: Plan,
-  into: ReadonlyMap<Contender, Round[]>,
-): Promise<void> {
-  const child = startContender(new URL("./worker.ts", import.meta.url), framework)
+): Promise<readonly Round[]> {
+  const child = startContender(new URL("./worker.ts", import.meta.url), contender.framework)
   try {
-    const servers: Server[] = []
-    for (const contender of contenders) servers.push(await startServer(contender, child))
+    const servers = [await startServer(bare, child), await startServer(contender, child)] as const
     for (const server of servers) await warmUp(server)
+    const measured: Round[] = []
     for (let round = 0; round < rounds; round++) {
       const samples = new Map<Contender, Sample>()
       for (const server of rotated(servers, round)) {
         samples.set(server.contender, await measureRound(server, seconds))
       }
-      const bare = samples.get(contenders[0] as Contender) as Sample
-      for (const [contender, own] of samples) into.get(contender)?.push({ own, bare })
+      measured.push({ own: samples.get(contender) as Sample, bare: samples.get(bare) as Sample })
     }
+    return measured
   } finally {
     await child.stop()
   }
