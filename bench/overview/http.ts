@@ -1,6 +1,6 @@
 import { CONTENDERS } from "../http/contenders.ts"
-import { CONNECTIONS, measureHttp, type Sample } from "../http/measure.ts"
-import { spreadOf } from "../report/statistics.ts"
+import { CONNECTIONS, measureHttp, type Round, type Sample } from "../http/measure.ts"
+import { median, spreadOf } from "../report/statistics.ts"
 import type { Measurement, Quantity } from "./measurement.ts"
 import type { Run } from "./settings.ts"
 
@@ -17,9 +17,11 @@ export async function measureFrameworks({ settings, steadiness }: Run): Promise<
     CONTENDERS.filter(({ protection }) => protection !== "headers" && protection !== "by hand"),
     { starts: 1, rounds: settings.httpRounds, seconds: 0.4 },
   )
-  return [...measured].flatMap(([{ name, framework, protection, refuses }, rounds]) =>
+  return [...measured].flatMap(([{ name, framework, protection, refuses, bare }, rounds]) =>
     FIGURES.map(([quantity, member]): Measurement => {
-      const spread = spreadOf(rounds.map(({ own }) => own[member]))
+      // Each has a process of its own, which may be faster or slower than another by chance: the bare framework in it tells.
+      const typical = median(bareRounds(bare).map(({ own }) => own[member]))
+      const spread = spreadOf(rounds.map((round) => (round.own[member] / round.bare[member]) * typical))
       const contender = name.slice(framework.length + 2).replace(/ (admits|refuses)$/, "")
       const workload = `${framework}, ${refuses ? "refuses" : "admits"}`
       const isOurs = protection === "sluice"
@@ -34,4 +36,8 @@ export async function measureFrameworks({ settings, steadiness }: Run): Promise<
       }
     }),
   )
+
+  function bareRounds(bare: string): readonly Round[] {
+    return [...measured].find(([contender]) => contender.name === bare)?.[1] ?? []
+  }
 }
