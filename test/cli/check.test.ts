@@ -137,7 +137,7 @@ describe("sluice rules check", () => {
     const refused = (name: string, bytes: number) => ({
       code: 2,
       out: "",
-      err: `error: ${name} has more than ${bytes} bytes: shorten it, or give --max-bytes what the app gives fileRules as maxBytes\n`,
+      err: `error: ${name} has more than ${bytes} bytes: shorten it, or raise --max-bytes, and maxBytes where an app gives it to fileRules\n`,
     })
     expect(await sluice(["rules", "check", more as string])).toEqual(refused(more as string, 2 ** 20))
     const stdin = rules.padEnd(2 ** 20 + 1, "x")

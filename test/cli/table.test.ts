@@ -235,6 +235,33 @@ describe("push", () => {
   })
 })
 
+describe("a file that is read for the table", () => {
+  it.each(["push", "diff"])(
+    "is refused by %s where check refuses it, and taken with --max-bytes",
+    async (command) => {
+      const large = RULES.padEnd(2 ** 20 + 1, "#")
+      await writeFile(file, large)
+      const refused = (name: string) =>
+        `error: ${name} has more than 1048576 bytes: shorten it, or raise --max-bytes, and maxBytes where an app gives it to fileRules\n`
+      expect(await run(command, file)).toEqual({ code: 2, out: "", err: refused(file) })
+      expect(await runWith({ stdin: large }, command, "-")).toMatchObject({
+        code: 2,
+        err: refused("standard input"),
+      })
+      expect(await registry().get("checkout")).toBeUndefined()
+      const raised = await run(command, file, "--max-bytes", String(2 ** 20 + 1))
+      expect(raised.err).toBe("")
+      expect(raised.out).toContain("checkout: ")
+    },
+  )
+
+  it.skipIf(process.platform === "win32")("may be a device that has no end", async () => {
+    for (const command of ["push", "diff"]) {
+      expect((await run(command, "/dev/zero")).err).toContain("/dev/zero has more than 1048576 bytes")
+    }
+  })
+})
+
 describe("diff", () => {
   it("ends with 0 when file and table say the same", async () => {
     await run("push", file)

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs"
-import { Command, InvalidArgumentError, Option } from "commander"
+import { Command, Option } from "commander"
 import { check } from "./commands/check.ts"
 import { createTable } from "./commands/create-table.ts"
 import { diff } from "./commands/diff.ts"
@@ -8,8 +8,8 @@ import { pull } from "./commands/pull.ts"
 import { push } from "./commands/push.ts"
 import { remove } from "./commands/remove.ts"
 import type { Io } from "./io.ts"
+import { ifVersionOption, jsonOption, maxBytesOption, serviceOption } from "./options.ts"
 import type { Outcome } from "./outcome.ts"
-import { MAX_BYTES } from "./rules-file.ts"
 import type { TableOptions } from "./table.ts"
 import { UsageError } from "./usage-error.ts"
 
@@ -47,12 +47,7 @@ export function createProgram(
     .command("check")
     .description("Tells every problem of rules files: file, line, path and what would be accepted.")
     .argument("<files...>", "files of YAML, or of JSON when named .json; - is standard input")
-    .addOption(
-      new Option(
-        "--max-bytes <n>",
-        `refuse a larger file, as fileRules does (default: ${MAX_BYTES})`,
-      ).argParser(parseBytes),
-    )
+    .addOption(maxBytesOption())
     .addOption(jsonOption())
     .addHelpText("after", help("sluice rules check rules.yaml", "no problems", "problems"))
     .action(async (files: string[], options) => done(await check(files, options, io)))
@@ -64,14 +59,11 @@ export function createProgram(
   )
     .argument("<file>", "the rules; - is standard input")
     .addOption(serviceOption("only this service, or whose rules a document without service_id has"))
-    .addOption(
-      new Option("--if-version <n>", "the version that must be in the table; 0: none (default: the file's)")
-        .argParser(parseVersion)
-        .conflicts("force"),
-    )
+    .addOption(ifVersionOption("the version that must be in the table; 0: none (default: the file's)"))
     .option("--force", "whatever version is in the table")
     .option("--write", "write the new versions into the file")
     .option("--dry-run", "only tell what would be done")
+    .addOption(maxBytesOption())
     .addHelpText(
       "after",
       help(
@@ -99,6 +91,7 @@ export function createProgram(
   tableCommand(rules, "diff", "Compares the rules of a file with those in the table: what push would change.")
     .argument("<file>", "the rules; - is standard input")
     .addOption(serviceOption("only this service, or whose rules a document without service_id has"))
+    .addOption(maxBytesOption())
     .addHelpText(
       "after",
       help("sluice rules diff rules.yaml --table rules", "the same", "different, or problems", DIFF_HELP),
@@ -111,11 +104,7 @@ export function createProgram(
 
   tableCommand(rules, "remove", "Removes the rules of a service from the table.")
     .argument("<service>", "whose rules")
-    .addOption(
-      new Option("--if-version <n>", "the version that must be in the table")
-        .argParser(parseVersion)
-        .conflicts("force"),
-    )
+    .addOption(ifVersionOption("the version that must be in the table"))
     .option("--force", "whatever version is in the table")
     .addHelpText(
       "after",
@@ -201,26 +190,6 @@ function requireTable<T extends Partial<TableOptions>>(options: T): T & TableOpt
   const { table } = options
   if (table === undefined) throw new UsageError("say which DynamoDB table with --table")
   return { ...options, table }
-}
-
-function jsonOption(): Option {
-  return new Option("--json", "print JSON, errors too")
-}
-
-function serviceOption(description: string): Option {
-  const collect = (service: string, earlier: readonly string[] = []): string[] => [...earlier, service]
-  return new Option("-s, --service <id>", `${description}; may be repeated`).argParser(collect)
-}
-
-function parseVersion(text: string): number {
-  const version = /^\d{1,15}$/.test(text) ? Number(text) : undefined
-  if (version === undefined) throw new InvalidArgumentError("It is a whole number from 0.")
-  return version
-}
-
-function parseBytes(text: string): number {
-  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError("It is a whole number from 1.")
 }
 
 /** The end of a command's help: more about it, an example, and what the exit codes mean. */

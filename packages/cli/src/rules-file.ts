@@ -22,14 +22,20 @@ export function isJsonName(name: string): boolean {
 /** The largest file that `fileRules`, and so the decision service, reads unless it is told otherwise. */
 export const MAX_BYTES: number = 1024 * 1024
 
+/** Options of every command that reads a file of rules. */
+export interface ReadOptions {
+  /** A larger file is refused: default `MAX_BYTES`. */
+  readonly maxBytes?: number
+}
+
 /**
  * Reads a file of rules, or standard input for "-". What is wrong in it is in `problems`; rejects with UsageError when
  * there is no text, or more than `maxBytes` of it. It reads no further then: a device has no end.
  */
 export async function readRulesFile(
   given: string,
+  { maxBytes = MAX_BYTES }: ReadOptions,
   io: Io,
-  maxBytes: number = Number.POSITIVE_INFINITY,
 ): Promise<ReadFile> {
   const isInput = given === "-"
   const name = isInput ? "standard input" : given
@@ -38,7 +44,7 @@ export async function readRulesFile(
     : await readFile(given, maxBytes).catch((error: unknown) => fail(name, error))
   if (bytes === undefined) {
     throw new UsageError(
-      `${name} has more than ${maxBytes} bytes: shorten it, or give --max-bytes what the app gives fileRules as maxBytes`,
+      `${name} has more than ${maxBytes} bytes: shorten it, or raise --max-bytes, and maxBytes where an app gives it to fileRules`,
     )
   }
   const text = decode(name, bytes)

@@ -2,22 +2,12 @@ import type { FileProblem } from "@sluice/core"
 import type { Io } from "../io.ts"
 import { type Line, tinted } from "../line.ts"
 import { EXIT, type Outcome } from "../outcome.ts"
-import { MAX_BYTES, type ReadFile, readRulesFile } from "../rules-file.ts"
-
-/** Options of `sluice rules check`. */
-export interface CheckOptions {
-  /** A larger file is refused: default `MAX_BYTES`. */
-  readonly maxBytes?: number
-}
+import { type ReadFile, type ReadOptions, readRulesFile } from "../rules-file.ts"
 
 /** `sluice rules check FILE...`: every problem of every file. */
-export async function check(
-  names: readonly string[],
-  { maxBytes = MAX_BYTES }: CheckOptions,
-  io: Io,
-): Promise<Outcome> {
+export async function check(names: readonly string[], options: ReadOptions, io: Io): Promise<Outcome> {
   const files: ReadFile[] = []
-  for (const name of names) files.push(await readRulesFile(name, io, maxBytes))
+  for (const name of names) files.push(await readRulesFile(name, options, io))
   const documents = files.flatMap((file) => file.documents)
   const services = documents.length
   const rules = documents.reduce((sum, document) => sum + document.rules.length, 0)

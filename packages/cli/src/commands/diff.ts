@@ -3,19 +3,19 @@ import type { Io } from "../io.ts"
 import { type Line, tinted } from "../line.ts"
 import { EXIT, type Outcome } from "../outcome.ts"
 import { isUnchanged, type RuleChanges, ruleChanges } from "../rule-changes.ts"
-import { documentsOf, type OwnedDocument, readRulesFile } from "../rules-file.ts"
+import { documentsOf, type OwnedDocument, type ReadOptions, readRulesFile } from "../rules-file.ts"
 import { type TableOptions, withTable } from "../table.ts"
 import { changeLines } from "./change-lines.ts"
 import { refusal } from "./check.ts"
 
 /** Options of `sluice rules diff`. */
-export interface DiffOptions extends TableOptions {
+export interface DiffOptions extends TableOptions, ReadOptions {
   readonly service?: readonly string[]
 }
 
 /** `sluice rules diff FILE --table T`: what `push` would change in the table. */
 export async function diff(name: string, options: DiffOptions, io: Io): Promise<Outcome> {
-  const file = await readRulesFile(name, io)
+  const file = await readRulesFile(name, options, io)
   if (file.problems.length > 0) return refusal(file)
   const documents = documentsOf(file, options.service)
   const compared = await withTable(options, io, async (registry) => {

@@ -3,7 +3,7 @@ import { type VersionedDocument, writeVersions } from "../file-versions.ts"
 import type { Io } from "../io.ts"
 import { errorLines, type Line, tinted } from "../line.ts"
 import { EXIT, type Outcome } from "../outcome.ts"
-import { documentsOf, type OwnedDocument, readRulesFile } from "../rules-file.ts"
+import { documentsOf, type OwnedDocument, type ReadOptions, readRulesFile } from "../rules-file.ts"
 import { type Registry, type TableOptions, withTable } from "../table.ts"
 import { UsageError } from "../usage-error.ts"
 import { changeLines } from "./change-lines.ts"
@@ -11,7 +11,7 @@ import { refusal, warningLines } from "./check.ts"
 import { type Compared, compare, comparedValue, isEqual } from "./diff.ts"
 
 /** Options of `sluice rules push`. */
-export interface PushOptions extends TableOptions {
+export interface PushOptions extends TableOptions, ReadOptions {
   readonly service?: readonly string[]
   readonly ifVersion?: number
   readonly force?: boolean
@@ -35,7 +35,7 @@ interface Pushed extends Compared {
  * Nothing is written when that is not so for any of them. What is already there is not written again.
  */
 export async function push(name: string, options: PushOptions, io: Io): Promise<Outcome> {
-  const file = await readRulesFile(name, io)
+  const file = await readRulesFile(name, options, io)
   if (file.problems.length > 0) return refusal(file)
   const documents = documentsOf(file, options.service)
   if (options.ifVersion !== undefined && documents.length > 1) {

@@ -1,0 +1,35 @@
+import { InvalidArgumentError, Option } from "commander"
+import { MAX_BYTES } from "./rules-file.ts"
+
+/** `--json`, of every command. */
+export function jsonOption(): Option {
+  return new Option("--json", "print JSON, errors too")
+}
+
+/** `--service`, as often as there are services to be chosen. */
+export function serviceOption(description: string): Option {
+  const collect = (service: string, earlier: readonly string[] = []): string[] => [...earlier, service]
+  return new Option("-s, --service <id>", `${description}; may be repeated`).argParser(collect)
+}
+
+/** `--if-version`, of what changes the table. */
+export function ifVersionOption(description: string): Option {
+  return new Option("--if-version <n>", description).argParser(parseVersion).conflicts("force")
+}
+
+/** `--max-bytes`, of what reads a file. */
+export function maxBytesOption(): Option {
+  const description = `refuse a larger file, as fileRules does (default: ${MAX_BYTES})`
+  return new Option("--max-bytes <n>", description).argParser(parseBytes)
+}
+
+function parseVersion(text: string): number {
+  const version = /^\d{1,15}$/.test(text) ? Number(text) : undefined
+  if (version === undefined) throw new InvalidArgumentError("It is a whole number from 0.")
+  return version
+}
+
+function parseBytes(text: string): number {
+  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError("It is a whole number from 1.")
+}
