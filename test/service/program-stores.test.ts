@@ -1,7 +1,9 @@
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { PutItemCommand } from "@aws-sdk/client-dynamodb"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { dynamoDBRegistry } from "../../packages/core/src/dynamodb.ts"
 import { blocksTestedBy } from "../docs/shown.ts"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
@@ -200,6 +202,48 @@ describe("the program with a table", () => {
     const limited = async () =>
       (await call(second, "ShouldForwardRequest", { service: "shop" })).policy === "all"
     await until("the other one knows", limited)
+  })
+
+  it("starts where all that is stored is wrong, says of how many services in one line, and takes what mends it", async () => {
+    const client = server.client()
+    await dynamoDBRegistry({ client, tableName: "wrong" }).createTable()
+    const put = (service: string, limit: number) =>
+      client.send(
+        new PutItemCommand({
+          TableName: "wrong",
+          Item: { service_id: { S: service }, rules: { S: `{ "limit": ${limit}, "window": "1 day" }` } },
+        }),
+      )
+    await Promise.all([put("cart", 0), put("shop", 0)])
+    const where = ["--table", "wrong", "--endpoint", server.endpoint]
+    const program = await start(where)
+    await program.said("the service is ready")
+    const atStart = await program.said("services have no rules in force: what is stored for them is wrong")
+    expect(atStart).toMatchObject({
+      level: "error",
+      wrong: 2,
+      services: 2,
+      err: { type: "InvalidRuleError" },
+    })
+    expect(["cart", "shop"]).toContain(atStart.example)
+    expect(await call(program, "ShouldForwardRequest", { service: "shop" })).toMatchObject({
+      code: "unavailable",
+    })
+    const rules = [{ name: "all", limit: 1, window: "1 day" }]
+    await call(program, "RegisterService", { service: "shop", rules, version: 0 })
+    expect(await call(program, "ShouldForwardRequest", { service: "shop" })).toMatchObject({
+      shouldForward: true,
+      policy: "all",
+    })
+    const next = await start(where)
+    expect(await next.said(/^services have no rules in force/)).toMatchObject({
+      ...{ wrong: 1, services: 2, example: "cart" },
+      err: { message: expect.stringContaining("0 is not a limit") },
+    })
+    await put("cart", 1)
+    const last = await start(where)
+    await last.said("the service is ready")
+    expect(last.output()).not.toContain("no rules in force")
   })
 })
 

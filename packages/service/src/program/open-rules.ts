@@ -30,7 +30,7 @@ export async function openRules(
 
 /**
  * Rejects with InvalidRuleError, which has all that is wrong, where rules are written and none is right: the program
- * would limit nobody. One good rule of any service is enough: what is wrong beside it is logged.
+ * would have none to decide by. One good rule of any service is enough: what is wrong beside it is logged.
  */
 async function requireRules(file: RuleSource): Promise<void> {
   const found: LoadedRules[] = []

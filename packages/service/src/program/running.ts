@@ -4,6 +4,7 @@ import { createDecisionService, shownAddress } from "../decision-service.ts"
 import { auditTo } from "../registering/audit.ts"
 import { tokens } from "../registering/tokens.ts"
 import { openCounters } from "./counters.ts"
+import { followFirstLoad } from "./first-load.ts"
 import { logFailedHandshakes } from "./handshakes-log.ts"
 import { createHealth } from "./health.ts"
 import type { Log } from "./log.ts"
@@ -50,6 +51,7 @@ export async function start(
     const logger = oncePerOutage(log)
     const book = createRuleBook({ source: rules.source, services: "all", logger: log })
     opened.push(() => book.close())
+    const endFirstLoad = followFirstLoad(book, log)
     const health = createHealth()
     const logRefused = logRefusedConnections(log)
     const { storeTimeoutMs, onStoreFailure, instances, headers } = settings
@@ -84,6 +86,7 @@ export async function start(
     })
     const loaded = (): void => {
       areLoaded = true
+      endFirstLoad()
       // Those of the start would be a line for each service.
       book.on("rules", ({ service: of, change, version, names }) =>
         log.info({ service: of, change, version, rules: names }, "other rules are in force"),
