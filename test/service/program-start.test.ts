@@ -211,6 +211,22 @@ describe("the program", () => {
     program = await startProgram(["--rules", file])
     await program.said("the service is ready")
     expect(await ask(program, { serviceId: 1, request: "{}" })).toMatchObject({ remaining: "4" })
+    // Before anybody has asked about a service that it is for.
+    const aside = program.lines().filter(({ code }) => code === "SLUICE_RULES_REJECTED")
+    expect(aside.map(({ level, msg }) => [level, msg])).toEqual([
+      [
+        "error",
+        `rules file ${JSON.stringify(file)} before the registry in memory, services without a document of their own: Wrong rules: [0].rules.limit: 0 is not a limit; ` +
+          "accepted: a positive whole number up to 9007199254740991\n" +
+          "None of their rules are in force until this is mended.",
+      ],
+    ])
+    await program.stop()
+    writeFileSync(file, "rules: [{ limit: 0, window: 1m }, { name: good, limit: 5, window: 1m }]\n")
+    program = await startProgram(["--rules", file])
+    expect(await program.said(/services without a document/)).toMatchObject({
+      msg: expect.stringContaining("\nThese rules are set aside; the others are in force."),
+    })
     await program.stop()
     writeFileSync(file, "rules: []\n")
     program = await startProgram(["--rules", file])

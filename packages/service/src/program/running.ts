@@ -46,7 +46,7 @@ export async function start(
     opened.push(() => metrics.close())
     const counters = await openCounters(settings.redis, settings.storeTimeoutMs, log)
     opened.push(() => counters.close())
-    const rules = await openRules(settings, env)
+    const rules = await openRules(settings, env, log)
     opened.push(() => rules.close())
     const logger = oncePerOutage(log)
     const book = createRuleBook({ source: rules.source, services: "all", logger: log })
