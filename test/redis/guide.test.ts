@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { readFile } from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
-import { createLimiter, type Decision, manualClock, type Store } from "@sluice/core"
+import { createLimiter, type Decision, manualClock, type Rule, type Store } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { Cluster, Redis } from "ioredis"
 import { createClient, createCluster } from "redis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { KINDS_OF_RULE } from "../../packages/core/src/http/testing/kinds-of-rule.ts"
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { freePort } from "../servers/free-port.ts"
 import { startCluster } from "../servers/redis-cluster.ts"
@@ -71,8 +72,53 @@ async function degradedOverWindows(store: Store, algorithm: Algorithm): Promise<
   return degraded
 }
 
+/** Why the store has failed to answer any of what a limiter can ask it of a client, with a rule of these members. */
+async function failuresOf(store: Store, members: Partial<Rule>): Promise<readonly string[]> {
+  const limiter = createLimiter({
+    ...{ store, storeTimeoutMs, service: "everything", logger: { warn() {}, error() {} } },
+    ...{ field: "ip", limit: 3, window: "1 day", ...members },
+  })
+  const failures: string[] = []
+  limiter.on("store-error", ({ message }) => failures.push(message))
+  const ann = { remoteAddress: "192.0.2.1" }
+  await limiter.refund(await limiter.decide(ann))
+  await limiter.settle(await limiter.takeUpTo(ann, 2), 1)
+  await limiter.acquire(ann, { maxWaitMs: 0 }).catch(() => undefined)
+  for (let n = 0; n < 4; n++) await limiter.decide(ann)
+  await limiter.peek(ann)
+  await limiter.reset(ann)
+  await limiter.close()
+  return failures
+}
+
 describe("the ACL of the guide", () => {
   const line = /`ACL SETUSER (.+?)`/.exec(guide)?.[1]?.split(" ") ?? []
+
+  it("names in its text what the line has, and no more", () => {
+    const [text = ""] = /- \*\*ACL\*\*.*?(?= In a cluster)/s.exec(guide) ?? []
+    const named = [...text.matchAll(/`([A-Z]+)`/g)].map(([, name = ""]) => `+${name.toLowerCase()}`)
+    expect(named.sort()).toEqual(line.filter((word) => word.startsWith("+")).sort())
+  })
+
+  it.each([
+    ...KINDS_OF_RULE,
+    ["rules that count refusals", { countRejected: true }],
+    ["rules with a penalty", { penalty: { refusals: 2, for: "1 day" } }],
+    [
+      "strict rules with a penalty",
+      { algorithm: "sliding-window-strict", penalty: { refusals: 2, for: "1 day" } },
+    ],
+    ["rules that queue", { throttle: { kind: "queue" } }],
+  ] as const)("lets %s be asked everything", async (_kind, members) => {
+    await server.command("ACL", "SETUSER", ...line)
+    const client = new Redis({ host: server.host, port: server.port, username: "sluice", password: "secret" })
+    try {
+      const store = redisStore({ client, timeoutMs: storeTimeoutMs })
+      expect(await failuresOf(store, members)).toEqual([])
+    } finally {
+      client.disconnect()
+    }
+  })
 
   it("is all that the store needs, on ioredis and on node-redis", async () => {
     expect(line[0]).toBe("sluice")
