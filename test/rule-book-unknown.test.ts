@@ -315,6 +315,35 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(errors).toEqual(["bad", "bad"])
   })
 
+  it("whose rules are right again, or can be read again, is told so once, also where it has never had any", async () => {
+    const { book, source, said, advance } = await setUp(services, {})
+    source.loadAll = async function* () {}
+    source.stored.set("bad", { rules: [rule(0)] })
+    await ask(book, "bad")
+    expect(said).toEqual([
+      expect.stringMatching(/"bad": Wrong rules: .*\nNone of its rules are in force until this is mended\./),
+    ])
+    source.stored.set("bad", { rules: [rule(5)] })
+    await advance(POLL_MS)
+    expect(await ask(book, "bad")).toEqual([undefined, 5])
+    const recovered = (service: string) =>
+      expect.stringMatching(
+        new RegExp(`^the table, service "${service}": what is stored can be used again, and is in force\\.`),
+      )
+    expect(said.splice(0).slice(1)).toEqual([recovered("bad")])
+    source.failure = { error: new RuleSourceError("down"), page: -1 }
+    await ask(book, "nobody")
+    expect(said).toEqual([
+      expect.stringMatching(/"nobody": down\nNone of its rules are in force until this is mended\./),
+    ])
+    source.failure = undefined
+    for (let polls = 0; polls < 2; polls++) {
+      await advance(POLL_MS)
+      await ask(book, "nobody")
+    }
+    expect(said.slice(1)).toEqual([recovered("nobody")])
+  })
+
   it("is followed from then on when a limiter is made for it, with the rules that are known", async () => {
     const { book, source, clock } = await setUp(services, {})
     source.stored.set("new", ONE.known as Stored)

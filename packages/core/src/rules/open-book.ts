@@ -77,8 +77,7 @@ export class OpenBook implements RuleBook {
       timing,
       staleAfterMs: options.staleAfterMs,
       load: (page, loading, fresh) => this.#loads.byName(page, loading, fresh),
-      onError: (error, page) =>
-        this.#announcer.failed(error, page.service, page.known === undefined ? [] : [page]),
+      onError: (error, page) => this.#announcer.failed(error, page.service, [page]),
     })
     this.#loads = new Loads({
       source,

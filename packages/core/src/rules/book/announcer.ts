@@ -55,7 +55,7 @@ export class Announcer {
 
   /** A load of one service failed, or with `pages` one of all. */
   failed(error: LoadFailure, service: string | undefined, pages: readonly Page[]): void {
-    const hasRules = pages.some(({ edition }) => edition !== undefined)
+    const hasRules = pages.some(({ known }) => known !== undefined)
     const inForce = hasRules
       ? "The last good rules stay in force."
       : "None of its rules are in force until this is mended."
