@@ -1,6 +1,7 @@
 import { AsyncResource } from "node:async_hooks"
 import { ClosedError, type InvalidRuleError, type RuleSourceError } from "../../errors.ts"
 import type { ReadyOptions } from "../rule-book.ts"
+import { closed } from "./closed.ts"
 import { ignore, retryMs, sleep, type Timing } from "./timing.ts"
 import { WaitingList } from "./waiting.ts"
 
@@ -199,8 +200,4 @@ export class LoadLoop {
   #ageMs(): number {
     return this.#options.timing.now() - this.#freshAtMs
   }
-}
-
-function closed(): ClosedError {
-  return new ClosedError("The rule book is closed")
 }

@@ -1,6 +1,7 @@
 import { AsyncResource } from "node:async_hooks"
-import { ClosedError, InvalidRuleError } from "../../errors.ts"
+import { InvalidRuleError } from "../../errors.ts"
 import type { Edition } from "../rule-book.ts"
+import { closed } from "./closed.ts"
 import type { LoadFailure, LoadLoop } from "./load-loop.ts"
 import { Page } from "./page.ts"
 import { type Lookup, RememberedLookups } from "./remembered-lookups.ts"
@@ -226,8 +227,4 @@ export class Lookups {
     else this.#isFailing = true
     this.#options.onError(error, lookup.page)
   }
-}
-
-function closed(): ClosedError {
-  return new ClosedError("The rule book is closed")
 }
