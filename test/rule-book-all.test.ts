@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it, onTestFinished } from "vitest"
@@ -504,6 +504,42 @@ describe("a file", () => {
         [Symbol.asyncIterator]()
         .next(),
     ).rejects.toThrow("enough")
+  })
+
+  it("tells what is wrong with its document for all others once, however many names are asked for", async () => {
+    const text = document("service_id: a\n", 1) + document("", 0)
+    const { path, source } = await fileOf(text)
+    const said: string[] = []
+    const say = (_fields: object, message: string) => said.push(message)
+    const book = createRuleBook({ source, services: "all", logger: { warn: say, error: say } })
+    onTestFinished(() => book.close())
+    const findAll = async () => {
+      for (const name of ["b", "c", "d"]) {
+        await expect(book.find(name)).rejects.toThrow(InvalidRuleError)
+        expect(book.statusOf(name).error).toBeInstanceOf(InvalidRuleError)
+      }
+    }
+    const wrong = expect.stringMatching(
+      /, service "b": Wrong rules: \[1\]\.rules\[0\]\.limit: -?\d+ is not a limit/,
+    )
+    const right = expect.stringContaining(', service "b": what is stored can be used again')
+    // At once, so that nobody reads half of it.
+    const replace = async (limit: number) => {
+      await writeFile(`${path}.new`, text.replace("limit: 0", `limit: ${limit}`))
+      await rename(`${path}.new`, path)
+    }
+    await findAll()
+    expect(said.splice(0)).toEqual([wrong])
+    for (const limit of [-10, -200]) {
+      await replace(limit)
+      await book.refresh()
+      await findAll()
+      expect(said.splice(0)).toEqual([wrong])
+    }
+    await replace(5_000)
+    await book.refresh()
+    expect((await book.find("b"))?.rules[0]?.limit).toBe(5_000)
+    expect(said).toEqual([right])
   })
 
   it("of which no document says whose it is cannot be listed", async () => {

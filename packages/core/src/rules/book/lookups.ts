@@ -1,5 +1,5 @@
 import { AsyncResource } from "node:async_hooks"
-import { InvalidRuleError } from "../../errors.ts"
+import { InvalidRuleError, type Problem } from "../../errors.ts"
 import type { Edition } from "../rule-book.ts"
 import { closed } from "./closed.ts"
 import type { LoadFailure, LoadLoop } from "./load-loop.ts"
@@ -39,6 +39,8 @@ export class Lookups {
   #intervalEndsMs = 0
   #begunInInterval = 0
   #isFailing = false
+  /** The first problem of the document told last, of whichever name: one that is for many yields the same to each. */
+  #told: Problem | undefined
   #isClosed = false
 
   constructor(options: LookupsOptions) {
@@ -207,6 +209,7 @@ export class Lookups {
 
   #succeed(lookup: Lookup, number: number, begunAtMs: number): void {
     this.#isFailing = false
+    if (lookup.said !== undefined) this.#told = undefined
     lookup.settled = number
     lookup.said = undefined
     lookup.error = undefined
@@ -222,9 +225,21 @@ export class Lookups {
     lookup.error = error
     lookup.failures += 1
     if (number >= lookup.countsFrom) lookup.dueMs = timing.now() + retryMs(lookup.failures, timing)
-    if (error instanceof InvalidRuleError ? lookup.said === error.message : this.#isFailing) return
-    if (error instanceof InvalidRuleError) lookup.said = error.message
-    else this.#isFailing = true
+    if (this.#isTold(lookup, error)) return
     this.#options.onError(error, lookup.page)
+  }
+
+  /** Whether it has been told, or is no news; it counts as told from then on. */
+  #isTold(lookup: Lookup, error: LoadFailure): boolean {
+    if (!(error instanceof InvalidRuleError)) {
+      const wasFailing = this.#isFailing
+      this.#isFailing = true
+      return wasFailing
+    }
+    const [first] = error.problems
+    const isTold = lookup.said === error.message || (first !== undefined && first === this.#told)
+    lookup.said = error.message
+    this.#told = first
+    return isTold
   }
 }
