@@ -365,14 +365,34 @@ describe("an error after it", () => {
     expect([status, headers.get("ratelimit")]).toEqual([500, '"ip-1m";r=0;t=61'])
   })
 
-  it("leaves the context as it was", async () => {
+  it("is answered with the quota by a limiter that is mounted twice, too", async () => {
+    const limiter = createLimiter<Context>(once())
+    const ask = await serve(rateLimit({ limiter }), rateLimit({ limiter }), failing(new Error("No.")))
+    const { status, headers } = await ask("/")
+    expect([status, headers.get("ratelimit")]).toEqual([500, '"ip-1m";r=0;t=61'])
+  })
+
+  it("is answered without what the app has set, as ever", async () => {
+    const ask = await serve(rateLimit(once()), (ctx) => {
+      ctx.set({ "X-Own": "yes", ETag: '"1"' })
+      throw new Error("No.")
+    })
+    const { status, headers } = await ask("/")
+    expect(status).toBe(500)
+    expect([...headers.keys()].sort()).toEqual([
+      ...["connection", "content-length", "content-type", "date", "keep-alive"],
+      ...["ratelimit", "ratelimit-policy"],
+    ])
+  })
+
+  it("leaves the response as it was", async () => {
     let after: unknown
     const ask = await serve(
       (ctx, next) => {
-        const { set } = ctx
+        const { removeHeader } = ctx.res
         ctx.app.once("error", (_error, { res }: Context) => {
           res.once("finish", () => {
-            after = ctx.set === set
+            after = res.removeHeader === removeHeader
           })
         })
         return next()

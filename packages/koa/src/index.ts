@@ -117,8 +117,8 @@ const TOLD = Symbol("sluice.told")
 type Telling = Context & { [TOLD]?: readonly HeaderLine[] }
 
 /**
- * Sets the headers. Koa answers an error with the error's own headers and no others, so they are set once more when it
- * sets those. The error may be anything, frozen or shared by all requests, and stays as it is.
+ * Sets the headers. Koa answers an error with the error's own headers and takes all others off, these excepted. The
+ * error may be anything, frozen or shared by all requests, and stays as it is.
  */
 function tell(ctx: Telling, { headers, removed }: Outcome): void {
   for (const name of removed) ctx.remove(name)
@@ -140,19 +140,16 @@ function tellWithError(this: Telling, error: Error | null | undefined): void {
 function withHeaders(ctx: Telling, error: Error | null | undefined, onerror: Context["onerror"]): void {
   // Koa calls it at the end of every response.
   if (error === null || error === undefined) return
-  const { set } = ctx
-  // As they are on the response by now: a mount further in has joined its own.
-  const told = (ctx[TOLD] ?? []).map(
-    ([name]) => [name, ctx.response.get(name) as string | undefined] as const,
-  )
-  const setAll = (...its: Parameters<typeof set>) => {
-    set.apply(ctx, its)
-    for (const [name, value] of told) if (value) set.call(ctx, name, value)
+  const { res } = ctx
+  const { removeHeader } = res
+  const told = new Set((ctx[TOLD] ?? []).map(([name]) => name.toLowerCase()))
+  // What sets the error's headers is no place for it: Koa calls that from 3.3.0 on only where the error has some.
+  res.removeHeader = (name) => {
+    if (!told.has(name.toLowerCase())) removeHeader.call(res, name)
   }
-  Object.assign(ctx, { set: setAll })
   try {
     onerror.call(ctx, error as Error)
   } finally {
-    Object.assign(ctx, { set })
+    res.removeHeader = removeHeader
   }
 }
