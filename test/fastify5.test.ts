@@ -2,6 +2,7 @@ import cookie from "@fastify/cookie"
 import { rateLimit } from "@sluice/fastify"
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify"
 import type { AppPlan, RoutePlan } from "./contracts/adapter/plan.ts"
+import { sendInParts } from "./contracts/adapter/send-in-parts.ts"
 import { adapterContract } from "./contracts/adapter-contract.ts"
 
 adapterContract("Fastify 5", {
@@ -18,6 +19,7 @@ adapterContract("Fastify 5", {
   replyLater(response, status, body) {
     setImmediate(() => (response as FastifyReply).code(status).send(body))
   },
+  replyInParts: (response, status, body) => sendInParts((response as FastifyReply).raw, status, body),
   deviations: [
     {
       behaviour: "created while a request is handled is warned of once",

@@ -1,6 +1,6 @@
 import { manualClock } from "@sluice/core"
 import { describe, expect, it } from "vitest"
-import { callbacks } from "./adapter/callbacks.ts"
+import { answering } from "./adapter/answering.ts"
 import { counting } from "./adapter/counting.ts"
 import { fields } from "./adapter/fields.ts"
 import { hardship } from "./adapter/hardship.ts"
@@ -8,6 +8,7 @@ import { holding } from "./adapter/holding.ts"
 import { matching } from "./adapter/matching.ts"
 import { mounting } from "./adapter/mounting.ts"
 import type { AdapterUnderTest, RunningApp } from "./adapter/plan.ts"
+import { refunding } from "./adapter/refunding.ts"
 import { type Behaves, clientOf } from "./adapter/stage.ts"
 import { telling } from "./adapter/telling.ts"
 import { throttling } from "./adapter/throttling.ts"
@@ -57,7 +58,8 @@ export function adapterContract(name: string, adapter: AdapterUnderTest): void {
     matching(behaves)
     fields(behaves)
     mounting(behaves)
-    callbacks(behaves)
+    answering(behaves)
+    refunding(behaves)
     hardship(behaves)
     holding(behaves)
 

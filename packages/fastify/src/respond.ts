@@ -49,7 +49,7 @@ function respond(
   setHeaders(reply, outcome.headers)
   if (rejection === undefined) done()
   // By a handler timeout, while the store was asked.
-  else if (reply.sent) return
+  else if (isSent(reply)) return
   else if (guard.asksApp) refuse(guard, outcome, request, reply)
   else send(rejection, reply)
 }
@@ -77,7 +77,12 @@ function sendAndTell(this: Refusing, payload?: unknown): FastifyReply {
 
 function sendUnlessSent(rejection: Rejection | undefined, reply: Refusing): void {
   // The app's `onRejected` may have answered by itself, or be about to.
-  if (rejection !== undefined && reply[SEND] !== undefined && !reply.sent) send(rejection, reply)
+  if (rejection !== undefined && reply[SEND] !== undefined && !isSent(reply)) send(rejection, reply)
+}
+
+/** Fastify knows of what is written past it only when it has ended. */
+function isSent({ sent, raw }: FastifyReply): boolean {
+  return sent || raw.headersSent
 }
 
 function send({ status, headers, body }: Rejection, reply: FastifyReply): void {

@@ -4,6 +4,7 @@ import type express from "express"
 import type { NextFunction, Request, RequestHandler, Response } from "express"
 import { listen } from "./listen.ts"
 import type { AdapterUnderTest, AppPlan, RoutePlan } from "./plan.ts"
+import { sendInParts } from "./send-in-parts.ts"
 
 /** What both versions have. */
 type Express = Pick<typeof express, "json"> & (() => express.Express)
@@ -20,6 +21,7 @@ export function onExpress(create: Express): AdapterUnderTest {
     replyLater(response, status, body) {
       setImmediate(() => (response as Response).status(status).send(body))
     },
+    replyInParts: (response, status, body) => sendInParts(response as Response, status, body),
   }
 }
 

@@ -5,6 +5,7 @@ import type Koa from "koa"
 import type { Context, Middleware } from "koa"
 import { listen } from "./listen.ts"
 import type { AdapterUnderTest, AppPlan, RoutePlan } from "./plan.ts"
+import { sendInParts } from "./send-in-parts.ts"
 
 /** The adapter of Koa, on one of its versions. */
 export function onKoa(Application: typeof Koa): AdapterUnderTest {
@@ -24,6 +25,11 @@ export function onKoa(Application: typeof Koa): AdapterUnderTest {
         ctx.res.statusCode = status
         ctx.res.end(body)
       })
+    },
+    replyInParts(response, status, body) {
+      const ctx = response as Context
+      ctx.respond = false
+      sendInParts(ctx.res, status, body)
     },
   }
 }

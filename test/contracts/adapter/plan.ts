@@ -61,5 +61,7 @@ export interface AdapterUnderTest {
   reply(response: unknown, status: number, body: string): void | Promise<void>
   /** The same, but in a later turn and without a promise of it. */
   replyLater(response: unknown, status: number, body: string): void
+  /** Begins an answer at once, by Node's own response, and ends it with this body in a later turn. */
+  replyInParts(response: unknown, status: number, body: string): void
   readonly deviations?: readonly Deviation[]
 }

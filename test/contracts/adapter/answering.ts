@@ -1,9 +1,8 @@
-import type { Decision } from "@sluice/core"
 import { describe, expect } from "vitest"
 import type { Behaves } from "./stage.ts"
 
-/** What the app may say about a refusal, and about what a response was worth. */
-export function callbacks(behaves: Behaves): void {
+/** What the app may say about a refusal. */
+export function answering(behaves: Behaves): void {
   describe("onRejected", () => {
     const rule = { limit: 1, window: "1 minute" } as const
 
@@ -133,6 +132,31 @@ export function callbacks(behaves: Behaves): void {
       })
     }
 
+    for (const [how, wrap] of [
+      ["at once", <T>(value: T) => value],
+      ["by a promise", <T>(value: T) => Promise.resolve(value)],
+    ] as const) {
+      behaves(`begins to answer by itself, and says nothing of it ${how}`, async (stage) => {
+        const { start, base, adapter, warnings } = stage
+        const client = await start({
+          mounts: [
+            {
+              ...base,
+              ...rule,
+              onRejected: (_request, _rejection, _decision, response) => {
+                adapter.replyInParts(response, 402, "pay")
+                return wrap(undefined)
+              },
+            },
+          ],
+        })
+        await client("/")
+        const { status, headers, body } = await client("/")
+        expect([status, headers["x-own"], body]).toEqual([402, "yes", "pay"])
+        expect(warnings).toEqual([])
+      })
+    }
+
     for (const [how, onRejected] of [
       [
         "throws",
@@ -177,96 +201,5 @@ export function callbacks(behaves: Behaves): void {
         })
       }
     }
-  })
-
-  describe("refundWhen", () => {
-    behaves("charges parallel guesses before it gives anything back", async ({ start, base, clock }) => {
-      let running = 0
-      let most = 0
-      let open = () => {}
-      const gate = new Promise<void>((resolve) => {
-        open = resolve
-      })
-      const client = await start({
-        mounts: [
-          {
-            ...base,
-            limit: 5,
-            window: "1 minute",
-            refundWhen: (_request, status) => status < 400,
-          },
-        ],
-        routes: [
-          {
-            path: "/",
-            handle: async () => {
-              most = Math.max(most, ++running)
-              await gate
-              running--
-              return { status: 401, body: "wrong" }
-            },
-          },
-        ],
-      })
-      const guesses = Array.from({ length: 20 }, () =>
-        client("/").then((response) => {
-          // The last to be refused lets the others be answered.
-          if (response.status === 429 && ++refused === 15) open()
-          return response.status
-        }),
-      )
-      let refused = 0
-      expect((await Promise.all(guesses)).sort()).toEqual([
-        ...Array.from({ length: 5 }, () => 401),
-        ...Array.from({ length: 15 }, () => 429),
-      ])
-      expect(most).toBe(5)
-      clock.advance(1)
-      expect((await client("/")).status).toBe(429)
-    })
-
-    behaves(
-      "gives back what a response was not worth, and the rest not",
-      async ({ start, base, adapter }) => {
-        const told: [object, number][] = []
-        const decisions: (Decision | undefined)[] = []
-        const client = await start({
-          mounts: [
-            {
-              ...base,
-              limit: 2,
-              window: "1 minute",
-              refundWhen: (request, status) => {
-                told.push([request, status])
-                return status < 400
-              },
-            },
-          ],
-          routes: [
-            {
-              path: "/",
-              handle: (request) => {
-                decisions.push(adapter.decisionOf(request))
-                return { status: Number(adapter.headerOf(request, "x-answer")) }
-              },
-            },
-          ],
-        })
-        let asked = 0
-        const answered = async (status: number) => {
-          const response = await client("/", { headers: { "X-Answer": String(status) } })
-          // The response may have been read here before its end is told there.
-          asked++
-          while (told.length < asked) await new Promise(setImmediate)
-          return response.status
-        }
-        const rows = [200, 200, 201, 200, 401, 200, 200, 403]
-        for (const status of rows) expect(await answered(status)).toBe(status)
-        expect(await answered(200)).toBe(429)
-        expect(told.map(([, status]) => status)).toEqual([...rows, 429])
-        expect(decisions.map((decision) => decision?.remaining)).toEqual([1, 1, 1, 1, 1, 0, 0, 0])
-        expect(adapter.decisionOf(told[0]?.[0] as object)).toBe(decisions[0])
-      },
-    )
   })
 }

@@ -1,0 +1,15 @@
+import type { OutgoingHttpHeaders } from "node:http"
+
+/** Node's own response, of HTTP/1 or HTTP/2. */
+interface Answering {
+  writeHead(status: number, headers?: OutgoingHttpHeaders): unknown
+  flushHeaders(): void
+  end(body: string): unknown
+}
+
+/** Sends the status at once, and the body in a later turn. */
+export function sendInParts(response: Answering, status: number, body: string): void {
+  response.writeHead(status, { "X-Own": "yes" })
+  response.flushHeaders()
+  setImmediate(() => response.end(body))
+}
