@@ -205,6 +205,27 @@ describe("a plugin that is called, as other frameworks' middleware is made,", ()
   })
 })
 
+describe("what Fastify makes of a request", () => {
+  it("is not whom its trustProxy believes", async () => {
+    const app = fastify({ trustProxy: true })
+    app.register(rateLimit, rule)
+    app.get("/", async ({ ip }) => ip)
+    const as = (address: string) => app.inject({ url: "/", headers: { "x-forwarded-for": address } })
+    expect((await as("192.0.2.1")).body).toBe("192.0.2.1")
+    expect((await as("192.0.2.2")).statusCode).toBe(429)
+  })
+
+  it("is not the path that its rewriteUrl yields", async () => {
+    const app = fastify({ rewriteUrl: ({ url = "" }) => url.replace("/api", "") })
+    app.register(rateLimit, { ...rule, match: { path: "/api/login" } })
+    app.get("/login", async ({ url }) => url)
+    const answer = await app.inject("/api/login")
+    expect([answer.statusCode, answer.body]).toEqual([200, "/login"])
+    expect((await app.inject("/login")).statusCode).toBe(200)
+    expect((await app.inject("/api/login")).statusCode).toBe(429)
+  })
+})
+
 describe("what is asked by hand", () => {
   it("is the facts of Fastify's request", async () => {
     const limiter = createLimiter<FastifyRequest>({
