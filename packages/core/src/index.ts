@@ -41,7 +41,7 @@ export type {
 } from "./http/limiter.ts"
 export type { Extractor, InlineRule, LimiterOptions, OnRejected } from "./http/options.ts"
 export type { RetryAdvice } from "./http/rejection/retry.ts"
-export type { Rejection } from "./http/rejection.ts"
+export type { Rejection, RejectionAnswer } from "./http/rejection.ts"
 export type { HeaderFields, RequestFacts } from "./http/request.ts"
 export type { FactsReader } from "./http/request-facts.ts"
 export type { Decision, PolicyCheck, Refusal } from "./limiter/decision.ts"

@@ -11,7 +11,7 @@ import {
   InvalidOptionError,
   type Limiter,
   type Outcome,
-  type Rejection,
+  type RejectionAnswer,
 } from "@sluice/core"
 import type { NextFunction, Request, RequestHandler, Response } from "express"
 import { ExpressFacts, factsOf } from "./facts.ts"
@@ -89,7 +89,7 @@ const MOUNTED_ELSEWHERE = {
   accepted: "an app of Express; rateLimit of @sluice/koa in Koa, and of @sluice/fastify in Fastify",
 }
 
-function send(rejection: Rejection | undefined, res: Response): void {
+function send(rejection: RejectionAnswer | undefined, res: Response): void {
   // The app's `onRejected` may have answered by itself, or be about to.
   if (rejection === undefined || res.headersSent || res.writableEnded) return
   const { status, headers, body } = rejection

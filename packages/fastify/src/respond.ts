@@ -1,4 +1,4 @@
-import { exposedHeaders, type Guard, type HeaderLine, type Outcome, type Rejection } from "@sluice/core"
+import { exposedHeaders, type Guard, type HeaderLine, type Outcome, type RejectionAnswer } from "@sluice/core"
 import type { FastifyReply, FastifyRequest } from "fastify"
 import { FastifyFacts } from "./facts.ts"
 
@@ -75,7 +75,7 @@ function sendAndTell(this: Refusing, payload?: unknown): FastifyReply {
   return send.call(this, payload)
 }
 
-function sendUnlessSent(rejection: Rejection | undefined, reply: Refusing): void {
+function sendUnlessSent(rejection: RejectionAnswer | undefined, reply: Refusing): void {
   // The app's `onRejected` may have answered by itself, or be about to.
   if (rejection !== undefined && reply[SEND] !== undefined && !isSent(reply)) send(rejection, reply)
 }
@@ -85,7 +85,7 @@ function isSent({ sent, raw }: FastifyReply): boolean {
   return sent || raw.headersSent
 }
 
-function send({ status, headers, body }: Rejection, reply: FastifyReply): void {
+function send({ status, headers, body }: RejectionAnswer, reply: FastifyReply): void {
   setHeaders(reply.code(status), headers)
   // The body is text already; without a serializer Fastify would add a charset that problem+json does not have.
   reply.serializer(String).send(body)

@@ -11,7 +11,7 @@ import {
   InvalidOptionError,
   type Limiter,
   type Outcome,
-  type Rejection,
+  type RejectionAnswer,
 } from "@sluice/core"
 import type { Context, Middleware, Next } from "koa"
 import { factsOf, KoaFacts } from "./facts.ts"
@@ -100,7 +100,7 @@ function isTaken(ctx: Context): boolean {
   return ctx.headerSent || ctx.res.writableEnded || ctx.respond === false
 }
 
-function send({ status, headers, body }: Rejection, ctx: Context): void {
+function send({ status, headers, body }: RejectionAnswer, ctx: Context): void {
   ctx.status = status
   // Before the body: Koa looks for a type of its own where there is none.
   writeHeaders(ctx, headers)

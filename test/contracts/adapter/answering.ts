@@ -39,7 +39,7 @@ export function answering(behaves: Behaves): void {
               ...rule,
               onRejected: () =>
                 wrap({
-                  status: 503 as const,
+                  status: 403,
                   headers: [
                     ["Content-Type", "text/html; charset=utf-8"],
                     ["X-Own", "yes"],
@@ -51,7 +51,7 @@ export function answering(behaves: Behaves): void {
         })
         await client("/")
         const { status, headers, body } = await client("/")
-        expect(status).toBe(503)
+        expect(status).toBe(403)
         expect(body).toBe("<p>später</p>")
         expect(headers).toMatchObject({
           "content-type": "text/html; charset=utf-8",

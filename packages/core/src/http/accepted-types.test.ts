@@ -1,11 +1,12 @@
-import { describe, expect, it } from "vitest"
+import { describe, expect, expectTypeOf, it } from "vitest"
 import { manualClock } from "../clock.ts"
 import type { Rule, RuleMatch } from "../rules/rule.ts"
 import { type FileRulesOptions, fileRules } from "../rules/sources/file.ts"
 import { type MemoryStoreOptions, memoryStore } from "../stores/memory/memory-store.ts"
 import { createLimiter } from "./create-limiter.ts"
+import type { HeaderLine } from "./headers/writer.ts"
 import type { CostOption, Limiter } from "./limiter.ts"
-import type { LimiterOptions } from "./options.ts"
+import type { LimiterOptions, OnRejected } from "./options.ts"
 import type { RequestFacts } from "./request.ts"
 
 /** The same members, each of which must be there, and undefined. */
@@ -117,6 +118,15 @@ describe("the types of a limiter", () => {
     await limiter.decide(ALICE)
     // @ts-expect-error misspelt
     await limiter.peek({ remoteAdress: "192.0.2.1" })
+  })
+
+  it("let onRejected yield any status, and say which the standard answer may have", () => {
+    type Own = OnRejected<AppRequest>
+    expectTypeOf<Parameters<Own>[1]["status"]>().toEqualTypeOf<429 | 400 | 503>()
+    expectTypeOf<() => { status: 403; headers: HeaderLine[]; body: string }>().toExtend<Own>()
+    expectTypeOf<() => Promise<{ status: number; headers: []; body: string }>>().toExtend<Own>()
+    expectTypeOf<() => { status: "403"; headers: []; body: string }>().not.toExtend<Own>()
+    expectTypeOf<() => { status: 403; headers: Headers; body: string }>().not.toExtend<Own>()
   })
 
   it("refuse undefined where a member is required", () => {

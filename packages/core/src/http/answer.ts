@@ -4,9 +4,9 @@ import type { Decision } from "../limiter/decision.ts"
 import type { MaybePromise } from "../stores/store.ts"
 import type { Warner } from "../warnings.ts"
 import type { OnRejected } from "./options.ts"
-import type { Rejection } from "./rejection.ts"
+import type { Rejection, RejectionAnswer } from "./rejection.ts"
 
-type Members = Readonly<Partial<Record<keyof Rejection, unknown>>>
+type Members = Readonly<Partial<Record<keyof RejectionAnswer, unknown>>>
 
 /** What to send to a refused client in place of the standard answer, or that; undefined is to send nothing. */
 export type Answer = (
@@ -14,7 +14,7 @@ export type Answer = (
   request: unknown,
   decision: Decision,
   response: unknown,
-) => MaybePromise<Rejection | undefined>
+) => MaybePromise<RejectionAnswer | undefined>
 
 /** The answers of an app's `onRejected`. One that throws, rejects or yields no answer gives way to the standard one. */
 export function compileAnswer(onRejected: OnRejected<unknown> | undefined, warner: Warner): Answer {
@@ -30,10 +30,10 @@ export function compileAnswer(onRejected: OnRejected<unknown> | undefined, warne
       )
       return standard
     }
-    const pick = (own: unknown): Rejection | undefined => {
+    const pick = (own: unknown): RejectionAnswer | undefined => {
       if (own === false) return undefined
       const fault = faultOf(own)
-      if (fault === undefined) return own as Rejection
+      if (fault === undefined) return own as RejectionAnswer
       if (isMeant(own)) {
         const message = `onRejected yielded an answer that cannot be sent: ${fault}. The standard answer is sent.`
         warner.once("SLUICE_CALLBACK_FAILED", message, fault)

@@ -11,7 +11,7 @@ import type { Limiter } from "./limiter.ts"
 import { Mark } from "./mark.ts"
 import { warnCreatedInHandler, warnMountedTwice, warnSameNames } from "./mount-warnings.ts"
 import type { LimiterOptions } from "./options.ts"
-import type { Rejection } from "./rejection.ts"
+import type { Rejection, RejectionAnswer } from "./rejection.ts"
 import type { RequestFacts } from "./request.ts"
 import type { FactsReader } from "./request-facts.ts"
 import { RequestLimiter } from "./request-limiter.ts"
@@ -63,7 +63,7 @@ export interface Guard<Request extends object> {
    * What to send to a refused client, after the app's `onRejected`, which may have answered by then. Undefined is to
    * send nothing: the app answers by itself, now or later.
    */
-  answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<Rejection | undefined>
+  answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<RejectionAnswer | undefined>
   /**
    * Tells the status of a response that has been sent, for `refundWhen`; not of one whose client hung up before it was
    * answered, which over HTTP/2 has a status all the same. Told again, it does nothing.
@@ -178,7 +178,7 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
       : this.#outcome(decision, ruleSet, facts, request, earlier)
   }
 
-  answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<Rejection | undefined> {
+  answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<RejectionAnswer | undefined> {
     return this.#answer(outcome.rejection as Rejection, request, outcome.decision, response)
   }
 

@@ -8,7 +8,7 @@ import type { MaybePromise, Store } from "../stores/store.ts"
 import type { Logger } from "../warnings.ts"
 import type { ClientAddressOptions } from "./client-address-options.ts"
 import type { HeaderDialect } from "./headers.ts"
-import type { Rejection } from "./rejection.ts"
+import type { Rejection, RejectionAnswer } from "./rejection.ts"
 
 /** A field of the app's own, by name: a user id or a plan from its authentication. Undefined is missing. */
 export type Extractor<Request> = (request: Request) => string | number | undefined
@@ -17,7 +17,7 @@ export type Extractor<Request> = (request: Request) => string | number | undefin
  * Takes over the answer to a refused request. It gets the framework's own request (Koa: the context), the answer that
  * would be sent, its decision, and the framework's own response (Koa: the context again; Fastify: the reply).
  *
- * What it returns is sent instead; when it returns nothing and has not answered by itself, the standard answer is.
+ * What it returns is sent instead, with any status; when it returns nothing and has not answered by itself, the standard answer is.
  * `false` says that it answers by itself, now or later: nothing is sent. Rate limit headers and `Retry-After` have been
  * set by then.
  */
@@ -27,7 +27,11 @@ export type OnRejected<Request> = (
   decision: Decision,
   response: unknown,
 ) => // Not `false`: TypeScript takes an async function that returns it for one that yields a boolean.
-Rejection | boolean | undefined | PromiseLike<Rejection | boolean | undefined> | MaybePromise<void>
+  | RejectionAnswer
+  | boolean
+  | undefined
+  | PromiseLike<RejectionAnswer | boolean | undefined>
+  | MaybePromise<void>
 
 /** Every member of a rule but its cost, which a limiter reads differently; none is required here. */
 export type InlineRule<Request> = {

@@ -5,8 +5,18 @@ import { rememberJsonAcceptance } from "./rejection/accepts-json.ts"
 import { type LargestCost, PROBLEMS, type Problem, problemDetail } from "./rejection/problem.ts"
 import { type RetryWriter, retryWriter, tellsInstant } from "./rejection/retry.ts"
 
-/** What a refused client is answered, beside the rate limit headers. */
-export interface Rejection {
+/** What is sent to a refused client, beside the rate limit headers. */
+export interface RejectionAnswer {
+  /** A whole number from 200 to 599. */
+  readonly status: number
+  /** Names and values. Of several lines with one name the last counts. */
+  readonly headers: readonly HeaderLine[]
+  /** Text; its length is told in bytes. */
+  readonly body: string
+}
+
+/** The standard answer to a refused client, which the app's `onRejected` is given. */
+export interface Rejection extends RejectionAnswer {
   /** 429; 400 when the request lacks a field; 503 when the store is gone and the rule fails closed. */
   readonly status: 429 | 400 | 503
   /** Retry-After, when there is a time at which it can succeed; Cache-Control; Content-Type. */
