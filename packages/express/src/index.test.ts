@@ -1,4 +1,4 @@
-import { createServer } from "node:http"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import {
   createLimiter,
@@ -307,6 +307,37 @@ describe("types", () => {
     })
     express().use(middleware).get("/", middleware, ok)
     expect(middleware).toBeTypeOf("function")
+  })
+
+  it("leave a route the types that it has without a limiter", async () => {
+    const middleware = rateLimit(once({ limit: 3 }))
+    const app = express().use(express.json())
+    app.get("/users/:id", middleware, (req, res) => {
+      expectTypeOf(req.params).toEqualTypeOf<{ id: string }>()
+      res.send(req.params.id)
+    })
+    app.post<"/users/:id", { id: string }, string, { email: string }>(
+      "/users/:id",
+      middleware,
+      (req, res) => {
+        expectTypeOf(req.body).toEqualTypeOf<{ email: string }>()
+        res.send(req.body.email)
+      },
+    )
+    app
+      .route("/teams/:team")
+      .all(middleware)
+      .get([middleware], (req: Request<{ team: string }>, res: Response) => {
+        res.send(req.params.team)
+      })
+    const listed: RequestHandler[] = [middleware]
+    app.use(listed).use((req, res, next) => middleware(req, res, next))
+    // @ts-expect-error: what Node has before Express has seen it
+    const byHand = (req: IncomingMessage, res: ServerResponse) => middleware(req, res, () => undefined)
+    expect(byHand).toBeTypeOf("function")
+    const ask = await serve(app)
+    const texts = [await ask("/users/7"), await ask("/teams/red")].map((response) => response.text())
+    expect(await Promise.all(texts)).toEqual(["7", "red"])
   })
 
   it("refuse what no limiter has", () => {

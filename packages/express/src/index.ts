@@ -3,6 +3,7 @@
  * @module @sluice/express
  */
 
+import type { IncomingMessage, ServerResponse } from "node:http"
 import {
   createGuard,
   type Decision,
@@ -28,8 +29,15 @@ declare global {
 /** Limiter options, or a limiter to share; functions in them get Express' own request. */
 export type RateLimitOptions = GuardOptions<Request>
 
-/** The middleware, and the limiter behind it. */
-export type RateLimit = RequestHandler & {
+/**
+ * The middleware, and the limiter behind it. To TypeScript it says nothing of a route's parameters and body: beside it
+ * they keep the types that they have.
+ */
+export type RateLimit = ((
+  req: IncomingMessage & Pick<Request, "baseUrl" | "originalUrl">,
+  res: ServerResponse,
+  next: NextFunction,
+) => void) & {
   /** To peek, to reset, to listen and to close. */
   readonly limiter: Limiter<Request>
 }
@@ -80,7 +88,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
     else send(rejection, res)
   }
 
-  return Object.assign(handler, { limiter: guard.limiter })
+  return Object.assign(handler as RateLimit, { limiter: guard.limiter })
 }
 
 const MOUNTED_ELSEWHERE = {

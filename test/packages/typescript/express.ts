@@ -52,6 +52,12 @@ app.get("/", (req, res) => {
   })
 })
 
+// A limiter on a route takes nothing from what the route knows of its parameters.
+app.get("/tenants/:id", byTenant, (req, res) => {
+  const { id }: { readonly id: string } = req.params
+  res.json({ id })
+})
+
 export async function forgive(req: Request): Promise<void> {
   await byTenant.limiter.reset(req, { policies: ["plan"] })
 }

@@ -4,14 +4,14 @@ import type { Redis } from "ioredis"
 import type { App } from "../pairs.ts"
 
 /** Behind a proxy of the tests, who each are by the last address of X-Forwarded-For. */
-export function appOf(...limiters: readonly (RequestHandler | RateLimit)[]): App {
+export function appOf(...limiters: readonly (RequestHandler & Partial<Pick<RateLimit, "limiter">>)[]): App {
   const app = express().set("trust proxy", 1)
   for (const limiter of limiters) app.use(limiter)
   app.use("/fail", (_req, res) => void res.sendStatus(500))
   app.use("/missing", (_req, res) => void res.sendStatus(404))
   app.use((_req, res) => void res.send("ok"))
   const close = async (): Promise<void> => {
-    for (const limiter of limiters) if ("limiter" in limiter) await limiter.limiter.close()
+    for (const limiter of limiters) await limiter.limiter?.close()
   }
   return { listener: app, close }
 }
