@@ -648,7 +648,8 @@ describe("onRejected", () => {
   })
 
   it("leaves the standard answer when it fails, at once or later, and says so", async () => {
-    const message = "SLUICE_CALLBACK_FAILED: onRejected failed: Error: oops. The standard answer is sent."
+    const message =
+      "SLUICE_CALLBACK_FAILED: onRejected failed: Error: oops. The standard answer is sent, unless it had begun one."
     const fail = (): never => {
       throw new Error("oops")
     }
