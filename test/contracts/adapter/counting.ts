@@ -103,7 +103,7 @@ export function counting(behaves: Behaves): void {
     })
 
     behaves("never, with a cost above the limit, and without a time to wait", async ({ start, base }) => {
-      const client = await start({ mounts: [{ ...base, limit: 5, window: "1 minute", cost: 6 }] })
+      const client = await start({ mounts: [{ ...base, limit: 5, window: "1 minute", cost: () => 6 }] })
       const { status, headers, body } = await client("/")
       expect(status).toBe(429)
       expect(headers).not.toHaveProperty("retry-after")

@@ -41,7 +41,7 @@ export function mounting(behaves: Behaves): void {
       const client = await start({
         mounts: [
           { ...options, limit: 5 },
-          { ...options, limit: 2, cost: 3 },
+          { ...options, limit: 2, cost: () => 3 },
         ],
       })
       const { status, headers } = await client("/")

@@ -344,7 +344,7 @@ describe("several mounts on one request", () => {
       limit: 2,
       store: { take: gone, peek: gone, giveBack: gone, reset: gone, close() {} },
     })
-    const tooDear: LimiterOptions<Req> = { ...triple, limit: 2, cost: 3 }
+    const tooDear: LimiterOptions<Req> = { ...triple, limit: 2, cost: () => 3 }
     const generous: LimiterOptions<Req> = { ...triple, limit: 9 }
     const policyAlone = [
       ["RateLimit-Limit", "2"],

@@ -193,7 +193,7 @@ describe("a limit by a function", () => {
   })
 
   it("has a policy that is kept while few limits are asked for, and made anew after very many", () => {
-    const { rule } = parseInlineRule({ limit: ({ plan }: Asker) => plan, window: "1m" })
+    const { rule } = parseInlineRule({ limit: ({ plan }: Asker) => plan, window: "1m" }, 1)
     const policyFor = compileLimit(
       rule as ParsedRule,
       "counter",

@@ -203,7 +203,7 @@ describe("a wrong option", () => {
     expect(problemsOf({ rules: source, defaultRules: [{ ...RULE, max: 5 }] })).toEqual([
       { path: "defaultRules[0].max", message: '"max" is not a member of a rule; here it is "limit"' },
     ])
-    expect(parseInlineRule({ max: 5, timeWindow: "1m" }).problems.map(({ message }) => message)).toEqual([
+    expect(parseInlineRule({ max: 5, timeWindow: "1m" }, 1).problems.map(({ message }) => message)).toEqual([
       "is missing",
       "is missing",
       '"max" is not a member of a rule; here it is "limit"',
@@ -286,6 +286,46 @@ describe("a wrong option", () => {
       'rules[3].shaddow "shaddow" is not a member of a rule; did you mean "shadow"?',
       'rules[3].name "service-1m", the default name, is already the name of rule [0]',
     ])
+  })
+
+  it.each<[what: string, options: object, units: number, name: string, most: number, largest: number]>([
+    ["inline", { ...RULE, field: "ip", cost: 6 }, 6, "ip-1m", 5, 5],
+    ["of a list", { rules: [RULE, { ...RULE, name: "b", limit: 9 }], cost: 6 }, 6, "service-1m", 5, 5],
+    ["with a cost of its own", { rules: [{ ...RULE, cost: 2 }], cost: 3 }, 6, "service-1m", 5, 2],
+    [
+      "with a burst",
+      { ...RULE, field: "ip", algorithm: "token-bucket", burst: 7, cost: 8 },
+      8,
+      "ip-1m",
+      7,
+      7,
+    ],
+    [
+      "of the defaults",
+      { rules: { load: async () => [] }, defaultRules: [RULE], cost: 6 },
+      6,
+      "service-1m",
+      5,
+      5,
+    ],
+  ])(
+    "is a cost of each request that a rule never admits: %s",
+    (_what, options, units, name, most, largest) => {
+      const { cost } = options as { cost: number }
+      const message = `a request of cost ${cost} takes ${units} units of rule "${name}", which never admits more than ${most}`
+      expect(problemsOf(options)).toEqual([
+        { path: "cost", message, accepted: `0 to ${largest}, or a function` },
+      ])
+    },
+  )
+
+  it.each<[what: string, options: object]>([
+    ["as much as the limit", { ...RULE, cost: 5 }],
+    ["a function", { ...RULE, cost: () => 6 }],
+    ["what a soft rule still admits", { ...RULE, cost: 6, throttle: { kind: "soft", percent: 20 } }],
+    ["of a limit that varies", { ...RULE, limit: () => 5, cost: 6 }],
+  ])("is not a cost that may fit: %s", (_what, options) => {
+    expect(problemsOf({ field: "ip", ...options })).toEqual([])
   })
 
   it("is a rule's member beside rules, each of them, but for those that a limiter has too", () => {
@@ -458,8 +498,8 @@ describe("options", () => {
 
   it("make a route's rule, whose name and field given as undefined are its defaults", () => {
     const rule = { ...RULE, name: undefined, field: undefined }
-    expect(parseInlineRule(rule, "GET /x").rule).toMatchObject({ name: "GET /x", fields: ["ip"] })
-    expect(parseInlineRule({ ...rule, name: "own" }, "GET /x").rule).toMatchObject({ name: "own" })
+    expect(parseInlineRule(rule, 1, "GET /x").rule).toMatchObject({ name: "GET /x", fields: ["ip"] })
+    expect(parseInlineRule({ ...rule, name: "own" }, 1, "GET /x").rule).toMatchObject({ name: "own" })
   })
 
   it("are read from what an object inherits, and without a prototype", () => {

@@ -13,6 +13,7 @@ import type { Logger } from "../warnings.ts"
 import { type ClientAddressOptions, clientAddressProblems } from "./client-address-options.ts"
 import { inOurNames, OPTION_NAMES, RULE_NAMES } from "./foreign-names.ts"
 import type { HeaderDialect } from "./headers.ts"
+import { mostAdmitted } from "./most-admitted.ts"
 import { isForeign, notOptions } from "./not-options.ts"
 import type { LimiterOptions, OnRejected } from "./options.ts"
 import { optionsShape, RULE_OPTIONS } from "./options-shape.ts"
@@ -82,9 +83,10 @@ export function parseOptions(value: unknown): ParsedOptions {
   }
 }
 
-/** An inline rule by itself: a limiter's own, or one of a route. Its field defaults to "ip". */
+/** An inline rule by itself: a limiter's own, or one of a route. Its field defaults to "ip". `cost` is the limiter's. */
 export function parseInlineRule(
   value: object,
+  cost: unknown,
   defaultName?: string,
 ): {
   readonly rule?: ParsedRule
@@ -93,7 +95,23 @@ export function parseInlineRule(
   // What is given as undefined is not given.
   const { field = "ip", name = defaultName } = value as { readonly field?: unknown; readonly name?: unknown }
   const { problems, ...parsed } = parseRule({ ...value, field, name }, "")
-  return { ...parsed, problems: inOurNames(problems, RULE_NAMES) }
+  const own = inOurNames(problems, RULE_NAMES)
+  return {
+    ...parsed,
+    problems: parsed.rule === undefined ? own : [...own, ...costProblems(cost, [parsed.rule])],
+  }
+}
+
+/** What each request costs and a rule never admits: it would refuse everybody, for ever. A function may yield less. */
+function costProblems(cost: unknown, rules: readonly ParsedRule[]): Problem[] {
+  if (typeof cost !== "number") return []
+  return rules.flatMap((rule) => {
+    const most = typeof rule.limit === "number" ? mostAdmitted(rule, rule.limit) : Number.POSITIVE_INFINITY
+    const units = cost * rule.cost
+    if (units <= most) return []
+    const message = `a request of cost ${cost} takes ${units} units of rule "${rule.name}", which never admits more than ${most}`
+    return [{ path: "cost", message, accepted: `0 to ${Math.floor(most / rule.cost)}, or a function` }]
+  })
 }
 
 function parseOptionRules(
@@ -107,6 +125,7 @@ function parseOptionRules(
   if (!hasRules) {
     const { rule, problems: wrong } = parseInlineRule(
       Object.fromEntries(given.map((name) => [name, options[name as keyof typeof options]])),
+      options.cost,
     )
     problems.push(...wrong)
     return { inline: rule, rules: [], defaultRules }
@@ -120,12 +139,12 @@ function parseOptionRules(
     return { inline: undefined, rules: options.rules as RuleSource | OpenBook, defaultRules }
   }
   const parsed = parseRules(options.rules, "rules")
-  problems.push(...parsed.problems)
+  problems.push(...parsed.problems, ...costProblems(options.cost, parsed.rules))
   return { inline: undefined, rules: parsed.rules, defaultRules }
 }
 
 function parseDefaultRules(
-  { rules, defaultRules }: LimiterOptions<unknown>,
+  { rules, defaultRules, cost }: LimiterOptions<unknown>,
   problems: Problem[],
 ): readonly ParsedRule[] {
   if (defaultRules === undefined) return []
@@ -134,7 +153,7 @@ function parseDefaultRules(
     problems.push({ path: "defaultRules", message, accepted: 'a source as "rules", or no defaultRules' })
   }
   const parsed = parseRules(defaultRules, "defaultRules")
-  problems.push(...parsed.problems)
+  problems.push(...parsed.problems, ...costProblems(cost, parsed.rules))
   return parsed.rules
 }
 

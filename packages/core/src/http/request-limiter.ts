@@ -224,7 +224,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   /** A limiter for one route: the rule in place of the inline one. Throws {@link InvalidOptionError}. */
   forRoute(value: object, name: string): RequestLimiter<Request> {
-    const { rule, problems } = parseInlineRule(value, name)
+    const { rule, problems } = parseInlineRule(value, this.options.cost, name)
     if (rule === undefined) throw new InvalidOptionError(problems)
     return new RequestLimiter<Request>(this.options, this.#parts, this.#rules.ofRoute(rule))
   }
