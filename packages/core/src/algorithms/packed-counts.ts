@@ -8,6 +8,11 @@
 const DIGITS = 64
 const FIRST_DIGIT = 48
 
+/** Whether it is such a text by its first character, or none: with any other the numbers of it would never end. */
+export function isPacked(text: unknown): text is string | undefined {
+  return text === undefined || text === "" || (typeof text === "string" && /^[1-9]/.test(text))
+}
+
 /** How many numbers there are. */
 export function countOf(packed: string): number {
   return packed === "" ? 0 : (packed.length - 1) / widthOf(packed)

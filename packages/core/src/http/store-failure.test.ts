@@ -44,6 +44,8 @@ class FragileStore implements Store {
   }
 }
 
+/** What a store has besides. */
+const silent = { giveBack() {}, reset() {}, close() {} }
 const QUIET = { warn() {}, error() {} }
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const down: Take = () => {
@@ -165,6 +167,8 @@ describe("a store that fails", () => {
         spoilt(`${member} ${String(value)}`, (one) => ({ ...one, state: { ...one.state, [member]: value } })),
       ),
     ]),
+    // A column of 64-bit integers, as some clients of databases read it.
+    spoilt("startMs 1n", ({ state, taken }) => ({ state: { ...state, startMs: 1n }, taken })),
     // The last entry of a log counts until exactly a window has gone by.
     spoilt("a window that has long passed", ({ state, taken }, nowMs) => ({
       state: { ...state, startMs: nowMs - 60_001 },
@@ -188,6 +192,67 @@ describe("a store that fails", () => {
     store.fault = async (requests) => answer(requests)
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false, degraded: true })
     expect(errors.map(({ message }) => message)).toEqual(["The store gave an answer that makes no sense."])
+  })
+
+  // Of a column that is null, or was cut: of "00" a part has no digits, so there would be no end of them.
+  it.each([null, 5, [], "0", "00", ":1", "x"])(
+    "and answers with parts that are none, %j, is not believed",
+    async (parts) => {
+      for (const algorithm of ["sliding-window-strict", "sliding-log"] as const) {
+        const { store, limiter } = setUp({ limit: 2, window: "1m", algorithm })
+        store.fault = () => {
+          const nowMs = manualClock().now()
+          const state = { startMs: nowMs, current: 0, previous: 2, parts } as CounterState
+          return [{ nowMs, granted: false, checks: [{ state, taken: 0 }] }]
+        }
+        expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, degraded: true })
+      }
+    },
+  )
+
+  const nonsense = () => [{ nowMs: 0, granted: true, checks: [{ taken: 1 }] }] as unknown as readonly Answer[]
+  it.each<[string, (store: MemoryStore) => Store]>([
+    ["has been overwritten", (store) => Object.assign(store, { take: nonsense })],
+    [
+      "is covered by an object's own",
+      (store) => Object.create(store, { take: { value: nonsense }, subscribe: {} }),
+    ],
+    ["belongs to another object", ({ take, peek }) => ({ ...silent, take, peek })],
+    [
+      "is put back by what stood in for it",
+      (store) => {
+        const { take } = store
+        store.take = () => {
+          store.take = take
+          return nonsense()
+        }
+        return store
+      },
+    ],
+    [
+      "is put back before what stood in for it has answered",
+      (store) => {
+        const { take } = store
+        store.take = () =>
+          nextTurn().then(() => {
+            store.take = take
+            return nonsense()
+          }) as unknown as readonly Answer[]
+        return store
+      },
+    ],
+  ])("and is a memory store whose take %s is not believed either", async (_how, spoil) => {
+    const limiter = createLimiter({ limit: 2, window: "1m", logger: QUIET, store: spoil(memoryStore()) })
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, degraded: true, cost: 1 })
+  })
+
+  it("and is a memory store whose peek has been overwritten, after it was given, is not believed either", async () => {
+    const store = memoryStore()
+    const limiter = createLimiter({ limit: 2, window: "1m", logger: QUIET, store })
+    expect(await limiter.peek(ALICE)).toMatchObject({ remaining: 2, degraded: false })
+    store.peek = nonsense
+    expect(await limiter.peek(ALICE)).toMatchObject({ remaining: 2, degraded: true })
+    expect(await limiter.decide(ALICE)).toMatchObject({ remaining: 1, degraded: false })
   })
 
   it("is believed when the answer is sound, at once and later", async () => {

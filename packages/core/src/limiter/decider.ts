@@ -1,6 +1,6 @@
 import { type Clock, soundTime } from "../clock.ts"
 import { StoreUnavailableError, textOf } from "../errors.ts"
-import { isMemoryStore } from "../stores/memory/memory-store.ts"
+import { answersForItself } from "../stores/memory/memory-store.ts"
 import type { Answer, CounterKey, MaybePromise, Refund, Store } from "../stores/store.ts"
 import { type Ask, isHopeless } from "./ask.ts"
 import type { Decision } from "./decision.ts"
@@ -41,15 +41,12 @@ const STEADY_MS = 1_000
 export class Decider {
   readonly #options: DeciderOptions
   readonly #fallback: LocalFallback
-  readonly #isTrusted: boolean
   #degraded = false
   #failedAtMs = 0
 
   constructor(options: DeciderOptions) {
     this.#options = options
     this.#fallback = new LocalFallback(options.instances, options.clock)
-    // Stryker disable next-line BooleanLiteral: what is always sound is looked through in vain
-    this.#isTrusted = isMemoryStore(options.store)
   }
 
   /** Takes the units of every ask, or refuses and takes none. */
@@ -115,9 +112,11 @@ export class Decider {
     }
     const asked = askedOf(asks)
     let answers: MaybePromise<readonly Answer[]>
+    let isKnown: boolean
     try {
       const counted = [asked]
       const { store, storeTimeoutMs } = this.#options
+      isKnown = answersForItself(store, peeked)
       answers = peeked ? store.peek(counted, storeTimeoutMs) : store.take(counted, storeTimeoutMs)
     } catch (error) {
       return this.#degrade(error, asks, peeked, look)
@@ -125,7 +124,7 @@ export class Decider {
     // A closure in here would be paid for by the decisions, too, that wait for nothing.
     return isPromise(answers)
       ? this.#wait(answers, asks, asked, peeked, look)
-      : this.#conclude(answers, asks, asked, peeked, look)
+      : this.#conclude(isKnown ? answers[0] : soundIn(answers, asked), asks, asked, peeked, look)
   }
 
   #wait(
@@ -140,7 +139,7 @@ export class Decider {
     }
     // A store that others wrote may answer with a thenable, and that one's `then` may throw.
     return Promise.resolve(answers).then(
-      (answered) => this.#conclude(answered, asks, asked, peeked, look),
+      (answered) => this.#conclude(soundIn(answered, asked), asks, asked, peeked, look),
       (error: unknown) => this.#degrade(error, asks, peeked, look),
     )
   }
@@ -174,24 +173,20 @@ export class Decider {
       }
       // A store that others wrote may answer with a thenable, and that one's `then` may throw.
       Promise.resolve(answers).then(
-        (answered) => settle(() => this.#conclude(answered, asks, asked, peeked, look)),
+        (answered) => settle(() => this.#conclude(soundIn(answered, asked), asks, asked, peeked, look)),
         (error: unknown) => settle(() => this.#degrade(error, asks, peeked, look)),
       )
     })
   }
 
   #conclude(
-    answers: readonly Answer[],
+    answer: Answer | undefined,
     asks: readonly Ask[],
     asked: readonly Ask[],
     peeked: boolean,
     look: Look | undefined,
   ): Decision {
-    const answer = answers?.[0]
-    const decision =
-      this.#isTrusted || isSound(answer, asked)
-        ? explainAnswer(answer as Answer, asks, asked, peeked, this.#options.store, look)
-        : undefined
+    const decision = answer && explainAnswer(answer, asks, asked, peeked, this.#options.store, look)
     if (decision === undefined) {
       const error = new StoreUnavailableError("The store gave an answer that makes no sense.", {
         kind: "invalid-answer",
@@ -220,6 +215,12 @@ export class Decider {
     }
     return this.#fallback.decide(asks, peeked, look)
   }
+}
+
+/** The answer to one request, where it is one: anybody may have written the store. */
+function soundIn(answers: readonly Answer[] | undefined, asked: readonly Ask[]): Answer | undefined {
+  const answer = answers?.[0]
+  return isSound(answer, asked) ? answer : undefined
 }
 
 function hopeless(asks: readonly Ask[]): Decision {

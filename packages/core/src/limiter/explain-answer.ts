@@ -1,5 +1,6 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/by-name.ts"
+import { isPacked } from "../algorithms/packed-counts.ts"
 import type { Answer, Counted, Store } from "../stores/store.ts"
 import type { Ask } from "./ask.ts"
 import type { Decision, PolicyCheck } from "./decision.ts"
@@ -117,8 +118,9 @@ export function isSound(answer: Answer | undefined, asks: readonly Ask[]): answe
     const check: Counted | undefined = checks[i]
     if (check === undefined && !granted) continue
     const { state, taken }: Partial<Counted> = check ?? {}
-    const { startMs, previous, current }: Partial<CounterState> = state ?? {}
+    const { startMs, previous, current, parts }: Partial<CounterState> = state ?? {}
     if (!isCount(previous) || !isCount(current) || !isCount(taken)) return false
+    if (!Number.isSafeInteger(startMs) || !isPacked(parts)) return false
     // Ahead of the time only after the clock went back, and then by a window at most.
     const { windowMs } = (asks[i] as Ask).policy
     const elapsedMs = nowMs - (startMs as number)
