@@ -2,6 +2,8 @@ import { describe, expect, it } from "vitest"
 import { InvalidOptionError, type Problem } from "../errors.ts"
 import { parseAcquireOptions, requireUnits } from "./call-options.ts"
 import { createLimiter } from "./create-limiter.ts"
+import type { Limiter } from "./limiter.ts"
+import type { LimiterOptions } from "./options.ts"
 
 function problemsOf(call: () => unknown): readonly Problem[] {
   try {
@@ -118,4 +120,56 @@ it("a number of units that is none is told with what would be accepted", () => {
     { path: "units", message: "1.5 is not a number of units", accepted: "a whole number from 0 up" },
   ])
   expect(problemsOf(() => requireUnits(0))).toEqual([])
+})
+
+// Whatever it is, all of them would be one client: each caller of this call is kept out by the others.
+describe("a request that is none", () => {
+  const CALLS = ["decide", "enforce", "acquire", "takeUpTo", "peek", "reset"] as const
+  const given = { limit: 5, window: "1 minute" }
+  const logger = { warn() {}, error() {} }
+  const ask = (limiter: Limiter, call: (typeof CALLS)[number], request: unknown) =>
+    call === "takeUpTo" ? limiter.takeUpTo(request as object, 1) : limiter[call](request as object)
+
+  it.each([
+    ["nothing", undefined, "there is none"],
+    ["null", null, "null is not a request"],
+    ["a key, which is not told", "key-of-alice", "a string is not a request"],
+    ["a number", 7, "a number is not a request"],
+    ["a function", () => ({}), "a function is not a request"],
+  ])("is told by every call, of a rule that goes by something of it: %s", async (_what, request, message) => {
+    const accepted =
+      'an object such as { remoteAddress: "192.0.2.7" }, or {} where nothing is known of it; ' +
+      "a text or a number where fields have a function that reads it"
+    for (const options of [
+      given,
+      { ...given, cost: () => 1, skip: () => false },
+      { ...given, field: "user_id", onMissing: "skip" as const, fields: {} },
+      { ...given, field: "service", match: { methods: ["POST"] } },
+      { rules: [{ ...given }, { ...given, field: "ip" }] },
+      { rules: { name: "none", load: async () => ({ rules: [], problems: [] }) } },
+    ]) {
+      const limiter = createLimiter({ ...options, logger })
+      for (const call of CALLS) {
+        await expect(ask(limiter, call, request)).rejects.toMatchObject({
+          code: "SLUICE_INVALID_OPTION",
+          problems: [{ path: "request", message, accepted }],
+        })
+      }
+      await limiter.close()
+    }
+  })
+
+  it.each<[string, LimiterOptions<unknown>]>([
+    ["a function of the app reads", { ...given, field: "user", fields: { user: (request) => `${request}` } }],
+    ["a function that makes those functions reads", { ...given, field: "user", fields: () => String }],
+    ["no rule reads", { ...given, field: "service" }],
+    ["none of several rules reads", { rules: [given, { ...given, name: "daily", window: "1 day" }] }],
+  ])("is a request where %s it", async (_who, options) => {
+    for (const request of ["alice", 7, undefined]) {
+      const limiter = createLimiter<unknown>(options)
+      for (const call of CALLS) await ask(limiter as Limiter, call, request)
+      expect(await limiter.decide(request)).toMatchObject({ allowed: true, degraded: false })
+      await limiter.close()
+    }
+  })
 })

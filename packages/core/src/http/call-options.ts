@@ -76,6 +76,24 @@ function requireKnown(options: object, names: readonly string[], call: string): 
   return undefined
 }
 
+/**
+ * Throws InvalidOptionError for what is no request: a key by itself, as other rate limiters take it. All of them would be one
+ * client.
+ */
+export function refuseRequest(request: unknown): never {
+  // Not shown: it may be the key of an API, which has no place in a log.
+  const given = request === null ? "null" : `a ${typeof request}`
+  throw new InvalidOptionError([
+    {
+      path: "request",
+      message: request === undefined ? "there is none" : `${given} is not a request`,
+      accepted:
+        'an object such as { remoteAddress: "192.0.2.7" }, or {} where nothing is known of it; ' +
+        "a text or a number where fields have a function that reads it",
+    },
+  ])
+}
+
 /** Throws InvalidOptionError for what is no decision: a promise of one, say, whose units would never come back. */
 export function requireDecision(decision: unknown): void {
   if (typeof (decision as { readonly allowed?: unknown } | null | undefined)?.allowed === "boolean") return

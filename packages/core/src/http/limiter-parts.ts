@@ -2,6 +2,7 @@ import { ClosedError, textOf } from "../errors.ts"
 import { SafeEvents } from "../events.ts"
 import { Decider, storeErrorOf } from "../limiter/decider.ts"
 import { WaitingRoom } from "../limiter/waiting/waiting-room.ts"
+import type { ParsedRule } from "../rules/parsed-rule.ts"
 import type { EvictionEvent } from "../stores/store.ts"
 import { createWarner, type Warner } from "../warnings.ts"
 import { type ClientAddressReader, compileClientAddress } from "./client-address.ts"
@@ -93,9 +94,20 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
     decider,
     waitingRoom: new WaitingRoom(decider, clock),
     context: createContext(options, warner),
-    factsReaders: new FactsReaders(),
+    factsReaders: new FactsReaders(takesAnything(options)),
     unsubscribe: () => unsubscribe?.(),
   }
+}
+
+/** Whether what is no object may be a request: `fields` of the app read it, or no rule goes by anything of it. */
+function takesAnything({ hasExtractors, inline, rules }: ParsedOptions): boolean {
+  const inCode = inline === undefined ? rules : [inline]
+  // What a source brings some day goes by something.
+  return hasExtractors || (Array.isArray(inCode) && inCode.every(countsAllRequests))
+}
+
+function countsAllRequests({ fields, match }: ParsedRule): boolean {
+  return fields.length === 0 && match === undefined
 }
 
 function createContext(options: ParsedOptions, warner: Warner): RuleContext {

@@ -83,8 +83,8 @@ export interface ResetOptions {
 export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Request>> {
   /**
    * Takes the units under every rule, atomically, or refuses and takes none. Rejects only with
-   * {@link InvalidOptionError} for a wrong cost, and with {@link ClosedError} when the limiter is closed: never because of
-   * the store or the rules.
+   * {@link InvalidOptionError} for a wrong cost, or for a text, a number or nothing in place of a request that none of the
+   * `fields` could read, and with {@link ClosedError} when the limiter is closed: never because of the store or the rules.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"

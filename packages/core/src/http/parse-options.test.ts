@@ -444,6 +444,7 @@ describe("options", () => {
       clientAddress: {},
       extractorOf: expect.any(Function),
       extractorNames: [],
+      hasExtractors: false,
       cost: 1,
       skip: undefined,
       onRejected: undefined,

@@ -33,6 +33,8 @@ export interface ParsedOptions {
   readonly extractorOf: (name: string) => ((request: unknown) => unknown) | undefined
   /** The names of fields of the app's own, where they are known beforehand. */
   readonly extractorNames: readonly string[]
+  /** Whether there are any, or may be. */
+  readonly hasExtractors: boolean
   readonly cost: number | ((request: unknown) => unknown)
   readonly skip: ((request: unknown) => unknown) | undefined
   readonly onRejected: OnRejected<unknown> | undefined
@@ -68,6 +70,7 @@ export function parseOptions(value: unknown): ParsedOptions {
     clientAddress: { trustedProxies, clientIpHeader, ipv6Prefix },
     extractorOf: extractors(options.fields),
     extractorNames: Object.keys(options.fields ?? {}),
+    hasExtractors: typeof options.fields === "function" || Object.keys(options.fields ?? {}).length > 0,
     cost: options.cost ?? 1,
     skip: options.skip,
     onRejected: options.onRejected,

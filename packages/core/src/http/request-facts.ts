@@ -1,3 +1,4 @@
+import { refuseRequest } from "./call-options.ts"
 import type { RequestFacts } from "./request.ts"
 
 /** The facts of a framework's request, as its adapter reads them; undefined where it is none of the framework's. */
@@ -6,14 +7,23 @@ export type FactsReader = (request: object) => RequestFacts | undefined
 /** What the facts of a request are read by, whichever framework's it is. */
 export class FactsReaders {
   readonly #readers: Set<FactsReader> = new Set()
+  readonly #takesAnything: boolean
+
+  /** `takesAnything`: also what is no object, such as a text, since `fields` of the app read it, or nobody does. */
+  constructor(takesAnything: boolean) {
+    this.#takesAnything = takesAnything
+  }
 
   add(reader: FactsReader): void {
     this.#readers.add(reader)
   }
 
-  /** The facts of a request; it is its own where no framework knows it. */
+  /** The facts of a request; it is its own where no framework knows it. Throws InvalidOptionError for what is none. */
   read(request: unknown): RequestFacts {
-    if (typeof request !== "object" || request === null) return {}
+    if (typeof request !== "object" || request === null) {
+      if (!this.#takesAnything) refuseRequest(request)
+      return {}
+    }
     for (const read of this.#readers) {
       const facts = read(request)
       if (facts !== undefined) return facts

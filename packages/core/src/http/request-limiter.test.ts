@@ -177,12 +177,12 @@ describe("one rule", () => {
     expect(verdicts).toEqual([true, true, false, true, false])
   })
 
-  it.each([undefined, null, 5, "text", [], () => 1])(
-    "decides on %s, of which it knows nothing",
+  it.each([[], new Date(0), Object.create(null)])(
+    "decides on %o, of which it knows nothing",
     async (request) => {
       const { limiter } = limiterWith({ limit: 1, window: "1m" })
-      expect(await limiter.decide(request as RequestFacts)).toMatchObject({ allowed: true, remaining: 0 })
-      expect(await limiter.decide(request as RequestFacts)).toMatchObject({ allowed: false })
+      expect(await limiter.decide(request)).toMatchObject({ allowed: true, remaining: 0 })
+      expect(await limiter.decide(request)).toMatchObject({ allowed: false })
     },
   )
 
