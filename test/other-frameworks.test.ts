@@ -76,7 +76,9 @@ describe("middleware that another framework calls", () => {
     ["@sluice/koa", "Express 4", onKoa(options), inExpress(express4)],
     ["@sluice/koa", "Fastify", onKoa(options), inFastify],
     ["@sluice/fastify", "Express 5", onFastify, inExpress(express)],
+    ["@sluice/fastify", "Express 4", onFastify, inExpress(express4)],
     ["@sluice/fastify", "Koa 3", onFastify, inKoa(Koa)],
+    ["@sluice/fastify", "Koa 2", onFastify, inKoa(Koa2)],
   ])("says whose it is and which to take: %s in %s", async (own, where, middleware, frame) => {
     const { status, error } = await frame(middleware as never)
     expect(status).toBe(500)

@@ -195,14 +195,14 @@ describe("what Fastify refuses by itself", () => {
 })
 
 describe("a plugin that is called, as other frameworks' middleware is made,", () => {
-  it("keeps the app from starting, and says how to register it", async () => {
-    const app = fastify()
-    const called = (rateLimit as (options: object) => Promise<void>)(rule)
-    app.register(called as never)
-    await expect(app.ready()).rejects.toThrow(
-      'handed to Fastify beside them; accepted: app.register(rateLimit, { limit: 100, window: "1 minute" })',
-    )
-  })
+  it.each([rule, undefined])(
+    "keeps the app from starting where it is called, and says how to register it",
+    (given) => {
+      expect(() => (rateLimit as (options?: object) => unknown)(given)).toThrow(
+        'handed to Fastify beside them; accepted: app.register(rateLimit, { limit: 100, window: "1 minute" })',
+      )
+    },
+  )
 })
 
 describe("what Fastify makes of a request", () => {

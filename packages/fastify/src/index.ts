@@ -81,16 +81,17 @@ declare module "fastify" {
  *   remaining: request.rateLimit?.remaining,
  * }))
  * ```
- * @throws {@link InvalidOptionError} when the app starts
+ * @throws {@link InvalidOptionError} when the app starts, and at once when it is called and not registered
  */
-export const rateLimit: FastifyPluginAsync<RateLimitOptions> = fastifyPlugin(register, {
+export const rateLimit: FastifyPluginAsync<RateLimitOptions> = fastifyPlugin(plugin, {
   name: "@sluice/fastify",
   fastify: ">=5 <6",
 })
 
 const CALLED = {
   path: "",
-  message: "rateLimit of @sluice/fastify is not called with them, but handed to Fastify beside them",
+  message:
+    "rateLimit of @sluice/fastify is a plugin: not called with them, but handed to Fastify beside them",
   accepted:
     'app.register(rateLimit, { limit: 100, window: "1 minute" }); ' +
     "rateLimit of @sluice/express in Express, and of @sluice/koa in Koa",
@@ -104,10 +105,15 @@ type Scope = FastifyInstance & { [NEAREST]?: Limit }
 const LIMIT = Symbol("sluice.limit")
 type Config = FastifyContextConfig & { [LIMIT]?: Limit }
 
-// Async, because what a plugin with a callback throws is nobody's to catch and ends the process.
+function plugin(app: Scope, options: RateLimitOptions): Promise<void> {
+  // Somebody has called the plugin, as other frameworks' middleware is made, or one of these has. Thrown at once: Express 4
+  // looks at no promise, so that a request of it would wait for ever, and a rejection that nobody handles end the process.
+  if (typeof app?.addHook !== "function") throw new InvalidOptionError([CALLED])
+  return register(app, options)
+}
+
+// Async, because what a plugin throws in Fastify is nobody's to catch and ends the process.
 async function register(app: Scope, options: RateLimitOptions): Promise<void> {
-  // Somebody has called the plugin, as other frameworks' middleware is made, or one of these has.
-  if (typeof app.addHook !== "function") throw new InvalidOptionError([CALLED])
   const { hook, ...rest } = options
   const chosen = parseHook(hook, "hook")
   const hasRule = ["limit", "window", "rules", "limiter"].some((name) => name in options)
