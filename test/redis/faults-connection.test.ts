@@ -1,7 +1,8 @@
 import { createLimiter, type Store } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
-import { Redis } from "ioredis"
-import { createClient } from "redis"
+import { Cluster, Redis } from "ioredis"
+import { createClient, createCluster } from "redis"
+import { createClient as createClient5, createCluster as createCluster5 } from "redis5"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { freePort } from "../servers/free-port.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
@@ -248,6 +249,34 @@ describe("a client that", () => {
     expect(await loggedFirst(storeOf(ioredis(nobody)))).toBe(
       `Redis at 127.0.0.1:${nobody} did not answer in time: its client has no connection.`,
     )
+  })
+
+  it("nobody has connected, or that was closed, is told of apart from one that finds no connection", async () => {
+    const { port } = server
+    const host = "127.0.0.1"
+    const rootNodes = [{ socket: { host, port } }]
+    const closed = nodeRedis(port)
+    await closed.connect()
+    closed.destroy()
+    const ended = ioredis(port)
+    const endedCluster = new Cluster([{ host, port }], { lazyConnect: true })
+    for (const client of [ended, endedCluster]) client.disconnect()
+    await until("it has ended", () => ended.status === "end" && endedCluster.status === "end")
+    const at = `Redis at ${host}:${port}`
+    const rows: [string, Parameters<typeof redisStore>[0]["client"]][] = [
+      [at, nodeRedis(port)],
+      [at, createClient5({ socket: { host, port } })],
+      ["Redis", createCluster({ rootNodes })],
+      ["Redis", createCluster5({ rootNodes })],
+      [at, closed],
+      [at, ended],
+      ["Redis", endedCluster],
+    ]
+    for (const [title, client] of rows) {
+      expect(await loggedFirst(storeOf(client))).toBe(
+        `${title} did not answer in time: its client was never told to connect, or was closed.`,
+      )
+    }
   })
 
   /** The first line that is logged when a decision is asked for. */

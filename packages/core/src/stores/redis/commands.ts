@@ -15,6 +15,11 @@ export interface RedisCommands {
    */
   isReady(key: string): boolean
   /**
+   * Whether the client has a connection or is after one: a client of node-redis is not before the app has connected it, and none
+   * is that the app has closed, or that has given up.
+   */
+  isOpen(): boolean
+  /**
    * EVALSHA; at least one key. Rejects with the client's error; `message` begins with Redis' error
    * code (NOSCRIPT …) when it was Redis that refused. Numbers in the reply may be texts: the app can set its client so.
    */

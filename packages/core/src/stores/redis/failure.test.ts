@@ -46,10 +46,16 @@ describe("what a client rejects with", () => {
 })
 
 it("silence is told with where to look", () => {
-  const told = [silent(), silent("not connected"), silent("a replica", "Redis at 10.0.0.1:6379")]
+  const told = [
+    silent(),
+    silent("not connected"),
+    silent("closed"),
+    silent("a replica", "Redis at 10.0.0.1:6379"),
+  ]
   expect(told.map(({ message, kind }) => [message, kind])).toEqual([
     ["Redis did not answer in time.", "timeout"],
     ["Redis did not answer in time: its client has no connection.", "timeout"],
+    ["Redis did not answer in time: its client was never told to connect, or was closed.", "timeout"],
     ["Redis at 10.0.0.1:6379 has become a replica, and its client found no primary in time.", "timeout"],
   ])
 })

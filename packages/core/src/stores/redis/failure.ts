@@ -19,8 +19,8 @@ function wordOf({ code, name }: NodeJS.ErrnoException): string {
   return code ?? name
 }
 
-/** What became of a server by the deadline: it could be asked, or not, or turned away what it was asked, as replicas do. */
-export type Reach = "connected" | "not connected" | "a replica"
+/** What became of a server by the deadline: it could be asked, or not, or by no means, or turned away what it was asked, as replicas do. */
+export type Reach = "connected" | "not connected" | "closed" | "a replica"
 
 /** That the deadline is over. Who reads of it has to know where to look: at Redis, or at the way to it. */
 export function silent(reach: Reach = "connected", title = REDIS): StoreUnavailableError {
@@ -30,6 +30,7 @@ export function silent(reach: Reach = "connected", title = REDIS): StoreUnavaila
 const SILENCE: Readonly<Record<Reach, string>> = {
   connected: "did not answer in time.",
   "not connected": "did not answer in time: its client has no connection.",
+  closed: "did not answer in time: its client was never told to connect, or was closed.",
   "a replica": "has become a replica, and its client found no primary in time.",
 }
 

@@ -287,6 +287,17 @@ describe("a script that is asked by itself", () => {
     await nextTurn()
     expect([long, server.asked.length]).toEqual([[[NOW_MS]], 1])
   })
+
+  it("is told of apart where there is no connection to wait for", async () => {
+    const { server, node } = await knowing()
+    server.isReady = () => false
+    server.isOpen = () => false
+    const outcome = outcomeOf(peek(node, { withinMs: 10 }))
+    await pass(10)
+    expect(outcome).toEqual([
+      "Redis did not answer in time: its client was never told to connect, or was closed.",
+    ])
+  })
 })
 
 it("keys are deleted by the deadline, or the failure is told", async () => {

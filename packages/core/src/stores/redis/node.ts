@@ -102,7 +102,8 @@ export class Node {
   get reach(): Reach {
     const rememberedMs = Math.max(this.#longestWaitMs, REPLICA_REMEMBERED_MS)
     if (performance.now() - this.#replicaAtMs <= rememberedMs) return "a replica"
-    return this.isReady() ? "connected" : "not connected"
+    if (this.isReady()) return "connected"
+    return this.#commands.isOpen() ? "not connected" : "closed"
   }
 
   /**

@@ -71,6 +71,7 @@ function open(more: Partial<RedisStoreParts> & { readonly isCluster?: boolean } 
   const commands: RedisCommands = {
     isCluster,
     isReady: () => true,
+    isOpen: () => true,
     evalsha: (sha, keys, args) => send(SCRIPTS.get(sha) ?? sha, keys, args),
     eval: () => Promise.resolve([`${NOW_MS / 1000}`, "0"]),
     del: (keys) => send("delete", keys, []),

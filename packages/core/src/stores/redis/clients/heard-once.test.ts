@@ -8,6 +8,7 @@ function portOn(client: EventEmitter): RedisCommands {
   return heardOnce({
     isCluster: false,
     isReady: () => true,
+    isOpen: () => true,
     nodeOf: () => "the only one",
     evalsha: none,
     eval: none,

@@ -63,6 +63,7 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
       refresh()
       return false
     },
+    isOpen: () => client.status !== "end",
     ...callsOf(client),
     onReady: (listener) => listenToNodes(client, listener),
     nodeOf,

@@ -57,6 +57,7 @@ export function ioredisCommands(client: IoredisLike): RedisCommands {
       if (client.status === "wait") connect(client)
       return false
     },
+    isOpen: () => client.status !== "end",
     ...callsOf(client),
     onReady(listener) {
       const onReady = (): void => listener()

@@ -66,6 +66,7 @@ export function nodeRedisClusterCommands(client: NodeRedisClusterLike): RedisCom
       refresh()
       return false
     },
+    isOpen: () => client.isOpen,
     ...callsOf(client),
     onReady: (listener) => listenToNodes(client, listener),
     nodeOf: (key) => primaryOf(key)?.address ?? "",

@@ -30,6 +30,7 @@ export function nodeRedisCommands(client: NodeRedisLike): RedisCommands {
   return {
     isCluster: false,
     isReady: () => client.isReady,
+    isOpen: () => client.isOpen,
     ...callsOf(client),
     onReady(listener) {
       const onReady = (): void => listener()

@@ -21,6 +21,7 @@ export class AskedServer implements RedisCommands {
   readonly reconnected: string[] = []
   readonly listeners: Set<() => void> = new Set()
   isReady: (key: string) => boolean = () => true
+  isOpen: () => boolean = () => true
   nodeOf: (key: string) => string = () => ""
 
   constructor(isCluster = false) {

@@ -46,6 +46,7 @@ export function laneByHand(pace?: Pace) {
   const commands: RedisCommands = {
     isCluster: false,
     isReady: () => redis.isReady,
+    isOpen: () => true,
     evalsha: (_sha, keys, args) => {
       // A list of numbers in JSON: two of time and clock, the policy in four, the number of entries, and the first one.
       const numbers = args[0]?.split(",") ?? []
