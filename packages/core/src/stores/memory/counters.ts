@@ -1,0 +1,148 @@
+import type { CounterState } from "../../algorithms/algorithm.ts"
+import { algorithmOf } from "../../algorithms/by-name.ts"
+import { chargeable } from "../../algorithms/chargeable.ts"
+import { ceilingOf } from "../../policy.ts"
+import { countsRefusals } from "../refusals.ts"
+import type { Answer, Check, CounterKey, Refund } from "../store.ts"
+import { type Pending, statesAfterRefusal, takeTogether } from "../take-together.ts"
+import { CounterTable } from "./counter-table.ts"
+import { keepState, markBlocked, stateAt } from "./kept-state.ts"
+import { isSameKey, type KeyHash, type KeyHasher, keyHasher } from "./key-hash.ts"
+
+/** A check on its way, and where its counter is. */
+interface Located extends Pending {
+  readonly key: KeyHash
+}
+
+/** Counts requests in the counters of a table, by the time that it is told. */
+export class Counters {
+  readonly #table: CounterTable
+  readonly #hash: KeyHasher = keyHasher()
+  /** Reused for every counter that is looked at by itself: an allocation less on the hot path. */
+  readonly #key: KeyHash = emptyKey()
+
+  constructor(maxKeys: number, onEvictBlocked: (releaseAfterMs: number) => void) {
+    this.#table = new CounterTable(maxKeys, onEvictBlocked)
+  }
+
+  get size(): number {
+    return this.#table.size
+  }
+
+  /** Takes the units of all checks, or of none. */
+  take(checks: readonly Check[], nowMs: number): Answer {
+    // Stryker disable next-line ConditionalExpression: all of one check are taken as one is, only slower
+    const isOne = checks.length === 1
+    return isOne ? this.#takeOne(checks[0] as Check, nowMs) : this.#takeAll(checks, nowMs)
+  }
+
+  /** What `take` would say of the request, and what its counters hold. */
+  peek(checks: readonly Check[], nowMs: number): Answer {
+    const pending = checks.map((check) => this.#look(check, nowMs))
+    const granted = takeTogether(pending, nowMs, isSameCounter)
+    return {
+      nowMs,
+      granted,
+      checks: checks.map((check) => {
+        const { key, algorithm, state } = this.#look(check, nowMs)
+        keepState(this.#table, key, algorithm, state, check.policy)
+        return { state, taken: 0 }
+      }),
+    }
+  }
+
+  giveBack(refunds: readonly Refund[], nowMs: number): void {
+    for (const { policy, partition, units, after } of refunds) {
+      const algorithm = algorithmOf(policy)
+      this.#hash(policy.counter, partition, this.#key)
+      const state = stateAt(this.#table, this.#key, algorithm, policy, nowMs)
+      const left = algorithm.withoutUnits(state, policy, chargeable(state, units), after, nowMs)
+      if (left === state) keepState(this.#table, this.#key, algorithm, state, policy)
+      else if (left.previous === 0 && left.current === 0) this.#table.remove(this.#key)
+      else this.#table.write(this.#key, left, algorithm.emptyAtMs(left, policy), nowMs)
+    }
+  }
+
+  reset(keys: readonly CounterKey[]): void {
+    for (const { policy, partition } of keys) {
+      this.#hash(policy.counter, partition, this.#key)
+      this.#table.remove(this.#key)
+    }
+  }
+
+  /** What `#takeAll` does, for the usual request: one check, nothing to take back. */
+  #takeOne(check: Check, nowMs: number): Answer {
+    const { policy, partition, cost, shadow } = check
+    const algorithm = algorithmOf(policy)
+    this.#hash(policy.counter, partition, this.#key)
+    const state = stateAt(this.#table, this.#key, algorithm, policy, nowMs)
+    if (cost === 0) {
+      keepState(this.#table, this.#key, algorithm, state, policy)
+      const next = algorithm.withUnits(state, policy, 0, nowMs)
+      return { nowMs, granted: true, checks: [{ state: next, taken: 0 }] }
+    }
+    if (algorithm.admits(state, policy, cost, nowMs)) {
+      const next = algorithm.withUnits(state, policy, cost, nowMs)
+      this.#table.write(this.#key, next, algorithm.emptyAtMs(next, policy), nowMs)
+      return { nowMs, granted: true, checks: [{ state: next, taken: cost }] }
+    }
+    keepState(this.#table, this.#key, algorithm, state, policy)
+    if (shadow) return { nowMs, granted: true, checks: [{ state, taken: 0 }] }
+    let after = state
+    if (policy.countRejected === true && cost <= ceilingOf(policy)) {
+      after = algorithm.withRejected(state, policy, cost, nowMs)
+      // Stryker disable next-line ConditionalExpression: what has not changed, written once more
+      if (after !== state) this.#table.write(this.#key, after, algorithm.emptyAtMs(after, policy), nowMs)
+    }
+    markBlocked(this.#table, this.#key, algorithm, after, check, nowMs)
+    return { nowMs, granted: false, checks: [{ state: after, taken: 0 }] }
+  }
+
+  #takeAll(checks: readonly Check[], nowMs: number): Answer {
+    const pending = checks.map((check) => this.#look(check, nowMs))
+    const before = pending.map(({ state }) => state)
+    if (takeTogether(pending, nowMs, isSameCounter)) {
+      for (let i = 0; i < pending.length; i++) {
+        const { key, algorithm, state, check, taken } = pending[i] as Located
+        // A penalty that admits has counted nothing.
+        if (taken > 0 && state !== before[i])
+          this.#table.write(key, state, algorithm.emptyAtMs(state, check.policy), nowMs)
+        else keepState(this.#table, key, algorithm, state, check.policy)
+      }
+      return { nowMs, granted: true, checks: pending.map(({ state, taken }) => ({ state, taken })) }
+    }
+    const states = checks.some(countsRefusals)
+      ? statesAfterRefusal(pending, before, nowMs, isSameCounter)
+      : before
+    pending.forEach(({ key, algorithm, check }, i) => {
+      const state = states[i] as CounterState
+      if (state !== before[i]) this.#table.write(key, state, algorithm.emptyAtMs(state, check.policy), nowMs)
+      else keepState(this.#table, key, algorithm, state, check.policy)
+      if (!check.shadow) markBlocked(this.#table, key, algorithm, state, check, nowMs)
+    })
+    return { nowMs, granted: false, checks: states.map((state) => ({ state, taken: 0 })) }
+  }
+
+  #look(check: Check, nowMs: number): Located {
+    const key = emptyKey()
+    this.#hash(check.policy.counter, check.partition, key)
+    const algorithm = algorithmOf(check.policy)
+    return {
+      check,
+      algorithm,
+      key,
+      state: stateAt(this.#table, key, algorithm, check.policy, nowMs),
+      taken: 0,
+    }
+  }
+}
+
+/** To be written by the hasher, and of its shape from the start. */
+function emptyKey(): KeyHash {
+  // Stryker disable next-line ObjectLiteral: both words are written before they are read
+  return { low: 0, high: 0 }
+}
+
+function isSameCounter({ key: one }: Located, { key: other }: Located): boolean {
+  return isSameKey(one, other)
+}
