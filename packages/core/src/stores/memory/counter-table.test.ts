@@ -131,27 +131,46 @@ describe("a counter table", () => {
     expect([table.size, ...states()]).toEqual([4, 10, 11, 12, 13])
   })
 
-  it("writes a key where it is now, after others have been removed or swept", () => {
+  // The same place, so that one moves where the other was.
+  const [first, second] = [1, 2].map((high) => ({ low: 5, high })) as [KeyHash, KeyHash]
+  const other = { low: 0xffff_0000, high: 9 }
+
+  it("writes a key where it is now, after another has been removed", () => {
     const { table } = tableOf(100)
-    // The same place, so that one moves where the other was.
-    const [first, second] = [1, 2].map((high) => ({ low: 5, high })) as [KeyHash, KeyHash]
-    const writeBoth = (emptyAtMs: number) => {
-      table.write(first, stateOf(1), emptyAtMs, NOW)
-      table.write(second, stateOf(2), NOW + 60_000, NOW)
-      table.read(second)
-    }
-    writeBoth(NOW + 60_000)
+    table.write(first, stateOf(1), NOW + 60_000, NOW)
+    table.write(second, stateOf(2), NOW + 60_000, NOW)
+    table.read(second)
     table.remove(first)
     table.write(second, stateOf(3), NOW + 60_000, NOW)
     expect([table.size, table.read(second)]).toEqual([1, stateOf(3)])
-    writeBoth(NOW + 1_000)
-    for (let n = 0; n < 16; n++) {
-      table.write({ low: 0xffff_0000, high: 9 }, stateOf(9), NOW + 60_000, NOW + 1_000)
-      table.read(second)
-    }
-    expect(table.read(first)).toBeUndefined()
-    table.write(second, stateOf(4), NOW + 60_000, NOW + 1_000)
-    expect([table.size, table.read(second)]).toEqual([2, stateOf(4)])
+  })
+
+  it("writes a key where it is now, after another has been swept", () => {
+    const { table } = tableOf(100)
+    table.write(first, stateOf(1), NOW + 1_000, NOW)
+    table.write(second, stateOf(2), NOW + 60_000, NOW)
+    const writeOther = () => table.write(other, stateOf(9), NOW + 60_000, NOW + 1_000)
+    for (let writes = 2; writes < 15; writes++) writeOther()
+    expect(table.size).toBe(3)
+    table.read(second)
+    writeOther()
+    // The sixteenth has swept.
+    expect(table.size).toBe(2)
+    table.write(second, stateOf(3), NOW + 60_000, NOW + 1_000)
+    expect([table.size, table.read(second)]).toEqual([2, stateOf(3)])
+  })
+
+  it("writes a new key where there is room now, after others have come that were looked for as well", () => {
+    const { table } = tableOf(100)
+    table.write(other, stateOf(9), NOW + 60_000, NOW)
+    table.read(second)
+    table.write(first, stateOf(1), NOW + 60_000, NOW)
+    table.write(second, stateOf(2), NOW + 60_000, NOW)
+    expect([table.size, table.read(first), table.read(second)]).toEqual([3, stateOf(1), stateOf(2)])
+    // As many as have the segment grow.
+    table.read(keyOf(40))
+    fill(table, 0, 41, NOW + 60_000)
+    expect([table.size, wrong(table, 0, 41, 1)]).toEqual([44, 0])
   })
 
   it("evicts expired keys before any other, where there is one among the sixteen that it looks at", () => {

@@ -25,7 +25,7 @@ export class CounterTable {
   #size = 0
   #writes = 0
   #swept = 0
-  /** The key that was read last and where it was, no key when slots have moved since: a decision reads and then writes. */
+  /** The key that was read last and what `find` said of it, no key when slots have moved since: a decision reads and then writes. */
   // Stryker disable next-line ObjectLiteral: nothing is no key's word either
   readonly #readKey: KeyHash = { low: NO_KEY, high: 0 }
   #readSlot = 0
@@ -51,11 +51,10 @@ export class CounterTable {
     const segment = this.#segments[this.#segmentOf(key)]
     if (segment === undefined) return undefined
     const slot = segment.find(key)
-    if (slot < 0) return undefined
     this.#readSlot = slot
     this.#readKey.low = key.low
     this.#readKey.high = key.high
-    return segment.read(slot)
+    return slot < 0 ? undefined : segment.read(slot)
   }
 
   /** Stores the state, making room where there is none. */
