@@ -804,6 +804,14 @@ describe("a guard of one route", () => {
     expect(checked(route).decision.policy).toBe("own")
     expect(() => guard.forRoute({ limit: 3 }, "x")).toThrow(InvalidOptionError)
   })
+
+  it("is refused a rule that never admits what each request costs", async () => {
+    const guard = await mount({ ...limit(9), cost: 4 })
+    expect(() => guard.forRoute({ limit: 3, window: "1h" }, "login")).toThrow(
+      'cost: a request of cost 4 takes 4 units of rule "login", which never admits more than 3; accepted: 0 to 3, or a function',
+    )
+    expect(() => guard.forRoute({ limit: 4, window: "1h" }, "login")).not.toThrow()
+  })
 })
 
 describe("a limiter behind an adapter", () => {

@@ -97,12 +97,10 @@ export function parseInlineRule(
 } {
   // What is given as undefined is not given.
   const { field = "ip", name = defaultName } = value as { readonly field?: unknown; readonly name?: unknown }
-  const { problems, ...parsed } = parseRule({ ...value, field, name }, "")
-  const own = inOurNames(problems, RULE_NAMES)
-  return {
-    ...parsed,
-    problems: parsed.rule === undefined ? own : [...own, ...costProblems(cost, [parsed.rule])],
-  }
+  const { problems, rule } = parseRule({ ...value, field, name }, "")
+  if (rule === undefined) return { problems: inOurNames(problems, RULE_NAMES) }
+  const tooDear = costProblems(cost, [rule])
+  return tooDear.length > 0 ? { problems: tooDear } : { rule, problems }
 }
 
 /** What each request costs and a rule never admits: it would refuse everybody, for ever. A function may yield less. */
