@@ -5,7 +5,7 @@ import { type ManualClock, manualClock } from "../../clock.ts"
 import { InvalidOptionError, StoreUnavailableError } from "../../errors.ts"
 import type { Policy } from "../../policy.ts"
 import type { Answer, Check, EvictionEvent } from "../store.ts"
-import { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./memory-store.ts"
+import { answersForItself, type MemoryStore, type MemoryStoreOptions, memoryStore } from "./memory-store.ts"
 
 const MINUTE = 60_000
 const POLICY: Policy = {
@@ -424,5 +424,21 @@ describe("listeners", () => {
     store.subscribe(() => sizes.push(countOf(store, "carol")))
     store.take([[check("bob", 5)], [check("bob")], [check("carol", 2)]])
     expect([events.length, sizes]).toEqual([2, [2, 2]])
+  })
+})
+
+describe("whether a store answers for itself", () => {
+  const asked = (store: MemoryStore) => [answersForItself(store, false), answersForItself(store, true)]
+
+  it("is so of a memory store, for both that answer", () => {
+    expect(asked(memoryStore())).toEqual([true, true])
+  })
+
+  it("is no more so of what has been put in the place of one of them, at any time", () => {
+    const store = memoryStore()
+    Object.assign(store, { take: store.take.bind(store) })
+    expect(asked(store)).toEqual([false, true])
+    Object.assign(store, { peek: store.peek.bind(store) })
+    expect(asked(store)).toEqual([false, false])
   })
 })
