@@ -21,7 +21,11 @@ export async function measureFrameworks({ settings, steadiness }: Run): Promise<
     FIGURES.map(([quantity, member]): Measurement => {
       // Each has a process of its own, which may be faster or slower than another by chance: the bare framework in it tells.
       const typical = median(bareRounds(bare).map(({ own }) => own[member]))
-      const spread = spreadOf(rounds.map((round) => (round.own[member] / round.bare[member]) * typical))
+      const spread = spreadOf(
+        rounds.map(({ own, bare: beside }) =>
+          protection === "bare" ? own[member] : (own[member] / beside[member]) * typical,
+        ),
+      )
       const contender = name.slice(framework.length + 2).replace(/ (admits|refuses)$/, "")
       const workload = `${framework}, ${refuses ? "refuses" : "admits"}`
       const isOurs = protection === "sluice"

@@ -1,6 +1,12 @@
 import { describe, expect } from "vitest"
 import type { Behaves } from "./stage.ts"
 
+/** How a callback of the app may yield what it yields. */
+const WAYS = [
+  ["at once", <T>(value: T) => value],
+  ["by a promise", <T>(value: T) => Promise.resolve(value)],
+] as const
+
 /** What the app may say about a refusal. */
 export function answering(behaves: Behaves): void {
   describe("onRejected", () => {
@@ -27,10 +33,7 @@ export function answering(behaves: Behaves): void {
       expect(response.headers["content-type"]).toBe("application/problem+json")
     })
 
-    for (const [how, wrap] of [
-      ["at once", <T>(value: T) => value],
-      ["by a promise", <T>(value: T) => Promise.resolve(value)],
-    ] as const) {
+    for (const [how, wrap] of WAYS) {
       behaves(`gives another answer ${how}, beside which the quota is told`, async ({ start, base }) => {
         const client = await start({
           mounts: [
@@ -105,10 +108,7 @@ export function answering(behaves: Behaves): void {
       expect([status, body]).toEqual([402, "pay"])
     })
 
-    for (const [how, wrap] of [
-      ["at once", <T>(value: T) => value],
-      ["by a promise", <T>(value: T) => Promise.resolve(value)],
-    ] as const) {
+    for (const [how, wrap] of WAYS) {
       behaves(`says ${how} that it answers by itself, and does so in a later turn`, async (stage) => {
         const { start, base, adapter, warnings } = stage
         const client = await start({
@@ -132,10 +132,7 @@ export function answering(behaves: Behaves): void {
       })
     }
 
-    for (const [how, wrap] of [
-      ["at once", <T>(value: T) => value],
-      ["by a promise", <T>(value: T) => Promise.resolve(value)],
-    ] as const) {
+    for (const [how, wrap] of WAYS) {
       behaves(`begins to answer by itself, and says nothing of it ${how}`, async (stage) => {
         const { start, base, adapter, warnings } = stage
         const client = await start({

@@ -20,6 +20,7 @@ export class Admission<Request> {
   readonly #rules: RulesInForce<Request>
   /** Undefined where all requests are counted. */
   readonly #skips: ((request: Request) => boolean) | undefined
+
   constructor(
     { enabled, skip, cost }: ParsedOptions,
     parts: LimiterParts<Request>,
