@@ -27,6 +27,36 @@ const roomRules = Object.entries(BELOW).map(([room, below]) => ({
   to: { path: CORE, pathNot: [`${CORE}(${[room, ...below].join("|")})/`, GROUND] },
 }))
 
+/** The parts of http, each with the parts below that it may import; what asks them all, from the limiter up, is beside them. */
+const HTTP = `${CORE}http/`
+const HTTP_BELOW = {
+  client: [],
+  headers: [],
+  rejection: ["headers"],
+  "rule-set": ["client", "headers", "rejection"],
+  options: ["client", "headers", "rejection", "rule-set"],
+}
+
+const httpRules = [
+  ...Object.entries(HTTP_BELOW).map(([part, below]) => ({
+    name: `http-${part}-imports-down`,
+    comment: `Inside http, ${part} may import ${["request.ts, callbacks.ts", ...below].join(", ")}, and nothing else.`,
+    severity: "error",
+    from: { path: `${HTTP}${part}(/|\\.ts$)`, pathNot: TEST_FILES },
+    to: {
+      path: HTTP,
+      pathNot: `${HTTP}((${[part, ...below].join("|")})(/|\\.ts$)|(request|callbacks)\\.ts$)`,
+    },
+  })),
+  {
+    name: "http-guard-on-top",
+    comment: "The limiter does not know the guard, which asks it for an adapter.",
+    severity: "error",
+    from: { path: CORE, pathNot: [`${HTTP}guard/`, DOORS, TEST_FILES] },
+    to: { path: `${HTTP}guard/` },
+  },
+]
+
 /** Ports, each with the files that it may import beside the ground. */
 const PORTS = {
   "algorithms/algorithm": [],
@@ -133,6 +163,7 @@ export default {
       to: {},
     },
     ...roomRules,
+    ...httpRules,
     ...portRules,
     {
       name: "core-known-rooms",

@@ -58,13 +58,27 @@ const TIDY: Files = {
   "packages/core/src/limiter/limiter.ts":
     'import type { Store } from "../stores/store.ts"\nexport const l: Store = { limit: 1 }',
   "packages/core/src/http/request.ts": "export interface RequestFacts { url?: string }",
-  "packages/core/src/http/guard.ts":
-    'import { l } from "../limiter/limiter.ts"\nimport { rule } from "../rules/rule.ts"\nimport { m } from "../stores/memory.ts"\nimport type { RequestFacts } from "./request.ts"\nexport const g: RequestFacts[] = [l, rule, m]',
+  "packages/core/src/http/client/field.ts":
+    'import type { RequestFacts } from "../request.ts"\nexport type Field = RequestFacts',
+  "packages/core/src/http/client/field.test.ts": 'import { g } from "../guard/guard.ts"\nexport default g',
+  "packages/core/src/http/headers.ts": "export const header = 1",
+  "packages/core/src/http/rejection/problem.ts":
+    'import { header } from "../headers.ts"\nexport const problem = header',
+  "packages/core/src/http/rejection.ts":
+    'import { problem } from "./rejection/problem.ts"\nexport const rejection = problem',
+  "packages/core/src/http/rule-set/rule-set.ts":
+    'import type { Field } from "../client/field.ts"\nimport { rejection } from "../rejection.ts"\nexport const set = (f: Field) => [f, rejection]',
+  "packages/core/src/http/options/options.ts":
+    'import { set } from "../rule-set/rule-set.ts"\nexport const options = set',
+  "packages/core/src/http/asked.ts":
+    'import { l } from "../limiter/limiter.ts"\nimport { rule } from "../rules/rule.ts"\nimport { m } from "../stores/memory.ts"\nimport { options } from "./options/options.ts"\nexport const asked = [l, rule, m, options]',
+  "packages/core/src/http/guard/guard.ts":
+    'import { asked } from "../asked.ts"\nimport type { RequestFacts } from "../request.ts"\nexport const g: RequestFacts[] = asked',
   "packages/core/src/otel/instrument.ts":
-    'import { metrics } from "@opentelemetry/api"\nimport { g } from "../http/guard.ts"\nexport const o = [metrics, g]',
+    'import { metrics } from "@opentelemetry/api"\nimport { asked } from "../http/asked.ts"\nexport const o = [metrics, asked]',
   "packages/core/src/otel.ts": 'export { o } from "./otel/instrument.ts"',
   "packages/core/src/index.ts":
-    'export { g } from "./http/guard.ts"\nexport { f } from "./rules/file.ts"\nexport { fail } from "./duration.ts"',
+    'export { g } from "./http/guard/guard.ts"\nexport { f } from "./rules/file.ts"\nexport { fail } from "./duration.ts"',
   "packages/express/src/index.ts":
     'import { g } from "@sluice/core"\nimport type { Request } from "express"\nexport const e = (r: Request) => [g, r]',
   "packages/fastify/src/index.ts":
@@ -132,7 +146,7 @@ const BREACHES: readonly (readonly [why: string, file: string, text: string, rul
   [
     "the limiter imports http lazily",
     `${CORE}/limiter/lazy.ts`,
-    'export const up = () => import("../http/guard.ts")',
+    'export const up = () => import("../http/asked.ts")',
     ["core-limiter-imports-down"],
   ],
   [
@@ -146,6 +160,48 @@ const BREACHES: readonly (readonly [why: string, file: string, text: string, rul
     `${CORE}/http/door.ts`,
     'import { fail } from "../index.ts"\nexport const up = fail',
     ["core-http-imports-down"],
+  ],
+  [
+    "who is asking imports a header",
+    `${CORE}/http/client/header.ts`,
+    'import { header } from "../headers.ts"\nexport const up = header',
+    ["http-client-imports-down"],
+  ],
+  [
+    "headers import a rejection",
+    `${CORE}/http/headers/up.ts`,
+    'import { rejection } from "../rejection.ts"\nexport const up = rejection',
+    ["http-headers-imports-down"],
+  ],
+  [
+    "a rejection imports a type of who is asking",
+    `${CORE}/http/rejection/up.ts`,
+    'export type { Field } from "../client/field.ts"',
+    ["http-rejection-imports-down"],
+  ],
+  [
+    "a rule set imports options",
+    `${CORE}/http/rule-set/up.ts`,
+    'import { options } from "../options/options.ts"\nexport const up = options',
+    ["http-rule-set-imports-down"],
+  ],
+  [
+    "options import what asks all parts",
+    `${CORE}/http/options/up.ts`,
+    'import { asked } from "../asked.ts"\nexport const up = asked',
+    ["http-options-imports-down"],
+  ],
+  [
+    "what the guard asks imports the guard",
+    `${CORE}/http/up.ts`,
+    'import type { g } from "./guard/guard.ts"\nexport type Up = typeof g',
+    ["http-guard-on-top"],
+  ],
+  [
+    "what measures imports the guard",
+    `${CORE}/otel/up.ts`,
+    'import type { g } from "../http/guard/guard.ts"\nexport type Up = typeof g',
+    ["http-guard-on-top"],
   ],
   [
     "a file beside the rooms",
@@ -282,7 +338,7 @@ const BREACHES: readonly (readonly [why: string, file: string, text: string, rul
   [
     "an adapter imports a path inside the core",
     "packages/express/src/inside.ts",
-    'import { g } from "../../core/src/http/guard.ts"\nexport const i = g',
+    'import { g } from "../../core/src/http/guard/guard.ts"\nexport const i = g',
     ["express-imports-core-and-its-framework", "packages-by-their-names"],
   ],
   [
@@ -294,7 +350,7 @@ const BREACHES: readonly (readonly [why: string, file: string, text: string, rul
   [
     "an adapter's test imports a path inside the core",
     "packages/fastify/src/inside.test.ts",
-    'import { g } from "../../core/src/http/guard.ts"\nexport const i = g',
+    'import { g } from "../../core/src/http/guard/guard.ts"\nexport const i = g',
     ["packages-by-their-names"],
   ],
   [

@@ -17,8 +17,8 @@ const CORE: readonly Chapter[] = [
     files: [
       "http/create-limiter.ts",
       "http/limiter.ts",
-      "http/options.ts",
-      "http/client-address-options.ts",
+      "http/options/options.ts",
+      "http/client/client-address-options.ts",
       "http/request.ts",
       "http/headers.ts",
     ],

@@ -24,10 +24,10 @@ export {
   StoreUnavailableError,
 } from "./errors.ts"
 export type { Events } from "./events.ts"
-export type { ClientAddressOptions } from "./http/client-address-options.ts"
+export type { ClientAddressOptions } from "./http/client/client-address-options.ts"
 export type { ClosingResponse } from "./http/client-gone.ts"
 export { createLimiter } from "./http/create-limiter.ts"
-export { createGuard, decisionOn, type Guard, type GuardOptions, type Outcome } from "./http/guard.ts"
+export { createGuard, decisionOn, type Guard, type GuardOptions, type Outcome } from "./http/guard/guard.ts"
 export type { HeaderLine } from "./http/headers/writer.ts"
 export { exposedHeaders, type HeaderDialect } from "./http/headers.ts"
 export type {
@@ -39,7 +39,7 @@ export type {
   LimiterStatus,
   ResetOptions,
 } from "./http/limiter.ts"
-export type { Extractor, InlineRule, LimiterOptions, OnRejected } from "./http/options.ts"
+export type { Extractor, InlineRule, LimiterOptions, OnRejected } from "./http/options/options.ts"
 export type { RetryAdvice } from "./http/rejection/retry.ts"
 export type { Rejection, RejectionAnswer } from "./http/rejection.ts"
 export type { HeaderFields, RequestFacts } from "./http/request.ts"

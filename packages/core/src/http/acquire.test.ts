@@ -11,7 +11,7 @@ import { countingStore } from "../stores/testing/counting-store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
 import type { AcquireOptions, Limiter } from "./limiter.ts"
-import type { LimiterOptions } from "./options.ts"
+import type { LimiterOptions } from "./options/options.ts"
 import type { RequestFacts } from "./request.ts"
 
 const SECOND = 1_000

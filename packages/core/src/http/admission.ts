@@ -6,9 +6,9 @@ import { compileTest, compileUnits } from "./callbacks.ts"
 import type { DecisionReporter } from "./decision-reporter.ts"
 import { type Asked, type Held, holdInLine, type Leaving } from "./hold.ts"
 import type { LimiterParts } from "./limiter-parts.ts"
-import type { ParsedOptions } from "./parse-options.ts"
+import type { ParsedOptions } from "./options/parse-options.ts"
 import type { RequestFacts } from "./request.ts"
-import type { RuleSet } from "./rule-set.ts"
+import type { RuleSet } from "./rule-set/rule-set.ts"
 import type { RulesInForce } from "./rules-in-force.ts"
 
 /** What becomes of a request: whether it counts at all, what it asks under the rules in force, and the decision on that. */

@@ -3,7 +3,7 @@ import { InvalidOptionError, type Problem } from "../errors.ts"
 import { parseAcquireOptions, requireUnits } from "./call-options.ts"
 import { createLimiter } from "./create-limiter.ts"
 import type { Limiter } from "./limiter.ts"
-import type { LimiterOptions } from "./options.ts"
+import type { LimiterOptions } from "./options/options.ts"
 
 function problemsOf(call: () => unknown): readonly Problem[] {
   try {

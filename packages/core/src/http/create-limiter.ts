@@ -1,7 +1,7 @@
 import { warnOncePerLogger } from "../warnings.ts"
 import type { Limiter } from "./limiter.ts"
-import type { LimiterOptions } from "./options.ts"
-import { type ParsedOptions, parseOptions } from "./parse-options.ts"
+import type { LimiterOptions } from "./options/options.ts"
+import { type ParsedOptions, parseOptions } from "./options/parse-options.ts"
 import type { RequestFacts } from "./request.ts"
 import { RequestLimiter } from "./request-limiter.ts"
 

@@ -7,9 +7,9 @@ import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
-import { createGuard, type Outcome } from "./guard.ts"
+import { createGuard, type Outcome } from "./guard/guard.ts"
 import type { AcquireOptions } from "./limiter.ts"
-import type { LimiterOptions } from "./options.ts"
+import type { LimiterOptions } from "./options/options.ts"
 import type { RequestFacts } from "./request.ts"
 
 const QUIET = { warn() {}, error() {} }

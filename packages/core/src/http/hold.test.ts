@@ -9,7 +9,7 @@ import type { Store } from "../stores/store.ts"
 import { countingStore } from "../stores/testing/counting-store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
-import { createGuard, type GuardOptions, type Outcome } from "./guard.ts"
+import { createGuard, type GuardOptions, type Outcome } from "./guard/guard.ts"
 import type { RequestFacts } from "./request.ts"
 
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }

@@ -8,7 +8,7 @@ import type { WaitingRoom } from "../limiter/waiting/waiting-room.ts"
 import type { MaybePromise } from "../stores/store.ts"
 import type { Warner } from "../warnings.ts"
 import { type ClosingResponse, hasGone, onGone } from "./client-gone.ts"
-import type { RuleSet } from "./rule-set.ts"
+import type { RuleSet } from "./rule-set/rule-set.ts"
 
 /** What ends the holding of a request before its time. */
 export interface Leaving {

@@ -5,13 +5,13 @@ import { WaitingRoom } from "../limiter/waiting/waiting-room.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
 import type { EvictionEvent } from "../stores/store.ts"
 import { createWarner, type Warner } from "../warnings.ts"
-import { type ClientAddressReader, compileClientAddress } from "./client-address.ts"
-import type { ClientAddressOptions } from "./client-address-options.ts"
-import { compileClientGroup } from "./client-group.ts"
-import type { RuleContext } from "./compiled-rule.ts"
+import { type ClientAddressReader, compileClientAddress } from "./client/client-address.ts"
+import type { ClientAddressOptions } from "./client/client-address-options.ts"
+import { compileClientGroup } from "./client/client-group.ts"
 import type { LimiterEvents } from "./limiter.ts"
-import type { ParsedOptions } from "./parse-options.ts"
+import type { ParsedOptions } from "./options/parse-options.ts"
 import { FactsReaders } from "./request-facts.ts"
+import type { RuleContext } from "./rule-set/compiled-rule.ts"
 
 /** The names of all events of a limiter. */
 export const LIMITER_EVENTS: Readonly<Record<keyof LimiterEvents<unknown>, true>> = {

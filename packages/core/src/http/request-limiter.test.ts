@@ -8,7 +8,7 @@ import type { Check, Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
 import type { DecisionCall, Limiter } from "./limiter.ts"
-import type { LimiterOptions } from "./options.ts"
+import type { LimiterOptions } from "./options/options.ts"
 import type { RequestFacts } from "./request.ts"
 
 const MINUTE = 60_000

@@ -18,10 +18,10 @@ import {
 import { DecisionReporter } from "./decision-reporter.ts"
 import type { AcquireOptions, CostOption, Limiter, LimiterEvents, LimiterStatus } from "./limiter.ts"
 import { createParts, type LimiterParts } from "./limiter-parts.ts"
-import { type ParsedOptions, parseInlineRule } from "./parse-options.ts"
+import { type ParsedOptions, parseInlineRule } from "./options/parse-options.ts"
 import type { RequestFacts } from "./request.ts"
 import type { FactsReader } from "./request-facts.ts"
-import type { RuleSet } from "./rule-set.ts"
+import type { RuleSet } from "./rule-set/rule-set.ts"
 import { RulesInForce } from "./rules-in-force.ts"
 
 /** The limiter behind the interface, with what a guard needs of it besides. */

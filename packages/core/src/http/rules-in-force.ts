@@ -13,8 +13,8 @@ import type { Edition, ReadyOptions, RulesEvent, RulesStatus } from "../rules/ru
 import type { RuleSource } from "../rules/source.ts"
 import { claimNames, releaseNames } from "./claims.ts"
 import type { LimiterParts } from "./limiter-parts.ts"
-import type { ParsedOptions } from "./parse-options.ts"
-import { compileRuleSet, type RuleSet } from "./rule-set.ts"
+import type { ParsedOptions } from "./options/parse-options.ts"
+import { compileRuleSet, type RuleSet } from "./rule-set/rule-set.ts"
 
 /** How long a request waits for the first rules: longer, and a source that hangs would be an outage of the app. */
 const MOST_WAIT_FOR_RULES_MS = 1_000

@@ -8,7 +8,7 @@ import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Refund, Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
-import type { LimiterOptions } from "./options.ts"
+import type { LimiterOptions } from "./options/options.ts"
 import type { RequestFacts } from "./request.ts"
 import { KINDS_OF_RULE } from "./testing/kinds-of-rule.ts"
 

@@ -3,9 +3,9 @@ import { manualClock } from "../clock.ts"
 import type { Decision } from "../limiter/decision.ts"
 import type { Rule } from "../rules/rule.ts"
 import { createLimiter } from "./create-limiter.ts"
-import { createGuard } from "./guard.ts"
+import { createGuard } from "./guard/guard.ts"
 import { HEADER_DIALECTS, type HeaderDialect } from "./headers.ts"
-import type { LimiterOptions } from "./options.ts"
+import type { LimiterOptions } from "./options/options.ts"
 import { KINDS_OF_RULE } from "./testing/kinds-of-rule.ts"
 
 const QUIET = { warn() {}, error() {} }

@@ -9,7 +9,7 @@ import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
 import type { Answer, Check, Counted, MaybePromise, Store } from "../stores/store.ts"
 import { createLimiter } from "./create-limiter.ts"
 import type { Limiter } from "./limiter.ts"
-import type { LimiterOptions } from "./options.ts"
+import type { LimiterOptions } from "./options/options.ts"
 import type { RequestFacts } from "./request.ts"
 
 type Take = (requests: readonly (readonly Check[])[]) => MaybePromise<readonly Answer[]>

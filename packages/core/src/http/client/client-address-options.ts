@@ -1,0 +1,105 @@
+import { inspect } from "node:util"
+import { ADDRESS_RANGE_ACCEPTED, type AddressRange, parseAddressRange } from "../../address.ts"
+import type { Problem } from "../../errors.ts"
+
+/** Who may say on whose behalf a request came. */
+export interface ClientAddressOptions {
+  /**
+   * The number of proxies in front of the app, or their addresses: IP addresses, CIDRs, "loopback", "linklocal",
+   * "uniquelocal". Nobody by default. 0 or an empty list says that there is none, and silences the warning.
+   */
+  readonly trustedProxies?: number | readonly string[] | undefined
+  /**
+   * The one header that is believed, from a trusted proxy only: "cf-connecting-ip", which holds a single address, or
+   * "x-forwarded-for" or "forwarded" (RFC 7239), to pin which list is read. Default: whichever of those two is there.
+   */
+  readonly clientIpHeader?: string | undefined
+  /** How many leading bits of an IPv6 address identify a client, 1 to 128: default 64 (RFC 6177). */
+  readonly ipv6Prefix?: number | undefined
+}
+
+/** The `ipv6Prefix` of who gives none: what a network hands to one subscriber at least (RFC 6177). */
+export const DEFAULT_IPV6_PREFIX = 64
+
+const NAMED_RANGES: ReadonlyMap<unknown, readonly string[]> = new Map([
+  ["loopback", ["127.0.0.0/8", "::1"]],
+  ["linklocal", ["169.254.0.0/16", "fe80::/10"]],
+  ["uniquelocal", ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"]],
+])
+
+const MOST_HOPS = 100
+const PROXIES_ACCEPTED = `the number of proxies in front of the app, 0 to ${MOST_HOPS}, or a list of their addresses, CIDRs, "loopback", "linklocal" or "uniquelocal"`
+
+/** The ranges that a checked list of proxies names. */
+export function proxyRanges(proxies: readonly string[]): AddressRange[] {
+  const texts = proxies.flatMap((proxy) => NAMED_RANGES.get(proxy) ?? proxy)
+  return texts.map((text) => parseAddressRange(text) as AddressRange)
+}
+
+/** What is wrong with the options; paths are the options' names. Takes what nobody has checked. */
+export function clientAddressProblems(
+  options: {
+    readonly [Name in keyof ClientAddressOptions]?: unknown
+  },
+): Problem[] {
+  const { trustedProxies, clientIpHeader, ipv6Prefix } = options
+  const problems: Problem[] = []
+  if (Array.isArray(trustedProxies)) {
+    for (const [index, proxy] of trustedProxies.entries()) {
+      problems.push(...proxyProblems(proxy, `trustedProxies[${index}]`))
+    }
+  } else if (trustedProxies !== undefined && !isWholeBetween(trustedProxies, 0, MOST_HOPS)) {
+    problems.push({
+      path: "trustedProxies",
+      message: `${shown(trustedProxies)} names no proxies`,
+      accepted: PROXIES_ACCEPTED,
+    })
+  }
+  if (clientIpHeader !== undefined) problems.push(...headerProblems(clientIpHeader, trustedProxies))
+  if (ipv6Prefix !== undefined && !isWholeBetween(ipv6Prefix, 1, 128)) {
+    const message = `${shown(ipv6Prefix)} is not a prefix length`
+    problems.push({ path: "ipv6Prefix", message, accepted: "a whole number from 1 to 128" })
+  }
+  return problems
+}
+
+function proxyProblems(proxy: unknown, path: string): Problem[] {
+  if (NAMED_RANGES.has(proxy)) return []
+  const range = typeof proxy === "string" ? parseAddressRange(proxy) : undefined
+  if (range === undefined) {
+    const accepted = `${ADDRESS_RANGE_ACCEPTED}, or "loopback", "linklocal" or "uniquelocal"`
+    return [{ path, message: `${shown(proxy)} is not an address`, accepted }]
+  }
+  if (range.prefix > 0) return []
+  // With everybody trusted the left-most entry wins, which the client writes.
+  const message = `${shown(proxy)} trusts every client to name its own address`
+  return [
+    { path, message, accepted: "the number of proxies in front of the app, or the proxies' own addresses" },
+  ]
+}
+
+function headerProblems(header: unknown, trustedProxies: unknown): Problem[] {
+  const path = "clientIpHeader"
+  if (typeof header !== "string" || !/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/.test(header)) {
+    const message = `${shown(header)} is not the name of a header`
+    return [{ path, message, accepted: 'the name of a header that a proxy sets, such as "cf-connecting-ip"' }]
+  }
+  if (!trustsNobody(trustedProxies)) return []
+  const message = `${shown(header)} is believed only from a trusted proxy, and there is none`
+  return [{ path, message, accepted: "clientIpHeader together with trustedProxies" }]
+}
+
+/** Whether the option names no proxy at all. */
+export function trustsNobody(trustedProxies: unknown): trustedProxies is undefined | 0 | readonly [] {
+  if (Array.isArray(trustedProxies)) return trustedProxies.length === 0
+  return trustedProxies === undefined || trustedProxies === 0
+}
+
+function isWholeBetween(value: unknown, least: number, most: number): boolean {
+  return Number.isInteger(value) && (value as number) >= least && (value as number) <= most
+}
+
+function shown(value: unknown): string {
+  const text = typeof value === "string" ? JSON.stringify(value) : inspect(value, { depth: 0 })
+  return text.length > 60 ? `${text.slice(0, 60)}...` : text
+}

@@ -1,0 +1,232 @@
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import type { RequestFacts } from "../request.ts"
+import { compileClientAddress } from "./client-address.ts"
+import type { ClientAddressOptions } from "./client-address-options.ts"
+
+const NEVER = (): void => expect.unreachable("no warning is due")
+
+/** Facts as an untyped framework might give them. */
+function facts(remoteAddress: unknown, headers?: unknown): RequestFacts {
+  return { remoteAddress, headers } as RequestFacts
+}
+
+function client(
+  options: ClientAddressOptions,
+  remoteAddress: unknown,
+  headers?: unknown,
+): string | undefined {
+  return compileClientAddress(options, NEVER)(facts(remoteAddress, headers))
+}
+
+const xff = (list: unknown): object => ({ "x-forwarded-for": list })
+
+describe("the socket's peer", () => {
+  it.each([
+    ["192.0.2.7", "192.0.2.7"],
+    ["::ffff:192.0.2.7", "192.0.2.7"],
+    ["::FFFF:c000:207", "192.0.2.7"],
+    ["2001:DB8::1", "2001:db8::1"],
+    ["fe80::1%eth0", "fe80::1"],
+    ["", undefined],
+    ["undefined", undefined],
+    [undefined, undefined],
+    [null, undefined],
+    [7, undefined],
+    [["192.0.2.7"], undefined],
+  ])("%j is the client %j when no proxy is trusted", (remoteAddress, expected) => {
+    expect(client({}, remoteAddress)).toBe(expected)
+    expect(client({}, remoteAddress, {})).toBe(expected)
+    expect(client({ trustedProxies: 0 }, remoteAddress, xff("198.51.100.1"))).toBe(expected)
+    expect(client({ trustedProxies: [] }, remoteAddress, xff("198.51.100.1"))).toBe(expected)
+    expect(client({ trustedProxies: ["203.0.113.1"] }, remoteAddress, xff("198.51.100.1"))).toBe(expected)
+  })
+})
+
+describe("pitfalls", () => {
+  it("1: IPv4 clients behind a socket for both families are each their own", () => {
+    expect(client({}, "::ffff:192.0.2.1")).not.toBe(client({}, "::ffff:192.0.2.2"))
+    expect(client({}, "::192.0.2.1")).not.toBe("192.0.2.1")
+  })
+
+  it("2: one address has one spelling", () => {
+    const spellings = [
+      "2001:db8::a",
+      "2001:DB8::A",
+      "2001:db8:0:0:0:0:0:a",
+      "2001:db8::a%eth0",
+      "2001:0db8::000a",
+    ]
+    expect(new Set(spellings.map((spelling) => client({}, spelling)))).toEqual(new Set(["2001:db8::a"]))
+  })
+
+  it("3: the left-most X-Forwarded-For entry, which the client wrote, is not believed", () => {
+    const headers = xff("198.51.100.66, 192.0.2.7")
+    expect(client({ trustedProxies: 1 }, "10.0.0.1", headers)).toBe("192.0.2.7")
+    expect(client({ trustedProxies: ["10.0.0.0/8"] }, "10.0.0.1", headers)).toBe("192.0.2.7")
+  })
+
+  it("3: with one hop the client is not the proxy itself", () => {
+    expect(client({ trustedProxies: 1 }, "10.0.0.1", xff("192.0.2.7"))).toBe("192.0.2.7")
+  })
+
+  it("4: a socket that is gone has no address, and throws nothing", () => {
+    expect(client({}, undefined, {})).toBeUndefined()
+    expect(client({ trustedProxies: ["loopback"] }, undefined, xff("192.0.2.7"))).toBeUndefined()
+  })
+})
+
+describe("trusted hops", () => {
+  const list = "192.0.2.1, 192.0.2.2, 192.0.2.3"
+  it.each<[number, unknown, unknown, string | undefined]>([
+    [1, "10.0.0.1", list, "192.0.2.3"],
+    [2, "10.0.0.1", list, "192.0.2.2"],
+    [3, "10.0.0.1", list, "192.0.2.1"],
+    [4, "10.0.0.1", list, "192.0.2.1"],
+    [100, "10.0.0.1", list, "192.0.2.1"],
+    [2, "10.0.0.1", ["192.0.2.1", "192.0.2.2, 192.0.2.3"], "192.0.2.2"],
+    [1, "10.0.0.1", undefined, "10.0.0.1"],
+    [1, "10.0.0.1", "", "10.0.0.1"],
+    [1, "::ffff:10.0.0.1", "::ffff:192.0.2.3", "192.0.2.3"],
+    [2, "10.0.0.1", "192.0.2.1, garbage, 192.0.2.3", "192.0.2.3"],
+    [1, "10.0.0.1", "192.0.2.1, garbage", "10.0.0.1"],
+    [1, "10.0.0.1", "127.1", "10.0.0.1"],
+    [1, "10.0.0.1", "[2001:DB8::1]:443", "2001:db8::1"],
+    // A Unix socket has no address, and is a hop all the same.
+    [1, undefined, "192.0.2.3", "192.0.2.3"],
+    [1, undefined, undefined, undefined],
+  ])("%j from %j with %j is %j", (trustedProxies, peer, field, expected) => {
+    expect(client({ trustedProxies }, peer, xff(field))).toBe(expected)
+  })
+})
+
+describe("trusted addresses", () => {
+  const trustedProxies = ["10.0.0.0/8", "2001:db8:ffff::/48"]
+  it.each<[unknown, unknown, string | undefined]>([
+    ["10.0.0.1", "192.0.2.1, 192.0.2.2", "192.0.2.2"],
+    ["10.0.0.1", "192.0.2.1, 192.0.2.2, 10.0.0.2, 10.0.0.3", "192.0.2.2"],
+    ["10.0.0.1", "10.0.0.4, 10.0.0.3", "10.0.0.4"],
+    ["10.0.0.1", ["192.0.2.1", "192.0.2.2", "10.0.0.3"], "192.0.2.2"],
+    ["::ffff:10.0.0.1", "192.0.2.2", "192.0.2.2"],
+    ["10.0.0.1", "192.0.2.2, ::ffff:a00:2", "192.0.2.2"],
+    ["2001:db8:ffff::1", "192.0.2.2", "192.0.2.2"],
+    ["2001:db8:fffe::1", "192.0.2.2", "2001:db8:fffe::1"],
+    ["11.0.0.1", "192.0.2.2", "11.0.0.1"],
+    ["10.0.0.1", "192.0.2.1, unknown, 10.0.0.2", "10.0.0.2"],
+    ["10.0.0.1", undefined, "10.0.0.1"],
+    ["10.0.0.1", {}, "10.0.0.1"],
+    [undefined, "192.0.2.2", undefined],
+    ["nonsense", "192.0.2.2", undefined],
+  ])("%j with %j is %j", (peer, field, expected) => {
+    expect(client({ trustedProxies }, peer, xff(field))).toBe(expected)
+  })
+
+  it.each([
+    ["loopback", ["127.0.0.1", "127.9.9.9", "::1"], ["10.0.0.1", "::2"]],
+    ["linklocal", ["169.254.1.1", "fe80::1", "febf::1"], ["169.255.0.1", "fec0::1"]],
+    [
+      "uniquelocal",
+      ["10.1.1.1", "172.31.0.1", "192.168.9.9", "fd00::1"],
+      ["172.32.0.1", "192.169.0.1", "fe00::1"],
+    ],
+  ])("named %j are %j and not %j", (name, proxies, others) => {
+    for (const proxy of proxies)
+      expect(client({ trustedProxies: [name] }, proxy, xff("192.0.2.2"))).toBe("192.0.2.2")
+    for (const other of others)
+      expect(client({ trustedProxies: [name] }, other, xff("192.0.2.2"))).toBe(other)
+  })
+
+  it("never yield what stands left of an address that is not trusted", () => {
+    const proxy = fc.constantFrom("10.0.0.2", "10.200.0.3", "2001:db8:ffff::7")
+    fc.assert(
+      fc.property(fc.string(), fc.array(proxy, { maxLength: 5 }), (forged, appended) => {
+        const headers = xff([forged, "192.0.2.2", ...appended].join(", "))
+        expect(client({ trustedProxies }, "10.0.0.1", headers)).toBe("192.0.2.2")
+      }),
+    )
+  })
+})
+
+describe("which header is read", () => {
+  const both = { "x-forwarded-for": "192.0.2.1", forwarded: "for=192.0.2.2", "cf-connecting-ip": "192.0.2.3" }
+  it.each<[string | undefined, object | undefined, string]>([
+    [undefined, both, "192.0.2.1"],
+    [undefined, { forwarded: 'for="[2001:db8::1]:80", for=192.0.2.2' }, "192.0.2.2"],
+    [undefined, {}, "10.0.0.1"],
+    [undefined, undefined, "10.0.0.1"],
+    ["forwarded", both, "192.0.2.2"],
+    ["Forwarded", both, "192.0.2.2"],
+    ["forwarded", { "x-forwarded-for": "192.0.2.1" }, "10.0.0.1"],
+    ["forwarded", undefined, "10.0.0.1"],
+    ["X-Forwarded-For", both, "192.0.2.1"],
+    [
+      "x-forwarded-for",
+      { forwarded: "for=192.0.2.2", "x-forwarded-for": "192.0.2.9, 192.0.2.1" },
+      "192.0.2.1",
+    ],
+    ["x-forwarded-for", { forwarded: "for=192.0.2.2" }, "10.0.0.1"],
+    ["CF-Connecting-IP", both, "192.0.2.3"],
+    ["cf-connecting-ip", { "cf-connecting-ip": ["192.0.2.3"] }, "192.0.2.3"],
+    ["cf-connecting-ip", { "cf-connecting-ip": " [2001:DB8::1]:443 " }, "2001:db8::1"],
+    ["cf-connecting-ip", { "cf-connecting-ip": ["192.0.2.3", "192.0.2.4"] }, "10.0.0.1"],
+    ["cf-connecting-ip", { "cf-connecting-ip": "192.0.2.3, 192.0.2.4" }, "10.0.0.1"],
+    ["cf-connecting-ip", { "cf-connecting-ip": "" }, "10.0.0.1"],
+    ["cf-connecting-ip", { "cf-connecting-ip": 7 }, "10.0.0.1"],
+    ["cf-connecting-ip", { "x-forwarded-for": "192.0.2.1" }, "10.0.0.1"],
+    ["cf-connecting-ip", undefined, "10.0.0.1"],
+  ])("clientIpHeader %j in %j is %j", (clientIpHeader, headers, expected) => {
+    expect(client({ trustedProxies: 1, clientIpHeader }, "10.0.0.1", headers)).toBe(expected)
+    expect(client({ trustedProxies: ["10.0.0.1"], clientIpHeader }, "10.0.0.1", headers)).toBe(expected)
+  })
+
+  it("is believed from a trusted proxy only", () => {
+    const options = { trustedProxies: ["10.0.0.1"], clientIpHeader: "cf-connecting-ip" }
+    expect(client(options, "10.0.0.2", both)).toBe("10.0.0.2")
+    expect(client({ trustedProxies: ["10.0.0.1"] }, "10.0.0.2", both)).toBe("10.0.0.2")
+  })
+})
+
+describe("a forwarded header when nobody is trusted", () => {
+  it.each([
+    [{ "x-forwarded-for": "192.0.2.1" }, "x-forwarded-for"],
+    [{ forwarded: "for=192.0.2.1" }, "forwarded"],
+    [{ forwarded: "for=192.0.2.1", "x-forwarded-for": "" }, "x-forwarded-for"],
+  ])("%j is told once, and ignored", (headers, name) => {
+    const told: string[] = []
+    const read = compileClientAddress({}, (header) => told.push(header))
+    expect(read(facts("198.51.100.1", {}))).toBe("198.51.100.1")
+    expect(read(facts("198.51.100.1"))).toBe("198.51.100.1")
+    expect(told).toEqual([])
+    expect(read(facts("198.51.100.1", headers))).toBe("198.51.100.1")
+    expect(read(facts("198.51.100.1", headers))).toBe("198.51.100.1")
+    expect(told).toEqual([name])
+  })
+})
+
+describe("whatever arrives", () => {
+  it("throws nothing, and yields an address or undefined", () => {
+    const anything = fc.record(
+      {
+        "x-forwarded-for": fc.anything(),
+        forwarded: fc.anything(),
+        "x-real-ip": fc.anything(),
+      },
+      { requiredKeys: [] },
+    )
+    const readers = [
+      compileClientAddress({}, () => undefined),
+      compileClientAddress({ trustedProxies: 3 }, NEVER),
+      compileClientAddress({ trustedProxies: ["loopback"] }, NEVER),
+      compileClientAddress({ trustedProxies: 1, clientIpHeader: "x-real-ip" }, NEVER),
+    ]
+    fc.assert(
+      fc.property(
+        fc.oneof(fc.ipV4(), fc.ipV6(), fc.anything()),
+        fc.oneof(anything, fc.anything()),
+        (peer, headers) => {
+          for (const read of readers) expect(read(facts(peer, headers)) ?? "::").toMatch(/^[0-9a-f.:]+$/)
+        },
+      ),
+    )
+  })
+})

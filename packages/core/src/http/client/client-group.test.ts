@@ -1,0 +1,104 @@
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../../clock.ts"
+import type { Decision } from "../../limiter/decision.ts"
+import { createGuard } from "../guard/guard.ts"
+import type { LimiterOptions } from "../options/options.ts"
+import type { RequestFacts } from "../request.ts"
+
+const ALICE = "192.0.2.1"
+const BOB = "192.0.2.2"
+
+/** A limiter of 9 in a minute by the client's address, and what it warns of. */
+async function limiter(more: LimiterOptions<object> = {}) {
+  const codes: string[] = []
+  const logger = { warn: ({ code }: { code?: string }) => codes.push(code ?? ""), error() {} }
+  const guard = createGuard<object>({ limit: 9, window: "1m", clock: manualClock(), logger, ...more })
+  await Promise.resolve()
+  /** What is left to the client behind a request. */
+  const left = (facts: RequestFacts): number => {
+    const { decision } = guard.check(facts, {}) as { readonly decision: Decision }
+    return decision.allowed ? decision.remaining : Number.NaN
+  }
+  return { left, codes }
+}
+
+describe("the client of a connection", () => {
+  it("is known from its first request on, though its socket tells no address any more", async () => {
+    const { left, codes } = await limiter()
+    const keepsAddress = {}
+    expect(left({ keepsAddress, remoteAddress: ALICE })).toBe(8)
+    expect(left({ keepsAddress, remoteAddress: undefined })).toBe(7)
+    expect(left({ remoteAddress: ALICE })).toBe(6)
+    expect(codes).toEqual([])
+  })
+
+  it("is asked for until there is an address", async () => {
+    const { left } = await limiter()
+    const keepsAddress = {}
+    expect(left({ keepsAddress, remoteAddress: undefined })).toBe(8)
+    expect(left({ keepsAddress, remoteAddress: ALICE })).toBe(8)
+    expect(left({ keepsAddress, remoteAddress: ALICE })).toBe(7)
+  })
+
+  it("is no other connection's", async () => {
+    const { left } = await limiter()
+    expect(left({ keepsAddress: {}, remoteAddress: ALICE })).toBe(8)
+    expect(left({ keepsAddress: {}, remoteAddress: BOB })).toBe(8)
+    expect(left({ keepsAddress: {}, remoteAddress: ALICE })).toBe(7)
+  })
+
+  it("is grouped by each limiter on its own", async () => {
+    const [subscribers, devices] = [await limiter(), await limiter({ ipv6Prefix: 128 })]
+    const [phone, laptop] = [
+      { keepsAddress: {}, remoteAddress: "2001:db8::1" },
+      { keepsAddress: {}, remoteAddress: "2001:db8::2" },
+    ]
+    expect([subscribers.left(phone), devices.left(phone)]).toEqual([8, 8])
+    expect([subscribers.left(laptop), devices.left(laptop)]).toEqual([7, 8])
+    expect([subscribers.left(phone), devices.left(phone)]).toEqual([6, 7])
+  })
+
+  it("is whom a trusted proxy reports, for each request anew", async () => {
+    const { left } = await limiter({ trustedProxies: 1 })
+    const from = (client: string): RequestFacts => ({
+      keepsAddress: proxy,
+      remoteAddress: "10.0.0.1",
+      headers: { "x-forwarded-for": client },
+    })
+    const proxy = {}
+    expect([left(from(ALICE)), left(from(BOB)), left(from(ALICE))]).toEqual([8, 8, 7])
+  })
+
+  it("is asked for anew where the app writes addresses on its socket, one for each request", async () => {
+    const { left } = await limiter()
+    const socket = { remoteAddress: "" }
+    const from = (remoteAddress: string): RequestFacts => {
+      socket.remoteAddress = remoteAddress
+      return { keepsAddress: socket, remoteAddress }
+    }
+    expect([left(from(ALICE)), left(from(BOB)), left(from(ALICE))]).toEqual([8, 8, 7])
+  })
+
+  it.each([
+    ["null", null],
+    ["a text", "socket"],
+    ["a number", 7],
+    ["frozen", Object.freeze({})],
+  ])("is asked for anew where what is given as the connection is %s", async (_what, connection) => {
+    const { left, codes } = await limiter()
+    const keepsAddress = connection as object
+    expect(left({ keepsAddress, remoteAddress: ALICE })).toBe(8)
+    expect(left({ keepsAddress, remoteAddress: ALICE })).toBe(7)
+    expect(left({ keepsAddress, remoteAddress: BOB })).toBe(8)
+    expect(codes).toEqual([])
+  })
+
+  it("is told to be perhaps a proxy by the first request of any connection, be it the first one or not", async () => {
+    const { left, codes } = await limiter()
+    left({ keepsAddress: {}, remoteAddress: ALICE, headers: {} })
+    expect(codes).toEqual([])
+    left({ keepsAddress: {}, remoteAddress: ALICE, headers: { "x-forwarded-for": BOB } })
+    left({ keepsAddress: {}, remoteAddress: ALICE, headers: { "x-forwarded-for": BOB } })
+    expect(codes).toEqual(["SLUICE_FORWARDED_HEADER_IGNORED"])
+  })
+})

@@ -1,0 +1,402 @@
+import { runInNewContext } from "node:vm"
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import type { RequestFacts } from "../request.ts"
+import { compileClientAddress } from "./client-address.ts"
+import { compileClientGroup } from "./client-group.ts"
+import { compileField, type FieldContext, type FieldReader, isBuiltInField } from "./field.ts"
+
+/** A context that writes down whom it was told what. */
+function context(matchedPath?: string): FieldContext & { readonly told: unknown[][] } {
+  const told: unknown[][] = []
+  return {
+    told,
+    matchedPath,
+    clientGroup: compileClientGroup(
+      compileClientAddress({ trustedProxies: 0 }, () => expect.unreachable()),
+      {},
+    ),
+    onClientChosen: (name) => told.push(["client-chosen", name]),
+    onBodyMissing: (name) => told.push(["body-missing", name]),
+    onRouteMissing: () => told.push(["route-missing"]),
+    onExtractorFailed: (name, error) => told.push(["failed", name, error]),
+  }
+}
+
+function read(field: string, facts: unknown): string | undefined {
+  const known = context()
+  const text = compileField(field, undefined, known)(facts as RequestFacts, undefined)
+  expect(known.told.filter(([what]) => what === "failed")).toEqual([])
+  return text
+}
+
+describe("a scalar counts as its text", () => {
+  it.each<[unknown, string | undefined]>([
+    ["5", "5"],
+    [5, "5"],
+    [5.0, "5"],
+    [-0, "0"],
+    [0, "0"],
+    [1.5, "1.5"],
+    [7n, "7"],
+    [true, "true"],
+    [false, "false"],
+    [" ", " "],
+    ["Ünï", "Ünï"],
+    ["", undefined],
+    [Number.NaN, undefined],
+    [Number.POSITIVE_INFINITY, undefined],
+    [null, undefined],
+    [undefined, undefined],
+    [[], undefined],
+    [["5"], undefined],
+    [["5", "6"], undefined],
+    [{}, undefined],
+    [Object.create(null), undefined],
+    [{ toString: () => "5" }, undefined],
+    [Symbol("5"), undefined],
+    [() => "5", undefined],
+    [new Date(0), undefined],
+  ])("%o is %j", (value, text) => {
+    expect(read("body:user", { body: { user: value } })).toBe(text)
+    expect(read("param:user", { params: { user: value } })).toBe(text)
+    expect(read("query:user", { query: { user: value } })).toBe(text)
+    expect(read("cookie:user", { cookies: { user: value } })).toBe(text)
+    const known = context()
+    expect(compileField("user", () => value, known)({}, undefined)).toBe(text)
+    // What a client may have sent is no mistake of the app.
+    expect(known.told).toHaveLength(value instanceof Date ? 1 : 0)
+  })
+})
+
+describe("ip", () => {
+  it.each([
+    ["192.0.2.7", "192.0.2.7"],
+    ["::ffff:192.0.2.7", "192.0.2.7"],
+    ["2001:DB8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+    [undefined, undefined],
+    ["unknown", undefined],
+  ])("of %j is %j", (remoteAddress, text) => {
+    expect(read("ip", { remoteAddress })).toBe(text)
+  })
+})
+
+describe("service", () => {
+  it("is one value for every request", () => {
+    expect(read("service", {})).toBe("")
+    expect(read("service", { body: { service: "mine" }, query: { service: "mine" } })).toBe("")
+  })
+})
+
+describe("method", () => {
+  it.each([
+    ["GET", "GET"],
+    ["HEAD", "GET"],
+    ["head", "GET"],
+    ["get", "GET"],
+    ["Post", "POST"],
+    ["PROPFIND", "PROPFIND"],
+    ["", undefined],
+    [undefined, undefined],
+    [7, undefined],
+  ])("%j is %j", (method, text) => {
+    expect(read("method", { method })).toBe(text)
+  })
+})
+
+describe("route", () => {
+  it.each([
+    ["/users/:id", "/u/*", "/users/:id"],
+    ["/users/:id", undefined, "/users/:id"],
+    [undefined, "/u/*", "/u/*"],
+    ["", "/u/*", "/u/*"],
+    [/^\/u/, "/u/*", "/u/*"],
+  ])("%j with the matched path %j is %j", (route, matchedPath, text) => {
+    const known = context(matchedPath)
+    const facts = { route, url: "/users/7" } as unknown as RequestFacts
+    expect(compileField("route", undefined, known)(facts, undefined)).toBe(text)
+    expect(known.told).toEqual([])
+  })
+
+  it("pitfall 7: is never the raw path; who knows no route is told once", () => {
+    const known = context()
+    const reader = compileField("route", undefined, known)
+    expect(reader({ url: "/users/7" }, undefined)).toBeUndefined()
+    expect(reader({ url: "/users/8" }, undefined)).toBeUndefined()
+    expect(reader({ route: "/users/:id" }, undefined)).toBe("/users/:id")
+    expect(known.told).toEqual([["route-missing"]])
+  })
+})
+
+describe("header:", () => {
+  it.each<[string, unknown, string | undefined]>([
+    ["header:x-api-key", { "x-api-key": "k1" }, "k1"],
+    ["header:X-API-Key", { "x-api-key": "k1" }, "k1"],
+    ["header:x-api-key", { "x-api-key": ["k1"] }, "k1"],
+    ["header:x-api-key", { "x-api-key": ["k1", "k2"] }, undefined],
+    ["header:x-api-key", { "x-api-key": [] }, undefined],
+    ["header:x-api-key", { "x-api-key": [["k1"]] }, undefined],
+    ["header:x-api-key", { "x-api-key": "k1, k2" }, "k1, k2"],
+    ["header:x-api-key", { "x-api-key": "" }, undefined],
+    ["header:x-api-key", {}, undefined],
+    ["header:x-api-key", undefined, undefined],
+    ["header:constructor", {}, undefined],
+    ["header:__proto__", {}, undefined],
+    ["header:host", { host: "a.example" }, "a.example"],
+    ["header:Host", { ":authority": "a.example" }, "a.example"],
+    ["header:host", { ":authority": "a.example", host: "b.example" }, "a.example"],
+    ["header:host", { ":authority": ["a.example", "b.example"], host: "b.example" }, undefined],
+    ["header:hosts", { ":authority": "a.example" }, undefined],
+    ["host", { ":authority": "a.example" }, "a.example"],
+  ])("%j of %j is %j", (field, headers, text) => {
+    expect(read(field, { headers })).toBe(text)
+  })
+})
+
+describe("query:", () => {
+  it.each<[string, object, string | undefined]>([
+    ["query:page", { url: "/list?page=2" }, "2"],
+    ["query:page", { url: "/list?a=1&page=2#page=3" }, "2"],
+    ["query:page", { url: "http://host/list?page=2" }, "2"],
+    ["query:page", { url: "/list?page=a%20b+c" }, "a b c"],
+    ["query:page", { url: "/list?page=%zz" }, "%zz"],
+    ["query:page", { url: "/list?q=a?page=3&page=2" }, "2"],
+    ["query:page", { url: "/list?page=2&page=3" }, undefined],
+    ["query:page", { url: "/list?page=2&page=2" }, undefined],
+    ["query:page", { url: "/list?page=" }, undefined],
+    ["query:page", { url: "/list#?page=2" }, undefined],
+    ["query:page", { url: "/list" }, undefined],
+    ["query:page", { url: "/list&page=2" }, undefined],
+    ["query:page", { url: 7 }, undefined],
+    ["query:page", {}, undefined],
+    ["query:page", { query: { page: "2" }, url: "/list?page=3" }, "2"],
+    ["query:page", { query: {}, url: "/list?page=3" }, undefined],
+    ["query:page", { query: { page: ["2", "3"] } }, undefined],
+    ["query:page", { query: Object.create({ page: "2" }) }, undefined],
+    ["query:constructor", { query: {} }, undefined],
+    ["query:__proto__", { query: JSON.parse('{"__proto__":"x"}') }, "x"],
+    ["query:toString", { url: "/list" }, undefined],
+  ])("%j of %j is %j", (field, facts, text) => {
+    expect(read(field, facts)).toBe(text)
+  })
+})
+
+describe("body:", () => {
+  it.each<[string, unknown, string | undefined]>([
+    ["body:user", { user: "ann" }, "ann"],
+    ["body:user.email", { user: { email: "a@b.c" } }, "a@b.c"],
+    ["body:users.0.id", { users: [{ id: 7 }] }, "7"],
+    ["body:user.email", { user: "ann" }, undefined],
+    ["body:user.email", { user: null }, undefined],
+    ["body:user.length", { user: "ann" }, undefined],
+    ["body:user", null, undefined],
+    ["body:user", "user=ann", undefined],
+    ["body:user", Buffer.from("ann"), undefined],
+    ["body:user", Object.create({ user: "ann" }), undefined],
+    ["body:constructor.name", {}, undefined],
+    ["body:__proto__.user", { user: "ann" }, undefined],
+    ["body:a.b.c.d.e.f.g.h", { a: { b: { c: { d: { e: { f: { g: { h: 1 } } } } } } } }, "1"],
+    ["body:a.b.c.d.e.f.g.h.i", { a: { b: { c: { d: { e: { f: { g: { h: { i: 1 } } } } } } } } }, undefined],
+  ])("%j of %j is %j", (field, body, text) => {
+    expect(read(field, { body })).toBe(text)
+  })
+
+  it("of a circular body is missing or found, and ends", () => {
+    const body: Record<string, unknown> = { id: 1 }
+    body.self = body
+    expect(read("body:self.self.self.id", { body })).toBe("1")
+    expect(read("body:self.self", { body })).toBeUndefined()
+  })
+
+  it.each<[string, RequestFacts, boolean]>([
+    ["with a length", { headers: { "content-length": "7" } }, true],
+    ["in chunks", { headers: { "transfer-encoding": "chunked" } }, true],
+    ["of who knows", {}, true],
+    ["that is not there", { headers: {} }, false],
+    ["that is empty", { headers: { "content-length": "0" } }, false],
+    ["that was parsed", { headers: { "content-length": "4" }, body: null }, false],
+  ])("of a body %s is missing, and whether a parser is wanted is told once", (_what, facts, expected) => {
+    const known = context()
+    const reader = compileField("body:user", undefined, known)
+    expect([reader(facts, undefined), reader(facts, undefined)]).toEqual([undefined, undefined])
+    expect(known.told).toEqual(expected ? [["body-missing", "body:user"]] : [])
+  })
+})
+
+describe("param:", () => {
+  it.each<[unknown, string | undefined]>([
+    [{ id: "7" }, "7"],
+    [{ id: ["a", "b"] }, undefined],
+    [Object.create({ id: "7" }), undefined],
+    [{}, undefined],
+    [undefined, undefined],
+    ["id", undefined],
+  ])("id of %j is %j", (params, text) => {
+    expect(read("param:id", { params })).toBe(text)
+  })
+})
+
+describe("cookie:", () => {
+  it.each<[string, object, string | undefined]>([
+    ["cookie:sid", { cookies: { sid: "s1" }, headers: { cookie: "sid=s2" } }, "s1"],
+    ["cookie:sid", { cookies: {}, headers: { cookie: "sid=s2" } }, undefined],
+    ["cookie:sid", { cookies: Object.create({ sid: "s1" }) }, undefined],
+    ["cookie:sid", { headers: { cookie: "a=b; sid=s%202; c=d" } }, "s 2"],
+    ["cookie:sid", { headers: { cookie: ["a=b", "sid=s2"] } }, "s2"],
+    ["cookie:sid", { headers: { cookie: "sid=s1; sid=s2" } }, "s1"],
+    ["cookie:sid", { headers: { cookie: "sid=%zz" } }, "%zz"],
+    ["cookie:sid", { headers: { cookie: "sid=" } }, undefined],
+    ["cookie:sid", { headers: { cookie: "" } }, undefined],
+    ["cookie:sid", { headers: { cookie: 7 } }, undefined],
+    ["cookie:sid", { headers: {} }, undefined],
+    ["cookie:sid", {}, undefined],
+    ["cookie:__proto__", { headers: { cookie: "a=b" } }, undefined],
+    ["cookie:constructor", { headers: { cookie: "a=b" } }, undefined],
+  ])("%j of %j is %j", (field, facts, text) => {
+    expect(read(field, facts)).toBe(text)
+  })
+})
+
+describe("a bare name", () => {
+  const everywhere = {
+    params: { user_id: "param" },
+    query: { user_id: "query" },
+    body: { user_id: "body" },
+    headers: { user_id: "header" },
+  }
+  it.each<[object, string | undefined]>([
+    [everywhere, "param"],
+    [{ ...everywhere, params: {} }, "query"],
+    [{ ...everywhere, params: undefined, query: undefined, url: "/?user_id=url" }, "url"],
+    [{ ...everywhere, params: { user_id: "" }, query: { user_id: ["1", "2"] } }, "body"],
+    [{ headers: everywhere.headers }, "header"],
+    [{}, undefined],
+  ])("without an extractor, of %j, is the first that has a value: %j", (facts, text) => {
+    expect(read("user_id", facts)).toBe(text)
+  })
+
+  it("pitfall 5: without an extractor is chosen by the client, which is said once", () => {
+    const known = context()
+    const reader = compileField("User_Id", undefined, known)
+    expect(known.told).toEqual([["client-chosen", "User_Id"]])
+    expect(reader({ headers: { user_id: "7" } }, undefined)).toBe("7")
+    expect(known.told).toHaveLength(1)
+  })
+
+  it("with an extractor is what the app says of its own request, and of nothing else", () => {
+    const known = context()
+    const reader = compileField("user_id", (request) => (request as { user?: string }).user, known)
+    expect(reader(everywhere, { user: "ann" })).toBe("ann")
+    expect(reader(everywhere, {})).toBeUndefined()
+    expect(known.told).toEqual([])
+  })
+
+  it("whose extractor throws is missing; told once", () => {
+    const known = context()
+    const error = new Error("no session")
+    const reader = compileField(
+      "user_id",
+      () => {
+        throw error
+      },
+      known,
+    )
+    expect([reader(everywhere, {}), reader(everywhere, {})]).toEqual([undefined, undefined])
+    expect(known.told).toEqual([["failed", "user_id", error]])
+  })
+
+  it("whose extractor answers with an object of a class, as databases have for ids, is missing; told once", () => {
+    class ObjectId {
+      toString(): string {
+        return "507f1f77bcf86cd799439011"
+      }
+    }
+    const known = context()
+    const reader = compileField("user_id", () => new ObjectId(), known)
+    expect([reader({}, {}), reader({}, {})]).toEqual([undefined, undefined])
+    const error = new TypeError(
+      'The extractor of "user_id" answered with an object of ObjectId; it must answer with a text or a number',
+    )
+    expect(known.told).toEqual([["failed", "user_id", error]])
+  })
+
+  it.each([
+    ["resolves", () => Promise.resolve("ann")],
+    ["rejects", () => Promise.reject(new Error("no session"))],
+    ["is of another realm", () => runInNewContext("Promise.reject(new Error())")],
+  ])(
+    "whose extractor answers with a promise that %s is missing; told once, with no rejection left over",
+    async (_what, extractor) => {
+      const unhandled: unknown[] = []
+      const listen = (reason: unknown): number => unhandled.push(reason)
+      process.on("unhandledRejection", listen)
+      const known = context()
+      const reader = compileField("user_id", extractor, known)
+      expect([reader({}, {}), reader({}, {})]).toEqual([undefined, undefined])
+      const error = new TypeError(
+        'The extractor of "user_id" answered with a promise; it must answer at once',
+      )
+      expect(known.told).toEqual([["failed", "user_id", error]])
+      await new Promise((resolve) => setImmediate(resolve))
+      process.off("unhandledRejection", listen)
+      expect(unhandled).toEqual([])
+    },
+  )
+})
+
+describe("whatever arrives", () => {
+  it.each(["method", "route", "ip", "header:a", "query:a", "body:a", "param:a", "cookie:a", "a"])(
+    "%s survives a getter that throws; told once",
+    (field) => {
+      const known = context()
+      const error = new Error("malformed")
+      const broken = new Proxy(
+        {},
+        {
+          get: () => {
+            throw error
+          },
+        },
+      )
+      const reader = compileField(field, undefined, known)
+      expect([reader(broken, undefined), reader(broken, undefined)]).toEqual([undefined, undefined])
+      expect(known.told.filter(([what]) => what === "failed")).toEqual([["failed", field, error]])
+    },
+  )
+
+  it("yields a text that is not empty, or undefined, and throws nothing", () => {
+    const fields = ["ip", "method", "route", "header:a", "query:a", "body:a.b", "param:a", "cookie:a", "a"]
+    const readers: FieldReader[] = fields.map((field) => compileField(field, undefined, context()))
+    const holder = fc.oneof(fc.record({ a: fc.anything() }), fc.anything())
+    const facts = fc.record({
+      method: fc.anything(),
+      url: fc.anything(),
+      route: fc.anything(),
+      headers: holder,
+      query: holder,
+      params: holder,
+      body: holder,
+      cookies: holder,
+      remoteAddress: fc.anything(),
+    })
+    fc.assert(
+      fc.property(facts, (given) => {
+        for (const reader of readers)
+          expect(reader(given as RequestFacts, undefined) ?? "missing").not.toBe("")
+      }),
+    )
+  })
+})
+
+describe("the names of fields", () => {
+  it("tell what is Sluice's own", () => {
+    expect(["ip", "service", "method", "route", "header:x", "body:a.b"].map(isBuiltInField)).not.toContain(
+      false,
+    )
+    expect(["user_id", "plan", "IP", "header"].map(isBuiltInField)).not.toContain(true)
+  })
+
+  it("that no reader knows are an error when the rule is compiled", () => {
+    expect(() => compileField("session:id", undefined, context())).toThrow('"session:id" is not a field')
+  })
+})

@@ -1,0 +1,54 @@
+import { describe, expect, it } from "vitest"
+import { ADDRESS_RANGE_ACCEPTED } from "../../address.ts"
+import { InvalidRuleError } from "../../errors.ts"
+import { compileValueList } from "./value-list.ts"
+
+describe("a list of values", () => {
+  it("names what is equal to an entry, and nothing else", () => {
+    const listed = compileValueList("user_id", ["7", "Ann", "10.0.0.0/8"])
+    expect(["7", "Ann", "10.0.0.0/8"].map(listed)).toEqual([true, true, true])
+    expect(["07", "ann", "10.0.0.1", "", "__proto__"].map(listed)).toEqual([
+      false,
+      false,
+      false,
+      false,
+      false,
+    ])
+    expect(compileValueList("user_id", [])("7")).toBe(false)
+  })
+})
+
+describe("a list for the field ip", () => {
+  const listed = compileValueList("ip", [
+    "192.0.2.7",
+    "10.0.0.0/8",
+    "::ffff:198.51.100.0/120",
+    "2001:DB8:0:0::/48",
+    "2001:db8:1::7",
+  ])
+  it.each([
+    ["192.0.2.7", true],
+    ["192.0.2.8", false],
+    ["10.255.0.1", true],
+    ["11.0.0.1", false],
+    ["198.51.100.99", true],
+    ["198.51.101.1", false],
+    ["::ffff:192.0.2.7", true],
+    ["2001:db8:0:9::1", true],
+    ["2001:db8:1::7", true],
+    ["2001:db8:1::8", false],
+    ["not an address", false],
+  ])("names %j: %j", (address, expected) => {
+    expect(listed(address)).toBe(expected)
+  })
+
+  it.each(["10.0.0.0/33", "127.1", "010.0.0.1", "example.com", ""])(
+    "refuses %j, which is no address",
+    (entry) => {
+      expect(() => compileValueList("ip", ["10.0.0.0/8", entry])).toThrow(InvalidRuleError)
+      const message = `${JSON.stringify(entry)} is not an address`
+      const problems = [{ path: "", message, accepted: ADDRESS_RANGE_ACCEPTED }]
+      expect(() => compileValueList("ip", [entry])).toThrow(expect.objectContaining({ problems }))
+    },
+  )
+})

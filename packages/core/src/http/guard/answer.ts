@@ -1,0 +1,88 @@
+import { validateHeaderName, validateHeaderValue } from "node:http"
+import { textOf } from "../../errors.ts"
+import type { Decision } from "../../limiter/decision.ts"
+import type { MaybePromise } from "../../stores/store.ts"
+import type { Warner } from "../../warnings.ts"
+import type { OnRejected } from "../options/options.ts"
+import type { Rejection, RejectionAnswer } from "../rejection.ts"
+
+type Members = Readonly<Partial<Record<keyof RejectionAnswer, unknown>>>
+
+/** What to send to a refused client in place of the standard answer, or that; undefined is to send nothing. */
+export type Answer = (
+  standard: Rejection,
+  request: unknown,
+  decision: Decision,
+  response: unknown,
+) => MaybePromise<RejectionAnswer | undefined>
+
+/** The answers of an app's `onRejected`. One that throws, rejects or yields no answer gives way to the standard one. */
+export function compileAnswer(onRejected: OnRejected<unknown> | undefined, warner: Warner): Answer {
+  if (onRejected === undefined) return (standard) => standard
+  return (standard, request, decision, response) => {
+    const failed = (error: unknown): Rejection => {
+      warner.once(
+        "SLUICE_CALLBACK_FAILED",
+        `onRejected failed: ${textOf(error)}. The standard answer is sent, unless it had begun one.`,
+        // Stryker disable next-line StringLiteral: any name that no other callback has
+        "onRejected",
+        error,
+      )
+      return standard
+    }
+    const pick = (own: unknown): RejectionAnswer | undefined => {
+      if (own === false) return undefined
+      const fault = faultOf(own)
+      if (fault === undefined) return own as RejectionAnswer
+      if (isMeant(own)) {
+        const message = `onRejected yielded an answer that cannot be sent: ${fault}. The standard answer is sent.`
+        warner.once("SLUICE_CALLBACK_FAILED", message, fault)
+      }
+      return standard
+    }
+    try {
+      const own: unknown = onRejected(request, standard, decision, response)
+      // Fastify's reply has a `then` that waits for its end: one that nobody has sent would wait for ever.
+      return own !== response && isThenable(own) ? Promise.resolve(own).then(pick, failed) : pick(own)
+    } catch (error) {
+      return failed(error)
+    }
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === "function"
+}
+
+/**
+ * Whether it is meant as an answer, be it right or wrong. What `onRejected` yields may be anything:
+ * `(req, …, res) => res.status(429).end()` yields the response itself, and `(ctx) => (ctx.body = …)` a body.
+ */
+function isMeant(own: unknown): boolean {
+  if (typeof own !== "object" || own === null || Object.getPrototypeOf(own) !== Object.prototype) return false
+  const members = ["status", "headers", "body"].filter((name) => name in own)
+  return members.length > 1 && typeof (own as Members).status !== "function"
+}
+
+/** What Node would throw for is no answer: the error would be the app's, or in a promise the process' end. */
+function faultOf(own: unknown): string | undefined {
+  const { status, headers, body } = (own ?? {}) as Members
+  const isFinal = Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 599
+  if (!isFinal) return "its status is no whole number from 200 to 599"
+  const isList = Array.isArray(headers) && headers.every(isLine)
+  if (!isList) return "its headers are no list of pairs of texts that HTTP takes"
+  return typeof body === "string" ? undefined : "its body is no text"
+}
+
+function isLine(line: unknown): boolean {
+  if (!Array.isArray(line) || typeof line[1] !== "string") return false
+  let isSendable = false
+  try {
+    validateHeaderName(line[0])
+    validateHeaderValue(line[0], line[1])
+    isSendable = true
+  } catch {
+    // What is wrong with it is told with the whole answer.
+  }
+  return isSendable
+}

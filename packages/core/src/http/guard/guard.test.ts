@@ -1,0 +1,867 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../../clock.ts"
+import { InvalidOptionError } from "../../errors.ts"
+import { memoryStore } from "../../stores/memory/memory-store.ts"
+import type { Store } from "../../stores/store.ts"
+import { createLimiter } from "../create-limiter.ts"
+import type { LimiterOptions } from "../options/options.ts"
+import type { Rejection } from "../rejection.ts"
+import type { RequestFacts } from "../request.ts"
+import { createGuard, decisionOn, type Guard, type GuardOptions, type Outcome } from "./guard.ts"
+
+/** Stands for the framework's own request. */
+interface Req {
+  readonly id?: string
+}
+
+const FACTS: RequestFacts = { method: "GET", url: "/", headers: {}, remoteAddress: "192.0.2.1" }
+const QUIET = { warn() {}, error() {} }
+
+function warnings(guard: Guard<Req>): string[] {
+  const said: string[] = []
+  guard.limiter.on("warning", ({ code, message }) => said.push(`${code}: ${message}`))
+  return said
+}
+
+/** A guard as an adapter mounts it: at start, before any request. */
+async function mount(options: GuardOptions<Req>, clock = manualClock()): Promise<Guard<Req>> {
+  const guard = createGuard<Req>("limiter" in options ? options : { clock, logger: QUIET, ...options })
+  await Promise.resolve()
+  return guard
+}
+
+const limit = (most: number, more: LimiterOptions<Req> = {}): LimiterOptions<Req> => ({
+  limit: most,
+  window: "1m",
+  ...more,
+})
+
+/** The store answers with values, so the guard must too. */
+function checked(guard: Guard<Req>, request: Req = {}, facts: RequestFacts = FACTS): Outcome {
+  const outcome = guard.check(facts, request)
+  if (outcome instanceof Promise) throw new Error("The guard answered with a promise.")
+  return outcome
+}
+
+const later = (store: Store): Store => ({
+  take: async (requests) => store.take(requests),
+  peek: async (requests) => store.peek(requests),
+  giveBack: async (refunds) => store.giveBack(refunds),
+  reset: async (keys) => store.reset(keys),
+  close: async () => store.close(),
+})
+
+describe("a guard", () => {
+  it("yields the decision and the headers, and the rejection to who is refused", async () => {
+    const guard = await mount(limit(1))
+    const admitted = checked(guard)
+    expect(admitted.decision).toMatchObject({ allowed: true, policy: "ip-1m" })
+    expect(admitted.headers).toEqual([
+      ["RateLimit-Policy", '"ip-1m";q=1;w=60'],
+      ["RateLimit", '"ip-1m";r=0;t=61'],
+    ])
+    expect(admitted.removed).toEqual([])
+    expect(admitted).not.toHaveProperty("rejection")
+    const refused = checked(guard)
+    expect(refused.headers).toEqual(admitted.headers)
+    expect(refused.rejection).toMatchObject({
+      status: 429,
+      headers: [
+        ["Retry-After", "61"],
+        ["Cache-Control", "no-store"],
+        ["Content-Type", expect.stringContaining("application/problem+json")],
+      ],
+    })
+    expect(JSON.parse(refused.rejection?.body ?? "")).toMatchObject({ "violated-policies": ["ip-1m"] })
+  })
+
+  it("answers in the form that the client accepts", async () => {
+    const guard = await mount(limit(1))
+    checked(guard)
+    const { rejection } = checked(guard, {}, { ...FACTS, headers: { accept: "text/plain" } })
+    expect(rejection?.headers).toContainEqual(["Content-Type", expect.stringContaining("text/plain")])
+  })
+
+  it("writes the dialect that is asked for, or none", async () => {
+    const names = async (headers: LimiterOptions<Req>["headers"] & (string | false)) =>
+      checked(await mount(limit(1, { headers }))).headers.map(([name]) => name)
+    expect(await names("legacy")).toEqual(["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"])
+    expect(await names(false)).toEqual([])
+  })
+
+  it("writes a limit that a function yields", async () => {
+    const { headers } = checked(await mount(limit(1, { limit: () => 5 })))
+    expect(headers[0]).toEqual(["RateLimit-Policy", '"ip-1m";q=5;w=60'])
+  })
+
+  it("decides by the facts, and gives the app's functions the framework's own request", async () => {
+    const seen: Req[] = []
+    const note = (request: Req): Req => {
+      seen.push(request)
+      return request
+    }
+    const guard = await mount(
+      limit(1, {
+        field: "user_id",
+        fields: { user_id: (request) => note(request).id },
+        skip: (request) => note(request) === undefined,
+        cost: (request) => (note(request) === undefined ? 0 : 1),
+      }),
+    )
+    const request = { id: "alice" }
+    expect(checked(guard, request).decision.allowed).toBe(true)
+    expect(seen).toEqual([request, request, request])
+    expect(seen.every((each) => each === request)).toBe(true)
+    expect(checked(guard, { id: "bob" }).decision.allowed).toBe(true)
+    expect(checked(guard, { id: "alice" }).decision.allowed).toBe(false)
+  })
+
+  it("tells by the rules of a source that it has waited for", async () => {
+    const rules = [{ name: "loaded", limit: 5, window: "1m" }]
+    const guard = await mount({ rules: { load: async () => ({ rules, problems: [] }) } })
+    const { headers } = await guard.check(FACTS, {})
+    expect(headers[0]).toEqual(["RateLimit-Policy", '"loaded";q=5;w=60'])
+    await guard.close()
+  })
+
+  it("answers later when the store does", async () => {
+    const guard = await mount(limit(1, { store: later(memoryStore({ clock: manualClock() })) }))
+    const outcome = guard.check(FACTS, {})
+    expect(outcome).toBeInstanceOf(Promise)
+    expect(await outcome).toMatchObject({ decision: { allowed: true }, headers: [{}, {}] })
+    expect(await guard.check(FACTS, {})).toMatchObject({ rejection: { status: 429 } })
+  })
+
+  it("neither throws nor rejects when everything around it is broken", async () => {
+    const failing = (): never => {
+      throw Object.create(null)
+    }
+    const store: Store = { take: failing, peek: failing, giveBack: failing, reset: failing, close() {} }
+    const guard = await mount({
+      rules: [
+        {
+          name: "a",
+          limit: failing,
+          window: "1 day",
+          field: "user",
+          rejectionMessage: "exhausted-daily-limit",
+        },
+        { name: "b", limit: 9, window: "1m" },
+      ],
+      headers: "legacy",
+      store,
+      clock: { now: failing },
+      logger: { warn: failing, error: failing },
+      cost: failing,
+      skip: failing,
+      fields: { user: failing },
+      refundWhen: failing,
+      onRejected: failing,
+    })
+    guard.limiter.on("decision", failing)
+    const request = {}
+    expect(checked(guard, request).decision).toMatchObject({ allowed: true, degraded: true })
+    const outcome = checked(guard)
+    expect(outcome.rejection?.status).toBe(429)
+    expect(guard.answer(outcome, {}, {})).toBe(outcome.rejection)
+    expect(() => guard.settle(request, 200)).not.toThrow()
+    await nextTurn()
+  })
+
+  it("goes on admitting after its limiter has been closed", async () => {
+    const guard = await mount(limit(5))
+    await guard.close()
+    expect(checked(guard).decision).toMatchObject({ allowed: true, degraded: true })
+  })
+
+  it("warns of no store that is gone where its own limiter has been closed, of another's store it does", async () => {
+    const said: string[] = []
+    const log = ({ code }: { readonly code: string }): void => void said.push(code)
+    const logger = { warn: log, error: log }
+    const own = await mount(limit(5, { logger }))
+    await own.close()
+    checked(own)
+    expect(said).toEqual([])
+    const store = memoryStore()
+    const shared = await mount(limit(5, { logger, store }))
+    store.close()
+    checked(shared)
+    expect(said).toEqual(["SLUICE_DEGRADED"])
+  })
+
+  it("closes the limiter that it made, and no other", async () => {
+    const limiter = createLimiter<Req>({ ...limit(5), logger: QUIET })
+    const shared = await mount({ limiter })
+    const own = await mount(limit(5))
+    await Promise.all([shared.close(), own.close()])
+    await expect(limiter.decide({})).resolves.toMatchObject({ allowed: true })
+    await expect(own.limiter.decide({})).rejects.toThrow("closed")
+  })
+
+  it("leaves what it has decided on the request", async () => {
+    const guard = await mount(limit(1))
+    const [first, second, unseen]: Req[] = [{}, {}, {}]
+    const outcomes = [checked(guard, first), checked(guard, second)]
+    expect([first, second].map((request) => decisionOn(request as Req))).toEqual(
+      outcomes.map(({ decision }) => decision),
+    )
+    expect(decisionOn(first as Req)?.allowed).toBe(true)
+    expect(decisionOn(second as Req)?.allowed).toBe(false)
+    expect(decisionOn(unseen as Req)).toBeUndefined()
+  })
+
+  it("leaves nothing before the store has answered", async () => {
+    const guard = await mount(limit(1, { store: later(memoryStore({ clock: manualClock() })) }))
+    const request: Req = {}
+    const asked = guard.check(FACTS, request)
+    expect(decisionOn(request)).toBeUndefined()
+    const { decision } = await asked
+    expect(decisionOn(request)).toBe(decision)
+  })
+
+  it("asks the app how to answer only with onRejected, on the routes too", async () => {
+    for (const [options, asksApp] of [
+      [limit(1), false],
+      [limit(1, { onRejected: () => undefined }), true],
+    ] as const) {
+      const guard = await mount(options)
+      expect(
+        [guard, guard.forRoute({ limit: 1, window: "1m" }, "GET /")].map((each) => each.asksApp),
+      ).toEqual([asksApp, asksApp])
+    }
+  })
+
+  it("has to be told of responses only with refundWhen", async () => {
+    expect((await mount(limit(5))).settles).toBe(false)
+    expect((await mount(limit(5, { refundWhen: () => true }))).settles).toBe(true)
+  })
+
+  it.each<[string, LimiterOptions<Req>, boolean]>([
+    ["an address", limit(5), true],
+    [
+      "a header, a cookie, a query",
+      limit(5, { field: ["header:x", "cookie:y", "query:z", "param:p"] }),
+      true,
+    ],
+    ["the whole service", { rules: [{ limit: 5, window: "1m" }] }, true],
+    ["a body", limit(5, { field: "body:user" }), false],
+    ["a body in a combination", limit(5, { field: ["ip", "body:user"] }), false],
+    ["a bare name", limit(5, { field: "user_id" }), false],
+    ["a field of its match", limit(5, { match: { fields: { plan: ["free"] } } }), false],
+    ["a method of its match", limit(5, { match: { methods: ["GET"], path: "/" } }), true],
+    ["a limit function", limit(5, { limit: () => 5 }), false],
+    ["a cost function", limit(5, { cost: () => 1 }), false],
+    ["a skip function", limit(5, { skip: () => false }), false],
+    ["the method, the route", limit(5, { field: ["method", "route"] }), true],
+    [
+      "a body, in one rule of two",
+      {
+        rules: [
+          { name: "a", limit: 5, window: "1m" },
+          { name: "b", limit: 5, window: "1m", field: "body:user" },
+        ],
+      },
+      false,
+    ],
+    [
+      "a source, which may say anything later",
+      { rules: { load: async () => ({ rules: [], problems: [] }) } },
+      false,
+    ],
+  ])("knows whether its rules read only what is there on arrival: %s", async (_what, options, expected) => {
+    const guard = await mount(options)
+    expect(guard.readsArrivalOnly).toBe(expected)
+    await guard.close()
+  })
+})
+
+describe("several mounts on one request", () => {
+  const two = async (first: LimiterOptions<Req>, second: LimiterOptions<Req>) => {
+    const guards = [await mount({ name: "a", ...first }), await mount({ name: "b", ...second })] as const
+    return (request: Req = {}) => guards.map((guard) => checked(guard, request))
+  }
+
+  it("join the lists of their headers", async () => {
+    const [, last] = (await two(limit(5), limit(9)))()
+    expect(last?.headers).toEqual([
+      ["RateLimit-Policy", '"a";q=5;w=60, "b";q=9;w=60'],
+      ["RateLimit", '"a";r=4;t=61, "b";r=8;t=61'],
+    ])
+  })
+
+  it.each([
+    [5, 9, "a", ["5", "4"]],
+    [9, 5, "b", ["5", "4"]],
+    [5, 5, "b", ["5", "4"]],
+  ])(
+    "of limits %i and %i let %s bind, in the fields with one number too",
+    async (one, other, binding, numbers) => {
+      const [, last] = (await two(limit(one, { headers: "legacy" }), limit(other, { headers: "legacy" })))()
+      expect(last?.decision.policy).toBe(binding)
+      expect(last?.headers.slice(0, 2)).toEqual([
+        ["X-RateLimit-Limit", numbers[0]],
+        ["X-RateLimit-Remaining", numbers[1]],
+      ])
+    },
+  )
+
+  it("keep the fields of an earlier mount that the later one does not write", async () => {
+    const [, last] = (await two(limit(5), limit(9, { headers: false })))()
+    expect(last?.headers.map(([name]) => name)).toEqual(["RateLimit-Policy", "RateLimit"])
+    expect(last?.decision.policy).toBe("a")
+    expect(last?.removed).toEqual([])
+  })
+
+  it.each<[LimiterOptions<Req>, LimiterOptions<Req>, readonly string[], readonly string[]]>([
+    [limit(5), limit(9, { headers: "legacy" }), ["RateLimit-Policy", "RateLimit"], []],
+    [
+      limit(9),
+      limit(5, { headers: "legacy" }),
+      ["RateLimit-Policy", "RateLimit", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"],
+      [],
+    ],
+    [
+      limit(9, { headers: "legacy" }),
+      limit(5),
+      ["RateLimit-Policy", "RateLimit"],
+      ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"],
+    ],
+  ])("of two dialects tell single values of the one that binds alone", async (one, other, names, removed) => {
+    const [, last] = (await two(one, other))()
+    expect(last?.headers.map(([name]) => name)).toEqual(names)
+    expect(last?.removed).toEqual(removed)
+  })
+
+  describe("in single values, of which the one that binds leaves some out", () => {
+    const rest = ["RateLimit-Remaining", "RateLimit-Reset"]
+    const gone = (): never => {
+      throw new Error("gone")
+    }
+    const triple = { headers: "triple", window: "1m" } as const
+    const degraded = (): LimiterOptions<Req> => ({
+      ...triple,
+      limit: 2,
+      store: { take: gone, peek: gone, giveBack: gone, reset: gone, close() {} },
+    })
+    const tooDear: LimiterOptions<Req> = { ...triple, limit: 2, cost: () => 3 }
+    const generous: LimiterOptions<Req> = { ...triple, limit: 9 }
+    const policyAlone = [
+      ["RateLimit-Limit", "2"],
+      ["RateLimit-Policy", "9;w=60, 2;w=60"],
+    ]
+
+    it("take off the other's when it comes second: the store is gone", async () => {
+      const [first, last] = (await two(generous, degraded()))()
+      expect(first?.headers.map(([name]) => name)).toEqual(["RateLimit-Limit", ...rest, "RateLimit-Policy"])
+      expect(last?.decision).toMatchObject({ policy: "b", degraded: true })
+      expect(new Map(last?.headers as [string, string][])).toEqual(new Map(policyAlone as [string, string][]))
+      expect(last?.removed).toEqual(rest)
+    })
+
+    it("add none of the other's when it comes first: the store is gone", async () => {
+      const [, last] = (await two(degraded(), generous))()
+      expect(last?.headers).toEqual([
+        ["RateLimit-Limit", "2"],
+        ["RateLimit-Policy", "2;w=60, 9;w=60"],
+      ])
+      expect(last?.removed).toEqual([])
+    })
+
+    it("take off the other's when it comes second: the cost is above its limit", async () => {
+      const [, last] = (await two(generous, tooDear))()
+      expect(last?.rejection?.status).toBe(429)
+      const told = new Map(last?.headers as [string, string][])
+      expect([told.get("RateLimit-Limit"), told.get("RateLimit-Remaining")]).toEqual(["2", "0"])
+      expect([told.has("RateLimit-Reset"), last?.removed]).toEqual([false, ["RateLimit-Reset"]])
+    })
+
+    it("add none of the other's when it comes first: the cost is above its limit", async () => {
+      const [first, last] = (await two(tooDear, generous))()
+      expect(last?.decision.policy).toBe("a")
+      expect(new Map(last?.headers as [string, string][])).toEqual(
+        new Map([...(first?.headers ?? []), ["RateLimit-Policy", "2;w=60, 9;w=60"]]),
+      )
+      expect(last?.removed).toEqual([])
+    })
+  })
+
+  it("leave the decision that binds on the request, be it the first or the last", async () => {
+    for (const [one, other] of [
+      [limit(5), limit(9)],
+      [limit(9), limit(5)],
+    ] as const) {
+      const request: Req = {}
+      for (const options of [one, other]) checked(await mount(options), request)
+      expect(decisionOn(request)?.limit).toBe(5)
+    }
+  })
+
+  it("let the one that refuses bind, and tell why", async () => {
+    const mounts = await two(limit(9), limit(1))
+    mounts()
+    const [first, last] = mounts()
+    expect(first).not.toHaveProperty("rejection")
+    expect(last).toMatchObject({ decision: { policy: "b", allowed: false }, rejection: { status: 429 } })
+    expect(JSON.parse(last?.rejection?.body ?? "")["violated-policies"]).toEqual(["b"])
+  })
+
+  it("of three, join all", async () => {
+    const request = {}
+    const policies: string[] = []
+    for (const name of ["a", "b", "c"]) {
+      const { headers } = checked(await mount(limit(5, { name })), request)
+      policies.push(headers[0]?.[1] as string)
+    }
+    expect(policies.at(-1)).toBe('"a";q=5;w=60, "b";q=5;w=60, "c";q=5;w=60')
+  })
+
+  it("of limiters whose rules have one name are warned of once, be they next to each other or not", async () => {
+    const guards = [
+      await mount(limit(5, { name: "a" })),
+      await mount(limit(5, { name: "b" })),
+      await mount({ rules: ["c", "a"].map((name) => ({ name, limit: 5, window: "1m" })) }),
+    ]
+    const said = guards.map(warnings)
+    for (let i = 0; i < 2; i++) {
+      const request = {}
+      for (const guard of guards) checked(guard, request)
+    }
+    expect(said).toEqual([
+      [],
+      [],
+      [
+        'SLUICE_SAME_NAME: Two limiters met the same request, and both have a rule named "a": clients cannot tell ' +
+          'one from the other, in headers and in refusals. Give one of them a name of its own: name: "…".',
+      ],
+    ])
+  })
+
+  it.each([
+    [true, false],
+    [false, true],
+  ])("are not warned of for the name of a shadow rule, which no client is told", async (first, second) => {
+    const guards = [
+      await mount(limit(5, { name: "a", shadow: first })),
+      await mount(limit(5, { name: "a", shadow: second })),
+    ]
+    const said = guards.map(warnings)
+    const request = {}
+    for (const guard of guards) checked(guard, request)
+    expect(said).toEqual([[], []])
+  })
+
+  it("of one limiter count once, and are warned of once", async () => {
+    const limiter = createLimiter<Req>({ ...limit(5), clock: manualClock(), logger: QUIET })
+    const guards = [await mount({ limiter }), await mount({ limiter })] as const
+    const said = warnings(guards[0])
+    for (let i = 0; i < 2; i++) {
+      const request = {}
+      const first = checked(guards[0], request)
+      const second = checked(guards[1], request)
+      expect(second).toEqual({ decision: first.decision, headers: [], removed: [] })
+    }
+    expect((await limiter.peek(FACTS as Req)).remaining).toBe(3)
+    expect(said).toEqual([
+      'SLUICE_MOUNTED_TWICE: The limiter with rule "ip-1m" met the same request twice: it is mounted twice. ' +
+        "The request was counted once; remove one of the mounts.",
+    ])
+  })
+
+  it.each([
+    [0, "The limiter met"],
+    [2, 'The limiter with rules "r0", "r1" met'],
+    [3, 'The limiter with rules "r0", "r1", "r2" met'],
+    [4, 'The limiter with rules "r0", "r1", "r2", … met'],
+  ])("of one limiter with %i rules are told by them", async (count, start) => {
+    const rules = Array.from({ length: count }, (_, i) => ({ name: `r${i}`, limit: 5, window: "1m" }))
+    const guard = await mount({ rules })
+    const said = warnings(guard)
+    const request = {}
+    checked(guard, request)
+    checked(guard, request)
+    expect(said[0]).toMatch(`SLUICE_MOUNTED_TWICE: ${start}`)
+  })
+
+  it("of one limiter are seen with another one in between", async () => {
+    const limiter = createLimiter<Req>({ ...limit(5), clock: manualClock(), logger: QUIET })
+    const guards = [await mount({ limiter }), await mount(limit(9, { name: "b" })), await mount({ limiter })]
+    const request = {}
+    const outcomes = guards.map((guard) => checked(guard, request))
+    expect(outcomes[2]?.decision.policy).toBe("ip-1m")
+    expect((await limiter.peek(FACTS as Req)).remaining).toBe(4)
+  })
+})
+
+describe("a limiter that is created in a handler", () => {
+  const asked = (logger: NonNullable<LimiterOptions<Req>["logger"]>) => {
+    const guard = createGuard<Req>({ ...limit(5), logger })
+    guard.check(FACTS, {})
+  }
+
+  it("is warned of once per logger, though each is a new one", async () => {
+    const said: string[] = []
+    const logger = { warn: ({ code }: { code: string }) => said.push(code), error() {} }
+    for (let i = 0; i < 3; i++) asked(logger)
+    expect(said).toEqual(["SLUICE_CREATED_IN_HANDLER"])
+    const other: string[] = []
+    asked({ warn: (_fields, message) => other.push(message), error() {} })
+    expect(other).toEqual([
+      "A limiter was created while a request was being handled, so it counts nothing beyond that request. Create it " +
+        "once, when the app starts, and mount it: app.use(rateLimit({ … })). " +
+        "(@sluice/core/errors.md#sluice_created_in_handler)",
+    ])
+  })
+
+  it("is warned of by the process where there is no logger", async () => {
+    const emitted = new Promise((resolve) => process.once("warning", resolve))
+    createGuard<Req>(limit(5)).check(FACTS, {})
+    expect(await emitted).toMatchObject({ name: "SluiceWarning", code: "SLUICE_CREATED_IN_HANDLER" })
+  })
+
+  it("is not one that was created at start", async () => {
+    const said: string[] = []
+    const logger = { warn: ({ code }: { code: string }) => said.push(code), error() {} }
+    const guard = createGuard<Req>({ ...limit(5), logger })
+    await Promise.resolve()
+    guard.check(FACTS, {})
+    expect(said).toEqual([])
+  })
+})
+
+describe("onRejected", () => {
+  const OWN: Rejection = { status: 429, headers: [["X", "y"]], body: "mine" }
+  const refusedBy = async (onRejected: LimiterOptions<Req>["onRejected"]) => {
+    const guard = await mount(limit(1, onRejected === undefined ? {} : { onRejected }))
+    checked(guard)
+    const outcome = checked(guard)
+    const said = warnings(guard)
+    const answer = guard.answer(outcome, { id: "r" }, "response")
+    return { outcome, answer, said }
+  }
+
+  it("gets the request, the standard answer, the decision and the response", async () => {
+    const got: unknown[][] = []
+    const { outcome } = await refusedBy((...args) => void got.push(args))
+    expect(got).toEqual([[{ id: "r" }, outcome.rejection, outcome.decision, "response"]])
+  })
+
+  it("has no part in what is admitted", async () => {
+    const guard = await mount(limit(1, { onRejected: () => OWN }))
+    const names = checked(guard).headers.map(([name]) => name)
+    expect(names).toEqual(["RateLimit-Policy", "RateLimit"])
+  })
+
+  it("is answered for when there is none", async () => {
+    const { outcome, answer } = await refusedBy(undefined)
+    expect(answer).toBe(outcome.rejection)
+  })
+
+  it("takes over with what it yields, at once or later", async () => {
+    expect((await refusedBy(() => OWN)).answer).toBe(OWN)
+    const { answer } = await refusedBy(async () => OWN)
+    expect(answer).toBeInstanceOf(Promise)
+    expect(await answer).toBe(OWN)
+  })
+
+  it.each([200, 599])("takes over with the status %i, as with any that ends a response", async (status) => {
+    const own = { ...OWN, status } as unknown as Rejection
+    expect((await refusedBy(() => own)).answer).toBe(own)
+  })
+
+  it.each<[string, unknown]>([
+    ["nothing", undefined],
+    ["null", null],
+    ["a number", 429],
+    ["a text", "slow down"],
+    ["a response, which has a status that is a function", { status() {}, headers: [], body: "" }],
+    ["a Response of fetch", new Response("slow down", { status: 429 })],
+    ["what an arrow function has set as a body", { status: 429, message: "slow down" }],
+  ])("leaves the standard answer when it yields %s, at once or later", async (_what, yielded) => {
+    const now = await refusedBy(() => yielded as undefined)
+    expect(now.answer).toBe(now.outcome.rejection)
+    const then = await refusedBy(async () => yielded as undefined)
+    expect(await then.answer).toBe(then.outcome.rejection)
+    expect([...now.said, ...then.said]).toEqual([])
+  })
+
+  const status = "its status is no whole number from 200 to 599"
+  const headers = "its headers are no list of pairs of texts that HTTP takes"
+  it.each<[string, unknown, string]>([
+    ["without headers", { status: 429, body: "" }, headers],
+    ["without a body", { status: 429, headers: [] }, "its body is no text"],
+    ["with an object for a body", { ...OWN, body: { error: "slow down" } }, "its body is no text"],
+    ["with a text for a status", { ...OWN, status: "429" }, status],
+    ["with a status that Node refuses", { ...OWN, status: 199 }, status],
+    ["with a status that no response has", { ...OWN, status: 600 }, status],
+    ["with an object for headers", { ...OWN, headers: { X: "y" } }, headers],
+    ["with a wrong header beside a good one", { ...OWN, headers: [...OWN.headers, ["X Y", "z"]] }, headers],
+    ["with a header that is no pair", { ...OWN, headers: ["X"] }, headers],
+    ["with a header whose value is no text", { ...OWN, headers: [["X", 5]] }, headers],
+    ["with a header that would split the response", { ...OWN, headers: [["X", "y\r\nZ: 1"]] }, headers],
+    ["with a header with a wrong name", { ...OWN, headers: [["X Y", "z"]] }, headers],
+  ])("leaves the standard answer when it yields one %s, and says why", async (_what, yielded, why) => {
+    const said = `SLUICE_CALLBACK_FAILED: onRejected yielded an answer that cannot be sent: ${why}. The standard answer is sent.`
+    const now = await refusedBy(() => yielded as undefined)
+    expect(now.answer).toBe(now.outcome.rejection)
+    const then = await refusedBy(async () => yielded as undefined)
+    expect(await then.answer).toBe(then.outcome.rejection)
+    expect([now.said, then.said]).toEqual([[said], [said]])
+  })
+
+  it("sends nothing when it yields false, at once or later", async () => {
+    const now = await refusedBy(() => false)
+    expect(now.answer).toBeUndefined()
+    const then = await refusedBy(async () => false)
+    expect(then.answer).toBeInstanceOf(Promise)
+    expect(await then.answer).toBeUndefined()
+    expect([...now.said, ...then.said]).toEqual([])
+  })
+
+  it("is waited for when it yields a thenable that is no promise", async () => {
+    const thenable = {
+      // biome-ignore lint/suspicious/noThenProperty: what is tested
+      then: (fulfilled: (value: Rejection) => void) => fulfilled(OWN),
+    }
+    const { answer } = await refusedBy(() => thenable as Promise<Rejection>)
+    expect(answer).toBeInstanceOf(Promise)
+    expect(await answer).toBe(OWN)
+  })
+
+  it("is not waited for when it yields the response, which may never end", async () => {
+    const guard = await mount(limit(1, { onRejected: (...[, , , response]) => response as undefined }))
+    checked(guard)
+    const outcome = checked(guard)
+    // biome-ignore lint/suspicious/noThenProperty: as Fastify's reply has one
+    expect(guard.answer(outcome, {}, { then: () => undefined })).toBe(outcome.rejection)
+  })
+
+  it("finds told when to come back, in case it answers by itself", async () => {
+    const { outcome } = await refusedBy(() => false)
+    expect(outcome.headers).toEqual([
+      ["RateLimit-Policy", '"ip-1m";q=1;w=60'],
+      ["RateLimit", '"ip-1m";r=0;t=61'],
+      ["Retry-After", "61"],
+      ["Cache-Control", "no-store"],
+    ])
+    expect((await refusedBy(undefined)).outcome.headers).toHaveLength(2)
+  })
+
+  it("leaves the standard answer when it fails, at once or later, and says so", async () => {
+    const message =
+      "SLUICE_CALLBACK_FAILED: onRejected failed: Error: oops. The standard answer is sent, unless it had begun one."
+    const fail = (): never => {
+      throw new Error("oops")
+    }
+    const now = await refusedBy(fail)
+    expect(now.answer).toBe(now.outcome.rejection)
+    expect(now.said).toEqual([message])
+    const then = await refusedBy(async () => fail())
+    expect(await then.answer).toBe(then.outcome.rejection)
+    expect(then.said).toEqual([message])
+  })
+})
+
+describe("refundWhen", () => {
+  const left = async (guard: Guard<Req>) => {
+    await nextTurn()
+    return (await guard.limiter.peek({ remoteAddress: "192.0.2.1" } as Req)).remaining
+  }
+
+  it("gives the units back by the status, once, and only after they have been charged", async () => {
+    const seen: unknown[] = []
+    const guard = await mount(
+      limit(2, {
+        refundWhen(request, status) {
+          seen.push([request, status])
+          return status < 400
+        },
+      }),
+    )
+    const [one, two] = [{ id: "1" }, { id: "2" }]
+    checked(guard, one)
+    checked(guard, two)
+    // Parallel guesses cannot slip through.
+    expect(checked(guard, { id: "3" }).decision.allowed).toBe(false)
+    guard.settle(one, 401)
+    expect(await left(guard)).toBe(0)
+    guard.settle(two, 200)
+    guard.settle(two, 200)
+    expect(await left(guard)).toBe(1)
+    expect(seen).toEqual([
+      [one, 401],
+      [two, 200],
+    ])
+  })
+
+  it("gives back its own decision where another mount's binds, and leaves that one alone", async () => {
+    const strict = await mount(limit(2, { name: "a" }))
+    const generous = await mount(limit(9, { name: "b", refundWhen: () => true }))
+    const request = {}
+    checked(strict, request)
+    expect(checked(generous, request).decision.policy).toBe("a")
+    strict.settle(request, 200)
+    generous.settle(request, 200)
+    expect([await left(strict), await left(generous)]).toEqual([1, 9])
+  })
+
+  it("finds its decision under a later mount's", async () => {
+    const first = await mount(limit(2, { name: "a", refundWhen: () => true }))
+    const second = await mount(limit(9, { name: "b" }))
+    const request = {}
+    checked(first, request)
+    checked(second, request)
+    first.settle(request, 200)
+    expect([await left(first), await left(second)]).toEqual([2, 8])
+  })
+
+  it("has nothing to give back for a request that it has not seen, or refused", async () => {
+    const guard = await mount(limit(1, { refundWhen: () => true }))
+    guard.settle({}, 200)
+    checked(guard)
+    const refused = {}
+    checked(guard, refused)
+    guard.settle(refused, 429)
+    expect(await left(guard)).toBe(0)
+  })
+
+  it.each<[string, () => unknown]>([
+    [
+      "failed: Error: oops",
+      () => {
+        throw new Error("oops")
+      },
+    ],
+    ["yielded 1", () => 1],
+    ["yielded [object Promise]", () => Promise.resolve(true)],
+    ["yielded [object Promise]", () => Promise.reject(new Error("late"))],
+  ])("keeps the units when it %s, and says so once", async (what, refundWhen) => {
+    const guard = await mount(limit(5, { refundWhen: refundWhen as () => boolean }))
+    const said = warnings(guard)
+    for (let i = 0; i < 2; i++) {
+      const request = {}
+      checked(guard, request)
+      guard.settle(request, 200)
+    }
+    expect(await left(guard)).toBe(3)
+    expect(said).toEqual([
+      `SLUICE_CALLBACK_FAILED: refundWhen ${what}. It must yield true or false at once; the units stay taken.`,
+    ])
+  })
+
+  it("keeps the units when the store is gone, and hurts nobody", async () => {
+    const inner = memoryStore({ clock: manualClock() })
+    const guard = await mount(
+      limit(5, {
+        refundWhen: () => true,
+        store: { ...later(inner), giveBack: () => Promise.reject(new Error("gone")) },
+      }),
+    )
+    const request = {}
+    await guard.check(FACTS, request)
+    guard.settle(request, 200)
+    expect(await left(guard)).toBe(4)
+    await guard.limiter.close()
+    expect(() => guard.settle(request, 200)).not.toThrow()
+    await nextTurn()
+  })
+})
+
+describe("a guard of one route", () => {
+  it("has its own rule in place of the inline one, and its own headers", async () => {
+    const guard = await mount(limit(9))
+    const route = guard.forRoute({ limit: 1, window: "1h" }, "login")
+    await Promise.resolve()
+    expect(checked(route).headers[0]).toEqual(["RateLimit-Policy", '"login";q=1;w=3600'])
+    expect(checked(route).rejection?.status).toBe(429)
+    expect(checked(guard).decision).toMatchObject({ policy: "ip-1m", remaining: 8 })
+    await route.close()
+    expect(checked(guard).decision).toMatchObject({ degraded: false, remaining: 7 })
+  })
+
+  it("refunds by the limiter's refundWhen, and shares its warnings", async () => {
+    const guard = await mount(limit(9, { refundWhen: () => true }))
+    const route = guard.forRoute({ limit: 3, window: "1h" }, "login")
+    await Promise.resolve()
+    expect(route.settles).toBe(true)
+    const request = {}
+    checked(route, request)
+    route.settle(request, 200)
+    await nextTurn()
+    expect((await route.limiter.peek({ remoteAddress: "192.0.2.1" } as Req)).remaining).toBe(3)
+  })
+
+  it("knows by its own rule what it reads", async () => {
+    const guard = await mount(limit(9))
+    expect(guard.forRoute({ limit: 3, window: "1h", field: "body:user" }, "a").readsArrivalOnly).toBe(false)
+    expect(guard.readsArrivalOnly).toBe(true)
+  })
+
+  it("may name its rule, and is refused a wrong one", async () => {
+    const guard = await mount(limit(9))
+    const route = guard.forRoute({ name: "own", limit: 3, window: "1h" }, "login")
+    await Promise.resolve()
+    expect(checked(route).decision.policy).toBe("own")
+    expect(() => guard.forRoute({ limit: 3 }, "x")).toThrow(InvalidOptionError)
+  })
+
+  it("is refused a rule that never admits what each request costs", async () => {
+    const guard = await mount({ ...limit(9), cost: 4 })
+    expect(() => guard.forRoute({ limit: 3, window: "1h" }, "login")).toThrow(
+      'cost: a request of cost 4 takes 4 units of rule "login", which never admits more than 3; accepted: 0 to 3, or a function',
+    )
+    expect(() => guard.forRoute({ limit: 4, window: "1h" }, "login")).not.toThrow()
+  })
+})
+
+describe("a limiter behind an adapter", () => {
+  it("reads what it is asked about as the adapter does, or as facts where it is none of the framework's", async () => {
+    const reader = (request: object) =>
+      "peer" in request ? { ...FACTS, remoteAddress: String(request.peer) } : undefined
+    const guard = createGuard<Req>({ ...limit(1), clock: manualClock(), logger: QUIET }, reader)
+    await Promise.resolve()
+    checked(guard)
+    const asked: boolean[] = []
+    for (const request of [{ peer: "192.0.2.1" }, { peer: "192.0.2.9" }, FACTS]) {
+      asked.push((await guard.limiter.peek(request as Req)).allowed)
+    }
+    expect(asked).toEqual([false, true, false])
+    await guard.limiter.reset({ peer: "192.0.2.1" } as Req)
+    expect((await guard.limiter.decide(FACTS as Req)).allowed).toBe(true)
+  })
+})
+
+describe("createGuard", () => {
+  const problemsOf = (options: unknown) => {
+    try {
+      createGuard(options as GuardOptions<Req>)
+      return []
+    } catch (error) {
+      return (error as InvalidOptionError).problems
+    }
+  }
+
+  it("refuses what is no limiter", () => {
+    const notOne = { path: "limiter", message: "is not a limiter", accepted: "what createLimiter() yields" }
+    for (const limiter of [undefined, null, {}, 5, createLimiter, { decide() {}, admit() {} }]) {
+      expect(problemsOf({ limiter })).toEqual([notOne])
+    }
+  })
+
+  it("refuses options beside a limiter, each of them", () => {
+    const limiter = createLimiter({ ...limit(5), logger: QUIET })
+    const accepted = "options of the limiter itself"
+    const message = "is given together with limiter"
+    expect(problemsOf({ limiter, limit: 5, onRejected() {} })).toEqual([
+      { path: "limit", message, accepted },
+      { path: "onRejected", message, accepted },
+    ])
+    expect(problemsOf({ limiter })).toEqual([])
+  })
+
+  it.each([undefined, null, 5, "x", [], () => 1])("refuses %s for options", (options) => {
+    expect(problemsOf(options)).toMatchObject([
+      { path: "", accepted: expect.stringMatching(/limit(, |: 100, )window/) },
+    ])
+  })
+})

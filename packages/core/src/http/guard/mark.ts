@@ -1,0 +1,76 @@
+import type { Decision } from "../../limiter/decision.ts"
+import { bindsMore } from "../../limiter/decision-record.ts"
+import { joined, nameOf } from "../headers/joined.ts"
+import type { HeaderLine } from "../headers/writer.ts"
+import type { ParsedOptions } from "../options/parse-options.ts"
+import type { Rejection } from "../rejection.ts"
+import type { RequestFacts } from "../request.ts"
+import type { RuleSet } from "../rule-set/rule-set.ts"
+
+const NONE: readonly never[] = []
+
+/**
+ * What one mount of a limiter has decided on a request, beside the mounts before it. Headers are written when they are asked
+ * for: a gateway that asks for many decisions at once wants none.
+ */
+export class Mark {
+  declare readonly limiter: { readonly options: ParsedOptions }
+  /** This mount's own decision, whichever binds. */
+  declare readonly own: Decision
+  declare readonly earlier: Mark | undefined
+  /** Of all mounts so far, the decision that binds. */
+  declare readonly decision: Decision
+  declare readonly rejection?: Rejection
+  /** Where a limiter is mounted twice each mount tells the status. */
+  declare settled: boolean
+  // No private names in here, and no fields but by the constructor: one is made for each request.
+  declare private readonly ruleSet: RuleSet
+  declare private lines: readonly HeaderLine[] | undefined
+
+  constructor(
+    limiter: { readonly options: ParsedOptions },
+    ruleSet: RuleSet,
+    own: Decision,
+    earlier: Mark | undefined,
+    facts: RequestFacts,
+  ) {
+    this.limiter = limiter
+    this.own = own
+    this.earlier = earlier
+    this.decision = earlier !== undefined && bindsMore(earlier.decision, own) ? earlier.decision : own
+    this.settled = false
+    this.ruleSet = ruleSet
+    this.lines = undefined
+    if (own.allowed) return
+    this.rejection = ruleSet.writeRejection(own, facts.headers?.accept, limiter.options.wallClock)
+  }
+
+  /** To be set on the response, in place of what an earlier mount has set under the same name. */
+  get headers(): readonly HeaderLine[] {
+    const { rejection } = this
+    // An app that answers by itself seldom copies them: a refusal says when to come back whoever writes it.
+    if (rejection === undefined || this.limiter.options.onRejected === undefined) return this.told()
+    return [...this.told(), ...rejection.headers.filter((line) => nameOf(line) !== "Content-Type")]
+  }
+
+  /** Names of what an earlier mount has set and holds no more, to be taken off the response first. */
+  get removed(): readonly string[] {
+    if (this.earlier === undefined) return NONE
+    const lines = this.told()
+    return this.earlier
+      .told()
+      .map(nameOf)
+      .filter((name) => !lines.some((line) => nameOf(line) === name))
+  }
+
+  /** The rate limit headers of all mounts so far. */
+  private told(): readonly HeaderLine[] {
+    // Stryker disable next-line ConditionalExpression: written anew they are the same
+    if (this.lines === undefined) {
+      const { earlier, own, decision } = this
+      const lines = this.ruleSet.writeHeaders(own, this.limiter.options.wallClock)
+      this.lines = earlier === undefined ? lines : joined(earlier.told(), lines, decision === own)
+    }
+    return this.lines
+  }
+}

@@ -1,0 +1,48 @@
+import type { PolicyCheck } from "../../limiter/decision.ts"
+import { type Logger, type Warner, warnOncePerLogger } from "../../warnings.ts"
+import type { Mark } from "./mark.ts"
+
+/** Says that a limiter with these rules has met a request twice. */
+export function warnMountedTwice(warner: Warner, ruleNames: readonly string[]): void {
+  warner.once(
+    "SLUICE_MOUNTED_TWICE",
+    `The limiter${withRules(ruleNames)} met the same request twice: it is mounted twice. ` +
+      "The request was counted once; remove one of the mounts.",
+  )
+}
+
+/** Says so when a mount before this one has decided by a rule of the same name, which both tell the client. */
+export function warnSameNames(warner: Warner, { own, earlier }: Mark): void {
+  for (let mark = earlier; mark !== undefined; mark = mark.earlier) {
+    const same = mark.own.checks.find((check) => own.checks.some((other) => bothAreTold(check, other)))
+    if (same === undefined) continue
+    warner.once(
+      "SLUICE_SAME_NAME",
+      `Two limiters met the same request, and both have a rule named ${JSON.stringify(same.policy)}: clients cannot tell ` +
+        'one from the other, in headers and in refusals. Give one of them a name of its own: name: "…".',
+    )
+    return
+  }
+}
+
+/** By one name; nobody is told of a shadow rule. */
+function bothAreTold(check: PolicyCheck, other: PolicyCheck): boolean {
+  return check.policy === other.policy && !check.shadow && !other.shadow
+}
+
+/** Says that a limiter was made where a request is handled, once for all limiters with this logger. */
+export function warnCreatedInHandler(logger: Logger | undefined): void {
+  warnOncePerLogger(
+    logger,
+    "SLUICE_CREATED_IN_HANDLER",
+    "A limiter was created while a request was being handled, so it counts nothing beyond that request. " +
+      "Create it once, when the app starts, and mount it: app.use(rateLimit({ … })).",
+  )
+}
+
+/** A source may have thousands. */
+function withRules(names: readonly string[]): string {
+  if (names.length === 0) return ""
+  const named = names.slice(0, 3).map((name) => `"${name}"`)
+  return ` with rule${names.length > 1 ? "s" : ""} ${named.join(", ")}${names.length > 3 ? ", …" : ""}`
+}

@@ -1,0 +1,137 @@
+import { describe, expect, expectTypeOf, it } from "vitest"
+import { manualClock } from "../../clock.ts"
+import type { Rule, RuleMatch } from "../../rules/rule.ts"
+import { type FileRulesOptions, fileRules } from "../../rules/sources/file.ts"
+import { type MemoryStoreOptions, memoryStore } from "../../stores/memory/memory-store.ts"
+import { createLimiter } from "../create-limiter.ts"
+import type { HeaderLine } from "../headers/writer.ts"
+import type { CostOption, Limiter } from "../limiter.ts"
+import type { RequestFacts } from "../request.ts"
+import type { LimiterOptions, OnRejected } from "./options.ts"
+
+/** The same members, each of which must be there, and undefined. */
+type Undefined<Options> = { readonly [Name in keyof Required<Options>]: undefined }
+
+const NO_MATCH: Undefined<RuleMatch> = { methods: undefined, path: undefined, fields: undefined }
+const NO_MEMBERS: Undefined<Omit<Rule, "limit" | "window">> = {
+  name: undefined,
+  field: undefined,
+  onMissing: undefined,
+  algorithm: undefined,
+  align: undefined,
+  buckets: undefined,
+  burst: undefined,
+  refill: undefined,
+  throttle: undefined,
+  countRejected: undefined,
+  penalty: undefined,
+  cost: undefined,
+  match: undefined,
+  allow: undefined,
+  deny: undefined,
+  rejectionMessage: undefined,
+  shadow: undefined,
+  onStoreFailure: undefined,
+}
+const NO_OPTIONS: Undefined<Omit<LimiterOptions<RequestFacts>, keyof Rule>> = {
+  rules: undefined,
+  defaultRules: undefined,
+  service: undefined,
+  store: undefined,
+  trustedProxies: undefined,
+  clientIpHeader: undefined,
+  ipv6Prefix: undefined,
+  fields: undefined,
+  skip: undefined,
+  onRejected: undefined,
+  refundWhen: undefined,
+  headers: undefined,
+  storeTimeoutMs: undefined,
+  instances: undefined,
+  enabled: undefined,
+  logger: undefined,
+  clock: undefined,
+}
+const NO_STORE_OPTIONS: Undefined<MemoryStoreOptions> = { maxKeys: undefined, clock: undefined }
+const NO_FILE_OPTIONS: Undefined<FileRulesOptions> = { maxBytes: undefined, pollMs: undefined }
+const NO_COST: Undefined<CostOption> = { cost: undefined }
+
+const LIMIT = { limit: 5, window: "1m" } as const
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
+
+describe("a member given as undefined is one that is not given", () => {
+  it("in the options of a limiter, whose inline rule goes by address then", async () => {
+    const options: LimiterOptions<RequestFacts> = { ...NO_OPTIONS, ...NO_MEMBERS, ...LIMIT }
+    const limiter = createLimiter({ ...options, clock: { now: () => 0, wait: undefined } })
+    expect(await limiter.decide(ALICE, NO_COST)).toMatchObject({ policy: "ip-1m", remaining: 4 })
+    await limiter.reset(ALICE, { policies: undefined })
+    await limiter.ready({ signal: undefined })
+    expect(await limiter.peek(ALICE, NO_COST)).toMatchObject({ remaining: 5 })
+    await limiter.close()
+  })
+
+  it("in a rule of a list, and in its match", async () => {
+    const rule: Rule<RequestFacts> = { ...NO_MEMBERS, ...LIMIT }
+    const matched: Rule<RequestFacts> = { ...rule, name: "matched", match: NO_MATCH }
+    const limiter = createLimiter({ rules: [rule, matched], clock: manualClock() })
+    const { checks } = await limiter.decide(ALICE)
+    expect(checks.map(({ policy, remaining }) => [policy, remaining])).toEqual([
+      ["service-1m", 4],
+      ["matched", 4],
+    ])
+    await limiter.close()
+  })
+
+  it("in the options of a memory store and of rules in a file", () => {
+    memoryStore(NO_STORE_OPTIONS).close()
+    expect(fileRules("rules.yaml", NO_FILE_OPTIONS).name).toContain("rules.yaml")
+  })
+})
+
+describe("the types of a limiter", () => {
+  interface AppRequest {
+    readonly user: string
+  }
+  const limiter: Limiter<AppRequest> = createLimiter<AppRequest>({
+    ...LIMIT,
+    onMissing: "skip",
+    clock: manualClock(),
+  })
+
+  it("refuse the name of an event that there is none of, and arguments that it does not have", () => {
+    const listener = (): void => undefined
+    limiter.on("decision", (decision, request) => `${decision.policy} ${request.user}`)
+    // @ts-expect-error misspelt
+    expect(() => limiter.on("decisions", listener)).toThrow(
+      'on: "decisions" is no event; accepted: decision, ',
+    )
+    // @ts-expect-error misspelt
+    limiter.off("degrade", listener)
+    // @ts-expect-error recovered has no arguments
+    limiter.on("recovered", (_error: Error) => undefined)
+  })
+
+  it("take the facts of a request, where nothing is counted, for a request", async () => {
+    await limiter.reset(ALICE)
+    expect(await limiter.peek(ALICE)).toMatchObject({ remaining: 5 })
+    // @ts-expect-error what is counted is a request
+    await limiter.decide(ALICE)
+    // @ts-expect-error misspelt
+    await limiter.peek({ remoteAdress: "192.0.2.1" })
+  })
+
+  it("let onRejected yield any status, and say which the standard answer may have", () => {
+    type Own = OnRejected<AppRequest>
+    expectTypeOf<Parameters<Own>[1]["status"]>().toEqualTypeOf<429 | 400 | 503>()
+    expectTypeOf<() => { status: 403; headers: HeaderLine[]; body: string }>().toExtend<Own>()
+    expectTypeOf<() => Promise<{ status: number; headers: []; body: string }>>().toExtend<Own>()
+    expectTypeOf<() => { status: "403"; headers: []; body: string }>().not.toExtend<Own>()
+    expectTypeOf<() => { status: 403; headers: Headers; body: string }>().not.toExtend<Own>()
+  })
+
+  it("refuse undefined where a member is required", () => {
+    // @ts-expect-error a rule has a limit
+    const rule: Rule = { limit: undefined, window: "1m" }
+    expect(() => createLimiter({ rules: [rule] })).toThrow("rules[0].limit: is missing")
+  })
+})

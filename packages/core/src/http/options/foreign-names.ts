@@ -1,0 +1,100 @@
+import type { Problem } from "../../errors.ts"
+
+type Names = Readonly<Record<string, string>>
+
+/** What a member of a rule is called in other rate limiters, and here. */
+export const RULE_NAMES: Names = {
+  max: 'here it is "limit"',
+  points: 'here it is "limit"',
+  windowMs: 'here it is "window"',
+  timeWindow: 'here it is "window"',
+  // Seconds in one of them, milliseconds in another: who carries the number over has a limit a thousand times too lax.
+  duration: 'here it is "window", in milliseconds, or a text such as "60 seconds"',
+  keyGenerator: 'here "field" names what is counted by, and "fields" how it is read',
+  id: 'here "field" names what is counted by, and "fields" how it is read',
+  identifier: 'here it is "name"',
+  keyPrefix: 'here it is "name", beside the "service" of the limiter',
+  groupId: 'here it is "group", of a route of Fastify',
+  message: 'here it is "rejectionMessage", or "onRejected" for a whole answer',
+  errorMessage: 'here it is "rejectionMessage", or "onRejected" for a whole answer',
+  whitelist: 'here it is "allow"',
+  whiteList: 'here it is "allow"',
+  blacklist: 'here it is "deny"',
+  blackList: 'here it is "deny"',
+  allowList: 'here it is "allow", or "skip" for a function',
+  isBlackListed: 'here it is "deny", or a "limit" of 0 by a function',
+  ban: 'here it is "penalty"',
+  blockDuration: 'here it is "penalty"',
+  blockOnConsumed: 'here it is "penalty"',
+  continueExceeding: 'here it is "countRejected"',
+  execEvenly: 'here it is "algorithm": "leaky-bucket"',
+  execEvenlyMinDelayMs: 'here it is "algorithm": "leaky-bucket"',
+}
+
+/** The same for the other options. */
+export const OPTION_NAMES: Names = {
+  ...RULE_NAMES,
+  handler: 'here it is "onRejected"',
+  statusCode: 'here it is "onRejected"',
+  status: 'here it is "onRejected"',
+  errorResponseBuilder: 'here it is "onRejected"',
+  onExceeded: 'here it is "onRejected"',
+  onLimited: 'here it is "onRejected"',
+  retryAfter: 'here it is "onRejected"',
+  throw: 'here "onRejected" answers, and nothing is thrown',
+  onExceeding: 'here it is the event "decision"',
+  onBanReach: 'here it is the event "decision"',
+  isWhiteListed: 'here it is "skip"',
+  skipSuccessfulRequests: 'here it is "refundWhen": (request, status) => status < 400',
+  skipFailedRequests: 'here it is "refundWhen": (request, status) => status >= 400',
+  requestWasSuccessful: 'here it is "refundWhen"',
+  legacyHeaders: 'here it is "headers": "legacy"',
+  standardHeaders: 'here it is "headers"',
+  enableDraftSpec: 'here it is "headers": "triple"',
+  addHeaders: 'here it is "headers"',
+  addHeadersOnExceeding: 'here it is "headers"',
+  disableHeader: 'here it is "headers": false',
+  requestPropertyName: 'here it is "rateLimit", always',
+  ipv6Subnet: 'here it is "ipv6Prefix"',
+  validate: "here there is nothing to set",
+  trustProxy: 'here it is "trustedProxies"',
+  global: 'here "limit" and "window" are left out to limit only the routes that ask for it',
+  passOnStoreError: 'here it is "onStoreFailure"',
+  skipOnError: 'here it is "onStoreFailure"',
+  insuranceLimiter: 'here it is "onStoreFailure"',
+  timeoutMs: 'here it is "storeTimeoutMs"',
+  driver: 'here it is "store"',
+  db: 'here it is "store"',
+  redis: 'here it is "store": redisStore({ client })',
+  storeClient: 'here it is "store": redisStore({ client })',
+  namespace: 'here it is "service"',
+  nameSpace: 'here it is "service"',
+  cache: 'here it is "maxKeys" of a memory store',
+  inMemoryBlockOnConsumed: 'here it is "denyCacheMs" of a Redis store',
+  inMemoryBlockDuration: 'here it is "denyCacheMs" of a Redis store',
+  maxQueueSize: 'here it is "maxWaiting" of acquire()',
+}
+
+/**
+ * The problems of options or of a rule, whose names are given: those with a member that another rate limiter has with the name
+ * that it has here instead of all that would be accepted.
+ */
+export function inOurNames(problems: readonly Problem[], ownNames: Names): readonly Problem[] {
+  return problems.map((problem) => {
+    const [place, name] = memberOf(problem.path)
+    const names = place === "" ? ownNames : RULE_NAMES
+    if (!Object.hasOwn(names, name)) return problem
+    const what = names === OPTION_NAMES ? "the options" : "a rule"
+    return {
+      path: problem.path,
+      message: `${JSON.stringify(name)} is not a member of ${what}; ${names[name]}`,
+    }
+  })
+}
+
+/** The member of a rule in a list, or else of the whole: `rules[1].max` is that of `rules[1]`. */
+function memberOf(path: string): readonly [place: string, name: string] {
+  const isInList = path.startsWith("rules[") || path.startsWith("defaultRules[")
+  const place = isInList ? path.slice(0, path.indexOf(".") + 1) : ""
+  return [place, path.slice(place.length)]
+}

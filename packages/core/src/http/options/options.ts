@@ -1,0 +1,88 @@
+import type { Clock } from "../../clock.ts"
+import type { Decision } from "../../limiter/decision.ts"
+import type { OnStoreFailure } from "../../policy.ts"
+import type { Rule } from "../../rules/rule.ts"
+import type { RuleBook } from "../../rules/rule-book.ts"
+import type { RuleSource } from "../../rules/source.ts"
+import type { MaybePromise, Store } from "../../stores/store.ts"
+import type { Logger } from "../../warnings.ts"
+import type { ClientAddressOptions } from "../client/client-address-options.ts"
+import type { HeaderDialect } from "../headers.ts"
+import type { Rejection, RejectionAnswer } from "../rejection.ts"
+
+/** A field of the app's own, by name: a user id or a plan from its authentication. Undefined is missing. */
+export type Extractor<Request> = (request: Request) => string | number | undefined
+
+/**
+ * Takes over the answer to a refused request. It gets the framework's own request (Koa: the context), the answer that
+ * would be sent, its decision, and the framework's own response (Koa: the context again; Fastify: the reply).
+ *
+ * What it returns is sent instead, with any status; when it returns nothing and has not answered by itself, the standard answer is.
+ * `false` says that it answers by itself, now or later: nothing is sent. Rate limit headers and `Retry-After` have been
+ * set by then.
+ */
+export type OnRejected<Request> = (
+  request: Request,
+  rejection: Rejection,
+  decision: Decision,
+  response: unknown,
+) => // Not `false`: TypeScript takes an async function that returns it for one that yields a boolean.
+  | RejectionAnswer
+  | boolean
+  | undefined
+  | PromiseLike<RejectionAnswer | boolean | undefined>
+  | MaybePromise<void>
+
+/** Every member of a rule but its cost, which a limiter reads differently; none is required here. */
+export type InlineRule<Request> = {
+  // Mapped from an object type, so that each member keeps the docstring that it has in Rule.
+  readonly [Name in keyof Omit<Rule<Request>, "cost">]?: Omit<Rule<Request>, "cost">[Name] | undefined
+}
+
+/** What a limiter is made of. Either one inline rule (`limit`, `window` and any other member of {@link Rule}), or `rules`. */
+export interface LimiterOptions<Request> extends InlineRule<Request>, ClientAddressOptions {
+  /** Several rules, or where they come from: a source, or a book of one that several limiters share. */
+  readonly rules?: readonly Rule<Request>[] | RuleSource | RuleBook | undefined
+  /** Rules in force until those of the source are loaded for the first time: default none, which admits everything. */
+  readonly defaultRules?: readonly Rule<Request>[] | undefined
+  /** Whose rules and counters: default "default". */
+  readonly service?: string | number | undefined
+  /** Where counters are: default a memory store of its own. It stays its maker's, who closes it. */
+  readonly store?: Store | undefined
+  /**
+   * Fields of the app's own by name; or, where the names are not known beforehand, a function that yields what reads a
+   * name, undefined for none. It is asked when rules are compiled, not for each request. Default: none.
+   */
+  readonly fields?:
+    | Readonly<Record<string, Extractor<Request>>>
+    | ((name: string) => Extractor<Request> | undefined)
+    | undefined
+  /** Units that a request takes, times each rule's own cost: a whole number from 0 up, or a function. Default 1. */
+  readonly cost?: number | ((request: Request) => number) | undefined
+  /** Whether a request is not counted at all: default no. One that throws, or yields no boolean, is counted. */
+  readonly skip?: ((request: Request) => boolean) | undefined
+  /** Takes over the answer to a refused request: default a problem (RFC 9457) in JSON, or lines of text. */
+  readonly onRejected?: OnRejected<Request> | undefined
+  /**
+   * Whether a request's units are given back once its response is known: `(req, status) => status < 400` for "only
+   * failures count". They are charged first, so parallel guesses cannot slip through. Default: never.
+   */
+  readonly refundWhen?: ((request: Request, status: number) => boolean) | undefined
+  /** How an adapter writes the limits into response headers, false not at all: default "draft-11". */
+  readonly headers?: HeaderDialect | false | undefined
+  /** What rules without their own do when the store is gone: default "local". */
+  readonly onStoreFailure?: OnStoreFailure | undefined
+  /** Milliseconds after which a silent store counts as gone: default 50. */
+  readonly storeTimeoutMs?: number | undefined
+  /** Instances that share the store and its limits: default 1. Only for what is decided while the store is gone. */
+  readonly instances?: number | undefined
+  /** false admits everything uncounted, for tests of the app: default true. */
+  readonly enabled?: boolean | undefined
+  /** Where warnings go, pino or the like: default `process.emitWarning`. */
+  readonly logger?: Logger | undefined
+  /**
+   * What time is measured by, for tests: default the process's steady time. It is the memory store's clock too, when the
+   * limiter makes that.
+   */
+  readonly clock?: Clock | undefined
+}

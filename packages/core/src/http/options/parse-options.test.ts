@@ -1,0 +1,519 @@
+import { IncomingMessage } from "node:http"
+import { Socket } from "node:net"
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../../clock.ts"
+import { InvalidOptionError, type Problem } from "../../errors.ts"
+import { memoryStore } from "../../stores/memory/memory-store.ts"
+import { parseInlineRule, parseOptions } from "./parse-options.ts"
+
+const RULE = { limit: 5, window: "1m" }
+
+function problemsOf(options: unknown): readonly Problem[] {
+  try {
+    parseOptions(options)
+  } catch (error) {
+    if (error instanceof InvalidOptionError) return error.problems
+    throw error
+  }
+  return []
+}
+
+const LIMIT = "a positive whole number up to 9007199254740991, or a function that yields one for a request"
+const WINDOW =
+  'a positive whole number of milliseconds, or a text such as "90 seconds", "1 minute", "15m", "1h", "1 day", "2 weeks"'
+const COST = "a whole number from 0 up, or a function that yields one for a request"
+const DIALECT = '"draft-11", "next", "triple", "legacy" or false'
+const TIME = "milliseconds from 1 to 2147483647"
+const CLOCK = "{ now(): epoch milliseconds, wait?(ms, signal) }, such as manualClock()"
+const LOGGER = "an object with warn() and error(), such as pino's"
+const STORE = "memoryStore(), redisStore({ client }) or another Store"
+const SERVICE = "a non-empty text or a number"
+const INSTANCES = "a whole number from 1 up"
+const FIELD_AND_FUNCTION =
+  'a name, and in "fields" what reads it: { field: "user_id", fields: { user_id: (request) => … } }'
+const NAMES =
+  "name, limit, window, field, onMissing, algorithm, align, buckets, burst, refill, throttle, countRejected, penalty, match, allow, deny, rejectionMessage, " +
+  "shadow, rules, defaultRules, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, skip, onRejected, refundWhen, " +
+  "headers, onStoreFailure, storeTimeoutMs, instances, enabled, logger, clock"
+
+describe("a wrong option", () => {
+  it.each<[option: string, value: unknown, message: string, accepted: string]>([
+    ["limit", 0, "0 is not a limit", LIMIT],
+    ["limit", -1, "-1 is not a limit", LIMIT],
+    ["limit", 1.5, "1.5 is not a limit", LIMIT],
+    ["limit", Number.NaN, "NaN is not a limit", LIMIT],
+    ["limit", 2 ** 53, "9007199254740992 is not a limit", LIMIT],
+    ["limit", "5", '"5" is not a limit', LIMIT],
+    ["limit", 5n, "5n is not a limit", LIMIT],
+    ["limit", null, "null is not a limit", LIMIT],
+    ["limit", undefined, "is missing", LIMIT],
+    ["window", 0, "0 is not a window", WINDOW],
+    ["window", "5 minuts", '"5 minuts" is not a window', WINDOW],
+    ["window", undefined, "is missing", WINDOW],
+    [
+      "algorithm",
+      "gcra",
+      '"gcra" is not an algorithm',
+      '"sliding-window", "sliding-window-strict", "sliding-log", "fixed-window", "token-bucket", "leaky-bucket"',
+    ],
+    [
+      "throttle",
+      "soft",
+      '"soft" is not a throttling kind',
+      expect.stringContaining('"soft" (and percent)') as never,
+    ],
+    ["buckets", 361, "361 is not a number of sub-windows", "a whole number from 2 to 360"],
+    [
+      "burst",
+      9,
+      'is not used by algorithm "sliding-window"',
+      'no burst, or algorithm "token-bucket" or "leaky-bucket"',
+    ],
+    [
+      "refill",
+      "periodic",
+      'is not used by algorithm "sliding-window"',
+      'no refill, or algorithm "token-bucket"',
+    ],
+    ["align", "epoch", 'is not used by algorithm "sliding-window"', 'no align, or algorithm "fixed-window"'],
+    ["shadow", "yes", '"yes" is not a boolean', "true or false"],
+    ["cost", -1, "-1 is not a cost", COST],
+    ["cost", 1.5, "1.5 is not a cost", COST],
+    ["cost", 2 ** 53, "9007199254740992 is not a cost", COST],
+    ["cost", "2", '"2" is not a cost', COST],
+    ["service", "", '"" is not a service', SERVICE],
+    ["service", null, "null is not a service", SERVICE],
+    ["service", Number.NaN, "NaN is not a service", SERVICE],
+    ["store", {}, "{} is not a store", STORE],
+    ["store", null, "null is not a store", STORE],
+    ["store", "memory", '"memory" is not a store', STORE],
+    [
+      "trustedProxies",
+      true,
+      "true names no proxies",
+      expect.stringContaining("the number of proxies") as never,
+    ],
+    [
+      "clientIpHeader",
+      "x y",
+      '"x y" is not the name of a header',
+      expect.stringContaining("cf-connecting") as never,
+    ],
+    ["ipv6Prefix", 0, "0 is not a prefix length", "a whole number from 1 to 128"],
+    ["fields", [], "[] is not an object of functions", '{ "user_id": (request) => … }'],
+    ["fields", "user_id", '"user_id" is not an object of functions', '{ "user_id": (request) => … }'],
+    ["skip", true, "true is not a function", "(request) => boolean"],
+    [
+      "onRejected",
+      null,
+      "null is not a function",
+      "(request, rejection, decision, response) => rejection, false or nothing",
+    ],
+    ["refundWhen", 400, "400 is not a function", "(request, status) => boolean"],
+    ["headers", "draft-7", '"draft-7" is not a header dialect', DIALECT],
+    ["headers", true, "true is not a header dialect", DIALECT],
+    ["onStoreFailure", "fail", '"fail" is not a choice for a store failure', '"local", "allow", "deny"'],
+    ["storeTimeoutMs", 0, "0 is not a time", TIME],
+    ["storeTimeoutMs", 0.5, "0.5 is not a time", TIME],
+    ["storeTimeoutMs", 2 ** 31, "2147483648 is not a time", TIME],
+    ["storeTimeoutMs", Number.POSITIVE_INFINITY, "Infinity is not a time", TIME],
+    ["instances", 0, "0 is not a number of instances", INSTANCES],
+    ["instances", 1.5, "1.5 is not a number of instances", INSTANCES],
+    ["enabled", "false", '"false" is not a boolean', "true or false"],
+    ["enabled", 0, "0 is not a boolean", "true or false"],
+    ["logger", () => 1, "a function is not a logger", LOGGER],
+    ["logger", { warn() {} }, "{} is not a logger", LOGGER],
+    ["clock", {}, "{} is not a clock", CLOCK],
+    ["clock", { now: 5 }, '{"now":5} is not a clock', CLOCK],
+    ["clock", { now: () => 1, wait: 5 }, '{"wait":5} is not a clock', CLOCK],
+    ["bogus", 5, '"bogus" is not a member of the options', NAMES],
+    ["constructor", 1, '"constructor" is not a member of the options', NAMES],
+    ["toString", 1, '"toString" is not a member of the options', NAMES],
+  ])("is refused: %s of %s", (path, value, message, accepted) => {
+    expect(problemsOf({ ...RULE, [path]: value })).toEqual([{ path, message, accepted }])
+  })
+
+  it.each([
+    ["trustedProxy", "trustedProxies"],
+    ["store_timeout_ms", "storeTimeoutMs"],
+  ])("is told what was probably meant instead of all the options: %s", (path, meant) => {
+    const message = `"${path}" is not a member of the options; did you mean "${meant}"?`
+    expect(problemsOf({ ...RULE, [path]: 1 })).toEqual([{ path, message }])
+  })
+
+  it.each([
+    ["max", "limit"],
+    ["points", "limit"],
+    ["windowMs", "window"],
+    ["timeWindow", "window"],
+    ["duration", "window"],
+    ["keyGenerator", "field", "fields"],
+    ["message", "rejectionMessage", "onRejected"],
+    ["handler", "onRejected"],
+    ["statusCode", "onRejected"],
+    ["errorResponseBuilder", "onRejected"],
+    ["skipSuccessfulRequests", "refundWhen"],
+    ["skipFailedRequests", "refundWhen"],
+    ["requestWasSuccessful", "refundWhen"],
+    ["legacyHeaders", "headers", "legacy"],
+    ["standardHeaders", "headers"],
+    ["validate"],
+    ["trustProxy", "trustedProxies"],
+    ["global", "limit", "window"],
+    ["allowList", "allow", "skip"],
+    ["whitelist", "allow"],
+    ["blacklist", "deny"],
+    ["passOnStoreError", "onStoreFailure"],
+    ["ban", "penalty"],
+    ["continueExceeding", "countRejected"],
+    ["ipv6Subnet", "ipv6Prefix"],
+    ["storeClient", "store"],
+    ["throw", "onRejected"],
+    ["timeoutMs", "storeTimeoutMs"],
+  ])("is told by its name here when other rate limiters have it: %s", (path, ...names) => {
+    const [problem, ...others] = problemsOf({ ...RULE, [path]: 1 })
+    expect(others).toEqual([])
+    expect(Object.keys(problem as object)).toEqual(["path", "message"])
+    expect(problem?.path).toBe(path)
+    expect(problem?.message).toMatch(`"${path}" is not a member of the options; here `)
+    expect([...(problem?.message ?? "").matchAll(/"(\w+)"/g)].map(([, name]) => name)).toEqual([
+      path,
+      ...names,
+    ])
+  })
+
+  it("is told its unit with its name where other rate limiters count in another", () => {
+    const message = '"duration" is not a member of the options; here it is "window", in milliseconds'
+    expect(problemsOf({ ...RULE, duration: 60 })).toMatchObject([
+      { message: expect.stringContaining(message) },
+    ])
+  })
+
+  it("is told by its name here in a list of rules and in the rule of a route too, as far as rules have it", () => {
+    expect(problemsOf({ rules: [{ ...RULE, max: 5, handler: 1 }] })).toEqual([
+      { path: "rules[0].max", message: '"max" is not a member of a rule; here it is "limit"' },
+      expect.objectContaining({ path: "rules[0].handler", accepted: expect.any(String) }),
+    ])
+    const eleven = Array.from({ length: 11 }, (_, index) => ({ ...RULE, name: `rule ${index}` }))
+    expect(problemsOf({ rules: [...eleven, { ...RULE, max: 5 }, 7] })).toEqual([
+      { path: "rules[11].max", message: '"max" is not a member of a rule; here it is "limit"' },
+      expect.objectContaining({ path: "rules[12]" }),
+    ])
+    const source = { load: () => Promise.resolve({ rules: [], problems: [] }) }
+    expect(problemsOf({ rules: source, defaultRules: [{ ...RULE, max: 5 }] })).toEqual([
+      { path: "defaultRules[0].max", message: '"max" is not a member of a rule; here it is "limit"' },
+    ])
+    expect(parseInlineRule({ max: 5, timeWindow: "1m" }, 1).problems.map(({ message }) => message)).toEqual([
+      "is missing",
+      "is missing",
+      '"max" is not a member of a rule; here it is "limit"',
+      '"timeWindow" is not a member of a rule; here it is "window"',
+    ])
+  })
+
+  it.each<[string, Record<string, unknown>, string, string]>([
+    ["fields.max", { fields: { max: 5 } }, "5 is not a function", "(request) => text or number"],
+    ["fields.user", { fields: { user: 5 } }, "5 is not a function", "(request) => text or number"],
+    ["fields.__proto__", { fields: JSON.parse('{"__proto__":5}') }, "5 is not a field", "another name"],
+    ["field", { field: () => "a" }, "a function is not a field or a list of fields", FIELD_AND_FUNCTION],
+    ["field", { field: { user_id: () => "a" } }, "{} is not a field or a list of fields", FIELD_AND_FUNCTION],
+    [
+      "fields.ip",
+      { fields: { ip: () => 1 } },
+      `"ip" is not a field's name`,
+      "a name that no built-in field has",
+    ],
+    [
+      'fields["header:x"]',
+      { fields: { "header:x": () => 1 } },
+      `"header:x" is not a field's name`,
+      "a name that no built-in field has",
+    ],
+    [
+      "deny[0]",
+      { deny: ["192.0.2.400"] },
+      '"192.0.2.400" is not an address',
+      'an IP address or a CIDR, such as "192.0.2.7", "10.0.0.0/8" or "2001:db8::/32"',
+    ],
+    [
+      "clientIpHeader",
+      { clientIpHeader: "cf-connecting-ip" },
+      '"cf-connecting-ip" is believed only from a trusted proxy, and there is none',
+      "clientIpHeader together with trustedProxies",
+    ],
+  ])("is refused within another one: %s", (path, options, message, accepted) => {
+    expect(problemsOf({ ...RULE, ...options })).toEqual([{ path, message, accepted }])
+  })
+
+  it.each<[string, Record<string, unknown>, string]>([
+    ["limit", { limit: async () => 5 }, LIMIT],
+    ["cost", { cost: async () => 5 }, COST],
+    ["skip", { skip: async () => true }, "(request) => boolean"],
+    ["refundWhen", { refundWhen: async () => true }, "(request, status) => boolean"],
+    ["fields.user_id", { fields: { user_id: async () => "a" } }, "(request) => text or number"],
+    [
+      "throttle.signal",
+      { throttle: { kind: "elastic", signal: async () => true } },
+      "a function that yields whether there is capacity to spare",
+    ],
+  ])("is refused where it is async, and no request would wait for it: %s", (path, options, accepted) => {
+    const message = "is an async function, for which no request waits"
+    expect(problemsOf({ ...RULE, ...options })).toEqual([{ path, message, accepted }])
+  })
+
+  it("is told together with all the others, rules and options alike", () => {
+    const options = { limit: 0, window: "x", cost: -1, headers: "x", ipv6Prefix: 0, skp: 1, instances: "2" }
+    expect(problemsOf(options).map(({ path }) => path)).toEqual([
+      "cost",
+      "headers",
+      "instances",
+      "skp",
+      "ipv6Prefix",
+      "limit",
+      "window",
+    ])
+    expect(() => parseOptions(options)).toThrow(
+      /^Wrong options:\n {2}- cost: -1 is not a cost; accepted: a whole/,
+    )
+  })
+
+  it("is named by its place in a list of rules", () => {
+    const rules = [RULE, { limit: 5 }, null, { ...RULE, shaddow: true }]
+    expect(problemsOf({ rules, cost: -1 }).map(({ path, message }) => `${path} ${message}`)).toEqual([
+      "cost -1 is not a cost",
+      "rules[1].window is missing",
+      "rules[2] null is not a rule",
+      'rules[3].shaddow "shaddow" is not a member of a rule; did you mean "shadow"?',
+      'rules[3].name "service-1m", the default name, is already the name of rule [0]',
+    ])
+  })
+
+  it.each<[what: string, options: object, units: number, name: string, most: number, largest: number]>([
+    ["inline", { ...RULE, field: "ip", cost: 6 }, 6, "ip-1m", 5, 5],
+    ["of a list", { rules: [RULE, { ...RULE, name: "b", limit: 9 }], cost: 6 }, 6, "service-1m", 5, 5],
+    ["with a cost of its own", { rules: [{ ...RULE, cost: 2 }], cost: 3 }, 6, "service-1m", 5, 2],
+    [
+      "with a burst",
+      { ...RULE, field: "ip", algorithm: "token-bucket", burst: 7, cost: 8 },
+      8,
+      "ip-1m",
+      7,
+      7,
+    ],
+    [
+      "of the defaults",
+      { rules: { load: async () => [] }, defaultRules: [RULE], cost: 6 },
+      6,
+      "service-1m",
+      5,
+      5,
+    ],
+  ])(
+    "is a cost of each request that a rule never admits: %s",
+    (_what, options, units, name, most, largest) => {
+      const { cost } = options as { cost: number }
+      const message = `a request of cost ${cost} takes ${units} units of rule "${name}", which never admits more than ${most}`
+      expect(problemsOf(options)).toEqual([
+        { path: "cost", message, accepted: `0 to ${largest}, or a function` },
+      ])
+    },
+  )
+
+  it.each<[what: string, options: object]>([
+    ["as much as the limit", { ...RULE, cost: 5 }],
+    ["a function", { ...RULE, cost: () => 6 }],
+    ["what a soft rule still admits", { ...RULE, cost: 6, throttle: { kind: "soft", percent: 20 } }],
+    ["of a limit that varies", { ...RULE, limit: () => 5, cost: 6 }],
+  ])("is not a cost that may fit: %s", (_what, options) => {
+    expect(problemsOf({ field: "ip", ...options })).toEqual([])
+  })
+
+  it("is a rule's member beside rules, each of them, but for those that a limiter has too", () => {
+    expect(problemsOf({ ...RULE, field: "ip", rules: [], cost: 2, onStoreFailure: "deny" })).toEqual(
+      ["limit", "window", "field"].map((path) => ({
+        path,
+        message: 'is given together with "rules"',
+        accepted: `"${path}" as a member of a rule in "rules", or an inline rule without "rules"`,
+      })),
+    )
+  })
+
+  it("is a list of default rules without a source whose rules they would stand in for", () => {
+    const problem = {
+      path: "defaultRules",
+      message: "is given without a rule source, whose rules they would stand in for",
+      accepted: 'a source as "rules", or no defaultRules',
+    }
+    expect(problemsOf({ ...RULE, defaultRules: [RULE] })).toEqual([problem])
+    expect(problemsOf({ rules: [RULE], defaultRules: [RULE] })).toEqual([problem])
+  })
+
+  it("is the name of a file for rules, told how to read it", () => {
+    const accepted = 'fileRules("rules.yaml"), or a list of rules'
+    const message = '"rules.yaml" is not rules'
+    expect(problemsOf({ rules: "rules.yaml" })).toEqual([{ path: "rules", message, accepted }])
+  })
+
+  it.each([5, "", {}, null, { load: 5 }])("is %j for rules", (rules) => {
+    expect(problemsOf({ rules })).toMatchObject([
+      { path: "rules", accepted: "a list of rules, a rule source or a rule book" },
+    ])
+  })
+
+  it.each<[unknown, string]>([
+    [null, "null is not the options"],
+    [[], "[] is not the options"],
+    ["text", '"text" is not the options'],
+    [5, "5 is not the options"],
+    [() => 1, "a function is not the options"],
+  ])("is %s for all of them, told once", (options, message) => {
+    expect(problemsOf(options)).toEqual([{ path: "", message, accepted: `an object with ${NAMES}` }])
+  })
+
+  it("is none at all, or somebody else's object, told by its class and without anything that is in it", () => {
+    const accepted = 'an object such as { limit: 100, window: "1 minute" }'
+    const uncalled = `${accepted}; what is mounted is what rateLimit(options) yields, not rateLimit itself`
+    const request = Object.assign(new IncomingMessage(new Socket()), { headers: { cookie: "secret" } })
+    const context: unknown = Object.create({ app: {} }, { req: { value: request, enumerable: true } })
+    expect(problemsOf(undefined)).toEqual([{ path: "", message: "there are none", accepted }])
+    expect(problemsOf(request)).toEqual([
+      { path: "", message: "an object of IncomingMessage is not the options", accepted: uncalled },
+    ])
+    expect(problemsOf(context)).toEqual([
+      { path: "", message: "an object is not the options", accepted: uncalled },
+    ])
+  })
+
+  it("is a limit that is missing, where an object is nobody else's", () => {
+    for (const plain of [{}, Object.create(null)]) {
+      expect(problemsOf(plain).map(({ path, message }) => `${path} ${message}`)).toEqual([
+        "limit is missing",
+        "window is missing",
+      ])
+    }
+  })
+
+  it.each(["limit", "window", "rules"])("is a %s in an object of a class, as in any other", (name) => {
+    const ours = new (class Ours {})()
+    expect(problemsOf(Object.assign(ours, { [name]: 0 })).map(({ path }) => path)).toContain(name)
+    expect(parseOptions(Object.assign(new (class Ours {})(), RULE)).inline).toMatchObject({ limit: 5 })
+    expect(parseOptions(Object.assign(Object.create(null), RULE)).inline).toMatchObject({ limit: 5 })
+  })
+
+  it("is a client of Redis or its URL for the store, told what to make of it, and without a password", () => {
+    const accepted = "redisStore({ client }), of @sluice/core/redis, with a client of ioredis or node-redis"
+    class Redis {
+      readonly options = { password: "secret" }
+      duplicate(): Redis {
+        return new Redis()
+      }
+    }
+    expect(problemsOf({ ...RULE, store: new Redis() })).toEqual([
+      { path: "store", message: "an object of Redis is not a store but a Redis client", accepted },
+    ])
+    expect(problemsOf({ ...RULE, store: "redis://:secret@localhost" })).toEqual([
+      { path: "store", message: '"redis://…@localhost" is not a store but a URL', accepted },
+    ])
+    expect(problemsOf({ ...RULE, store: "rediss://localhost" })).toMatchObject([{ accepted }])
+    expect(problemsOf({ ...RULE, store: new URL("redis://:secret@localhost") })).toEqual([
+      { path: "store", message: "an object of URL is not a store but a URL", accepted },
+    ])
+    expect(problemsOf({ ...RULE, store: Object.create(null) })).toMatchObject([{ accepted: STORE }])
+    expect(problemsOf({ ...RULE, store: "see redis://localhost" })).toMatchObject([
+      { message: '"see redis://localhost" is not a store', accepted: STORE },
+    ])
+  })
+
+  it("is a key that would change a prototype", () => {
+    const options: unknown = JSON.parse('{ "limit": 5, "window": "1m", "__proto__": { "skip": 1 } }')
+    expect(problemsOf(options)).toEqual([
+      { path: "__proto__", message: '"__proto__" is not a member of the options', accepted: NAMES },
+    ])
+  })
+})
+
+describe("options", () => {
+  it("have defaults", () => {
+    const { store, clock, wallClock, inline, ...rest } = parseOptions(RULE)
+    expect(inline).toMatchObject({ name: "ip-1m", limit: 5, windowMs: 60_000, fields: ["ip"] })
+    expect(rest).toEqual({
+      rules: [],
+      defaultRules: [],
+      service: "default",
+      ownsStore: true,
+      clientAddress: {},
+      extractorOf: expect.any(Function),
+      extractorNames: [],
+      hasExtractors: false,
+      cost: 1,
+      skip: undefined,
+      onRejected: undefined,
+      refundWhen: undefined,
+      headers: "draft-11",
+      onStoreFailure: "local",
+      storeTimeoutMs: 50,
+      instances: 1,
+      enabled: true,
+      logger: undefined,
+    })
+    expect(store.peek([[]])).toMatchObject([{ granted: true }])
+    expect(Math.abs(clock.now() - wallClock())).toBeLessThan(60_000)
+    // A steady clock does not follow when the system's time is corrected.
+    expect(wallClock).toBe(Date.now)
+  })
+
+  it("are taken as they are given", () => {
+    const clock = manualClock(1_000)
+    const given = {
+      service: 7,
+      store: memoryStore({ clock }),
+      cost: 0,
+      headers: false,
+      enabled: false,
+      storeTimeoutMs: 1,
+      instances: 3,
+      onStoreFailure: "deny",
+      clock,
+      trustedProxies: 1,
+      ipv6Prefix: 56,
+      clientIpHeader: "cf-connecting-ip",
+    }
+    const parsed = parseOptions({ ...given, ...RULE, field: "route" })
+    const { trustedProxies, ipv6Prefix, clientIpHeader, ...others } = given
+    expect(parsed).toMatchObject({
+      ...others,
+      service: "7",
+      ownsStore: false,
+      clientAddress: { trustedProxies, ipv6Prefix, clientIpHeader },
+      inline: { fields: ["route"] },
+    })
+    expect(parsed.store).toBe(given.store)
+    expect(parsed.wallClock()).toBe(1_000)
+  })
+
+  it("may be undefined, each of them, like one that is not given", () => {
+    const names = NAMES.split(", ").filter((name) => name !== "limit" && name !== "window")
+    const options = Object.fromEntries(names.map((name) => [name, undefined]))
+    expect(problemsOf({ ...options, ...RULE })).toEqual([])
+  })
+
+  it("make a route's rule, whose name and field given as undefined are its defaults", () => {
+    const rule = { ...RULE, name: undefined, field: undefined }
+    expect(parseInlineRule(rule, 1, "GET /x").rule).toMatchObject({ name: "GET /x", fields: ["ip"] })
+    expect(parseInlineRule({ ...rule, name: "own" }, 1, "GET /x").rule).toMatchObject({ name: "own" })
+  })
+
+  it("are read from what an object inherits, and without a prototype", () => {
+    expect(problemsOf(Object.create(RULE))).toEqual([])
+    expect(problemsOf(Object.assign(Object.create(null), RULE))).toEqual([])
+  })
+
+  it("give the limiter's clock to the store that it makes", () => {
+    const { store } = parseOptions({ ...RULE, clock: manualClock(5_000) })
+    expect(store.take([[]])).toMatchObject([{ nowMs: 5_000 }])
+  })
+
+  it("take functions with methods for objects: Date is a clock", () => {
+    expect(problemsOf({ ...RULE, clock: Date })).toEqual([])
+  })
+})

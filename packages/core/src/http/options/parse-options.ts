@@ -1,0 +1,179 @@
+import { type Clock, soundTime, steadyClock } from "../../clock.ts"
+import { InvalidOptionError, type Problem } from "../../errors.ts"
+import type { OnStoreFailure } from "../../policy.ts"
+import type { OpenBook } from "../../rules/open-book.ts"
+import { parseRule, parseRules } from "../../rules/parse-rule.ts"
+import type { ParsedRule } from "../../rules/parsed-rule.ts"
+import { locate } from "../../rules/problems.ts"
+import { readShape } from "../../rules/rule-members.ts"
+import type { RuleSource } from "../../rules/source.ts"
+import { memoryStore } from "../../stores/memory/memory-store.ts"
+import type { Store } from "../../stores/store.ts"
+import type { Logger } from "../../warnings.ts"
+import { type ClientAddressOptions, clientAddressProblems } from "../client/client-address-options.ts"
+import type { HeaderDialect } from "../headers.ts"
+import { mostAdmitted } from "../rule-set/most-admitted.ts"
+import { inOurNames, OPTION_NAMES, RULE_NAMES } from "./foreign-names.ts"
+import { isForeign, notOptions } from "./not-options.ts"
+import type { LimiterOptions, OnRejected } from "./options.ts"
+import { optionsShape, RULE_OPTIONS } from "./options-shape.ts"
+
+/** The options, checked, with every default filled in. */
+export interface ParsedOptions {
+  /** Undefined with `rules`. */
+  readonly inline: ParsedRule | undefined
+  readonly rules: readonly ParsedRule[] | RuleSource | OpenBook
+  /** In force until rules of the source are loaded. */
+  readonly defaultRules: readonly ParsedRule[]
+  readonly service: string
+  readonly store: Store
+  readonly ownsStore: boolean
+  readonly clientAddress: ClientAddressOptions
+  /** What reads a field of the app's own; undefined where it has none of that name. */
+  readonly extractorOf: (name: string) => ((request: unknown) => unknown) | undefined
+  /** The names of fields of the app's own, where they are known beforehand. */
+  readonly extractorNames: readonly string[]
+  /** Whether there are any, or may be. */
+  readonly hasExtractors: boolean
+  readonly cost: number | ((request: unknown) => unknown)
+  readonly skip: ((request: unknown) => unknown) | undefined
+  readonly onRejected: OnRejected<unknown> | undefined
+  readonly refundWhen: ((request: unknown, status: number) => unknown) | undefined
+  readonly headers: HeaderDialect | false
+  readonly onStoreFailure: OnStoreFailure
+  readonly storeTimeoutMs: number
+  readonly instances: number
+  readonly enabled: boolean
+  readonly logger: Logger | undefined
+  readonly clock: Clock
+  /** What a header calls the present: a steady clock does not follow when the system's time is corrected. */
+  readonly wallClock: () => number
+}
+
+/** The options with their defaults. Throws {@link InvalidOptionError} with everything that is wrong with them. */
+export function parseOptions(value: unknown): ParsedOptions {
+  if (isForeign(value)) throw new InvalidOptionError([notOptions(value)])
+  const { good, problems: found } = readShape(optionsShape, value)
+  const problems: Problem[] = found.map((problem) => locate("", problem))
+  // All else would be missing too.
+  if (problems.some(({ path }) => path === "")) throw new InvalidOptionError(problems)
+  const options = good as LimiterOptions<unknown>
+  problems.push(...clientAddressProblems(options))
+  const rules = parseOptionRules(options, problems)
+  if (problems.length > 0) throw new InvalidOptionError(inOurNames(problems, OPTION_NAMES))
+  const { trustedProxies, clientIpHeader, ipv6Prefix, clock = steadyClock } = options
+  return {
+    ...rules,
+    service: String(options.service ?? "default"),
+    store: options.store ?? memoryStore({ clock }),
+    ownsStore: options.store === undefined,
+    clientAddress: { trustedProxies, clientIpHeader, ipv6Prefix },
+    extractorOf: extractors(options.fields),
+    extractorNames: Object.keys(options.fields ?? {}),
+    hasExtractors: typeof options.fields === "function" || Object.keys(options.fields ?? {}).length > 0,
+    cost: options.cost ?? 1,
+    skip: options.skip,
+    onRejected: options.onRejected,
+    refundWhen: options.refundWhen,
+    headers: options.headers ?? "draft-11",
+    onStoreFailure: options.onStoreFailure ?? "local",
+    storeTimeoutMs: options.storeTimeoutMs ?? 50,
+    instances: options.instances ?? 1,
+    enabled: options.enabled ?? true,
+    logger: options.logger,
+    clock,
+    wallClock: options.clock === undefined ? Date.now : () => soundTime(clock),
+  }
+}
+
+/** An inline rule by itself: a limiter's own, or one of a route. Its field defaults to "ip". `cost` is the limiter's. */
+export function parseInlineRule(
+  value: object,
+  cost: unknown,
+  defaultName?: string,
+): {
+  readonly rule?: ParsedRule
+  readonly problems: readonly Problem[]
+} {
+  // What is given as undefined is not given.
+  const { field = "ip", name = defaultName } = value as { readonly field?: unknown; readonly name?: unknown }
+  const { problems, rule } = parseRule({ ...value, field, name }, "")
+  if (rule === undefined) return { problems: inOurNames(problems, RULE_NAMES) }
+  const tooDear = costProblems(cost, [rule])
+  return tooDear.length > 0 ? { problems: tooDear } : { rule, problems }
+}
+
+/** What each request costs and a rule never admits: it would refuse everybody, for ever. A function may yield less. */
+function costProblems(cost: unknown, rules: readonly ParsedRule[]): Problem[] {
+  if (typeof cost !== "number") return []
+  return rules.flatMap((rule) => {
+    const most = typeof rule.limit === "number" ? mostAdmitted(rule, rule.limit) : Number.POSITIVE_INFINITY
+    const units = cost * rule.cost
+    if (units <= most) return []
+    const message = `a request of cost ${cost} takes ${units} units of rule "${rule.name}", which never admits more than ${most}`
+    return [{ path: "cost", message, accepted: `0 to ${Math.floor(most / rule.cost)}, or a function` }]
+  })
+}
+
+function parseOptionRules(
+  options: LimiterOptions<unknown>,
+  problems: Problem[],
+): Pick<ParsedOptions, "inline" | "rules" | "defaultRules"> {
+  const defaultRules = parseDefaultRules(options, problems)
+  const given = RULE_OPTIONS.filter((name) => options[name as keyof typeof options] !== undefined)
+  // Rules that are wrong are rules nevertheless: an inline one is not missing.
+  const hasRules = options.rules !== undefined || problems.some(({ path }) => path === "rules")
+  if (!hasRules) {
+    const { rule, problems: wrong } = parseInlineRule(
+      Object.fromEntries(given.map((name) => [name, options[name as keyof typeof options]])),
+      options.cost,
+    )
+    problems.push(...wrong)
+    return { inline: rule, rules: [], defaultRules }
+  }
+  for (const name of given) {
+    const accepted = `"${name}" as a member of a rule in "rules", or an inline rule without "rules"`
+    problems.push({ path: name, message: 'is given together with "rules"', accepted })
+  }
+  // Or undefined, where a problem has been told of them.
+  if (!Array.isArray(options.rules)) {
+    return { inline: undefined, rules: options.rules as RuleSource | OpenBook, defaultRules }
+  }
+  const parsed = parseRules(options.rules, "rules")
+  problems.push(...parsed.problems, ...costProblems(options.cost, parsed.rules))
+  return { inline: undefined, rules: parsed.rules, defaultRules }
+}
+
+function parseDefaultRules(
+  { rules, defaultRules, cost }: LimiterOptions<unknown>,
+  problems: Problem[],
+): readonly ParsedRule[] {
+  if (defaultRules === undefined) return []
+  if (rules === undefined || Array.isArray(rules)) {
+    const message = "is given without a rule source, whose rules they would stand in for"
+    problems.push({ path: "defaultRules", message, accepted: 'a source as "rules", or no defaultRules' })
+  }
+  const parsed = parseRules(defaultRules, "defaultRules")
+  problems.push(...parsed.problems, ...costProblems(cost, parsed.rules))
+  return parsed.rules
+}
+
+function extractors(fields: LimiterOptions<unknown>["fields"] = {}): ParsedOptions["extractorOf"] {
+  if (typeof fields !== "function") return (name) => (Object.hasOwn(fields, name) ? fields[name] : undefined)
+  return (name) => {
+    const made = attempt(() => fields(name))
+    if ("value" in made && (made.value === undefined || typeof made.value === "function")) return made.value
+    // Rules are compiled where nobody could catch it; as a field that cannot be read it is told, and counts as missing.
+    return () => {
+      throw "error" in made ? made.error : new TypeError(`"fields" yielded no function for "${name}"`)
+    }
+  }
+}
+
+function attempt<T>(action: () => T): { readonly value: T } | { readonly error: unknown } {
+  try {
+    return { value: action() }
+  } catch (error) {
+    return { error }
+  }
+}

@@ -1,0 +1,600 @@
+import { createHash } from "node:crypto"
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../../clock.ts"
+import type { Decision } from "../../limiter/decision.ts"
+import type { Policy } from "../../policy.ts"
+import type { Rule } from "../../rules/rule.ts"
+import { memoryStore } from "../../stores/memory/memory-store.ts"
+import type { Store } from "../../stores/store.ts"
+import { methodsOf } from "../../stores/testing/methods-of.ts"
+import { createLimiter } from "../create-limiter.ts"
+import type { LimiterOptions } from "../options/options.ts"
+import type { RequestFacts } from "../request.ts"
+
+const QUIET = { warn() {}, error() {} }
+const FROM = (remoteAddress: string, more: RequestFacts = {}): RequestFacts => ({ remoteAddress, ...more })
+
+function limiterWith(options: LimiterOptions<RequestFacts>) {
+  return createLimiter({ clock: manualClock(), logger: QUIET, ...options })
+}
+
+/** What each request in turn gets: its verdict, or "none" where no rule is for it. */
+async function verdicts(
+  options: LimiterOptions<RequestFacts>,
+  requests: readonly RequestFacts[],
+): Promise<string[]> {
+  const limiter = limiterWith(options)
+  const all: string[] = []
+  for (const request of requests) {
+    const { allowed, policy, refusal } = await limiter.decide(request)
+    all.push(policy === "" ? "none" : allowed ? "admit" : (refusal as string))
+  }
+  return all
+}
+
+describe("allow and deny lists", () => {
+  const rule = {
+    limit: 1,
+    window: "1m",
+    field: "header:key",
+    allow: ["friend", "both"],
+    deny: ["foe", "both"],
+  }
+  const withKey = (key: string): RequestFacts => ({ headers: { key } })
+
+  it("do not count whom they allow, refuse whom they deny, and count all others", async () => {
+    expect(
+      await verdicts(rule, ["friend", "friend", "foe", "other", "other", "FRIEND"].map(withKey)),
+    ).toEqual(["none", "none", "denied", "admit", "quota", "admit"])
+  })
+
+  it("refuse whom both of them name", async () => {
+    expect(await verdicts(rule, [withKey("both")])).toEqual(["denied"])
+  })
+
+  it("need not be both", async () => {
+    const { allow, deny, ...bare } = rule
+    const requests = ["friend", "friend", "foe"].map(withKey)
+    expect(await verdicts({ ...bare, allow }, requests)).toEqual(["none", "none", "admit"])
+    expect(await verdicts({ ...bare, deny }, requests)).toEqual(["admit", "quota", "denied"])
+  })
+
+  it("refuse for ever, before any counter is asked", async () => {
+    const limiter = limiterWith({
+      rules: [
+        { ...rule, name: "listed", rejectionMessage: "banned" },
+        { name: "all", limit: 9, window: "1m" },
+      ],
+    })
+    const decision = await limiter.decide(withKey("foe"))
+    expect(decision).toMatchObject({
+      allowed: false,
+      policy: "listed",
+      refusal: "denied",
+      rejectionMessage: "banned",
+      retryAfterMs: Number.POSITIVE_INFINITY,
+      remaining: 0,
+    })
+    expect((await limiter.peek(withKey("other"))).checks).toMatchObject([{}, { policy: "all", remaining: 9 }])
+  })
+
+  it("refuse even a request that costs nothing", async () => {
+    expect(await limiterWith(rule).decide(withKey("foe"), { cost: 0 })).toMatchObject({ allowed: false })
+  })
+
+  it("leave the other rules in force for whom one rule allows", async () => {
+    const limiter = limiterWith({ rules: [rule, { name: "all", limit: 1, window: "1m" }] })
+    const decisions = [await limiter.decide(withKey("friend")), await limiter.decide(withKey("friend"))]
+    expect(decisions).toMatchObject([
+      { allowed: true, policy: "all" },
+      { allowed: false, policy: "all" },
+    ])
+  })
+
+  it("do not name a client whose field is missing", async () => {
+    expect(await verdicts({ ...rule, onMissing: "deny" }, [{}])).toEqual(["missing-field"])
+    expect(await verdicts({ ...rule, onMissing: "skip" }, [{}])).toEqual(["none"])
+    expect(await verdicts({ ...rule, onMissing: "shared" }, [{}, {}])).toEqual(["admit", "quota"])
+    const ofAddresses = { limit: 1, window: "1m", allow: ["10.0.0.0/8"], deny: ["192.0.2.0/24"] }
+    expect(await verdicts(ofAddresses, [{}, {}])).toEqual(["admit", "quota"])
+  })
+
+  it.each<[string, Partial<Rule>, Record<string, string>]>([
+    [
+      "ranges of IPv4, however the address is spelt",
+      { allow: ["10.0.0.0/8"], deny: ["10.1.0.0/16", "192.0.2.7"] },
+      {
+        "10.2.3.4": "none",
+        "::ffff:10.2.3.4": "none",
+        "::ffff:a02:304": "none",
+        "10.1.3.4": "denied",
+        "::ffff:10.1.3.4": "denied",
+        "192.0.2.7": "denied",
+        "192.0.2.8": "admit",
+        "::10.2.3.4": "admit",
+      },
+    ],
+    [
+      "a single address of a /64 that is counted as one client",
+      { deny: ["2001:db8::7"], allow: ["2001:db8::8"] },
+      {
+        "2001:db8::7": "denied",
+        "2001:DB8:0:0::0007": "denied",
+        "2001:db8::8": "none",
+        "2001:db8::9": "admit",
+        "2001:db8::a": "quota",
+        "2001:db8:0:1::7": "admit",
+      },
+    ],
+    [
+      "a /64 whole",
+      { deny: ["2001:db8::/64"] },
+      { "2001:db8::1": "denied", "2001:db8::ffff:1": "denied", "2001:db8:0:1::1": "admit" },
+    ],
+  ])("of addresses name %s", async (_what, lists, expected) => {
+    const addresses = Object.keys(expected)
+    expect(
+      await verdicts(
+        { limit: 1, window: "1m", ...lists },
+        addresses.map((at) => FROM(at)),
+      ),
+    ).toEqual(Object.values(expected))
+  })
+})
+
+describe("match", () => {
+  it("leaves requests alone that a rule is not for", async () => {
+    const rule = { limit: 1, window: "1m", match: { methods: ["post"], path: "/users/:id" } }
+    expect(
+      await verdicts(rule, [
+        { method: "POST", url: "/users/1" },
+        { method: "POST", url: "/users/2?x=1" },
+        { method: "POST", url: "/USERS/3/" },
+        { method: "GET", url: "/users/1" },
+        { method: "POST", url: "/users" },
+        { method: "POST" },
+        {},
+      ]),
+    ).toEqual(["admit", "quota", "quota", "none", "none", "none", "none"])
+  })
+
+  it("takes what is no text for nothing, whatever a caller passes", async () => {
+    const rule = { limit: 1, window: "1m", match: { methods: ["POST"], path: "/users/:id" } }
+    const wrong = [
+      { method: 7, url: "/users/1" },
+      { method: "POST", url: 7, route: {} },
+      { method: "POST", route: ["/users/:id"] },
+    ] as unknown as RequestFacts[]
+    expect(await verdicts(rule, wrong)).toEqual(["none", "none", "none"])
+  })
+
+  it("reads the path for the rules that go by it, beside others", async () => {
+    const rules = [
+      { name: "login", limit: 1, window: "1m", match: { path: "/login" } },
+      { name: "all", limit: 9, window: "1m" },
+    ]
+    const { checks } = await limiterWith({ rules }).decide({ url: "/login" })
+    expect(checks.map(({ policy }) => policy)).toEqual(["login", "all"])
+  })
+
+  it("knows a route by the framework's own pattern", async () => {
+    const rule = { limit: 1, window: "1m", match: { path: "/users/:id" } }
+    expect(
+      await verdicts(rule, [
+        { url: "/mounted/elsewhere", route: "/users/:name" },
+        { url: "/elsewhere", route: "/teams/:id" },
+      ]),
+    ).toEqual(["admit", "none"])
+  })
+
+  it("reads fields by the app's extractors, and takes a missing one for no match", async () => {
+    const options = {
+      rules: [
+        { name: "free", limit: 1, window: "1m", match: { fields: { plan: ["free", "trial"] } } },
+        { name: "pro", limit: 3, window: "1m", match: { fields: { plan: ["pro"] } } },
+      ],
+      fields: { plan: ({ headers }: RequestFacts) => headers?.plan as string | undefined },
+    }
+    const limiter = limiterWith(options)
+    const policyFor = async (request: RequestFacts) => (await limiter.decide(request)).policy
+    expect(await policyFor({ headers: { plan: "trial" } })).toBe("free")
+    expect(await policyFor({ headers: { plan: "pro" } })).toBe("pro")
+    expect(await policyFor({ headers: { plan: "gold" } })).toBe("")
+    expect(await policyFor({ query: { plan: "free" } })).toBe("")
+  })
+
+  it("lets HEAD share the budget of GET", async () => {
+    const rule = { limit: 2, window: "1m", field: ["ip", "method"], match: { methods: ["GET"] } }
+    expect(
+      await verdicts(
+        rule,
+        ["GET", "HEAD", "GET", "HEAD"].map((method) => ({ method })),
+      ),
+    ).toEqual(["admit", "admit", "quota", "quota"])
+  })
+})
+
+describe("a preflight", () => {
+  const headers = { origin: "https://app.example", "access-control-request-method": "POST" }
+  const preflight = { method: "OPTIONS", headers }
+
+  it("is not counted", async () => {
+    expect(await verdicts({ limit: 1, window: "1m" }, [preflight, preflight])).toEqual(["none", "none"])
+  })
+
+  it("is counted by a rule that asks for it", async () => {
+    const rule = { limit: 1, window: "1m", match: { methods: ["OPTIONS"] } }
+    expect(await verdicts(rule, [preflight, preflight])).toEqual(["admit", "quota"])
+  })
+
+  it("is what a browser sends, which says where it comes from, and has no body", async () => {
+    const requests = [
+      { method: "OPTIONS" },
+      { method: "OPTIONS", headers: {} },
+      { method: "OPTIONS", headers: { origin: headers.origin } },
+      { method: "OPTIONS", headers: { ...headers, origin: undefined } },
+      { method: "OPTIONS", headers: { ...headers, "content-length": "2" } },
+      { method: "OPTIONS", headers: { ...headers, "transfer-encoding": "chunked" } },
+      { method: "OPTIONS", headers: { ...headers, "content-type": "application/json" } },
+      { method: "POST", headers },
+    ]
+    const counted = ["admit", ...Array(7).fill("quota")]
+    expect(await verdicts({ limit: 1, window: "1m" }, requests)).toEqual(counted)
+    const empty = { ...preflight, headers: { ...headers, "content-length": "0" } }
+    expect(await verdicts({ limit: 1, window: "1m" }, [empty, empty])).toEqual(["none", "none"])
+  })
+})
+
+describe("a rule whose field is missing", () => {
+  it("refuses with the name of the field when it says deny, and takes from no other rule", async () => {
+    const limiter = limiterWith({
+      rules: [
+        { name: "user", limit: 5, window: "1m", field: ["ip", "header:x-user"], onMissing: "deny" },
+        { name: "all", limit: 5, window: "1m" },
+      ],
+    })
+    const decision = await limiter.decide(FROM("192.0.2.1"))
+    expect(decision).toMatchObject({ allowed: false, policy: "user", refusal: "missing-field" })
+    expect(decision.checks).toMatchObject([{ field: "header:x-user", refusal: "missing-field" }])
+    expect(decision.checks).toHaveLength(1)
+    const { checks } = await limiter.peek(FROM("192.0.2.1", { headers: { "x-user": "7" } }))
+    expect(checks.map(({ remaining }) => remaining)).toEqual([5, 5])
+  })
+
+  it("counts the address instead by default, apart from a client that claims to have that value", async () => {
+    const rule = { limit: 1, window: "1m", field: "header:x-user" }
+    expect(
+      await verdicts(rule, [
+        FROM("192.0.2.1"),
+        FROM("192.0.2.2"),
+        FROM("192.0.2.1"),
+        { headers: { "x-user": "192.0.2.1" } },
+        { headers: { "x-user": "@ip:192.0.2.1" } },
+      ]),
+    ).toEqual(["admit", "admit", "quota", "admit", "admit"])
+  })
+})
+
+describe("the only fields that there are", () => {
+  const rules: Rule[] = [
+    { name: "user", limit: 1, window: "1m", field: "body:user" },
+    { name: "pair", limit: 1, window: "1m", field: ["ip", "body:user"] },
+    { name: "whole", limit: 1, window: "1m" },
+  ]
+  const applied = async (onlyFields: unknown): Promise<string[]> => {
+    const facts = { remoteAddress: "192.0.2.1", body: { user: 7 }, onlyFields } as RequestFacts
+    const { checks } = await limiterWith({ rules }).decide(facts)
+    return checks.map(({ policy }) => policy)
+  }
+
+  it("leave out every rule that goes by another one, whatever its onMissing", async () => {
+    expect(await applied(new Set(["body:user"]))).toEqual(["user"])
+    expect(await applied(new Set(["ip", "body:user"]))).toEqual(["user", "pair"])
+    expect(await applied(new Set(["ip"]))).toEqual([])
+    expect(await applied(new Set())).toEqual([])
+  })
+
+  it("name header fields in lower case, however a rule writes them", async () => {
+    const limiter = limiterWith({ limit: 1, window: "1m", field: "header:X-Key" })
+    const facts: RequestFacts = { headers: { "x-key": "a" }, onlyFields: new Set(["header:x-key"]) }
+    expect((await limiter.decide(facts)).checks).toHaveLength(1)
+  })
+
+  it("are without the whole service, unless they name it", async () => {
+    expect(await applied(new Set(["service"]))).toEqual(["whole"])
+  })
+
+  it.each([[undefined], [null], [["body:user"]], [{}], ["body:user"]])(
+    "are not told by %j",
+    async (value) => {
+      expect(await applied(value)).toEqual(["user", "pair", "whole"])
+    },
+  )
+})
+
+describe("fields", () => {
+  it("are read by what a function yields for a name, which no built-in field is asked of", async () => {
+    const asked: string[] = []
+    const limiter = limiterWith({
+      rules: [
+        { name: "user", limit: 1, window: "1m", field: "user.id" },
+        { name: "address", limit: 9, window: "1m", field: ["ip", "header:x"] },
+      ],
+      fields: (name) => {
+        asked.push(name)
+        return ({ body }) => (body as Record<string, string>)[name]
+      },
+    })
+    const allowed = async (id: string) => (await limiter.decide({ body: { "user.id": id } })).allowed
+    expect([await allowed("a"), await allowed("b"), await allowed("a")]).toEqual([true, true, false])
+    expect(asked).toEqual(["user.id"])
+  })
+
+  it("for which a function has nothing are the client's to choose, as any other name", async () => {
+    const limiter = limiterWith({ limit: 1, window: "1m", field: "user", fields: () => undefined })
+    expect((await limiter.decide({ query: { user: "a" } })).allowed).toBe(true)
+    expect((await limiter.decide({ query: { user: "b" } })).allowed).toBe(true)
+    expect((await limiter.decide({ query: { user: "a" } })).allowed).toBe(false)
+  })
+
+  it.each([
+    ["yields something else", () => 7, '"fields" yielded no function for "user"'],
+    [
+      "throws",
+      () => {
+        throw new Error("no such name")
+      },
+      "no such name",
+    ],
+  ])("are missing and told once where the function %s", async (_case, fields, reason) => {
+    const warnings: string[] = []
+    const limiter = limiterWith({
+      limit: 1,
+      window: "1m",
+      field: "user",
+      onMissing: "shared",
+      fields: fields as unknown as NonNullable<LimiterOptions<RequestFacts>["fields"]>,
+      logger: { warn: (_fields, message) => warnings.push(message), error() {} },
+    })
+    expect((await limiter.decide({ query: { user: "a" } })).allowed).toBe(true)
+    expect((await limiter.decide({ query: { user: "b" } })).allowed).toBe(false)
+    expect(warnings.filter((warning) => warning.includes(reason))).toHaveLength(1)
+  })
+
+  it("come from the app's extractors, by number or text alike", async () => {
+    const ids = [7, "7", 8, undefined]
+    const limiter = limiterWith({
+      limit: 1,
+      window: "1m",
+      field: "user_id",
+      onMissing: "skip",
+      fields: { user_id: () => ids.shift() },
+    })
+    const all: Decision[] = []
+    for (let i = 0; i < 4; i++) all.push(await limiter.decide({}))
+    expect(all.map(({ allowed, policy }) => [allowed, policy])).toEqual([
+      [true, "user_id-1m"],
+      [false, "user_id-1m"],
+      [true, "user_id-1m"],
+      [true, ""],
+    ])
+  })
+
+  it("do not come from what every object inherits", async () => {
+    const limiter = limiterWith({ limit: 1, window: "1m", field: "constructor", onMissing: "deny" })
+    expect(await limiter.decide({ params: {}, query: {}, body: {} })).toMatchObject({
+      refusal: "missing-field",
+    })
+  })
+})
+
+describe("a shadow rule", () => {
+  const names = async (limiter: ReturnType<typeof limiterWith>, request: RequestFacts = {}) => {
+    const { allowed, policy, shadowed, limit, cost } = await limiter.decide(request)
+    return { allowed, policy, shadowed, limit, cost }
+  }
+  const left = async (limiter: ReturnType<typeof limiterWith>) =>
+    (await limiter.peek({})).checks.map(({ remaining }) => remaining)
+
+  it("refuses nothing, is named when it would have, and takes nothing when it does not fit", async () => {
+    const limiter = limiterWith({
+      rules: [
+        { name: "trial", limit: 1, window: "1m", shadow: true },
+        { name: "real", limit: 3, window: "1m" },
+      ],
+    })
+    expect(await names(limiter)).toMatchObject({ allowed: true, policy: "real", shadowed: [] })
+    expect(await left(limiter)).toEqual([0, 2])
+    expect(await names(limiter)).toMatchObject({
+      allowed: true,
+      policy: "real",
+      shadowed: ["trial"],
+      cost: 1,
+    })
+    expect(await left(limiter)).toEqual([0, 1])
+    const { checks } = await limiter.decide({})
+    expect(checks).toMatchObject([
+      { policy: "trial", shadow: true, allowed: false, refusal: "quota", retryAfterMs: 60_001 },
+      { policy: "real", shadow: false, allowed: true },
+    ])
+  })
+
+  it("takes nothing when a real rule refuses", async () => {
+    const limiter = limiterWith({
+      rules: [
+        { name: "trial", limit: 5, window: "1m", shadow: true },
+        { name: "real", limit: 1, window: "1m" },
+      ],
+    })
+    await limiter.decide({})
+    expect(await names(limiter)).toMatchObject({ allowed: false, policy: "real", shadowed: [] })
+    expect(await left(limiter)).toEqual([4, 0])
+  })
+
+  it("never binds: with no other rule the request has no limit, and yet it is counted", async () => {
+    const limiter = limiterWith({ limit: 1, window: "1m", name: "trial", shadow: true })
+    const first = await limiter.decide({})
+    expect(first).toMatchObject({ allowed: true, policy: "", limit: Number.POSITIVE_INFINITY, shadowed: [] })
+    expect(await names(limiter)).toMatchObject({ allowed: true, policy: "", shadowed: ["trial"] })
+    await limiter.refund(first)
+    expect(await names(limiter)).toMatchObject({ shadowed: [] })
+  })
+
+  it("does not refuse whom its list denies, whose field is missing, or what costs too much", async () => {
+    const limiter = limiterWith({
+      rules: [
+        { name: "list", limit: 5, window: "1m", field: "header:key", deny: ["foe"], shadow: true },
+        { name: "user", limit: 5, window: "1m", field: "header:user", onMissing: "deny", shadow: true },
+        { name: "dear", limit: 1, window: "1m", shadow: true },
+        { name: "real", limit: 5, window: "1m" },
+      ],
+    })
+    const decision = await limiter.decide({ headers: { key: "foe" } }, { cost: 2 })
+    expect(decision).toMatchObject({
+      allowed: true,
+      policy: "real",
+      shadowed: ["list", "user", "dear"],
+      remaining: 3,
+    })
+    expect(decision.checks).toMatchObject([
+      { refusal: "denied", retryAfterMs: Number.POSITIVE_INFINITY },
+      { refusal: "missing-field", field: "header:user" },
+      { refusal: "cost", retryAfterMs: Number.POSITIVE_INFINITY },
+      { allowed: true, remaining: 3 },
+    ])
+    await limiter.refund(decision)
+    const { checks } = await limiter.peek({ headers: { key: "foe" } })
+    expect(checks.at(-1)).toMatchObject({ policy: "real", remaining: 5 })
+  })
+
+  it("keeps its counts when it becomes real", async () => {
+    const clock = manualClock()
+    const store = memoryStore({ clock })
+    const rule = { limit: 1, window: "1m", name: "rule" }
+    const trial = limiterWith({ ...rule, store, shadow: true })
+    await trial.decide({})
+    await trial.close()
+    expect(await limiterWith({ ...rule, store }).decide({})).toMatchObject({ allowed: false })
+  })
+})
+
+describe("a counter", () => {
+  const clock = manualClock()
+  const same = { name: "rule", limit: 3, window: "1m", field: "ip" }
+
+  it.each<[string, Partial<Rule>, remaining: number]>([
+    ["another limit", { limit: 5 }, 4],
+    ["a smaller limit", { limit: 1 }, 0],
+    [
+      "another message, list or shadow",
+      { rejectionMessage: "x", deny: ["192.0.2.9"], onStoreFailure: "deny" },
+      2,
+    ],
+    ["another match", { match: { methods: ["GET"] } }, 2],
+    ["another cost", { cost: 2 }, 2],
+    ["another throttle", { throttle: { kind: "soft", percent: 50 } }, 2],
+  ])("stays the same with %s", async (_what, change, remaining) => {
+    const store = memoryStore({ clock })
+    const before = limiterWith({ rules: [same], store })
+    await before.decide(FROM("192.0.2.1", { method: "GET" }))
+    await before.close()
+    const after = limiterWith({ rules: [{ ...same, ...change }], store })
+    expect((await after.peek(FROM("192.0.2.1", { method: "GET" }))).remaining).toBe(remaining)
+  })
+
+  it.each<[string, Partial<Rule>, string?]>([
+    ["another window", { window: "2m" }],
+    ["another algorithm", { algorithm: "fixed-window" }],
+    ["sub-windows", { buckets: 20 }],
+    ["another field", { field: ["ip", "service-name"] }],
+    ["another name", { name: "other" }],
+    ["another service", {}, "other"],
+  ])("starts anew with %s", async (_what, change, service = "default") => {
+    const store = memoryStore({ clock })
+    const before = limiterWith({ rules: [same], store })
+    const request = FROM("192.0.2.1")
+    await before.decide(request)
+    await before.close()
+    const after = limiterWith({ rules: [{ ...same, ...change }], store, service })
+    expect((await after.peek(request)).remaining).toBe(3)
+  })
+
+  /** The policy that a store is asked with. */
+  async function policyOf(rule: Partial<Rule>): Promise<Policy> {
+    const asked: Policy[] = []
+    const inner = memoryStore({ clock })
+    const store: Store = {
+      ...methodsOf(inner),
+      take: (requests) => {
+        for (const { policy } of requests.flat()) asked.push(policy)
+        return inner.take(requests)
+      },
+    }
+    await limiterWith({ rules: [{ ...same, ...rule }], store }).decide(FROM("192.0.2.1"))
+    return asked[0] as Policy
+  }
+
+  /** What a later version has to call it: another name would be another count. */
+  function counterOf(algorithm: unknown, ...more: readonly unknown[]): string {
+    const identity = JSON.stringify(["default", "rule", ["ip"], algorithm, 60_000, "epoch", ...more])
+    return createHash("sha256").update(identity).digest("base64url").slice(0, 8)
+  }
+
+  it("has the name that it would have if there were no buckets and no refill, where a rule has none", async () => {
+    expect(await policyOf({})).toStrictEqual({
+      name: "rule",
+      counter: counterOf("sliding-window"),
+      algorithm: "sliding-window",
+      limit: 3,
+      windowMs: 60_000,
+      align: "epoch",
+    })
+  })
+
+  it.each<[Partial<Rule>, readonly unknown[]]>([
+    [{ algorithm: "sliding-window-strict", buckets: 30 }, [30, "continuous"]],
+    [{ algorithm: "token-bucket", refill: "periodic" }, [0, "periodic"]],
+  ])("of %j has a name of both, which stays", async (rule, more) => {
+    expect((await policyOf(rule)).counter).toBe(counterOf(rule.algorithm, ...more))
+  })
+
+  it.each<[Partial<Rule>, Partial<Rule>, boolean]>([
+    [{ algorithm: "sliding-window-strict" }, { algorithm: "sliding-window-strict", buckets: 60 }, true],
+    [{ algorithm: "sliding-window-strict" }, { algorithm: "sliding-window-strict", buckets: 61 }, false],
+    [{ algorithm: "token-bucket" }, { algorithm: "token-bucket", refill: "continuous", burst: 9 }, true],
+    [{ algorithm: "token-bucket" }, { algorithm: "token-bucket", refill: "periodic" }, false],
+    [{ algorithm: "leaky-bucket" }, { algorithm: "leaky-bucket", burst: 9, throttle: "hard" }, true],
+    [{ buckets: 20 }, { buckets: 21 }, false],
+  ])("of %j and of %j: the same is %s", async (one, other, isSame) => {
+    const [first, second] = [await policyOf(one), await policyOf(other)]
+    expect(first.counter === second.counter).toBe(isSame)
+  })
+
+  it("is asked with what its algorithm needs", async () => {
+    expect(await policyOf({ algorithm: "token-bucket", burst: 9, refill: "periodic" })).toMatchObject({
+      burst: 9,
+      refill: "periodic",
+    })
+    expect(await policyOf({ algorithm: "sliding-window-strict" })).toMatchObject({ buckets: 60 })
+    expect(await policyOf({ limit: 500, throttle: { kind: "soft", percent: 5 } })).toMatchObject({
+      extra: 25,
+    })
+  })
+
+  it("with sub-windows is found by reset too", async () => {
+    const limiter = limiterWith({ rules: [{ ...same, algorithm: "sliding-window-strict" }] })
+    await limiter.decide(FROM("192.0.2.1"))
+    await limiter.reset(FROM("192.0.2.1"))
+    expect((await limiter.peek(FROM("192.0.2.1"))).remaining).toBe(3)
+  })
+
+  it("starts anew with another alignment", async () => {
+    const store = memoryStore({ clock })
+    const fixed = { ...same, algorithm: "fixed-window" } as const
+    const before = limiterWith({ rules: [fixed], store })
+    await before.decide(FROM("192.0.2.1"))
+    await before.close()
+    const after = limiterWith({ rules: [{ ...fixed, align: "first-hit" }], store })
+    expect((await after.peek(FROM("192.0.2.1"))).remaining).toBe(3)
+  })
+})

@@ -1,0 +1,383 @@
+import { afterEach, describe, expect, it, vi } from "vitest"
+import { timeUnitMs } from "../../algorithms/share.ts"
+import { manualClock } from "../../clock.ts"
+import type { Decision } from "../../limiter/decision.ts"
+import { spareCapacityMonitor } from "../../limiter/spare-capacity-monitor.ts"
+import { ceilingOf, type Policy } from "../../policy.ts"
+import type { Rule, Throttle } from "../../rules/rule.ts"
+import type { RuleSource } from "../../rules/source.ts"
+import { memoryStore } from "../../stores/memory/memory-store.ts"
+import type { Store } from "../../stores/store.ts"
+import { createLimiter } from "../create-limiter.ts"
+import { createGuard } from "../guard/guard.ts"
+import type { LimiterOptions } from "../options/options.ts"
+import type { RequestFacts } from "../request.ts"
+
+const QUIET = { warn() {}, error() {} }
+const MINUTE = 60_000
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
+
+/** A limiter of 3 a minute, whose capacity to spare is what the test says. */
+function elastic(rule: Partial<Rule<RequestFacts>> = {}, throttle: Partial<Throttle & object> = {}) {
+  const clock = manualClock()
+  const capacity = { isSpare: true }
+  const limiter = createLimiter<RequestFacts>({
+    limit: 3,
+    window: MINUTE,
+    name: "e",
+    throttle: { kind: "elastic", signal: () => capacity.isSpare, ...throttle } as Throttle,
+    clock,
+    logger: QUIET,
+    ...rule,
+  })
+  const warned: string[] = []
+  limiter.on("warning", ({ code, message }) => warned.push(`${code}: ${message}`))
+  const rows = async (count: number, cost = 1) => {
+    const all: string[] = []
+    for (let i = 0; i < count; i++) all.push(verdict(await limiter.decide(ALICE, { cost })))
+    return all
+  }
+  return { limiter, clock, capacity, warned, rows }
+}
+
+function verdict({ allowed, overLimit, remaining, refusal }: Decision): string {
+  return `${allowed ? "admit" : refusal}${overLimit ? " over" : ""} ${remaining}`
+}
+
+describe("elastic throttling by a signal", () => {
+  it("admits above the limit while there is capacity to spare, marks it, and is hard without", async () => {
+    const { rows, capacity } = elastic()
+    expect(await rows(5)).toEqual(["admit 2", "admit 1", "admit 0", "admit over 0", "admit over 0"])
+    capacity.isSpare = false
+    expect(await rows(2)).toEqual(["quota 0", "quota 0"])
+    capacity.isSpare = true
+    expect(await rows(1)).toEqual(["admit over 0"])
+  })
+
+  it("admits up to the ceiling and no more", async () => {
+    const { rows, limiter } = elastic({}, { ceiling: 5 })
+    expect(await rows(7)).toEqual([
+      "admit 2",
+      "admit 1",
+      "admit 0",
+      "admit over 0",
+      "admit over 0",
+      "quota 0",
+      "quota 0",
+    ])
+    expect((await limiter.peek(ALICE)).checks[0]?.counts?.current).toBe(5)
+  })
+
+  it("counts what it admits above the limit: the client waits until all of it has passed far enough", async () => {
+    const { rows, capacity, clock, limiter } = elastic({ algorithm: "sliding-log" }, { ceiling: 10 })
+    await rows(2)
+    clock.advance(1_000)
+    await rows(4)
+    capacity.isSpare = false
+    // Six are in use: three have to pass, and the third has come a second after the first two.
+    const refused = await limiter.decide(ALICE)
+    expect([refused.retryAfterMs, refused.remaining, refused.resetAfterMs]).toEqual([60_001, 0, 60_001])
+    clock.advance(60_000)
+    expect((await limiter.decide(ALICE)).allowed).toBe(false)
+    clock.advance(1)
+    expect((await limiter.decide(ALICE)).allowed).toBe(true)
+  })
+
+  it("tells a wait after which the client is admitted whatever the capacity is by then", async () => {
+    const { limiter, capacity, clock } = elastic({ algorithm: "sliding-log" }, { ceiling: 5 })
+    for (let i = 0; i < 5; i++) {
+      await limiter.decide(ALICE)
+      clock.advance(1_000)
+    }
+    const { retryAfterMs } = await limiter.decide(ALICE)
+    capacity.isSpare = false
+    clock.advance(retryAfterMs - 1)
+    expect((await limiter.decide(ALICE)).allowed).toBe(false)
+    clock.advance(1)
+    expect((await limiter.decide(ALICE)).allowed).toBe(true)
+  })
+
+  it.each<[string, Partial<Rule<RequestFacts>>]>([
+    ["sliding-window", {}],
+    ["sliding-window with buckets", { buckets: 6 }],
+    ["sliding-window-strict", { algorithm: "sliding-window-strict" }],
+    ["fixed-window", { algorithm: "fixed-window" }],
+    ["token-bucket", { algorithm: "token-bucket" }],
+    ["token-bucket, periodic", { algorithm: "token-bucket", refill: "periodic" }],
+    ["leaky-bucket", { algorithm: "leaky-bucket" }],
+  ])("admits hundreds above the limit of a %s without a ceiling", async (_name, rule) => {
+    const { rows, capacity, clock, limiter } = elastic(rule)
+    const all = await rows(500)
+    expect(all.slice(0, 3)).toEqual(["admit 2", "admit 1", "admit 0"])
+    expect(new Set(all.slice(3))).toEqual(new Set(["admit over 0"]))
+    capacity.isSpare = false
+    const { allowed, retryAfterMs } = await limiter.decide(ALICE)
+    expect([allowed, Number.isFinite(retryAfterMs)]).toEqual([false, true])
+    clock.advance(retryAfterMs - 1)
+    expect((await limiter.decide(ALICE)).allowed).toBe(false)
+    clock.advance(1)
+    expect((await limiter.decide(ALICE)).allowed).toBe(true)
+  })
+
+  it("peeks as it would decide", async () => {
+    const { rows, limiter, capacity } = elastic()
+    await rows(3)
+    expect(verdict(await limiter.peek(ALICE))).toBe("admit over 0")
+    capacity.isSpare = false
+    expect(verdict(await limiter.peek(ALICE))).toBe("quota 0")
+  })
+
+  it("refuses a cost above the ceiling for ever, and one above the limit only as long as capacity is short", async () => {
+    const { limiter, capacity, rows } = elastic({}, { ceiling: 5 })
+    capacity.isSpare = false
+    expect(await limiter.decide(ALICE, { cost: 4 })).toMatchObject({
+      allowed: false,
+      refusal: "quota",
+      retryAfterMs: 1_000,
+    })
+    expect(await limiter.decide(ALICE, { cost: 6 })).toMatchObject({
+      refusal: "cost",
+      retryAfterMs: Infinity,
+    })
+    capacity.isSpare = true
+    expect(await rows(1, 6)).toEqual(["cost 0"])
+    expect(await rows(2, 4)).toEqual(["admit over 0", "quota 0"])
+    // With capacity to spare it is known when there is room for such a cost.
+    expect((await limiter.decide(ALICE, { cost: 4 })).retryAfterMs).toBeGreaterThan(1_000)
+  })
+
+  it("adds to the burst of a bucket", async () => {
+    const { rows } = elastic({ algorithm: "token-bucket", burst: 4 }, { ceiling: 6 })
+    expect(await rows(7)).toEqual([
+      "admit 3",
+      "admit 2",
+      "admit 1",
+      "admit 0",
+      "admit over 0",
+      "admit over 0",
+      "quota 0",
+    ])
+  })
+
+  it("refuses nobody in shadow, and says whom it would have refused", async () => {
+    const { limiter, capacity } = elastic({ shadow: true }, { ceiling: 4 })
+    const shadowed: string[] = []
+    for (const isSpare of [true, true, true, true, true, false]) {
+      capacity.isSpare = isSpare
+      const decision = await limiter.decide(ALICE)
+      expect([decision.allowed, decision.overLimit]).toEqual([true, false])
+      shadowed.push(decision.shadowed.join())
+    }
+    expect(shadowed).toEqual(["", "", "", "", "e", "e"])
+  })
+
+  it("leaves a limit of 0, which a function yields, at 0, and takes a ceiling below a limit for the limit", async () => {
+    let limit = 0
+    const { rows } = elastic({ limit: () => limit }, { ceiling: 2 })
+    expect(await rows(1)).toEqual(["cost 0"])
+    limit = 1
+    expect(await rows(3)).toEqual(["admit 0", "admit over 0", "quota 0"])
+    limit = 3
+    expect(await rows(2)).toEqual(["admit 0", "quota 0"])
+  })
+
+  it.each([
+    ["failed: Error: broken", () => raise(new Error("broken"))],
+    ["yielded 1", () => 1],
+    ["yielded undefined", () => undefined],
+    ["yielded [object Promise]", () => Promise.resolve(true)],
+    ["yielded [object Promise]", () => Promise.reject(new Error("late"))],
+  ])("has no capacity to spare when the signal %s, said once for each rule", async (what, signal) => {
+    const throttle = { kind: "elastic", signal: signal as unknown as () => boolean } as const
+    const limiter = createLimiter<RequestFacts>({
+      rules: [
+        { name: "a", limit: 1, window: MINUTE, throttle },
+        { name: "b", limit: 5, window: MINUTE, throttle },
+      ],
+      clock: manualClock(),
+      logger: QUIET,
+    })
+    const warned: string[] = []
+    limiter.on("warning", ({ code, message }) => warned.push(`${code}: ${message}`))
+    expect([await limiter.decide(ALICE), await limiter.decide(ALICE)].map(verdict)).toEqual([
+      "admit 0",
+      "quota 0",
+    ])
+    expect(warned).toEqual(
+      ["a", "b"].map(
+        (name) =>
+          `SLUICE_CALLBACK_FAILED: signal of rule "${name}" ${what}. It must yield true or false at once; ` +
+          "there is no capacity to spare until it does.",
+      ),
+    )
+  })
+})
+
+describe("the policies of an elastic rule", () => {
+  /** The policies that a store is asked with, in turn with and without capacity to spare. */
+  async function policiesOf(rule: Partial<Rule<RequestFacts>>, throttle: Partial<Throttle & object> = {}) {
+    const inner = memoryStore({ clock: manualClock() })
+    const policies: Policy[] = []
+    const store: Store = {
+      take(requests) {
+        policies.push(...requests.flatMap((checks) => checks.map(({ policy }) => policy)))
+        return inner.take(requests)
+      },
+      peek: inner.peek.bind(inner),
+      giveBack: inner.giveBack.bind(inner),
+      reset: inner.reset.bind(inner),
+      close: inner.close.bind(inner),
+    }
+    const { capacity, rows } = elastic({ ...rule, store } as Partial<Rule<RequestFacts>>, throttle)
+    for (const isSpare of [true, false, true, false]) {
+      capacity.isSpare = isSpare
+      await rows(1)
+    }
+    return policies
+  }
+
+  it("are two, made once, of one counter", async () => {
+    const [wide, hard, ...again] = await policiesOf({}, { ceiling: 50 })
+    expect([wide?.extra, hard?.extra]).toEqual([47, undefined])
+    expect(wide?.counter).toBe(hard?.counter)
+    expect(again[0]).toBe(wide)
+    expect(again[1]).toBe(hard)
+  })
+
+  it("are one where a limit that varies is the ceiling, or above it", async () => {
+    for (const ceiling of [3, 2])
+      expect(new Set(await policiesOf({ limit: () => 3 }, { ceiling })).size).toBe(1)
+  })
+
+  it.each<[string, LimiterOptions<RequestFacts>, number]>([
+    ["a minute", { limit: 3, window: MINUTE }, 150_119_987_578],
+    ["a burst", { limit: 3, window: MINUTE, algorithm: "token-bucket", burst: 10 }, 150_119_987_578],
+    ["30 days", { limit: 3, window: "30 days" }, 3_474_998],
+    ["the last limit in ms", { limit: 3_474_998, window: "30 days", algorithm: "token-bucket" }, 3_474_998],
+    ["30 days, in whole seconds", { limit: 5_000_000, window: "30 days" }, 3_474_999_712],
+    ["a limit that varies", { limit: () => 3, window: "30 days" }, 3_474_998],
+  ])("without a ceiling admit as much as is counted exactly: %s", async (_name, rule, expected) => {
+    const [wide, hard] = (await policiesOf(rule as Partial<Rule<RequestFacts>>)) as [Policy, Policy]
+    expect(ceilingOf(wide)).toBe(expected)
+    // With one more, for the rest of a unit: time is counted as finely as without.
+    expect(timeUnitMs(ceilingOf(wide) + 1, wide.windowMs)).toBe(
+      timeUnitMs(ceilingOf(hard) + 1, wide.windowMs),
+    )
+  })
+})
+
+describe("the monitor of this process", () => {
+  afterEach(() => vi.restoreAllMocks())
+
+  /** Leases that are out. */
+  function leases() {
+    const held = { count: 0 }
+    vi.spyOn(spareCapacityMonitor, "lease").mockImplementation(() => {
+      held.count++
+      return () => held.count--
+    })
+    return held
+  }
+
+  const ELASTIC = { limit: 1, window: MINUTE, throttle: { kind: "elastic" } } as const
+
+  it("is asked by a rule without a signal", async () => {
+    const limiter = createLimiter({ ...ELASTIC, clock: manualClock(), logger: QUIET })
+    expect([await limiter.decide(ALICE), await limiter.decide(ALICE)].map(verdict)).toEqual([
+      "admit 0",
+      "quota 0",
+    ])
+    await limiter.close()
+  })
+
+  it("lets a rule without a signal admit above its limit for as long as there is capacity to spare", async () => {
+    const isSpare = vi.spyOn(spareCapacityMonitor, "isSpare").mockReturnValue(true)
+    const limiter = createLimiter({ ...ELASTIC, clock: manualClock(), logger: QUIET })
+    const told: [boolean, boolean][] = []
+    for (const spare of [true, true, false]) {
+      isSpare.mockReturnValue(spare)
+      const { allowed, overLimit } = await limiter.decide(ALICE)
+      told.push([allowed, overLimit])
+    }
+    expect(told).toEqual([
+      [true, false],
+      [true, true],
+      [false, false],
+    ])
+    await limiter.close()
+  })
+
+  it.each<[string, LimiterOptions<RequestFacts>, number]>([
+    ["no elastic rule", { limit: 1, window: MINUTE }, 0],
+    ["a signal", { ...ELASTIC, throttle: { kind: "elastic", signal: () => true } }, 0],
+    ["an elastic rule", ELASTIC, 1],
+    [
+      "one of two",
+      {
+        rules: [
+          { ...ELASTIC, name: "a" },
+          { name: "b", limit: 1, window: MINUTE },
+        ],
+      },
+      1,
+    ],
+    [
+      "several",
+      {
+        rules: [
+          { ...ELASTIC, name: "a" },
+          { ...ELASTIC, name: "b" },
+        ],
+      },
+      1,
+    ],
+  ])("watches while a limiter is open with %s", async (_name, options, expected) => {
+    const held = leases()
+    const limiter = createLimiter({ ...options, logger: QUIET })
+    expect(held.count).toBe(expected)
+    await limiter.close()
+    await limiter.close()
+    expect(held.count).toBe(0)
+  })
+
+  it("watches for the rule of a route, until its limiter is closed", async () => {
+    const held = leases()
+    const guard = createGuard<object>({ limit: 1, window: MINUTE, name: "app", logger: QUIET })
+    expect(held.count).toBe(0)
+    guard.forRoute(ELASTIC, "route")
+    expect(held.count).toBe(1)
+    await guard.close()
+    expect(held.count).toBe(0)
+  })
+
+  it("does not watch for a limiter that could not be made", () => {
+    const held = leases()
+    const store = memoryStore()
+    createLimiter({ limit: 1, window: MINUTE, name: "same", store, logger: QUIET })
+    expect(() => createLimiter({ ...ELASTIC, name: "same", store, logger: QUIET })).toThrow("same")
+    expect(held.count).toBe(0)
+  })
+
+  it("watches as long as the rules of a source ask for it", async () => {
+    const held = leases()
+    let rules: Rule[] = [{ name: "a", limit: 1, window: MINUTE }]
+    const source: RuleSource = {
+      load: async () => ({ rules, problems: [] }),
+      watch: () => () => undefined,
+    }
+    const limiter = createLimiter({ rules: source, logger: QUIET })
+    const counts: number[] = []
+    for (const next of [rules, [{ ...ELASTIC, name: "a" }], rules, [{ ...ELASTIC, name: "a" }]]) {
+      rules = next
+      await limiter.refresh()
+      counts.push(held.count)
+    }
+    expect(counts).toEqual([0, 1, 0, 1])
+    await limiter.close()
+    expect(held.count).toBe(0)
+  })
+})
+
+function raise(error: Error): never {
+  throw error
+}

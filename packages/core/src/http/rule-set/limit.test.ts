@@ -1,0 +1,218 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../../clock.ts"
+import type { ParsedRule } from "../../rules/parsed-rule.ts"
+import type { Rule } from "../../rules/rule.ts"
+import { createWarner } from "../../warnings.ts"
+import { createLimiter } from "../create-limiter.ts"
+import { parseInlineRule } from "../options/parse-options.ts"
+import type { RequestFacts } from "../request.ts"
+import { compileLimit } from "./limit.ts"
+
+interface Asker extends RequestFacts {
+  readonly plan?: unknown
+}
+
+/** A limiter whose limit is what each request's plan says; the warnings that it gives. */
+function byPlan(
+  limit: (request: Asker) => unknown,
+  window: string | number = "1m",
+  more: Partial<Rule<Asker>> = {},
+) {
+  const clock = manualClock()
+  const limiter = createLimiter<Asker>({
+    limit: limit as (request: Asker) => number,
+    window,
+    name: "plan",
+    field: "service",
+    ...more,
+    clock,
+    logger: { warn() {}, error() {} },
+  })
+  const warned: string[] = []
+  limiter.on("warning", ({ code, message }) => warned.push(`${code}: ${message}`))
+  return { limiter, clock, warned }
+}
+
+const planLimit = ({ plan }: Asker): unknown => plan
+
+describe("a limit by a function", () => {
+  it("is what the function yields for each request, on one counter", async () => {
+    const { limiter } = byPlan(({ plan }) => (plan === "pro" ? 5 : 2))
+    const rows: [unknown, boolean, number, number][] = []
+    for (const plan of ["free", "free", "free", "pro", "free", "pro", "pro", "pro"]) {
+      const { allowed, limit, remaining } = await limiter.decide({ plan })
+      rows.push([plan, allowed, limit, remaining])
+    }
+    expect(rows).toEqual([
+      ["free", true, 2, 1],
+      ["free", true, 2, 0],
+      ["free", false, 2, 0],
+      ["pro", true, 5, 2],
+      ["free", false, 2, 0],
+      ["pro", true, 5, 1],
+      ["pro", true, 5, 0],
+      ["pro", false, 5, 0],
+    ])
+  })
+
+  it("does not apply at Infinity", async () => {
+    const { limiter, warned } = byPlan(planLimit)
+    expect(await limiter.decide({ plan: Number.POSITIVE_INFINITY })).toMatchObject({
+      allowed: true,
+      policy: "",
+    })
+    expect((await limiter.peek({ plan: 3 })).remaining).toBe(3)
+    expect(warned).toEqual([])
+  })
+
+  it("refuses for ever at 0, but for what costs nothing", async () => {
+    const { limiter, warned } = byPlan(planLimit)
+    expect(await limiter.decide({ plan: 0 })).toMatchObject({
+      allowed: false,
+      limit: 0,
+      refusal: "cost",
+      retryAfterMs: Number.POSITIVE_INFINITY,
+    })
+    expect(await limiter.decide({ plan: 0 }, { cost: 0 })).toMatchObject({ allowed: true, remaining: 0 })
+    expect(warned).toEqual([])
+  })
+
+  it.each<[string, unknown]>([
+    ["yielded NaN", Number.NaN],
+    ["yielded -1", -1],
+    ["yielded 1.5", 1.5],
+    ["yielded -Infinity", Number.NEGATIVE_INFINITY],
+    ["yielded 9007199254740992", 2 ** 53],
+    ["yielded 5n", 5n],
+    ["yielded undefined", undefined],
+    ['yielded "5"', "5"],
+    ["yielded an unprintable object", Object.create(null)],
+    ["yielded [object Promise]", Promise.resolve(5)],
+    ["yielded [object Promise]", "rejected"],
+  ])("is the smallest so far when the function %s, said once", async (what, plan) => {
+    const { limiter, warned } = byPlan((request) =>
+      request.plan === "rejected" ? Promise.reject(new Error("late")) : request.plan,
+    )
+    expect((await limiter.peek({ plan })).limit).toBe(1)
+    for (const sound of [7, 4, 9]) await limiter.peek({ plan: sound })
+    expect((await limiter.peek({ plan })).limit).toBe(4)
+    expect(warned).toEqual([
+      `SLUICE_INVALID_LIMIT: The limit function of rule "plan" ${what}. It must yield a whole number from 0 up, ` +
+        "or Infinity for no limit. Until it does, the smallest limit above 0 that it has yielded applies.",
+    ])
+  })
+
+  it("refuses nobody by a 0 that it has yielded for somebody else, when the function fails", async () => {
+    const { limiter } = byPlan(planLimit)
+    expect((await limiter.peek({ plan: 0 })).limit).toBe(0)
+    expect((await limiter.peek({ plan: undefined })).limit).toBe(1)
+    await limiter.peek({ plan: 7 })
+    await limiter.peek({ plan: 0 })
+    expect((await limiter.peek({ plan: undefined })).limit).toBe(7)
+  })
+
+  it("leaves no rejection over when the function answers with a promise", async () => {
+    const unhandled: unknown[] = []
+    const listen = (reason: unknown): number => unhandled.push(reason)
+    process.on("unhandledRejection", listen)
+    const { limiter } = byPlan(() => Promise.reject(new Error("late")))
+    expect((await limiter.peek({})).limit).toBe(1)
+    await nextTurn()
+    process.off("unhandledRejection", listen)
+    expect(unhandled).toEqual([])
+  })
+
+  it("is the smallest so far when the function throws, whatever it throws", async () => {
+    for (const [thrown, said] of [
+      [new TypeError("no plan"), "failed: TypeError: no plan"],
+      [Object.create(null), "failed: an unprintable object"],
+      [undefined, "yielded undefined"],
+    ] as const) {
+      const { limiter, warned } = byPlan(() => {
+        throw thrown
+      })
+      expect(await limiter.decide({})).toMatchObject({ allowed: true, limit: 1 })
+      expect(await limiter.decide({})).toMatchObject({ allowed: false, limit: 1 })
+      expect(warned).toHaveLength(1)
+      expect(warned[0]).toContain(said)
+    }
+  })
+
+  it("is held to what can be counted exactly", async () => {
+    const { limiter } = byPlan(planLimit, "30 days")
+    expect((await limiter.peek({ plan: Number.MAX_SAFE_INTEGER })).limit).toBe(
+      Math.floor(Number.MAX_SAFE_INTEGER / (30 * 86_400)),
+    )
+    const { limiter: odd } = byPlan(planLimit, 86_400_001)
+    expect((await odd.peek({ plan: Number.MAX_SAFE_INTEGER })).limit).toBe(
+      Math.floor(Number.MAX_SAFE_INTEGER / 86_400_001),
+    )
+  })
+
+  it("is held to what a log may hold, with what a soft rule admits above it", async () => {
+    const most = async (more: Partial<Rule<Asker>>, window?: string): Promise<number> => {
+      const { limiter } = byPlan(planLimit, window, more)
+      return (await limiter.peek({ plan: Number.MAX_SAFE_INTEGER })).limit
+    }
+    const log = { algorithm: "sliding-log" } as const
+    expect(await most(log)).toBe(1_000)
+    // 952 + 47 are 999, and 953 + 47 are 1,000; 954 + 47 would be one too many.
+    expect(await most({ ...log, throttle: { kind: "soft", percent: 5 } })).toBe(953)
+    const limit = await most({ throttle: { kind: "soft", percent: 100 } }, "30 days")
+    expect(limit).toBe(Math.floor(Number.MAX_SAFE_INTEGER / (30 * 86_400) / 2))
+  })
+
+  it("has so many percent above it, of what the function yields", async () => {
+    const { limiter } = byPlan(planLimit, "1m", { throttle: { kind: "soft", percent: 5 } })
+    const overLimit: [number, boolean, boolean][] = []
+    for (const [plan, cost] of [
+      [500, 500],
+      [500, 25],
+      [500, 1],
+      [540, 41],
+      [19, 1],
+    ] as const) {
+      const decision = await limiter.decide({ plan }, { cost })
+      overLimit.push([plan, decision.allowed, decision.overLimit])
+    }
+    expect(overLimit).toEqual([
+      [500, true, false],
+      [500, true, true],
+      [500, false, false],
+      [540, true, true],
+      [19, false, false],
+    ])
+  })
+
+  it("fills a bucket whose burst is the rule's", async () => {
+    const { limiter, clock } = byPlan(planLimit, "1s", { algorithm: "token-bucket", burst: 20 })
+    expect(await limiter.decide({ plan: 5 }, { cost: 20 })).toMatchObject({ allowed: true, remaining: 0 })
+    clock.advance(1_000)
+    expect(await limiter.peek({ plan: 5 })).toMatchObject({ remaining: 5 })
+  })
+
+  it("has a policy that is kept while few limits are asked for, and made anew after very many", () => {
+    const { rule } = parseInlineRule({ limit: ({ plan }: Asker) => plan, window: "1m" }, 1)
+    const policyFor = compileLimit(
+      rule as ParsedRule,
+      "counter",
+      createWarner(undefined, () => undefined),
+    )
+    const first = policyFor({ plan: 1 })
+    for (let plan = 2; plan <= 1_000; plan++) policyFor({ plan })
+    expect(policyFor({ plan: 1 })).toBe(first)
+    policyFor({ plan: 1_001 })
+    const anew = policyFor({ plan: 1 })
+    expect(anew).not.toBe(first)
+    expect(anew).toEqual(first)
+  })
+
+  it("may have any number of values, and the counts are one all the while", async () => {
+    const { limiter } = byPlan(planLimit)
+    for (let plan = 1; plan <= 2_500; plan++) {
+      expect(await limiter.decide({ plan })).toMatchObject({ allowed: true, limit: plan, remaining: 0 })
+    }
+    expect((await limiter.decide({ plan: 2_500 })).allowed).toBe(false)
+  })
+})

@@ -1,0 +1,48 @@
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../../clock.ts"
+import type { Rule } from "../../rules/rule.ts"
+import { createGuard } from "../guard/guard.ts"
+
+const QUIET = { warn() {}, error() {} }
+
+/** The largest cost that a refusal of too much names, and whether it is accepted and one more is not. */
+async function largestCost(rule: Partial<Rule>) {
+  const { cost: ruleCost, ...members } = rule
+  let cost = Number.MAX_SAFE_INTEGER
+  const guard = createGuard<object>({
+    rules: [{ limit: 10, window: "1m", ...members, ...(ruleCost !== undefined && { cost: ruleCost }) }],
+    cost: () => cost,
+    clock: manualClock(),
+    logger: QUIET,
+  })
+  const { rejection } = await guard.check({}, {})
+  const [, named] = /The largest cost that is accepted is (\d+)\./.exec(rejection?.body ?? "") ?? []
+  cost = Number(named) + 1
+  expect((await guard.check({}, {})).decision).toMatchObject({ allowed: false, refusal: "cost" })
+  cost = Number(named)
+  expect((await guard.check({}, {})).decision.allowed).toBe(true)
+  await guard.close()
+  return Number(named)
+}
+
+const elastic = (isSpare: boolean, ceiling?: number) => ({
+  throttle: { kind: "elastic", signal: () => isSpare, ...(ceiling !== undefined && { ceiling }) } as const,
+})
+
+describe("the largest cost that a refusal names", () => {
+  it.each<[string, Partial<Rule>, number]>([
+    ["the limit", {}, 10],
+    ["the limit by the rule's cost", { cost: 3 }, 3],
+    ["a soft limit with its percentage", { throttle: { kind: "soft", percent: 25 } }, 12],
+    ["the same by the rule's cost", { throttle: { kind: "soft", percent: 25 }, cost: 6 }, 2],
+    ["a burst", { algorithm: "token-bucket", burst: 70 }, 70],
+    ["a burst with a percentage", { algorithm: "token-bucket", burst: 70, throttle: soft(30) }, 73],
+    ["nothing where the limit is 0", { algorithm: "token-bucket", burst: 70, limit: () => 0 }, 0],
+    ["the ceiling", elastic(true, 15), 15],
+    ["what is counted exactly", elastic(true), 150_119_987_578],
+  ])("is %s", async (_name, rule, expected) => expect(await largestCost(rule)).toBe(expected))
+})
+
+function soft(percent: number) {
+  return { kind: "soft", percent } as const
+}

@@ -1,0 +1,88 @@
+import type { Ask } from "../../limiter/ask.ts"
+import type { ParsedRule } from "../../rules/parsed-rule.ts"
+import { pathReadings } from "../../rules/path.ts"
+import type { CounterKey } from "../../stores/store.ts"
+import type { HeaderWriter } from "../headers/writer.ts"
+import { compileHeaders, type HeaderDialect } from "../headers.ts"
+import { compileRejection, type RejectionWriter } from "../rejection.ts"
+import type { RequestFacts } from "../request.ts"
+import { type CompiledRule, compileRule, type RuleContext } from "./compiled-rule.ts"
+import { needsMonitor } from "./elastic.ts"
+import { mostAdmitted } from "./most-admitted.ts"
+
+/** The rules that are in force at one moment, compiled. A decision in flight finishes on the set it began with. */
+export interface RuleSet {
+  readonly names: readonly string[]
+  /** Whether the rules read only what is there when a request arrives: no body, and nothing by a function of the app. */
+  readonly readsArrivalOnly: boolean
+  /** Whether a rule has requests wait that do not fit. */
+  readonly holds: boolean
+  /** Whether a rule goes by the spare capacity of this process, which somebody has to watch then. */
+  readonly needsMonitor: boolean
+  /** What the request has to ask, `units` of each rule that is for it. */
+  asks(facts: RequestFacts, request: unknown, units: number): readonly Ask[]
+  /**
+   * The counters of the client behind the request: of the rules named, else of all but those that count the whole
+   * service. Rules that are not for this very request too: who resets a client may know no more than its address.
+   */
+  counters(facts: RequestFacts, request: unknown, names: readonly string[] | undefined): CounterKey[]
+  readonly writeHeaders: HeaderWriter
+  readonly writeRejection: RejectionWriter
+}
+
+const NO_PATHS: readonly string[] = []
+const NO_ASKS: readonly Ask[] = []
+
+export function compileRuleSet(
+  rules: readonly ParsedRule[],
+  context: RuleContext,
+  dialect: HeaderDialect | false,
+): RuleSet {
+  const compiled = rules.map((rule) => compileRule(rule, context))
+  const needsPath = compiled.some((rule) => rule.needsPath)
+  const pathsOf = ({ url }: RequestFacts): readonly string[] =>
+    needsPath && typeof url === "string" ? pathReadings(url) : NO_PATHS
+
+  return {
+    names: rules.map(({ name }) => name),
+    readsArrivalOnly: rules.every(readsArrivalOnly),
+    holds: rules.some(({ throttle, shadow }) => throttle.kind === "queue" && !shadow),
+    needsMonitor: rules.some(needsMonitor),
+    asks(facts, request, units) {
+      const paths = pathsOf(facts)
+      let asks: Ask[] | undefined
+      for (let i = 0; i < compiled.length; i++) {
+        const ask = (compiled[i] as CompiledRule).ask(facts, request, units, paths)
+        if (ask === undefined) continue
+        // Nearly always there is one, and a list that grows makes room for seventeen.
+        if (asks === undefined) asks = [ask]
+        else asks.push(ask)
+      }
+      return asks ?? NO_ASKS
+    },
+    counters(facts, request, names) {
+      return compiled
+        .filter(({ rule }) => (names === undefined ? rule.fields.length > 0 : names.includes(rule.name)))
+        .flatMap((rule) => rule.counters(facts, request))
+    },
+    writeHeaders: dialect === false ? () => [] : compileHeaders(dialect, rules.map(headerPolicy)),
+    writeRejection: compileRejection(
+      rules.map((rule) => ({ ...rule, most: (limit) => mostAdmitted(rule, limit) })),
+    ),
+  }
+}
+
+function headerPolicy({ name, limit, windowMs, shadow }: ParsedRule) {
+  // Stryker disable next-line ConditionalExpression,StringLiteral: an unknown limit is written from each decision, the same
+  return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, shadow }
+}
+
+function readsArrivalOnly({ fields, limit, match }: ParsedRule): boolean {
+  const read = [...fields, ...Object.keys(match?.fields ?? {})]
+  return typeof limit === "number" && read.every(isThereOnArrival)
+}
+
+function isThereOnArrival(field: string): boolean {
+  // A bare name may be in the body, or come from the app's authentication.
+  return field.includes(":") ? !field.startsWith("body:") : ["ip", "method", "route"].includes(field)
+}
