@@ -38,7 +38,7 @@ const EXAMPLES: Readonly<Record<string, { app: (clock: Clock) => App | Promise<A
     meets: "401 401 401 401 401 429",
   },
   "src/presets/second-factor.ts": {
-    app: (clock) => secondFactor({ isCode: () => false, isCard: () => false }, { clock }),
+    app: (clock) => secondFactor(() => false, { clock }),
     meets: "402 402 402 429",
   },
   "src/presets/plans.ts": { app: (clock) => plans({ clock }).callback(), meets: `${"200 ".repeat(10)}429` },
@@ -90,8 +90,22 @@ describe("examples/README.md", () => {
   })
 
   it("names every example there is", async () => {
-    const presets = await readdir(new URL("src/presets", folder))
-    const files = presets.filter((name) => name.endsWith(".test.ts")).map((name) => name.replace(".test", ""))
-    for (const file of files) expect(readme).toContain(`](src/presets/${file})`)
+    for (const file of await presets()) expect(readme).toContain(`](src/presets/${file})`)
   })
+
+  it("leads to examples of 15 to 30 lines, comments left out", async () => {
+    const files = [
+      ...new Set([...Object.keys(EXAMPLES), ...(await presets()).map((file) => `src/presets/${file}`)]),
+    ]
+    for (const file of files) {
+      const lines = (await readFile(new URL(file, folder), "utf8")).split("\n")
+      const code = lines.filter((line) => !/^\s*(\/\/.*|\/?\*.*)?$/.test(line))
+      expect([file, code.length >= 15 && code.length <= 30], `${code.length} lines`).toEqual([file, true])
+    }
+  })
+
+  async function presets(): Promise<string[]> {
+    const names = await readdir(new URL("src/presets", folder))
+    return names.filter((name) => name.endsWith(".test.ts")).map((name) => name.replace(".test", ""))
+  }
 })

@@ -1,6 +1,6 @@
 import { rateLimit } from "@sluice/express"
 import express, { type Express } from "express"
-import type { Surroundings } from "./surroundings.ts"
+import type { Surroundings } from "../surroundings.ts"
 
 /** `POST /bookings`: ten a minute for an address. Looking at them is free. */
 export function createApp(surroundings: Surroundings = {}): Express {

@@ -1,9 +1,12 @@
 import { rateLimit } from "@sluice/express"
 import express, { type Express, type Request } from "express"
-import type { Surroundings } from "./surroundings.ts"
+import type { Surroundings } from "../surroundings.ts"
 
-/** Yields whether the password is right. */
-export type CheckPassword = (email: string, password: string) => Promise<boolean>
+/** Whether the password is right. */
+type CheckPassword = (email: string, password: string) => Promise<boolean>
+
+const emailOf = ({ body }: Request): string | undefined =>
+  typeof body?.email === "string" ? body.email.trim() : undefined
 
 /** `POST /login`: five wrong passwords a minute for an account from an address. */
 export function createApp(checkPassword: CheckPassword, surroundings: Surroundings = {}): Express {
@@ -27,16 +30,10 @@ export function createApp(checkPassword: CheckPassword, surroundings: Surroundin
   })
 
   app.post("/login", guesses, async (req, res) => {
-    const { password } = (req.body ?? {}) as { password?: unknown }
-    const isRight = await checkPassword(emailOf(req) ?? "", String(password ?? ""))
+    const isRight = await checkPassword(emailOf(req) ?? "", String(req.body?.password ?? ""))
     res.status(isRight ? 200 : 401).json({ welcome: isRight })
   })
   return app
-}
-
-function emailOf(req: Request): string | undefined {
-  const { email } = (req.body ?? {}) as { email?: unknown }
-  return typeof email === "string" ? email.trim() : undefined
 }
 
 if (process.argv[1] === import.meta.filename) {

@@ -1,11 +1,11 @@
-import { manualClock } from "@sluice/core"
+import { type Decision, manualClock } from "@sluice/core"
 import { beforeEach, describe, expect, it } from "vitest"
-import { limitMessages, type Message, type Sent } from "./marketing-messages.ts"
+import { limitMessages, type Message } from "./marketing-messages.ts"
 
 const clock = manualClock()
 let outbox: Message[]
 let isDown: boolean
-let send: (message: Message) => Promise<Sent>
+let send: (message: Message) => Promise<Decision>
 
 beforeEach(() => {
   clock.set(Date.UTC(2024, 0, 1))
@@ -20,8 +20,8 @@ beforeEach(() => {
   )
 })
 
-async function sendMany(times: number, userId = "ann"): Promise<Sent[]> {
-  const all: Sent[] = []
+async function sendMany(times: number, userId = "ann"): Promise<Decision[]> {
+  const all: Decision[] = []
   for (let time = 0; time < times; time++) all.push(await send({ userId, text: `offer ${time}` }))
   return all
 }
@@ -29,24 +29,24 @@ async function sendMany(times: number, userId = "ann"): Promise<Sent[]> {
 describe("marketing messages", () => {
   it("are five a day to a user", async () => {
     const all = await sendMany(8)
-    expect(all.map(({ sent }) => sent)).toEqual([true, true, true, true, true, false, false, false])
+    expect(all.map(({ allowed }) => allowed)).toEqual([true, true, true, true, true, false, false, false])
     expect(outbox.map(({ text }) => text)).toEqual(["offer 0", "offer 1", "offer 2", "offer 3", "offer 4"])
-    expect((await sendMany(1, "bob"))[0]).toEqual({ sent: true })
+    expect((await sendMany(1, "bob"))[0]).toMatchObject({ allowed: true, remaining: 4 })
   })
 
   it("that are kept back can be sent after the time that is told, and no millisecond earlier", async () => {
-    const kept = (await sendMany(6))[5] as Extract<Sent, { sent: false }>
-    expect(kept.sent).toBe(false)
+    const kept = (await sendMany(6))[5] as Decision
+    expect(kept.allowed).toBe(false)
     clock.advance(kept.retryAfterMs - 1)
-    expect((await sendMany(1))[0]).toEqual({ sent: false, retryAfterMs: 1 })
+    expect((await sendMany(1))[0]).toMatchObject({ allowed: false, retryAfterMs: 1 })
     clock.advance(1)
-    expect((await sendMany(1))[0]).toEqual({ sent: true })
+    expect((await sendMany(1))[0]).toMatchObject({ allowed: true })
   })
 
   it("that could not be sent do not count", async () => {
     isDown = true
     for (let time = 0; time < 20; time++) await expect(sendMany(1)).rejects.toThrow("mail server")
     isDown = false
-    expect((await sendMany(6)).map(({ sent }) => sent)).toEqual([true, true, true, true, true, false])
+    expect((await sendMany(6)).map(({ allowed }) => allowed)).toEqual([true, true, true, true, true, false])
   })
 })

@@ -1,5 +1,5 @@
-import { createLimiter } from "@sluice/core"
-import type { Surroundings } from "./surroundings.ts"
+import { createLimiter, type Decision } from "@sluice/core"
+import type { Surroundings } from "../surroundings.ts"
 
 /** A message and whom it is for. */
 export interface Message {
@@ -7,14 +7,11 @@ export interface Message {
   readonly text: string
 }
 
-/** What became of a message: sent, or kept back for so many milliseconds. */
-export type Sent = { readonly sent: true } | { readonly sent: false; readonly retryAfterMs: number }
-
-/** What sends messages: at most five a day to a user. */
+/** What sends messages, at most five a day to a user: the decision tells whether this one was, and else for how long it waits. */
 export function limitMessages(
   send: (message: Message) => Promise<void>,
   surroundings: Pick<Surroundings, "clock"> = {},
-): (message: Message) => Promise<Sent> {
+): (message: Message) => Promise<Decision> {
   const limiter = createLimiter<Message>({
     ...surroundings,
     name: "marketing",
@@ -26,7 +23,7 @@ export function limitMessages(
   return async (message) => {
     // To keep a message back is an ordinary outcome here, so `decide`, which does not throw.
     const decision = await limiter.decide(message)
-    if (!decision.allowed) return { sent: false, retryAfterMs: decision.retryAfterMs }
+    if (!decision.allowed) return decision
     try {
       await send(message)
     } catch (error) {
@@ -34,6 +31,6 @@ export function limitMessages(
       await limiter.refund(decision)
       throw error
     }
-    return { sent: true }
+    return decision
   }
 }

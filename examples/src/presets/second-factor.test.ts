@@ -9,10 +9,10 @@ let address = 0
 
 beforeEach(async () => {
   clock.set(Date.UTC(2024, 0, 1))
-  const app = await createApp(
-    { isCode: (account, code) => code === `code of ${account}`, isCard: (card) => card === "4242" },
-    { clock, trustedProxies: ["loopback"] },
-  )
+  const app = await createApp((account, sent) => sent === `code of ${account}` || sent === "4242", {
+    clock,
+    trustedProxies: ["loopback"],
+  })
   server = await serve(app)
 })
 afterEach(() => server.close())

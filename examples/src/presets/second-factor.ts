@@ -1,52 +1,36 @@
 import { rateLimit } from "@sluice/fastify"
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
+import type { Surroundings } from "../surroundings.ts"
 import { accountOf } from "./authentication.ts"
-import type { Surroundings } from "./surroundings.ts"
 
-/** What is right and what is not. */
-export interface Checks {
-  readonly isCode: (account: string, code: string) => boolean
-  readonly isCard: (number: string) => boolean
-}
+/** Whether what an account has sent is right: a code, or the number of a card. */
+type Check = (account: string, sent: string) => boolean
+type Sent = { Body: { code?: string; card?: string } }
 
-interface Body {
-  readonly code?: string
-  readonly card?: string
-}
-
-const accountIdOf = ({ headers }: FastifyRequest): string | undefined => accountOf(headers.authorization)?.id
+const accountIdOf = ({ headers }: FastifyRequest): string => accountOf(headers.authorization)?.id ?? ""
 
 /** `POST /second-factor` and `POST /cards`: a few tries an hour for an account. */
-export async function createApp(checks: Checks, surroundings: Surroundings = {}): Promise<FastifyInstance> {
+export async function createApp(isRight: Check, surroundings: Surroundings = {}): Promise<FastifyInstance> {
   const app = Fastify()
   app.addHook("onRequest", async (request, reply) => {
-    if (accountIdOf(request) === undefined) return reply.code(401).send({ error: "sign in first" })
+    if (accountIdOf(request) === "") return reply.code(401).send({ error: "sign in first" })
   })
+  await app.register(rateLimit, { ...surroundings, fields: { account: accountIdOf } })
 
   // By account and not by address: who has a thousand addresses still has a few tries. A right answer counts as well,
   // since right is just what somebody who tries stolen cards is looking for.
-  const account = { field: "account", window: "1 hour" }
-  await app.register(rateLimit, {
-    ...surroundings,
-    fields: { account: accountIdOf },
-    rules: [
-      { ...account, name: "second-factor", limit: 5, match: { methods: ["POST"], path: "/second-factor" } },
-      { ...account, name: "cards", limit: 3, match: { methods: ["POST"], path: "/cards" } },
-    ],
-  })
-
-  app.post<{ Body: Body }>("/second-factor", (request, reply) => {
-    const isRight = checks.isCode(accountIdOf(request) ?? "", request.body.code ?? "")
-    return reply.code(isRight ? 200 : 403).send({ right: isRight })
-  })
-  app.post<{ Body: Body }>("/cards", (request, reply) => {
-    const isRight = checks.isCard(request.body.card ?? "")
-    return reply.code(isRight ? 200 : 402).send({ right: isRight })
-  })
+  const codes = { name: "second-factor", field: "account", limit: 5, window: "1 hour" }
+  app.post<Sent>("/second-factor", { config: { rateLimit: codes } }, (request, reply) =>
+    reply.code(isRight(accountIdOf(request), request.body.code ?? "") ? 200 : 403).send(),
+  )
+  const cards = { name: "cards", field: "account", limit: 3, window: "1 hour" }
+  app.post<Sent>("/cards", { config: { rateLimit: cards } }, (request, reply) =>
+    reply.code(isRight(accountIdOf(request), request.body.card ?? "") ? 200 : 402).send(),
+  )
   return app
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const app = await createApp({ isCode: () => false, isCard: () => false })
+  const app = await createApp(() => false)
   console.log(`Listens on ${await app.listen({ port: Number(process.env.PORT ?? 3000) })}`)
 }

@@ -1,8 +1,5 @@
 import { createLimiter } from "@sluice/core"
-import type { Surroundings } from "./surroundings.ts"
-
-/** Fetches from the other service. */
-export type FetchStock = (item: string) => Promise<number>
+import type { Surroundings } from "../surroundings.ts"
 
 /** What the checkout service knows the inventory service by. */
 export interface Inventory {
@@ -13,7 +10,7 @@ export interface Inventory {
 
 /** The inventory service as the checkout service may use it: 500 calls a second, whoever they are for. */
 export function limitInventory(
-  fetchStock: FetchStock,
+  fetchStock: (item: string) => Promise<number>,
   surroundings: Pick<Surroundings, "clock"> = {},
 ): Inventory {
   const limiter = createLimiter({

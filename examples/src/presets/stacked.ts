@@ -1,7 +1,7 @@
 import { rateLimit } from "@sluice/fastify"
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
+import type { Surroundings } from "../surroundings.ts"
 import { accountOf } from "./authentication.ts"
-import type { Surroundings } from "./surroundings.ts"
 
 /** `GET /feed`: 10 a minute and 500 an hour for a user, all or nothing. */
 export async function createApp(surroundings: Surroundings = {}): Promise<FastifyInstance> {
