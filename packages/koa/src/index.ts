@@ -14,6 +14,7 @@ import {
   type RejectionAnswer,
 } from "@sluice/core"
 import type { Context, Middleware, Next } from "koa"
+import { keepOnError } from "./error-headers.ts"
 import { factsOf, KoaFacts } from "./facts.ts"
 
 declare module "koa" {
@@ -70,7 +71,11 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
     // The client has gone while it was held.
     if (outcome === undefined) return Promise.resolve()
     ctx.state.rateLimit = outcome.decision
-    if (!isTaken(ctx)) tell(ctx, outcome)
+    if (!isTaken(ctx)) {
+      for (const name of outcome.removed) ctx.remove(name)
+      writeHeaders(ctx, outcome.headers)
+      keepOnError(ctx, outcome.headers)
+    }
     if (outcome.rejection === undefined) return next()
     if (isTaken(ctx)) return Promise.resolve()
     if (guard.asksApp) return refuse(outcome, ctx)
@@ -110,46 +115,4 @@ function send({ status, headers, body }: RejectionAnswer, ctx: Context): void {
 /** As `ctx.set` does, which looks for lists and for a response that has been sent. */
 function writeHeaders({ res }: Context, headers: readonly HeaderLine[]): void {
   for (const [name, value] of headers) res.setHeader(name, value)
-}
-
-/** Of a context: what an error's answer has to tell, too. */
-const TOLD = Symbol("sluice.told")
-type Telling = Context & { [TOLD]?: readonly HeaderLine[] }
-
-/**
- * Sets the headers. Koa answers an error with the error's own headers and takes all others off, these excepted. The
- * error may be anything, frozen or shared by all requests, and stays as it is.
- */
-function tell(ctx: Telling, { headers, removed }: Outcome): void {
-  for (const name of removed) ctx.remove(name)
-  writeHeaders(ctx, headers)
-  const before = ctx[TOLD]
-  ctx[TOLD] = before === undefined ? headers : [...before, ...headers]
-  const { onerror } = ctx
-  if (onerror === tellWithError) return
-  // One function for all: with one for each request V8 kept what hundreds of them had until a full collection.
-  if (!Object.hasOwn(ctx, "onerror")) ctx.onerror = tellWithError
-  // The app has its own, which may call ours.
-  else ctx.onerror = (error) => withHeaders(ctx, error, onerror)
-}
-
-function tellWithError(this: Telling, error: Error | null | undefined): void {
-  withHeaders(this, error, Object.getPrototypeOf(this).onerror)
-}
-
-function withHeaders(ctx: Telling, error: Error | null | undefined, onerror: Context["onerror"]): void {
-  // Koa calls it at the end of every response.
-  if (error === null || error === undefined) return
-  const { res } = ctx
-  const { removeHeader } = res
-  const told = new Set((ctx[TOLD] ?? []).map(([name]) => name.toLowerCase()))
-  // What sets the error's headers is no place for it: Koa calls that from 3.3.0 on only where the error has some.
-  res.removeHeader = (name) => {
-    if (!told.has(name.toLowerCase())) removeHeader.call(res, name)
-  }
-  try {
-    onerror.call(ctx, error as Error)
-  } finally {
-    res.removeHeader = removeHeader
-  }
 }
