@@ -17,11 +17,14 @@ import type { Context, Middleware, Next } from "koa"
 import { keepOnError } from "./error-headers.ts"
 import { factsOf, KoaFacts } from "./facts.ts"
 
+/** What the middleware adds to a context's state, for apps whose state has a type of its own: `new Koa<State & RateLimitState>()`. */
+export interface RateLimitState {
+  /** What the limiter has decided on this request; of several mounts, the decision that binds. */
+  rateLimit?: Decision
+}
+
 declare module "koa" {
-  interface DefaultState {
-    /** What the limiter has decided on this request; of several mounts, the decision that binds. */
-    rateLimit?: Decision
-  }
+  interface DefaultState extends RateLimitState {}
 }
 
 /** Limiter options, or a limiter to share; functions in them get Koa's context. */

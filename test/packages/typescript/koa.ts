@@ -1,5 +1,5 @@
 import { type Decision, staticRules } from "@sluice/core"
-import { rateLimit } from "@sluice/koa"
+import { type RateLimitState, rateLimit } from "@sluice/koa"
 import Koa, { type Context } from "koa"
 
 declare module "koa" {
@@ -28,6 +28,18 @@ app.use(async (ctx, next) => {
   await next()
 })
 export const left = (ctx: Context): Promise<Decision> => limit.limiter.peek(ctx)
+
+interface State {
+  readonly user: { readonly id: string }
+}
+const stated = new Koa<State & RateLimitState>()
+stated.use(limit)
+stated.use((ctx) => {
+  const left: number | undefined = ctx.state.rateLimit?.remaining
+  ctx.body = { left, user: ctx.state.user.id }
+  // @ts-expect-error a state of the app's own has what it says, and nothing else
+  ctx.body = ctx.state.users
+})
 
 // @ts-expect-error a misspelt option is no option
 rateLimit({ limit: 100, windw: "1 minute" })
