@@ -27,35 +27,54 @@ const roomRules = Object.entries(BELOW).map(([room, below]) => ({
   to: { path: CORE, pathNot: [`${CORE}(${[room, ...below].join("|")})/`, GROUND] },
 }))
 
-/** The parts of http, each with the parts below that it may import; what asks them all, from the limiter up, is beside them. */
-const HTTP = `${CORE}http/`
-const HTTP_BELOW = {
-  client: [],
-  headers: [],
-  rejection: ["headers"],
-  "rule-set": ["client", "headers", "rejection"],
-  options: ["client", "headers", "rejection", "rule-set"],
+/**
+ * Large rooms have parts, each with the parts below that it may import; a part is a folder and the file of its name beside it.
+ * `shared` are files beside them that every part may import, and that import no part. The others are above all parts.
+ */
+const PARTS = {
+  http: {
+    shared: ["request", "callbacks"],
+    below: {
+      client: [],
+      headers: [],
+      rejection: ["headers"],
+      "rule-set": ["client", "headers", "rejection"],
+      options: ["client", "headers", "rejection", "rule-set"],
+    },
+  },
+  "stores/redis": {
+    shared: ["asked", "commands", "failure", "outside-requests"],
+    below: { clients: [], scripts: [], node: ["scripts"], lane: ["node", "scripts"] },
+  },
 }
 
-const httpRules = [
-  ...Object.entries(HTTP_BELOW).map(([part, below]) => ({
-    name: `http-${part}-imports-down`,
-    comment: `Inside http, ${part} may import ${["request.ts, callbacks.ts", ...below].join(", ")}, and nothing else.`,
+const partRules = Object.entries(PARTS).flatMap(([room, { shared, below }]) => {
+  const rule = (from, name, others) => ({
+    name: `${room.replace("/", "-")}-${name}-imports-down`,
+    comment: `Inside ${room}, ${name} may import ${[...shared, ...others].join(", ")}, and nothing else.`,
     severity: "error",
-    from: { path: `${HTTP}${part}(/|\\.ts$)`, pathNot: TEST_FILES },
+    from: { path: `${CORE}${room}/${from}`, pathNot: TEST_FILES },
     to: {
-      path: HTTP,
-      pathNot: `${HTTP}((${[part, ...below].join("|")})(/|\\.ts$)|(request|callbacks)\\.ts$)`,
+      path: `${CORE}${room}/`,
+      pathNot: [
+        `${CORE}${room}/(${[...others].join("|")})(/|\\.ts$)`,
+        `${CORE}${room}/(${shared.join("|")})\\.ts$`,
+      ],
     },
-  })),
-  {
-    name: "http-guard-on-top",
-    comment: "The limiter does not know the guard, which asks it for an adapter.",
-    severity: "error",
-    from: { path: CORE, pathNot: [`${HTTP}guard/`, DOORS, TEST_FILES] },
-    to: { path: `${HTTP}guard/` },
-  },
-]
+  })
+  return [
+    ...Object.entries(below).map(([part, others]) => rule(`${part}(/|\\.ts$)`, part, [part, ...others])),
+    rule(`(${shared.join("|")})\\.ts$`, "shared", []),
+  ]
+})
+
+const guardRule = {
+  name: "http-guard-on-top",
+  comment: "The limiter does not know the guard, which asks it for an adapter.",
+  severity: "error",
+  from: { path: CORE, pathNot: [`${CORE}http/guard/`, DOORS, TEST_FILES] },
+  to: { path: `${CORE}http/guard/` },
+}
 
 /** Ports, each with the files that it may import beside the ground. */
 const PORTS = {
@@ -163,7 +182,8 @@ export default {
       to: {},
     },
     ...roomRules,
-    ...httpRules,
+    ...partRules,
+    guardRule,
     ...portRules,
     {
       name: "core-known-rooms",

@@ -43,6 +43,15 @@ const TIDY: Files = {
     'import type { Algorithm } from "../algorithms/algorithm.ts"\nexport type Store = Algorithm',
   "packages/core/src/stores/memory.ts":
     'import { w } from "../algorithms/window.ts"\nimport type { Store } from "./store.ts"\nexport const m: Store = w',
+  "packages/core/src/stores/redis/failure.ts": "export const failure = 1",
+  "packages/core/src/stores/redis/scripts/reply.ts": "export const reply = 1",
+  "packages/core/src/stores/redis/node/node.ts":
+    'import { failure } from "../failure.ts"\nimport { reply } from "../scripts/reply.ts"\nexport const node = [failure, reply]',
+  "packages/core/src/stores/redis/lane/lane.ts":
+    'import { node } from "../node/node.ts"\nimport { reply } from "../scripts/reply.ts"\nexport const lane = [node, reply]',
+  "packages/core/src/stores/redis/store.ts":
+    'import type { Store } from "../store.ts"\nimport { lane } from "./lane/lane.ts"\nexport const s: Store = { limit: lane.length }',
+  "packages/core/src/redis.ts": 'export { s } from "./stores/redis/store.ts"',
   "packages/core/src/stores/memory.test.ts":
     'import { it } from "vitest"\nimport "only-for-tests"\nimport { m } from "./memory.ts"\nit("is", () => m)',
   "packages/core/src/rules/rule.ts": 'import { z } from "zod"\nexport const rule = z',
@@ -192,6 +201,36 @@ const BREACHES: readonly (readonly [why: string, file: string, text: string, rul
     ["http-options-imports-down"],
   ],
   [
+    "what every part of http may import imports a part",
+    `${CORE}/http/callbacks.ts`,
+    'export { header as up } from "./headers.ts"',
+    ["http-shared-imports-down"],
+  ],
+  [
+    "what speaks to a server imports what asks it",
+    `${CORE}/stores/redis/node/up.ts`,
+    'import { lane } from "../lane/lane.ts"\nexport const up = lane',
+    ["stores-redis-node-imports-down"],
+  ],
+  [
+    "a client of Redis imports what speaks by it",
+    `${CORE}/stores/redis/clients/up.ts`,
+    'import { node } from "../node/node.ts"\nexport const up = node',
+    ["stores-redis-clients-imports-down"],
+  ],
+  [
+    "what reads a script's reply imports the store",
+    `${CORE}/stores/redis/scripts/up.ts`,
+    'import type { s } from "../store.ts"\nexport type Up = typeof s',
+    ["stores-redis-scripts-imports-down"],
+  ],
+  [
+    "a lane imports the store",
+    `${CORE}/stores/redis/lane/up.ts`,
+    'import type { s } from "../store.ts"\nexport type Up = typeof s',
+    ["stores-redis-lane-imports-down"],
+  ],
+  [
     "what the guard asks imports the guard",
     `${CORE}/http/up.ts`,
     'import type { g } from "./guard/guard.ts"\nexport type Up = typeof g',
@@ -243,7 +282,7 @@ const BREACHES: readonly (readonly [why: string, file: string, text: string, rul
     "the request port imports what reads requests",
     `${CORE}/http/request.ts`,
     'import type { plain } from "./plain.ts"\nexport type RequestFacts = typeof plain',
-    ["port-http-request"],
+    ["http-shared-imports-down", "port-http-request"],
   ],
   [
     "the core imports the type of a Redis client",

@@ -1,7 +1,11 @@
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import type { Policy } from "../../packages/core/src/policy.ts"
-import { type CallTime, kindOf, PolicyTable } from "../../packages/core/src/stores/redis/script-input.ts"
+import {
+  type CallTime,
+  kindOf,
+  PolicyTable,
+} from "../../packages/core/src/stores/redis/scripts/script-input.ts"
 import { GIVE_BACK, PEEK, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"
 import { SLIDING } from "../contracts/store/asking.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"

@@ -1,6 +1,6 @@
 import type { RedisCommands } from "./commands.ts"
-import { Lane, type LaneListener } from "./lane.ts"
-import { Node, type Timekeeping } from "./node.ts"
+import { Lane, type LaneListener } from "./lane/lane.ts"
+import { Node, type Timekeeping } from "./node/node.ts"
 
 /** One slot where there is one server. */
 const ONLY = ""

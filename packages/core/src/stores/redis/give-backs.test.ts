@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import type { Policy } from "../../policy.ts"
 import type { Refund } from "../store.ts"
 import { GiveBacks } from "./give-backs.ts"
-import { Node } from "./node.ts"
+import { Node } from "./node/node.ts"
 import { GIVE_BACK } from "./scripts.ts"
 import { AskedServer } from "./testing/asked-server.ts"
 

@@ -1,9 +1,9 @@
 import { StoreUnavailableError } from "../../errors.ts"
 import type { Refund } from "../store.ts"
 import { silent } from "./failure.ts"
-import type { Node, Patience } from "./node.ts"
+import type { Node, Patience } from "./node/node.ts"
 import { outsideRequests } from "./outside-requests.ts"
-import { PolicyTable } from "./script-input.ts"
+import { PolicyTable } from "./scripts/script-input.ts"
 import { GIVE_BACK } from "./scripts.ts"
 
 /** Calls in flight at the most. */

@@ -1,7 +1,7 @@
-import { bucketsOf } from "../../algorithms/sub-windows.ts"
-import { StoreUnavailableError, textOf } from "../../errors.ts"
-import { ceilingOf, type Policy } from "../../policy.ts"
-import type { CounterKey } from "../store.ts"
+import { bucketsOf } from "../../../algorithms/sub-windows.ts"
+import { StoreUnavailableError, textOf } from "../../../errors.ts"
+import { ceilingOf, type Policy } from "../../../policy.ts"
+import type { CounterKey } from "../../store.ts"
 
 /** Numbers that scripts/counter.lua knows the kinds of counter by. */
 const SLIDING = 1

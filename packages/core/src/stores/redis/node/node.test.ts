@@ -1,13 +1,13 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { StoreUnavailableError } from "../../errors.ts"
-import type { Policy } from "../../policy.ts"
+import { StoreUnavailableError } from "../../../errors.ts"
+import type { Policy } from "../../../policy.ts"
+import { PolicyTable } from "../scripts/script-input.ts"
+import { TakeCall } from "../scripts/take-call.ts"
+import { PEEK, TAKE } from "../scripts.ts"
+import { AskedServer } from "../testing/asked-server.ts"
 import { LOOK_AGAIN_MS, Node, type Patience, type Timekeeping } from "./node.ts"
-import { PolicyTable } from "./script-input.ts"
-import { PEEK, TAKE } from "./scripts.ts"
-import { TakeCall } from "./take-call.ts"
-import { AskedServer } from "./testing/asked-server.ts"
 
 const POLICY: Policy = {
   name: "login",

@@ -1,4 +1,4 @@
-import { setTimer } from "./outside-requests.ts"
+import { setTimer } from "../outside-requests.ts"
 
 /** Whether the work ends within so long; yields false as soon as that is over. Rejects when the work does. */
 export async function endsWithin(ms: number, work: Promise<void>): Promise<boolean> {

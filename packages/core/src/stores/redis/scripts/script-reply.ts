@@ -1,7 +1,7 @@
-import type { CounterState } from "../../algorithms/algorithm.ts"
-import { bucketMsOf } from "../../algorithms/sub-windows.ts"
-import { StoreUnavailableError } from "../../errors.ts"
-import type { Policy } from "../../policy.ts"
+import type { CounterState } from "../../../algorithms/algorithm.ts"
+import { bucketMsOf } from "../../../algorithms/sub-windows.ts"
+import { StoreUnavailableError } from "../../../errors.ts"
+import type { Policy } from "../../../policy.ts"
 
 // The layout of scripts/layout.lua.
 const PREVIOUS = 2 ** 21

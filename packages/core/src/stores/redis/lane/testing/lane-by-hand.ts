@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { vi } from "vitest"
-import { StoreUnavailableError } from "../../../errors.ts"
-import type { Policy } from "../../../policy.ts"
-import type { Asked } from "../asked.ts"
-import type { RedisCommands } from "../commands.ts"
+import { StoreUnavailableError } from "../../../../errors.ts"
+import type { Policy } from "../../../../policy.ts"
+import type { Asked } from "../../asked.ts"
+import type { RedisCommands } from "../../commands.ts"
+import { Node } from "../../node/node.ts"
 import { Lane, type LaneListener } from "../lane.ts"
-import { Node } from "../node.ts"
 import type { Pace } from "../pace.ts"
 
 const POLICY: Policy = {
