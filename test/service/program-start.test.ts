@@ -252,5 +252,6 @@ describe("the program", () => {
       /--grpc <host:port>\s+where gRPC is answered \(default: 127\.0\.0\.1:50051\)\s+\(env: SLUICE_GRPC_ADDRESS\)/,
     )
     expect(out).toContain("SLUICE_TOKENS_FILE")
+    expect(out).toMatch(/--operations <host:port>\s+where \/livez, \/readyz and \/metrics are/)
   })
 })

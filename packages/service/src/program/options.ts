@@ -28,7 +28,7 @@ const SETTINGS = {
   operations: {
     flags: "--operations <host:port>",
     env: "SLUICE_OPERATIONS_ADDRESS",
-    says: "where /livez and /readyz are; keep it off the internet",
+    says: "where /livez, /readyz and /metrics are; keep it off the internet",
     otherwise: "127.0.0.1:8081",
   },
   tlsCert: {
