@@ -2,7 +2,7 @@ import { rateLimit } from "@sluice/fastify"
 import Fastify, { type FastifyInstance } from "fastify"
 import { fromEnvironment, type Surroundings } from "./surroundings.ts"
 
-/** An app with a limit for all of it and a stricter one for a dear route. */
+/** An app with a limit for all of it and a stricter one for an expensive route. */
 export async function createApp(surroundings: Surroundings = {}): Promise<FastifyInstance> {
   const app = Fastify()
   await app.register(rateLimit, { ...surroundings, limit: 100, window: "1 minute" })
