@@ -21,8 +21,8 @@ export interface MemoryStore extends Store {
 }
 
 /**
- * Counters in the memory of this process, at most `maxKeys` of them. When it is full it forgets expired counters
- * first, then idle ones, and a client that is being refused last of all, with an event.
+ * Counters in the memory of this process, at most `maxKeys` of them. When it is full it looks at sixteen and forgets an
+ * expired one, else an idle one, and a client that is being refused only when all sixteen are, with an event.
  *
  * Every call is atomic: nothing else runs in between. Worker threads and `node:cluster` processes do not share it:
  * each would have a quota of its own.
