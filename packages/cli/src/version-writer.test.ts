@@ -24,6 +24,11 @@ test.each([
     "# a\n\nservice_id: a\nrules: []\n",
     "# a\n\nversion: 8\nservice_id: a\nrules: []\n",
   ],
+  [
+    "a file whose lines end as on Windows",
+    "# a\r\nservice_id: a\r\nrules: []\r\n",
+    "# a\r\nversion: 8\r\nservice_id: a\r\nrules: []\r\n",
+  ],
   ["a flow map", "{ service_id: a, rules: [] }", "{ version: 8, service_id: a, rules: [] }"],
   ["JSON", '{\n  "service_id": "a", "rules": []}', '{\n  "version": 8, "service_id": "a", "rules": []}'],
   [

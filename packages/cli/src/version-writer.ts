@@ -76,7 +76,8 @@ function editOf(text: string, map: YAMLMap<Node, Node | null>, version: number, 
   const from = map.items[0]?.key.range?.[0] ?? 0
   const isQuoted = text[from] === '"'
   // A block map has a member a line, each as far in as the map itself.
-  const separator = map.flow === true ? ", " : `\n${" ".repeat(column - 1)}`
+  const newline = text.includes("\r\n") ? "\r\n" : "\n"
+  const separator = map.flow === true ? ", " : newline + " ".repeat(column - 1)
   return { from, to: from, by: `${isQuoted ? '"version"' : "version"}: ${version}${separator}` }
 }
 
