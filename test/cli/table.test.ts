@@ -143,6 +143,25 @@ describe("push", () => {
     expect((await run("push", file, "--if-version", "0")).code).toBe(0)
   })
 
+  it("replaces rules that somebody stored by hand, without a version, only where they have been seen", async () => {
+    const byHand = { M: { limit: { N: "7" }, window: { S: "1 day" } } }
+    const put = { TableName: table, Item: { service_id: { S: "checkout" }, rules: { L: [byHand] } } }
+    await server.client().send(new PutItemCommand(put))
+    const before = await registry().get("checkout")
+    const refused = await run("push", file)
+    expect(refused.code).toBe(1)
+    expect(refused.err).toContain(
+      `checkout: not registered: the rules in ${file} were written as the first ones, and the table has rules without a version\n`,
+    )
+    expect(refused.err).toContain("then push with --if-version 0 what is to replace them\n")
+    expect(await registry().get("checkout")).toEqual(before)
+    await writeFile(file, RULES.replace("rules:", "version: 0 # as pulled\nrules:"))
+    expect(await run("push", file)).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/^checkout: registered, version 1 \(was 0\)\n/),
+    })
+  })
+
   it("replaces whatever is there with --force", async () => {
     await run("push", file)
     await writeFile(file, "service_id: checkout\nversion: 77\nrules: []\n")

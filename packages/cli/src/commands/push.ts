@@ -101,7 +101,9 @@ function plan(compared: Compared, options: PushOptions): Pushed {
   if (found !== undefined && isEqual(compared))
     return { ...compared, state: "unchanged", version: found.version }
   const base = baseOf(compared.document, options)
-  const isConflict = base !== "any" && base !== (found?.version ?? 0)
+  // 0 is nothing, or rules that somebody has stored without a version: who names no version has not seen those.
+  const there = base === 0 ? (found?.version ?? 0) : found?.version
+  const isConflict = base !== "any" && base !== there
   return { ...compared, state: isConflict ? "conflict" : "would register" }
 }
 
@@ -126,8 +128,8 @@ async function register(registry: Registry, compared: Compared, options: PushOpt
   }
 }
 
-/** The version that the rules are based on: the one that their owner has pulled. */
-function baseOf({ version = 0 }: OwnedDocument, { force, ifVersion }: PushOptions): number | "any" {
+/** The version that the rules are based on: the one that their owner has pulled; undefined where nothing is to be there. */
+function baseOf({ version }: OwnedDocument, { force, ifVersion }: PushOptions): number | "any" | undefined {
   return force === true ? "any" : (ifVersion ?? version)
 }
 
@@ -156,8 +158,11 @@ function pushedLines({ document, found, changes, state, version }: Pushed): Line
 function conflictLines(pushed: Pushed, name: string, options: PushOptions): Line[] {
   const { document, found, changes } = pushed
   const base = baseOf(document, options)
-  const there = found === undefined ? "has no rules for it any more" : `has version ${found.version}`
-  const based = base === 0 ? "were written as the first ones" : `are based on version ${base}`
+  const there =
+    found === undefined
+      ? "has no rules for it any more"
+      : `has ${found.version === 0 ? "rules without a version" : `version ${found.version}`}`
+  const based = (base ?? 0) === 0 ? "were written as the first ones" : `are based on version ${base}`
   const next =
     found === undefined
       ? "register them anew with --if-version 0, or with --force"
