@@ -1,6 +1,4 @@
-import { lookup } from "node:dns/promises"
-import { once } from "node:events"
-import { type AddressInfo, createServer, type Server, type Socket } from "node:net"
+import { createServer, type Server, type Socket } from "node:net"
 import { createServer as createTlsServer } from "node:tls"
 import { type Tls, tlsOptions } from "../tls.ts"
 
@@ -20,30 +18,4 @@ export function createGrpcListener(
     socket.on("error", () => undefined)
     onSocket(socket)
   })
-}
-
-/**
- * Listens on every address of a host, such as both that "localhost" may have, each by a server of its own and on the same port. Rejects
- * with the first error where none of them can be listened on.
- */
-export async function listenOnEach(host: string, port: number, create: () => Server): Promise<Server[]> {
-  const servers: Server[] = []
-  const errors: unknown[] = []
-  for (const { address } of await lookup(host, { all: true })) {
-    const [first] = servers
-    const server = create().listen(first === undefined ? port : portOf(first), address)
-    try {
-      await once(server, "listening")
-      servers.push(server)
-    } catch (error) {
-      errors.push(error)
-    }
-  }
-  if (servers.length === 0) throw errors[0]
-  return servers
-}
-
-/** The port that a server listens on. */
-export function portOf(server: Server): number {
-  return (server.address() as AddressInfo).port
 }

@@ -1,4 +1,5 @@
-import type { IncomingMessage } from "node:http"
+import { createServer, type IncomingMessage, type Server } from "node:http"
+import { createServer as createTlsServer } from "node:https"
 import type { Socket } from "node:net"
 import {
   createRegistry,
@@ -14,6 +15,7 @@ import type { Asking, Call } from "../calls.ts"
 import { Connections } from "../connections.ts"
 import { type DoorListeners, MOST_CONNECTIONS } from "../door.ts"
 import { BadRequestSchema } from "../gen/google/rpc/error_details_pb.ts"
+import { listenOnEach, portOf } from "../listening.ts"
 import { Code, StatusError } from "../status-error.ts"
 import { type Tls, tlsOptions } from "../tls.ts"
 import { HttpContext, TimedAsking, timeoutOf } from "./http-context.ts"
@@ -47,6 +49,8 @@ type Message = MessageShape<DescMessage>
 
 /** Messages in their binary form, as Connect calls it. */
 const BINARY = "application/proto"
+/** So long may a connection wait for its next request: longer than the load balancers do that might send one just then. */
+const KEEP_ALIVE_MS = 72_000
 /** What an error may have in it. */
 const DETAILS = createRegistry(BadRequestSchema)
 
@@ -63,25 +67,35 @@ export function createHttpDoor(
   tls?: Tls | undefined,
 ): HttpDoor {
   const { onFault, onAnswered } = listeners
-  // Node looks for requests that take too long every so often.
-  const timeouts = { headersTimeout: arrivalMs, connectionsCheckingInterval: Math.ceil(arrivalMs / 10) }
   const app = Fastify({
     logger: false,
     bodyLimit: maxMessageBytes,
     // Whatever a member is called, it is read as what the message has of that name, and else refused by its name.
     onProtoPoisoning: "ignore",
     onConstructorPoisoning: "ignore",
-    requestTimeout: arrivalMs,
-    ...(tls === undefined ? { http: timeouts } : { https: { ...timeouts, ...tlsOptions(tls, arrivalMs) } }),
     exposeHeadRoutes: false,
-    forceCloseConnections: "idle",
-    // What has come by an open connection is answered until the end.
-    return503OnClosing: false,
   })
   app.removeContentTypeParser("text/plain")
   app.addContentTypeParser(BINARY, { parseAs: "buffer" }, (_request, body, done) => done(null, body))
   const connections = new Connections(tls !== undefined, maxConnections, listeners)
-  connections.watch(app.server)
+  // Fastify's own would be one for each address of "localhost" too, and it lets nobody see but the first.
+  const createListener = (): Server => {
+    const options = {
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      requestTimeout: arrivalMs,
+      headersTimeout: arrivalMs,
+      // Node looks for requests that take too long every so often.
+      connectionsCheckingInterval: Math.ceil(arrivalMs / 10),
+    }
+    const listener =
+      tls === undefined
+        ? createServer(options, app.routing)
+        : createTlsServer({ ...options, ...tlsOptions(tls, arrivalMs) }, app.routing)
+    listener.on("clientError", (error, socket) => app.server.emit("clientError", error, socket))
+    connections.watch(listener)
+    return listener
+  }
+  let listening: readonly Server[] = []
   const outputs = new Map(calls.map(({ path, output }) => [path, output]))
   /** Requests whose body has not come yet. */
   const arriving = new Set<IncomingMessage>()
@@ -169,8 +183,9 @@ export function createHttpDoor(
   })
   return {
     async listen(host, port) {
-      await app.listen({ host, port })
-      return (app.server.address() as { readonly port: number }).port
+      await app.ready()
+      listening = await listenOnEach(host, port, createListener)
+      return portOf(listening[0] as Server)
     },
     leave() {
       isLeaving = true
@@ -180,7 +195,7 @@ export function createHttpDoor(
       connections.endSilent()
       // A server that is closed looks no more for requests that take too long.
       const late = setTimeout(() => connections.endUnless((socket) => busy.has(socket)), arrivalMs)
-      await app.close()
+      await Promise.all(listening.map((each) => new Promise((resolve) => each.close(resolve))))
       clearTimeout(late)
     },
     close: () => connections.end(),

@@ -1,0 +1,54 @@
+import { connect } from "node:net"
+import { create } from "@bufbuild/protobuf"
+import { EmptySchema } from "@bufbuild/protobuf/wkt"
+import { expect, it, vi } from "vitest"
+import { createHttpDoor } from "../../packages/service/src/http/http-door.ts"
+import { until } from "../servers/until.ts"
+
+const ADDRESSES = ["127.0.0.1", "127.0.0.2"]
+
+// Not each machine has a host of two addresses, as localhost is on most.
+vi.mock("node:dns/promises", () => ({
+  lookup: async () => ADDRESSES.map((address) => ({ address, family: 4 })),
+}))
+
+it("the port of HTTP is on every address of its host, each bounded, and answers what came by any before it ends", async () => {
+  let refused = 0
+  const answers: (() => void)[] = []
+  const call = {
+    path: "/test.Service/Call",
+    input: EmptySchema,
+    output: EmptySchema,
+    handle: () => new Promise<never>((resolve) => answers.push(() => resolve(create(EmptySchema) as never))),
+    serialize: () => new Uint8Array(),
+  }
+  const door = createHttpDoor(
+    [call],
+    { maxMessageBytes: 1_000, maxInFlight: 10, arrivalMs: 60_000, maxConnections: 1 },
+    {
+      onFault: () => undefined,
+      onRefusedConnection: () => void refused++,
+      onFailedHandshake: () => undefined,
+    },
+  )
+  const port = await door.listen("a-host", 0)
+  const asked = ADDRESSES.map((host) => fetch(`http://${host}:${port}${call.path}`, { method: "POST" }))
+  await until("both have come", () => answers.length === 2)
+  const more = ADDRESSES.map((host) => connect(port, host).on("error", () => undefined))
+  await until("one more on each is refused", () => refused === 2)
+  let isDrained = false
+  const drained = door.drain().then(() => {
+    isDrained = true
+  })
+  answers[0]?.()
+  expect((await asked[0])?.status).toBe(200)
+  expect(isDrained).toBe(false)
+  answers[1]?.()
+  const last = await asked[1]
+  expect({ status: last?.status, connection: last?.headers.get("connection") }).toEqual({
+    status: 200,
+    connection: "close",
+  })
+  await drained
+  for (const socket of more) socket.destroy()
+})
