@@ -1,12 +1,15 @@
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
+import { diag } from "@opentelemetry/api"
 import { createLimiter } from "@sluice/core"
 import { afterEach, expect, it, vi } from "vitest"
 import type { AskedRequest } from "../../packages/service/src/deciding/asked-request.ts"
 import { createMetrics } from "../../packages/service/src/program/metrics.ts"
+import { logOpenTelemetry } from "../../packages/service/src/program/opentelemetry-log.ts"
 
 afterEach(() => {
   vi.unstubAllEnvs()
+  diag.disable()
 })
 
 it("metrics are read as text, and sent nowhere where nobody said to", async () => {
@@ -87,5 +90,48 @@ it("metrics are sent where a variable of OpenTelemetry says", async () => {
   expect(received).toEqual(["/only/metrics"])
   expect(body).toContain("sluice.service.unknown")
   expect(body).toMatch(/"rpc\.server\.call\.duration".*"count":1,"sum":0\.002/)
+  collector.close()
+})
+
+/** A log that keeps what it is told. */
+function keptLog() {
+  const lines: string[] = []
+  return { lines, log: { warn: (message: string) => void lines.push(message) } }
+}
+
+it("a collector that takes no metrics, and a variable that is wrong, are told in the log", async () => {
+  const collector = createServer((request, response) => {
+    request.resume()
+    response.writeHead(401).end("{}")
+  })
+  await new Promise<void>((resolve) => {
+    collector.listen(0, "127.0.0.1", resolve)
+  })
+  const { port } = collector.address() as AddressInfo
+  vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", `http://127.0.0.1:${port}`)
+  vi.stubEnv("OTEL_EXPORTER_OTLP_COMPRESSION", "zip")
+  const { lines, log } = keptLog()
+  logOpenTelemetry(log)
+  const metrics = createMetrics(process.env)
+  await metrics.close()
+  expect(lines).toEqual([
+    expect.stringMatching(/^OpenTelemetry: .*OTEL_EXPORTER_OTLP_COMPRESSION.*'zip'/),
+    expect.stringMatching(/^OpenTelemetry: [^{]*export failed.*Unauthorized/),
+  ])
+  collector.close()
+})
+
+it("a collector that does not answer keeps nobody for long from ending, and the log says what is lost", async () => {
+  const collector = createServer(() => undefined)
+  await new Promise<void>((resolve) => {
+    collector.listen(0, "127.0.0.1", resolve)
+  })
+  const { port } = collector.address() as AddressInfo
+  vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", `http://127.0.0.1:${port}`)
+  const { lines, log } = keptLog()
+  logOpenTelemetry(log)
+  await createMetrics(process.env, 50).close()
+  expect(lines).toEqual(["OpenTelemetry: the last metrics could not be sent: Operation timed out."])
+  collector.closeAllConnections()
   collector.close()
 })

@@ -1,3 +1,4 @@
+import { diag } from "@opentelemetry/api"
 import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http"
 import { PrometheusExporter, PrometheusSerializer } from "@opentelemetry/exporter-prometheus"
 import { MeterProvider, type MetricReader, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"
@@ -17,12 +18,18 @@ export interface Metrics extends Pick<DecisionServiceParts, "onLimiter" | "onUnk
   onRefusedConnection(): void
   /** What GET /metrics answers, for Prometheus. */
   read(): Promise<{ readonly contentType: string; readonly text: string }>
-  /** Sends what has not been sent. */
+  /** Sends what has not been sent, if that can be done soon. Never rejects. */
   close(): Promise<void>
 }
 
+/** OpenTelemetry's own 10 s are more than whoever ends the service may wait for a collector that is gone. */
+const LAST_SEND_MS = 3_000
+
 /** Measures every limiter of the service, and counts the requests to services that nobody has registered. */
-export function createMetrics(env: Readonly<Record<string, string | undefined>>): Metrics {
+export function createMetrics(
+  env: Readonly<Record<string, string | undefined>>,
+  lastSendMs: number = LAST_SEND_MS,
+): Metrics {
   const durations = new CallDurations()
   const metricProducers = [durations]
   const exporter = new PrometheusExporter({ preventServerStart: true, metricProducers })
@@ -50,6 +57,9 @@ export function createMetrics(env: Readonly<Record<string, string | undefined>>)
       const { resourceMetrics } = await exporter.collect()
       return { contentType: "text/plain; version=0.0.4", text: serializer.serialize(resourceMetrics) }
     },
-    close: () => meterProvider.shutdown(),
+    close: () =>
+      meterProvider
+        .shutdown({ timeoutMillis: lastSendMs })
+        .catch((error: unknown) => diag.error("the last metrics could not be sent", error)),
   }
 }

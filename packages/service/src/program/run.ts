@@ -2,6 +2,7 @@ import { logVerbosity, setLogVerbosity } from "@grpc/grpc-js"
 import { CommanderError } from "commander"
 import { createLog, type Log } from "./log.ts"
 import { createMetrics } from "./metrics.ts"
+import { logOpenTelemetry } from "./opentelemetry-log.ts"
 import { createCommand, knownVariables } from "./options.ts"
 import { readSettings } from "./read-settings.ts"
 import { type Running, start } from "./running.ts"
@@ -18,6 +19,7 @@ export async function run(argv: readonly string[], version: string): Promise<voi
   endOnFaults(log)
   // What it has to say is in its errors too.
   setLogVerbosity(logVerbosity.NONE)
+  logOpenTelemetry(log)
   const unknown = unknownVariables(process.env, knownVariables())
   if (unknown.length > 0) log.warn({ variables: unknown }, "these variables mean nothing here")
   let running: Running | undefined
