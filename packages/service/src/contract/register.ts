@@ -163,7 +163,7 @@ function isSame(
   return before?.problems.length === 0 && sayTheSame(service, rules, before.rules)
 }
 
-/** Makes a change and writes it down, also where it is not known whether it was made. */
+/** Makes a change and writes it down, also where the registry has failed: it may have been made then. */
 async function audited<Done extends RegisteredRules | boolean>(
   audit: Audit,
   change: Change,
@@ -172,9 +172,9 @@ async function audited<Done extends RegisteredRules | boolean>(
   let done: Done
   try {
     done = await make()
-  } catch (unanswered) {
-    if (unanswered instanceof RuleSourceError) audit.changed({ ...change, unanswered })
-    throw unanswered
+  } catch (failure) {
+    if (failure instanceof RuleSourceError) audit.changed({ ...change, failure })
+    throw failure
   }
   if (done !== false) audit.changed(typeof done === "object" ? { ...change, after: done } : change)
   return done

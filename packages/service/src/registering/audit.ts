@@ -8,15 +8,15 @@ export interface Change {
   readonly peer: string
   /** The rules that were there; undefined where there were none. */
   readonly before: RegisteredRules | undefined
-  /** The rules that are there now; undefined where they were removed. */
+  /** The rules that are there now, or were to be; undefined where they were removed. */
   readonly after: Pick<RegisteredRules, "rules"> | undefined
-  /** Why it is not known whether the change was made: the registry did not answer. Absent where it was. */
-  readonly unanswered?: unknown
+  /** How the registry has failed: its message says where the change may have been made all the same. Absent where it was made. */
+  readonly failure?: unknown
 }
 
 /** Where changes of rules are written down. */
 export interface Audit {
-  /** Rules were registered or removed, or may have been. */
+  /** Rules were registered or removed, or were to be. */
   changed(change: Change): void
   /** What was changed could not be read again: it is in force here when the rules are next loaded. */
   notInForce(service: string, error: unknown): void
@@ -26,7 +26,7 @@ export interface Audit {
 export interface AuditLog {
   /** Takes a change that was made. */
   info(fields: object, message: string): void
-  /** Takes a change that may have been made, or is not in force here yet. */
+  /** Takes a change that has failed, or is not in force here yet. */
   warn(fields: object, message: string): void
 }
 
@@ -36,11 +36,15 @@ export interface AuditLog {
  */
 export function auditTo(log: AuditLog): Audit {
   return {
-    changed({ service, peer, before, after, unanswered: err }) {
-      const done = after === undefined ? "removed" : "registered"
+    changed({ service, peer, before, after, failure: err }) {
+      const [done, doing] = after === undefined ? ["removed", "removing"] : ["registered", "registering"]
       const fields = { service, peer, before: told(service, before), after: told(service, after) }
       if (err === undefined) log.info(fields, `rules ${done}`)
-      else log.warn({ ...fields, err }, `rules may have been ${done}: there was no answer`)
+      else
+        log.warn(
+          { ...fields, err },
+          `${doing} rules has failed; err says where that may be done all the same`,
+        )
     },
     notInForce(service, err) {
       log.warn({ service, err }, "rules were changed, and are not in force here yet")
