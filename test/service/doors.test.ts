@@ -1,12 +1,17 @@
 import { connect, constants } from "node:http2"
 import { connect as connectTcp } from "node:net"
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf"
 import { createClient } from "@connectrpc/connect"
 import { createConnectTransport } from "@connectrpc/connect-node"
 import { Client, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js"
 import { memoryStore, type Store } from "@sluice/core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"
-import { RateLimiter } from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
+import {
+  RateLimiter,
+  ShouldForwardRequestRequestSchema,
+  ShouldForwardRequestResponseSchema,
+} from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
 import { type Started, startService, WAITING } from "./started.ts"
 import { type Called, openStranger, type Stranger } from "./stranger.ts"
 
@@ -306,6 +311,21 @@ describe("the door of HTTP", () => {
       message: expect.stringMatching(/POST/),
     })
   })
+
+  it.each(["application/proto", "Application/Proto", "application/proto; charset=utf-8"])(
+    "answers a message of type %s in the same form",
+    async (type) => {
+      const request = create(ShouldForwardRequestRequestSchema, { serviceId: 9, request: "{}" })
+      const response = await fetch(started.http + PATH, {
+        method: "POST",
+        headers: { "content-type": type },
+        body: toBinary(ShouldForwardRequestRequestSchema, request),
+      })
+      expect(response.headers.get("content-type")).toBe("application/proto")
+      const bytes = new Uint8Array(await response.arrayBuffer())
+      expect(fromBinary(ShouldForwardRequestResponseSchema, bytes).shouldForward).toBe(true)
+    },
+  )
 
   it("names the fields that are wrong", async () => {
     expect(await post(asked(-1, "a"))).toMatchObject({

@@ -152,7 +152,8 @@ export function createHttpDoor(
           answer = handle(read(input, request.body), new HttpContext(request, asking))
           return answer
         })
-        if (isBinary(request)) return send(reply.type(BINARY), Buffer.from(serialize(message)))
+        // As it was asked: the body was read by its type, in whatever case that is written, and with parameters.
+        if (Buffer.isBuffer(request.body)) return send(reply.type(BINARY), Buffer.from(serialize(message)))
         return send(reply, toJson(output, message, { alwaysEmitImplicit: true, registry: DETAILS }))
       } catch (error) {
         code = error instanceof StatusError ? error.code : Code.INTERNAL
@@ -207,10 +208,6 @@ const REFUSED: Readonly<Record<number, (request: FastifyRequest, maxBytes: numbe
   413: (_request, maxBytes) => `The body is longer than ${maxBytes} bytes.`,
   415: ({ headers }) =>
     `A body of type ${headers["content-type"] || "unknown"} is not read: send application/json or ${BINARY}.`,
-}
-
-function isBinary({ headers }: FastifyRequest): boolean {
-  return headers["content-type"] === BINARY
 }
 
 function read(input: DescMessage, body: unknown): Message {
