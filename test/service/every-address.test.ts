@@ -1,8 +1,11 @@
-import { connect } from "node:net"
+import { once } from "node:events"
+import { connect, createServer } from "node:net"
 import { create } from "@bufbuild/protobuf"
 import { EmptySchema } from "@bufbuild/protobuf/wkt"
 import { expect, it, vi } from "vitest"
 import { createHttpDoor } from "../../packages/service/src/http/http-door.ts"
+import { listenOnEach } from "../../packages/service/src/listening.ts"
+import { freePort } from "../servers/free-port.ts"
 import { until } from "../servers/until.ts"
 
 const ADDRESSES = ["127.0.0.1", "127.0.0.2"]
@@ -51,4 +54,16 @@ it("the port of HTTP is on every address of its host, each bounded, and answers 
   })
   await drained
   for (const socket of more) socket.destroy()
+})
+
+it("a port that another program has on one of the addresses is not taken on the others", async () => {
+  const [free, taken] = ADDRESSES as [string, string]
+  const port = await freePort()
+  const other = createServer().listen(port, taken)
+  await once(other, "listening")
+  await expect(listenOnEach("a-host", port, createServer)).rejects.toThrow(
+    `EADDRINUSE: address already in use ${taken}`,
+  )
+  await expect(once(connect(port, free), "connect")).rejects.toThrow("ECONNREFUSED")
+  other.close()
 })

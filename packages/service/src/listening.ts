@@ -2,9 +2,12 @@ import { lookup } from "node:dns/promises"
 import { once } from "node:events"
 import type { AddressInfo, Server } from "node:net"
 
+/** What is said of an address that this machine has not: a name may be for one, as of IPv6 where there is none. */
+const NOT_HERE: ReadonlySet<unknown> = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"])
+
 /**
- * Listens on every address of a host, such as both that "localhost" may have, each by a server of its own and on the same port. Rejects
- * with the first error where none of them can be listened on.
+ * Listens on every address of a host, such as both that "localhost" may have, each by a server of its own and on the same port. Rejects,
+ * and listens on none, where another program has one of them, and where the machine has none of them.
  */
 export async function listenOnEach<Each extends Server>(
   host: string,
@@ -22,6 +25,10 @@ export async function listenOnEach<Each extends Server>(
       servers.push(server)
     } catch (error) {
       errors.push(error)
+      if (NOT_HERE.has((error as NodeJS.ErrnoException).code)) continue
+      // Who comes by that address would be answered by the other program.
+      for (const each of servers.splice(0)) each.close()
+      throw error
     }
   }
   if (servers.length === 0) throw errors[0]
