@@ -600,6 +600,23 @@ describe("a table that cannot be reached", () => {
   })
 })
 
+describe("a connection by which nothing comes any more", () => {
+  it("is given up in time for another one to be tried, and nobody hears of it", async () => {
+    const proxy = await startFaultProxy(server)
+    const warn = vi.spyOn(console, "warn").mockReturnValue()
+    try {
+      await run("push", file)
+      proxy.fault = () => (proxy.calls.length === 1 ? "hang" : undefined)
+      const argv = ["rules", "list", "--table", table, "--endpoint", proxy.endpoint]
+      expect(await sluice(argv)).toMatchObject({ code: 0, out: expect.stringContaining("checkout"), err: "" })
+      expect(warn.mock.calls).toEqual([])
+    } finally {
+      warn.mockRestore()
+      await proxy.stop()
+    }
+  })
+})
+
 describe("a push that is interrupted", () => {
   const several = ["a", "b", "c"].map((service) => `service_id: ${service}\nrules: []\n`).join("---\n")
 

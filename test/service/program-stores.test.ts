@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { dynamoDBRegistry } from "../../packages/core/src/dynamodb.ts"
 import { blocksTestedBy } from "../docs/shown.ts"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
+import { startFaultProxy } from "../servers/fault-proxy.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
@@ -190,6 +191,21 @@ describe("the program with a table", () => {
     expect(await program.said("rules registered")).toMatchObject({ service: "1", after: { version: 1 } })
     expect(await program.said("other rules are in force")).toMatchObject({ service: "1", change: "loaded" })
     expect(program.lines().filter(({ msg }) => /rules/.test(msg))).toHaveLength(2)
+  })
+
+  it("tries again by another connection where nothing comes by the first, and loads the rules", async () => {
+    await dynamoDBRegistry({ client: server.client(), tableName: "slow" }).createTable()
+    const proxy = await startFaultProxy(server)
+    try {
+      proxy.fault = () => (proxy.calls.length === 1 ? "hang" : undefined)
+      const program = await start(["--table", "slow", "--endpoint", proxy.endpoint])
+      await program.said("the service is ready")
+      expect(program.lines().filter(({ level }) => level !== "info")).toEqual([])
+      // Each line of it is of the log.
+      expect(program.output().trimEnd().split("\n")).toHaveLength(program.lines().length)
+    } finally {
+      await proxy.stop()
+    }
   })
 
   it("hears of what was registered elsewhere by its polls", async () => {

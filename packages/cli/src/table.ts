@@ -37,7 +37,8 @@ export async function withTable<T>(
     ...(endpoint !== undefined && { endpoint }),
     ...(region !== undefined ? { region } : isLocal && !hasRegion && { region: "local" }),
     ...(isLocal && !hasCredentials && { credentials: { accessKeyId: "local", secretAccessKey: "local" } }),
-    requestHandler: { connectionTimeout: 3_000, requestTimeout: 5_000 },
+    // Unless it is told to throw the SDK only says on the console that it has waited too long, and waits on.
+    requestHandler: { connectionTimeout: 3_000, requestTimeout: 3_000, throwOnRequestTimeout: true },
   })
   try {
     return await use(

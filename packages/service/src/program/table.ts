@@ -15,7 +15,8 @@ export async function openTable(
     ...(endpoint !== undefined && { endpoint }),
     ...(region !== undefined && { region }),
     ...(endpoint !== undefined && isOnThisMachine(endpoint) && localDefaults(region, env)),
-    requestHandler: { connectionTimeout: 3_000, requestTimeout: 5_000 },
+    // Unless it is told to throw the SDK only says on the console that it has waited too long, and waits on.
+    requestHandler: { connectionTimeout: 3_000, requestTimeout: 3_000, throwOnRequestTimeout: true },
   })
   const { source, registry } = rulesInTable({ client, tableName: name, timeoutMs: TIMEOUT_MS, pollMs })
   const close = (): void => client.destroy()
