@@ -7,7 +7,7 @@ import type { Metrics } from "./metrics.ts"
 export interface ReadyReport {
   readonly status: "starting" | "ready" | "draining"
   readonly rules: "loading" | "loaded"
-  /** "degraded": decisions are made without the shared store. It is ready all the same: else an outage of Redis would be one of everything. */
+  /** "degraded": the shared store does not answer. It is ready all the same: else an outage of Redis would be one of everything. */
   readonly store: { readonly kind: string; readonly status: "reachable" | "degraded" }
 }
 
