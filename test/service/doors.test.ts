@@ -289,6 +289,7 @@ describe("the door of HTTP", () => {
     ["a compressed body", "{}", { "content-encoding": "gzip" }, PATH, 501, "unimplemented"],
     ["a body that is too long", { request: "x".repeat(100_001) }, {}, PATH, 413, "resource_exhausted"],
     ["an unknown method", {}, {}, "/sluice.v1.RateLimiter/Nothing", 501, "unimplemented"],
+    ["a path that is no URL", {}, {}, "/%zz", 501, "unimplemented"],
     ["a wrong time to wait", asked(1, "a"), { "connect-timeout-ms": "soon" }, PATH, 400, "invalid_argument"],
   ])("answers %s", async (_what, body, headers, path, code, name) => {
     expect(await post(body, headers as Record<string, string>, path)).toMatchObject({

@@ -74,6 +74,8 @@ export function createHttpDoor(
     onProtoPoisoning: "ignore",
     onConstructorPoisoning: "ignore",
     exposeHeadRoutes: false,
+    // A path whose escapes are none: Fastify would answer it in words of its own.
+    frameworkErrors: (_error, request, reply) => void notFound(request, reply),
   })
   app.removeContentTypeParser("text/plain")
   app.addContentTypeParser(BINARY, { parseAs: "buffer" }, (_request, body, done) => done(null, body))
@@ -167,12 +169,12 @@ export function createHttpDoor(
       }
     })
   }
-  app.setNotFoundHandler((request, reply) => {
-    const { method, url } = request
+  const notFound = ({ method, url }: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const isOtherMethod = outputs.has(url.split("?", 1)[0] as string)
     const hint = isOtherMethod ? " It is asked by POST." : ""
     return fail(reply, new StatusError(Code.UNIMPLEMENTED, `There is no ${method} ${url}.${hint}`), url)
-  })
+  }
+  app.setNotFoundHandler(notFound)
   // What Fastify refuses before a handler: a body that is too long, no JSON, or of another type.
   app.setErrorHandler((error: { readonly statusCode?: number; readonly message: string }, request, reply) => {
     const { statusCode = 500, message } = error
