@@ -14,6 +14,7 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { afterEach, beforeEach, describe, expect, test } from "vitest"
 import { InvalidOptionError, RuleSourceError } from "../../errors.ts"
+import type { LoadedRules } from "../source.ts"
 import { type FileRulesOptions, fileRules } from "./file.ts"
 
 let folder: string
@@ -92,6 +93,39 @@ describe("loading", () => {
     expect(a.rules).toBe(c.rules)
     writeFileSync(file, text(5))
     expect((await source.load("a")).rules).toBe(a.rules)
+  })
+
+  test("sees what was written right before a fresh load, though the file system's clock has not ticked since the last", async () => {
+    const { source } = open()
+    const write = (limit: number) => writeFileSync(file, `service_id: a\n${text(limit)}`)
+    expect.assertions(200)
+    for (let limit = 100; limit < 300; limit += 2) {
+      write(limit)
+      expect((await source.load("a", { fresh: true })).rules).toMatchObject([{ limit }])
+      write(limit + 1)
+      for await (const [found] of source.loadAll?.({ fresh: true }) ?? []) {
+        expect(found?.read().rules).toMatchObject([{ limit: limit + 1 }])
+      }
+    }
+  })
+
+  test("reads again for fresh loads that begin while it is being read, once for all of them", async () => {
+    writeFileSync(file, text(5))
+    const { source, limits } = open()
+    await limits()
+    const fresh: Promise<LoadedRules>[] = []
+    // Right when a read has its text, and before who asked for that one is told.
+    const stop = source.watch?.(() => {
+      writeFileSync(file, text(7))
+      fresh.push(...["a", "b"].map((service) => source.load(service, { fresh: true })))
+      stop?.()
+    })
+    stops.push(() => stop?.())
+    writeFileSync(file, text(6))
+    expect(await limits()).toEqual([6])
+    const [a, b] = await Promise.all(fresh)
+    expect(a?.rules).toMatchObject([{ limit: 7 }])
+    expect(b?.rules).toBe(a?.rules)
   })
 
   test("rejects with an error that has a code, the file and the cause, and reads it once it is there", async () => {

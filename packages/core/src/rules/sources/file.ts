@@ -57,6 +57,8 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): R
   const listeners = new Set<() => void>()
   let content: FileContent | undefined
   let reading: Promise<FileContent> | undefined
+  /** The read that begins when that one has ended. */
+  let next: Promise<FileContent> | undefined
   /** The text or the error of the last read: listeners hear of every other one. */
   let seen: string | undefined
   let stopWatching: (() => void) | undefined
@@ -83,10 +85,21 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): R
     })
     return reading
   }
-  const look = async (isNotified: boolean): Promise<void> => {
+  /** The same, for who knows that the file may have been written just now: by a read that begins after the call. */
+  const readAnew = (): Promise<FileContent> => {
+    if (reading !== undefined) {
+      next ??= reading.catch(ignore).then(() => {
+        next = undefined
+        return readAnew()
+      })
+      return next
+    }
     // The stamp stays the same when the file is written twice within a tick of the file system's clock.
-    if (isNotified && content !== undefined) content = { ...content, stamp: "" }
-    await read().catch(ignore)
+    if (content !== undefined) content = { ...content, stamp: "" }
+    return read()
+  }
+  const look = async (isNotified: boolean): Promise<void> => {
+    await (isNotified ? readAnew() : read()).catch(ignore)
   }
   const stopUnused = (): void => {
     if (listeners.size > 0) return
@@ -96,13 +109,13 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): R
 
   return {
     name: `rules file ${JSON.stringify(file)}`,
-    async load(service, { signal } = {}) {
+    async load(service, { signal, fresh } = {}) {
       signal?.throwIfAborted()
-      return (await read()).documents.rulesOf(service)
+      return (await (fresh === true ? readAnew() : read())).documents.rulesOf(service)
     },
-    async *loadAll({ signal } = {}) {
+    async *loadAll({ signal, fresh } = {}) {
       signal?.throwIfAborted()
-      const { documents } = await read()
+      const { documents } = await (fresh === true ? readAnew() : read())
       const { services, problems } = documents
       if (services.length === 0 && problems.length > 0) throw new InvalidRuleError(problems)
       for (let at = 0; at < services.length; at += PAGE) {
