@@ -38,4 +38,13 @@ describe("what a rule says in a block", () => {
       rejectionMessage: "later",
     })
   })
+
+  it.each([
+    ["has units left", 2, 5 * SECOND, 2 * SECOND],
+    ["has none before the block ends", 0, 5 * SECOND, 5 * SECOND],
+    ["has some before the block ends", 0, SECOND, 2 * SECOND],
+  ])("tells when there is a unit again, where the rule %s", (_where, remaining, nextUnitAfterMs, told) => {
+    const check = { ...explainUncounted(asked, undefined, 0), remaining, nextUnitAfterMs }
+    expect(underPenalty(check, asked, blocked, 0)).toMatchObject({ remaining: 0, nextUnitAfterMs: told })
+  })
 })

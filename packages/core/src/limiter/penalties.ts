@@ -66,7 +66,8 @@ export function underPenalty(
     refusal: "penalty",
     remaining: 0,
     retryAfterMs,
-    nextUnitAfterMs: Math.max(check.nextUnitAfterMs, blockedMs),
+    // What was left, of which nothing is told in the block, is there when it ends.
+    nextUnitAfterMs: check.remaining > 0 ? blockedMs : Math.max(check.nextUnitAfterMs, blockedMs),
     resetAfterMs: Math.max(check.resetAfterMs, blockedMs),
     delayMs: 0,
     overLimit: false,
