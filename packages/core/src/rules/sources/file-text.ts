@@ -74,6 +74,9 @@ function tooMuch(token: CST.Token): JsonMistake | undefined {
     if (depth >= MAX_DEPTH) {
       return { message: `is nested deeper than ${MAX_DEPTH} levels`, offset: outer.offset }
     }
+    if (isMap(outer) && outer.items.length > MAX_MEMBERS) {
+      return { message: `has more than ${MAX_MEMBERS} members`, offset: outer.offset }
+    }
     for (const { key, value } of outer.items) {
       if (key != null && ("items" in key || key.type === "alias")) {
         return { message: "the name of a member is not a text", offset: key.offset }
@@ -82,6 +85,15 @@ function tooMuch(token: CST.Token): JsonMistake | undefined {
     }
   }
   return undefined
+}
+
+/** The composer compares each name with all before it: 40,000 of them, which fit into a file, would take it many seconds. */
+const MAX_MEMBERS = 1_000
+
+function isMap(token: CST.Token): boolean {
+  return (
+    token.type === "block-map" || (token.type === "flow-collection" && token.start.type === "flow-map-start")
+  )
 }
 
 /** How often an anchor may be repeated, nested ones multiplied: rules repeat little, and never exponentially. */

@@ -151,6 +151,21 @@ test("what is nested deeper than 32 levels is refused, however deep, before it t
   }
 })
 
+test("an object in YAML with more than a thousand members is refused where it begins; lists may be longer", () => {
+  const entries = (count: number, more = "") =>
+    Array.from({ length: count }, (_, index) => `n${index}${more}`)
+  const problemsOf = (text: string) =>
+    readRuleFile(text, "yaml").problems.map(({ line, column, message }) => `${line}:${column} ${message}`)
+  const told = "is not YAML: has more than 1000 members"
+  expect(problemsOf(`rules: []\nx: { ${entries(1_001, ": 1").join(", ")} }\n`)).toEqual([`2:4 ${told}`])
+  expect(problemsOf(`x:\n  ${entries(1_001, ": 1").join("\n  ")}\n`)).toEqual([`2:3 ${told}`])
+  expect(problemsOf(`rules: []\nx: { ${entries(1_000, ": 1").join(", ")} }\n`)).toHaveLength(1)
+  const names = entries(1_001)
+  for (const list of [`[${names.join(", ")}]`, names.map((name) => `\n      - ${name}`).join("")]) {
+    expect(problemsOf(`rules:\n  - limit: 5\n    window: 1m\n    field: u\n    allow: ${list}\n`)).toEqual([])
+  }
+})
+
 test("names of members that are no texts are refused or not known", () => {
   for (const text of ["? { a: b }\n: 1\n", "? - a\n: 1\n", "{ [a]: 1 }", "a: &a b\n*a : 1\n"]) {
     expect(readRuleFile(text, "yaml").problems).toEqual([
