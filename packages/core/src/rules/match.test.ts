@@ -60,6 +60,8 @@ describe("a path pattern", () => {
     ["/files/*rest/raw", "/files///raw", true],
     ["/pre*rest", "/prefix/x", true],
     ["/pre*rest", "/other", false],
+    ["/c\\+\\+", "/C++/", true],
+    ["/jobs/:id\\:stop", "/jobs/5:stop", true],
     ["/files{/:version}", "/files", true],
     ["/files{/:version}", "/files/2", true],
     ["/files{/:version}", "/files/2/3", false],

@@ -4,7 +4,7 @@ import type { RuleMatch } from "./rule.ts"
 
 /** What a `match.path` may be, for error messages. */
 export const PATH_ACCEPTED =
-  'a path that starts with "/": "/login", "/users/:id", "/files/*" for all below, "/files/*rest/raw", "/files{/:version}"'
+  'a path that starts with "/": "/login", "/users/:id", "/files/*" for all below, "/files/*rest/raw", "/files{/:version}"; with a "\\" before each of :*?+!()[]{} that is meant as it is'
 
 /** A rule's `match`, compiled once. */
 export interface Matcher {
