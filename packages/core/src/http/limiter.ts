@@ -139,12 +139,15 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   takeUpTo(request: Request, units: number): Promise<Decision>
   /** The decision that `decide` would make, taking nothing. Facts alone will do, for tests and tools. */
   peek(request: Request | RequestFacts, options?: CostOption): Promise<Decision>
-  /** Gives back the units of a decision, once; to the window they were taken in, so nothing when that has passed. */
+  /**
+   * Gives back the units of a decision, once; to the window they were taken in, so nothing when that has passed. It takes the
+   * decision itself: a copy, such as one that has been through JSON, gives back nothing.
+   */
   refund(decision: Decision): Promise<void>
   /**
    * Makes of the units that a decision has taken those that were used, a whole number from 0 up: the rest is given back, or
    * what is missing is charged, even beyond the limit; to the window they were taken in, so nothing when that has passed.
-   * Once, and not after a refund, nor a refund after it. Nothing of a refused decision.
+   * Once, and not after a refund, nor a refund after it. Nothing of a refused decision, nor of a copy of one.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"
