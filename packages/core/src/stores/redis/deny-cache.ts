@@ -4,10 +4,18 @@ import { ceilingOf } from "../../policy.ts"
 import { countsRefusals } from "../refusals.ts"
 import type { Answer, Check, CounterKey } from "../store.ts"
 
-/** Refusals kept at the most: some 20 MB. A counter's oldest go first, and then Redis is asked again. */
+/** Refusals kept at the most: some 20 MB. What is over goes first, then a counter's oldest, and then Redis is asked again. */
 const MOST_REFUSALS = 100_000
 /** Bytes of the parts of their states: a full log has thousands, so of such refusals fewer are kept. */
 const MOST_BYTES = 16 * 1024 * 1024
+/**
+ * Of a counter's refusals one in so many goes at once. To find the first of a Map, V8 goes through the places of all that were
+ * deleted before it: one by one, of a hundred thousand, each would take as long as to ask Redis.
+ */
+const ONE_IN = 1_000
+/** What is over is looked for when there is no room, so often at the most, and so many are dropped then. */
+const LOOK_EVERY_MS = 100
+const MOST_OVER_AT_ONCE = 1_000
 
 /** When a question was sent and when its answer had come, in milliseconds of one clock. */
 export interface Between {
@@ -47,6 +55,7 @@ export class DenyCache {
   readonly #refusals = new Map<string, Map<string, Refusal>>()
   #size = 0
   #bytes = 0
+  #lookedAtMs = Number.NEGATIVE_INFINITY
 
   /** 0 turns it off. */
   constructor(longestMs: number) {
@@ -96,6 +105,7 @@ export class DenyCache {
     })
     this.#size++
     this.#bytes += bytesOf(state)
+    if (this.#size > MOST_REFUSALS || this.#bytes > MOST_BYTES) this.#forgetOver(answeredAtMs)
     while (this.#size > MOST_REFUSALS) this.#forgetOldest(policy.counter, own, () => true)
     while (this.#bytes > MOST_BYTES)
       this.#forgetOldest(policy.counter, own, ({ state }) => bytesOf(state) > 0)
@@ -133,8 +143,7 @@ export class DenyCache {
     const { policy, partition, cost, shadow } = check
     const refusal = this.#refusals.get(policy.counter)?.get(partition)
     if (refusal === undefined || shadow) return undefined
-    const elapsedMs = nowMs - refusal.sentAtMs
-    if (!(elapsedMs >= 0 && elapsedMs < refusal.forMs)) {
+    if (isOver(refusal, nowMs)) {
       this.forget(check)
       return undefined
     }
@@ -193,12 +202,36 @@ export class DenyCache {
   }
 
   #dropOldest(name: string, refusals: Map<string, Refusal>, takes: (refusal: Refusal) => boolean): boolean {
-    // There is one: what is empty is not kept.
-    const [partition, oldest] = refusals.entries().next().value as [string, Refusal]
-    if (!takes(oldest)) return false
-    this.#drop(name, refusals, partition)
-    return true
+    const most = Math.ceil(refusals.size / ONE_IN)
+    let dropped = 0
+    for (const [partition, oldest] of refusals) {
+      if (dropped === most || !takes(oldest)) break
+      this.#drop(name, refusals, partition)
+      dropped++
+    }
+    return dropped > 0
   }
+
+  /** Nobody may ever ask for them again, and then they would keep the other counters' from being remembered for good. */
+  #forgetOver(nowMs: number): void {
+    // Stryker disable next-line ConditionalExpression,EqualityOperator: it would be looked for with each one that comes
+    if (Math.abs(nowMs - this.#lookedAtMs) < LOOK_EVERY_MS) return
+    this.#lookedAtMs = nowMs
+    let left = MOST_OVER_AT_ONCE
+    for (const [counter, refusals] of this.#refusals) {
+      for (const [partition, oldest] of refusals) {
+        if (left === 0 || !isOver(oldest, nowMs)) break
+        this.#drop(counter, refusals, partition)
+        left--
+      }
+    }
+  }
+}
+
+/** Whether it is not believed any more; a clock that went back tells nothing. */
+function isOver({ sentAtMs, forMs }: Refusal, nowMs: number): boolean {
+  const elapsedMs = nowMs - sentAtMs
+  return !(elapsedMs >= 0 && elapsedMs < forMs)
 }
 
 /** How long who is refused has to wait. A block that has been made shorter is over earlier than it was believed to be. */
