@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Cluster, Redis } from "ioredis"
 import { Cluster as Cluster5, Redis as Redis5 } from "ioredis5"
-import { createClient, createCluster } from "redis"
+import { createClient, createCluster, RESP_TYPES } from "redis"
 import { createClient as createClient5, createCluster as createCluster5 } from "redis5"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
@@ -273,6 +273,37 @@ function throwing(): never {
   throw new Error("not ioredis' own")
 }
 
+/** As an app does that keeps bytes in Redis. */
+const IN_BYTES = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }
+
+describe.each([
+  [
+    "createClient of node-redis 6",
+    (port: number) => createClient({ socket: socket(port), commandOptions: IN_BYTES }),
+  ],
+  [
+    "createClient of node-redis 5",
+    (port: number) => createClient5({ socket: socket(port), commandOptions: IN_BYTES }),
+  ],
+  [
+    "withTypeMapping",
+    (port: number) => createClient({ socket: socket(port) }).withTypeMapping(IN_BYTES.typeMapping),
+  ],
+])("a client that %s has set to yield bytes", (_, make) => {
+  it("yields texts to the store, and bytes to the app", async () => {
+    const server = await startRedis()
+    closers.push(() => server.stop())
+    const client = make(server.port)
+    const { commands, connect } = nodeRedis(client)
+    await connect()
+    expect(await commands.eval("return { ARGV[1], 7 }", ["k"], ["text"])).toEqual(["text", 7])
+    expect(await client.eval("return { ARGV[1], 7 }", { keys: ["k"], arguments: ["text"] })).toEqual([
+      Buffer.from("text"),
+      7,
+    ])
+  })
+})
+
 type Address = { host: string; port: number }
 interface ClusterOptions extends Options {
   readonly lazy?: boolean
@@ -340,6 +371,7 @@ const KEYS = ["a", "b", "c", "{x}y", "{x}z", "é"]
 describe("commandsOf a client of a cluster", () => {
   let cluster: RedisCluster
   const ports = (): number[] => cluster.nodes.filter((node) => node.running).map(({ port }) => port)
+  const roots = () => ports().map((port) => ({ socket: socket(port) }))
   const nameOf = async (key: string): Promise<string> => `127.0.0.1:${(await cluster.primaryOf(key)).port}`
   const count = async (key: string): Promise<unknown> => (await cluster.primaryOf(key)).command("GET", key)
   beforeAll(async () => {
@@ -389,6 +421,15 @@ describe("commandsOf a client of a cluster", () => {
     }
     expect(await commands.del(["{x}y", "{x}z"])).toBe(2)
     await expect(commands.eval(COUNT, ["a", "b"], ["1"])).rejects.toThrow(/CROSSSLOT/)
+  })
+
+  it.each([
+    ["node-redis 6", () => createCluster({ rootNodes: roots(), commandOptions: IN_BYTES })],
+    ["node-redis 5", () => createCluster5({ rootNodes: roots(), commandOptions: IN_BYTES })],
+  ])("yields texts, though it is set to yield bytes: %s", async (_, make) => {
+    const { commands, connect } = nodeRedis(make())
+    await connect()
+    expect(await commands.eval("return { ARGV[1], 7 }", ["a"], ["text"])).toEqual(["text", 7])
   })
 
   it.each(CLUSTER.slice(0, 5))("is not ready before it is connected: %s", async (name, make) => {

@@ -43,15 +43,21 @@ export function nodeRedisCommands(client: NodeRedisLike): RedisCommands {
   }
 }
 
+/** What else they have, with types that are too dear to tell. */
+interface Typed {
+  withTypeMapping?(mapping: object): NodeRedisCalls
+}
+
 /**
  * The calls, on the client or the cluster. By the methods and not by `sendCommand`, as that alone leaves out the
- * `keyPrefix` of node-redis 6.
+ * `keyPrefix` of node-redis 6. They yield texts and numbers, whatever the app has set its client to yield, such as Buffers.
  */
 export function callsOf(client: NodeRedisCalls): Pick<RedisCommands, "evalsha" | "eval" | "del"> {
+  const plain = (client as NodeRedisCalls & Typed).withTypeMapping?.({}) ?? client
   return {
-    evalsha: (sha, keys, args) => client.evalSha(sha, { keys: mutable(keys), arguments: mutable(args) }),
-    eval: (script, keys, args) => client.eval(script, { keys: mutable(keys), arguments: mutable(args) }),
-    del: (keys) => client.del(mutable(keys)),
+    evalsha: (sha, keys, args) => plain.evalSha(sha, { keys: mutable(keys), arguments: mutable(args) }),
+    eval: (script, keys, args) => plain.eval(script, { keys: mutable(keys), arguments: mutable(args) }),
+    del: (keys) => plain.del(mutable(keys)),
   }
 }
 
