@@ -168,6 +168,16 @@ describe("a call", () => {
     expect([call.keys.length, answers?.length]).toEqual([65, 65])
   })
 
+  it("has room for 256 keys, or for one entry of however many", () => {
+    const hundred = (name: string) => asked(...Array.from({ length: 100 }, (_, i) => check(`${name}${i}`)))
+    const call = callOf([hundred("a"), hundred("b")])
+    const rest = asked(...hundred("d").checks.slice(0, 56))
+    expect([hundred("c"), rest, asked(check("e"))].map((one) => call.add(one))).toEqual([false, true, false])
+    expect(
+      new TakeCall().add(asked(...hundred("a").checks, ...hundred("b").checks, ...rest.checks, check("e"))),
+    ).toBe(true)
+  })
+
   it("merges none past another limit of the same counter", () => {
     const call = callOf([a, asked(check("a", 1, { policy: FIVE })), a])
     expect([call.keys, entriesOf(call, 2)]).toEqual([

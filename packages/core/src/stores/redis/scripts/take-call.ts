@@ -37,6 +37,8 @@ export interface TakeReply {
  * stands for, Redis counts them at once.
  */
 const MOST_ENTRIES = 64
+/** Keys a call at the most, for the same reason; but one entry has room for all of its own. */
+const MOST_KEYS = 256
 
 /** Requests that are decided in one call of the script, in order. Equal ones that have one check are merged. */
 export class TakeCall {
@@ -56,7 +58,7 @@ export class TakeCall {
       this.#places.push(before)
       return true
     }
-    if (this.#entries.length === MOST_ENTRIES) return false
+    if (!this.#hasRoomFor(asked)) return false
     const entry: Entry = { asked, firstKey: this.keys.length, times: 1, answered: 0, state: undefined }
     this.#entries.push(entry)
     this.#places.push(entry)
@@ -65,6 +67,11 @@ export class TakeCall {
       this.#last?.set(key, entry)
     }
     return true
+  }
+
+  #hasRoomFor({ checks }: Asked): boolean {
+    const entries = this.#entries.length
+    return entries === 0 || (entries < MOST_ENTRIES && this.keys.length + checks.length <= MOST_KEYS)
   }
 
   /** The entry that such a request may be merged with. */
