@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { readFile } from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
+import { runInNewContext } from "node:vm"
 import { createLimiter, type Decision, manualClock, type Rule, type Store } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { Cluster, Redis } from "ioredis"
@@ -11,6 +12,8 @@ import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { freePort } from "../servers/free-port.ts"
 import { startCluster } from "../servers/redis-cluster.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { startProxy } from "../servers/tcp-proxy.ts"
+import { until } from "../servers/until.ts"
 import { unitsIn } from "./counted.ts"
 import { MONTHLY_CHECK } from "./monthly-check.ts"
 import { startSlotMove } from "./slot-move.ts"
@@ -90,6 +93,51 @@ async function failuresOf(store: Store, members: Partial<Rule>): Promise<readonl
   await limiter.close()
   return failures
 }
+
+describe("what the guide sets of a client", () => {
+  /** What it sets, with times that are over sooner. */
+  const setOf = (library: string): { readonly socket?: object } => {
+    const [, text = ""] = new RegExp(`^\\| ${library} .*? Set \`(.+?)\``, "m").exec(guide) ?? []
+    return runInNewContext(`({ ${text.replace("5_000", "200").replace("1_000", "20")} })`) as {
+      socket?: object
+    }
+  }
+
+  it.each(["ioredis", "node-redis"])(
+    "has it used after a quiet time, and has a connection replaced that has gone silent: %s",
+    async (library) => {
+      const proxy = await startProxy(server)
+      const place = { host: "127.0.0.1", port: proxy.port }
+      const set = setOf(library)
+      const client =
+        library === "ioredis"
+          ? new Redis({ ...place, ...set })
+          : await createClient({ ...set, socket: { ...set.socket, ...place } })
+              .on("error", () => undefined)
+              .connect()
+      client.on("error", () => undefined)
+      let lost = 0
+      client.on("reconnecting", () => lost++)
+      try {
+        const store = redisStore({ client, timeoutMs: storeTimeoutMs })
+        await store.take([[MONTHLY_CHECK]])
+        // A quiet time, longer than a silent connection has.
+        await sleep(400)
+        await store.peek([[MONTHLY_CHECK]])
+        proxy.pause()
+        const before = lost
+        Promise.resolve(store.peek([[MONTHLY_CHECK]])).catch(() => undefined)
+        await until("the client has given the connection up", () => lost > before)
+        proxy.resume()
+        expect(await store.take([[MONTHLY_CHECK]])).toMatchObject([{ checks: [{ taken: 1 }] }])
+      } finally {
+        if ("destroy" in client) client.destroy()
+        else client.disconnect()
+        await proxy.close()
+      }
+    },
+  )
+})
 
 describe("the ACL of the guide", () => {
   const line = /`ACL SETUSER (.+?)`/.exec(guide)?.[1]?.split(" ") ?? []
