@@ -210,7 +210,7 @@ describe("memory", () => {
     expect(table.bytes).toBe(8 * 40)
     table.write({ low: 1, high: 0xffff_ffff }, stateOf(1), NOW + 60_000, NOW)
     // Half way to the next size.
-    expect(table.bytes).toBe((8 + 9) * 40)
+    expect(table.bytes).toBe((8 + 10) * 40)
   })
 
   it("is swept at each sixteenth write, each part in its turn", () => {
@@ -253,9 +253,9 @@ describe("memory", () => {
       before = bytes
       if (n > 50_000) perKey.push(bytes / n)
     }
-    // The last step of a segment of 4,096 keys is some 1,000 slots of 40 bytes; eight writes rarely see three.
-    expect(most).toBeLessThan(4 * 40_000)
-    // Together they would go from 49 bytes a key to 60 and back.
+    // The last step of a segment of 4,096 keys is some 1,400 slots of 40 bytes; eight writes rarely see three.
+    expect(most).toBeLessThan(3 * 60_000)
+    // Together they would go from 49 bytes a key to 68 and back.
     expect(perKey.reduce((a, b) => Math.max(a, b)) - perKey.reduce((a, b) => Math.min(a, b))).toBeLessThan(4)
   })
 
@@ -291,7 +291,8 @@ describe("memory", () => {
       table.write(keyOf(0), stateOf(0), NOW + 90_000, NOW + 1_000)
       most = Math.max(most, before - table.size)
     }
-    expect(most).toBeLessThanOrEqual(64)
+    // 64, and what moves into those of them that are freed.
+    expect(most).toBeLessThan(2 * 64)
     expect(table.size).toBeLessThan(100_000)
   })
 })

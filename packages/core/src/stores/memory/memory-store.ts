@@ -31,7 +31,7 @@ export interface MemoryStore extends Store {
  * import { createLimiter, memoryStore } from "@sluice/core"
  *
  * // Two limiters that share a store; their rules have different names.
- * const store = memoryStore({ maxKeys: 100_000 }) // some 5 MB when it is full
+ * const store = memoryStore({ maxKeys: 100_000 }) // some 6 MB when it is full
  * const searches = createLimiter({ name: "search", limit: 3, window: "1 second", store })
  * const uploads = createLimiter({ name: "upload", limit: 10, window: "1 hour", store })
  * ```

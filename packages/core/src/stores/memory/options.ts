@@ -4,7 +4,7 @@ import { InvalidOptionError, type Problem } from "../../errors.ts"
 
 /** What a memory store is made with; every member has a default. */
 export interface MemoryStoreOptions {
-  /** Most counters kept, at some 50 bytes each: 1 to 100 million, a million by default. */
+  /** Most counters kept, at some 60 bytes each: 1 to 100 million, a million by default. */
   readonly maxKeys?: number | undefined
   /** Epoch milliseconds; by default a clock that no adjustment of the system's time can move. */
   readonly clock?: Clock | undefined
