@@ -56,7 +56,9 @@ const DECOYS: Readonly<Record<string, string>> = {
   "@aws-sdk/client-dynamodb": ["CreateTable", "DeleteItem", "DescribeTable", "GetItem", "Scan", "UpdateItem"]
     .map((name) => `exports.${name}Command = class {}`)
     .join("\n"),
-  "@opentelemetry/api": "exports.metrics = {}\nexports.ValueType = {}",
+  "@opentelemetry/api": ["metrics", "ValueType", "diag", "DiagLogLevel"]
+    .map((name) => `exports.${name} = {}`)
+    .join("\n"),
 }
 
 interface Manifest {
