@@ -96,6 +96,27 @@ describe("draft-11", () => {
     expect(told).toEqual(['"p";r=0;t=2', '"p";r=0;t=2', '"p";r=0', '"p";r=0;t=2', '"p";r=0;t=3'])
   })
 
+  it.each<[HeaderDialect, Partial<PolicyCheck>[], string[]]>([
+    [
+      "draft-11",
+      [{ remaining: 50 }, { remaining: 49 }, { remaining: 50 }],
+      [";r=50;t=30", ";r=49;t=30", ";r=50;t=30"],
+    ],
+    [
+      "draft-11",
+      [{ remaining: 0 }, { remaining: 1 }, { remaining: 0 }],
+      [";r=0;t=30", ";r=1;t=30", ";r=0;t=30"],
+    ],
+    ["next", [{ remaining: 0 }, { remaining: 0, cost: 2 }], [";a=0;w=30;c=1", ";a=0;w=30;c=2"]],
+  ])("tells each its own numbers within one second: %s", (dialect, checks, expected) => {
+    const write = compileHeaders(dialect, [policy("p", 100, MINUTE)])
+    const told = checks.map((members) => {
+      const only = check({ policy: "p", limit: 100, windowMs: MINUTE, nextUnitAfterMs: 30_000, ...members })
+      return write(admitted([only]), () => 0).find(([name]) => name === "RateLimit")?.[1]
+    })
+    expect(told).toEqual(expected.map((text) => `"p"${text}`))
+  })
+
   it("names the policy that is closest to exhaustion: 4900 of 5000 a day used after 14 hours", () => {
     const policies = [policy("hour", 1000, HOUR), policy("day", 5000, DAY)]
     const hour = check({ policy: "hour", limit: 1000, windowMs: HOUR, remaining: 800 })
