@@ -108,11 +108,17 @@ describe("draft-11", () => {
       [";r=0;t=30", ";r=1;t=30", ";r=0;t=30"],
     ],
     ["next", [{ remaining: 0 }, { remaining: 0, cost: 2 }], [";a=0;w=30;c=1", ";a=0;w=30;c=2"]],
+    [
+      "next",
+      [refusing(30_000), { ...refusing(30_000), cost: 2 }, { remaining: 1, cost: 2 }, refusing(30_000)],
+      [";a=0;w=30;c=1", ";a=0;w=30;c=2", ";a=1;w=30;c=2", ";a=0;w=30;c=1"],
+    ],
   ])("tells each its own numbers within one second: %s", (dialect, checks, expected) => {
     const write = compileHeaders(dialect, [policy("p", 100, MINUTE)])
     const told = checks.map((members) => {
       const only = check({ policy: "p", limit: 100, windowMs: MINUTE, nextUnitAfterMs: 30_000, ...members })
-      return write(admitted([only]), () => 0).find(([name]) => name === "RateLimit")?.[1]
+      const decision = only.allowed ? admitted([only]) : refused([only])
+      return write(decision, () => 0).find(([name]) => name === "RateLimit")?.[1]
     })
     expect(told).toEqual(expected.map((text) => `"p"${text}`))
   })

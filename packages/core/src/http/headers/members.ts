@@ -1,5 +1,6 @@
 import { serializeItem } from "structured-headers"
 import type { Decision, PolicyCheck } from "../../limiter/decision.ts"
+import { decimal } from "./decimal.ts"
 import { fieldInteger, isCounted, remainingTold, secondsTold, windowSeconds } from "./told.ts"
 import type { HeaderLine, HeaderPolicy, HeaderWriter } from "./writer.ts"
 
@@ -22,6 +23,13 @@ interface MemberText {
   readonly beforeRemaining: string
 }
 
+/** What was told last of a refusal by one policy alone, and what that depends on. */
+interface ToldRefusal {
+  readonly seconds: number | undefined
+  readonly cost: number
+  readonly lines: readonly HeaderLine[]
+}
+
 /**
  * The writer of the dialects whose fields are lists with a member a policy: `RateLimit-Policy: "hour";q=100;w=3600`
  * and `RateLimit: "hour";r=50;t=1800`. Each mount may append its own.
@@ -40,6 +48,7 @@ export function compileMembers(
   // It changes once a second, or less.
   let lastSeconds: number | undefined
   let lastText = ""
+  let lastRefusal: ToldRefusal | undefined
   const beforeCost = parameters.cost === undefined ? undefined : `;${parameters.cost}=`
 
   return (decision) => {
@@ -52,9 +61,11 @@ export function compileMembers(
       const check = checks[0] as PolicyCheck
       // Stryker disable next-line ConditionalExpression,BlockStatement: the long way writes the same
       if (first?.line !== undefined && check.policy === first.name) {
-        return isListed(decision, check)
+        if (!isListed(decision, check)) return [first.line]
+        // Stryker disable next-line ConditionalExpression: written anew they are the same
+        return check.allowed
           ? [first.line, ["RateLimit", limitMember(first, check)]]
-          : [first.line]
+          : refusalLines(first, first.line, check)
       }
     }
     for (let i = 0; i < checks.length; i++) {
@@ -72,6 +83,17 @@ export function compileMembers(
     ]
   }
 
+  /** A flood is refused with the same lines for a second. */
+  function refusalLines(text: MemberText, line: HeaderLine, check: PolicyCheck): readonly HeaderLine[] {
+    const seconds = secondsTold(check, text.windowS)
+    // Stryker disable next-line ConditionalExpression: written anew they are the same
+    if (lastRefusal === undefined || lastRefusal.seconds !== seconds || lastRefusal.cost !== check.cost) {
+      const lines: readonly HeaderLine[] = [line, ["RateLimit", limitMember(text, check)]]
+      lastRefusal = { seconds, cost: check.cost, lines }
+    }
+    return lastRefusal.lines
+  }
+
   function secondsText(seconds: number | undefined): string {
     // Stryker disable next-line ConditionalExpression: it is written anew
     if (seconds !== lastSeconds) {
@@ -84,8 +106,9 @@ export function compileMembers(
   function limitMember(text: MemberText, check: PolicyCheck): string {
     const seconds = secondsTold(check, text.windowS)
     const cost = beforeCost === undefined ? "" : beforeCost + fieldInteger(check.cost)
+    const remaining = decimal(remainingTold(check))
     // Joined, not added up: Node looks a value through with a regular expression, slowly where it is a tree of parts.
-    return [text.beforeRemaining, remainingTold(check), secondsText(seconds), cost].join("")
+    return [text.beforeRemaining, remaining, secondsText(seconds), cost].join("")
   }
 }
 

@@ -1,4 +1,5 @@
 import type { PolicyCheck } from "../../limiter/decision.ts"
+import { decimal } from "./decimal.ts"
 import { fieldInteger, isCounted, remainingTold, secondsTold, windowSeconds } from "./told.ts"
 import type { HeaderLine, HeaderPolicy, HeaderWriter } from "./writer.ts"
 
@@ -50,7 +51,7 @@ export function compileSingleValues(
   }
 
   function pushCounts(lines: HeaderLine[], text: ValueText, check: PolicyCheck, nowMs: () => number): void {
-    lines.push([names.remaining, String(remainingTold(check))])
+    lines.push([names.remaining, decimal(remainingTold(check))])
     const seconds = secondsTold(check, text.windowS)
     if (seconds !== undefined) lines.push([names.reset, String(fieldInteger(resetForm(seconds, nowMs)))])
   }
