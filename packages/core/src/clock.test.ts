@@ -66,6 +66,19 @@ describe("the steady clock", () => {
   })
 })
 
+describe("the steady clock of a test that has faked timers", () => {
+  it("moves as they do, be Date faked too or not, and is real again afterwards", () => {
+    for (const toFake of [undefined, ["setTimeout", "performance"] as const]) {
+      vi.useFakeTimers(toFake && { toFake: [...toFake] })
+      const before = steadyClock.now()
+      vi.advanceTimersByTime(3_600_000)
+      expect(steadyClock.now() - before).toBe(3_600_000)
+      vi.useRealTimers()
+      expect(Math.abs(steadyClock.now() - Date.now())).toBeLessThan(60_000)
+    }
+  })
+})
+
 describe("waiting by a manual clock", () => {
   it("ends when the clock has been moved that far, and not before", async () => {
     const clock = manualClock(1_000)

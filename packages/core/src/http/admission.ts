@@ -1,6 +1,7 @@
 import type { Ask } from "../limiter/ask.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { UNLIMITED } from "../limiter/decision-record.ts"
+import type { Verdict } from "../limiter/grant.ts"
 import type { MaybePromise } from "../stores/store.ts"
 import { compileTest, compileUnits } from "./callbacks.ts"
 import type { DecisionReporter } from "./decision-reporter.ts"
@@ -59,6 +60,13 @@ export class Admission<Request> {
     return first === undefined
       ? this.#admit(facts, request, cost, startedMs)
       : this.#admitAfter(first, facts, request, cost, startedMs)
+  }
+
+  /** `admit`, once the first rules are there, for who may never look at the decision. */
+  judge(facts: RequestFacts, request: Request): MaybePromise<Verdict> {
+    if (this.#reporter.isHeard) return this.admit(facts, request, undefined)
+    if (!this.counts(request)) return UNLIMITED
+    return this.#parts.decider.judge(this.asks(facts, request, undefined))
   }
 
   /**

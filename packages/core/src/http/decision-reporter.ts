@@ -11,9 +11,14 @@ export class DecisionReporter<Request> {
     this.#events = events
   }
 
+  /** Whether anybody listens. */
+  get isHeard(): boolean {
+    return this.#events.has("decision")
+  }
+
   /** The instant at which a call begins; undefined where nobody listens, as no clock is read for nobody. */
   start(): number | undefined {
-    return this.#events.has("decision") ? performance.now() : undefined
+    return this.isHeard ? performance.now() : undefined
   }
 
   /** The decision, when those who listen have been told of it; nothing is told where there is none. */

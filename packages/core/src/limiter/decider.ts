@@ -1,11 +1,12 @@
 import { type Clock, soundTime } from "../clock.ts"
 import { StoreUnavailableError, textOf } from "../errors.ts"
-import { answersForItself } from "../stores/memory/memory-store.ts"
+import { answersForItself, takesOne } from "../stores/memory/memory-store.ts"
 import type { Answer, CounterKey, MaybePromise, Refund, Store } from "../stores/store.ts"
 import { type Ask, isHopeless } from "./ask.ts"
 import type { Decision } from "./decision.ts"
 import { DecisionRecord, type Receipt, UNLIMITED } from "./decision-record.ts"
 import { askedOf, explainAnswer, explainSettled, isSound } from "./explain-answer.ts"
+import { Grant, type Verdict } from "./grant.ts"
 import { LocalFallback } from "./local-fallback.ts"
 import type { Look } from "./look.ts"
 import { countRefusals } from "./penalties.ts"
@@ -52,6 +53,25 @@ export class Decider {
   /** Takes the units of every ask, or refuses and takes none. */
   take(asks: readonly Ask[], look?: Look): MaybePromise<Decision> {
     return this.#decide(asks, false, look)
+  }
+
+  /** `take`, for who may never look at the decision. */
+  judge(asks: readonly Ask[]): MaybePromise<Verdict> {
+    const only = asks[0]
+    const { store } = this.#options
+    // Stryker disable next-line ConditionalExpression: the long way comes to the same
+    if (only === undefined || asks.length > 1 || !isPlain(only) || !takesOne(store) || this.#degraded) {
+      return this.#decide(asks, false)
+    }
+    let answer: Answer
+    try {
+      answer = store.takeOne(only)
+    } catch (error) {
+      return this.#degrade(error, asks, false, undefined)
+    }
+    return answer.granted === true
+      ? new Grant(store, only, asks, answer)
+      : this.#conclude(answer, asks, asks, false, undefined)
   }
 
   /** The same for who asks in order to find out: where refusals count it looks first, and a look counts nothing. */
@@ -215,6 +235,11 @@ export class Decider {
     }
     return this.#fallback.decide(asks, peeked, look)
   }
+}
+
+/** Whether nothing but the store has a say in it. */
+function isPlain(ask: Ask): boolean {
+  return ask.penalty === undefined && !ask.shadow && !isHopeless(ask)
 }
 
 /** The answer to one request, where it is one: anybody may have written the store. */

@@ -1,4 +1,4 @@
-import type { CounterState } from "../algorithms/algorithm.ts"
+import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/by-name.ts"
 import { capacityOf, type Policy } from "../policy.ts"
 import type { Counted } from "../stores/store.ts"
@@ -17,12 +17,8 @@ export function explainCounted(ask: Ask, counted: Counted, nowMs: number, isTake
   const { state } = counted
   const algorithm = algorithmOf(policy)
   const allowed = isTaken ? counted.taken === cost : algorithm.admits(state, policy, cost, nowMs)
-  const capacity = capacityOf(policy)
   const used = algorithm.used(state, policy, nowMs)
-  const remaining = Math.max(0, capacity - used)
-  // What comes next is told of the limit, and not of what is admitted above it.
-  // Stryker disable next-line ConditionalExpression: a policy with nothing extra, made in vain
-  const hard = policy.extra === undefined ? policy : { ...policy, extra: 0 }
+  const { remaining, nextUnitAfterMs } = leftOf(algorithm, policy, state, used, nowMs)
   const check: PolicyCheck & { refusal?: Refusal; rejectionMessage?: string; delayMs: number } = {
     policy: policy.name,
     limit: policy.limit,
@@ -30,11 +26,11 @@ export function explainCounted(ask: Ask, counted: Counted, nowMs: number, isTake
     remaining,
     cost,
     allowed,
-    retryAfterMs: allowed ? 0 : retryAfterMs(ask, hard, state, nowMs),
-    nextUnitAfterMs: remaining >= capacity ? 0 : algorithm.retryAfterMs(state, hard, remaining + 1, nowMs),
+    retryAfterMs: allowed ? 0 : retryAfterMs(ask, state, nowMs),
+    nextUnitAfterMs,
     resetAfterMs: algorithm.resetAfterMs(state, policy, nowMs),
     delayMs: 0,
-    overLimit: allowed && cost > 0 && (isTaken ? used : used + cost) > capacity,
+    overLimit: allowed && cost > 0 && (isTaken ? used : used + cost) > capacityOf(policy),
     shadow,
     counts: state,
   }
@@ -49,15 +45,39 @@ export function explainCounted(ask: Ask, counted: Counted, nowMs: number, isTake
   return check
 }
 
+/** What is left to a client, as its check tells. */
+export type Left = Pick<PolicyCheck, "remaining" | "nextUnitAfterMs">
+
+/** What a state leaves of which so many units are in use. */
+export function leftOf(
+  algorithm: Algorithm,
+  policy: Policy,
+  state: CounterState,
+  used: number,
+  nowMs: number,
+): Left {
+  const capacity = capacityOf(policy)
+  const remaining = Math.max(0, capacity - used)
+  const nextUnitAfterMs =
+    remaining >= capacity ? 0 : algorithm.retryAfterMs(state, hardOf(policy), remaining + 1, nowMs)
+  return { remaining, nextUnitAfterMs }
+}
+
+/** What comes next is told of the limit, and not of what is admitted above it. */
+function hardOf(policy: Policy): Policy {
+  // Stryker disable next-line ConditionalExpression: a policy with nothing extra, made in vain
+  return policy.extra === undefined ? policy : { ...policy, extra: 0 }
+}
+
 /**
  * How long a refused request waits. Under elastic throttling that is told of the limit, since nobody can promise that there
  * is capacity to spare by then: who waits so long is admitted in any case.
  */
-function retryAfterMs(ask: Ask, hard: Policy, state: CounterState, nowMs: number): number {
+function retryAfterMs(ask: Ask, state: CounterState, nowMs: number): number {
   const { policy, cost, throttle } = ask
   const algorithm = algorithmOf(policy)
   if (throttle.kind !== "elastic") return algorithm.retryAfterMs(state, policy, cost, nowMs)
-  const waits = [hard, policy].map((each) => algorithm.retryAfterMs(state, each, cost, nowMs))
+  const waits = [hardOf(policy), policy].map((each) => algorithm.retryAfterMs(state, each, cost, nowMs))
   const certain = waits.find(Number.isFinite)
   return certain ?? (isHopeless(ask) ? Number.POSITIVE_INFINITY : RETRY_WHEN_CALM_MS)
 }

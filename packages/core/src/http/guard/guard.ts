@@ -1,5 +1,6 @@
 import { InvalidOptionError } from "../../errors.ts"
 import type { Decision } from "../../limiter/decision.ts"
+import type { Verdict } from "../../limiter/grant.ts"
 import type { MaybePromise } from "../../stores/store.ts"
 import { compileTest } from "../callbacks.ts"
 import type { ClosingResponse } from "../client-gone.ts"
@@ -172,10 +173,10 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
     // The rules may be others when the store has answered: a decision is told by those that it was made on.
     const { ruleSet } = this.limiter
     if (ruleSet.holds) return this.#hold(facts, request, response, earlier)
-    const decision = this.limiter.admission.admit(facts, request, undefined)
-    return decision instanceof Promise
-      ? this.#later(decision, ruleSet, facts, request, earlier)
-      : this.#outcome(decision, ruleSet, facts, request, earlier)
+    const verdict = this.limiter.admission.judge(facts, request)
+    return verdict instanceof Promise
+      ? this.#later(verdict, ruleSet, facts, request, earlier)
+      : this.#outcome(verdict, ruleSet, facts, request, earlier)
   }
 
   answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<RejectionAnswer | undefined> {
@@ -228,13 +229,13 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
   }
 
   async #later(
-    decision: Promise<Decision>,
+    verdict: Promise<Verdict>,
     ruleSet: RuleSet,
     facts: RequestFacts,
     request: Request,
     earlier: Mark | undefined,
   ): Promise<Outcome> {
-    return this.#outcome(await decision, ruleSet, facts, request, earlier)
+    return this.#outcome(await verdict, ruleSet, facts, request, earlier)
   }
 
   #hasDecided(newest: Mark | undefined): boolean {
@@ -246,13 +247,13 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
 
   /** What was decided, kept on the request for the mounts that come after. */
   #outcome(
-    own: Decision,
+    verdict: Verdict,
     ruleSet: RuleSet,
     facts: RequestFacts,
     request: Request,
     earlier: Mark | undefined,
   ): Outcome {
-    const mark = new Mark(this.limiter, ruleSet, own, earlier, facts)
+    const mark = new Mark(this.limiter, ruleSet, verdict, earlier, facts)
     // Stryker disable next-line ConditionalExpression: beside no other mount there is nothing to warn of
     if (earlier !== undefined) warnSameNames(this.limiter.warner, mark)
     ;(request as { [MARK]?: Mark })[MARK] = mark

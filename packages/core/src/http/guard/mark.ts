@@ -1,5 +1,6 @@
 import type { Decision } from "../../limiter/decision.ts"
 import { bindsMore } from "../../limiter/decision-record.ts"
+import { decisionOf, type Verdict } from "../../limiter/grant.ts"
 import { joined, nameOf } from "../headers/joined.ts"
 import type { HeaderLine } from "../headers/writer.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
@@ -15,34 +16,45 @@ const NONE: readonly never[] = []
  */
 export class Mark {
   declare readonly limiter: { readonly options: ParsedOptions }
-  /** This mount's own decision, whichever binds. */
-  declare readonly own: Decision
   declare readonly earlier: Mark | undefined
-  /** Of all mounts so far, the decision that binds. */
-  declare readonly decision: Decision
   declare readonly rejection?: Rejection
   /** Where a limiter is mounted twice each mount tells the status. */
   declare settled: boolean
   // No private names in here, and no fields but by the constructor: one is made for each request.
+  declare private readonly verdict: Verdict
   declare private readonly ruleSet: RuleSet
   declare private lines: readonly HeaderLine[] | undefined
 
   constructor(
     limiter: { readonly options: ParsedOptions },
     ruleSet: RuleSet,
-    own: Decision,
+    verdict: Verdict,
     earlier: Mark | undefined,
     facts: RequestFacts,
   ) {
     this.limiter = limiter
-    this.own = own
     this.earlier = earlier
-    this.decision = earlier !== undefined && bindsMore(earlier.decision, own) ? earlier.decision : own
     this.settled = false
+    this.verdict = verdict
     this.ruleSet = ruleSet
     this.lines = undefined
-    if (own.allowed) return
-    this.rejection = ruleSet.writeRejection(own, facts.headers?.accept, limiter.options.wallClock)
+    if (verdict.allowed === true) return
+    this.rejection = ruleSet.writeRejection(
+      decisionOf(verdict),
+      facts.headers?.accept,
+      limiter.options.wallClock,
+    )
+  }
+
+  /** This mount's own decision, whichever binds. */
+  get own(): Decision {
+    return decisionOf(this.verdict)
+  }
+
+  /** Of all mounts so far, the decision that binds. */
+  get decision(): Decision {
+    const { earlier, own } = this
+    return earlier !== undefined && bindsMore(earlier.decision, own) ? earlier.decision : own
   }
 
   /** To be set on the response, in place of what an earlier mount has set under the same name. */
@@ -67,9 +79,9 @@ export class Mark {
   private told(): readonly HeaderLine[] {
     // Stryker disable next-line ConditionalExpression: written anew they are the same
     if (this.lines === undefined) {
-      const { earlier, own, decision } = this
-      const lines = this.ruleSet.writeHeaders(own, this.limiter.options.wallClock)
-      this.lines = earlier === undefined ? lines : joined(earlier.told(), lines, decision === own)
+      const { earlier } = this
+      const lines = this.ruleSet.writeHeaders(this.verdict, this.limiter.options.wallClock)
+      this.lines = earlier === undefined ? lines : joined(earlier.told(), lines, this.decision === this.own)
     }
     return this.lines
   }

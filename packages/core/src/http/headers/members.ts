@@ -1,7 +1,8 @@
 import { serializeItem } from "structured-headers"
 import type { Decision, PolicyCheck } from "../../limiter/decision.ts"
+import { decisionOf, Grant } from "../../limiter/grant.ts"
 import { decimal } from "./decimal.ts"
-import { fieldInteger, isCounted, remainingTold, secondsTold, windowSeconds } from "./told.ts"
+import { fieldInteger, isCounted, remainingTold, secondsLeft, secondsTold, windowSeconds } from "./told.ts"
 import type { HeaderLine, HeaderPolicy, HeaderWriter } from "./writer.ts"
 
 /** What a dialect calls the parameters of a member of `RateLimit`. */
@@ -51,7 +52,12 @@ export function compileMembers(
   let lastRefusal: ToldRefusal | undefined
   const beforeCost = parameters.cost === undefined ? undefined : `;${parameters.cost}=`
 
-  return (decision) => {
+  return (verdict) => {
+    // Stryker disable next-line ConditionalExpression: the decision that it becomes is told the same
+    if (verdict instanceof Grant && first?.line !== undefined && verdict.ask.policy.name === first.name) {
+      return grantLines(first, first.line, verdict)
+    }
+    const decision = decisionOf(verdict)
     let policyList = ""
     let limitList = ""
     const { checks } = decision
@@ -83,6 +89,15 @@ export function compileMembers(
     ]
   }
 
+  function grantLines(text: MemberText, line: HeaderLine, grant: Grant): readonly HeaderLine[] {
+    const { ask } = grant
+    const { remaining, nextUnitAfterMs } = grant.left
+    const seconds = secondsLeft(remaining, nextUnitAfterMs, ask.policy.limit, text.windowS)
+    // Before the lists around it: V8 looks at a list anew that was there before something was called.
+    const member = memberOf(text, fieldInteger(remaining), seconds, ask.cost)
+    return [line, ["RateLimit", member]]
+  }
+
   /** A flood is refused with the same lines for a second. */
   function refusalLines(text: MemberText, line: HeaderLine, check: PolicyCheck): readonly HeaderLine[] {
     const seconds = secondsTold(check, text.windowS)
@@ -104,15 +119,27 @@ export function compileMembers(
   }
 
   function limitMember(text: MemberText, check: PolicyCheck): string {
-    const seconds = secondsTold(check, text.windowS)
-    const cost = beforeCost === undefined ? "" : beforeCost + fieldInteger(check.cost)
-    const remaining = decimal(remainingTold(check))
-    // Joined, not added up: Node looks a value through with a regular expression, slowly where it is a tree of parts.
-    return [text.beforeRemaining, remaining, secondsText(seconds), cost].join("")
+    return memberOf(text, remainingTold(check), secondsTold(check, text.windowS), check.cost)
+  }
+
+  function memberOf(text: MemberText, remaining: number, seconds: number | undefined, cost: number): string {
+    const costText = beforeCost === undefined ? "" : beforeCost + fieldInteger(cost)
+    return flat(text.beforeRemaining + (decimal(remaining) + secondsText(seconds) + costText))
   }
 }
 
 const NONE: readonly HeaderLine[] = []
+
+/**
+ * The text of a member in one piece. What was added up is a tree of its parts, which Node, who looks each value through with a
+ * regular expression, does the slow way; a look at a character makes it one, and for that V8 has to see that it matters.
+ */
+function flat(member: string): string {
+  return member.charCodeAt(0) === QUOTE ? member : ""
+}
+
+/** Each member begins with its name, which is quoted. */
+const QUOTE = 34
 
 function isListed(decision: Decision, check: PolicyCheck): boolean {
   return (decision.allowed ? check.policy === decision.policy : !check.allowed) && isCounted(decision, check)

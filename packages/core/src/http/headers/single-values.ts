@@ -1,4 +1,5 @@
 import type { PolicyCheck } from "../../limiter/decision.ts"
+import { decisionOf } from "../../limiter/grant.ts"
 import { decimal } from "./decimal.ts"
 import { fieldInteger, isCounted, remainingTold, secondsTold, windowSeconds } from "./told.ts"
 import type { HeaderLine, HeaderPolicy, HeaderWriter } from "./writer.ts"
@@ -34,7 +35,8 @@ export function compileSingleValues(
   const texts = new Map<string, ValueText>()
   for (const policy of policies) if (!policy.shadow) texts.set(policy.name, valueText(policy))
 
-  return (decision, nowMs) => {
+  return (verdict, nowMs) => {
+    const decision = decisionOf(verdict)
     const lines: HeaderLine[] = []
     let policyList = ""
     for (const check of decision.checks) {

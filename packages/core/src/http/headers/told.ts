@@ -43,7 +43,17 @@ export function remainingTold(check: PolicyCheck): number {
  */
 export function secondsTold(check: PolicyCheck, windowS: number): number | undefined {
   if (!check.allowed) return secondsUntil(check.retryAfterMs)
-  if (check.remaining === 0) return secondsUntil(check.nextUnitAfterMs)
-  const share = Math.ceil((check.remaining * windowS) / check.limit)
-  return fieldInteger(Math.max(Math.ceil(check.nextUnitAfterMs / 1000), share))
+  return secondsLeft(check.remaining, check.nextUnitAfterMs, check.limit, windowS)
+}
+
+/** The same of what is admitted. */
+export function secondsLeft(
+  remaining: number,
+  nextUnitAfterMs: number,
+  limit: number,
+  windowS: number,
+): number | undefined {
+  if (remaining === 0) return secondsUntil(nextUnitAfterMs)
+  const share = Math.ceil((remaining * windowS) / limit)
+  return fieldInteger(Math.max(Math.ceil(nextUnitAfterMs / 1000), share))
 }

@@ -1,4 +1,4 @@
-import type { Decision } from "../../limiter/decision.ts"
+import type { Verdict } from "../../limiter/grant.ts"
 
 /** One response header line: field name and value. */
 export type HeaderLine = readonly [name: string, value: string]
@@ -18,4 +18,4 @@ export interface HeaderPolicy {
  * The rate limit headers of one decision, none when no rule applied. `nowMs` yields the present in epoch
  * milliseconds and is asked only where a header names an instant.
  */
-export type HeaderWriter = (decision: Decision, nowMs: () => number) => readonly HeaderLine[]
+export type HeaderWriter = (verdict: Verdict, nowMs: () => number) => readonly HeaderLine[]

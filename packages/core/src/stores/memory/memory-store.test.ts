@@ -5,7 +5,14 @@ import { type ManualClock, manualClock } from "../../clock.ts"
 import { InvalidOptionError, StoreUnavailableError } from "../../errors.ts"
 import type { Policy } from "../../policy.ts"
 import type { Answer, Check, EvictionEvent } from "../store.ts"
-import { answersForItself, type MemoryStore, type MemoryStoreOptions, memoryStore } from "./memory-store.ts"
+import {
+  answersForItself,
+  type MemoryStore,
+  type MemoryStoreOptions,
+  memoryStore,
+  type TakesOne,
+  takesOne,
+} from "./memory-store.ts"
 
 const MINUTE = 60_000
 const POLICY: Policy = {
@@ -440,5 +447,30 @@ describe("whether a store answers for itself", () => {
     expect(asked(store)).toEqual([false, true])
     Object.assign(store, { peek: store.peek.bind(store) })
     expect(asked(store)).toEqual([false, false])
+  })
+})
+
+describe("a check that is asked by itself", () => {
+  it("is answered as a list of one is, with events too", () => {
+    const [one, other] = [open(1), open(1)]
+    const asked = ["a", "a", "b", "b", "a"].map((client) => check(client, 3))
+    expect(asked.map((each) => (one.store as MemoryStore & TakesOne).takeOne(each))).toEqual(
+      asked.map((each) => takeOne(other.store, each)),
+    )
+    expect(one.events).toEqual(other.events)
+    expect(one.events).not.toEqual([])
+  })
+
+  it("is so only of a memory store whose take is its own", () => {
+    const store = memoryStore()
+    expect(takesOne(store)).toBe(true)
+    Object.assign(store, { take: store.take.bind(store) })
+    expect(takesOne(store)).toBe(false)
+  })
+
+  it("cannot be asked of a store that is closed", () => {
+    const { store } = open(2)
+    store.close()
+    expect(() => (store as MemoryStore & TakesOne).takeOne(check("alice"))).toThrow("has been closed")
   })
 })

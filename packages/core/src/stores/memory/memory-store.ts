@@ -51,7 +51,17 @@ export function answersForItself(store: Store, peeked: boolean): boolean {
   return peeked ? store.peek === OWN_PEEK : store.take === OWN_TAKE
 }
 
-class InMemory implements MemoryStore {
+/** What `take` does, of one check: for who asks so often that the lists around it tell. */
+export interface TakesOne {
+  takeOne(check: Check): Answer
+}
+
+/** Whether it is a memory store, whose `take` nobody has put something else in the place of. */
+export function takesOne(store: Store): store is Store & TakesOne {
+  return store.take === OWN_TAKE
+}
+
+class InMemory implements MemoryStore, TakesOne {
   readonly #clock: Clock
   readonly #listeners = new Set<(event: EvictionEvent) => void>()
   /** What the listeners are still to be told. */
@@ -81,6 +91,13 @@ class InMemory implements MemoryStore {
     // Stryker disable next-line ConditionalExpression,EqualityOperator: to tell of nothing makes a list in vain
     if (this.#events.length > 0) this.#tell()
     return answers
+  }
+
+  takeOne(check: Check): Answer {
+    const answer = this.#open().takeOne(check, this.#now())
+    // Stryker disable next-line ConditionalExpression,EqualityOperator: to tell of nothing makes a list in vain
+    if (this.#events.length > 0) this.#tell()
+    return answer
   }
 
   peek(requests: readonly (readonly Check[])[]): readonly Answer[] {
