@@ -59,7 +59,6 @@ export class Decider {
   judge(asks: readonly Ask[]): MaybePromise<Verdict> {
     const only = asks[0]
     const { store } = this.#options
-    // Stryker disable next-line ConditionalExpression: the long way comes to the same
     if (only === undefined || asks.length > 1 || !isPlain(only) || !takesOne(store) || this.#degraded) {
       return this.#decide(asks, false)
     }
@@ -69,9 +68,10 @@ export class Decider {
     } catch (error) {
       return this.#degrade(error, asks, false, undefined)
     }
-    return answer.granted === true
-      ? new Grant(store, only, asks, answer)
-      : this.#conclude(answer, asks, asks, false, undefined)
+    // Stryker disable next-line ConditionalExpression: a decision at once is the same
+    if (answer.granted === true) return new Grant(store, only, asks, answer)
+    // Stryker disable next-line BooleanLiteral: of what is refused nothing was taken either way
+    return this.#conclude(answer, asks, asks, false, undefined)
   }
 
   /** The same for who asks in order to find out: where refusals count it looks first, and a look counts nothing. */
@@ -237,9 +237,9 @@ export class Decider {
   }
 }
 
-/** Whether nothing but the store has a say in it. */
+/** Whether one counter has the only say in it. */
 function isPlain(ask: Ask): boolean {
-  return ask.penalty === undefined && !ask.shadow && !isHopeless(ask)
+  return ask.penalty === undefined && !isHopeless(ask)
 }
 
 /** The answer to one request, where it is one: anybody may have written the store. */

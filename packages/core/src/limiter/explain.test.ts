@@ -25,6 +25,11 @@ function took(asked: Ask, state: CounterState) {
 }
 
 describe("what a check tells that was counted", () => {
+  it("has nothing to come back where nothing is in use", () => {
+    expect(looked(fixed(5, 2), holding(0))).toMatchObject({ remaining: 5, nextUnitAfterMs: 0 })
+    expect(looked(fixed(5, 2), holding(1))).toMatchObject({ remaining: 4, nextUnitAfterMs: 750 })
+  })
+
   it("is the whole of it, and no more, where it fits", () => {
     expect(took(fixed(5, 2), holding(3))).toStrictEqual({
       policy: "a",

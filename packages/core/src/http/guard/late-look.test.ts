@@ -27,9 +27,9 @@ async function opened(options: LimiterOptions<object>, storeOf: (store: Store) =
   const store = storeOf(memoryStore({ clock }))
   const guard = createGuard<object>({ ...options, store, clock, logger: QUIET })
   await Promise.resolve()
-  const ask = (remoteAddress: string) => {
+  const ask = (remoteAddress: string, method = "GET") => {
     const request = {}
-    const { headers, removed, rejection } = guard.check({ remoteAddress }, request) as Outcome
+    const { headers, removed, rejection } = guard.check({ remoteAddress, method }, request) as Outcome
     return { request, headers, removed, rejection }
   }
   return { ask, clock }
@@ -61,17 +61,30 @@ const options = fc
       { deny: ["192.0.2.1"] },
       { allow: ["192.0.2.1"] },
       { rejectionMessage: "later" },
+      { rules: "two" },
     ),
   })
   .map(({ counted, more, cost, ...rest }): LimiterOptions<object> => {
     // A constant that never fits is refused at the start.
     const units = cost === 1 ? 1 : () => cost
-    return { window: "10s", cost: units, ...rest, ...counted, ...more } as LimiterOptions<object>
+    const { limit, headers } = rest
+    const rule = { window: "10s", limit, ...counted }
+    // Of two rules each request is for one.
+    const rules = ["GET", "PUT"].map((method) => ({
+      ...rule,
+      name: method,
+      field: "ip",
+      match: { methods: [method] },
+    }))
+    return (
+      "rules" in more ? { rules, headers, cost: units } : { cost: units, headers, ...rule, ...more }
+    ) as LimiterOptions<object>
   })
 
 const steps = fc.array(
   fc.record({
     client: fc.constantFrom("192.0.2.1", "192.0.2.2"),
+    method: fc.constantFrom("GET", "PUT"),
     afterMs: fc.constantFrom(0, 1, 999, 2_500, 10_000, 25_000, -500),
   }),
   { minLength: 1, maxLength: 25 },
@@ -83,9 +96,9 @@ describe("a decision that nobody has looked at", () => {
       fc.asyncProperty(options, steps, async (rules, requests) => {
         const [late, soon] = [await opened(rules, (store) => store), await opened(rules, another)]
         const told = ({ ask, clock }: typeof late) =>
-          requests.map(({ client, afterMs }) => {
+          requests.map(({ client, method, afterMs }) => {
             clock.advance(afterMs)
-            return ask(client)
+            return ask(client, method)
           })
         const [asked, expected] = [told(late), told(soon)]
         const plain = ({ request, ...rest }: (typeof asked)[number]) => ({

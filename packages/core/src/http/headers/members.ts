@@ -53,7 +53,7 @@ export function compileMembers(
   const beforeCost = parameters.cost === undefined ? undefined : `;${parameters.cost}=`
 
   return (verdict) => {
-    // Stryker disable next-line ConditionalExpression: the decision that it becomes is told the same
+    // Stryker disable next-line ConditionalExpression,BlockStatement: the decision that it becomes is told the same
     if (verdict instanceof Grant && first?.line !== undefined && verdict.ask.policy.name === first.name) {
       return grantLines(first, first.line, verdict)
     }
@@ -135,6 +135,7 @@ const NONE: readonly HeaderLine[] = []
  * regular expression, does the slow way; a look at a character makes it one, and for that V8 has to see that it matters.
  */
 function flat(member: string): string {
+  // Stryker disable next-line ConditionalExpression,StringLiteral: each begins with one
   return member.charCodeAt(0) === QUOTE ? member : ""
 }
 

@@ -1,0 +1,108 @@
+import { describe, expect, it } from "vitest"
+import { manualClock } from "../clock.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { Ask } from "./ask.ts"
+import { Decider } from "./decider.ts"
+import { decisionOf, Grant } from "./grant.ts"
+import { ask, SECOND } from "./waiting/testing/room.ts"
+
+/** A decider of a memory store, whose clock a test may break. */
+function open() {
+  const news: string[] = []
+  const clock = manualClock()
+  let isBroken = false
+  const store = memoryStore({ clock: { now: () => (isBroken ? Number.NaN : clock.now()) } })
+  const decider = new Decider({
+    store,
+    storeTimeoutMs: SECOND,
+    instances: 1,
+    clock,
+    onDegraded: () => news.push("degraded"),
+    onRecovered: () => news.push("recovered"),
+    onStoreError() {},
+  })
+  /** The decision that becomes of a verdict, and whether it was a grant. */
+  const judge = (...asks: Ask[]) => {
+    const verdict = decider.judge(asks)
+    if (verdict instanceof Promise) throw new Error("The store answers with values.")
+    return { decision: decisionOf(verdict), isGrant: verdict instanceof Grant }
+  }
+  const setBroken = (to: boolean) => {
+    isBroken = to
+  }
+  return { judge, decider, clock, news, setBroken }
+}
+
+const penalty = ask("blocked", 1, 1, {
+  algorithm: "penalty",
+  penalty: { refusals: 1, withinMs: 9, forMs: 9 },
+})
+
+describe("what is judged by one rule on a memory store", () => {
+  it("is granted, as long as it fits, and refused after that, with the same numbers as any decision", () => {
+    const [one, other] = [open(), open()]
+    const verdicts = Array.from({ length: 3 }, () => one.judge(ask("a", 2)))
+    expect(verdicts.map(({ isGrant }) => isGrant)).toEqual([true, true, false])
+    expect(verdicts.map(({ decision }) => decision)).toEqual(
+      Array.from({ length: 3 }, () => other.decider.take([ask("a", 2)])),
+    )
+    expect(verdicts[2]?.decision).toMatchObject({ allowed: false, refusal: "quota", remaining: 0 })
+  })
+
+  it("tells before it is a decision what it tells after that", () => {
+    const { decider } = open()
+    const grant = decider.judge([ask("a", 5, 2)]) as Grant
+    const [check] = grant.decision.checks
+    expect(grant.left).toEqual({ remaining: 3, nextUnitAfterMs: SECOND })
+    expect(check).toMatchObject(grant.left)
+    expect(grant.decision).toBe(grant.decision)
+  })
+
+  it("can be given back, and no more than once", async () => {
+    const { decider, judge } = open()
+    const { decision } = judge(ask("a", 2, 2))
+    expect(judge(ask("a", 2)).decision.allowed).toBe(false)
+    expect(await decider.refund(decision)).toHaveLength(1)
+    expect(await decider.refund(decision)).toHaveLength(0)
+    expect(judge(ask("a", 2, 2)).isGrant).toBe(true)
+  })
+
+  it("is a decision at once where more has a say in it than one counter", () => {
+    const { judge } = open()
+    expect(judge()).toMatchObject({ isGrant: false, decision: { policy: "" } })
+    expect(judge(ask("a", 2), ask("b", 1))).toMatchObject({ isGrant: false, decision: { policy: "b" } })
+    expect(judge(ask("b", 1)).decision.allowed).toBe(false)
+    expect(judge(ask("a", 2, 3))).toMatchObject({ isGrant: false, decision: { refusal: "cost" } })
+    const denied: Ask = { ...ask("c", 1), refusal: "denied" }
+    expect(judge(denied)).toMatchObject({ isGrant: false, decision: { refusal: "denied" } })
+    const { policy } = penalty
+    const blocking: Ask = { ...ask("d", 1), penalty: policy }
+    expect([1, 2, 3].map(() => judge(blocking).decision.refusal)).toEqual([undefined, "penalty", "penalty"])
+  })
+
+  it("is counted and admitted by a rule that only reports", () => {
+    const { judge } = open()
+    const shadow: Ask = { ...ask("a", 1), shadow: true }
+    expect([1, 2].map(() => judge(shadow).decision)).toMatchObject([
+      { allowed: true, shadowed: [], policy: "" },
+      { allowed: true, shadowed: ["a"], policy: "" },
+    ])
+  })
+
+  it("is decided and counted without the store while that fails, and is news twice", () => {
+    const { judge, clock, news, setBroken } = open()
+    expect(judge(ask("a", 2)).isGrant).toBe(true)
+    setBroken(true)
+    const verdicts = [1, 2, 3].map(() => judge(ask("a", 2)))
+    expect(verdicts.map(({ decision }) => [decision.degraded, decision.allowed])).toEqual([
+      [true, true],
+      [true, true],
+      [true, false],
+    ])
+    setBroken(false)
+    clock.advance(10 * SECOND)
+    expect(judge(ask("a", 2))).toMatchObject({ isGrant: false, decision: { degraded: false, remaining: 1 } })
+    expect(judge(ask("a", 2)).isGrant).toBe(true)
+    expect(news).toEqual(["degraded", "recovered"])
+  })
+})
