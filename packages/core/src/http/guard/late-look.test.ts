@@ -27,9 +27,12 @@ async function opened(options: LimiterOptions<object>, storeOf: (store: Store) =
   const store = storeOf(memoryStore({ clock }))
   const guard = createGuard<object>({ ...options, store, clock, logger: QUIET })
   await Promise.resolve()
-  const ask = (remoteAddress: string, method = "GET") => {
+  /** Express and Koa look at the decision before they set the headers. */
+  const ask = (remoteAddress: string, method = "GET", looksFirst = false) => {
     const request = {}
-    const { headers, removed, rejection } = guard.check({ remoteAddress, method }, request) as Outcome
+    const outcome = guard.check({ remoteAddress, method }, request) as Outcome
+    if (looksFirst) decisionOn(request)
+    const { headers, removed, rejection } = outcome
     return { request, headers, removed, rejection }
   }
   return { ask, clock }
@@ -85,6 +88,7 @@ const steps = fc.array(
   fc.record({
     client: fc.constantFrom("192.0.2.1", "192.0.2.2"),
     method: fc.constantFrom("GET", "PUT"),
+    looksFirst: fc.boolean(),
     afterMs: fc.constantFrom(0, 1, 999, 2_500, 10_000, 25_000, -500),
   }),
   { minLength: 1, maxLength: 25 },
@@ -96,9 +100,9 @@ describe("a decision that nobody has looked at", () => {
       fc.asyncProperty(options, steps, async (rules, requests) => {
         const [late, soon] = [await opened(rules, (store) => store), await opened(rules, another)]
         const told = ({ ask, clock }: typeof late) =>
-          requests.map(({ client, method, afterMs }) => {
+          requests.map(({ client, method, looksFirst, afterMs }) => {
             clock.advance(afterMs)
-            return ask(client, method)
+            return ask(client, method, looksFirst)
           })
         const [asked, expected] = [told(late), told(soon)]
         const plain = ({ request, ...rest }: (typeof asked)[number]) => ({

@@ -53,8 +53,10 @@ export function compileMembers(
   const beforeCost = parameters.cost === undefined ? undefined : `;${parameters.cost}=`
 
   return (verdict) => {
+    // Stryker disable next-line ConditionalExpression,LogicalOperator: the decision that it becomes is told the same
+    const isUnseen = verdict instanceof Grant && verdict.made === undefined
     // Stryker disable next-line ConditionalExpression,BlockStatement: the decision that it becomes is told the same
-    if (verdict instanceof Grant && first?.line !== undefined && verdict.ask.policy.name === first.name) {
+    if (isUnseen && first?.line !== undefined && verdict.ask.policy.name === first.name) {
       return grantLines(first, first.line, verdict)
     }
     const decision = decisionOf(verdict)
