@@ -30,7 +30,8 @@ async function saidOf(
   })
   onTestFinished(() => guard.close())
   if (atStart) await guard.limiter.ready().catch(() => undefined)
-  for (const request of [...requests, ...requests.map((each) => ({ ...each }))]) {
+  // Copies, as a guard leaves its mark on what it is asked about.
+  for (const request of [...requests, ...requests].map((each) => ({ ...each }))) {
     const outcome = await guard.check(request, request)
     if (outcome.rejection !== undefined) await guard.answer(outcome, request, undefined)
     guard.settle(request, 200)
