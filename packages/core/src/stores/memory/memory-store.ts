@@ -48,7 +48,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
  */
 // Stryker disable next-line BlockStatement: what always makes sense is looked through in vain
 export function answersForItself(store: Store, peeked: boolean): boolean {
-  return peeked ? store.peek === OWN_PEEK : store.take === OWN_TAKE
+  return peeked ? store.peek === OWN_PEEK : takesOne(store)
 }
 
 /** What `take` does, of one check: for who asks so often that the lists around it tell. */
