@@ -105,10 +105,16 @@ function setHeaders(reply: FastifyReply, headers: readonly HeaderLine[]): void {
 }
 
 function lowerCase(name: string): string {
-  // Those of the default dialect, which nearly everybody uses, without a look into a table.
+  // Those of the default dialect, which nearly everybody uses, and of its refusals, without a look into a table.
   // Stryker disable next-line ConditionalExpression,StringLiteral: the table says the same
   if (name === "RateLimit") return "ratelimit"
   // Stryker disable next-line ConditionalExpression,StringLiteral: the table says the same
   if (name === "RateLimit-Policy") return "ratelimit-policy"
+  // Stryker disable next-line ConditionalExpression,StringLiteral: the table says the same
+  if (name === "Retry-After") return "retry-after"
+  // Stryker disable next-line ConditionalExpression,StringLiteral: the table says the same
+  if (name === "Cache-Control") return "cache-control"
+  // Stryker disable next-line ConditionalExpression,StringLiteral: the table says the same
+  if (name === "Content-Type") return "content-type"
   return LOWER_CASE.get(name) ?? name
 }

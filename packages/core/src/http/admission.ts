@@ -1,7 +1,7 @@
 import type { Ask } from "../limiter/ask.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { UNLIMITED } from "../limiter/decision-record.ts"
-import type { Verdict } from "../limiter/grant.ts"
+import type { Verdict } from "../limiter/late-decision.ts"
 import type { MaybePromise } from "../stores/store.ts"
 import { compileTest, compileUnits } from "./callbacks.ts"
 import type { DecisionReporter } from "./decision-reporter.ts"

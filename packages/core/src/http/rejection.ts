@@ -1,4 +1,5 @@
 import type { Decision, PolicyCheck } from "../limiter/decision.ts"
+import { decisionOf, LateDecision, type Verdict } from "../limiter/late-decision.ts"
 import { secondsUntil, windowSeconds } from "./headers/told.ts"
 import type { HeaderLine } from "./headers/writer.ts"
 import { rememberJsonAcceptance } from "./rejection/accepts-json.ts"
@@ -36,9 +37,9 @@ export interface RejectionRule {
   readonly most?: (limit: number) => number
 }
 
-/** The rejection of a refused decision, for a client with this Accept header. `nowMs` yields epoch milliseconds. */
+/** The rejection of a refusal, for a client with this Accept header. `nowMs` yields epoch milliseconds. */
 export type RejectionWriter = (
-  decision: Decision,
+  verdict: Verdict,
   accept: string | readonly string[] | undefined,
   nowMs: () => number,
 ) => Rejection
@@ -65,7 +66,6 @@ interface RuleText {
 interface Content {
   readonly problem: Problem
   readonly refusing: readonly PolicyCheck[]
-  readonly seconds: number | undefined
   readonly detail: string
   readonly message: Message | undefined
 }
@@ -91,11 +91,11 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
   const nameJson = ({ policy }: PolicyCheck): string => texts.get(policy)?.nameJson ?? JSON.stringify(policy)
   const takesJson = rememberJsonAcceptance()
 
-  return (decision, accept, nowMs) => {
-    const { status } = PROBLEMS[decision.refusal ?? "quota"]
-    const seconds = secondsUntil(decision.retryAfterMs)
+  return (verdict, accept, nowMs) => {
+    const { status } = PROBLEMS[verdict.refusal ?? "quota"]
+    const seconds = secondsUntil(verdict.retryAfterMs)
     const json = takesJson(accept)
-    const body = json ? jsonBody(decision, seconds, nowMs) : textBody(contentOf(decision, seconds))
+    const body = json ? jsonBody(verdict, seconds, nowMs) : textBody(contentOf(decisionOf(verdict), seconds))
     const type = json ? JSON_TYPE : TEXT_TYPE
     return {
       status,
@@ -105,19 +105,25 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
   }
 
   /** What floods are answered with is the same text for a second, and one that is flat once it has been sent. */
-  function jsonBody(decision: Decision, seconds: number | undefined, nowMs: () => number): string {
-    const text = texts.get(decision.policy)
-    // Stryker disable next-line ConditionalExpression,StringLiteral: what is not usual is written anew, and is the same
-    const isUsual = decision.refusal === "quota" && decision.checks.length === 1
+  function jsonBody(verdict: Verdict, seconds: number | undefined, nowMs: () => number): string {
+    const text = usualText(verdict)
     // Stryker disable next-line ConditionalExpression: written anew it is the same
-    if (!isUsual || text === undefined || text.tellsInstant) {
-      return jsonOf(contentOf(decision, seconds), decision, nowMs)
-    }
+    if (text === undefined || text.tellsInstant) return jsonOf(decisionOf(verdict), seconds, nowMs)
     // Stryker disable next-line ConditionalExpression: written anew it is the same
     if (text.last?.seconds !== seconds || text.last === undefined) {
-      text.last = { seconds, body: jsonOf(contentOf(decision, seconds), decision, nowMs) }
+      text.last = { seconds, body: jsonOf(decisionOf(verdict), seconds, nowMs) }
     }
     return text.last.body
+  }
+
+  /** The text of the rule, where the quota of one rule alone refuses; undefined for what is not usual. */
+  // Stryker disable next-line BlockStatement: what is not usual is written anew, and is the same
+  function usualText(verdict: Verdict): RuleText | undefined {
+    // Stryker disable next-line ConditionalExpression: the decision that it becomes is written the same
+    if (verdict instanceof LateDecision) return texts.get(verdict.ask.policy.name)
+    // Stryker disable next-line ConditionalExpression,StringLiteral: what is not usual is written anew, and is the same
+    const isUsual = verdict.refusal === "quota" && verdict.checks.length === 1
+    return isUsual ? texts.get(verdict.policy) : undefined
   }
 
   function contentOf(decision: Decision, seconds: number | undefined): Content {
@@ -126,20 +132,17 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
     const refusing = decision.checks.filter(isRefusing)
     const detail = problemDetail(refusal, refusing, seconds, largestCost)
     const message = problem.status === 429 ? spoken(texts.get(decision.policy)?.message, seconds) : undefined
-    return { problem, refusing, seconds, detail, message }
+    return { problem, refusing, detail, message }
   }
 
-  function jsonOf(
-    { problem, refusing, seconds, detail, message }: Content,
-    { retryAfterMs }: Decision,
-    nowMs: () => number,
-  ): string {
+  function jsonOf(decision: Decision, seconds: number | undefined, nowMs: () => number): string {
+    const { problem, refusing, detail, message } = contentOf(decision, seconds)
     let body = `${problem.json},"detail":${JSON.stringify(detail)}`
     if (problem.status !== 400) body += `,"violated-policies":[${refusing.map(nameJson).join(",")}]`
     if (message !== undefined) body += message.json
     // What speaks of a time to wait is spoken only where there is one.
     if (message?.retry !== undefined)
-      body += `,"retry":${message.retry(seconds as number, retryAfterMs, nowMs)}`
+      body += `,"retry":${message.retry(seconds as number, decision.retryAfterMs, nowMs)}`
     return `${body}}`
   }
 }

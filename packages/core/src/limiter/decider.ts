@@ -6,7 +6,7 @@ import { type Ask, isHopeless } from "./ask.ts"
 import type { Decision } from "./decision.ts"
 import { DecisionRecord, type Receipt, UNLIMITED } from "./decision-record.ts"
 import { askedOf, explainAnswer, explainSettled, isSound } from "./explain-answer.ts"
-import { Grant, type Verdict } from "./grant.ts"
+import { LateDecision, type Verdict } from "./late-decision.ts"
 import { LocalFallback } from "./local-fallback.ts"
 import type { Look } from "./look.ts"
 import { countRefusals } from "./penalties.ts"
@@ -62,16 +62,11 @@ export class Decider {
     if (only === undefined || asks.length > 1 || !isPlain(only) || !takesOne(store) || this.#degraded) {
       return this.#decide(asks, false)
     }
-    let answer: Answer
     try {
-      answer = store.takeOne(only)
+      return new LateDecision(store, only, asks, store.takeOne(only))
     } catch (error) {
       return this.#degrade(error, asks, false, undefined)
     }
-    // Stryker disable next-line ConditionalExpression: a decision at once is the same
-    if (answer.granted === true) return new Grant(store, only, asks, answer)
-    // Stryker disable next-line BooleanLiteral: of what is refused nothing was taken either way
-    return this.#conclude(answer, asks, asks, false, undefined)
   }
 
   /** The same for who asks in order to find out: where refusals count it looks first, and a look counts nothing. */

@@ -73,7 +73,7 @@ function hardOf(policy: Policy): Policy {
  * How long a refused request waits. Under elastic throttling that is told of the limit, since nobody can promise that there
  * is capacity to spare by then: who waits so long is admitted in any case.
  */
-function retryAfterMs(ask: Ask, state: CounterState, nowMs: number): number {
+export function retryAfterMs(ask: Ask, state: CounterState, nowMs: number): number {
   const { policy, cost, throttle } = ask
   const algorithm = algorithmOf(policy)
   if (throttle.kind !== "elastic") return algorithm.retryAfterMs(state, policy, cost, nowMs)

@@ -1,6 +1,6 @@
 import { InvalidOptionError } from "../../errors.ts"
 import type { Decision } from "../../limiter/decision.ts"
-import type { Verdict } from "../../limiter/grant.ts"
+import type { Verdict } from "../../limiter/late-decision.ts"
 import type { MaybePromise } from "../../stores/store.ts"
 import { compileTest } from "../callbacks.ts"
 import type { ClosingResponse } from "../client-gone.ts"

@@ -28,9 +28,9 @@ async function opened(options: LimiterOptions<object>, storeOf: (store: Store) =
   const guard = createGuard<object>({ ...options, store, clock, logger: QUIET })
   await Promise.resolve()
   /** Express and Koa look at the decision before they set the headers. */
-  const ask = (remoteAddress: string, method = "GET", looksFirst = false) => {
+  const ask = (remoteAddress: string, method = "GET", looksFirst = false, accept = "*/*") => {
     const request = {}
-    const outcome = guard.check({ remoteAddress, method }, request) as Outcome
+    const outcome = guard.check({ remoteAddress, method, headers: { accept } }, request) as Outcome
     if (looksFirst) decisionOn(request)
     const { headers, removed, rejection } = outcome
     return { request, headers, removed, rejection }
@@ -64,6 +64,8 @@ const options = fc
       { deny: ["192.0.2.1"] },
       { allow: ["192.0.2.1"] },
       { rejectionMessage: "later" },
+      { rejectionMessage: "exhausted-daily-limit" },
+      { countRejected: true },
       { rules: "two" },
     ),
   })
@@ -89,6 +91,7 @@ const steps = fc.array(
     client: fc.constantFrom("192.0.2.1", "192.0.2.2"),
     method: fc.constantFrom("GET", "PUT"),
     looksFirst: fc.boolean(),
+    accept: fc.constantFrom("*/*", "*/*", "text/plain"),
     afterMs: fc.constantFrom(0, 1, 999, 2_500, 10_000, 25_000, -500),
   }),
   { minLength: 1, maxLength: 25 },
@@ -100,9 +103,9 @@ describe("a decision that nobody has looked at", () => {
       fc.asyncProperty(options, steps, async (rules, requests) => {
         const [late, soon] = [await opened(rules, (store) => store), await opened(rules, another)]
         const told = ({ ask, clock }: typeof late) =>
-          requests.map(({ client, method, looksFirst, afterMs }) => {
+          requests.map(({ client, method, looksFirst, accept, afterMs }) => {
             clock.advance(afterMs)
-            return ask(client, method, looksFirst)
+            return ask(client, method, looksFirst, accept)
           })
         const [asked, expected] = [told(late), told(soon)]
         const plain = ({ request, ...rest }: (typeof asked)[number]) => ({

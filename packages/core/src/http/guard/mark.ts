@@ -1,6 +1,6 @@
 import type { Decision } from "../../limiter/decision.ts"
 import { bindsMore } from "../../limiter/decision-record.ts"
-import { decisionOf, type Verdict } from "../../limiter/grant.ts"
+import { decisionOf, type Verdict } from "../../limiter/late-decision.ts"
 import { joined, nameOf } from "../headers/joined.ts"
 import type { HeaderLine } from "../headers/writer.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
@@ -39,11 +39,7 @@ export class Mark {
     this.ruleSet = ruleSet
     this.lines = undefined
     if (verdict.allowed === true) return
-    this.rejection = ruleSet.writeRejection(
-      decisionOf(verdict),
-      facts.headers?.accept,
-      limiter.options.wallClock,
-    )
+    this.rejection = ruleSet.writeRejection(verdict, facts.headers?.accept, limiter.options.wallClock)
   }
 
   /** This mount's own decision, whichever binds. */

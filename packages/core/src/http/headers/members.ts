@@ -1,8 +1,16 @@
 import { serializeItem } from "structured-headers"
 import type { Decision, PolicyCheck } from "../../limiter/decision.ts"
-import { decisionOf, Grant } from "../../limiter/grant.ts"
+import { decisionOf, LateDecision } from "../../limiter/late-decision.ts"
 import { decimal } from "./decimal.ts"
-import { fieldInteger, isCounted, remainingTold, secondsLeft, secondsTold, windowSeconds } from "./told.ts"
+import {
+  fieldInteger,
+  isCounted,
+  remainingTold,
+  secondsLeft,
+  secondsTold,
+  secondsUntil,
+  windowSeconds,
+} from "./told.ts"
 import type { HeaderLine, HeaderPolicy, HeaderWriter } from "./writer.ts"
 
 /** What a dialect calls the parameters of a member of `RateLimit`. */
@@ -53,11 +61,14 @@ export function compileMembers(
   const beforeCost = parameters.cost === undefined ? undefined : `;${parameters.cost}=`
 
   return (verdict) => {
-    // Stryker disable next-line ConditionalExpression,LogicalOperator: the decision that it becomes is told the same
-    const isUnseen = verdict instanceof Grant && verdict.made === undefined
+    // Stryker disable next-line ConditionalExpression,EqualityOperator,LogicalOperator: the decision that it becomes is told the same
+    const isUnseen = verdict instanceof LateDecision && verdict.made === undefined
     // Stryker disable next-line ConditionalExpression,BlockStatement: the decision that it becomes is told the same
     if (isUnseen && first?.line !== undefined && verdict.ask.policy.name === first.name) {
-      return grantLines(first, first.line, verdict)
+      // Stryker disable next-line ConditionalExpression: what was refused leaves nothing
+      return verdict.allowed === true
+        ? grantLines(first, first.line, verdict)
+        : refusalLines(first, first.line, secondsUntil(verdict.retryAfterMs), verdict.ask.cost)
     }
     const decision = decisionOf(verdict)
     let policyList = ""
@@ -73,7 +84,7 @@ export function compileMembers(
         // Stryker disable next-line ConditionalExpression: written anew they are the same
         return check.allowed
           ? [first.line, ["RateLimit", limitMember(first, check)]]
-          : refusalLines(first, first.line, check)
+          : refusalLines(first, first.line, secondsTold(check, first.windowS), check.cost)
       }
     }
     for (let i = 0; i < checks.length; i++) {
@@ -91,9 +102,9 @@ export function compileMembers(
     ]
   }
 
-  function grantLines(text: MemberText, line: HeaderLine, grant: Grant): readonly HeaderLine[] {
-    const { ask } = grant
-    const { remaining, nextUnitAfterMs } = grant.left
+  function grantLines(text: MemberText, line: HeaderLine, granted: LateDecision): readonly HeaderLine[] {
+    const { ask } = granted
+    const { remaining, nextUnitAfterMs } = granted.left
     const seconds = secondsLeft(remaining, nextUnitAfterMs, ask.policy.limit, text.windowS)
     // Before the lists around it: V8 looks at a list anew that was there before something was called.
     const member = memberOf(text, fieldInteger(remaining), seconds, ask.cost)
@@ -101,12 +112,16 @@ export function compileMembers(
   }
 
   /** A flood is refused with the same lines for a second. */
-  function refusalLines(text: MemberText, line: HeaderLine, check: PolicyCheck): readonly HeaderLine[] {
-    const seconds = secondsTold(check, text.windowS)
+  function refusalLines(
+    text: MemberText,
+    line: HeaderLine,
+    seconds: number | undefined,
+    cost: number,
+  ): readonly HeaderLine[] {
     // Stryker disable next-line ConditionalExpression: written anew they are the same
-    if (lastRefusal === undefined || lastRefusal.seconds !== seconds || lastRefusal.cost !== check.cost) {
-      const lines: readonly HeaderLine[] = [line, ["RateLimit", limitMember(text, check)]]
-      lastRefusal = { seconds, cost: check.cost, lines }
+    if (lastRefusal === undefined || lastRefusal.seconds !== seconds || lastRefusal.cost !== cost) {
+      const lines: readonly HeaderLine[] = [line, ["RateLimit", memberOf(text, 0, seconds, cost)]]
+      lastRefusal = { seconds, cost, lines }
     }
     return lastRefusal.lines
   }

@@ -1,5 +1,5 @@
 import type { PolicyCheck } from "../../limiter/decision.ts"
-import { decisionOf } from "../../limiter/grant.ts"
+import { decisionOf } from "../../limiter/late-decision.ts"
 import { decimal } from "./decimal.ts"
 import { fieldInteger, isCounted, remainingTold, secondsTold, windowSeconds } from "./told.ts"
 import type { HeaderLine, HeaderPolicy, HeaderWriter } from "./writer.ts"

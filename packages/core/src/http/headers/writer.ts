@@ -1,4 +1,4 @@
-import type { Verdict } from "../../limiter/grant.ts"
+import type { Verdict } from "../../limiter/late-decision.ts"
 
 /** One response header line: field name and value. */
 export type HeaderLine = readonly [name: string, value: string]

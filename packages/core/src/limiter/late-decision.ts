@@ -1,17 +1,19 @@
 import { algorithmOf } from "../algorithms/by-name.ts"
 import type { Answer, Counted, Store } from "../stores/store.ts"
 import type { Ask } from "./ask.ts"
-import type { Decision } from "./decision.ts"
-import { type Left, leftOf } from "./explain.ts"
+import type { Decision, Refusal } from "./decision.ts"
+import { type Left, leftOf, retryAfterMs } from "./explain.ts"
 import { explainAnswer } from "./explain-answer.ts"
 
 /**
- * One ask that a memory store has granted: a decision once somebody looks at it, always the same one. Many apps look at none, and
- * making one for each request is a sixth of the code that a request passes here.
+ * What a memory store has answered to one ask: a decision once somebody looks at it, always the same one. Many apps look at none,
+ * and making one for each request is a sixth of the code that a request passes here.
  */
-export class Grant {
+export class LateDecision {
   // No private names in here, and no fields but by the constructor: one is made for each request.
-  declare readonly allowed: true
+  declare readonly allowed: boolean
+  /** What its decision tells in `retryAfterMs`. */
+  declare readonly retryAfterMs: number
   declare readonly ask: Ask
   /** Its decision, once somebody has looked at it. */
   declare made: Decision | undefined
@@ -19,14 +21,21 @@ export class Grant {
   declare private readonly asks: readonly Ask[]
   declare private readonly answer: Answer
 
-  /** `answer` grants `ask`, the only one of `asks`, by a store that makes sense. */
+  /** `answer` is that of a store that makes sense to `ask`, the only one of `asks`, which only its counter can refuse. */
   constructor(store: Store, ask: Ask, asks: readonly Ask[], answer: Answer) {
-    this.allowed = true
+    const { granted, checks, nowMs } = answer
+    this.allowed = granted
+    this.retryAfterMs = granted === true ? 0 : retryAfterMs(ask, (checks[0] as Counted).state, nowMs)
     this.ask = ask
     this.store = store
     this.asks = asks
     this.answer = answer
     this.made = undefined
+  }
+
+  /** The same of `refusal`: of one counter there is one. */
+  get refusal(): Refusal | undefined {
+    return this.allowed ? undefined : "quota"
   }
 
   /** What its decision's check tells in `remaining` and `nextUnitAfterMs`. */
@@ -46,8 +55,8 @@ export class Grant {
 }
 
 /** A decision, or what becomes one when somebody looks at it. */
-export type Verdict = Decision | Grant
+export type Verdict = Decision | LateDecision
 
 export function decisionOf(verdict: Verdict): Decision {
-  return verdict instanceof Grant ? verdict.decision : verdict
+  return verdict instanceof LateDecision ? verdict.decision : verdict
 }
