@@ -32,11 +32,12 @@ export class Admission<Request> {
     this.#rules = rules
     this.#reporter = reporter
     this.unitsOf = compileUnits(cost, parts.warner)
-    if (!enabled) this.#skips = () => true
-    // Stryker disable next-line ConditionalExpression: what skips nobody is asked in vain
-    else if (skip !== undefined) {
-      this.#skips = compileTest("skip", skip, "such a request is counted", parts.warner)
+    if (!enabled) {
+      this.#skips = () => true
+      return
     }
+    // Stryker disable next-line ConditionalExpression: what skips nobody is asked in vain
+    if (skip !== undefined) this.#skips = compileTest("skip", skip, "such a request is counted", parts.warner)
   }
 
   get ruleSet(): RuleSet {
@@ -64,6 +65,7 @@ export class Admission<Request> {
 
   /** `admit`, once the first rules are there, for who may never look at the decision. */
   judge(facts: RequestFacts, request: Request): MaybePromise<Verdict> {
+    // Stryker disable next-line ConditionalExpression: a decision that is made at once is the same
     if (this.#reporter.isHeard) return this.admit(facts, request, undefined)
     if (!this.counts(request)) return UNLIMITED
     return this.#parts.decider.judge(this.asks(facts, request, undefined))
