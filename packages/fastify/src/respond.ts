@@ -100,21 +100,6 @@ function setHeaders(reply: FastifyReply, headers: readonly HeaderLine[]): void {
   // By index: the protocol of iteration would be more code than all the rest of this.
   for (let i = 0; i < headers.length; i++) {
     const line = headers[i] as HeaderLine
-    reply.header(lowerCase(line[0]), line[1])
+    reply.header(LOWER_CASE.get(line[0]) ?? line[0], line[1])
   }
-}
-
-function lowerCase(name: string): string {
-  // Those of the default dialect, which nearly everybody uses, and of its refusals, without a look into a table.
-  // Stryker disable next-line ConditionalExpression,StringLiteral: the table says the same
-  if (name === "RateLimit") return "ratelimit"
-  // Stryker disable next-line ConditionalExpression,StringLiteral: the table says the same
-  if (name === "RateLimit-Policy") return "ratelimit-policy"
-  // Stryker disable next-line ConditionalExpression,StringLiteral: the table says the same
-  if (name === "Retry-After") return "retry-after"
-  // Stryker disable next-line ConditionalExpression,StringLiteral: the table says the same
-  if (name === "Cache-Control") return "cache-control"
-  // Stryker disable next-line ConditionalExpression,StringLiteral: the table says the same
-  if (name === "Content-Type") return "content-type"
-  return LOWER_CASE.get(name) ?? name
 }

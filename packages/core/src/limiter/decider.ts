@@ -12,6 +12,7 @@ import type { Look } from "./look.ts"
 import { countRefusals } from "./penalties.ts"
 import { partOf, refundsOf, settlementOf } from "./settlement.ts"
 import { takeUpTo } from "./take-up-to.ts"
+import { withinDeadline } from "./within-deadline.ts"
 
 export interface DeciderOptions {
   readonly store: Store
@@ -62,11 +63,13 @@ export class Decider {
     if (only === undefined || asks.length > 1 || !isPlain(only) || !takesOne(store) || this.#degraded) {
       return this.#decide(asks, false)
     }
+    let answer: Answer
     try {
-      return new LateDecision(store, only, asks, store.takeOne(only))
+      answer = store.takeOne(only)
     } catch (error) {
       return this.#degrade(error, asks, false, undefined)
     }
+    return new LateDecision(store, only, asks, answer)
   }
 
   /** The same for who asks in order to find out: where refusals count it looks first, and a look counts nothing. */
@@ -149,49 +152,11 @@ export class Decider {
     peeked: boolean,
     look: Look | undefined,
   ): Promise<Decision> {
-    if (this.#options.store.keepsDeadline !== true) {
-      return this.#withinDeadline(answers, asks, asked, peeked, look)
-    }
-    // A store that others wrote may answer with a thenable, and that one's `then` may throw.
-    return Promise.resolve(answers).then(
+    const { store, storeTimeoutMs } = this.#options
+    return withinDeadline(answers, store.keepsDeadline === true ? undefined : storeTimeoutMs).then(
       (answered) => this.#conclude(soundIn(answered, asked), asks, asked, peeked, look),
       (error: unknown) => this.#degrade(error, asks, peeked, look),
     )
-  }
-
-  #withinDeadline(
-    answers: Promise<readonly Answer[]>,
-    asks: readonly Ask[],
-    asked: readonly Ask[],
-    peeked: boolean,
-    look: Look | undefined,
-  ): Promise<Decision> {
-    const { storeTimeoutMs } = this.#options
-    return new Promise((resolve) => {
-      let late = false
-      const timer = setTimeout(() => {
-        // A stall of our own event loop is not a failure of the store: replies that have arrived are read first.
-        setImmediate(() => {
-          if (late) return
-          late = true
-          const error = new StoreUnavailableError(`The store did not answer within ${storeTimeoutMs} ms.`, {
-            kind: "timeout",
-          })
-          resolve(this.#degrade(error, asks, peeked, look))
-        })
-      }, storeTimeoutMs)
-      const settle = (decide: () => Decision) => {
-        clearTimeout(timer)
-        if (late) return
-        late = true
-        resolve(decide())
-      }
-      // A store that others wrote may answer with a thenable, and that one's `then` may throw.
-      Promise.resolve(answers).then(
-        (answered) => settle(() => this.#conclude(soundIn(answered, asked), asks, asked, peeked, look)),
-        (error: unknown) => settle(() => this.#degrade(error, asks, peeked, look)),
-      )
-    })
   }
 
   #conclude(

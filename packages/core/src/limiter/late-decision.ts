@@ -6,8 +6,8 @@ import { type Left, leftOf, retryAfterMs } from "./explain.ts"
 import { explainAnswer } from "./explain-answer.ts"
 
 /**
- * What a memory store has answered to one ask: a decision once somebody looks at it, always the same one. Many apps look at none,
- * and making one is a third of the code of ours that an admitted request passes, and nearly half of what a refused one does.
+ * What a memory store has answered to one ask: a decision once somebody looks at it, always the same one. Many apps look at
+ * none, and making one is much of the code that a request passes (docs/decisions/0027).
  */
 export class LateDecision {
   // No private names in here, and no fields but by the constructor: one is made for each request.

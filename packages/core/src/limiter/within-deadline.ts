@@ -1,0 +1,27 @@
+import { StoreUnavailableError } from "../errors.ts"
+
+/**
+ * What a store is about to answer, if it does within `timeoutMs` milliseconds, counted from the call; undefined for a store
+ * that sees to its deadline itself. Rejects with what the store rejects with, or with a {@link StoreUnavailableError} of kind
+ * `timeout`; what the store says later is dropped.
+ */
+export function withinDeadline<T>(answers: Promise<T>, timeoutMs: number | undefined): Promise<T> {
+  // A store that others wrote may answer with a thenable, and that one's `then` may throw.
+  const answered = Promise.resolve(answers)
+  if (timeoutMs === undefined) return answered
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      // A stall of our own event loop is not a failure of the store: replies that have arrived are read first.
+      setImmediate(() => {
+        reject(
+          new StoreUnavailableError(`The store did not answer within ${timeoutMs} ms.`, { kind: "timeout" }),
+        )
+      })
+    }, timeoutMs)
+    answered
+      .finally(() => {
+        clearTimeout(timer)
+      })
+      .then(resolve, reject)
+  })
+}
