@@ -21,7 +21,7 @@ const PEERS: Readonly<Record<Framework, { readonly name: string; readonly header
   koa: { name: "koa-ratelimit", header: "x-ratelimit-remaining" },
 }
 
-/** For each framework: bare, with two constant headers, by hand, and Sluice and its peer, admitting and refusing. */
+/** For each framework: bare, with two constant headers, with a constant refusal, by hand, and Sluice and its peer, admitting and refusing. */
 export const CONTENDERS: readonly Contender[] = (Object.keys(PEERS) as Framework[]).flatMap((framework) => {
   const bare = `${framework}, bare`
   const { name, header } = PEERS[framework]
@@ -41,12 +41,18 @@ export const CONTENDERS: readonly Contender[] = (Object.keys(PEERS) as Framework
       { name: `${framework}, ${name} ${does}`, framework, protection: "peer", limit, refuses, bare, header },
     ]
   }
-  const plain = (named: string, protection: "bare" | "headers" | "by hand", told?: string): Contender => {
-    return { name: named, framework, protection, limit: NO_LIMIT, refuses: false, bare, header: told }
+  const plain = (
+    named: string,
+    protection: "bare" | "headers" | "refusal" | "by hand",
+    told?: string,
+  ): Contender => {
+    const refuses = protection === "refusal"
+    return { name: named, framework, protection, limit: NO_LIMIT, refuses, bare, header: told }
   }
   return [
     plain(bare, "bare"),
     plain(`${framework}, two headers`, "headers", "ratelimit"),
+    plain(`${framework}, a constant refusal`, "refusal", "ratelimit"),
     plain(`${framework}, by hand admits`, "by hand", "ratelimit"),
     ...protectedBy(false),
     ...protectedBy(true),

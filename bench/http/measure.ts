@@ -1,11 +1,15 @@
+import { stayInWindow } from "../behaviour/time.ts"
 import { type ContenderProcess, startContender } from "../contender-process.ts"
 import { rotated } from "../report/statistics.ts"
 import type { Contender } from "./contenders.ts"
+import { WINDOW_MS } from "./setup.ts"
 import { load } from "./wrk.ts"
 
 export const CONNECTIONS = 64
 /** Requests after which a server runs as fast as it will. */
 const WARM_AFTER = 20_000
+/** For which a process is measured at most: who is refused would be admitted once in between when the window ends. */
+const MEASURED_WITHIN_MS = 60_000
 
 export interface Sample {
   readonly perSecond: number
@@ -66,6 +70,7 @@ async function measureProcess(
   contender: Contender,
   { rounds, seconds }: Plan,
 ): Promise<readonly Round[]> {
+  await stayInWindow(WINDOW_MS, MEASURED_WITHIN_MS)
   const child = startContender(new URL("./worker.ts", import.meta.url), contender.framework)
   try {
     const servers = [await startServer(bare, child), await startServer(contender, child)] as const

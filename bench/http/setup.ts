@@ -1,8 +1,8 @@
 /**
- * What stands in front of the handler: nothing; two constant headers, without which no limiter can do; the least that counts
- * and tells; Sluice; or the limiter most used with the framework.
+ * What stands in front of the handler: nothing; two constant headers, without which no limiter can do; a constant refusal; the
+ * least that counts and tells; Sluice; or the limiter most used with the framework.
  */
-export type Protection = "bare" | "headers" | "by hand" | "sluice" | "peer"
+export type Protection = "bare" | "headers" | "refusal" | "by hand" | "sluice" | "peer"
 
 export interface Setup {
   readonly protection: Protection
@@ -19,6 +19,22 @@ export const HEADERS: readonly [policy: HeaderLine, limit: HeaderLine] = [
   ["ratelimit-policy", '"ip-1h";q=100000000;w=3600'],
   ["ratelimit", '"ip-1h";r=99999999;t=3600'],
 ]
+
+/** What "refusal" answers with, as long as what Sluice does. */
+export const REFUSAL_HEADERS: readonly HeaderLine[] = [
+  ["ratelimit-policy", '"ip-1h";q=1;w=3600'],
+  ["ratelimit", '"ip-1h";r=0;t=1800'],
+  ["retry-after", "1800"],
+  ["cache-control", "no-store"],
+  ["content-type", "application/problem+json"],
+]
+export const REFUSAL_BODY = JSON.stringify({
+  type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
+  title: "Quota Exceeded",
+  status: 429,
+  detail: "The quota is used up. Try again in 1800 seconds.",
+  "violated-policies": ["ip-1h"],
+})
 
 /** What every handler answers. */
 export const BODY = { hello: "world" }

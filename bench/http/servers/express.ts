@@ -4,7 +4,7 @@ import { rateLimit } from "@sluice/express"
 import express from "express"
 import { rateLimit as peer } from "express-rate-limit"
 import { countByHand } from "../by-hand.ts"
-import { BODY, HEADERS, type StartServer, WINDOW_MS } from "../setup.ts"
+import { BODY, HEADERS, REFUSAL_BODY, REFUSAL_HEADERS, type StartServer, WINDOW_MS } from "../setup.ts"
 
 export const start: StartServer = async ({ protection, limit }) => {
   const app = express()
@@ -12,6 +12,14 @@ export const start: StartServer = async ({ protection, limit }) => {
     app.use((_request, response, next) => {
       for (const [name, value] of HEADERS) response.setHeader(name, value)
       next()
+    })
+  }
+  if (protection === "refusal") {
+    app.use((_request, response) => {
+      response.statusCode = 429
+      for (const [name, value] of REFUSAL_HEADERS) response.setHeader(name, value)
+      response.setHeader("content-length", Buffer.byteLength(REFUSAL_BODY))
+      response.end(REFUSAL_BODY)
     })
   }
   if (protection === "by hand") {

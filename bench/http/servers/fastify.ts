@@ -3,7 +3,7 @@ import peer from "@fastify/rate-limit"
 import { rateLimit } from "@sluice/fastify"
 import Fastify from "fastify"
 import { countByHand } from "../by-hand.ts"
-import { BODY, HEADERS, type StartServer, WINDOW_MS } from "../setup.ts"
+import { BODY, HEADERS, REFUSAL_BODY, REFUSAL_HEADERS, type StartServer, WINDOW_MS } from "../setup.ts"
 
 export const start: StartServer = async ({ protection, limit }) => {
   const app = Fastify()
@@ -11,6 +11,13 @@ export const start: StartServer = async ({ protection, limit }) => {
     app.addHook("onRequest", (_request, reply, done) => {
       for (const [name, value] of HEADERS) reply.header(name, value)
       done()
+    })
+  }
+  if (protection === "refusal") {
+    app.addHook("onRequest", (_request, reply) => {
+      reply.code(429)
+      for (const [name, value] of REFUSAL_HEADERS) reply.header(name, value)
+      reply.send(REFUSAL_BODY)
     })
   }
   if (protection === "by hand") {

@@ -4,7 +4,7 @@ import { rateLimit } from "@sluice/koa"
 import Koa from "koa"
 import peer from "koa-ratelimit"
 import { countByHand } from "../by-hand.ts"
-import { BODY, HEADERS, type StartServer, WINDOW_MS } from "../setup.ts"
+import { BODY, HEADERS, REFUSAL_BODY, REFUSAL_HEADERS, type StartServer, WINDOW_MS } from "../setup.ts"
 
 export const start: StartServer = async ({ protection, limit }) => {
   const app = new Koa()
@@ -12,6 +12,13 @@ export const start: StartServer = async ({ protection, limit }) => {
     app.use((context, next) => {
       for (const [name, value] of HEADERS) context.set(name, value)
       return next()
+    })
+  }
+  if (protection === "refusal") {
+    app.use((context) => {
+      context.status = 429
+      for (const [name, value] of REFUSAL_HEADERS) context.set(name, value)
+      context.body = REFUSAL_BODY
     })
   }
   if (protection === "by hand") {
