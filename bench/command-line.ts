@@ -7,10 +7,12 @@ export interface CommandLine {
   readonly json: string | undefined
   /** Only contenders whose name contains this. */
   readonly only: string
+  /** Processes to start for each contender; undefined when nothing is asked. */
+  readonly starts: number | undefined
 }
 
-/** What was asked for on the command line; an unknown option ends the process with what is accepted. */
-export function readCommandLine(): CommandLine {
+/** What was asked for on the command line; a wrong option ends the process with what is accepted. */
+export function readCommandLine({ takesStarts = false } = {}): CommandLine {
   try {
     const { values } = parseArgs({
       // pnpm hands on the dashes that end its own options.
@@ -19,11 +21,20 @@ export function readCommandLine(): CommandLine {
         quick: { type: "boolean", default: false },
         json: { type: "string" },
         only: { type: "string", default: "" },
+        starts: { type: "string" },
       },
     })
-    return { quick: values.quick, json: values.json, only: values.only }
+    const { quick, json, only, starts } = values
+    if (starts !== undefined && !takesStarts) throw new Error("Unknown option '--starts'")
+    return { quick, json, only, starts: starts === undefined ? undefined : wholeNumber(starts) }
   } catch (error) {
-    console.error(`${(error as Error).message}. Accepted: --quick, --json FILE, --only PART_OF_A_NAME`)
+    const accepted = `--quick, --json FILE, --only PART_OF_A_NAME${takesStarts ? ", --starts NUMBER" : ""}`
+    console.error(`${(error as Error).message}. Accepted: ${accepted}`)
     process.exit(2)
   }
+}
+
+function wholeNumber(text: string): number {
+  if (!/^[1-9]\d{0,2}$/.test(text)) throw new Error(`${text} is no number of starts from 1 to 999`)
+  return Number(text)
 }

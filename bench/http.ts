@@ -14,8 +14,8 @@ import { printTable, printWanted } from "./report/table.ts"
 /** Of bare Fastify's requests a second. */
 const LEAST_OF_FASTIFY = 0.93
 
-const { quick, json, only } = readCommandLine()
-const starts = quick ? 1 : 4
+const { quick, json, only, starts: asked } = readCommandLine({ takesStarts: true })
+const starts = asked ?? (quick ? 1 : 4)
 // Short ones, and many: what the machine does for others changes from second to second.
 const rounds = quick ? 5 : 10
 const seconds = 0.25

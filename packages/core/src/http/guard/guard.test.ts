@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import { manualClock } from "../../clock.ts"
 import { InvalidOptionError } from "../../errors.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
@@ -514,8 +514,11 @@ describe("a limiter that is created in a handler", () => {
   })
 
   it("is warned of by the process where there is no logger", async () => {
+    // What was said once in this process is not said again: a test before this one, or this one, may have been told.
+    vi.resetModules()
+    const fresh = await import("./guard.ts")
     const emitted = new Promise((resolve) => process.once("warning", resolve))
-    createGuard<Req>(limit(5)).check(FACTS, {})
+    fresh.createGuard<Req>(limit(5)).check(FACTS, {})
     expect(await emitted).toMatchObject({ name: "SluiceWarning", code: "SLUICE_CREATED_IN_HANDLER" })
   })
 
