@@ -85,6 +85,14 @@ describe("a wrong command line", () => {
       'error: --endpoint "8000" is not a URL: give one such as http://localhost:8000\n',
     ],
     [
+      ["rules", "remove", "", "--table", "rules", "--force"],
+      "error: command-argument value '' is invalid for argument 'service'. It is empty; is a variable of the shell not set?\n",
+    ],
+    [
+      ["rules", "pull", "--table", "rules", "--service", ""],
+      "error: option '-s, --service <id>' argument '' is invalid. It is empty; is a variable of the shell not set?\n",
+    ],
+    [
       ["rules", "remove", "checkout", "--table", "rules"],
       "error: say which version is to be removed with --if-version (`list` shows it), or remove any with --force\n",
     ],

@@ -1,4 +1,4 @@
-import { InvalidArgumentError, Option } from "commander"
+import { Argument, InvalidArgumentError, Option } from "commander"
 import { MAX_BYTES } from "./rules-file.ts"
 
 /** `--json`, of every command. */
@@ -8,8 +8,16 @@ export function jsonOption(): Option {
 
 /** `--service`, as often as there are services to be chosen. */
 export function serviceOption(description: string): Option {
-  const collect = (service: string, earlier: readonly string[] = []): string[] => [...earlier, service]
+  const collect = (text: string, earlier: readonly string[] = []): string[] => [
+    ...earlier,
+    parseService(text),
+  ]
   return new Option("-s, --service <id>", `${description}; may be repeated`).argParser(collect)
+}
+
+/** The service, of what is about one. */
+export function serviceArgument(description: string): Argument {
+  return new Argument("<service>", description).argParser(parseService)
 }
 
 /** `--if-version`, of what changes the table. */
@@ -21,6 +29,12 @@ export function ifVersionOption(description: string): Option {
 export function maxBytesOption(): Option {
   const description = `refuse a larger file, as fileRules does (default: ${MAX_BYTES})`
   return new Option("--max-bytes <n>", description).argParser(parseBytes)
+}
+
+/** No rules have such a service, so whoever asks for it means another one. */
+function parseService(text: string): string {
+  if (text === "") throw new InvalidArgumentError("It is empty; is a variable of the shell not set?")
+  return text
 }
 
 function parseVersion(text: string): number {

@@ -8,7 +8,7 @@ import { pull } from "./commands/pull.ts"
 import { push } from "./commands/push.ts"
 import { remove } from "./commands/remove.ts"
 import type { Io } from "./io.ts"
-import { ifVersionOption, jsonOption, maxBytesOption, serviceOption } from "./options.ts"
+import { ifVersionOption, jsonOption, maxBytesOption, serviceArgument, serviceOption } from "./options.ts"
 import type { Outcome } from "./outcome.ts"
 import type { TableOptions } from "./table.ts"
 import { UsageError } from "./usage-error.ts"
@@ -103,7 +103,7 @@ export function createProgram(
     .action(async (options) => done(await list(requireTable(options), io)))
 
   tableCommand(rules, "remove", "Removes the rules of a service from the table.")
-    .argument("<service>", "whose rules")
+    .addArgument(serviceArgument("whose rules"))
     .addOption(ifVersionOption("the version that must be in the table"))
     .option("--force", "whatever version is in the table")
     .addHelpText(
