@@ -15,7 +15,7 @@ export function serviceOption(description: string): Option {
   return new Option("-s, --service <id>", `${description}; may be repeated`).argParser(collect)
 }
 
-/** The service, of what is about one. */
+/** `<service>`, of a command that is about one. */
 export function serviceArgument(description: string): Argument {
   return new Argument("<service>", description).argParser(parseService)
 }

@@ -57,7 +57,7 @@ describe("withinDeadline", () => {
     await expect(answered).resolves.toBe("answer")
   })
 
-  it("keeps no timer once there is an answer, nor once there is none", async () => {
+  it("keeps no timer once there is an answer or a failure", async () => {
     vi.useFakeTimers()
     try {
       const settled = [withinDeadline(Promise.resolve(1), 60_000), withinDeadline(Promise.reject(2), 60_000)]
@@ -67,5 +67,38 @@ describe("withinDeadline", () => {
     } finally {
       vi.useRealTimers()
     }
+  })
+
+  it("makes no error of what arrives while it looks for the last time", async () => {
+    vi.useFakeTimers()
+    try {
+      let answer: (text: string) => void = () => undefined
+      const answered = withinDeadline(
+        new Promise<string>((resolve) => {
+          answer = resolve
+        }),
+        5,
+      )
+      vi.runOnlyPendingTimers()
+      expect(vi.getTimerCount()).toBe(1)
+      answer("answer")
+      await expect(answered).resolves.toBe("answer")
+      expect(vi.getTimerCount()).toBe(0)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it.each(["answer", "failure"])("drops an %s that comes later", async (what) => {
+    let end: () => void = () => undefined
+    const late = new Promise<void>((resolve, reject) => {
+      end = what === "answer" ? resolve : () => reject(new Error("late"))
+    })
+    const answered = withinDeadline(late, 5)
+    await expect(answered).rejects.toMatchObject({ kind: "timeout" })
+    end()
+    // What is not handled would end the process in this turn.
+    await sleep(5)
+    await expect(answered).rejects.toMatchObject({ kind: "timeout" })
   })
 })

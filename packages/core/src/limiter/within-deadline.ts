@@ -10,9 +10,10 @@ export function withinDeadline<T>(answers: Promise<T>, timeoutMs: number | undef
   const answered = Promise.resolve(answers)
   if (timeoutMs === undefined) return answered
   return new Promise((resolve, reject) => {
+    let grace: NodeJS.Immediate | undefined
     const timer = setTimeout(() => {
       // A stall of our own event loop is not a failure of the store: replies that have arrived are read first.
-      setImmediate(() => {
+      grace = setImmediate(() => {
         reject(
           new StoreUnavailableError(`The store did not answer within ${timeoutMs} ms.`, { kind: "timeout" }),
         )
@@ -21,6 +22,7 @@ export function withinDeadline<T>(answers: Promise<T>, timeoutMs: number | undef
     answered
       .finally(() => {
         clearTimeout(timer)
+        clearImmediate(grace)
       })
       .then(resolve, reject)
   })

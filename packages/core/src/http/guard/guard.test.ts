@@ -514,7 +514,7 @@ describe("a limiter that is created in a handler", () => {
   })
 
   it("is warned of by the process where there is no logger", async () => {
-    // What was said once in this process is not said again: a test before this one, or this one, may have been told.
+    // Said once in a process: an earlier test, or an earlier run of this one, may have had it said.
     vi.resetModules()
     const fresh = await import("./guard.ts")
     const emitted = new Promise((resolve) => process.once("warning", resolve))
