@@ -11,22 +11,23 @@ export interface CommandLine {
   readonly starts: number | undefined
 }
 
+const OPTIONS = {
+  quick: { type: "boolean", default: false },
+  json: { type: "string" },
+  only: { type: "string", default: "" },
+} as const
+
 /** What was asked for on the command line; a wrong option ends the process with what is accepted. */
 export function readCommandLine({ takesStarts = false } = {}): CommandLine {
   try {
     const { values } = parseArgs({
       // pnpm hands on the dashes that end its own options.
       args: process.argv.slice(2).filter((argument) => argument !== "--"),
-      options: {
-        quick: { type: "boolean", default: false },
-        json: { type: "string" },
-        only: { type: "string", default: "" },
-        starts: { type: "string" },
-      },
+      options: takesStarts ? { ...OPTIONS, starts: { type: "string" } } : OPTIONS,
     })
-    const { quick, json, only, starts } = values
-    if (starts !== undefined && !takesStarts) throw new Error("Unknown option '--starts'")
-    return { quick, json, only, starts: starts === undefined ? undefined : wholeNumber(starts) }
+    const { quick, json, only } = values
+    const starts = "starts" in values ? wholeNumber(values.starts as string) : undefined
+    return { quick, json, only, starts }
   } catch (error) {
     const accepted = `--quick, --json FILE, --only PART_OF_A_NAME${takesStarts ? ", --starts NUMBER" : ""}`
     console.error(`${(error as Error).message}. Accepted: ${accepted}`)

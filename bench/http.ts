@@ -7,9 +7,8 @@ import { describeMachine, printMachine } from "./report/machine.ts"
 import { pairedRatios, type Spread, spreadOf } from "./report/statistics.ts"
 import { printTable, printWanted } from "./report/table.ts"
 
-// Each framework bare, with two constant headers, with a count by hand, with Sluice and with its usual limiter, admitting and
-// refusing, under the load of wrk.
-// bench/README.md says how to read it.
+// Each framework bare, with two constant headers, with a constant refusal, with a count by hand, with Sluice and with its usual
+// limiter, admitting and refusing, under the load of wrk. bench/README.md says how to read it.
 
 /** Of bare Fastify's requests a second. */
 const LEAST_OF_FASTIFY = 0.93

@@ -4,7 +4,7 @@ import type { Framework } from "./worker.ts"
 export interface Contender extends Setup {
   readonly name: string
   readonly framework: Framework
-  /** Whether its requests, but for the first, are refused. */
+  /** Whether its requests are refused; of a limiter those after the first. */
   readonly refuses: boolean
   /** The framework without a limiter, which it is compared with. */
   readonly bare: string
@@ -21,7 +21,7 @@ const PEERS: Readonly<Record<Framework, { readonly name: string; readonly header
   koa: { name: "koa-ratelimit", header: "x-ratelimit-remaining" },
 }
 
-/** For each framework: bare, with two constant headers, with a constant refusal, by hand, and Sluice and its peer, admitting and refusing. */
+/** For each framework: bare, two constant headers, a constant refusal, by hand, and Sluice and its peer, admitting and refusing. */
 export const CONTENDERS: readonly Contender[] = (Object.keys(PEERS) as Framework[]).flatMap((framework) => {
   const bare = `${framework}, bare`
   const { name, header } = PEERS[framework]

@@ -8,7 +8,7 @@ import { load } from "./wrk.ts"
 export const CONNECTIONS = 64
 /** Requests after which a server runs as fast as it will. */
 const WARM_AFTER = 20_000
-/** For which a process is measured at most: who is refused would be admitted once in between when the window ends. */
+/** Longer than a process is measured. Where a window ends one request is admitted that should be refused. */
 const MEASURED_WITHIN_MS = 60_000
 
 export interface Sample {

@@ -20,7 +20,7 @@ export const HEADERS: readonly [policy: HeaderLine, limit: HeaderLine] = [
   ["ratelimit", '"ip-1h";r=99999999;t=3600'],
 ]
 
-/** What "refusal" answers with, as long as what Sluice does. */
+/** What "refusal" answers with: what Sluice does in the middle of the hour. */
 export const REFUSAL_HEADERS: readonly HeaderLine[] = [
   ["ratelimit-policy", '"ip-1h";q=1;w=3600'],
   ["ratelimit", '"ip-1h";r=0;t=1800'],

@@ -14,7 +14,7 @@ const FIGURES: readonly (readonly [Quantity, keyof Sample])[] = [
 export async function measureFrameworks({ settings, steadiness }: Run): Promise<Measurement[]> {
   steadiness.look()
   const measured = await measureHttp(
-    CONTENDERS.filter(({ protection }) => protection !== "headers" && protection !== "by hand"),
+    CONTENDERS.filter(({ protection }) => ["bare", "sluice", "peer"].includes(protection)),
     { starts: 1, rounds: settings.httpRounds, seconds: 0.4 },
   )
   return [...measured].flatMap(([{ name, framework, protection, refuses, bare }, rounds]) =>
