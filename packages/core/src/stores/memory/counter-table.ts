@@ -61,7 +61,7 @@ export class CounterTable {
   write(key: KeyHash, state: CounterState, emptyAtMs: number, nowMs: number): void {
     const at = this.#segmentOf(key)
     const segment = this.#segments[at] ?? this.#open(at)
-    const slot = this.#wasRead(key) ? this.#readSlot : segment.find(key)
+    const slot = this.#slotOf(segment, key)
     segment.write(slot < 0 ? this.#insert(segment, at, key, slot, nowMs) : slot, state, emptyAtMs)
     // Stryker disable next-line UpdateOperator: backwards it comes by as many
     if (++this.#writes % WRITES_PER_SWEEP === 0) this.#sweep(nowMs)
@@ -71,7 +71,7 @@ export class CounterTable {
   block(key: KeyHash, releaseAtMs: number): void {
     const segment = this.#segments[this.#segmentOf(key)]
     if (segment === undefined) return
-    const slot = segment.find(key)
+    const slot = this.#slotOf(segment, key)
     // Stryker disable next-line ConditionalExpression: outside of it a typed array takes nothing
     if (slot >= 0) segment.block(slot, releaseAtMs)
   }
@@ -80,7 +80,7 @@ export class CounterTable {
   keep(key: KeyHash, emptyAtMs: number): void {
     const segment = this.#segments[this.#segmentOf(key)]
     if (segment === undefined) return
-    const slot = segment.find(key)
+    const slot = this.#slotOf(segment, key)
     // Stryker disable next-line ConditionalExpression: outside of it a typed array takes nothing
     if (slot >= 0) segment.keep(slot, emptyAtMs)
   }
@@ -95,10 +95,11 @@ export class CounterTable {
     this.#readKey.low = NO_KEY
   }
 
-  // Stryker disable next-line BlockStatement: it is found again
-  #wasRead({ low, high }: KeyHash): boolean {
+  /** What `find` says of the key. */
+  #slotOf(segment: Segment, key: KeyHash): number {
+    const { low, high } = this.#readKey
     // Stryker disable next-line ConditionalExpression: it is found again; that both words are compared shows in the operators
-    return this.#readKey.low === low && this.#readKey.high === high
+    return low === key.low && high === key.high ? this.#readSlot : segment.find(key)
   }
 
   #insert(segment: Segment, at: number, key: KeyHash, found: number, nowMs: number): number {
