@@ -1,8 +1,8 @@
 import { setTimeout } from "node:timers/promises"
 import type { RedisServer } from "../redis/server.ts"
+import { stayInWindow } from "../time.ts"
 import { type Answer, askAtOnce, countAdmitted, isRefused } from "./client.ts"
 import type { Finding } from "./drill.ts"
-import { stayInWindow } from "./time.ts"
 import type { Site, World } from "./world.ts"
 
 const LIMIT = 10

@@ -1,4 +1,4 @@
-import type { Setup } from "./setup.ts"
+import type { Protection, Setup } from "./setup.ts"
 import type { Framework } from "./worker.ts"
 
 export interface Contender extends Setup {
@@ -43,7 +43,7 @@ export const CONTENDERS: readonly Contender[] = (Object.keys(PEERS) as Framework
   }
   const plain = (
     named: string,
-    protection: "bare" | "headers" | "refusal" | "by hand",
+    protection: Exclude<Protection, "sluice" | "peer">,
     told?: string,
   ): Contender => {
     const refuses = protection === "refusal"

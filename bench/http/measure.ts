@@ -1,6 +1,6 @@
-import { stayInWindow } from "../behaviour/time.ts"
 import { type ContenderProcess, startContender } from "../contender-process.ts"
 import { rotated } from "../report/statistics.ts"
+import { stayInWindow } from "../time.ts"
 import type { Contender } from "./contenders.ts"
 import { WINDOW_MS } from "./setup.ts"
 import { load } from "./wrk.ts"

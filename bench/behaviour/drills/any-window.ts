@@ -1,8 +1,8 @@
 import { setTimeout } from "node:timers/promises"
+import { nextMultiple, untilMs } from "../../time.ts"
 import { type Answer, askAtOnce, isAdmitted } from "../client.ts"
 import type { Drill } from "../drill.ts"
 import { mostWithin } from "../most-within.ts"
-import { nextMultiple, untilMs } from "../time.ts"
 
 const LIMIT = 10
 const WINDOW_MS = 2_000

@@ -1,6 +1,6 @@
+import { stayInWindow } from "../../time.ts"
 import { type Answer, countAdmitted, isRefused } from "../client.ts"
 import type { Drill } from "../drill.ts"
-import { stayInWindow } from "../time.ts"
 
 const LIMIT = 4
 const WINDOW_MS = 600_000

@@ -1,6 +1,6 @@
+import { stayInWindow } from "../../time.ts"
 import { askAtOnce, countAdmitted, isAdmitted, isRefused } from "../client.ts"
 import type { Drill } from "../drill.ts"
-import { stayInWindow } from "../time.ts"
 import type { Site } from "../world.ts"
 
 const LIMIT = 5

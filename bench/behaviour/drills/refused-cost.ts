@@ -1,7 +1,7 @@
+import { stayInWindow } from "../../time.ts"
 import { type Answer, askAtOnce, countAdmitted, isRefused } from "../client.ts"
 import type { Drill } from "../drill.ts"
 import { countCalls } from "../redis-calls.ts"
-import { stayInWindow } from "../time.ts"
 
 const LIMIT = 5
 const WINDOW_MS = 600_000

@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises"
+import { untilMs } from "../../time.ts"
 import { type Answer, isAdmitted, isRefused, type Question } from "../client.ts"
 import type { Drill } from "../drill.ts"
-import { untilMs } from "../time.ts"
 import { toldWaitMs } from "../told-wait.ts"
 import type { Site } from "../world.ts"
 

@@ -1,7 +1,7 @@
+import { nextMultiple, untilMs } from "../../time.ts"
 import { type Answer, askAtOnce, countAdmitted, isRefused, type Question } from "../client.ts"
 import type { Drill } from "../drill.ts"
 import { measureCalls } from "../redis-calls.ts"
-import { nextMultiple, untilMs } from "../time.ts"
 import type { Site } from "../world.ts"
 
 // Ten a minute and 500 an hour, scaled down.
