@@ -37,7 +37,10 @@ export interface RejectionRule {
   readonly most?: (limit: number) => number
 }
 
-/** The rejection of a refusal, for a client with this Accept header. `nowMs` yields epoch milliseconds. */
+/**
+ * The rejection of a refusal, for a client with this Accept header, which may be the one of another refusal, too. `nowMs` yields
+ * epoch milliseconds.
+ */
 export type RejectionWriter = (
   verdict: Verdict,
   accept: string | readonly string[] | undefined,
@@ -53,8 +56,8 @@ interface Message {
 
 interface RuleText {
   readonly nameJson: string
-  /** The body that was written last for a quota of this rule alone, and the wait that it tells. */
-  last: { readonly seconds: number | undefined; readonly body: string } | undefined
+  /** What was written last for a quota of this rule alone, in JSON, and the wait that it tells. */
+  last: { readonly seconds: number | undefined; readonly rejection: Rejection } | undefined
   /** Whether its body is another one in each millisecond. */
   readonly tellsInstant: boolean
   readonly cost: number
@@ -92,28 +95,23 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
   const takesJson = rememberJsonAcceptance()
 
   return (verdict, accept, nowMs) => {
-    const { status } = PROBLEMS[verdict.refusal ?? "quota"]
     const seconds = secondsUntil(verdict.retryAfterMs)
-    const json = takesJson(accept)
-    const body = json ? jsonBody(verdict, seconds, nowMs) : textBody(contentOf(decisionOf(verdict), seconds))
-    const type = json ? JSON_TYPE : TEXT_TYPE
-    return {
-      status,
-      headers: seconds === undefined ? [NO_STORE, type] : [["Retry-After", String(seconds)], NO_STORE, type],
-      body,
+    if (!takesJson(accept)) {
+      return rejectionOf(verdict, seconds, TEXT_TYPE, textBody(contentOf(decisionOf(verdict), seconds)))
     }
-  }
-
-  /** What floods are answered with is the same text for a second, and one that is flat once it has been sent. */
-  function jsonBody(verdict: Verdict, seconds: number | undefined, nowMs: () => number): string {
     const text = usualText(verdict)
     // Stryker disable next-line ConditionalExpression: written anew it is the same
-    if (text === undefined || text.tellsInstant) return jsonOf(decisionOf(verdict), seconds, nowMs)
+    if (text === undefined || text.tellsInstant) return jsonRejection(verdict, seconds, nowMs)
+    // What floods are answered with is the same for a second, and its text is flat once it has been sent.
     // Stryker disable next-line ConditionalExpression: written anew it is the same
-    if (text.last?.seconds !== seconds || text.last === undefined) {
-      text.last = { seconds, body: jsonOf(decisionOf(verdict), seconds, nowMs) }
+    if (text.last === undefined || text.last.seconds !== seconds) {
+      text.last = { seconds, rejection: jsonRejection(verdict, seconds, nowMs) }
     }
-    return text.last.body
+    return text.last.rejection
+  }
+
+  function jsonRejection(verdict: Verdict, seconds: number | undefined, nowMs: () => number): Rejection {
+    return rejectionOf(verdict, seconds, JSON_TYPE, jsonOf(decisionOf(verdict), seconds, nowMs))
   }
 
   /** The text of the rule, where the quota of one rule alone refuses; undefined for what is not usual. */
@@ -144,6 +142,21 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
     if (message?.retry !== undefined)
       body += `,"retry":${message.retry(seconds as number, decision.retryAfterMs, nowMs)}`
     return `${body}}`
+  }
+}
+
+function rejectionOf(
+  verdict: Verdict,
+  seconds: number | undefined,
+  type: HeaderLine,
+  body: string,
+): Rejection {
+  const { status } = PROBLEMS[verdict.refusal ?? "quota"]
+  const headers = [NO_STORE, type]
+  return {
+    status,
+    headers: seconds === undefined ? headers : [["Retry-After", String(seconds)], ...headers],
+    body,
   }
 }
 

@@ -1,6 +1,7 @@
 import { type Clock, soundTime } from "../clock.ts"
 import { StoreUnavailableError, textOf } from "../errors.ts"
 import { answersForItself, takesOne } from "../stores/memory/memory-store.ts"
+import type { Taken } from "../stores/memory/taken.ts"
 import type { Answer, CounterKey, MaybePromise, Refund, Store } from "../stores/store.ts"
 import { type Ask, isHopeless } from "./ask.ts"
 import type { Decision } from "./decision.ts"
@@ -63,13 +64,13 @@ export class Decider {
     if (only === undefined || asks.length > 1 || !isPlain(only) || !takesOne(store) || this.#degraded) {
       return this.#decide(asks, false)
     }
-    let answer: Answer
+    let taken: Taken
     try {
-      answer = store.takeOne(only)
+      taken = store.takeOne(only)
     } catch (error) {
       return this.#degrade(error, asks, false, undefined)
     }
-    return new LateDecision(store, only, asks, answer)
+    return new LateDecision(store, only, asks, taken)
   }
 
   /** The same for who asks in order to find out: where refusals count it looks first, and a look counts nothing. */

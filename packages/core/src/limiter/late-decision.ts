@@ -1,5 +1,6 @@
 import { algorithmOf } from "../algorithms/by-name.ts"
-import type { Answer, Counted, Store } from "../stores/store.ts"
+import { answerOf, type Taken } from "../stores/memory/taken.ts"
+import type { Store } from "../stores/store.ts"
 import type { Ask } from "./ask.ts"
 import type { Decision, Refusal } from "./decision.ts"
 import { type Left, leftOf, retryAfterMs } from "./explain.ts"
@@ -19,17 +20,16 @@ export class LateDecision {
   declare made: Decision | undefined
   declare private readonly store: Store
   declare private readonly asks: readonly Ask[]
-  declare private readonly answer: Answer
+  declare private readonly taken: Taken
 
-  /** `answer` is that of a store that makes sense to `ask`, the only one of `asks`, which only its counter can refuse. */
-  constructor(store: Store, ask: Ask, asks: readonly Ask[], answer: Answer) {
-    const { granted, checks, nowMs } = answer
-    this.allowed = granted
-    this.retryAfterMs = granted === true ? 0 : retryAfterMs(ask, (checks[0] as Counted).state, nowMs)
+  /** `taken` is what became of `ask`, the only one of `asks`, which only its counter can refuse. */
+  constructor(store: Store, ask: Ask, asks: readonly Ask[], taken: Taken) {
+    this.allowed = taken.granted
+    this.retryAfterMs = ask.throttle.kind === "elastic" ? elasticWaitMs(ask, taken) : taken.retryAfterMs
     this.ask = ask
     this.store = store
     this.asks = asks
-    this.answer = answer
+    this.taken = taken
     this.made = undefined
   }
 
@@ -41,17 +41,22 @@ export class LateDecision {
   /** What its decision's check tells in `remaining` and `nextUnitAfterMs`. */
   get left(): Left {
     const { policy } = this.ask
-    const { checks, nowMs } = this.answer
-    const { state } = checks[0] as Counted
+    const { state, nowMs } = this.taken
     const algorithm = algorithmOf(policy)
     return leftOf(algorithm, policy, state, algorithm.used(state, policy, nowMs), nowMs)
   }
 
   get decision(): Decision {
+    const { asks, store, taken } = this
     // Sound, so there is one.
-    this.made ??= explainAnswer(this.answer, this.asks, this.asks, false, this.store, undefined) as Decision
+    this.made ??= explainAnswer(answerOf(taken), asks, asks, false, store, undefined) as Decision
     return this.made
   }
+}
+
+/** What is told under elastic throttling is not what the policy of the moment says, which the store goes by. */
+function elasticWaitMs(ask: Ask, { granted, state, nowMs }: Taken): number {
+  return granted ? 0 : retryAfterMs(ask, state, nowMs)
 }
 
 /** A decision, or what becomes one when somebody looks at it. */

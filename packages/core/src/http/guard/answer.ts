@@ -41,13 +41,18 @@ export function compileAnswer(onRejected: OnRejected<unknown> | undefined, warne
       return standard
     }
     try {
-      const own: unknown = onRejected(request, standard, decision, response)
+      const own: unknown = onRejected(request, copyOf(standard), decision, response)
       // Fastify's reply has a `then` that waits for its end: one that nobody has sent would wait for ever.
       return own !== response && isThenable(own) ? Promise.resolve(own).then(pick, failed) : pick(own)
     } catch (error) {
       return failed(error)
     }
   }
+}
+
+/** For an app that writes to it all the same: others are refused with the same one. */
+function copyOf({ status, headers, body }: Rejection): Rejection {
+  return { status, headers: headers.map(([name, value]) => [name, value]), body }
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -549,6 +549,24 @@ describe("onRejected", () => {
     expect(got).toEqual([[{ id: "r" }, outcome.rejection, outcome.decision, "response"]])
   })
 
+  it("that writes to the standard answer changes that of nobody else, nor its own", async () => {
+    const guard = await mount(
+      limit(1, {
+        onRejected: (_request, rejection) => {
+          const { headers } = rejection as unknown as { headers: string[][] }
+          headers[0]?.splice(0, 2, "X", "y")
+          headers.push(["X", "z"])
+          Object.assign(rejection, { body: "mine", status: 200 })
+        },
+      }),
+    )
+    checked(guard)
+    const refusals = Array.from({ length: 2 }, () => checked(guard))
+    const answers = refusals.map((outcome) => guard.answer(outcome, { id: "r" }, "response"))
+    const { outcome } = await refusedBy(undefined)
+    expect(answers).toEqual([outcome.rejection, outcome.rejection])
+  })
+
   it("has no part in what is admitted", async () => {
     const guard = await mount(limit(1, { onRejected: () => OWN }))
     const names = checked(guard).headers.map(([name]) => name)

@@ -59,6 +59,8 @@ const options = fc
       {},
       {},
       { throttle: { kind: "soft", percent: 100 } },
+      { throttle: { kind: "elastic", ceiling: 7, signal: () => true } },
+      { throttle: { kind: "elastic", ceiling: 7, signal: () => false } },
       { penalty: { refusals: 2, within: "10s", for: "30s" } },
       { shadow: true },
       { deny: ["192.0.2.1"] },

@@ -8,6 +8,7 @@ import { type Pending, statesAfterRefusal, takeTogether } from "../take-together
 import { CounterTable } from "./counter-table.ts"
 import { keepState, markBlocked, stateAt } from "./kept-state.ts"
 import { isSameKey, type KeyHash, type KeyHasher, keyHasher } from "./key-hash.ts"
+import { answerOf, type Taken } from "./taken.ts"
 
 /** A check on its way, and where its counter is. */
 interface Located extends Pending {
@@ -33,7 +34,7 @@ export class Counters {
   take(checks: readonly Check[], nowMs: number): Answer {
     // Stryker disable next-line ConditionalExpression: all of one check are taken as one is, only slower
     const isOne = checks.length === 1
-    return isOne ? this.takeOne(checks[0] as Check, nowMs) : this.#takeAll(checks, nowMs)
+    return isOne ? answerOf(this.takeOne(checks[0] as Check, nowMs)) : this.#takeAll(checks, nowMs)
   }
 
   /** What `take` would say of the request, and what its counters hold. */
@@ -71,7 +72,7 @@ export class Counters {
   }
 
   /** What `take` does, for the usual request: one check, nothing to take back. */
-  takeOne(check: Check, nowMs: number): Answer {
+  takeOne(check: Check, nowMs: number): Taken {
     const { policy, partition, cost, shadow } = check
     const algorithm = algorithmOf(policy)
     this.#hash(policy.counter, partition, this.#key)
@@ -79,23 +80,23 @@ export class Counters {
     if (cost === 0) {
       keepState(this.#table, this.#key, algorithm, state, policy)
       const next = algorithm.withUnits(state, policy, 0, nowMs)
-      return { nowMs, granted: true, checks: [{ state: next, taken: 0 }] }
+      return { nowMs, granted: true, state: next, taken: 0, retryAfterMs: 0 }
     }
     if (algorithm.admits(state, policy, cost, nowMs)) {
       const next = algorithm.withUnits(state, policy, cost, nowMs)
       this.#table.write(this.#key, next, algorithm.emptyAtMs(next, policy), nowMs)
-      return { nowMs, granted: true, checks: [{ state: next, taken: cost }] }
+      return { nowMs, granted: true, state: next, taken: cost, retryAfterMs: 0 }
     }
     keepState(this.#table, this.#key, algorithm, state, policy)
-    if (shadow) return { nowMs, granted: true, checks: [{ state, taken: 0 }] }
+    if (shadow) return { nowMs, granted: true, state, taken: 0, retryAfterMs: 0 }
     let after = state
     if (policy.countRejected === true && cost <= ceilingOf(policy)) {
       after = algorithm.withRejected(state, policy, cost, nowMs)
       // Stryker disable next-line ConditionalExpression: what has not changed, written once more
       if (after !== state) this.#table.write(this.#key, after, algorithm.emptyAtMs(after, policy), nowMs)
     }
-    markBlocked(this.#table, this.#key, algorithm, after, check, nowMs)
-    return { nowMs, granted: false, checks: [{ state: after, taken: 0 }] }
+    const retryAfterMs = markBlocked(this.#table, this.#key, algorithm, after, check, nowMs)
+    return { nowMs, granted: false, state: after, taken: 0, retryAfterMs }
   }
 
   #takeAll(checks: readonly Check[], nowMs: number): Answer {

@@ -36,7 +36,10 @@ export function keepState(
   if (algorithm.endsByRule === true) table.keep(key, algorithm.emptyAtMs(state, policy))
 }
 
-/** Remembers until when who was refused is refused, so that its counter is among the last to be evicted. */
+/**
+ * Remembers until when who was refused is refused, so that its counter is among the last to be evicted. Yields the milliseconds
+ * until then.
+ */
 export function markBlocked(
   table: CounterTable,
   key: KeyHash,
@@ -44,8 +47,9 @@ export function markBlocked(
   state: CounterState,
   { policy, cost }: Check,
   nowMs: number,
-): void {
+): number {
   const waitMs = algorithm.retryAfterMs(state, policy, cost, nowMs)
   // A request that never fits says nothing about the client's next one.
   if (waitMs > 0 && waitMs !== Number.POSITIVE_INFINITY) table.block(key, nowMs + waitMs)
+  return waitMs
 }

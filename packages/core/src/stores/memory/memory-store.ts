@@ -5,6 +5,7 @@ import { makeStringsQuick } from "../quick-strings.ts"
 import type { Answer, Check, CounterKey, EvictionEvent, Refund, Store } from "../store.ts"
 import { Counters } from "./counters.ts"
 import { type MemoryStoreOptions, parseOptions } from "./options.ts"
+import type { Taken } from "./taken.ts"
 
 export type { MemoryStoreOptions } from "./options.ts"
 
@@ -53,7 +54,7 @@ export function answersForItself(store: Store, peeked: boolean): boolean {
 
 /** What `take` does, of one check: for who asks so often that the lists around it tell. */
 export interface TakesOne {
-  takeOne(check: Check): Answer
+  takeOne(check: Check): Taken
 }
 
 /** Whether it is a memory store, whose `take` nobody has put something else in the place of. */
@@ -93,11 +94,11 @@ class InMemory implements MemoryStore, TakesOne {
     return answers
   }
 
-  takeOne(check: Check): Answer {
-    const answer = this.#open().takeOne(check, this.#now())
+  takeOne(check: Check): Taken {
+    const taken = this.#open().takeOne(check, this.#now())
     // Stryker disable next-line ConditionalExpression,EqualityOperator: to tell of nothing makes a list in vain
     if (this.#events.length > 0) this.#tell()
-    return answer
+    return taken
   }
 
   peek(requests: readonly (readonly Check[])[]): readonly Answer[] {
