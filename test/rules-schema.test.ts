@@ -3,8 +3,9 @@ import { fileURLToPath } from "node:url"
 import { Ajv } from "ajv"
 import { describe, expect, it } from "vitest"
 import { rulesSchemaText } from "../packages/core/rules.schema.ts"
-import { parseJsonText, parseYamlText } from "../packages/core/src/rules/sources/file-text.ts"
+import { parseJsonText } from "../packages/core/src/rules/sources/file-text.ts"
 import { readRuleFile } from "../packages/core/src/rules/sources/rule-file.ts"
+import { parseYamlText } from "../packages/core/src/rules/sources/yaml-text.ts"
 
 const SCHEMA = new URL("../packages/core/rules.schema.json", import.meta.url)
 const SHELF = new URL("fixtures/rules/", import.meta.url)
@@ -64,12 +65,12 @@ describe("the JSON Schema of rules", () => {
     expect(old.sort()).toEqual(["Service_id", "errorMessage", "requestsPerUnit", "rule", "serviceId"])
   })
 
-  it.each(files)("judges %s as the parser does, or it is known why not", (name) => {
+  it.each(files)("judges %s as the parser does, or it is known why not", async (name) => {
     const documents = documentsOf(name)
     // An editor says by itself that it is no YAML.
     if (documents === undefined) return
     const text = readFileSync(new URL(name, SHELF), "utf8")
-    const { problems } = readRuleFile(text, name.endsWith(".json") ? "json" : "yaml")
+    const { problems } = await readRuleFile(text, name.endsWith(".json") ? "json" : "yaml")
     const isValid = validate(documents.length === 1 ? documents[0] : documents)
     if (DEVIATIONS[name] !== undefined)
       expect({ isValid, isGood: problems.length === 0 }).toEqual({ isValid: true, isGood: false })

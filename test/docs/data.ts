@@ -3,11 +3,11 @@ import { parseAllDocuments } from "yaml"
 import { type Block, placeOf } from "./blocks.ts"
 
 /** What is wrong with a block of YAML or JSON; rule documents are read as a rules file is. */
-export function readData(block: Block): string[] {
+export async function readData(block: Block): Promise<string[]> {
   const { language, text } = block
   const isRules = /^(service_id|rules)\b|^\s*\{\s*"(service_id|rules)": (?!\{)/.test(text)
   if (isRules) {
-    const { problems } = readRuleFile(text, language === "json" ? "json" : "yaml")
+    const { problems } = await readRuleFile(text, language === "json" ? "json" : "yaml")
     return problems.map(({ line, message }) => `${placeOf(block, line)}: ${message}`)
   }
   if (language === "json") {

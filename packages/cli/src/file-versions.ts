@@ -16,7 +16,7 @@ export async function writeVersions(
   versions: readonly VersionedDocument[],
 ): Promise<readonly Line[]> {
   try {
-    const written = withVersions(text, isJsonName(name) ? "json" : "yaml", versions)
+    const written = await withVersions(text, isJsonName(name) ? "json" : "yaml", versions)
     if (written === undefined) {
       throw new UsageError(
         `${name} is written in a way that versions cannot be put into, and is left as it is`,

@@ -48,7 +48,7 @@ export async function readRulesFile(
     )
   }
   const text = decode(name, bytes)
-  const file = readRuleFile(text, isJsonName(given) ? "json" : "yaml")
+  const file = await readRuleFile(text, isJsonName(given) ? "json" : "yaml")
   return { ...file, name, text, bytes, ...(!isInput && { path: given }) }
 }
 

@@ -3,8 +3,8 @@ import { expect, test } from "vitest"
 import { withVersions } from "./version-writer.ts"
 
 /** The text with version 8 in each of its documents. */
-function pushed(text: string): string | undefined {
-  const { documents, problems } = readRuleFile(text, "yaml")
+async function pushed(text: string): Promise<string | undefined> {
+  const { documents, problems } = await readRuleFile(text, "yaml")
   expect(problems).toEqual([])
   return withVersions(
     text,
@@ -48,20 +48,20 @@ test.each([
     "service_id: a\nrules: []\nversion: 1\n",
     "service_id: a\nrules: []\nversion: 8\n",
   ],
-])("%s gets the version", (_what, before, after) => {
-  expect(pushed(before)).toBe(after)
+])("%s gets the version", async (_what, before, after) => {
+  expect(await pushed(before)).toBe(after)
 })
 
-test("of several documents each gets its own, and those that were not pushed none", () => {
+test("of several documents each gets its own, and those that were not pushed none", async () => {
   const text =
     "service_id: a\nrules: []\n---\n- service_id: b\n  version: 1\n  rules: []\n- service_id: c\n  rules: []\n---\nrules: []\n"
-  const [a, , c] = readRuleFile(text, "yaml").documents
+  const [a, , c] = (await readRuleFile(text, "yaml")).documents
   if (a === undefined || c === undefined) throw new Error("the file has four documents")
   const versions = [
     { ...c, version: 30 },
     { ...a, version: 10 },
   ]
-  expect(withVersions(text, "yaml", versions)).toBe(
+  expect(await withVersions(text, "yaml", versions)).toBe(
     "version: 10\nservice_id: a\nrules: []\n---\n- service_id: b\n  version: 1\n  rules: []\n- version: 30\n  service_id: c\n  rules: []\n---\nrules: []\n",
   )
 })
@@ -71,8 +71,8 @@ test.each([
   ["names behind question marks", "? service_id\n: a\n? rules\n: []\n"],
   ["a version that a limit is made of", "version: &n 3\nservice_id: a\nrules: [{ limit: *n, window: 1m }]\n"],
   ["a version that a service is named by", "version: &n 3\nservice_id: *n\nrules: []\n"],
-])("%s: there is no text, for it would be wrong or say something else", (_what, text) => {
-  expect(pushed(text)).toBeUndefined()
+])("%s: there is no text, for it would be wrong or say something else", async (_what, text) => {
+  expect(await pushed(text)).toBeUndefined()
 })
 
 test.each([
@@ -87,12 +87,12 @@ test.each([
     "&d\nversion: 8\nservice_id: a\nrules: []\n",
   ],
   ["an anchor that nothing is made of", "version: &n 1\nrules: []\n", "version: &n 8\nrules: []\n"],
-])("%s is no hindrance", (_what, before, after) => {
-  expect(pushed(before)).toBe(after)
+])("%s is no hindrance", async (_what, before, after) => {
+  expect(await pushed(before)).toBe(after)
 })
 
-test("JSON is judged as JSON", () => {
+test("JSON is judged as JSON", async () => {
   const text = '{"service_id":"a","rules":[]}'
   const versions = [{ line: 1, column: 1, version: 8 }]
-  expect(withVersions(text, "json", versions)).toBe('{"version": 8, "service_id":"a","rules":[]}')
+  expect(await withVersions(text, "json", versions)).toBe('{"version": 8, "service_id":"a","rules":[]}')
 })

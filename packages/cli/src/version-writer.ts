@@ -23,17 +23,18 @@ export interface PlacedVersion {
  * The text of a rules file with these versions in its documents. Nothing else in it changes, comments least of all.
  * Undefined where that cannot be done: YAML can be written in ways that no version can be put into by a cut.
  */
-export function withVersions(
+export async function withVersions(
   text: string,
   format: "yaml" | "json",
   versions: readonly PlacedVersion[],
-): string | undefined {
+): Promise<string | undefined> {
   const written = insert(text, versions)
-  const wanted = readRuleFile(text, format).documents.map((document) => {
+  const { documents } = await readRuleFile(text, format)
+  const wanted = documents.map((document) => {
     const placed = versions.find((each) => isAt(each, document.line, document.column))
     return placed === undefined ? document : { ...document, version: placed.version }
   })
-  return isOf(readRuleFile(written, format), wanted) ? written : undefined
+  return isOf(await readRuleFile(written, format), wanted) ? written : undefined
 }
 
 /** Whether a file is right and says just this, wherever in it. */

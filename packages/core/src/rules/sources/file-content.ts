@@ -2,7 +2,7 @@ import { readFile, stat } from "node:fs/promises"
 import { extname } from "node:path"
 import { RuleSourceError } from "../../errors.ts"
 import { type FileDocuments, fileDocuments } from "./file-documents.ts"
-import { FileTextError, parseJsonText, parseYamlText } from "./file-text.ts"
+import { FileTextError, parseJsonText } from "./file-text.ts"
 
 /** What a file of rules holds. */
 export interface FileContent {
@@ -29,7 +29,7 @@ export async function readContent(file: string, maxBytes: number, last?: FileCon
     if (stamp === last?.stamp) return last
     const text = new TextDecoder("utf-8", { fatal: true }).decode(await readFile(file))
     if (text === last?.text) return { ...last, stamp }
-    return { stamp, text, documents: fileDocuments(parse(file, text)) }
+    return { stamp, text, documents: fileDocuments(await parse(file, text)) }
   } catch (error) {
     throw new RuleSourceError(`Rules file ${JSON.stringify(file)} ${reason(file, error)}`, { cause: error })
   }
@@ -38,11 +38,18 @@ export async function readContent(file: string, maxBytes: number, last?: FileCon
 /** Why a file, though it can be read, holds no rules. */
 class Unusable extends Error {}
 
-function parse(file: string, text: string): readonly unknown[] {
-  const values = text.trim() === "" ? [] : isJson(file) ? parseJsonText(text) : parseYamlText(text)
+async function parse(file: string, text: string): Promise<readonly unknown[]> {
+  const values = text.trim() === "" ? [] : await valuesIn(file, text)
   if (values.length === 0)
     throw new Unusable("is empty: write a document with rules, or `rules: []` for none")
   return values
+}
+
+async function valuesIn(file: string, text: string): Promise<readonly unknown[]> {
+  if (isJson(file)) return parseJsonText(text)
+  // Only now: the parser of YAML would be half of what the core takes to load.
+  const { parseYamlText } = await import("./yaml-text.ts")
+  return parseYamlText(text)
 }
 
 function isJson(file: string): boolean {

@@ -5,14 +5,15 @@ import { fileRules } from "./file.ts"
 import { type RuleFile, readRuleFile } from "./rule-file.ts"
 
 /** Each problem as `line:column path`, and what stands there in the text. */
-function places(text: string, format: "yaml" | "json" = "yaml"): string[] {
-  return readRuleFile(text, format).problems.map(({ line, column, path }) => {
+async function places(text: string, format: "yaml" | "json" = "yaml"): Promise<string[]> {
+  const { problems } = await readRuleFile(text, format)
+  return problems.map(({ line, column, path }) => {
     const there = text.split("\n")[line - 1]?.slice(column - 1) ?? "nothing"
     return `${line}:${column} ${path} | ${/^["\w$-]*/.exec(there)?.[0]}`
   })
 }
 
-test("every problem of a YAML file has the line and column of its member", () => {
+test("every problem of a YAML file has the line and column of its member", async () => {
   const text = `# rules of the shop
 service_id: checkout
 rules:
@@ -26,7 +27,7 @@ rules:
   - { limit: 5, window: 1 minute, "x y": 1, "a.b": 2, "c[0]": 3 }
 extra: 1
 `
-  expect(places(text)).toEqual([
+  expect(await places(text)).toEqual([
     "5:13 rules[0].rate.requests_per_unit | requests_per_unit",
     "5:35 rules[0].rate.unit | unit",
     "6:5 rules[1].nam | nam",
@@ -40,32 +41,32 @@ extra: 1
   ])
 })
 
-test("a missing member has the place of what it is missing in", () => {
-  expect(places("service_id: a\nrules:\n  - rate:\n      unit: minute\n")).toEqual([
+test("a missing member has the place of what it is missing in", async () => {
+  expect(await places("service_id: a\nrules:\n  - rate:\n      unit: minute\n")).toEqual([
     "3:5 rules[0].rate.requests_per_unit | rate",
   ])
-  expect(places("service_id: a\n")).toEqual(["1:1 rules | service_id"])
+  expect(await places("service_id: a\n")).toEqual(["1:1 rules | service_id"])
 })
 
-test("problems of JSON have places too, also on one line and with tabs", () => {
+test("problems of JSON have places too, also on one line and with tabs", async () => {
   const text = '{\n\t"service_id": "a",\n\t"rules": [\n\t\t{ "limit": 1.5, "window": "1m" } ] }'
-  expect(places(text, "json")).toEqual(['4:5 rules[0].limit | "limit"'])
-  expect(places(text)).toEqual(['4:5 rules[0].limit | "limit"'])
-  expect(places('[{"rules":[]},{"service_id":"b","rules":[{"limit":0,"window":1}]}]', "json")).toEqual([
+  expect(await places(text, "json")).toEqual(['4:5 rules[0].limit | "limit"'])
+  expect(await places(text)).toEqual(['4:5 rules[0].limit | "limit"'])
+  expect(await places('[{"rules":[]},{"service_id":"b","rules":[{"limit":0,"window":1}]}]', "json")).toEqual([
     '1:43 service "b" rules[0].limit | "limit"',
   ])
 })
 
-test("a problem behind an alias has the place of what the alias stands for", () => {
+test("a problem behind an alias has the place of what the alias stands for", async () => {
   const text = "service_id: a\nrules:\n  - &one { limit: 0, window: 1m, name: x }\n  - *one\n"
-  expect(places(text)).toEqual([
+  expect(await places(text)).toEqual([
     "3:12 rules[0].limit | limit",
     "3:12 rules[1].limit | limit",
     "3:34 rules[1].name | name",
   ])
 })
 
-test("several documents and lists of them are told apart by service or index", () => {
+test("several documents and lists of them are told apart by service or index", async () => {
   const text = `service_id: a
 rules: 5
 ---
@@ -77,7 +78,7 @@ rules: 5
 - service_id: a
   rules: []
 `
-  expect(places(text)).toEqual([
+  expect(await places(text)).toEqual([
     '2:1 service "a" rules | rules',
     '6:11 service "b" rules[0] | 7',
     "7:11 [2].rules[0] | 8",
@@ -87,51 +88,51 @@ rules: 5
   ])
 })
 
-test("a value that is no document has a place", () => {
-  expect(places("5")).toEqual(["1:1  | 5"])
-  expect(places("- rules: []\n- 5\n- null\n- []\n").map((place) => place.split(" ")[0])).toEqual([
+test("a value that is no document has a place", async () => {
+  expect(await places("5")).toEqual(["1:1  | 5"])
+  expect((await places("- rules: []\n- 5\n- null\n- []\n")).map((place) => place.split(" ")[0])).toEqual([
     "2:3",
     "3:3",
     "4:3",
   ])
 })
 
-test("a text that cannot be read is one problem, with its place where there is one", () => {
-  const one = (text: string, format: "yaml" | "json" = "yaml") => {
-    const { documents, problems } = readRuleFile(text, format)
+test("a text that cannot be read is one problem, with its place where there is one", async () => {
+  const one = async (text: string, format: "yaml" | "json" = "yaml") => {
+    const { documents, problems } = await readRuleFile(text, format)
     expect([documents.length, problems.length]).toEqual([0, 1])
     return problems[0]
   }
-  expect(one('{"rules":[],\n "rules":[]}', "json")).toEqual({
+  expect(await one('{"rules":[],\n "rules":[]}', "json")).toEqual({
     path: "",
     message: 'is not JSON: the member "rules" is there twice',
     line: 2,
     column: 2,
   })
-  expect(one("rules: []\nrules: []\n")).toMatchObject({
+  expect(await one("rules: []\nrules: []\n")).toMatchObject({
     message: expect.stringMatching(/^is not YAML: /),
     line: 2,
   })
-  expect(one("rules: *nobody\n")).toMatchObject({
+  expect(await one("rules: *nobody\n")).toMatchObject({
     message: expect.stringMatching(/^is not YAML: /),
     line: 1,
     column: 1,
   })
-  expect(one(" \n\n")).toEqual({
+  expect(await one(" \n\n")).toEqual({
     path: "",
     message: "is empty",
     accepted: "a document with rules, or `rules: []` for none",
     line: 1,
     column: 1,
   })
-  expect(one("# nothing but this\n")?.message).toBe("is empty")
+  expect((await one("# nothing but this\n"))?.message).toBe("is empty")
 })
 
-test("what is nested deeper than 32 levels is refused, however deep, before it takes the stack", () => {
+test("what is nested deeper than 32 levels is refused, however deep, before it takes the stack", async () => {
   const nested = (open: string, close: string, levels: number) =>
     `${open.repeat(levels)}${close.repeat(levels)}`
-  const first = (text: string, format: "yaml" | "json") =>
-    readRuleFile(text, format).problems[0]?.message ?? ""
+  const first = async (text: string, format: "yaml" | "json") =>
+    (await readRuleFile(text, format)).problems[0]?.message ?? ""
   for (const [open, close, format] of [
     ["[", "]", "json"],
     ["[", "]", "yaml"],
@@ -142,33 +143,37 @@ test("what is nested deeper than 32 levels is refused, however deep, before it t
   ] as const) {
     const value = open.includes("a") && format === "json" ? "1" : ""
     for (const levels of [33, 100, 1_000, 20_000]) {
-      expect(first(nested(open, `${close}`, levels), format)).toBe(
+      expect(await first(nested(open, `${close}`, levels), format)).toBe(
         `is not ${format.toUpperCase()}: is nested deeper than 32 levels`,
       )
     }
     const good = `${open.repeat(32)}${value}${close.repeat(32)}`
-    expect(first(good, format)).not.toContain("nested")
+    expect(await first(good, format)).not.toContain("nested")
   }
 })
 
-test("an object in YAML with more than a thousand members is refused where it begins; lists may be longer", () => {
+test("an object in YAML with more than a thousand members is refused where it begins; lists may be longer", async () => {
   const entries = (count: number, more = "") =>
     Array.from({ length: count }, (_, index) => `n${index}${more}`)
-  const problemsOf = (text: string) =>
-    readRuleFile(text, "yaml").problems.map(({ line, column, message }) => `${line}:${column} ${message}`)
+  const problemsOf = async (text: string) =>
+    (await readRuleFile(text, "yaml")).problems.map(
+      ({ line, column, message }) => `${line}:${column} ${message}`,
+    )
   const told = "is not YAML: has more than 1000 members"
-  expect(problemsOf(`rules: []\nx: { ${entries(1_001, ": 1").join(", ")} }\n`)).toEqual([`2:4 ${told}`])
-  expect(problemsOf(`x:\n  ${entries(1_001, ": 1").join("\n  ")}\n`)).toEqual([`2:3 ${told}`])
-  expect(problemsOf(`rules: []\nx: { ${entries(1_000, ": 1").join(", ")} }\n`)).toHaveLength(1)
+  expect(await problemsOf(`rules: []\nx: { ${entries(1_001, ": 1").join(", ")} }\n`)).toEqual([`2:4 ${told}`])
+  expect(await problemsOf(`x:\n  ${entries(1_001, ": 1").join("\n  ")}\n`)).toEqual([`2:3 ${told}`])
+  expect(await problemsOf(`rules: []\nx: { ${entries(1_000, ": 1").join(", ")} }\n`)).toHaveLength(1)
   const names = entries(1_001)
   for (const list of [`[${names.join(", ")}]`, names.map((name) => `\n      - ${name}`).join("")]) {
-    expect(problemsOf(`rules:\n  - limit: 5\n    window: 1m\n    field: u\n    allow: ${list}\n`)).toEqual([])
+    expect(
+      await problemsOf(`rules:\n  - limit: 5\n    window: 1m\n    field: u\n    allow: ${list}\n`),
+    ).toEqual([])
   }
 })
 
-test("names of members that are no texts are refused or not known", () => {
+test("names of members that are no texts are refused or not known", async () => {
   for (const text of ["? { a: b }\n: 1\n", "? - a\n: 1\n", "{ [a]: 1 }", "a: &a b\n*a : 1\n"]) {
-    expect(readRuleFile(text, "yaml").problems).toEqual([
+    expect((await readRuleFile(text, "yaml")).problems).toEqual([
       {
         path: "",
         message: "is not YAML: the name of a member is not a text",
@@ -177,30 +182,30 @@ test("names of members that are no texts are refused or not known", () => {
       },
     ])
   }
-  expect(places("rules: []\nnull: 5\n1: 6\n")).toEqual(['2:1 [""] | null', "3:1 1 | 1"])
+  expect(await places("rules: []\nnull: 5\n1: 6\n")).toEqual(['2:1 [""] | null', "3:1 1 | 1"])
 })
 
-test("a name that is longer than a problem shows has its place too", () => {
+test("a name that is longer than a problem shows has its place too", async () => {
   const text = `{"rules":[],\n "${"k".repeat(3_000)}":1, "\u202e":2}`
-  expect(readRuleFile(text, "json").problems.map(({ line, column }) => [line, column])).toEqual([
+  expect((await readRuleFile(text, "json")).problems.map(({ line, column }) => [line, column])).toEqual([
     [2, 2],
     [2, 3008],
   ])
 })
 
-test("documents have their services, versions, good rules and places", () => {
+test("documents have their services, versions, good rules and places", async () => {
   const text = "# two\n- service_id: 7\n  version: 3\n  rules: [{ limit: 5, window: 1m }, 9]\n- rules: []\n"
-  expect(readRuleFile(text, "yaml").documents).toEqual([
+  expect((await readRuleFile(text, "yaml")).documents).toEqual([
     { service: "7", version: 3, rules: [{ limit: 5, window: "1m" }], line: 2, column: 3 },
     { rules: [], line: 5, column: 3 },
   ])
 })
 
-test("forty thousand problems find their places in a few seconds", () => {
+test("forty thousand problems find their places in a few seconds", async () => {
   const names = Array.from({ length: 20_000 }, (_, index) => `"n ${index}": 1`).join(", ")
   const rules = Array.from({ length: 20_000 }, () => "{}").join(", ")
   const began = performance.now()
-  const { problems } = readRuleFile(`{ ${names}, "rules": [${rules}] }`, "json")
+  const { problems } = await readRuleFile(`{ ${names}, "rules": [${rules}] }`, "json")
   expect(problems.length).toBe(40_000)
   expect(performance.now() - began).toBeLessThan(30_000)
 })
@@ -209,7 +214,7 @@ const SHELF = new URL("../../../../../test/fixtures/rules/", import.meta.url)
 const files = readdirSync(SHELF).filter((name) => /\.(yaml|json)$/.test(name) && name !== "not-utf-8.yaml")
 
 test.each(files)("%s is judged as fileRules judges it", async (name) => {
-  const file = readRuleFile(
+  const file = await readRuleFile(
     readFileSync(new URL(name, SHELF), "utf8"),
     name.endsWith("json") ? "json" : "yaml",
   )

@@ -3,8 +3,8 @@ import { show } from "../problems.ts"
 import type { Rule } from "../rule.ts"
 import { readRuleDocument } from "../rule-document.ts"
 import { below, isReadable, secondDocument } from "./file-documents.ts"
-import { type FileTextError, parseJsonText, parseYamlText } from "./file-text.ts"
-import { type PlacedValue, placesIn, type TextPlace } from "./text-places.ts"
+import { type FileTextError, parseJsonText } from "./file-text.ts"
+import type { PlacedValue, TextPlace } from "./text-places.ts"
 
 /** What is wrong in a file of rules, and where: at the name of a member, or at the entry of a list. */
 export interface FileProblem extends Problem {
@@ -43,18 +43,21 @@ export interface RuleFile {
 
 /**
  * Reads the text of a file of rules as `fileRules` does, for tools that check and edit such files: every document,
- * whosever it is, and the line and column of every problem. Never throws: a text that is not YAML or JSON is a problem too.
+ * whosever it is, and the line and column of every problem. Never rejects: a text that is not YAML or JSON is a problem too.
  *
  * `"json"` is strict about the syntax; `"yaml"` reads JSON as well.
  * @example
  * ```ts
  * import { readRuleFile } from "@sluice/core"
  *
- * const { problems } = readRuleFile("rules:\n  - limit: 5\n    window: 5 minuts\n", "yaml")
+ * const { problems } = await readRuleFile("rules:\n  - limit: 5\n    window: 5 minuts\n", "yaml")
  * // [{ path: "rules[0].window", message: '"5 minuts" is not a window', …, line: 3, column: 5 }]
  * ```
  */
-export function readRuleFile(text: string, format: "yaml" | "json"): RuleFile {
+export async function readRuleFile(text: string, format: "yaml" | "json"): Promise<RuleFile> {
+  // Only now: the parser of YAML would be half of what the core takes to load.
+  const { parseYamlText } = await import("./yaml-text.ts")
+  const { placesIn } = await import("./text-places.ts")
   let values: readonly unknown[]
   try {
     values = text.trim() === "" ? [] : format === "json" ? parseJsonText(text) : parseYamlText(text)

@@ -1,0 +1,79 @@
+import { Composer, type CST, LineCounter, Parser } from "yaml"
+import { FileTextError } from "./file-text.ts"
+import { type JsonMistake, MAX_DEPTH } from "./json-text.ts"
+
+/**
+ * The values in a text of YAML 1.2: its documents, or the entries of those that are lists. Throws FileTextError for a
+ * key that is there twice too, and for aliases that would blow it up to many times its size.
+ */
+export function parseYamlText(text: string): readonly unknown[] {
+  try {
+    return readYaml(text)
+  } catch (error) {
+    if (error instanceof FileTextError) throw error
+    // Aliases without an anchor, too many aliases, and nesting deeper than the stack come out as other errors.
+    throw new FileTextError((error as Error).message, undefined, { cause: error })
+  }
+}
+
+function readYaml(text: string): readonly unknown[] {
+  const lineCounter = new LineCounter()
+  const tokens = [...new Parser(lineCounter.addNewLine).parse(text)]
+  for (const token of tokens) {
+    const mistake = tooMuch(token)
+    if (mistake !== undefined) throw mistakeAt(lineCounter, mistake.offset, mistake.message)
+  }
+  const documents = [...new Composer({ prettyErrors: false, logLevel: "error", lineCounter }).compose(tokens)]
+  return documents.flatMap((document): unknown[] => {
+    // A warning is a tag that is not known: the value would be taken as something that it does not say.
+    const mistake = document.errors[0] ?? document.warnings[0]
+    if (mistake !== undefined) throw mistakeAt(lineCounter, mistake.pos[0], mistake.message)
+    const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES })
+    if (value === null) return []
+    return Array.isArray(value) ? value : [value]
+  })
+}
+
+/**
+ * What no rules need and what would take down the process that reads it. Composing values out of tokens takes stack for
+ * each level, and Node may die where it ends: with "RegExpCompiler Allocation failed", not with an error that could be
+ * caught. A name that is a map is made a text, with twice the escapes for each such name in it.
+ */
+function tooMuch(token: CST.Token): JsonMistake | undefined {
+  const open: { readonly token: CST.Token; readonly depth: number }[] = [{ token, depth: 0 }]
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { token: outer, depth } = next
+    if (outer.type === "document" && outer.value !== undefined) open.push({ token: outer.value, depth })
+    if (!("items" in outer)) continue
+    if (depth >= MAX_DEPTH) {
+      return { message: `is nested deeper than ${MAX_DEPTH} levels`, offset: outer.offset }
+    }
+    if (isMap(outer) && outer.items.length > MAX_MEMBERS) {
+      return { message: `has more than ${MAX_MEMBERS} members`, offset: outer.offset }
+    }
+    for (const { key, value } of outer.items) {
+      if (key != null && ("items" in key || key.type === "alias")) {
+        return { message: "the name of a member is not a text", offset: key.offset }
+      }
+      if (value != null) open.push({ token: value, depth: depth + 1 })
+    }
+  }
+  return undefined
+}
+
+/** The composer compares each name with all before it: 40,000 of them, which fit into a file, would take it many seconds. */
+const MAX_MEMBERS = 1_000
+
+function isMap(token: CST.Token): boolean {
+  return (
+    token.type === "block-map" || (token.type === "flow-collection" && token.start.type === "flow-map-start")
+  )
+}
+
+/** How often an anchor may be repeated, nested ones multiplied: rules repeat little, and never exponentially. */
+const MAX_ALIASES = 100
+
+function mistakeAt(lines: LineCounter, offset: number, message: string): FileTextError {
+  const { line, col } = lines.linePos(offset)
+  return new FileTextError(message, { line, column: col })
+}
