@@ -8,7 +8,7 @@ const config: UserConfig = defineConfig({
   target: "node20.19",
   dts: { oxc: true },
   sourcemap: false,
-  // What is not our own source stays an import: a bundled dependency is an error.
+  // What is not our own source stays an import: a bundled dependency is an error, where the package does not say that it is meant.
   deps: { onlyBundle: [] },
   publint: { level: "warning", strict: true },
   attw: { profile: "esm-only", level: "error" },

@@ -46,7 +46,9 @@ const DOCUMENTED: Readonly<Record<string, readonly string[]>> = {
 const DOORS = Object.keys(DOCUMENTED)
 const PACKAGES = DOORS.filter((door) => !door.includes("/"))
 /** What a tarball has beside the build. */
-const BESIDE: Readonly<Record<string, readonly string[]>> = { core: ["errors.md", "rules.schema.json"] }
+const BESIDE: Readonly<Record<string, readonly string[]>> = {
+  core: ["dist/zod.LICENSE", "errors.md", "rules.schema.json"],
+}
 
 /** Clients, and the like, that the core must not load, installed as decoys so that a lazy or guarded import would find them. */
 const CLIENTS = ["ioredis", "redis", "@aws-sdk/client-dynamodb", "@opentelemetry/api"]

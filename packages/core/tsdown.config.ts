@@ -6,5 +6,8 @@ const config: UserConfig = {
   ...base,
   entry: ["src/index.ts", "src/redis.ts", "src/dynamodb.ts", "src/otel.ts"],
   loader: { ".lua": "text" },
+  // As a package it is a hundred modules, half of them messages in other languages: loading them took most of an import.
+  deps: { alwaysBundle: ["zod"], onlyBundle: ["zod"] },
+  copy: [{ from: "node_modules/zod/LICENSE", to: "dist", rename: "zod.LICENSE" }],
 }
 export default config

@@ -71,6 +71,8 @@ export function describeAsInstalled(node: string): Project {
           expect(loaded).toContainEqual(expect.stringContaining(`/node_modules/@sluice/core/dist/${door}.js`))
         }
         expect(loaded.filter((file) => FILES_OF_CLIENTS.test(file))).toEqual([])
+        // Who reads a file of rules loads it then.
+        expect(loaded.filter((file) => file.includes("/node_modules/yaml/"))).toEqual([])
       })
 
       it.each(WITH_CLIENT)("loads with @sluice/core/%s %s, and no other", async (door, peer, name) => {

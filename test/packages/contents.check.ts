@@ -4,6 +4,8 @@ import { describe, expect, inject, it } from "vitest"
 const PACKAGES = ["cli", "core", "express", "fastify", "koa", "service"]
 /** Programs have a library's door only where they have one. */
 const LIBRARIES = ["core", "express", "fastify", "koa"]
+/** Packages whose code is in the one that is published, as docs/decisions tell why. */
+const BUILT_IN: Readonly<Record<string, readonly string[]>> = { core: ["zod"] }
 
 /** The text of a file in a package's tarball. */
 function textOf(name: string, path: string): string {
@@ -21,8 +23,21 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
   it("has code and declarations, and neither maps of sources that are not in it nor the way to them", () => {
     const built = contents.filter((path) => path.startsWith("dist/"))
     expect(built.length).toBeGreaterThan(0)
-    expect(built.filter((path) => !/\.(js|d\.ts)$/.test(path))).toEqual([])
+    expect(built.filter((path) => !/\.(js|d\.ts|LICENSE)$/.test(path))).toEqual([])
     expect(built.filter((path) => textOf(name, path).includes("sourceMappingURL"))).toEqual([])
+  })
+
+  it("has no code of others but where that is meant, and its license beside it", () => {
+    const code = contents.filter((path) => path.endsWith(".js")).map((path) => textOf(name, path))
+    // What the bundler writes above each module.
+    const modules = code.flatMap((text) => [
+      ...text.matchAll(/^\/\/#region .*\/node_modules\/(@[^/]+\/[^/]+|[^/]+)/gm),
+    ])
+    const others = [...new Set(modules.map(([, other]) => other))].sort()
+    expect(others).toEqual(BUILT_IN[name] ?? [])
+    for (const other of others)
+      expect(textOf(name, `dist/${other}.LICENSE`)).toMatch(/^MIT License\n\nCopyright/)
+    expect(contents.filter((path) => path.endsWith(".LICENSE"))).toHaveLength(others.length)
   })
 
   it("has a README that says how to install it, on which Node, and leads nowhere that is not there", () => {

@@ -14,7 +14,6 @@ const BROUGHT_BY_CORE = [
   "path-to-regexp",
   "structured-headers",
   "yaml",
-  "zod",
 ]
 /** What an adapter brings beside the core and what that brings. */
 const BROUGHT_BY_ADAPTER: Readonly<Record<string, readonly string[]>> = { fastify: ["fastify-plugin"] }

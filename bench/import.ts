@@ -1,0 +1,73 @@
+import { execFileSync } from "node:child_process"
+import { writeFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { readCommandLine } from "./command-line.ts"
+import { describeMachine, printMachine } from "./report/machine.ts"
+import { rotated, spreadOf } from "./report/statistics.ts"
+import { printTable } from "./report/table.ts"
+
+// What it takes to import each package in a process of its own, beside the peers and the frameworks. bench/README.md says how to
+// read it.
+
+/** What comes of `node:http` alone is in all of them. */
+const NOTHING = "node:http"
+const PACKAGES = [
+  NOTHING,
+  ...["@sluice/core", "@sluice/express", "@sluice/fastify", "@sluice/koa", "@sluice/core/redis"],
+  ...["rate-limiter-flexible", "express-rate-limit", "@fastify/rate-limit", "koa-ratelimit"],
+  ...["express", "fastify", "koa"],
+]
+
+/** What one import took, in milliseconds. */
+interface Sample {
+  readonly wallMs: number
+  /** Of all threads, those that collect garbage and compile too. */
+  readonly cpuMs: number
+}
+
+const PROGRAM = `
+const [began, before] = [performance.now(), process.cpuUsage()]
+await import(process.argv[1])
+const { user, system } = process.cpuUsage(before)
+console.log(JSON.stringify({ wallMs: performance.now() - began, cpuMs: (user + system) / 1_000 }))
+process.exit()
+`
+
+function importOnce(name: string): Sample {
+  const args = ["--input-type=module", "--eval", PROGRAM, name]
+  // Names are looked up from where a process runs that has no file.
+  const cwd = fileURLToPath(new URL(".", import.meta.url))
+  return JSON.parse(execFileSync(process.execPath, args, { cwd, encoding: "utf8" }))
+}
+
+const { quick, json, only } = readCommandLine()
+const rounds = quick ? 3 : 21
+const names = PACKAGES.filter((name) => name === NOTHING || name.includes(only))
+
+const machine = describeMachine(PACKAGES.filter((name) => name !== NOTHING && name !== "@sluice/core/redis"))
+printMachine(machine)
+const samples = new Map<string, Sample[]>(names.map((name) => [name, []]))
+// The first round has the disk read what the others find in memory, and does not count.
+for (let round = -1; round < rounds; round++) {
+  for (const name of rotated(names, round + 1)) {
+    const sample = importOnce(name)
+    if (round >= 0) samples.get(name)?.push(sample)
+  }
+}
+
+printTable(
+  `Importing a package in a process of its own, in milliseconds; ${rounds} processes each, in turn`,
+  ["package", "median", "from", "to", "CPU", "from", "to"],
+  [...samples].map(([name, list]) => [name, ...rowOf(list, "wallMs"), ...rowOf(list, "cpuMs")]),
+)
+if (json !== undefined) {
+  writeFileSync(
+    json,
+    `${JSON.stringify({ machine, rounds, samples: Object.fromEntries(samples) }, null, 2)}\n`,
+  )
+}
+
+function rowOf(list: readonly Sample[], member: keyof Sample): readonly string[] {
+  const { median, least, most } = spreadOf(list.map((sample) => sample[member]))
+  return [median, least, most].map((ms) => ms.toFixed(0))
+}
