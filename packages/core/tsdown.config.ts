@@ -8,6 +8,7 @@ const config: UserConfig = {
   loader: { ".lua": "text" },
   // As a package it is a hundred modules, half of them messages in other languages: loading them took most of an import.
   deps: { alwaysBundle: ["zod"], onlyBundle: ["zod"] },
-  copy: [{ from: "node_modules/zod/LICENSE", to: "dist", rename: "zod.LICENSE" }],
+  // Not named "license": pnpm would take it for the package's own, and leave that out.
+  copy: [{ from: "node_modules/zod/LICENSE", to: "dist", rename: "zod-MIT.txt" }],
 }
 export default config

@@ -23,7 +23,7 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
   it("has code and declarations, and neither maps of sources that are not in it nor the way to them", () => {
     const built = contents.filter((path) => path.startsWith("dist/"))
     expect(built.length).toBeGreaterThan(0)
-    expect(built.filter((path) => !/\.(js|d\.ts|LICENSE)$/.test(path))).toEqual([])
+    expect(built.filter((path) => !/\.(js|d\.ts|-MIT\.txt)$/.test(path))).toEqual([])
     expect(built.filter((path) => textOf(name, path).includes("sourceMappingURL"))).toEqual([])
   })
 
@@ -36,8 +36,8 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
     const others = [...new Set(modules.map(([, other]) => other))].sort()
     expect(others).toEqual(BUILT_IN[name] ?? [])
     for (const other of others)
-      expect(textOf(name, `dist/${other}.LICENSE`)).toMatch(/^MIT License\n\nCopyright/)
-    expect(contents.filter((path) => path.endsWith(".LICENSE"))).toHaveLength(others.length)
+      expect(textOf(name, `dist/${other}-MIT.txt`)).toMatch(/^MIT License\n\nCopyright/)
+    expect(contents.filter((path) => path.endsWith("-MIT.txt"))).toHaveLength(others.length)
   })
 
   it("has a README that says how to install it, on which Node, and leads nowhere that is not there", () => {

@@ -11,6 +11,7 @@ const BROUGHT_BY_CORE = [
   "fastest-levenshtein",
   "ipaddr.js",
   "negotiator",
+  "parseurl",
   "path-to-regexp",
   "structured-headers",
   "yaml",

@@ -35,6 +35,11 @@ const SPELLINGS: readonly string[] = [
   "http://other.example//login",
   "https://user:secret@other.example:444/login#x",
   "HTTP://other.example/%6Cogin",
+  "//a@b/login#",
+  "//a:b@c:80/LOGIN/?x#",
+  "//a@b\\login#",
+  "/\\a@b/login#x",
+  "http://l%6Fgin",
   "login",
   "*",
 ]

@@ -41,6 +41,19 @@ test.each([
   ["the absolute form with a query alone", "http://example.com?x=/login", ["/"]],
   ["the absolute form with a fragment alone", "http://example.com#/login", ["/"]],
   ["the absolute form with a backslash", "http://example.com\\login", ["/\\login", "/login"]],
+  [
+    "what has a user and a host where there is a fragment",
+    "//a@b/Login#",
+    ["/a@b/login", "/login", "//a@b/login"],
+  ],
+  ["the same without a fragment, where it is a path", "//a@b/login", ["/a@b/login", "//a@b/login"]],
+  ["the same with backslashes", "/\\a@b\\login#x", ["/\\a@b\\login", "/login", "/a@b/login", "//a@b/login"]],
+  ["the absolute form with a host that ends in a path", "http://h%66iles/x", ["/x", "/files/x"]],
+  ["a host that is none, for which that parser throws", "//a@[b/x#", ["/a@[b/x", "//a@[b/x"]],
+  ["dot segments, which file servers resolve", "/a/./b/../c/", ["/a/./b/../c", "/a/c"]],
+  ["dot segments at the end and beyond the root", "/../../a/..", ["/../../a/..", "/"]],
+  ["encoded dots and slashes", "/a%2fb/%2E%2e%2Fc", ["/a%2fb/..%2fc", "/a/c"]],
+  ["dots that are a name", "/.well-known/...", ["/.well-known/..."]],
   ["the asterisk form", "*", ["/*"]],
   ["nothing", "", ["/"]],
 ])("reads %s", (_name, target, readings) => {
@@ -48,7 +61,7 @@ test.each([
 })
 
 test("reads a long target of nothing but one odd part", () => {
-  for (const part of ["/", "\\", ";", "%", "%41", "/%", "//;\\"]) {
+  for (const part of ["/", "\\", ";", "%", "%41", "/%", "//;\\", "/.", "/..", "%2f", "@", "//a@b#"]) {
     expect(pathReadings(`/${part.repeat(20_000)}`).length).toBeGreaterThan(0)
   }
 })

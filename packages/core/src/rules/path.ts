@@ -1,3 +1,5 @@
+import parseUrl from "parseurl"
+
 /**
  * The path of a request target as rules compare it: "/Users//7%20a/?x=1" is "/users/7 a". Query and fragment are cut
  * off, segments decoded one by one, repeated slashes and the last one dropped, letters in lower case.
@@ -10,8 +12,9 @@ export function normalizePath(path: string): string {
 }
 
 /**
- * Every path that a framework could route this request target to, the usual one first. Ordinary targets have one.
- * More come from what Express, Koa and Fastify read differently: a backslash, a ";" and repeated slashes.
+ * Every path that a framework could route this request target to, or serve a file for, the usual one first. Ordinary targets
+ * have one. More come from what Express, Koa and Fastify read differently: a backslash, a ";", repeated slashes and what looks
+ * like a host; and from dot segments and encoded slashes, which mean to file servers what they mean to a file system.
  *
  * Takes the target as it came, in origin form ("/login?next=/") or absolute form ("http://host/login", RFC 9112
  * section 3.2.2).
@@ -25,6 +28,8 @@ export function pathReadings(target: string): readonly string[] {
   const origin = originForm(target.trim())
   const readings = [cutOff(origin, /[?#]/)]
   if (origin.includes(";")) readings.push(cutOff(origin, /[?#;]/))
+  const parsed = routed(target)
+  if (parsed !== undefined) readings.push(parsed)
   // That parser also reads "\" as "/" in an absolute target and in one with a fragment.
   for (const reading of [...readings])
     if (reading.includes("\\")) readings.push(reading.replaceAll("\\", "/"))
@@ -32,14 +37,40 @@ export function pathReadings(target: string): readonly string[] {
   const whole = readings.map((reading) => decoded(reading, known))
   // A wildcard in the middle of a pattern can take the empty segments between slashes.
   const withEmpty = whole.filter((path) => path.includes("//")).map(withoutLastSlash)
-  return [...new Set([...whole.map(withSingleSlashes), ...withEmpty])]
+  const served = whole.filter((path) => IS_RESOLVED.test(path)).map(resolved)
+  return [...new Set([...whole.map(withSingleSlashes), ...withEmpty, ...served])]
+}
+
+/**
+ * What Express and Koa route: by the parser of both, which takes "//user@host" for a host where there is a fragment, and whatever
+ * no host has for a path. Where it throws or finds no path they route nothing.
+ */
+function routed(target: string): string | undefined {
+  try {
+    return parseUrl({ url: target })?.pathname ?? undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** What file servers read in another way than routers. */
+const IS_RESOLVED = /%2f|\/\.\.?(?:\/|$)/
+
+/** The path as `express.static` and its kin read it: an encoded slash is one, and dot segments lead to where they do on disk. */
+function resolved(path: string): string {
+  const names: string[] = []
+  for (const name of path.replaceAll("%2f", "/").split("/")) {
+    if (name === "..") names.pop()
+    else if (name !== "" && name !== ".") names.push(name)
+  }
+  return `/${names.join("/")}`
 }
 
 /** Whether lower case and the last slash are all there is to normalize. */
 function isPlain(path: string): boolean {
   return path.charCodeAt(0) === 47 && !NOT_PLAIN.test(path)
 }
-const NOT_PLAIN = /[^\w\-.~!$&'()*+,:=@/]|\/\//
+const NOT_PLAIN = /[^\w\-.~!$&'()*+,:=@/]|\/[/.]/
 
 function originForm(target: string): string {
   if (target.startsWith("/")) return target
