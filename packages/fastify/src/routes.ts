@@ -22,6 +22,8 @@ type Counter = {
   readonly guard: Guard<FastifyRequest>
   readonly written: object
   readonly rule: Written
+  /** Of its rule, given or made. */
+  readonly name: unknown
   readonly label: string
   readonly isHead: boolean
 }
@@ -49,8 +51,9 @@ export function routeLimits(plugin: Limit, chosen?: HookName): (route: Route, wr
       const whose = group === undefined ? "the same route" : `group ${inspect(group)}`
       throw wrong(at, `is another rule for ${whose}`, `the rule of route ${known.label}, or another group`)
     }
-    const guard = known?.guard ?? guardOf(rule, ruleName(group ?? counterLabel(route)), at)
-    if (known === undefined) counters.set(key, { guard, written, rule, label, isHead: isHead(route) })
+    const name = rule.name ?? ruleName(group ?? counterLabel(route))
+    const guard = known?.guard ?? guardOf(rule, name, at)
+    if (known === undefined) counters.set(key, { guard, written, rule, name, label, isHead: isHead(route) })
     // Never before the plugin's own hook: what the shared rules read is there by then.
     return { guard, hook: own ?? (guard.readsArrivalOnly ? plugin.hook : "preHandler") }
   }
@@ -70,14 +73,14 @@ export function routeLimits(plugin: Limit, chosen?: HookName): (route: Route, wr
     return others.find(isSame) ?? key
   }
 
-  function guardOf(rule: Written, name: string, at: string): Guard<FastifyRequest> {
-    for (const { rule: other, label } of counters.values()) {
-      if (rule.name === undefined || rule.name !== other.name) continue
+  function guardOf(rule: Written, name: unknown, at: string): Guard<FastifyRequest> {
+    for (const { name: other, label } of counters.values()) {
+      if (name !== other) continue
       const accepted = "another name, or the same `group` on both routes, which then share one counter"
-      throw wrong(`${at}.name`, `${inspect(rule.name)} is the rule of route ${label}`, accepted)
+      throw wrong(`${at}.name`, `${inspect(name)} is the rule of route ${label}`, accepted)
     }
     try {
-      return plugin.guard.forRoute(rule, name)
+      return plugin.guard.forRoute(rule, String(name))
     } catch (error) {
       const { problems } = error as InvalidOptionError
       throw new InvalidOptionError(problems.map(({ path, ...rest }) => ({ path: `${at}.${path}`, ...rest })))

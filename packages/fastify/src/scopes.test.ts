@@ -179,6 +179,29 @@ describe("closing the app", () => {
     expect(second).not.toThrow()
   })
 
+  it("frees the rules of its routes for the next app on a shared limiter", async () => {
+    const limiter = createLimiter<FastifyRequest>(rule)
+    const make = async () => {
+      const app = fastify()
+      await app.register(rateLimit, { limiter })
+      app.get("/", { config: { rateLimit: { ...strict } } }, async () => "ok")
+      return app
+    }
+    const [http, https] = [await make(), await make()]
+    expect([await quota(http, "/"), await quota(https, "/")]).toEqual([
+      '"GET /";r=1;t=61',
+      '"GET /";r=0;t=61',
+    ])
+    await Promise.all([http.close(), https.close()])
+    const next = fastify()
+    await next.register(rateLimit, { limiter })
+    next.get("/", { config: { rateLimit: { limit: 4, window: "1 minute" } } }, async () => "ok")
+    // What was counted stays counted.
+    expect(await quota(next, "/")).toBe('"GET /";r=1;t=61')
+    await next.close()
+    await limiter.close()
+  })
+
   it("leaves a shared limiter open", async () => {
     const limiter = createLimiter<FastifyRequest>(rule)
     const app = fastify()

@@ -21,6 +21,7 @@ import { createParts, type LimiterParts } from "./limiter-parts.ts"
 import { type ParsedOptions, parseInlineRule } from "./options/parse-options.ts"
 import type { RequestFacts } from "./request.ts"
 import type { FactsReader } from "./request-facts.ts"
+import { RouteLimiters } from "./route-limiters.ts"
 import type { RuleSet } from "./rule-set/rule-set.ts"
 import { RulesInForce } from "./rules-in-force.ts"
 
@@ -32,6 +33,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   readonly #parts: LimiterParts<Request>
   readonly #reporter: DecisionReporter<Request>
   readonly #rules: RulesInForce<Request>
+  readonly #routes = new RouteLimiters<RequestLimiter<Request>>()
   #closed = false
 
   static create<Request>(options: ParsedOptions): RequestLimiter<Request> {
@@ -222,11 +224,27 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.#parts.factsReaders.add(reader)
   }
 
-  /** A limiter for one route: the rule in place of the inline one. Throws {@link InvalidOptionError}. */
+  /**
+   * A limiter for one route: the rule in place of the inline one. The same one where another mount has the same rule.
+   * Throws {@link InvalidOptionError}.
+   */
   forRoute(value: object, name: string): RequestLimiter<Request> {
     const { rule, problems } = parseInlineRule(value, this.options.cost, name)
     if (rule === undefined) throw new InvalidOptionError(problems)
-    return new RequestLimiter<Request>(this.options, this.#parts, this.#rules.ofRoute(rule))
+    return this.#routes.join(
+      rule,
+      () => new RequestLimiter<Request>(this.options, this.#parts, this.#rules.ofRoute(rule)),
+    )
+  }
+
+  /** Who has asked for this limiter of a route needs it no more. */
+  leaveRoute(route: RequestLimiter<Request>): void {
+    this.#routes.leave(route)
+  }
+
+  /** Of a route's limiter: its rule's name is free. */
+  giveUp(): void {
+    this.#rules.giveUp()
   }
 
   #requireOpen(): void {

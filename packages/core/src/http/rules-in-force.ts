@@ -32,7 +32,7 @@ export class RulesInForce<Request> {
   readonly #inline: ParsedRule | undefined
   /** Whose list or book it is: a route's is its limiter's. */
   readonly #root: RulesInForce<Request>
-  readonly #routes: RulesInForce<Request>[] = []
+  readonly #routes = new Set<RulesInForce<Request>>()
   #shared: readonly ParsedRule[]
   #current: RuleSet
   /** Gives the monitor's lease back; only while a rule goes by the spare capacity of this process. */
@@ -68,7 +68,7 @@ export class RulesInForce<Request> {
     this.#shared = root === undefined ? atFirst : root.#shared
     this.#current = this.#compile()
     this.#claimOrThrow()
-    if (root !== undefined) root.#routes.push(this)
+    if (root !== undefined) root.#routes.add(this)
     else if (!isList(rules)) this.#openPage(rules)
     this.#watch()
   }
@@ -116,16 +116,21 @@ export class RulesInForce<Request> {
   }
 
   close(): void {
-    const { store, rules, service } = this.#options
+    const { rules, service } = this.#options
     const error = new ClosedError("The limiter has been closed.")
     this.#closing.abort(error)
     this.#waiting.close(error)
-    for (const each of [this, ...this.#routes]) {
-      releaseNames(store, each)
-      each.#unwatch?.()
-    }
+    for (const each of [this, ...this.#routes]) each.giveUp()
     this.#book?.leave(service, this.#reader)
     if (this.#book !== rules) this.#book?.close()
+  }
+
+  /** Gives up its names, and what it watches; of a route, for who was the last to count by its rule. */
+  giveUp(): void {
+    releaseNames(this.#options.store, this)
+    this.#unwatch?.()
+    this.#unwatch = undefined
+    this.#root.#routes.delete(this)
   }
 
   #compile(): RuleSet {

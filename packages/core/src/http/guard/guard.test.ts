@@ -812,6 +812,27 @@ describe("a guard of one route", () => {
     expect((await route.limiter.peek({ remoteAddress: "192.0.2.1" } as Req)).remaining).toBe(3)
   })
 
+  it("counts with the guard of another mount whose route has the same rule, until the last of them has closed", async () => {
+    const store = memoryStore({ clock: manualClock() })
+    const { limiter } = await mount(limit(9, { name: "all", store }))
+    const [one, other] = [createGuard<Req>({ limiter }), createGuard<Req>({ limiter })]
+    const routes = [one, other].map((guard) => guard.forRoute({ limit: 2, window: "1h" }, "login"))
+    await Promise.resolve()
+    expect(routes.map((route) => checked(route).decision.remaining)).toEqual([1, 0])
+    expect(() => other.forRoute({ limit: 3, window: "1h" }, "login")).toThrow(
+      'name: "login" is another rule where this limiter is mounted too',
+    )
+    const count = () => createLimiter({ name: "login", limit: 1, window: "1h", store })
+    await one.close()
+    await one.close()
+    expect(count).toThrow('another limiter counts rule "login"')
+    await routes[1]?.close()
+    expect(count).not.toThrow()
+    await other.close()
+    // The limiter is its maker's, and so are its own rules.
+    expect((await limiter.peek({ remoteAddress: "192.0.2.1" } as Req)).remaining).toBe(9)
+  })
+
   it("knows by its own rule what it reads", async () => {
     const guard = await mount(limit(9))
     expect(guard.forRoute({ limit: 3, window: "1h", field: "body:user" }, "a").readsArrivalOnly).toBe(false)

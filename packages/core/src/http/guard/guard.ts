@@ -70,11 +70,14 @@ export interface Guard<Request extends object> {
    * answered, which over HTTP/2 has a status all the same. Told again, it does nothing.
    */
   settle(request: Request, status: number): void
-  /** A guard for one route: `rule` in place of the inline rule, the rest shared, rules of a source too. */
+  /**
+   * A guard for one route: `rule` in place of the inline rule, the rest shared, rules of a source too. Where another guard of the same
+   * limiter has a route with the same rule, they count together. It closes with this guard, or before it.
+   */
   forRoute(rule: object, name: string): Guard<Request>
   /** Lets go of all requests that are held, with 503, and holds none that come later. For a server that stops to serve. */
   drain(): void
-  /** The same, and closes the limiter if the guard made it. */
+  /** The same, and closes the limiter if the guard made it. Called again, it does nothing more. */
   close(): Promise<void>
 }
 
@@ -88,10 +91,16 @@ export function createGuard<Request extends object>(
   reader?: FactsReader,
 ): Guard<Request> {
   const guard = isShared(options)
-    ? new LimiterGuard(sharedLimiter(options), false, new AbortController())
-    : new LimiterGuard(createLimiter(options) as RequestLimiter<Request>, true, new AbortController())
+    ? new LimiterGuard(sharedLimiter(options), nothing, new AbortController())
+    : ownGuard(createLimiter(options) as RequestLimiter<Request>)
   if (reader !== undefined) guard.limiter.readFactsWith(reader)
   return guard
+}
+
+function nothing(): void {}
+
+function ownGuard<Request extends object>(limiter: RequestLimiter<Request>): LimiterGuard<Request> {
+  return new LimiterGuard(limiter, () => limiter.close(), new AbortController())
 }
 
 type Shared<Request> = Extract<GuardOptions<Request>, { readonly limiter: unknown }>
@@ -128,17 +137,24 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
   readonly limiter: RequestLimiter<Request>
   readonly settles: boolean
   readonly asksApp: boolean
-  readonly #owned: boolean
+  /** What becomes of the limiter when the guard closes: a shared one stays. */
+  readonly #leave: () => void | Promise<void>
+  readonly #routes: LimiterGuard<Request>[] = []
   /** Shared with the guards of its routes. */
   readonly #draining: AbortController
   readonly #answer: Answer
   readonly #refunds: (request: Request, status: number) => boolean
   #createdInThisTurn = true
+  #closed = false
 
-  constructor(limiter: RequestLimiter<Request>, owned: boolean, draining: AbortController) {
+  constructor(
+    limiter: RequestLimiter<Request>,
+    leave: () => void | Promise<void>,
+    draining: AbortController,
+  ) {
     this.limiter = limiter
     this.settles = limiter.options.refundWhen !== undefined
-    this.#owned = owned
+    this.#leave = leave
     this.#draining = draining
     const { onRejected, refundWhen } = limiter.options
     this.asksApp = onRejected !== undefined
@@ -194,7 +210,10 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
   }
 
   forRoute(rule: object, name: string): Guard<Request> {
-    return new LimiterGuard(this.limiter.forRoute(rule, name), false, this.#draining)
+    const limiter = this.limiter.forRoute(rule, name)
+    const guard = new LimiterGuard(limiter, () => this.limiter.leaveRoute(limiter), this.#draining)
+    this.#routes.push(guard)
+    return guard
   }
 
   drain(): void {
@@ -203,7 +222,10 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
 
   async close(): Promise<void> {
     this.drain()
-    if (this.#owned) await this.limiter.close()
+    for (const route of this.#routes) await route.close()
+    if (this.#closed) return
+    this.#closed = true
+    await this.#leave()
   }
 
   async #checkAfter(
