@@ -32,6 +32,7 @@ const DEVIATIONS: Readonly<Record<string, string>> = {
   "cost-above-capacity.yaml": "a cost above what is admitted",
   "log-too-long.yaml": "a log of too many entries",
   "penalty-in-vain.yaml": "a penalty of the whole service, and refusals where requests are held",
+  "match-values-wrong.yaml": "values that a field of the match never has",
   "member-not-used.yaml": "a member that the algorithm does not use",
   "soft-below-one-unit.yaml": "a percentage of less than one unit",
 }

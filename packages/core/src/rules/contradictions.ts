@@ -19,7 +19,7 @@ export function contradictions(rule: Partial<Rule>, bad: ReadonlySet<string>): M
     ...(knows("algorithm", "throttle") ? heldProblems(rule) : []),
     ...(knows("field") ? penaltyProblems(rule) : []),
     ...(knows("field") ? [...listProblems(rule, "allow"), ...listProblems(rule, "deny")] : []),
-    ...protoProblems(rule),
+    ...matchFieldProblems(rule),
   ]
 }
 
@@ -92,15 +92,35 @@ function listProblems(rule: Partial<Rule>, list: "allow" | "deny"): MemberProble
       },
     ]
   }
-  if (field !== "ip") return []
-  return values.flatMap((value, index) => {
-    const problem = {
-      path: [list, index],
-      message: `${show(value)} is not an address`,
-      accepted: ADDRESS_RANGE_ACCEPTED,
+  return valueProblems(field, values, [list])
+}
+
+/** What is wrong in a list of values of a field: the rule would be for nobody, or name nobody, and that without a word. */
+function valueProblems(field: string, values: readonly string[], path: readonly string[]): MemberProblem[] {
+  return values.flatMap((value, index): MemberProblem[] => {
+    const at = [...path, index]
+    if (field === "ip" && parseAddressRange(value) === undefined) {
+      return [{ path: at, message: `${show(value)} is not an address`, accepted: ADDRESS_RANGE_ACCEPTED }]
     }
-    return parseAddressRange(value) === undefined ? [problem] : []
+    if (field === "method" && value.toUpperCase() === "HEAD") {
+      return [
+        { path: at, message: `${show(value)} is "GET" to a rule, which counts both`, accepted: '"GET"' },
+      ]
+    }
+    return []
   })
+}
+
+function matchFieldProblems({ match }: Partial<Rule>): MemberProblem[] {
+  const problems = Object.entries(match?.fields ?? {}).flatMap(([field, values]) => {
+    const path = ["match", "fields", field]
+    if (field !== "service") return valueProblems(field, values, path)
+    const message = "is the same for every request that the rule can be for"
+    return [
+      { path, message, accepted: "no such field: whose a rule is says `service` of its limiter or document" },
+    ]
+  })
+  return [...problems, ...protoProblems({ match })]
 }
 
 /** An object type drops this key without a word, so a rule that seems to be for few would be for all. */

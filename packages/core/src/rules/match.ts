@@ -1,6 +1,7 @@
 import { parse, pathToRegexp, type Token, TokenData } from "path-to-regexp"
 import { normalizePath } from "./path.ts"
 import type { RuleMatch } from "./rule.ts"
+import { compileValueList } from "./value-list.ts"
 
 /** What a `match.path` may be, for error messages. */
 export const PATH_ACCEPTED =
@@ -14,8 +15,8 @@ export interface Matcher {
   readonly fields: readonly string[]
   /**
    * Whether the rule is for this request. `paths` are the readings of its target (`pathReadings`), empty when it has
-   * none; `route` is the framework's pattern where it is known; `fieldText` yields a field's text, undefined when it is
-   * missing.
+   * none; `route` is the framework's pattern where it is known; `fieldText` yields a field's text, of "ip" the canonical address,
+   * undefined when it is missing.
    */
   matches(
     method: string | undefined,
@@ -25,13 +26,13 @@ export interface Matcher {
   ): boolean
 }
 
-/** Compiles `match`. Throws a TypeError when its path is not a pattern. */
+/** Compiles `match`. Throws a TypeError when its path is not a pattern, InvalidRuleError for a value of "ip" that is no address. */
 export function compileMatch(match: RuleMatch = {}): Matcher {
   const methods = match.methods === undefined ? undefined : methodSet(match.methods)
   const path = match.path === undefined ? undefined : compilePath(match.path)
   const fields = Object.entries(match.fields ?? {}).map(([field, values]) => ({
     field,
-    values: new Set(values),
+    names: compileValueList(field, values),
   }))
   return {
     needsPath: path !== undefined,
@@ -39,9 +40,9 @@ export function compileMatch(match: RuleMatch = {}): Matcher {
     matches(method, paths, route, fieldText) {
       if (methods !== undefined && (method === undefined || !methods.has(method.toUpperCase()))) return false
       if (path !== undefined && !path(paths, route)) return false
-      return fields.every(({ field, values }) => {
+      return fields.every(({ field, names }) => {
         const text = fieldText(field)
-        return text !== undefined && values.has(text)
+        return text !== undefined && names(text)
       })
     },
   }

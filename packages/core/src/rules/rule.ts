@@ -20,7 +20,10 @@ export interface RuleMatch {
    * percent encoding, against the path of the URL and against the framework's route where that is known.
    */
   readonly path?: string | undefined
-  /** Field name to the values that it may have: `{ plan: ["free", "trial"] }`. A missing field does not match. */
+  /**
+   * Field name to the values that it may have: `{ plan: ["free", "trial"] }`. Of `ip`, addresses and CIDRs; methods in any case. A
+   * missing field does not match.
+   */
   readonly fields?: Readonly<Record<string, readonly string[]>> | undefined
 }
 

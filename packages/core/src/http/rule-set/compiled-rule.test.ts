@@ -203,6 +203,18 @@ describe("match", () => {
     expect(await policyFor({ query: { plan: "free" } })).toBe("")
   })
 
+  it("takes values of ip for addresses and CIDRs, and those of method in any case", async () => {
+    const fields = { ip: ["192.0.2.0/24", "2001:db8::7", "::ffff:198.51.100.1"], method: ["post"] }
+    const rule = { limit: 9, window: "1m", match: { fields } }
+    const from = (address: string, method = "POST") => FROM(address, { method })
+    const good = ["192.0.2.7", "::ffff:192.0.2.7", "2001:db8::7", "198.51.100.1"].map((each) => from(each))
+    const others = [from("192.0.3.7"), from("2001:db8::8"), from("192.0.2.7", "GET"), { method: "POST" }]
+    expect(await verdicts(rule, [...good, ...others])).toEqual([
+      ...good.map(() => "admit"),
+      ...others.map(() => "none"),
+    ])
+  })
+
   it("lets HEAD share the budget of GET", async () => {
     const rule = { limit: 2, window: "1m", field: ["ip", "method"], match: { methods: ["GET"] } }
     expect(

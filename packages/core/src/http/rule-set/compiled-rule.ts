@@ -5,12 +5,12 @@ import type { OnStoreFailure, Policy } from "../../policy.ts"
 import { compileMatch, type Matcher } from "../../rules/match.ts"
 import type { ParsedRule } from "../../rules/parsed-rule.ts"
 import { closest } from "../../rules/problems.ts"
+import { compileValueList } from "../../rules/value-list.ts"
 import type { CounterKey } from "../../stores/store.ts"
 import type { Warner } from "../../warnings.ts"
 import type { ClientAddressReader } from "../client/client-address.ts"
 import { carriesBody, compileField, type FieldReader, isBuiltInField } from "../client/field.ts"
 import { compilePartition, SKIP } from "../client/partition.ts"
-import { compileValueList } from "../client/value-list.ts"
 import type { RequestFacts } from "../request.ts"
 import { compileElastic } from "./elastic.ts"
 import { compileLimit, policyWithout } from "./limit.ts"
@@ -45,11 +45,13 @@ export interface CompiledRule {
 export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRule {
   warnOfDoubts(rule, context.warner)
   const readerOf = rememberedReaders(rule, context)
+  // Lists of addresses are compared with the address itself, not with the /64 that it is counted in.
+  const listReaderOf = (field: string) => (field === "ip" ? context.clientAddress : readerOf(field))
   // Stryker disable next-line ConditionalExpression: what matches everything yields the same, only slower
   const matcher = rule.match === undefined ? undefined : compileMatch(rule.match)
-  const matchReaders = new Map(matcher?.fields.map((field) => [field, readerOf(field)]))
+  const matchReaders = new Map(matcher?.fields.map((field) => [field, listReaderOf(field)]))
   const partitionOf = compilePartition(rule, readerOf)
-  const listed = compileLists(rule, context, readerOf)
+  const listed = compileLists(rule, listReaderOf)
   const counter = counterOf(context.service, rule)
   const penalty = penaltyOf(context.service, rule)
   const policyOf = compileLimit(rule, counter, context.warner)
@@ -223,14 +225,12 @@ function rememberedReaders(rule: ParsedRule, context: RuleContext): (field: stri
 
 function compileLists(
   { allow, deny, fields }: ParsedRule,
-  { clientAddress }: RuleContext,
   readerOf: (field: string) => FieldReader,
 ): ((facts: RequestFacts, request: unknown) => "allow" | "deny" | undefined) | undefined {
   if (allow.length === 0 && deny.length === 0) return undefined
   // Lists are of the values of a rule's one field.
   const field = fields[0] as string
-  // A list of addresses is compared with the address itself, not with the /64 that it is counted in.
-  const read: FieldReader = field === "ip" ? clientAddress : readerOf(field)
+  const read = readerOf(field)
   const allows = compileValueList(field, allow)
   const denies = compileValueList(field, deny)
   return (facts, request) => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { ADDRESS_RANGE_ACCEPTED } from "../../address.ts"
-import { InvalidRuleError } from "../../errors.ts"
+import { ADDRESS_RANGE_ACCEPTED } from "../address.ts"
+import { InvalidRuleError } from "../errors.ts"
 import { compileValueList } from "./value-list.ts"
 
 describe("a list of values", () => {
@@ -16,6 +16,11 @@ describe("a list of values", () => {
     ])
     expect(compileValueList("user_id", [])("7")).toBe(false)
   })
+})
+
+it("a list for the field method names methods in any case", () => {
+  const listed = compileValueList("method", ["post", "DELETE"])
+  expect(["POST", "DELETE", "GET"].map(listed)).toEqual([true, true, false])
 })
 
 describe("a list for the field ip", () => {
