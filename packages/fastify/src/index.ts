@@ -97,6 +97,34 @@ const CALLED = {
     "rateLimit of @sluice/express in Express, and of @sluice/koa in Koa",
 }
 
+/** What says that there are rules, or is of an inline one, be it whole or not. */
+const RULE = [
+  ...[
+    "rules",
+    "limiter",
+    "name",
+    "limit",
+    "window",
+    "field",
+    "onMissing",
+    "algorithm",
+    "align",
+    "buckets",
+    "burst",
+  ],
+  ...[
+    "refill",
+    "throttle",
+    "countRejected",
+    "penalty",
+    "match",
+    "allow",
+    "deny",
+    "rejectionMessage",
+    "shadow",
+  ],
+]
+
 type Hook = (request: FastifyRequest, reply: FastifyReply, payload: unknown, done?: Done) => void
 /** Of a scope, and so of those inside: the limit of the nearest registration, in whose place routes have their own. */
 const NEAREST = Symbol("sluice.nearest")
@@ -116,10 +144,11 @@ function plugin(app: Scope, options: RateLimitOptions): Promise<void> {
 async function register(app: Scope, options: RateLimitOptions): Promise<void> {
   const { hook, ...rest } = options
   const chosen = parseHook(hook, "hook")
-  const hasRule = ["limit", "window", "rules", "limiter"].some((name) => name in options)
+  const hasRule = RULE.some((name) => name in options)
   const guard = createGuard<FastifyRequest>(hasRule ? rest : { ...rest, rules: [] }, factsOf)
   const inline: Limit = { guard, hook: chosen ?? (guard.readsArrivalOnly ? "onRequest" : "preHandler") }
   const limitOf = routeLimits(inline, chosen)
+  const isFirst = !(NEAREST in app)
   if (!Object.hasOwn(app, NEAREST)) app[NEAREST] = inline
   // No onRoute hook is told of routes that are older than it, so these are looked up when they are asked for.
   const isLate = app.printRoutes() !== "(empty tree)"
@@ -178,7 +207,8 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
 
   for (const name of isLate ? HOOKS : [inline.hook]) app.addHook(name as "onRequest", hookOf(name))
 
-  if (!app.hasRequestDecorator("rateLimit")) app.decorateRequest("rateLimit", { getter: decisionOf })
+  // Of an app that has one of this name already Fastify refuses it.
+  if (isFirst) app.decorateRequest("rateLimit", { getter: decisionOf })
   if (guard.settles) {
     app.addHook("onResponse", (request: Decided, reply, done) => {
       // Over HTTP/2 this runs, too, for a client that has cancelled its request: the units stay taken.

@@ -213,7 +213,23 @@ describe("closing the app", () => {
   })
 })
 
+it("does not take the place of a decorator of the app", async () => {
+  const app = fastify()
+  app.decorateRequest("rateLimit", null as never)
+  app.register(rateLimit, rule)
+  await expect(app.ready()).rejects.toMatchObject({ code: "FST_ERR_DEC_ALREADY_PRESENT" })
+})
+
 describe("wrong options", () => {
+  it("tell what a part of a rule misses", async () => {
+    const part = { field: "ip", shadow: true, onMissing: "skip", allow: [], deny: [], rejectionMessage: "no" }
+    for (const [name, value] of Object.entries(part)) {
+      const app = fastify()
+      app.register(rateLimit, { [name]: value } as unknown as RateLimitOptions)
+      await expect(app.ready(), name).rejects.toThrow(/ limit: is missing.*\n.* window: is missing/)
+    }
+  })
+
   it.each([
     ["hook", { ...rule, hook: "onSend" }],
     ["hook", { limiter: createLimiter(rule), hook: "onsend" }],

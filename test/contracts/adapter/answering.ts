@@ -1,3 +1,4 @@
+import type { Rejection } from "@sluice/core"
 import { describe, expect } from "vitest"
 import type { Behaves } from "./stage.ts"
 
@@ -107,6 +108,24 @@ export function answering(behaves: Behaves): void {
       const { status, body } = await client("/")
       expect([status, body]).toEqual([402, "pay"])
     })
+
+    for (const [status, length] of [
+      [204, undefined],
+      [205, "0"],
+    ] as const) {
+      behaves(`answers with ${status}, which has no body`, async ({ start, base }) => {
+        const onRejected = (_request: unknown, rejection: Rejection) => ({ ...rejection, status })
+        const client = await start({ mounts: [{ ...base, ...rule, onRejected }] })
+        await client("/")
+        const answer = await client("/")
+        expect([answer.status, answer.body]).toEqual([status, ""])
+        expect(answer.headers).toMatchObject({ "retry-after": "61" })
+        expect(answer.headers["content-type"]).not.toBe("application/problem+json")
+        expect([undefined, length]).toContain(answer.headers["content-length"])
+        // The connection is good for the next one.
+        expect((await client("/")).status).toBe(status)
+      })
+    }
 
     for (const [how, wrap] of WAYS) {
       behaves(`says ${how} that it answers by itself, and does so in a later turn`, async (stage) => {

@@ -80,6 +80,10 @@ it("a cost that is not in an object is told with what would be accepted", async 
 it("no options are given by null too, from untyped code", async () => {
   const limiter = createLimiter({ limit: 2, window: "1 minute", clock: { now: () => 0 } })
   expect((await limiter.decide({}, null as never)).remaining).toBe(1)
+  await limiter.ready(null as never)
+  await limiter.refresh(null as never)
+  await limiter.reset({}, null as never)
+  expect((await limiter.peek({})).remaining).toBe(2)
 })
 
 it("an option that a call has not is told, as it would be ignored: a misspelt cost would count 1", async () => {

@@ -190,7 +190,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     await this.#rules.first
     const { ruleSet } = this
     const { decider, waitingRoom } = this.#parts
-    const policies = parsePolicies(options.policies, ruleSet.names)
+    const policies = parsePolicies(options?.policies, ruleSet.names)
     const counters = ruleSet.counters(this.#parts.factsReaders.read(request), request, policies)
     await decider.reset(counters)
     waitingRoom.wake(counters)
@@ -198,14 +198,14 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   async ready(options: ReadyOptions = {}): Promise<void> {
     this.#requireOpen()
-    options.signal?.throwIfAborted()
-    await this.#rules.ready(options)
+    options?.signal?.throwIfAborted()
+    await this.#rules.ready(options ?? {})
   }
 
   async refresh(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
     this.#requireOpen()
-    options.signal?.throwIfAborted()
-    await this.#rules.refresh(options)
+    options?.signal?.throwIfAborted()
+    await this.#rules.refresh(options ?? {})
   }
 
   async close(): Promise<void> {

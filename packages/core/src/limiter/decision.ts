@@ -33,7 +33,7 @@ export interface PolicyCheck {
   readonly retryAfterMs: number
   /** Milliseconds until one more unit than `remaining` would be admitted, if nobody asks; 0 when there is nothing to come back. */
   readonly nextUnitAfterMs: number
-  /** Milliseconds until `remaining` equals `limit`, if nobody asks. */
+  /** Milliseconds until all units are there again, as many as the limit or the burst, if nobody asks. */
   readonly resetAfterMs: number
   /** Milliseconds that this rule holds the request before it goes on: 0 for all but a leaky bucket. */
   readonly delayMs: number
@@ -77,7 +77,7 @@ export interface Decision {
    * else came, and a millisecond less does not.
    */
   readonly retryAfterMs: number
-  /** Milliseconds until `remaining` equals `limit` if nobody asks. */
+  /** Milliseconds until all units are there again, as many as the limit or the burst, if nobody asks. */
   readonly resetAfterMs: number
   /** Milliseconds to hold the request before it goes on: the longest of its rules' delays. */
   readonly delayMs: number

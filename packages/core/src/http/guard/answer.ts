@@ -33,7 +33,7 @@ export function compileAnswer(onRejected: OnRejected<unknown> | undefined, warne
     const pick = (own: unknown): RejectionAnswer | undefined => {
       if (own === false) return undefined
       const fault = faultOf(own)
-      if (fault === undefined) return own as RejectionAnswer
+      if (fault === undefined) return withoutForbidden(own as RejectionAnswer)
       if (isMeant(own)) {
         const message = `onRejected yielded an answer that cannot be sent: ${fault}. The standard answer is sent.`
         warner.once("SLUICE_CALLBACK_FAILED", message, fault)
@@ -53,6 +53,16 @@ export function compileAnswer(onRejected: OnRejected<unknown> | undefined, warne
 /** For an app that writes to it all the same: others are refused with the same one. */
 function copyOf({ status, headers, body }: Rejection): Rejection {
   return { status, headers: headers.map(([name, value]) => [name, value]), body }
+}
+
+/** Statuses that have no content: RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5. */
+const WITHOUT_BODY: readonly number[] = [204, 205, 304]
+
+/** The answer as it may be sent: a body that HTTP forbids would be taken for the next response. */
+function withoutForbidden(answer: RejectionAnswer): RejectionAnswer {
+  if (!WITHOUT_BODY.includes(answer.status)) return answer
+  const headers = answer.headers.filter(([name]) => !/^content-(type|length)$/i.test(name))
+  return { status: answer.status, headers, body: "" }
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

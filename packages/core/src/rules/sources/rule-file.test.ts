@@ -171,6 +171,21 @@ test("an object in YAML with more than a thousand members is refused where it be
   }
 })
 
+test("a byte order mark is no part of a file", async () => {
+  expect(await readRuleFile('\ufeff{"rules":[]}', "json")).toEqual(await readRuleFile('{"rules":[]}', "json"))
+  expect(await readRuleFile("\ufeffrules: 5\n", "yaml")).toEqual(await readRuleFile("rules: 5\n", "yaml"))
+})
+
+test("what is no text and no format is a mistake of who calls", async () => {
+  await expect(readRuleFile(undefined as never, "jsno" as never)).rejects.toMatchObject({
+    code: "SLUICE_INVALID_OPTION",
+    problems: [
+      { path: "text", message: "undefined is not a text", accepted: "the text of a file" },
+      { path: "format", message: '"jsno" is not a format', accepted: '"yaml" or "json"' },
+    ],
+  })
+})
+
 test("names of members that are no texts are refused or not known", async () => {
   for (const text of ["? { a: b }\n: 1\n", "? - a\n: 1\n", "{ [a]: 1 }", "a: &a b\n*a : 1\n"]) {
     expect((await readRuleFile(text, "yaml")).problems).toEqual([

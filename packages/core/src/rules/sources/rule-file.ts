@@ -1,4 +1,4 @@
-import type { Problem } from "../../errors.ts"
+import { InvalidOptionError, type Problem } from "../../errors.ts"
 import { show } from "../problems.ts"
 import type { Rule } from "../rule.ts"
 import { readRuleDocument } from "../rule-document.ts"
@@ -43,9 +43,9 @@ export interface RuleFile {
 
 /**
  * Reads the text of a file of rules as `fileRules` does, for tools that check and edit such files: every document,
- * whosever it is, and the line and column of every problem. Never rejects: a text that is not YAML or JSON is a problem too.
+ * whosever it is, and the line and column of every problem. A text that is not YAML or JSON is a problem too.
  *
- * `"json"` is strict about the syntax; `"yaml"` reads JSON as well.
+ * `"json"` is strict about the syntax; `"yaml"` reads JSON as well. A byte order mark is left out, and is in no column.
  * @example
  * ```ts
  * import { readRuleFile } from "@sluice/core"
@@ -53,8 +53,29 @@ export interface RuleFile {
  * const { problems } = await readRuleFile("rules:\n  - limit: 5\n    window: 5 minuts\n", "yaml")
  * // [{ path: "rules[0].window", message: '"5 minuts" is not a window', …, line: 3, column: 5 }]
  * ```
+ * @throws {@link InvalidOptionError} for another format, or what is no text
  */
 export async function readRuleFile(text: string, format: "yaml" | "json"): Promise<RuleFile> {
+  requireArguments(text, format)
+  return read(text.startsWith("\ufeff") ? text.slice(1) : text, format)
+}
+
+function requireArguments(text: unknown, format: unknown): void {
+  const problems: Problem[] = []
+  if (typeof text !== "string") {
+    problems.push({ path: "text", message: `${show(text)} is not a text`, accepted: "the text of a file" })
+  }
+  if (format !== "yaml" && format !== "json") {
+    problems.push({
+      path: "format",
+      message: `${show(format)} is not a format`,
+      accepted: '"yaml" or "json"',
+    })
+  }
+  if (problems.length > 0) throw new InvalidOptionError(problems)
+}
+
+async function read(text: string, format: "yaml" | "json"): Promise<RuleFile> {
   // Only now: the parser of YAML would be half of what the core takes to load.
   const { parseYamlText } = await import("./yaml-text.ts")
   const { placesIn } = await import("./text-places.ts")
