@@ -507,8 +507,8 @@ describe("a limiter that is created in a handler", () => {
     const other: string[] = []
     asked({ warn: (_fields, message) => other.push(message), error() {} })
     expect(other).toEqual([
-      "A limiter was created while a request was being handled, so it counts nothing beyond that request. Create it " +
-        "once, when the app starts, and mount it: app.use(rateLimit({ … })). " +
+      "A limiter was created while a request was being handled. If each request creates one, it counts nothing beyond " +
+        "that request. Create it once, when the app starts, and mount it: app.use(rateLimit({ … })). " +
         "(@sluice/core/errors.md#sluice_created_in_handler)",
     ])
   })

@@ -35,8 +35,8 @@ export function warnCreatedInHandler(logger: Logger | undefined): void {
   warnOncePerLogger(
     logger,
     "SLUICE_CREATED_IN_HANDLER",
-    "A limiter was created while a request was being handled, so it counts nothing beyond that request. " +
-      "Create it once, when the app starts, and mount it: app.use(rateLimit({ … })).",
+    "A limiter was created while a request was being handled. If each request creates one, it counts nothing beyond that " +
+      "request. Create it once, when the app starts, and mount it: app.use(rateLimit({ … })).",
   )
 }
 
