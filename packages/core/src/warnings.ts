@@ -71,27 +71,34 @@ export function createWarner(logger: Logger | undefined, onWarning: (warning: Wa
     },
     say(level, code, message, cause) {
       const docs = `${message} (@sluice/core/errors.md#${code.toLowerCase()})`
-      if (!logs(logger, level, code, docs, cause)) process.emitWarning(docs, { type: "SluiceWarning", code })
+      log(logger, level, code, docs, cause)
       onWarning(cause === undefined ? { code, message } : { code, message, cause })
     },
   }
   return warner
 }
 
-/** Whether the app's logger has it: one that throws must not hurt the request that it is told about. */
-function logs(
+/**
+ * To the app's logger, or, where there is none or it fails, at once or later, to the process: it must not hurt the request that it is
+ * told about.
+ */
+function log(
   logger: Logger | undefined,
   level: keyof Logger,
   code: WarningCode,
   message: string,
   cause: unknown,
-): boolean {
-  if (logger === undefined) return false
+): void {
+  const emit = (): void => process.emitWarning(message, { type: "SluiceWarning", code })
+  if (logger === undefined) {
+    emit()
+    return
+  }
   try {
-    logger[level]({ code, ...(cause === undefined ? {} : { err: cause }) }, message)
-    return true
+    const yielded: unknown = logger[level]({ code, ...(cause === undefined ? {} : { err: cause }) }, message)
+    if (yielded instanceof Promise) yielded.catch(emit)
   } catch {
-    return false
+    emit()
   }
 }
 

@@ -229,7 +229,8 @@ function decisionOf(this: FastifyRequest): Decision | undefined {
 function warn({ code, message }: InvalidOptionError, logger: Logger | undefined): void {
   try {
     if (logger !== undefined) {
-      logger.warn({ code }, message)
+      const yielded: unknown = logger.warn({ code }, message)
+      if (yielded instanceof Promise) yielded.catch(() => undefined)
       return
     }
   } catch {

@@ -240,6 +240,17 @@ describe("a route that is older than the plugin", () => {
     void warnings.push(`${code} ${message}`)
   const wrong = { rateLimit: { limit: 0, window: 1000 } }
 
+  it("is warned of by a logger that fails later, and nothing comes of that", async () => {
+    const app = fastify()
+    const fail = async () => {
+      throw new Error("no log")
+    }
+    app.register(rateLimit, { ...plugin, logger: { warn: fail, error: fail } })
+    app.get("/a", { config: wrong }, async () => "ok")
+    expect(await quota(app, "/a")).toBe('"ip-1m";r=4;t=61')
+    await app.close()
+  })
+
   it("is warned of once when its rule is wrong, and has the plugin's", async () => {
     warnings.length = 0
     const app = fastify()

@@ -223,6 +223,7 @@ describe("a warner", () => {
   it.each([
     ["there is no logger", undefined],
     ["the logger fails", { warn: fail, error: fail }],
+    ["the logger fails later", { warn: async () => fail(), error: async () => fail() }],
   ])("tells the process when %s", async (_when, logger) => {
     const emitted = new Promise<Error & { code?: string }>((resolve) => process.once("warning", resolve))
     createWarner(logger, () => undefined).say("warn", "SLUICE_INVALID_COST", "Cost.")

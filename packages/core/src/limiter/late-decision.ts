@@ -25,6 +25,7 @@ export class LateDecision {
   /** `taken` is what became of `ask`, the only one of `asks`, which only its counter can refuse. */
   constructor(store: Store, ask: Ask, asks: readonly Ask[], taken: Taken) {
     this.allowed = taken.granted
+    // Stryker disable next-line ConditionalExpression: of other rules what it tells is the same, worked out once more
     this.retryAfterMs = ask.throttle.kind === "elastic" ? elasticWaitMs(ask, taken) : taken.retryAfterMs
     this.ask = ask
     this.store = store

@@ -64,7 +64,7 @@ export const optionsShape = strict("the options", {
   trustedProxies: z.unknown().optional(),
   clientIpHeader: z.unknown().optional(),
   ipv6Prefix: z.unknown().optional(),
-  // A function is taken as it is.
+  // A function is taken as it is, unless it is async: whoever reads a field does not wait.
   fields: z.preprocess(
     (value, { addIssue }) => {
       // A record does not look at it.
@@ -72,7 +72,7 @@ export const optionsShape = strict("the options", {
         // Stryker disable next-line StringLiteral: the code is nobody's, the message is what is told
         addIssue({ code: "custom", path: ["__proto__"], message: says("a field", "another name").error })
       }
-      return isFunction(value) ? undefined : value
+      return answersAtOnce(value) ? undefined : value
     },
     z
       .record(

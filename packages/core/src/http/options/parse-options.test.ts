@@ -251,6 +251,7 @@ describe("a wrong option", () => {
     ["skip", { skip: async () => true }, "(request) => boolean"],
     ["refundWhen", { refundWhen: async () => true }, "(request, status) => boolean"],
     ["fields.user_id", { fields: { user_id: async () => "a" } }, "(request) => text or number"],
+    ["fields", { fields: async () => () => "a" }, '{ "user_id": (request) => … }'],
     [
       "throttle.signal",
       { throttle: { kind: "elastic", signal: async () => true } },

@@ -163,6 +163,8 @@ function extractors(fields: LimiterOptions<unknown>["fields"] = {}): ParsedOptio
   return (name) => {
     const made = attempt(() => fields(name))
     if ("value" in made && (made.value === undefined || typeof made.value === "function")) return made.value
+    // Nobody waits for it, so nobody else would handle its rejection.
+    if ("value" in made && made.value instanceof Promise) made.value.catch(() => undefined)
     // Rules are compiled where nobody could catch it; as a field that cannot be read it is told, and counts as missing.
     return () => {
       throw "error" in made ? made.error : new TypeError(`"fields" yielded no function for "${name}"`)

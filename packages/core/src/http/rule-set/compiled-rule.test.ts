@@ -203,6 +203,12 @@ describe("match", () => {
     expect(await policyFor({ query: { plan: "free" } })).toBe("")
   })
 
+  it("takes a field that is made in a promise for missing, and no rejection ends the process", async () => {
+    const fields = (() => Promise.reject(new Error("no fields"))) as never
+    const rule = { limit: 1, window: "1m", field: "plan", onMissing: "deny" } as const
+    expect(await verdicts({ ...rule, fields }, [{}])).toEqual(["missing-field"])
+  })
+
   it("takes values of ip for addresses and CIDRs, and those of method in any case", async () => {
     const fields = { ip: ["192.0.2.0/24", "2001:db8::7", "::ffff:198.51.100.1"], method: ["post"] }
     const rule = { limit: 9, window: "1m", match: { fields } }

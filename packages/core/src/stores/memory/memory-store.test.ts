@@ -433,7 +433,17 @@ describe("listeners", () => {
     })
     expect(takeOne(store, check("bob", 5)).granted).toBe(true)
     expect([told, countOf(store, "bob")]).toEqual([1, 5])
-    expect(await warned).toContain("A listener of the memory store threw: Error: no time")
+    expect(await warned).toContain("A listener of the memory store failed: Error: no time")
+  })
+
+  it("that are async and reject are reported the same, and end no process", async () => {
+    const { store } = full()
+    const warned = nextWarning("too late")
+    store.subscribe((async () => {
+      throw new Error("too late")
+    }) as () => void)
+    expect(takeOne(store, check("bob", 5)).granted).toBe(true)
+    expect(await warned).toContain("A listener of the memory store failed: Error: too late")
   })
 
   it("are told of each client that one call evicts, after all its requests", () => {

@@ -156,13 +156,19 @@ class InMemory implements MemoryStore, TakesOne {
     for (const event of events) {
       for (const listener of this.#listeners) {
         try {
-          listener(event)
+          const yielded: unknown = listener(event)
+          // Nobody waits for an async listener, so nobody else would handle its rejection.
+          if (yielded instanceof Promise) yielded.catch(warnOfListener)
         } catch (error) {
-          process.emitWarning(`A listener of the memory store threw: ${inspect(error)}`)
+          warnOfListener(error)
         }
       }
     }
   }
+}
+
+function warnOfListener(error: unknown): void {
+  process.emitWarning(`A listener of the memory store failed: ${inspect(error)}`)
 }
 
 const { take: OWN_TAKE, peek: OWN_PEEK } = InMemory.prototype
