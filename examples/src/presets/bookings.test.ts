@@ -23,7 +23,8 @@ async function admitted(times: number, from?: string): Promise<number> {
 
 describe("bookings", () => {
   it("are ten a minute for an address", async () => {
-    expect(await admitted(25)).toBe(10)
+    expect((await book()).headers.get("ratelimit-policy")).toBe('"bookings";q=10;w=60')
+    expect(await admitted(25)).toBe(9)
     expect(await admitted(3, "203.0.113.2")).toBe(3)
   })
 

@@ -30,6 +30,7 @@ describe("marketing messages", () => {
   it("are five a day to a user", async () => {
     const all = await sendMany(8)
     expect(all.map(({ allowed }) => allowed)).toEqual([true, true, true, true, true, false, false, false])
+    expect(all[0]?.checks).toMatchObject([{ limit: 5, windowMs: 86_400_000 }])
     expect(outbox.map(({ text }) => text)).toEqual(["offer 0", "offer 1", "offer 2", "offer 3", "offer 4"])
     expect((await sendMany(1, "bob"))[0]).toMatchObject({ allowed: true, remaining: 4 })
   })

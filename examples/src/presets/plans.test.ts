@@ -27,6 +27,7 @@ describe("plans", () => {
     const first = await report(token)
     expect(await first.json()).toEqual({ plan })
     expect(first.headers.get("ratelimit")).toContain(`"${plan}";r=${limit - 1}`)
+    expect(first.headers.get("ratelimit-policy")).toBe(`"${plan}";q=${limit};w=60`)
     expect(await admitted(limit + 5, token)).toBe(limit - 1)
 
     const refused = await report(token)

@@ -39,6 +39,7 @@ describe("service to service", () => {
     expect(error).toBeInstanceOf(RateLimitExceededError)
     const { decision } = error as RateLimitExceededError
     expect(decision).toMatchObject({ policy: "calls", limit: 500, remaining: 0 })
+    expect(decision.checks).toMatchObject([{ windowMs: 1_000 }])
 
     clock.advance(decision.retryAfterMs - 1)
     await expect(inventory.stockOf("nails")).rejects.toThrow(RateLimitExceededError)

@@ -255,6 +255,14 @@ describe("the group of an address", () => {
 })
 
 describe("remember", () => {
+  it("keeps 4096 texts at most where nothing else is said, as a client chooses them", () => {
+    const compute = vi.fn((text: string) => text)
+    const same = remember(compute)
+    for (let i = 0; i <= 4096; i++) same(`text ${i}`)
+    expect([same("text 4096"), compute.mock.calls.length]).toEqual(["text 4096", 4097])
+    expect([same("text 4095"), compute.mock.calls.length]).toEqual(["text 4095", 4098])
+  })
+
   it("computes once, forgets all when it is full, and keeps no undefined", () => {
     const compute = vi.fn((text: string) => (text === "none" ? undefined : text.length))
     const length = remember(compute, 2)

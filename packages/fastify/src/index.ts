@@ -42,7 +42,7 @@ export type RateLimitOptions = GuardOptions<FastifyRequest> & {
 export interface RouteRateLimit extends Rule<FastifyRequest> {
   /** Routes of one group share one counter; they need the same rule. */
   readonly group?: string
-  /** Default: the plugin's hook, or `preHandler` when this rule reads what is not there on arrival. */
+  /** Default: the hook that was given to the plugin; else the plugin's own, or `preHandler` when this rule reads what is not there on arrival. */
   readonly hook?: HookName
 }
 

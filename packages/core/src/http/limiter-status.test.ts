@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../clock.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
-import type { Store } from "../stores/store.ts"
+import type { Answer, Store } from "../stores/store.ts"
+import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
 import type { RequestFacts } from "./request.ts"
 
@@ -77,5 +78,29 @@ describe("the end of a limiter", () => {
     await limiter.close()
     await limiter.close()
     expect(told).toEqual(["decision", "closed"])
+  })
+
+  it("is the last event of one whose store answers later, too", async () => {
+    const told: string[] = []
+    let answer = (_answers: readonly Answer[]): void => undefined
+    const answers = new Promise<readonly Answer[]>((resolve) => {
+      answer = resolve
+    })
+    const memory = memoryStore()
+    const store: Store = { ...methodsOf(memory), take: () => answers }
+    const limiter = createLimiter({
+      limit: 1,
+      window: "1 minute",
+      store,
+      service: "a",
+      storeTimeoutMs: 60_000,
+    })
+    limiter.on("decision", () => void told.push("decision"))
+    limiter.on("closed", () => void told.push("closed"))
+    const decided = limiter.decide(ALICE)
+    await limiter.close()
+    answer([])
+    await decided
+    expect(told).toEqual(["closed"])
   })
 })

@@ -19,7 +19,10 @@ export interface DecisionCall {
 
 /** What happened, for metrics and logs. A listener that throws hurts no request. */
 export interface LimiterEvents<Request> {
-  /** Every decision of `decide`, `enforce`, `takeUpTo`, `acquire` and the adapters whose call began while this is listened to. */
+  /**
+   * Every decision of `decide`, `enforce`, `takeUpTo`, `acquire` and the adapters whose call began while this is listened to; none on
+   * what is skipped or not enabled.
+   */
   decision: [decision: Decision, request: Request, call: DecisionCall]
   /** The store has failed to answer: each time. A decision was made without it. */
   "store-error": [error: StoreUnavailableError]
@@ -137,7 +140,10 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * ```
    */
   takeUpTo(request: Request, units: number): Promise<Decision>
-  /** The decision that `decide` would make, taking nothing. Facts alone will do, for tests and tools. */
+  /**
+   * Whether `decide` would admit the request, and what is left before it: takes nothing, so `cost` is 0. Facts alone will do, for
+   * tests and tools.
+   */
   peek(request: Request | RequestFacts, options?: CostOption): Promise<Decision>
   /**
    * Gives back the units of a decision, once; to the window they were taken in, so nothing when that has passed. It takes the

@@ -49,6 +49,19 @@ const KINDS: [string, Partial<Rule>][] = [
   ["leaky-bucket", { algorithm: "leaky-bucket" }],
 ]
 
+it("keeps a hundred thousand clients at most while the store is gone, so that an outage is no lack of memory", async () => {
+  const limiter = createLimiter<{ readonly remoteAddress: string }>({
+    ...{ name: "r", limit: 2, window: "1 hour", store: down(), service: "test" },
+    ...{ clock: manualClock(), logger: QUIET },
+  })
+  const client = (i: number) => ({ remoteAddress: `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}` })
+  for (let i = 0; i < 110_000; i++) await limiter.decide(client(i))
+  let known = 0
+  for (let i = 0; i < 110_000; i++) if ((await limiter.peek(client(i))).remaining === 1) known++
+  expect(known).toBe(100_000)
+  await limiter.close()
+}, 60_000)
+
 describe.each(KINDS)("while the store is gone, one of four instances with a %s of 8", (_name, rule) => {
   it("admits its part", async () => {
     expect(await instanceOf(4, rule).admitted()).toBe(2)

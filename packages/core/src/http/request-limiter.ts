@@ -140,12 +140,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     requireUnits(units)
     const startedMs = this.#reporter.start()
     await this.#rules.first
-    const decision = this.admission.counts(request)
-      ? await this.#parts.decider.takeUpTo(
-          this.admission.asks(this.#parts.factsReaders.read(request), request, 1),
-          units,
-        )
-      : { ...UNLIMITED, cost: units }
+    if (!this.admission.counts(request)) return { ...UNLIMITED, cost: units }
+    const asks = this.admission.asks(this.#parts.factsReaders.read(request), request, 1)
+    const decision = await this.#parts.decider.takeUpTo(asks, units)
     this.#reporter.tell(decision, request, "takeUpTo", startedMs)
     return decision
   }

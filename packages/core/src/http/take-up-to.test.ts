@@ -215,6 +215,17 @@ describe("takeUpTo", () => {
     expect((await none.limiter.decide(ALICE)).cost).toBe(0)
   })
 
+  it("is no event where nothing is counted, as with decide", async () => {
+    const told: string[] = []
+    for (const options of [{ enabled: false }, { skip: () => true }, {}]) {
+      const { limiter } = limiterWith({ limit: 1, window: "1 minute", ...options })
+      limiter.on("decision", (_decision, _request, { operation }) => void told.push(operation))
+      await limiter.decide(ALICE)
+      await limiter.takeUpTo(ALICE, 1)
+    }
+    expect(told).toEqual(["decide", "takeUpTo"])
+  })
+
   it("refuses at once who is denied, and asks nothing", async () => {
     const clock = manualClock()
     const { store, asked } = busyStore(clock, () => undefined)

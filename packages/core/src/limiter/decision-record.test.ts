@@ -66,6 +66,17 @@ describe("what binds", () => {
     expect(bindsMore({ ...refused, retryAfterMs: 0 }, admitted)).toBe(true)
   })
 
+  it("is, of rules that fit as many requests like this one, the one with fewer units left", () => {
+    // Two and a half more of the one, two and a third of the other: two each.
+    const [five, seven] = [
+      { ...admitted, remaining: 5, cost: 2 },
+      { ...admitted, remaining: 7, cost: 3 },
+    ]
+    expect([bindsMore(five, seven), bindsMore(seven, five)]).toEqual([true, false])
+    const three = { ...admitted, remaining: 9, cost: 3 }
+    expect([bindsMore(five, three), bindsMore(three, five)]).toEqual([true, false])
+  })
+
   it("is the longer wait of two refusals", () => {
     const longer = { ...refused, retryAfterMs: 8 }
     expect(bindsMore(longer, refused)).toBe(true)

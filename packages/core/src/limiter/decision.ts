@@ -23,7 +23,7 @@ export interface PolicyCheck {
   readonly limit: number
   /** Length of the window in milliseconds. */
   readonly windowMs: number
-  /** Units that would be admitted after this request; 0 where the store was not asked. */
+  /** Units that would be admitted after this request, or of a peek before it; 0 where the store was not asked. */
   readonly remaining: number
   /** Units that this request asked of this rule. */
   readonly cost: number
@@ -74,7 +74,8 @@ export interface Decision {
   readonly cost: number
   /**
    * Milliseconds to wait: 0 when admitted; Infinity when it can never succeed. Waiting exactly this long suffices if nobody
-   * else came, and a millisecond less does not.
+   * else came, and a millisecond less does not; but for a guess while the store is gone, and under elastic throttling, where
+   * there may be capacity to spare before that.
    */
   readonly retryAfterMs: number
   /** Milliseconds until all units are there again, as many as the limit or the burst, if nobody asks. */

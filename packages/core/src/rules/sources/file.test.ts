@@ -50,6 +50,15 @@ function open(options?: FileRulesOptions, path = file) {
 }
 
 describe("loading", () => {
+  test("takes a file of 1 MiB, and none that is larger, where no size is given", async () => {
+    const { source, limits } = open()
+    const padded = (bytes: number) => `${text(5)}#`.padEnd(bytes, "-")
+    writeFileSync(file, padded(2 ** 20))
+    expect(await limits()).toEqual([5])
+    writeFileSync(file, padded(2 ** 20 + 1))
+    await expect(source.load("a")).rejects.toThrow("has 1048577 bytes, more than 1048576")
+  })
+
   test.each([
     ["rules.yaml", text(5)],
     ["rules.yml", `\ufeff${text(5)}`],

@@ -12,6 +12,7 @@ import {
   type TakesOne,
   takesOne,
 } from "./memory-store.ts"
+import { parseOptions } from "./options.ts"
 import { answerOf } from "./taken.ts"
 
 const MINUTE = 60_000
@@ -64,6 +65,11 @@ function nextWarning(part: string): Promise<string> {
 }
 
 describe("options", () => {
+  it("are a million keys where none are given", () => {
+    // Ten times less, and a flood of made-up clients pushes out those that are blocked.
+    expect([{}, { maxKeys: undefined }].map((given) => parseOptions(given).maxKeys)).toEqual([1e6, 1e6])
+  })
+
   it.each([
     [undefined],
     [{}],
