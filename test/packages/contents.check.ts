@@ -23,7 +23,7 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
   it("has code and declarations, and neither maps of sources that are not in it nor the way to them", () => {
     const built = contents.filter((path) => path.startsWith("dist/"))
     expect(built.length).toBeGreaterThan(0)
-    expect(built.filter((path) => !/\.(js|d\.ts|-MIT\.txt)$/.test(path))).toEqual([])
+    expect(built.filter((path) => !/(\.(js|d\.ts)|-MIT\.txt)$/.test(path))).toEqual([])
     expect(built.filter((path) => textOf(name, path).includes("sourceMappingURL"))).toEqual([])
   })
 
