@@ -162,9 +162,16 @@ export default {
     },
     {
       name: "no-dev-dependency-in-source",
-      comment: "Who installs a package does not get its devDependencies, but for what is built into it.",
+      comment: "Who installs a package does not get its devDependencies.",
       severity: "error",
-      from: { path: "^packages/[^/]+/src/", pathNot: TEST_FILES },
+      from: { path: "^packages/(?!core/)[^/]+/src/", pathNot: TEST_FILES },
+      to: { dependencyTypes: ["npm-dev"], dependencyTypesNot: ["npm", "npm-peer", "npm-optional"] },
+    },
+    {
+      name: "no-dev-dependency-in-core",
+      comment: "The same, but for what is built into the core: packages/core/tsdown.config.ts.",
+      severity: "error",
+      from: { path: "^packages/core/src/", pathNot: TEST_FILES },
       to: {
         dependencyTypes: ["npm-dev"],
         dependencyTypesNot: ["npm", "npm-peer", "npm-optional"],

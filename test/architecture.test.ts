@@ -348,7 +348,7 @@ const BREACHES: readonly (readonly [why: string, file: string, text: string, rul
     "the core imports a dependency for development",
     `${CORE}/http/dev.ts`,
     'import dev from "only-for-tests"\nexport default dev',
-    ["no-dev-dependency-in-source"],
+    ["no-dev-dependency-in-core"],
   ],
   [
     "the core imports what only the root declares",

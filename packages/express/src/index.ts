@@ -103,8 +103,8 @@ function send(rejection: RejectionAnswer | undefined, res: Response): void {
   const { status, headers, body } = rejection
   res.statusCode = status
   writeHeaders(res, headers)
-  // Node tells no length of a body that it leaves out, as it does for HEAD. Of a 204 nobody may (RFC 9110, section 8.6).
-  if (status !== 204) res.setHeader("Content-Length", Buffer.byteLength(body))
+  // Node tells no length of a body that it leaves out, as it does for HEAD. Of these two nobody may (RFC 9110, section 8.6).
+  if (status !== 204 && status !== 304) res.setHeader("Content-Length", Buffer.byteLength(body))
   // Not `send`, which would add an ETag and a charset.
   res.end(body)
 }

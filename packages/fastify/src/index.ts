@@ -97,7 +97,7 @@ const CALLED = {
     "rateLimit of @sluice/express in Express, and of @sluice/koa in Koa",
 }
 
-/** What says that there are rules, or is of an inline one, be it whole or not. */
+/** What says that there are rules, or is of an inline one, be it whole or not; `cost` and `onStoreFailure` are options by themselves. */
 const RULE = [
   ...[
     "rules",

@@ -82,7 +82,8 @@ export function routeLimits(plugin: Limit, chosen?: HookName): (route: Route, wr
     try {
       return plugin.guard.forRoute(rule, String(name))
     } catch (error) {
-      const { problems } = error as InvalidOptionError
+      if (!(error instanceof InvalidOptionError)) throw error
+      const { problems } = error
       throw new InvalidOptionError(problems.map(({ path, ...rest }) => ({ path: `${at}.${path}`, ...rest })))
     }
   }

@@ -192,7 +192,13 @@ describe("closing the app", () => {
       '"GET /";r=1;t=61',
       '"GET /";r=0;t=61',
     ])
-    await Promise.all([http.close(), https.close()])
+    await http.close()
+    const other = fastify()
+    await other.register(rateLimit, { limiter })
+    const add = () =>
+      other.get("/", { config: { rateLimit: { limit: 4, window: "1 minute" } } }, async () => "ok")
+    expect(add).toThrow('"GET /" is another rule where this limiter is mounted too')
+    await Promise.all([other.close(), https.close()])
     const next = fastify()
     await next.register(rateLimit, { limiter })
     next.get("/", { config: { rateLimit: { limit: 4, window: "1 minute" } } }, async () => "ok")

@@ -38,8 +38,8 @@ export interface RejectionRule {
 }
 
 /**
- * The rejection of a refusal, for a client with this Accept header, which may be the one of another refusal, too. `nowMs` yields
- * epoch milliseconds.
+ * The rejection of a refusal, for a client with this Accept header. Refusals of one second may share it: not to be written to.
+ * `nowMs` yields epoch milliseconds.
  */
 export type RejectionWriter = (
   verdict: Verdict,

@@ -226,6 +226,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
    * Throws {@link InvalidOptionError}.
    */
   forRoute(value: object, name: string): RequestLimiter<Request> {
+    this.#requireOpen()
     const { rule, problems } = parseInlineRule(value, this.options.cost, name)
     if (rule === undefined) throw new InvalidOptionError(problems)
     return this.#routes.join(

@@ -53,6 +53,11 @@ test.each([
   ["dot segments, which file servers resolve", "/a/./b/../c/", ["/a/./b/../c", "/a/c"]],
   ["dot segments at the end and beyond the root", "/../../a/..", ["/../../a/..", "/"]],
   ["encoded dots and slashes", "/a%2fb/%2E%2e%2Fc", ["/a%2fb/..%2fc", "/a/c"]],
+  ["an encoded percent sign, which is no slash", "/a%252fb", ["/a%2fb"]],
+  ["an encoded backslash, which is a slash on Windows", "/a%5c..%5Cb", ["/a\\..\\b", "/b"]],
+  ["the absolute form with a port that is none", "http://u:p@h:1x/x#", ["/x", "/:1x/x"]],
+  ["the same without a scheme", "//u@h:zz/Login#x", ["/u@h:zz/login", "/:zz/login", "//u@h:zz/login"]],
+  ["the absolute form with an address of IPv6", "http://[::1]:80/x", ["/x"]],
   ["dots that are a name", "/.well-known/...", ["/.well-known/..."]],
   ["the asterisk form", "*", ["/*"]],
   ["nothing", "", ["/"]],
@@ -64,6 +69,33 @@ test("reads a long target of nothing but one odd part", () => {
   for (const part of ["/", "\\", ";", "%", "%41", "/%", "//;\\", "/.", "/..", "%2f", "@", "//a@b#"]) {
     expect(pathReadings(`/${part.repeat(20_000)}`).length).toBeGreaterThan(0)
   }
+})
+
+test("has Node warn of nothing that a client sends", async () => {
+  const warnings: Error[] = []
+  const listener = (warning: Error) => void warnings.push(warning)
+  process.on("warning", listener)
+  const hosts = [
+    "h:zz",
+    "u@h:1x",
+    "u:p@h:zz:1",
+    "h:",
+    "h:1",
+    "[::1]:1",
+    "a:b@[::1",
+    "h%:z",
+    "h:z%",
+    "h;:zz",
+    "a@b:c@d:e",
+  ]
+  for (const host of hosts) {
+    for (const start of ["http://", "//", "\\\\", "/\\", "x:\\\\", " http://", "HTTP:/\\"]) {
+      for (const end of ["/login#x", "#", " ", "/a b", "\\login#"]) pathReadings(start + host + end)
+    }
+  }
+  await new Promise(setImmediate)
+  process.off("warning", listener)
+  expect(warnings).toEqual([])
 })
 
 /** What a path is normalized to, with exceptions to tell malformed encodings by. */

@@ -37,7 +37,9 @@ export function pathReadings(target: string): readonly string[] {
   const whole = readings.map((reading) => decoded(reading, known))
   // A wildcard in the middle of a pattern can take the empty segments between slashes.
   const withEmpty = whole.filter((path) => path.includes("//")).map(withoutLastSlash)
-  const served = whole.filter((path) => IS_RESOLVED.test(path)).map(resolved)
+  const served = whole
+    .map((path, at) => servedPath(readings[at] as string, path))
+    .filter((path) => path !== undefined)
   return [...new Set([...whole.map(withSingleSlashes), ...withEmpty, ...served])]
 }
 
@@ -46,6 +48,8 @@ export function pathReadings(target: string): readonly string[] {
  * no host has for a path. Where it throws or finds no path they route nothing.
  */
 function routed(target: string): string | undefined {
+  const unsound = unsoundPort(target)
+  if (unsound !== undefined) return cutOff(`/${target.slice(unsound)}`, /[?#]/)
   try {
     return parseUrl({ url: target })?.pathname ?? undefined
   } catch {
@@ -53,13 +57,41 @@ function routed(target: string): string | undefined {
   }
 }
 
-/** What file servers read in another way than routers. */
-const IS_RESOLVED = /%2f|\/\.\.?(?:\/|$)/
+/**
+ * Where the port of an absolute target begins that is none. That parser takes it for the begin of the path, and has Node warn of
+ * it: what a client sends must not come into the log, nor end a process that throws for what is deprecated.
+ */
+function unsoundPort(target: string): number | undefined {
+  const [, before = "", authority] = AUTHORITY.exec(target) ?? []
+  if (authority === undefined) return undefined
+  const user = authority.lastIndexOf("@") + 1
+  const host = cutOff(authority.slice(user), NOT_IN_HOST).replace(/:\d*$/, "")
+  const colon = host.indexOf(":")
+  if (colon === -1 || (host.startsWith("[") && host.endsWith("]"))) return undefined
+  return before.length + user + colon
+}
 
-/** The path as `express.static` and its kin read it: an encoded slash is one, and dot segments lead to where they do on disk. */
+/** What comes before an authority, and the authority. */
+const AUTHORITY = /^(\s*(?:[a-z0-9.+-]+:)?[/\\]{2})([^/\\?#]*)/i
+/** Where that parser ends a host. */
+const NOT_IN_HOST = /[\s"%';<>^`{|}]/
+
+/** What file servers read in another way than routers. */
+const IS_RESOLVED = /\\|\/\.\.?(?:\/|$)/
+
+/** The file path that a reading of a target, decoded by segments, is; undefined where it is the same. */
+function servedPath(reading: string, path: string): string | undefined {
+  if (/%2f/i.test(reading)) return resolved(reading.split("/").map(decodeWhole).join("/").toLowerCase())
+  return IS_RESOLVED.test(path) ? resolved(path) : undefined
+}
+
+/**
+ * The path as `express.static` and its kin read it: an encoded slash is one, on Windows a backslash too, and dot segments lead to where
+ * they do on disk.
+ */
 function resolved(path: string): string {
   const names: string[] = []
-  for (const name of path.replaceAll("%2f", "/").split("/")) {
+  for (const name of path.split(/[/\\]/)) {
     if (name === "..") names.pop()
     else if (name !== "" && name !== ".") names.push(name)
   }
@@ -98,9 +130,13 @@ function withSingleSlashes(path: string): string {
 }
 
 /** Asks before it decodes: thousands of malformed segments, each with an exception, would hold everybody else up. */
+function decodeWhole(segment: string): string {
+  return segment.replace(ESCAPED, "").includes("%") ? segment : decodeURIComponent(segment)
+}
+
+/** The same, with an encoded slash left as it is. */
 function decode(segment: string): string {
-  if (segment.replace(ESCAPED, "").includes("%")) return segment
-  return decodeURIComponent(segment).replaceAll("/", "%2f")
+  return decodeWhole(segment).replaceAll("/", "%2f")
 }
 
 /** The escapes of one character in well-formed UTF-8 (RFC 3629 section 4), which decodeURIComponent accepts. */

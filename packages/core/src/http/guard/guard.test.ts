@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it, vi } from "vitest"
 import { manualClock } from "../../clock.ts"
@@ -834,6 +835,21 @@ describe("a guard of one route", () => {
     await other.close()
     // The limiter is its maker's, and so are its own rules.
     expect((await limiter.peek({ remoteAddress: "192.0.2.1" } as Req)).remaining).toBe(9)
+  })
+
+  it("lets go of nobody else when it closes, and there is none of a guard that is closed", async () => {
+    const clock = manualClock()
+    const queue = { throttle: { kind: "queue" }, algorithm: "fixed-window", window: "1 second" } as const
+    const guard = await mount({ ...limit(1), ...queue, name: "q" }, clock)
+    const route = guard.forRoute({ limit: 9, window: "1h" }, "login")
+    checked(guard)
+    const response = Object.assign(new EventEmitter(), { writableEnded: false })
+    const held = guard.check(FACTS, {}, response as never)
+    await route.close()
+    clock.advance(1_000)
+    expect((await held)?.rejection).toBeUndefined()
+    await guard.close()
+    expect(() => guard.forRoute({ limit: 9, window: "1h" }, "late")).toThrow("The guard has been closed.")
   })
 
   it("knows by its own rule what it reads", async () => {

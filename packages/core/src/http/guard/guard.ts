@@ -1,4 +1,4 @@
-import { InvalidOptionError } from "../../errors.ts"
+import { ClosedError, InvalidOptionError } from "../../errors.ts"
 import type { Decision } from "../../limiter/decision.ts"
 import type { Verdict } from "../../limiter/late-decision.ts"
 import type { MaybePromise } from "../../stores/store.ts"
@@ -77,7 +77,10 @@ export interface Guard<Request extends object> {
   forRoute(rule: object, name: string): Guard<Request>
   /** Lets go of all requests that are held, with 503, and holds none that come later. For a server that stops to serve. */
   drain(): void
-  /** The same, and closes the limiter if the guard made it. Called again, it does nothing more. */
+  /**
+   * The same, and closes the limiter if the guard made it; of a route's guard, only frees its rule's name, where no other mount has that.
+   * Not to be asked afterwards: the name may be another's. Called again, it does nothing more.
+   */
   close(): Promise<void>
 }
 
@@ -91,7 +94,7 @@ export function createGuard<Request extends object>(
   reader?: FactsReader,
 ): Guard<Request> {
   const guard = isShared(options)
-    ? new LimiterGuard(sharedLimiter(options), nothing, new AbortController())
+    ? new LimiterGuard(sharedLimiter(options), nothing)
     : ownGuard(createLimiter(options) as RequestLimiter<Request>)
   if (reader !== undefined) guard.limiter.readFactsWith(reader)
   return guard
@@ -100,7 +103,7 @@ export function createGuard<Request extends object>(
 function nothing(): void {}
 
 function ownGuard<Request extends object>(limiter: RequestLimiter<Request>): LimiterGuard<Request> {
-  return new LimiterGuard(limiter, () => limiter.close(), new AbortController())
+  return new LimiterGuard(limiter, () => limiter.close())
 }
 
 type Shared<Request> = Extract<GuardOptions<Request>, { readonly limiter: unknown }>
@@ -139,7 +142,8 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
   readonly asksApp: boolean
   /** What becomes of the limiter when the guard closes: a shared one stays. */
   readonly #leave: () => void | Promise<void>
-  readonly #routes: LimiterGuard<Request>[] = []
+  readonly #routes = new Set<LimiterGuard<Request>>()
+  readonly #isRoute: boolean
   /** Shared with the guards of its routes. */
   readonly #draining: AbortController
   readonly #answer: Answer
@@ -150,12 +154,13 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
   constructor(
     limiter: RequestLimiter<Request>,
     leave: () => void | Promise<void>,
-    draining: AbortController,
+    draining?: AbortController,
   ) {
     this.limiter = limiter
     this.settles = limiter.options.refundWhen !== undefined
     this.#leave = leave
-    this.#draining = draining
+    this.#isRoute = draining !== undefined
+    this.#draining = draining ?? new AbortController()
     const { onRejected, refundWhen } = limiter.options
     this.asksApp = onRejected !== undefined
     this.#answer = compileAnswer(onRejected, limiter.warner)
@@ -210,9 +215,14 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
   }
 
   forRoute(rule: object, name: string): Guard<Request> {
+    if (this.#closed) throw new ClosedError("The guard has been closed.")
     const limiter = this.limiter.forRoute(rule, name)
-    const guard = new LimiterGuard(limiter, () => this.limiter.leaveRoute(limiter), this.#draining)
-    this.#routes.push(guard)
+    const leave = (): void => {
+      this.#routes.delete(guard)
+      this.limiter.leaveRoute(limiter)
+    }
+    const guard = new LimiterGuard(limiter, leave, this.#draining)
+    this.#routes.add(guard)
     return guard
   }
 
@@ -221,10 +231,11 @@ class LimiterGuard<Request extends object> implements Guard<Request> {
   }
 
   async close(): Promise<void> {
-    this.drain()
-    for (const route of this.#routes) await route.close()
     if (this.#closed) return
     this.#closed = true
+    // One route that goes lets nobody go who is held elsewhere.
+    if (!this.#isRoute) this.drain()
+    for (const route of this.#routes) await route.close()
     await this.#leave()
   }
 
