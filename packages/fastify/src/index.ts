@@ -42,7 +42,10 @@ export type RateLimitOptions = GuardOptions<FastifyRequest> & {
 export interface RouteRateLimit extends Rule<FastifyRequest> {
   /** Routes of one group share one counter; they need the same rule. */
   readonly group?: string
-  /** Default: the hook that was given to the plugin; else the plugin's own, or `preHandler` when this rule reads what is not there on arrival. */
+  /**
+   * Default: the hook that was given to the plugin; else the plugin's own, or `preHandler` when this rule reads what is not there on
+   * arrival.
+   */
   readonly hook?: HookName
 }
 
@@ -97,33 +100,32 @@ const CALLED = {
     "rateLimit of @sluice/express in Express, and of @sluice/koa in Koa",
 }
 
-/** What says that there are rules, or is of an inline one, be it whole or not; `cost` and `onStoreFailure` are options by themselves. */
-const RULE = [
-  ...[
-    "rules",
-    "limiter",
-    "name",
-    "limit",
-    "window",
-    "field",
-    "onMissing",
-    "algorithm",
-    "align",
-    "buckets",
-    "burst",
-  ],
-  ...[
-    "refill",
-    "throttle",
-    "countRejected",
-    "penalty",
-    "match",
-    "allow",
-    "deny",
-    "rejectionMessage",
-    "shadow",
-  ],
-]
+/**
+ * What says that there are rules, or is of an inline one, be it whole or not. The compiler sees that none is missing; `cost` and
+ * `onStoreFailure` are options by themselves.
+ */
+const RULE: Readonly<Record<Exclude<keyof Rule, "cost" | "onStoreFailure"> | "rules" | "limiter", true>> = {
+  rules: true,
+  limiter: true,
+  name: true,
+  limit: true,
+  window: true,
+  field: true,
+  onMissing: true,
+  algorithm: true,
+  align: true,
+  buckets: true,
+  burst: true,
+  refill: true,
+  throttle: true,
+  countRejected: true,
+  penalty: true,
+  match: true,
+  allow: true,
+  deny: true,
+  rejectionMessage: true,
+  shadow: true,
+}
 
 type Hook = (request: FastifyRequest, reply: FastifyReply, payload: unknown, done?: Done) => void
 /** Of a scope, and so of those inside: the limit of the nearest registration, in whose place routes have their own. */
@@ -144,7 +146,7 @@ function plugin(app: Scope, options: RateLimitOptions): Promise<void> {
 async function register(app: Scope, options: RateLimitOptions): Promise<void> {
   const { hook, ...rest } = options
   const chosen = parseHook(hook, "hook")
-  const hasRule = RULE.some((name) => name in options)
+  const hasRule = Object.keys(RULE).some((name) => name in options)
   const guard = createGuard<FastifyRequest>(hasRule ? rest : { ...rest, rules: [] }, factsOf)
   const inline: Limit = { guard, hook: chosen ?? (guard.readsArrivalOnly ? "onRequest" : "preHandler") }
   const limitOf = routeLimits(inline, chosen)

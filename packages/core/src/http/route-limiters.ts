@@ -17,7 +17,10 @@ interface Route<Limiter> {
 export class RouteLimiters<Limiter extends { giveUp(): void }> {
   readonly #routes = new Map<string, Route<Limiter>>()
 
-  /** The limiter for a route with this rule; `make` makes it where there is none. Throws InvalidOptionError for another rule of the name. */
+  /**
+   * The limiter for a route with this rule; `make` makes it where there is none. Throws InvalidOptionError for another rule of the
+   * name.
+   */
   join(rule: ParsedRule, make: () => Limiter): Limiter {
     const known = this.#routes.get(rule.name)
     if (known === undefined) {

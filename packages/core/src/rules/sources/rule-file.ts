@@ -76,7 +76,7 @@ function requireArguments(text: unknown, format: unknown): void {
 }
 
 async function read(text: string, format: "yaml" | "json"): Promise<RuleFile> {
-  // Only now: the parser of YAML would be half of what the core takes to load.
+  // Only now: the parser of YAML takes half as long to load as all the rest of the core.
   const { parseYamlText } = await import("./yaml-text.ts")
   const { placesIn } = await import("./text-places.ts")
   let values: readonly unknown[]
