@@ -194,7 +194,7 @@ describe("instrument", () => {
   it("counts what adapters ask, and the limiters of their routes, as what the limiter decides", async () => {
     const { limiter, byPolicy } = setUp({ name: "all", limit: 9, window: "1 minute" })
     const guard = createGuard({ limiter })
-    const route = guard.forRoute({ limit: 1, window: "1 minute" }, "route")
+    const route = guard.forRoute({ limit: 1, window: "1 minute" }, { label: "route" })
     await new Promise((resolve) => setImmediate(resolve))
     await guard.check(ALICE, {})
     await route.check(ALICE, {})

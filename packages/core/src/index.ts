@@ -27,9 +27,12 @@ export type { Events } from "./events.ts"
 export type { ClientAddressOptions } from "./http/client/client-address-options.ts"
 export type { ClosingResponse } from "./http/client-gone.ts"
 export { createLimiter } from "./http/create-limiter.ts"
-export { createGuard, decisionOn, type Guard, type GuardOptions, type Outcome } from "./http/guard/guard.ts"
+export { createGuard } from "./http/guard/create-guard.ts"
+export type { Guard, GuardOptions, Outcome } from "./http/guard/guard.ts"
+export { decisionOn } from "./http/guard/mark.ts"
+export type { GuardedRoute } from "./http/guard/route-guards.ts"
 export type { HeaderLine } from "./http/headers/writer.ts"
-export { exposedHeaders, type HeaderDialect } from "./http/headers.ts"
+export { exposedHeaders, HEADER_DIALECTS, type HeaderDialect } from "./http/headers.ts"
 export type {
   AcquireOptions,
   CostOption,
@@ -40,6 +43,7 @@ export type {
   ResetOptions,
 } from "./http/limiter.ts"
 export type { Extractor, InlineRule, LimiterOptions, OnRejected } from "./http/options/options.ts"
+export { hasRuleOption } from "./http/options/rule-options.ts"
 export type { RetryAdvice } from "./http/rejection/retry.ts"
 export type { Rejection, RejectionAnswer } from "./http/rejection.ts"
 export type { HeaderFields, RequestFacts } from "./http/request.ts"

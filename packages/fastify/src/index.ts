@@ -10,8 +10,8 @@ import {
   decisionOn,
   type Guard,
   type GuardOptions,
+  hasRuleOption,
   InvalidOptionError,
-  type Logger,
   type Rule,
 } from "@sluice/core"
 import type {
@@ -100,33 +100,6 @@ const CALLED = {
     "rateLimit of @sluice/express in Express, and of @sluice/koa in Koa",
 }
 
-/**
- * What says that there are rules, or is of an inline one, be it whole or not. The compiler sees that none is missing; `cost` and
- * `onStoreFailure` are options by themselves.
- */
-const RULE: Readonly<Record<Exclude<keyof Rule, "cost" | "onStoreFailure"> | "rules" | "limiter", true>> = {
-  rules: true,
-  limiter: true,
-  name: true,
-  limit: true,
-  window: true,
-  field: true,
-  onMissing: true,
-  algorithm: true,
-  align: true,
-  buckets: true,
-  burst: true,
-  refill: true,
-  throttle: true,
-  countRejected: true,
-  penalty: true,
-  match: true,
-  allow: true,
-  deny: true,
-  rejectionMessage: true,
-  shadow: true,
-}
-
 type Hook = (request: FastifyRequest, reply: FastifyReply, payload: unknown, done?: Done) => void
 /** Of a scope, and so of those inside: the limit of the nearest registration, in whose place routes have their own. */
 const NEAREST = Symbol("sluice.nearest")
@@ -146,8 +119,7 @@ function plugin(app: Scope, options: RateLimitOptions): Promise<void> {
 async function register(app: Scope, options: RateLimitOptions): Promise<void> {
   const { hook, ...rest } = options
   const chosen = parseHook(hook, "hook")
-  const hasRule = Object.keys(RULE).some((name) => name in options)
-  const guard = createGuard<FastifyRequest>(hasRule ? rest : { ...rest, rules: [] }, factsOf)
+  const guard = createGuard<FastifyRequest>(hasRuleOption(options) ? rest : { ...rest, rules: [] }, factsOf)
   const inline: Limit = { guard, hook: chosen ?? (guard.readsArrivalOnly ? "onRequest" : "preHandler") }
   const limitOf = routeLimits(inline, chosen)
   const isFirst = !(NEAREST in app)
@@ -177,7 +149,7 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
       config[LIMIT] ??= limitOf(routeOptions as RouteOptions, config.rateLimit)
     } catch (error) {
       config[LIMIT] = inline
-      warn(error as InvalidOptionError, (options as { readonly logger?: Logger }).logger)
+      guard.warn(error as InvalidOptionError)
     }
     return config[LIMIT]
   }
@@ -226,17 +198,4 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
 /** What `request.rateLimit` yields. A decorator with a value would be written into every request. */
 function decisionOf(this: FastifyRequest): Decision | undefined {
   return decisionOn(this)
-}
-
-function warn({ code, message }: InvalidOptionError, logger: Logger | undefined): void {
-  try {
-    if (logger !== undefined) {
-      const yielded: unknown = logger.warn({ code }, message)
-      if (yielded instanceof Promise) yielded.catch(() => undefined)
-      return
-    }
-  } catch {
-    // A logger that fails must not hurt the request.
-  }
-  process.emitWarning(message, { type: "SluiceWarning", code })
 }

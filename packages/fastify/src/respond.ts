@@ -1,4 +1,11 @@
-import { exposedHeaders, type Guard, type HeaderLine, type Outcome, type RejectionAnswer } from "@sluice/core"
+import {
+  exposedHeaders,
+  type Guard,
+  HEADER_DIALECTS,
+  type HeaderLine,
+  type Outcome,
+  type RejectionAnswer,
+} from "@sluice/core"
 import type { FastifyReply, FastifyRequest } from "fastify"
 import { FastifyFacts } from "./facts.ts"
 
@@ -91,8 +98,7 @@ function send({ status, headers, body }: RejectionAnswer, reply: FastifyReply): 
   reply.serializer(String).send(body)
 }
 
-const DIALECTS = ["draft-11", "next", "triple", "legacy"] as const
-const NAMES = [...DIALECTS.flatMap((dialect) => exposedHeaders(dialect)), "Cache-Control", "Content-Type"]
+const NAMES = [...HEADER_DIALECTS.flatMap(exposedHeaders), "Cache-Control", "Content-Type"]
 /** Fastify makes names lower case, anew for each response: a quarter of what setting a header costs. */
 const LOWER_CASE = new Map(NAMES.map((name) => [name, name.toLowerCase()]))
 

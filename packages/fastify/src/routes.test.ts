@@ -1,8 +1,13 @@
-import { manualClock } from "@sluice/core"
-import fastify, { type FastifyInstance, type InjectOptions, type RouteOptions } from "fastify"
+import { createLimiter, manualClock } from "@sluice/core"
+import fastify, {
+  type FastifyInstance,
+  type FastifyRequest,
+  type InjectOptions,
+  type RouteOptions,
+} from "fastify"
 import { describe, expect, it } from "vitest"
 import { rateLimit } from "./index.ts"
-import { routeLabel, ruleName } from "./routes.ts"
+import { routeLabel } from "./routes.ts"
 
 const clock = manualClock()
 const plugin = { clock, limit: 5, window: "1 minute" } as const
@@ -266,6 +271,23 @@ describe("a route that is older than the plugin", () => {
     await app.close()
   })
 
+  it("is warned of as a shared limiter warns: by its logger, and to its listeners", async () => {
+    warnings.length = 0
+    const codes: string[] = []
+    const limiter = createLimiter<FastifyRequest>({ ...plugin, logger: { warn: log, error: log } })
+    limiter.on("warning", ({ code }) => codes.push(code))
+    const app = fastify()
+    app.register(rateLimit, { limiter })
+    app.get("/a", { config: wrong }, async () => "ok")
+    expect(await quota(app, "/a")).toBe('"ip-1m";r=4;t=61')
+    // Its HEAD route is the same one.
+    expect(await quota(app, "/a", { method: "HEAD" })).toBe('"ip-1m";r=3;t=61')
+    expect(warnings).toEqual([expect.stringMatching(/^SLUICE_INVALID_OPTION .*config\.rateLimit\.limit: 0 /)])
+    expect(codes).toEqual(["SLUICE_INVALID_OPTION"])
+    await app.close()
+    await limiter.close()
+  })
+
   it("is warned of by the process where no logger does, and a logger that fails hurts no request", async () => {
     const emitted: (Error & { code?: string })[] = []
     const listener = (warning: Error) => void emitted.push(warning)
@@ -376,25 +398,5 @@ describe("a route's label", () => {
     ["GET / { host: /a/, version: '1.0.0' }", route("GET", "/", { version: "1.0.0", host: /a/ })],
   ])("is %s", (label, options) => {
     expect(routeLabel(options)).toBe(label)
-  })
-})
-
-describe("a rule's name", () => {
-  it.each(["GET /users/:id", " !#$[]^~", "x".repeat(64)])("is the text where it may be one: %s", (text) => {
-    expect(ruleName(text)).toBe(text)
-  })
-
-  const long = "GET /".padEnd(80, "x")
-  it.each([
-    ["GET /sch?n~", "GET /schön"],
-    ["GET /:id(^??d+$)~", 'GET /:id(^"\\d+$)'],
-    [`${"GET /".padEnd(55, "x")}~`, long],
-  ])("starts with what is left of it, %s, and tells it from others by a hash", (start, text) => {
-    const name = ruleName(text)
-    expect(name.slice(0, -8)).toBe(start)
-    expect(name.slice(-8)).toMatch(/^[\w-]{8}$/)
-    expect(name.length).toBeLessThanOrEqual(64)
-    expect(ruleName(`${text}y`)).not.toBe(name)
-    expect(ruleName(text)).toBe(name)
   })
 })

@@ -5,7 +5,8 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, describe, expect, it } from "vitest"
 import { manualClock } from "../clock.ts"
 import { type ClosingResponse, hasGone, onGone } from "./client-gone.ts"
-import { createGuard, type Outcome } from "./guard/guard.ts"
+import { createGuard } from "./guard/create-guard.ts"
+import type { Outcome } from "./guard/guard.ts"
 
 const closing: (() => unknown)[] = []
 afterEach(async () => {

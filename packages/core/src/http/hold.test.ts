@@ -9,7 +9,8 @@ import type { Store } from "../stores/store.ts"
 import { countingStore } from "../stores/testing/counting-store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
-import { createGuard, type GuardOptions, type Outcome } from "./guard/guard.ts"
+import { createGuard } from "./guard/create-guard.ts"
+import type { GuardOptions, Outcome } from "./guard/guard.ts"
 import type { RequestFacts } from "./request.ts"
 
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
@@ -373,7 +374,7 @@ describe("when the server stops to serve", () => {
     const clock = manualClock()
     const limiter = createLimiter<object>({ ...QUEUE, clock, logger: QUIET })
     const [one, other] = [createGuard<object>({ limiter }), createGuard<object>({ limiter })]
-    const route = one.forRoute(QUEUE, "route")
+    const route = one.forRoute(QUEUE, { label: "route" })
     await nextTurn()
     one.check(ALICE, {})
     route.check(ALICE, {})

@@ -5,7 +5,7 @@ import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createWarner, type Logger, type WarningCode } from "../warnings.ts"
-import { createGuard } from "./guard/guard.ts"
+import { createGuard } from "./guard/create-guard.ts"
 import type { LimiterOptions } from "./options/options.ts"
 import type { RequestFacts } from "./request.ts"
 

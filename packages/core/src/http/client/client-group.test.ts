@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../../clock.ts"
 import type { Decision } from "../../limiter/decision.ts"
-import { createGuard } from "../guard/guard.ts"
+import { createGuard } from "../guard/create-guard.ts"
 import type { LimiterOptions } from "../options/options.ts"
 import type { RequestFacts } from "../request.ts"
 

@@ -9,7 +9,9 @@ import { createLimiter } from "../create-limiter.ts"
 import type { LimiterOptions } from "../options/options.ts"
 import type { Rejection } from "../rejection.ts"
 import type { RequestFacts } from "../request.ts"
-import { createGuard, decisionOn, type Guard, type GuardOptions, type Outcome } from "./guard.ts"
+import { createGuard } from "./create-guard.ts"
+import type { Guard, GuardOptions, Outcome } from "./guard.ts"
+import { decisionOn } from "./mark.ts"
 
 /** Stands for the framework's own request. */
 interface Req {
@@ -228,7 +230,7 @@ describe("a guard", () => {
     ] as const) {
       const guard = await mount(options)
       expect(
-        [guard, guard.forRoute({ limit: 1, window: "1m" }, "GET /")].map((each) => each.asksApp),
+        [guard, guard.forRoute({ limit: 1, window: "1m" }, { label: "GET /" })].map((each) => each.asksApp),
       ).toEqual([asksApp, asksApp])
     }
   })
@@ -517,7 +519,7 @@ describe("a limiter that is created in a handler", () => {
   it("is warned of by the process where there is no logger", async () => {
     // Said once in a process: an earlier test, or an earlier run of this one, may have had it said.
     vi.resetModules()
-    const fresh = await import("./guard.ts")
+    const fresh = await import("./create-guard.ts")
     const emitted = new Promise((resolve) => process.once("warning", resolve))
     fresh.createGuard<Req>(limit(5)).check(FACTS, {})
     expect(await emitted).toMatchObject({ name: "SluiceWarning", code: "SLUICE_CREATED_IN_HANDLER" })
@@ -792,7 +794,7 @@ describe("refundWhen", () => {
 describe("a guard of one route", () => {
   it("has its own rule in place of the inline one, and its own headers", async () => {
     const guard = await mount(limit(9))
-    const route = guard.forRoute({ limit: 1, window: "1h" }, "login")
+    const route = guard.forRoute({ limit: 1, window: "1h" }, { label: "login" })
     await Promise.resolve()
     expect(checked(route).headers[0]).toEqual(["RateLimit-Policy", '"login";q=1;w=3600'])
     expect(checked(route).rejection?.status).toBe(429)
@@ -803,7 +805,7 @@ describe("a guard of one route", () => {
 
   it("refunds by the limiter's refundWhen, and shares its warnings", async () => {
     const guard = await mount(limit(9, { refundWhen: () => true }))
-    const route = guard.forRoute({ limit: 3, window: "1h" }, "login")
+    const route = guard.forRoute({ limit: 3, window: "1h" }, { label: "login" })
     await Promise.resolve()
     expect(route.settles).toBe(true)
     const request = {}
@@ -817,17 +819,18 @@ describe("a guard of one route", () => {
     const store = memoryStore({ clock: manualClock() })
     const { limiter } = await mount(limit(9, { name: "all", store }))
     const [one, other] = [createGuard<Req>({ limiter }), createGuard<Req>({ limiter })]
-    const routes = [one, other].map((guard) => guard.forRoute({ limit: 2, window: "1h" }, "login"))
+    const routes = [one, other].map((guard) => guard.forRoute({ limit: 2, window: "1h" }, { label: "login" }))
     await Promise.resolve()
     expect(routes.map((route) => checked(route).decision.remaining)).toEqual([1, 0])
-    expect(() => other.forRoute({ limit: 3, window: "1h" }, "login")).toThrow(
+    const third = createGuard<Req>({ limiter })
+    expect(() => third.forRoute({ limit: 3, window: "1h" }, { label: "login" })).toThrow(
       'name: "login" is another rule where this limiter is mounted too',
     )
     const count = () => createLimiter({ name: "login", limit: 1, window: "1h", store })
     await one.close()
     await one.close()
     expect(count).toThrow('another limiter counts rule "login"')
-    const elsewhere = other.forRoute({ limit: 2, window: "1h" }, "elsewhere")
+    const elsewhere = other.forRoute({ limit: 2, window: "1h" }, { label: "elsewhere" })
     await elsewhere.close()
     expect(count).toThrow('another limiter counts rule "login"')
     await routes[1]?.close()
@@ -841,7 +844,7 @@ describe("a guard of one route", () => {
     const clock = manualClock()
     const queue = { throttle: { kind: "queue" }, algorithm: "fixed-window", window: "1 second" } as const
     const guard = await mount({ ...limit(1), ...queue, name: "q" }, clock)
-    const route = guard.forRoute({ limit: 9, window: "1h" }, "login")
+    const route = guard.forRoute({ limit: 9, window: "1h" }, { label: "login" })
     checked(guard)
     const response = Object.assign(new EventEmitter(), { writableEnded: false })
     const held = guard.check(FACTS, {}, response as never)
@@ -849,29 +852,58 @@ describe("a guard of one route", () => {
     clock.advance(1_000)
     expect((await held)?.rejection).toBeUndefined()
     await guard.close()
-    expect(() => guard.forRoute({ limit: 9, window: "1h" }, "late")).toThrow("The guard has been closed.")
+    expect(() => guard.forRoute({ limit: 9, window: "1h" }, { label: "late" })).toThrow(
+      "The guard has been closed.",
+    )
   })
 
   it("knows by its own rule what it reads", async () => {
     const guard = await mount(limit(9))
-    expect(guard.forRoute({ limit: 3, window: "1h", field: "body:user" }, "a").readsArrivalOnly).toBe(false)
+    expect(
+      guard.forRoute({ limit: 3, window: "1h", field: "body:user" }, { label: "a" }).readsArrivalOnly,
+    ).toBe(false)
     expect(guard.readsArrivalOnly).toBe(true)
+  })
+
+  it("is the same for the routes of a group, and tells where a wrong rule is written", async () => {
+    const guard = await mount(limit(9))
+    const written = { limit: 2, window: "1h", group: "auth" }
+    const login = guard.forRoute(written, { label: "POST /login" })
+    expect(guard.forRoute({ ...written }, { label: "POST /reset" })).toBe(login)
+    await Promise.resolve()
+    expect(checked(login).decision).toMatchObject({ policy: "auth", remaining: 1 })
+    const wrong = () =>
+      guard.forRoute({ limit: 0, window: "1h" }, { label: "GET /a", path: "GET /a rateLimit" })
+    expect(wrong).toThrow("GET /a rateLimit.limit: 0 is not a limit")
+    await login.close()
+    const again = guard.forRoute({ ...written, limit: 5 }, { label: "POST /login" })
+    await Promise.resolve()
+    // What was counted stays counted.
+    expect(checked(again).decision).toMatchObject({ policy: "auth", limit: 5, remaining: 3 })
+  })
+
+  it("warns, once for each, of what could not be seen at start", async () => {
+    const guard = await mount(limit(9))
+    const said = warnings(guard)
+    const error = (path: string) => new InvalidOptionError([{ path, message: "is wrong" }])
+    for (const path of ["a", "a", "b"]) guard.warn(error(path))
+    expect(said).toEqual(["a", "b"].map((path) => `SLUICE_INVALID_OPTION: Wrong options: ${path}: is wrong`))
   })
 
   it("may name its rule, and is refused a wrong one", async () => {
     const guard = await mount(limit(9))
-    const route = guard.forRoute({ name: "own", limit: 3, window: "1h" }, "login")
+    const route = guard.forRoute({ name: "own", limit: 3, window: "1h" }, { label: "login" })
     await Promise.resolve()
     expect(checked(route).decision.policy).toBe("own")
-    expect(() => guard.forRoute({ limit: 3 }, "x")).toThrow(InvalidOptionError)
+    expect(() => guard.forRoute({ limit: 3 }, { label: "x" })).toThrow(InvalidOptionError)
   })
 
   it("is refused a rule that never admits what each request costs", async () => {
     const guard = await mount({ ...limit(9), cost: 4 })
-    expect(() => guard.forRoute({ limit: 3, window: "1h" }, "login")).toThrow(
+    expect(() => guard.forRoute({ limit: 3, window: "1h" }, { label: "login" })).toThrow(
       'cost: a request of cost 4 takes 4 units of rule "login", which never admits more than 3; accepted: 0 to 3, or a function',
     )
-    expect(() => guard.forRoute({ limit: 4, window: "1h" }, "login")).not.toThrow()
+    expect(() => guard.forRoute({ limit: 4, window: "1h" }, { label: "login" })).not.toThrow()
   })
 })
 

@@ -6,7 +6,9 @@ import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { HEADER_DIALECTS } from "../headers.ts"
 import type { LimiterOptions } from "../options/options.ts"
-import { createGuard, decisionOn, type Outcome } from "./guard.ts"
+import { createGuard } from "./create-guard.ts"
+import type { Outcome } from "./guard.ts"
+import { decisionOn } from "./mark.ts"
 
 const QUIET = { warn() {}, error() {} }
 

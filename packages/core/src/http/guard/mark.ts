@@ -8,7 +8,16 @@ import type { Rejection } from "../rejection.ts"
 import type { RequestFacts } from "../request.ts"
 import type { RuleSet } from "../rule-set/rule-set.ts"
 
+/** Under which the marks of a request are kept on it, newest first. */
+export const MARK: unique symbol = Symbol("sluice")
+/** A request that may have one. */
+export type Marked = { [MARK]?: Mark }
 const NONE: readonly never[] = []
+
+/** What has been decided on a request so far, of all mounts the decision that binds; undefined where nobody has. */
+export function decisionOn(request: object): Decision | undefined {
+  return (request as Marked)[MARK]?.decision
+}
 
 /**
  * What one mount of a limiter has decided on a request, beside the mounts before it. Headers are written when they are asked

@@ -1,12 +1,12 @@
 import { z } from "zod"
 import type { Clock } from "../../clock.ts"
 import { OpenBook } from "../../rules/open-book.ts"
-import { RULE_MEMBERS } from "../../rules/parse-rule.ts"
 import { answersAtOnce, says, show } from "../../rules/problems.ts"
 import { member, strict } from "../../rules/rule-members.ts"
 import { isUnits } from "../callbacks.ts"
 import { isBuiltInField } from "../client/field.ts"
 import { HEADER_DIALECTS, type HeaderDialect } from "../headers.ts"
+import { RULE_OPTIONS } from "./rule-options.ts"
 
 const isFunction = (value: unknown): boolean => typeof value === "function"
 const test = (accepted: string) => z.custom<unknown>(answersAtOnce, says("a function", accepted)).optional()
@@ -32,9 +32,6 @@ const COST = says("a cost", "a whole number from 0 up, or a function that yields
 const SERVICE = says("a service", "a non-empty text or a number")
 const TIMEOUT = "milliseconds from 1 to 2147483647"
 const POSITIVE = "a whole number from 1 up"
-
-/** The members of an inline rule that are options of a limiter by the same name. */
-export const RULE_OPTIONS = RULE_MEMBERS.filter((name) => name !== "cost" && name !== "onStoreFailure")
 
 /** The options as they are given; what is in rules and in addresses is looked at where those are read. */
 export const optionsShape = strict("the options", {

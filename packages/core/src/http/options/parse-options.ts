@@ -16,7 +16,8 @@ import { mostAdmitted } from "../rule-set/most-admitted.ts"
 import { inOurNames, OPTION_NAMES, RULE_NAMES } from "./foreign-names.ts"
 import { isForeign, notOptions } from "./not-options.ts"
 import type { LimiterOptions, OnRejected } from "./options.ts"
-import { optionsShape, RULE_OPTIONS } from "./options-shape.ts"
+import { optionsShape } from "./options-shape.ts"
+import { RULE_OPTIONS } from "./rule-options.ts"
 
 /** The options, checked, with every default filled in. */
 export interface ParsedOptions {

@@ -9,7 +9,7 @@ import type { RuleSource } from "../../rules/source.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { createLimiter } from "../create-limiter.ts"
-import { createGuard } from "../guard/guard.ts"
+import { createGuard } from "../guard/create-guard.ts"
 import type { LimiterOptions } from "../options/options.ts"
 import type { RequestFacts } from "../request.ts"
 
@@ -344,7 +344,7 @@ describe("the monitor of this process", () => {
     const held = leases()
     const guard = createGuard<object>({ limit: 1, window: MINUTE, name: "app", logger: QUIET })
     expect(held.count).toBe(0)
-    guard.forRoute(ELASTIC, "route")
+    guard.forRoute(ELASTIC, { label: "route" })
     expect(held.count).toBe(1)
     await guard.close()
     expect(held.count).toBe(0)

@@ -1,0 +1,49 @@
+import { InvalidOptionError } from "../../errors.ts"
+import { createLimiter } from "../create-limiter.ts"
+import type { FactsReader } from "../request-facts.ts"
+import { RequestLimiter } from "../request-limiter.ts"
+import type { Guard, GuardOptions } from "./guard.ts"
+import { LimiterGuard } from "./limiter-guard.ts"
+
+/**
+ * A guard for an adapter. `reader` is how the adapter reads its framework's requests, so that the limiter can be asked
+ * about one that no guard has seen: `limiter.peek(req)` in a handler.
+ * @throws {@link InvalidOptionError}
+ */
+export function createGuard<Request extends object>(
+  options: GuardOptions<Request>,
+  reader?: FactsReader,
+): Guard<Request> {
+  const guard = isShared(options)
+    ? new LimiterGuard(sharedLimiter(options), nothing)
+    : ownGuard(createLimiter(options) as RequestLimiter<Request>)
+  if (reader !== undefined) guard.limiter.readFactsWith(reader)
+  return guard
+}
+
+function nothing(): void {}
+
+function ownGuard<Request extends object>(limiter: RequestLimiter<Request>): LimiterGuard<Request> {
+  return new LimiterGuard(limiter, () => limiter.close())
+}
+
+type Shared<Request> = Extract<GuardOptions<Request>, { readonly limiter: unknown }>
+
+function isShared<Request>(options: GuardOptions<Request>): options is Shared<Request> {
+  return typeof options === "object" && options !== null && "limiter" in options
+}
+
+function sharedLimiter<Request>(options: Shared<Request>): RequestLimiter<Request> {
+  const problems = Object.keys(options)
+    .filter((name) => name !== "limiter")
+    .map((path) => ({
+      path,
+      message: "is given together with limiter",
+      accepted: "options of the limiter itself",
+    }))
+  if (!(options.limiter instanceof RequestLimiter)) {
+    problems.push({ path: "limiter", message: "is not a limiter", accepted: "what createLimiter() yields" })
+  }
+  if (problems.length > 0) throw new InvalidOptionError(problems)
+  return options.limiter as RequestLimiter<Request>
+}

@@ -1,0 +1,181 @@
+import { ClosedError, type InvalidOptionError } from "../../errors.ts"
+import type { Verdict } from "../../limiter/late-decision.ts"
+import type { MaybePromise } from "../../stores/store.ts"
+import { compileTest } from "../callbacks.ts"
+import type { ClosingResponse } from "../client-gone.ts"
+import type { Held } from "../hold.ts"
+import type { Rejection, RejectionAnswer } from "../rejection.ts"
+import type { RequestFacts } from "../request.ts"
+import type { RequestLimiter } from "../request-limiter.ts"
+import type { RuleSet } from "../rule-set/rule-set.ts"
+import { type Answer, compileAnswer } from "./answer.ts"
+import type { Guard, Outcome } from "./guard.ts"
+import { MARK, Mark, type Marked } from "./mark.ts"
+import { warnCreatedInHandler, warnMountedTwice, warnSameNames } from "./mount-warnings.ts"
+import { type GuardedRoute, RouteGuards } from "./route-guards.ts"
+
+const NONE: readonly never[] = []
+
+/** What stands before one limiter, for a mount or for a route of one. */
+export class LimiterGuard<Request extends object> implements Guard<Request> {
+  readonly limiter: RequestLimiter<Request>
+  readonly settles: boolean
+  readonly asksApp: boolean
+  /** What becomes of the limiter when the guard closes: a shared one stays. */
+  readonly #leave: () => void | Promise<void>
+  readonly #routes = new RouteGuards<LimiterGuard<Request>>()
+  readonly #isRoute: boolean
+  /** Shared with the guards of its routes. */
+  readonly #draining: AbortController
+  readonly #answer: Answer
+  readonly #refunds: (request: Request, status: number) => boolean
+  #createdInThisTurn = true
+  #closed = false
+
+  constructor(
+    limiter: RequestLimiter<Request>,
+    leave: () => void | Promise<void>,
+    draining?: AbortController,
+  ) {
+    this.limiter = limiter
+    this.settles = limiter.options.refundWhen !== undefined
+    this.#leave = leave
+    this.#isRoute = draining !== undefined
+    this.#draining = draining ?? new AbortController()
+    const { onRejected, refundWhen } = limiter.options
+    this.asksApp = onRejected !== undefined
+    this.#answer = compileAnswer(onRejected, limiter.warner)
+    this.#refunds = compileTest("refundWhen", refundWhen, "the units stay taken", limiter.warner)
+    // A server gets no request in the turn in which the app is put together: who does was made by a request.
+    queueMicrotask(() => {
+      this.#createdInThisTurn = false
+    })
+  }
+
+  get readsArrivalOnly(): boolean {
+    return this.limiter.readsArrivalOnly
+  }
+
+  check(facts: RequestFacts, request: Request): MaybePromise<Outcome>
+  check(facts: RequestFacts, request: Request, response: ClosingResponse): MaybePromise<Outcome | undefined>
+  check(
+    facts: RequestFacts,
+    request: Request,
+    response?: ClosingResponse,
+  ): MaybePromise<Outcome | undefined> {
+    if (this.#createdInThisTurn) warnCreatedInHandler(this.limiter.options.logger)
+    const earlier = (request as Marked)[MARK]
+    if (this.#hasDecided(earlier)) {
+      warnMountedTwice(this.limiter.warner, this.limiter.ruleSet.names)
+      return { decision: (earlier as Mark).decision, headers: NONE, removed: NONE }
+    }
+    // Closures are in methods of their own: one in here would be paid for by requests, too, that wait for nothing.
+    const { firstRules } = this.limiter
+    if (firstRules !== undefined) return this.#checkAfter(firstRules, facts, request, response)
+    // The rules may be others when the store has answered: a decision is told by those that it was made on.
+    const { ruleSet } = this.limiter
+    if (ruleSet.holds) return this.#hold(facts, request, response, earlier)
+    const verdict = this.limiter.admission.judge(facts, request)
+    return verdict instanceof Promise
+      ? this.#later(verdict, ruleSet, facts, request, earlier)
+      : this.#outcome(verdict, ruleSet, facts, request, earlier)
+  }
+
+  answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<RejectionAnswer | undefined> {
+    return this.#answer(outcome.rejection as Rejection, request, outcome.decision, response)
+  }
+
+  settle(request: Request, status: number): void {
+    for (let mark = (request as Marked)[MARK]; mark !== undefined; mark = mark.earlier) {
+      if (mark.limiter !== this.limiter || mark.settled) continue
+      mark.settled = true
+      if (!this.#refunds(request, status)) continue
+      // A store that is gone keeps the units until their window has passed: the safe side.
+      this.limiter.refund(mark.own).catch(() => undefined)
+    }
+  }
+
+  forRoute(written: unknown, route: GuardedRoute): Guard<Request> {
+    if (this.#closed) throw new ClosedError("The guard has been closed.")
+    return this.#routes.join(written, route, (rule, name) => {
+      const limiter = this.limiter.forRoute(rule, name)
+      const leave = (): void => {
+        this.#routes.delete(guard)
+        this.limiter.leaveRoute(limiter)
+      }
+      const guard = new LimiterGuard(limiter, leave, this.#draining)
+      return guard
+    })
+  }
+
+  warn({ code, message }: InvalidOptionError): void {
+    this.limiter.warner.once(code, message, message)
+  }
+
+  drain(): void {
+    this.#draining.abort()
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    // One route that goes lets nobody go who is held elsewhere.
+    if (!this.#isRoute) this.drain()
+    for (const route of this.#routes.all) await route.close()
+    await this.#leave()
+  }
+
+  async #checkAfter(
+    firstRules: Promise<void>,
+    facts: RequestFacts,
+    request: Request,
+    response: ClosingResponse | undefined,
+  ): Promise<Outcome | undefined> {
+    await firstRules
+    return this.check(facts, request, response as ClosingResponse)
+  }
+
+  #hold(
+    facts: RequestFacts,
+    request: Request,
+    response: ClosingResponse | undefined,
+    earlier: Mark | undefined,
+  ): MaybePromise<Outcome | undefined> {
+    const outcomeOf = (held: Held | undefined) =>
+      held && this.#outcome(held.decision, held.ruleSet, facts, request, earlier)
+    const held = this.limiter.admission.hold(facts, request, { response, draining: this.#draining.signal })
+    return held instanceof Promise ? held.then(outcomeOf) : outcomeOf(held)
+  }
+
+  async #later(
+    verdict: Promise<Verdict>,
+    ruleSet: RuleSet,
+    facts: RequestFacts,
+    request: Request,
+    earlier: Mark | undefined,
+  ): Promise<Outcome> {
+    return this.#outcome(await verdict, ruleSet, facts, request, earlier)
+  }
+
+  #hasDecided(newest: Mark | undefined): boolean {
+    for (let mark = newest; mark !== undefined; mark = mark.earlier) {
+      if (mark.limiter === this.limiter) return true
+    }
+    return false
+  }
+
+  /** What was decided, kept on the request for the mounts that come after. */
+  #outcome(
+    verdict: Verdict,
+    ruleSet: RuleSet,
+    facts: RequestFacts,
+    request: Request,
+    earlier: Mark | undefined,
+  ): Outcome {
+    const mark = new Mark(this.limiter, ruleSet, verdict, earlier, facts)
+    // Stryker disable next-line ConditionalExpression: beside no other mount there is nothing to warn of
+    if (earlier !== undefined) warnSameNames(this.limiter.warner, mark)
+    ;(request as Marked)[MARK] = mark
+    return mark
+  }
+}
