@@ -151,6 +151,33 @@ describe("a route that is newer than the plugin", () => {
   })
 })
 
+describe("a rule by the body", () => {
+  const schema = { body: { type: "object", properties: { account: { type: "string" } } } }
+
+  /** The statuses of a client that writes the same account in two ways, and what the handler takes it for. */
+  async function guesses(options: RateLimitOptions): Promise<readonly unknown[]> {
+    const app = fastify()
+    app.register(rateLimit, options)
+    app.post("/", { schema }, async (request) => (request.body as { account: unknown }).account)
+    const answers = []
+    for (const account of ["bob", ["bob"], "bob", ["bob"]]) {
+      const { statusCode, body } = await app.inject({ method: "POST", url: "/", payload: { account } })
+      answers.push(statusCode === 200 ? body : statusCode)
+    }
+    await app.close()
+    return answers
+  }
+
+  it("counts what the handler gets, which validation may have made of what was sent", async () => {
+    expect(await guesses({ ...rule, ...body, limit: 2 })).toEqual(["bob", "bob", 429, 429])
+  })
+
+  it("refuses, where it is decided before validation, what is no text yet, if onMissing says so", async () => {
+    const early = { ...rule, ...body, limit: 2, hook: "preValidation", onMissing: "deny" } as const
+    expect(await guesses(early)).toEqual(["bob", 400, "bob", 400])
+  })
+})
+
 describe("what Fastify refuses by itself", () => {
   it("is not counted when the URL cannot be decoded", async () => {
     const app = fastify()

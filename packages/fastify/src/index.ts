@@ -33,7 +33,8 @@ export type { HookName } from "./routes.ts"
 export type RateLimitOptions = GuardOptions<FastifyRequest> & {
   /**
    * When requests are decided. Default: `onRequest` when no rule can ever read more than what is there by then, else
-   * `preHandler`, after authentication, the body parser and validation.
+   * `preHandler`, after authentication, the body parser and validation, which may make another body of what was sent: in
+   * `preValidation` a rule by `body:` wants `onMissing: "deny"` beside it.
    */
   readonly hook?: HookName
 }
