@@ -80,6 +80,7 @@ const guardRule = {
 const PORTS = {
   "algorithms/algorithm": [],
   "stores/store": ["algorithms/algorithm"],
+  "stores/transactional/counter-backend": ["algorithms/algorithm", "stores/store"],
   "rules/source": ["rules/rule"],
   "rules/registry": ["rules/rule"],
   "http/request": [],

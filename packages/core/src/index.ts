@@ -106,4 +106,11 @@ export type {
   Refund,
   Store,
 } from "./stores/store.ts"
+export type {
+  ChangeCounters,
+  CounterBackend,
+  CounterChange,
+  KeptCounter,
+} from "./stores/transactional/counter-backend.ts"
+export { transactionalStore } from "./stores/transactional/transactional-store.ts"
 export type { LogFields, Logger, Warning, WarningCode } from "./warnings.ts"

@@ -1,6 +1,6 @@
 import { algorithmOf } from "../algorithms/by-name.ts"
-import { answerOf, type Taken } from "../stores/memory/taken.ts"
 import type { Store } from "../stores/store.ts"
+import { answerOf, type Taken } from "../stores/taken.ts"
 import type { Ask } from "./ask.ts"
 import type { Decision, Refusal } from "./decision.ts"
 import { type Left, leftOf, retryAfterMs } from "./explain.ts"

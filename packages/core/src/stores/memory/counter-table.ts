@@ -1,4 +1,5 @@
 import type { CounterState } from "../../algorithms/algorithm.ts"
+import type { CounterStates } from "../kept-state.ts"
 import type { KeyHash } from "./key-hash.ts"
 import { Segment } from "./segment.ts"
 
@@ -17,7 +18,7 @@ const NO_KEY = -1
  * Counter states by hashed key, in at most `maxKeys` slots of typed arrays. Grown, swept and shrunk a segment at a
  * time, as a side effect of use: no timer, and no operation that walks the table.
  */
-export class CounterTable {
+export class CounterTable implements CounterStates<KeyHash> {
   readonly #maxKeys: number
   readonly #onEvictBlocked: (releaseAfterMs: number) => void
   readonly #segments: (Segment | undefined)[]

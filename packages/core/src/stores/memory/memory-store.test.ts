@@ -4,6 +4,7 @@ import { type ManualClock, manualClock } from "../../clock.ts"
 import { InvalidOptionError, StoreUnavailableError } from "../../errors.ts"
 import type { Policy } from "../../policy.ts"
 import type { Answer, Check, EvictionEvent } from "../store.ts"
+import { answerOf } from "../taken.ts"
 import {
   answersForItself,
   type MemoryStore,
@@ -13,7 +14,6 @@ import {
   takesOne,
 } from "./memory-store.ts"
 import { parseOptions } from "./options.ts"
-import { answerOf } from "./taken.ts"
 
 const MINUTE = 60_000
 const POLICY: Policy = {

@@ -1,11 +1,13 @@
 import { inspect } from "node:util"
 import { type Clock, LATEST_MS } from "../../clock.ts"
 import { ClosedError, StoreUnavailableError, textOf } from "../../errors.ts"
+import { Counters } from "../counters.ts"
 import { makeStringsQuick } from "../quick-strings.ts"
 import type { Answer, Check, CounterKey, EvictionEvent, Refund, Store } from "../store.ts"
-import { Counters } from "./counters.ts"
+import type { Taken } from "../taken.ts"
+import { CounterTable } from "./counter-table.ts"
+import { hashedKeys, type KeyHash } from "./key-hash.ts"
 import { type MemoryStoreOptions, parseOptions } from "./options.ts"
-import type { Taken } from "./taken.ts"
 
 export type { MemoryStoreOptions } from "./options.ts"
 
@@ -67,18 +69,20 @@ class InMemory implements MemoryStore, TakesOne {
   readonly #listeners = new Set<(event: EvictionEvent) => void>()
   /** What the listeners are still to be told. */
   #events: EvictionEvent[] = []
-  #counters: Counters | undefined
+  #table: CounterTable | undefined
+  #counters: Counters<KeyHash> | undefined
 
   constructor(maxKeys: number, clock: Clock) {
     makeStringsQuick()
     this.#clock = clock
-    this.#counters = new Counters(maxKeys, (releaseAfterMs) => {
+    this.#table = new CounterTable(maxKeys, (releaseAfterMs) => {
       this.#events.push({ type: "evicted-blocked", releaseAfterMs })
     })
+    this.#counters = new Counters(this.#table, hashedKeys())
   }
 
   get size(): number {
-    return this.#counters?.size ?? 0
+    return this.#table?.size ?? 0
   }
 
   take(requests: readonly (readonly Check[])[]): readonly Answer[] {
@@ -124,16 +128,21 @@ class InMemory implements MemoryStore, TakesOne {
   }
 
   close(): void {
+    this.#table = undefined
     this.#counters = undefined
     this.#listeners.clear()
   }
 
   // By itself, as a closure in `take` would be paid for by the one request, too.
-  #takeEach(counters: Counters, requests: readonly (readonly Check[])[], nowMs: number): readonly Answer[] {
+  #takeEach(
+    counters: Counters<KeyHash>,
+    requests: readonly (readonly Check[])[],
+    nowMs: number,
+  ): readonly Answer[] {
     return requests.map((checks) => counters.take(checks, nowMs))
   }
 
-  #open(): Counters {
+  #open(): Counters<KeyHash> {
     if (this.#counters === undefined) throw new ClosedError("The memory store has been closed.")
     return this.#counters
   }

@@ -1,5 +1,5 @@
-import type { CounterState } from "../../algorithms/algorithm.ts"
-import type { Answer } from "../store.ts"
+import type { CounterState } from "../algorithms/algorithm.ts"
+import type { Answer } from "./store.ts"
 
 /** What became of one check: an answer in one piece, since one is made for each request. */
 export interface Taken {

@@ -1,33 +1,38 @@
-import type { CounterState } from "../../algorithms/algorithm.ts"
-import { algorithmOf } from "../../algorithms/by-name.ts"
-import { chargeable } from "../../algorithms/chargeable.ts"
-import { ceilingOf } from "../../policy.ts"
-import { countsRefusals } from "../refusals.ts"
-import type { Answer, Check, CounterKey, Refund } from "../store.ts"
-import { type Pending, statesAfterRefusal, takeTogether } from "../take-together.ts"
-import { CounterTable } from "./counter-table.ts"
-import { keepState, markBlocked, stateAt } from "./kept-state.ts"
-import { isSameKey, type KeyHash, type KeyHasher, keyHasher } from "./key-hash.ts"
+import type { CounterState } from "../algorithms/algorithm.ts"
+import { algorithmOf } from "../algorithms/by-name.ts"
+import { chargeable } from "../algorithms/chargeable.ts"
+import { ceilingOf } from "../policy.ts"
+import { type CounterStates, keepState, markBlocked, stateAt } from "./kept-state.ts"
+import { countsRefusals } from "./refusals.ts"
+import type { Answer, Check, CounterKey, Refund } from "./store.ts"
+import { type Pending, statesAfterRefusal, takeTogether } from "./take-together.ts"
 import { answerOf, type Taken } from "./taken.ts"
 
 /** A check on its way, and where its counter is. */
-interface Located extends Pending {
-  readonly key: KeyHash
+interface Located<Key> extends Pending {
+  readonly key: Key
 }
 
-/** Counts requests in the counters of a table, by the time that it is told. */
-export class Counters {
-  readonly #table: CounterTable
-  readonly #hash: KeyHasher = keyHasher()
+/** What a counter is kept by. */
+export interface Keys<Key> {
+  /** The key of a counter and a partition; one that is of no use any more may be written to, and yielded. */
+  of(counter: string, partition: string, reused?: Key): Key
+  areSame(one: Key, other: Key): boolean
+}
+
+/** Counts requests in the states of counters, by the time that it is told. Atomic where nothing else writes to them meanwhile. */
+export class Counters<Key> {
+  readonly #table: CounterStates<Key>
+  readonly #keys: Keys<Key>
+  readonly #isSame: (one: Located<Key>, other: Located<Key>) => boolean
   /** Reused for every counter that is looked at by itself: an allocation less on the hot path. */
-  readonly #key: KeyHash = emptyKey()
+  readonly #spare: Key
 
-  constructor(maxKeys: number, onEvictBlocked: (releaseAfterMs: number) => void) {
-    this.#table = new CounterTable(maxKeys, onEvictBlocked)
-  }
-
-  get size(): number {
-    return this.#table.size
+  constructor(table: CounterStates<Key>, keys: Keys<Key>) {
+    this.#table = table
+    this.#keys = keys
+    this.#spare = keys.of("", "")
+    this.#isSame = (one, other) => keys.areSame(one.key, other.key)
   }
 
   /** Takes the units of all checks, or of none. */
@@ -40,7 +45,7 @@ export class Counters {
   /** What `take` would say of the request, and what its counters hold. */
   peek(checks: readonly Check[], nowMs: number): Answer {
     const pending = checks.map((check) => this.#look(check, nowMs))
-    const granted = takeTogether(pending, nowMs, isSameCounter)
+    const granted = takeTogether(pending, nowMs, this.#isSame)
     return {
       nowMs,
       granted,
@@ -55,19 +60,18 @@ export class Counters {
   giveBack(refunds: readonly Refund[], nowMs: number): void {
     for (const { policy, partition, units, after } of refunds) {
       const algorithm = algorithmOf(policy)
-      this.#hash(policy.counter, partition, this.#key)
-      const state = stateAt(this.#table, this.#key, algorithm, policy, nowMs)
+      const key = this.#keys.of(policy.counter, partition, this.#spare)
+      const state = stateAt(this.#table, key, algorithm, policy, nowMs)
       const left = algorithm.withoutUnits(state, policy, chargeable(state, units), after, nowMs)
-      if (left === state) keepState(this.#table, this.#key, algorithm, state, policy)
-      else if (left.previous === 0 && left.current === 0) this.#table.remove(this.#key)
-      else this.#table.write(this.#key, left, algorithm.emptyAtMs(left, policy), nowMs)
+      if (left === state) keepState(this.#table, key, algorithm, state, policy)
+      else if (left.previous === 0 && left.current === 0) this.#table.remove(key)
+      else this.#table.write(key, left, algorithm.emptyAtMs(left, policy), nowMs)
     }
   }
 
   reset(keys: readonly CounterKey[]): void {
     for (const { policy, partition } of keys) {
-      this.#hash(policy.counter, partition, this.#key)
-      this.#table.remove(this.#key)
+      this.#table.remove(this.#keys.of(policy.counter, partition, this.#spare))
     }
   }
 
@@ -75,36 +79,36 @@ export class Counters {
   takeOne(check: Check, nowMs: number): Taken {
     const { policy, partition, cost, shadow } = check
     const algorithm = algorithmOf(policy)
-    this.#hash(policy.counter, partition, this.#key)
-    const state = stateAt(this.#table, this.#key, algorithm, policy, nowMs)
+    const key = this.#keys.of(policy.counter, partition, this.#spare)
+    const state = stateAt(this.#table, key, algorithm, policy, nowMs)
     if (cost === 0) {
-      keepState(this.#table, this.#key, algorithm, state, policy)
+      keepState(this.#table, key, algorithm, state, policy)
       const next = algorithm.withUnits(state, policy, 0, nowMs)
       return { nowMs, granted: true, state: next, taken: 0, retryAfterMs: 0 }
     }
     if (algorithm.admits(state, policy, cost, nowMs)) {
       const next = algorithm.withUnits(state, policy, cost, nowMs)
-      this.#table.write(this.#key, next, algorithm.emptyAtMs(next, policy), nowMs)
+      this.#table.write(key, next, algorithm.emptyAtMs(next, policy), nowMs)
       return { nowMs, granted: true, state: next, taken: cost, retryAfterMs: 0 }
     }
-    keepState(this.#table, this.#key, algorithm, state, policy)
+    keepState(this.#table, key, algorithm, state, policy)
     if (shadow) return { nowMs, granted: true, state, taken: 0, retryAfterMs: 0 }
     let after = state
     if (policy.countRejected === true && cost <= ceilingOf(policy)) {
       after = algorithm.withRejected(state, policy, cost, nowMs)
       // Stryker disable next-line ConditionalExpression: what has not changed, written once more
-      if (after !== state) this.#table.write(this.#key, after, algorithm.emptyAtMs(after, policy), nowMs)
+      if (after !== state) this.#table.write(key, after, algorithm.emptyAtMs(after, policy), nowMs)
     }
-    const retryAfterMs = markBlocked(this.#table, this.#key, algorithm, after, check, nowMs)
+    const retryAfterMs = markBlocked(this.#table, key, algorithm, after, check, nowMs)
     return { nowMs, granted: false, state: after, taken: 0, retryAfterMs }
   }
 
   #takeAll(checks: readonly Check[], nowMs: number): Answer {
     const pending = checks.map((check) => this.#look(check, nowMs))
     const before = pending.map(({ state }) => state)
-    if (takeTogether(pending, nowMs, isSameCounter)) {
+    if (takeTogether(pending, nowMs, this.#isSame)) {
       for (let i = 0; i < pending.length; i++) {
-        const { key, algorithm, state, check, taken } = pending[i] as Located
+        const { key, algorithm, state, check, taken } = pending[i] as Located<Key>
         // A penalty that admits has counted nothing.
         if (taken > 0 && state !== before[i])
           this.#table.write(key, state, algorithm.emptyAtMs(state, check.policy), nowMs)
@@ -113,7 +117,7 @@ export class Counters {
       return { nowMs, granted: true, checks: pending.map(({ state, taken }) => ({ state, taken })) }
     }
     const states = checks.some(countsRefusals)
-      ? statesAfterRefusal(pending, before, nowMs, isSameCounter)
+      ? statesAfterRefusal(pending, before, nowMs, this.#isSame)
       : before
     pending.forEach(({ key, algorithm, check }, i) => {
       const state = states[i] as CounterState
@@ -124,9 +128,8 @@ export class Counters {
     return { nowMs, granted: false, checks: states.map((state) => ({ state, taken: 0 })) }
   }
 
-  #look(check: Check, nowMs: number): Located {
-    const key = emptyKey()
-    this.#hash(check.policy.counter, check.partition, key)
+  #look(check: Check, nowMs: number): Located<Key> {
+    const key = this.#keys.of(check.policy.counter, check.partition)
     const algorithm = algorithmOf(check.policy)
     return {
       check,
@@ -136,14 +139,4 @@ export class Counters {
       taken: 0,
     }
   }
-}
-
-/** To be written by the hasher, and of its shape from the start. */
-function emptyKey(): KeyHash {
-  // Stryker disable next-line ObjectLiteral: both words are written before they are read
-  return { low: 0, high: 0 }
-}
-
-function isSameCounter({ key: one }: Located, { key: other }: Located): boolean {
-  return isSameKey(one, other)
 }

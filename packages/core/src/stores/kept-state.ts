@@ -1,17 +1,28 @@
-import type { Algorithm, CounterState } from "../../algorithms/algorithm.ts"
-import type { Policy } from "../../policy.ts"
-import type { Check } from "../store.ts"
-import type { CounterTable } from "./counter-table.ts"
-import type { KeyHash } from "./key-hash.ts"
+import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
+import type { Policy } from "../policy.ts"
+import type { Check } from "./store.ts"
+
+/** Where the states of counters are, by a key for each. */
+export interface CounterStates<Key> {
+  /** What was written; undefined is a counter that nobody has taken from, or that was forgotten since. */
+  read(key: Key): CounterState | undefined
+  /** Writes what is to be kept until `emptyAtMs`, in epoch milliseconds, and may be forgotten then. */
+  write(key: Key, state: CounterState, emptyAtMs: number, nowMs: number): void
+  /** Keeps what has been written until `emptyAtMs` at least. */
+  keep(key: Key, emptyAtMs: number): void
+  /** Who is counted is refused until `releaseAtMs`: among the last to be forgotten where there is no room. */
+  block(key: Key, releaseAtMs: number): void
+  remove(key: Key): void
+}
 
 /**
  * What the counter holds now. When the clock went back, the state is stored as it has been brought back, even if
  * nothing is taken: else it would be brought back again with each request, and its client would wait for the clock to
  * catch up instead of two windows at most.
  */
-export function stateAt(
-  table: CounterTable,
-  key: KeyHash,
+export function stateAt<Key>(
+  table: CounterStates<Key>,
+  key: Key,
   algorithm: Algorithm,
   policy: Policy,
   nowMs: number,
@@ -25,9 +36,9 @@ export function stateAt(
 }
 
 /** Keeps a counter that is not written: since it was, its bucket may have begun to fill slower, or its block to last longer. */
-export function keepState(
-  table: CounterTable,
-  key: KeyHash,
+export function keepState<Key>(
+  table: CounterStates<Key>,
+  key: Key,
   algorithm: Algorithm,
   state: CounterState,
   policy: Policy,
@@ -40,9 +51,9 @@ export function keepState(
  * Remembers until when who was refused is refused, so that its counter is among the last to be evicted. Yields the milliseconds
  * until then.
  */
-export function markBlocked(
-  table: CounterTable,
-  key: KeyHash,
+export function markBlocked<Key>(
+  table: CounterStates<Key>,
+  key: Key,
   algorithm: Algorithm,
   state: CounterState,
   { policy, cost }: Check,

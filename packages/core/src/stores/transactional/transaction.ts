@@ -1,0 +1,79 @@
+import type { CounterState } from "../../algorithms/algorithm.ts"
+import { LATEST_MS } from "../../clock.ts"
+import { StoreUnavailableError, textOf } from "../../errors.ts"
+import type { Keys } from "../counters.ts"
+import type { CounterStates } from "../kept-state.ts"
+import type { CounterChange, KeptCounter } from "./counter-backend.ts"
+
+/** Keys that are texts. The counter's length tells `a:b` and `c` from `a` and `b:c`. */
+export const TEXT_KEYS: Keys<string> = {
+  of: (counter, partition) => `${counter.length}:${counter}:${partition}`,
+  areSame: (one, other) => one === other,
+}
+
+/** The counters of one transaction: what was found, and what has been made of it. */
+export class Transaction implements CounterStates<string> {
+  readonly #found = new Map<string, KeptCounter>()
+  readonly #changed = new Map<string, KeptCounter | undefined>()
+
+  /** Throws StoreUnavailableError where what was found is no counter: rubbish would decide by chance. */
+  constructor(keys: readonly string[], found: readonly (KeptCounter | undefined)[], nowMs: number) {
+    keys.forEach((key, i) => {
+      const kept = found[i]
+      if (kept === undefined || kept === null) return
+      if (!isKept(kept)) throw rubbish(`what it keeps under ${JSON.stringify(key)} is no counter`)
+      if (kept.expiresAtMs > nowMs) this.#found.set(key, kept)
+    })
+  }
+
+  get changes(): readonly CounterChange[] {
+    return [...this.#changed].map(([key, counter]) => ({ key, counter }))
+  }
+
+  read(key: string): CounterState | undefined {
+    return this.#kept(key)?.state
+  }
+
+  write(key: string, state: CounterState, emptyAtMs: number): void {
+    this.#changed.set(key, { state, expiresAtMs: emptyAtMs })
+  }
+
+  keep(key: string, emptyAtMs: number): void {
+    const kept = this.#kept(key)
+    if (kept !== undefined && kept.expiresAtMs < emptyAtMs) this.write(key, kept.state, emptyAtMs)
+  }
+
+  /** Nothing is forgotten for want of room. */
+  block(): void {}
+
+  remove(key: string): void {
+    if (this.#kept(key) !== undefined) this.#changed.set(key, undefined)
+  }
+
+  #kept(key: string): KeptCounter | undefined {
+    return this.#changed.has(key) ? this.#changed.get(key) : this.#found.get(key)
+  }
+}
+
+/** The time of a back end in whole milliseconds. Throws StoreUnavailableError where it is none: NaN would admit everything, silently. */
+export function wholeMs(nowMs: unknown): number {
+  const isTime = typeof nowMs === "number" && nowMs >= 0 && nowMs <= LATEST_MS
+  if (!isTime) throw rubbish(`its time is ${textOf(nowMs)}, which must be epoch milliseconds`)
+  return Math.floor(nowMs)
+}
+
+function isKept({ state, expiresAtMs }: Partial<KeptCounter>): boolean {
+  const { startMs, current, previous, parts } = state ?? {}
+  return (
+    [startMs, current, previous, expiresAtMs].every(
+      (each) => Number.isSafeInteger(each) && (each as number) >= 0,
+    ) &&
+    (parts === undefined || typeof parts === "string")
+  )
+}
+
+function rubbish(what: string): StoreUnavailableError {
+  return new StoreUnavailableError(`The back end of the store makes no sense: ${what}.`, {
+    kind: "invalid-answer",
+  })
+}

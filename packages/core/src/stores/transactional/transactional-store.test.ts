@@ -1,0 +1,165 @@
+import { describe, expect, it } from "vitest"
+import { ClosedError, InvalidOptionError, StoreUnavailableError } from "../../errors.ts"
+import type { Policy } from "../../policy.ts"
+import type { Check } from "../store.ts"
+import type { ChangeCounters, CounterBackend, KeptCounter } from "./counter-backend.ts"
+import { transactionalStore } from "./transactional-store.ts"
+
+const NOW_MS = Date.UTC(2024, 0, 1)
+const POLICY: Policy = {
+  name: "rule",
+  counter: "a:b",
+  algorithm: "fixed-window",
+  limit: 2,
+  windowMs: 60_000,
+  align: "epoch",
+}
+const check = (more: Partial<Check> = {}): Check => ({
+  policy: POLICY,
+  partition: "c",
+  cost: 1,
+  shadow: false,
+  ...more,
+})
+const KEPT: KeptCounter = {
+  state: { startMs: NOW_MS, current: 2, previous: 0 },
+  expiresAtMs: NOW_MS + 60_000,
+}
+
+/** A back end whose every counter is what is found there, and what it was asked to change. */
+function backendWith(found: unknown, nowMs: unknown = NOW_MS) {
+  const asked: (readonly string[])[] = []
+  const changes: unknown[] = []
+  const transact = (keys: readonly string[], change: ChangeCounters): void => {
+    asked.push(keys)
+    changes.push(
+      change(
+        keys.map(() => found as KeptCounter),
+        nowMs as number,
+      ),
+    )
+  }
+  return { transact, asked, changes }
+}
+
+describe("a transactional store", () => {
+  it("answers with values where its back end does, and with promises where that does", async () => {
+    const { transact } = backendWith(undefined)
+    expect(transactionalStore({ transact }).take([[check()]])).toMatchObject([{ granted: true }])
+    const later = transactionalStore({ transact: async (keys, change) => transact(keys, change) })
+    const answers = later.take([[check()]])
+    expect(answers).toBeInstanceOf(Promise)
+    expect(await answers).toMatchObject([{ granted: true, nowMs: NOW_MS }])
+  })
+
+  it("reads all counters of a call in one transaction: sorted, each once, none by the name of another", () => {
+    const backend = backendWith(undefined)
+    const other = check({ policy: { ...POLICY, counter: "a" }, partition: "b:c" })
+    transactionalStore(backend).take([[check(), other], [check()]])
+    expect(backend.asked).toEqual([["1:a:b:c", "3:a:b:c"]])
+  })
+
+  it("writes what has changed alone, for as long as it counts", () => {
+    const backend = backendWith(KEPT)
+    const store = transactionalStore(backend)
+    store.take([[check()]])
+    store.peek([[check()]])
+    store.giveBack([{ policy: POLICY, partition: "c", units: 1, after: KEPT.state }])
+    store.reset([check()])
+    const key = "3:a:b:c"
+    expect(backend.changes).toEqual([
+      [],
+      [],
+      [{ key, counter: { ...KEPT, state: { ...KEPT.state, current: 1 } } }],
+      [{ key, counter: undefined }],
+    ])
+  })
+
+  it("deletes nothing that is not there", () => {
+    const backend = backendWith(null)
+    transactionalStore(backend).reset([check()])
+    expect(backend.changes).toEqual([[]])
+  })
+
+  it("takes what has expired for nothing", () => {
+    const backend = backendWith({ ...KEPT, expiresAtMs: NOW_MS })
+    expect(transactionalStore(backend).peek([[check()]])).toMatchObject([{ granted: true }])
+  })
+
+  it.each<[string, unknown]>([
+    ["a text", "counter"],
+    ["an empty object", {}],
+    ["no time to expire", { state: KEPT.state }],
+    ["no state", { expiresAtMs: KEPT.expiresAtMs }],
+    ["a state that is null", { ...KEPT, state: null }],
+    ["a fraction", { ...KEPT, state: { ...KEPT.state, current: 1.5 } }],
+    ["a negative count", { ...KEPT, state: { ...KEPT.state, current: -1 } }],
+    ["a count as a text", { ...KEPT, state: { ...KEPT.state, current: "2" } }],
+    ["no start", { ...KEPT, state: { current: 2, previous: 0 } }],
+    ["NaN", { ...KEPT, state: { ...KEPT.state, previous: Number.NaN } }],
+    ["parts that are no text", { ...KEPT, state: { ...KEPT.state, parts: [1] } }],
+  ])("refuses to decide by rubbish: %s", (_what, found) => {
+    const backend = backendWith(found)
+    const take = () => transactionalStore(backend).take([[check()]])
+    expect(take).toThrow(StoreUnavailableError)
+    expect(take).toThrow('what it keeps under "3:a:b:c" is no counter')
+    expect(backend.changes).toEqual([])
+  })
+
+  it.each([undefined, Number.NaN, -1, Number.POSITIVE_INFINITY, "1704067200000", 8.64e15 + 1])(
+    "refuses to decide by a time that is none: %s",
+    (nowMs) => {
+      const backend = { ...backendWith(undefined) }
+      const transact = (keys: readonly string[], change: ChangeCounters) =>
+        void change(
+          keys.map(() => undefined),
+          nowMs as number,
+        )
+      const take = () => transactionalStore({ ...backend, transact }).take([[check()]])
+      expect(take).toThrow(/makes no sense: its time is .*, which must be epoch milliseconds/)
+    },
+  )
+
+  it("says so when its back end was done before it had asked, at once or later", async () => {
+    const message = "done before it had asked what to change"
+    expect(() => transactionalStore({ transact() {} }).take([[check()]])).toThrow(message)
+    const later = transactionalStore({ async transact() {} })
+    await expect(later.take([[check()]])).rejects.toMatchObject({ kind: "invalid-answer" })
+  })
+
+  it("decides by what is there at the last try", () => {
+    const store = transactionalStore({
+      transact(_keys, change) {
+        change([undefined], NOW_MS)
+        change([KEPT], NOW_MS)
+      },
+    })
+    expect(store.take([[check()]])).toMatchObject([{ granted: false }])
+  })
+
+  it("is shared, unless its back end says that it is not", () => {
+    const { transact } = backendWith(undefined)
+    expect(transactionalStore({ transact }).isShared).toBe(true)
+    expect(transactionalStore({ transact, isShared: false }).isShared).toBe(false)
+  })
+
+  it("closes its back end, once, and answers nothing afterwards", async () => {
+    let closed = 0
+    const backend: CounterBackend = {
+      ...backendWith(undefined),
+      async close() {
+        closed++
+      },
+    }
+    const store = transactionalStore(backend)
+    await store.close()
+    await store.close()
+    expect(closed).toBe(1)
+    expect(() => store.take([])).toThrow(ClosedError)
+  })
+
+  it.each([undefined, null, 5, {}, { transact: true }])("refuses a back end that is none: %s", (backend) => {
+    expect(() => transactionalStore(backend as never)).toThrow(InvalidOptionError)
+    expect(() => transactionalStore(backend as never)).toThrow("an object with transact(keys, change)")
+  })
+})

@@ -1,0 +1,98 @@
+import { ClosedError, InvalidOptionError, StoreUnavailableError } from "../../errors.ts"
+import { Counters } from "../counters.ts"
+import type { Answer, Check, CounterKey, MaybePromise, Refund, Store } from "../store.ts"
+import type { CounterBackend } from "./counter-backend.ts"
+import { TEXT_KEYS, Transaction, wholeMs } from "./transaction.ts"
+
+/**
+ * A store of a back end with transactions, for who has a database and no Redis. All algorithms, several rules at once and refunds are there;
+ * the back end only reads and writes what it is told. Each call, such as a decision, is one transaction.
+ *
+ * It keeps no deadline of its own: a call that the limiter has stopped waiting for may count all the same.
+ * @example
+ * ```ts
+ * import { createLimiter, type KeptCounter, transactionalStore } from "@sluice/core"
+ *
+ * const kept = new Map<string, KeptCounter>() // a table of yours
+ * const store = transactionalStore({
+ *   transact(keys, change) {
+ *     for (const { key, counter } of change(keys.map((key) => kept.get(key)), Date.now())) {
+ *       if (counter === undefined) kept.delete(key)
+ *       else kept.set(key, counter)
+ *     }
+ *   },
+ * })
+ * const limiter = createLimiter({ limit: 100, window: "1 minute", service: "shop", store })
+ * ```
+ * @throws {@link InvalidOptionError}
+ */
+export function transactionalStore(backend: CounterBackend): Store {
+  if (typeof backend?.transact !== "function") {
+    const accepted = "an object with transact(keys, change)"
+    throw new InvalidOptionError([{ path: "", message: "the back end is none", accepted }])
+  }
+  return new TransactionalStore(backend)
+}
+
+class TransactionalStore implements Store {
+  readonly isShared: boolean
+  readonly #backend: CounterBackend
+  #closed = false
+
+  constructor(backend: CounterBackend) {
+    this.isShared = backend.isShared ?? true
+    this.#backend = backend
+  }
+
+  take(requests: readonly (readonly Check[])[]): MaybePromise<readonly Answer[]> {
+    return this.#transact(requests.flat(), (counters, nowMs) =>
+      requests.map((checks) => counters.take(checks, nowMs)),
+    )
+  }
+
+  peek(requests: readonly (readonly Check[])[]): MaybePromise<readonly Answer[]> {
+    return this.#transact(requests.flat(), (counters, nowMs) =>
+      requests.map((checks) => counters.peek(checks, nowMs)),
+    )
+  }
+
+  giveBack(refunds: readonly Refund[]): MaybePromise<void> {
+    return this.#transact(refunds, (counters, nowMs) => counters.giveBack(refunds, nowMs))
+  }
+
+  reset(keys: readonly CounterKey[]): MaybePromise<void> {
+    return this.#transact(keys, (counters) => counters.reset(keys))
+  }
+
+  close(): MaybePromise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    return this.#backend.close?.()
+  }
+
+  #transact<Result>(
+    counted: readonly CounterKey[],
+    work: (counters: Counters<string>, nowMs: number) => Result,
+  ): MaybePromise<Result> {
+    if (this.#closed) throw new ClosedError("The store has been closed.")
+    const texts = counted.map(({ policy, partition }) => TEXT_KEYS.of(policy.counter, partition))
+    const keys = [...new Set(texts)].sort()
+    let results: readonly Result[] = []
+    const done = this.#backend.transact(keys, (found, toldMs) => {
+      const nowMs = wholeMs(toldMs)
+      const transaction = new Transaction(keys, found, nowMs)
+      results = [work(new Counters(transaction, TEXT_KEYS), nowMs)]
+      return transaction.changes
+    })
+    const result = (): Result => {
+      if (results.length === 1) return results[0] as Result
+      const message = "The back end of the store was done before it had asked what to change."
+      throw new StoreUnavailableError(message, { kind: "invalid-answer" })
+    }
+    return isThenable(done) ? Promise.resolve(done).then(result) : result()
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as Partial<PromiseLike<unknown>> | undefined)?.then === "function"
+}

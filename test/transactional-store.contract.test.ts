@@ -1,0 +1,71 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { type ManualClock, manualClock } from "../packages/core/src/clock.ts"
+import type {
+  ChangeCounters,
+  CounterBackend,
+} from "../packages/core/src/stores/transactional/counter-backend.ts"
+import { transactionalStore } from "../packages/core/src/stores/transactional/transactional-store.ts"
+import { forgetting } from "./contracts/store/forgetting.ts"
+import { storeContract } from "./contracts/store-contract.ts"
+
+/** A table of texts, with one transaction at a time, by a clock of the test's. */
+class Table implements CounterBackend {
+  readonly #rows = new Map<string, string>()
+  readonly #clock: ManualClock
+
+  constructor(clock: ManualClock) {
+    this.#clock = clock
+  }
+
+  transact(keys: readonly string[], change: ChangeCounters): void | Promise<void> {
+    this.write(change(this.read(keys), this.#clock.now()))
+  }
+
+  protected read(keys: readonly string[]): Parameters<ChangeCounters>[0] {
+    return keys.map((key) => JSON.parse(this.#rows.get(key) ?? "null") ?? undefined)
+  }
+
+  protected write(changes: ReturnType<ChangeCounters>): void {
+    for (const { key, counter } of changes) {
+      if (counter === undefined) this.#rows.delete(key)
+      else this.#rows.set(key, JSON.stringify(counter))
+    }
+  }
+
+  protected now(): number {
+    return this.#clock.now()
+  }
+
+  /** What a job of a database does now and then. */
+  deleteExpired(): void {
+    for (const [key, text] of this.#rows) {
+      if (JSON.parse(text).expiresAtMs <= this.#clock.now()) this.#rows.delete(key)
+    }
+  }
+}
+
+/** The same, whose transactions answer later, each when it has been tried in vain, since another one was first. */
+class Contended extends Table {
+  override async transact(keys: readonly string[], change: ChangeCounters): Promise<void> {
+    await nextTurn()
+    change(
+      keys.map(() => undefined),
+      this.now(),
+    )
+    await nextTurn()
+    this.write(change(this.read(keys), this.now()))
+  }
+}
+
+storeContract("a transactional store", { create: (clock) => transactionalStore(new Table(clock)) })
+
+storeContract("a transactional store whose transactions are tried again", {
+  create: (clock) => transactionalStore(new Contended(clock)),
+  traces: 0.2,
+})
+
+forgetting("a transactional store", () => {
+  const clock = manualClock()
+  const table = new Table(clock)
+  return { store: transactionalStore(table), clock, forget: async () => table.deleteExpired() }
+})
