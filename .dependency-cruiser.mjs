@@ -116,6 +116,9 @@ const adapterRules = Object.entries(ADAPTERS).map(([adapter, packages]) => ({
   },
 }))
 
+/** What the contract suites may import beside the core's door and Node itself. */
+const CONTRACTS_PACKAGES = ["expect", "fast-check"]
+
 /** What the program may import beside the core's doors and Node itself. */
 const CLI_PACKAGES = ["@aws-sdk/client-dynamodb", "commander", "yaml"]
 
@@ -253,6 +256,21 @@ export default {
       to: { path: ["^packages/(?!core/)", "(^|node_modules/)(express|fastify|fastify-plugin|koa)(/|$)"] },
     },
     ...adapterRules,
+    {
+      name: "contracts-import-core-and-their-own-packages",
+      comment:
+        "@sluice/contracts imports @sluice/core, and what it compares and makes stories with: no test runner.",
+      severity: "error",
+      from: { path: "^packages/contracts/src/", pathNot: TEST_FILES },
+      to: {
+        pathNot: [
+          "^packages/contracts/src/",
+          `${CORE}index\\.ts$`,
+          `(^|node_modules/)(${CONTRACTS_PACKAGES.join("|")})(/|$)`,
+        ],
+        dependencyTypesNot: ["core"],
+      },
+    },
     {
       name: "cli-imports-core-and-its-own-packages",
       comment: "@sluice/cli imports @sluice/core, commander, yaml and the AWS client that it makes.",

@@ -26,7 +26,10 @@ const config: ViteUserConfig = defineConfig({
     // runs what is published.
     alias: [
       { find: /^@sluice\/core\/(redis|dynamodb|otel)$/, replacement: `${packages}/core/src/$1.ts` },
-      { find: /^@sluice\/(core|express|fastify|koa|service)$/, replacement: `${packages}/$1/src/index.ts` },
+      {
+        find: /^@sluice\/(contracts|core|express|fastify|koa|service)$/,
+        replacement: `${packages}/$1/src/index.ts`,
+      },
     ],
   },
   test: {

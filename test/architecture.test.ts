@@ -29,6 +29,7 @@ const TIDY: Files = {
     devDependencies: ["fastify"],
   }),
   "packages/koa/package.json": manifest({ dependencies: ["@sluice/core"], peerDependencies: ["koa"] }),
+  "packages/contracts/package.json": manifest({ dependencies: ["@sluice/core", "expect"] }),
   "packages/cli/package.json": manifest({
     dependencies: ["@sluice/core", "commander", "@aws-sdk/client-dynamodb"],
   }),
@@ -96,6 +97,8 @@ const TIDY: Files = {
     'import { g } from "@sluice/core"\nimport type { Context } from "koa"\nexport const k = (c: Context) => [g, c]',
   "packages/koa/src/index.test.ts":
     'import { it } from "vitest"\nimport { g } from "@sluice/core"\nimport { k } from "./index.ts"\nit("is", () => [g, k])',
+  "packages/contracts/src/index.ts":
+    'import { deepEqual } from "node:assert"\nimport { g } from "@sluice/core"\nimport { expect } from "expect"\nexport const c = [deepEqual, g, expect]',
   "packages/cli/src/main.ts":
     'import { readFile } from "node:fs/promises"\nimport { DynamoDBClient } from "@aws-sdk/client-dynamodb"\nimport { g } from "@sluice/core"\nimport { Command } from "commander"\nexport const m = [readFile, DynamoDBClient, g, Command]',
   "examples/app.ts": 'import express from "express"\nimport { e } from "@sluice/express"\nexpress().use(e)',
@@ -423,6 +426,12 @@ const BREACHES: readonly (readonly [why: string, file: string, text: string, rul
     ["packages-stand-alone"],
   ],
   [
+    "a contract imports a test runner",
+    "packages/contracts/src/runner.ts",
+    'import { it } from "vitest"\nexport { it }',
+    ["contracts-import-core-and-their-own-packages", "no-undeclared-dependency"],
+  ],
+  [
     "an example imports a path inside a package",
     "examples/inside.ts",
     'import { e } from "../packages/express/src/index.ts"\nexport default e',
@@ -452,6 +461,7 @@ const PACKAGES = [
   "@opentelemetry/api",
   "@opentelemetry/sdk-metrics",
   "commander",
+  "expect",
   "express",
   "fastify",
   "fastify-plugin",

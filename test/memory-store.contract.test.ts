@@ -1,12 +1,14 @@
+import { type ExpiringStore, storeContract, storeExpiryContract } from "@sluice/contracts"
 import { manualClock } from "../packages/core/src/clock.ts"
 import type { Policy } from "../packages/core/src/policy.ts"
 import { memoryStore } from "../packages/core/src/stores/memory/memory-store.ts"
-import { forgetting } from "./contracts/store/forgetting.ts"
-import { storeContract } from "./contracts/store-contract.ts"
+import { runContract } from "./contracts/run-contract.ts"
 
-storeContract("the memory store", { create: (clock) => memoryStore({ clock }) })
+runContract("the memory store", storeContract({ create: (clock) => memoryStore({ clock }) }))
 
-forgetting("the memory store", () => {
+runContract("the memory store", storeExpiryContract({ create: smallStore }))
+
+function smallStore(): ExpiringStore {
   const clock = manualClock()
   const store = memoryStore({ clock, maxKeys: 100 })
   const policy: Policy = {
@@ -22,4 +24,4 @@ forgetting("the memory store", () => {
     for (let i = 0; i < 100; i++) store.take([[{ policy, partition: "other", cost: 1, shadow: false }]])
   }
   return { store, clock, forget }
-})
+}

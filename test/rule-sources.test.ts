@@ -1,14 +1,11 @@
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { type RuleSourceUnderTest, ruleSourceContract, type StoredRules } from "@sluice/contracts"
 import { parseRuleDocument } from "../packages/core/src/rules/rule-document.ts"
 import { fileRules } from "../packages/core/src/rules/sources/file.ts"
 import { staticRules } from "../packages/core/src/rules/sources/static.ts"
-import {
-  type RuleSourceUnderTest,
-  ruleSourceContract,
-  type StoredRules,
-} from "./contracts/rule-source-contract.ts"
+import { runContract } from "./contracts/run-contract.ts"
 
 function fileSource(extension: string): RuleSourceUnderTest {
   return {
@@ -35,13 +32,13 @@ function fileSource(extension: string): RuleSourceUnderTest {
   }
 }
 
-ruleSourceContract("a file of YAML", fileSource("yaml"))
-ruleSourceContract("a file of JSON", fileSource("json"))
+runContract("a file of YAML", ruleSourceContract(fileSource("yaml")))
+runContract("a file of JSON", ruleSourceContract(fileSource("json")))
 
 const FOR_ALL = "its rules are for every service"
 const NEVER_CHANGE = "its rules never change"
 
-ruleSourceContract("rules in code", {
+const inCode: RuleSourceUnderTest = {
   async create(documents) {
     const rules = documents.flatMap((document) => parseRuleDocument(document))
     const nothing = async (): Promise<void> => {}
@@ -70,4 +67,5 @@ ruleSourceContract("rules in code", {
     { behaviour: "calls back no more who has stopped watching, and still the others", reason: NEVER_CHANGE },
     { behaviour: "feeds a limiter, whose counts stay when a limit changes", reason: NEVER_CHANGE },
   ],
-})
+}
+runContract("rules in code", ruleSourceContract(inCode))

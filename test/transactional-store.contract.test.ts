@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
+import { type ExpiringStore, storeContract, storeExpiryContract } from "@sluice/contracts"
 import { type ManualClock, manualClock } from "../packages/core/src/clock.ts"
 import type {
   ChangeCounters,
   CounterBackend,
 } from "../packages/core/src/stores/transactional/counter-backend.ts"
 import { transactionalStore } from "../packages/core/src/stores/transactional/transactional-store.ts"
-import { forgetting } from "./contracts/store/forgetting.ts"
-import { storeContract } from "./contracts/store-contract.ts"
+import { runContract } from "./contracts/run-contract.ts"
 
 /** A table of texts, with one transaction at a time, by a clock of the test's. */
 class Table implements CounterBackend {
@@ -57,15 +57,20 @@ class Contended extends Table {
   }
 }
 
-storeContract("a transactional store", { create: (clock) => transactionalStore(new Table(clock)) })
+runContract(
+  "a transactional store",
+  storeContract({ create: (clock) => transactionalStore(new Table(clock)) }),
+)
 
-storeContract("a transactional store whose transactions are tried again", {
-  create: (clock) => transactionalStore(new Contended(clock)),
-  traces: 0.2,
-})
+runContract(
+  "a transactional store whose transactions are tried again",
+  storeContract({ create: (clock) => transactionalStore(new Contended(clock)), traces: 0.2 }),
+)
 
-forgetting("a transactional store", () => {
+runContract("a transactional store", storeExpiryContract({ create: storeOnTable }))
+
+function storeOnTable(): ExpiringStore {
   const clock = manualClock()
   const table = new Table(clock)
   return { store: transactionalStore(table), clock, forget: async () => table.deleteExpired() }
-})
+}

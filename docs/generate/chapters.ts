@@ -36,7 +36,10 @@ const CORE: readonly Chapter[] = [
   {
     title: "Stores",
     files: ["stores/", "algorithms/"],
-    first: ["memoryStore", "MemoryStoreOptions", "MemoryStore", "Store"],
+    first: [
+      ...["memoryStore", "MemoryStoreOptions", "MemoryStore", "transactionalStore", "CounterBackend"],
+      "Store",
+    ],
   },
   { title: "Adapters", files: ["http/"], first: ["createGuard", "GuardOptions", "Guard", "Outcome"] },
   { title: "Clocks, events and warnings", files: ["clock.ts", "events.ts", "warnings.ts"] },

@@ -19,7 +19,7 @@ const LANGUAGES: Readonly<Record<string, (block: Block) => string[] | Promise<st
 }
 
 /** What a program prints or a server answers, and queries: only a test of their own can tell whether they are right. */
-const TESTED_ELSEWHERE = ["text", "console", "http", "promql"]
+const TESTED_ELSEWHERE = ["text", "console", "http", "promql", "sql"]
 
 /** Whether TypeScript has a say here. */
 export function isTyped(block: Block): boolean {

@@ -1,9 +1,9 @@
-import { describe, it } from "vitest"
+import { registryContract, ruleSourceContract, type StoredRules } from "@sluice/contracts"
+import { afterAll, describe, it } from "vitest"
 import { dynamoDBRegistry } from "../../packages/core/src/rules/dynamodb/dynamodb-registry.ts"
 import { dynamoDBRules } from "../../packages/core/src/rules/dynamodb/dynamodb-rules.ts"
-import { registryContract } from "../contracts/registry-contract.ts"
-import { ruleSourceContract, type StoredRules } from "../contracts/rule-source-contract.ts"
-import { type DynamoDBEngine, ENGINES, startDynamoDB } from "../servers/dynamodb.ts"
+import { runContract } from "../contracts/run-contract.ts"
+import { type DynamoDBEngine, type DynamoDBServer, ENGINES, startDynamoDB } from "../servers/dynamodb.ts"
 import { dropTable, emptyTable, itemOf, makeTable, putItem } from "./tables.ts"
 
 const tableName = "rules"
@@ -16,7 +16,7 @@ for (const { engine, missing } of ENGINES) {
 function run(engine: DynamoDBEngine): void {
   const polled = "it is polled, and the rule book asks again every pollMs"
 
-  ruleSourceContract(`rules in DynamoDB: ${engine}`, {
+  const rules = ruleSourceContract({
     async create(documents) {
       const server = await startDynamoDB(engine)
       const client = server.client()
@@ -44,18 +44,21 @@ function run(engine: DynamoDBEngine): void {
       { behaviour: "calls back no more who has stopped watching, and still the others", reason: polled },
     ],
   })
+  runContract(`rules in DynamoDB: ${engine}`, rules)
 
-  registryContract(`a registry in DynamoDB: ${engine}`, async () => {
-    const server = await startDynamoDB(engine)
-    const client = server.client()
-    // A hundred writers at once may take a while on a busy machine.
-    const registry = dynamoDBRegistry({ client, tableName, timeoutMs: 30_000 })
-    await registry.createTable()
-    return {
-      registry,
-      source: dynamoDBRules({ client, tableName }),
-      clear: () => emptyTable(client, tableName),
-      dispose: () => server.stop(),
-    }
+  let started: Promise<DynamoDBServer> | undefined
+  afterAll(async () => (await started)?.stop())
+  const registry = registryContract({
+    async create() {
+      const isFirst = started === undefined
+      started ??= startDynamoDB(engine)
+      const client = (await started).client()
+      // A hundred writers at once may take a while on a busy machine.
+      const registry = dynamoDBRegistry({ client, tableName, timeoutMs: 30_000 })
+      if (isFirst) await registry.createTable()
+      await emptyTable(client, tableName)
+      return { registry, source: dynamoDBRules({ client, tableName }), async dispose() {} }
+    },
   })
+  runContract(`a registry in DynamoDB: ${engine}`, registry)
 }

@@ -10,7 +10,7 @@ import {
   ResourceNotFoundException,
   ScanCommand,
 } from "@aws-sdk/client-dynamodb"
-import type { StoredRules } from "../contracts/rule-source-contract.ts"
+import type { StoredRules } from "@sluice/contracts"
 import { until } from "../servers/until.ts"
 
 /** An item as the SDK takes it. */

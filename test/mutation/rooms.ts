@@ -46,8 +46,12 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     needsRedis: false,
   },
   memory: {
-    mutate: [...sourcesIn("stores/memory"), `${CORE}/stores/*.ts`],
-    tests: [`${CORE}/stores/memory/*.test.ts`, "test/memory-store.contract.test.ts"],
+    mutate: [...sourcesIn("stores/memory"), ...sourcesIn("stores/transactional"), `${CORE}/stores/*.ts`],
+    tests: [
+      `${CORE}/stores/{memory,transactional}/*.test.ts`,
+      "test/memory-store.contract.test.ts",
+      "test/transactional-store.contract.test.ts",
+    ],
     needsRedis: false,
   },
   redis: {

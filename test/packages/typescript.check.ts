@@ -5,7 +5,7 @@ import { NODE_24 } from "./nodes.ts"
 import { MODULE_SYSTEMS, Project } from "./project.ts"
 import { versionOf } from "./versions.ts"
 
-const TYPED = ["core", ...FRAMEWORKS]
+const TYPED = ["contracts", "core", ...FRAMEWORKS]
 const BESIDE = [...FRAMEWORKS, "ioredis", "redis", "@aws-sdk/client-dynamodb", "@opentelemetry/api"]
 const TYPES = ["@types/express", "@types/koa"]
 

@@ -1,9 +1,11 @@
+import { type ExpiringStore, storeExpiryContract } from "@sluice/contracts"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll } from "vitest"
+import { FORGETTABLE } from "../../packages/contracts/src/store-expiry-contract.ts"
 import { manualClock } from "../../packages/core/src/clock.ts"
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
-import { FORGETTABLE, forgetting } from "../contracts/store/forgetting.ts"
+import { runContract } from "../contracts/run-contract.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { KeysOnAClock } from "./keys-on-a-clock.ts"
 
@@ -20,11 +22,13 @@ afterAll(async () => {
   await server?.stop()
 })
 
-forgetting("the Redis store", () => {
+runContract("the Redis store", storeExpiryContract({ create: storeOnAClock }))
+
+function storeOnAClock(): ExpiringStore {
   const clock = manualClock()
   const prefix = `${made++}:`
   const keys = new KeysOnAClock(client, clock, FORGETTABLE.map(keyNamer(prefix)))
   const { commands } = keys
   const store = new RedisStore({ commands, prefix, denyCacheMs: 0, timeoutMs: 20_000, clock, isWide: false })
   return { store, clock, forget: async () => void (await keys.expire()) }
-})
+}

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { check, EACH, MINUTE, SLIDING } from "../../packages/contracts/src/store/asking.ts"
 import type { CounterState } from "../../packages/core/src/algorithms/algorithm.ts"
 import { type ManualClock, manualClock } from "../../packages/core/src/clock.ts"
 import type { Policy } from "../../packages/core/src/policy.ts"
@@ -8,7 +9,6 @@ import { commandsOf } from "../../packages/core/src/stores/redis/clients/command
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import type { Check } from "../../packages/core/src/stores/store.ts"
-import { check, EACH, MINUTE, SLIDING } from "../contracts/store/asking.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { keysWithoutTtl, timeOf } from "./counted.ts"
 

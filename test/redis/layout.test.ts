@@ -1,11 +1,11 @@
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { check, FIRST_HIT, FIXED, LOG, MINUTE, SLIDING } from "../../packages/contracts/src/store/asking.ts"
 import { type ManualClock, manualClock } from "../../packages/core/src/clock.ts"
 import type { Policy } from "../../packages/core/src/policy.ts"
 import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
-import { check, FIRST_HIT, FIXED, LOG, MINUTE, SLIDING } from "../contracts/store/asking.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 
 // What is written here is read by other versions that run beside this one, for as long as the digit in the key is the same:

@@ -1,7 +1,8 @@
+import { storeContract } from "@sluice/contracts"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe } from "vitest"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
-import { storeContract } from "../contracts/store-contract.ts"
+import { runContract } from "../contracts/run-contract.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { emptyOne } from "./contract-on.ts"
 import { KeysOnAClock } from "./keys-on-a-clock.ts"
@@ -19,10 +20,11 @@ describe("by a server's own time", () => {
   })
 
   // The layout is the one that counters have without a clock of the app's: integers and hashes, which expire by the clock.
-  storeContract("the Redis store", {
+  const behaviours = storeContract({
     create: (clock) => {
       const { expiring: commands } = new KeysOnAClock(client, clock)
       return new RedisStore({ commands, clock, isWide: false, ...emptyOne() })
     },
   })
+  runContract("the Redis store", behaviours)
 })

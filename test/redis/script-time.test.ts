@@ -1,5 +1,6 @@
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { SLIDING } from "../../packages/contracts/src/store/asking.ts"
 import type { Policy } from "../../packages/core/src/policy.ts"
 import {
   type CallTime,
@@ -7,7 +8,6 @@ import {
   PolicyTable,
 } from "../../packages/core/src/stores/redis/scripts/script-input.ts"
 import { GIVE_BACK, PEEK, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"
-import { SLIDING } from "../contracts/store/asking.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 
 let server: RedisServer

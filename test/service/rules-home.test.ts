@@ -1,6 +1,12 @@
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import {
+  type RuleSourceUnderTest,
+  registryContract,
+  ruleSourceContract,
+  type StoredRules,
+} from "@sluice/contracts"
 import { fileFirst, type RulesHome, rulesInMemory } from "@sluice/service"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { RuleSourceError } from "../../packages/core/src/errors.ts"
@@ -8,8 +14,7 @@ import { formatRuleDocument } from "../../packages/core/src/rules/format-documen
 import { createRuleBook } from "../../packages/core/src/rules/open-book.ts"
 import { readRuleDocument } from "../../packages/core/src/rules/rule-document.ts"
 import type { RuleSource } from "../../packages/core/src/rules/source.ts"
-import { registryContract } from "../contracts/registry-contract.ts"
-import { ruleSourceContract, type StoredRules } from "../contracts/rule-source-contract.ts"
+import { runContract } from "../contracts/run-contract.ts"
 import { until } from "../servers/until.ts"
 
 /** A folder with a file of rules in it. JSON is YAML. */
@@ -63,7 +68,7 @@ async function replaceAll(home: RulesHome, documents: readonly StoredRules[]): P
   )
 }
 
-ruleSourceContract("rules registered in memory", {
+const inMemory: RuleSourceUnderTest = {
   async create(documents) {
     const home = rulesInMemory()
     await replaceAll(home, documents)
@@ -85,14 +90,13 @@ ruleSourceContract("rules registered in memory", {
     },
     { behaviour: "rejects a listing while the rules cannot be read", reason: "memory can be read" },
   ],
-})
+}
+runContract("rules registered in memory", ruleSourceContract(inMemory))
 
-registryContract("a registry in memory", async () => {
-  const home = rulesInMemory()
-  return { ...home, clear: () => clear(home), async dispose() {} }
-})
+const create = async () => ({ ...rulesInMemory(), async dispose() {} })
+runContract("a registry in memory", registryContract({ create }))
 
-ruleSourceContract("a file before a registry, with rules in the file", {
+const beforeRegistry: RuleSourceUnderTest = {
   async create(documents) {
     const file = await rulesFile(documents)
     const home = fileFirst(file.path, rulesInMemory(), { pollMs: 10 })
@@ -104,13 +108,14 @@ ruleSourceContract("a file before a registry, with rules in the file", {
     }
   },
   deviations: [{ behaviour: "lists nothing where nothing is stored", reason: "an empty file is a mistake" }],
-})
+}
+runContract("a file before a registry, with rules in the file", ruleSourceContract(beforeRegistry))
 
-registryContract("a registry behind a file", async () => {
+async function behindFile() {
   const file = await rulesFile([document("of-the-file", 1)])
-  const home = fileFirst(file.path, rulesInMemory())
-  return { ...home, clear: () => clear(home), dispose: file.remove }
-})
+  return { ...fileFirst(file.path, rulesInMemory()), dispose: file.remove }
+}
+runContract("a registry behind a file", registryContract({ create: behindFile }))
 
 describe("a file before a registry", () => {
   let file: Awaited<ReturnType<typeof rulesFile>>

@@ -11,7 +11,8 @@
  * @module @sluice/core
  */
 
-export type { CounterState } from "./algorithms/algorithm.ts"
+export type { Algorithm, CounterState } from "./algorithms/algorithm.ts"
+export { algorithmOf } from "./algorithms/by-name.ts"
 export { type Clock, type ManualClock, manualClock } from "./clock.ts"
 export {
   ClosedError,

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto"
 import type { CounterState } from "../../algorithms/algorithm.ts"
 import { LATEST_MS } from "../../clock.ts"
 import { StoreUnavailableError, textOf } from "../../errors.ts"
@@ -5,9 +6,19 @@ import type { Keys } from "../counters.ts"
 import type { CounterStates } from "../kept-state.ts"
 import type { CounterChange, KeptCounter } from "./counter-backend.ts"
 
-/** Keys that are texts. The counter's length tells `a:b` and `c` from `a` and `b:c`. */
+/** A partition that stands in a key as it is. */
+const PLAIN = /^[\x20-\x7e]{0,128}$/
+
+/**
+ * Keys that are texts of printable ASCII, as any database takes them. The counter's length tells `a:b` and `c` from `a` and `b:c`; a
+ * partition that is long or has other characters, of which a client may have chosen any, is hashed by its UTF-16.
+ */
 export const TEXT_KEYS: Keys<string> = {
-  of: (counter, partition) => `${counter.length}:${counter}:${partition}`,
+  of(counter, partition) {
+    const name = `${counter.length}:${counter}`
+    if (PLAIN.test(partition)) return `${name}:${partition}`
+    return `${name}#${createHash("sha256").update(partition, "utf16le").digest("base64url")}`
+  },
   areSame: (one, other) => one === other,
 }
 

@@ -59,6 +59,29 @@ describe("a transactional store", () => {
     expect(backend.asked).toEqual([["1:a:b:c", "3:a:b:c"]])
   })
 
+  it("asks by printable texts alone, whatever a client has written", () => {
+    const backend = backendWith(undefined)
+    const partitions = [
+      "b\0",
+      "\ud800",
+      "\ud801",
+      "é",
+      "e\u0301",
+      "x".repeat(128),
+      "x".repeat(129),
+      "x".repeat(9_999),
+    ]
+    transactionalStore(backend).take([partitions.map((partition) => check({ partition }))])
+    const [keys = []] = backend.asked
+    expect(keys).toHaveLength(partitions.length)
+    expect(keys).toContain(`3:a:b:${"x".repeat(128)}`)
+    expect(keys.filter((key) => !/^[\x20-\x7e]{1,200}$/.test(key))).toEqual([])
+    // No text is the hash of another.
+    const [hashed = ""] = keys.filter((key) => key.includes("#"))
+    transactionalStore(backend).take([[check({ partition: hashed.slice("3:a:b".length) })]])
+    expect(backend.asked[1]).not.toEqual([hashed])
+  })
+
   it("writes what has changed alone, for as long as it counts", () => {
     const backend = backendWith(KEPT)
     const store = transactionalStore(backend)

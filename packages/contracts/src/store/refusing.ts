@@ -1,10 +1,6 @@
-import { describe, expect } from "vitest"
-import { algorithmOf } from "../../../packages/core/src/algorithms/by-name.ts"
-import type { Policy } from "../../../packages/core/src/policy.ts"
-import type { Check, Store } from "../../../packages/core/src/stores/store.ts"
+import { algorithmOf, type Check, type Policy, type Store } from "@sluice/core"
+import { expect } from "expect"
 import {
-  type Behaves,
-  type BehavesWithEach,
   check,
   countOf,
   currentOf,
@@ -14,6 +10,7 @@ import {
   MINUTE,
   only,
   peekOne,
+  type StoreSuite,
   stateOf,
   takeOne,
 } from "./asking.ts"
@@ -61,8 +58,8 @@ function waitOf({ checks, nowMs }: Looked, { policy, cost }: Check): number {
 }
 
 /** What refusals count, where they do. */
-export function refusing(behaves: Behaves, behavesWithEach: BehavesWithEach): void {
-  describe("a policy under which refused requests count", () => {
+export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void {
+  group("a policy under which refused requests count", () => {
     behavesWithEach("counts them up to the ceiling", async (store, policy) => {
       const counted = counting(policy)
       const ledger = []
@@ -147,7 +144,7 @@ export function refusing(behaves: Behaves, behavesWithEach: BehavesWithEach): vo
     })
   })
 
-  describe("a penalty", () => {
+  group("a penalty", () => {
     const block = (more: Partial<Check> = {}) => check(PENALTY, 1, more)
     /** Refusals, and whether they have led to a block. */
     const told = ({ checks }: Looked): [refusals: number, isBlocked: boolean] => {

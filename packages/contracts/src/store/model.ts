@@ -1,5 +1,4 @@
-import type { Policy } from "../../../packages/core/src/policy.ts"
-import type { Answer, Check, Counted, CounterKey, Refund } from "../../../packages/core/src/stores/store.ts"
+import type { Answer, Check, Counted, CounterKey, Policy, Refund } from "@sluice/core"
 
 /** Units taken in each window, by the window's start. */
 type Windows = Map<number, number>

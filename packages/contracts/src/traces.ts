@@ -1,5 +1,5 @@
+import type { Policy } from "@sluice/core"
 import fc from "fast-check"
-import type { Policy } from "../../packages/core/src/policy.ts"
 
 /** Time goes by, or steps back when it is negative, and then somebody asks for so many units. */
 interface Step {

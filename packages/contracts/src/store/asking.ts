@@ -1,17 +1,18 @@
-import { expect } from "vitest"
-import type { CounterState } from "../../../packages/core/src/algorithms/algorithm.ts"
-import type { ManualClock } from "../../../packages/core/src/clock.ts"
-import type { Policy } from "../../../packages/core/src/policy.ts"
-import type { Answer, Check, Counted, Store } from "../../../packages/core/src/stores/store.ts"
+import type { Answer, Check, Counted, CounterState, ManualClock, Policy, Store } from "@sluice/core"
+import { expect } from "expect"
 
-/** Registers a behaviour, shown on an empty store and a clock of its own. */
-export type Behaves = (behaviour: string, show: (store: Store, clock: ManualClock) => Promise<void>) => void
-
-/** The same for each algorithm; the name of the policy stands behind the behaviour's. */
-export type BehavesWithEach = (
-  behaviour: string,
-  show: (store: Store, policy: Policy, clock: ManualClock) => Promise<void>,
-) => void
+/** How the behaviours of a store are written down. */
+export interface StoreSuite {
+  /** What `define` writes down is about the same thing. */
+  group(name: string, define: () => void): void
+  /** A behaviour, shown on an empty store and a clock of its own. */
+  behaves(behaviour: string, show: (store: Store, clock: ManualClock) => Promise<void>): void
+  /** The same for each algorithm; the name of the policy stands behind the behaviour's. */
+  behavesWithEach(
+    behaviour: string,
+    show: (store: Store, policy: Policy, clock: ManualClock) => Promise<void>,
+  ): void
+}
 
 export const MINUTE: number = 60_000
 export const HOUR: number = 3_600_000

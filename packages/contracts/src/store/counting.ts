@@ -1,8 +1,6 @@
-import { describe, expect } from "vitest"
-import type { Policy } from "../../../packages/core/src/policy.ts"
+import type { Policy } from "@sluice/core"
+import { expect } from "expect"
 import {
-  type Behaves,
-  type BehavesWithEach,
   check,
   countOf,
   currentOf,
@@ -13,6 +11,7 @@ import {
   only,
   peekOne,
   SLIDING,
+  type StoreSuite,
   stateOf,
   takeOne,
   withCeiling,
@@ -38,8 +37,8 @@ const STARTS_MS: Readonly<Record<string, { readonly first: number; readonly seco
 }
 
 /** What one check counts, under limits that stay and limits that change. */
-export function counting(behaves: Behaves, behavesWithEach: BehavesWithEach): void {
-  describe("one check", () => {
+export function counting({ group, behaves, behavesWithEach }: StoreSuite): void {
+  group("one check", () => {
     behavesWithEach(
       "admits up to the limit, and counts nothing for who is refused",
       async (store, policy) => {
@@ -170,7 +169,7 @@ export function counting(behaves: Behaves, behavesWithEach: BehavesWithEach): vo
     })
   })
 
-  describe("a limit that changes", () => {
+  group("a limit that changes", () => {
     behavesWithEach("keeps its counts: raised it admits at once", async (store, policy) => {
       await takeOne(store, check(policy, 10))
       const raised = withCeiling(policy, 12)

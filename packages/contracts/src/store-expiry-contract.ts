@@ -1,8 +1,7 @@
-import { describe, expect, it } from "vitest"
-import type { ManualClock } from "../../../packages/core/src/clock.ts"
-import type { Policy } from "../../../packages/core/src/policy.ts"
-import type { CounterKey, Store } from "../../../packages/core/src/stores/store.ts"
-import { check, countOf, MINUTE, peekOne, SLIDING, stateOf, takeOne, UNTAKEN } from "./asking.ts"
+import type { CounterKey, ManualClock, Policy, Store } from "@sluice/core"
+import { expect } from "expect"
+import { type Behaviour, Contract, type Deviation } from "./behaviour.ts"
+import { check, countOf, MINUTE, peekOne, SLIDING, stateOf, takeOne, UNTAKEN } from "./store/asking.ts"
 
 /** Sixty a minute: full a minute after it was emptied. */
 const FAST: Policy = { ...SLIDING, name: "token", algorithm: "token-bucket", limit: 60, burst: 60 }
@@ -29,12 +28,22 @@ export const FORGETTABLE: readonly CounterKey[] = [...BUCKETS, PENALTY, FULL].ma
   partition: "alice",
 }))
 
-/** An empty store of so many counters, and its clock. */
-export interface Forgetful {
+/** An empty store, and what a test may do to it. */
+export interface ExpiringStore {
+  /** The store. */
   readonly store: Store
+  /** Its time. */
   readonly clock: ManualClock
   /** Has the store let go of everything that it may forget by now. */
   forget(): Promise<void>
+}
+
+/** A store that is to keep the contract. */
+export interface ExpiryUnderTest {
+  /** Yields an empty store. */
+  create(): ExpiringStore | Promise<ExpiringStore>
+  /** What it is known not to do. Default: nothing. */
+  readonly deviations?: readonly Deviation[]
 }
 
 /** How a counter may be looked at without being written. */
@@ -60,18 +69,25 @@ const LOOKS: readonly { readonly look: string; ask(store: Store, policy: Policy)
   },
 ]
 
-/** What a store keeps although it was to be forgotten when it was written: the rule has changed since. */
-export function forgetting(name: string, open: () => Promise<Forgetful> | Forgetful): void {
-  /** Shows it on a store of its own. */
-  const keeps = (behaviour: string, show: (forgetful: Forgetful) => Promise<void>) => {
-    it(behaviour, async () => {
-      const forgetful = await open()
-      await show(forgetful)
-      await forgetful.store.close()
+/**
+ * What a store keeps although it was to be forgotten when it was written, since the rule has changed: a bucket that is filled slower, a
+ * block that lasts longer. And that it keeps nothing for ever.
+ * @throws Error where a deviation is from no behaviour
+ */
+export function storeExpiryContract({ create, deviations }: ExpiryUnderTest): readonly Behaviour[] {
+  const contract = new Contract(deviations)
+  const keeps = (behaviour: string, show: (opened: ExpiringStore) => Promise<void>) => {
+    contract.add(behaviour, async () => {
+      const opened = await create()
+      try {
+        await show(opened)
+      } finally {
+        await opened.store.close()
+      }
     })
   }
 
-  describe(`${name} forgets nothing that still counts`, () => {
+  contract.group("forgets nothing that still counts", () => {
     for (const { look, ask } of LOOKS) {
       for (const policy of BUCKETS) {
         keeps(
@@ -86,8 +102,8 @@ export function forgetting(name: string, open: () => Promise<Forgetful> | Forget
         )
       }
 
-      keeps(`a block that lasts longer since, of a client that ${look}`, async (forgetful) => {
-        const { store, clock, forget } = forgetful
+      keeps(`a block that lasts longer since, of a client that ${look}`, async (opened) => {
+        const { store, clock, forget } = opened
         await takeOne(store, check(FULL, 1))
         for (let i = 0; i < 2; i++) await takeOne(store, check(FULL, 1), check(PENALTY, 1))
         clock.advance(30_000)
@@ -123,4 +139,5 @@ export function forgetting(name: string, open: () => Promise<Forgetful> | Forget
       expect(await countOf(store, { ...policy, limit: 1 })).toBe(0)
     })
   })
+  return contract.done()
 }

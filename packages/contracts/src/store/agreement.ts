@@ -1,11 +1,16 @@
+import {
+  type Answer,
+  type Check,
+  type CounterState,
+  type ManualClock,
+  manualClock,
+  type Policy,
+  type Store,
+} from "@sluice/core"
+import { expect } from "expect"
 import fc from "fast-check"
-import { describe, expect } from "vitest"
-import type { CounterState } from "../../../packages/core/src/algorithms/algorithm.ts"
-import { type ManualClock, manualClock } from "../../../packages/core/src/clock.ts"
-import type { Policy } from "../../../packages/core/src/policy.ts"
-import type { Answer, Check, Store } from "../../../packages/core/src/stores/store.ts"
 import { type Trace, traces } from "../traces.ts"
-import { check, FIRST_HIT, FIXED, HOUR, HOURLY, looked, MINUTE, SLIDING } from "./asking.ts"
+import { check, FIRST_HIT, FIXED, HOUR, HOURLY, looked, MINUTE, SLIDING, type StoreSuite } from "./asking.ts"
 import { StoreModel } from "./model.ts"
 
 /** Makes an empty store whose time is this clock. */
@@ -15,8 +20,8 @@ type Create = (clock: ManualClock) => Store | Promise<Store>
 export type Agrees = (behaviour: string, show: (create: Create) => Promise<void>) => void
 
 /** That a store answers any trace as the naive reference does: all traces that are tried, or a part of them. */
-export function agreement(agrees: Agrees, part: number): void {
-  describe("any trace", () => {
+export function agreement({ group }: Pick<StoreSuite, "group">, agrees: Agrees, part: number): void {
+  group("any trace", () => {
     agrees("agrees with the naive reference, to every count of every answer", async (create) => {
       await fc.assert(
         fc.asyncProperty(fc.array(operations(), { minLength: 1, maxLength: 40 }), (story) =>

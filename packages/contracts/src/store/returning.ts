@@ -1,10 +1,6 @@
-import { describe, expect } from "vitest"
-import type { CounterState } from "../../../packages/core/src/algorithms/algorithm.ts"
-import type { Policy } from "../../../packages/core/src/policy.ts"
-import type { Store } from "../../../packages/core/src/stores/store.ts"
+import type { CounterState, Policy, Store } from "@sluice/core"
+import { expect } from "expect"
 import {
-  type Behaves,
-  type BehavesWithEach,
   check,
   countOf,
   EACH,
@@ -16,6 +12,7 @@ import {
   only,
   peekOne,
   SLIDING,
+  type StoreSuite,
   stateOf,
   takeOne,
   usedOf,
@@ -41,8 +38,8 @@ const GIVEN_BACK: Readonly<Record<string, number>> = {
 }
 
 /** What is told without taking, given back and forgotten. */
-export function returning(behaves: Behaves, behavesWithEach: BehavesWithEach): void {
-  describe("peek", () => {
+export function returning({ group, behaves, behavesWithEach }: StoreSuite): void {
+  group("peek", () => {
     behavesWithEach("takes nothing, however often", async (store, policy) => {
       await takeOne(store, check(policy, 4))
       for (let i = 0; i < 20; i++) await peekOne(store, check(policy, 3), check(HOURLY, 3))
@@ -75,7 +72,7 @@ export function returning(behaves: Behaves, behavesWithEach: BehavesWithEach): v
     })
   })
 
-  describe("giving back", () => {
+  group("giving back", () => {
     async function taken(store: Store, policy: Policy, units: number): Promise<CounterState> {
       return stateOf(await takeOne(store, check(policy, units)))
     }
@@ -142,7 +139,7 @@ export function returning(behaves: Behaves, behavesWithEach: BehavesWithEach): v
     })
   })
 
-  describe("giving back after a while", () => {
+  group("giving back after a while", () => {
     behavesWithEach("comes off what is left of them", async (store, policy, clock) => {
       const { checks } = await takeOne(store, check(policy, 4))
       clock.advance(30_000)
@@ -220,7 +217,7 @@ export function returning(behaves: Behaves, behavesWithEach: BehavesWithEach): v
     })
   })
 
-  describe("reset", () => {
+  group("reset", () => {
     behavesWithEach("forgets a counter, both its windows, and no other", async (store, policy, clock) => {
       const bob = { partition: "bob" }
       await takeOne(store, check(policy, 10), check(HOURLY, 1))

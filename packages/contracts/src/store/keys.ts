@@ -1,10 +1,10 @@
-import { describe, expect } from "vitest"
-import type { Policy } from "../../../packages/core/src/policy.ts"
-import { type Behaves, check, countOf, currentOf, SLIDING, takeOne } from "./asking.ts"
+import type { Policy } from "@sluice/core"
+import { expect } from "expect"
+import { check, countOf, currentOf, SLIDING, type StoreSuite, takeOne } from "./asking.ts"
 
 /** That a counter is its own. */
-export function keys(behaves: Behaves): void {
-  describe("keys", () => {
+export function keys({ group, behaves }: StoreSuite): void {
+  group("keys", () => {
     const counter = (text: string): Policy => ({ ...SLIDING, counter: text })
 
     behaves("no two pairs of counter and partition are the same counter", async (store) => {
@@ -44,12 +44,11 @@ export function keys(behaves: Behaves): void {
       ]
       for (const [at, [text, partition]] of pairs.entries()) {
         const { checks } = await takeOne(store, check(counter(text), 1 + (at % 10), { partition }))
-        expect(currentOf(checks), JSON.stringify([text, partition])).toBe(1 + (at % 10))
+        expect([text, partition, currentOf(checks)]).toEqual([text, partition, 1 + (at % 10)])
       }
       for (const [at, [text, partition]] of pairs.entries()) {
-        expect(await countOf(store, counter(text), partition), JSON.stringify([text, partition])).toBe(
-          1 + (at % 10),
-        )
+        const counted = await countOf(store, counter(text), partition)
+        expect([text, partition, counted]).toEqual([text, partition, 1 + (at % 10)])
       }
     })
 

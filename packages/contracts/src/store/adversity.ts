@@ -1,20 +1,10 @@
-import { describe, expect } from "vitest"
-import { ClosedError } from "../../../packages/core/src/errors.ts"
-import type { Store } from "../../../packages/core/src/stores/store.ts"
-import {
-  type Behaves,
-  type BehavesWithEach,
-  check,
-  EACH,
-  MINUTE,
-  SLIDING,
-  takeOne,
-  UNTAKEN,
-} from "./asking.ts"
+import { ClosedError, type Store } from "@sluice/core"
+import { expect } from "expect"
+import { check, EACH, MINUTE, SLIDING, type StoreSuite, takeOne, UNTAKEN } from "./asking.ts"
 
 /** What a clock that steps back does, and a store that is closed. */
-export function adversity(behaves: Behaves, behavesWithEach: BehavesWithEach): void {
-  describe("a clock that steps back", () => {
+export function adversity({ group, behaves, behavesWithEach }: StoreSuite): void {
+  group("a clock that steps back", () => {
     for (const [what, backMs] of [
       ["a millisecond", 1],
       ["a window", MINUTE],
@@ -51,7 +41,7 @@ export function adversity(behaves: Behaves, behavesWithEach: BehavesWithEach): v
     })
   })
 
-  describe("closed", () => {
+  group("closed", () => {
     const calls: [name: string, (store: Store) => unknown][] = [
       ["take", (store) => store.take([[check(SLIDING)]])],
       ["take of nothing", (store) => store.take([])],

@@ -1,8 +1,6 @@
-import { describe, expect } from "vitest"
-import type { Check } from "../../../packages/core/src/stores/store.ts"
+import type { Check } from "@sluice/core"
+import { expect } from "expect"
 import {
-  type Behaves,
-  type BehavesWithEach,
   check,
   countOf,
   currentOf,
@@ -10,13 +8,14 @@ import {
   looked,
   only,
   SLIDING,
+  type StoreSuite,
   takeOne,
   withCeiling,
 } from "./asking.ts"
 
 /** What several checks of a request, and several requests, are to each other. */
-export function together(behaves: Behaves, behavesWithEach: BehavesWithEach): void {
-  describe("several checks of a request", () => {
+export function together({ group, behaves, behavesWithEach }: StoreSuite): void {
+  group("several checks of a request", () => {
     behavesWithEach("takes from all of them", async (store, policy) => {
       const { granted, checks } = await takeOne(store, check(HOURLY, 2), check(policy, 3))
       expect([granted, ...checks.map(({ taken }) => taken)]).toEqual([true, 2, 3])
@@ -81,7 +80,7 @@ export function together(behaves: Behaves, behavesWithEach: BehavesWithEach): vo
     })
   })
 
-  describe("several requests in a call", () => {
+  group("several requests in a call", () => {
     behavesWithEach(
       "decides them in order, each seeing what the ones before have taken",
       async (store, policy) => {
@@ -134,7 +133,7 @@ export function together(behaves: Behaves, behavesWithEach: BehavesWithEach): vo
     })
   })
 
-  describe("shadow checks", () => {
+  group("shadow checks", () => {
     const shadow = { shadow: true } as const
 
     behavesWithEach("one that fits is counted", async (store, policy) => {

@@ -1,0 +1,44 @@
+import { describe, expect, it } from "vitest"
+import { Contract } from "./behaviour.ts"
+
+const show = async (): Promise<void> => {}
+
+describe("a contract", () => {
+  it("has its behaviours in order, each with the group that it is of", () => {
+    const contract = new Contract()
+    contract.add("loads", show)
+    contract.group("closed", () => contract.add("rejects", show))
+    contract.add("lists", show)
+    expect(contract.done()).toEqual([
+      { name: "loads", show },
+      { name: "closed: rejects", show },
+      { name: "lists", show },
+    ])
+  })
+
+  it("tells of what is known not to be so, and why", () => {
+    const contract = new Contract([{ behaviour: "closed: rejects", reason: "it cannot be closed" }])
+    contract.group("closed", () => contract.add("rejects", show))
+    contract.add("rejects", show)
+    expect(contract.done()).toEqual([
+      { name: "closed: rejects", show, deviation: "it cannot be closed" },
+      { name: "rejects", show },
+    ])
+  })
+
+  it("refuses a deviation from what there is not, and names what there is", () => {
+    const contract = new Contract([{ behaviour: "reject", reason: "" }])
+    contract.add("rejects", show)
+    contract.add("lists", show)
+    expect(() => contract.done()).toThrow(
+      "No behaviour has the name of a deviation: reject. There are:\nrejects\nlists",
+    )
+  })
+
+  it("refuses two behaviours of one name, of which a deviation could mean either", () => {
+    const contract = new Contract()
+    contract.add("lists", show)
+    contract.add("lists", show)
+    expect(() => contract.done()).toThrow("Two behaviours have one name: lists")
+  })
+})

@@ -1,0 +1,222 @@
+import { inspect } from "node:util"
+import {
+  InvalidOptionError,
+  InvalidRuleError,
+  type Rule,
+  RuleConflictError,
+  type RuleRegistry,
+  type RuleSource,
+} from "@sluice/core"
+import { expect } from "expect"
+import { type Behaviour, Contract, type Deviation } from "./behaviour.ts"
+
+/** An empty registry and the source that reads what it writes. */
+export interface OpenedRegistry {
+  /** The registry. */
+  readonly registry: RuleRegistry
+  /** A source of what it has. */
+  readonly source: RuleSource
+  /** Removes what was made for the test. */
+  dispose(): Promise<void>
+}
+
+/** A registry that is to keep the contract. */
+export interface RegistryUnderTest {
+  /** Yields an empty registry. */
+  create(): Promise<OpenedRegistry>
+  /** What it is known not to do. Default: nothing. */
+  readonly deviations?: readonly Deviation[]
+}
+
+const rule = (limit: number): Rule => ({ name: "rule", limit, window: "1 minute" })
+async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
+  const list: T[] = []
+  for await (const value of values) list.push(value)
+  return list
+}
+const limits = (rules: readonly Rule[] | undefined): unknown => rules?.map(({ limit }) => limit)
+
+/** The error of a change that conflicts. */
+async function conflict(change: Promise<unknown>): Promise<RuleConflictError> {
+  const error = await change.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  expect(error).toBeInstanceOf(RuleConflictError)
+  return error as RuleConflictError
+}
+
+/**
+ * What every registry does, {@link RuleRegistry} in `@sluice/core`: registers, replaces, lists and removes, on the version that was seen, and of
+ * many who write at once lets one win.
+ * @throws Error where a deviation is from no behaviour
+ */
+export function registryContract({ create, deviations }: RegistryUnderTest): readonly Behaviour[] {
+  const contract = new Contract(deviations)
+
+  function behaves(behaviour: string, show: (opened: OpenedRegistry) => Promise<void>): void {
+    contract.add(behaviour, async () => {
+      const opened = await create()
+      try {
+        await show(opened)
+      } finally {
+        await opened.dispose()
+      }
+    })
+  }
+
+  behaves("has nothing at first", async ({ registry }) => {
+    expect(await registry.get("checkout")).toBeUndefined()
+    expect(await all(registry.list())).toEqual([])
+    expect(await registry.remove("checkout", { version: "any" })).toBe(false)
+    expect(await registry.remove("checkout", { version: 7 })).toBe(false)
+  })
+
+  behaves("registers rules, and yields them with version 1", async ({ registry, source }) => {
+    const given: Rule[] = [
+      { ...rule(5), field: ["ip", "route"], shadow: true },
+      { limit: 9, window: 1500 },
+    ]
+    const first = { service: "checkout", version: 1, rules: given, problems: [] }
+    expect(await registry.register("checkout", given)).toEqual(first)
+    expect(await registry.get("checkout")).toEqual(first)
+    expect(await source.load("checkout", { fresh: true })).toMatchObject({
+      rules: given,
+      version: 1,
+      problems: [],
+    })
+  })
+
+  behaves("registers no rules at all, which is not the same as nothing", async ({ registry }) => {
+    await registry.register("checkout", [])
+    expect(await registry.get("checkout")).toEqual({
+      service: "checkout",
+      version: 1,
+      rules: [],
+      problems: [],
+    })
+  })
+
+  behaves(
+    "replaces rules on the version that was seen, and the version grows by one",
+    async ({ registry }) => {
+      const { version } = await registry.register("checkout", [rule(5)])
+      expect(await registry.register("checkout", [rule(6)], { version })).toMatchObject({ version: 2 })
+      expect(await registry.register("checkout", [rule(7)], { version: 2 })).toMatchObject({ version: 3 })
+      expect(limits((await registry.get("checkout"))?.rules)).toEqual([7])
+    },
+  )
+
+  behaves("tells who has not seen what is there that it conflicts, and carries it", async ({ registry }) => {
+    await registry.register("checkout", [rule(5)])
+    await registry.register("checkout", [rule(6)], { version: 1 })
+    for (const version of [undefined, 0, 1, 3]) {
+      const error = await conflict(registry.register("checkout", [rule(7)], { version }))
+      expect(error).toMatchObject({ code: "SLUICE_RULE_CONFLICT", service: "checkout" })
+      expect(error.found).toMatchObject({ version: 2, rules: [rule(6)] })
+      expect(error.message).toContain("version 2")
+    }
+    expect(limits((await registry.get("checkout"))?.rules)).toEqual([6])
+  })
+
+  behaves("tells who has seen what is there no more that it conflicts", async ({ registry }) => {
+    const error = await conflict(registry.register("checkout", [rule(7)], { version: 1 }))
+    expect(error.found).toBeUndefined()
+    expect(await registry.get("checkout")).toBeUndefined()
+  })
+
+  behaves('writes over whatever is there for "any"', async ({ registry }) => {
+    expect(await registry.register("checkout", [rule(5)], { version: "any" })).toMatchObject({ version: 1 })
+    expect(await registry.register("checkout", [rule(6)], { version: "any" })).toMatchObject({ version: 2 })
+  })
+
+  behaves("removes rules on the version that was seen", async ({ registry }) => {
+    await registry.register("checkout", [rule(5)])
+    const error = await conflict(registry.remove("checkout", { version: 2 }))
+    expect(error.found).toMatchObject({ version: 1, rules: [rule(5)] })
+    expect(await registry.remove("checkout", { version: 1 })).toBe(true)
+    expect(await registry.remove("checkout", { version: 1 })).toBe(false)
+    expect(await registry.get("checkout")).toBeUndefined()
+    await registry.register("checkout", [rule(5)])
+    expect(await registry.remove("checkout", { version: "any" })).toBe(true)
+  })
+
+  behaves("keeps services apart, and lists them all", async ({ registry }) => {
+    await registry.register("checkout", [rule(5)])
+    await registry.register("search", [rule(9)])
+    await registry.register("__proto__", [rule(7)])
+    const listed = await all(registry.list())
+    const found = listed.map(({ service, version, rules }) => [service, version, limits(rules)])
+    expect(found.sort()).toEqual([
+      ["__proto__", 1, [7]],
+      ["checkout", 1, [5]],
+      ["search", 1, [9]],
+    ])
+  })
+
+  behaves("refuses wrong rules with every problem, before anything is written", async ({ registry }) => {
+    const wrong: Rule[] = [{ limit: 0, window: "soon" }, rule(5), { limit: () => 5, window: "1m" }]
+    const paths = (error: unknown): unknown =>
+      error instanceof InvalidRuleError && error.problems.map(({ path }) => path)
+    const error = await registry.register("checkout", wrong).catch((reason: unknown) => reason)
+    expect(paths(error)).toEqual(["rules[0].limit", "rules[0].window", "rules[2].limit"])
+    const unnamed = await registry.register("", [rule(5)]).catch((reason: unknown) => reason)
+    expect(paths(unnamed)).toEqual(["service_id"])
+    expect(await all(registry.list())).toEqual([])
+  })
+
+  behaves("does not remove rules for who does not say which", async ({ registry }) => {
+    await registry.register("checkout", [rule(5)])
+    for (const options of [undefined, {}, { version: undefined }]) {
+      const removing = registry.remove("checkout", options as never)
+      await expect(removing).rejects.toThrow(InvalidOptionError)
+      await expect(removing).rejects.toThrow('version: is missing; accepted: a whole number from 0, or "any"')
+    }
+    expect(await registry.get("checkout")).toMatchObject({ version: 1 })
+  })
+
+  for (const version of [-1, 1.5, Number.NaN, Number.MAX_SAFE_INTEGER, "1", null]) {
+    behaves(`refuses the version ${inspect(version)}`, async ({ registry }) => {
+      const options = { version: version as number }
+      await expect(registry.register("checkout", [rule(5)], options)).rejects.toThrow(InvalidOptionError)
+      await expect(registry.remove("checkout", options)).rejects.toThrow(InvalidOptionError)
+    })
+  }
+
+  behaves("does nothing for a signal that has been aborted", async ({ registry }) => {
+    const signal = AbortSignal.abort(new Error("enough"))
+    await expect(registry.register("checkout", [rule(5)], { signal })).rejects.toThrow("enough")
+    await registry.register("checkout", [rule(5)])
+    await expect(registry.remove("checkout", { version: 1, signal })).rejects.toThrow("enough")
+    await expect(registry.get("checkout", { signal })).rejects.toThrow("enough")
+    await expect(all(registry.list({ signal }))).rejects.toThrow("enough")
+    expect(await registry.get("checkout")).toMatchObject({ version: 1 })
+  })
+
+  behaves("lets one of many who write at once win each version, and loses nothing", async ({ registry }) => {
+    const wins: number[] = []
+    for (let round = 0; round < 2; round++) {
+      const writers = Array.from({ length: 100 }, (_, i) =>
+        registry.register("checkout", [rule(1000 * round + i + 1)], { version: round }),
+      )
+      const outcomes = await Promise.allSettled(writers)
+      const won = outcomes.filter(({ status }) => status === "fulfilled")
+      const lost = outcomes.flatMap((each) => (each.status === "rejected" ? [each.reason] : []))
+      expect(lost.filter((reason) => !(reason instanceof RuleConflictError))).toEqual([])
+      wins.push(won.length)
+      const winner = outcomes.findIndex(({ status }) => status === "fulfilled")
+      const there = await registry.get("checkout")
+      expect([there?.version, limits(there?.rules)]).toEqual([round + 1, [1000 * round + winner + 1]])
+    }
+    expect(wins).toEqual([1, 1])
+  })
+
+  behaves('gives each of many who write over "any" a version of its own', async ({ registry }) => {
+    const writers = Array.from({ length: 20 }, (_, i) =>
+      registry.register("checkout", [rule(i + 1)], { version: "any" }),
+    )
+    const versions = (await Promise.all(writers)).map(({ version }) => version)
+    expect(versions.sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, i) => i + 1))
+  })
+  return contract.done()
+}

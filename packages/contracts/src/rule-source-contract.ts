@@ -1,0 +1,312 @@
+import { setTimeout as delay } from "node:timers/promises"
+import {
+  createLimiter,
+  type FoundRules,
+  formatRuleDocument,
+  type LoadOptions,
+  manualClock,
+  type RuleSource,
+  RuleSourceError,
+} from "@sluice/core"
+import { expect } from "expect"
+import { type Behaviour, Contract, type Deviation } from "./behaviour.ts"
+
+/** Rules of a service in the stored shape, as `parseRuleDocument` reads it. */
+export interface StoredRules {
+  /** Whose rules they are. */
+  readonly service_id: string
+  /** Of the document. */
+  readonly version?: number
+  /** As they are stored; some may be wrong. */
+  readonly rules: readonly Readonly<Record<string, unknown>>[]
+}
+
+/** A source with what a test may do to where its rules are. */
+export interface OpenedSource {
+  /** The source. */
+  readonly source: RuleSource
+  /** Replaces everything that is stored. */
+  write(documents: readonly StoredRules[]): Promise<void>
+  /** Makes the rules unreadable, until the next write. */
+  breakDown(): Promise<void>
+  /** Removes what was made for the test. The source has been closed. */
+  dispose(): Promise<void>
+}
+
+/** A rule source that is to keep the contract. */
+export interface RuleSourceUnderTest {
+  /** Yields a source that has these rules. */
+  create(documents: readonly StoredRules[]): Promise<OpenedSource>
+  /** What it is known not to do. Default: nothing. */
+  readonly deviations?: readonly Deviation[]
+}
+
+const rule = (limit: number, more: Readonly<Record<string, unknown>> = {}) => ({
+  name: "rule",
+  rate: { requests_per_unit: limit, unit: "minute" },
+  ...more,
+})
+const QUIET = { warn() {}, error() {} }
+const stored = (limit: number): StoredRules[] => [
+  { service_id: "checkout", version: limit, rules: [rule(limit)] },
+]
+
+/**
+ * What every rule source does, {@link RuleSource} in `@sluice/core`: loads, lists, tells what has changed, sets wrong rules aside, rejects while
+ * nothing can be read, and feeds a limiter.
+ * @throws Error where a deviation is from no behaviour
+ */
+export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest): readonly Behaviour[] {
+  const contract = new Contract(deviations)
+
+  function behaves(
+    behaviour: string,
+    documents: readonly StoredRules[],
+    show: (opened: OpenedSource) => Promise<void>,
+  ): void {
+    contract.add(behaviour, async () => {
+      const opened = await create(documents)
+      try {
+        await show(opened)
+      } finally {
+        await opened.source.close?.()
+        await opened.dispose()
+      }
+    })
+  }
+
+  /** Everything that the source lists, in one list. */
+  const listed = async (source: RuleSource, options?: LoadOptions): Promise<FoundRules[]> => {
+    const found: FoundRules[] = []
+    if (source.loadAll === undefined) throw new Error("the source cannot list")
+    for await (const page of source.loadAll(options)) found.push(...page)
+    return found
+  }
+
+  /** Resolves when the source calls back. */
+  const changeOf = (source: RuleSource): { readonly heard: Promise<void>; readonly stop: () => void } => {
+    let stop = () => {}
+    const heard = new Promise<void>((resolve) => {
+      stop = source.watch?.(resolve) ?? stop
+    })
+    return { heard, stop }
+  }
+
+  behaves(
+    "loads the rules, in the order written",
+    [
+      {
+        service_id: "checkout",
+        rules: [rule(5), rule(9, { name: "second", field: "ip" }), rule(1, { name: "a-third" })],
+      },
+    ],
+    async ({ source }) => {
+      const { rules, problems } = await source.load("checkout")
+      expect(rules.map(({ name, limit, field }) => [name, limit, field ?? "service"])).toEqual([
+        ["rule", 5, "service"],
+        ["second", 9, "ip"],
+        ["a-third", 1, "service"],
+      ])
+      expect(problems).toEqual([])
+    },
+  )
+
+  behaves(
+    "yields rules that pass the check of rules in code, with every member",
+    [
+      {
+        service_id: "checkout",
+        rules: [
+          rule(5, {
+            field: ["ip", "header:x-key"],
+            algorithm: "fixed-window",
+            align: "first-hit",
+            cost: 2,
+            on_missing: "deny",
+            on_store_failure: "allow",
+            shadow: true,
+            request_rejection_message: "later",
+            match: { methods: ["POST"], path: "/login", fields: { plan: ["free"] } },
+          }),
+          rule(7, { name: "lists", field: "ip", allow: ["10.0.0.0/8"], deny: ["192.0.2.7"] }),
+        ],
+      },
+    ],
+    async ({ source }) => {
+      const { rules } = await source.load("checkout")
+      await createLimiter({ rules, logger: QUIET }).close()
+      expect(formatRuleDocument("checkout", rules).rules).toEqual([
+        {
+          ...rule(5),
+          field: ["ip", "header:x-key"],
+          algorithm: "fixed-window",
+          align: "first-hit",
+          cost: 2,
+          on_missing: "deny",
+          on_store_failure: "allow",
+          shadow: true,
+          request_rejection_message: "later",
+          match: { methods: ["POST"], path: "/login", fields: { plan: ["free"] } },
+        },
+        { ...rule(7), name: "lists", field: "ip", allow: ["10.0.0.0/8"], deny: ["192.0.2.7"] },
+      ])
+    },
+  )
+
+  behaves("tells the version of what is stored", stored(5), async ({ source }) => {
+    expect((await source.load("checkout")).version).toBe(5)
+  })
+
+  behaves(
+    "keeps the rules of services apart, and has none for one that it does not know",
+    [
+      { service_id: "checkout", rules: [rule(5)] },
+      { service_id: "search", rules: [rule(9)] },
+    ],
+    async ({ source }) => {
+      const limits = async (service: string) => (await source.load(service)).rules.map(({ limit }) => limit)
+      expect([await limits("checkout"), await limits("search"), await limits("check")]).toEqual([
+        [5],
+        [9],
+        [],
+      ])
+      expect(await limits("__proto__")).toEqual([])
+    },
+  )
+
+  behaves(
+    "sets a wrong rule aside with its problem, and yields the others",
+    [{ service_id: "checkout", rules: [rule(5), rule(0, { name: "wrong" }), rule(9, { name: "good" })] }],
+    async ({ source }) => {
+      const { rules, problems } = await source.load("checkout")
+      expect(rules.map((each) => each.name)).toEqual(["rule", "good"])
+      expect(problems).toHaveLength(1)
+      expect(problems[0]?.path).toContain("rules[1]")
+    },
+  )
+
+  behaves("yields the same for who asks at the same time", stored(5), async ({ source }) => {
+    const all = await Promise.all([1, 2, 3].map(() => source.load("checkout")))
+    expect(all.map(({ rules }) => rules.map(({ limit }) => limit))).toEqual([[5], [5], [5]])
+  })
+
+  behaves("loads what is stored now", stored(5), async ({ source, write }) => {
+    await source.load("checkout")
+    await write(stored(50))
+    expect((await source.load("checkout")).rules).toMatchObject([{ limit: 50 }])
+  })
+
+  behaves("loads what was written before, where that is asked for", stored(5), async ({ source, write }) => {
+    await source.load("checkout")
+    await write(stored(50))
+    expect((await source.load("checkout", { fresh: true })).rules).toMatchObject([{ limit: 50 }])
+    await write(stored(60))
+    const [found] = await listed(source, { fresh: true })
+    expect(found?.read().rules).toMatchObject([{ limit: 60 }])
+  })
+
+  behaves("does not load for a signal that has been aborted", stored(5), async ({ source }) => {
+    const signal = AbortSignal.abort(new Error("enough"))
+    await expect(source.load("checkout", { signal })).rejects.toThrow("enough")
+    await expect(source.load("checkout")).resolves.toMatchObject({ problems: [] })
+  })
+
+  behaves("rejects while the rules cannot be read, and loads when they can", stored(5), async (opened) => {
+    const { source, write, breakDown } = opened
+    await breakDown()
+    await expect(source.load("checkout")).rejects.toThrow(RuleSourceError)
+    await write(stored(6))
+    expect((await source.load("checkout")).rules).toMatchObject([{ limit: 6 }])
+  })
+
+  behaves("calls back when what it loads has changed", stored(5), async ({ source, write }) => {
+    const { heard, stop } = changeOf(source)
+    await source.load("checkout")
+    await write(stored(50))
+    await heard
+    stop()
+    expect((await source.load("checkout")).rules).toMatchObject([{ limit: 50 }])
+  })
+
+  behaves("calls back no more who has stopped watching, and still the others", stored(5), async (opened) => {
+    const { source, write } = opened
+    let stopped = 0
+    const first = source.watch?.(() => stopped++)
+    const second = changeOf(source)
+    await source.load("checkout")
+    first?.()
+    first?.()
+    await write(stored(50))
+    await second.heard
+    second.stop()
+    expect(stopped).toBe(0)
+  })
+
+  behaves(
+    "lists every service, with what is loaded for it",
+    [
+      { service_id: "checkout", version: 3, rules: [rule(5), rule(0, { name: "wrong" })] },
+      { service_id: "search", rules: [rule(9)] },
+      { service_id: "7", rules: [] },
+    ],
+    async ({ source }) => {
+      const found = await listed(source)
+      expect(found.map(({ service }) => service).sort()).toEqual(["7", "checkout", "search"])
+      for (const { service, read } of found) {
+        const { stamp: _stamp, ...loaded } = await source.load(service)
+        expect(read()).toMatchObject(loaded)
+      }
+    },
+  )
+
+  behaves("lists nothing where nothing is stored", [], async ({ source }) => {
+    expect(await listed(source)).toEqual([])
+  })
+
+  behaves(
+    "has one stamp for what is the same, and another for what has changed",
+    stored(5),
+    async ({ source, write }) => {
+      const other = { service_id: "search", version: 1, rules: [rule(9)] }
+      const stamps = async () => new Map((await listed(source)).map(({ service, stamp }) => [service, stamp]))
+      await write([...stored(5), other])
+      const first = await stamps()
+      await write([other, ...stored(5)])
+      expect(await stamps()).toEqual(first)
+      await write([...stored(6), other])
+      const changed = await stamps()
+      expect(changed.get("search")).toBe(first.get("search"))
+      expect(changed.get("checkout")).not.toBe(first.get("checkout"))
+    },
+  )
+
+  behaves("rejects a listing while the rules cannot be read", stored(5), async ({ source, breakDown }) => {
+    await breakDown()
+    await expect(listed(source)).rejects.toThrow(RuleSourceError)
+  })
+
+  behaves("does not list for a signal that has been aborted", stored(5), async ({ source }) => {
+    await expect(listed(source, { signal: AbortSignal.abort(new Error("enough")) })).rejects.toThrow("enough")
+  })
+
+  behaves("feeds a limiter, whose counts stay when a limit changes", stored(5), async ({ source, write }) => {
+    const clock = manualClock()
+    const limiter = createLimiter({
+      rules: source,
+      service: "checkout",
+      clock,
+      logger: QUIET,
+    })
+    await limiter.ready()
+    expect(await limiter.decide({}, { cost: 3 })).toMatchObject({ allowed: true, limit: 5, remaining: 2 })
+    await write(stored(50))
+    while ((await limiter.peek({})).limit !== 50) {
+      // A source that is polled is asked again when its time has come. The runner ends what never comes.
+      if (source.pollMs !== undefined) clock.advance(source.pollMs)
+      await delay(10)
+    }
+    expect(await limiter.peek({})).toMatchObject({ limit: 50, remaining: 47 })
+    await limiter.close()
+  })
+  return contract.done()
+}

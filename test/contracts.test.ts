@@ -1,0 +1,130 @@
+import { spawnSync } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { type Behaviour, storeContract } from "@sluice/contracts"
+import { type Check, type Clock, memoryStore, type Store } from "@sluice/core"
+import { describe, expect, it } from "vitest"
+import { blocksTestedBy } from "./docs/shown.ts"
+
+/** The behaviours that this store does not show, by name. */
+async function missing(create: (clock: Clock) => Store): Promise<readonly string[]> {
+  const failed: string[] = []
+  for (const { name, show } of storeContract({ create, traces: 0.02 }) as readonly Behaviour[]) {
+    await show().catch(() => failed.push(name))
+  }
+  return failed
+}
+
+/** A memory store of which some methods do something else. */
+function wrong(change: (store: Store) => Partial<Store>) {
+  return (clock: Clock): Store => {
+    const store = memoryStore({ clock })
+    const whole: Store = {
+      take: (requests) => store.take(requests),
+      peek: (requests) => store.peek(requests),
+      giveBack: (refunds) => store.giveBack(refunds),
+      reset: (keys) => store.reset(keys),
+      subscribe: (listener) => store.subscribe(listener),
+      close: () => store.close(),
+    }
+    return { ...whole, ...change(whole) }
+  }
+}
+
+type Requests = readonly (readonly Check[])[]
+const each = (requests: Requests, change: (check: Check) => Check) =>
+  requests.map((checks) => checks.map(change))
+
+describe("the contract of stores", () => {
+  it("is kept by the memory store", async () => {
+    expect(await missing(wrong(() => ({})))).toEqual([])
+  })
+
+  it.each<[string, (store: Store) => Partial<Store>, string]>([
+    [
+      "grants everything",
+      (store) => ({
+        take: async (requests) =>
+          (await store.take(requests)).map((answer) => ({ ...answer, granted: true })),
+      }),
+      "several checks of a request: ",
+    ],
+    [
+      "takes of each check by itself",
+      (store) => ({
+        async take(requests) {
+          const answers = []
+          for (const checks of requests) {
+            const alone = []
+            for (const check of checks) alone.push(...(await store.take([[check]])))
+            answers.push({
+              nowMs: alone[0]?.nowMs ?? 0,
+              granted: alone.every(({ granted }) => granted),
+              checks: alone.flatMap((answer) => answer.checks),
+            })
+          }
+          return answers
+        },
+      }),
+      "several checks of a request: ",
+    ],
+    ["takes when it is peeked at", (store) => ({ peek: (requests) => store.take(requests) }), "peek: "],
+    ["gives nothing back", () => ({ giveBack() {} }), "giving back: "],
+    [
+      "gives back twice",
+      (store) => ({
+        async giveBack(refunds) {
+          await store.giveBack(refunds)
+          await store.giveBack(refunds)
+        },
+      }),
+      "giving back: ",
+    ],
+    ["forgets nothing that is reset", () => ({ reset() {} }), "reset: "],
+    [
+      "takes two clients for one",
+      (store) => ({
+        take: (requests) => store.take(each(requests, (check) => ({ ...check, partition: "one" }))),
+        peek: (requests) => store.peek(each(requests, (check) => ({ ...check, partition: "one" }))),
+      }),
+      "keys: ",
+    ],
+    [
+      "refuses in shadow",
+      (store) => ({
+        take: (requests) => store.take(each(requests, (check) => ({ ...check, shadow: false }))),
+      }),
+      "shadow checks: ",
+    ],
+    ["goes on when it is closed", () => ({ close() {} }), "closed: "],
+    [
+      "counts all as fixed windows",
+      (store) => ({
+        take: (requests) =>
+          store.take(
+            each(requests, (check) => ({ ...check, policy: { ...check.policy, algorithm: "fixed-window" } })),
+          ),
+      }),
+      "any trace: ",
+    ],
+  ])("is not kept by one that %s", async (_what, change, group) => {
+    const failed = await missing(wrong(change))
+    expect(failed).toContainEqual(expect.stringContaining(group))
+  })
+})
+
+it.each(["docs/guides/own-stores.md", "packages/contracts/README.md"])(
+  "runs in node:test, as %s shows",
+  (document) => {
+    const [block] = blocksTestedBy("test/contracts.test.ts", document, 1)
+    const { status, stdout } = spawnSync(process.execPath, ["--input-type=module", "-"], {
+      cwd: fileURLToPath(new URL(".", import.meta.url)),
+      input: block?.text ?? "",
+      encoding: "utf8",
+      env: { ...process.env, NODE_TEST_CONTEXT: undefined },
+      maxBuffer: 2 ** 26,
+    })
+    expect(stdout).toMatch(/^(#|ℹ) fail 0$/m)
+    expect(Number(/^(?:#|ℹ) pass (\d+)$/m.exec(stdout)?.[1])).toBeGreaterThan(300)
+    expect(status).toBe(0)
+  },
+)

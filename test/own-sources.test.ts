@@ -1,0 +1,83 @@
+import { readFile } from "node:fs/promises"
+import { createServer, type Server } from "node:http"
+import type { AddressInfo } from "node:net"
+import { type RuleSourceUnderTest, ruleSourceContract, type StoredRules } from "@sluice/contracts"
+import { expect, it } from "vitest"
+import { httpRules } from "../examples/src/http-rules/source.ts"
+import { runContract } from "./contracts/run-contract.ts"
+import { blocksTestedBy } from "./docs/shown.ts"
+
+/** A service that has rules, and can be broken. */
+async function serve(stored: readonly StoredRules[]) {
+  const held = { stored, isBroken: false }
+  const server: Server = createServer((request, response) => {
+    const service = decodeURIComponent(request.url?.split("/").at(-1) ?? "")
+    const document = held.stored.find(({ service_id }) => service_id === service)
+    response.statusCode = held.isBroken ? 500 : document === undefined ? 404 : 200
+    response.end(JSON.stringify(document ?? null))
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const { port } = server.address() as AddressInfo
+  return { held, server, origin: `http://127.0.0.1:${port}` }
+}
+
+const NO_LIST = "a service that is asked for its rules need not list them"
+const POLLED = "it is polled, and the rule book asks again every pollMs"
+
+const overHttp: RuleSourceUnderTest = {
+  async create(documents) {
+    const { held, server, origin } = await serve(documents)
+    return {
+      source: httpRules(origin),
+      async write(stored) {
+        held.stored = stored
+        held.isBroken = false
+      },
+      async breakDown() {
+        held.isBroken = true
+      },
+      async dispose() {
+        server.closeAllConnections()
+        await new Promise((resolve) => server.close(resolve))
+      },
+    }
+  },
+  deviations: [
+    {
+      behaviour: "sets a wrong rule aside with its problem, and yields the others",
+      reason: "a document with a wrong rule is refused as a whole, and the last good one goes on",
+    },
+    { behaviour: "tells the version of what is stored", reason: "it asks for the rules alone" },
+    ...[
+      "calls back when what it loads has changed",
+      "calls back no more who has stopped watching, and still the others",
+    ].map((behaviour) => ({ behaviour, reason: POLLED })),
+    ...[
+      "loads what was written before, where that is asked for",
+      "lists every service, with what is loaded for it",
+      "lists nothing where nothing is stored",
+      "has one stamp for what is the same, and another for what has changed",
+      "rejects a listing while the rules cannot be read",
+      "does not list for a signal that has been aborted",
+    ].map((behaviour) => ({ behaviour, reason: NO_LIST })),
+  ],
+}
+runContract("rules over HTTP, as the guide loads them,", ruleSourceContract(overHttp))
+
+it("says that rules are wrong, or cannot be reached, as an error of the source", async () => {
+  const { server, origin } = await serve([
+    { service_id: "checkout", rules: [{ rate: { requests_per_unit: 0, unit: "minute" } }] },
+  ])
+  const failing = httpRules(origin).load("checkout")
+  await expect(failing).rejects.toMatchObject({ code: "SLUICE_RULE_SOURCE" })
+  await expect(failing).rejects.toThrow("requests_per_unit")
+  server.closeAllConnections()
+  await new Promise((resolve) => server.close(resolve))
+  await expect(httpRules(origin).load("checkout")).rejects.toThrow(`${origin} cannot be reached.`)
+})
+
+it("is what docs/guides/own-stores.md shows", async () => {
+  const [block] = blocksTestedBy("test/own-sources.test.ts", "docs/guides/own-stores.md", 1)
+  const example = await readFile(new URL("../examples/src/http-rules/source.ts", import.meta.url), "utf8")
+  expect(block?.text.trim()).toBe(example.trim())
+})

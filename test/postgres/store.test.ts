@@ -1,0 +1,97 @@
+import { readFile } from "node:fs/promises"
+import { type ExpiringStore, storeContract, storeExpiryContract } from "@sluice/contracts"
+import { type Clock, createLimiter, manualClock, type Store, transactionalStore } from "@sluice/core"
+import { Pool } from "pg"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { postgresCounters } from "../../examples/src/postgres/store.ts"
+import { runContract } from "../contracts/run-contract.ts"
+import { blocksTestedBy } from "../docs/shown.ts"
+import { type PostgresServer, startPostgres } from "../servers/postgres.ts"
+
+let server: PostgresServer
+const pools: Pool[] = []
+
+/** As an app in a process of its own has it. */
+function connect(): Pool {
+  const pool = new Pool({
+    host: server.host,
+    port: server.port,
+    user: "postgres",
+    database: "postgres",
+    max: 4,
+  })
+  pools.push(pool)
+  return pool
+}
+
+let pool: Pool
+beforeAll(async () => {
+  server = await startPostgres()
+  pool = connect()
+  const [table] = blocksTestedBy("test/postgres/store.test.ts", "docs/guides/own-stores.md", 3)
+  await pool.query(table?.text as string)
+})
+afterEach(() => pool.query("TRUNCATE counters"))
+afterAll(async () => {
+  await Promise.all(pools.map((each) => each.end()))
+  await server?.stop()
+})
+
+/** The store of the guide, by a clock of the test's in place of the database's. */
+function storeBy(clock: Clock): Store {
+  const { transact } = postgresCounters(pool)
+  return transactionalStore({
+    transact: (keys, change) => transact(keys, (found) => change(found, clock.now())),
+  })
+}
+
+async function emptyStore(clock: Clock): Promise<Store> {
+  await pool.query("TRUNCATE counters")
+  return storeBy(clock)
+}
+runContract("counters in PostgreSQL", storeContract({ create: emptyStore, traces: 0.1 }))
+
+runContract("counters in PostgreSQL", storeExpiryContract({ create: expiring }))
+
+function expiring(): ExpiringStore {
+  const clock = manualClock()
+  const [, , cleaning] = blocksTestedBy("test/postgres/store.test.ts", "docs/guides/own-stores.md", 3)
+  const sql = cleaning?.text.replace("now()", "to_timestamp($1 / 1000.0)") as string
+  return { store: storeBy(clock), clock, forget: async () => void (await pool.query(sql, [clock.now()])) }
+}
+
+it("is what docs/guides/own-stores.md shows", async () => {
+  const [, block] = blocksTestedBy("test/postgres/store.test.ts", "docs/guides/own-stores.md", 3)
+  const example = await readFile(new URL("../../examples/src/postgres/store.ts", import.meta.url), "utf8")
+  expect(block?.text.trim()).toBe(example.trim())
+})
+
+describe("a limiter with counters in PostgreSQL", () => {
+  const LIMITS = { limit: 10, window: "1 hour", service: "shop", storeTimeoutMs: 60_000 } as const
+  const ALICE = { remoteAddress: "192.0.2.1" }
+
+  it("counts together with another one, however many ask at once, by the database's time", async () => {
+    const limiters = [pool, connect()].map((each) =>
+      createLimiter({ ...LIMITS, store: transactionalStore(postgresCounters(each)) }),
+    )
+    const asked = limiters.flatMap((limiter) => Array.from({ length: 30 }, () => limiter.decide(ALICE)))
+    const decisions = await Promise.all(asked)
+    expect(decisions.filter(({ degraded }) => degraded)).toEqual([])
+    expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(10)
+    const { rows } = await pool.query(
+      "SELECT expires_at_ms::float8 - extract(epoch FROM now()) * 1000 AS left FROM counters",
+    )
+    expect(rows).toHaveLength(1)
+    expect(Number(rows[0].left)).toBeGreaterThan(3_600_000)
+    expect(Number(rows[0].left)).toBeLessThanOrEqual(7_200_000)
+  })
+
+  it("goes on while the table is gone, and counts there again when it is back", async () => {
+    const logger = { warn() {}, error() {} }
+    const limiter = createLimiter({ ...LIMITS, logger, store: transactionalStore(postgresCounters(pool)) })
+    await pool.query("ALTER TABLE counters RENAME TO elsewhere")
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, degraded: true })
+    await pool.query("ALTER TABLE elsewhere RENAME TO counters")
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, degraded: false, remaining: 9 })
+  })
+})

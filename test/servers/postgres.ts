@@ -1,0 +1,26 @@
+import { PGlite } from "@electric-sql/pglite"
+import { PGLiteSocketServer } from "@electric-sql/pglite-socket"
+
+/** A PostgreSQL that was started for a test: its own code, run in this process, behind its own protocol. */
+export interface PostgresServer {
+  readonly host: string
+  readonly port: number
+  stop(): Promise<void>
+}
+
+/** Starts one on a free port, empty and in memory. It runs one transaction at a time, whoever has begun it. */
+export async function startPostgres(): Promise<PostgresServer> {
+  const db = await PGlite.create()
+  const host = "127.0.0.1"
+  const server = new PGLiteSocketServer({ db, host, port: 0, maxConnections: 20 })
+  await server.start()
+  const port = Number(server.getServerConn().split(":").at(-1))
+  return {
+    host,
+    port,
+    async stop() {
+      await server.stop()
+      await db.close()
+    },
+  }
+}
