@@ -150,6 +150,13 @@ export default {
       to: {},
     },
     {
+      name: "named-for-its-purpose",
+      comment: "A file of that name is for whatever is put there next: what is in it has a name of its own.",
+      severity: "error",
+      from: {},
+      to: { path: "/(common|helpers|misc|shared|types|utils)[.]ts$", pathNot: "node_modules" },
+    },
+    {
       name: "no-unresolvable",
       comment: "An import that leads nowhere.",
       severity: "error",

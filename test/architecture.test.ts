@@ -432,6 +432,12 @@ const BREACHES: readonly (readonly [why: string, file: string, text: string, rul
     ["contracts-import-core-and-their-own-packages", "no-undeclared-dependency"],
   ],
   [
+    "somebody imports what has no purpose by its name",
+    `${CORE}/rules/tidy.ts`,
+    'import { any } from "./utils.ts"\nexport const tidy = any',
+    ["named-for-its-purpose"],
+  ],
+  [
     "an example imports a path inside a package",
     "examples/inside.ts",
     'import { e } from "../packages/express/src/index.ts"\nexport default e',
@@ -453,6 +459,7 @@ const ACCOMPLICES: Files = {
       "export const plain = 1",
     ]),
   ),
+  [`${CORE}/rules/utils.ts`]: "export const any = 1",
   [`${CORE}/http/egg.ts`]: 'import type { Chicken } from "./chicken.ts"\nexport type Egg = Chicken[]',
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest"
+import { LATEST_MS } from "../../clock.ts"
 import { ClosedError, InvalidOptionError, StoreUnavailableError } from "../../errors.ts"
 import type { Policy } from "../../policy.ts"
 import type { Check } from "../store.ts"
@@ -98,6 +99,24 @@ describe("a transactional store", () => {
     ])
   })
 
+  it("writes nothing anew that is kept for long enough", () => {
+    const bucket = check({ policy: { ...POLICY, algorithm: "token-bucket" } })
+    const backend = backendWith({ ...KEPT, expiresAtMs: NOW_MS + 60_000 })
+    const store = transactionalStore(backend)
+    store.peek([[bucket]])
+    store.peek([[{ ...bucket, policy: { ...bucket.policy, limit: 1 } }]])
+    const [first, second] = backend.changes
+    expect(first).toEqual([])
+    // The same units come back half as fast since.
+    expect(second).toEqual([
+      { key: "3:a:b:c", counter: { state: KEPT.state, expiresAtMs: NOW_MS + 120_000 } },
+    ])
+  })
+
+  it.each([0, LATEST_MS])("takes the time of its back end, %d", (nowMs) => {
+    expect(transactionalStore(backendWith(undefined, nowMs)).peek([[check()]])).toMatchObject([{ nowMs }])
+  })
+
   it("deletes nothing that is not there", () => {
     const backend = backendWith(null)
     transactionalStore(backend).reset([check()])
@@ -125,11 +144,12 @@ describe("a transactional store", () => {
     const backend = backendWith(found)
     const take = () => transactionalStore(backend).take([[check()]])
     expect(take).toThrow(StoreUnavailableError)
-    expect(take).toThrow('what it keeps under "3:a:b:c" is no counter')
+    const message = 'The back end of the store makes no sense: what it keeps under "3:a:b:c" is no counter.'
+    expect(take).toThrow(expect.objectContaining({ message, kind: "invalid-answer" }))
     expect(backend.changes).toEqual([])
   })
 
-  it.each([undefined, Number.NaN, -1, Number.POSITIVE_INFINITY, "1704067200000", 8.64e15 + 1])(
+  it.each([undefined, Number.NaN, -1, Number.POSITIVE_INFINITY, "1704067200000", LATEST_MS + 1])(
     "refuses to decide by a time that is none: %s",
     (nowMs) => {
       const backend = { ...backendWith(undefined) }
@@ -178,11 +198,13 @@ describe("a transactional store", () => {
     await store.close()
     await store.close()
     expect(closed).toBe(1)
-    expect(() => store.take([])).toThrow(ClosedError)
+    expect(() => store.take([])).toThrow(new ClosedError("The store has been closed."))
   })
 
   it.each([undefined, null, 5, {}, { transact: true }])("refuses a back end that is none: %s", (backend) => {
     expect(() => transactionalStore(backend as never)).toThrow(InvalidOptionError)
-    expect(() => transactionalStore(backend as never)).toThrow("an object with transact(keys, change)")
+    const accepted = "an object with transact(keys, change)"
+    const problems = [{ path: "", message: "the back end is none", accepted }]
+    expect(() => transactionalStore(backend as never)).toThrow(expect.objectContaining({ problems }))
   })
 })
