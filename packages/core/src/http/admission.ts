@@ -58,9 +58,10 @@ export class Admission<Request> {
   admit(facts: RequestFacts, request: Request, cost: number | undefined): MaybePromise<Decision> {
     const { first } = this.#rules
     const startedMs = this.#reporter.start()
+    if (!this.counts(request)) return UNLIMITED
     return first === undefined
-      ? this.#admit(facts, request, cost, startedMs)
-      : this.#admitAfter(first, facts, request, cost, startedMs)
+      ? this.#take(facts, request, cost, startedMs)
+      : this.#takeAfter(first, facts, request, cost, startedMs)
   }
 
   /** `admit`, once the first rules are there, for who may never look at the decision. */
@@ -79,12 +80,12 @@ export class Admission<Request> {
     const { ruleSet } = this
     const { waitingRoom, warner } = this.#parts
     const startedMs = this.#reporter.start()
+    if (!this.counts(request)) return { decision: UNLIMITED, ruleSet }
     if (waitingRoom.isClosed) {
-      const decision = this.#admit(facts, request, undefined, startedMs)
+      const decision = this.#take(facts, request, undefined, startedMs)
       const held = (made: Decision): Held => ({ decision: made, ruleSet })
       return decision instanceof Promise ? decision.then(held) : held(decision)
     }
-    if (!this.counts(request)) return { decision: UNLIMITED, ruleSet }
     const units = this.unitsOf(request)
     const askedNow = (): Asked => ({ asks: this.asks(facts, request, units), ruleSet: this.ruleSet })
     const held = holdInLine(waitingRoom, askedNow, leaving, warner)
@@ -95,7 +96,7 @@ export class Admission<Request> {
     return held instanceof Promise ? held.then(tell) : tell(held)
   }
 
-  async #admitAfter(
+  async #takeAfter(
     first: Promise<void>,
     facts: RequestFacts,
     request: Request,
@@ -103,16 +104,15 @@ export class Admission<Request> {
     startedMs: number | undefined,
   ): Promise<Decision> {
     await first
-    return this.#admit(facts, request, cost, startedMs)
+    return this.#take(facts, request, cost, startedMs)
   }
 
-  #admit(
+  #take(
     facts: RequestFacts,
     request: Request,
     cost: number | undefined,
     startedMs: number | undefined,
   ): MaybePromise<Decision> {
-    if (!this.counts(request)) return UNLIMITED
     const decision = this.#parts.decider.take(this.asks(facts, request, cost))
     return this.#reporter.told(decision, request, "decide", startedMs)
   }

@@ -123,9 +123,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const startedMs = this.#reporter.start()
     const { cost, signal, maxWaitMs, maxWaiting } = parseAcquireOptions(options)
     signal?.throwIfAborted()
+    if (!this.admission.counts(request)) return UNLIMITED
     const { first } = this.#rules
     if (first !== undefined) await held(orAborted(first, signal))
-    if (!this.admission.counts(request)) return UNLIMITED
     const [facts, units] = [this.#parts.factsReaders.read(request), cost ?? this.admission.unitsOf(request)]
     const asksAnew = () => this.admission.asks(facts, request, units)
     const patience = { signal, maxWaitMs, maxWaiting, waitsFor: everyRule, asksAnew }
@@ -139,8 +139,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.#requireOpen()
     requireUnits(units)
     const startedMs = this.#reporter.start()
-    await this.#rules.first
     if (!this.admission.counts(request)) return { ...UNLIMITED, cost: units }
+    await this.#rules.first
     const asks = this.admission.asks(this.#parts.factsReaders.read(request), request, 1)
     const decision = await this.#parts.decider.takeUpTo(asks, units)
     this.#reporter.tell(decision, request, "takeUpTo", startedMs)
@@ -152,8 +152,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   async peek(request: Request, options?: CostOption): Promise<Decision> {
     this.#requireOpen()
     const cost = parseCost(options)
-    await this.#rules.first
     if (!this.admission.counts(request)) return UNLIMITED
+    await this.#rules.first
     return this.#parts.decider.peek(
       this.admission.asks(this.#parts.factsReaders.read(request), request, cost),
     )

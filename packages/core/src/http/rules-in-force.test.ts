@@ -267,6 +267,47 @@ describe("the first rules", () => {
     expect(await left(limiter)).toEqual([["rule", 5]])
   })
 
+  it("are not waited for by who is skipped, whichever way it is asked, nor by a guard", async () => {
+    const asked: RequestFacts[] = []
+    const skip = (request: RequestFacts): boolean => {
+      asked.push(request)
+      return request === ALICE
+    }
+    const { limiter } = setUp(new Publisher("never"), { skip })
+    const guard = createGuard<RequestFacts>({ limiter })
+    await nextTurn()
+    const decisions = [
+      await limiter.decide(ALICE),
+      await limiter.enforce(ALICE),
+      await limiter.acquire(ALICE),
+      await limiter.peek(ALICE),
+      await limiter.takeUpTo(ALICE, 3),
+    ]
+    expect(decisions.map(({ allowed, policy }) => [allowed, policy])).toEqual(Array(5).fill([true, ""]))
+    // Each asks once.
+    expect(asked).toHaveLength(5)
+    expect((await guard.check(ALICE, ALICE)).decision).toMatchObject({ allowed: true, policy: "" })
+  })
+
+  it("are waited for by who is not skipped, of which that is asked once", async () => {
+    let asked = 0
+    const skip = () => ++asked > 100
+    const publisher = new Publisher([{ name: "a", limit: 1, window: "1m" }])
+    const { limiter } = setUp(publisher, { skip })
+    expect(await limiter.decide(ALICE)).toMatchObject({ policy: "a" })
+    expect(asked).toBe(1)
+  })
+
+  it("are not even loaded where the limiter is switched off", async () => {
+    const publisher = new Publisher("never")
+    const { limiter } = setUp(publisher, { enabled: false })
+    expect((await limiter.decide(ALICE)).allowed).toBe(true)
+    await limiter.ready()
+    await limiter.refresh()
+    expect([publisher.services, publisher.watched]).toEqual([[], false])
+    expect(limiter.rules).toEqual({ ageMs: 0, isStale: false, problems: [] })
+  })
+
   it("are asked for again half a second after a failure, by the limiter's clock", async () => {
     const source = new Publisher(new Error("no table"))
     const { limiter, clock } = setUp(source)

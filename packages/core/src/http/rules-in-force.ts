@@ -63,13 +63,13 @@ export class RulesInForce<Request> {
     this.#parts = parts
     this.#inline = inline
     this.#root = root ?? this
-    const { rules, defaultRules } = options
+    const { rules, defaultRules, enabled } = options
     const atFirst = isList(rules) ? rules : defaultRules
     this.#shared = root === undefined ? atFirst : root.#shared
     this.#current = this.#compile()
     this.#claimOrThrow()
     if (root !== undefined) root.#routes.add(this)
-    else if (!isList(rules)) this.#openPage(rules)
+    else if (!isList(rules) && enabled) this.#openPage(rules)
     this.#watch()
   }
 

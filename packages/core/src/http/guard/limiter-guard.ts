@@ -1,4 +1,5 @@
 import { ClosedError, type InvalidOptionError } from "../../errors.ts"
+import { UNLIMITED } from "../../limiter/decision-record.ts"
 import type { Verdict } from "../../limiter/late-decision.ts"
 import type { MaybePromise } from "../../stores/store.ts"
 import { compileTest } from "../callbacks.ts"
@@ -131,6 +132,10 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     request: Request,
     response: ClosingResponse | undefined,
   ): Promise<Outcome | undefined> {
+    // A probe of health is skipped while rules cannot be had, too; afterwards it is asked anew.
+    if (!this.limiter.admission.counts(request)) {
+      return this.#outcome(UNLIMITED, this.limiter.ruleSet, facts, request, (request as Marked)[MARK])
+    }
     await firstRules
     return this.check(facts, request, response as ClosingResponse)
   }

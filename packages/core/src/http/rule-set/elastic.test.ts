@@ -119,6 +119,35 @@ describe("elastic throttling by a signal", () => {
     expect((await limiter.decide(ALICE)).allowed).toBe(true)
   })
 
+  it.each([false, true])("is waited for where another rule refuses, in shadow %s", async (shadow) => {
+    const clock = manualClock()
+    const capacity = { isSpare: true }
+    const signal = () => capacity.isSpare
+    const fixed = { algorithm: "fixed-window" } as const
+    const limiter = createLimiter<RequestFacts>({
+      rules: [
+        { ...fixed, name: "day", limit: 1, window: "1 day", throttle: { kind: "elastic", signal }, shadow },
+        { ...fixed, name: "minute", limit: 2, window: "1 minute" },
+      ],
+      clock,
+      logger: QUIET,
+    })
+    await limiter.decide(ALICE)
+    await limiter.decide(ALICE)
+    const waitMs = shadow ? MINUTE : 1_440 * MINUTE
+    for (const ask of [limiter.peek(ALICE), limiter.decide(ALICE)]) {
+      const refused = await ask
+      expect(refused).toMatchObject({ allowed: false, policy: "minute", retryAfterMs: waitMs })
+      // Each check tells its own.
+      expect(refused.checks.map((check) => check.retryAfterMs)).toEqual([0, MINUTE])
+    }
+    capacity.isSpare = false
+    clock.advance(waitMs - 1)
+    expect((await limiter.peek(ALICE)).allowed).toBe(false)
+    clock.advance(1)
+    expect((await limiter.decide(ALICE)).allowed).toBe(true)
+  })
+
   it("peeks as it would decide", async () => {
     const { rows, limiter, capacity } = elastic()
     await rows(3)
