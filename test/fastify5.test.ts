@@ -35,11 +35,19 @@ adapterContract("Fastify 5", {
 function appOf({
   parsesBodies,
   answersFirst,
+  rewrite,
+  setsCookie,
   mounts = [],
   routes = [{ path: "/" }],
 }: AppPlan): FastifyInstance {
-  const app = fastify({ forceCloseConnections: true })
+  const app = fastify({
+    forceCloseConnections: true,
+    rewriteUrl: ({ url = "" }) => rewrite?.(url) ?? url,
+  })
   if (parsesBodies) app.register(cookie)
+  if (setsCookie !== undefined) {
+    app.addHook("onRequest", async (_request, reply) => void reply.header("Set-Cookie", setsCookie))
+  }
   if (answersFirst !== undefined) {
     app.addHook("onRequest", (_request, reply, done) => {
       reply.code(answersFirst.status ?? 200).send(answersFirst.body)

@@ -7,7 +7,7 @@ declare module "koa2" {
 }
 declare module "cookie-parser" {
   import type { RequestHandler } from "express"
-  export default function cookieParser(): RequestHandler
+  export default function cookieParser(secret?: string): RequestHandler
 }
 declare module "dynalite" {
   import type { Server } from "node:http"

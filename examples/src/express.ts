@@ -20,6 +20,8 @@ export function createApp(surroundings: Surroundings = {}): Express {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const port = Number(process.env.PORT ?? 3000)
-  createApp(fromEnvironment()).listen(port, () => console.log(`Express listens on http://localhost:${port}`))
+  const port = Number(process.env.PORT || 3000)
+  createApp(fromEnvironment())
+    .listen(port)
+    .once("listening", () => console.log(`Express listens on http://localhost:${port}`))
 }

@@ -20,5 +20,5 @@ export async function createApp(surroundings: Surroundings = {}): Promise<Fastif
 
 if (process.argv[1] === import.meta.filename) {
   const app = await createApp(fromEnvironment())
-  console.log(`Fastify listens on ${await app.listen({ port: Number(process.env.PORT ?? 3000) })}`)
+  console.log(`Fastify listens on ${await app.listen({ port: Number(process.env.PORT || 3000) })}`)
 }

@@ -23,6 +23,8 @@ export function createApp(surroundings: Surroundings = {}): Koa {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const port = Number(process.env.PORT ?? 3000)
-  createApp(fromEnvironment()).listen(port, () => console.log(`Koa listens on http://localhost:${port}`))
+  const port = Number(process.env.PORT || 3000)
+  createApp(fromEnvironment())
+    .listen(port)
+    .once("listening", () => console.log(`Koa listens on http://localhost:${port}`))
 }

@@ -25,6 +25,8 @@ export function createApp(options: LimiterOptions<Request> = {}): Express {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const port = Number(process.env.PORT ?? 3000)
-  createApp().listen(port, () => console.log(`Listens on http://localhost:${port}, with metrics at /metrics`))
+  const port = Number(process.env.PORT || 3000)
+  createApp()
+    .listen(port)
+    .once("listening", () => console.log(`Listens on http://localhost:${port}, with metrics at /metrics`))
 }

@@ -23,7 +23,9 @@ export async function createApp(
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const port = Number(process.env.PORT ?? 3000)
+  const port = Number(process.env.PORT || 3000)
   const { app } = await createApp()
-  app.listen(port, () => console.log(`Listens on http://localhost:${port}; now edit src/rules.yaml`))
+  app
+    .listen(port)
+    .once("listening", () => console.log(`Listens on http://localhost:${port}; now edit src/rules.yaml`))
 }

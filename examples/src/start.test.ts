@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process"
 import { readFile } from "node:fs/promises"
-import { createServer } from "node:net"
+import { type AddressInfo, createServer } from "node:net"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "vitest"
 
@@ -71,5 +71,15 @@ describe("an example that is started", () => {
       expect(answer.status).not.toBe(404)
       expect(answer.headers.get("ratelimit")).toMatch(/;r=\d+;t=\d+$/)
     })
+  })
+
+  it.each(Object.entries(scripts))("by %s says that its port is taken, and ends", async (_name, script) => {
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, resolve))
+    const { port } = other.address() as AddressInfo
+    const failed = run(script, port, async () => {})
+    await expect(failed).rejects.toThrow(/^It ended with 1: .*EADDRINUSE/s)
+    await expect(failed).rejects.not.toThrow(/istens on/)
+    await new Promise((resolve) => other.close(resolve))
   })
 })

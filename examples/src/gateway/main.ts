@@ -6,7 +6,7 @@ import { createGateway, type WhenGone } from "./gateway.ts"
 // A gateway in front of UPSTREAM, under the rules of service 1 of the decision service at DECISIONS. WHEN_GONE is what it does
 // while that does not answer: open, closed, or local, by a limiter of its own.
 
-const port = Number(process.env.PORT ?? 8000)
+const port = Number(process.env.PORT || 8000)
 const upstream = process.env.UPSTREAM ?? "http://127.0.0.1:3000"
 const decisions = openDecisionClient(process.env.DECISIONS ?? "127.0.0.1:50051", 100, console.error)
 

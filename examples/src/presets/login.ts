@@ -37,7 +37,7 @@ export function createApp(checkPassword: CheckPassword, surroundings: Surroundin
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const port = Number(process.env.PORT ?? 3000)
+  const port = Number(process.env.PORT || 3000)
   const app = createApp(async (_email, password) => password === "correct horse")
-  app.listen(port, () => console.log(`Listens on http://localhost:${port}`))
+  app.listen(port).once("listening", () => console.log(`Listens on http://localhost:${port}`))
 }

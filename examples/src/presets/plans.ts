@@ -27,6 +27,8 @@ export function createApp(surroundings: Surroundings = {}): Koa {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const port = Number(process.env.PORT ?? 3000)
-  createApp().listen(port, () => console.log(`Listens on http://localhost:${port}`))
+  const port = Number(process.env.PORT || 3000)
+  createApp()
+    .listen(port)
+    .once("listening", () => console.log(`Listens on http://localhost:${port}`))
 }

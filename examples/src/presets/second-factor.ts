@@ -32,5 +32,5 @@ export async function createApp(isRight: Check, surroundings: Surroundings = {})
 
 if (process.argv[1] === import.meta.filename) {
   const app = await createApp(() => false)
-  console.log(`Listens on ${await app.listen({ port: Number(process.env.PORT ?? 3000) })}`)
+  console.log(`Listens on ${await app.listen({ port: Number(process.env.PORT || 3000) })}`)
 }

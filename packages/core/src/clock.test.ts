@@ -1,4 +1,5 @@
-import { describe, expect, it, vi } from "vitest"
+import { getEventListeners } from "node:events"
+import { afterEach, describe, expect, it, vi } from "vitest"
 import { LATEST_MS, manualClock, soundTime, steadyClock, waitHeld, waitUnheld } from "./clock.ts"
 
 describe("a manual clock", () => {
@@ -147,6 +148,37 @@ describe("waiting by a timer", () => {
     await expect(waitUnheld(1)).resolves.toBeUndefined()
     await expect(waitUnheld(1, new AbortController().signal)).resolves.toBeUndefined()
     await expect(waitUnheld(60_000, AbortSignal.abort(new Error("enough")))).rejects.toThrow("aborted")
+  })
+})
+
+describe.each([
+  ["that holds the process", waitHeld],
+  ["that does not", waitUnheld],
+])("waiting by a timer %s, in a test that has faked timers", (_what, wait) => {
+  afterEach(() => void vi.useRealTimers())
+
+  it("ends when they have been moved that far, and not before", async () => {
+    vi.useFakeTimers()
+    const { signal } = new AbortController()
+    const ended: number[] = []
+    for (const ms of [100, 50]) void wait(ms, ms === 50 ? signal : undefined).then(() => ended.push(ms))
+    await vi.advanceTimersByTimeAsync(49)
+    expect(ended).toEqual([])
+    await vi.advanceTimersByTimeAsync(1)
+    expect(ended).toEqual([50])
+    expect(getEventListeners(signal, "abort")).toEqual([])
+    await vi.advanceTimersByTimeAsync(50)
+    expect(ended).toEqual([50, 100])
+  })
+
+  it("ends with the reason of a signal, before or while it waits, and leaves no timer", async () => {
+    vi.useFakeTimers()
+    const aborting = new AbortController()
+    const waiting = wait(100, aborting.signal)
+    aborting.abort(new Error("enough"))
+    await expect(waiting).rejects.toThrow("enough")
+    await expect(wait(100, aborting.signal)).rejects.toThrow("enough")
+    expect(vi.getTimerCount()).toBe(0)
   })
 })
 

@@ -120,10 +120,28 @@ export function soundTime(clock: Clock): number {
 
 /** Waits by a timer; until then the process does not end. Rejects when the signal is aborted. */
 export async function waitHeld(ms: number, signal?: AbortSignal): Promise<void> {
+  if (setTimeout !== REAL_SET_TIMEOUT) return await waitFaked(ms, signal)
   await delay(ms, undefined, signal === undefined ? {} : { signal })
 }
 
 /** Waits by a timer that keeps no process alive. Rejects when the signal is aborted. */
 export async function waitUnheld(ms: number, signal?: AbortSignal): Promise<void> {
+  if (setTimeout !== REAL_SET_TIMEOUT) return await waitFaked(ms, signal)
   await delay(ms, undefined, signal === undefined ? { ref: false } : { ref: false, signal })
+}
+
+/** By the timers that a test has faked, whose time the steady clock tells then: nobody fakes those of `node:timers/promises`. */
+async function waitFaked(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  signal?.throwIfAborted()
+  await new Promise<void>((resolve, reject) => {
+    const abort = (): void => {
+      clearTimeout(timer)
+      reject(signal?.reason)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", abort)
+      resolve()
+    }, ms)
+    signal?.addEventListener("abort", abort, { once: true })
+  })
 }

@@ -1,11 +1,15 @@
 import type { RequestFacts } from "@sluice/core"
 import type { Request } from "express"
+import { routeOf } from "./route.ts"
 
 /** The facts of an Express request, each read when a rule asks for it: Express 5 parses the query each time. */
 export class ExpressFacts implements RequestFacts {
   readonly #req: Request
-  constructor(req: Request) {
+  readonly #middleware: unknown
+  /** `middleware` is what has met the request; undefined where a limiter is asked by hand. */
+  constructor(req: Request, middleware?: unknown) {
     this.#req = req
+    this.#middleware = middleware
   }
   get method(): string {
     return this.#req.method
@@ -13,8 +17,12 @@ export class ExpressFacts implements RequestFacts {
   get url(): string {
     return this.#req.originalUrl
   }
+  /** Mount points are cut off what Express routes. */
+  get routedUrl(): string {
+    return `${this.#req.baseUrl}${this.#req.url}`
+  }
   get route(): string | undefined {
-    return routeOf(this.#req)
+    return routeOf(this.#req, this.#middleware)
   }
   get headers(): Request["headers"] {
     return this.#req.headers
@@ -28,8 +36,12 @@ export class ExpressFacts implements RequestFacts {
   get body(): unknown {
     return this.#req.body
   }
+  /** cookie-parser has those apart that were signed; one whose signature is wrong is false there. */
   get cookies(): unknown {
-    return this.#req.cookies
+    const { cookies, signedCookies } = this.#req
+    if (signedCookies === undefined) return cookies
+    const genuine = Object.entries(signedCookies).filter(([, value]) => value !== false)
+    return { ...cookies, ...Object.fromEntries(genuine) }
   }
   get remoteAddress(): string | undefined {
     return this.#req.socket?.remoteAddress
@@ -38,24 +50,6 @@ export class ExpressFacts implements RequestFacts {
     return this.#req.socket
   }
 }
-
-const mountOfRoute = new WeakMap<object, string>()
-
-/**
- * The pattern of the route that the limiter is mounted on. Express tells no pattern for what is before it, only the
- * path that was asked: for a router at "/:tenant" each tenant's. A route seen under a second mount is not known.
- */
-function routeOf({ route, baseUrl }: Request): string | undefined {
-  if (typeof route?.path !== "string") return undefined
-  // "/API" and "/api" are one mount.
-  const mount = baseUrl.toLowerCase()
-  const first = mountOfRoute.get(route) ?? mount
-  mountOfRoute.set(route, first === mount ? mount : SEVERAL)
-  return first === mount ? `${mount}${route.path}` : undefined
-}
-
-/** No mount ends in a slash. */
-const SEVERAL = "/"
 
 /** The facts of what a limiter is asked about by hand, when it is a request of Express. */
 export function factsOf(request: object): RequestFacts | undefined {

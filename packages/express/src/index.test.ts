@@ -223,10 +223,35 @@ describe("the field route", () => {
   })
 
   it("is not known where the mount has parameters, which a client could choose", async () => {
-    const app = express().use("/:tenant", Router().get("/login", rateLimit(byRoute()), ok))
-    const ask = await serve(app)
-    expect(await statuses(ask, "/a/login", "/a/login", "/b/login")).toEqual([200, 429, 400])
-    expect(await statuses(ask, "/a/login", "/c/login", "/c/login")).toEqual([400, 400, 400])
+    const login = (limiter: RequestHandler) => Router().get("/login", limiter, ok)
+    const inside = express().use("/deep", login(rateLimit(byRoute({ name: "app" }))))
+    const app = express()
+      .use("/api", Router().use("/:tenant", login(rateLimit(byRoute()))))
+      .use("/apps/:tenant", inside)
+      .use(["/one", "/:any/two"], login(rateLimit(byRoute({ name: "list" }))))
+    // From the first one on: whoever comes first must not have a counter that is another's afterwards.
+    const paths = ["/api/a/login", "/api/a/login", "/api/b/login", "/apps/a/deep/login", "/one/login"]
+    expect(await statuses(await serve(app), ...paths)).toEqual([400, 400, 400, 400, 400])
+    expect(warnings).toEqual(Array(3).fill("SLUICE_ROUTE_UNKNOWN"))
+  })
+
+  it("is known in an app that is mounted at a path, and behind a function that calls its router", async () => {
+    const inner = express().get("/:id", rateLimit(byRoute()), ok)
+    const router = Router().get("/:id", rateLimit(byRoute({ name: "called" })), ok)
+    const app = express()
+      .use("/inner", inner)
+      .use("/called", (req, res, next) => router(req, res, next))
+    const paths = ["/inner/1", "/inner/2", "/called/1", "/called/2"]
+    expect(await statuses(await serve(app), ...paths)).toEqual([200, 429, 200, 429])
+  })
+
+  it("is not one that the request has been through before", async () => {
+    const limit = rateLimit(byRoute())
+    const router = Router().use(limit).get("/own", ok)
+    const app = express()
+      .all("/{*any}", (_req, _res, next) => next())
+      .use(router)
+    expect(await statuses(await serve(app), "/own", "/other")).toEqual([400, 400])
     expect(warnings).toEqual(["SLUICE_ROUTE_UNKNOWN"])
   })
 

@@ -64,7 +64,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
   const handler: RequestHandler = (req, res, next) => {
     if (typeof res?.setHeader !== "function") throw new InvalidOptionError([MOUNTED_ELSEWHERE])
     if (guard.settles) res.once("finish", () => guard.settle(req, res.statusCode))
-    const outcome = guard.check(new ExpressFacts(req), req, res)
+    const outcome = guard.check(new ExpressFacts(req, handler), req, res)
     // A value stays a value: on the memory store no request waits for a promise.
     if (outcome instanceof Promise) void outcome.then((late) => proceed(late, req, res, next))
     else proceed(outcome, req, res, next)
@@ -102,7 +102,11 @@ function send(rejection: RejectionAnswer | undefined, res: Response): void {
   if (rejection === undefined || res.headersSent || res.writableEnded) return
   const { status, headers, body } = rejection
   res.statusCode = status
-  writeHeaders(res, headers)
+  for (const [name, value] of headers) {
+    // Beside the cookies that the app has set.
+    if (name === "Set-Cookie") res.appendHeader(name, value)
+    else res.setHeader(name, value)
+  }
   // Node tells no length of a body that it leaves out, as it does for HEAD. Of these two nobody may (RFC 9110, section 8.6).
   if (status !== 204 && status !== 304) res.setHeader("Content-Length", Buffer.byteLength(body))
   // Not `send`, which would add an ETag and a charset.

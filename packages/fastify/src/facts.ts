@@ -13,6 +13,10 @@ export class FastifyFacts implements RequestFacts {
   get url(): string {
     return this.#request.originalUrl
   }
+  /** After the app's `rewriteUrl`. */
+  get routedUrl(): string | undefined {
+    return this.#request.raw.url
+  }
   /** Undefined where no route was found. */
   get route(): string | undefined {
     return this.#request.routeOptions.url

@@ -172,7 +172,7 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
     if (isNew) {
       // In its first turn a guard would take itself for one that the app makes in a handler, and warn of that.
       isNew = false
-      queueMicrotask(() => decideOnce(name, request, reply, done))
+      void Promise.resolve().then(() => decideOnce(name, request, reply, done))
     } else if (limit?.hook !== name) done()
     else {
       request[decider] = limit.guard

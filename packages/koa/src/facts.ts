@@ -1,6 +1,12 @@
 import type { RequestFacts } from "@sluice/core"
 import type { Context } from "koa"
 
+/** What @koa/router leaves on a context: the pattern of what runs, and all that matched the path. */
+interface Matched {
+  readonly _matchedRoute?: unknown
+  readonly matched?: readonly { readonly path: unknown; readonly methods: readonly string[] }[]
+}
+
 /** The facts of a Koa context, each read when a rule asks for it. */
 export class KoaFacts implements RequestFacts {
   readonly #ctx: Context
@@ -13,9 +19,16 @@ export class KoaFacts implements RequestFacts {
   get url(): string {
     return this.#ctx.originalUrl
   }
+  /** The mount point is cut off by koa-mount, which leaves it in `mountPath`. */
+  get routedUrl(): string {
+    return `${this.#ctx.mountPath ?? ""}${this.#ctx.url}`
+  }
   get route(): string | undefined {
-    const route: unknown = this.#ctx._matchedRoute
-    return typeof route === "string" ? route : undefined
+    const { _matchedRoute: route, matched }: Matched = this.#ctx as Matched
+    if (typeof route !== "string") return undefined
+    // What is mounted by `router.use` has a pattern as well, of no route: it is for no method.
+    const isRoute = matched?.some(({ path, methods }) => path === route && methods.length > 0) ?? true
+    return isRoute ? route : undefined
   }
   get headers(): Context["headers"] {
     return this.#ctx.headers

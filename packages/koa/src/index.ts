@@ -111,7 +111,11 @@ function isTaken(ctx: Context): boolean {
 function send({ status, headers, body }: RejectionAnswer, ctx: Context): void {
   ctx.status = status
   // Before the body: Koa looks for a type of its own where there is none.
-  writeHeaders(ctx, headers)
+  for (const [name, value] of headers) {
+    // Beside the cookies that the app has set.
+    if (name === "Set-Cookie") ctx.res.appendHeader(name, value)
+    else ctx.res.setHeader(name, value)
+  }
   ctx.body = body
 }
 

@@ -67,6 +67,32 @@ export function answering(behaves: Behaves): void {
       })
     }
 
+    behaves(
+      "gives another answer whose lines are all sent, cookies beside those of the app",
+      async (stage) => {
+        const lines = [
+          ["Set-Cookie", "a=1; Path=/"],
+          ["set-cookie", "b=2"],
+          ["Link", "</a>"],
+          ["X-Own", "yes"],
+          ["link", "</b>"],
+        ] as const
+        const onRejected = (_request: unknown, rejection: Rejection) => ({
+          ...rejection,
+          headers: [...rejection.headers, ...lines],
+        })
+        const client = await stage.start({
+          setsCookie: "app=1",
+          mounts: [{ ...stage.base, ...rule, onRejected }],
+        })
+        await client("/")
+        const { status, headers } = await client("/")
+        expect([status, headers.link, headers["x-own"]]).toEqual([429, "</a>, </b>", "yes"])
+        expect(headers["set-cookie"]).toBe("app=1, a=1; Path=/, b=2")
+        expect(headers["content-type"]).toBe("application/problem+json")
+      },
+    )
+
     behaves("answers by itself", async ({ start, base, adapter, warnings }) => {
       const client = await start({
         mounts: [

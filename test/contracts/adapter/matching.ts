@@ -88,6 +88,27 @@ export function matching(behaves: Behaves): void {
       })
     }
 
+    behaves("covers what the app has rewritten to it, and what it was before", async ({ start, base }) => {
+      const plan = {
+        rewrite: (target: string) => target.replace(/^\/(en|de)\//, "/"),
+        routes: [{ path: "/login" }],
+      }
+      const asked = async (path: string, limit: number) => {
+        const client = await start({
+          ...plan,
+          mounts: [{ ...base, limit, window: "1 minute", match: { path } }],
+        })
+        const all: number[] = []
+        for (const target of ["/login", "/en/login", "/DE/login", "/de/login?x=1", "/en/login", "/login"]) {
+          all.push((await client(target)).status)
+        }
+        return all
+      }
+      // "/DE/" is none of its languages.
+      expect(await asked("/login", 3)).toEqual([200, 200, 404, 200, 429, 429])
+      expect(await asked("/en/login", 1)).toEqual([200, 200, 404, 200, 429, 200])
+    })
+
     behaves("is for no other path", async ({ start, base }) => {
       const client = await start({
         mounts: [{ ...base, limit: 1, window: "1 minute", match: { path: "/login" } }],

@@ -27,10 +27,22 @@ export function onExpress(create: Express): AdapterUnderTest {
 
 function appOf(
   create: Express,
-  { parsesBodies, answersFirst, mounts = [], routes = [{ path: "/" }] }: AppPlan,
+  { parsesBodies, rewrite, setsCookie, answersFirst, mounts = [], routes = [{ path: "/" }] }: AppPlan,
 ) {
   const app = create()
   if (parsesBodies) app.use(create.json(), cookieParser())
+  if (setsCookie !== undefined) {
+    app.use((_req: Request, res: Response, next: NextFunction) => {
+      res.append("Set-Cookie", setsCookie)
+      next()
+    })
+  }
+  if (rewrite !== undefined) {
+    app.use((req: Request, _res: Response, next: NextFunction) => {
+      req.url = rewrite(req.url)
+      next()
+    })
+  }
   if (answersFirst !== undefined) {
     app.use((_req: Request, res: Response, next: NextFunction) => {
       res.status(answersFirst.status ?? 200).send(answersFirst.body)

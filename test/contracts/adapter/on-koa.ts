@@ -36,12 +36,24 @@ export function onKoa(Application: typeof Koa): AdapterUnderTest {
 
 function appOf(
   Application: typeof Koa,
-  { parsesBodies, answersFirst, mounts = [], routes = [{ path: "/" }] }: AppPlan,
+  { parsesBodies, rewrite, setsCookie, answersFirst, mounts = [], routes = [{ path: "/" }] }: AppPlan,
 ) {
   const app = new Application()
   // Its default prints errors that a handler throws.
   app.on("error", () => undefined)
   if (parsesBodies) app.use(bodyParser())
+  if (setsCookie !== undefined) {
+    app.use((ctx, next) => {
+      ctx.append("Set-Cookie", setsCookie)
+      return next()
+    })
+  }
+  if (rewrite !== undefined) {
+    app.use((ctx, next) => {
+      ctx.url = rewrite(ctx.url)
+      return next()
+    })
+  }
   if (answersFirst !== undefined) {
     app.use(async ({ res }, next) => {
       res.statusCode = answersFirst.status ?? 200

@@ -27,6 +27,10 @@ export interface RoutePlan {
 export interface AppPlan {
   /** Whether JSON bodies and cookies are parsed, before the first mount. Default: cookies by nobody, bodies by nobody. */
   readonly parsesBodies?: boolean
+  /** The app takes each target for another, before the first mount. Default: none. */
+  readonly rewrite?: (target: string) => string
+  /** The app sets it for each request, before the first mount. Default: none. */
+  readonly setsCookie?: string
   /** Runs before the first mount and answers by itself, going on all the same. */
   readonly answersFirst?: Reply
   /** Mounted on the whole app, in this order, before the routes. */

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import { type ManualClock, manualClock } from "../clock.ts"
 import { ClosedError } from "../errors.ts"
 import type { Decision } from "../limiter/decision.ts"
@@ -808,5 +808,31 @@ describe("close", () => {
     for (const answer of pending) answer()
     await nextTurn()
     expect(calls.returned).toBe(2)
+  })
+})
+
+describe("acquire in a test that has faked timers", () => {
+  it("waits by them, as decisions do", async () => {
+    vi.useFakeTimers()
+    try {
+      const limiter = createLimiter({
+        limit: 1,
+        window: "1 minute",
+        algorithm: "fixed-window",
+        align: "first-hit",
+      })
+      await limiter.acquire({ remoteAddress: "192.0.2.1" })
+      let admitted = false
+      void limiter.acquire({ remoteAddress: "192.0.2.1" }).then(() => {
+        admitted = true
+      })
+      await vi.advanceTimersByTimeAsync(59_999)
+      expect(admitted).toBe(false)
+      await vi.advanceTimersByTimeAsync(2)
+      expect(admitted).toBe(true)
+      await limiter.close()
+    } finally {
+      vi.useRealTimers()
+    }
   })
 })

@@ -1,4 +1,6 @@
 import { InvalidOptionError, type Problem } from "../errors.ts"
+import type { Decision } from "../limiter/decision.ts"
+import { DecisionRecord } from "../limiter/decision-record.ts"
 import { classOf, show, suggestion } from "../rules/problems.ts"
 import { isUnits } from "./callbacks.ts"
 import type { AcquireOptions, CostOption, ResetOptions } from "./limiter.ts"
@@ -96,7 +98,12 @@ export function refuseRequest(request: unknown): never {
 
 /** Throws InvalidOptionError for what is no decision: a promise of one, say, whose units would never come back. */
 export function requireDecision(decision: unknown): void {
-  if (typeof (decision as { readonly allowed?: unknown } | null | undefined)?.allowed === "boolean") return
+  if (typeof (decision as { readonly allowed?: unknown } | null | undefined)?.allowed === "boolean") {
+    if (!DecisionRecord.isCopy(decision as Decision)) return
+    const message = "is a copy, which carries nothing to give back"
+    const accepted = "the decision itself, in the process that has made it"
+    throw new InvalidOptionError([{ path: "decision", message, accepted }])
+  }
   const isObject = typeof decision === "object" && decision !== null
   // Not as JSON: it may be a request, whose headers have no place in a log.
   const given = isObject ? (classOf(decision) ?? "an object") : show(decision)

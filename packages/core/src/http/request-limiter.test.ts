@@ -521,18 +521,21 @@ describe("refund", () => {
     expect(await remainingOf(limiter)).toEqual([7])
   })
 
-  it("gives nothing back for a refused request, a copy, or a decision on no rule", async () => {
+  it("gives nothing back for a refused request or a decision on no rule, nor for a copy, which it refuses", async () => {
     const { limiter } = limiterWith({ limit: 5, window: "1m", skip: ({ method }) => method === "HEAD" })
     const admitted = await limiter.decide(ALICE, { cost: 5 })
     const others: Decision[] = [
       await limiter.decide(ALICE),
       await limiter.decide(ALICE, { cost: 6 }),
       await limiter.decide({ method: "HEAD" }),
-      { ...admitted },
-      structuredClone({ ...admitted }),
-      Object.create(admitted) as Decision,
     ]
-    for (const decision of others) await limiter.refund(decision)
+    for (const decision of others) for (const each of [decision, { ...decision }]) await limiter.refund(each)
+    const copies = [{ ...admitted }, structuredClone({ ...admitted }), Object.create(admitted) as Decision]
+    for (const copy of copies) {
+      await expect(limiter.refund(copy)).rejects.toThrow(
+        "decision: is a copy, which carries nothing to give back",
+      )
+    }
     expect(await remainingOf(limiter)).toEqual([0])
     await limiter.refund(admitted)
     expect(await remainingOf(limiter)).toEqual([5])

@@ -10,6 +10,11 @@ export interface RequestFacts {
   readonly method?: string | undefined
   /** The request target as it came: "/users/7?full=1", with mount points still in it. */
   readonly url?: string | undefined
+  /**
+   * The target as it is routed, where the app has rewritten it before it got here, with mount points in it. `match.path` looks at
+   * both. Absent, it is the same.
+   */
+  readonly routedUrl?: string | undefined
   /** The framework's pattern of the route, "/users/:id", where the framework knows it; never the raw path. */
   readonly route?: string | undefined
   /** For `header:NAME`, and for the client's address where a trusted proxy writes it. */

@@ -151,7 +151,7 @@ describe("settling", () => {
     expect(await remaining()).toEqual([45])
   })
 
-  it("is nothing for a refused decision, one of no rule, a look, and a copy", async () => {
+  it("is nothing for a refused decision, one of no rule, and a look, and an error for a copy", async () => {
     const { limiter, remaining, returned } = limiterWith({
       limit: 10,
       window: "1 minute",
@@ -161,7 +161,7 @@ describe("settling", () => {
     await limiter.settle(await limiter.decide(ALICE, { cost: 8 }), 9)
     await limiter.settle(await limiter.decide({ remoteAddress: "192.0.2.9" }), 9)
     await limiter.settle(await limiter.peek(ALICE), 9)
-    await limiter.settle({ ...taken }, 0)
+    await expect(limiter.settle({ ...taken }, 0)).rejects.toThrow("the decision itself, in the process that")
     expect([await remaining(), returned]).toEqual([[2], []])
     const none = limiterWith({ rules: [] })
     await none.limiter.settle(await none.limiter.decide(ALICE), 9)

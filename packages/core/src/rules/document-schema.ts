@@ -50,11 +50,12 @@ export const storedRule = strict(
 )
 
 /** What a service id in a document may be. */
-export const SERVICE_ACCEPTED = "a text of 1 to 256 characters, or a whole number from 0"
+export const SERVICE_ACCEPTED =
+  "a text of 1 to 256 characters, or a whole number from 0 to 9007199254740991; a longer one in quotes"
 const SERVICE = says("a service id", SERVICE_ACCEPTED)
 /** Whose rules a document has. */
 export const serviceId: z.ZodUnion<readonly [z.ZodString, z.ZodInt]> = z.union(
-  [z.string().min(1, SERVICE).max(256, SERVICE), z.int().min(0, SERVICE)],
+  [z.string().min(1, SERVICE).max(256, SERVICE), z.int(SERVICE).min(0, SERVICE)],
   SERVICE,
 )
 

@@ -33,7 +33,7 @@ export function compileAnswer(onRejected: OnRejected<unknown> | undefined, warne
     const pick = (own: unknown): RejectionAnswer | undefined => {
       if (own === false) return undefined
       const fault = faultOf(own)
-      if (fault === undefined) return withoutForbidden(own as RejectionAnswer)
+      if (fault === undefined) return withoutForbidden(withJoinedLines(own as RejectionAnswer))
       if (isMeant(own)) {
         const message = `onRejected yielded an answer that cannot be sent: ${fault}. The standard answer is sent.`
         warner.once("SLUICE_CALLBACK_FAILED", message, fault)
@@ -54,6 +54,26 @@ export function compileAnswer(onRejected: OnRejected<unknown> | undefined, warne
 function copyOf({ status, headers, body }: Rejection): Rejection {
   return { status, headers: headers.map(([name, value]) => [name, value]), body }
 }
+
+/**
+ * The answer with one line for each name, as frameworks differ in what becomes of several: lists are joined (RFC 9110, section 5.3). But
+ * for cookies, which cannot be, and which adapters add to those that the app has set (RFC 6265, section 3).
+ */
+function withJoinedLines(answer: RejectionAnswer): RejectionAnswer {
+  const lines: [name: string, value: string][] = []
+  for (const [name, value] of answer.headers) {
+    const isCookie = name.toLowerCase() === SET_COOKIE.toLowerCase()
+    const before = isCookie ? undefined : lines.find((line) => line[0].toLowerCase() === name.toLowerCase())
+    if (before === undefined) lines.push([isCookie ? SET_COOKIE : name, value])
+    else before[1] += `, ${value}`
+  }
+  const isSame =
+    lines.length === answer.headers.length && lines.every(([name], i) => name === answer.headers[i]?.[0])
+  return isSame ? answer : { ...answer, headers: lines }
+}
+
+/** As adapters know it. */
+const SET_COOKIE = "Set-Cookie"
 
 /** Statuses that have no content: RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5. */
 const WITHOUT_BODY: readonly number[] = [204, 205, 304]

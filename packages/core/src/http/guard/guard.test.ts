@@ -316,6 +316,20 @@ describe("several mounts on one request", () => {
     expect(last?.removed).toEqual([])
   })
 
+  it.each(["legacy", "triple", "draft-11"] as const)(
+    "keep the fields of an earlier mount whichever binds, in %s, where the later one tells nothing",
+    async (headers) => {
+      const mounts = await two(limit(9, { headers }), limit(2, { headers: false }))
+      const told = (outcomes: readonly Outcome[]) =>
+        outcomes.map((outcome) => [outcome.headers, outcome.removed])
+      for (let i = 0; i < 3; i++) {
+        const [first, last] = mounts()
+        expect(last?.decision).toMatchObject({ policy: "b", allowed: i < 2 })
+        expect(told([last as Outcome])).toEqual([[first?.headers, []]])
+      }
+    },
+  )
+
   it.each<[LimiterOptions<Req>, LimiterOptions<Req>, readonly string[], readonly string[]]>([
     [limit(5), limit(9, { headers: "legacy" }), ["RateLimit-Policy", "RateLimit"], []],
     [
@@ -523,6 +537,18 @@ describe("a limiter that is created in a handler", () => {
     const emitted = new Promise((resolve) => process.once("warning", resolve))
     fresh.createGuard<Req>(limit(5)).check(FACTS, {})
     expect(await emitted).toMatchObject({ name: "SluiceWarning", code: "SLUICE_CREATED_IN_HANDLER" })
+  })
+
+  it("is not one that was created at start in a test that has faked everything", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "queueMicrotask", "performance"] })
+    try {
+      const guard = await mount(limit(5))
+      const said = warnings(guard)
+      checked(guard)
+      expect(said).toEqual([])
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it("is not one that was created at start", async () => {

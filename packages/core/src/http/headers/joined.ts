@@ -2,13 +2,15 @@ import type { HeaderLine } from "./writer.ts"
 
 /**
  * The headers of two mounts: lists grow by the new members; fields with one number tell of the mount that binds, and of no
- * other.
+ * other, of those that tell.
  */
 export function joined(
   earlier: readonly HeaderLine[],
   own: readonly HeaderLine[],
   ownBinds: boolean,
 ): readonly HeaderLine[] {
+  // Who tells nothing takes nothing back.
+  if (own.length === 0) return earlier
   const lines = new Map(ownBinds ? earlier.filter(isList) : earlier)
   for (const [name, value] of ownBinds ? own : own.filter(isList)) {
     const before = lines.get(name)

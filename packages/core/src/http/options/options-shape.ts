@@ -16,6 +16,9 @@ const has =
     // Functions may have methods too: Date is a clock.
     methods.every((name) => isFunction((value as Record<string, unknown> | null | undefined)?.[name]))
 
+/** Digits beyond are others than those that were written. */
+const isExact = (value: number): boolean => Math.abs(value) <= Number.MAX_SAFE_INTEGER
+
 const isClock = (value: unknown): boolean =>
   has("now")(value) && ((value as Clock).wait === undefined || has("wait")(value))
 
@@ -29,7 +32,7 @@ const redisName = (value: unknown): string | undefined =>
 const STORE = "memoryStore(), redisStore({ client }) or another Store"
 const REDIS_STORE = "redisStore({ client }), of @sluice/core/redis, with a client of ioredis or node-redis"
 const COST = says("a cost", "a whole number from 0 up, or a function that yields one for a request")
-const SERVICE = says("a service", "a non-empty text or a number")
+const SERVICE = says("a service", "a non-empty text, or a number up to 9007199254740991")
 const TIMEOUT = "milliseconds from 1 to 2147483647"
 const POSITIVE = "a whole number from 1 up"
 
@@ -48,7 +51,9 @@ export const optionsShape = strict("the options", {
     })
     .optional(),
   defaultRules: z.unknown().optional(),
-  service: z.union([z.string(SERVICE).min(1, SERVICE), z.number(SERVICE)], SERVICE).optional(),
+  service: z
+    .union([z.string(SERVICE).min(1, SERVICE), z.number(SERVICE).refine(isExact, SERVICE)], SERVICE)
+    .optional(),
   store: z
     .custom<unknown>(has("take", "peek", "giveBack", "reset", "close"), {
       error: ({ input }) => {

@@ -1,6 +1,6 @@
 import { IncomingMessage } from "node:http"
 import { Socket } from "node:net"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import { manualClock } from "../../clock.ts"
 import { InvalidOptionError, type Problem } from "../../errors.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
@@ -27,7 +27,7 @@ const TIME = "milliseconds from 1 to 2147483647"
 const CLOCK = "{ now(): epoch milliseconds, wait?(ms, signal) }, such as manualClock()"
 const LOGGER = "an object with warn() and error(), such as pino's"
 const STORE = "memoryStore(), redisStore({ client }) or another Store"
-const SERVICE = "a non-empty text or a number"
+const SERVICE = "a non-empty text, or a number up to 9007199254740991"
 const INSTANCES = "a whole number from 1 up"
 const FIELD_AND_FUNCTION =
   'a name, and in "fields" what reads it: { field: "user_id", fields: { user_id: (request) => … } }'
@@ -460,7 +460,9 @@ describe("options", () => {
     expect(store.peek([[]])).toMatchObject([{ granted: true }])
     expect(Math.abs(clock.now() - wallClock())).toBeLessThan(60_000)
     // A steady clock does not follow when the system's time is corrected.
-    expect(wallClock).toBe(Date.now)
+    const now = vi.spyOn(Date, "now").mockReturnValue(5)
+    expect(wallClock()).toBe(5)
+    now.mockRestore()
   })
 
   it("are taken as they are given", () => {

@@ -83,7 +83,7 @@ export function parseOptions(value: unknown): ParsedOptions {
     enabled: options.enabled ?? true,
     logger: options.logger,
     clock,
-    wallClock: options.clock === undefined ? Date.now : () => soundTime(clock),
+    wallClock: options.clock === undefined ? () => Date.now() : () => soundTime(clock),
   }
 }
 

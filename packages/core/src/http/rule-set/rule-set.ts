@@ -40,8 +40,7 @@ export function compileRuleSet(
 ): RuleSet {
   const compiled = rules.map((rule) => compileRule(rule, context))
   const needsPath = compiled.some((rule) => rule.needsPath)
-  const pathsOf = ({ url }: RequestFacts): readonly string[] =>
-    needsPath && typeof url === "string" ? pathReadings(url) : NO_PATHS
+  const pathsOf = (facts: RequestFacts): readonly string[] => (needsPath ? pathsIn(facts) : NO_PATHS)
 
   return {
     names: rules.map(({ name }) => name),
@@ -70,6 +69,13 @@ export function compileRuleSet(
       rules.map((rule) => ({ ...rule, most: (limit) => mostAdmitted(rule, limit) })),
     ),
   }
+}
+
+/** The readings of the target as it came, and as the app has it routed. A caller of the core might pass anything. */
+function pathsIn({ url, routedUrl }: RequestFacts): readonly string[] {
+  const paths = typeof url === "string" ? pathReadings(url) : NO_PATHS
+  if (typeof routedUrl !== "string" || routedUrl === url) return paths
+  return [...paths, ...pathReadings(routedUrl)]
 }
 
 function headerPolicy({ name, limit, windowMs, shadow }: ParsedRule) {

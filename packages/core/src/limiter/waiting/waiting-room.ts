@@ -137,7 +137,7 @@ export class WaitingRoom {
 
   /** When all are gone that go together: whose turn has come may be one of them. */
   #serveSoon(): void {
-    queueMicrotask(() => this.#serve())
+    void Promise.resolve().then(() => this.#serve())
   }
 
   #serveLine(line: Line<Ticket>): void {

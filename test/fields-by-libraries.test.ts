@@ -1,0 +1,72 @@
+import Router from "@koa/router"
+import { type LimiterOptions, manualClock } from "@sluice/core"
+import { rateLimit } from "@sluice/express"
+import { rateLimit as koaRateLimit } from "@sluice/koa"
+import cookieParser from "cookie-parser"
+import express, { type RequestHandler } from "express"
+import express4 from "express4"
+import Koa from "koa"
+import request from "supertest"
+import { describe, expect, it } from "vitest"
+
+const warnings: string[] = []
+const log = ({ code }: { readonly code: string }): void => void warnings.push(code)
+
+/** One a minute, on a clock that stands still. */
+function once<Request>(more: Partial<LimiterOptions<Request>>): LimiterOptions<Request> {
+  warnings.length = 0
+  return { limit: 1, window: "1 minute", clock: manualClock(), logger: { warn: log, error: log }, ...more }
+}
+
+describe.each([
+  ["Express 5", express],
+  ["Express 4", express4],
+] as const)("a cookie that was signed by cookie-parser, on %s,", (_name, create) => {
+  const ok: RequestHandler = (_req, res) => void res.send("ok")
+
+  it("counts by its value, and is missing where its signature is wrong", async () => {
+    const app = create()
+    app.use(cookieParser("secret"))
+    app.get("/set", (_req, res) => void res.cookie("session", "alice", { signed: true }).send("set"))
+    app.use(rateLimit(once({ field: "cookie:session", onMissing: "deny" })))
+    app.get("/", ok)
+    const [set = ""] = [(await request(app).get("/set")).headers["set-cookie"]].flat()
+    const [session = ""] = /^session=[^;]+/.exec(set) ?? []
+    expect(session).toContain("s%3Aalice.")
+    const rows: readonly (readonly [string, number])[] = [
+      [session, 200],
+      [`${session}; plain=p`, 429],
+      [`${session}x`, 400],
+      ["session=s%3Aalice.forged", 400],
+      ["plain=p", 400],
+      // Not signed at all, it is a client's own choice.
+      ["session=bob", 200],
+      ["session=bob", 429],
+    ]
+    for (const [cookie, status] of rows) {
+      expect([cookie, (await request(app).get("/").set("cookie", cookie)).status]).toEqual([cookie, status])
+    }
+  })
+})
+
+describe("the route of @koa/router", () => {
+  it("is known where the limiter is mounted on it, and not where that is for all of a router", async () => {
+    const [all, one] = ["all", "one"].map((name) =>
+      koaRateLimit(once({ name, field: "route", onMissing: "skip" })),
+    )
+    const router = new Router({ prefix: "/api" })
+    const ok: Koa.Middleware = (ctx) => {
+      ctx.body = "ok"
+    }
+    router.use(all as Koa.Middleware)
+    router.get("/a", ok)
+    router.get("/b/:id", one as Koa.Middleware, ok)
+    const app = new Koa().use(router.routes()).callback()
+    const statuses = []
+    for (const path of ["/api/a", "/api/a", "/api/b/1", "/api/b/2"]) {
+      statuses.push((await request(app).get(path)).status)
+    }
+    expect(statuses).toEqual([200, 200, 200, 429])
+    expect(warnings).toEqual(["SLUICE_ROUTE_UNKNOWN"])
+  })
+})
