@@ -7,19 +7,17 @@ import { postgresCounters } from "../../examples/src/postgres/store.ts"
 import { runContract } from "../contracts/run-contract.ts"
 import { blocksTestedBy } from "../docs/shown.ts"
 import { type PostgresServer, startPostgres } from "../servers/postgres.ts"
+import { startProxy } from "../servers/tcp-proxy.ts"
+import { until } from "../servers/until.ts"
 
 let server: PostgresServer
 const pools: Pool[] = []
 
+const ACCESS = { user: "postgres", database: "postgres" }
+
 /** As an app in a process of its own has it. */
 function connect(): Pool {
-  const pool = new Pool({
-    host: server.host,
-    port: server.port,
-    user: "postgres",
-    database: "postgres",
-    max: 4,
-  })
+  const pool = new Pool({ ...ACCESS, host: server.host, port: server.port, max: 4 })
   pools.push(pool)
   return pool
 }
@@ -84,6 +82,25 @@ describe("a limiter with counters in PostgreSQL", () => {
     expect(rows).toHaveLength(1)
     expect(Number(rows[0].left)).toBeGreaterThan(3_600_000)
     expect(Number(rows[0].left)).toBeLessThanOrEqual(7_200_000)
+  })
+
+  it("goes on when its connection is lost in the middle of a transaction, and counts there again", async () => {
+    const logger = { warn() {}, error() {} }
+    const proxy = await startProxy(server)
+    const lost = new Pool({ ...ACCESS, host: proxy.host, port: proxy.port, max: 4 })
+    lost.on("error", () => undefined)
+    const limiter = createLimiter({ ...LIMITS, logger, store: transactionalStore(postgresCounters(lost)) })
+    expect(await limiter.decide(ALICE)).toMatchObject({ degraded: false, remaining: 9 })
+    proxy.pause("replies")
+    const asked = limiter.decide(ALICE)
+    await until("it is under way", () => lost.idleCount === 0)
+    proxy.cut()
+    expect(await asked).toMatchObject({ allowed: true, degraded: true })
+    proxy.resume("replies")
+    await until("it is asked again", async () => !(await limiter.decide(ALICE)).degraded)
+    await lost.end()
+    await limiter.close()
+    await proxy.close()
   })
 
   it("goes on while the table is gone, and counts there again when it is back", async () => {

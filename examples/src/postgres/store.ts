@@ -6,27 +6,30 @@ export function postgresCounters(pool: Pool): CounterBackend {
   return {
     async transact(keys, change) {
       const client = await pool.connect()
+      // A connection that is lost meanwhile is an event, too, which would end the process; what was asked rejects.
+      client.on("error", ignore)
       try {
         await client.query("BEGIN")
         // One transaction at a time for each counter, one that has no row yet too.
         await client.query(LOCK, [keys])
         const { rows } = await client.query<Found>(READ, [keys])
         const { now = Number.NaN, found } = rows[0] ?? {}
-        for (const each of change(
-          keys.map((key) => found?.[key]),
-          now,
-        ))
-          await write(client, each)
+        const kept = keys.map((key) => found?.[key])
+        for (const each of change(kept, now)) await write(client, each)
         await client.query("COMMIT")
         client.release()
       } catch (error) {
         // It may be in the middle of a transaction: the pool makes another one.
         client.release(true)
         throw error
+      } finally {
+        client.off("error", ignore)
       }
     },
   }
 }
+
+function ignore(): void {}
 
 interface Found {
   readonly now: number
