@@ -56,7 +56,9 @@ export function describeAsInstalled(node: string): Project {
     let redis: RedisServer
     beforeAll(async () => {
       redis = await startRedis()
-      expect(await project.install(...frameworks, ...CLIENTS.map(versionOf), "service", "cli")).toEqual([])
+      expect(
+        await project.install(...frameworks, ...CLIENTS.map(versionOf), "service", "cli", "contracts"),
+      ).toEqual([])
     })
     afterAll(() => redis.stop())
     const url = () => `redis://${redis.host}:${redis.port}`
