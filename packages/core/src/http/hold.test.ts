@@ -386,6 +386,17 @@ describe("when the server stops to serve", () => {
     expect((await held[2])?.rejection).toBeUndefined()
   })
 
+  it("does so when it is closed, though its limiter is another's", async () => {
+    const limiter = createLimiter<object>({ ...QUEUE, clock: manualClock(), logger: QUIET })
+    const guard = createGuard<object>({ limiter })
+    await nextTurn()
+    guard.check(ALICE, {})
+    const held = Promise.resolve(guard.check(ALICE, {}))
+    await guard.close()
+    expect((await held)?.rejection?.status).toBe(503)
+    await limiter.close()
+  })
+
   it("does so when the limiter is closed, which holds nobody afterwards", async () => {
     const { check, guard } = await setUp(QUEUE)
     check()

@@ -530,7 +530,12 @@ describe("refund", () => {
       await limiter.decide({ method: "HEAD" }),
     ]
     for (const decision of others) for (const each of [decision, { ...decision }]) await limiter.refund(each)
-    const copies = [{ ...admitted }, structuredClone({ ...admitted }), Object.create(admitted) as Decision]
+    const copies = [
+      { ...admitted },
+      structuredClone({ ...admitted }),
+      Object.create(admitted) as Decision,
+      { allowed: true, cost: 1 } as Decision,
+    ]
     for (const copy of copies) {
       await expect(limiter.refund(copy)).rejects.toThrow(
         "decision: is a copy, which carries nothing to give back",

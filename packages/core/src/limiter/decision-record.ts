@@ -96,7 +96,7 @@ export class DecisionRecord implements Decision {
 
   /** Whether it is a copy of a decision, by hand or through JSON: it tells of units, and has nothing by which they could be given back. */
   static isCopy(decision: Decision): boolean {
-    return decision.cost > 0 && decision.checks?.length > 0 && !(#receipt in decision)
+    return decision.cost > 0 && decision.checks?.length !== 0 && !(#receipt in decision)
   }
 
   /** The receipt of a decision, for who only reads it. */

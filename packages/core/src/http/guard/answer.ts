@@ -67,9 +67,7 @@ function withJoinedLines(answer: RejectionAnswer): RejectionAnswer {
     if (before === undefined) lines.push([isCookie ? SET_COOKIE : name, value])
     else before[1] += `, ${value}`
   }
-  const isSame =
-    lines.length === answer.headers.length && lines.every(([name], i) => name === answer.headers[i]?.[0])
-  return isSame ? answer : { ...answer, headers: lines }
+  return { status: answer.status, headers: lines, body: answer.body }
 }
 
 /** As adapters know it. */

@@ -608,15 +608,57 @@ describe("onRejected", () => {
   })
 
   it("takes over with what it yields, at once or later", async () => {
-    expect((await refusedBy(() => OWN)).answer).toBe(OWN)
+    expect((await refusedBy(() => OWN)).answer).toEqual(OWN)
     const { answer } = await refusedBy(async () => OWN)
     expect(answer).toBeInstanceOf(Promise)
-    expect(await answer).toBe(OWN)
+    expect(await answer).toEqual(OWN)
+  })
+
+  const answerWith = async (status: number, ...headers: [string, string][]) =>
+    (await refusedBy(() => ({ status, headers, body: "own" }))).answer
+
+  it("takes over with one line for each name, cookies apart", async () => {
+    const lines: [string, string][] = [
+      ["Link", "<a>"],
+      ["set-cookie", "a=1"],
+      ["X-Own", "yes"],
+      ["LINK", "<b>"],
+      ["Set-Cookie", "b=2"],
+      ["link", "<c>"],
+    ]
+    expect(await answerWith(429, ...lines)).toEqual({
+      status: 429,
+      headers: [
+        ["Link", "<a>, <b>, <c>"],
+        ["Set-Cookie", "a=1"],
+        ["X-Own", "yes"],
+        ["Set-Cookie", "b=2"],
+      ],
+      body: "own",
+    })
+    expect(await answerWith(429, ["SET-COOKIE", "a=1"])).toMatchObject({ headers: [["Set-Cookie", "a=1"]] })
+    // Nothing is written into what the app goes on holding.
+    expect(lines[0]).toEqual(["Link", "<a>"])
+  })
+
+  it.each([204, 205, 304])("takes over with %i and neither a body nor what tells of one", async (status) => {
+    const lines: [string, string][] = [
+      ["Content-Type", "text/plain"],
+      ["content-length", "3"],
+      ["Content-Types", "kept"],
+      ["X-Content-Type", "kept"],
+    ]
+    expect(await answerWith(status, ...lines)).toEqual({ status, headers: lines.slice(2), body: "" })
+    expect(await answerWith(status + 200, ...lines)).toEqual({
+      status: status + 200,
+      headers: lines,
+      body: "own",
+    })
   })
 
   it.each([200, 599])("takes over with the status %i, as with any that ends a response", async (status) => {
     const own = { ...OWN, status } as unknown as Rejection
-    expect((await refusedBy(() => own)).answer).toBe(own)
+    expect((await refusedBy(() => own)).answer).toEqual(own)
   })
 
   it.each<[string, unknown]>([
@@ -675,7 +717,7 @@ describe("onRejected", () => {
     }
     const { answer } = await refusedBy(() => thenable as Promise<Rejection>)
     expect(answer).toBeInstanceOf(Promise)
-    expect(await answer).toBe(OWN)
+    expect(await answer).toEqual(OWN)
   })
 
   it("is not waited for when it yields the response, which may never end", async () => {
@@ -848,16 +890,21 @@ describe("a guard of one route", () => {
     const routes = [one, other].map((guard) => guard.forRoute({ limit: 2, window: "1h" }, { label: "login" }))
     await Promise.resolve()
     expect(routes.map((route) => checked(route).decision.remaining)).toEqual([1, 0])
-    const third = createGuard<Req>({ limiter })
-    expect(() => third.forRoute({ limit: 3, window: "1h" }, { label: "login" })).toThrow(
-      'name: "login" is another rule where this limiter is mounted too',
-    )
+    expect(() =>
+      createGuard<Req>({ limiter }).forRoute({ limit: 3, window: "1h" }, { label: "login" }),
+    ).toThrow('name: "login" is another rule where this limiter is mounted too')
     const count = () => createLimiter({ name: "login", limit: 1, window: "1h", store })
     await one.close()
     await one.close()
     expect(count).toThrow('another limiter counts rule "login"')
     const elsewhere = other.forRoute({ limit: 2, window: "1h" }, { label: "elsewhere" })
     await elsewhere.close()
+    expect(count).toThrow('another limiter counts rule "login"')
+    const third = createGuard<Req>({ limiter })
+    const again = third.forRoute({ limit: 2, window: "1h" }, { label: "login" })
+    // Twice is once.
+    await again.close()
+    await again.close()
     expect(count).toThrow('another limiter counts rule "login"')
     await routes[1]?.close()
     expect(count).not.toThrow()

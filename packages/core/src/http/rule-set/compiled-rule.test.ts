@@ -164,8 +164,22 @@ describe("match", () => {
       { method: 7, url: "/users/1" },
       { method: "POST", url: 7, route: {} },
       { method: "POST", route: ["/users/:id"] },
+      { method: "POST", url: "/teams/1", routedUrl: 7 },
     ] as unknown as RequestFacts[]
-    expect(await verdicts(rule, wrong)).toEqual(["none", "none", "none"])
+    expect(await verdicts(rule, wrong)).toEqual(["none", "none", "none", "none"])
+  })
+
+  it("looks at the target as it came, and at the one that is routed", async () => {
+    const rule = { limit: 1, window: "1m", match: { path: "/login" } }
+    const asked = [
+      { url: "/login", routedUrl: "/elsewhere" },
+      { url: "/en/login", routedUrl: "/login" },
+      { routedUrl: "/LOGIN/" },
+      { url: "/login", routedUrl: "/login" },
+      { url: "/en/login", routedUrl: "/en/login" },
+      { routedUrl: "/elsewhere" },
+    ]
+    expect(await verdicts(rule, asked)).toEqual(["admit", "quota", "quota", "quota", "none", "none"])
   })
 
   it("reads the path for the rules that go by it, beside others", async () => {
