@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises"
-import { createServer, type Server } from "node:http"
+import { createServer, type Server, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { type RuleSourceUnderTest, ruleSourceContract, type StoredRules } from "@sluice/contracts"
 import { expect, it } from "vitest"
@@ -43,11 +43,6 @@ const overHttp: RuleSourceUnderTest = {
     }
   },
   deviations: [
-    {
-      behaviour: "sets a wrong rule aside with its problem, and yields the others",
-      reason: "a document with a wrong rule is refused as a whole, and the last good one goes on",
-    },
-    { behaviour: "tells the version of what is stored", reason: "it asks for the rules alone" },
     ...[
       "calls back when what it loads has changed",
       "calls back no more who has stopped watching, and still the others",
@@ -64,16 +59,23 @@ const overHttp: RuleSourceUnderTest = {
 }
 runContract("rules over HTTP, as the guide loads them,", ruleSourceContract(overHttp))
 
-it("says that rules are wrong, or cannot be reached, as an error of the source", async () => {
-  const { server, origin } = await serve([
-    { service_id: "checkout", rules: [{ rate: { requests_per_unit: 0, unit: "minute" } }] },
-  ])
-  const failing = httpRules(origin).load("checkout")
-  await expect(failing).rejects.toMatchObject({ code: "SLUICE_RULE_SOURCE" })
-  await expect(failing).rejects.toThrow("requests_per_unit")
+it.each<[string, (response: ServerResponse) => void, RegExp]>([
+  ["a page", (response) => response.end("<p>hello</p>"), /\/rules\/checkout has no rules: SyntaxError: /],
+  [
+    "a status",
+    (response) => response.writeHead(503).end(),
+    /\/rules\/checkout has no rules: Error: it answered 503\.$/,
+  ],
+  ["nothing", (response) => response.destroy(), /\/rules\/checkout has no rules: TypeError: fetch failed\.$/],
+])("an answer that is %s is an error of the source", async (_what, answer, message) => {
+  const server = createServer((_request, response) => answer(response))
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const { port } = server.address() as AddressInfo
+  const loading = httpRules(`http://127.0.0.1:${port}`).load("checkout")
+  await expect(loading).rejects.toMatchObject({ code: "SLUICE_RULE_SOURCE", cause: expect.any(Error) })
+  await expect(loading).rejects.toThrow(message)
   server.closeAllConnections()
   await new Promise((resolve) => server.close(resolve))
-  await expect(httpRules(origin).load("checkout")).rejects.toThrow(`${origin} cannot be reached.`)
 })
 
 it("is what docs/guides/own-stores.md shows", async () => {

@@ -126,30 +126,6 @@ describe.each(ALGORITHMS)("an elastic rule over Redis, by %s", (algorithm) => {
   })
 })
 
-it("beside a rule whose refusal is remembered an elastic rule still tells how long to wait in any case", async () => {
-  const store = redisStore({ client, prefix: `e${made++}:`, timeoutMs: 20_000, denyCacheMs: 60_000 })
-  const own = { algorithm: "fixed-window", align: "first-hit" } as const
-  const throttle = { kind: "elastic", signal: () => true } as const
-  const limiter = createLimiter({
-    rules: [
-      { ...own, name: "month", limit: 1, window: "30 days", throttle },
-      { ...own, name: "day", limit: 2, window: "1 day" },
-    ],
-    service: "elastic",
-    store,
-    storeTimeoutMs: 20_000,
-    logger: { warn() {}, error() {} },
-  })
-  await limiter.decide(ALICE)
-  await limiter.decide(ALICE)
-  for (let i = 0; i < 3; i++) {
-    const { allowed, policy, retryAfterMs } = await limiter.decide(ALICE)
-    expect([allowed, policy]).toEqual([false, "day"])
-    expect(retryAfterMs).toBeGreaterThan(29 * 86_400_000)
-  }
-  await limiter.close()
-})
-
 it("without a ceiling the counts of an elastic rule outgrow the packed layout and stay exact", async () => {
   const [one] = processes(1, "sliding-window")
   if (one === undefined) throw new Error("there is no process")

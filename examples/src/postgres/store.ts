@@ -9,7 +9,8 @@ export function postgresCounters(pool: Pool): CounterBackend {
       // A connection that is lost meanwhile is an event, too, which would end the process; what was asked rejects.
       client.on("error", ignore)
       try {
-        await client.query("BEGIN")
+        // Whatever the default is: what is read has to be what is there once the lock is held.
+        await client.query("BEGIN ISOLATION LEVEL READ COMMITTED")
         // One transaction at a time for each counter, one that has no row yet too.
         await client.query(LOCK, [keys])
         const { rows } = await client.query<Found>(READ, [keys])

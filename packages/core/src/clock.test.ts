@@ -182,6 +182,28 @@ describe.each([
   })
 })
 
+it("by the timers of who watches an app a wait holds the process where it is to, and else not", async () => {
+  const real = globalThis.setTimeout
+  // As those do who count timers: another function, and Node's own timer.
+  globalThis.setTimeout = ((...args: Parameters<typeof setTimeout>) => real(...args)) as typeof setTimeout
+  try {
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
+    for (const [wait, held] of [
+      [waitHeld, 1],
+      [waitUnheld, 0],
+    ] as const) {
+      const aborting = new AbortController()
+      const before = timers()
+      const waiting = wait(60_000, aborting.signal)
+      expect(timers() - before).toBe(held)
+      aborting.abort(new Error("enough"))
+      await expect(waiting).rejects.toThrow("enough")
+    }
+  } finally {
+    globalThis.setTimeout = real
+  }
+})
+
 describe("the time by a clock that may be broken", () => {
   it("is its own where that is epoch milliseconds", () => {
     for (const ms of [0, 5.5, LATEST_MS]) expect(soundTime({ now: () => ms })).toBe(ms)

@@ -120,18 +120,21 @@ export function soundTime(clock: Clock): number {
 
 /** Waits by a timer; until then the process does not end. Rejects when the signal is aborted. */
 export async function waitHeld(ms: number, signal?: AbortSignal): Promise<void> {
-  if (setTimeout !== REAL_SET_TIMEOUT) return await waitFaked(ms, signal)
+  if (setTimeout !== REAL_SET_TIMEOUT) return await waitFaked(ms, signal, true)
   await delay(ms, undefined, signal === undefined ? {} : { signal })
 }
 
 /** Waits by a timer that keeps no process alive. Rejects when the signal is aborted. */
 export async function waitUnheld(ms: number, signal?: AbortSignal): Promise<void> {
-  if (setTimeout !== REAL_SET_TIMEOUT) return await waitFaked(ms, signal)
+  if (setTimeout !== REAL_SET_TIMEOUT) return await waitFaked(ms, signal, false)
   await delay(ms, undefined, signal === undefined ? { ref: false } : { ref: false, signal })
 }
 
-/** By the timers that a test has faked, whose time the steady clock tells then: nobody fakes those of `node:timers/promises`. */
-async function waitFaked(ms: number, signal: AbortSignal | undefined): Promise<void> {
+/**
+ * By timers that somebody has put in the place of Node's: a test that fakes them, whose time the steady clock tells then, while nobody
+ * fakes those of `node:timers/promises`; or who watches an app, for whom they are Node's own.
+ */
+async function waitFaked(ms: number, signal: AbortSignal | undefined, holds: boolean): Promise<void> {
   signal?.throwIfAborted()
   await new Promise<void>((resolve, reject) => {
     const abort = (): void => {
@@ -142,6 +145,8 @@ async function waitFaked(ms: number, signal: AbortSignal | undefined): Promise<v
       signal?.removeEventListener("abort", abort)
       resolve()
     }, ms)
+    // Those of a browser are numbers.
+    if (!holds) (timer as Partial<NodeJS.Timeout>).unref?.()
     signal?.addEventListener("abort", abort, { once: true })
   })
 }

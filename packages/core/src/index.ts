@@ -86,7 +86,7 @@ export type {
   SignalOption,
   StaleEvent,
 } from "./rules/rule-book.ts"
-export { parseRuleDocument } from "./rules/rule-document.ts"
+export { parseRuleDocument, type RuleDocument, readRuleDocument } from "./rules/rule-document.ts"
 export type { FoundRules, LoadedRules, LoadOptions, RuleSource } from "./rules/source.ts"
 export { type FileRulesOptions, fileRules } from "./rules/sources/file.ts"
 export {

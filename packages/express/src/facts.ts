@@ -5,9 +5,9 @@ import { routeOf } from "./route.ts"
 /** The facts of an Express request, each read when a rule asks for it: Express 5 parses the query each time. */
 export class ExpressFacts implements RequestFacts {
   readonly #req: Request
-  readonly #middleware: unknown
+  readonly #middleware: object | undefined
   /** `middleware` is what has met the request; undefined where a limiter is asked by hand. */
-  constructor(req: Request, middleware?: unknown) {
+  constructor(req: Request, middleware?: object) {
     this.#req = req
     this.#middleware = middleware
   }
@@ -17,9 +17,11 @@ export class ExpressFacts implements RequestFacts {
   get url(): string {
     return this.#req.originalUrl
   }
-  /** Mount points are cut off what Express routes. */
+  /** Mount points are cut off what Express routes, behind the host where there is one. */
   get routedUrl(): string {
-    return `${this.#req.baseUrl}${this.#req.url}`
+    const { baseUrl, url } = this.#req
+    const [host = ""] = baseUrl === "" ? [] : (/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i.exec(url) ?? [])
+    return `${host}${baseUrl}${url.slice(host.length)}`
   }
   get route(): string | undefined {
     return routeOf(this.#req, this.#middleware)

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import {
   createLimiter,
@@ -13,9 +13,10 @@ import {
 } from "@sluice/core"
 import express, { type Express, type Request, type RequestHandler, type Response, Router } from "express"
 import { afterEach, describe, expect, expectTypeOf, it } from "vitest"
-import { rateLimit } from "./index.ts"
+import { type RateLimit, rateLimit } from "./index.ts"
 
 const closing: (() => Promise<void>)[] = []
+const servers: Server[] = []
 
 afterEach(async () => {
   for (const close of closing.splice(0)) await close()
@@ -27,6 +28,7 @@ async function serve(
 ): Promise<(path: string, init?: RequestInit) => Promise<globalThis.Response>> {
   const server = createServer(app)
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  servers.push(server)
   closing.push(
     () =>
       new Promise((resolve) => {
@@ -203,6 +205,36 @@ describe("rateLimit", () => {
   })
 })
 
+describe("a path that the app has rewritten before a mount", () => {
+  it("is covered in whatever form the target came", async () => {
+    const app = express()
+    app.use((req, _res, next) => {
+      req.url = req.url.replace("/v1/", "/v2/")
+      next()
+    })
+    app.use("/v2", rateLimit(once({ match: { path: "/v2/login" }, limit: 2 })), ok)
+    await serve(app)
+    const { port } = (servers.at(-1) as Server).address() as AddressInfo
+    const status = (target: string): Promise<number> =>
+      new Promise((resolve, reject) => {
+        const asked = request({ port, path: target }, (response) => {
+          response.resume()
+          resolve(response.statusCode ?? 0)
+        })
+        asked.once("error", reject).end()
+      })
+    const targets = [
+      "/v1/login",
+      "http://other.example/v1/login",
+      "HTTP://other.example:81/v2/login?x=1",
+      "/v2/login",
+    ]
+    const all = []
+    for (const target of targets) all.push(await status(target))
+    expect(all).toEqual([200, 200, 429, 429])
+  })
+})
+
 describe("the field route", () => {
   const byRoute = (more: Partial<LimiterOptions<Request>> = {}) =>
     once({ field: "route", onMissing: "deny", ...more })
@@ -243,6 +275,36 @@ describe("the field route", () => {
       .use("/called", (req, res, next) => router(req, res, next))
     const paths = ["/inner/1", "/inner/2", "/called/1", "/called/2"]
     expect(await statuses(await serve(app), ...paths)).toEqual([200, 429, 200, 429])
+  })
+
+  it("is known where somebody who watches the app has put a function of its own in the limiter's place", async () => {
+    const app = express().get("/:id", rateLimit(byRoute()), ok)
+    const wrapped: RequestHandler = rateLimit(byRoute({ name: "wrapped" }))
+    app.get("/by/:id", (req, res, next) => wrapped(req, res, next), ok)
+    for (const { route } of app.router.stack) {
+      const [layer] = route?.stack ?? []
+      if (layer === undefined) throw new Error("There is no layer.")
+      const { handle } = layer
+      layer.handle = (req, res, next) => handle(req, res, next)
+    }
+    expect(await statuses(await serve(app), "/1", "/2", "/by/1", "/by/2")).toEqual([200, 429, 200, 429])
+    expect(warnings).toEqual([])
+  })
+
+  it("is known in a router that is mounted in itself, and in one that no app has", async () => {
+    const limits = ["inside", "alone"].map((name) => rateLimit(byRoute({ name }))) as [RateLimit, RateLimit]
+    const router = Router()
+    router.use("/again", router).get("/:id", limits[0], ok)
+    expect(await statuses(await serve(express().use("/api", router)), "/api/1", "/api/2")).toEqual([200, 429])
+    const alone = Router().use(
+      "/api",
+      Router().get("/:id", limits[1], (_req, res) => void res.end()),
+    )
+    const server = express()
+    const ask = await serve(((req: never, res: never) =>
+      alone(req, res, () => undefined)) as never as typeof server)
+    expect(await statuses(ask, "/api/1", "/api/2")).toEqual([200, 429])
+    expect(warnings).toEqual([])
   })
 
   it("is not one that the request has been through before", async () => {

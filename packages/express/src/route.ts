@@ -22,22 +22,24 @@ interface App {
   readonly router?: Layer["handle"]
 }
 
-const belowPattern = new WeakMap<object, boolean>()
+const below = new WeakMap<object, boolean>()
+const used = new WeakMap<object, boolean>()
 const mountOf = new WeakMap<object, string>()
 /** No mount ends in a slash. */
 const SEVERAL = "/"
 
 /**
- * The pattern of the route that `middleware` is mounted on. Express leaves a request's route on it when that has called `next`,
- * so it is another's unless it has the middleware. Of what is before the route it tells no pattern, only the path that was asked: for
- * a router at "/:tenant" each tenant's, so there the route is not known, nor is one that is seen under a second mount.
+ * The pattern of the route that the limiter is mounted on. Express leaves a request's route on it when that has called `next`, so it
+ * is another's where `middleware` is not on it, but mounted by `use`. Of what is before the route it tells no pattern, only the path that
+ * was asked: for a router at "/:tenant" each tenant's, so there the route is not known, nor is one that is seen under a second mount.
  */
-export function routeOf(req: Request, middleware: unknown): string | undefined {
+export function routeOf(req: Request, middleware: object | undefined): string | undefined {
   const { baseUrl } = req
   const route: (Route & object) | undefined = req.route
   if (typeof route?.path !== "string") return undefined
-  const isOn = middleware === undefined || route.stack?.some(({ handle }) => handle === middleware) === true
-  if (!isOn || (baseUrl !== "" && isBelowPattern(route, req.app as App))) return undefined
+  const app = req.app as unknown as App | undefined
+  if (middleware !== undefined && !hasHandle(route, middleware) && isUsed(middleware, app)) return undefined
+  if (baseUrl !== "" && isBelowPattern(route, app)) return undefined
   // "/API" and "/api" are one mount.
   const mount = baseUrl.toLowerCase()
   const first = mountOf.get(route) ?? mount
@@ -45,23 +47,50 @@ export function routeOf(req: Request, middleware: unknown): string | undefined {
   return first === mount ? `${mount}${route.path}` : undefined
 }
 
+function hasHandle({ stack = [] }: Route, middleware: object): boolean {
+  return stack.some(({ handle }) => handle === middleware)
+}
+
+/** Whether it is found where `use` puts it. What watches an app puts functions of its own in the place of others: then it is not. */
+function isUsed(middleware: object, app: App | undefined): boolean {
+  return remembered(used, middleware, () => {
+    for (const { layer } of layersOf(app))
+      if (layer.route === undefined && layer.handle === middleware) return true
+    return false
+  })
+}
+
 /** The same for all requests: what is mounted, and at what, is there before the first. */
-function isBelowPattern(route: Route & object, app: App): boolean {
-  let known = belowPattern.get(route)
+function isBelowPattern(route: Route & object, app: App | undefined): boolean {
+  return remembered(below, route, () => {
+    for (const { layer, isBelow } of layersOf(app)) if (isBelow && layer.route === route) return true
+    return isMountedAtPattern(app)
+  })
+}
+
+function remembered(memory: WeakMap<object, boolean>, key: object, find: () => boolean): boolean {
+  let known = memory.get(key)
   if (known === undefined) {
-    // Express 4 throws for `router`.
-    const { stack = [] } = app._router ?? app.router ?? {}
-    known = isIn(stack, route, false) || isMountedAtPattern(app)
-    belowPattern.set(route, known)
+    known = find()
+    memory.set(key, known)
   }
   return known
 }
 
-function isIn(stack: readonly Layer[], route: Route, isBelow: boolean): boolean {
-  return stack.some((layer) => {
-    if (layer.route === route) return isBelow
-    return isIn(layer.handle?.stack ?? [], route, isBelow || hasParameters(layer))
-  })
+/** Everything that an app has, and whether it is below a pattern; of a router that is mounted in itself, once. */
+function* layersOf(app: App | undefined): Generator<{ readonly layer: Layer; readonly isBelow: boolean }> {
+  // Express 4 throws for `router`.
+  const waiting = [{ stack: (app?._router ?? app?.router)?.stack, isBelow: false }]
+  const seen = { above: new Set<unknown>(), below: new Set<unknown>() }
+  for (const { stack, isBelow } of waiting) {
+    const known = isBelow ? seen.below : seen.above
+    if (stack === undefined || known.has(stack)) continue
+    known.add(stack)
+    for (const layer of stack) {
+      yield { layer, isBelow }
+      waiting.push({ stack: layer.handle?.stack, isBelow: isBelow || hasParameters(layer) })
+    }
+  }
 }
 
 function hasParameters({ rawPath = "/", params = {}, keys = [] }: Layer): boolean {
@@ -74,7 +103,7 @@ function isPattern(path: unknown): boolean {
 }
 
 /** Of an app that is mounted in another one, at a path or a list of them. */
-function isMountedAtPattern({ mountpath, parent }: App): boolean {
+function isMountedAtPattern({ mountpath, parent }: App = {}): boolean {
   if (parent === undefined) return false
   return isPattern(mountpath) || isMountedAtPattern(parent)
 }

@@ -19,9 +19,17 @@ export class KoaFacts implements RequestFacts {
   get url(): string {
     return this.#ctx.originalUrl
   }
-  /** The mount point is cut off by koa-mount, which leaves it in `mountPath`. */
+  /**
+   * What koa-mount has cut off is no rewriting: it leaves that in `mountPath`, of several mounts the last, and also when it is done. So what
+   * is rewritten before a mount is not seen inside.
+   */
   get routedUrl(): string {
-    return `${this.#ctx.mountPath ?? ""}${this.#ctx.url}`
+    const { originalUrl, url, mountPath } = this.#ctx
+    if (typeof mountPath !== "string") return url
+    const kept = url.replace(/^\/(?=\?|$)/, "")
+    const isCutOff =
+      originalUrl.endsWith(kept) && originalUrl.slice(0, originalUrl.length - kept.length).endsWith(mountPath)
+    return isCutOff ? originalUrl : url
   }
   get route(): string | undefined {
     const { _matchedRoute: route, matched }: Matched = this.#ctx as Matched

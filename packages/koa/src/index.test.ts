@@ -210,6 +210,40 @@ describe("rateLimit", () => {
     expect(warnings).toEqual(["SLUICE_ROUTE_UNKNOWN"])
   })
 
+  it("takes what a mount has cut off for no rewriting", async () => {
+    // As koa-mount does it: the prefix of the innermost mount stays, and the path comes back.
+    const mount =
+      (prefix: string, inside: Middleware): Middleware =>
+      async (ctx, next) => {
+        const before = ctx.path
+        if (!before.startsWith(prefix)) return await next()
+        ctx.mountPath = prefix
+        ctx.path = before.slice(prefix.length) || "/"
+        await inside(ctx, async () => {
+          ctx.path = before
+          await next()
+          ctx.path = before.slice(prefix.length) || "/"
+        })
+        ctx.path = before
+      }
+    const byPath = (path: string) => rateLimit(once({ name: path, match: { path } }))
+    const rewrite: Middleware = (ctx, next) => {
+      ctx.url = ctx.url.replace("/admin/en/", "/")
+      return next()
+    }
+    const nested = mount("/a", mount("/b", byPath("/b/login")))
+    expect(await statuses(await serve(nested, ok), "/a/b/login", "/a/b/login?x")).toEqual([200, 200])
+    const inside = await serve(mount("/a", mount("/b", byPath("/a/b"))), ok)
+    expect(await statuses(inside, "/a/b", "/a/b?x=1")).toEqual([200, 429])
+    const after = await serve(
+      mount("/admin", (_ctx, next) => next()),
+      rewrite,
+      byPath("/login"),
+      ok,
+    )
+    expect(await statuses(after, "/admin/en/login", "/admin/en/login?x=1")).toEqual([200, 429])
+  })
+
   it("leaves a response alone that somebody else has taken over", async () => {
     let went = 0
     const ask = await serve(

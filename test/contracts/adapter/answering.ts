@@ -68,14 +68,15 @@ export function answering(behaves: Behaves): void {
     }
 
     behaves(
-      "gives another answer whose lines are all sent, cookies beside those of the app",
+      "gives another answer by the last line of each name, with all its cookies beside those of the app",
       async (stage) => {
         const lines = [
           ["Set-Cookie", "a=1; Path=/"],
           ["set-cookie", "b=2"],
-          ["Link", "</a>"],
-          ["X-Own", "yes"],
-          ["link", "</b>"],
+          ["Retry-After", "5"],
+          ["X-Own", "no"],
+          ["content-type", "application/json"],
+          ["x-own", "yes"],
         ] as const
         const onRejected = (_request: unknown, rejection: Rejection) => ({
           ...rejection,
@@ -87,9 +88,9 @@ export function answering(behaves: Behaves): void {
         })
         await client("/")
         const { status, headers } = await client("/")
-        expect([status, headers.link, headers["x-own"]]).toEqual([429, "</a>, </b>", "yes"])
+        expect([status, headers["retry-after"], headers["x-own"]]).toEqual([429, "5", "yes"])
         expect(headers["set-cookie"]).toBe("app=1, a=1; Path=/, b=2")
-        expect(headers["content-type"]).toBe("application/problem+json")
+        expect(headers["content-type"]).toBe("application/json")
       },
     )
 

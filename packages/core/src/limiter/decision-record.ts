@@ -48,23 +48,15 @@ export class DecisionRecord implements Decision {
   declare readonly checks: readonly PolicyCheck[]
   #receipt: Receipt | undefined
 
-  /**
-   * `receipt` is undefined when nothing was taken. A refused request waits for `leastWaitMs` at least, whatever the check says that
-   * refuses it.
-   */
-  constructor(
-    checks: readonly PolicyCheck[],
-    degraded: boolean,
-    receipt: Receipt | undefined,
-    leastWaitMs = 0,
-  ) {
+  /** `receipt` is undefined when nothing was taken. */
+  constructor(checks: readonly PolicyCheck[], degraded: boolean, receipt: Receipt | undefined) {
     const binding: Binding = bindingCheck(checks) ?? UNLIMITED
     this.allowed = binding.allowed
     this.policy = binding.policy
     this.limit = binding.limit
     this.remaining = binding.remaining
     this.cost = receipt === undefined ? 0 : binding.cost
-    this.retryAfterMs = binding.allowed ? 0 : Math.max(binding.retryAfterMs, leastWaitMs)
+    this.retryAfterMs = binding.retryAfterMs
     this.resetAfterMs = binding.resetAfterMs
     let { delayMs, overLimit } = binding
     // Nearly always there is one.

@@ -75,7 +75,7 @@ export interface Decision {
   /**
    * Milliseconds to wait: 0 when admitted; Infinity when it can never succeed. Waiting exactly this long suffices if nobody
    * else came, and a millisecond less does not; but for a guess while the store is gone, and under elastic throttling, where
-   * there may be capacity to spare before that.
+   * there may be capacity to spare before that, or none any more once another rule has room again.
    */
   readonly retryAfterMs: number
   /** Milliseconds until all units are there again, as many as the limit or the burst, if nobody asks. */

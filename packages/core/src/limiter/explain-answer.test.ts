@@ -28,19 +28,6 @@ describe("an answer of a store", () => {
     expect(verdictOn({ nowMs: NOW_MS, granted: true, checks: [counted(), undefined] })).toBeUndefined()
   })
 
-  it("waits for an elastic rule whose counter it tells, and for none that it does not", () => {
-    const elastic = { ...ask("b", 1), isElastic: true, throttle: { kind: "elastic" } } as const
-    const asks = [ask("a", 5), { ...elastic, policy: { ...elastic.policy, extra: 9, windowMs: 60 * SECOND } }]
-    const full = { state: { startMs: NOW_MS, previous: 0, current: 5 }, taken: 0 }
-    const waits = [full, undefined].map((second) => {
-      const answer: Answer = { nowMs: NOW_MS, granted: false, checks: [full, second] }
-      return explainAnswer(answer, asks, asks, false, memoryStore(), undefined)?.retryAfterMs ?? 0
-    })
-    const [known = 0, unknown = 0] = waits
-    expect(known).toBeGreaterThanOrEqual(60 * SECOND)
-    expect(unknown).toBeLessThanOrEqual(2 * SECOND)
-  })
-
   it.each([
     ["no state", { taken: 0 }],
     ["a state of nothing", { state: null, taken: 0 }],

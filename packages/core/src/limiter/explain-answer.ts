@@ -5,7 +5,7 @@ import type { Answer, Counted, Store } from "../stores/store.ts"
 import type { Ask } from "./ask.ts"
 import type { Decision, PolicyCheck } from "./decision.ts"
 import { DecisionRecord, type Receipt } from "./decision-record.ts"
-import { explainCounted, explainUncounted, retryAfterMs } from "./explain.ts"
+import { explainCounted, explainUncounted } from "./explain.ts"
 import type { Look } from "./look.ts"
 import { type Parted, partPenalties, underPenalty, withPenalties } from "./penalties.ts"
 
@@ -97,27 +97,9 @@ function decisionOf(
   isTaken: boolean,
   store: Store,
 ): Decision | undefined {
-  const receipt = isTaken ? { store, asks, answer } : undefined
-  const leastWaitMs = answer.granted ? 0 : elasticWaitMs(asks, answer)
-  const decision = new DecisionRecord(checks, false, receipt, leastWaitMs)
+  const decision = new DecisionRecord(checks, false, isTaken ? { store, asks, answer } : undefined)
   // A grant that took too little, or a refusal by no check: admitting either would not be counted.
   return decision.allowed === answer.granted ? decision : undefined
-}
-
-/**
- * How long a refused request waits for rules that go by the spare capacity: one that would admit it now, above its limit, may
- * not do so when the rule that refuses it has room again, and who waits as long as it was told is admitted in any case.
- */
-function elasticWaitMs(asks: readonly Ask[], { checks, nowMs }: Answer): number {
-  let longestMs = 0
-  for (let i = 0; i < asks.length; i++) {
-    const [ask, counted] = [asks[i] as Ask, checks[i]]
-    // Stryker disable next-line ConditionalExpression: another one waits no longer than the check that binds
-    if (ask.isElastic !== true) continue
-    if (ask.shadow || counted === undefined) continue
-    longestMs = Math.max(longestMs, retryAfterMs(ask, counted.state, nowMs))
-  }
-  return longestMs
 }
 
 /** A counter that nobody looked at says nothing: it neither refuses nor is told to the client. */

@@ -12,9 +12,11 @@ import { POSITIVE, readShape } from "./rule-members.ts"
 export interface RuleDocument {
   /** Whose rules these are, as text; absent when the document does not say, or wrongly (there is a problem then). */
   readonly service?: string
+  /** Of the document, where it says. */
   readonly version?: number
   /** The good rules, in the order written. */
   readonly rules: readonly Rule[]
+  /** Everything that is wrong, with its path in the document. */
   readonly problems: readonly Problem[]
   /** What is right and hardly meant, of good rules. */
   readonly warnings: readonly Problem[]
@@ -40,7 +42,7 @@ export function parseRuleDocument(value: unknown): Rule[] {
   return [...rules]
 }
 
-/** The same without throwing, for sources: what is good loads, what is wrong is reported beside it. */
+/** The same as `parseRuleDocument` without throwing, for sources: what is good loads, what is wrong is reported beside it. */
 export function readRuleDocument(value: unknown): RuleDocument {
   const head = readShape(DOCUMENT_HEAD, value)
   const problems: MemberProblem[] = [...head.problems]

@@ -15,11 +15,6 @@ export interface Check extends CounterKey {
   readonly cost: number
   /** Counted and reported, but it refuses nothing and, when it does not fit, takes nothing. */
   readonly shadow: boolean
-  /**
-   * Whether what its policy admits changes with the capacity to spare. Where another check refuses, its counter tells how long to
-   * wait in any case: a store that remembers refusals looks at it all the same.
-   */
-  readonly isElastic?: boolean
 }
 
 /** What a counter holds after its check, and the units that the check took: its cost or 0. */

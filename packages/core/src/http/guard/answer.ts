@@ -3,6 +3,7 @@ import { textOf } from "../../errors.ts"
 import type { Decision } from "../../limiter/decision.ts"
 import type { MaybePromise } from "../../stores/store.ts"
 import type { Warner } from "../../warnings.ts"
+import type { HeaderLine } from "../headers/writer.ts"
 import type { OnRejected } from "../options/options.ts"
 import type { Rejection, RejectionAnswer } from "../rejection.ts"
 
@@ -33,7 +34,7 @@ export function compileAnswer(onRejected: OnRejected<unknown> | undefined, warne
     const pick = (own: unknown): RejectionAnswer | undefined => {
       if (own === false) return undefined
       const fault = faultOf(own)
-      if (fault === undefined) return withoutForbidden(withJoinedLines(own as RejectionAnswer))
+      if (fault === undefined) return withoutForbidden(withLastLines(own as RejectionAnswer))
       if (isMeant(own)) {
         const message = `onRejected yielded an answer that cannot be sent: ${fault}. The standard answer is sent.`
         warner.once("SLUICE_CALLBACK_FAILED", message, fault)
@@ -56,18 +57,18 @@ function copyOf({ status, headers, body }: Rejection): Rejection {
 }
 
 /**
- * The answer with one line for each name, as frameworks differ in what becomes of several: lists are joined (RFC 9110, section 5.3). But
- * for cookies, which cannot be, and which adapters add to those that the app has set (RFC 6265, section 3).
+ * The answer with one line for each name, the last, as frameworks differ in what becomes of several. But for cookies, of which each is one
+ * (RFC 6265, section 3): adapters add them to those that the app has set.
  */
-function withJoinedLines(answer: RejectionAnswer): RejectionAnswer {
-  const lines: [name: string, value: string][] = []
-  for (const [name, value] of answer.headers) {
-    const isCookie = name.toLowerCase() === SET_COOKIE.toLowerCase()
-    const before = isCookie ? undefined : lines.find((line) => line[0].toLowerCase() === name.toLowerCase())
-    if (before === undefined) lines.push([isCookie ? SET_COOKIE : name, value])
-    else before[1] += `, ${value}`
+function withLastLines(answer: RejectionAnswer): RejectionAnswer {
+  const lines = new Map<string, HeaderLine>()
+  const cookies: HeaderLine[] = []
+  for (const line of answer.headers) {
+    const name = line[0].toLowerCase()
+    if (name === "set-cookie") cookies.push([SET_COOKIE, line[1]])
+    else lines.set(name, line)
   }
-  return { status: answer.status, headers: lines, body: answer.body }
+  return { status: answer.status, headers: [...lines.values(), ...cookies], body: answer.body }
 }
 
 /** As adapters know it. */

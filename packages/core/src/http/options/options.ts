@@ -59,7 +59,10 @@ export interface LimiterOptions<Request> extends InlineRule<Request>, ClientAddr
     | undefined
   /** Units that a request takes, times each rule's own cost: a whole number from 0 up, or a function. Default 1. */
   readonly cost?: number | ((request: Request) => number) | undefined
-  /** Whether a request is not counted at all: default no. One that throws, or yields no boolean, is counted. */
+  /**
+   * Whether a request is not counted at all: default no. One that throws, or yields no boolean, is counted. A request that waits for the
+   * first rules of a source is asked about before and after.
+   */
   readonly skip?: ((request: Request) => boolean) | undefined
   /** Takes over the answer to a refused request: default a problem (RFC 9457) in JSON, or lines of text. */
   readonly onRejected?: OnRejected<Request> | undefined

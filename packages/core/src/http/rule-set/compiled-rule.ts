@@ -56,7 +56,6 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const penalty = penaltyOf(context.service, rule)
   const policyOf = compileLimit(rule, counter, context.warner)
   const { throttle, policyNowOf } = compileElastic(rule, context.warner)
-  const isElastic = throttle.kind === "elastic"
   const { shadow, rejectionMessage, cost } = rule
   const onStoreFailure = rule.onStoreFailure ?? context.onStoreFailure
   const needed = rule.fields.length === 0 ? ["service"] : rule.fields
@@ -93,7 +92,6 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
         unitCost: cost,
         cost: Math.min(units * cost, Number.MAX_SAFE_INTEGER),
         shadow,
-        isElastic,
         rejectionMessage,
         onStoreFailure,
         throttle,

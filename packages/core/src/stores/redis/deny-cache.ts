@@ -132,18 +132,10 @@ export class DenyCache {
       binding = known
       place = i
     }
-    if (binding === undefined || this.#misses(checks, place, nowMs)) return undefined
+    if (binding === undefined) return undefined
     const { state, serverMs } = binding
     const told = checks.map((_, i) => (i === place ? { state, taken: 0 } : undefined))
     return { nowMs: serverMs, granted: false, checks: told, isRemembered: true }
-  }
-
-  /** Whether there is an elastic check beside the one that refuses of which nothing is known. */
-  #misses(checks: readonly Check[], place: number, nowMs: number): boolean {
-    return checks.some(
-      (check, i) =>
-        i !== place && check.isElastic === true && !check.shadow && this.#known(check, nowMs) === undefined,
-    )
   }
 
   /** What is known of a check that would be refused. */

@@ -32,7 +32,7 @@ export interface CounterBackend {
   readonly isShared?: boolean
   /**
    * Reads what is kept under the keys, asks `change` with that what becomes of it, and writes that, all in one transaction:
-   * no other one reads or writes these counters in between. `keys` are printable ASCII, a few hundred characters at most, distinct and
+   * no other one reads or writes these counters in between. `keys` are printable ASCII, 256 characters at most, case and spaces at the end told apart, distinct and
    * sorted, so that two who lock them one by one wait for each other and not in a circle. What has expired may be told all the same.
    *
    * `change` answers at once and does nothing else. A transaction that has to be tried again asks it anew with what is there then;

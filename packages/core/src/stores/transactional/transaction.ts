@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto"
 import type { CounterState } from "../../algorithms/algorithm.ts"
+import { isPacked } from "../../algorithms/packed-counts.ts"
 import { LATEST_MS } from "../../clock.ts"
 import { StoreUnavailableError, textOf } from "../../errors.ts"
 import type { Keys } from "../counters.ts"
@@ -10,7 +11,7 @@ import type { CounterChange, KeptCounter } from "./counter-backend.ts"
 const PLAIN = /^[\x20-\x7e]{0,128}$/
 
 /**
- * Keys that are texts of printable ASCII, as any database takes them. The counter's length tells `a:b` and `c` from `a` and `b:c`; a
+ * Keys that are texts of printable ASCII, which any database takes; it has to tell upper from lower case. The counter's length tells `a:b` and `c` from `a` and `b:c`; a
  * partition that is long or has other characters, of which a client may have chosen any, is hashed by its UTF-16.
  */
 export const TEXT_KEYS: Keys<string> = {
@@ -32,7 +33,7 @@ export class Transaction implements CounterStates<string> {
     keys.forEach((key, i) => {
       const kept = found[i]
       if (kept === undefined || kept === null) return
-      if (!isKept(kept)) throw rubbish(`what it keeps under ${JSON.stringify(key)} is no counter`)
+      if (!isKept(kept)) throw noCounter(key)
       if (kept.expiresAtMs > nowMs) this.#found.set(key, kept)
     })
   }
@@ -45,8 +46,12 @@ export class Transaction implements CounterStates<string> {
     return this.#kept(key)?.state
   }
 
+  /** Throws StoreUnavailableError where rubbish in the parts of a counter has made more of it. */
   write(key: string, state: CounterState, emptyAtMs: number): void {
-    this.#changed.set(key, { state, expiresAtMs: emptyAtMs })
+    // A bucket that fills slowly may be full beyond what is counted exactly.
+    const counter = { state, expiresAtMs: Math.min(emptyAtMs, Number.MAX_SAFE_INTEGER) }
+    if (!isKept(counter)) throw noCounter(key)
+    this.#changed.set(key, counter)
   }
 
   keep(key: string, emptyAtMs: number): void {
@@ -78,9 +83,12 @@ function isKept({ state, expiresAtMs }: Partial<KeptCounter>): boolean {
   return (
     [startMs, current, previous, expiresAtMs].every(
       (each) => Number.isSafeInteger(each) && (each as number) >= 0,
-    ) &&
-    (parts === undefined || typeof parts === "string")
+    ) && isPacked(parts)
   )
+}
+
+function noCounter(key: string): StoreUnavailableError {
+  return rubbish(`what it keeps under ${JSON.stringify(key)} is no counter`)
 }
 
 function rubbish(what: string): StoreUnavailableError {

@@ -140,6 +140,7 @@ describe("a transactional store", () => {
     ["no start", { ...KEPT, state: { current: 2, previous: 0 } }],
     ["NaN", { ...KEPT, state: { ...KEPT.state, previous: Number.NaN } }],
     ["parts that are no text", { ...KEPT, state: { ...KEPT.state, parts: [1] } }],
+    ["parts that are none", { ...KEPT, state: { ...KEPT.state, parts: "x" } }],
   ])("refuses to decide by rubbish: %s", (_what, found) => {
     const backend = backendWith(found)
     const take = () => transactionalStore(backend).take([[check()]])
@@ -147,6 +148,29 @@ describe("a transactional store", () => {
     const message = 'The back end of the store makes no sense: what it keeps under "3:a:b:c" is no counter.'
     expect(take).toThrow(expect.objectContaining({ message, kind: "invalid-answer" }))
     expect(backend.changes).toEqual([])
+  })
+
+  it.each(["1".repeat(40), `3${"~".repeat(400)}`])(
+    "writes nothing that rubbish in the parts of a counter has been made more of: %s",
+    (parts) => {
+      const policy: Policy = { ...POLICY, algorithm: "sliding-log", limit: 9_999 }
+      const backend = backendWith({
+        ...KEPT,
+        state: { startMs: NOW_MS - 100, current: 3, previous: 1, parts },
+      })
+      const take = () => transactionalStore(backend).take([[check({ policy, cost: 3 })]])
+      expect(take).toThrow(expect.objectContaining({ kind: "invalid-answer" }))
+      expect(backend.changes).toEqual([])
+    },
+  )
+
+  it("keeps what ends beyond what is counted exactly for as long as that goes", () => {
+    const policy: Policy = { ...POLICY, algorithm: "token-bucket", limit: 1, windowMs: 2_592_000_000 }
+    const state = { startMs: NOW_MS, current: 9_000_000_000_000, previous: 0 }
+    const backend = backendWith({ ...KEPT, state })
+    transactionalStore(backend).peek([[check({ policy })]])
+    const counter = { state, expiresAtMs: Number.MAX_SAFE_INTEGER }
+    expect(backend.changes).toEqual([[{ key: "3:a:b:c", counter }]])
   })
 
   it.each([undefined, Number.NaN, -1, Number.POSITIVE_INFINITY, "1704067200000", LATEST_MS + 1])(
