@@ -2,7 +2,7 @@
 // shows that each rule bites.
 
 const CORE = "^packages/core/src/"
-const GROUND = `${CORE}(policy|duration|errors|clock|address|events|warnings)(\\.test)?\\.ts$`
+const GROUND = `${CORE}(policy|duration|errors|clock|address|events|soon|warnings)(\\.test)?\\.ts$`
 const DOORS = `${CORE}(index|redis|dynamodb|otel)(\\.test)?\\.ts$`
 const DYNAMODB = `${CORE}rules/dynamodb/`
 const OTEL = `${CORE}otel/`

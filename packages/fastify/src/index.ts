@@ -172,6 +172,7 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
     if (isNew) {
       // In its first turn a guard would take itself for one that the app makes in a handler, and warn of that.
       isNew = false
+      // Not by queueMicrotask, which a test that fakes timers may have stopped.
       void Promise.resolve().then(() => decideOnce(name, request, reply, done))
     } else if (limit?.hook !== name) done()
     else {

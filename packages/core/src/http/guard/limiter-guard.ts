@@ -1,6 +1,7 @@
 import { ClosedError, type InvalidOptionError } from "../../errors.ts"
 import { UNLIMITED } from "../../limiter/decision-record.ts"
 import type { Verdict } from "../../limiter/late-decision.ts"
+import { soon } from "../../soon.ts"
 import type { MaybePromise } from "../../stores/store.ts"
 import { compileTest } from "../callbacks.ts"
 import type { ClosingResponse } from "../client-gone.ts"
@@ -48,8 +49,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     this.#answer = compileAnswer(onRejected, limiter.warner)
     this.#refunds = compileTest("refundWhen", refundWhen, "the units stay taken", limiter.warner)
     // A server gets no request in the turn in which the app is put together: who does was made by a request.
-    // By a promise, since fake timers stop queueMicrotask.
-    void Promise.resolve().then(() => {
+    soon(() => {
       this.#createdInThisTurn = false
     })
   }

@@ -1,5 +1,6 @@
 import type { Clock } from "../../clock.ts"
 import { ClosedError } from "../../errors.ts"
+import { soon } from "../../soon.ts"
 import type { CounterKey, MaybePromise } from "../../stores/store.ts"
 import type { Ask } from "../ask.ts"
 import type { Decision } from "../decision.ts"
@@ -137,7 +138,7 @@ export class WaitingRoom {
 
   /** When all are gone that go together: whose turn has come may be one of them. */
   #serveSoon(): void {
-    void Promise.resolve().then(() => this.#serve())
+    soon(() => this.#serve())
   }
 
   #serveLine(line: Line<Ticket>): void {

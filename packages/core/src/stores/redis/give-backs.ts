@@ -1,4 +1,5 @@
 import { StoreUnavailableError } from "../../errors.ts"
+import { soon } from "../../soon.ts"
 import type { Refund } from "../store.ts"
 import { silent } from "./failure.ts"
 import type { Node, Patience } from "./node/node.ts"
@@ -44,7 +45,7 @@ export class GiveBacks {
     const deadlineMs = performance.now() + withinMs
     // What waits already is sent then, too, or when a call has ended.
     // Stryker disable next-line ConditionalExpression: once more, there would be nothing left to send
-    if (this.#queue.length === 0) void Promise.resolve().then(this.#pump)
+    if (this.#queue.length === 0) soon(this.#pump)
     const each = refunds.map((refund, i) => {
       return new Promise<void>((resolve, reject) => {
         this.#queue.push({ refund, key: keys[i] as string, deadlineMs, resolve, reject })
