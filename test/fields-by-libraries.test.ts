@@ -49,6 +49,25 @@ describe.each([
   })
 })
 
+describe.each([
+  ["Express 5", express],
+  ["Express 4", express4],
+] as const)("the route of %s", (_name, create) => {
+  it("is known below a path, and not below one with parameters", async () => {
+    const limit = (name: string) => rateLimit(once({ name, field: "route", onMissing: "deny" }))
+    const ok: RequestHandler = (_req, res) => void res.send("ok")
+    const app = create()
+    app.use("/api", create.Router().get("/:id", limit("plain"), ok))
+    app.use("/of/:tenant", create.Router().get("/:id", limit("tenants"), ok))
+    const statuses = []
+    for (const path of ["/api/1", "/api/2", "/of/a/1", "/of/b/1"]) {
+      statuses.push((await request(app).get(path)).status)
+    }
+    expect(statuses).toEqual([200, 429, 400, 400])
+    expect(warnings).toEqual(["SLUICE_ROUTE_UNKNOWN"])
+  })
+})
+
 describe("the route of @koa/router", () => {
   it("is known where the limiter is mounted on it, and not where that is for all of a router", async () => {
     const [all, one] = ["all", "one"].map((name) =>

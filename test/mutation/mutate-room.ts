@@ -11,22 +11,22 @@ const TIMEOUT_MS = 120_000
 const GRACE_MS = 1_000
 
 /**
- * Mutates a room of the core, one change at a time: all mutants meet its tests in processes that stay loaded, and what these have
+ * Mutates a room, one change at a time: all mutants meet its tests in processes that stay loaded, and what these have
  * left meets them once more, each in processes of its own. Prints every mutant that no test has
  * noticed, and the score of each file. Yields whether none was left.
  *
- * `only` are files of the room, or lines of them, as in "algorithms/share.ts:20-40"; all of it where there are none.
+ * `only` are files of the room, or lines of them, named by the ends of their paths, as in "algorithms/share.ts:20-40"; all of it where
+ * there are none.
  */
 export async function mutateRoom(name: string, only: readonly string[]): Promise<boolean> {
   const room = ROOMS[name]
   if (room === undefined) throw new RangeError(`no room ${name}: there are ${Object.keys(ROOMS).join(", ")}`)
   const places = only.map(placeOf)
-  const patterns = only.length === 0 ? room.mutate : places.map(({ path }) => path)
-  const instrumented = await instrument(patterns)
+  const instrumented = await instrument(room.mutate)
   const mutants = instrumented.mutants.filter(
     (mutant) => mutant.status === undefined && isAsked(mutant, places),
   )
-  if (mutants.length === 0) throw new RangeError(`no mutants of ${only.join(", ")} in packages/core/src`)
+  if (mutants.length === 0) throw new RangeError(`no mutants of ${only.join(", ")} in room ${name}`)
   console.log(`${mutants.length} mutants in ${instrumented.files.length} files`)
   const { left, valid } = await trySwitched(room, instrumented, mutants)
   const alone = left.length === 0 ? [] : await tryAlone(name, left)
@@ -62,7 +62,7 @@ interface Place {
 function placeOf(text: string): Place {
   const [path = "", lines] = text.split(":")
   const [from = 1, to = from] = lines?.split("-").map(Number) ?? [1, Number.POSITIVE_INFINITY]
-  return { path: `packages/core/src/${path}`, from, to }
+  return { path: `/${path}`, from, to }
 }
 
 function isAsked({ fileName, location }: Mutant, places: readonly Place[]): boolean {

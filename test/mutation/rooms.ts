@@ -54,6 +54,20 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     ],
     needsRedis: false,
   },
+  rules: {
+    mutate: sourcesIn("rules", "rules/dynamodb"),
+    tests: [`${CORE}/rules/!(dynamodb)/**/*.test.ts`, `${CORE}/rules/*.test.ts`, "test/rule-*.test.ts"],
+    needsRedis: false,
+  },
+  adapters: {
+    mutate: ["packages/{express,fastify,koa}/src/*.ts", "!**/*.{test,test-d}.ts"],
+    tests: [
+      "packages/{express,fastify,koa}/src/*.test.ts",
+      "test/{express4,express5,fastify5,koa2,koa3,other-frameworks,http2-*}.test.ts",
+      "test/{fields-by-libraries,rule-match,static-files}.test.ts",
+    ],
+    needsRedis: false,
+  },
   redis: {
     mutate: sourcesIn("stores/redis"),
     tests: [`${CORE}/stores/redis/**/*.test.ts`, ...REDIS.map((name) => `test/redis/${name}.test.ts`)],
@@ -61,10 +75,11 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   },
 }
 
-function sourcesIn(folder: string): readonly string[] {
+function sourcesIn(folder: string, ...without: readonly string[]): readonly string[] {
   return [
     `${CORE}/${folder}/**/*.ts`,
     `!${CORE}/${folder}/**/*.{test,d}.ts`,
     `!${CORE}/${folder}/**/testing/**`,
+    ...without.map((inner) => `!${CORE}/${inner}/**`),
   ]
 }

@@ -8,6 +8,7 @@ import {
   type LimiterOptions,
   manualClock,
   memoryStore,
+  type RejectionAnswer,
   type RequestFacts,
   type Store,
 } from "@sluice/core"
@@ -119,6 +120,44 @@ describe("rateLimit", () => {
     expect((await limiter.decide({ remoteAddress: "127.0.0.1" })).remaining).toBe(1)
     expect((await limiter.decide({ remoteAddress: "192.0.2.1" })).remaining).toBe(1)
     expect(await statuses(ask, "/", "/")).toEqual([200, 429])
+    // What has a member of a request of Express is none yet.
+    const facts = { originalUrl: "/", baseUrl: "", remoteAddress: "127.0.0.1" }
+    for (const name of ["originalUrl", "baseUrl"] as const) {
+      const { [name]: _left, ...others } = facts
+      expect((await limiter.peek(others as RequestFacts)).remaining).toBe(0)
+    }
+  })
+
+  it("leaves the limiter to be asked by hand about a request, of one that it is not mounted for", async () => {
+    const { limiter } = rateLimit(once({ field: ["ip", "route"], onMissing: "deny" }))
+    const app = express().get("/:id", async (req, res) => {
+      res.sendStatus((await limiter.decide(req)).allowed ? 200 : 429)
+    })
+    app.get("/of/:id", async (req, res) => {
+      res.sendStatus((await limiter.decide(req)).allowed ? 200 : 429)
+    })
+    expect(await statuses(await serve(app), "/a", "/b", "/of/a", "/of/b")).toEqual([200, 429, 200, 429])
+    expect(warnings).toEqual([])
+  })
+
+  it("has no address of a request without a connection", async () => {
+    const { limiter } = rateLimit(once({ onMissing: "deny" }))
+    const request = { baseUrl: "", originalUrl: "/" } as Request
+    expect((await limiter.decide(request)).refusal).toBe("missing-field")
+    expect(warnings).toEqual(["SLUICE_ADDRESS_UNKNOWN"])
+  })
+
+  it("tells no length of a body that 304 leaves out", async () => {
+    const onRejected = (): RejectionAnswer => ({ status: 304, headers: [], body: "" })
+    const ask = await serve(express().use(rateLimit(once({ onRejected })), ok))
+    await ask("/")
+    const { status, headers } = await ask("/")
+    expect([status, headers.has("content-length")]).toEqual([304, false])
+  })
+
+  it("throws for what calls it with a request alone", () => {
+    const middleware = rateLimit(once()) as unknown as (req: unknown) => void
+    expect(() => middleware({})).toThrow(/was called by another framework/)
   })
 
   it("goes on, and refuses, in the same turn when the store answers at once", async () => {
@@ -227,11 +266,12 @@ describe("a path that the app has rewritten before a mount", () => {
       "/v1/login",
       "http://other.example/v1/login",
       "HTTP://other.example:81/v2/login?x=1",
+      "/v1/login?next=http://other.example",
       "/v2/login",
     ]
     const all = []
     for (const target of targets) all.push(await status(target))
-    expect(all).toEqual([200, 200, 429, 429])
+    expect(all).toEqual([200, 200, 429, 429, 429])
   })
 })
 
@@ -250,8 +290,31 @@ describe("the field route", () => {
   })
 
   it("is one however the mount is spelled", async () => {
-    const app = express().use("/api", Router().get("/:id", rateLimit(byRoute()), ok))
+    const limiter = createLimiter<Request | RequestFacts>(byRoute() as object as LimiterOptions<unknown>)
+    const app = express().use("/api", Router().get("/:id", rateLimit({ limiter }), ok))
     expect(await statuses(await serve(app), "/api/1", "/API/2", "/Api/3")).toEqual([200, 429, 429])
+    expect((await limiter.peek({ route: "/api/:id" })).allowed).toBe(false)
+  })
+
+  it("is not known any more where its router is mounted a second time", async () => {
+    const users = Router().get("/:id", rateLimit(byRoute({ limit: 2 })), ok)
+    const app = express().use("/a", users).use("/b", users)
+    expect(await statuses(await serve(app), "/a/1", "/b/1", "/b/2", "/a/2")).toEqual([200, 400, 400, 400])
+  })
+
+  it("is known of a limiter that is mounted elsewhere for all routes, too", async () => {
+    const limit = rateLimit(byRoute())
+    const app = express().use("/beside", limit, ok).get("/:id", limit, ok)
+    expect(await statuses(await serve(app), "/1", "/2", "/beside/1")).toEqual([200, 429, 400])
+  })
+
+  it("is not one that the app makes up", async () => {
+    const app = express().use((req, _res, next) => {
+      req.route = { path: "/made-up" }
+      next()
+    })
+    expect(await statuses(await serve(app.use(rateLimit(byRoute()), ok)), "/")).toEqual([400])
+    expect(warnings).toEqual(["SLUICE_ROUTE_UNKNOWN"])
   })
 
   it("is not known where the mount has parameters, which a client could choose", async () => {
@@ -261,10 +324,15 @@ describe("the field route", () => {
       .use("/api", Router().use("/:tenant", login(rateLimit(byRoute()))))
       .use("/apps/:tenant", inside)
       .use(["/one", "/:any/two"], login(rateLimit(byRoute({ name: "list" }))))
+      .use(/^\/tenant-./, login(rateLimit(byRoute({ name: "expression" }))))
+      .use("/plain", login(rateLimit(byRoute({ name: "plain" }))))
     // From the first one on: whoever comes first must not have a counter that is another's afterwards.
     const paths = ["/api/a/login", "/api/a/login", "/api/b/login", "/apps/a/deep/login", "/one/login"]
-    expect(await statuses(await serve(app), ...paths)).toEqual([400, 400, 400, 400, 400])
-    expect(warnings).toEqual(Array(3).fill("SLUICE_ROUTE_UNKNOWN"))
+    const ask = await serve(app)
+    expect(await statuses(ask, ...paths, "/tenant-a/login")).toEqual([400, 400, 400, 400, 400, 400])
+    expect(warnings).toEqual(Array(4).fill("SLUICE_ROUTE_UNKNOWN"))
+    // What is mounted beside them has its own.
+    expect(await statuses(ask, "/plain/login", "/plain/login")).toEqual([200, 429])
   })
 
   it("is known in an app that is mounted at a path, and behind a function that calls its router", async () => {
@@ -281,7 +349,8 @@ describe("the field route", () => {
     const app = express().get("/:id", rateLimit(byRoute()), ok)
     const wrapped: RequestHandler = rateLimit(byRoute({ name: "wrapped" }))
     app.get("/by/:id", (req, res, next) => wrapped(req, res, next), ok)
-    for (const { route } of app.router.stack) {
+    app.use("/others", ok)
+    for (const { route } of app.router.stack.filter((layer) => layer.route !== undefined)) {
       const [layer] = route?.stack ?? []
       if (layer === undefined) throw new Error("There is no layer.")
       const { handle } = layer

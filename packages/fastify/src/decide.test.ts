@@ -202,6 +202,25 @@ describe("onRejected", () => {
     await app.close()
   })
 
+  it("says that it answers by itself, and does so later", async () => {
+    for (const wait of [async () => false as const, () => false as const]) {
+      const logged: string[] = []
+      const app = fastify({ logger: { level: "warn", stream: { write: (line) => void logged.push(line) } } })
+      app.register(rateLimit, {
+        ...once,
+        onRejected: (_request, _rejection, _decision, reply) => {
+          setImmediate(() => void (reply as FastifyReply).code(402).send("later"))
+          return wait()
+        },
+      })
+      app.get("/", async () => "ok")
+      await app.inject("/")
+      const { statusCode, body } = await app.inject("/")
+      expect([statusCode, body, logged]).toEqual([402, "later", []])
+      await app.close()
+    }
+  })
+
   it("gives another answer, at once or later", async () => {
     const other = { status: 503, headers: [["Content-Type", "application/json"]], body: '{"a":1}' } as const
     for (const onRejected of [() => other, async () => other]) {
@@ -218,12 +237,14 @@ describe("refundWhen", () => {
   const failuresOnly = { ...once, limit: 2, refundWhen: (_request: unknown, status: number) => status < 400 }
 
   it("gives units back by the status, on every kind of route", async () => {
-    const app = fastify()
+    const logged: string[] = []
+    const app = fastify({ logger: { level: "warn", stream: { write: (line) => void logged.push(line) } } })
     app.register(rateLimit, failuresOnly)
     const handler = async () => "ok"
     app.get("/", handler)
     app.get("/own", { config: { rateLimit: { limit: 2, window: "1 minute" } } }, handler)
     app.post("/late", { config: { rateLimit: { limit: 2, window: "1 minute", field: "body:a" } } }, handler)
+    app.get("/free", { config: { rateLimit: false } }, handler)
     app.get("/fails", async (_request, reply) => reply.code(403).send())
     for (let i = 0; i < 5; i++) {
       expect((await app.inject("/")).statusCode).toBe(200)
@@ -231,6 +252,9 @@ describe("refundWhen", () => {
       expect((await app.inject({ method: "POST", url: "/late", payload: { a: 1 } })).statusCode).toBe(200)
     }
     const statuses = []
+    // Of a route without a limit there is nothing to give back.
+    expect((await app.inject("/free")).statusCode).toBe(200)
+    expect(logged).toEqual([])
     for (const url of ["/fails", "/none", "/", "/own"]) statuses.push((await app.inject(url)).statusCode)
     expect(statuses).toEqual([403, 404, 429, 200])
   })

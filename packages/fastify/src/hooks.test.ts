@@ -253,6 +253,29 @@ describe("what Fastify makes of a request", () => {
   })
 })
 
+describe("what the app leaves on a request", () => {
+  it("is the query as it has left it", async () => {
+    const querystringParser = () => ({ key: "always the same" })
+    const app = fastify({ routerOptions: { querystringParser } })
+    app.register(rateLimit, { ...rule, field: "query:key", onMissing: "deny" })
+    app.get("/", async () => "ok")
+    expect((await app.inject("/?key=a")).statusCode).toBe(200)
+    expect((await app.inject("/?key=b")).statusCode).toBe(429)
+  })
+
+  it("is the cookies that a parser has left", async () => {
+    const app = fastify()
+    app.decorateRequest("cookies", null as never)
+    app.addHook("onRequest", async (request) => {
+      Object.assign(request, { cookies: { session: (request.query as { as?: string }).as } })
+    })
+    app.register(rateLimit, { ...rule, field: "cookie:session", onMissing: "deny" })
+    const statuses = []
+    for (const url of ["/?as=a", "/?as=a", "/?as=b", "/"]) statuses.push((await app.inject(url)).statusCode)
+    expect(statuses).toEqual([404, 429, 404, 400])
+  })
+})
+
 describe("what is asked by hand", () => {
   it("is the facts of Fastify's request", async () => {
     const limiter = createLimiter<FastifyRequest>({
@@ -279,6 +302,29 @@ describe("what is asked by hand", () => {
     await app.ready()
     expect((await limiter.peek({ headers: { "x-key": "k" } })).allowed).toBe(true)
     expect((await limiter.peek({ raw: {}, headers: {} })).refusal).toBe("missing-field")
+  })
+
+  it("may be plain facts that have a member of a request", async () => {
+    const limiter = createLimiter<object>({ ...rule, onMissing: "deny" })
+    const app = fastify()
+    app.register(rateLimit, { limiter })
+    await app.ready()
+    for (const member of [{ routeOptions: {} }, { raw: {} }]) {
+      expect((await limiter.peek({ ...member, remoteAddress: "192.0.2.1" })).allowed).toBe(true)
+    }
+  })
+
+  it("may be a request that has no connection", async () => {
+    const warnings: string[] = []
+    const log = ({ code }: { readonly code: string }): void => void warnings.push(code)
+    const logger = { warn: log, error: log }
+    const limiter = createLimiter<object>({ ...rule, onMissing: "deny", logger })
+    const app = fastify()
+    app.register(rateLimit, { limiter })
+    await app.ready()
+    const request = { raw: {}, routeOptions: {}, headers: {} }
+    expect((await limiter.peek(request)).refusal).toBe("missing-field")
+    expect(warnings).toEqual(["SLUICE_ADDRESS_UNKNOWN"])
   })
 })
 

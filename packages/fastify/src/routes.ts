@@ -78,6 +78,6 @@ function isHead({ method }: Route): boolean {
  * all instances have one counter.
  */
 function counterLabel(route: Route): string {
-  const answersGet = [route.method].flat().some((name) => name === "GET" || name === "HEAD")
+  const answersGet = [route.method].flat().includes("GET")
   return routeLabel(answersGet ? { ...route, method: "GET" } : route)
 }

@@ -90,6 +90,29 @@ describe("rateLimit", () => {
     expect((await limiter.decide({ remoteAddress: "127.0.0.1" })).remaining).toBe(1)
     expect((await limiter.decide({ remoteAddress: "192.0.2.1" })).remaining).toBe(1)
     expect(await statuses(ask, "/", "/")).toEqual([200, 429])
+    // What has a member of a context is none yet.
+    const facts = { originalUrl: "/", req: undefined, remoteAddress: "127.0.0.1" }
+    for (const name of ["originalUrl", "req"] as const) {
+      const { [name]: _left, ...others } = facts
+      expect((await limiter.peek(others as RequestFacts)).remaining).toBe(0)
+    }
+  })
+
+  it("leaves the limiter to be asked by hand about a context, of one that it is not mounted for", async () => {
+    const { limiter } = rateLimit(once({ field: ["ip", "route"], onMissing: "deny" }))
+    const ask = await serve(async (ctx) => {
+      // Where routers leave it.
+      ctx._matchedRoute = ctx.path
+      ctx.status = (await limiter.decide(ctx)).allowed ? 200 : 429
+    })
+    expect(await statuses(ask, "/a", "/a", "/b")).toEqual([200, 429, 200])
+  })
+
+  it("has no address of a context without a connection", async () => {
+    const { limiter } = rateLimit(once({ onMissing: "deny" }))
+    const context = { req: {}, originalUrl: "/" } as unknown as Context
+    expect((await limiter.decide(context)).refusal).toBe("missing-field")
+    expect(warnings).toEqual(["SLUICE_ADDRESS_UNKNOWN"])
   })
 
   it("goes on in the same turn when the store answers at once", async () => {
@@ -228,11 +251,21 @@ describe("rateLimit", () => {
       }
     const byPath = (path: string) => rateLimit(once({ name: path, match: { path } }))
     const rewrite: Middleware = (ctx, next) => {
-      ctx.url = ctx.url.replace("/admin/en/", "/")
+      ctx.url = ctx.url.replace("/admin/en/", "/").replace("/admin/x", "/x/")
       return next()
     }
-    const nested = mount("/a", mount("/b", byPath("/b/login")))
-    expect(await statuses(await serve(nested, ok), "/a/b/login", "/a/b/login?x")).toEqual([200, 200])
+    const rewriteEmpty: Middleware = (ctx, next) => {
+      ctx.url = ctx.url.replace("/undefined/", "/")
+      return next()
+    }
+    for (const cut of ["/b/login", "/login", "/"]) {
+      const nested = await serve(mount("/a", mount("/b", byPath(cut))), ok)
+      for (const target of ["/a/b/login", "/a/b/login/", "/a/b", "/a/b/", "/a/b?x", "/a/b/?x"]) {
+        expect([cut, target, ...(await statuses(nested, target, target))]).toEqual([cut, target, 200, 200])
+      }
+    }
+    const unmounted = await serve(rewriteEmpty, byPath("/login"), ok)
+    expect(await statuses(unmounted, "/undefined/login", "/undefined/login")).toEqual([200, 429])
     const inside = await serve(mount("/a", mount("/b", byPath("/a/b"))), ok)
     expect(await statuses(inside, "/a/b", "/a/b?x=1")).toEqual([200, 429])
     const after = await serve(
@@ -242,6 +275,63 @@ describe("rateLimit", () => {
       ok,
     )
     expect(await statuses(after, "/admin/en/login", "/admin/en/login?x=1")).toEqual([200, 429])
+    const withSlash = await serve(
+      mount("/admin", (_ctx, next) => next()),
+      rewrite,
+      byPath("/x"),
+      ok,
+    )
+    expect(await statuses(withSlash, "/admin/x", "/admin/x")).toEqual([200, 429])
+  })
+
+  it("leaves a response alone that has been begun", async () => {
+    const errors: unknown[] = []
+    let went = 0
+    const ask = await serve(
+      async (ctx, next) => {
+        ctx.app.once("error", (error) => errors.push(error))
+        ctx.res.write("mine")
+        await next()
+        ctx.res.end()
+      },
+      rateLimit(once()),
+      () => void went++,
+    )
+    for (let i = 0; i < 2; i++) {
+      const response = await ask("/")
+      expect([await response.text(), response.headers.has("ratelimit")]).toEqual(["mine", false])
+    }
+    // The second is refused all the same.
+    expect([went, errors]).toEqual([1, []])
+  })
+
+  it("is done with a client that has gone while it was held", async () => {
+    const errors: unknown[] = []
+    let went = 0
+    const throttle = { kind: "queue" } as const
+    const held = once({ window: "1 second", algorithm: "fixed-window", throttle })
+    const gone = new AbortController()
+    let ended = () => {}
+    const end = new Promise<void>((resolve) => {
+      ended = resolve
+    })
+    const ask = await serve(
+      async (ctx, next) => {
+        ctx.app.once("error", (error) => errors.push(error))
+        if (ctx.path === "/held") setImmediate(() => gone.abort())
+        await next()
+        if (ctx.path === "/held") ended()
+      },
+      rateLimit(held),
+      (ctx) => {
+        went++
+        ctx.body = "ok"
+      },
+    )
+    expect(await statuses(ask, "/")).toEqual([200])
+    await expect(ask("/held", { signal: gone.signal })).rejects.toThrow("aborted")
+    await end
+    expect([went, errors]).toEqual([1, []])
   })
 
   it("leaves a response alone that somebody else has taken over", async () => {
@@ -338,7 +428,8 @@ describe("an error after it", () => {
 
   it("is waited for by one function, not by one of each request", async () => {
     const waiting = new Set<unknown>()
-    const ask = await serve(rateLimit(once({ limit: 5 })), (ctx) => {
+    const limits = [once({ limit: 5 }), once({ limit: 5, name: "inner" })].map(rateLimit)
+    const ask = await serve(...limits, (ctx) => {
       waiting.add(ctx.onerror)
       ctx.body = ""
     })

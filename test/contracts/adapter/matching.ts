@@ -91,7 +91,8 @@ export function matching(behaves: Behaves): void {
     behaves("covers what the app has rewritten to it, and what it was before", async ({ start, base }) => {
       const plan = {
         rewrite: (target: string) => target.replace(/^\/(en|de)\//, "/"),
-        routes: [{ path: "/login" }],
+        // The path is told from the target alone: the route has a pattern of its own.
+        routes: [{ path: "/:page" }],
       }
       const asked = async (path: string, limit: number) => {
         const client = await start({

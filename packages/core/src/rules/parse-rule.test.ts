@@ -249,6 +249,13 @@ describe("a list of rules", () => {
     ])
   })
 
+  test("has a problem where it has a hole", () => {
+    // biome-ignore lint/suspicious/noSparseArray: a line that was deleted by half leaves one
+    const { rules, problems } = parseRules([, minute], "rules")
+    expect(rules.map(({ name }) => name)).toEqual(["service-1m"])
+    expect(problems).toMatchObject([{ path: "rules[0]", message: "is missing" }])
+  })
+
   test("says nothing of the names of rules whose name or field is wrong", () => {
     const { problems } = parseRules([minute, { ...minute, field: "IP" }, { ...minute, name: "" }], "rules")
     expect(problems.map(({ path }) => path)).toEqual(["rules[1].field", "rules[2].name"])

@@ -71,7 +71,8 @@ export function parseRules(value: unknown, place: string): ParsedRules {
     }
     return { rules: [], problems: [locate(place, problem)] }
   }
-  const checked = withUniqueNames(value.map(checkRule))
+  // Not `map`, which passes over a hole: a rule that is not there would be none without a word.
+  const checked = withUniqueNames(Array.from(value, (rule) => checkRule(rule)))
   return {
     rules: checked.flatMap(({ rule, problems }) => (problems.length === 0 ? [fillRule(rule as Rule)] : [])),
     problems: checked.flatMap(({ problems }, index) =>
