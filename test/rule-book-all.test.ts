@@ -389,6 +389,30 @@ describe("a refresh", () => {
     expect(await limiter.peek({})).toMatchObject({ limit: 9 })
   })
 
+  it.each(["before", "after"])(
+    "is told once of a service that comes to the list meanwhile, which was asked for %s it was stored",
+    async (when) => {
+      const { source, book, turns } = await setUp()
+      if (when === "before") expect(await book.find("s6")).toBeUndefined()
+      source.stored.set("s6", { rules: [rule(6)] })
+      turns.length = 0
+      let open = () => {}
+      const opened = new Promise<void>((resolve) => {
+        open = resolve
+      })
+      // The one by its name is answered after the list has been read.
+      source.gate = () => opened
+      const one = book.refresh({ service: "s6" })
+      source.gate = undefined
+      await book.refresh()
+      open()
+      await one
+      await settled()
+      expect(turns.map(({ service, change }) => `${service} ${change}`)).toEqual(["s6 loaded"])
+      expect(book.rulesOf("s6")?.rules[0]?.limit).toBe(6)
+    },
+  )
+
   it("of one service is satisfied by no list that was read before it, though that takes the service over", async () => {
     const { limiterOf, source, advance, clock } = await setUp()
     const limiter = limiterOf("s9")

@@ -3,7 +3,7 @@ import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { type Program, runProgram, startProgram } from "./program.ts"
+import { type Program, runProgram, runUnread, startProgram } from "./program.ts"
 
 /** No window of a log ends, so that it does not matter when the test runs. */
 const RULES = `
@@ -253,5 +253,9 @@ describe("the program", () => {
     )
     expect(out).toContain("SLUICE_TOKENS_FILE")
     expect(out).toMatch(/--operations <host:port>\s+where \/livez, \/readyz and \/metrics are/)
+  })
+
+  it("says nothing of it when nobody reads the help to its end", async () => {
+    expect(await runUnread(["--help"])).toEqual({ code: 0, signal: null, err: "" })
   })
 })

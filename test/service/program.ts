@@ -106,6 +106,13 @@ export async function runProgram(
   return { ...(await ended), out: out(), err: err() }
 }
 
+/** The same, but nobody reads its standard output. */
+export async function runUnread(args: readonly string[]): Promise<Ended & { readonly err: string }> {
+  const { child, ended, err } = launch(args, {})
+  child.stdout.destroy()
+  return { ...(await ended), err: err() }
+}
+
 function launch(args: readonly string[], env: Env, nodeFlags: readonly string[] = []) {
   const child = spawn(process.execPath, [...nodeFlags, BIN, ...args], {
     env: { ...ENV, ...env },

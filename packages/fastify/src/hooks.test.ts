@@ -291,6 +291,45 @@ describe("what is asked by hand", () => {
     expect((await app.inject("/2")).body).toBe("1")
   })
 
+  it("resets the client's counters of routes with a rule of their own, too, a block as well", async () => {
+    const limiter = createLimiter<FastifyRequest>({ ...rule, limit: 9 })
+    const app = fastify()
+    await app.register(rateLimit, { limiter })
+    const penalty = { refusals: 1, within: "1 hour", for: "1 hour" } as const
+    const routes: Readonly<Record<string, RouteRateLimit>> = {
+      "/plain": { limit: 1, window: "1 minute" },
+      "/blocks": { limit: 1, window: "1 minute", penalty },
+      "/all": { limit: 1, window: "1 minute", field: "service", name: "all" },
+    }
+    const paths = Object.keys(routes)
+    for (const [path, rateLimit] of Object.entries(routes)) {
+      app.get(path, { config: { rateLimit } }, async () => "ok")
+    }
+    const statuses = async () => {
+      const all = []
+      for (const url of paths) all.push((await app.inject(url)).statusCode)
+      return all
+    }
+    const client = { remoteAddress: "127.0.0.1" }
+    await statuses()
+    await statuses()
+    expect(await statuses()).toEqual([429, 429, 429])
+    await limiter.reset({ remoteAddress: "192.0.2.1" })
+    expect(await statuses()).toEqual([429, 429, 429])
+    // What counts the whole service is nobody's own.
+    await limiter.reset(client)
+    expect(await statuses()).toEqual([200, 200, 429])
+    await limiter.reset(client, { policies: ["GET /plain"] })
+    expect(await statuses()).toEqual([200, 429, 429])
+    await limiter.reset({}, { policies: ["all"] })
+    expect(await statuses()).toEqual([429, 429, 200])
+    await expect(limiter.reset(client, { policies: ["none"] })).rejects.toThrow(
+      '"none" is not the name of a rule; accepted: a list with "ip-1m", "GET /plain", "GET /blocks", "all"',
+    )
+    await app.close()
+    await expect(limiter.reset(client, { policies: ["all"] })).rejects.toThrow("is not the name of a rule")
+  })
+
   it("may be plain facts", async () => {
     const limiter = createLimiter<FastifyRequest | object>({
       ...rule,

@@ -54,7 +54,10 @@ function respond(
   // Stryker disable next-line ConditionalExpression,EqualityOperator: a list of none is gone through in vain
   if (removed.length > 0) for (const name of removed) reply.removeHeader(name)
   setHeaders(reply, outcome.headers)
-  if (rejection === undefined) return done()
+  if (rejection === undefined) {
+    done()
+    return
+  }
   // By a handler timeout, while the store was asked.
   if (isSent(reply)) return
   // Stryker disable next-line ConditionalExpression: the guard's own answer is the same, by a detour

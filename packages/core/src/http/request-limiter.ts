@@ -4,6 +4,7 @@ import { UNLIMITED } from "../limiter/decision-record.ts"
 import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
 import { orAborted } from "../limiter/waiting/on-abort.ts"
 import { held } from "../rules/book/timing.ts"
+import type { ParsedRule } from "../rules/parsed-rule.ts"
 import type { ReadyOptions, RulesStatus } from "../rules/rule-book.ts"
 import type { Warner } from "../warnings.ts"
 import { Admission } from "./admission.ts"
@@ -187,8 +188,20 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     await this.#rules.first
     const { ruleSet } = this
     const { decider, waitingRoom } = this.#parts
-    const policies = parsePolicies(options?.policies, ruleSet.names)
-    const counters = ruleSet.counters(this.#parts.factsReaders.read(request), request, policies)
+    const routes = this.#routes.all
+    const policies = parsePolicies(options?.policies, [
+      ...ruleSet.names,
+      ...routes.map(({ rule }) => rule.name),
+    ])
+    const facts = this.#parts.factsReaders.read(request)
+    const isMeant = ({ name, fields }: ParsedRule) => policies?.includes(name) ?? fields.length > 0
+    const counters = [
+      ...ruleSet.counters(facts, request, policies),
+      // Of a route its own rule: the others are this limiter's, too.
+      ...routes
+        .filter(({ rule }) => isMeant(rule))
+        .flatMap(({ limiter, rule }) => limiter.ruleSet.counters(facts, request, [rule.name])),
+    ]
     await decider.reset(counters)
     waitingRoom.wake(counters)
   }

@@ -37,6 +37,11 @@ export class RouteLimiters<Limiter extends { giveUp(): void }> {
     return known.limiter
   }
 
+  /** All that there are now, and their rules. */
+  get all(): readonly { readonly limiter: Limiter; readonly rule: ParsedRule }[] {
+    return [...this.#routes.values()]
+  }
+
   /** One of those who joined goes. */
   leave(limiter: Limiter): void {
     for (const [name, route] of this.#routes) {

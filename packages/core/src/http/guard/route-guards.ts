@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto"
 import { inspect, isDeepStrictEqual } from "node:util"
 import { InvalidOptionError } from "../../errors.ts"
+import { RULE_MEMBERS } from "../../rules/parse-rule.ts"
 
 /** A route, as its adapter tells of it. */
 export interface GuardedRoute {
@@ -55,7 +56,7 @@ export class RouteGuards<Guard> {
     }
     const { name = namedAfter(group ?? counter) } = rule
     this.#requireFree(name, path)
-    const guard = making(path, () => make(rule, String(name)))
+    const guard = making(path, ["group", ...besides], () => make(rule, String(name)))
     this.#known.set(key, { guard, rule, name, label })
     return guard
   }
@@ -81,14 +82,21 @@ export function namedAfter(text: string): string {
   return `${plain.slice(0, 55)}~${createHash("sha256").update(text).digest("base64url").slice(0, 8)}`
 }
 
-/** What is made, or what is wrong with it, and where that is. */
-function making<T>(path: string, make: () => T): T {
+/** What is accepted where a member is none. */
+const ALL_MEMBERS = RULE_MEMBERS.join(", ")
+
+/** What is made, or what is wrong with it, where that is, and which members there are `besides`. */
+function making<T>(path: string, besides: readonly string[], make: () => T): T {
   try {
     return make()
   } catch (error) {
     if (!(error instanceof InvalidOptionError)) throw error
     throw new InvalidOptionError(
-      error.problems.map((problem) => ({ ...problem, path: at(path, problem.path) })),
+      error.problems.map((problem) => ({
+        ...problem,
+        path: at(path, problem.path),
+        ...(problem.accepted === ALL_MEMBERS && { accepted: [ALL_MEMBERS, ...besides].join(", ") }),
+      })),
     )
   }
 }

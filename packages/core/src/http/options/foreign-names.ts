@@ -1,9 +1,11 @@
 import type { Problem } from "../../errors.ts"
+import { RULE_MEMBERS } from "../../rules/parse-rule.ts"
+import { optionsShape } from "./options-shape.ts"
 
 type Names = Readonly<Record<string, string>>
 
 /** What a member of a rule is called in other rate limiters, and here. */
-export const RULE_NAMES: Names = {
+const MEMBER_NAMES: Names = {
   max: 'here it is "limit"',
   points: 'here it is "limit"',
   windowMs: 'here it is "window"',
@@ -33,7 +35,7 @@ export const RULE_NAMES: Names = {
 
 /** The same for the other options. */
 export const OPTION_NAMES: Names = {
-  ...RULE_NAMES,
+  ...MEMBER_NAMES,
   handler: 'here it is "onRejected"',
   statusCode: 'here it is "onRejected"',
   status: 'here it is "onRejected"',
@@ -48,7 +50,7 @@ export const OPTION_NAMES: Names = {
   skipSuccessfulRequests: 'here it is "refundWhen": (request, status) => status < 400',
   skipFailedRequests: 'here it is "refundWhen": (request, status) => status >= 400',
   requestWasSuccessful: 'here it is "refundWhen"',
-  legacyHeaders: 'here it is "headers": "legacy"',
+  legacyHeaders: 'here it is "headers": "legacy" for true, and left out for false',
   standardHeaders: 'here it is "headers"',
   enableDraftSpec: 'here it is "headers": "triple"',
   addHeaders: 'here it is "headers"',
@@ -73,6 +75,24 @@ export const OPTION_NAMES: Names = {
   inMemoryBlockOnConsumed: 'here it is "denyCacheMs" of a Redis store',
   inMemoryBlockDuration: 'here it is "denyCacheMs" of a Redis store',
   maxQueueSize: 'here it is "maxWaiting" of acquire()',
+}
+
+/** What no rule can have by itself. */
+const LIMITER_OPTIONS: readonly string[] = Object.keys(optionsShape.shape).filter(
+  (name) => !(RULE_MEMBERS as readonly string[]).includes(name),
+)
+const OF_ALL = "an option of the limiter, for all its rules"
+
+/** The same in a rule, where an option of the limiter is none. */
+export const RULE_NAMES: Names = {
+  ...Object.fromEntries(Object.entries(OPTION_NAMES).map(([name, here]) => [name, inRule(here)])),
+  ...Object.fromEntries(LIMITER_OPTIONS.map((name) => [name, `it is ${OF_ALL}`])),
+  ...MEMBER_NAMES,
+}
+
+function inRule(here: string): string {
+  const [, name = ""] = /^here it is "(\w+)"/.exec(here) ?? []
+  return LIMITER_OPTIONS.includes(name) && !here.includes(" of ") ? `${here}, ${OF_ALL}` : here
 }
 
 /**

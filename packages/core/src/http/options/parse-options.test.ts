@@ -190,9 +190,23 @@ describe("a wrong option", () => {
   })
 
   it("is told by its name here in a list of rules and in the rule of a route too, as far as rules have it", () => {
-    expect(problemsOf({ rules: [{ ...RULE, max: 5, handler: 1 }] })).toEqual([
-      { path: "rules[0].max", message: '"max" is not a member of a rule; here it is "limit"' },
-      expect.objectContaining({ path: "rules[0].handler", accepted: expect.any(String) }),
+    const ofAll = "an option of the limiter, for all its rules"
+    const wrong = { max: 5, handler: 1, skip: 1, cache: 1, validate: false, allowList: [] }
+    expect(problemsOf({ rules: [{ ...RULE, ...wrong }] })).toEqual(
+      [
+        ["max", 'here it is "limit"'],
+        ["handler", `here it is "onRejected", ${ofAll}`],
+        ["skip", `it is ${ofAll}`],
+        ["cache", 'here it is "maxKeys" of a memory store'],
+        ["validate", "here there is nothing to set"],
+        ["allowList", 'here it is "allow", or "skip" for a function'],
+      ].map(([name, here]) => ({
+        path: `rules[0].${name}`,
+        message: `"${name}" is not a member of a rule; ${here}`,
+      })),
+    )
+    expect(problemsOf({ rules: [{ ...RULE, handed: 1 }] })).toEqual([
+      expect.objectContaining({ path: "rules[0].handed", accepted: expect.any(String) }),
     ])
     const eleven = Array.from({ length: 11 }, (_, index) => ({ ...RULE, name: `rule ${index}` }))
     expect(problemsOf({ rules: [...eleven, { ...RULE, max: 5 }, 7] })).toEqual([

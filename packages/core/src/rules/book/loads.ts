@@ -105,6 +105,8 @@ export class Loads {
   #take(page: Page, load: number, found: Found): void {
     const turn = page.take(load, found)
     if (turn === undefined) return
+    // The list has brought it in meanwhile, and tells of it.
+    if ((this.#options.pages.get(page.service) ?? page) !== page) return
     // A name that somebody made up is no news.
     if (turn.before === undefined && page.known === undefined && page.readers.size === 0) return
     this.#options.announcer.turned(page, turn)
