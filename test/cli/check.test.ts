@@ -111,6 +111,16 @@ describe("sluice rules check", () => {
     ])
   })
 
+  it("warns of a path with a segment in braces, which is no parameter", async () => {
+    const match = "match: { path: '/a/{id}', methods: [PSOT] }"
+    const file = await fileOf("paths.yaml", `rules:\n  - { name: a, limit: 5, window: 1m, ${match} }\n`)
+    const { code, out } = await sluice(["rules", "check", file])
+    expect(code).toBe(0)
+    const doubt = '"{id}" is the text "id" or nothing, and no parameter; did you mean ":id"?'
+    expect(out).toContain(`${file}:2:47: warning: rules[0].match.path: ${doubt}\n`)
+    expect(out).toContain("rules[0].match.methods[0]")
+  })
+
   it("reads standard input for -, YAML or JSON", async () => {
     const yaml = await sluice(["rules", "check", "-"], { stdin: "\u00e4: 1\nrules: []\n" })
     expect(yaml.out).toContain('standard input:1:1: ["\u00e4"]: "\u00e4" is not a member')

@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process"
+import { closeSync, existsSync, openSync } from "node:fs"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -57,6 +58,22 @@ describe("the program", () => {
       out: "",
       err: "error: unknown command 'chek'\n(Did you mean check?)\n",
     })
+  })
+
+  it.runIf(existsSync("/dev/full"))("says that its output cannot be written (by /dev/full)", async () => {
+    const full = openSync("/dev/full", "w")
+    const child = spawn(process.execPath, [SLUICE, "rules", "check", "-"], {
+      env: ENV,
+      stdio: ["pipe", full, "pipe"],
+    })
+    closeSync(full)
+    let err = ""
+    child.stderr?.on("data", (text: Buffer) => {
+      err += text
+    })
+    child.stdin?.end("rules: { limit: 5, window: 1m }\n")
+    expect(await new Promise((resolve) => child.once("close", resolve))).toBe(2)
+    expect(err).toBe("error: what was found cannot be written: ENOSPC: no space left on device, write\n")
   })
 
   it("takes rules to a table and back, with no settings of AWS on this machine", async () => {

@@ -77,7 +77,10 @@ export function createProgram(
 
   tableCommand(rules, "pull", "Shows the rules in the table as a file that can be edited and pushed.")
     .addOption(serviceOption("only this service"))
-    .option("-o, --output <file>", "write them to this file, as JSON when it is named .json")
+    .option(
+      "-o, --output <file>",
+      "write them to this file, as JSON when it is named .json; - is standard output",
+    )
     .addHelpText(
       "after",
       help(

@@ -1,5 +1,7 @@
+import { execFileSync } from "node:child_process"
 import {
   chmod,
+  chown,
   lstat,
   mkdir,
   mkdtemp,
@@ -64,6 +66,52 @@ test("what a link leads to is replaced, and the link stays", async () => {
   expect((await lstat(link)).isSymbolicLink()).toBe(true)
   expect(await readFile(path, "utf8")).toBe("new")
 })
+
+test("what is no file is written to, and stays what it is", async () => {
+  const pipe = join(folder, "pipe")
+  execFileSync("mkfifo", [pipe])
+  const [text] = await Promise.all([readFile(pipe, "utf8"), replaceFile(pipe, "new")])
+  expect(text).toBe("new")
+  expect((await lstat(pipe)).isFIFO()).toBe(true)
+  const link = join(folder, "link")
+  await symlink("/dev/null", link)
+  await replaceFile(link, "new", Buffer.from("old"))
+  expect((await stat("/dev/null")).isCharacterDevice()).toBe(true)
+  expect((await lstat(link)).isSymbolicLink()).toBe(true)
+  expect((await readdir(folder)).sort()).toEqual(["link", "pipe"])
+})
+
+// Who is not root has no file that is somebody else's.
+test.runIf(process.getuid?.() === 0)("a file stays whose it is, for root, who alone can keep it so", async () => {
+  await writeFile(path, "old")
+  await chown(path, 65_534, 65_533)
+  await chmod(path, 0o4640)
+  await replaceFile(path, "new")
+  const { uid, gid, mode } = await stat(path)
+  expect([uid, gid, mode & 0o7777]).toEqual([65_534, 65_533, 0o4640])
+  expect(await readFile(path, "utf8")).toBe("new")
+})
+
+test.runIf(process.getuid?.() === 0)(
+  "a file that cannot stay whose it is where it is replaced is written over (made by root)",
+  async () => {
+    await writeFile(path, "old")
+    await chown(path, 65_534, 65_533)
+    await chmod(path, 0o666)
+    await chmod(folder, 0o777)
+    const before = await stat(path)
+    process.seteuid?.(1_000)
+    try {
+      await replaceFile(path, "new", Buffer.from("old"))
+    } finally {
+      process.seteuid?.(0)
+    }
+    const { uid, ino } = await stat(path)
+    expect([uid, ino]).toEqual([65_534, before.ino])
+    expect(await readFile(path, "utf8")).toBe("new")
+    expect(await readdir(folder)).toEqual(["rules.yaml"])
+  },
+)
 
 test("what cannot be written is told, and leaves nothing behind", async () => {
   await mkdir(path)

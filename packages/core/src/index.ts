@@ -30,7 +30,6 @@ export type { ClosingResponse } from "./http/client-gone.ts"
 export { createLimiter } from "./http/create-limiter.ts"
 export { createGuard } from "./http/guard/create-guard.ts"
 export type { Guard, GuardOptions, Outcome } from "./http/guard/guard.ts"
-export { decisionOn } from "./http/guard/mark.ts"
 export type { GuardedRoute } from "./http/guard/route-guards.ts"
 export type { HeaderLine } from "./http/headers/writer.ts"
 export { exposedHeaders, HEADER_DIALECTS, type HeaderDialect } from "./http/headers.ts"
@@ -43,6 +42,7 @@ export type {
   LimiterStatus,
   ResetOptions,
 } from "./http/limiter.ts"
+export { decisionOn } from "./http/mark.ts"
 export type { Extractor, InlineRule, LimiterOptions, OnRejected } from "./http/options/options.ts"
 export { hasRuleOption } from "./http/options/rule-options.ts"
 export type { RetryAdvice } from "./http/rejection/retry.ts"

@@ -14,12 +14,13 @@ export class ExpressFacts implements RequestFacts {
   get method(): string {
     return this.#req.method
   }
+  /** Outside of an app, such as in front of a handler of Node's own server, nobody has kept another one. */
   get url(): string {
-    return this.#req.originalUrl
+    return this.#req.originalUrl ?? this.#req.url
   }
   /** Mount points are cut off what Express routes, behind the host where there is one. */
   get routedUrl(): string {
-    const { baseUrl, url } = this.#req
+    const { baseUrl = "", url } = this.#req
     const [host = ""] = /^[a-z]+:\/\/[^/?#]*/i.exec(url) ?? []
     return `${host}${baseUrl}${url.slice(host.length)}`
   }

@@ -140,6 +140,26 @@ describe("rateLimit", () => {
     expect(warnings).toEqual([])
   })
 
+  it("tells its own decision on a request, whichever binds, for what it took to be given back", async () => {
+    const global = rateLimit(once({ name: "global", limit: 5 }))
+    const tokens = rateLimit(once({ name: "tokens", limit: 1_000, cost: 100 }))
+    const unmounted = rateLimit(once({ name: "unmounted" }))
+    const seen: unknown[] = []
+    const app = express().use(global)
+    app.get("/", tokens, async (req, res) => {
+      const [decision, own] = [req.rateLimit as Decision, tokens.limiter.decisionOn(req) as Decision]
+      seen.push([decision.policy, own.policy, unmounted.limiter.decisionOn(req)])
+      await expect(tokens.limiter.settle(decision, 200)).rejects.toThrow("was made by another limiter")
+      await tokens.limiter.settle(own, 200)
+      const client = { remoteAddress: "127.0.0.1" }
+      const left = await Promise.all([global, tokens].map(({ limiter }) => limiter.peek(client)))
+      res.send(left.map(({ remaining }) => remaining))
+    })
+    const ask = await serve(app)
+    expect(await (await ask("/")).json()).toEqual([4, 800])
+    expect(seen).toEqual([["global", "tokens", undefined]])
+  })
+
   it("has no address of a request without a connection", async () => {
     const { limiter } = rateLimit(once({ onMissing: "deny" }))
     const request = { baseUrl: "", originalUrl: "/" } as Request
@@ -153,6 +173,17 @@ describe("rateLimit", () => {
     await ask("/")
     const { status, headers } = await ask("/")
     expect([status, headers.has("content-length")]).toEqual([304, false])
+  })
+
+  it("counts by the path and its headers before a handler of Node's own server, which has no query", async () => {
+    const middleware = rateLimit(once({ match: { path: "/login" } })) as never as (
+      req: IncomingMessage,
+      res: ServerResponse,
+      next: () => void,
+    ) => void
+    const ask = await serve(((req: IncomingMessage, res: ServerResponse) =>
+      middleware(req, res, () => res.end("ok"))) as never)
+    expect(await statuses(ask, "/login", "/other", "/login?x=1", "/LOGIN/")).toEqual([200, 200, 429, 429])
   })
 
   it("throws for what calls it with a request alone", () => {

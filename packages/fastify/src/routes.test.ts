@@ -46,6 +46,29 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/")).toBe('"ip-1m";r=4;t=61')
   })
 
+  it("is told by its limiter what it has decided there, and takes what it took back", async () => {
+    const limiter = createLimiter<FastifyRequest>(plugin)
+    const app = await appWith(
+      when,
+      (app) => {
+        app.get("/own", { config: { rateLimit: strict } }, async (request) => {
+          const own = limiter.decisionOn(request)
+          if (own !== undefined) await limiter.refund(own)
+          return own?.policy
+        })
+        app.get(
+          "/free",
+          { config: { rateLimit: false } },
+          async (request) => `${limiter.decisionOn(request)}`,
+        )
+      },
+      { limiter },
+    )
+    for (let i = 0; i < 3; i++) expect((await app.inject("/own")).body).toBe("GET /own")
+    expect((await app.inject("/free")).body).toBe("undefined")
+    await app.close()
+  })
+
   it("opts out wholly", async () => {
     const app = await appWith(when, (app) => {
       app.get("/health", { config: { rateLimit: false } }, async (request) => String(request.rateLimit))

@@ -9,12 +9,9 @@ process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= "true"
 // the start, for as long as the process lives, and so keep each call until a full collection: decision 0025.
 setFlagsFromString("--no-allocation-site-pretenuring")
 
-// Whoever reads the output may stop reading: `sluice-service --help | head -1`. Its log takes no notice of that by itself.
-for (const stream of [process.stdout, process.stderr]) {
-  stream.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE") throw error
-  })
-}
+// Help that nobody reads to its end, `sluice-service --help | head -1`, or that a full disk does not take, is no fault. The log does without
+// these streams.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined)
 
 const manifest = readFileSync(new URL("../package.json", import.meta.url), "utf8")
 await run(process.argv.slice(2), (JSON.parse(manifest) as { readonly version: string }).version)

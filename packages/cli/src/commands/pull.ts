@@ -18,7 +18,9 @@ export interface PullOptions extends TableOptions {
 
 /** `sluice rules pull --table T`: the rules in the table as a file that can be edited and pushed. */
 export async function pull(options: PullOptions, io: Io): Promise<Outcome> {
-  const { service: services = [], output, table } = options
+  const { service: services = [], table } = options
+  // As `check` and others read standard input for "-".
+  const output = options.output === "-" ? undefined : options.output
   const found = await withTable(options, io, (registry) => read(registry, services))
   const missing = services.filter((service) => !found.some((rules) => rules.service === service))
   const documents = found.map(({ service, rules, version }) => formatRuleDocument(service, rules, version))

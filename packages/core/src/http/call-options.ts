@@ -1,4 +1,5 @@
 import { InvalidOptionError, type Problem } from "../errors.ts"
+import type { Decider } from "../limiter/decider.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { DecisionRecord } from "../limiter/decision-record.ts"
 import { classOf, show, suggestion } from "../rules/problems.ts"
@@ -96,13 +97,15 @@ export function refuseRequest(request: unknown): never {
   ])
 }
 
-/** Throws InvalidOptionError for what is no decision: a promise of one, say, whose units would never come back. */
-export function requireDecision(decision: unknown): void {
+/**
+ * Throws InvalidOptionError for what is no decision of this limiter's: a promise of one, say, whose units would never come back, or that
+ * of another limiter, whose clients they are.
+ */
+export function requireDecision(decision: unknown, decider: Pick<Decider, "isOwn">): void {
   if (typeof (decision as { readonly allowed?: unknown } | null | undefined)?.allowed === "boolean") {
-    if (!DecisionRecord.isCopy(decision as Decision)) return
-    const message = "is a copy, which carries nothing to give back"
-    const accepted = "the decision itself, in the process that has made it"
-    throw new InvalidOptionError([{ path: "decision", message, accepted }])
+    const fault = faultOf(decision as Decision, decider)
+    if (fault !== undefined) throw new InvalidOptionError([{ path: "decision", ...fault }])
+    return
   }
   const isObject = typeof decision === "object" && decision !== null
   // Not as JSON: it may be a request, whose headers have no place in a log.
@@ -114,6 +117,16 @@ export function requireDecision(decision: unknown): void {
       accepted: "what decide() and the like have yielded, awaited, or an adapter has put on the request",
     },
   ])
+}
+
+function faultOf(decision: Decision, decider: Pick<Decider, "isOwn">): Omit<Problem, "path"> | undefined {
+  if (DecisionRecord.isCopy(decision)) {
+    const accepted = "the decision itself, in the process that has made it"
+    return { message: "is a copy, which carries nothing to give back", accepted }
+  }
+  if (decider.isOwn(decision)) return undefined
+  const accepted = "one of this limiter; where several have met a request, limiter.decisionOn(request)"
+  return { message: `was made by another limiter, which has a rule ${show(decision.policy)}`, accepted }
 }
 
 /** A number by itself is the cost in other rate limiters. */

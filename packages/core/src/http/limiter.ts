@@ -147,13 +147,14 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   peek(request: Request | RequestFacts, options?: CostOption): Promise<Decision>
   /**
    * Gives back the units of a decision, once; to the window they were taken in, so nothing when that has passed. It takes the
-   * decision itself: a copy, such as one that has been through JSON, gives back nothing.
+   * decision itself, of this limiter: rejects with {@link InvalidOptionError} for a copy of one, such as one that has been through
+   * JSON, and for another limiter's.
    */
   refund(decision: Decision): Promise<void>
   /**
    * Makes of the units that a decision has taken those that were used, a whole number from 0 up: the rest is given back, or
    * what is missing is charged, even beyond the limit; to the window they were taken in, so nothing when that has passed.
-   * Once, and not after a refund, nor a refund after it. Nothing of a refused decision, nor of a copy of one.
+   * Once, and not after a refund, nor a refund after it. Nothing of a refused decision. It takes what `refund` takes.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"
@@ -166,7 +167,15 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * ```
    */
   settle(decision: Decision, units: number): Promise<void>
-  /** Forgets the counters of this request's client, a block by a penalty too; a counter of the whole service only when its rule is named. */
+  /**
+   * What this limiter has decided on a request that an adapter has brought before it, also where the decision of another one binds and is
+   * the one on the request; undefined where it has not met the request.
+   */
+  decisionOn(request: Request & object): Decision | undefined
+  /**
+   * Forgets the counters of this request's client under every rule, those of routes too, and a block by a penalty; a counter of the whole
+   * service only when its rule is named.
+   */
   reset(request: Request | RequestFacts, options?: ResetOptions): Promise<void>
   /**
    * Resolves when rules are loaded, rejects with why they cannot be; with `retry` it goes on waiting through failed

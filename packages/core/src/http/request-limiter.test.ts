@@ -546,15 +546,39 @@ describe("refund", () => {
     expect(await remainingOf(limiter)).toEqual([5])
   })
 
-  it("finds the store that a decision was made with, whichever limiter is asked", async () => {
-    const one = limiterWith({ limit: 5, window: "1m" }).limiter
-    const other = limiterWith({ limit: 5, window: "1m" }).limiter
-    await other.decide(ALICE, { cost: 2 })
+  it("and settling take no decision of another limiter, on one store or not", async () => {
+    const { store } = recordingStore()
+    const one = limiterWith({ store, limit: 5, window: "1m", name: "one" }).limiter
+    const others = [
+      limiterWith({ store, limit: 5, window: "1m", name: "other" }).limiter,
+      limiterWith({ limit: 5, window: "1m" }).limiter,
+    ]
     const decision = await one.decide(ALICE, { cost: 3 })
-    await other.refund(decision)
-    expect([await remainingOf(one), await remainingOf(other)]).toEqual([[5], [3]])
+    for (const other of others) {
+      await other.decide(ALICE, { cost: 2 })
+      for (const give of [other.refund(decision), other.settle(decision, 9)]) {
+        await expect(give).rejects.toThrow(
+          'decision: was made by another limiter, which has a rule "one"; accepted: one of this limiter; ' +
+            "where several have met a request, limiter.decisionOn(request)",
+        )
+      }
+    }
+    expect(await Promise.all([one, ...others].map((each) => remainingOf(each)))).toEqual([[2], [3], [3]])
     await one.refund(decision)
     expect(await remainingOf(one)).toEqual([5])
+    // There is nothing in it any more that would be anybody's.
+    await others[0]?.refund(decision)
+  })
+
+  it("takes no decision that another limiter has made without its store", async () => {
+    const gone = { ...recordingStore().store, take: () => Promise.reject(new Error("gone")) }
+    const one = limiterWith({ store: gone, limit: 5, window: "1m", name: "one" }).limiter
+    const other = limiterWith({ limit: 5, window: "1m" }).limiter
+    const decision = await one.decide(ALICE)
+    expect(decision).toMatchObject({ degraded: true, remaining: 4 })
+    await expect(other.refund(decision)).rejects.toThrow("was made by another limiter")
+    await one.refund(decision)
+    expect((await one.decide(ALICE)).remaining).toBe(4)
   })
 
   it("rejects when the store does", async () => {

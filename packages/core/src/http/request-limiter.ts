@@ -19,6 +19,7 @@ import {
 import { DecisionReporter } from "./decision-reporter.ts"
 import type { AcquireOptions, CostOption, Limiter, LimiterEvents, LimiterStatus } from "./limiter.ts"
 import { createParts, type LimiterParts } from "./limiter-parts.ts"
+import { MARK, type Marked } from "./mark.ts"
 import { type ParsedOptions, parseInlineRule } from "./options/parse-options.ts"
 import type { RequestFacts } from "./request.ts"
 import type { FactsReader } from "./request-facts.ts"
@@ -162,17 +163,25 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   async refund(decision: Decision): Promise<void> {
     this.#requireOpen()
-    requireDecision(decision)
     const { decider, waitingRoom } = this.#parts
+    requireDecision(decision, decider)
     waitingRoom.wake(await decider.refund(decision))
   }
 
   async settle(decision: Decision, units: number): Promise<void> {
     this.#requireOpen()
-    requireDecision(decision)
-    requireUnits(units)
     const { decider, waitingRoom } = this.#parts
+    requireDecision(decision, decider)
+    requireUnits(units)
     waitingRoom.wake(await decider.settle(decision, units))
+  }
+
+  decisionOn(request: Request & object): Decision | undefined {
+    for (let mark = (request as Marked)[MARK]; mark !== undefined; mark = mark.earlier) {
+      // Those of its routes are made by other limiters, of the same parts.
+      if (mark.limiter instanceof RequestLimiter && mark.limiter.#parts === this.#parts) return mark.own
+    }
+    return undefined
   }
 
   reset(

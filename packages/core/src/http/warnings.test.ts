@@ -96,6 +96,11 @@ const TRIGGERS: Trigger[] = [
     { limit: 1, window: "1 minute", match: { methods: ["get", "psot", "psto"] } },
   ],
   [
+    "SLUICE_PATH_DOUBTFUL",
+    'In match.path of rule "ip-1m", "{id}" is the text "id" or nothing, and no parameter; did you mean ":id"?',
+    { limit: 1, window: "1 minute", match: { path: "/users/{id}/posts{/:post}" } },
+  ],
+  [
     "SLUICE_BODY_NOT_PARSED",
     'counts by "body:user", but no body parser has run before the limiter. Mount the body parser first',
     { ...RULE, field: "body:user" },

@@ -49,7 +49,7 @@ export class Decider {
 
   constructor(options: DeciderOptions) {
     this.#options = options
-    this.#fallback = new LocalFallback(options.instances, options.clock)
+    this.#fallback = new LocalFallback(options, options.instances, options.clock)
   }
 
   /** Takes the units of every ask, or refuses and takes none. */
@@ -70,7 +70,7 @@ export class Decider {
     } catch (error) {
       return this.#degrade(error, asks, false, undefined)
     }
-    return new LateDecision(store, only, asks, taken)
+    return new LateDecision(this.#options, only, asks, taken)
   }
 
   /** The same for who asks in order to find out: where refusals count it looks first, and a look counts nothing. */
@@ -89,6 +89,12 @@ export class Decider {
   /** The decision that `take` would make, counting nothing. */
   peek(asks: readonly Ask[]): MaybePromise<Decision> {
     return this.#decide(asks, true)
+  }
+
+  /** Whether units can be given back here: another one's were taken under other rules. Also where there are none. */
+  isOwn(decision: Decision): boolean {
+    const receipt = DecisionRecord.receiptOf(decision)
+    return receipt === undefined || receipt.by === this.#options
   }
 
   /**
@@ -167,7 +173,7 @@ export class Decider {
     peeked: boolean,
     look: Look | undefined,
   ): Decision {
-    const decision = answer && explainAnswer(answer, asks, asked, peeked, this.#options.store, look)
+    const decision = answer && explainAnswer(answer, asks, asked, peeked, this.#options, look)
     if (decision === undefined) {
       const error = new StoreUnavailableError("The store gave an answer that makes no sense.", {
         kind: "invalid-answer",

@@ -2,8 +2,16 @@ import type { Answer, Store } from "../stores/store.ts"
 import type { Ask } from "./ask.ts"
 import type { Decision, PolicyCheck, Refusal } from "./decision.ts"
 
+/** Who decides, by what a store answers. */
+export interface Deciding {
+  readonly store: Store
+}
+
 /** What was taken for a decision and from which store, so that it can be given back. */
 export interface Receipt {
+  /** Who has decided, and gives it back. */
+  readonly by: Deciding
+  /** Where it was taken, which was another one while that of who decides was gone. */
   readonly store: Store
   readonly asks: readonly Ask[]
   readonly answer: Answer

@@ -11,7 +11,7 @@ const counted = (startMs = NOW_MS) => ({ state: { startMs, previous: 0, current:
 function verdictOn(answer: unknown): boolean | undefined {
   const told = answer as Answer
   return isSound(told, ASKS)
-    ? explainAnswer(told, ASKS, ASKS, false, memoryStore(), undefined)?.allowed
+    ? explainAnswer(told, ASKS, ASKS, false, { store: memoryStore() }, undefined)?.allowed
     : undefined
 }
 

@@ -1,10 +1,10 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/by-name.ts"
 import { isPacked } from "../algorithms/packed-counts.ts"
-import type { Answer, Counted, Store } from "../stores/store.ts"
+import type { Answer, Counted } from "../stores/store.ts"
 import type { Ask } from "./ask.ts"
 import type { Decision, PolicyCheck } from "./decision.ts"
-import { DecisionRecord, type Receipt } from "./decision-record.ts"
+import { type Deciding, DecisionRecord, type Receipt } from "./decision-record.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
 import type { Look } from "./look.ts"
 import { type Parted, partPenalties, underPenalty, withPenalties } from "./penalties.ts"
@@ -35,12 +35,12 @@ export function explainAnswer(
   asks: readonly Ask[],
   asked: readonly Ask[],
   peeked: boolean,
-  store: Store,
+  by: Deciding,
   look: Look | undefined,
 ): Decision | undefined {
   // Nearly always all of them count, and none has a penalty: nothing is made in vain.
   // Stryker disable next-line ConditionalExpression: the long way explains the same
-  if (asked !== asks) return explainParted(partPenalties(asked, answer), asks, peeked, store, look)
+  if (asked !== asks) return explainParted(partPenalties(asked, answer), asks, peeked, by, look)
   look?.(asks, answer)
   const { nowMs } = answer
   const isTaken = answer.granted && !peeked
@@ -50,7 +50,7 @@ export function explainAnswer(
   const checks = isOne
     ? [explain(asks[0] as Ask, answer.checks[0], nowMs, isTaken)]
     : explainEach(asks, answer, isTaken)
-  return decisionOf(checks, asks, answer, isTaken, store)
+  return decisionOf(checks, asks, answer, isTaken, by)
 }
 
 function explainEach(asks: readonly Ask[], answer: Answer, isTaken: boolean): readonly PolicyCheck[] {
@@ -62,7 +62,7 @@ function explainParted(
   { asked, answer, penalties }: Parted,
   asks: readonly Ask[],
   peeked: boolean,
-  store: Store,
+  by: Deciding,
   look: Look | undefined,
 ): Decision | undefined {
   look?.(asked, answer)
@@ -74,7 +74,7 @@ function explainParted(
     const check = explain(ask, answer.checks[next], nowMs, isTaken)
     return underPenalty(check, ask, penalties[next++], nowMs)
   })
-  return decisionOf(checks, asked, answer, isTaken, store)
+  return decisionOf(checks, asked, answer, isTaken, by)
 }
 
 /** What the checks of a decision that has taken units tell when they are given back at once: what a look would have told. */
@@ -95,9 +95,13 @@ function decisionOf(
   asks: readonly Ask[],
   answer: Answer,
   isTaken: boolean,
-  store: Store,
+  by: Deciding,
 ): Decision | undefined {
-  const decision = new DecisionRecord(checks, false, isTaken ? { store, asks, answer } : undefined)
+  const decision = new DecisionRecord(
+    checks,
+    false,
+    isTaken ? { by, store: by.store, asks, answer } : undefined,
+  )
   // A grant that took too little, or a refusal by no check: admitting either would not be counted.
   return decision.allowed === answer.granted ? decision : undefined
 }

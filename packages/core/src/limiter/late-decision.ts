@@ -1,8 +1,8 @@
 import { algorithmOf } from "../algorithms/by-name.ts"
-import type { Store } from "../stores/store.ts"
 import { answerOf, type Taken } from "../stores/taken.ts"
 import type { Ask } from "./ask.ts"
 import type { Decision, Refusal } from "./decision.ts"
+import type { Deciding } from "./decision-record.ts"
 import { type Left, leftOf, retryAfterMs } from "./explain.ts"
 import { explainAnswer } from "./explain-answer.ts"
 
@@ -18,17 +18,17 @@ export class LateDecision {
   declare readonly ask: Ask
   /** Its decision, once somebody has looked at it. */
   declare made: Decision | undefined
-  declare private readonly store: Store
+  declare private readonly by: Deciding
   declare private readonly asks: readonly Ask[]
   declare private readonly taken: Taken
 
   /** `taken` is what became of `ask`, the only one of `asks`, which only its counter can refuse. */
-  constructor(store: Store, ask: Ask, asks: readonly Ask[], taken: Taken) {
+  constructor(by: Deciding, ask: Ask, asks: readonly Ask[], taken: Taken) {
     this.allowed = taken.granted
     // Stryker disable next-line ConditionalExpression: of other rules what it tells is the same, worked out once more
     this.retryAfterMs = ask.throttle.kind === "elastic" ? elasticWaitMs(ask, taken) : taken.retryAfterMs
     this.ask = ask
-    this.store = store
+    this.by = by
     this.asks = asks
     this.taken = taken
     this.made = undefined
@@ -48,9 +48,9 @@ export class LateDecision {
   }
 
   get decision(): Decision {
-    const { asks, store, taken } = this
+    const { asks, by, taken } = this
     // Sound, so there is one.
-    this.made ??= explainAnswer(answerOf(taken), asks, asks, false, store, undefined) as Decision
+    this.made ??= explainAnswer(answerOf(taken), asks, asks, false, by, undefined) as Decision
     return this.made
   }
 }

@@ -3,7 +3,7 @@ import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
 import type { Answer, Counted } from "../stores/store.ts"
 import type { Ask } from "./ask.ts"
 import type { Decision } from "./decision.ts"
-import { DecisionRecord } from "./decision-record.ts"
+import { type Deciding, DecisionRecord } from "./decision-record.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
 import { explainSettled, isCounted } from "./explain-answer.ts"
 import { shareOf } from "./instance-share.ts"
@@ -20,10 +20,13 @@ const RETRY_WHEN_CLOSED_MS = 1_000
  * this instance's part of the limit, "allow" admits uncounted. These counts never reach the shared store.
  */
 export class LocalFallback {
+  readonly #by: Deciding
   readonly #instances: number
   readonly #store: MemoryStore
 
-  constructor(instances: number, clock: Clock) {
+  /** `by` is whose store is gone, and who decides. */
+  constructor(by: Deciding, instances: number, clock: Clock) {
+    this.#by = by
     this.#instances = instances
     // The clock itself may be what is broken.
     this.#store = memoryStore({ maxKeys: MAX_KEYS, clock: { now: () => soundTime(clock) } })
@@ -60,7 +63,7 @@ export class LocalFallback {
     return new DecisionRecord(
       explained,
       true,
-      hasTaken ? { store: this.#store, asks: local, answer } : undefined,
+      hasTaken ? { by: this.#by, store: this.#store, asks: local, answer } : undefined,
     )
   }
 }

@@ -13,7 +13,7 @@ async function receiptOf(...asks: readonly Ask[]): Promise<Receipt> {
   const store = memoryStore()
   const [answer] = await store.take([asks])
   if (answer === undefined) throw new Error("no answer")
-  return { store, asks, answer }
+  return { by: { store }, store, asks, answer }
 }
 
 describe("what is given back", () => {

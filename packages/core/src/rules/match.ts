@@ -67,6 +67,16 @@ export function compilePath(
     (route !== undefined && sameRoute(route))
 }
 
+/**
+ * What is doubtful in a path: "{id}" for a whole segment, which is how others write a parameter, and here the text "id", or nothing. A rule
+ * for it limits nobody.
+ */
+export function pathDoubt(pattern: string): string | undefined {
+  const [, name] = /\/\{(\w+)\}(?=\/|$)/.exec(pattern) ?? []
+  if (name === undefined) return undefined
+  return `"{${name}}" is the text "${name}" or nothing, and no parameter; did you mean ":${name}"?`
+}
+
 function methodSet(methods: readonly string[]): ReadonlySet<string> {
   const set = new Set(methods.map((method) => method.toUpperCase()))
   if (set.has("GET")) set.add("HEAD")

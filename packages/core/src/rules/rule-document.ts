@@ -1,6 +1,7 @@
 import { z } from "zod"
 import { InvalidRuleError, type Problem } from "../errors.ts"
 import { ruleDocument, storedRate, storedRule } from "./document-schema.ts"
+import { pathDoubt } from "./match.ts"
 import { methodDoubt } from "./method-name.ts"
 import { type CheckedRule, checkTogether, withThrottle, withUniqueNames } from "./parse-rule.ts"
 import { lacksUnit } from "./parsed-rule.ts"
@@ -75,10 +76,12 @@ function doubtsOf(rule: Rule): MemberProblem[] {
     const message = methodDoubt(method)
     return message === undefined ? [] : [{ path: ["match", "methods", index], message }]
   })
-  if (!lacksUnit(rule)) return methods
+  const path = pathDoubt(rule.match?.path ?? "")
+  const matches = path === undefined ? methods : [{ path: ["match", "path"], message: path }, ...methods]
+  if (!lacksUnit(rule)) return matches
   const { window } = rule
   const accepted = `"${window} seconds", or "${window} ms" if that is meant`
-  return [{ path: ["window"], message: `${window} without a unit is milliseconds`, accepted }, ...methods]
+  return [{ path: ["window"], message: `${window} without a unit is milliseconds`, accepted }, ...matches]
 }
 
 /** All but what is read by itself: a wrong rule must not take the good ones with it, nor a wrong unit the limit. */

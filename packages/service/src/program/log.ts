@@ -15,7 +15,7 @@ export type Log = Logger
  * was asked onto its errors, and that has passwords and the names of counters in it. Of wrong rules, and of a source or
  * a store that does not answer, the stack is left out.
  */
-export function createLog(level: LogLevel, to: DestinationStream = destination(1)): Log {
+export function createLog(level: LogLevel, to: DestinationStream = standardOutput()): Log {
   return pino(
     {
       level,
@@ -25,6 +25,27 @@ export function createLog(level: LogLevel, to: DestinationStream = destination(1
     },
     to,
   )
+}
+
+/** What waits to be written while nothing can be: more is lost. */
+const MOST_WAITING_BYTES = 1_048_576
+
+/**
+ * Standard output, each line as soon as it is logged. Where it cannot be written, as the disk is full or nobody reads it, lines wait
+ * for the next one, or are lost: decisions go on without a log.
+ */
+function standardOutput(): DestinationStream {
+  const output = destination({
+    dest: 1,
+    sync: true,
+    maxLength: MOST_WAITING_BYTES,
+    // Tried again it would be at once, and nothing else done meanwhile.
+    retryEAGAIN: () => false,
+  })
+  output.on("error", () => undefined)
+  // After a fatal line, and as long as it takes: what can be written has been.
+  output.flushSync = () => undefined
+  return output
 }
 
 interface ShownError {

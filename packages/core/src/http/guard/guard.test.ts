@@ -6,12 +6,12 @@ import { InvalidOptionError } from "../../errors.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { createLimiter } from "../create-limiter.ts"
+import { decisionOn } from "../mark.ts"
 import type { LimiterOptions } from "../options/options.ts"
 import type { Rejection } from "../rejection.ts"
 import type { RequestFacts } from "../request.ts"
 import { createGuard } from "./create-guard.ts"
 import type { Guard, GuardOptions, Outcome } from "./guard.ts"
-import { decisionOn } from "./mark.ts"
 
 /** Stands for the framework's own request. */
 interface Req {
@@ -498,6 +498,65 @@ describe("several mounts on one request", () => {
     checked(guard, request)
     checked(guard, request)
     expect(said[0]).toMatch(`SLUICE_MOUNTED_TWICE: ${start}`)
+  })
+
+  describe.each(["at once", "later", "in a queue"])("of one limiter, whose store answers %s,", (when) => {
+    const make = (options: LimiterOptions<Req>) => {
+      const clock = manualClock()
+      const store = memoryStore({ clock })
+      return createLimiter<Req>({
+        ...options,
+        clock,
+        store: when === "later" ? later(store) : store,
+        logger: QUIET,
+      })
+    }
+    const throttle = when === "in a queue" ? ({ kind: "queue", maxWaitMs: 1 } as const) : "hard"
+    const login = { name: "login", field: "body:email", onMissing: "skip", throttle } as const
+    const BODY: RequestFacts = { ...FACTS, body: { email: "bob@example.com" } }
+
+    it("decide each by the rules that are for the request there", async () => {
+      const limiter = make({
+        rules: [
+          { name: "ip", limit: 9, window: "1m", field: "ip" },
+          { ...login, limit: 2, window: "1m" },
+        ],
+      })
+      const guards = [await mount({ limiter }), await mount({ limiter })] as const
+      const said = warnings(guards[0])
+      const statuses: unknown[] = []
+      for (let i = 0; i < 3; i++) {
+        const request = {}
+        const early = await guards[0].check(FACTS, request)
+        const late = await guards[1].check(BODY, request)
+        statuses.push(late.rejection?.status ?? late.headers.find(([name]) => name === "RateLimit")?.[1])
+        // What it is told of is what both have decided.
+        expect(early.decision.checks.map(({ policy }) => policy)).toEqual(["ip"])
+        expect(limiter.decisionOn(request)?.checks.map(({ policy }) => policy)).toEqual(["login"])
+      }
+      expect(statuses).toEqual(['"ip";r=8;t=61, "login";r=1;t=61', '"ip";r=7;t=61, "login";r=0;t=61', 429])
+      expect((await limiter.peek(FACTS as Req)).remaining).toBe(6)
+      // A third has nothing left to do.
+      const request = {}
+      for (const facts of [FACTS, BODY]) await guards[0].check(facts, request)
+      expect(said).toEqual([])
+      expect((await guards[1].check(BODY, request)).headers).toEqual([])
+      expect(said).toEqual([expect.stringContaining('with rules "ip", "login" met the same request twice')])
+    })
+
+    it("decide where the first has let it pass", async () => {
+      const limiter = make({ ...limit(1, { throttle }), skip: (request) => request.id === undefined })
+      const guards = [await mount({ limiter }), await mount({ limiter })] as const
+      const said = warnings(guards[0])
+      const statuses: unknown[] = []
+      for (let i = 0; i < 2; i++) {
+        const request: { id?: string } = {}
+        expect((await guards[0].check(FACTS, request)).headers).toEqual([])
+        request.id = "a user"
+        statuses.push((await guards[1].check(FACTS, request)).rejection?.status)
+      }
+      expect([statuses, said]).toEqual([[undefined, 429], []])
+    })
   })
 
   it("of one limiter are seen with another one in between", async () => {

@@ -5,10 +5,10 @@ import type { Decision } from "../../limiter/decision.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { HEADER_DIALECTS } from "../headers.ts"
+import { decisionOn } from "../mark.ts"
 import type { LimiterOptions } from "../options/options.ts"
 import { createGuard } from "./create-guard.ts"
 import type { Outcome } from "./guard.ts"
-import { decisionOn } from "./mark.ts"
 
 const QUIET = { warn() {}, error() {} }
 

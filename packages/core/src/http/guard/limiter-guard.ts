@@ -3,16 +3,17 @@ import { UNLIMITED } from "../../limiter/decision-record.ts"
 import type { Verdict } from "../../limiter/late-decision.ts"
 import { soon } from "../../soon.ts"
 import type { MaybePromise } from "../../stores/store.ts"
+import type { IsLeft } from "../admission.ts"
 import { compileTest } from "../callbacks.ts"
 import type { ClosingResponse } from "../client-gone.ts"
 import type { Held } from "../hold.ts"
+import { MARK, Mark, type Marked } from "../mark.ts"
 import type { Rejection, RejectionAnswer } from "../rejection.ts"
 import type { RequestFacts } from "../request.ts"
 import type { RequestLimiter } from "../request-limiter.ts"
 import type { RuleSet } from "../rule-set/rule-set.ts"
 import { type Answer, compileAnswer } from "./answer.ts"
 import type { Guard, Outcome } from "./guard.ts"
-import { MARK, Mark, type Marked } from "./mark.ts"
 import { warnCreatedInHandler, warnMountedTwice, warnSameNames } from "./mount-warnings.ts"
 import { type GuardedRoute, RouteGuards } from "./route-guards.ts"
 
@@ -67,20 +68,17 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
   ): MaybePromise<Outcome | undefined> {
     if (this.#createdInThisTurn) warnCreatedInHandler(this.limiter.options.logger)
     const earlier = (request as Marked)[MARK]
-    if (this.#hasDecided(earlier)) {
-      warnMountedTwice(this.limiter.warner, this.limiter.ruleSet.names)
-      return { decision: (earlier as Mark).decision, headers: NONE, removed: NONE }
-    }
+    const isLeft = earlier === undefined ? undefined : this.#leftBy(earlier)
     // Closures are in methods of their own: one in here would be paid for by requests, too, that wait for nothing.
     const { firstRules } = this.limiter
     if (firstRules !== undefined) return this.#checkAfter(firstRules, facts, request, response)
     // The rules may be others when the store has answered: a decision is told by those that it was made on.
     const { ruleSet } = this.limiter
-    if (ruleSet.holds) return this.#hold(facts, request, response, earlier)
-    const verdict = this.limiter.admission.judge(facts, request)
+    if (ruleSet.holds) return this.#hold(facts, request, response, earlier, isLeft)
+    const verdict = this.limiter.admission.judge(facts, request, isLeft)
     return verdict instanceof Promise
-      ? this.#later(verdict, ruleSet, facts, request, earlier)
-      : this.#outcome(verdict, ruleSet, facts, request, earlier)
+      ? this.#later(verdict, ruleSet, facts, request, earlier, isLeft)
+      : this.#outcome(verdict, ruleSet, facts, request, earlier, isLeft)
   }
 
   answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<RejectionAnswer | undefined> {
@@ -146,10 +144,12 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     request: Request,
     response: ClosingResponse | undefined,
     earlier: Mark | undefined,
+    isLeft: IsLeft,
   ): MaybePromise<Outcome | undefined> {
     const outcomeOf = (held: Held | undefined) =>
-      held && this.#outcome(held.decision, held.ruleSet, facts, request, earlier)
-    const held = this.limiter.admission.hold(facts, request, { response, draining: this.#draining.signal })
+      held && this.#outcome(held.decision, held.ruleSet, facts, request, earlier, isLeft)
+    const leaving = { response, draining: this.#draining.signal }
+    const held = this.limiter.admission.hold(facts, request, leaving, isLeft)
     return held instanceof Promise ? held.then(outcomeOf) : outcomeOf(held)
   }
 
@@ -159,15 +159,23 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     facts: RequestFacts,
     request: Request,
     earlier: Mark | undefined,
+    isLeft: IsLeft,
   ): Promise<Outcome> {
-    return this.#outcome(await verdict, ruleSet, facts, request, earlier)
+    return this.#outcome(await verdict, ruleSet, facts, request, earlier, isLeft)
   }
 
-  #hasDecided(newest: Mark | undefined): boolean {
-    for (let mark = newest; mark !== undefined; mark = mark.earlier) {
-      if (mark.limiter === this.limiter) return true
+  /**
+   * Where another mount of this limiter has decided already, which of its rules are left: at that one there may have been no body yet,
+   * or no user.
+   */
+  #leftBy(newest: Mark): IsLeft {
+    let decided: Set<string> | undefined
+    for (let mark: Mark | undefined = newest; mark !== undefined; mark = mark.earlier) {
+      if (mark.limiter !== this.limiter) continue
+      decided ??= new Set()
+      for (const { policy } of mark.own.checks) decided.add(policy)
     }
-    return false
+    return decided && (({ policy }) => !decided.has(policy.name))
   }
 
   /** What was decided, kept on the request for the mounts that come after. */
@@ -177,7 +185,13 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     facts: RequestFacts,
     request: Request,
     earlier: Mark | undefined,
+    isLeft?: IsLeft,
   ): Outcome {
+    // Nothing was left.
+    if (isLeft !== undefined && verdict === UNLIMITED) {
+      warnMountedTwice(this.limiter.warner, ruleSet.names)
+      return { decision: (earlier as Mark).decision, headers: NONE, removed: NONE }
+    }
     const mark = new Mark(this.limiter, ruleSet, verdict, earlier, facts)
     // Stryker disable next-line ConditionalExpression: beside no other mount there is nothing to warn of
     if (earlier !== undefined) warnSameNames(this.limiter.warner, mark)

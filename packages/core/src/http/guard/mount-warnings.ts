@@ -1,6 +1,6 @@
 import type { PolicyCheck } from "../../limiter/decision.ts"
 import { type Logger, type Warner, warnOncePerLogger } from "../../warnings.ts"
-import type { Mark } from "./mark.ts"
+import type { Mark } from "../mark.ts"
 
 /** Says that a limiter with these rules has met a request twice. */
 export function warnMountedTwice(warner: Warner, ruleNames: readonly string[]): void {

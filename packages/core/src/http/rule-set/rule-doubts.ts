@@ -1,3 +1,4 @@
+import { pathDoubt } from "../../rules/match.ts"
 import { methodDoubt } from "../../rules/method-name.ts"
 import type { ParsedRule } from "../../rules/parsed-rule.ts"
 import type { Warner } from "../../warnings.ts"
@@ -6,6 +7,7 @@ import type { Warner } from "../../warnings.ts"
 export function warnOfDoubts(rule: ParsedRule, warner: Warner): void {
   if (rule.lacksUnit === true) warnOfUnit(rule, warner)
   warnOfMethod(rule, warner)
+  warnOfPath(rule, warner)
 }
 
 /** Where windows are seconds in other rate limiters, a number taken over would be a limit that nobody ever meets. */
@@ -16,6 +18,14 @@ function warnOfUnit({ name, windowMs }: ParsedRule, warner: Warner): void {
       `Write "${windowMs} ms" if that is meant, "${windowMs} seconds" if not.`,
     name,
   )
+}
+
+/** A rule for a path that nobody asks for limits nobody. */
+function warnOfPath({ name, match }: ParsedRule, warner: Warner): void {
+  const doubt = pathDoubt(match?.path ?? "")
+  if (doubt !== undefined) {
+    warner.once("SLUICE_PATH_DOUBTFUL", `In match.path of rule "${name}", ${doubt}`, name)
+  }
 }
 
 /** A rule for a method that nobody sends limits nobody. The first that is doubtful is enough to look at the others. */

@@ -6,7 +6,7 @@ import { type Asked, WholeRequest } from "./asked.ts"
 import { type Between, DenyCache } from "./deny-cache.ts"
 import { Fleet } from "./fleet.ts"
 import { GiveBacks } from "./give-backs.ts"
-import { keyNamer } from "./key.ts"
+import { keyNamer, shownKey } from "./key.ts"
 import type { Late } from "./lane/lane.ts"
 import type { Node, Patience } from "./node/node.ts"
 import { type ParsedRedisOptions, parseOptions, type RedisStoreOptions } from "./options.ts"
@@ -234,7 +234,7 @@ function stateOf(key: string, check: Check, found: ReadonlyMap<Check, Found>) {
   const { reply, at } = found.get(check) as Found
   const state = stateAt(reply, at, check.policy, integerAt(reply, 0))
   if (state === undefined) {
-    throw new StoreUnavailableError(`Redis holds under ${key} what is no counter.`, {
+    throw new StoreUnavailableError(`Redis holds under ${shownKey(key)} what is no counter.`, {
       kind: "invalid-answer",
     })
   }

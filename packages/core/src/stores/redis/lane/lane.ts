@@ -2,6 +2,7 @@ import { StoreUnavailableError } from "../../../errors.ts"
 import type { Answer } from "../../store.ts"
 import type { Asked } from "../asked.ts"
 import { failureOf } from "../failure.ts"
+import { shownKey } from "../key.ts"
 import { LOOK_AGAIN_MS, type Node } from "../node/node.ts"
 import { outsideRequests, setTimer } from "../outside-requests.ts"
 import { TakeCall } from "../scripts/take-call.ts"
@@ -208,9 +209,10 @@ export class Lane {
       if (answer === undefined) {
         settle(
           waiting,
-          new StoreUnavailableError(`Redis holds under ${asked.keys[0]}, or beside it, what is no counter.`, {
-            kind: "invalid-answer",
-          }),
+          new StoreUnavailableError(
+            `Redis holds under ${shownKey(asked.keys[0] as string)}, or beside it, what is no counter.`,
+            { kind: "invalid-answer" },
+          ),
         )
         continue
       }

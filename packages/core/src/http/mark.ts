@@ -1,12 +1,12 @@
-import type { Decision } from "../../limiter/decision.ts"
-import { bindsMore } from "../../limiter/decision-record.ts"
-import { decisionOf, type Verdict } from "../../limiter/late-decision.ts"
-import { joined, nameOf } from "../headers/joined.ts"
-import type { HeaderLine } from "../headers/writer.ts"
-import type { ParsedOptions } from "../options/parse-options.ts"
-import type { Rejection } from "../rejection.ts"
-import type { RequestFacts } from "../request.ts"
-import type { RuleSet } from "../rule-set/rule-set.ts"
+import type { Decision } from "../limiter/decision.ts"
+import { bindsMore } from "../limiter/decision-record.ts"
+import { decisionOf, type Verdict } from "../limiter/late-decision.ts"
+import { joined, nameOf } from "./headers/joined.ts"
+import type { HeaderLine } from "./headers/writer.ts"
+import type { ParsedOptions } from "./options/parse-options.ts"
+import type { Rejection } from "./rejection.ts"
+import type { RequestFacts } from "./request.ts"
+import type { RuleSet } from "./rule-set/rule-set.ts"
 
 /** Under which the marks of a request are kept on it, newest first. */
 export const MARK: unique symbol = Symbol("sluice")
