@@ -82,15 +82,18 @@ test("what is no file is written to, and stays what it is", async () => {
 })
 
 // Who is not root has no file that is somebody else's.
-test.runIf(process.getuid?.() === 0)("a file stays whose it is, for root, who alone can keep it so", async () => {
-  await writeFile(path, "old")
-  await chown(path, 65_534, 65_533)
-  await chmod(path, 0o4640)
-  await replaceFile(path, "new")
-  const { uid, gid, mode } = await stat(path)
-  expect([uid, gid, mode & 0o7777]).toEqual([65_534, 65_533, 0o4640])
-  expect(await readFile(path, "utf8")).toBe("new")
-})
+test.runIf(process.getuid?.() === 0)(
+  "a file stays whose it is, for root, who alone can keep it so",
+  async () => {
+    await writeFile(path, "old")
+    await chown(path, 65_534, 65_533)
+    await chmod(path, 0o4640)
+    await replaceFile(path, "new")
+    const { uid, gid, mode } = await stat(path)
+    expect([uid, gid, mode & 0o7777]).toEqual([65_534, 65_533, 0o4640])
+    expect(await readFile(path, "utf8")).toBe("new")
+  },
+)
 
 test.runIf(process.getuid?.() === 0)(
   "a file that cannot stay whose it is where it is replaced is written over (made by root)",

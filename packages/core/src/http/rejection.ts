@@ -10,7 +10,7 @@ import { type RetryWriter, retryWriter, tellsInstant } from "./rejection/retry.t
 export interface RejectionAnswer {
   /** A whole number from 200 to 599. */
   readonly status: number
-  /** Names and values. Of several lines with one name the last counts. */
+  /** Names and values. Of several lines with one name the last counts, of `Set-Cookie` all do. */
   readonly headers: readonly HeaderLine[]
   /** Text; its length is told in bytes. */
   readonly body: string

@@ -68,7 +68,7 @@ export interface Decision {
   readonly policy: string
   /** Quota units per window under the binding rule; Infinity when no rule applies. */
   readonly limit: number
-  /** Units left under the binding rule; Infinity when no rule applies. */
+  /** Units left under the binding rule; Infinity when no rule applies, 0 where the store was not asked (`refusal` "cost" or "denied"). */
   readonly remaining: number
   /** Units taken from the binding rule: 0 when refused. */
   readonly cost: number

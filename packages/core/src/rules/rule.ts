@@ -82,7 +82,10 @@ export interface RulePenalty {
  * ```
  */
 export interface Rule<Request = unknown> {
-  /** Printable ASCII without double quotes and backslashes, at most 64 characters. Default from field and window: "ip-1m". */
+  /**
+   * Printable ASCII without double quotes and backslashes, at most 64 characters. Default from field and window: "ip-1m";
+   * of a route of Fastify from its method and URL: "GET /search".
+   */
   readonly name?: string | undefined
   /**
    * Quota units per window: a positive whole number, or in code a function that yields one per request; Infinity from it is no
