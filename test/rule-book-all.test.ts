@@ -530,6 +530,25 @@ describe("a file", () => {
     ).rejects.toThrow("enough")
   })
 
+  it("lets requests have their turn while it parses thousands of documents", async () => {
+    const text = Array.from(
+      { length: 1_000 },
+      (_, i) => `service_id: s${i}\nrules: [{ limit: ${i + 1}, window: 1m }]\n`,
+    ).join("---\n")
+    const { source } = await fileOf(text)
+    let turns = 0
+    let isLoading = true
+    const count = () => {
+      turns += 1
+      if (isLoading) setImmediate(count)
+    }
+    setImmediate(count)
+    const { rules } = await source.load("s999")
+    isLoading = false
+    expect(rules[0]?.limit).toBe(1_000)
+    expect(turns).toBeGreaterThan(10)
+  })
+
   it("tells what is wrong with its document for all others once, however many names are asked for", async () => {
     const text = document("service_id: a\n", 1) + document("", 0)
     const { path, source } = await fileOf(text)

@@ -59,6 +59,14 @@ describe("the message", () => {
   })
 })
 
+it("tells the first fifty of many problems, and has them all", () => {
+  const problems = Array.from({ length: 51 }, (_, i) => ({ path: `rules[${i}]`, message: "is wrong" }))
+  const { message, problems: kept } = new InvalidRuleError(problems)
+  expect(message.split("\n").slice(-2)).toEqual(["  - rules[49]: is wrong", "  - and 1 more"])
+  expect(kept).toEqual(problems)
+  expect(new InvalidRuleError(problems.slice(1)).message).not.toContain("more")
+})
+
 describe("the text of what was thrown or yielded", () => {
   it.each([
     ["a text", "a text"],

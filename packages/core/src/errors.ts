@@ -26,7 +26,7 @@ export class InvalidOptionError extends SluiceError {
   /** Everything that is wrong, not only the first: `path` names the option. */
   readonly problems: readonly Problem[]
 
-  /** The message is made of the problems; `options.cause` is what led to them. */
+  /** The message is made of the problems, the first 50 of them; `options.cause` is what led to them. */
   constructor(problems: readonly Problem[], options?: ErrorOptions) {
     super(describe("Wrong options", problems), options)
     this.problems = problems
@@ -39,7 +39,7 @@ export class InvalidRuleError extends SluiceError {
   /** Everything that is wrong, not only the first: `path` leads to the member of the rule. */
   readonly problems: readonly Problem[]
 
-  /** The message is made of the problems; `options.cause` is what led to them. */
+  /** The message is made of the problems, the first 50 of them; `options.cause` is what led to them. */
   constructor(problems: readonly Problem[], options?: ErrorOptions) {
     super(describe("Wrong rules", problems), options)
     this.problems = problems
@@ -96,11 +96,15 @@ export function textOf(value: unknown): string {
   }
 }
 
+/** Problems that a message tells one by one: a file whose format is another one has thousands. */
+const MOST_TOLD = 50
+
 function describe(title: string, problems: readonly Problem[]): string {
-  const lines = problems.map(({ path, message, accepted }) => {
+  const lines = problems.slice(0, MOST_TOLD).map(({ path, message, accepted }) => {
     const where = path === "" ? "" : `${path}: `
     return `${where}${message}${accepted === undefined ? "" : `; accepted: ${accepted}`}`
   })
+  if (problems.length > MOST_TOLD) lines.push(`and ${problems.length - MOST_TOLD} more`)
   return lines.length === 1
     ? `${title}: ${lines[0]}`
     : `${title}:\n${lines.map((line) => `  - ${line}`).join("\n")}`

@@ -141,6 +141,7 @@ export class Lines {
   #take(line: Line<Ticket>, ticket: Ticket, { cost }: Ask, isNew: boolean): Place<Ticket, Line<Ticket>> {
     // Who comes has been told whether too many wait there, and where the first sleeps whether for too long.
     if (!isNew) line.hasUncounted = true
+    // Stryker disable next-line ConditionalExpression,StringLiteral: all of them would be looked at once more
     if (!isNew || line.first?.who.step !== "sleeping") line.hasUnestimated = true
     line.leastCost = Math.min(line.leastCost, cost)
     if (ticket.isImpatient) line.impatient.add(ticket)

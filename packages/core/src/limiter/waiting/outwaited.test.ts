@@ -46,6 +46,33 @@ describe("who would have to wait for longer than it does", () => {
     expect(log.slice(2)).toEqual(["1000 a", "1000 b", "1000 d: refused by one"])
   })
 
+  it("is refused, too, where it came while the first was asking once more", async () => {
+    const { log, enter, answer, pass, pending, room } = setUp(() => true)
+    for (const name of ["a", "b", "c"]) enter(name, [ask("one", 1)])
+    while (pending.length > 0) await answer()
+    await pass(500)
+    // For nothing: there are no units.
+    room.wake([ask("one", 1)])
+    enter("d", [ask("one", 1)], { maxWaitMs: 1_500 })
+    enter("e", [ask("one", 1)], { maxWaitMs: 3_500 })
+    expect(pending).toHaveLength(1)
+    await answer()
+    expect(log).toEqual(["0 a", "500 d: refused by one"])
+  })
+
+  it("is never the first, who has been told by the store how long that is", async () => {
+    const { log, enter, answer, pass, pending } = setUp(() => true)
+    const bucket = { algorithm: "token-bucket", burst: 7 } as const
+    enter("takes all", [ask("one", 3, 7, bucket)])
+    // They all ask at once. Seven tokens take 2.3 seconds, whatever those behind it want.
+    enter("first", [ask("one", 3, 7, bucket)], { maxWaitMs: 2_400 })
+    enter("cheap", [ask("one", 3, 1, bucket)], { maxWaitMs: 2_400 })
+    while (pending.length > 0) await answer()
+    await pass(2_334)
+    while (pending.length > 0) await answer()
+    expect(log).toEqual(["0 takes all", "2334 first", "2334 cheap: refused by one"])
+  })
+
   it("waits for as long as it likes where more may be admitted than the limit", async () => {
     const { log, enter } = setUp()
     const elastic = { ...ask("one", 1), policyNow: () => ask("one", 1).policy }

@@ -1,10 +1,10 @@
 import { ClosedError } from "../../errors.ts"
+import { Slices } from "../slices.ts"
 import type { FoundRules, RuleSource } from "../source.ts"
 import type { Announcer } from "./announcer.ts"
 import { type Found, loadError, NOTHING } from "./edition.ts"
 import type { Page } from "./page.ts"
 import { type ListAll, readAll } from "./read-all.ts"
-import { Slices } from "./slices.ts"
 import { inTime, type Timing } from "./timing.ts"
 
 export interface LoadsOptions {

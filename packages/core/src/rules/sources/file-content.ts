@@ -1,6 +1,8 @@
 import { readFile, stat } from "node:fs/promises"
 import { extname } from "node:path"
 import { RuleSourceError } from "../../errors.ts"
+import { type RuleDocument, readRuleDocument } from "../rule-document.ts"
+import { Slices } from "../slices.ts"
 import { type FileDocuments, fileDocuments } from "./file-documents.ts"
 import { FileTextError, parseJsonText } from "./file-text.ts"
 
@@ -29,7 +31,7 @@ export async function readContent(file: string, maxBytes: number, last?: FileCon
     if (stamp === last?.stamp) return last
     const text = new TextDecoder("utf-8", { fatal: true }).decode(await readFile(file))
     if (text === last?.text) return { ...last, stamp }
-    return { stamp, text, documents: fileDocuments(await parse(file, text)) }
+    return { stamp, text, documents: fileDocuments(await documentsIn(file, text)) }
   } catch (error) {
     throw new RuleSourceError(`Rules file ${JSON.stringify(file)} ${reason(file, error)}`, { cause: error })
   }
@@ -38,18 +40,24 @@ export async function readContent(file: string, maxBytes: number, last?: FileCon
 /** Why a file, though it can be read, holds no rules. */
 class Unusable extends Error {}
 
-async function parse(file: string, text: string): Promise<readonly unknown[]> {
-  const values = text.trim() === "" ? [] : await valuesIn(file, text)
-  if (values.length === 0)
+/** Reads them one after the other: a file has thousands, and it is changed while requests are being decided. */
+async function documentsIn(file: string, text: string): Promise<readonly RuleDocument[]> {
+  const documents: RuleDocument[] = []
+  const slices = new Slices()
+  for (const value of text.trim() === "" ? [] : await valuesIn(file, text)) {
+    documents.push(readRuleDocument(value))
+    if (slices.isUsedUp) await slices.pause()
+  }
+  if (documents.length === 0)
     throw new Unusable("is empty: write a document with rules, or `rules: []` for none")
-  return values
+  return documents
 }
 
-async function valuesIn(file: string, text: string): Promise<readonly unknown[]> {
+async function valuesIn(file: string, text: string): Promise<Iterable<unknown>> {
   if (isJson(file)) return parseJsonText(text)
   // Only now: the parser of YAML takes half as long to load as all the rest of the core.
-  const { parseYamlText } = await import("./yaml-text.ts")
-  return parseYamlText(text)
+  const { yamlValues } = await import("./yaml-text.ts")
+  return yamlValues(text)
 }
 
 function isJson(file: string): boolean {

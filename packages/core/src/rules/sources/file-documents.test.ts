@@ -1,13 +1,16 @@
 import { expect, test } from "vitest"
+import { readRuleDocument } from "../rule-document.ts"
 import { fileDocuments } from "./file-documents.ts"
 
+const documentsOf = (values: readonly unknown[]) =>
+  fileDocuments(values.map((value) => readRuleDocument(value)))
 const rule = { limit: 5, window: "1m" }
 const limits = (values: unknown[], service: string) =>
-  fileDocuments(values)
+  documentsOf(values)
     .rulesOf(service)
     .rules.map((r) => r.limit)
 const told = (values: unknown[], service: string) =>
-  fileDocuments(values)
+  documentsOf(values)
     .rulesOf(service)
     .problems.map(({ path, message }) => `${path}: ${message}`)
 
@@ -19,8 +22,8 @@ test("a service has its own document, else the one that names no service, else n
     { service_id: "a", rules: [rule] },
     { service_id: 7, version: 3, rules: [] },
   ]
-  expect(fileDocuments(named).rulesOf("7")).toEqual({ rules: [], problems: [], version: 3 })
-  expect(fileDocuments(named).rulesOf("b")).toEqual({ rules: [], problems: [] })
+  expect(documentsOf(named).rulesOf("7")).toEqual({ rules: [], problems: [], version: 3 })
+  expect(documentsOf(named).rulesOf("b")).toEqual({ rules: [], problems: [] })
 })
 
 test("a single document for another service is a problem, since nothing would be limited", () => {

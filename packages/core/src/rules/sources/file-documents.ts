@@ -1,6 +1,6 @@
 import type { Problem } from "../../errors.ts"
 import { show } from "../problems.ts"
-import { type RuleDocument, readRuleDocument } from "../rule-document.ts"
+import type { RuleDocument } from "../rule-document.ts"
 import type { LoadedRules } from "../source.ts"
 
 /** The rules of a file: for each service its own document, else the one that names no service. */
@@ -17,14 +17,14 @@ interface PlacedDocument extends RuleDocument {
   readonly index: number
 }
 
-/** Reads the values of a file as rule documents. What is wrong in a document is told to its service alone. */
-export function fileDocuments(values: readonly unknown[]): FileDocuments {
-  const documents = values.map((value, index): PlacedDocument => ({ ...readRuleDocument(value), index }))
+/** What the documents of a file are together. What is wrong in one is told to its service alone. */
+export function fileDocuments(read: readonly RuleDocument[]): FileDocuments {
+  const documents = read.map((document, index): PlacedDocument => ({ ...document, index }))
   const own = new Map<string | undefined, PlacedDocument>()
   // Whose these are is not known, so every service is told.
   const general: Problem[] = []
   for (const document of documents) {
-    const place = values.length === 1 ? "" : `[${document.index}]`
+    const place = read.length === 1 ? "" : `[${document.index}]`
     const { service } = document
     const earlier = own.get(service)
     if (!isReadable(document)) {
@@ -32,7 +32,7 @@ export function fileDocuments(values: readonly unknown[]): FileDocuments {
     } else if (earlier !== undefined) {
       general.push(secondDocument(place, service, earlier.index))
     } else {
-      const name = values.length === 1 || service === undefined ? place : `service ${show(service)}`
+      const name = read.length === 1 || service === undefined ? place : `service ${show(service)}`
       own.set(service, { ...document, problems: document.problems.map((problem) => below(name, problem)) })
     }
   }
@@ -44,7 +44,7 @@ export function fileDocuments(values: readonly unknown[]): FileDocuments {
       if (document === undefined) {
         const [only] = own.keys()
         // Among several a service without rules is an ordinary one; a single document was meant for whoever asks.
-        const isAmiss = values.length === 1 && only !== undefined
+        const isAmiss = read.length === 1 && only !== undefined
         return { rules: [], problems: isAmiss ? [otherService(service, only)] : general }
       }
       const { rules, version, problems } = document

@@ -7,8 +7,13 @@ import { type JsonMistake, MAX_DEPTH } from "./json-text.ts"
  * key that is there twice too, and for aliases that would blow it up to many times its size.
  */
 export function parseYamlText(text: string): readonly unknown[] {
+  return [...yamlValues(text)]
+}
+
+/** The same one by one: a document is read when its first value is asked for. */
+export function* yamlValues(text: string): Generator<unknown, void> {
   try {
-    return readYaml(text)
+    yield* readYaml(text)
   } catch (error) {
     if (error instanceof FileTextError) throw error
     // Aliases without an anchor, too many aliases, and nesting deeper than the stack come out as other errors.
@@ -16,22 +21,26 @@ export function parseYamlText(text: string): readonly unknown[] {
   }
 }
 
-function readYaml(text: string): readonly unknown[] {
-  const lineCounter = new LineCounter()
-  const tokens = [...new Parser(lineCounter.addNewLine).parse(text)]
-  for (const token of tokens) {
-    const mistake = tooMuch(token)
-    if (mistake !== undefined) throw mistakeAt(lineCounter, mistake.offset, mistake.message)
-  }
-  const documents = [...new Composer({ prettyErrors: false, logLevel: "error", lineCounter }).compose(tokens)]
-  return documents.flatMap((document): unknown[] => {
+function* readYaml(text: string): Generator<unknown, void> {
+  const lines = new LineCounter()
+  const composer = new Composer({ prettyErrors: false, logLevel: "error", lineCounter: lines })
+  for (const document of composer.compose(tokensIn(text, lines))) {
     // A warning is a tag that is not known: the value would be taken as something that it does not say.
     const mistake = document.errors[0] ?? document.warnings[0]
-    if (mistake !== undefined) throw mistakeAt(lineCounter, mistake.pos[0], mistake.message)
+    if (mistake !== undefined) throw mistakeAt(lines, mistake.pos[0], mistake.message)
     const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES })
-    if (value === null) return []
-    return Array.isArray(value) ? value : [value]
-  })
+    if (Array.isArray(value)) yield* value
+    else if (value !== null) yield value
+  }
+}
+
+/** Those of each document together. */
+function* tokensIn(text: string, lines: LineCounter): Generator<CST.Token, void> {
+  for (const token of new Parser(lines.addNewLine).parse(text)) {
+    const mistake = tooMuch(token)
+    if (mistake !== undefined) throw mistakeAt(lines, mistake.offset, mistake.message)
+    yield token
+  }
 }
 
 /**

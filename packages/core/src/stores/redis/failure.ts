@@ -40,3 +40,12 @@ export function isCode(error: unknown, code: string): boolean {
   if (!(error instanceof Error) || error instanceof StoreUnavailableError) return false
   return new RegExp(`(^|\\s)-?${code}\\b`).test(error.message)
 }
+
+/** Characters of a policy's counter, behind the hash tag of a key: `sl1:{7f}Zk3hX0pQ203.0.113.10`. */
+const COUNTER_LENGTH = 8
+
+/** A key as a message shows it: without the partition, which may be somebody's address and has no place in a log. */
+export function shownKey(key: string): string {
+  const head = key.slice(0, key.indexOf("}") + 1 + COUNTER_LENGTH)
+  return head === key ? key : `${head}…`
+}

@@ -50,14 +50,6 @@ export function keyNamer(prefix: string): (counter: CounterKey) => string {
   }
 }
 
-const COUNTER_LENGTH = 8
-
-/** A key as a message shows it: without the partition, which may be somebody's address and has no place in a log. */
-export function shownKey(key: string): string {
-  const head = key.slice(0, key.indexOf("}") + 1 + COUNTER_LENGTH)
-  return head === key ? key : `${head}…`
-}
-
 /** FNV-1a, folded, since its low bits alone are weak. */
 function groupOf(text: string): number {
   let hash = 0x811c9dc5
