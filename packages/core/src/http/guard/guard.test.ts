@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it, vi } from "vitest"
 import { manualClock } from "../../clock.ts"
 import { InvalidOptionError } from "../../errors.ts"
+import { RULE_MEMBERS } from "../../rules/parse-rule.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { createLimiter } from "../create-limiter.ts"
@@ -1016,6 +1017,66 @@ describe("a guard of one route", () => {
     const error = (path: string) => new InvalidOptionError([{ path, message: "is wrong" }])
     for (const path of ["a", "a", "b"]) guard.warn(error(path))
     expect(said).toEqual(["a", "b"].map((path) => `SLUICE_INVALID_OPTION: Wrong options: ${path}: is wrong`))
+  })
+
+  it("is told what a rule of it may have beside what others have", async () => {
+    const guard = await mount(limit(9))
+    const written = { ...limit(3), windw: 1, foo: 1 }
+    const problems = (besides?: readonly string[]) => {
+      try {
+        guard.forRoute(written, { label: "x", ...(besides && { besides }) })
+        return []
+      } catch (error) {
+        return (error as InvalidOptionError).problems.map(({ accepted }) => accepted)
+      }
+    }
+    const members = RULE_MEMBERS.join(", ")
+    expect(problems()).toEqual([undefined, `${members}, group`])
+    expect(problems(["hook", "other"])).toEqual([undefined, `${members}, group, hook, other`])
+  })
+
+  it("has its counters reset with those of the limiter, by the rules that are named, and tells its decisions", async () => {
+    const guard = await mount({
+      rules: [
+        { name: "ip", limit: 9, window: "1m", field: "ip" },
+        { name: "all", limit: 99, window: "1m" },
+      ],
+    })
+    const routes = [
+      guard.forRoute({ limit: 9, window: "1m" }, { label: "one" }),
+      guard.forRoute({ limit: 9, window: "1m", field: "service" }, { label: "two" }),
+    ] as const
+    await Promise.resolve()
+    const left = () => {
+      const request = {}
+      const told = Object.fromEntries(
+        routes.flatMap((route) => {
+          const { checks } = checked(route, request).decision
+          return checks.map(({ policy, remaining }) => [policy, remaining])
+        }),
+      )
+      return [told.one, told.two, told.ip, told.all]
+    }
+    const request = {}
+    const one = checked(routes[0], request)
+    expect(guard.limiter.decisionOn(request)).toBe(one.decision)
+    expect((await mount(limit(9))).limiter.decisionOn(request)).toBeUndefined()
+    expect(guard.limiter.decisionOn({})).toBeUndefined()
+    await guard.limiter.refund(one.decision)
+    expect(left()).toEqual([8, 8, 7, 97])
+    await guard.limiter.reset({ remoteAddress: "192.0.2.9" } as Req)
+    expect(left()).toEqual([7, 7, 5, 95])
+    await guard.limiter.reset(FACTS as Req)
+    expect(left()).toEqual([8, 6, 7, 93])
+    await guard.limiter.reset(FACTS as Req, { policies: ["two", "ip"] })
+    expect(left()).toEqual([7, 8, 7, 91])
+    await guard.limiter.reset(FACTS as Req, { policies: ["one"] })
+    expect(left()).toEqual([8, 7, 5, 89])
+    await expect(guard.limiter.reset(FACTS as Req, { policies: ["three"] })).rejects.toThrow(
+      'accepted: a list with "ip", "all", "one", "two"',
+    )
+    await routes[0].close()
+    await expect(guard.limiter.reset(FACTS as Req, { policies: ["one"] })).rejects.toThrow("not the name")
   })
 
   it("may name its rule, and is refused a wrong one", async () => {

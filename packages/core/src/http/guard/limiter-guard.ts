@@ -68,6 +68,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
   ): MaybePromise<Outcome | undefined> {
     if (this.#createdInThisTurn) warnCreatedInHandler(this.limiter.options.logger)
     const earlier = (request as Marked)[MARK]
+    // Stryker disable next-line ConditionalExpression: of no mounts none is this one's
     const isLeft = earlier === undefined ? undefined : this.#leftBy(earlier)
     // Closures are in methods of their own: one in here would be paid for by requests, too, that wait for nothing.
     const { firstRules } = this.limiter
