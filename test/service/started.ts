@@ -30,7 +30,7 @@ rules:
   name: held
   field: user
   rate: { requests_per_unit: 1, unit: day }
-  throttle: { kind: queue, max_wait_ms: 86400000 }
+  throttle: { kind: queue, max_wait_ms: 2147483647 }
 ---
 service_id: 3
 rules:
