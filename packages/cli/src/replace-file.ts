@@ -4,8 +4,8 @@ import { UsageError } from "./usage-error.ts"
 
 /**
  * Writes a text to a file, at once: who reads it sees the old text or the new one, never a part. What is there keeps its
- * permissions and its owner, and a link stays one; a file whose owner cannot be kept is written over, and what is no file, a pipe or
- * /dev/stdout, is written to. `read` is what the text was made of: a file that has other bytes by now is left as it is. Rejects with
+ * permissions and its owner, and a link stays one. But for a file whose owner cannot be kept, which is written over in place, and what is no file, a pipe or
+ * /dev/stdout, which is written to. `read` is what the text was made of: a file that has other bytes by now is left as it is. Rejects with
  * UsageError.
  */
 export async function replaceFile(path: string, text: string, read?: Uint8Array): Promise<void> {
@@ -40,16 +40,25 @@ async function draftOf(target: string, text: string, found: Stats | undefined): 
   const mode = found && found.mode & 0o7777
   try {
     // The umask cuts the mode that a file is made with, so it may be short of what it is to have, and never has more.
-    await writeFile(draft, text, { ...(mode !== undefined && { mode }) })
+    await rm(draft, { force: true })
+    await writeFile(draft, text, { flag: "wx", ...(mode !== undefined && { mode }) })
     if (found === undefined) return draft
     const { uid, gid } = await stat(draft)
-    if (uid !== found.uid || gid !== found.gid) await chown(draft, found.uid, found.gid)
+    const isKept =
+      (uid === found.uid && gid === found.gid) ||
+      (await chown(draft, found.uid, found.gid).then(
+        () => true,
+        () => false,
+      ))
+    if (!isKept) {
+      await rm(draft, { force: true })
+      return undefined
+    }
     // After the owner, with whom some of it would go.
     await chmod(draft, found.mode & 0o7777)
     return draft
   } catch (error) {
     await rm(draft, { force: true })
-    if (found !== undefined && (error as NodeJS.ErrnoException).code === "EPERM") return undefined
     throw error
   }
 }

@@ -6,8 +6,10 @@ interface Layer {
   readonly handle: Stacked
   /** Its path, of newer releases of Express 5. */
   readonly rawPath?: unknown
-  /** The values of its path's parameters when it matched last, of older ones and of Express 4. */
+  /** The values of its path's parameters when it matched last, of older ones. */
   readonly params?: object | undefined
+  /** Those parameters, of Express 4, where the values are soon another request's. */
+  readonly keys?: readonly unknown[]
 }
 /** A router, or any other function. */
 interface Stacked {
@@ -97,8 +99,8 @@ function* layersOf(app: App | undefined): Generator<{ readonly layer: Layer; rea
 }
 
 // Stryker disable next-line StringLiteral: any text without a pattern
-function hasParameters({ rawPath = "/", params = {} }: Layer): boolean {
-  return isPattern(rawPath) || Object.keys(params).length > 0
+function hasParameters({ rawPath = "/", params = {}, keys = [] }: Layer): boolean {
+  return isPattern(rawPath) || keys.length > 0 || Object.keys(params).length > 0
 }
 
 /** Of a path, or a list of them. */

@@ -20,7 +20,7 @@ const QUEUE = {
   limit: 1,
   window: "1 second",
   algorithm: "fixed-window",
-  throttle: { kind: "queue", maxWaiting: 2, maxWaitMs: 2_500 },
+  throttle: { kind: "queue", maxWaiting: 2, maxWaitMs: 1_500 },
 } as const
 
 /** A response of which it is known who listens to it. */

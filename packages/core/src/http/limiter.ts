@@ -169,7 +169,7 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   settle(decision: Decision, units: number): Promise<void>
   /**
    * What this limiter has decided on a request that an adapter has brought before it, also where the decision of another one binds and is
-   * the one on the request; undefined where it has not met the request.
+   * the one on the request; undefined where it has not met the request. Where it is mounted twice, what it has decided last.
    */
   decisionOn(request: Request & object): Decision | undefined
   /**

@@ -177,9 +177,11 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   }
 
   decisionOn(request: Request & object): Decision | undefined {
-    for (let mark = (request as Marked)[MARK]; mark !== undefined; mark = mark.earlier) {
+    for (let mark = (request as Marked | undefined)?.[MARK]; mark !== undefined; mark = mark.earlier) {
       // Those of its routes are made by other limiters, of the same parts.
-      if (mark.limiter instanceof RequestLimiter && mark.limiter.#parts === this.#parts) return mark.own
+      const isOwn = mark.limiter instanceof RequestLimiter && mark.limiter.#parts === this.#parts
+      // Where it was skipped another mount may have counted it.
+      if (isOwn && (mark.own.checks.length > 0 || mark.earlier === undefined)) return mark.own
     }
     return undefined
   }

@@ -75,6 +75,9 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     if (firstRules !== undefined) return this.#checkAfter(firstRules, facts, request, response)
     // The rules may be others when the store has answered: a decision is told by those that it was made on.
     const { ruleSet } = this.limiter
+    if (isLeft !== undefined && this.limiter.admission.asks(facts, request, undefined, isLeft).length === 0) {
+      return this.#decidedBefore(earlier as Mark, ruleSet)
+    }
     if (ruleSet.holds) return this.#hold(facts, request, response, earlier, isLeft)
     const verdict = this.limiter.admission.judge(facts, request, isLeft)
     return verdict instanceof Promise
@@ -179,6 +182,16 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     return decided && (({ policy }) => !decided.has(policy.name))
   }
 
+  /** Nothing is left at this mount: it is one too many where the others have decided by all rules. */
+  #decidedBefore(earlier: Mark, { names }: RuleSet): Outcome {
+    const decided = new Set<string>()
+    for (let mark: Mark | undefined = earlier; mark !== undefined; mark = mark.earlier) {
+      if (mark.limiter === this.limiter) for (const { policy } of mark.own.checks) decided.add(policy)
+    }
+    if (names.every((name) => decided.has(name))) warnMountedTwice(this.limiter.warner, names)
+    return { decision: earlier.decision, headers: NONE, removed: NONE }
+  }
+
   /** What was decided, kept on the request for the mounts that come after. */
   #outcome(
     verdict: Verdict,
@@ -189,10 +202,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     isLeft?: IsLeft,
   ): Outcome {
     // Nothing was left.
-    if (isLeft !== undefined && verdict === UNLIMITED) {
-      warnMountedTwice(this.limiter.warner, ruleSet.names)
-      return { decision: (earlier as Mark).decision, headers: NONE, removed: NONE }
-    }
+    if (isLeft !== undefined && verdict === UNLIMITED) return this.#decidedBefore(earlier as Mark, ruleSet)
     const mark = new Mark(this.limiter, ruleSet, verdict, earlier, facts)
     // Stryker disable next-line ConditionalExpression: beside no other mount there is nothing to warn of
     if (earlier !== undefined) warnSameNames(this.limiter.warner, mark)

@@ -31,10 +31,6 @@ export class Line<Who extends Standing> extends Queue<Who> {
   /** Whether some wait in it of whom it is not known whether too many wait ahead of them. */
   // Stryker disable next-line BooleanLiteral: it is looked at where somebody sleeps, and nobody does before it is narrowed
   hasUncounted = false
-  /** Nobody in it has wanted less than so many units. */
-  leastCost: number = Number.POSITIVE_INFINITY
-  /** Whether some came to it while nobody knew how long its first has to wait. */
-  hasUnestimated = false
   /** What has been asked by then, which is counted in questions, may be out of date: units of the counter have come back since. */
   returnedAt = 0
   /** While it is not known whether anybody will have to wait all may ask at once. */

@@ -1,7 +1,6 @@
 import type { CounterKey } from "../../stores/store.ts"
 import type { Ask } from "../ask.ts"
 import { nameOf } from "./counter.ts"
-import { earliestMs } from "./least-wait.ts"
 import { Line } from "./line.ts"
 import { cameBefore, type Place } from "./queue.ts"
 import type { Patience, Ticket } from "./ticket.ts"
@@ -12,15 +11,12 @@ export class Lines {
   /** Those in which somebody's turn may have come. */
   readonly #due = new Set<Line<Ticket>>()
 
-  /** Whether it is known already that who comes now waits in vain: too many wait there, or for too long. */
+  /** Whether it is known already that who comes now waits in vain: too many wait there, or the first of them for too long. */
   isInVain(ask: Ask, { maxWaiting }: Patience, deadlineMs: number): boolean {
     const line = this.find(ask)
     if (line === undefined) return false
-    if (line.waiting >= maxWaiting) return true
     const first = line.first?.who
-    return (
-      first?.step === "sleeping" && earliestMs(first.untilMs, line.size, line.leastCost, ask) > deadlineMs
-    )
+    return line.waiting >= maxWaiting || (first?.step === "sleeping" && first.untilMs > deadlineMs)
   }
 
   /** Milliseconds for which who comes to this counter now waits at least, 1 or more. */
@@ -128,7 +124,7 @@ export class Lines {
     ticket.places = asks.map((ask) => {
       const line = this.#of(ask)
       const at = left.findIndex((place) => place.line === line)
-      return left.splice(at, at < 0 ? 0 : 1)[0] ?? this.#take(line, ticket, ask, isNew)
+      return left.splice(at, at < 0 ? 0 : 1)[0] ?? this.#take(line, ticket, isNew)
     })
     for (const place of left) this.#give(place)
     for (const { line } of ticket.places) {
@@ -138,12 +134,9 @@ export class Lines {
   }
 
   /** It has a place in a line. */
-  #take(line: Line<Ticket>, ticket: Ticket, { cost }: Ask, isNew: boolean): Place<Ticket, Line<Ticket>> {
-    // Who comes has been told whether too many wait there, and where the first sleeps whether for too long.
+  #take(line: Line<Ticket>, ticket: Ticket, isNew: boolean): Place<Ticket, Line<Ticket>> {
+    // Who comes has been told whether too many wait there.
     if (!isNew) line.hasUncounted = true
-    // Stryker disable next-line ConditionalExpression,StringLiteral: all of them would be looked at once more
-    if (!isNew || line.first?.who.step !== "sleeping") line.hasUnestimated = true
-    line.leastCost = Math.min(line.leastCost, cost)
     if (ticket.isImpatient) line.impatient.add(ticket)
     line.fewest = Math.min(line.fewest, ticket.patience.maxWaiting)
     return line.add(ticket)

@@ -1,5 +1,3 @@
-import type { Ask } from "../ask.ts"
-import { earliestMs } from "./least-wait.ts"
 import type { Line } from "./line.ts"
 import type { Ticket } from "./ticket.ts"
 
@@ -23,25 +21,6 @@ export function stopAsking(ticket: Ticket): readonly Ticket[] {
     }
   }
   return stopped
-}
-
-/** Those in a line whose first sleeps until then who would have to wait for longer than they do, and have not been told so. */
-export function outwaited(line: Line<Ticket>, firstMs: number): readonly Ticket[] {
-  // Stryker disable next-line ConditionalExpression: all of them would be looked at once more
-  if (!line.hasUnestimated) return NOBODY
-  line.hasUnestimated = false
-  // Stryker disable next-line ConditionalExpression: nobody's patience ends before the end of time
-  if (line.impatient.size === 0) return NOBODY
-  const late: Ticket[] = []
-  let ahead = 0
-  for (let place = line.first; place !== undefined; place = place.behind) {
-    const { who } = place
-    const ask = who.standsFor[who.places.indexOf(place)] as Ask
-    const isIdle = who.step === "idle" || who.step === "vain"
-    if (isIdle && earliestMs(firstMs, ahead, line.leastCost, ask) > who.deadlineMs) late.push(who)
-    else ahead++
-  }
-  return late
 }
 
 /** Those in a line whom too many wait ahead of. */

@@ -255,17 +255,17 @@ describe("who asks behind another that has not been answered", () => {
   })
 
   it("is refused then when its patience has ended meanwhile", async () => {
-    const { enter, answer, pass, log } = setUp((checks) => checks[0]?.cost === 4)
-    enter("all", [ask("one", 5, 5)])
-    enter("one", [ask("one", 5, 2)])
-    enter("a", [ask("one", 5, 4)])
-    enter("b", [ask("one", 5)], { maxWaitMs: 1_200 })
+    const { enter, answer, pass, log } = setUp((checks) => checks[0]?.cost === 2)
+    enter("all", [ask("one", 3, 3)])
+    for (const name of ["one", "two"]) enter(name, [ask("one", 3)])
+    enter("a", [ask("one", 3, 2)])
+    enter("b", [ask("one", 3, 2)], { maxWaitMs: 1_200 })
     await nextTurn()
     await pass(SECOND)
     await pass(201)
-    expect(log.slice(1)).toEqual(["1000 one"])
-    await answer()
-    expect(log.slice(2)).toEqual(["1201 b: refused by one"])
+    expect(log.slice(1)).toEqual(["1000 one", "1000 two"])
+    await answer(1)
+    expect(log.slice(3)).toEqual(["1201 b: refused by one"])
   })
 
   it("does not wait for a bucket for which as many are held already as it lets wait", async () => {

@@ -11,7 +11,7 @@ import { Departures } from "./departures.ts"
 import type { Line } from "./line.ts"
 import { Lines } from "./lines.ts"
 import { onAbort } from "./on-abort.ts"
-import { crowdedOut, outwaited, stopAsking } from "./order.ts"
+import { crowdedOut, stopAsking } from "./order.ts"
 import { renew } from "./renewal.ts"
 import { Slots } from "./slots.ts"
 import { type Patience, Ticket } from "./ticket.ts"
@@ -238,7 +238,6 @@ export class WaitingRoom {
       if (who.deadlineMs >= untilMs) break
       this.#departures.refuseBehind(who)
     }
-    for (const who of outwaited(line, untilMs)) this.#departures.refuseBehind(who)
     for (const who of crowdedOut(line)) this.#departures.refuseBehind(who)
     for (const who of line.roaming) this.#lines.parkBehind(who)
   }
