@@ -21,7 +21,7 @@ function wrong(change: (store: Store) => Partial<Store>) {
     const whole: Store = {
       take: (requests) => store.take(requests),
       peek: (requests) => store.peek(requests),
-      giveBack: (refunds) => store.giveBack(refunds),
+      refund: (refunds) => store.refund(refunds),
       reset: (keys) => store.reset(keys),
       subscribe: (listener) => store.subscribe(listener),
       close: () => store.close(),
@@ -68,13 +68,13 @@ describe("the contract of stores", () => {
       "several checks of a request: ",
     ],
     ["takes when it is peeked at", (store) => ({ peek: (requests) => store.take(requests) }), "peek: "],
-    ["gives nothing back", () => ({ giveBack() {} }), "giving back: "],
+    ["gives nothing back", () => ({ refund() {} }), "giving back: "],
     [
       "gives back twice",
       (store) => ({
-        async giveBack(refunds) {
-          await store.giveBack(refunds)
-          await store.giveBack(refunds)
+        async refund(refunds) {
+          await store.refund(refunds)
+          await store.refund(refunds)
         },
       }),
       "giving back: ",

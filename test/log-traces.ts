@@ -5,7 +5,7 @@ import type { Policy } from "../packages/core/src/policy.ts"
 export type LogStep = { readonly afterMs: number; readonly under: number } & (
   | { readonly kind: "take"; readonly cost: number; readonly times: number }
   /** So many units are given back of the nth last decision, or charged for it where it is a negative number. */
-  | { readonly kind: "giveBack"; readonly nth: number; readonly units: number }
+  | { readonly kind: "refund"; readonly nth: number; readonly units: number }
 )
 
 /** One counter, the limits that it is counted under by turns, and what happens to it. */
@@ -85,7 +85,7 @@ function steps([policy, other]: readonly [Policy, Policy]): fc.Arbitrary<LogStep
     {
       weight: 1,
       arbitrary: fc.record({
-        kind: fc.constant("giveBack" as const),
+        kind: fc.constant("refund" as const),
         afterMs,
         under,
         nth: fc.oneof(fc.nat(3), fc.nat(60)),

@@ -7,7 +7,7 @@ import type { Answer, MaybePromise } from "../packages/core/src/stores/store.ts"
 export interface LongLog {
   readonly clock: ManualClock
   take(policy: Policy): MaybePromise<Answer | undefined>
-  giveBack(policy: Policy, units: number, after: CounterState): MaybePromise<void>
+  refund(policy: Policy, units: number, after: CounterState): MaybePromise<void>
 }
 
 /** Does something with a log of 1,000 entries, where the work that is to be counted is done by `counting`. */
@@ -68,8 +68,8 @@ export const LONG_LOG_CASES: readonly LongLogCase[] = [
     policy: ROOMY,
     async act(log, policy, counting) {
       const after = await fill(log, policy)
-      await counting(async () => log.giveBack(policy, -1, after))
-      await counting(async () => log.giveBack(policy, 2, after))
+      await counting(async () => log.refund(policy, -1, after))
+      await counting(async () => log.refund(policy, 2, after))
     },
   },
   {

@@ -38,7 +38,7 @@ class NaiveLog {
   }
 
   /** Gives units back of those that were taken then, or charges them to that instant. */
-  giveBack(nowMs: number, takenMs: number, units: number): void {
+  refund(nowMs: number, takenMs: number, units: number): void {
     const counted = [...this.at(nowMs)]
     const chargedMs = Math.min(takenMs, nowMs)
     if (units < 0 && chargedMs >= nowMs - this.#windowMs) {
@@ -115,11 +115,11 @@ async function play(
   nowMs: number,
   taken: Taken[],
 ): Promise<void> {
-  if (step.kind === "giveBack") {
+  if (step.kind === "refund") {
     const of = taken[taken.length - 1 - step.nth]
     if (of === undefined) return
-    await store.giveBack([{ policy, partition: "alice", units: step.units, after: of.after }])
-    naive.giveBack(nowMs, of.takenMs, step.units)
+    await store.refund([{ policy, partition: "alice", units: step.units, after: of.after }])
+    naive.refund(nowMs, of.takenMs, step.units)
     return
   }
   const { cost, times } = step

@@ -30,8 +30,7 @@ describe("a log of 1,000 entries in memory", () => {
     const log: LongLog = {
       clock,
       take: (under) => store.take([[{ policy: under, partition: "alice", cost: 1, shadow: false }]])[0],
-      giveBack: (under, units, after) =>
-        store.giveBack([{ policy: under, partition: "alice", units, after }]),
+      refund: (under, units, after) => store.refund([{ policy: under, partition: "alice", units, after }]),
     }
     await act(log, policy, async (work) => {
       const read = vi.spyOn(String.prototype, "charCodeAt")

@@ -14,7 +14,7 @@ export type CallStep = { readonly afterMs: number } & (
    * was then or, where it is `moved`, as that stands when they are given back.
    */
   | {
-      readonly kind: "giveBack"
+      readonly kind: "refund"
       readonly nths: readonly number[]
       readonly more: number | typeof MOST_CHARGED
       readonly moved: boolean
@@ -77,7 +77,7 @@ function steps(policies: readonly Policy[]): fc.Arbitrary<CallStep> {
     {
       weight: 4,
       arbitrary: fc.record({
-        kind: ofKind("giveBack"),
+        kind: ofKind("refund"),
         afterMs,
         nths: fc.array(fc.nat(50), { minLength: 1, maxLength: 3 }),
         more: fc.constantFrom<number | typeof MOST_CHARGED>(0, 0, -1, -1, 1, 50, -40, MOST_CHARGED),

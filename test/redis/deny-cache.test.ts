@@ -99,7 +99,7 @@ describe("a client that is refused", () => {
     const taken = await ask(store, check("ann", 5))
     expect(await isGranted(store, check("ann"))).toBe(false)
     const after = stateOf(taken)
-    await store.giveBack([{ policy: MONTH, partition: "ann", units: 1, after }])
+    await store.refund([{ policy: MONTH, partition: "ann", units: 1, after }])
     expect(await isGranted(store, check("ann"))).toBe(true)
     expect(await isGranted(store, check("ann"))).toBe(false)
     await store.reset([{ policy: MONTH, partition: "ann" }])

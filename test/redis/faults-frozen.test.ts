@@ -128,7 +128,7 @@ describe("what is not taking", () => {
     const check = { policy, partition: "a", cost: 1, shadow: false }
     const asked = Promise.allSettled([
       store.peek([[check]], 20),
-      store.giveBack([{ policy, partition: "a", units: 1, after: { startMs: 0, current: 1, previous: 0 } }]),
+      store.refund([{ policy, partition: "a", units: 1, after: { startMs: 0, current: 1, previous: 0 } }]),
       store.reset([{ policy, partition: "a" }]),
     ])
     expect(await endsWithin(200, asked)).toBe(true)

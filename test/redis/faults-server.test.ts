@@ -132,7 +132,7 @@ describe("a store", () => {
     })
     await expect(store.peek([[check]])).rejects.toMatchObject({ code: "SLUICE_STORE_UNAVAILABLE" })
     const after = { startMs: 0, current: 1, previous: 0 }
-    await expect(store.giveBack([{ ...check, units: 1, after }])).rejects.toMatchObject({
+    await expect(store.refund([{ ...check, units: 1, after }])).rejects.toMatchObject({
       code: "SLUICE_STORE_UNAVAILABLE",
     })
   })

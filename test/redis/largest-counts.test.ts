@@ -38,7 +38,7 @@ describe("counts just below 2^53, packed in digits", () => {
       const after = answer?.checks[0]?.state
       if (after === undefined) throw new Error("the store has told nothing")
       clock.advance(policy.windowMs / 4)
-      for (const units of [2, 2]) await store.giveBack([{ policy, partition: "alice", units, after }])
+      for (const units of [2, 2]) await store.refund([{ policy, partition: "alice", units, after }])
       const [look] = await store.peek([[{ ...check, cost: 0 }]])
       states.push(look?.checks[0]?.state)
       await store.close()

@@ -95,9 +95,9 @@ async function useAll(policy: Policy, clock?: ManualClock): Promise<number> {
     await take([one("there", 9)])
     await take([one("h"), one("there")])
     const refund = { policy, partition: "there", after: first?.checks[0]?.state as CounterState }
-    for (const units of [1, -1, 20]) await attempt((store) => store.giveBack([{ ...refund, units }]))
+    for (const units of [1, -1, 20]) await attempt((store) => store.refund([{ ...refund, units }]))
     for (const units of [-1, 1]) {
-      await attempt((store) => store.giveBack([{ ...refund, partition: "i", units }]))
+      await attempt((store) => store.refund([{ ...refund, partition: "i", units }]))
     }
     clock?.advance(MINUTE)
     await take([one("full")])

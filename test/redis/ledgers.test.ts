@@ -52,7 +52,7 @@ describe.each<{ readonly what: string; readonly kind: Partial<Policy> }>([
     afterMs,
     requests: [counter, other].map((one) => [{ ...one, cost, shadow: false }]),
   })
-  const giveBack: CallStep = { kind: "giveBack", afterMs: 0, nths: [0], more: 0, moved: false }
+  const refund: CallStep = { kind: "refund", afterMs: 0, nths: [0], more: 0, moved: false }
 
   it.each([
     { taken: "once", again: take(10, 2) },
@@ -62,7 +62,7 @@ describe.each<{ readonly what: string; readonly kind: Partial<Policy> }>([
     { taken: "by nobody whom there is room for", again: take(10, 9) },
     { taken: "together with those of another key", again: takeBoth(10, 2) },
   ])("lives as long as units that are taken then $taken", async ({ again }) => {
-    const steps = [take(0, 5), take(1_000, 1), giveBack, again, take(995, 1), take(500, 1)]
+    const steps = [take(0, 5), take(1_000, 1), refund, again, take(995, 1), take(500, 1)]
     await play(
       client,
       { counters: [counter, other], policies: [policy], startMs: Date.UTC(2024, 0, 1), steps },
@@ -162,8 +162,8 @@ describe("a charge", () => {
     afterMs,
     requests: [[{ policy, partition: "alice", cost, shadow: false }]],
   })
-  const giveBack = (afterMs: number, more: number): CallStep => ({
-    kind: "giveBack",
+  const refund = (afterMs: number, more: number): CallStep => ({
+    kind: "refund",
     afterMs,
     nths: [0],
     more,
@@ -172,13 +172,13 @@ describe("a charge", () => {
   const FIRST_HIT: Policy = { ...POLICY, algorithm: "fixed-window", align: "first-hit", limit: 10 }
 
   const PARTS: Policy = { ...POLICY, buckets: 2, limit: 10 }
-  const oldest: CallStep = { kind: "giveBack", afterMs: 0, nths: [2], more: -6, moved: false }
+  const oldest: CallStep = { kind: "refund", afterMs: 0, nths: [2], more: -6, moved: false }
 
   it.each<{ readonly what: string; readonly policy: Policy; readonly steps: readonly CallStep[] }>([
     {
       what: "is nothing on a counter that holds more than one number can tell",
       policy: POLICY,
-      steps: [take(0, POLICY.limit), take(119_000, 8e15), giveBack(0, -8e15 - 5), take(1_000, 1)],
+      steps: [take(0, POLICY.limit), take(119_000, 8e15), refund(0, -8e15 - 5), take(1_000, 1)],
     },
     {
       what: "is nothing on a sub-window that has just passed",
@@ -188,7 +188,7 @@ describe("a charge", () => {
     {
       what: "counts from the first request of a window, although its units have been given back",
       policy: FIRST_HIT,
-      steps: [take(0, 2, FIRST_HIT), giveBack(0, 0), giveBack(300, -4), take(0, 1, FIRST_HIT)],
+      steps: [take(0, 2, FIRST_HIT), refund(0, 0), refund(300, -4), take(0, 1, FIRST_HIT)],
     },
   ])("$what", async ({ policy, steps }) => {
     const counters = [{ policy, partition: "alice" }]

@@ -45,8 +45,8 @@ describe("a log of 1,000 entries in Redis", () => {
       clock,
       take: async (under: Policy) =>
         (await store.take([[{ policy: under, partition: "alice", cost: 1, shadow: false }]]))[0],
-      giveBack: async (under, units, after) =>
-        await store.giveBack([{ policy: under, partition: "alice", units, after }]),
+      refund: async (under, units, after) =>
+        await store.refund([{ policy: under, partition: "alice", units, after }]),
     }
     await act(log, policy, async (work) => {
       await client.set(STEPS, 0)

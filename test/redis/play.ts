@@ -108,14 +108,14 @@ async function compare(
       if (step.kind === "take") taken.push(...unitsOf(requests, answers))
       return requests.flat()
     }
-    case "giveBack": {
+    case "refund": {
       if (taken.length === 0) return []
       const refunds = step.nths.map((nth) =>
         refundOf(taken[taken.length - 1 - (nth % taken.length)] as Refund, step, twin, policies),
       )
-      await store.giveBack(refunds)
+      await store.refund(refunds)
       for (const refund of refunds) {
-        twin.giveBack([refund])
+        twin.refund([refund])
         ends.looked([{ ...refund, taken: 0 }])
       }
       return refunds
@@ -129,7 +129,7 @@ async function compare(
 
 function refundOf(
   refund: Refund,
-  { more, moved }: CallStep & { kind: "giveBack" },
+  { more, moved }: CallStep & { kind: "refund" },
   twin: MemoryStore,
   policies: readonly Policy[],
 ): Refund {

@@ -80,11 +80,11 @@ describe("a call that reaches the server after its time", () => {
   it("gives nothing back", async () => {
     await take(inTime)
     const held = await client.get(KEY)
-    const giveBack = (time: Partial<CallTime>) =>
+    const refund = (time: Partial<CallTime>) =>
       run(GIVE_BACK.text, time, SLIDING, (number) => [number, 2, NOW_MS, 3, 0])
-    expect(await giveBack(late)).toEqual([NOW_MS])
+    expect(await refund(late)).toEqual([NOW_MS])
     expect(await client.get(KEY)).toBe(held)
-    expect(await giveBack(inTime)).toEqual([NOW_MS, 1])
+    expect(await refund(inTime)).toEqual([NOW_MS, 1])
     expect(await client.get(KEY)).not.toBe(held)
   })
 })

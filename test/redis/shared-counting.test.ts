@@ -192,7 +192,7 @@ describe("a key that holds what is no counter", () => {
         expect(answers.map((result) => told(result, policy))).toEqual([1, ...errors, 2, 7])
         await expect(stores[0].peek([[bad]])).rejects.toMatchObject({ code: "SLUICE_STORE_UNAVAILABLE" })
         const { state } = await look(stores[0], good)
-        await stores[0].giveBack([{ ...bad, units: 1, after: state }])
+        await stores[0].refund([{ ...bad, units: 1, after: state }])
         expect([await client.dumpBuffer(key), await client.pexpiretime(key)]).toEqual(before)
         await stores[0].reset([bad])
         expect(await stores[0].take([[bad]])).toMatchObject([

@@ -59,7 +59,7 @@ async function fill(
     clock.set(nowMs - ago * bucketMs)
     const [answer] = await store.take([[{ ...check, cost }]])
     const after = answer?.checks[0]?.state as CounterState
-    if (ago === 0 && returned) await store.giveBack([{ ...check, units: cost, after }])
+    if (ago === 0 && returned) await store.refund([{ ...check, units: cost, after }])
   }
   clock.set(nowMs)
 }

@@ -224,7 +224,7 @@ describe("the hash of a strict window", () => {
       await take(store, 5)
       clock.advance(SECOND_MS)
       const { checks } = await take(store, 1)
-      await store.giveBack([{ ...CLIENT, units: 1, after: checks[0]?.state as CounterState }])
+      await store.refund([{ ...CLIENT, units: 1, after: checks[0]?.state as CounterState }])
       const key = await theKey()
       const before = await timeOf(server)
       expect(await client.pexpiretime(key)).toBeLessThanOrEqual(before + 60 * SECOND_MS)

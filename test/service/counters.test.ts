@@ -28,11 +28,11 @@ it("giving back has as long as --store-timeout says, and not what the store has 
     const after = answer?.checks[0]?.state
     if (after === undefined) throw new Error("Redis has not counted")
     redis.freeze()
-    const givingBack = store.giveBack([{ policy, partition: "a", units: 3, after }])
+    const refunding = store.refund([{ policy, partition: "a", units: 3, after }])
     // Several times what the store has by itself: by then it would have been rejected.
     await sleep(300)
     redis.thaw()
-    await givingBack
+    await refunding
     const [seen] = await store.peek([[{ ...check, cost: 0 }]], 60_000)
     expect(seen?.checks[0]?.state.current).toBe(1)
   } finally {

@@ -65,7 +65,7 @@ const LOOKS: readonly { readonly look: string; ask(store: Store, policy: Policy)
   { look: "is peeked at", ask: (store, policy) => peekOne(store, check(policy, 0)) },
   {
     look: "gets nothing back",
-    ask: async (store, policy) => store.giveBack([{ policy, partition: "alice", units: 1, after: UNTAKEN }]),
+    ask: async (store, policy) => store.refund([{ policy, partition: "alice", units: 1, after: UNTAKEN }]),
   },
 ]
 

@@ -89,7 +89,7 @@ function lateStore(n: number): { readonly store: Store; readonly asked: Promise<
         return store.take(requests)
       },
       peek: (requests) => store.peek(requests),
-      giveBack: (refunds) => store.giveBack(refunds),
+      refund: (refunds) => store.refund(refunds),
       reset: (keys) => store.reset(keys),
       close: () => store.close(),
     },

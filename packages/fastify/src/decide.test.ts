@@ -17,7 +17,7 @@ function laterStore(before: () => Promise<void> = async () => undefined): Store 
       return store.take(requests)
     },
     peek: (requests) => store.peek(requests),
-    giveBack: (refunds) => store.giveBack(refunds),
+    refund: (refunds) => store.refund(refunds),
     reset: (keys) => store.reset(keys),
     close: () => store.close(),
   }

@@ -362,7 +362,7 @@ describe("rateLimit", () => {
     const late = {
       take: async (requests: Parameters<typeof store.take>[0]) => store.take(requests),
       peek: store.peek.bind(store),
-      giveBack: store.giveBack.bind(store),
+      refund: store.refund.bind(store),
       reset: store.reset.bind(store),
       close: () => store.close(),
     }

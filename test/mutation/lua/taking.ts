@@ -109,7 +109,7 @@ export const TAKING: Replacements = {
     ["+ nowMs - endsMs > byMs", "+ nowMs - endsMs > 2 * byMs", "shared-counting"],
     ["number < 1e14", "number < 1e16", "ledgers"],
   ],
-  "give-back": [
+  refund: [
     ["if untilMs > 0 and nowMs > untilMs then", "if false then", "script-time"],
     ["elseif isBack then", "elseif false then"],
     ["units = max(units, min(0, previous + current - LARGEST))", "", "ledgers"],

@@ -46,7 +46,7 @@ export function adversity({ group, behaves, behavesWithEach }: StoreSuite): void
       ["take", (store) => store.take([[check(SLIDING)]])],
       ["take of nothing", (store) => store.take([])],
       ["peek", (store) => store.peek([[check(SLIDING)]])],
-      ["giveBack", (store) => store.giveBack([{ policy: SLIDING, partition: "", units: 1, after: UNTAKEN }])],
+      ["refund", (store) => store.refund([{ policy: SLIDING, partition: "", units: 1, after: UNTAKEN }])],
       ["reset", (store) => store.reset([{ policy: SLIDING, partition: "" }])],
       ["subscribe", (store) => (store.subscribe === undefined ? closed() : store.subscribe(() => {}))],
     ]

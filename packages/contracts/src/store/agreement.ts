@@ -112,7 +112,7 @@ type Requests = readonly (readonly Check[])[]
 type Operation =
   | { readonly kind: "take"; readonly afterMs: number; readonly requests: Requests }
   | { readonly kind: "peek"; readonly afterMs: number; readonly requests: Requests }
-  | { readonly kind: "giveBack"; readonly afterMs: number; readonly nth: number; readonly units: number }
+  | { readonly kind: "refund"; readonly afterMs: number; readonly nth: number; readonly units: number }
   | { readonly kind: "reset"; readonly afterMs: number; readonly key: Check }
 
 /** Whose counters a request asks, and under which limits. */
@@ -153,7 +153,7 @@ function operations(mostRequests = 3, { policies, partitions }: Asking = SEVERAL
     {
       weight: 2,
       arbitrary: fc.record({
-        kind: fc.constant("giveBack" as const),
+        kind: fc.constant("refund" as const),
         afterMs,
         nth: fc.nat(1_000),
         units: fc.integer({ min: -3, max: 6 }),
@@ -193,8 +193,8 @@ async function agree(
       const { check: asked, after } = taken[operation.nth % taken.length] ?? {}
       if (asked === undefined || after === undefined) continue
       const refunds = [{ policy: asked.policy, partition: asked.partition, units: operation.units, after }]
-      await store.giveBack(refunds)
-      model.giveBack(refunds, nowMs)
+      await store.refund(refunds)
+      model.refund(refunds, nowMs)
     }
   }
 }

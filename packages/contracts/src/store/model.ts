@@ -21,7 +21,7 @@ export class StoreModel {
     })
   }
 
-  giveBack(refunds: readonly Refund[], nowMs: number): void {
+  refund(refunds: readonly Refund[], nowMs: number): void {
     for (const { policy, partition, units, after } of refunds) {
       const windows = this.#windows({ policy, partition })
       const { startMs, current } = this.#counts({ policy, partition }, nowMs, 0).state

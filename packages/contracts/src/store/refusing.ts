@@ -239,7 +239,7 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       for (let i = 0; i < 2; i++) after = await takeOne(store, check(HOURLY, 6), block())
       const { state } = after.checks[1] ?? stateless()
       for (const units of [5, -5])
-        await store.giveBack([{ policy: PENALTY, partition: "alice", units, after: state }])
+        await store.refund([{ policy: PENALTY, partition: "alice", units, after: state }])
       expect((await takeOne(store, check(HOURLY), block())).granted).toBe(false)
       await store.reset([{ policy: PENALTY, partition: "alice" }])
       expect((await takeOne(store, check(HOURLY), block())).granted).toBe(true)

@@ -79,7 +79,7 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
 
     behavesWithEach("units come back, and can be taken again", async (store, policy) => {
       const after = await taken(store, policy, 10)
-      await store.giveBack([{ policy, partition: "alice", units: 3, after }])
+      await store.refund([{ policy, partition: "alice", units: 3, after }])
       expect(await countOf(store, policy)).toBe(7)
       expect((await takeOne(store, check(policy, 4))).granted).toBe(false)
       expect((await takeOne(store, check(policy, 3))).granted).toBe(true)
@@ -88,17 +88,17 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
     behavesWithEach("each is given back as often as it is listed, and no more", async (store, policy) => {
       const after = await taken(store, policy, 10)
       const refund = { policy, partition: "alice", units: 2, after }
-      await store.giveBack([refund])
+      await store.refund([refund])
       expect(await countOf(store, policy)).toBe(8)
-      await store.giveBack([refund, refund])
+      await store.refund([refund, refund])
       expect(await countOf(store, policy)).toBe(4)
-      await store.giveBack([])
+      await store.refund([])
       expect(await countOf(store, policy)).toBe(4)
     })
 
     behavesWithEach("never below zero", async (store, policy) => {
       const after = await taken(store, policy, 2)
-      await store.giveBack([{ policy, partition: "alice", units: 5, after }])
+      await store.refund([{ policy, partition: "alice", units: 5, after }])
       expect(await countOf(store, policy)).toBe(0)
       expect((await takeOne(store, check(policy, 11))).granted).toBe(false)
       expect((await takeOne(store, check(policy, 10))).granted).toBe(true)
@@ -107,14 +107,14 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
 
     behavesWithEach("nothing when nobody has taken", async (store, policy, clock) => {
       const after = { startMs: clock.now(), current: 5, previous: 0 }
-      await store.giveBack([{ policy, partition: "alice", units: 5, after }])
+      await store.refund([{ policy, partition: "alice", units: 5, after }])
       expect((await takeOne(store, check(policy, 11))).granted).toBe(false)
       expect((await takeOne(store, check(policy, 10))).granted).toBe(true)
     })
 
     behavesWithEach("nothing of another counter or partition", async (store, policy) => {
       const after = await taken(store, policy, 5)
-      await store.giveBack([
+      await store.refund([
         { policy: HOURLY, partition: "alice", units: 5, after },
         { policy, partition: "bob", units: 5, after },
       ])
@@ -125,7 +125,7 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       const after = await taken(store, SLIDING, 6)
       clock.advance(MINUTE)
       await taken(store, SLIDING, 3)
-      await store.giveBack([{ policy: SLIDING, partition: "alice", units: 4, after }])
+      await store.refund([{ policy: SLIDING, partition: "alice", units: 4, after }])
       const { checks } = await peekOne(store, check(SLIDING, 0))
       expect(only(checks)).toMatchObject({ state: { previous: 2, current: 3 } })
     })
@@ -134,7 +134,7 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       const after = await taken(store, policy, 6)
       clock.advance(2 * MINUTE)
       await taken(store, policy, 6)
-      await store.giveBack([{ policy, partition: "alice", units: 6, after }])
+      await store.refund([{ policy, partition: "alice", units: 6, after }])
       expect(await countOf(store, policy)).toBe(6)
     })
   })
@@ -145,7 +145,7 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       clock.advance(30_000)
       await takeOne(store, check(policy, 3))
       const before = await usedOf(store, policy)
-      await store.giveBack([{ policy, partition: "alice", units: 9, after: only(checks).state }])
+      await store.refund([{ policy, partition: "alice", units: 9, after: only(checks).state }])
       const given = before - (await usedOf(store, policy))
       expect([policy.name, given]).toEqual([policy.name, GIVEN_BACK[policy.name]])
     })
@@ -153,7 +153,7 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
     behavesWithEach("charges on top what is more than was taken", async (store, policy, clock) => {
       const { checks } = await takeOne(store, check(policy, 4))
       const charge = { policy, partition: "alice", units: -9, after: only(checks).state }
-      await store.giveBack([charge])
+      await store.refund([charge])
       expect(await countOf(store, policy)).toBe(13)
       expect((await takeOne(store, check(policy, 1))).granted).toBe(false)
       clock.advance(isBucket(policy) ? 2 * MINUTE : 3 * MINUTE)
@@ -168,7 +168,7 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
         const charge = { policy, partition: "alice", units: -some, after: only(checks).state }
         const counts: number[] = []
         for (let times = 0; times < 3; times++) {
-          await store.giveBack([charge])
+          await store.refund([charge])
           counts.push(await countOf(store, policy))
         }
         expect(counts).toEqual([most - 1, most, most])
@@ -187,7 +187,7 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
         const { checks } = await takeOne(store, check(wide, some))
         const counts: number[] = []
         for (const units of [-3, 1]) {
-          await store.giveBack([{ policy: SLIDING, partition: "alice", units, after: only(checks).state }])
+          await store.refund([{ policy: SLIDING, partition: "alice", units, after: only(checks).state }])
           counts.push(only((await peekOne(store, check(SLIDING, 0))).checks).state.current)
         }
         expect(counts).toEqual([some, some - 1])
@@ -206,7 +206,7 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
         if (nothing === undefined) throw new Error("the store has told nothing")
         clock.advance(5_000)
         await takeOne(store, log)
-        await store.giveBack([{ policy: LOG, partition, units: -2, after: nothing.state }])
+        await store.refund([{ policy: LOG, partition, units: -2, after: nothing.state }])
         const counts: number[] = []
         for (const afterMs of [0, 35_000, 1, 19_999, 1, 5_000]) {
           clock.advance(afterMs)

@@ -164,7 +164,7 @@ describe("the token bucket", () => {
       [54_000, -5, 0],
     ] as const) {
       const later = counter.copy()
-      later.giveBack(atMs, units, after)
+      later.refund(atMs, units, after)
       expect([atMs, units, later.used(atMs)]).toEqual([atMs, units, used])
     }
   })

@@ -86,7 +86,7 @@ describe("the sliding window in sub-windows", () => {
     const counter = new Counter({ ...POLICY, countRejected: true })
     const first = counter.charge(5_000, 6)
     counter.charge(15_000, 3)
-    counter.giveBack(25_000, 4, first)
+    counter.refund(25_000, 4, first)
     expect(counter.used(25_000)).toBe(5)
     expect(counter.used(60_001)).toBe(4)
     expect(counter.take(60_001, 8)).toBe(false)

@@ -60,7 +60,7 @@ describe("the token bucket with a periodic refill", () => {
       [180_000, -4, 1],
     ] as const) {
       const later = counter.copy()
-      later.giveBack(atMs, units, after)
+      later.refund(atMs, units, after)
       expect([atMs, units, later.used(atMs)]).toEqual([atMs, units, used])
     }
   })

@@ -316,7 +316,7 @@ describe.each(KINDS)("%s", (kind) => {
           other.charge(nowMs, i === chosen ? cost - units : cost)
         })
         nowMs += laterMs
-        settled.giveBack(nowMs, units, after)
+        settled.refund(nowMs, units, after)
         for (const afterMs of [0, 1, policy.windowMs / 2, policy.windowMs, 2 * policy.windowMs]) {
           const used = settled.copy().used(nowMs + Math.floor(afterMs))
           const [before, never] = [full, other].map((one) => one.copy().used(nowMs + Math.floor(afterMs)))
@@ -346,7 +346,7 @@ describe.each(KINDS)("%s", (kind) => {
         const after = settled.charge(startMs, 1)
         known.charge(startMs, 1 + units)
         const nowMs = startMs + (laterMs % (2 * policy.windowMs))
-        settled.giveBack(nowMs, -units, after)
+        settled.refund(nowMs, -units, after)
         const used = known.copy().used(nowMs)
         // A log entry whose time has passed takes no charge; in a bucket it may still be there.
         expect(settled.copy().used(nowMs)).toBe(used)
@@ -361,7 +361,7 @@ describe.each(KINDS)("%s", (kind) => {
       fc.property(counterStories(kind), fc.integer({ min: 1, max: 9 }), ({ policy, startMs }, units) => {
         const counter = new Counter(policy)
         const after = counter.charge(startMs, 0)
-        counter.giveBack(startMs, -units, after)
+        counter.refund(startMs, -units, after)
         expect(counter.used(startMs)).toBe(units)
       }),
       { seed: 6_012, numRuns: 50 },

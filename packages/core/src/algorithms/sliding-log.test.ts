@@ -99,13 +99,13 @@ describe("the sliding log", () => {
     const counter = new Counter(POLICY)
     const first = counter.charge(100, 2)
     const second = counter.charge(200, 1)
-    counter.giveBack(300, 1, first)
+    counter.refund(300, 1, first)
     expect(counter.used(300)).toBe(2)
-    counter.giveBack(300, 9, second)
+    counter.refund(300, 9, second)
     expect(counter.used(300)).toBe(1)
-    counter.giveBack(1_101, 1, first)
+    counter.refund(1_101, 1, first)
     expect(counter.used(1_101)).toBe(0)
-    counter.giveBack(1_101, -1, first)
+    counter.refund(1_101, -1, first)
     expect(counter.used(1_101)).toBe(0)
   })
 
@@ -120,7 +120,7 @@ describe("the sliding log", () => {
     const state = counter.look(4_000)
     for (const units of [0, 1])
       expect(slidingLog.withoutUnits(state, POLICY, units, taken, 4_000)).toBe(state)
-    counter.giveBack(4_000, -1, taken)
+    counter.refund(4_000, -1, taken)
     expect(counter.state?.startMs).toBe(4_000)
     expectUsed(counter, [
       [4_000, 3],
@@ -146,7 +146,7 @@ describe("the sliding log", () => {
   it("charges to an instant after its latest entry, which is then the latest", () => {
     const counter = new Counter(POLICY)
     counter.charge(100, 1)
-    counter.giveBack(450, -1, { startMs: 400, current: 1, previous: 0 })
+    counter.refund(450, -1, { startMs: 400, current: 1, previous: 0 })
     expect(counter.state?.startMs).toBe(400)
     expectUsed(counter, [
       [1_100, 2],
@@ -165,7 +165,7 @@ describe("the sliding log", () => {
   it("is as if nobody had taken when all is given back", () => {
     const counter = new Counter(POLICY)
     const taken = counter.charge(100, 2)
-    counter.giveBack(150, 2, taken)
+    counter.refund(150, 2, taken)
     expect(counter.state).toEqual(slidingLog.at(undefined, POLICY, 150))
   })
 
@@ -191,7 +191,7 @@ describe("the sliding log", () => {
     const counter = new Counter(POLICY)
     const nothing = counter.charge(100, 0)
     counter.charge(200, 1)
-    counter.giveBack(250, -2, nothing)
+    counter.refund(250, -2, nothing)
     expectUsed(counter, [
       [1_100, 3],
       [1_101, 1],
@@ -205,7 +205,7 @@ describe("the sliding log", () => {
     counter.charge(100, 1)
     const nothing = counter.charge(400, 0)
     counter.charge(500, 1)
-    counter.giveBack(600, -1, nothing)
+    counter.refund(600, -1, nothing)
     expectUsed(counter, [
       [1_100, 3],
       [1_101, 2],
@@ -219,7 +219,7 @@ describe("the sliding log", () => {
     const counter = new Counter(POLICY)
     const nothing = counter.charge(100, 0)
     counter.charge(200, 1)
-    counter.giveBack(1_101, -2, nothing)
+    counter.refund(1_101, -2, nothing)
     expect(counter.used(1_101)).toBe(1)
   })
 

@@ -74,9 +74,9 @@ function tellingStore(clock: ManualClock, answerLater: <T>(value: T) => MaybePro
       return answerLater(answers)
     },
     peek: (requests) => inner.peek(requests),
-    giveBack(refunds: readonly Refund[]) {
+    refund(refunds: readonly Refund[]) {
       for (const { policy, units } of refunds) give(policy.name, -units)
-      inner.giveBack(refunds)
+      inner.refund(refunds)
     },
     reset: (keys) => inner.reset(keys),
     close: () => inner.close(),

@@ -684,7 +684,7 @@ describe("units that come back", () => {
     ["by a refund", (limiter, taken) => limiter.refund(taken)],
     ["by a settlement", (limiter, taken) => limiter.settle(taken, 0)],
     ["by a reset", (limiter) => limiter.reset(ALICE)],
-  ])("%s let in who waits for them at once, and in order", async (_how, giveBack) => {
+  ])("%s let in who waits for them at once, and in order", async (_how, refund) => {
     const { limiter, clock, calls } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     const taken = await limiter.decide(ALICE, { cost: 3 })
@@ -693,7 +693,7 @@ describe("units that come back", () => {
     void acquire("c", { cost: 2 })
     void acquire("d")
     await pass(100)
-    await giveBack(limiter, taken)
+    await refund(limiter, taken)
     await pass(0)
     expect(entries).toEqual(["100 a", "100 b"])
     await pass(899)

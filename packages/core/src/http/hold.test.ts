@@ -220,9 +220,9 @@ describe("limits of waiting", () => {
     const store: Store = {
       ...methodsOf(inner),
       take: async (requests) => nextTurn(inner.take(requests)),
-      giveBack(refunds) {
+      refund(refunds) {
         for (const { units } of refunds) returned += units
-        inner.giveBack(refunds)
+        inner.refund(refunds)
       },
     }
     const throttle = { kind: "queue", maxWaiting: 2 } as const

@@ -374,7 +374,7 @@ describe("a penalty", () => {
     const store: Store = {
       take: () => Promise.reject(new Error("gone")),
       peek: () => Promise.reject(new Error("gone")),
-      giveBack: () => {},
+      refund: () => {},
       reset: () => {},
       close: () => {},
     }

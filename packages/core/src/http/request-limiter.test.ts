@@ -584,7 +584,7 @@ describe("refund", () => {
   it("rejects when the store does", async () => {
     const { store } = recordingStore()
     const { limiter } = limiterWith({
-      store: { ...store, giveBack: () => Promise.reject(new Error("gone")) },
+      store: { ...store, refund: () => Promise.reject(new Error("gone")) },
       limit: 5,
       window: "1m",
     })

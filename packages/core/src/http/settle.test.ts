@@ -27,9 +27,9 @@ function limiterWith(options: LimiterOptions<RequestFacts>) {
       calls.takes++
       return store.take(requests)
     },
-    giveBack(refunds) {
+    refund(refunds) {
       returned.push(...refunds)
-      store.giveBack(refunds)
+      store.refund(refunds)
     },
   }
   const limiter = createLimiter({ clock, store: recording, logger: QUIET, ...options })
@@ -207,7 +207,7 @@ describe("settling", () => {
       peek() {
         throw new Error("down")
       },
-      giveBack: () => expect.unreachable("it has taken nothing"),
+      refund: () => expect.unreachable("it has taken nothing"),
     }
     const limiter = createLimiter({ limit: 10, window: "1 minute", clock, store, logger: QUIET })
     await limiter.settle(await limiter.decide(ALICE, { cost: 8 }), 3)
@@ -219,7 +219,7 @@ describe("settling", () => {
     const inner = memoryStore({ clock })
     const store: Store = {
       ...methodsOf(inner),
-      giveBack: async () => {
+      refund: async () => {
         throw new Error("down")
       },
     }

@@ -32,9 +32,9 @@ class FragileStore implements Store {
   peek(requests: readonly (readonly Check[])[]) {
     return this.fault === undefined ? this.inner.peek(requests) : this.fault(requests)
   }
-  giveBack(refunds: Parameters<Store["giveBack"]>[0]) {
+  refund(refunds: Parameters<Store["refund"]>[0]) {
     if (this.fault !== undefined) throw new Error("down")
-    this.inner.giveBack(refunds)
+    this.inner.refund(refunds)
   }
   reset(keys: Parameters<Store["reset"]>[0]) {
     this.inner.reset(keys)
@@ -45,7 +45,7 @@ class FragileStore implements Store {
 }
 
 /** What a store has besides. */
-const silent = { giveBack() {}, reset() {}, close() {} }
+const silent = { refund() {}, reset() {}, close() {} }
 const QUIET = { warn() {}, error() {} }
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const down: Take = () => {

@@ -107,12 +107,12 @@ export class Decider {
   ): Promise<readonly CounterKey[]> {
     const receipt = DecisionRecord.takeReceipt(decision)
     if (receipt === undefined) return NONE
-    if (isMeant === undefined) return giveBack(receipt, refundsOf(receipt))
+    if (isMeant === undefined) return applyRefunds(receipt, refundsOf(receipt))
     DecisionRecord.leaveReceipt(
       decision,
       partOf(receipt, (counter) => !isMeant(counter)),
     )
-    return giveBack(receipt, refundsOf(partOf(receipt, isMeant)))
+    return applyRefunds(receipt, refundsOf(partOf(receipt, isMeant)))
   }
 
   /**
@@ -122,7 +122,7 @@ export class Decider {
    */
   async settle(decision: Decision, units: number): Promise<readonly CounterKey[]> {
     const receipt = DecisionRecord.takeReceipt(decision)
-    return receipt === undefined ? NONE : giveBack(receipt, settlementOf(receipt, units))
+    return receipt === undefined ? NONE : applyRefunds(receipt, settlementOf(receipt, units))
   }
 
   async reset(keys: readonly CounterKey[]): Promise<void> {
@@ -229,8 +229,8 @@ export function storeErrorOf(error: unknown): StoreUnavailableError {
 const NONE: readonly CounterKey[] = []
 
 /** Yields the counters that have more units afterwards: a charge is a refund of less than nothing. */
-async function giveBack({ store }: Receipt, refunds: readonly Refund[]): Promise<readonly CounterKey[]> {
-  if (refunds.length > 0) await store.giveBack(refunds)
+async function applyRefunds({ store }: Receipt, refunds: readonly Refund[]): Promise<readonly CounterKey[]> {
+  if (refunds.length > 0) await store.refund(refunds)
   // Stryker disable next-line EqualityOperator: of no units there is no refund
   return refunds.filter(({ units }) => units > 0)
 }

@@ -68,12 +68,12 @@ describe("the monitor of spare capacity", () => {
   it("knows of no spare capacity before a calm second, nor when nobody has a lease", () => {
     const { monitor, samples } = byHand()
     expect(monitor.isSpare()).toBe(false)
-    const giveBack = monitor.lease()
+    const release = monitor.lease()
     samples(3, CALM)
     expect(monitor.isSpare()).toBe(false)
     samples(1, CALM)
     expect(monitor.isSpare()).toBe(true)
-    giveBack()
+    release()
     expect(monitor.isSpare()).toBe(false)
     // What it knew then is not true now.
     monitor.lease()
@@ -136,11 +136,11 @@ describe("the monitor of this process", () => {
   it("runs a timer that holds no process while it is leased, and none otherwise", () => {
     const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length
     const before = timers()
-    const giveBack = spareCapacityMonitor.lease()
+    const release = spareCapacityMonitor.lease()
     // Only what holds the process is listed.
     expect(timers()).toBe(before)
     expect(spareCapacityMonitor.isSpare()).toBe(false)
-    giveBack()
+    release()
     expect(timers()).toBe(before)
   })
 

@@ -58,7 +58,7 @@ export class Counters<Key> {
     }
   }
 
-  giveBack(refunds: readonly Refund[], nowMs: number): void {
+  refund(refunds: readonly Refund[], nowMs: number): void {
     for (const { policy, partition, units, after } of refunds) {
       const algorithm = algorithmOf(policy)
       const key = this.#keys.of(policy.counter, partition, this.#spare)

@@ -108,7 +108,7 @@ export interface Store {
    */
   peek(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly Answer[]>
   /** Gives units back to the window or bucket they were taken in, never below zero; nothing of what has passed. */
-  giveBack(refunds: readonly Refund[]): MaybePromise<void>
+  refund(refunds: readonly Refund[]): MaybePromise<void>
   /** Forgets the counters. */
   reset(keys: readonly CounterKey[]): MaybePromise<void>
   /** Calls back about what an operator should know; yields the function that stops it. */

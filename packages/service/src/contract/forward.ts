@@ -1,7 +1,7 @@
 import type { Decision, Outcome } from "@sluice/core"
 import type { Asking } from "../calls.ts"
 import { type AskedRequest, factsOf, type Known, NOTHING } from "../deciding/asked-request.ts"
-import { callerGone, giveBack, hasLeft } from "../deciding/checking.ts"
+import { callerGone, hasLeft, refund } from "../deciding/checking.ts"
 import { notAnObject, readRequestText } from "../deciding/request-text.ts"
 import type { ServiceGuard, ServiceGuards } from "../deciding/service-guards.ts"
 import type { Unregistered } from "../deciding/unregistered.ts"
@@ -112,7 +112,7 @@ function decided(asked: AskedRequest, found: ServiceGuard, question: Question): 
 function answered(outcome: Outcome | undefined, found: ServiceGuard, { asking, isBrief }: Question): Answer {
   // Held, and gone: nothing has been taken.
   if (outcome === undefined) throw callerGone()
-  if (hasLeft(asking)) giveBack(found, outcome)
+  if (hasLeft(asking)) refund(found, outcome)
   const { decision, rejection } = outcome
   const answer = told(decision)
   if (rejection !== undefined) answer.statusCode = rejection.status

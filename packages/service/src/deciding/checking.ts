@@ -4,7 +4,7 @@ import { Code, StatusError } from "../status-error.ts"
 import type { ServiceGuard } from "./service-guards.ts"
 
 /** Gives back what has been taken for nobody. */
-export function giveBack({ guard }: ServiceGuard, { decision }: Pick<Outcome, "decision">): void {
+export function refund({ guard }: ServiceGuard, { decision }: Pick<Outcome, "decision">): void {
   // A store that is gone keeps the units until their window has passed: the safe side.
   guard.limiter.refund(decision).catch(() => undefined)
 }

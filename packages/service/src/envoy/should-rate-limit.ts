@@ -1,7 +1,7 @@
 import type { Outcome } from "@sluice/core"
 import type { Asking, Handlers } from "../calls.ts"
 import type { AskedRequest } from "../deciding/asked-request.ts"
-import { callerGone, giveBack, hasLeft } from "../deciding/checking.ts"
+import { callerGone, hasLeft, refund } from "../deciding/checking.ts"
 import type { ServiceGuard, ServiceGuards } from "../deciding/service-guards.ts"
 import type { Unregistered } from "../deciding/unregistered.ts"
 import type {
@@ -49,7 +49,7 @@ function decided(
     // Of one that was held, and gone, there is no outcome.
     const isGone = made.length < outcomes.length || hasLeft(asking)
     if (isGone || made.some(({ decision }) => !decision.allowed)) {
-      for (const outcome of made) giveBack(found, outcome)
+      for (const outcome of made) refund(found, outcome)
     }
     if (isGone) throw callerGone()
     return answerOf(made.slice(0, descriptors.length), made[descriptors.length])

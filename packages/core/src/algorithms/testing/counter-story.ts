@@ -58,7 +58,7 @@ export class Counter {
     return this.state
   }
 
-  giveBack(atMs: number, units: number, after: CounterState): void {
+  refund(atMs: number, units: number, after: CounterState): void {
     this.state = this.algorithm.withoutUnits(this.look(atMs), this.policy, units, after, atMs)
   }
 

@@ -51,7 +51,7 @@ function checked(guard: Guard<Req>, request: Req = {}, facts: RequestFacts = FAC
 const later = (store: Store): Store => ({
   take: async (requests) => store.take(requests),
   peek: async (requests) => store.peek(requests),
-  giveBack: async (refunds) => store.giveBack(refunds),
+  refund: async (refunds) => store.refund(refunds),
   reset: async (keys) => store.reset(keys),
   close: async () => store.close(),
 })
@@ -141,7 +141,7 @@ describe("a guard", () => {
     const failing = (): never => {
       throw Object.create(null)
     }
-    const store: Store = { take: failing, peek: failing, giveBack: failing, reset: failing, close() {} }
+    const store: Store = { take: failing, peek: failing, refund: failing, reset: failing, close() {} }
     const guard = await mount({
       rules: [
         {
@@ -360,7 +360,7 @@ describe("several mounts on one request", () => {
     const degraded = (): LimiterOptions<Req> => ({
       ...triple,
       limit: 2,
-      store: { take: gone, peek: gone, giveBack: gone, reset: gone, close() {} },
+      store: { take: gone, peek: gone, refund: gone, reset: gone, close() {} },
     })
     const tooDear: LimiterOptions<Req> = { ...triple, limit: 2, cost: () => 3 }
     const generous: LimiterOptions<Req> = { ...triple, limit: 9 }
@@ -902,7 +902,7 @@ describe("refundWhen", () => {
     const guard = await mount(
       limit(5, {
         refundWhen: () => true,
-        store: { ...later(inner), giveBack: () => Promise.reject(new Error("gone")) },
+        store: { ...later(inner), refund: () => Promise.reject(new Error("gone")) },
       }),
     )
     const request = {}

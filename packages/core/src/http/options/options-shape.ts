@@ -55,7 +55,7 @@ export const optionsShape = strict("the options", {
     .union([z.string(SERVICE).min(1, SERVICE), z.number(SERVICE).refine(isExact, SERVICE)], SERVICE)
     .optional(),
   store: z
-    .custom<unknown>(has("take", "peek", "giveBack", "reset", "close"), {
+    .custom<unknown>(has("take", "peek", "refund", "reset", "close"), {
       error: ({ input }) => {
         const redis = redisName(input)
         return (redis === undefined ? says("a store", STORE) : says(`a store but ${redis}`, REDIS_STORE))

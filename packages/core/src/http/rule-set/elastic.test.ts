@@ -246,7 +246,7 @@ describe("the policies of an elastic rule", () => {
         return inner.take(requests)
       },
       peek: inner.peek.bind(inner),
-      giveBack: inner.giveBack.bind(inner),
+      refund: inner.refund.bind(inner),
       reset: inner.reset.bind(inner),
       close: inner.close.bind(inner),
     }

@@ -58,11 +58,11 @@ export class Departures {
     const untilMs = nowMs + delayMs
     if (delayMs === 0) this.end(ticket, decision)
     else if (ticket.isCrowdedOut) {
-      slots.giveBack(ticket, decision)
+      slots.refund(ticket, decision)
       this.refuseBehind(ticket)
     } else if (untilMs > ticket.deadlineMs) {
       const refused = refusedForDelay(decision, ticket.awaited, ticket.deadlineMs - nowMs)
-      slots.giveBack(ticket, decision)
+      slots.refund(ticket, decision)
       this.end(ticket, refused)
     } else {
       slots.hold(ticket)
@@ -83,7 +83,7 @@ export class Departures {
     this.#leaveAsking(ticket, (counted) => {
       if (!counted.allowed) return counted
       // Too late for what has come in the meantime: others may have gone before it.
-      this.#parts.slots.giveBack(ticket, counted)
+      this.#parts.slots.refund(ticket, counted)
       return decision
     })
   }
@@ -120,7 +120,7 @@ export class Departures {
   giveUp(ticket: Ticket, error: unknown): void {
     if (ticket.step === "done") return
     const { slots, left } = this.#parts
-    if (ticket.granted !== undefined) slots.giveBack(ticket, ticket.granted)
+    if (ticket.granted !== undefined) slots.refund(ticket, ticket.granted)
     this.#leave(ticket)
     ticket.end({ error })
     left()
@@ -168,7 +168,7 @@ export class Departures {
       const decision = decisionOf(answer)
       if (ticket.step === "leaving") ticket.end({ decision })
       // Nothing, where that is a refusal.
-      else slots.giveBack(ticket, decision)
+      else slots.refund(ticket, decision)
     })
   }
 

@@ -134,7 +134,7 @@ it("who was let in for want of a store has nothing to give back", async () => {
   const slots = new Slots(lines, decider, (counters) => void woken.push(...counters))
   const decision = await decider.take(asks)
   expect(decision).toMatchObject({ allowed: true, degraded: true })
-  slots.giveBack(left, decision)
+  slots.refund(left, decision)
   await nextTurn()
   expect(woken).toEqual([])
 })
@@ -153,7 +153,7 @@ it("a line is kept while there is something to give back in it, and forgotten th
   const slots = new Slots(lines, decider, (counters) => {
     for (const { policy } of counters) woken.push(policy.name)
   })
-  slots.giveBack(left, await decider.take(asks))
+  slots.refund(left, await decider.take(asks))
   lines.leave(asking)
   await nextTurn()
   expect([woken, lines.find(leaky("x"))?.isEmpty]).toEqual([[], false])

@@ -46,7 +46,7 @@ export class Slots {
   }
 
   /** It does not go on with what it was granted. */
-  giveBack(ticket: Ticket, decision: Decision): void {
+  refund(ticket: Ticket, decision: Decision): void {
     const later = ticket.awaited.filter((ask) => this.#isGivenBackLater(ticket, ask, decision))
     this.#refund(ticket, decision, (counter) => !later.some((ask) => isSame(ask, counter)))
   }
@@ -55,7 +55,7 @@ export class Slots {
   flush(line: Line<Ticket>): void {
     // Who is asking may be given a later one just now, and when it has been answered its lines are due.
     if (line.asking > 0) return
-    for (const giveBack of line.returns.splice(0)) giveBack()
+    for (const refund of line.returns.splice(0)) refund()
     this.#lines.forget(line)
   }
 
@@ -66,8 +66,8 @@ export class Slots {
     const next =
       slot === undefined ? firstAfter(turnOf(decision, ask), line) : slotAt(slot.place.behind, line)
     const returns = next?.returns ?? line.returns
-    const giveBack = () => this.#refund(ticket, decision, (counter) => isSame(ask, counter))
-    returns.push(...(slot?.returns ?? []), giveBack)
+    const refund = () => this.#refund(ticket, decision, (counter) => isSame(ask, counter))
+    returns.push(...(slot?.returns ?? []), refund)
     this.flush(line)
     return true
   }

@@ -184,7 +184,7 @@ export class WaitingRoom {
     const { step } = ticket
     if (decision.allowed) {
       if (step === "asking") this.#granted(ticket, decision)
-      else this.#slots.giveBack(ticket, decision)
+      else this.#slots.refund(ticket, decision)
     }
     if (ticket.hasLeft || ticket.step === "granted") return
     if (!ticket.waitsOut(decision)) this.#departures.refuse(ticket, decision)
@@ -202,7 +202,7 @@ export class WaitingRoom {
     for (const each of stopped) {
       // Who was told before that it waits may have ended others.
       if (each.granted === undefined || each.hasLeft) continue
-      this.#slots.giveBack(each, each.granted)
+      this.#slots.refund(each, each.granted)
       each.granted = undefined
       this.#idle(each)
     }

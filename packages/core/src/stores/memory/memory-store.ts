@@ -17,7 +17,7 @@ export interface MemoryStore extends Store {
   readonly size: number
   take(requests: readonly (readonly Check[])[]): readonly Answer[]
   peek(requests: readonly (readonly Check[])[]): readonly Answer[]
-  giveBack(refunds: readonly Refund[]): void
+  refund(refunds: readonly Refund[]): void
   reset(keys: readonly CounterKey[]): void
   subscribe(listener: (event: EvictionEvent) => void): () => void
   close(): void
@@ -111,8 +111,8 @@ class InMemory implements MemoryStore, TakesOne {
     return requests.map((checks) => counters.peek(checks, nowMs))
   }
 
-  giveBack(refunds: readonly Refund[]): void {
-    this.#open().giveBack(refunds, this.#now())
+  refund(refunds: readonly Refund[]): void {
+    this.#open().refund(refunds, this.#now())
   }
 
   reset(keys: readonly CounterKey[]): void {

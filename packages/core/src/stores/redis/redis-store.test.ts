@@ -279,7 +279,7 @@ describe("who was refused by Redis", () => {
 
   it.each([
     ["a reset", (store: RedisStore) => store.reset([check()]), "delete"],
-    ["units that are given back", (store: RedisStore) => store.giveBack([refund(check())]), "give back"],
+    ["units that are given back", (store: RedisStore) => store.refund([refund(check())]), "give back"],
   ] as const)(
     "is asked for again from %s on, which forgets even refusals that come meanwhile",
     async (_, change, what) => {
@@ -345,7 +345,7 @@ describe("a look at counters", () => {
 describe("units that are given back", () => {
   it("travel together when they come together", async () => {
     const { store, next } = open()
-    const giving = [store.giveBack([refund(check("ann"))]), store.giveBack([refund(check("bob"))])]
+    const giving = [store.refund([refund(check("ann"))]), store.refund([refund(check("bob"))])]
     const call = await next()
     expect([call.what, call.keys.length]).toEqual(["give back", 2])
     call.answer(1)
@@ -354,11 +354,7 @@ describe("units that are given back", () => {
 
   it("travel by slot in a cluster", async () => {
     const { store, arriving } = open({ isCluster: true })
-    const giving = store.giveBack([
-      refund(check("ann")),
-      refund(check("bob")),
-      refund(check("ann", 1, OTHER)),
-    ])
+    const giving = store.refund([refund(check("ann")), refund(check("bob")), refund(check("ann", 1, OTHER))])
     const calls = await arriving()
     expect(calls.map(({ keys }) => keys.map((key) => key.slice(8)))).toEqual([
       ["counter0ann", "counter1ann"],
@@ -371,7 +367,7 @@ describe("units that are given back", () => {
   it("are not sent while nobody waits for the server, when somebody waits for them", async () => {
     const { store, arriving, breakServer } = open()
     await breakServer()
-    const giving = expect(store.giveBack([refund(check())])).rejects.toMatchObject({ kind: "unavailable" })
+    const giving = expect(store.refund([refund(check())])).rejects.toMatchObject({ kind: "unavailable" })
     expect(await arriving()).toEqual([])
     await giving
   })
@@ -467,7 +463,7 @@ describe("a closed store", () => {
       expect(() => store.take([checks])).toThrow(closed)
       await expect(store.peek([checks])).rejects.toThrow(ClosedError)
     }
-    await expect(store.giveBack([refund(check())])).rejects.toThrow(ClosedError)
+    await expect(store.refund([refund(check())])).rejects.toThrow(ClosedError)
     await expect(store.reset([check()])).rejects.toThrow(ClosedError)
     expect(await arriving()).toEqual([])
   })

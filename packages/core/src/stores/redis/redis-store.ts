@@ -6,11 +6,11 @@ import { type Asked, WholeRequest } from "./asked.ts"
 import { type Between, DenyCache } from "./deny-cache.ts"
 import { shownKey } from "./failure.ts"
 import { Fleet } from "./fleet.ts"
-import { GiveBacks } from "./give-backs.ts"
 import { keyNamer } from "./key.ts"
 import type { Late } from "./lane/lane.ts"
 import type { Node, Patience } from "./node/node.ts"
 import { type ParsedRedisOptions, parseOptions, type RedisStoreOptions } from "./options.ts"
+import { RefundBatcher } from "./refund-batcher.ts"
 import { checkCountable, PolicyTable } from "./scripts/script-input.ts"
 import { integerAt, type Reply, stateAt } from "./scripts/script-reply.ts"
 import { PEEK } from "./scripts.ts"
@@ -66,7 +66,7 @@ export class RedisStore implements Store {
   readonly #denied: DenyCache
   readonly #nameKey: (counter: CounterKey) => string
   /** By patience and slot. */
-  readonly #returning = new Map<string, GiveBacks>()
+  readonly #refundBatchers = new Map<string, RefundBatcher>()
   #isClosed = false
 
   constructor(parts: RedisStoreParts) {
@@ -77,7 +77,7 @@ export class RedisStore implements Store {
     this.#nameKey = keyNamer(parts.prefix)
     this.#fleet = new Fleet(commands, timekeeping, {
       refused: (asked, answer, sentAtMs) => this.#rememberRefusal(asked, answer, sentAtMs),
-      grantedLate: (late) => this.#giveBackLate(late),
+      grantedLate: (late) => this.#refundLate(late),
     })
   }
 
@@ -104,32 +104,32 @@ export class RedisStore implements Store {
     return Promise.all(requests.map((checks) => this.#peekOne(checks, withinMs)))
   }
 
-  async giveBack(refunds: readonly Refund[]): Promise<void> {
+  async refund(refunds: readonly Refund[]): Promise<void> {
     this.#checkOpen()
-    await this.#giveBack(refunds, { withinMs: this.#parts.timeoutMs })
+    await this.#refund(refunds, { withinMs: this.#parts.timeoutMs })
   }
 
   /** What was counted for nobody. Nobody waits for it, and a server that answers late is asked although it is slow. */
-  #giveBackLate(late: readonly Late[]): void {
+  #refundLate(late: readonly Late[]): void {
     if (this.#isClosed) return
     const refunds = late.flatMap(({ asked, answer }) => refundsOf(asked.checks, answer.checks))
-    this.#giveBack(refunds, { withinMs: LATE_MS, inBackground: true }).catch(() => undefined)
+    this.#refund(refunds, { withinMs: LATE_MS, inBackground: true }).catch(() => undefined)
   }
 
-  async #giveBack(refunds: readonly Refund[], patience: Patience): Promise<void> {
+  async #refund(refunds: readonly Refund[], patience: Patience): Promise<void> {
     await this.#change(refunds, async (some, keys) => {
-      await this.#returnOf(keys[0] as string, patience).add(some, keys, patience)
+      await this.#batcherOf(keys[0] as string, patience).add(some, keys, patience)
     })
   }
 
-  #returnOf(key: string, { inBackground = false }: Patience): GiveBacks {
+  #batcherOf(key: string, { inBackground = false }: Patience): RefundBatcher {
     const name = `${inBackground} ${this.#fleet.slotOf(key)}`
-    let returning = this.#returning.get(name)
-    if (returning === undefined) {
-      returning = new GiveBacks(() => this.#fleet.nodeOf(key), inBackground)
-      this.#returning.set(name, returning)
+    let batcher = this.#refundBatchers.get(name)
+    if (batcher === undefined) {
+      batcher = new RefundBatcher(() => this.#fleet.nodeOf(key), inBackground)
+      this.#refundBatchers.set(name, batcher)
     }
-    return returning
+    return batcher
   }
 
   async reset(keys: readonly CounterKey[]): Promise<void> {
@@ -159,7 +159,7 @@ export class RedisStore implements Store {
     return takeInTurn(asked, (key) => this.#fleet.slotOf(key), {
       take: async (part) => this.#fleet.laneOf(part, withinMs).take(part, deadlineMs - performance.now()),
       // Nobody waits for it, so it may take longer than an answer.
-      giveBack: (refunds) => this.#giveBack(refunds, { withinMs: LATE_MS, inBackground: true }),
+      refund: (refunds) => this.#refund(refunds, { withinMs: LATE_MS, inBackground: true }),
     })
   }
 

@@ -3,13 +3,13 @@ import bucketLevel from "./scripts/bucket-level.lua"
 import call from "./scripts/call.lua"
 import counter from "./scripts/counter.lua"
 import digits from "./scripts/digits.lua"
-import giveBack from "./scripts/give-back.lua"
 import layout from "./scripts/layout.lua"
 import log from "./scripts/log.lua"
 import orForget from "./scripts/or-forget.lua"
 import packedCounts from "./scripts/packed-counts.lua"
 import peek from "./scripts/peek.lua"
 import penalty from "./scripts/penalty.lua"
+import refund from "./scripts/refund.lua"
 import strictHash from "./scripts/strict-hash.lua"
 import strictNext from "./scripts/strict-next.lua"
 import strictNumber from "./scripts/strict-number.lua"
@@ -38,7 +38,7 @@ export const PEEK: Script = script(
 )
 /** Gives units back to the windows they were taken in. */
 export const GIVE_BACK: Script = script(
-  `${layout}\n${call}\n${orForget}\n${digits}\n${strictNumber}\n${counters}\n${giveBack}`,
+  `${layout}\n${call}\n${orForget}\n${digits}\n${strictNumber}\n${counters}\n${refund}`,
 )
 
 function script(text: string): Script {

@@ -49,9 +49,9 @@ function cluster(...names: readonly string[]) {
       const name = counters[0] as string
       return instead.get(name.slice(0, 1))?.() ?? server(name).store.take([checks])
     },
-    async giveBack(refunds: readonly Refund[]) {
+    async refund(refunds: readonly Refund[]) {
       returned.push(...refunds)
-      for (const refund of refunds) server(refund.policy.counter).store.giveBack([refund])
+      for (const refund of refunds) server(refund.policy.counter).store.refund([refund])
     },
   }
   const take = async (...checks: readonly Check[]) => {
@@ -125,11 +125,11 @@ describe("a request whose checks are in several slots", () => {
 
   it("gives nothing back where the first slot refuses", async () => {
     const { parts, returned, slots, take } = cluster("a", "b")
-    const giveBack = slots.giveBack
+    const refund = slots.refund
     let calls = 0
-    slots.giveBack = (refunds) => {
+    slots.refund = (refunds) => {
       calls++
-      return giveBack(refunds)
+      return refund(refunds)
     }
     const answer = await take(check("a", 11), check("b"))
     expect([answer.granted, takenOf(answer)]).toEqual([false, [[0, 0], undefined]])
@@ -183,7 +183,7 @@ describe("a request whose checks are in several slots", () => {
 
   it("is answered although nothing can be given back, which nobody hears of", async () => {
     const { slots, take } = cluster("a", "b")
-    slots.giveBack = () => Promise.reject(new Error("gone"))
+    slots.refund = () => Promise.reject(new Error("gone"))
     expect((await take(check("a", 3), check("b", 11))).granted).toBe(false)
   })
 
@@ -205,7 +205,7 @@ describe("a request whose checks are in several slots", () => {
       const checks = order.map((name) => (name === "a" ? inA : inB))
       expect(answer).toStrictEqual({ nowMs: EDGE_MS + 2, granted: true, checks })
       // Who gives back what was taken gives it back to the window that it was taken in.
-      await slots.giveBack([{ policy: one.policy, partition: one.partition, units: 3, after: before }])
+      await slots.refund([{ policy: one.policy, partition: one.partition, units: 3, after: before }])
       expect([returned.length, inUse(one, other)]).toEqual([1, [0, 5]])
     },
   )

@@ -6,7 +6,7 @@ import type { Asked } from "./asked.ts"
 /** How the checks of one slot are taken, and given back. */
 export interface Slots {
   take(part: Asked): Promise<readonly Answer[]>
-  giveBack(refunds: readonly Refund[]): Promise<void>
+  refund(refunds: readonly Refund[]): Promise<void>
 }
 
 /** The checks of one slot, by their places in the request. */
@@ -50,14 +50,14 @@ export async function takeInTurn(
       if (!granted) break
     }
   } catch (error) {
-    giveBack(checks, counted, slots)
+    refundTaken(checks, counted, slots)
     throw error
   }
   const now = checks.map((check, i) =>
     times[i] === nowMs ? counted[i] : broughtTo(nowMs, check, counted[i]),
   )
   if (granted) return [{ nowMs, granted, checks: now }]
-  giveBack(checks, counted, slots)
+  refundTaken(checks, counted, slots)
   // What was given back is not told, nor what another check of the same counter saw of it.
   const returned = new Set(keys.filter((_, i) => (counted[i]?.taken ?? 0) > 0))
   const told = now.map((one, i) => (returned.has(keys[i] as string) ? undefined : one))
@@ -77,9 +77,13 @@ function partsOf(checks: readonly Check[], keys: readonly string[], slotOf: (key
 }
 
 /** Nobody waits for it: a server that is gone keeps the units until their window has passed, which is the safe side. */
-function giveBack(checks: readonly Check[], counted: readonly (Counted | undefined)[], slots: Slots): void {
+function refundTaken(
+  checks: readonly Check[],
+  counted: readonly (Counted | undefined)[],
+  slots: Slots,
+): void {
   const refunds = refundsOf(checks, counted)
-  if (refunds.length > 0) slots.giveBack(refunds).catch(() => undefined)
+  if (refunds.length > 0) slots.refund(refunds).catch(() => undefined)
 }
 
 /** What gives back the units that the checks of a request took, as the slots answered it. */

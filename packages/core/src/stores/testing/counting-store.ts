@@ -17,9 +17,9 @@ export function countingStore(inner: Store): {
       calls.peeks++
       return inner.peek(requests)
     },
-    giveBack(refunds) {
+    refund(refunds) {
       for (const { units } of refunds) calls.returned += units
-      return inner.giveBack(refunds)
+      return inner.refund(refunds)
     },
   }
   return { store, calls }

@@ -5,7 +5,7 @@ export function methodsOf(store: Store): Store {
   return {
     take: (requests, withinMs) => store.take(requests, withinMs),
     peek: (requests, withinMs) => store.peek(requests, withinMs),
-    giveBack: (refunds) => store.giveBack(refunds),
+    refund: (refunds) => store.refund(refunds),
     reset: (keys) => store.reset(keys),
     close: () => store.close(),
   }

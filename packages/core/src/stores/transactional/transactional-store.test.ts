@@ -88,7 +88,7 @@ describe("a transactional store", () => {
     const store = transactionalStore(backend)
     store.take([[check()]])
     store.peek([[check()]])
-    store.giveBack([{ policy: POLICY, partition: "c", units: 1, after: KEPT.state }])
+    store.refund([{ policy: POLICY, partition: "c", units: 1, after: KEPT.state }])
     store.reset([check()])
     const key = "3:a:b:c"
     expect(backend.changes).toEqual([

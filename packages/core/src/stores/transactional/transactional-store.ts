@@ -56,8 +56,8 @@ class TransactionalStore implements Store {
     )
   }
 
-  giveBack(refunds: readonly Refund[]): MaybePromise<void> {
-    return this.#transact(refunds, (counters, nowMs) => counters.giveBack(refunds, nowMs))
+  refund(refunds: readonly Refund[]): MaybePromise<void> {
+    return this.#transact(refunds, (counters, nowMs) => counters.refund(refunds, nowMs))
   }
 
   reset(keys: readonly CounterKey[]): MaybePromise<void> {

@@ -88,9 +88,9 @@ export function setUp(
         requests.some((checks) => isSlow(checks, true)),
       )
     },
-    giveBack(refunds) {
+    refund(refunds) {
       calls.returns++
-      inner.giveBack(refunds)
+      inner.refund(refunds)
     },
     reset: (keys) => inner.reset(keys),
     close: () => inner.close(),

@@ -2,8 +2,8 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import type { Policy } from "../../policy.ts"
 import type { Refund } from "../store.ts"
-import { GiveBacks } from "./give-backs.ts"
 import { Node } from "./node/node.ts"
+import { RefundBatcher } from "./refund-batcher.ts"
 import { GIVE_BACK } from "./scripts.ts"
 import { AskedServer } from "./testing/asked-server.ts"
 
@@ -23,7 +23,7 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", 
 afterEach(() => void vi.useRealTimers())
 
 /** The way back to a server whose time is known. */
-async function givingBack({ inBackground = false } = {}) {
+async function startBatcher({ inBackground = false } = {}) {
   vi.advanceTimersByTime(7)
   const server = new AskedServer()
   const node = new Node(server, { clock: undefined, isWide: false }, "sl1:{7f}counter0alice")
@@ -31,12 +31,12 @@ async function givingBack({ inBackground = false } = {}) {
   server.latest.answer(["1700000000", "000000"])
   await learning
   server.asked.length = 0
-  const returning = new GiveBacks(() => node, inBackground)
+  const batcher = new RefundBatcher(() => node, inBackground)
   const failures: Error[] = []
   /** Gives back the units of these keys; what comes of it, once it has. */
-  const giveBack = (keys: readonly string[], withinMs = 100): unknown[] => {
+  const refundKeys = (keys: readonly string[], withinMs = 100): unknown[] => {
     const outcome: unknown[] = []
-    returning.add(keys.map(refund), keys, { withinMs }).then(
+    batcher.add(keys.map(refund), keys, { withinMs }).then(
       () => outcome.push("back"),
       (error: Error) => {
         failures.push(error)
@@ -45,7 +45,7 @@ async function givingBack({ inBackground = false } = {}) {
     )
     return outcome
   }
-  return { server, node, giveBack, failures }
+  return { server, node, refundKeys, failures }
 }
 
 function refund(partition: string): Refund {
@@ -65,8 +65,8 @@ const REPLY = [NOW_MS, 1]
 
 describe("units on their way back", () => {
   it("travel together when they come in one turn, for as long as the first of those who wait does", async () => {
-    const { server, giveBack } = await givingBack()
-    const outcomes = [giveBack(["a", "b"], 30), giveBack(["c"], 10), giveBack([], 5)]
+    const { server, refundKeys } = await startBatcher()
+    const outcomes = [refundKeys(["a", "b"], 30), refundKeys(["c"], 10), refundKeys([], 5)]
     await nextTurn()
     const each = `1,3,${NOW_MS - 1_000},5,4`
     expect(server.asked).toMatchObject([
@@ -80,7 +80,7 @@ describe("units on their way back", () => {
     server.latest.answer(REPLY)
     await nextTurn()
     expect(outcomes).toEqual([["back"], ["back"], ["back"]])
-    const later = giveBack(["d"])
+    const later = refundKeys(["d"])
     await nextTurn()
     server.latest.answer(REPLY)
     await nextTurn()
@@ -88,10 +88,10 @@ describe("units on their way back", () => {
   })
 
   it("are 64 a call at the most, in two calls at a time, and the others follow when one has ended", async () => {
-    const { server, giveBack } = await givingBack()
+    const { server, refundKeys } = await startBatcher()
     const all = names(200)
-    const outcome = giveBack(all)
-    const last = giveBack(["last"])
+    const outcome = refundKeys(all)
+    const last = refundKeys(["last"])
     await nextTurn()
     expect(server.asked.map(({ keys }) => keys)).toEqual([all.slice(0, 64), all.slice(64, 128)])
     server.asked[1]?.answer(REPLY)
@@ -107,9 +107,9 @@ describe("units on their way back", () => {
   })
 
   it("are not sent any more when their time is over before it is their turn", async () => {
-    const { server, giveBack } = await givingBack()
-    giveBack(names(128))
-    const [short, long] = [giveBack(["short"], 10), giveBack(["long"], 11)]
+    const { server, refundKeys } = await startBatcher()
+    refundKeys(names(128))
+    const [short, long] = [refundKeys(["short"], 10), refundKeys(["long"], 11)]
     await nextTurn()
     vi.advanceTimersByTime(10)
     expect(server.asked).toHaveLength(2)
@@ -122,9 +122,9 @@ describe("units on their way back", () => {
   })
 
   it("cost no call when the time of all of them is over", async () => {
-    const { server, giveBack } = await givingBack()
-    giveBack(names(128))
-    const short = giveBack(["short"], 10)
+    const { server, refundKeys } = await startBatcher()
+    refundKeys(names(128))
+    const short = refundKeys(["short"], 10)
     await nextTurn()
     vi.advanceTimersByTime(10)
     server.asked[0]?.answer(REPLY)
@@ -133,8 +133,8 @@ describe("units on their way back", () => {
   })
 
   it("are not back when the server says that it was asked too late", async () => {
-    const { server, giveBack, failures } = await givingBack()
-    const outcome = giveBack(["a"])
+    const { server, refundKeys, failures } = await startBatcher()
+    const outcome = refundKeys(["a"])
     await nextTurn()
     server.latest.answer([NOW_MS])
     await nextTurn()
@@ -143,13 +143,13 @@ describe("units on their way back", () => {
   })
 
   it("are never sent twice: all of a call that failed are told, and the next ones are sent", async () => {
-    const { server, giveBack } = await givingBack()
-    const failing = [giveBack(["a"]), giveBack(["b"])]
+    const { server, refundKeys } = await startBatcher()
+    const failing = [refundKeys(["a"]), refundKeys(["b"])]
     await nextTurn()
     server.latest.fail("ERR no")
     await nextTurn()
     expect([failing, server.asked.length]).toEqual([[["Redis failed: ERR no"], ["Redis failed: ERR no"]], 1])
-    const next = giveBack(["c"])
+    const next = refundKeys(["c"])
     await nextTurn()
     expect(server.latest.keys).toEqual(["c"])
     server.latest.answer(REPLY)
@@ -160,26 +160,26 @@ describe("units on their way back", () => {
 
 describe("units that go back to a server that nobody waits for", () => {
   it("are refused at once where somebody waits for that, whatever is in flight", async () => {
-    const { server, node, giveBack } = await givingBack()
-    giveBack(names(128))
+    const { server, node, refundKeys } = await startBatcher()
+    refundKeys(names(128))
     await nextTurn()
     for (let i = 0; i < 5; i++) node.breaker.failed()
-    const outcome = giveBack(["a"])
+    const outcome = refundKeys(["a"])
     await nextTurn()
     expect([outcome, server.asked.length]).toEqual([[DOWN], 2])
     node.breaker.stop()
   })
 
   it("are sent in the background, and failures there do not count", async () => {
-    const { server, node, giveBack } = await givingBack({ inBackground: true })
+    const { server, node, refundKeys } = await startBatcher({ inBackground: true })
     for (let i = 0; i < 4; i++) node.breaker.failed()
-    giveBack(["a"])
+    refundKeys(["a"])
     await nextTurn()
     server.latest.fail("ERR no")
     await nextTurn()
     expect(node.breaker.isOpen).toBe(false)
     node.breaker.failed()
-    const outcome = giveBack(["b"])
+    const outcome = refundKeys(["b"])
     await nextTurn()
     server.latest.answer(REPLY)
     await nextTurn()

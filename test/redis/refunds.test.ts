@@ -54,7 +54,7 @@ it("travel together: 8,000 at once take few calls, and each comes off its own co
   const refunds = Array.from({ length: 8_000 }, (_, i) => {
     return i % 2 === 0 ? shared : i % 4 === 1 ? fixed : (others[i % 10] as Refund)
   })
-  await Promise.all(refunds.map((refund) => store.giveBack([refund])))
+  await Promise.all(refunds.map((refund) => store.refund([refund])))
   const calls = (await scriptCalls()) - before
   expect(calls).toBeGreaterThanOrEqual(8_000 / 64)
   expect(calls).toBeLessThan(8_000 / 64 + 10)
@@ -70,9 +70,9 @@ it("go at once on a quiet server, one call for the refunds of one request", asyn
   const store = redisStore({ client, prefix: "quiet:", timeoutMs: 20_000 })
   const refunds = [await took(store, MONTH, "ann", 3), await took(store, FIXED, "bob", 3)]
   const before = await scriptCalls()
-  await store.giveBack(refunds)
+  await store.refund(refunds)
   expect((await scriptCalls()) - before).toBe(1)
-  await store.giveBack([{ ...refunds[0], units: 2 } as Refund])
+  await store.refund([{ ...refunds[0], units: 2 } as Refund])
   expect([await counted(store, MONTH, "ann"), await counted(store, FIXED, "bob")]).toEqual([0, 2])
   store.close()
 })
@@ -82,7 +82,7 @@ it("that wait for their turn fail by their deadline, unsent, and what comes late
   const refund = await took(store, MONTH, "ann", 1_000)
   const pid = Number(/process_id:(\d+)/.exec(await client.info("server"))?.[1])
   process.kill(pid, "SIGSTOP")
-  const givenBack = Promise.allSettled(Array.from({ length: 500 }, () => store.giveBack([refund])))
+  const givenBack = Promise.allSettled(Array.from({ length: 500 }, () => store.refund([refund])))
   const isInTime = await endsWithin(200, givenBack)
   process.kill(pid, "SIGCONT")
   const outcomes = await givenBack
@@ -92,7 +92,7 @@ it("that wait for their turn fail by their deadline, unsent, and what comes late
   const patient = redisStore({ client, prefix: "late:", timeoutMs: 20_000 })
   const left = (await counted(patient, MONTH, "ann")) ?? 0
   expect([1_000, 1_000 - 64, 1_000 - 128]).toContain(left)
-  await patient.giveBack([refund])
+  await patient.refund([refund])
   expect(await counted(patient, MONTH, "ann")).toBe(left - 1)
   store.close()
   patient.close()

@@ -26,7 +26,7 @@ interface Returning {
  * The way back for the units of one server, or one slot of a cluster: refunds that come in one turn of the event loop, or
  * while calls are in flight, travel together. None is sent twice, and none after its deadline.
  */
-export class GiveBacks {
+export class RefundBatcher {
   readonly #nodeOf: () => Node
   readonly #inBackground: boolean
   readonly #queue: Returning[] = []
