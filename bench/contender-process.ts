@@ -14,6 +14,8 @@ type Reply = { readonly answer: unknown } | { readonly error: string }
 export interface ContenderOptions {
   /** More of its environment. */
   readonly env?: Readonly<Record<string, string>>
+  /** Modules that are imported before the contender's own. */
+  readonly imports?: readonly string[]
   /** Whether what it prints goes nowhere. */
   readonly isQuiet?: boolean
 }
@@ -22,10 +24,10 @@ export interface ContenderOptions {
 export function startContender(
   module: URL,
   name: string,
-  { env = {}, isQuiet = false }: ContenderOptions = {},
+  { env = {}, imports = [], isQuiet = false }: ContenderOptions = {},
 ): ContenderProcess {
   const child = fork(module, [name], {
-    execArgv: [...process.execArgv, "--expose-gc"],
+    execArgv: [...process.execArgv, ...imports.flatMap((url) => ["--import", url]), "--expose-gc"],
     env: { ...process.env, NODE_ENV: "production", ...env },
     silent: isQuiet,
   })

@@ -36,7 +36,7 @@ interface Plan {
   readonly seconds: number
 }
 
-interface Server {
+export interface Server {
   readonly contender: Contender
   readonly process: ContenderProcess
   readonly port: number
@@ -89,7 +89,8 @@ async function measureProcess(
   }
 }
 
-async function startServer(contender: Contender, child: ContenderProcess): Promise<Server> {
+/** Starts the contender's server in the process. */
+export async function startServer(contender: Contender, child: ContenderProcess): Promise<Server> {
   const { framework, protection, limit } = contender
   const port = await child.ask<number>({ start: framework, protection, limit })
   // The one request that a limit of 1 admits.
@@ -116,8 +117,8 @@ async function measureRound({ contender, process: child, port }: Server, seconds
   return { perSecond: (requests * 1e6) / durationUs, p99Ms: p99Us / 1e3, cpuUs }
 }
 
-/** wrk counts what is refused, but not with which status. */
-async function verify({ name, refuses, header }: Contender, port: number): Promise<void> {
+/** Throws unless a request gets the status and the header that show the contender at work: wrk counts refusals, but not their status. */
+export async function verify({ name, refuses, header }: Contender, port: number): Promise<void> {
   const response = await fetch(`http://127.0.0.1:${port}/`)
   await response.text()
   const expected = refuses ? 429 : 200

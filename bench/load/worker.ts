@@ -11,8 +11,9 @@ export interface Task {
   readonly inFlight: number
   /** Counts the clients from the first number to the second, each once. */
   readonly fill?: readonly [number, number]
-  /** Without `fill`: milliseconds of load, and which of its clients come. */
+  /** Without `fill`: milliseconds of load or, if given, requests; and which of its clients come. */
   readonly forMs?: number
+  readonly requests?: number
   readonly seed?: number
 }
 
@@ -34,30 +35,33 @@ const SEQUENCE = 2 ** 18
 
 let contender: Contender | undefined
 
-answerTasks<Task>(async ({ port, workload, inFlight, fill, forMs = 0, seed = 1 }): Promise<Sample> => {
-  contender ??= await create(port, workload)
-  const sequence =
-    fill === undefined
-      ? sequenceOf(workload, SEQUENCE, seed)
-      : new Uint32Array(fill[1] - fill[0]).map((_, index) => fill[0] + index)
-  const keyUs = costOfKeys(sequence)
-  const driven = await drive(contender, sequence, inFlight, fill === undefined ? forMs : undefined)
-  const { decisions, wallMs, cpuUs, latenciesMs, refused, failed, firstError } = driven
-  // Now and then one is late on a busy machine, and not worth a word.
-  if (failed > decisions / 100)
-    throw new Error(`${failed} of ${decisions} decisions failed: ${firstError ?? "made without Redis"}`)
-  return {
-    decisions,
-    wallMs,
-    perSecond: (decisions * 1e3) / wallMs,
-    nodeUs: cpuUs / decisions - keyUs,
-    keyUs,
-    p50Ms: quantile(latenciesMs, 0.5),
-    p99Ms: quantile(latenciesMs, 0.99),
-    refused,
-    failed,
-  }
-})
+answerTasks<Task>(
+  async ({ port, workload, inFlight, fill, forMs = 0, requests, seed = 1 }): Promise<Sample> => {
+    contender ??= await create(port, workload)
+    const sequence =
+      fill === undefined
+        ? sequenceOf(workload, requests ?? SEQUENCE, seed)
+        : new Uint32Array(fill[1] - fill[0]).map((_, index) => fill[0] + index)
+    const keyUs = costOfKeys(sequence)
+    const isTimed = fill === undefined && requests === undefined
+    const driven = await drive(contender, sequence, inFlight, isTimed ? forMs : undefined)
+    const { decisions, wallMs, cpuUs, latenciesMs, refused, failed, firstError } = driven
+    // Now and then one is late on a busy machine, and not worth a word.
+    if (failed > decisions / 100)
+      throw new Error(`${failed} of ${decisions} decisions failed: ${firstError ?? "made without Redis"}`)
+    return {
+      decisions,
+      wallMs,
+      perSecond: (decisions * 1e3) / wallMs,
+      nodeUs: cpuUs / decisions - keyUs,
+      keyUs,
+      p50Ms: quantile(latenciesMs, 0.5),
+      p99Ms: quantile(latenciesMs, 0.99),
+      refused,
+      failed,
+    }
+  },
+)
 
 async function create(port: number, workload: Workload): Promise<Contender> {
   const kind = CONTENDERS[process.argv[2] ?? ""]

@@ -5,6 +5,15 @@ export function median(values: readonly number[]): number {
   return ((sorted[Math.floor(middle - 0.5)] ?? Number.NaN) + (sorted[Math.floor(middle)] ?? Number.NaN)) / 2
 }
 
+/** The value below which the part (0 to 1) of the values lies, interpolated between its neighbors; NaN of none. */
+export function percentile(values: readonly number[], part: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const place = (sorted.length - 1) * part
+  const below = sorted[Math.floor(place)] ?? Number.NaN
+  const above = sorted[Math.ceil(place)] ?? Number.NaN
+  return below + (above - below) * (place - Math.floor(place))
+}
+
 export interface Spread {
   readonly median: number
   readonly least: number

@@ -1,0 +1,82 @@
+import type { Framework } from "../http/worker.ts"
+import type { Workload } from "../load/workloads.ts"
+
+export const GROUPS = ["decide", "store", "http"] as const
+export type Group = (typeof GROUPS)[number]
+
+export function isGroup(name: string): name is Group {
+  return GROUPS.some((group) => group === name)
+}
+
+/** Ends the name of a figure that is the CPU time of the Redis server. */
+export const OF_REDIS = ": Redis server"
+
+interface Amount {
+  /** Requests that come first, so that the code is compiled. */
+  readonly warmUp: number
+  /** Requests that are measured. */
+  readonly measured: number
+}
+
+/** How a contender of `bench/load` is loaded. */
+interface Counting extends Amount {
+  readonly measurement: string
+  readonly inFlight: number
+}
+
+/** What one process measures; both builds get a new process for it in each round. */
+export type Job = { readonly group: Group } & (
+  | {
+      readonly kind: "counting"
+      readonly contender: string
+      readonly store: "memory" | "redis"
+      readonly workload: Workload
+      readonly countings: readonly Counting[]
+    }
+  | ({ readonly kind: "serving"; readonly measurement: string; readonly framework: Framework } & Amount)
+)
+
+/**
+ * Lists what is measured. The load is a number of requests and not a time, so that the compiler sees the same requests
+ * on a busy machine. A measurement takes less than two seconds on a quiet one.
+ */
+export const JOBS: readonly Job[] = [
+  {
+    group: "decide",
+    kind: "counting",
+    contender: "sluice decide",
+    store: "redis",
+    workload: "uniform",
+    countings: [
+      { measurement: "decide, Redis, 1 in flight", inFlight: 1, warmUp: 4_000, measured: 10_000 },
+      { measurement: "decide, Redis, 64 in flight", inFlight: 64, warmUp: 50_000, measured: 150_000 },
+      { measurement: "decide, Redis, 256 in flight", inFlight: 256, warmUp: 50_000, measured: 150_000 },
+    ],
+  },
+  {
+    group: "decide",
+    kind: "counting",
+    contender: "sluice decide, in process",
+    store: "memory",
+    workload: "uniform",
+    countings: [{ measurement: "decide, memory", inFlight: 1, warmUp: 300_000, measured: 900_000 }],
+  },
+  {
+    group: "store",
+    kind: "counting",
+    contender: "sluice take, in process",
+    store: "memory",
+    workload: "uniform",
+    countings: [{ measurement: "take, memory", inFlight: 1, warmUp: 1_000_000, measured: 2_000_000 }],
+  },
+  ...(["fastify", "express", "koa"] as const).map(
+    (framework): Job => ({
+      group: "http",
+      kind: "serving",
+      measurement: `${framework}, admitting`,
+      framework,
+      warmUp: 10_000,
+      measured: 15_000,
+    }),
+  ),
+]

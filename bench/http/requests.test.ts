@@ -1,0 +1,60 @@
+import { once } from "node:events"
+import { createServer, type RequestListener } from "node:http"
+import type { AddressInfo } from "node:net"
+import { afterEach, expect, it } from "vitest"
+import { isComplete, sendRequests } from "./requests.ts"
+
+let stop: (() => void) | undefined
+afterEach(() => stop?.())
+
+async function serve(listener: RequestListener): Promise<number> {
+  const server = createServer(listener).listen(0, "127.0.0.1")
+  stop = () => server.close()
+  await once(server, "listening")
+  return (server.address() as AddressInfo).port
+}
+
+it("sends as many requests as it is asked to, however many connections there are", async () => {
+  let requests = 0
+  const port = await serve((_request, response) => {
+    requests++
+    response.end("hello")
+  })
+  await sendRequests(port, 7, 100)
+  expect(requests).toBe(100)
+})
+
+it("reads answers that come in parts", async () => {
+  const port = await serve((_request, response) => {
+    response.setHeader("content-length", 4)
+    response.write("ab")
+    setImmediate(() => response.end("cd"))
+  })
+  await sendRequests(port, 3, 9)
+})
+
+it("rejects when a request is refused", async () => {
+  const port = await serve((_request, response) => {
+    response.statusCode = 429
+    response.end("no")
+  })
+  await expect(sendRequests(port, 2, 10)).rejects.toThrow("answered HTTP/1.1 429")
+})
+
+it("rejects when the server closes a connection instead of answering", async () => {
+  const port = await serve((request) => request.socket.destroy())
+  await expect(sendRequests(port, 1, 10)).rejects.toThrow(/closed a connection|ECONNRESET/)
+})
+
+it.each([
+  ["HTTP/1.1 200 OK\r\nContent-Le", false],
+  ["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na", false],
+  ["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab", true],
+  ["HTTP/1.1 200 OK\r\ncontent-length:0\r\n\r\n", true],
+])("says of %j whether it is a whole response: %s", (text, complete) => {
+  expect(isComplete(text)).toBe(complete)
+})
+
+it("throws if a response does not say how long it is", () => {
+  expect(() => isComplete("HTTP/1.1 200 OK\r\n\r\n")).toThrow("has no Content-Length")
+})
