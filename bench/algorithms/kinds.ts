@@ -120,7 +120,7 @@ export function policyOf(kind: Kind, size: Size): Policy {
   const { limit, windowMs, buckets, burst } = wholeSize(kind, size)
   return {
     name: "measured",
-    counter: "k3JxW0aQ",
+    counter: "k3JxW0aQ7rBn5TzE",
     limit,
     windowMs,
     align: "epoch",

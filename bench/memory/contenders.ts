@@ -23,7 +23,7 @@ export const CONTENDERS: Readonly<Record<string, (maxKeys: number) => Contender>
     const store = memoryStore({ maxKeys, clock: { now: () => nowMs } })
     const policy: Policy = {
       name: "ip-1m",
-      counter: "k3JxW0aQ",
+      counter: "k3JxW0aQ7rBn5TzE",
       algorithm: "sliding-window",
       limit: LIMIT,
       windowMs: WINDOW_MS,

@@ -7,7 +7,7 @@ import { printTable, printWanted } from "../report/table.ts"
 import { OURS, PEER } from "./cases.ts"
 import { type RedisServer, usedMemory } from "./server.ts"
 
-const MOST_OF_PEER = 1.15
+const MOST_OF_PEER = 1.25
 const IN_FLIGHT = 64
 /** Time for Redis to finish growing its tables. */
 const SETTLED_MS = 500

@@ -69,7 +69,7 @@ export const CONTENDERS: Readonly<Record<string, (limit: number) => Contender>> 
 function policyOf(limit: number): Policy {
   return {
     name: "ip-1h",
-    counter: "k3JxW0aQ",
+    counter: "k3JxW0aQ7rBn5TzE",
     algorithm: "sliding-window",
     limit,
     windowMs: WINDOW_MS,

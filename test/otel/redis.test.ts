@@ -76,7 +76,7 @@ it("a Redis that stays silent is told from one that is gone", async () => {
 
 it("what is no answer is told from an outage", async () => {
   const { server, decide, errors } = await setUp()
-  const [key] = (await server.command("KEYS", "sl1:*")) as string[]
+  const [key] = (await server.command("KEYS", "sl2:*")) as string[]
   await server.command("SET", key ?? "", "rubbish")
   await until("Redis has answered", async () => {
     await decide()

@@ -404,7 +404,7 @@ describe("commandsOf a client of a cluster", () => {
       "x{日本}",
       "\u{1f600}",
     ]
-    for (let i = 0; i < 200; i++) texts.push(`sl1:{${i.toString(16)}}ab:user-${i * 7919}`, `k${i}`)
+    for (let i = 0; i < 200; i++) texts.push(`sl2:{${i.toString(16)}}ab:user-${i * 7919}`, `k${i}`)
     for (const text of texts)
       expect([text, keySlot(text)]).toEqual([text, await node.command("CLUSTER", "KEYSLOT", text)])
   })

@@ -284,7 +284,7 @@ describe("the examples with REDIS_URL", () => {
       }
       // One client, so one counter, whichever instance it asks; in the previous window too, should a minute have ended.
       expect(await server.command("DBSIZE")).toBe(1)
-      expect(await unitsIn(server, "sl1:")).toBeGreaterThanOrEqual(6)
+      expect(await unitsIn(server, "sl2:")).toBeGreaterThanOrEqual(6)
     } finally {
       for (const child of children) child.kill()
     }

@@ -10,7 +10,7 @@ import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 
 // What is written here is read by other versions that run beside this one, for as long as the digit in the key is the same:
 // a layout that is no longer this one needs another digit, and counters start anew.
-const LAYOUT = "sl1:"
+const LAYOUT = "sl2:"
 
 let server: RedisServer
 let client: Redis
@@ -97,7 +97,7 @@ describe("a key of the first layout", () => {
 
   it("has nothing to do with those of another layout", async () => {
     const key = keyNamer("")(check(SLIDING))
-    const [older, newer] = [key.replace("sl1:", "sl0:"), key.replace("sl1:", "sl2:")]
+    const [older, newer] = [key.replace("sl2:", "sl1:"), key.replace("sl2:", "sl3:")]
     for (const other of [older, newer]) await client.set(other, packed(28_401_120, 0, 10))
     const [answer] = await store.take([[check(SLIDING, 10)]])
     expect(answer?.granted).toBe(true)

@@ -80,7 +80,7 @@ describe("the program with Redis", () => {
     const answers = await Promise.all(Array.from({ length: 8 }, (_, i) => ask(two[i % 2] as Program, "ada")))
     expect(answers.filter(({ shouldForward }) => shouldForward === true)).toHaveLength(3)
     expect(answers.every(({ degraded }) => degraded === false)).toBe(true)
-    expect(String(await redis.command("KEYS", "*"))).toMatch(/^shop:sl1:/)
+    expect(String(await redis.command("KEYS", "*"))).toMatch(/^shop:sl2:/)
   })
 
   it("is ready without Redis, says so, and counts there once it is back", async () => {

@@ -79,8 +79,8 @@ export type ParsedThrottle =
 /**
  * A rule compiled to what a store needs: how many units, in which window, counted how.
  *
- * `counter` identifies the counter beside the partition. It is a short fingerprint of service, rule name, field,
- * algorithm, window, buckets, alignment and refill, and not of limit and burst, so changed ones keep the counts.
+ * `counter` identifies the counter beside the partition. It is a fingerprint of service, rule name, field, algorithm,
+ * window, buckets, alignment and refill: a change of any of these starts new counts. A change of limit or burst keeps them.
  */
 export interface Policy {
   /** The rule's name. */

@@ -75,11 +75,11 @@ export class RouteGuards<Guard> {
   }
 }
 
-/** A text as the name of a rule: as it is where it may be one, else what is left of it and 48 bits of its hash. */
+/** Returns the text as the name of a rule: unchanged if it is a valid name, else the valid part of it and 96 bits of its hash. */
 export function namedAfter(text: string): string {
   const plain = text.replace(/[^ !#-[\]-~]/gu, "?")
   if (plain === text && text.length <= 64) return text
-  return `${plain.slice(0, 55)}~${createHash("sha256").update(text).digest("base64url").slice(0, 8)}`
+  return `${plain.slice(0, 47)}~${createHash("sha256").update(text).digest("base64url").slice(0, 16)}`
 }
 
 /** What is accepted where a member is none. */

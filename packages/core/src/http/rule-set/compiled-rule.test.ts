@@ -566,10 +566,10 @@ describe("a counter", () => {
     return asked[0] as Policy
   }
 
-  /** What a later version has to call it: another name would be another count. */
+  /** The 96 bits that every later version has to keep: another name would be another count. */
   function counterOf(algorithm: unknown, ...more: readonly unknown[]): string {
     const identity = JSON.stringify(["default", "rule", ["ip"], algorithm, 60_000, "epoch", ...more])
-    return createHash("sha256").update(identity).digest("base64url").slice(0, 8)
+    return createHash("sha256").update(identity).digest("base64url").slice(0, 16)
   }
 
   it("has the name that it would have if there were no buckets and no refill, where a rule has none", async () => {
@@ -581,6 +581,24 @@ describe("a counter", () => {
       windowMs: 60_000,
       align: "epoch",
     })
+  })
+
+  it("has a name of 96 bits, and so has the counter of a penalty", async () => {
+    const asked: Policy[] = []
+    const inner = memoryStore({ clock })
+    const take: Store["take"] = (requests) => {
+      for (const { policy } of requests.flat()) asked.push(policy)
+      return inner.take(requests)
+    }
+    const penalty = { refusals: 3, for: "1m" }
+    const store = { ...methodsOf(inner), take }
+    await limiterWith({ rules: [{ ...same, penalty }], store }).decide(FROM("192.0.2.1"))
+    // Each character stands for 6 bits.
+    expect(asked.map(({ counter }) => counter)).toEqual([
+      expect.stringMatching(/^[\w-]{16}$/),
+      expect.stringMatching(/^[\w-]{16}$/),
+    ])
+    expect(asked[0]?.counter).not.toBe(asked[1]?.counter)
   })
 
   it.each<[Partial<Rule>, readonly unknown[]]>([

@@ -41,8 +41,8 @@ export function isCode(error: unknown, code: string): boolean {
   return new RegExp(`(^|\\s)-?${code}\\b`).test(error.message)
 }
 
-/** Characters of a policy's counter, behind the hash tag of a key: `sl1:{7f}Zk3hX0pQ203.0.113.10`. */
-const COUNTER_LENGTH = 8
+/** Characters of a policy's counter, after the hash tag of a key: `sl2:{7f}Zk3hX0pQ9vLm2TcY203.0.113.10`. */
+const COUNTER_LENGTH = 16
 
 /** A key as a message shows it: without the partition, which may be somebody's address and has no place in a log. */
 export function shownKey(key: string): string {

@@ -5,7 +5,7 @@ import { keyNamer } from "./key.ts"
 
 const POLICY: Policy = {
   name: "login",
-  counter: "Zk3hX0pQ",
+  counter: "Zk3hX0pQ9vLm2TcY",
   algorithm: "sliding-window",
   limit: 10,
   windowMs: 60_000,
@@ -24,33 +24,45 @@ function tagOf(name: string): string {
 describe("keyOf", () => {
   // Processes of different versions count together: what they call a counter never changes within a layout.
   it.each([
-    ["203.0.113.10", "sl1:{44}Zk3hX0pQ203.0.113.10"],
-    ["", "sl1:{11}Zk3hX0pQ"],
-    ["alice", "sl1:{51}Zk3hX0pQalice"],
-    ["2001:db8::/56", "sl1:{0a}Zk3hX0pQ2001:db8::/56"],
-    ["x".repeat(65), "sl1:{0f}Zk3hX0pQ#SNsfxLBUEWO-77ACFpMI32"],
-    ["zoë", "sl1:{97}Zk3hX0pQ#wuTbX5YffCeYvCbLjUl7Xc"],
+    ["203.0.113.10", "sl2:{44}Zk3hX0pQ9vLm2TcY203.0.113.10"],
+    ["", "sl2:{89}Zk3hX0pQ9vLm2TcY"],
+    ["alice", "sl2:{51}Zk3hX0pQ9vLm2TcYalice"],
+    ["2001:db8::/56", "sl2:{0a}Zk3hX0pQ9vLm2TcY2001:db8::/56"],
+    ["x".repeat(65), "sl2:{0f}Zk3hX0pQ9vLm2TcY#SNsfxLBUEWO-77ACFpMI32"],
+    ["zoë", "sl2:{97}Zk3hX0pQ9vLm2TcY#wuTbX5YffCeYvCbLjUl7Xc"],
   ])("of %j is %s", (partition, expected) => {
     expect(key(partition)).toBe(expected)
   })
 
   it.each([
-    ["a text that an operator can read", "203.0.113.10", /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQ203\.0\.113\.10$/],
-    ["the whole service", "", /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQ$/],
-    ["braces, since the first ones are the key's own", "a{b}c", /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQa\{b\}c$/],
-    ["64 characters as they are", "x".repeat(64), /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQx{64}$/],
-    ["more than 64 characters as a hash", "x".repeat(65), /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQ#[\w-]{22}$/],
-    ["what is not ASCII as a hash", "zoë", /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQ#[\w-]{22}$/],
-    ["a control character as a hash", "a\nb", /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQ#[\w-]{22}$/],
-    ["the last printable character, ~, as it is", "~ ", /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQ~ $/],
-    ["DEL as a hash", "\x7f", /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQ#[\w-]{22}$/],
-    ["what looks like a hash as a hash of its own", "#abc", /^sl1:\{[0-9a-f]{2}\}Zk3hX0pQ#[\w-]{22}$/],
+    [
+      "a text that an operator can read",
+      "203.0.113.10",
+      /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY203\.0\.113\.10$/,
+    ],
+    ["the whole service", "", /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY$/],
+    [
+      "braces, since the first ones are the key's own",
+      "a{b}c",
+      /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcYa\{b\}c$/,
+    ],
+    ["64 characters as they are", "x".repeat(64), /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcYx{64}$/],
+    ["more than 64 characters as a hash", "x".repeat(65), /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY#[\w-]{22}$/],
+    ["what is not ASCII as a hash", "zoë", /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY#[\w-]{22}$/],
+    ["a control character as a hash", "a\nb", /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY#[\w-]{22}$/],
+    ["the last printable character, ~, as it is", "~ ", /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY~ $/],
+    ["DEL as a hash", "\x7f", /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY#[\w-]{22}$/],
+    [
+      "what looks like a hash as a hash of its own",
+      "#abc",
+      /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY#[\w-]{22}$/,
+    ],
   ])("writes %s", (_, partition, expected) => {
     expect(key(partition)).toMatch(expected)
   })
 
   it("puts the prefix before everything", () => {
-    expect(key("alice", "Zk3hX0pQ", "app:")).toBe(`app:${key("alice")}`)
+    expect(key("alice", "Zk3hX0pQ9vLm2TcY", "app:")).toBe(`app:${key("alice")}`)
   })
 
   it("is the same whatever was named before", () => {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import type { CounterKey } from "../store.ts"
 
-/** Longer partitions are hashed: a key has some 20 bytes beside the partition, and is never much longer than this. */
+/** Longer partitions are hashed. The rest of a key takes some 24 bytes, so no key is much longer than this. */
 const LONGEST_TEXT = 64
 /** Before a hash; a partition that begins with it is hashed too, so no text is taken for a hash. */
 const HASHED = "#"
@@ -10,10 +10,11 @@ const GROUPS = 256
 const MOST_COUNTERS = 1_000
 
 /**
- * Names the keys of counters in Redis: `sl1:{7f}Zk3hX0pQ203.0.113.10`. 1 is the layout of what is under the key
- * (scripts/layout.lua): another one gets another digit, so that no version misreads what another has written, and counters
- * start anew. The hash tag is one of 256 groups, by the partition, so that the checks of one client share a slot of a
- * cluster; then the policy's counter, which has 8 characters, and the partition. No two counters have the same key.
+ * Returns a function that names the keys of counters in Redis: `sl2:{7f}Zk3hX0pQ9vLm2TcY203.0.113.10`. The digit is the
+ * layout of keys and of their values (scripts/layout.lua). A new layout gets a new digit, so that no version misreads what
+ * another has written; its counters start from zero. The hash tag is one of 256 groups, chosen by the partition, so that
+ * the checks of one client share a slot of a cluster. The policy's counter (16 characters) and the partition follow. No two
+ * counters have the same key.
  */
 export function keyNamer(prefix: string): (counter: CounterKey) => string {
   /** By counter and group all that comes before the partition: one text to put together a key, not six. */
@@ -33,7 +34,7 @@ export function keyNamer(prefix: string): (counter: CounterKey) => string {
       known = new Array<string | undefined>(GROUPS).fill(undefined)
       heads.set(counter, known)
     }
-    known[group] ??= `${prefix}sl1:{${group.toString(16).padStart(2, "0")}}${counter}`
+    known[group] ??= `${prefix}sl2:{${group.toString(16).padStart(2, "0")}}${counter}`
     return known[group]
   }
 

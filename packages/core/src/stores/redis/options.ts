@@ -11,7 +11,7 @@ export interface RedisStoreOptions {
    * (`createClient()` or `createCluster()`). It stays the app's, which connects and closes it.
    */
   readonly client: RedisClient
-  /** Before every key, without braces; "" by default. Keys begin with `sl1:` anyway. */
+  /** Before every key, without braces; "" by default. Keys always begin with `sl2:` after it. */
   readonly prefix?: string | undefined
   /**
    * Milliseconds for which a refusal is believed without asking Redis again, 10,000 by default; 0 asks every time. So

@@ -331,7 +331,8 @@ describe("a look at counters", () => {
 
   it("fails where a key holds what is no counter, and says whose, but not of which client", async () => {
     const { store, next } = open()
-    const peeking = store.peek([[check("ann"), check("bob")]])
+    const policy = { ...POLICY, counter: "Zk3hX0pQ9vLm2TcY" }
+    const peeking = store.peek([[check("ann", 1, policy), check("bob", 1, policy)]])
     const call = await next()
     call.answer(holding(5), 0)
     const key = call.keys[1] as string

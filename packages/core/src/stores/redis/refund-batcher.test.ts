@@ -26,7 +26,7 @@ afterEach(() => void vi.useRealTimers())
 async function startBatcher({ inBackground = false } = {}) {
   vi.advanceTimersByTime(7)
   const server = new AskedServer()
-  const node = new Node(server, { clock: undefined, isWide: false }, "sl1:{7f}counter0alice")
+  const node = new Node(server, { clock: undefined, isWide: false }, "sl2:{7f}counter0alice")
   const learning = node.learnTime()
   server.latest.answer(["1700000000", "000000"])
   await learning

@@ -17,7 +17,7 @@ const POLICY: Policy = {
   windowMs: 60_000,
   align: "first-hit",
 }
-const KEY = "app:sl1:{7f}counter0alice"
+const KEY = "app:sl2:{7f}counter0alice"
 const NOW_MS = 1_700_000_000_000
 /** As TIME tells it: seconds and microseconds, of which the part of a millisecond is cut. */
 const NOW = ["1700000000", "000999"]
@@ -90,7 +90,7 @@ describe("the time of a server", () => {
     node.waitedFor(20)
     const outcomes = [outcomeOf(node.learnTime()), outcomeOf(node.learnTime())]
     expect(server.asked.map(({ what, keys, args }) => [what, keys, args])).toEqual([
-      ["eval", ["app:sl1:{7f}"], []],
+      ["eval", ["app:sl2:{7f}"], []],
     ])
     expect(server.latest.script).toMatch(/'SET', KEYS\[1\], '', 'XX'.*'TIME'/)
     expect([node.knowsTime, node.timeOf(performance.now())]).toEqual([
@@ -379,7 +379,7 @@ describe("a server that has failed five times in a row", () => {
 
   it("is asked for its time, and is back when it tells it", async () => {
     const { server, node } = await probed()
-    expect(server.asked).toMatchObject([{ what: "eval", keys: ["app:sl1:{7f}"] }])
+    expect(server.asked).toMatchObject([{ what: "eval", keys: ["app:sl2:{7f}"] }])
     expect(node.breaker.isOpen).toBe(true)
     await pass(19)
     server.latest.answer(NOW)

@@ -58,7 +58,7 @@ export function laneByHand(pace?: Pace) {
     nodeOf: () => "",
     reconnect: () => void redis.reconnects++,
   }
-  const newNode = () => new Node(commands, { clock: undefined, isWide: false }, "sl1:{a}")
+  const newNode = () => new Node(commands, { clock: undefined, isWide: false }, "sl2:{a}")
   let node = newNode()
   const listened = { refused: [] as unknown[], late: [] as string[][] }
   const nameOf = ({ keys }: Asked) => keys[0] as string
