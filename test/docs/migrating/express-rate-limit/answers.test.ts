@@ -5,6 +5,9 @@ import express, { type RequestHandler } from "express"
 import { MemoryStore, rateLimit as peer } from "express-rate-limit"
 import { RedisStore } from "rate-limit-redis"
 import { describe, expect, it } from "vitest"
+import type { Block } from "../../blocks.ts"
+import { blocksTestedBy } from "../../shown.ts"
+import { runTypeScript } from "../../typescript/run.ts"
 import { answers, commonClock, serve, statuses } from "../pairs.ts"
 import { closedClient, withRedis } from "../redis.ts"
 import { as, quiet } from "../requests.ts"
@@ -42,6 +45,23 @@ describe("what the guide says of the answer", () => {
       (await answers(appOf(limiter), commonClock(), ["/"]))[0]?.headers["ratelimit-policy"]
     expect(await policyOf(peer({ ...once, standardHeaders: "draft-8" }))).toContain("pk=:")
     expect(await policyOf(sluice(minutely))).toBe('"ip-1m";q=1;w=60')
+  })
+
+  it("is a second header family on admitted and on refused requests", async () => {
+    const document = "docs/guides/migrating/express-rate-limit.md"
+    const [block] = blocksTestedBy(import.meta.url.slice(import.meta.url.indexOf("test/docs/")), document, 1)
+    const app = express()
+    await runTypeScript(block as Block, { app })
+    app.use((_req, res) => void res.send("ok"))
+    const send = await serve({ listener: app, close: async () => undefined })
+    for (let left = 99; left >= -1; left--) {
+      const { status, headers } = await send("/")
+      expect(status).toBe(left < 0 ? 429 : 200)
+      expect(headers["x-ratelimit-limit"]).toBe("100")
+      expect(headers["x-ratelimit-remaining"]).toBe(String(Math.max(0, left)))
+      expect(Number(headers["x-ratelimit-reset"])).toBeGreaterThan(1_704_067_200)
+      expect(headers.ratelimit).toContain('"ip-1m"')
+    }
   })
 
   it("is that a wrong option is logged before, and throws after with the name that it has here", () => {
