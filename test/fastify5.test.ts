@@ -2,7 +2,7 @@ import cookie from "@fastify/cookie"
 import { rateLimit } from "@sluice/fastify"
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify"
 import type { AppPlan, RoutePlan } from "./contracts/adapter/plan.ts"
-import { sendInParts } from "./contracts/adapter/send-in-parts.ts"
+import { begin, sendInParts } from "./contracts/adapter/send-in-parts.ts"
 import { adapterContract } from "./contracts/adapter-contract.ts"
 
 adapterContract("Fastify 5", {
@@ -35,6 +35,7 @@ adapterContract("Fastify 5", {
 function appOf({
   parsesBodies,
   answersFirst,
+  beginsFirst,
   rewrite,
   setsCookie,
   mounts = [],
@@ -51,6 +52,12 @@ function appOf({
   if (answersFirst !== undefined) {
     app.addHook("onRequest", (_request, reply, done) => {
       reply.code(answersFirst.status ?? 200).send(answersFirst.body)
+      done()
+    })
+  }
+  if (beginsFirst !== undefined) {
+    app.addHook("onRequest", (_request, reply, done) => {
+      begin(reply.raw, beginsFirst)
       done()
     })
   }

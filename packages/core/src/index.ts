@@ -25,6 +25,7 @@ export {
   StoreUnavailableError,
 } from "./errors.ts"
 export type { Events } from "./events.ts"
+export type { EndableResponse } from "./http/begun-response.ts"
 export type { ClientAddressOptions } from "./http/client/client-address-options.ts"
 export type { ClosingResponse } from "./http/client-gone.ts"
 export { createLimiter } from "./http/create-limiter.ts"

@@ -80,7 +80,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
       writeHeaders(res, outcome.headers)
     }
     if (outcome.rejection === undefined) next()
-    else if (!res.headersSent) refuse(outcome, req, res)
+    else if (!guard.endBegun(res)) refuse(outcome, req, res)
   }
 
   function refuse(outcome: Outcome, req: Request, res: Response): void {

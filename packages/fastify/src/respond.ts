@@ -59,7 +59,7 @@ function respond(
     return
   }
   // By a handler timeout, while the store was asked.
-  if (isSent(reply)) return
+  if (reply.sent || guard.endBegun(reply.raw)) return
   // Stryker disable next-line ConditionalExpression: the guard's own answer is the same, by a detour
   if (guard.asksApp) refuse(guard, outcome, request, reply)
   else send(rejection, reply)

@@ -81,7 +81,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
       keepOnError(ctx, outcome.headers)
     }
     if (outcome.rejection === undefined) return next()
-    if (isTaken(ctx)) return Promise.resolve()
+    if (guard.endBegun(ctx.res) || isTaken(ctx)) return Promise.resolve()
     // Stryker disable next-line ConditionalExpression: the guard's own answer is the same, a promise later
     if (guard.asksApp) return refuse(outcome, ctx)
     send(outcome.rejection, ctx)

@@ -187,6 +187,32 @@ export function hardship(behaves: Behaves): void {
     })
   })
 
+  describe("a response that an earlier handler has begun", () => {
+    behaves("is ended when the request is refused, and warned of once", async ({ start, base, warnings }) => {
+      const asked: unknown[] = []
+      const client = await start({
+        beginsFirst: { status: 202, body: "first" },
+        mounts: [
+          {
+            ...base,
+            limit: 1,
+            window: "1 minute",
+            deny: ["127.0.0.1"],
+            onRejected: (request) => void asked.push(request),
+          },
+        ],
+      })
+      for (let i = 0; i < 2; i++) {
+        const response = await client("/")
+        expect([response.status, response.body]).toEqual([202, "first"])
+        expect(told(response)).toEqual([])
+      }
+      expect(warnings).toEqual(["SLUICE_MOUNTED_TOO_LATE"])
+      // The app can no longer answer.
+      expect(asked).toEqual([])
+    })
+  })
+
   describe("an error of the app", () => {
     class NotFound extends Error {
       readonly status = 404

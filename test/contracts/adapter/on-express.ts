@@ -4,7 +4,7 @@ import type express from "express"
 import type { NextFunction, Request, RequestHandler, Response } from "express"
 import { listen } from "./listen.ts"
 import type { AdapterUnderTest, AppPlan, RoutePlan } from "./plan.ts"
-import { sendInParts } from "./send-in-parts.ts"
+import { begin, sendInParts } from "./send-in-parts.ts"
 
 /** What both versions have. */
 type Express = Pick<typeof express, "json"> & (() => express.Express)
@@ -27,7 +27,15 @@ export function onExpress(create: Express): AdapterUnderTest {
 
 function appOf(
   create: Express,
-  { parsesBodies, rewrite, setsCookie, answersFirst, mounts = [], routes = [{ path: "/" }] }: AppPlan,
+  {
+    parsesBodies,
+    rewrite,
+    setsCookie,
+    answersFirst,
+    beginsFirst,
+    mounts = [],
+    routes = [{ path: "/" }],
+  }: AppPlan,
 ) {
   const app = create()
   if (parsesBodies) app.use(create.json(), cookieParser())
@@ -46,6 +54,12 @@ function appOf(
   if (answersFirst !== undefined) {
     app.use((_req: Request, res: Response, next: NextFunction) => {
       res.status(answersFirst.status ?? 200).send(answersFirst.body)
+      next()
+    })
+  }
+  if (beginsFirst !== undefined) {
+    app.use((_req: Request, res: Response, next: NextFunction) => {
+      begin(res, beginsFirst)
       next()
     })
   }

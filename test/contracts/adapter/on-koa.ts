@@ -5,7 +5,7 @@ import type Koa from "koa"
 import type { Context, Middleware } from "koa"
 import { listen } from "./listen.ts"
 import type { AdapterUnderTest, AppPlan, RoutePlan } from "./plan.ts"
-import { sendInParts } from "./send-in-parts.ts"
+import { begin, sendInParts } from "./send-in-parts.ts"
 
 /** The adapter of Koa, on one of its versions. */
 export function onKoa(Application: typeof Koa): AdapterUnderTest {
@@ -36,7 +36,15 @@ export function onKoa(Application: typeof Koa): AdapterUnderTest {
 
 function appOf(
   Application: typeof Koa,
-  { parsesBodies, rewrite, setsCookie, answersFirst, mounts = [], routes = [{ path: "/" }] }: AppPlan,
+  {
+    parsesBodies,
+    rewrite,
+    setsCookie,
+    answersFirst,
+    beginsFirst,
+    mounts = [],
+    routes = [{ path: "/" }],
+  }: AppPlan,
 ) {
   const app = new Application()
   // Its default prints errors that a handler throws.
@@ -59,6 +67,13 @@ function appOf(
       res.statusCode = answersFirst.status ?? 200
       res.end(answersFirst.body)
       await next()
+    })
+  }
+  if (beginsFirst !== undefined) {
+    app.use((ctx, next) => {
+      ctx.respond = false
+      begin(ctx.res, beginsFirst)
+      return next()
     })
   }
   for (const options of mounts) app.use(rateLimit(options))

@@ -33,6 +33,8 @@ export interface AppPlan {
   readonly setsCookie?: string
   /** Runs before the first mount and answers by itself, going on all the same. */
   readonly answersFirst?: Reply
+  /** Begins a response before the first mount, never ends it, and calls the next handler. */
+  readonly beginsFirst?: Reply
   /** Mounted on the whole app, in this order, before the routes. */
   readonly mounts?: readonly Options[]
   /** Default: GET "/". */

@@ -1,4 +1,5 @@
-import type { OutgoingHttpHeaders } from "node:http"
+import type { OutgoingHttpHeaders, ServerResponse } from "node:http"
+import type { Reply } from "./plan.ts"
 
 /** Node's own response, of HTTP/1 or HTTP/2. */
 interface Answering {
@@ -12,4 +13,10 @@ export function sendInParts(response: Answering, status: number, body: string): 
   response.writeHead(status, { "X-Own": "yes" })
   response.flushHeaders()
   setImmediate(() => response.end(body))
+}
+
+/** Sends the status and the body, and does not end the response. */
+export function begin(response: ServerResponse, { status = 200, body = "" }: Reply): void {
+  response.writeHead(status)
+  response.write(body)
 }

@@ -1,6 +1,7 @@
 import type { InvalidOptionError } from "../../errors.ts"
 import type { Decision } from "../../limiter/decision.ts"
 import type { MaybePromise } from "../../stores/store.ts"
+import type { EndableResponse } from "../begun-response.ts"
 import type { ClosingResponse } from "../client-gone.ts"
 import type { HeaderLine } from "../headers/writer.ts"
 import type { Limiter } from "../limiter.ts"
@@ -56,6 +57,11 @@ export interface Guard<Request extends object> {
    * send nothing: the app answers by itself, now or later.
    */
   answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<RejectionAnswer | undefined>
+  /**
+   * Returns whether a refused request can no longer be answered, because its response has begun or ended. Ends it if it has begun, and
+   * warns once that the limiter is mounted too late.
+   */
+  endBegun(response: EndableResponse): boolean
   /**
    * Tells the status of a response that has been sent, for `refundWhen`; not of one whose client hung up before it was
    * answered, which over HTTP/2 has a status all the same. Told again, it does nothing.

@@ -4,6 +4,7 @@ import type { Verdict } from "../../limiter/late-decision.ts"
 import { soon } from "../../soon.ts"
 import type { MaybePromise } from "../../stores/store.ts"
 import type { IsLeft } from "../admission.ts"
+import { type EndableResponse, endBegun } from "../begun-response.ts"
 import { compileTest } from "../callbacks.ts"
 import type { ClosingResponse } from "../client-gone.ts"
 import type { Held } from "../hold.ts"
@@ -14,7 +15,12 @@ import type { RequestLimiter } from "../request-limiter.ts"
 import type { RuleSet } from "../rule-set/rule-set.ts"
 import { type Answer, compileAnswer } from "./answer.ts"
 import type { Guard, Outcome } from "./guard.ts"
-import { warnCreatedInHandler, warnMountedTwice, warnSameNames } from "./mount-warnings.ts"
+import {
+  warnCreatedInHandler,
+  warnMountedTooLate,
+  warnMountedTwice,
+  warnSameNames,
+} from "./mount-warnings.ts"
 import { type GuardedRoute, RouteGuards } from "./route-guards.ts"
 
 const NONE: readonly never[] = []
@@ -87,6 +93,12 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
 
   answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<RejectionAnswer | undefined> {
     return this.#answer(outcome.rejection as Rejection, request, outcome.decision, response)
+  }
+
+  endBegun(response: EndableResponse): boolean {
+    if (!response.headersSent) return false
+    if (endBegun(response)) warnMountedTooLate(this.limiter.warner)
+    return true
   }
 
   settle(request: Request, status: number): void {

@@ -11,6 +11,15 @@ export function warnMountedTwice(warner: Warner, ruleNames: readonly string[]): 
   )
 }
 
+/** Says that a request was refused whose response had begun. */
+export function warnMountedTooLate(warner: Warner): void {
+  warner.once(
+    "SLUICE_MOUNTED_TOO_LATE",
+    "A request was refused after its response had begun, so its client did not get the refusal. The response was ended. " +
+      "Mount the limiter before every handler that writes to the response.",
+  )
+}
+
 /** Says so when a mount before this one has decided by a rule of the same name, which both tell the client. */
 export function warnSameNames(warner: Warner, { own, earlier }: Mark): void {
   for (let mark = earlier; mark !== undefined; mark = mark.earlier) {

@@ -1,0 +1,67 @@
+import { once } from "node:events"
+import { createServer, get, type IncomingMessage, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { afterEach, describe, expect, it } from "vitest"
+import { endBegun } from "./begun-response.ts"
+
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+/** What a client receives when `handle` has had the response, and whether it was complete. */
+async function received(handle: (response: ServerResponse) => unknown) {
+  const server = createServer((_request, response) => void handle(response))
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  closing.push(() => new Promise((resolve) => server.close(resolve)))
+  const { port } = server.address() as AddressInfo
+  const [message] = (await once(get({ port, host: "127.0.0.1" }), "response")) as [IncomingMessage]
+  let body = ""
+  message.setEncoding("utf8").on("data", (part: string) => {
+    body += part
+  })
+  message.on("error", () => undefined)
+  await new Promise((resolve) => message.on("close", resolve))
+  return { body, complete: message.complete }
+}
+
+describe("a response that has begun", () => {
+  it("ends with what has been written", async () => {
+    const ended: boolean[] = []
+    const answer = await received((response) => {
+      response.write("first")
+      ended.push(endBegun(response))
+    })
+    expect([answer, ended]).toEqual([{ body: "first", complete: true }, [true]])
+  })
+
+  it("closes its connection when it is shorter than its Content-Length", async () => {
+    const answer = await received((response) => {
+      response.writeHead(200, { "Content-Length": 10 })
+      response.write("first")
+      endBegun(response)
+    })
+    expect(answer).toEqual({ body: "first", complete: false })
+  })
+
+  it("survives a handler that goes on writing", async () => {
+    const answer = await received(async (response) => {
+      response.write("first")
+      endBegun(response)
+      response.write("second")
+      await nextTurn()
+      response.write("third")
+    })
+    expect(answer).toEqual({ body: "first", complete: true })
+  })
+
+  it("is left alone when it has ended", async () => {
+    const ended: boolean[] = []
+    const answer = await received((response) => {
+      response.end("all")
+      ended.push(endBegun(response))
+    })
+    expect([answer, ended]).toEqual([{ body: "all", complete: true }, [false]])
+  })
+})
