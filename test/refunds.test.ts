@@ -61,7 +61,7 @@ describe.each(STORES)("in %s", (_store, open) => {
     function setUp() {
       const clock = manualClock()
       const limiter = createLimiter<object>({
-        rules: [{ name: "r", limit: MOST, window: MINUTE, ...rule }],
+        rules: [{ name: "r", field: "service", limit: MOST, window: MINUTE, ...rule }],
         service: "refunds",
         store: open(clock),
         storeTimeoutMs: 20_000,

@@ -30,7 +30,7 @@ function manualWait() {
 }
 
 const loaded = (...limits: number[]): LoadedRules => ({
-  rules: limits.map((limit): Rule => ({ name: `rule ${limit}`, limit, window: "1m" })),
+  rules: limits.map((limit): Rule => ({ name: `rule ${limit}`, field: "service", limit, window: "1m" })),
   problems: [],
 })
 const limitsOf = (edition: Edition | undefined) => edition?.rules.map(({ limit }) => limit)
@@ -97,8 +97,8 @@ describe("the first load", () => {
     const aside = { path: "rules[9]", message: "is wrong" }
     loads[0]?.resolve({
       rules: [
-        { limit: 5, window: "1m" },
-        { limit: 0, window: "1m", name: "x" },
+        { field: "service", limit: 5, window: "1m" },
+        { field: "service", limit: 0, window: "1m", name: "x" },
       ],
       problems: [aside],
     })

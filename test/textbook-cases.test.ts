@@ -4,7 +4,7 @@ import {
   type Limiter,
   manualClock,
   memoryStore,
-  type Rule,
+  type StorableRule,
   type Store,
 } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
@@ -41,7 +41,7 @@ class Story {
   readonly limiter: Limiter<{ readonly id: string }>
   #told: Decision | undefined
 
-  constructor(where: "memory" | "Redis", ...rules: Rule[]) {
+  constructor(where: "memory" | "Redis", ...rules: StorableRule[]) {
     const clock = this.#clock
     const store =
       where === "memory" ? memoryStore({ clock }) : redisStore({ client, clock, timeoutMs: 20_000 })
@@ -89,12 +89,12 @@ function at(text: string): number {
 // A Redis key lives by the server's own clock, so windows of a second are asked in memory, where time stands still.
 describe("textbook cases, in memory", () => {
   it("15 a second and 15 a minute are two limits: the one lets 900 a minute through, the other a burst of 15", async () => {
-    const perSecond: Rule = { limit: 15, window: "1 second" }
-    const perMinute: Rule = { limit: 15, window: "1 minute" }
-    const askEachSecond = async (...rules: Rule[]) => {
+    const perSecond: StorableRule = { limit: 15, window: "1 second" }
+    const perMinute: StorableRule = { limit: 15, window: "1 minute" }
+    const askEachSecond = async (...rules: StorableRule[]) => {
       const story = new Story(
         "memory",
-        ...rules.map((rule): Rule => ({ ...rule, algorithm: "fixed-window" })),
+        ...rules.map((rule): StorableRule => ({ ...rule, algorithm: "fixed-window" })),
       )
       let admitted = 0
       for (let second = 0; second < 60; second++) admitted += await story.ask(second * SECOND, 20)
@@ -106,7 +106,7 @@ describe("textbook cases, in memory", () => {
   })
 
   it("two requests at 300 and 400 ms: a rolling second counts them until 1,300 and 1,400, a fixed one until 1,000", async () => {
-    const rule: Rule = { limit: 2, window: "1 second" }
+    const rule: StorableRule = { limit: 2, window: "1 second" }
     const rolling = new Story("memory", { ...rule, algorithm: "sliding-log" })
     expect([await rolling.ask(300), await rolling.ask(400), await rolling.ask(1_000)]).toEqual([1, 1, 0])
     // Both ends of the second count.
@@ -186,7 +186,7 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
   })
 
   it("a bucket of 3 that is refilled by 2 a minute, all at once", async () => {
-    const rule: Rule = {
+    const rule: StorableRule = {
       limit: 2,
       window: "1 minute",
       algorithm: "token-bucket",
@@ -223,7 +223,12 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
   })
 
   it("a client that knocks each second at 2 a minute is let in twice a minute, or never again with countRejected until it pauses", async () => {
-    const rule: Rule = { limit: 2, window: "1 minute", algorithm: "sliding-window-strict", buckets: 6 }
+    const rule: StorableRule = {
+      limit: 2,
+      window: "1 minute",
+      algorithm: "sliding-window-strict",
+      buckets: 6,
+    }
     const admittedIn = async (story: Story, minutes: number) => {
       let admitted = 0
       for (let second = 0; second < minutes * 60; second++) admitted += await story.ask(second * SECOND)

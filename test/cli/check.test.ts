@@ -22,13 +22,31 @@ async function fileOf(name: string, text: string | Buffer): Promise<string> {
 describe("sluice rules check", () => {
   it("says how many services and rules are right, and ends with 0", async () => {
     const files = [fixture("services.yaml"), fixture("contract-list.json")]
-    expect(await sluice(["rules", "check", ...files])).toEqual({
+    expect(await sluice(["rules", "check", ...files])).toMatchObject({
       code: 0,
-      out: "4 services, 5 rules: ok\n",
+      out: expect.stringMatching(/^4 services, 5 rules: ok\n$/m),
       err: "",
     })
-    const one = await fileOf("one.yaml", "service_id: a\nrules: { limit: 5, window: 1m }\n")
+    const one = await fileOf("one.yaml", "service_id: a\nrules: { field: ip, limit: 5, window: 1m }\n")
     expect((await sluice(["rules", "check", one])).out).toBe("1 service, 1 rule: ok\n")
+  })
+
+  it("notes each rule without a field, which counts the whole service", async () => {
+    const [services, list] = [fixture("services.yaml"), fixture("contract-list.json")]
+    const { out } = await sluice(["rules", "check", services, list])
+    const said = "is missing, so all requests of the service share this limit"
+    const accepted = '    accepted: "service" to say so, or "ip" to limit each client address'
+    expect(out.split("\n")).toEqual([
+      `${services}:8:7: note: service "7" rules[0].field: ${said}`,
+      accepted,
+      `${list}:11:5: note: rules[1].field: ${said}`,
+      accepted,
+      "4 services, 5 rules: ok",
+      "",
+    ])
+    const json = JSON.parse((await sluice(["rules", "check", "--json", services])).out)
+    expect(json).toMatchObject({ ok: true, problems: [], warnings: [] })
+    expect(json.notes).toMatchObject([{ file: services, line: 8, path: 'service "7" rules[0].field' }])
   })
 
   it("tells every problem with file, line, column, path and what would be accepted, and ends with 1", async () => {
@@ -65,9 +83,19 @@ describe("sluice rules check", () => {
         },
       ],
       warnings: [],
+      notes: [],
     })
-    const right = await sluice(["rules", "check", "--json", fixture("services.yaml")])
-    expect(JSON.parse(right.out)).toEqual({ ok: true, services: 3, rules: 3, problems: [], warnings: [] })
+    const right = await sluice(["rules", "check", "--json", "-"], {
+      stdin: "rules: { field: ip, limit: 5, window: 1m }",
+    })
+    expect(JSON.parse(right.out)).toEqual({
+      ok: true,
+      services: 1,
+      rules: 1,
+      problems: [],
+      warnings: [],
+      notes: [],
+    })
   })
 
   it("warns of a window without a unit that is hardly meant, which is no problem", async () => {
@@ -81,10 +109,13 @@ describe("sluice rules check", () => {
     expect(wrong.out).toContain(doubt(`${both}:3:26: warning: rules[1].window`))
     expect(wrong.out).toMatch(/\n1 problem in 1 file\n$/)
 
-    const doubtful = await fileOf("doubtful.yaml", "service_id: a\nrules: { limit: 5, window: 60 }\n")
+    const doubtful = await fileOf(
+      "doubtful.yaml",
+      "service_id: a\nrules: { field: ip, limit: 5, window: 60 }\n",
+    )
     expect(await sluice(["rules", "check", doubtful])).toEqual({
       code: 0,
-      out: `${doubt(`${doubtful}:2:20: warning: rules.window`)}1 service, 1 rule: ok, with 1 warning\n`,
+      out: `${doubt(`${doubtful}:2:31: warning: rules.window`)}1 service, 1 rule: ok, with 1 warning\n`,
       err: "",
     })
     const json = await sluice(["rules", "check", doubtful, "--json"])
@@ -92,22 +123,22 @@ describe("sluice rules check", () => {
     expect(JSON.parse(json.out)).toMatchObject({
       ok: true,
       problems: [],
-      warnings: [{ file: doubtful, line: 2, column: 20, path: "rules.window" }],
+      warnings: [{ file: doubtful, line: 2, column: 31, path: "rules.window" }],
     })
   })
 
   it("warns of a method that Node does not know, with what was meant, which is no problem", async () => {
     const file = await fileOf(
       "methods.yaml",
-      "rules:\n  - { name: a, limit: 5, window: 1m, match: { methods: [get, PSOT] } }\n" +
-        "  - { name: b, limit: 5, window: 60, match: { methods: [X-GATEWAY] } }\n",
+      "rules:\n  - { field: ip, limit: 5, window: 1m, match: { methods: [get, PSOT] } }\n" +
+        "  - { field: ip, limit: 5, window: 60, match: { methods: [X-GATEWAY] } }\n",
     )
     const { code, out } = await sluice(["rules", "check", file])
     expect(code).toBe(0)
     expect(out.split("\n").filter((line) => line.startsWith(file))).toEqual([
-      `${file}:2:62: warning: rules[0].match.methods[1]: "PSOT" is no method that Node knows; did you mean "POST"?`,
-      `${file}:3:26: warning: rules[1].window: 60 without a unit is milliseconds`,
-      `${file}:3:57: warning: rules[1].match.methods[0]: "X-GATEWAY" is no method that Node knows`,
+      `${file}:2:64: warning: rules[0].match.methods[1]: "PSOT" is no method that Node knows; did you mean "POST"?`,
+      `${file}:3:28: warning: rules[1].window: 60 without a unit is milliseconds`,
+      `${file}:3:59: warning: rules[1].match.methods[0]: "X-GATEWAY" is no method that Node knows`,
     ])
   })
 
@@ -201,11 +232,10 @@ describe("sluice rules check", () => {
   })
 
   it("has colours in a terminal, unless NO_COLOR asks for none", async () => {
-    const argv = ["rules", "check", fixture("services.yaml")]
-    expect((await sluice(argv, { isTTY: true })).out).toBe("\u001b[32m3 services, 3 rules: ok\u001b[0m\n")
+    const text = "rules: { field: ip, limit: 5, window: 1m }\n"
+    const argv = ["rules", "check", await fileOf("good.yaml", text)]
+    expect((await sluice(argv, { isTTY: true })).out).toBe("\u001b[32m1 service, 1 rule: ok\u001b[0m\n")
     expect((await sluice(argv, { isTTY: true, env: { NO_COLOR: "" } })).out).toContain("\u001b")
-    expect((await sluice(argv, { isTTY: true, env: { NO_COLOR: "1" } })).out).toBe(
-      "3 services, 3 rules: ok\n",
-    )
+    expect((await sluice(argv, { isTTY: true, env: { NO_COLOR: "1" } })).out).toBe("1 service, 1 rule: ok\n")
   })
 })

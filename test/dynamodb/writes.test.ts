@@ -6,7 +6,7 @@ import {
   dynamoDBRegistry,
 } from "../../packages/core/src/rules/dynamodb/dynamodb-registry.ts"
 import { RuleConflictError } from "../../packages/core/src/rules/registry.ts"
-import type { Rule } from "../../packages/core/src/rules/rule.ts"
+import type { StorableRule } from "../../packages/core/src/rules/rule.ts"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { type Fault, type FaultProxy, startFaultProxy } from "../servers/fault-proxy.ts"
 import { attribute, emptyTable, makeTable, putItem } from "./tables.ts"
@@ -23,7 +23,7 @@ let hurried: DynamoDBRegistry
 let patient: DynamoDBRegistry
 const tableName = "rules"
 const key = { keyName: "service_id", keyType: "S" } as const
-const rule = (limit: number): Rule => ({ name: "rule", limit, window: "1 minute" })
+const rule = (limit: number): StorableRule => ({ name: "rule", limit, window: "1 minute" })
 
 beforeAll(async () => {
   server = await startDynamoDB()
@@ -327,7 +327,7 @@ describe("what else is in the item", () => {
 })
 
 describe("an item of 400 KB", () => {
-  const many = (count: number): Rule[] =>
+  const many = (count: number): StorableRule[] =>
     Array.from({ length: count }, (_, i) => ({
       name: `r${i}`,
       limit: 5,

@@ -146,7 +146,7 @@ describe("a request of several limits", () => {
   const rules = [
     { name: "hour", limit: 500, window: month, field: "user" },
     { name: "minute", limit: 10, window: month / 2, field: "user" },
-    { name: "all", limit: 1_000, window: month },
+    { name: "all", field: "service", limit: 1_000, window: month },
   ]
 
   /** A limiter whose script the server knows already, and what each question to it has Redis do. */

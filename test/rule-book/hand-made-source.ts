@@ -106,7 +106,7 @@ function loadedOf({ rules, version }: Stored): LoadedRules {
 
 /** A rule that is called "rule", of so many units a minute. */
 export function rule(limit: number, more: Partial<Rule> = {}): Rule {
-  return { name: "rule", limit, window: "1m", ...more }
+  return { name: "rule", field: "service", limit, window: "1m", ...more }
 }
 
 /** Lets everything happen that needs no time. */

@@ -29,7 +29,7 @@ it("a book that is closed is a fault", async () => {
 
 it("a guard is made once, however many ask first, and ends with its rules", async () => {
   let limits: readonly number[] = [5]
-  const rulesNow = () => limits.map((limit) => ({ name: "all", limit, window: "1 day" }))
+  const rulesNow = () => limits.map((limit) => ({ name: "all", field: "service", limit, window: "1 day" }))
   const made: string[] = []
   const source: RuleSource = { load: async () => ({ rules: rulesNow(), problems: [] }) }
   const book = createRuleBook({ source, logger: QUIET })

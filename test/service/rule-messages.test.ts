@@ -2,7 +2,7 @@ import { fromBinary, fromJson, toBinary, toJson } from "@bufbuild/protobuf"
 import fc from "fast-check"
 import { expect, test } from "vitest"
 import { parseRules, RULE_MEMBERS } from "../../packages/core/src/rules/parse-rule.ts"
-import type { Rule } from "../../packages/core/src/rules/rule.ts"
+import type { Rule, StorableRule } from "../../packages/core/src/rules/rule.ts"
 import { goodRules } from "../../packages/core/src/rules/testing/good-rules.ts"
 import { ruleMessages, rulesOf, sayTheSame } from "../../packages/service/src/contract/rule-messages.ts"
 import {
@@ -10,7 +10,7 @@ import {
   RuleSchema,
 } from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
 
-const messagesOf = (rules: readonly Rule[]): RuleMessage[] => ruleMessages({ service: "1", rules })
+const messagesOf = (rules: readonly StorableRule[]): RuleMessage[] => ruleMessages({ service: "1", rules })
 const overGrpc = (message: RuleMessage): RuleMessage => fromBinary(RuleSchema, toBinary(RuleSchema, message))
 const overHttp = (message: RuleMessage): RuleMessage =>
   fromJson(RuleSchema, JSON.parse(JSON.stringify(toJson(RuleSchema, message))))
@@ -29,7 +29,7 @@ const withoutEmpty = ({ allow, deny, match, ...rule }: Rule): Rule => ({
 })
 
 /** What the rules say, however it was written: a message has a window's unit. */
-const meaningOf = (rules: readonly Rule[]) => {
+const meaningOf = (rules: readonly StorableRule[]) => {
   const { rules: parsed, problems } = parseRules(rules, "rules")
   return { rules: parsed.map(({ lacksUnit: _, ...rule }) => rule), problems }
 }
@@ -66,7 +66,7 @@ test("an empty list of clients means the same as none", () => {
 
 test("fields that are called like a number of a rule, or like a member of every object, are fields like any other", () => {
   const fields = { limit: ["5"], cost: ["1", "2"], constructor: ["x"], values: ["y"] }
-  const rules: Rule[] = [{ limit: 5, window: "1 minute", match: { fields } }]
+  const rules: StorableRule[] = [{ field: "service", limit: 5, window: "1 minute", match: { fields } }]
   for (const way of [overGrpc, overHttp]) {
     expect(rulesOf(messagesOf(rules).map(way), "rules")[0]?.match?.fields).toEqual(fields)
   }
@@ -75,7 +75,7 @@ test("fields that are called like a number of a rule, or like a member of every 
 test("other rules do not say the same, nor the same ones in another order", () => {
   const [one, other]: [Rule, Rule] = [
     { name: "a", field: "ip", limit: 5, window: "1 minute", match: { fields: { x: ["1"], y: ["2"] } } },
-    { name: "b", limit: 5, window: "1 minute" },
+    { name: "b", field: "service", limit: 5, window: "1 minute" },
   ]
   expect(sayTheSame("1", [one, other], [other, one])).toBe(false)
   expect(sayTheSame("1", [one], [one, other])).toBe(false)
@@ -85,6 +85,6 @@ test("other rules do not say the same, nor the same ones in another order", () =
 })
 
 test.each([4_294_967_295, 4_294_967_296, 150_119_987_579_016])("a limit of %i a minute is exact", (limit) => {
-  const back = rulesOf(messagesOf([{ limit, window: 60_000 }]).map(overGrpc), "rules")
+  const back = rulesOf(messagesOf([{ field: "service", limit, window: 60_000 }]).map(overGrpc), "rules")
   expect(back).toMatchObject([{ limit, window: "1 minute" }])
 })

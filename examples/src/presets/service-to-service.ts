@@ -17,7 +17,7 @@ export function limitInventory(
     ...surroundings,
     service: "checkout-to-inventory",
     // In `rules`, a rule without a field is one counter for all: the pair's, not that of a user behind a call.
-    rules: [{ name: "calls", limit: 500, window: "1 second" }],
+    rules: [{ name: "calls", field: "service", limit: 500, window: "1 second" }],
   })
   return {
     async stockOf(item) {

@@ -15,7 +15,7 @@ export const RULES: readonly Rule[] = [
     window: "1 minute",
     rejectionMessage: "retry-with-exponential-backoff",
   },
-  { name: "daily", limit: 10, window: "1 day", rejectionMessage: "exhausted-daily-limit" },
+  { name: "daily", field: "service", limit: 10, window: "1 day", rejectionMessage: "exhausted-daily-limit" },
 ]
 
 /** What the app works with; it made them and closes them. */

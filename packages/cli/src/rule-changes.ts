@@ -1,4 +1,4 @@
-import { formatRuleDocument, type Rule, ruleName } from "@sluice/core"
+import { formatRuleDocument, ruleName, type StorableRule } from "@sluice/core"
 
 /** A member of a rule, as it is stored, with both values; undefined where it is not given. */
 export interface MemberChange {
@@ -17,7 +17,7 @@ export interface RuleChanges {
 }
 
 /** What changes from the rules before to those after. Spellings are no changes: "60s" and "1 minute" are one window. */
-export function ruleChanges(before: readonly Rule[], after: readonly Rule[]): RuleChanges {
+export function ruleChanges(before: readonly StorableRule[], after: readonly StorableRule[]): RuleChanges {
   const [old, now] = [byName(before), byName(after)]
   const changed = [...now].flatMap(([rule, members]) => {
     const earlier = old.get(rule)
@@ -41,7 +41,7 @@ export function isUnchanged({ added, removed, changed, isReordered }: RuleChange
 
 type Members = Readonly<Record<string, unknown>>
 
-function byName(rules: readonly Rule[]): ReadonlyMap<string, Members> {
+function byName(rules: readonly StorableRule[]): ReadonlyMap<string, Members> {
   // The service is not compared.
   const stored = formatRuleDocument("any", rules).rules
   return new Map(rules.map((rule, index) => [ruleName(rule), comparable(stored[index] as Members)]))

@@ -2,10 +2,10 @@ import { inspect } from "node:util"
 import {
   InvalidOptionError,
   InvalidRuleError,
-  type Rule,
   RuleConflictError,
   type RuleRegistry,
   type RuleSource,
+  type StorableRule,
 } from "@sluice/core"
 import { expect } from "expect"
 import { type Behaviour, Contract, type Deviation } from "./behaviour.ts"
@@ -28,13 +28,13 @@ export interface RegistryUnderTest {
   readonly deviations?: readonly Deviation[]
 }
 
-const rule = (limit: number): Rule => ({ name: "rule", limit, window: "1 minute" })
+const rule = (limit: number): StorableRule => ({ name: "rule", field: "service", limit, window: "1 minute" })
 async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
   const list: T[] = []
   for await (const value of values) list.push(value)
   return list
 }
-const limits = (rules: readonly Rule[] | undefined): unknown => rules?.map(({ limit }) => limit)
+const limits = (rules: readonly StorableRule[] | undefined): unknown => rules?.map(({ limit }) => limit)
 
 /** The error of a change that conflicts. */
 async function conflict(change: Promise<unknown>): Promise<RuleConflictError> {
@@ -73,9 +73,9 @@ export function registryContract({ create, deviations }: RegistryUnderTest): rea
   })
 
   behaves("registers rules, and yields them with version 1", async ({ registry, source }) => {
-    const given: Rule[] = [
+    const given: StorableRule[] = [
       { ...rule(5), field: ["ip", "route"], shadow: true },
-      { limit: 9, window: 1500 },
+      { field: "service", limit: 9, window: 1500 },
     ]
     const first = { service: "checkout", version: 1, rules: given, problems: [] }
     expect(await registry.register("checkout", given)).toEqual(first)
@@ -155,7 +155,11 @@ export function registryContract({ create, deviations }: RegistryUnderTest): rea
   })
 
   behaves("refuses wrong rules with every problem, before anything is written", async ({ registry }) => {
-    const wrong: Rule[] = [{ limit: 0, window: "soon" }, rule(5), { limit: () => 5, window: "1m" }]
+    const wrong: StorableRule[] = [
+      { field: "service", limit: 0, window: "soon" },
+      rule(5),
+      { field: "service", limit: () => 5, window: "1m" },
+    ]
     const paths = (error: unknown): unknown =>
       error instanceof InvalidRuleError && error.problems.map(({ path }) => path)
     const error = await registry.register("checkout", wrong).catch((reason: unknown) => reason)

@@ -5,6 +5,7 @@ import {
   formatRuleDocument,
   type LoadOptions,
   manualClock,
+  parseRuleDocument,
   type RuleSource,
   RuleSourceError,
 } from "@sluice/core"
@@ -134,8 +135,9 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     ],
     async ({ source }) => {
       const { rules } = await source.load("checkout")
-      await createLimiter({ rules, logger: QUIET }).close()
-      expect(formatRuleDocument("checkout", rules).rules).toEqual([
+      const document = formatRuleDocument("checkout", rules)
+      await createLimiter({ rules: parseRuleDocument(document), logger: QUIET }).close()
+      expect(document.rules).toEqual([
         {
           ...rule(5),
           field: ["ip", "header:x-key"],

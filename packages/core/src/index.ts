@@ -75,7 +75,7 @@ export {
   type RuleRegistry,
   type VersionOption,
 } from "./rules/registry.ts"
-export type { OnMissing, Rule, RuleMatch, RulePenalty, Throttle } from "./rules/rule.ts"
+export type { OnMissing, Rule, RuleMatch, RulePenalty, StorableRule, Throttle } from "./rules/rule.ts"
 export type {
   Edition,
   ReadyOptions,

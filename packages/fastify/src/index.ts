@@ -39,8 +39,10 @@ export type RateLimitOptions = GuardOptions<FastifyRequest> & {
   readonly hook?: HookName
 }
 
-/** A route's own rule, in place of the plugin's inline one. Its field defaults to "ip", its name to method and URL. */
-export interface RouteRateLimit extends Rule<FastifyRequest> {
+/** A route's own rule, in place of the plugin's inline one. Its name defaults to method and URL. */
+export interface RouteRateLimit extends Omit<Rule<FastifyRequest>, "field"> {
+  /** Whose requests are counted together: default "ip". */
+  readonly field?: Rule["field"] | undefined
   /** Routes of one group share one counter; they need the same rule. */
   readonly group?: string
   /**

@@ -86,7 +86,7 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
   })
 
   it("keeps the rules of a list beside its own", async () => {
-    const options = { clock, rules: [{ name: "all", limit: 9, window: "1 minute" }] }
+    const options = { clock, rules: [{ name: "all", field: "service", limit: 9, window: "1 minute" }] }
     const app = await appWith(
       when,
       (app) => app.get("/a", { config: { rateLimit: strict } }, async () => "ok"),

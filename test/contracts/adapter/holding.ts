@@ -165,8 +165,8 @@ export function holding(behaves: Behaves): void {
     behaves("does not hold who is refused by a rule beside it that does not queue", async (stage) => {
       const served = new Served(stage)
       const rules: Rule[] = [
-        { ...QUEUE, name: "queue", limit: 1 },
-        { name: "hard", limit: 2, window: "1 minute", algorithm: "fixed-window" },
+        { ...QUEUE, name: "queue", field: "service", limit: 1 },
+        { name: "hard", field: "service", limit: 2, window: "1 minute", algorithm: "fixed-window" },
       ]
       await served.start(stage, served.counting({ ...stage.base, rules }))
       expect((await (await served.ask("a")).response).status).toBe(200)

@@ -35,7 +35,12 @@ const stores: readonly StoreUnderTest[] = [
 const source: RuleSourceUnderTest = {
   create: async (documents) => ({
     source: staticRules(
-      documents.map(({ service_id }) => ({ name: service_id, limit: 1, window: "1 minute" })),
+      documents.map(({ service_id }) => ({
+        name: service_id,
+        field: "service",
+        limit: 1,
+        window: "1 minute",
+      })),
     ),
     async write() {},
     async breakDown() {},

@@ -26,9 +26,10 @@ export async function check(names: readonly string[], options: ReadOptions, io: 
       rules,
       problems: files.flatMap(problemValues),
       warnings: files.flatMap(({ name, warnings }) => warnings.map((each) => ({ file: name, ...each }))),
+      notes: files.flatMap(({ name, notes }) => notes.map((each) => ({ file: name, ...each }))),
     },
     text: [
-      ...files.flatMap((file) => [...problemLines(file), ...warningLines(file)]),
+      ...files.flatMap((file) => [...problemLines(file), ...warningLines(file), ...noteLines(file)]),
       tinted(isGood ? "good" : "bad", verdict),
     ],
   }
@@ -37,6 +38,11 @@ export async function check(names: readonly string[], options: ReadOptions, io: 
 /** What is right in a file, and hardly meant. */
 export function warningLines({ name, warnings }: ReadFile): Line[] {
   return placedLines(name, warnings, "changed", "warning: ")
+}
+
+/** Defaults of the file's rules that a reader may overlook. */
+function noteLines({ name, notes }: ReadFile): Line[] {
+  return placedLines(name, notes, "quiet", "note: ")
 }
 
 /** What to end with when a file that a command needs has problems: nothing else has been done. */
@@ -69,7 +75,7 @@ function problemLines({ name, problems }: ReadFile): Line[] {
 function placedLines(
   name: string,
   problems: readonly FileProblem[],
-  tone: "bad" | "changed",
+  tone: "bad" | "changed" | "quiet",
   kind = "",
 ): Line[] {
   return problems.flatMap(({ line, column, path, message, accepted }): Line[] => [

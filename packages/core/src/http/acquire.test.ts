@@ -209,7 +209,7 @@ describe("those who share no counter", () => {
 
   const rules: Rule[] = [
     { name: "client", limit: 1, window: "1 second", algorithm: "fixed-window", field: "ip" },
-    { name: "all", limit: 3, window: "1 minute", algorithm: "fixed-window" },
+    { name: "all", field: "service", limit: 3, window: "1 minute", algorithm: "fixed-window" },
   ]
 
   it("do not wait for who is over a limit of its own, although they share another one that has room", async () => {
@@ -230,7 +230,7 @@ describe("those who share no counter", () => {
   it("are not refused for the wait of another client, nor told of it", async () => {
     const tenants: Rule[] = [
       { name: "tenant", limit: 1, window: "1 hour", field: "ip" },
-      { name: "all", limit: 1_000, window: "1 second" },
+      { name: "all", field: "service", limit: 1_000, window: "1 second" },
     ]
     const { limiter } = limiterWith({ rules: tenants })
     await limiter.acquire(ALICE)
@@ -607,8 +607,14 @@ describe("a leaky bucket's delay", () => {
   })
 
   it("that nobody waits for does not keep the units of other rules", async () => {
-    const daily = { name: "daily", limit: 100, window: "1 day", algorithm: "fixed-window" } as const
-    const { limiter, clock } = limiterWith({ rules: [LEAKY, daily] })
+    const daily = {
+      name: "daily",
+      field: "service",
+      limit: 100,
+      window: "1 day",
+      algorithm: "fixed-window",
+    } as const
+    const { limiter, clock } = limiterWith({ rules: [{ ...LEAKY, field: "service" }, daily] })
     const { acquire, pass } = diary(limiter, clock)
     const leaving = new AbortController()
     void acquire("a")
@@ -649,8 +655,8 @@ describe("the refusal for a delay beyond maxWaitMs", () => {
   it("tells what there is without the units that it gave back, under every rule", async () => {
     const rules: Rule[] = [
       { ...LEAKY, field: "ip", rejectionMessage: "slower" },
-      { name: "daily", limit: 100, window: "1 day", algorithm: "sliding-log" },
-      { name: "tried", limit: 2, window: "1 day", algorithm: "fixed-window", shadow: true },
+      { name: "daily", field: "service", limit: 100, window: "1 day", algorithm: "sliding-log" },
+      { name: "tried", field: "service", limit: 2, window: "1 day", algorithm: "fixed-window", shadow: true },
       { name: "listed", limit: 9, window: "1 day", field: "ip", deny: ["192.0.2.1"], shadow: true },
     ]
     const { limiter } = limiterWith({ rules })
@@ -755,7 +761,7 @@ describe("units that come back", () => {
   it("from one who waited no longer let in others who wait for them", async () => {
     const rules: Rule[] = [
       { name: "leaky", limit: 10, window: "1 second", algorithm: "leaky-bucket", field: "query:p" },
-      { name: "all", limit: 2, window: "1 minute", algorithm: "fixed-window" },
+      { name: "all", field: "service", limit: 2, window: "1 minute", algorithm: "fixed-window" },
     ]
     const { limiter, clock } = limiterWith({ rules })
     const { acquire, pass, entries } = diary(limiter, clock)

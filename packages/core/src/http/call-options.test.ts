@@ -130,6 +130,7 @@ it("a number of units that is none is told with what would be accepted", () => {
 describe("a request that is none", () => {
   const CALLS = ["decide", "enforce", "acquire", "takeUpTo", "peek", "reset"] as const
   const given = { limit: 5, window: "1 minute" }
+  const whole = { ...given, field: "service" }
   const logger = { warn() {}, error() {} }
   const ask = (limiter: Limiter, call: (typeof CALLS)[number], request: unknown) =>
     call === "takeUpTo" ? limiter.takeUpTo(request as object, 1) : limiter[call](request as object)
@@ -149,7 +150,12 @@ describe("a request that is none", () => {
       { ...given, cost: () => 1, skip: () => false },
       { ...given, field: "user_id", onMissing: "skip" as const, fields: {} },
       { ...given, field: "service", match: { methods: ["POST"] } },
-      { rules: [{ ...given }, { ...given, field: "ip" }] },
+      {
+        rules: [
+          { ...given, field: "service" },
+          { ...given, field: "ip" },
+        ],
+      },
       { rules: { name: "none", load: async () => ({ rules: [], problems: [] }) } },
     ]) {
       const limiter = createLimiter({ ...options, logger })
@@ -167,7 +173,7 @@ describe("a request that is none", () => {
     ["a function of the app reads", { ...given, field: "user", fields: { user: (request) => `${request}` } }],
     ["a function that makes those functions reads", { ...given, field: "user", fields: () => String }],
     ["no rule reads", { ...given, field: "service" }],
-    ["none of several rules reads", { rules: [given, { ...given, name: "daily", window: "1 day" }] }],
+    ["none of several rules reads", { rules: [whole, { ...whole, name: "daily", window: "1 day" }] }],
   ])("is a request where %s it", async (_who, options) => {
     for (const request of ["alice", 7, undefined]) {
       const limiter = createLimiter<unknown>(options)

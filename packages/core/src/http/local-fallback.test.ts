@@ -19,7 +19,7 @@ const down = (): Store => ({
 function instanceOf(instances: number, rule: Partial<Rule>) {
   const clock = manualClock()
   const limiter = createLimiter<object>({
-    rules: [{ name: "r", limit: 8, window: SECOND, ...rule }],
+    rules: [{ name: "r", field: "service", limit: 8, window: SECOND, ...rule }],
     store: down(),
     instances,
     service: "test",

@@ -189,7 +189,13 @@ describe("one rule", () => {
   it("survives facts of every wrong type", async () => {
     const { limiter } = limiterWith({
       rules: [
-        { limit: 1, window: "1m", match: { methods: ["GET"], path: "/a" }, name: "matched" },
+        {
+          field: "service",
+          limit: 1,
+          window: "1m",
+          match: { methods: ["GET"], path: "/a" },
+          name: "matched",
+        },
         { limit: 1, window: "1m", field: ["method", "route", "query:q", "body:b", "cookie:c", "header:h"] },
       ],
     })
@@ -223,10 +229,10 @@ describe("several rules", () => {
   it("lets the longest wait bind when more than one refuses", async () => {
     const { limiter } = limiterWith({
       rules: [
-        { name: "second", limit: 1, window: "1 second" },
-        { name: "hour", limit: 1, window: "1 hour" },
-        { name: "minute", limit: 1, window: "1 minute" },
-        { name: "roomy", limit: 9, window: "1 day" },
+        { name: "second", field: "service", limit: 1, window: "1 second" },
+        { name: "hour", field: "service", limit: 1, window: "1 hour" },
+        { name: "minute", field: "service", limit: 1, window: "1 minute" },
+        { name: "roomy", field: "service", limit: 9, window: "1 day" },
       ],
     })
     await limiter.decide(ALICE)
@@ -282,6 +288,7 @@ describe("several rules", () => {
     const { limiter } = limiterWith({
       rules: limits.map(([limit, each], i) => ({
         name: names[i] as string,
+        field: "service",
         limit,
         window: "1m",
         cost: each,
@@ -294,7 +301,7 @@ describe("several rules", () => {
     const { store, takes } = recordingStore()
     const { limiter } = limiterWith({
       store,
-      rules: [{ limit: 1, window: "1m", match: { methods: ["POST"] } }],
+      rules: [{ field: "service", limit: 1, window: "1m", match: { methods: ["POST"] } }],
     })
     expect(await limiter.decide({ method: "GET" })).toMatchObject({
       allowed: true,
@@ -327,8 +334,8 @@ describe("several rules", () => {
 
 describe("what a request costs", () => {
   const rules = [
-    { name: "single", limit: 100, window: "1m" },
-    { name: "triple", limit: 100, window: "1m", cost: 3 },
+    { name: "single", field: "service", limit: 100, window: "1m" },
+    { name: "triple", field: "service", limit: 100, window: "1m", cost: 3 },
   ]
   const costs = async (options: LimiterOptions<RequestFacts>, cost?: number) => {
     const { limiter } = limiterWith({ rules, ...options })
@@ -383,8 +390,8 @@ describe("what a request costs", () => {
     const { limiter } = limiterWith({
       store,
       rules: [
-        { name: "wide", limit: 1_000, window: "1m" },
-        { name: "narrow", limit: 10, window: "1m", cost: 3 },
+        { name: "wide", field: "service", limit: 1_000, window: "1m" },
+        { name: "narrow", field: "service", limit: 10, window: "1m", cost: 3 },
       ],
     })
     const decision = await limiter.decide(ALICE, { cost: 4 })
@@ -404,7 +411,9 @@ describe("what a request costs", () => {
   it("is held below 2^53 however large both factors are", async () => {
     const { limiter } = limiterWith({ limit: 10, window: "1m", cost: () => 2 ** 52 })
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false, refusal: "cost" })
-    const { limiter: other } = limiterWith({ rules: [{ limit: 10, window: "1m", cost: 10 }] })
+    const { limiter: other } = limiterWith({
+      rules: [{ field: "service", limit: 10, window: "1m", cost: 10 }],
+    })
     const { checks } = await other.decide(ALICE, { cost: Number.MAX_SAFE_INTEGER })
     expect(checks[0]?.cost).toBe(Number.MAX_SAFE_INTEGER)
   })
@@ -447,8 +456,8 @@ describe("peek", () => {
   it("tells of every rule by itself", async () => {
     const { limiter } = limiterWith({
       rules: [
-        { name: "tight", limit: 1, window: "1m" },
-        { name: "loose", limit: 5, window: "1m" },
+        { name: "tight", field: "service", limit: 1, window: "1m" },
+        { name: "loose", field: "service", limit: 5, window: "1m" },
       ],
     })
     await limiter.decide(ALICE)
@@ -489,9 +498,9 @@ describe("refund", () => {
   const setUp = () =>
     limiterWith({
       rules: [
-        { name: "minute", limit: 10, window: "1 minute", cost: 2 },
-        { name: "hour", limit: 20, window: "1 hour" },
-        { name: "trial", limit: 1, window: "1 hour", shadow: true },
+        { name: "minute", field: "service", limit: 10, window: "1 minute", cost: 2 },
+        { name: "hour", field: "service", limit: 20, window: "1 hour" },
+        { name: "trial", field: "service", limit: 1, window: "1 hour", shadow: true },
       ],
     })
 
@@ -598,7 +607,7 @@ describe("reset", () => {
       rules: [
         { name: "client", limit: 5, window: "1m", field: "ip" },
         { name: "posts", limit: 5, window: "1m", field: "ip", match: { methods: ["POST"] } },
-        { name: "whole", limit: 50, window: "1m" },
+        { name: "whole", field: "service", limit: 50, window: "1m" },
       ],
     })
     const post = { ...ALICE, method: "POST" }
@@ -769,7 +778,7 @@ describe("two limiters on one store", () => {
 
   it("may not count under one name", async () => {
     const store = memoryStore()
-    const rules = [{ name: "a", limit: 5, window: "1m" }]
+    const rules = [{ name: "a", field: "service", limit: 5, window: "1m" }]
     const { limiter } = limiterWith({ store, rules })
     expect(() => limiterWith({ store, limit: 9, window: "1h", name: "a" })).toThrow(taken("a", "default"))
     expect(() => limiterWith({ store, rules: [{ ...rules[0], name: "b" } as never, ...rules] })).toThrow(

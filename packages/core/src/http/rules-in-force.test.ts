@@ -76,6 +76,7 @@ function setUp(source: RuleSource | RuleBook, options: LimiterOptions<RequestFac
 
 const rule = (limit: number, more: Partial<Rule> = {}): Rule => ({
   name: "rule",
+  field: "service",
   limit,
   window: "1m",
   ...more,

@@ -121,7 +121,7 @@ describe("settling", () => {
     const rules: Rule[] = [
       { name: "tokens", limit: 1_000, window: "1 minute", field: "ip" },
       { name: "cents", limit: 10_000, window: "1 day", field: "ip", cost: 3 },
-      { name: "tried", limit: 500, window: "1 day", shadow: true },
+      { name: "tried", field: "service", limit: 500, window: "1 day", shadow: true },
     ]
     const { limiter, remaining } = limiterWith({ rules })
     await limiter.settle(await limiter.decide(ALICE, { cost: 100 }), 40)
@@ -133,7 +133,7 @@ describe("settling", () => {
   it("charges no shadow rule that would have refused, since that took nothing", async () => {
     const rules: Rule[] = [
       { name: "tokens", limit: 1_000, window: "1 minute", field: "ip" },
-      { name: "tried", limit: 50, window: "1 day", shadow: true },
+      { name: "tried", field: "service", limit: 50, window: "1 day", shadow: true },
     ]
     const { limiter, remaining } = limiterWith({ rules })
     const decision = await limiter.decide(ALICE, { cost: 60 })

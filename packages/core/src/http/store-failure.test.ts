@@ -84,6 +84,7 @@ function listen(limiter: Limiter<RequestFacts>): readonly StoreUnavailableError[
 
 const rule = (name: string, limit: number, onStoreFailure?: OnStoreFailure): Rule => ({
   name,
+  field: "service",
   limit,
   window: "1m",
   ...(onStoreFailure === undefined ? {} : { onStoreFailure }),

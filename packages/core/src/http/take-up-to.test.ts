@@ -116,7 +116,7 @@ describe("takeUpTo", () => {
   it("takes the same number under all rules, or none: the shortest decides", async () => {
     const rules: Rule[] = [
       { name: "minute", limit: 10, window: "1 minute", field: "ip" },
-      { name: "service", limit: 4, window: "1 minute" },
+      { name: "service", field: "service", limit: 4, window: "1 minute" },
     ]
     const { limiter } = limiterWith({ rules })
     expect((await limiter.takeUpTo(ALICE, 6)).cost).toBe(4)
@@ -139,7 +139,7 @@ describe("takeUpTo", () => {
     const rules: Rule[] = [
       { name: "real", limit: 10, window: "1 minute", field: "ip" },
       { name: "tried", limit: 5, window: "1 minute", field: "ip", shadow: true },
-      { name: "elsewhere", limit: 20, window: "1 minute" },
+      { name: "elsewhere", field: "service", limit: 20, window: "1 minute" },
     ]
     const { store } = busyStore(clock, () => undefined)
     // The third counter is in another place, which nobody asks when the first one has refused.

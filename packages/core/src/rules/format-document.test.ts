@@ -4,14 +4,14 @@ import { InvalidRuleError } from "../errors.ts"
 import { ruleDocument } from "./document-schema.ts"
 import { formatRuleDocument } from "./format-document.ts"
 import { parseRules, RULE_MEMBERS } from "./parse-rule.ts"
-import type { Rule, Throttle } from "./rule.ts"
+import type { Rule, StorableRule, Throttle } from "./rule.ts"
 import { parseRuleDocument } from "./rule-document.ts"
 import { goodRules } from "./testing/good-rules.ts"
 
-const rulesOf = (...rules: Rule[]): unknown => formatRuleDocument("checkout", rules).rules
+const rulesOf = (...rules: StorableRule[]): unknown => formatRuleDocument("checkout", rules).rules
 
 test("writes the document of the contract", () => {
-  const rules: Rule[] = [
+  const rules: StorableRule[] = [
     {
       rejectionMessage: "retry-with-exponential-backoff",
       window: "1 minute",
@@ -70,7 +70,7 @@ test("writes a throttle in snake_case, and each algorithm's members after it", (
 })
 
 test("leaves out what is undefined, also inside of match, and the version when there is none", () => {
-  const rule: Rule = {
+  const rule: StorableRule = {
     name: undefined,
     limit: 5,
     window: 5,

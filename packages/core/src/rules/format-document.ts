@@ -3,7 +3,7 @@ import { InvalidRuleError, type Problem } from "../errors.ts"
 import { SERVICE_ACCEPTED, serviceId } from "./document-schema.ts"
 import { parseRules } from "./parse-rule.ts"
 import { locate, show } from "./problems.ts"
-import type { Rule, RulePenalty } from "./rule.ts"
+import type { RulePenalty, StorableRule } from "./rule.ts"
 import { POSITIVE } from "./rule-members.ts"
 import { storeThrottle } from "./throttle-members.ts"
 
@@ -21,7 +21,7 @@ export interface StoredDocument {
 export type StoredRule = Readonly<Record<string, unknown>>
 
 /**
- * The document that stores these rules: what `parseRuleDocument` reads back as the same rules. A window of one second,
+ * Returns the document that stores these rules; `parseRuleDocument` reads it back as the same rules. A window of one second,
  * minute, hour, day or week is written as a `rate`, any other as `limit` and `window`. Members keep the order of this
  * format, so that equal rules give equal documents.
  * @example
@@ -36,7 +36,7 @@ export type StoredRule = Readonly<Record<string, unknown>>
  */
 export function formatRuleDocument(
   service: string,
-  rules: readonly Rule[],
+  rules: readonly StorableRule[],
   version?: number | undefined,
 ): StoredDocument {
   const problems = [
@@ -50,7 +50,9 @@ export function formatRuleDocument(
 }
 
 /** How the other members are called where they are stored, in the order in which they are written. */
-const STORED_AS: Readonly<Record<Exclude<keyof Rule, "name" | "field" | "limit" | "window">, string>> = {
+const STORED_AS: Readonly<
+  Record<Exclude<keyof StorableRule, "name" | "field" | "limit" | "window">, string>
+> = {
   cost: "cost",
   match: "match",
   allow: "allow",
@@ -69,8 +71,8 @@ const STORED_AS: Readonly<Record<Exclude<keyof Rule, "name" | "field" | "limit" 
   rejectionMessage: "request_rejection_message",
 }
 
-function formatRule(rule: Rule): StoredRule {
-  const others = Object.entries(STORED_AS).map(([member, name]) => [name, rule[member as keyof Rule]])
+function formatRule(rule: StorableRule): StoredRule {
+  const others = Object.entries(STORED_AS).map(([member, name]) => [name, rule[member as keyof StorableRule]])
   const { name, field, throttle, penalty } = rule
   return plain({
     name,
@@ -94,7 +96,7 @@ const RATE_MS: readonly (readonly [RateUnit, number])[] = [
   ["second", 1_000],
 ]
 
-function formatSize({ limit, window }: Rule): StoredRule {
+function formatSize({ limit, window }: StorableRule): StoredRule {
   const windowMs = parseDuration(window)
   const [unit] = RATE_MS.find(([, ms]) => windowMs === ms) ?? []
   if (unit !== undefined) return { rate: { requests_per_unit: limit, unit } }
@@ -133,7 +135,7 @@ function versionProblems(version: unknown): Problem[] {
 /** In code a limit and a signal may be functions; there is no text for one. */
 function functionProblems(rules: unknown): Problem[] {
   if (!Array.isArray(rules)) return []
-  return rules.flatMap((rule: Partial<Rule> | null, index) => {
+  return rules.flatMap((rule: Partial<StorableRule> | null, index) => {
     const { signal } = (rule?.throttle ?? {}) as { readonly signal?: unknown }
     const functions = [
       ...(typeof rule?.limit === "function" ? [{ path: ["limit"], accepted: POSITIVE }] : []),

@@ -269,7 +269,7 @@ describe("a list of rules", () => {
   })
 
   test("is required to be right: the error has every problem", () => {
-    expect(requireRules([minute], "rules")).toHaveLength(1)
+    expect(requireRules([{ ...minute, field: "ip" }], "rules")).toHaveLength(1)
     const caught = expect.objectContaining({
       code: "SLUICE_INVALID_RULE",
       problems: [
@@ -277,7 +277,15 @@ describe("a list of rules", () => {
         expect.objectContaining({ path: "rules[1].window" }),
       ],
     })
-    expect(() => requireRules([{ window: "1m" }, { limit: 5 }], "rules")).toThrow(caught)
+    expect(() =>
+      requireRules(
+        [
+          { field: "ip", window: "1m" },
+          { field: "ip", limit: 5 },
+        ],
+        "rules",
+      ),
+    ).toThrow(caught)
     expect(() => requireRules([{}], "rules")).toThrow(InvalidRuleError)
   })
 })

@@ -3,7 +3,7 @@ import { InvalidRuleError, type Problem } from "../errors.ts"
 import { contradictions } from "./contradictions.ts"
 import { defaultName, fillRule, type ParsedRule, ruleName } from "./parsed-rule.ts"
 import { answersAtOnce, locate, type MemberProblem, says, show } from "./problems.ts"
-import type { Rule } from "./rule.ts"
+import type { Rule, StorableRule } from "./rule.ts"
 import { member, POSITIVE, readShape, type Shape, strict } from "./rule-members.ts"
 import { readThrottle } from "./throttle-members.ts"
 
@@ -53,16 +53,28 @@ export function parseRule(
 ): { readonly rule?: ParsedRule; readonly problems: Problem[] } {
   const { rule, problems } = checkRule(value)
   return {
-    ...(problems.length === 0 && { rule: fillRule(rule as Rule) }),
+    ...(problems.length === 0 && { rule: fillRule(rule as StorableRule) }),
     problems: problems.map((at) => locate(place, at)),
   }
 }
 
 /**
- * The rules of a list in code. Never throws for anything in `value`. `place` is what the list is called in paths:
- * "rules" gives `rules[1].window`.
+ * Returns the rules of a list that was stored, registered or loaded by a rule source. A rule without a field counts the whole
+ * service. Never throws for anything in `value`. `place` is what the list is called in paths: "rules" gives `rules[1].window`.
  */
 export function parseRules(value: unknown, place: string): ParsedRules {
+  return parseList(value, place, checkRule)
+}
+
+/**
+ * Returns the rules of a list in code, as `parseRules` does, but every rule needs a `field`: an inline rule without one counts
+ * by address, so a list must not silently count all clients together.
+ */
+export function parseCodeRules(value: unknown, place: string): ParsedRules {
+  return parseList(value, place, checkCodeRule)
+}
+
+function parseList(value: unknown, place: string, check: (rule: unknown) => CheckedRule): ParsedRules {
   if (!Array.isArray(value)) {
     const problem = {
       path: [],
@@ -72,18 +84,20 @@ export function parseRules(value: unknown, place: string): ParsedRules {
     return { rules: [], problems: [locate(place, problem)] }
   }
   // Not `map`, which passes over a hole: a rule that is not there would be none without a word.
-  const checked = withUniqueNames(Array.from(value, (rule) => checkRule(rule)))
+  const checked = withUniqueNames(Array.from(value, (rule) => check(rule)))
   return {
-    rules: checked.flatMap(({ rule, problems }) => (problems.length === 0 ? [fillRule(rule as Rule)] : [])),
+    rules: checked.flatMap(({ rule, problems }) =>
+      problems.length === 0 ? [fillRule(rule as StorableRule)] : [],
+    ),
     problems: checked.flatMap(({ problems }, index) =>
       problems.map((at) => locate(`${place}[${index}]`, at)),
     ),
   }
 }
 
-/** The rules of a list in code. Throws InvalidRuleError with every problem. */
+/** Returns the rules of a list in code. Throws InvalidRuleError with every problem. */
 export function requireRules(value: unknown, place: string): readonly ParsedRule[] {
-  const { rules, problems } = parseRules(value, place)
+  const { rules, problems } = parseCodeRules(value, place)
   if (problems.length > 0) throw new InvalidRuleError(problems)
   return rules
 }
@@ -122,7 +136,7 @@ export function checkTogether(rule: Partial<Rule>, shape: Pick<Shape, "bad" | "p
 }
 
 /** The same rules, with a problem for each whose name an earlier one has. */
-export function withUniqueNames(rules: readonly CheckedRule[]): CheckedRule[] {
+export function withUniqueNames<Checked extends CheckedRule>(rules: readonly Checked[]): Checked[] {
   const first = new Map<string, number>()
   return rules.map((checked, index) => {
     const { rule, name, problems } = checked
@@ -141,9 +155,30 @@ export function withUniqueNames(rules: readonly CheckedRule[]): CheckedRule[] {
 
 function checkRule(value: unknown): CheckedRule {
   if (typeof value === "object" && value !== null && SOUND.has(value)) {
-    const rule = value as Rule
+    const rule = value as StorableRule
     return { rule, name: ruleName(rule), problems: [] }
   }
-  const shape = withThrottle(readShape(ruleShape, value), "code")
+  return checkShape(readShape(ruleShape, value))
+}
+
+function checkShape(read: Shape): CheckedRule {
+  const shape = withThrottle(read, "code")
   return checkTogether(shape.good, shape)
+}
+
+function checkCodeRule(value: unknown): CheckedRule {
+  const hasField = (value as Partial<Rule> | null | undefined)?.field !== undefined
+  return hasField ? checkRule(value) : checkShape(requireField(readShape(ruleShape, value)))
+}
+
+/** The same shape, with a problem when its value is an object without a field. */
+function requireField(shape: Shape): Shape {
+  if (shape.bad.has("field")) return shape
+  return { ...shape, bad: new Set([...shape.bad, "field"]), problems: [MISSING_FIELD, ...shape.problems] }
+}
+
+const MISSING_FIELD: MemberProblem = {
+  path: ["field"],
+  message: "is missing",
+  accepted: '"ip" to limit each client address, "service" to limit all requests together, or another field',
 }

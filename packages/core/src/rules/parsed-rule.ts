@@ -1,7 +1,7 @@
 import { formatDuration, parseDuration } from "../duration.ts"
 import type { AlgorithmName, Alignment, OnStoreFailure, ParsedThrottle, Penalty, Refill } from "../policy.ts"
 import { canonicalField } from "./field-name.ts"
-import type { OnMissing, Rule, RuleMatch, RulePenalty, Throttle } from "./rule.ts"
+import type { OnMissing, Rule, RuleMatch, RulePenalty, StorableRule, Throttle } from "./rule.ts"
 
 /** A rule that has been checked, with every default filled in. What comes after trusts it. */
 export interface ParsedRule {
@@ -55,12 +55,12 @@ const MAX_WAITING = 100
 const MAX_WAIT_MS = 10_000
 
 /** Whether its window is a number that is hardly meant: where windows are seconds, a limit that nobody ever meets. */
-export function lacksUnit({ window }: Rule): boolean {
+export function lacksUnit({ window }: StorableRule): boolean {
   return typeof window === "number" && window < SECOND_MS
 }
 
 /** The rule with its defaults. The caller has checked it. */
-export function fillRule(rule: Rule): ParsedRule {
+export function fillRule(rule: StorableRule): ParsedRule {
   const { burst, refill, match, penalty, rejectionMessage, onStoreFailure } = rule
   const windowMs = parseDuration(rule.window) as number
   const algorithm = rule.algorithm ?? "sliding-window"
@@ -92,12 +92,12 @@ export function fillRule(rule: Rule): ParsedRule {
 }
 
 /** The name of a good rule: its own, or the one made from field and window, "ip-1m". No two rules of a service share one. */
-export function ruleName(rule: Rule): string {
+export function ruleName(rule: StorableRule): string {
   return rule.name ?? (defaultName(rule) as string)
 }
 
 /** The fields that a rule's `field` names, in the order written; "service" and nothing at all are none. */
-export function fieldsOf(field: Rule["field"]): readonly string[] {
+export function fieldsOf(field: Rule["field"] | undefined): readonly string[] {
   const list = typeof field === "string" ? [field] : (field ?? [])
   return list.filter((name) => name !== "service").map(canonicalField)
 }

@@ -1,5 +1,5 @@
 import { type Problem, SluiceError } from "../errors.ts"
-import type { Rule } from "./rule.ts"
+import type { StorableRule } from "./rule.ts"
 
 /** The rules of one service as a registry has them. */
 export interface RegisteredRules {
@@ -8,7 +8,7 @@ export interface RegisteredRules {
   /** Grows by one with every change; 0 for rules that were stored without a version. */
   readonly version: number
   /** The good ones, in the order written. */
-  readonly rules: readonly Rule[]
+  readonly rules: readonly StorableRule[]
   /** What is wrong with the others. Empty for rules that the registry has written. */
   readonly problems: readonly Problem[]
 }
@@ -45,7 +45,7 @@ export interface RuleRegistry {
    */
   register(
     service: string,
-    rules: readonly Rule[],
+    rules: readonly StorableRule[],
     options?: VersionOption & RegistryCallOptions,
   ): Promise<RegisteredRules>
   /** The rules of a service, read consistently; undefined when none are registered. */

@@ -7,6 +7,12 @@ import { parseRuleDocument, readRuleDocument } from "./rule-document.ts"
 
 const perMinute = { requests_per_unit: 5, unit: "minute" }
 
+const WHOLE_SERVICE = (place: string) => ({
+  path: `${place}.field`,
+  message: "is missing, so all requests of the service share this limit",
+  accepted: '"service" to say so, or "ip" to limit each client address',
+})
+
 test("the stored shape becomes rules in code", () => {
   expect(
     parseRuleDocument({
@@ -19,8 +25,21 @@ test("the stored shape becomes rules in code", () => {
     }),
   ).toEqual([
     { name: "per-user", field: "user_id", limit: 5, window: "1 minute", rejectionMessage: "come back" },
-    { limit: 9, window: 1500, onMissing: "skip", onStoreFailure: "deny", shadow: false },
+    {
+      field: "service",
+      limit: 9,
+      window: 1500,
+      onMissing: "skip",
+      onStoreFailure: "deny",
+      shadow: false,
+    },
   ])
+})
+
+test("a good rule without a field counts the whole service, and a note says so", () => {
+  const rules = [{ rate: perMinute }, { field: "ip", rate: perMinute }, { rate: perMinute, cost: 0 }]
+  expect(readRuleDocument({ rules }).notes).toEqual([WHOLE_SERVICE("rules[0]")])
+  expect(readRuleDocument({ rule: rules[0] }).notes).toEqual([WHOLE_SERVICE("rule")])
 })
 
 describe("an older spelling is read", () => {
@@ -34,6 +53,7 @@ describe("an older spelling is read", () => {
       rules: [],
       problems: [],
       warnings: [],
+      notes: [],
     })
   })
 
@@ -43,12 +63,12 @@ describe("an older spelling is read", () => {
     ["rule", { rate: perMinute }],
     ["rule", { rate: { requestsPerUnit: 5, unit: "minute" } }],
   ])("%s: %j", (key, value) => {
-    expect(parseRuleDocument({ [key]: value })).toEqual([{ limit: 5, window: "1 minute" }])
+    expect(parseRuleDocument({ [key]: value })).toEqual([{ field: "service", limit: 5, window: "1 minute" }])
   })
 
   test("errorMessage", () => {
     expect(parseRuleDocument({ rule: { rate: perMinute, errorMessage: "no" } })).toEqual([
-      { limit: 5, window: "1 minute", rejectionMessage: "no" },
+      { field: "service", limit: 5, window: "1 minute", rejectionMessage: "no" },
     ])
   })
 })
@@ -60,12 +80,16 @@ test.each(["second", "minute", "hour", "day", "week"])("the unit %s is a window 
 
 test("a wrong rule is set aside with its path in the document, and the good ones are read", () => {
   const document = {
-    rules: [{ rate: perMinute }, { rate: { ...perMinute, unit: "month" } }, { limit: 5, window: "1h" }],
+    rules: [
+      { rate: perMinute },
+      { rate: { ...perMinute, unit: "month" } },
+      { field: "service", limit: 5, window: "1h" },
+    ],
   }
   expect(readRuleDocument(document)).toEqual({
     rules: [
       { limit: 5, window: "1 minute" },
-      { limit: 5, window: "1h" },
+      { field: "service", limit: 5, window: "1h" },
     ],
     problems: [
       {
@@ -75,6 +99,7 @@ test("a wrong rule is set aside with its path in the document, and the good ones
       },
     ],
     warnings: [],
+    notes: [WHOLE_SERVICE("rules[0]")],
   })
   expect(() => parseRuleDocument(document)).toThrow(InvalidRuleError)
   expect(() => parseRuleDocument(document)).toThrow(

@@ -6,7 +6,7 @@ import { methodDoubt } from "./method-name.ts"
 import { type CheckedRule, checkTogether, withThrottle, withUniqueNames } from "./parse-rule.ts"
 import { lacksUnit } from "./parsed-rule.ts"
 import { locate, type MemberProblem, show } from "./problems.ts"
-import type { Rule } from "./rule.ts"
+import type { Rule, StorableRule } from "./rule.ts"
 import { POSITIVE, readShape } from "./rule-members.ts"
 
 /** What a document says, as far as it is right. */
@@ -16,16 +16,19 @@ export interface RuleDocument {
   /** Of the document, where it says. */
   readonly version?: number
   /** The good rules, in the order written. */
-  readonly rules: readonly Rule[]
+  readonly rules: readonly StorableRule[]
   /** Everything that is wrong, with its path in the document. */
   readonly problems: readonly Problem[]
   /** What is right and hardly meant, of good rules. */
   readonly warnings: readonly Problem[]
+  /** Defaults of good rules that a reader may overlook: a rule without a field counts the whole service. */
+  readonly notes: readonly Problem[]
 }
 
 /**
- * The rules of a document in the stored shape: `{ service_id, version, rules: [{ name, field, rate: { requests_per_unit,
- * unit } }] }`. Older spellings are read: one rule instead of a list, `Service_id`, `requestsPerUnit`, `errorMessage`.
+ * Returns the rules of a document in the stored shape: `{ service_id, version, rules: [{ name, field, rate: { requests_per_unit,
+ * unit } }] }`. Older spellings are read: one rule instead of a list, `Service_id`, `requestsPerUnit`, `errorMessage`. A rule
+ * without a field counts the whole service and is returned with `field: "service"`, so that the result can be passed to `rules`.
  * @example
  * ```ts
  * import { parseRuleDocument } from "@sluice/core"
@@ -40,10 +43,18 @@ export interface RuleDocument {
 export function parseRuleDocument(value: unknown): Rule[] {
   const { rules, problems } = readRuleDocument(value)
   if (problems.length > 0) throw new InvalidRuleError(problems)
-  return [...rules]
+  return rules.map(withField)
 }
 
-/** The same as `parseRuleDocument` without throwing, for sources: what is good loads, what is wrong is reported beside it. */
+/** The same rule with its field written out. Frozen, as every parsed rule is. */
+function withField(rule: StorableRule): Rule {
+  return rule.field === undefined ? Object.freeze({ ...rule, field: "service" }) : (rule as Rule)
+}
+
+/**
+ * Reads a document as `parseRuleDocument` does without throwing, for sources: the good rules load, as they are written, and what
+ * is wrong is reported beside them.
+ */
 export function readRuleDocument(value: unknown): RuleDocument {
   const head = readShape(DOCUMENT_HEAD, value)
   const problems: MemberProblem[] = [...head.problems]
@@ -53,13 +64,15 @@ export function readRuleDocument(value: unknown): RuleDocument {
     problems.push({ path: ["rules"], message: "is missing", accepted: "a list of rules" })
   }
   const found = list.key === undefined ? NO_RULES : readRules(list.key, list.value)
-  const rules: Rule[] = []
+  const rules: StorableRule[] = []
   const warnings: Problem[] = []
+  const notes: Problem[] = []
   const located = problems.map((problem) => locate("", problem))
   for (const [index, { rule, problems }] of found.rules.entries()) {
     if (problems.length === 0) {
-      rules.push(rule as Rule)
-      warnings.push(...doubtsOf(rule as Rule).map((doubt) => locate(found.placeOf(index), doubt)))
+      if (rule.field === undefined) notes.push(locate(found.placeOf(index), WHOLE_SERVICE))
+      rules.push(rule as StorableRule)
+      warnings.push(...doubtsOf(rule as StorableRule).map((doubt) => locate(found.placeOf(index), doubt)))
     } else located.push(...problems.map((problem) => locate(found.placeOf(index), problem)))
   }
   return {
@@ -68,10 +81,17 @@ export function readRuleDocument(value: unknown): RuleDocument {
     rules,
     problems: located,
     warnings,
+    notes,
   }
 }
 
-function doubtsOf(rule: Rule): MemberProblem[] {
+const WHOLE_SERVICE: MemberProblem = {
+  path: ["field"],
+  message: "is missing, so all requests of the service share this limit",
+  accepted: '"service" to say so, or "ip" to limit each client address',
+}
+
+function doubtsOf(rule: StorableRule): MemberProblem[] {
   const methods = (rule.match?.methods ?? []).flatMap((method, index): MemberProblem[] => {
     const message = methodDoubt(method)
     return message === undefined ? [] : [{ path: ["match", "methods", index], message }]
@@ -100,7 +120,10 @@ function readRules(key: string, value: unknown): RuleList {
     return { rules: withUniqueNames(value.map(readRule)), placeOf: (index) => `${key}[${index}]` }
   const accepted = "a list of rules, or one rule"
   const noRule = { path: [], message: `${show(value)} is not a list of rules`, accepted }
-  return { rules: [isObject(value) ? readRule(value) : { rule: {}, problems: [noRule] }], placeOf: () => key }
+  return {
+    rules: [isObject(value) ? readRule(value) : { rule: {}, problems: [noRule] }],
+    placeOf: () => key,
+  }
 }
 
 function readRule(value: unknown): CheckedRule {

@@ -96,10 +96,10 @@ export interface Rule<Request = unknown> {
   readonly window: number | string
   /**
    * Whose requests are counted together: "ip", "method", "route", "header:NAME", "query:NAME", "body:PATH", "param:NAME",
-   * "cookie:NAME", or a name that the option `fields` reads. A list makes a combination. Default: of an inline rule "ip", of
-   * one in `rules` the whole service is one counter.
+   * "cookie:NAME", or a name that the option `fields` reads; or "service", all requests together. A list makes a combination.
+   * Required in a list. An inline rule defaults to "ip"; a stored rule without a field counts the whole service.
    */
-  readonly field?: string | readonly string[] | undefined
+  readonly field: string | readonly string[]
   /** What becomes of a request without the field: default "ip". */
   readonly onMissing?: OnMissing | undefined
   /** How it is counted: default "sliding-window". */
@@ -139,3 +139,6 @@ export interface Rule<Request = unknown> {
   /** What is decided when the shared store is gone. Default: the limiter's own. */
   readonly onStoreFailure?: OnStoreFailure | undefined
 }
+
+/** A rule as it may be stored or registered: without a `field` it counts the whole service. */
+export type StorableRule = Omit<Rule, "field"> & Partial<Pick<Rule, "field">>

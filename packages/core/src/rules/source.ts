@@ -1,10 +1,10 @@
 import type { Problem } from "../errors.ts"
-import type { Rule } from "./rule.ts"
+import type { StorableRule } from "./rule.ts"
 
 /** The rules of one service as a source has them now. */
 export interface LoadedRules {
   /** The good ones, in the order written. Empty when the source knows no rules for the service. */
-  readonly rules: readonly Rule[]
+  readonly rules: readonly StorableRule[]
   /** The ones set aside: the good rules load without them. */
   readonly problems: readonly Problem[]
   /** Version of the stored document, where it has one. */

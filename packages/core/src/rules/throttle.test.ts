@@ -57,7 +57,7 @@ describe("a throttle", () => {
   test("in a document is in snake_case", () => {
     const throttle = { kind: "queue", max_waiting: 7, max_wait_ms: 50 }
     expect(parseRuleDocument({ rules: [{ limit: 5, window: "1m", throttle }] })).toEqual([
-      { limit: 5, window: "1m", throttle: { kind: "queue", maxWaiting: 7, maxWaitMs: 50 } },
+      { field: "service", limit: 5, window: "1m", throttle: { kind: "queue", maxWaiting: 7, maxWaitMs: 50 } },
     ])
   })
 

@@ -4,11 +4,11 @@ import {
   InvalidRuleError,
   type Problem,
   type RegisteredRules,
-  type Rule,
   type RuleBook,
   RuleConflictError,
   type RuleRegistry,
   RuleSourceError,
+  type StorableRule,
 } from "@sluice/core"
 import type { CallContext, Handlers } from "../calls.ts"
 import {
@@ -132,7 +132,7 @@ function expectedVersion({ version, overwrite }: Versioned): number | "any" | un
 /** Every decision looks at all rules of its service. */
 const MOST_RULES = 1_000
 
-function givenRules({ rule, rules }: RegisterServiceRequest): Rule[] {
+function givenRules({ rule, rules }: RegisterServiceRequest): StorableRule[] {
   if (rules.length > MOST_RULES) {
     const description = `has ${rules.length} rules; ${MOST_RULES} are accepted`
     throw invalidArgument({ field: "rules", description })
@@ -157,7 +157,7 @@ function seenBefore(
 /** What is there already and says the same is what was wanted: who registers at each start need not know a version. */
 function isSame(
   service: string,
-  rules: readonly Rule[],
+  rules: readonly StorableRule[],
   before: RegisteredRules | undefined,
 ): before is RegisteredRules {
   return before?.problems.length === 0 && sayTheSame(service, rules, before.rules)

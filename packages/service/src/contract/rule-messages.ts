@@ -4,9 +4,9 @@ import {
   formatRuleDocument,
   InvalidRuleError,
   type Problem,
-  parseRuleDocument,
   type RegisteredRules,
-  type Rule,
+  readRuleDocument,
+  type StorableRule,
 } from "@sluice/core"
 import { type Rule as RuleMessage, RuleSchema } from "../gen/sluice/v1/rate_limiter_pb.ts"
 
@@ -18,7 +18,7 @@ import { type Rule as RuleMessage, RuleSchema } from "../gen/sluice/v1/rate_limi
  * The rules that messages say. `under` is the field that they came in, by which problems are located. What proto3 cannot tell
  * from absent, an empty text or list, 0 and false, is absent. Throws InvalidRuleError with every problem, in the names of messages.
  */
-export function rulesOf(messages: readonly RuleMessage[], under: "rule" | "rules"): Rule[] {
+export function rulesOf(messages: readonly RuleMessage[], under: "rule" | "rules"): StorableRule[] {
   const placeOf = (index: number): string => (under === "rule" ? under : `rules[${index}]`)
   const problems: Problem[] = messages.flatMap(({ field, fields }, index) =>
     field === "" || fields.length === 0
@@ -26,17 +26,11 @@ export function rulesOf(messages: readonly RuleMessage[], under: "rule" | "rules
       : [{ path: `${placeOf(index)}.fields`, message: "is given together with field" }],
   )
   const stored = messages.map(storedRule)
-  try {
-    const rules = parseRuleDocument(under === "rule" ? { rule: stored[0] } : { rules: stored })
-    if (problems.length === 0) return rules
-  } catch (error) {
-    if (!(error instanceof InvalidRuleError)) throw error
-    const isList = (index: number): boolean => (messages[index]?.fields.length ?? 0) > 0
-    problems.push(
-      ...error.problems.map((problem) => ({ ...problem, path: messagePath(problem.path, isList) })),
-    )
-  }
-  throw new InvalidRuleError(problems)
+  const read = readRuleDocument(under === "rule" ? { rule: stored[0] } : { rules: stored })
+  const isList = (index: number): boolean => (messages[index]?.fields.length ?? 0) > 0
+  problems.push(...read.problems.map((problem) => ({ ...problem, path: messagePath(problem.path, isList) })))
+  if (problems.length > 0) throw new InvalidRuleError(problems)
+  return [...read.rules]
 }
 
 /** The path of a stored member in the names of messages. `isList` tells whether the rule of an index has several fields. */
@@ -55,7 +49,11 @@ export function ruleMessages({ service, rules }: Pick<RegisteredRules, "service"
 }
 
 /** Whether two lists of rules are one in messages: what is left out and what is said as it is anyway are the same there. */
-export function sayTheSame(service: string, some: readonly Rule[], others: readonly Rule[]): boolean {
+export function sayTheSame(
+  service: string,
+  some: readonly StorableRule[],
+  others: readonly StorableRule[],
+): boolean {
   const [one, other] = [some, others].map((rules) =>
     ruleMessages({ service, rules }).map((message) => toJson(RuleSchema, message)),
   )

@@ -4,12 +4,12 @@ import {
   InvalidOptionError,
   type LoadedRules,
   type LoadOptions,
-  parseRuleDocument,
   type RegisteredRules,
   type RemoveOptions,
   RuleConflictError,
   type RuleRegistry,
   type RuleSource,
+  readRuleDocument,
 } from "@sluice/core"
 
 /** A registry in the memory of this process, and the source that a rule book reads it by. */
@@ -54,7 +54,7 @@ export function memoryRegistry(): MemoryRegistry {
     async register(service, rules, { version, signal } = {}) {
       signal?.throwIfAborted()
       if (version !== undefined) requireVersion(version)
-      const kept = parseRuleDocument(formatRuleDocument(service, rules))
+      const { rules: kept } = readRuleDocument(formatRuleDocument(service, rules))
       const found = stored.get(service)?.registered
       // Nothing is here without a version, so 0 is nothing.
       if (version !== "any" && (version || undefined) !== found?.version) throw conflict(service, version)

@@ -122,7 +122,7 @@ describe("a guard", () => {
   })
 
   it("tells by the rules of a source that it has waited for", async () => {
-    const rules = [{ name: "loaded", limit: 5, window: "1m" }]
+    const rules = [{ name: "loaded", field: "service", limit: 5, window: "1m" }]
     const guard = await mount({ rules: { load: async () => ({ rules, problems: [] }) } })
     const { headers } = await guard.check(FACTS, {})
     expect(headers[0]).toEqual(["RateLimit-Policy", '"loaded";q=5;w=60'])
@@ -151,7 +151,7 @@ describe("a guard", () => {
           field: "user",
           rejectionMessage: "exhausted-daily-limit",
         },
-        { name: "b", limit: 9, window: "1m" },
+        { name: "b", field: "service", limit: 9, window: "1m" },
       ],
       headers: "legacy",
       store,
@@ -248,7 +248,7 @@ describe("a guard", () => {
       limit(5, { field: ["header:x", "cookie:y", "query:z", "param:p"] }),
       true,
     ],
-    ["the whole service", { rules: [{ limit: 5, window: "1m" }] }, true],
+    ["the whole service", { rules: [{ field: "service", limit: 5, window: "1m" }] }, true],
     ["a body", limit(5, { field: "body:user" }), false],
     ["a body in a combination", limit(5, { field: ["ip", "body:user"] }), false],
     ["a bare name", limit(5, { field: "user_id" }), false],
@@ -262,7 +262,7 @@ describe("a guard", () => {
       "a body, in one rule of two",
       {
         rules: [
-          { name: "a", limit: 5, window: "1m" },
+          { name: "a", field: "service", limit: 5, window: "1m" },
           { name: "b", limit: 5, window: "1m", field: "body:user" },
         ],
       },
@@ -438,7 +438,7 @@ describe("several mounts on one request", () => {
     const guards = [
       await mount(limit(5, { name: "a" })),
       await mount(limit(5, { name: "b" })),
-      await mount({ rules: ["c", "a"].map((name) => ({ name, limit: 5, window: "1m" })) }),
+      await mount({ rules: ["c", "a"].map((name) => ({ name, field: "service", limit: 5, window: "1m" })) }),
     ]
     const said = guards.map(warnings)
     for (let i = 0; i < 2; i++) {
@@ -492,7 +492,12 @@ describe("several mounts on one request", () => {
     [3, 'The limiter with rules "r0", "r1", "r2" met'],
     [4, 'The limiter with rules "r0", "r1", "r2", … met'],
   ])("of one limiter with %i rules are told by them", async (count, start) => {
-    const rules = Array.from({ length: count }, (_, i) => ({ name: `r${i}`, limit: 5, window: "1m" }))
+    const rules = Array.from({ length: count }, (_, i) => ({
+      name: `r${i}`,
+      field: "service",
+      limit: 5,
+      window: "1m",
+    }))
     const guard = await mount({ rules })
     const said = warnings(guard)
     const request = {}
@@ -1039,7 +1044,7 @@ describe("a guard of one route", () => {
     const guard = await mount({
       rules: [
         { name: "ip", limit: 9, window: "1m", field: "ip" },
-        { name: "all", limit: 99, window: "1m" },
+        { name: "all", field: "service", limit: 99, window: "1m" },
       ],
     })
     const routes = [

@@ -13,9 +13,8 @@ import type { LimiterOptions, OnRejected } from "./options.ts"
 type Undefined<Options> = { readonly [Name in keyof Required<Options>]: undefined }
 
 const NO_MATCH: Undefined<RuleMatch> = { methods: undefined, path: undefined, fields: undefined }
-const NO_MEMBERS: Undefined<Omit<Rule, "limit" | "window">> = {
+const NO_MEMBERS: Undefined<Omit<Rule, "limit" | "window" | "field">> = {
   name: undefined,
-  field: undefined,
   onMissing: undefined,
   algorithm: undefined,
   align: undefined,
@@ -71,7 +70,7 @@ describe("a member given as undefined is one that is not given", () => {
   })
 
   it("in a rule of a list, and in its match", async () => {
-    const rule: Rule<RequestFacts> = { ...NO_MEMBERS, ...LIMIT }
+    const rule: Rule<RequestFacts> = { ...NO_MEMBERS, ...LIMIT, field: "service" }
     const matched: Rule<RequestFacts> = { ...rule, name: "matched", match: NO_MATCH }
     const limiter = createLimiter({ rules: [rule, matched], clock: manualClock() })
     const { checks } = await limiter.decide(ALICE)

@@ -3,10 +3,13 @@ import { Socket } from "node:net"
 import { describe, expect, it, vi } from "vitest"
 import { manualClock } from "../../clock.ts"
 import { InvalidOptionError, type Problem } from "../../errors.ts"
+import { parseRuleDocument } from "../../rules/rule-document.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { parseInlineRule, parseOptions } from "./parse-options.ts"
 
 const RULE = { limit: 5, window: "1m" }
+/** A rule of a list, where a field is required. */
+const LISTED = { field: "service", ...RULE }
 
 function problemsOf(options: unknown): readonly Problem[] {
   try {
@@ -192,7 +195,7 @@ describe("a wrong option", () => {
   it("is told by its name here in a list of rules and in the rule of a route too, as far as rules have it", () => {
     const ofAll = "an option of the limiter, for all its rules"
     const wrong = { max: 5, handler: 1, skip: 1, cache: 1, validate: false, allowList: [] }
-    expect(problemsOf({ rules: [{ ...RULE, ...wrong }] })).toEqual(
+    expect(problemsOf({ rules: [{ ...LISTED, ...wrong }] })).toEqual(
       [
         ["max", 'here it is "limit"'],
         ["handler", `here it is "onRejected", ${ofAll}`],
@@ -205,16 +208,16 @@ describe("a wrong option", () => {
         message: `"${name}" is not a member of a rule; ${here}`,
       })),
     )
-    expect(problemsOf({ rules: [{ ...RULE, handed: 1 }] })).toEqual([
+    expect(problemsOf({ rules: [{ ...LISTED, handed: 1 }] })).toEqual([
       expect.objectContaining({ path: "rules[0].handed", accepted: expect.any(String) }),
     ])
-    const eleven = Array.from({ length: 11 }, (_, index) => ({ ...RULE, name: `rule ${index}` }))
-    expect(problemsOf({ rules: [...eleven, { ...RULE, max: 5 }, 7] })).toEqual([
+    const eleven = Array.from({ length: 11 }, (_, index) => ({ ...LISTED, name: `rule ${index}` }))
+    expect(problemsOf({ rules: [...eleven, { ...LISTED, max: 5 }, 7] })).toEqual([
       { path: "rules[11].max", message: '"max" is not a member of a rule; here it is "limit"' },
       expect.objectContaining({ path: "rules[12]" }),
     ])
     const source = { load: () => Promise.resolve({ rules: [], problems: [] }) }
-    expect(problemsOf({ rules: source, defaultRules: [{ ...RULE, max: 5 }] })).toEqual([
+    expect(problemsOf({ rules: source, defaultRules: [{ ...LISTED, max: 5 }] })).toEqual([
       { path: "defaultRules[0].max", message: '"max" is not a member of a rule; here it is "limit"' },
     ])
     expect(parseInlineRule({ max: 5, timeWindow: "1m" }, 1).problems.map(({ message }) => message)).toEqual([
@@ -293,7 +296,7 @@ describe("a wrong option", () => {
   })
 
   it("is named by its place in a list of rules", () => {
-    const rules = [RULE, { limit: 5 }, null, { ...RULE, shaddow: true }]
+    const rules = [LISTED, { field: "ip", limit: 5 }, null, { ...LISTED, shaddow: true }]
     expect(problemsOf({ rules, cost: -1 }).map(({ path, message }) => `${path} ${message}`)).toEqual([
       "cost -1 is not a cost",
       "rules[1].window is missing",
@@ -303,10 +306,41 @@ describe("a wrong option", () => {
     ])
   })
 
+  const source = { load: async () => ({ rules: [], problems: [] }) }
+  it.each<[place: string, options: object]>([
+    ["rules[1]", { rules: [LISTED, RULE] }],
+    ["rules[1]", { rules: [LISTED, { ...RULE, field: undefined }] }],
+    ["defaultRules[0]", { rules: source, defaultRules: [RULE] }],
+  ])("is a rule of a list in code without a field: %s", (place, options) => {
+    expect(problemsOf(options)).toEqual([
+      {
+        path: `${place}.field`,
+        message: "is missing",
+        accepted:
+          '"ip" to limit each client address, "service" to limit all requests together, or another field',
+      },
+    ])
+  })
+
+  it("is only the missing field of rules that would share their default name, or block the whole service", () => {
+    const penalty = { refusals: 3, for: "1 hour" }
+    expect(problemsOf({ rules: [RULE, { ...RULE, penalty }] }).map(({ path }) => path)).toEqual([
+      "rules[0].field",
+      "rules[1].field",
+    ])
+  })
+
+  it("is not the rules of a document without fields, which are passed on as a list", () => {
+    expect(problemsOf({ rules: parseRuleDocument({ rules: [RULE] }) })).toEqual([])
+    expect(parseOptions({ rules: parseRuleDocument({ rules: [RULE] }) }).rules).toMatchObject([
+      { name: "service-1m", fields: [] },
+    ])
+  })
+
   it.each<[what: string, options: object, units: number, name: string, most: number, largest: number]>([
     ["inline", { ...RULE, field: "ip", cost: 6 }, 6, "ip-1m", 5, 5],
-    ["of a list", { rules: [RULE, { ...RULE, name: "b", limit: 9 }], cost: 6 }, 6, "service-1m", 5, 5],
-    ["with a cost of its own", { rules: [{ ...RULE, cost: 2 }], cost: 3 }, 6, "service-1m", 5, 2],
+    ["of a list", { rules: [LISTED, { ...LISTED, name: "b", limit: 9 }], cost: 6 }, 6, "service-1m", 5, 5],
+    ["with a cost of its own", { rules: [{ ...LISTED, cost: 2 }], cost: 3 }, 6, "service-1m", 5, 2],
     [
       "with a burst",
       { ...RULE, field: "ip", algorithm: "token-bucket", burst: 7, cost: 8 },
@@ -317,7 +351,7 @@ describe("a wrong option", () => {
     ],
     [
       "of the defaults",
-      { rules: { load: async () => [] }, defaultRules: [RULE], cost: 6 },
+      { rules: { load: async () => [] }, defaultRules: [LISTED], cost: 6 },
       6,
       "service-1m",
       5,
@@ -359,8 +393,8 @@ describe("a wrong option", () => {
       message: "is given without a rule source, whose rules they would stand in for",
       accepted: 'a source as "rules", or no defaultRules',
     }
-    expect(problemsOf({ ...RULE, defaultRules: [RULE] })).toEqual([problem])
-    expect(problemsOf({ rules: [RULE], defaultRules: [RULE] })).toEqual([problem])
+    expect(problemsOf({ ...RULE, defaultRules: [LISTED] })).toEqual([problem])
+    expect(problemsOf({ rules: [LISTED], defaultRules: [LISTED] })).toEqual([problem])
   })
 
   it("is the name of a file for rules, told how to read it", () => {

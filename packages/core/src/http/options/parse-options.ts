@@ -2,7 +2,7 @@ import { type Clock, soundTime, steadyClock } from "../../clock.ts"
 import { InvalidOptionError, type Problem } from "../../errors.ts"
 import type { OnStoreFailure } from "../../policy.ts"
 import type { OpenBook } from "../../rules/open-book.ts"
-import { parseRule, parseRules } from "../../rules/parse-rule.ts"
+import { parseCodeRules, parseRule } from "../../rules/parse-rule.ts"
 import type { ParsedRule } from "../../rules/parsed-rule.ts"
 import { locate } from "../../rules/problems.ts"
 import { readShape } from "../../rules/rule-members.ts"
@@ -140,7 +140,7 @@ function parseOptionRules(
   if (!Array.isArray(options.rules)) {
     return { inline: undefined, rules: options.rules as RuleSource | OpenBook, defaultRules }
   }
-  const parsed = parseRules(options.rules, "rules")
+  const parsed = parseCodeRules(options.rules, "rules")
   problems.push(...parsed.problems, ...costProblems(options.cost, parsed.rules))
   return { inline: undefined, rules: parsed.rules, defaultRules }
 }
@@ -154,7 +154,7 @@ function parseDefaultRules(
     const message = "is given without a rule source, whose rules they would stand in for"
     problems.push({ path: "defaultRules", message, accepted: 'a source as "rules", or no defaultRules' })
   }
-  const parsed = parseRules(defaultRules, "defaultRules")
+  const parsed = parseCodeRules(defaultRules, "defaultRules")
   problems.push(...parsed.problems, ...costProblems(cost, parsed.rules))
   return parsed.rules
 }

@@ -63,7 +63,7 @@ describe("allow and deny lists", () => {
     const limiter = limiterWith({
       rules: [
         { ...rule, name: "listed", rejectionMessage: "banned" },
-        { name: "all", limit: 9, window: "1m" },
+        { name: "all", field: "service", limit: 9, window: "1m" },
       ],
     })
     const decision = await limiter.decide(withKey("foe"))
@@ -83,7 +83,7 @@ describe("allow and deny lists", () => {
   })
 
   it("leave the other rules in force for whom one rule allows", async () => {
-    const limiter = limiterWith({ rules: [rule, { name: "all", limit: 1, window: "1m" }] })
+    const limiter = limiterWith({ rules: [rule, { name: "all", field: "service", limit: 1, window: "1m" }] })
     const decisions = [await limiter.decide(withKey("friend")), await limiter.decide(withKey("friend"))]
     expect(decisions).toMatchObject([
       { allowed: true, policy: "all" },
@@ -184,8 +184,8 @@ describe("match", () => {
 
   it("reads the path for the rules that go by it, beside others", async () => {
     const rules = [
-      { name: "login", limit: 1, window: "1m", match: { path: "/login" } },
-      { name: "all", limit: 9, window: "1m" },
+      { name: "login", field: "service", limit: 1, window: "1m", match: { path: "/login" } },
+      { name: "all", field: "service", limit: 9, window: "1m" },
     ]
     const { checks } = await limiterWith({ rules }).decide({ url: "/login" })
     expect(checks.map(({ policy }) => policy)).toEqual(["login", "all"])
@@ -204,8 +204,14 @@ describe("match", () => {
   it("reads fields by the app's extractors, and takes a missing one for no match", async () => {
     const options = {
       rules: [
-        { name: "free", limit: 1, window: "1m", match: { fields: { plan: ["free", "trial"] } } },
-        { name: "pro", limit: 3, window: "1m", match: { fields: { plan: ["pro"] } } },
+        {
+          name: "free",
+          field: "service",
+          limit: 1,
+          window: "1m",
+          match: { fields: { plan: ["free", "trial"] } },
+        },
+        { name: "pro", field: "service", limit: 3, window: "1m", match: { fields: { plan: ["pro"] } } },
       ],
       fields: { plan: ({ headers }: RequestFacts) => headers?.plan as string | undefined },
     }
@@ -282,7 +288,7 @@ describe("a rule whose field is missing", () => {
     const limiter = limiterWith({
       rules: [
         { name: "user", limit: 5, window: "1m", field: ["ip", "header:x-user"], onMissing: "deny" },
-        { name: "all", limit: 5, window: "1m" },
+        { name: "all", field: "service", limit: 5, window: "1m" },
       ],
     })
     const decision = await limiter.decide(FROM("192.0.2.1"))
@@ -311,7 +317,7 @@ describe("the only fields that there are", () => {
   const rules: Rule[] = [
     { name: "user", limit: 1, window: "1m", field: "body:user" },
     { name: "pair", limit: 1, window: "1m", field: ["ip", "body:user"] },
-    { name: "whole", limit: 1, window: "1m" },
+    { name: "whole", field: "service", limit: 1, window: "1m" },
   ]
   const applied = async (onlyFields: unknown): Promise<string[]> => {
     const facts = { remoteAddress: "192.0.2.1", body: { user: 7 }, onlyFields } as RequestFacts
@@ -431,8 +437,8 @@ describe("a shadow rule", () => {
   it("refuses nothing, is named when it would have, and takes nothing when it does not fit", async () => {
     const limiter = limiterWith({
       rules: [
-        { name: "trial", limit: 1, window: "1m", shadow: true },
-        { name: "real", limit: 3, window: "1m" },
+        { name: "trial", field: "service", limit: 1, window: "1m", shadow: true },
+        { name: "real", field: "service", limit: 3, window: "1m" },
       ],
     })
     expect(await names(limiter)).toMatchObject({ allowed: true, policy: "real", shadowed: [] })
@@ -454,8 +460,8 @@ describe("a shadow rule", () => {
   it("takes nothing when a real rule refuses", async () => {
     const limiter = limiterWith({
       rules: [
-        { name: "trial", limit: 5, window: "1m", shadow: true },
-        { name: "real", limit: 1, window: "1m" },
+        { name: "trial", field: "service", limit: 5, window: "1m", shadow: true },
+        { name: "real", field: "service", limit: 1, window: "1m" },
       ],
     })
     await limiter.decide({})
@@ -477,8 +483,8 @@ describe("a shadow rule", () => {
       rules: [
         { name: "list", limit: 5, window: "1m", field: "header:key", deny: ["foe"], shadow: true },
         { name: "user", limit: 5, window: "1m", field: "header:user", onMissing: "deny", shadow: true },
-        { name: "dear", limit: 1, window: "1m", shadow: true },
-        { name: "real", limit: 5, window: "1m" },
+        { name: "dear", field: "service", limit: 1, window: "1m", shadow: true },
+        { name: "real", field: "service", limit: 5, window: "1m" },
       ],
     })
     const decision = await limiter.decide({ headers: { key: "foe" } }, { cost: 2 })

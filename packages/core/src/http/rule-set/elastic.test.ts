@@ -126,8 +126,8 @@ describe("elastic throttling by a signal", () => {
     const fixed = { algorithm: "fixed-window" } as const
     const limiter = createLimiter<RequestFacts>({
       rules: [
-        { ...fixed, name: "day", limit: 1, window: "1 day", throttle },
-        { ...fixed, name: "minute", limit: 2, window: "1 minute" },
+        { ...fixed, name: "day", field: "service", limit: 1, window: "1 day", throttle },
+        { ...fixed, name: "minute", field: "service", limit: 2, window: "1 minute" },
       ],
       clock,
       logger: QUIET,
@@ -213,8 +213,8 @@ describe("elastic throttling by a signal", () => {
     const throttle = { kind: "elastic", signal: signal as unknown as () => boolean } as const
     const limiter = createLimiter<RequestFacts>({
       rules: [
-        { name: "a", limit: 1, window: MINUTE, throttle },
-        { name: "b", limit: 5, window: MINUTE, throttle },
+        { name: "a", field: "service", limit: 1, window: MINUTE, throttle },
+        { name: "b", field: "service", limit: 5, window: MINUTE, throttle },
       ],
       clock: manualClock(),
       logger: QUIET,
@@ -337,8 +337,8 @@ describe("the monitor of this process", () => {
       "one of two",
       {
         rules: [
-          { ...ELASTIC, name: "a" },
-          { name: "b", limit: 1, window: MINUTE },
+          { ...ELASTIC, field: "service", name: "a" },
+          { name: "b", field: "service", limit: 1, window: MINUTE },
         ],
       },
       1,
@@ -347,8 +347,8 @@ describe("the monitor of this process", () => {
       "several",
       {
         rules: [
-          { ...ELASTIC, name: "a" },
-          { ...ELASTIC, name: "b" },
+          { ...ELASTIC, field: "service", name: "a" },
+          { ...ELASTIC, field: "service", name: "b" },
         ],
       },
       1,
@@ -382,14 +382,15 @@ describe("the monitor of this process", () => {
 
   it("watches as long as the rules of a source ask for it", async () => {
     const held = leases()
-    let rules: Rule[] = [{ name: "a", limit: 1, window: MINUTE }]
+    const elastic: Rule = { ...ELASTIC, name: "a", field: "service" }
+    let rules: Rule[] = [{ name: "a", field: "service", limit: 1, window: MINUTE }]
     const source: RuleSource = {
       load: async () => ({ rules, problems: [] }),
       watch: () => () => undefined,
     }
     const limiter = createLimiter({ rules: source, logger: QUIET })
     const counts: number[] = []
-    for (const next of [rules, [{ ...ELASTIC, name: "a" }], rules, [{ ...ELASTIC, name: "a" }]]) {
+    for (const next of [rules, [elastic], rules, [elastic]]) {
       rules = next
       await limiter.refresh()
       counts.push(held.count)

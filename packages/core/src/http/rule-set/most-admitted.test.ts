@@ -10,7 +10,15 @@ async function largestCost(rule: Partial<Rule>) {
   const { cost: ruleCost, ...members } = rule
   let cost = Number.MAX_SAFE_INTEGER
   const guard = createGuard<object>({
-    rules: [{ limit: 10, window: "1m", ...members, ...(ruleCost !== undefined && { cost: ruleCost }) }],
+    rules: [
+      {
+        field: "service",
+        limit: 10,
+        window: "1m",
+        ...members,
+        ...(ruleCost !== undefined && { cost: ruleCost }),
+      },
+    ],
     cost: () => cost,
     clock: manualClock(),
     logger: QUIET,

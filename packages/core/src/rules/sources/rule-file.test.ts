@@ -216,6 +216,20 @@ test("documents have their services, versions, good rules and places", async () 
   ])
 })
 
+test("a rule without a field has a note with its place", async () => {
+  const text =
+    "- service_id: a\n  rules:\n    - { field: ip, limit: 5, window: 1m }\n    - { limit: 9, window: 1h }\n"
+  expect((await readRuleFile(text, "yaml")).notes).toEqual([
+    {
+      path: "rules[1].field",
+      message: "is missing, so all requests of the service share this limit",
+      accepted: '"service" to say so, or "ip" to limit each client address',
+      line: 4,
+      column: 7,
+    },
+  ])
+})
+
 test("forty thousand problems find their places in a few seconds", async () => {
   const names = Array.from({ length: 20_000 }, (_, index) => `"n ${index}": 1`).join(", ")
   const rules = Array.from({ length: 20_000 }, () => "{}").join(", ")

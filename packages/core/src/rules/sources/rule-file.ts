@@ -1,6 +1,6 @@
 import { InvalidOptionError, type Problem } from "../../errors.ts"
 import { show } from "../problems.ts"
-import type { Rule } from "../rule.ts"
+import type { StorableRule } from "../rule.ts"
 import { readRuleDocument } from "../rule-document.ts"
 import { below, isReadable, secondDocument } from "./file-documents.ts"
 import { type FileTextError, parseJsonText } from "./file-text.ts"
@@ -21,7 +21,7 @@ export interface FileDocument {
   /** The version that it is based on; absent when the document does not say. */
   readonly version?: number
   /** The good rules, in the order written. */
-  readonly rules: readonly Rule[]
+  readonly rules: readonly StorableRule[]
   /** The line in which it begins, from 1. */
   readonly line: number
   /** The column in which it begins, from 1, in UTF-16 units. */
@@ -39,6 +39,8 @@ export interface RuleFile {
    * Node does not know. In the order of the file.
    */
   readonly warnings: readonly FileProblem[]
+  /** Defaults that a reader may overlook: a rule without a field counts the whole service. In the order of the file. */
+  readonly notes: readonly FileProblem[]
 }
 
 /**
@@ -85,13 +87,14 @@ async function read(text: string, format: "yaml" | "json"): Promise<RuleFile> {
   } catch (error) {
     const { reason, place = START } = error as FileTextError
     const message = `is not ${format === "json" ? "JSON" : "YAML"}: ${reason}`
-    return { documents: [], problems: [{ path: "", message, ...place }], warnings: [] }
+    return { documents: [], problems: [{ path: "", message, ...place }], warnings: [], notes: [] }
   }
   if (values.length === 0) {
     return {
       documents: [],
       problems: [{ path: "", message: "is empty", accepted: EMPTY_ACCEPTED, ...START }],
       warnings: [],
+      notes: [],
     }
   }
   return readDocuments(values, placesIn(text))
@@ -104,8 +107,9 @@ function readDocuments(values: readonly unknown[], places: readonly PlacedValue[
   const first = new Map<string | undefined, number>()
   const problems: FileProblem[] = []
   const warnings: FileProblem[] = []
+  const notes: FileProblem[] = []
   const documents = values.flatMap((value, index): FileDocument[] => {
-    const { problems: found, warnings: doubtful, ...document } = readRuleDocument(value)
+    const { problems: found, warnings: doubtful, notes: noted, ...document } = readRuleDocument(value)
     const placeOf = (path: string): TextPlace => (places[index] as PlacedValue).placeOf(path)
     const place = values.length === 1 ? "" : `[${index}]`
     const name = place === "" || document.service === undefined ? place : `service ${show(document.service)}`
@@ -115,6 +119,7 @@ function readDocuments(values: readonly unknown[], places: readonly PlacedValue[
     })
     problems.push(...found.map(placed))
     warnings.push(...doubtful.map(placed))
+    notes.push(...noted.map(placed))
     const earlier = first.get(document.service)
     if (!isReadable({ problems: found })) return []
     if (earlier !== undefined) {
@@ -124,7 +129,12 @@ function readDocuments(values: readonly unknown[], places: readonly PlacedValue[
     first.set(document.service, index)
     return [{ ...document, ...placeOf("") }]
   })
-  return { documents, problems: problems.sort(inFile), warnings: warnings.sort(inFile) }
+  return {
+    documents,
+    problems: problems.sort(inFile),
+    warnings: warnings.sort(inFile),
+    notes: notes.sort(inFile),
+  }
 }
 
 function inFile(a: FileProblem, b: FileProblem): number {

@@ -5,13 +5,16 @@ import { staticRules } from "./static.ts"
 
 test("has the same rules for every service, and their functions", async () => {
   const limit = () => 5
-  const source = staticRules([{ limit, window: "1m" }])
-  expect(await source.load("a")).toEqual({ rules: [{ limit, window: "1m" }], problems: [] })
+  const source = staticRules([{ field: "service", limit, window: "1m" }])
+  expect(await source.load("a")).toEqual({
+    rules: [{ field: "service", limit, window: "1m" }],
+    problems: [],
+  })
   expect(await source.load("b")).toBe(await source.load("a"))
 })
 
 test("keeps its rules when the list that it was given changes", async () => {
-  const rules: Rule[] = [{ limit: 5, window: "1m" }]
+  const rules: Rule[] = [{ field: "service", limit: 5, window: "1m" }]
   const source = staticRules(rules)
   rules.pop()
   expect((await source.load("a")).rules).toHaveLength(1)
@@ -19,9 +22,13 @@ test("keeps its rules when the list that it was given changes", async () => {
 
 test("throws for wrong rules at once, with every problem", () => {
   const wrong = [
-    { limit: 0, window: "1m" },
-    { limit: 5, window: "soon" },
+    { field: "ip", limit: 0, window: "1m" },
+    { field: "ip", limit: 5, window: "soon" },
   ]
   expect(() => staticRules(wrong)).toThrow(InvalidRuleError)
   expect(() => staticRules(wrong)).toThrow(/rules\[0\]\.limit.*\n.*rules\[1\]\.window/)
+  const fieldless: unknown[] = [{ limit: 5, window: "1m" }]
+  expect(() => staticRules(fieldless as Rule[])).toThrow(
+    'rules[0].field: is missing; accepted: "ip" to limit each client address, "service"',
+  )
 })

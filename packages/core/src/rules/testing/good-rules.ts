@@ -1,5 +1,5 @@
 import fc from "fast-check"
-import { parseRules } from "../parse-rule.ts"
+import { parseCodeRules } from "../parse-rule.ts"
 import type { Rule, RuleMatch, Throttle } from "../rule.ts"
 
 const text = fc.string({ minLength: 1, maxLength: 12, unit: "grapheme" })
@@ -54,12 +54,10 @@ const common = fc.record({
     fc.integer({ min: 1, max: 1_300_000_000 }),
     fc.constantFrom(1_000, 60_000, 604_800_000, "1 minute", "15m", "1.5 hours", "2 weeks", "day"),
   ),
-  field: optional(
-    fc.oneof(
-      field,
-      fc.constant("service"),
-      fc.uniqueArray(fc.constantFrom("ip", "user_id", "route"), { minLength: 1 }),
-    ),
+  field: fc.oneof(
+    field,
+    fc.constant("service"),
+    fc.uniqueArray(fc.constantFrom("ip", "user_id", "route"), { minLength: 1 }),
   ),
   onMissing: optional(fc.constantFrom("ip", "skip", "deny", "shared")),
   throttle: optional(throttle),
@@ -85,5 +83,5 @@ const rule: fc.Arbitrary<Rule> = fc.tuple(common, counting).map(([one, other]) =
 /** Lists of rules that are right, by themselves and together, with every member that can be stored. */
 export const goodRules: fc.Arbitrary<Rule[]> = fc
   .array(rule, { maxLength: 4 })
-  .map((rules) => rules.filter((each) => parseRules([each], "").problems.length === 0))
-  .filter((rules) => parseRules(rules, "rules").problems.length === 0)
+  .map((rules) => rules.filter((each) => parseCodeRules([each], "").problems.length === 0))
+  .filter((rules) => parseCodeRules(rules, "rules").problems.length === 0)
