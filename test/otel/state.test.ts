@@ -1,4 +1,6 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
 import {
+  createGuard,
   createLimiter,
   type LoadedRules,
   manualClock,
@@ -6,6 +8,8 @@ import {
   type RequestFacts,
   type RuleSource,
   RuleSourceError,
+  type Store,
+  StoreUnavailableError,
 } from "@sluice/core"
 import { instrument } from "@sluice/core/otel"
 import { describe, expect, it, onTestFinished } from "vitest"
@@ -106,6 +110,35 @@ describe("who waits", () => {
     clock.advance(1_000)
     await others[1]
     expect(await waiting()).toEqual({ default: 0 })
+  })
+})
+
+describe("a refund that nobody waits for", () => {
+  it("is counted when it is lost, by how the store failed", async () => {
+    const metering = startMetering()
+    const inner = memoryStore()
+    const store: Store = {
+      take: (requests) => inner.take(requests),
+      peek: (requests) => inner.peek(requests),
+      refund: () => Promise.reject(new StoreUnavailableError("gone", { kind: "unavailable" })),
+      reset: (keys) => inner.reset(keys),
+      close: () => inner.close(),
+    }
+    const limiter = createLimiter({
+      limit: 1,
+      window: "1 minute",
+      store,
+      refundWhen: () => true,
+      logger: QUIET,
+    })
+    const stop = instrument(limiter, { meterProvider: metering.meterProvider })
+    const guard = createGuard<RequestFacts>({ limiter })
+    const request = { ...ALICE }
+    await guard.check(request, request)
+    guard.settle(request, 200)
+    await nextTurn()
+    expect(await metering.values("sluice.store.lost_refunds", "error.type")).toEqual({ unavailable: 1 })
+    stop()
   })
 })
 

@@ -62,11 +62,20 @@ export type StoreErrorKind =
   /** It answered what makes no sense. */
   | "invalid-answer"
 
+/** Whether a call that failed has changed anything in the store. */
+export type StoreOutcome =
+  /** The call has certainly changed nothing, so it can be made again. */
+  | "not-applied"
+  /** The call may have been carried out, wholly or in part. To refund again could give units back twice. */
+  | "unknown"
+
 /** The store cannot answer. A store rejects with this and only when its back end broke, never because of a limit. */
 export class StoreUnavailableError extends SluiceError {
   readonly code = "SLUICE_STORE_UNAVAILABLE"
   /** How it failed: what errors are counted by. */
   readonly kind: StoreErrorKind
+  /** Whether the call may have been carried out, which decides whether a refund can be called again. */
+  readonly outcome: StoreOutcome
 
   /** `options.cause` is what led to it. */
   constructor(
@@ -74,10 +83,13 @@ export class StoreUnavailableError extends SluiceError {
     options: ErrorOptions & {
       /** How it failed: default "error". */
       readonly kind?: StoreErrorKind | undefined
+      /** Whether the call may have been carried out: default "unknown", which is always safe. */
+      readonly outcome?: StoreOutcome | undefined
     } = {},
   ) {
     super(message, options)
     this.kind = options.kind ?? "error"
+    this.outcome = options.outcome ?? "unknown"
   }
 }
 
@@ -94,6 +106,11 @@ export function textOf(value: unknown): string {
     // An object without a prototype, or with a toString of its own that fails.
     return `an unprintable ${typeof value}`
   }
+}
+
+/** The text with a period at its end, so that another sentence can follow. */
+export function sentenceOf(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`
 }
 
 /** Problems that a message tells one by one: a file whose format is another one has thousands. */

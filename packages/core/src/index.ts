@@ -22,6 +22,7 @@ export {
   RuleSourceError,
   SluiceError,
   type StoreErrorKind,
+  type StoreOutcome,
   StoreUnavailableError,
 } from "./errors.ts"
 export type { Events } from "./events.ts"
@@ -106,7 +107,9 @@ export type {
   EvictionEvent,
   MaybePromise,
   Refund,
+  RefundLostEvent,
   Store,
+  StoreEvent,
 } from "./stores/store.ts"
 export type {
   ChangeCounters,

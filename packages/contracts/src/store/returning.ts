@@ -85,6 +85,12 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       expect((await takeOne(store, check(policy, 3))).granted).toBe(true)
     })
 
+    behaves("units come back within a deadline that the caller sets", async (store) => {
+      const after = await taken(store, SLIDING, 10)
+      await store.refund([{ policy: SLIDING, partition: "alice", units: 3, after }], 60_000)
+      expect(await countOf(store, SLIDING)).toBe(7)
+    })
+
     behavesWithEach("each is given back as often as it is listed, and no more", async (store, policy) => {
       const after = await taken(store, policy, 10)
       const refund = { policy, partition: "alice", units: 2, after }
@@ -228,6 +234,12 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       expect(await countOf(store, policy)).toBe(0)
       expect([await countOf(store, HOURLY), await countOf(store, policy, "bob")]).toEqual([1, 2])
       expect((await takeOne(store, check(policy, 10))).granted).toBe(true)
+    })
+
+    behaves("forgets a counter within a deadline that the caller sets", async (store) => {
+      await takeOne(store, check(SLIDING, 10))
+      await store.reset([{ policy: SLIDING, partition: "alice" }], 60_000)
+      expect(await countOf(store, SLIDING)).toBe(0)
     })
 
     behaves("forgets several at once, and takes counters that are not there", async (store) => {

@@ -1,14 +1,16 @@
 import { ClosedError, textOf } from "../errors.ts"
 import { SafeEvents } from "../events.ts"
-import { Decider, storeErrorOf } from "../limiter/decider.ts"
+import { Decider } from "../limiter/decider.ts"
+import { storeErrorOf } from "../limiter/store-error.ts"
 import { WaitingRoom } from "../limiter/waiting/waiting-room.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
-import type { EvictionEvent } from "../stores/store.ts"
+import type { StoreEvent } from "../stores/store.ts"
 import { createWarner, type Warner } from "../warnings.ts"
 import { type ClientAddressReader, compileClientAddress } from "./client/client-address.ts"
 import type { ClientAddressOptions } from "./client/client-address-options.ts"
 import { compileClientGroup } from "./client/client-group.ts"
 import type { LimiterEvents } from "./limiter.ts"
+import { LostRefunds } from "./lost-refunds.ts"
 import type { ParsedOptions } from "./options/parse-options.ts"
 import { FactsReaders } from "./request-facts.ts"
 import type { RuleContext } from "./rule-set/compiled-rule.ts"
@@ -23,6 +25,7 @@ export const LIMITER_EVENTS: Readonly<Record<keyof LimiterEvents<unknown>, true>
   "rule-error": true,
   "rules-stale": true,
   evicted: true,
+  "refund-lost": true,
   warning: true,
   closed: true,
 }
@@ -80,8 +83,16 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
     onStoreError(error) {
       if (events.has("store-error")) events.emit("store-error", storeErrorOf(error))
     },
+    onRefundLost: (error) => lostRefunds.report(storeErrorOf(error)),
   })
-  const unsubscribe = store.subscribe?.((event: EvictionEvent) => {
+  const lostRefunds = new LostRefunds(warner, clock, (error) =>
+    events.emit("refund-lost", { type: "refund-lost", error }),
+  )
+  const unsubscribe = store.subscribe?.((event: StoreEvent) => {
+    if (event.type === "refund-lost") {
+      lostRefunds.report(event.error)
+      return
+    }
     warner.once(
       "SLUICE_STORE_TOO_SMALL",
       "The memory store is full and had to forget a client that was being refused. Raise memoryStore({ maxKeys }).",

@@ -2,7 +2,7 @@ import type { InvalidRuleError, RuleSourceError, StoreUnavailableError } from ".
 import type { Events } from "../events.ts"
 import type { Decision } from "../limiter/decision.ts"
 import type { ReadyOptions, RulesEvent, RulesStatus, SignalOption, StaleEvent } from "../rules/rule-book.ts"
-import type { EvictionEvent } from "../stores/store.ts"
+import type { EvictionEvent, RefundLostEvent } from "../stores/store.ts"
 import type { Warning } from "../warnings.ts"
 import type { RequestFacts } from "./request.ts"
 
@@ -38,6 +38,11 @@ export interface LimiterEvents<Request> {
   "rules-stale": [event: StaleEvent]
   /** A full memory store had to forget a client that was being refused. */
   evicted: [event: EvictionEvent]
+  /**
+   * Units could not be given back after a request that nobody waits for anymore (`refundWhen`, a client that left, a decision that
+   * came too late). They may stay taken until their window passes.
+   */
+  "refund-lost": [event: RefundLostEvent]
   /** Something that the app should mend, though requests go on: what the logger is told, too. */
   warning: [warning: Warning]
   /** The limiter is closed: its last event. */
@@ -149,12 +154,17 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * Gives back the units of a decision, once; to the window they were taken in, so nothing when that has passed. It takes the
    * decision itself, of this limiter: rejects with {@link InvalidOptionError} for a copy of one, such as one that has been through
    * JSON, and for another limiter's.
+   *
+   * Waits for the store as long as a decision does (`storeTimeoutMs`), and rejects with {@link StoreUnavailableError} when it fails.
+   * If the error's `outcome` is "not-applied", nothing was given back and you can call `refund` again. If it is "unknown", the units
+   * may have been given back, and another call has no effect.
    */
   refund(decision: Decision): Promise<void>
   /**
    * Makes of the units that a decision has taken those that were used, a whole number from 0 up: the rest is given back, or
    * what is missing is charged, even beyond the limit; to the window they were taken in, so nothing when that has passed.
-   * Once, and not after a refund, nor a refund after it. Nothing of a refused decision. It takes what `refund` takes.
+   * Once, and not after a refund, nor a refund after it. Nothing of a refused decision. It takes what `refund` takes, and
+   * fails as `refund` does.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"
@@ -174,7 +184,8 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   decisionOn(request: Request & object): Decision | undefined
   /**
    * Forgets the counters of this request's client under every rule, those of routes too, and a block by a penalty; a counter of the whole
-   * service only when its rule is named.
+   * service only when its rule is named. Waits for the store as long as a decision does, and rejects with
+   * {@link StoreUnavailableError} when it fails; to call it again does no harm.
    */
   reset(request: Request | RequestFacts, options?: ResetOptions): Promise<void>
   /**

@@ -168,6 +168,13 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     waitingRoom.wake(await decider.refund(decision))
   }
 
+  /** Gives the units back after a request has been answered, when nobody waits. A loss is reported as an event and a warning. */
+  refundInBackground(decision: Decision): void {
+    if (this.#closed) return
+    const { decider, waitingRoom } = this.#parts
+    void decider.refundInBackground(decision).then((counters) => waitingRoom.wake(counters))
+  }
+
   async settle(decision: Decision, units: number): Promise<void> {
     this.#requireOpen()
     const { decider, waitingRoom } = this.#parts

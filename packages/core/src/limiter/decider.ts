@@ -1,5 +1,5 @@
 import { type Clock, soundTime } from "../clock.ts"
-import { StoreUnavailableError, textOf } from "../errors.ts"
+import { StoreUnavailableError } from "../errors.ts"
 import { answersForItself, takesOne } from "../stores/memory/memory-store.ts"
 import type { Answer, CounterKey, MaybePromise, Refund, Store } from "../stores/store.ts"
 import type { Taken } from "../stores/taken.ts"
@@ -11,7 +11,16 @@ import { LateDecision, type Verdict } from "./late-decision.ts"
 import { LocalFallback } from "./local-fallback.ts"
 import type { Look } from "./look.ts"
 import { countRefusals } from "./penalties.ts"
+import {
+  applyRefunds,
+  backgroundMs,
+  type Correction,
+  correctionFailed,
+  isNotApplied,
+  within,
+} from "./refunding.ts"
 import { partOf, refundsOf, settlementOf } from "./settlement.ts"
+import { storeErrorOf } from "./store-error.ts"
 import { takeUpTo } from "./take-up-to.ts"
 import { withinDeadline } from "./within-deadline.ts"
 
@@ -28,6 +37,8 @@ export interface DeciderOptions {
   readonly onRecovered: () => void
   /** Each failure, whatever the store threw or rejected with. */
   readonly onStoreError: (error: unknown) => void
+  /** Each refund that nobody waited for and that failed: its units may stay taken until their window passes. */
+  readonly onRefundLost: (error: unknown) => void
 }
 
 /**
@@ -98,35 +109,71 @@ export class Decider {
   }
 
   /**
-   * Gives back what the decision took, once; nothing when it took nothing. With `isMeant`, what it took from such counters,
-   * and the rest another time. Yields the counters that have more units now. Rejects when the store does.
+   * Gives back what the decision took, once; nothing when it took nothing. Returns the counters that have more units now.
+   * Rejects when the store fails; then the refund can be called again if it certainly changed nothing.
    */
-  async refund(
+  async refund(decision: Decision): Promise<readonly CounterKey[]> {
+    return this.#correct("refund", decision, refundsOf)
+  }
+
+  /**
+   * Gives back what the decision took without a caller that waits for it: it may take longer, and never rejects. With
+   * `isMeant`, gives back what it took from such counters, and leaves the rest for another time. Returns the counters that
+   * have more units now.
+   */
+  async refundInBackground(
     decision: Decision,
     isMeant?: (counter: CounterKey) => boolean,
   ): Promise<readonly CounterKey[]> {
     const receipt = DecisionRecord.takeReceipt(decision)
     if (receipt === undefined) return NONE
-    if (isMeant === undefined) return applyRefunds(receipt, refundsOf(receipt))
-    DecisionRecord.leaveReceipt(
-      decision,
-      partOf(receipt, (counter) => !isMeant(counter)),
-    )
-    return applyRefunds(receipt, refundsOf(partOf(receipt, isMeant)))
+    let meant = receipt
+    if (isMeant !== undefined) {
+      meant = partOf(receipt, isMeant)
+      const rest = partOf(receipt, (counter) => !isMeant(counter))
+      DecisionRecord.leaveReceipt(decision, rest)
+    }
+    const withinMs = backgroundMs(this.#options.storeTimeoutMs)
+    try {
+      return await applyRefunds(receipt.store, refundsOf(meant), withinMs, false)
+    } catch (error) {
+      this.#options.onRefundLost(error)
+      return NONE
+    }
   }
 
   /**
    * Gives back what the decision took above `units`, or charges what is missing, once; nothing after a refund, and
-   * nothing of a refused decision or one that no rule applied to. Yields the counters that have more units now. Rejects when
-   * the store does.
+   * nothing of a refused decision or one that no rule applied to. Returns the counters that have more units now. Rejects as
+   * `refund` does.
    */
   async settle(decision: Decision, units: number): Promise<readonly CounterKey[]> {
-    const receipt = DecisionRecord.takeReceipt(decision)
-    return receipt === undefined ? NONE : applyRefunds(receipt, settlementOf(receipt, units))
+    return this.#correct("settle", decision, (receipt) => settlementOf(receipt, units))
   }
 
   async reset(keys: readonly CounterKey[]): Promise<void> {
-    if (keys.length > 0) await this.#options.store.reset(keys)
+    if (keys.length === 0) return
+    const { store, storeTimeoutMs } = this.#options
+    try {
+      await within(store, store.reset(keys, storeTimeoutMs), storeTimeoutMs)
+    } catch (error) {
+      throw correctionFailed("reset", error)
+    }
+  }
+
+  async #correct(
+    call: Correction,
+    decision: Decision,
+    refundsFor: (receipt: Receipt) => readonly Refund[],
+  ): Promise<readonly CounterKey[]> {
+    const receipt = DecisionRecord.takeReceipt(decision)
+    if (receipt === undefined) return NONE
+    try {
+      return await applyRefunds(receipt.store, refundsFor(receipt), this.#options.storeTimeoutMs, true)
+    } catch (error) {
+      if (isNotApplied(error)) DecisionRecord.leaveReceipt(decision, receipt)
+      throw correctionFailed(call, error)
+    }
   }
 
   #decide(asks: readonly Ask[], peeked: boolean, look?: Look): MaybePromise<Decision> {
@@ -219,21 +266,7 @@ function hopeless(asks: readonly Ask[]): Decision {
   return new DecisionRecord(asks.filter(isHopeless).map(explainSettled), false, undefined)
 }
 
-/** Whatever a store failed with, as what it should have. */
-export function storeErrorOf(error: unknown): StoreUnavailableError {
-  if (error instanceof StoreUnavailableError) return error
-  const message = error instanceof Error ? error.message : textOf(error)
-  return new StoreUnavailableError(`The store failed: ${message}`, { cause: error })
-}
-
 const NONE: readonly CounterKey[] = []
-
-/** Yields the counters that have more units afterwards: a charge is a refund of less than nothing. */
-async function applyRefunds({ store }: Receipt, refunds: readonly Refund[]): Promise<readonly CounterKey[]> {
-  if (refunds.length > 0) await store.refund(refunds)
-  // Stryker disable next-line EqualityOperator: of no units there is no refund
-  return refunds.filter(({ units }) => units > 0)
-}
 
 function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
   return typeof (value as Partial<Promise<T>> | undefined)?.then === "function"

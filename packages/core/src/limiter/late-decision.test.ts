@@ -20,6 +20,7 @@ function open() {
     onDegraded: () => news.push("degraded"),
     onRecovered: () => news.push("recovered"),
     onStoreError() {},
+    onRefundLost() {},
   })
   /** The decision that becomes of a verdict, and whether it was a late one. */
   const judge = (...asks: Ask[]) => {

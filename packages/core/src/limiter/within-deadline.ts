@@ -3,9 +3,13 @@ import { StoreUnavailableError } from "../errors.ts"
 /**
  * What a store is about to answer, if it does within `timeoutMs` milliseconds, counted from the call; undefined for a store
  * that sees to its deadline itself. Rejects with what the store rejects with, or with a {@link StoreUnavailableError} of kind
- * `timeout`; what the store says later is dropped.
+ * `timeout`; what the store says later is dropped. If nobody waits for the answer, the timer does not keep the process alive.
  */
-export function withinDeadline<T>(answers: Promise<T>, timeoutMs: number | undefined): Promise<T> {
+export function withinDeadline<T>(
+  answers: Promise<T>,
+  timeoutMs: number | undefined,
+  isAwaited = true,
+): Promise<T> {
   // A store that others wrote may answer with a thenable, and that one's `then` may throw.
   const answered = Promise.resolve(answers)
   if (timeoutMs === undefined) return answered
@@ -19,6 +23,7 @@ export function withinDeadline<T>(answers: Promise<T>, timeoutMs: number | undef
         )
       })
     }, timeoutMs)
+    if (!isAwaited) timer.unref()
     answered
       .finally(() => {
         clearTimeout(timer)

@@ -1,6 +1,7 @@
 import type { Meter } from "@opentelemetry/api"
 import type { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "../errors.ts"
 import type { Limiter } from "../http/limiter.ts"
+import type { RefundLostEvent } from "../stores/store.ts"
 import { ERROR_TYPE, LIMITER } from "./attributes.ts"
 import type { Measuring } from "./measuring.ts"
 import { Tally } from "./tally.ts"
@@ -18,6 +19,10 @@ export function countErrors<Request>(limiter: Limiter<Request>, meter: Meter, na
     description: "Clients that a full memory store forgot while they were being refused.",
     unit: "{eviction}",
   })
+  const lostRefunds = meter.createCounter("sluice.store.lost_refunds", {
+    description: "Refunds that nobody waited for and that failed: their units may stay taken.",
+    unit: "{refund}",
+  })
   const ruleErrors = meter.createCounter("sluice.rule_set.errors", {
     description: "Times that rules could not be read or taken; an error that repeats itself counts once.",
     unit: "{error}",
@@ -27,15 +32,19 @@ export function countErrors<Request>(limiter: Limiter<Request>, meter: Meter, na
   const onRuleError = ({ code }: RuleSourceError | InvalidRuleError) =>
     ruleErrors.add(1, { [LIMITER]: name, [ERROR_TYPE]: code })
   const onEvicted = () => evictions.add(1, { [LIMITER]: name })
+  const onRefundLost = ({ error: { kind } }: RefundLostEvent) =>
+    lostRefunds.add(1, { [LIMITER]: name, [ERROR_TYPE]: kind })
   limiter.on("store-error", onStoreError)
   limiter.on("rule-error", onRuleError)
   limiter.on("evicted", onEvicted)
+  limiter.on("refund-lost", onRefundLost)
   return {
     flush: storeErrors.flush,
     end() {
       limiter.off("store-error", onStoreError)
       limiter.off("rule-error", onRuleError)
       limiter.off("evicted", onEvicted)
+      limiter.off("refund-lost", onRefundLost)
     },
   }
 }

@@ -1,4 +1,5 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
+import type { StoreUnavailableError } from "../errors.ts"
 import type { Policy } from "../policy.ts"
 
 /** A counter is a policy's `counter` and a partition; no two pairs are the same counter. */
@@ -68,6 +69,17 @@ export interface EvictionEvent {
   readonly releaseAfterMs: number
 }
 
+/** Units that a store could not give back, of requests that nobody decides anymore: they stay taken until their window passes. */
+export interface RefundLostEvent {
+  /** What happened. */
+  readonly type: "refund-lost"
+  /** Why the units could not be given back. */
+  readonly error: StoreUnavailableError
+}
+
+/** What a store reports to an operator. */
+export type StoreEvent = EvictionEvent | RefundLostEvent
+
 /** A value, or a promise of one: who can answer at once need not make anybody wait. */
 export type MaybePromise<T> = T | Promise<T>
 
@@ -107,12 +119,19 @@ export interface Store {
    * 0 in every check.
    */
   peek(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly Answer[]>
-  /** Gives units back to the window or bucket they were taken in, never below zero; nothing of what has passed. */
-  refund(refunds: readonly Refund[]): MaybePromise<void>
-  /** Forgets the counters. */
-  reset(keys: readonly CounterKey[]): MaybePromise<void>
-  /** Calls back about what an operator should know; yields the function that stops it. */
-  subscribe?(listener: (event: EvictionEvent) => void): () => void
+  /**
+   * Gives units back to the window or bucket they were taken in, never below zero; units of a window that has passed are
+   * dropped. `withinMs` is how long the caller waits, from now. It is longer than for a decision when nobody waits for the
+   * refund; then the store tries even while its circuit breaker is open.
+   *
+   * A failure is a {@link StoreUnavailableError} whose `outcome` is "not-applied" when certainly no units were given back.
+   * Any other failure counts as "unknown", and the limiter does not refund again.
+   */
+  refund(refunds: readonly Refund[], withinMs?: number): MaybePromise<void>
+  /** Forgets the counters. `withinMs` is how long the caller waits, from now. */
+  reset(keys: readonly CounterKey[], withinMs?: number): MaybePromise<void>
+  /** Calls the listener when something happens that an operator should know. Returns the function that stops this. */
+  subscribe?(listener: (event: StoreEvent) => void): () => void
   /** Frees what the store itself opened. Afterwards every method but this one throws or rejects with {@link ClosedError}. */
   close(): MaybePromise<void>
 }

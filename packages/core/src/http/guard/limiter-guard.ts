@@ -105,9 +105,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     for (let mark = (request as Marked)[MARK]; mark !== undefined; mark = mark.earlier) {
       if (mark.limiter !== this.limiter || mark.settled) continue
       mark.settled = true
-      if (!this.#refunds(request, status)) continue
-      // A store that is gone keeps the units until their window has passed: the safe side.
-      this.limiter.refund(mark.own).catch(() => undefined)
+      if (this.#refunds(request, status)) this.limiter.refundInBackground(mark.own)
     }
   }
 

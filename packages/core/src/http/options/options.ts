@@ -75,7 +75,10 @@ export interface LimiterOptions<Request> extends InlineRule<Request>, ClientAddr
   readonly headers?: HeaderDialect | false | undefined
   /** What rules without their own do when the store is gone: default "local". */
   readonly onStoreFailure?: OnStoreFailure | undefined
-  /** Milliseconds after which a silent store counts as gone: default 50. */
+  /**
+   * Milliseconds after which a silent store counts as gone: default 50. A decision waits as long for the store at most, and so do
+   * `refund`, `settle` and `reset`.
+   */
   readonly storeTimeoutMs?: number | undefined
   /** Instances that share the store and its limits: default 1. Only for what is decided while the store is gone. */
   readonly instances?: number | undefined

@@ -9,8 +9,14 @@ export interface Deciding {
   /** The same, without counting a refusal where refusals count. `look` sees the store's answer. */
   takeIfItFits(asks: readonly Ask[], look?: Look): MaybePromise<Decision>
   peek(asks: readonly Ask[]): MaybePromise<Decision>
-  /** Of the counters that are meant; the others another time. Yields those that have more units now. */
-  refund(decision: Decision, isMeant: (counter: CounterKey) => boolean): Promise<readonly CounterKey[]>
+  /**
+   * Gives back what was taken from the counters that are meant, the others another time. Returns those that have more units
+   * now. Never rejects.
+   */
+  refundInBackground(
+    decision: Decision,
+    isMeant: (counter: CounterKey) => boolean,
+  ): Promise<readonly CounterKey[]>
 }
 
 /** Calls back with the decision, at once where it is there. */

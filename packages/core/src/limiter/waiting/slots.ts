@@ -73,13 +73,9 @@ export class Slots {
   }
 
   #refund(ticket: Ticket, decision: Decision, isMeant: (counter: CounterKey) => boolean): void {
-    this.#decider.refund(decision, isMeant).then(
-      (counters) => {
-        this.#wake(counters, ticket.step === "done" ? undefined : ticket)
-      },
-      // A store that is gone keeps the units until their window has passed: the safe side.
-      () => undefined,
-    )
+    void this.#decider.refundInBackground(decision, isMeant).then((counters) => {
+      this.#wake(counters, ticket.step === "done" ? undefined : ticket)
+    })
   }
 }
 

@@ -1,9 +1,9 @@
-import { inspect } from "node:util"
 import { type Clock, LATEST_MS } from "../../clock.ts"
 import { ClosedError, StoreUnavailableError, textOf } from "../../errors.ts"
 import { Counters } from "../counters.ts"
 import { makeStringsQuick } from "../quick-strings.ts"
 import type { Answer, Check, CounterKey, EvictionEvent, Refund, Store } from "../store.ts"
+import { StoreListeners } from "../store-listeners.ts"
 import type { Taken } from "../taken.ts"
 import { CounterTable } from "./counter-table.ts"
 import { hashedKeys, type KeyHash } from "./key-hash.ts"
@@ -66,7 +66,7 @@ export function takesOne(store: Store): store is Store & TakesOne {
 
 class InMemory implements MemoryStore, TakesOne {
   readonly #clock: Clock
-  readonly #listeners = new Set<(event: EvictionEvent) => void>()
+  readonly #listeners = new StoreListeners<EvictionEvent>("the memory store")
   /** What the listeners are still to be told. */
   #events: EvictionEvent[] = []
   #table: CounterTable | undefined
@@ -121,10 +121,7 @@ class InMemory implements MemoryStore, TakesOne {
 
   subscribe(listener: (event: EvictionEvent) => void): () => void {
     this.#open()
-    // A function of its own, so that a listener that is given twice is also stopped twice.
-    const subscription = (event: EvictionEvent) => listener(event)
-    this.#listeners.add(subscription)
-    return () => this.#listeners.delete(subscription)
+    return this.#listeners.add(listener)
   }
 
   close(): void {
@@ -162,22 +159,8 @@ class InMemory implements MemoryStore, TakesOne {
   #tell(): void {
     const events = this.#events
     this.#events = []
-    for (const event of events) {
-      for (const listener of this.#listeners) {
-        try {
-          const yielded: unknown = listener(event)
-          // Nobody waits for an async listener, so nobody else would handle its rejection.
-          if (yielded instanceof Promise) yielded.catch(warnOfListener)
-        } catch (error) {
-          warnOfListener(error)
-        }
-      }
-    }
+    for (const event of events) this.#listeners.emit(event)
   }
-}
-
-function warnOfListener(error: unknown): void {
-  process.emitWarning(`A listener of the memory store failed: ${inspect(error)}`)
 }
 
 const { take: OWN_TAKE, peek: OWN_PEEK } = InMemory.prototype

@@ -1,4 +1,4 @@
-import { StoreUnavailableError, textOf } from "../../errors.ts"
+import { type StoreOutcome, StoreUnavailableError, textOf } from "../../errors.ts"
 
 /** What a server is called in messages, by the client's name for it: who reads of it may have several. */
 export function titleOf(name: string): string {
@@ -8,10 +8,10 @@ export function titleOf(name: string): string {
 const REDIS = "Redis"
 
 /** Whatever a client rejects with, as what a store rejects with. */
-export function failureOf(error: unknown, title = REDIS): StoreUnavailableError {
+export function failureOf(error: unknown, title = REDIS, outcome?: StoreOutcome): StoreUnavailableError {
   if (error instanceof StoreUnavailableError) return error
   const message = error instanceof Error ? error.message || wordOf(error) : textOf(error)
-  return new StoreUnavailableError(`${title} failed: ${message}`, { cause: error })
+  return new StoreUnavailableError(`${title} failed: ${message}`, { cause: error, outcome })
 }
 
 /** Of an error without a message: Node's for a name with several addresses, of which none can be reached, has a code alone. */
@@ -19,12 +19,34 @@ function wordOf({ code, name }: NodeJS.ErrnoException): string {
   return code ?? name
 }
 
+/**
+ * Resolves when all changes were applied. Rejects otherwise, when all have ended: with an error whose outcome is
+ * "not-applied" only when that is true of each of them.
+ */
+export async function allApplied(changes: readonly Promise<void>[]): Promise<void> {
+  const results = await Promise.allSettled(changes)
+  const failures = results
+    .filter((result) => result.status === "rejected")
+    .map(({ reason }) => failureOf(reason))
+  const [first] = failures
+  if (first === undefined) return
+  const isWhole = failures.length === changes.length
+  const unknown = failures.find(({ outcome }) => outcome === "unknown")
+  if (unknown !== undefined || isWhole) throw unknown ?? first
+  const { message, kind } = first
+  throw new StoreUnavailableError(message, { kind, outcome: "unknown", cause: first })
+}
+
 /** What became of a server by the deadline: it could be asked, or not, or by no means, or turned away what it was asked, as replicas do. */
 export type Reach = "connected" | "not connected" | "closed" | "a replica"
 
-/** That the deadline is over. Who reads of it has to know where to look: at Redis, or at the way to it. */
-export function silent(reach: Reach = "connected", title = REDIS): StoreUnavailableError {
-  return new StoreUnavailableError(`${title} ${SILENCE[reach]}`, { kind: "timeout" })
+/** Returns the error for a deadline that has passed. It says where to look: at Redis, or at the connection to it. */
+export function silent(
+  reach: Reach = "connected",
+  title = REDIS,
+  outcome?: StoreOutcome,
+): StoreUnavailableError {
+  return new StoreUnavailableError(`${title} ${SILENCE[reach]}`, { kind: "timeout", outcome })
 }
 
 const SILENCE: Readonly<Record<Reach, string>> = {

@@ -65,7 +65,7 @@ export class Fleet {
       lanes = []
       this.#lanes.set(slot, lanes)
     }
-    const patience = 32 - Math.clz32(withinMs)
+    const patience = patienceClassOf(withinMs)
     let lane = lanes[patience]
     if (lane === undefined) {
       const key = asked.keys[0] as string
@@ -102,11 +102,11 @@ export class Fleet {
   }
 
   /** Does the same for the counters of each lane, all at once. */
-  async eachLane<One>(
+  eachLane<One>(
     all: readonly One[],
     keyOf: (one: One) => string,
     work: (some: readonly One[], keys: readonly string[], node: Node) => Promise<void>,
-  ): Promise<void> {
+  ): readonly Promise<void>[] {
     const groups = new Map<string, { some: One[]; keys: string[] }>()
     for (const one of all) {
       const key = keyOf(one)
@@ -116,9 +116,7 @@ export class Fleet {
       group.keys.push(key)
       groups.set(name, group)
     }
-    await Promise.all(
-      [...groups.values()].map(({ some, keys }) => work(some, keys, this.nodeOf(keys[0] as string))),
-    )
+    return [...groups.values()].map(({ some, keys }) => work(some, keys, this.nodeOf(keys[0] as string)))
   }
 
   /** Rejects whatever waits, and asks no server any more. */
@@ -127,4 +125,9 @@ export class Fleet {
     this.#eachOpenLane((lane) => lane.close(error))
     for (const node of this.#nodes.values()) node.breaker.stop()
   }
+}
+
+/** Returns the same number for deadlines of which none is more than twice as long as another. */
+export function patienceClassOf(withinMs: number): number {
+  return 32 - Math.clz32(withinMs)
 }

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { manualClock } from "../../clock.ts"
 import { ClosedError, StoreUnavailableError } from "../../errors.ts"
 import type { Policy } from "../../policy.ts"
-import type { Answer, Check, Refund } from "../store.ts"
+import type { Answer, Check, Refund, StoreEvent } from "../store.ts"
 import type { RedisCommands } from "./commands.ts"
 import { RedisStore, type RedisStoreParts } from "./redis-store.ts"
 import { GIVE_BACK, PEEK, TAKE } from "./scripts.ts"
@@ -238,12 +238,39 @@ describe("an answer that nobody waits for any more", () => {
     returned.answer(1)
   })
 
+  it("is reported as lost when it cannot be given back, to those who still listen", async () => {
+    const opened = open()
+    const lost: StoreEvent[] = []
+    const stopped: StoreEvent[] = []
+    opened.store.subscribe((event) => lost.push(event))
+    opened.store.subscribe((event) => stopped.push(event))()
+    ;(await late(opened)).answer(holding(5))
+    ;(await opened.next()).fail(new Error("gone"))
+    await nextTurn()
+    expect(lost).toMatchObject([
+      { type: "refund-lost", error: { message: "Redis failed: gone", outcome: "unknown" } },
+    ])
+    expect(stopped).toEqual([])
+  })
+
   it("is left alone when the store is closed", async () => {
     const opened = open()
     const call = await late(opened)
     opened.store.close()
     call.answer(holding(5))
     expect(await opened.arriving()).toEqual([])
+  })
+
+  it("is not reported as lost when the store was closed meanwhile", async () => {
+    const opened = open()
+    const lost: StoreEvent[] = []
+    opened.store.subscribe((event) => lost.push(event))
+    ;(await late(opened)).answer(holding(5))
+    const returned = await opened.next()
+    opened.store.close()
+    returned.fail(new Error("gone"))
+    await nextTurn()
+    expect(lost).toEqual([])
   })
 })
 

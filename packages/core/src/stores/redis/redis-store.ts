@@ -1,11 +1,13 @@
 import { algorithmOf } from "../../algorithms/by-name.ts"
 import { ClosedError, StoreUnavailableError } from "../../errors.ts"
-import type { Answer, Check, CounterKey, MaybePromise, Refund, Store } from "../store.ts"
+import { BACKGROUND_REFUND_MS } from "../background-refunds.ts"
+import type { Answer, Check, CounterKey, MaybePromise, Refund, Store, StoreEvent } from "../store.ts"
+import { StoreListeners } from "../store-listeners.ts"
 import { takeTogether } from "../take-together.ts"
 import { type Asked, WholeRequest } from "./asked.ts"
 import { type Between, DenyCache } from "./deny-cache.ts"
-import { shownKey } from "./failure.ts"
-import { Fleet } from "./fleet.ts"
+import { allApplied, failureOf, shownKey } from "./failure.ts"
+import { Fleet, patienceClassOf } from "./fleet.ts"
 import { keyNamer } from "./key.ts"
 import type { Late } from "./lane/lane.ts"
 import type { Node, Patience } from "./node/node.ts"
@@ -48,9 +50,6 @@ export interface RedisStoreParts extends ParsedRedisOptions {
   readonly isWide?: boolean
 }
 
-/** So long may it take to give back what was counted too late: it is work in the background. */
-const LATE_MS = 1_000
-
 /** The reply that a key's state is in, and where. */
 interface Found {
   readonly reply: Reply
@@ -67,6 +66,7 @@ export class RedisStore implements Store {
   readonly #nameKey: (counter: CounterKey) => string
   /** By patience and slot. */
   readonly #refundBatchers = new Map<string, RefundBatcher>()
+  readonly #listeners = new StoreListeners<StoreEvent>("the Redis store")
   #isClosed = false
 
   constructor(parts: RedisStoreParts) {
@@ -104,26 +104,36 @@ export class RedisStore implements Store {
     return Promise.all(requests.map((checks) => this.#peekOne(checks, withinMs)))
   }
 
-  async refund(refunds: readonly Refund[]): Promise<void> {
+  async refund(refunds: readonly Refund[], withinMs: number = this.#parts.timeoutMs): Promise<void> {
     this.#checkOpen()
-    await this.#refund(refunds, { withinMs: this.#parts.timeoutMs })
+    await this.#refund(refunds, withinMs, (node) => node.outlastsDecisions(withinMs))
   }
 
-  /** What was counted for nobody. Nobody waits for it, and a server that answers late is asked although it is slow. */
-  #refundLate(late: readonly Late[]): void {
-    if (this.#isClosed) return
-    const refunds = late.flatMap(({ asked, answer }) => refundsOf(asked.checks, answer.checks))
-    this.#refund(refunds, { withinMs: LATE_MS, inBackground: true }).catch(() => undefined)
-  }
-
-  async #refund(refunds: readonly Refund[], patience: Patience): Promise<void> {
-    await this.#change(refunds, async (some, keys) => {
+  async #refund(
+    refunds: readonly Refund[],
+    withinMs: number,
+    isInBackground: (node: Node) => boolean,
+  ): Promise<void> {
+    await this.#change(refunds, async (some, keys, node) => {
+      const patience = { withinMs, inBackground: isInBackground(node) }
       await this.#batcherOf(keys[0] as string, patience).add(some, keys, patience)
     })
   }
 
-  #batcherOf(key: string, { inBackground = false }: Patience): RefundBatcher {
-    const name = `${inBackground} ${this.#fleet.slotOf(key)}`
+  /** Gives back units that were counted for nobody. A loss is emitted, since there is no caller to reject. */
+  #refundInBackground(refunds: readonly Refund[]): void {
+    if (this.#isClosed || refunds.length === 0) return
+    this.#refund(refunds, BACKGROUND_REFUND_MS, () => true).catch((error: unknown) => {
+      if (!this.#isClosed) this.#listeners.emit({ type: "refund-lost", error: failureOf(error) })
+    })
+  }
+
+  #refundLate(late: readonly Late[]): void {
+    this.#refundInBackground(late.flatMap(({ asked, answer }) => refundsOf(asked.checks, answer.checks)))
+  }
+
+  #batcherOf(key: string, { withinMs, inBackground = false }: Patience): RefundBatcher {
+    const name = `${inBackground} ${patienceClassOf(withinMs)} ${this.#fleet.slotOf(key)}`
     let batcher = this.#refundBatchers.get(name)
     if (batcher === undefined) {
       batcher = new RefundBatcher(() => this.#fleet.nodeOf(key), inBackground)
@@ -132,9 +142,14 @@ export class RedisStore implements Store {
     return batcher
   }
 
-  async reset(keys: readonly CounterKey[]): Promise<void> {
+  async reset(keys: readonly CounterKey[], withinMs: number = this.#parts.timeoutMs): Promise<void> {
     this.#checkOpen()
-    await this.#change(keys, (_some, names, node) => node.forget(names, this.#parts.timeoutMs))
+    await this.#change(keys, (_some, names, node) => node.forget(names, withinMs))
+  }
+
+  subscribe(listener: (event: StoreEvent) => void): () => void {
+    this.#checkOpen()
+    return this.#listeners.add(listener)
   }
 
   close(): void {
@@ -142,6 +157,7 @@ export class RedisStore implements Store {
     this.#isClosed = true
     this.#fleet.close(closed())
     this.#denied.clear()
+    this.#listeners.clear()
   }
 
   #takeOne(checks: readonly Check[], withinMs: number): MaybePromise<readonly Answer[]> {
@@ -158,8 +174,7 @@ export class RedisStore implements Store {
     const deadlineMs = performance.now() + withinMs
     return takeInTurn(asked, (key) => this.#fleet.slotOf(key), {
       take: async (part) => this.#fleet.laneOf(part, withinMs).take(part, deadlineMs - performance.now()),
-      // Nobody waits for it, so it may take longer than an answer.
-      refund: (refunds) => this.#refund(refunds, { withinMs: LATE_MS, inBackground: true }),
+      refund: (refunds) => this.#refundInBackground(refunds),
     })
   }
 
@@ -178,7 +193,7 @@ export class RedisStore implements Store {
     // By check: one counter may be looked at under several limits.
     const found = new Map<Check, Found>()
     let nowMs = 0
-    await this.#fleet.eachLane(checks, this.#keyOf, async (some, keys, node) => {
+    const peeked = this.#fleet.eachLane(checks, this.#keyOf, async (some, keys, node) => {
       const policies = new PolicyTable()
       const numbers = some.map(({ policy }) => policies.numberOf(policy))
       const reply = await node.ask(PEEK, keys, policies, numbers, { withinMs })
@@ -187,6 +202,7 @@ export class RedisStore implements Store {
         found.set(check, { reply, at: i + 1 })
       })
     })
+    await Promise.all(peeked)
     const pending = checks.map((check) => {
       const key = this.#keyOf(check)
       const algorithm = algorithmOf(check.policy)
@@ -211,7 +227,7 @@ export class RedisStore implements Store {
     }
     forget()
     try {
-      await this.#fleet.eachLane(all, this.#keyOf, work)
+      await allApplied(this.#fleet.eachLane(all, this.#keyOf, work))
     } finally {
       forget()
     }

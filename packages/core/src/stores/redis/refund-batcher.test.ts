@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import type { StoreUnavailableError } from "../../errors.ts"
 import type { Policy } from "../../policy.ts"
 import type { Refund } from "../store.ts"
 import { Node } from "./node/node.ts"
@@ -139,7 +140,40 @@ describe("units on their way back", () => {
     server.latest.answer([NOW_MS])
     await nextTurn()
     expect(outcome).toEqual(["Redis was asked too late to give units back."])
-    expect(failures).toMatchObject([{ kind: "timeout" }])
+    expect(failures).toMatchObject([{ kind: "timeout", outcome: "not-applied" }])
+  })
+
+  it("say that the outcome is unknown when only some of them are back", async () => {
+    const { server, refundKeys, failures } = await startBatcher()
+    refundKeys(names(65))
+    await nextTurn()
+    server.asked[0]?.answer(REPLY)
+    server.asked[1]?.answer([NOW_MS])
+    await nextTurn()
+    expect(failures).toMatchObject([
+      { kind: "timeout", outcome: "unknown", cause: { outcome: "not-applied" } },
+    ])
+  })
+
+  it("say that nothing was applied when none of them were sent, and else that nobody knows", async () => {
+    const { server, node, refundKeys, failures } = await startBatcher()
+    refundKeys(["a"])
+    await nextTurn()
+    server.latest.fail("ERR no")
+    await nextTurn()
+    refundKeys(["b"])
+    await nextTurn()
+    server.latest.fail("READONLY You can't write against a read only replica.")
+    await nextTurn()
+    for (let i = 0; i < 5; i++) node.breaker.failed()
+    refundKeys(["c"])
+    await nextTurn()
+    expect(failures.map((error) => (error as StoreUnavailableError).outcome)).toEqual([
+      "unknown",
+      "not-applied",
+      "not-applied",
+    ])
+    node.breaker.stop()
   })
 
   it("are never sent twice: all of a call that failed are told, and the next ones are sent", async () => {

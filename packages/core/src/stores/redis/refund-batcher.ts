@@ -1,7 +1,7 @@
 import { StoreUnavailableError } from "../../errors.ts"
 import { soon } from "../../soon.ts"
 import type { Refund } from "../store.ts"
-import { silent } from "./failure.ts"
+import { allApplied, silent } from "./failure.ts"
 import type { Node, Patience } from "./node/node.ts"
 import { outsideRequests } from "./outside-requests.ts"
 import { PolicyTable } from "./scripts/script-input.ts"
@@ -38,7 +38,10 @@ export class RefundBatcher {
     this.#inBackground = inBackground
   }
 
-  /** Resolves when the server has them; rejects with StoreUnavailableError. */
+  /**
+   * Resolves when the server has them; rejects with StoreUnavailableError. Its outcome is "not-applied" only when none of them
+   * was given back.
+   */
   async add(refunds: readonly Refund[], keys: readonly string[], { withinMs }: Patience): Promise<void> {
     const node = this.#nodeOf()
     if (!this.#inBackground && node.breaker.isOpen) throw node.unavailable
@@ -51,7 +54,7 @@ export class RefundBatcher {
         this.#queue.push({ refund, key: keys[i] as string, deadlineMs, resolve, reject })
       })
     })
-    await Promise.all(each)
+    await allApplied(each)
   }
 
   /** Sends what can be sent: then nothing waits, or there are as many calls in flight as there may be. */
@@ -89,7 +92,10 @@ export class RefundBatcher {
     const patience = { withinMs: deadlineMs - performance.now(), inBackground: this.#inBackground }
     const reply = await this.#nodeOf().ask(GIVE_BACK, keys, policies, numbers, patience)
     if (reply.length < 2) {
-      throw new StoreUnavailableError("Redis was asked too late to give units back.", { kind: "timeout" })
+      throw new StoreUnavailableError("Redis was asked too late to give units back.", {
+        kind: "timeout",
+        outcome: "not-applied",
+      })
     }
   }
 }
@@ -97,6 +103,6 @@ export class RefundBatcher {
 /** Whether it may still be sent; rejects it where it is too late. */
 function isInTime({ deadlineMs, reject }: Returning): boolean {
   if (deadlineMs > performance.now()) return true
-  reject(silent())
+  reject(silent("connected", undefined, "not-applied"))
   return false
 }

@@ -6,7 +6,8 @@ import type { Asked } from "./asked.ts"
 /** How the checks of one slot are taken, and given back. */
 export interface Slots {
   take(part: Asked): Promise<readonly Answer[]>
-  refund(refunds: readonly Refund[]): Promise<void>
+  /** Gives units back, without a caller that waits for it. */
+  refund(refunds: readonly Refund[]): void
 }
 
 /** The checks of one slot, by their places in the request. */
@@ -83,7 +84,7 @@ function refundTaken(
   slots: Slots,
 ): void {
   const refunds = refundsOf(checks, counted)
-  if (refunds.length > 0) slots.refund(refunds).catch(() => undefined)
+  if (refunds.length > 0) slots.refund(refunds)
 }
 
 /** What gives back the units that the checks of a request took, as the slots answered it. */

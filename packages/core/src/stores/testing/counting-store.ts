@@ -9,17 +9,17 @@ export function countingStore(inner: Store): {
   const calls = { takes: 0, peeks: 0, returned: 0 }
   const store: Store = {
     ...methodsOf(inner),
-    take(requests) {
+    take(requests, withinMs) {
       calls.takes++
-      return inner.take(requests)
+      return inner.take(requests, withinMs)
     },
-    peek(requests) {
+    peek(requests, withinMs) {
       calls.peeks++
-      return inner.peek(requests)
+      return inner.peek(requests, withinMs)
     },
-    refund(refunds) {
+    refund(refunds, withinMs) {
       for (const { units } of refunds) calls.returned += units
-      return inner.refund(refunds)
+      return inner.refund(refunds, withinMs)
     },
   }
   return { store, calls }

@@ -5,8 +5,8 @@ export function methodsOf(store: Store): Store {
   return {
     take: (requests, withinMs) => store.take(requests, withinMs),
     peek: (requests, withinMs) => store.peek(requests, withinMs),
-    refund: (refunds) => store.refund(refunds),
-    reset: (keys) => store.reset(keys),
+    refund: (refunds, withinMs) => store.refund(refunds, withinMs),
+    reset: (keys, withinMs) => store.reset(keys, withinMs),
     close: () => store.close(),
   }
 }

@@ -40,8 +40,11 @@ export interface CounterBackend {
    *
    * `nowMs` is the back end's own time in epoch milliseconds, where it has one: all processes count by it. Throws or rejects when the
    * back end broke, and never otherwise.
+   *
+   * `withinMs` is how long the caller waits, from now: a time limit for the transaction, where the back end has such. It is undefined
+   * when the caller has set none.
    */
-  transact(keys: readonly string[], change: ChangeCounters): MaybePromise<void>
+  transact(keys: readonly string[], change: ChangeCounters, withinMs?: number): MaybePromise<void>
   /** Frees what the back end itself opened. */
   close?(): MaybePromise<void>
 }

@@ -53,6 +53,23 @@ describe("a transactional store", () => {
     expect(await answers).toMatchObject([{ granted: true, nowMs: NOW_MS }])
   })
 
+  it("passes on how long the caller waits, so that its back end can end a transaction in time", () => {
+    const { transact } = backendWith(undefined)
+    const deadlines: (number | undefined)[] = []
+    const store = transactionalStore({
+      transact(keys, change, withinMs) {
+        deadlines.push(withinMs)
+        transact(keys, change)
+      },
+    })
+    store.take([[check()]], 50)
+    store.peek([[check()]], 60)
+    store.refund([{ ...check(), units: 1, after: KEPT.state }], 70)
+    store.reset([check()], 80)
+    store.take([[check()]])
+    expect(deadlines).toEqual([50, 60, 70, 80, undefined])
+  })
+
   it("reads all counters of a call in one transaction: sorted, each once, none by the name of another", () => {
     const backend = backendWith(undefined)
     const other = check({ policy: { ...POLICY, counter: "a" }, partition: "b:c" })

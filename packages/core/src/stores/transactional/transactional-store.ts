@@ -44,24 +44,24 @@ class TransactionalStore implements Store {
     this.#backend = backend
   }
 
-  take(requests: readonly (readonly Check[])[]): MaybePromise<readonly Answer[]> {
-    return this.#transact(requests.flat(), (counters, nowMs) =>
+  take(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly Answer[]> {
+    return this.#transact(requests.flat(), withinMs, (counters, nowMs) =>
       requests.map((checks) => counters.take(checks, nowMs)),
     )
   }
 
-  peek(requests: readonly (readonly Check[])[]): MaybePromise<readonly Answer[]> {
-    return this.#transact(requests.flat(), (counters, nowMs) =>
+  peek(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly Answer[]> {
+    return this.#transact(requests.flat(), withinMs, (counters, nowMs) =>
       requests.map((checks) => counters.peek(checks, nowMs)),
     )
   }
 
-  refund(refunds: readonly Refund[]): MaybePromise<void> {
-    return this.#transact(refunds, (counters, nowMs) => counters.refund(refunds, nowMs))
+  refund(refunds: readonly Refund[], withinMs?: number): MaybePromise<void> {
+    return this.#transact(refunds, withinMs, (counters, nowMs) => counters.refund(refunds, nowMs))
   }
 
-  reset(keys: readonly CounterKey[]): MaybePromise<void> {
-    return this.#transact(keys, (counters) => counters.reset(keys))
+  reset(keys: readonly CounterKey[], withinMs?: number): MaybePromise<void> {
+    return this.#transact(keys, withinMs, (counters) => counters.reset(keys))
   }
 
   close(): MaybePromise<void> {
@@ -72,18 +72,23 @@ class TransactionalStore implements Store {
 
   #transact<Result>(
     counted: readonly CounterKey[],
+    withinMs: number | undefined,
     work: (counters: Counters<string>, nowMs: number) => Result,
   ): MaybePromise<Result> {
     if (this.#closed) throw new ClosedError("The store has been closed.")
     const texts = counted.map(({ policy, partition }) => TEXT_KEYS.of(policy.counter, partition))
     const keys = [...new Set(texts)].sort()
     let results: readonly Result[] = []
-    const done = this.#backend.transact(keys, (found, toldMs) => {
-      const nowMs = wholeMs(toldMs)
-      const transaction = new Transaction(keys, found, nowMs)
-      results = [work(new Counters(transaction, TEXT_KEYS), nowMs)]
-      return transaction.changes
-    })
+    const done = this.#backend.transact(
+      keys,
+      (found, toldMs) => {
+        const nowMs = wholeMs(toldMs)
+        const transaction = new Transaction(keys, found, nowMs)
+        results = [work(new Counters(transaction, TEXT_KEYS), nowMs)]
+        return transaction.changes
+      },
+      withinMs,
+    )
     const result = (): Result => {
       if (results.length === 1) return results[0] as Result
       const message = "The back end of the store was done before it had asked what to change."

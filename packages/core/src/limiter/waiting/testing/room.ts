@@ -59,6 +59,7 @@ export function deciderOver(
     onDegraded,
     onRecovered() {},
     onStoreError() {},
+    onRefundLost() {},
   })
 }
 

@@ -1,5 +1,5 @@
 import type { Clock } from "../../../clock.ts"
-import { StoreUnavailableError } from "../../../errors.ts"
+import { type StoreOutcome, StoreUnavailableError } from "../../../errors.ts"
 import type { RedisCommands } from "../commands.ts"
 import { failureOf, isCode, type Reach, silent, titleOf } from "../failure.ts"
 import { outsideRequests, setTimer } from "../outside-requests.ts"
@@ -44,6 +44,16 @@ export interface Patience {
   readonly inBackground?: boolean
 }
 
+/** A call on its way to the server. */
+interface Call {
+  /** An instant of the monotonic clock. */
+  readonly deadlineMs: number
+  /** Whether the command was handed to the client, so that the server may carry it out whatever happens now. */
+  isSent: boolean
+  /** Whether the caller was told that the deadline has passed. Nothing may be sent then that was not sent before. */
+  isOver: boolean
+}
+
 /** One Redis server: what is known of its time, and whether it answers. */
 export class Node {
   readonly breaker: Breaker
@@ -69,7 +79,7 @@ export class Node {
     this.title = titleOf(commands.nodeOf(key))
     this.unavailable = new StoreUnavailableError(
       `${this.title} does not answer; it is asked again in the background.`,
-      { kind: "unavailable" },
+      { kind: "unavailable", outcome: "not-applied" },
     )
     this.breaker = new Breaker(() => this.#probe(), setTimer)
   }
@@ -92,6 +102,11 @@ export class Node {
   /** Somebody waits so long: a server that takes longer to answer is as good as none. */
   waitedFor(ms: number): void {
     this.#longestWaitMs = Math.max(this.#longestWaitMs, ms)
+  }
+
+  /** Whether this is longer than any decision waits. The breaker is about decisions, so it is not for such a call. */
+  outlastsDecisions(ms: number): boolean {
+    return ms > this.#longestWaitMs
   }
 
   isReady(): boolean {
@@ -154,9 +169,12 @@ export class Node {
     numbers: readonly number[],
     patience: Patience,
   ): Promise<Reply> {
-    return this.#within(patience, async (deadlineMs) => {
-      if (!this.knowsTime && !(await this.learnTime(patience.withinMs))) throw silent(this.reach, this.title)
-      const args = [policies.input(this.timeOf(deadlineMs), numbers)]
+    return this.#within(patience, async (call) => {
+      if (!this.knowsTime && !(await this.learnTime(patience.withinMs))) {
+        throw silent(this.reach, this.title, "not-applied")
+      }
+      const args = [policies.input(this.timeOf(call.deadlineMs), numbers)]
+      this.#beginSending(call)
       try {
         return readReply(await this.#commands.evalsha(script.sha, keys, args))
       } catch (error) {
@@ -167,7 +185,10 @@ export class Node {
 
   /** Deletes keys. Rejects with StoreUnavailableError, by the deadline at the latest. */
   async forget(keys: readonly string[], withinMs: number): Promise<void> {
-    await this.#within({ withinMs }, () => this.#commands.del(keys))
+    await this.#within({ withinMs }, (call) => {
+      this.#beginSending(call)
+      return this.#commands.del(keys)
+    })
   }
 
   /** Whether the server has become a replica: it has written nothing then. */
@@ -192,38 +213,51 @@ export class Node {
 
   async #within<Value>(
     { withinMs, inBackground = false }: Patience,
-    ask: (deadlineMs: number) => Promise<Value>,
+    ask: (call: Call) => Promise<Value>,
   ): Promise<Value> {
     if (!inBackground) {
       if (this.breaker.isOpen) throw this.unavailable
       this.waitedFor(withinMs)
     }
-    const deadlineMs = performance.now() + withinMs
+    const call: Call = { deadlineMs: performance.now() + withinMs, isSent: false, isOver: false }
     let timer: NodeJS.Timeout | undefined
     const silence = new Promise<never>((_, reject) => {
       timer = setTimer(() => {
-        setImmediate(() => reject(silent(this.reach, this.title)))
+        setImmediate(() => {
+          call.isOver = true
+          reject(silent(this.reach, this.title, outcomeOf(call)))
+        })
       }, withinMs)
+      // Work that nobody waits for does not keep a process from ending.
+      if (inBackground) timer.unref()
     })
     try {
       // A client may connect to a node only when there is a command for it.
-      const asked = outsideRequests(() => this.#whenReady(deadlineMs).then(() => ask(deadlineMs)))
+      const asked = outsideRequests(() =>
+        this.#whenReady(call.deadlineMs, inBackground).then(() => ask(call)),
+      )
       const value = await Promise.race([asked, silence])
       if (!inBackground) this.breaker.succeeded()
       return value
     } catch (error) {
       if (!inBackground) this.breaker.failed()
-      throw failureOf(error, this.title)
+      throw failureOf(error, this.title, this.hasNotRun(error) ? "not-applied" : outcomeOf(call))
     } finally {
       clearTimeout(timer)
     }
   }
 
+  #beginSending(call: Call): void {
+    if (call.isOver) throw silent(this.reach, this.title, "not-applied")
+    call.isSent = true
+  }
+
   /** What a client keeps in a queue of its own is sent when nobody waits any more. */
-  async #whenReady(deadlineMs: number): Promise<void> {
+  async #whenReady(deadlineMs: number, inBackground: boolean): Promise<void> {
     while (!this.isReady()) {
       await new Promise<void>((resolve) => {
-        setTimer(resolve, LOOK_AGAIN_MS)
+        const timer = setTimer(resolve, LOOK_AGAIN_MS)
+        if (inBackground) timer.unref()
       })
       // Stryker disable next-line EqualityOperator: at the very end either will do
       if (performance.now() > deadlineMs) throw this.unavailable
@@ -269,4 +303,8 @@ export class Node {
     this.#time.learn(nowMs, sentAtMs, performance.now())
     this.#replicaAtMs = Number.NEGATIVE_INFINITY
   }
+}
+
+function outcomeOf({ isSent }: Call): StoreOutcome {
+  return isSent ? "unknown" : "not-applied"
 }

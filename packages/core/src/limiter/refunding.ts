@@ -1,0 +1,80 @@
+import { ClosedError, StoreUnavailableError, sentenceOf } from "../errors.ts"
+import { BACKGROUND_REFUND_MS } from "../stores/background-refunds.ts"
+import type { CounterKey, MaybePromise, Refund, Store } from "../stores/store.ts"
+import { storeErrorOf } from "./store-error.ts"
+import { withinDeadline } from "./within-deadline.ts"
+
+/** A call that changes what was counted. */
+export type Correction = "refund" | "settle" | "reset"
+
+const NONE: readonly CounterKey[] = []
+
+/**
+ * Applies the refunds within `withinMs`. Returns the counters that have more units afterwards: a charge is a refund of less
+ * than nothing.
+ */
+export async function applyRefunds(
+  store: Store,
+  refunds: readonly Refund[],
+  withinMs: number,
+  isAwaited: boolean,
+): Promise<readonly CounterKey[]> {
+  if (refunds.length === 0) return NONE
+  await within(store, store.refund(refunds, withinMs), withinMs, isAwaited)
+  // Stryker disable next-line EqualityOperator: of no units there is no refund
+  return refunds.filter(({ units }) => units > 0)
+}
+
+/** The longest delay of a timer; a longer one would fire at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+/** How long a refund may take that nobody waits for: longer than a decision may. */
+export function backgroundMs(storeTimeoutMs: number): number {
+  return Math.min(LONGEST_TIMER_MS, Math.max(BACKGROUND_REFUND_MS, 2 * storeTimeoutMs))
+}
+
+/** Waits for what a store does, in time also where it keeps no deadline itself. */
+export async function within(
+  store: Store,
+  done: MaybePromise<void>,
+  withinMs: number,
+  isAwaited = true,
+): Promise<void> {
+  // A memory store is done already and needs no timer.
+  if (done === undefined) return
+  await withinDeadline(done as Promise<void>, store.keepsDeadline === true ? undefined : withinMs, isAwaited)
+}
+
+/** Whether the call has certainly changed nothing, so that it can be made again. */
+export function isNotApplied(error: unknown): boolean {
+  return (
+    error instanceof ClosedError ||
+    (error instanceof StoreUnavailableError && error.outcome === "not-applied")
+  )
+}
+
+const DONE: Readonly<Record<Correction, string>> = {
+  refund: "the units were given back",
+  settle: "the units were corrected",
+  reset: "the counters were reset",
+}
+
+/** The error that a caller gets: what failed, whether anything changed, and what to do. */
+export function correctionFailed(call: Correction, error: unknown): Error {
+  if (error instanceof ClosedError) return error
+  const failure = storeErrorOf(error)
+  const { kind, outcome, message } = failure
+  return new StoreUnavailableError(`${sentenceOf(message)} ${adviceOf(call, isNotApplied(failure))}`, {
+    kind,
+    outcome,
+    cause: failure,
+  })
+}
+
+function adviceOf(call: Correction, isNotApplied: boolean): string {
+  if (isNotApplied) return `Nothing was changed: you can call ${call} again.`
+  const unknown = `It is unknown whether ${DONE[call]}.`
+  // To forget a counter twice does no harm.
+  if (call === "reset") return `${unknown} You can call reset again.`
+  return `${unknown} Do not call ${call} again: the units could be counted twice.`
+}
