@@ -169,7 +169,10 @@ describe(storedThrottles.elastic.shape, {
 })
 describe(storedThrottles.queue.shape, {
   kind: throttling,
-  max_waiting: { description: "Requests that wait for one counter in a process at most.", default: 100 },
+  max_waiting: {
+    description:
+      "Requests that stand in line for one counter in a process, at most. Default: 100. For a leaky-bucket it is a line in front of the bucket: default 0, so that what the bucket has no room for is refused. 0 is only for a leaky-bucket.",
+  },
   max_wait_ms: { description: "Milliseconds that a request waits at most.", default: 10_000 },
 })
 

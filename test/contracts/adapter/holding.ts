@@ -95,6 +95,37 @@ export function holding(behaves: Behaves): void {
       expect(responses[1]?.headers["ratelimit-policy"]).toBe('"ip-1s";q=10;w=1')
     })
 
+    behaves(
+      "holds no more units than a leaky bucket has room for, and refuses all others at once",
+      async (stage) => {
+        const served = new Served(stage)
+        const bucket = { limit: 50, window: "1 second", algorithm: "leaky-bucket", burst: 10 } as const
+        await served.start(stage, served.counting({ ...stage.base, ...bucket }))
+        const asked: Promise<Response>[] = []
+        for (let i = 0; i < 200; i++) asked.push((await served.ask(`${i}`)).response)
+        // No time has passed: ten units fit, of which the first goes on and the others are held.
+        const refused = await Promise.all(asked.slice(10))
+        expect(refused.map(({ status }) => status)).toEqual(Array(190).fill(429))
+        expect(refused.map(({ headers }) => headers["retry-after"])).toEqual(Array(190).fill("1"))
+        expect(served.entries).toEqual(["0 0"])
+        await served.pass(180, 20)
+        for (const response of asked.slice(0, 10)) expect((await response).status).toBe(200)
+        expect(served.entries).toEqual(Array.from({ length: 10 }, (_, i) => `${20 * i} ${i}`))
+      },
+    )
+
+    behaves("has a line in front of a leaky bucket where the rule says so", async (stage) => {
+      const served = new Served(stage)
+      const throttle = { kind: "queue", maxWaiting: 2 } as const
+      await served.start(stage, served.counting({ ...stage.base, ...LEAKY, throttle }))
+      const asked: Awaited<ReturnType<Served["ask"]>>[] = []
+      for (const name of ["a", "b", "c", "d", "e", "f", "g"]) asked.push(await served.ask(name))
+      expect((await (await served.ask("h")).response).status).toBe(429)
+      await served.pass(600)
+      for (const { response } of asked) expect((await response).status).toBe(200)
+      expect(served.entries).toEqual(["0 a", "100 b", "200 c", "300 d", "400 e", "500 f", "600 g"])
+    })
+
     behaves("holds who does not fit until it does, in the order in which they came", async (stage) => {
       const served = new Served(stage)
       await served.start(stage, served.counting({ ...stage.base, ...QUEUE }))

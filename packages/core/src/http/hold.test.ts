@@ -203,38 +203,79 @@ describe("limits of waiting", () => {
     expect(((await bob.outcome) as Outcome).decision.allowed).toBe(true)
   })
 
-  it("count those that a leaky bucket delays", async () => {
+  it("leave those out whom a leaky bucket holds: its room bounds them", async () => {
     const throttle = { kind: "queue", maxWaiting: 2 } as const
     const { check, calls } = await setUp({ ...LEAKY, throttle })
-    const held = [check(), check(), check()]
-    expect(held.map(({ outcome }) => outcome instanceof Promise)).toEqual([false, true, true])
+    const held = Array.from({ length: 7 }, () => check())
+    expect(held.map(({ outcome }) => outcome instanceof Promise)).toEqual([false, ...Array(6).fill(true)])
     expect(((await check().outcome) as Outcome).decision).toMatchObject({ allowed: false, retryAfterMs: 100 })
-    // The store is not asked for one too many.
-    expect(calls).toMatchObject({ takes: 3, returned: 0 })
+    // The store is not asked for one too many, nor for the one that stands behind another.
+    expect(calls).toMatchObject({ takes: 6, returned: 0 })
   })
 
-  it("count them where a store answers later, too: what one too many was granted goes back", async () => {
+  it("are none in front of a leaky bucket by default: what has no room is refused by the bucket itself", async () => {
+    const { check, clock } = await setUp(LEAKY)
+    const held = Array.from({ length: 5 }, () => check())
+    clock.advance(30)
+    const refused = check()
+    expect(refused.outcome).not.toBeInstanceOf(Promise)
+    const { decision } = refused.outcome as Outcome
+    expect(decision).toMatchObject({ allowed: false, refusal: "quota", retryAfterMs: 70, remaining: 0 })
+    clock.advance(decision.retryAfterMs)
+    await nextTurn()
+    expect(held.map(({ isOver }) => isOver)).toEqual([true, true, false, false, false])
+    const next = check()
+    expect(next.outcome).toBeInstanceOf(Promise)
+    clock.advance(400)
+    for (const { outcome } of [...held, next]) expect((await outcome)?.decision.allowed).toBe(true)
+  })
+
+  it("are none by default where a store answers later, too", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
-    let returned = 0
-    const store: Store = {
+    const { store, calls } = countingStore({
       ...methodsOf(inner),
       take: async (requests) => nextTurn(inner.take(requests)),
-      refund(refunds) {
-        for (const { units } of refunds) returned += units
-        inner.refund(refunds)
-      },
-    }
-    const throttle = { kind: "queue", maxWaiting: 2 } as const
-    const guard = createGuard<object>({ ...LEAKY, throttle, clock, store, logger: QUIET })
+    })
+    const guard = createGuard<object>({
+      limit: 50,
+      window: "1 second",
+      algorithm: "leaky-bucket",
+      burst: 10,
+      clock,
+      store,
+      logger: QUIET,
+    })
     await nextTurn()
-    const outcomes = Array.from({ length: 5 }, () => Promise.resolve(guard.check(ALICE, {})))
-    for (const index of [3, 4]) {
-      expect((await outcomes[index])?.decision).toMatchObject({ allowed: false, retryAfterMs: 100 })
+    const outcomes = Array.from({ length: 200 }, () => Promise.resolve(guard.check(ALICE, {})))
+    for (const outcome of outcomes.slice(10)) {
+      expect((await outcome)?.decision).toMatchObject({ allowed: false, retryAfterMs: 20 })
     }
-    expect(returned).toBe(2)
-    clock.advance(200)
-    for (const outcome of outcomes.slice(0, 3)) expect((await outcome)?.decision.allowed).toBe(true)
+    expect(calls).toMatchObject({ takes: 200, returned: 0 })
+    clock.advance(180)
+    for (const outcome of outcomes.slice(0, 10)) expect((await outcome)?.decision.allowed).toBe(true)
+  })
+
+  it("are none in front of a bucket beside a rule that has a line: only what the bucket has no room for is refused", async () => {
+    const rules: Rule[] = [
+      { ...LEAKY, name: "bucket", field: "ip" },
+      { ...QUEUE, name: "line", field: "service", throttle: { kind: "queue", maxWaiting: 9 } },
+    ]
+    const { check, clock } = await setUp({ rules })
+    check()
+    const waits = check()
+    expect(waits.outcome).toBeInstanceOf(Promise)
+    clock.advance(1_000)
+    expect((await waits.outcome)?.decision.allowed).toBe(true)
+  })
+
+  it("let nobody pass who stands in line: one that may not wait is refused behind an acquire() that does", async () => {
+    const { check, clock, guard } = await setUp({ ...LEAKY, burst: 1 })
+    check()
+    const acquiring = guard.limiter.acquire(ALICE)
+    expect(((await check().outcome) as Outcome).decision).toMatchObject({ allowed: false, retryAfterMs: 100 })
+    clock.advance(100)
+    expect((await acquiring).allowed).toBe(true)
   })
 
   it("are told by the store's own answer where a bucket delays for too long, and nothing stays taken", async () => {

@@ -70,19 +70,24 @@ export function holdInLine(
   }
 }
 
-/** The shortest of what the rules say that queue. */
+/**
+ * The shortest wait and the shortest line of what the rules say that queue. A rule with no line refuses what does not fit
+ * into its own counter, and leaves the lines of others as they are.
+ */
 function patienceOf(asks: readonly Ask[], { response, draining }: Leaving): Patience {
   let maxWaiting = Number.POSITIVE_INFINITY
   let maxWaitMs = Number.POSITIVE_INFINITY
   for (const { throttle, shadow } of asks) {
     if (throttle.kind !== "queue" || shadow) continue
-    maxWaiting = Math.min(maxWaiting, throttle.maxWaiting)
+    if (throttle.maxWaiting > 0) maxWaiting = Math.min(maxWaiting, throttle.maxWaiting)
     maxWaitMs = Math.min(maxWaitMs, throttle.maxWaitMs)
   }
   return {
     maxWaiting,
     maxWaitMs,
+    countsHeld: false,
     waitsFor: isQueued,
+    linesUpFor: hasLine,
     onWait(leave) {
       if (draining.aborted) leave(DRAINING)
       else if (response !== undefined && hasGone(response)) leave(GONE)
@@ -108,4 +113,8 @@ function warnOfClock(error: unknown, warner: Warner): void {
 
 function isQueued({ throttle }: Ask): boolean {
   return throttle.kind === "queue"
+}
+
+function hasLine({ throttle }: Ask): boolean {
+  return throttle.kind === "queue" && throttle.maxWaiting > 0
 }

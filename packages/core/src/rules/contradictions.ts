@@ -3,7 +3,7 @@ import type { AlgorithmName } from "../policy.ts"
 import { defaultName, fieldsOf } from "./parsed-rule.ts"
 import { type MemberProblem, show } from "./problems.ts"
 import type { Rule, Throttle } from "./rule.ts"
-import { NAME, NAME_ACCEPTED } from "./rule-members.ts"
+import { NAME, NAME_ACCEPTED, POSITIVE } from "./rule-members.ts"
 import { type Knows, sizeProblems } from "./size-contradictions.ts"
 
 /**
@@ -16,7 +16,7 @@ export function contradictions(rule: Partial<Rule>, bad: ReadonlySet<string>): M
     ...nameProblems(rule, knows("name", "field", "window")),
     ...sizeProblems(rule, knows),
     ...(knows("algorithm") ? memberUseProblems(rule) : []),
-    ...(knows("algorithm", "throttle") ? heldProblems(rule) : []),
+    ...(knows("algorithm", "throttle") ? [...heldProblems(rule), ...lineProblems(rule)] : []),
     ...(knows("field") ? penaltyProblems(rule) : []),
     ...(knows("field") ? [...listProblems(rule, "allow"), ...listProblems(rule, "deny")] : []),
     ...matchFieldProblems(rule),
@@ -64,6 +64,15 @@ function heldProblems({ countRejected, penalty, throttle, algorithm }: Partial<R
   if (penalty !== undefined)
     problems.push({ path: ["penalty"], message, accepted: `no penalty, ${accepted}` })
   return problems
+}
+
+/** A queue without a line holds what a leaky bucket delays. Any other algorithm delays nothing, so nobody would be held. */
+function lineProblems({ throttle, algorithm = "sliding-window" }: Partial<Rule>): MemberProblem[] {
+  if (algorithm === "leaky-bucket" || typeof throttle !== "object" || throttle.kind !== "queue") return []
+  if (throttle.maxWaiting !== 0) return []
+  const message = `0 lets nobody wait with algorithm "${algorithm}", so every request that does not fit would be refused`
+  const accepted = `${POSITIVE}, throttle "hard", or algorithm "leaky-bucket"`
+  return [{ path: ["throttle", "maxWaiting"], message, accepted }]
 }
 
 function penaltyProblems({ penalty, field }: Partial<Rule>): MemberProblem[] {

@@ -78,7 +78,10 @@ export function fillRule(rule: StorableRule): ParsedRule {
     ...(buckets !== undefined && { buckets }),
     ...(burst !== undefined && { burst }),
     ...(refill === "periodic" && { refill }),
-    throttle: fillThrottle(rule.throttle ?? (algorithm === "leaky-bucket" ? { kind: "queue" } : "hard")),
+    throttle: fillThrottle(
+      rule.throttle ?? (algorithm === "leaky-bucket" ? { kind: "queue" } : "hard"),
+      algorithm,
+    ),
     countRejected: rule.countRejected ?? false,
     ...(penalty !== undefined && { penalty: fillPenalty(penalty, windowMs) }),
     cost: rule.cost ?? 1,
@@ -110,7 +113,7 @@ export function defaultName({ field, window }: Partial<Rule>): string | undefine
     : `${fieldsOf(field).join("+") || "service"}-${formatDuration(windowMs)}`
 }
 
-function fillThrottle(throttle: Throttle): ParsedThrottle {
+function fillThrottle(throttle: Throttle, algorithm: AlgorithmName): ParsedThrottle {
   if (typeof throttle === "string") return { kind: throttle }
   switch (throttle.kind) {
     case "hard":
@@ -126,7 +129,9 @@ function fillThrottle(throttle: Throttle): ParsedThrottle {
       }
     }
     case "queue": {
-      const { maxWaiting = MAX_WAITING, maxWaitMs = MAX_WAIT_MS } = throttle
+      // A leaky bucket holds requests itself, as many as it has room for.
+      const { maxWaiting = algorithm === "leaky-bucket" ? 0 : MAX_WAITING, maxWaitMs = MAX_WAIT_MS } =
+        throttle
       return { kind: "queue", maxWaiting, maxWaitMs }
     }
   }

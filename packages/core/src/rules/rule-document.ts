@@ -157,6 +157,7 @@ type Path = readonly PropertyKey[]
 
 /** A path in the document of one in the code's names; limit and window may be in a rate, and are renamed by that. */
 function stored([first = "", ...rest]: Path): Path {
+  if (first === "throttle" && rest[0] === "maxWaiting") return [first, "max_waiting"]
   return [first === "countRejected" ? "count_rejected" : first, ...rest]
 }
 type Members = Readonly<Record<string, unknown>>

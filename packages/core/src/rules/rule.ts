@@ -47,10 +47,16 @@ export type Throttle =
       /** Whether there is capacity to spare; only in code. Default: by the event loop of this process. */
       readonly signal?: (() => boolean) | undefined
     }
-  /** Adapters hold it until it fits, in the order of arrival. `decide` refuses as "hard" does. */
+  /**
+   * Adapters hold it until it fits, in the order of arrival. `decide` refuses as "hard" does. A leaky bucket holds as many
+   * units as it has room for (`burst`), and refuses what does not fit.
+   */
   | {
       readonly kind: "queue"
-      /** Requests of one counter that are held in this process, at most: default 100. */
+      /**
+       * Requests that stand in line for one counter in this process, at most: default 100. For a leaky bucket it is a line in front of
+       * the bucket, and 0 by default, so that what the bucket has no room for is refused at once.
+       */
       readonly maxWaiting?: number | undefined
       /** Milliseconds that one is held, at most: default 10,000. */
       readonly maxWaitMs?: number | undefined

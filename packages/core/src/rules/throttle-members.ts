@@ -20,7 +20,9 @@ const SIGNAL = says("a signal", "a function that yields whether there is capacit
 
 const percent = z.number(PERCENT).gt(0, PERCENT).max(1000, PERCENT)
 const ceiling = units("a ceiling").optional()
-const maxWaiting = units("a number of waiting requests").optional()
+const WAITING = says("a number of waiting requests", `${POSITIVE}, or 0 for a leaky bucket`)
+/** 0 is for a leaky bucket alone, which `contradictions` sees to. */
+const maxWaiting = z.int(WAITING).min(0, WAITING).optional()
 const maxWaitMs = z.int(WAIT).min(1, WAIT).max(LONGEST_WAIT_MS, WAIT).optional()
 
 const hard = strict('a "hard" throttle', { kind: kind("hard") })

@@ -50,8 +50,32 @@ describe("a throttle", () => {
 
   test("of a leaky bucket is a queue by default, and hard when it says so", () => {
     const rule = { algorithm: "leaky-bucket" }
-    expect(parsed(rule).throttle).toEqual({ kind: "queue", maxWaiting: 100, maxWaitMs: 10_000 })
+    expect(parsed(rule).throttle).toEqual({ kind: "queue", maxWaiting: 0, maxWaitMs: 10_000 })
     expect(parsed({ ...rule, throttle: "hard" }).throttle).toEqual({ kind: "hard" })
+  })
+
+  test("of a leaky bucket has no line in front of the bucket, unless it says so", () => {
+    const rule = { algorithm: "leaky-bucket" }
+    for (const maxWaiting of [undefined, 0, 3]) {
+      const { throttle } = parsed({ ...rule, throttle: { kind: "queue", maxWaiting } })
+      expect(throttle).toEqual({ kind: "queue", maxWaiting: maxWaiting ?? 0, maxWaitMs: 10_000 })
+    }
+  })
+
+  test("without a line is an error for any other algorithm, in documents too", () => {
+    const accepted = `${UNITS}, throttle "hard", or algorithm "leaky-bucket"`
+    const message = (algorithm: string) =>
+      `0 lets nobody wait with algorithm "${algorithm}", so every request that does not fit would be refused`
+    const throttle = { kind: "queue", maxWaiting: 0 }
+    expect(wrong({ throttle })).toEqual([`throttle.maxWaiting: ${message("sliding-window")}; ${accepted}`])
+    expect(wrong({ throttle, algorithm: "token-bucket" })).toEqual([
+      `throttle.maxWaiting: ${message("token-bucket")}; ${accepted}`,
+    ])
+    const stored = { limit: 5, window: "1m", throttle: { kind: "queue", max_waiting: 0 } }
+    expect(() => parseRuleDocument({ rules: [stored] })).toThrow(
+      `rules[0].throttle.max_waiting: ${message("sliding-window")}`,
+    )
+    expect(parseRuleDocument({ rules: [{ ...stored, algorithm: "leaky-bucket" }] })).toHaveLength(1)
   })
 
   test("in a document is in snake_case", () => {
@@ -88,8 +112,8 @@ describe("a throttle", () => {
       "throttle.signal: true is not a signal; a function that yields whether there is capacity to spare",
     ],
     [
-      { kind: "queue", maxWaiting: 0 },
-      `throttle.maxWaiting: 0 is not a number of waiting requests; ${UNITS}`,
+      { kind: "queue", maxWaiting: -1 },
+      `throttle.maxWaiting: -1 is not a number of waiting requests; ${UNITS}, or 0 for a leaky bucket`,
     ],
     [
       { kind: "queue", maxWaitMs: 2 ** 31 },

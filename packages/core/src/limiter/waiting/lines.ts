@@ -3,7 +3,7 @@ import type { Ask } from "../ask.ts"
 import { nameOf } from "./counter.ts"
 import { Line } from "./line.ts"
 import { cameBefore, type Place } from "./queue.ts"
-import type { Patience, Ticket } from "./ticket.ts"
+import { countWaiting, mostWaiting, type Patience, type Ticket } from "./ticket.ts"
 
 /** The lines in which somebody waits, by counter, and who stands where. */
 export class Lines {
@@ -12,11 +12,13 @@ export class Lines {
   readonly #due = new Set<Line<Ticket>>()
 
   /** Whether it is known already that who comes now waits in vain: too many wait there, or the first of them for too long. */
-  isInVain(ask: Ask, { maxWaiting }: Patience, deadlineMs: number): boolean {
+  isInVain(ask: Ask, patience: Patience, deadlineMs: number): boolean {
     const line = this.find(ask)
     if (line === undefined) return false
     const first = line.first?.who
-    return line.waiting >= maxWaiting || (first?.step === "sleeping" && first.untilMs > deadlineMs)
+    // Who may not stand in line asks the store when nobody does: there may be room.
+    const most = Math.max(1, mostWaiting(patience, ask))
+    return countWaiting(line, patience) >= most || (first?.step === "sleeping" && first.untilMs > deadlineMs)
   }
 
   /** Milliseconds for which who comes to this counter now waits at least, 1 or more. */
@@ -124,7 +126,10 @@ export class Lines {
     ticket.places = asks.map((ask) => {
       const line = this.#of(ask)
       const at = left.findIndex((place) => place.line === line)
-      return left.splice(at, at < 0 ? 0 : 1)[0] ?? this.#take(line, ticket, isNew)
+      return (
+        left.splice(at, at < 0 ? 0 : 1)[0] ??
+        this.#take(line, ticket, mostWaiting(ticket.patience, ask), isNew)
+      )
     })
     for (const place of left) this.#give(place)
     for (const { line } of ticket.places) {
@@ -134,11 +139,11 @@ export class Lines {
   }
 
   /** It has a place in a line. */
-  #take(line: Line<Ticket>, ticket: Ticket, isNew: boolean): Place<Ticket, Line<Ticket>> {
+  #take(line: Line<Ticket>, ticket: Ticket, most: number, isNew: boolean): Place<Ticket, Line<Ticket>> {
     // Who comes has been told whether too many wait there.
     if (!isNew) line.hasUncounted = true
     if (ticket.isImpatient) line.impatient.add(ticket)
-    line.fewest = Math.min(line.fewest, ticket.patience.maxWaiting)
+    line.fewest = Math.min(line.fewest, most)
     return line.add(ticket)
   }
 

@@ -30,14 +30,17 @@ export function crowdedOut(line: Line<Ticket>): readonly Ticket[] {
   if (!line.hasUncounted || line.waiting <= line.fewest) return NOBODY
   line.hasUncounted = false
   const crowded: Ticket[] = []
-  let waiting = line.held.size
+  let ahead = 0
   line.fewest = Number.POSITIVE_INFINITY
   for (let place = line.first; place !== undefined; place = place.behind) {
-    const { step, patience } = place.who
-    if (waiting >= patience.maxWaiting && (step === "idle" || step === "vain")) crowded.push(place.who)
+    const { who } = place
+    const { step, patience } = who
+    const most = who.mostWaitingIn(line)
+    const waiting = ahead + (patience.countsHeld === false ? 0 : line.held.size)
+    if (waiting >= most && (step === "idle" || step === "vain")) crowded.push(who)
     else {
-      waiting++
-      line.fewest = Math.min(line.fewest, patience.maxWaiting)
+      ahead++
+      line.fewest = Math.min(line.fewest, most)
     }
   }
   return crowded

@@ -10,6 +10,8 @@ export interface Patience {
   readonly maxWaitMs: number
   /** How many may wait for a counter, this one included. */
   readonly maxWaiting: number
+  /** False if requests that a leaky bucket holds do not count as waiting, because its room bounds them. Default: true. */
+  readonly countsHeld?: boolean
   readonly signal?: AbortSignal | undefined
   /**
    * Told when it turns out that it has to wait: `leave` ends that with a reason. What it yields is called when the waiting
@@ -18,6 +20,11 @@ export interface Patience {
   onWait?(leave: (reason: unknown) => void): () => void
   /** Whether to wait for this rule: one that refuses is else an answer, and its delay is not waited. */
   waitsFor(ask: Ask): boolean
+  /**
+   * Whether to stand in line when a rule that it waits for refuses. If not, only the delay of that rule is waited. Default: it stands in
+   * line for each of them.
+   */
+  linesUpFor?(ask: Ask): boolean
   /** What it asks under the rules that are in force by now; absent where they never change. */
   asksAnew?(): readonly Ask[]
   /** Told that it goes by that from now on. */
@@ -46,6 +53,20 @@ export interface Slot {
   readonly turnMs: number
   /** What gives back the units of those with earlier turns who have left since: when this one leaves too, and not before. */
   readonly returns: (() => void)[]
+}
+
+/** How many may wait for the counter of an ask: none where nobody stands in line for its rule. */
+export function mostWaiting(patience: Patience, ask: Ask): number {
+  return linesUp(patience, ask) ? patience.maxWaiting : 0
+}
+
+/** How many wait in a line, as far as this patience counts them. */
+export function countWaiting(line: Line<Ticket>, { countsHeld = true }: Patience): number {
+  return countsHeld ? line.waiting : line.waiting - line.held.size
+}
+
+function linesUp({ linesUpFor }: Patience, ask: Ask): boolean {
+  return linesUpFor === undefined || linesUpFor(ask)
 }
 
 let made = 0
@@ -168,20 +189,36 @@ export class Ticket {
 
   /** Whether as many are held already as may wait. */
   get isCrowdedOut(): boolean {
-    return this.places.some(({ line }) => line.held.size >= this.patience.maxWaiting)
+    const { countsHeld = true, maxWaiting } = this.patience
+    return countsHeld && this.places.some(({ line }) => line.held.size >= maxWaiting)
+  }
+
+  /** How many may wait in this line, in which it stands. */
+  mostWaitingIn(line: Line<Ticket>): number {
+    const at = this.places.findIndex((place) => place.line === line)
+    return mostWaiting(this.patience, this.standsFor[at] as Ask)
   }
 
   /** Whether it waits for the rule of a check. */
-  waitsFor({ policy, shadow }: PolicyCheck): boolean {
-    return !shadow && this.asks.some((ask) => ask.policy.name === policy && this.patience.waitsFor(ask))
+  waitsFor(check: PolicyCheck): boolean {
+    return this.#awaitedAskOf(check) !== undefined
   }
 
   /** Whether it asks again when the time has come that the refusal tells. */
   waitsOut({ checks }: Decision): boolean {
     return checks.every((check) => {
       const { allowed, shadow, refusal } = check
-      return allowed || shadow || ((refusal === "quota" || refusal === "penalty") && this.waitsFor(check))
+      if (allowed || shadow) return true
+      const ask = this.#awaitedAskOf(check)
+      return (
+        (refusal === "quota" || refusal === "penalty") && ask !== undefined && linesUp(this.patience, ask)
+      )
     })
+  }
+
+  #awaitedAskOf({ policy, shadow }: PolicyCheck): Ask | undefined {
+    if (shadow) return undefined
+    return this.asks.find((ask) => ask.policy.name === policy && this.patience.waitsFor(ask))
   }
 
   /** What it asks for now: what a rule admits above its limit may be something else each time. */
