@@ -23,26 +23,26 @@ export abstract class SluiceError extends Error {
 /** An option is wrong, misspelt or contradicts another one, or an argument is none that is accepted. */
 export class InvalidOptionError extends SluiceError {
   readonly code = "SLUICE_INVALID_OPTION"
-  /** Everything that is wrong, not only the first: `path` names the option. */
-  readonly problems: readonly Problem[]
+  /** Everything that is wrong, not only the first: `path` names the option. Not enumerable. */
+  declare readonly problems: readonly Problem[]
 
   /** The message is made of the problems, the first 50 of them; `options.cause` is what led to them. */
   constructor(problems: readonly Problem[], options?: ErrorOptions) {
     super(describe("Wrong options", problems), options)
-    this.problems = problems
+    attachProblems(this, problems)
   }
 }
 
 /** A rule, in code or in a stored document, is wrong: `problems` has all of them. */
 export class InvalidRuleError extends SluiceError {
   readonly code = "SLUICE_INVALID_RULE"
-  /** Everything that is wrong, not only the first: `path` leads to the member of the rule. */
-  readonly problems: readonly Problem[]
+  /** Everything that is wrong, not only the first: `path` leads to the member of the rule. Not enumerable. */
+  declare readonly problems: readonly Problem[]
 
   /** The message is made of the problems, the first 50 of them; `options.cause` is what led to them. */
   constructor(problems: readonly Problem[], options?: ErrorOptions) {
     super(describe("Wrong rules", problems), options)
-    this.problems = problems
+    attachProblems(this, problems)
   }
 }
 
@@ -111,6 +111,11 @@ export function textOf(value: unknown): string {
 /** The text with a period at its end, so that another sentence can follow. */
 export function sentenceOf(text: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`
+}
+
+/** Not enumerable, because Node and loggers print enumerable members of an error, and the message already has each problem. */
+function attachProblems(error: SluiceError, problems: readonly Problem[]): void {
+  Object.defineProperty(error, "problems", { value: problems })
 }
 
 /** Problems that a message tells one by one: a file whose format is another one has thousands. */
