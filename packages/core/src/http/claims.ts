@@ -42,9 +42,10 @@ export function claimNames(
   return []
 }
 
-/** Gives up all names of an owner, who has claimed some on this store or tried to. */
+/** Releases all names that an owner has claimed on this store; does nothing when it has claimed none. */
 export function releaseNames(store: Store, owner: object): void {
-  const claims = claimsOf.get(store) as Claims
+  const claims = claimsOf.get(store)
+  if (claims === undefined) return
   claims.waiting.delete(owner)
   claim(claims, owner, NO_KEYS)
 }

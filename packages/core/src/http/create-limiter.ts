@@ -29,8 +29,8 @@ export function createLimiter<Request = RequestFacts>(options: LimiterOptions<Re
   return limiter
 }
 
-function warnOfDefaultService({ store, service, logger }: ParsedOptions): void {
-  if (store.isShared !== true || service !== "default") return
+function warnOfDefaultService({ enabled, store, service, logger }: ParsedOptions): void {
+  if (!enabled || store.isShared !== true || service !== "default") return
   warnOncePerLogger(
     logger,
     "SLUICE_DEFAULT_SERVICE",

@@ -485,6 +485,49 @@ describe("peek", () => {
 })
 
 describe("enabled: false", () => {
+  const same = { limit: 1, window: "1m", service: "shop", logger: QUIET } as const
+
+  it.each(["before", "after"])(
+    "claims no rule names: made %s an enabled one on the same store",
+    async (when) => {
+      const clock = manualClock()
+      const store = memoryStore({ clock })
+      const make = (enabled: boolean) => createLimiter<RequestFacts>({ ...same, store, clock, enabled })
+      const first = make(when === "after")
+      const second = make(when === "before")
+      const [on, off] = when === "after" ? [first, second] : [second, first]
+      expect((await on.decide(ALICE)).allowed).toBe(true)
+      await off.decide(ALICE)
+      await off.reset(ALICE)
+      expect((await on.decide(ALICE)).allowed).toBe(false)
+      await off.close()
+      // Closing it releases no names of the other one.
+      expect(() => make(true)).toThrow(/another limiter counts rule "ip-1m"/)
+      await on.close()
+      await make(true).close()
+    },
+  )
+
+  it("calls nothing of its store", async () => {
+    const asked: string[] = []
+    const inner = methodsOf(memoryStore())
+    const called = (name: string) => () => {
+      asked.push(name)
+      throw new Error("a disabled limiter must not ask its store")
+    }
+    const names = ["take", "peek", "refund", "reset", "close"]
+    const store = { ...inner, ...Object.fromEntries(names.map((name) => [name, called(name)])) } as Store
+    const limiter = createLimiter<RequestFacts>({ ...same, store, enabled: false })
+    const decision = await limiter.decide(ALICE)
+    await limiter.peek(ALICE)
+    await limiter.acquire(ALICE)
+    await limiter.takeUpTo(ALICE, 5)
+    await limiter.refund(decision)
+    await limiter.reset(ALICE)
+    await limiter.close()
+    expect(asked).toEqual([])
+  })
+
   it("admits everything uncounted, and never asks the store", async () => {
     const { store, takes } = recordingStore()
     const { limiter } = limiterWith({ store, limit: 1, window: "1m", enabled: false, deny: ["192.0.2.1"] })

@@ -203,6 +203,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   ): Promise<void> {
     this.#requireOpen()
     requireResetOptions(options)
+    // Without a claim on its names, the counters may be those of another limiter.
+    if (!this.options.enabled) return
     await this.#rules.first
     const { ruleSet } = this
     const { decider, waitingRoom } = this.#parts

@@ -139,7 +139,7 @@ export class RulesInForce<Request> {
   }
 
   #watch(): void {
-    if (this.#current.needsMonitor) this.#unwatch ??= spareCapacityMonitor.lease()
+    if (this.#current.needsMonitor && this.#options.enabled) this.#unwatch ??= spareCapacityMonitor.lease()
     else {
       this.#unwatch?.()
       this.#unwatch = undefined
@@ -147,7 +147,9 @@ export class RulesInForce<Request> {
   }
 
   #claimOrThrow(): void {
-    const { store, service } = this.#options
+    const { store, service, enabled } = this.#options
+    // A disabled limiter counts nothing, so its names stay free for another one.
+    if (!enabled) return
     const [taken] = claimNames(store, service, this.#ownNames(), this)
     if (taken === undefined) return
     throw new InvalidOptionError([this.#takenProblem(taken)])
