@@ -26,6 +26,7 @@ export function createLimiter<Request = RequestFacts>(options: LimiterOptions<Re
   const parsed = parseOptions(options)
   const limiter = RequestLimiter.create<Request>(parsed)
   warnOfDefaultService(parsed)
+  warnOfLimitPerWorker(parsed)
   return limiter
 }
 
@@ -37,4 +38,19 @@ function warnOfDefaultService({ enabled, store, service, logger }: ParsedOptions
     'A limiter counts as service "default" in a store that other processes use too: another app with a rule of the ' +
       'same name would count in the same counters. Set service: "…" to the name of this one.',
   )
+}
+
+function warnOfLimitPerWorker({ enabled, store, logger }: ParsedOptions): void {
+  if (!enabled || store.isShared !== false || !isClusterWorker()) return
+  warnOncePerLogger(
+    logger,
+    "SLUICE_LIMIT_PER_WORKER",
+    "This process is a worker of node:cluster and counts in its own memory, so each worker grants the whole limit. Share one store " +
+      "between the workers, such as redisStore({ client }), or divide the limit by the number of workers.",
+  )
+}
+
+/** Does not import node:cluster, which only few processes need: in a worker Node has loaded it already. */
+function isClusterWorker(): boolean {
+  return process.send !== undefined && process.getBuiltinModule("node:cluster").isWorker
 }

@@ -91,7 +91,10 @@ export type MaybePromise<T> = T | Promise<T>
  * {@link StoreUnavailableError}, and never because of a limit.
  */
 export interface Store {
-  /** Whether other processes count in it too, so that names have to be told apart beyond this process. */
+  /**
+   * True if other processes count in it too, so that names have to differ beyond this process. False if only this process does: a
+   * worker of `node:cluster` then warns that each worker grants the whole limit. Absent: unknown.
+   */
   readonly isShared?: boolean
   /**
    * Whether it rejects with {@link StoreUnavailableError} as soon as `withinMs` have passed, and counts nothing later for who

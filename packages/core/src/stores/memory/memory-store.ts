@@ -65,6 +65,7 @@ export function takesOne(store: Store): store is Store & TakesOne {
 }
 
 class InMemory implements MemoryStore, TakesOne {
+  readonly isShared = false
   readonly #clock: Clock
   readonly #listeners = new StoreListeners<EvictionEvent>("the memory store")
   /** What the listeners are still to be told. */
