@@ -45,7 +45,14 @@ export type {
   ResetOptions,
 } from "./http/limiter.ts"
 export { decisionOn } from "./http/mark.ts"
-export type { Extractor, InlineRule, LimiterOptions, OnRejected } from "./http/options/options.ts"
+export type {
+  Extractor,
+  InlineRule,
+  LimiterOptions,
+  LimiterSettings,
+  LimitWithWindow,
+  OnRejected,
+} from "./http/options/options.ts"
 export { hasRuleOption } from "./http/options/rule-options.ts"
 export type { RetryAdvice } from "./http/rejection/retry.ts"
 export type { Rejection, RejectionAnswer } from "./http/rejection.ts"

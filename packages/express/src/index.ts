@@ -26,8 +26,8 @@ declare global {
   }
 }
 
-/** Limiter options, or a limiter to share; functions in them get Express' own request. */
-export type RateLimitOptions = GuardOptions<Request>
+/** Limiter options, or a limiter to share; functions in them get Express' own request, and `onRejected` its own response. */
+export type RateLimitOptions = GuardOptions<Request, Response>
 
 /**
  * The middleware, and the limiter behind it. To TypeScript it says nothing of a route's parameters and body: beside it

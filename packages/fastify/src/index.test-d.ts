@@ -1,5 +1,5 @@
 import type { Decision, Limiter } from "@sluice/core"
-import fastify, { type FastifyRequest } from "fastify"
+import fastify, { type FastifyReply, type FastifyRequest } from "fastify"
 import { expectTypeOf } from "vitest"
 import { rateLimit } from "./index.ts"
 
@@ -20,6 +20,18 @@ app.register(rateLimit, {
   window: 1000,
   fields: { agent: (request) => request.headers["user-agent"] },
 })
+app.register(rateLimit, {
+  limit: 100,
+  window: "1 minute",
+  onRejected: (request, _rejection, _decision, reply) => {
+    expectTypeOf(request).toEqualTypeOf<FastifyRequest>()
+    expectTypeOf(reply).toEqualTypeOf<FastifyReply>()
+    reply.code(429).send({ error: "slow down" })
+    return false
+  },
+})
+// @ts-expect-error: a limit needs a window
+app.register(rateLimit, { limit: 100 })
 // @ts-expect-error: no hook after the handler
 app.register(rateLimit, { limit: 1, window: "1 minute", hook: "onSend" })
 // @ts-expect-error: a text is no limit

@@ -30,7 +30,7 @@ import { HOOKS, type HookName, type Limit, parseHook, routeLimits } from "./rout
 export type { HookName } from "./routes.ts"
 
 /** Limiter options, or a limiter to share; or no rule at all, where only some routes have one. */
-export type RateLimitOptions = GuardOptions<FastifyRequest> & {
+export type RateLimitOptions = GuardOptions<FastifyRequest, FastifyReply> & {
   /**
    * When requests are decided. Default: `onRequest` when no rule can ever read more than what is there by then, else
    * `preHandler`, after authentication, the body parser and validation, which may make another body of what was sent: in
@@ -122,7 +122,10 @@ function plugin(app: Scope, options: RateLimitOptions): Promise<void> {
 async function register(app: Scope, options: RateLimitOptions): Promise<void> {
   const { hook, ...rest } = options
   const chosen = parseHook(hook, "hook")
-  const guard = createGuard<FastifyRequest>(hasRuleOption(options) ? rest : { ...rest, rules: [] }, factsOf)
+  const guard = createGuard<FastifyRequest, FastifyReply>(
+    hasRuleOption(options) ? rest : { ...rest, rules: [] },
+    factsOf,
+  )
   const inline: Limit = { guard, hook: chosen ?? (guard.readsArrivalOnly ? "onRequest" : "preHandler") }
   const limitOf = routeLimits(inline, chosen)
   const isFirst = !(NEAREST in app)

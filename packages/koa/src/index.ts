@@ -28,7 +28,7 @@ declare module "koa" {
 }
 
 /** Limiter options, or a limiter to share; functions in them get Koa's context. */
-export type RateLimitOptions = GuardOptions<Context>
+export type RateLimitOptions = GuardOptions<Context, Context>
 
 /** The middleware, and the limiter behind it. */
 export type RateLimit = Middleware & {

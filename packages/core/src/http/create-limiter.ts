@@ -1,3 +1,4 @@
+import type { Cluster } from "node:cluster"
 import { warnOncePerLogger } from "../warnings.ts"
 import type { Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options/options.ts"
@@ -22,7 +23,9 @@ import { RequestLimiter } from "./request-limiter.ts"
  * ```
  * @throws {@link InvalidOptionError} with everything that is wrong with the options.
  */
-export function createLimiter<Request = RequestFacts>(options: LimiterOptions<Request>): Limiter<Request> {
+export function createLimiter<Request = RequestFacts, Response = unknown>(
+  options: LimiterOptions<Request, Response>,
+): Limiter<Request> {
   const parsed = parseOptions(options)
   const limiter = RequestLimiter.create<Request>(parsed)
   warnOfDefaultService(parsed)
@@ -52,5 +55,7 @@ function warnOfLimitPerWorker({ enabled, store, logger }: ParsedOptions): void {
 
 /** Does not import node:cluster, which only few processes need: in a worker Node has loaded it already. */
 function isClusterWorker(): boolean {
-  return process.send !== undefined && process.getBuiltinModule("node:cluster").isWorker
+  return (
+    process.send !== undefined && (process.getBuiltinModule("node:cluster") as unknown as Cluster).isWorker
+  )
 }

@@ -9,7 +9,7 @@ import type { Check, Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
 import type { Limiter } from "./limiter.ts"
-import type { LimiterOptions } from "./options/options.ts"
+import type { LimiterSettings } from "./options/options.ts"
 import { compileRejection } from "./rejection.ts"
 import type { RequestFacts } from "./request.ts"
 
@@ -24,13 +24,13 @@ interface Opened {
   readonly limiter: Limiter<RequestFacts>
 }
 
-function open(options: LimiterOptions<RequestFacts>): Opened {
+function open(options: LimiterSettings<RequestFacts>): Opened {
   const clock = manualClock()
   return { clock, limiter: createLimiter({ clock, logger: QUIET, ...options }) }
 }
 
 /** Two a minute, and ten minutes' block for three refusals within a minute. */
-function penalized(options: LimiterOptions<RequestFacts> = {}): Opened {
+function penalized(options: LimiterSettings<RequestFacts> = {}): Opened {
   return open({ limit: 2, window: "1 minute", algorithm: "fixed-window", penalty: PENALTY, ...options })
 }
 
@@ -116,7 +116,7 @@ describe("a penalty", () => {
     expect((await opened.limiter.peek(ALICE)).refusal).toBe("quota")
   })
 
-  it.each<[string, LimiterOptions<RequestFacts>, number, Partial<PolicyCheck>]>([
+  it.each<[string, LimiterSettings<RequestFacts>, number, Partial<PolicyCheck>]>([
     [
       "holds in a leaky bucket",
       { algorithm: "leaky-bucket", throttle: "hard", limit: 60, burst: 2 },
@@ -417,7 +417,7 @@ describe("a penalty", () => {
 
 describe("a rule under which refused requests count", () => {
   /** A client of a limit of 5 a minute that asks every `everyMs`: when it is admitted, in seconds. */
-  async function admittedAt(options: LimiterOptions<RequestFacts>, everyMs: number): Promise<number[]> {
+  async function admittedAt(options: LimiterSettings<RequestFacts>, everyMs: number): Promise<number[]> {
     const { clock, limiter } = open({ limit: 5, window: "1 minute", ...options })
     const startMs = clock.now()
     const seconds: number[] = []
@@ -428,7 +428,7 @@ describe("a rule under which refused requests count", () => {
     return seconds
   }
 
-  it.each<{ kind: LimiterOptions<RequestFacts>; forgiving: number; strict: number[] }>([
+  it.each<{ kind: LimiterSettings<RequestFacts>; forgiving: number; strict: number[] }>([
     { kind: { algorithm: "sliding-log" }, forgiving: 15, strict: [0, 2, 4, 6, 8] },
     { kind: { algorithm: "sliding-window-strict" }, forgiving: 15, strict: [0, 2, 4, 6, 8] },
     { kind: { buckets: 6 }, forgiving: 15, strict: [0, 2, 4, 6, 8] },

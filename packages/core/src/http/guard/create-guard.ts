@@ -10,8 +10,8 @@ import { LimiterGuard } from "./limiter-guard.ts"
  * about one that no guard has seen: `limiter.peek(req)` in a handler.
  * @throws {@link InvalidOptionError}
  */
-export function createGuard<Request extends object>(
-  options: GuardOptions<Request>,
+export function createGuard<Request extends object, Response = unknown>(
+  options: GuardOptions<Request, Response>,
   reader?: FactsReader,
 ): Guard<Request> {
   const guard = isShared(options)
@@ -29,7 +29,7 @@ function ownGuard<Request extends object>(limiter: RequestLimiter<Request>): Lim
 
 type Shared<Request> = Extract<GuardOptions<Request>, { readonly limiter: unknown }>
 
-function isShared<Request>(options: GuardOptions<Request>): options is Shared<Request> {
+function isShared<Request, Response>(options: GuardOptions<Request, Response>): options is Shared<Request> {
   return typeof options === "object" && options !== null && "limiter" in options
 }
 

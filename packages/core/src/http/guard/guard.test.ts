@@ -8,7 +8,7 @@ import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { createLimiter } from "../create-limiter.ts"
 import { decisionOn } from "../mark.ts"
-import type { LimiterOptions } from "../options/options.ts"
+import type { LimiterOptions, LimiterSettings } from "../options/options.ts"
 import type { Rejection } from "../rejection.ts"
 import type { RequestFacts } from "../request.ts"
 import { createGuard } from "./create-guard.ts"
@@ -35,7 +35,7 @@ async function mount(options: GuardOptions<Req>, clock = manualClock()): Promise
   return guard
 }
 
-const limit = (most: number, more: LimiterOptions<Req> = {}): LimiterOptions<Req> => ({
+const limit = (most: number, more: LimiterSettings<Req> = {}): LimiterOptions<Req> => ({
   limit: most,
   window: "1m",
   ...more,

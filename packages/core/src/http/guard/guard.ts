@@ -11,8 +11,8 @@ import type { RequestFacts } from "../request.ts"
 import type { GuardedRoute } from "./route-guards.ts"
 
 /** Limiter options, or a limiter to share: several mounts then count together. */
-export type GuardOptions<Request> =
-  | LimiterOptions<Request>
+export type GuardOptions<Request, Response = unknown> =
+  | LimiterOptions<Request, Response>
   | {
       /** What `createLimiter` has made. It stays its maker's, who closes it. */
       readonly limiter: Limiter<Request>

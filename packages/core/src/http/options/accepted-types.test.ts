@@ -128,9 +128,19 @@ describe("the types of a limiter", () => {
     expectTypeOf<() => { status: 403; headers: Headers; body: string }>().not.toExtend<Own>()
   })
 
+  it("require limit and window together, for an inline rule", () => {
+    // @ts-expect-error a limit needs a window
+    expect(() => createLimiter({ limit: 5 })).toThrow("window: is missing")
+    // @ts-expect-error a window needs a limit
+    expect(() => createLimiter({ window: "1m" })).toThrow("limit: is missing")
+    const limited: LimiterOptions<RequestFacts> = LIMIT
+    const listed: LimiterOptions<RequestFacts> = { rules: [{ ...LIMIT, field: "ip" }] }
+    for (const options of [limited, listed]) expect(() => createLimiter(options)).not.toThrow()
+  })
+
   it("refuse undefined where a member is required", () => {
     // @ts-expect-error a rule has a limit
-    const rule: Rule = { limit: undefined, window: "1m" }
+    const rule: Rule = { field: "ip", limit: undefined, window: "1m" }
     expect(() => createLimiter({ rules: [rule] })).toThrow("rules[0].limit: is missing")
   })
 })

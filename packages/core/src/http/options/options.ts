@@ -15,17 +15,18 @@ export type Extractor<Request> = (request: Request) => string | number | undefin
 
 /**
  * Takes over the answer to a refused request. It gets the framework's own request (Koa: the context), the answer that
- * would be sent, its decision, and the framework's own response (Koa: the context again; Fastify: the reply).
+ * would be sent, its decision, and the framework's own response (Koa: the context again; Fastify: the reply). Each adapter
+ * sets the types of both.
  *
  * What it returns is sent instead, with any status; when it returns nothing and has not answered by itself, the standard answer is.
  * `false` says that it answers by itself, now or later: nothing is sent. Rate limit headers and `Retry-After` have been
  * set by then.
  */
-export type OnRejected<Request> = (
+export type OnRejected<Request, Response = unknown> = (
   request: Request,
   rejection: Rejection,
   decision: Decision,
-  response: unknown,
+  response: Response,
 ) => // Not `false`: TypeScript takes an async function that returns it for one that yields a boolean.
   | RejectionAnswer
   | boolean
@@ -40,7 +41,17 @@ export type InlineRule<Request> = {
 }
 
 /** What a limiter is made of. Either one inline rule (`limit`, `window` and any other member of {@link Rule}), or `rules`. */
-export interface LimiterOptions<Request> extends InlineRule<Request>, ClientAddressOptions {
+export type LimiterOptions<Request, Response = unknown> = LimiterSettings<Request, Response> & LimitWithWindow
+
+/** Requires `window` beside `limit`, and `limit` beside `window`. */
+export type LimitWithWindow =
+  | { readonly limit: unknown; readonly window: unknown }
+  | { readonly limit?: undefined; readonly window?: undefined }
+
+/** Every option of a limiter. {@link LimiterOptions} also requires `limit` and `window` together. */
+export interface LimiterSettings<Request, Response = unknown>
+  extends InlineRule<Request>,
+    ClientAddressOptions {
   /** Several rules, or where they come from: a source, or a book of one that several limiters share. */
   readonly rules?: readonly Rule<Request>[] | RuleSource | RuleBook | undefined
   /** Rules in force until those of the source are loaded for the first time: default none, which admits everything. */
@@ -65,7 +76,7 @@ export interface LimiterOptions<Request> extends InlineRule<Request>, ClientAddr
    */
   readonly skip?: ((request: Request) => boolean) | undefined
   /** Takes over the answer to a refused request: default a problem (RFC 9457) in JSON, or lines of text. */
-  readonly onRejected?: OnRejected<Request> | undefined
+  readonly onRejected?: OnRejected<Request, Response> | undefined
   /**
    * Whether a request's units are given back once its response is known: `(req, status) => status < 400` for "only
    * failures count". They are charged first, so parallel guesses cannot slip through. Default: never.
