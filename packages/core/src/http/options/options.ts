@@ -45,8 +45,18 @@ export type LimiterOptions<Request, Response = unknown> = LimiterSettings<Reques
 
 /** Requires `window` beside `limit`, and `limit` beside `window`. */
 export type LimitWithWindow =
-  | { readonly limit: unknown; readonly window: unknown }
-  | { readonly limit?: undefined; readonly window?: undefined }
+  | {
+      /** Is given. */
+      readonly limit: unknown
+      /** Is given too. */
+      readonly window: unknown
+    }
+  | {
+      /** Is left out. */
+      readonly limit?: undefined
+      /** Is left out too. */
+      readonly window?: undefined
+    }
 
 /** Every option of a limiter. {@link LimiterOptions} also requires `limit` and `window` together. */
 export interface LimiterSettings<Request, Response = unknown>
