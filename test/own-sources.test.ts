@@ -22,6 +22,7 @@ async function serve(stored: readonly StoredRules[]) {
 }
 
 const NO_LIST = "a service that is asked for its rules need not list them"
+const OVER_NETWORK = "it is read over the network"
 const POLLED = "it is polled, and the rule book asks again every pollMs"
 
 const overHttp: RuleSourceUnderTest = {
@@ -43,6 +44,10 @@ const overHttp: RuleSourceUnderTest = {
     }
   },
   deviations: [
+    ...[
+      "loads synchronously what it loads otherwise",
+      "throws from a synchronous load while the rules cannot be read",
+    ].map((behaviour) => ({ behaviour, reason: OVER_NETWORK })),
     ...[
       "calls back when what it loads has changed",
       "calls back no more who has stopped watching, and still the others",

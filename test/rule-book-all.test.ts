@@ -36,7 +36,7 @@ async function setUp(stored: Readonly<Record<string, Stored>> = FIVE) {
     await settled()
   }
   const limiterOf = (service: string) => {
-    const limiter = createLimiter({ rules: book, service, clock, logger: QUIET })
+    const limiter = createLimiter({ rules: book, onRulesMissing: "allow", service, clock, logger: QUIET })
     onTestFinished(() => limiter.close())
     return limiter
   }
@@ -92,7 +92,7 @@ describe("a book of all services", () => {
     expect([1, 2, 3, 4, 5].map((n) => limitOf(`s${n}`))).toEqual([10, 2, 3, 4, 5])
     expect(errors).toEqual([["throttled", undefined]])
     expect(said).toEqual([
-      expect.stringMatching(/^the table, all services: throttled\nThe last good rules stay/),
+      expect.stringMatching(/^the table, all services: throttled\nThe previous editions stay in force/),
     ])
     // It is tried again half a second later, and told no second time.
     await advance(500)
@@ -127,15 +127,15 @@ describe("a book of all services", () => {
     expect([errors, limitOf("s5")]).toEqual([[], 50])
   })
 
-  it("sets a service aside of which nothing can be used, told once, and keeps its last good rules", async () => {
+  it("keeps the previous edition of a service where one rule is invalid, and reports it once", async () => {
     const { source, advance, book, errors, limitOf, said } = await setUp()
     source.stored.set("s2", { rules: [rule(0)] })
     source.stored.set("s3", { rules: [rule(30), rule(0, { name: "bad" })] })
     source.stored.set("s6", { rules: "none" as never })
     await advance(POLL_MS)
     await advance(POLL_MS)
-    expect([limitOf("s2"), limitOf("s3"), limitOf("s5"), limitOf("s6")]).toEqual([2, 30, 5, undefined])
-    expect(errors.map(([, service]) => service)).toEqual(["s2", "s6"])
+    expect([limitOf("s2"), limitOf("s3"), limitOf("s5"), limitOf("s6")]).toEqual([2, 3, 5, undefined])
+    expect(errors.map(([, service]) => service)).toEqual(["s2", "s3", "s6"])
     expect(said.map((line) => line.slice(0, 24))).toEqual([
       'the table, service "s2":',
       'the table, service "s3":',
@@ -143,7 +143,7 @@ describe("a book of all services", () => {
     ])
     // What has the same stamp is not parsed again, though nothing of it could be used.
     expect(source.reads).toBe(8)
-    expect(said[2]).toContain("None of its rules are in force until this is mended.")
+    expect(said[2]).toContain("None of its rules are in force yet.")
     expect(book.statusOf("s2")).toMatchObject({ version: 2, error: { code: "SLUICE_INVALID_RULE" } })
     await expect(book.find("s6")).rejects.toThrow(InvalidRuleError)
     await book.ready()
@@ -235,7 +235,7 @@ describe("a limiter on a book of all services", () => {
     expect(await limiterOf("s3").decide({})).toMatchObject({ limit: 3, remaining: 2 })
     const clock = manualClock()
     const book = createRuleBook({ source: new TableSource(FIVE), services: "all", clock, logger: QUIET })
-    const early = createLimiter({ rules: book, service: "s4", clock, logger: QUIET })
+    const early = createLimiter({ rules: book, onRulesMissing: "allow", service: "s4", clock, logger: QUIET })
     expect(await early.decide({})).toMatchObject({ limit: 4, remaining: 3 })
     await early.close()
     book.close()
@@ -258,7 +258,13 @@ describe("a limiter on a book of all services", () => {
     const source = new TableSource(FIVE, POLL_MS)
     source.failure = { error: new RuleSourceError("no table"), page: 0 }
     const book = createRuleBook({ source, services: "all", clock, logger: QUIET, random: () => 0 })
-    const limiter = createLimiter({ rules: book, service: "s1", clock, logger: QUIET })
+    const limiter = createLimiter({
+      rules: book,
+      onRulesMissing: "allow",
+      service: "s1",
+      clock,
+      logger: QUIET,
+    })
     const errors: string[] = []
     limiter.on("rule-error", ({ message }) => errors.push(message))
     await expect(limiter.ready()).rejects.toThrow("no table")
@@ -347,7 +353,13 @@ describe("a limiter on a book of all services", () => {
     const source = new TableSource(FIVE)
     source.gate = () => new Promise(() => {})
     const book = createRuleBook({ source, clock, logger: QUIET })
-    const limiter = createLimiter({ rules: book, service: "s1", clock, logger: QUIET })
+    const limiter = createLimiter({
+      rules: book,
+      onRulesMissing: "allow",
+      service: "s1",
+      clock,
+      logger: QUIET,
+    })
     const waiting = limiter.ready({ retry: true })
     await Promise.all([limiter.close(), expect(waiting).rejects.toThrow("The limiter has been closed")])
     const other = book.ready({ retry: true })
@@ -445,7 +457,8 @@ describe("a refresh", () => {
     const source = new TableSource(FIVE, POLL_MS)
     const book = createRuleBook({ source, clock, logger: QUIET, random: () => 0 })
     onTestFinished(() => book.close())
-    const of = (service: string) => createLimiter({ rules: book, service, clock, logger: QUIET })
+    const of = (service: string) =>
+      createLimiter({ rules: book, onRulesMissing: "allow", service, clock, logger: QUIET })
     const [one, two] = [of("s1"), of("s2")]
     await book.ready()
     source.gate = () => clock.wait(100)
@@ -471,7 +484,7 @@ describe("ready() of a book", () => {
     source.gate = () => new Promise(() => {})
     const book = createRuleBook({ source, clock: manualClock(), logger: QUIET })
     onTestFinished(() => book.close())
-    const limiter = createLimiter({ rules: book, service: "s1", logger: QUIET })
+    const limiter = createLimiter({ rules: book, onRulesMissing: "allow", service: "s1", logger: QUIET })
     const waiting = book.ready({ retry: true })
     await limiter.close()
     await expect(waiting).resolves.toBeUndefined()
@@ -494,7 +507,7 @@ describe("a file", () => {
     const { path, source } = await fileOf(text)
     const book = createRuleBook({ source, services: "all", logger: QUIET })
     onTestFinished(() => book.close())
-    const limiter = createLimiter({ rules: book, service: "mine", logger: QUIET })
+    const limiter = createLimiter({ rules: book, onRulesMissing: "allow", service: "mine", logger: QUIET })
     onTestFinished(() => limiter.close())
     const limits = async () =>
       Promise.all(["a", "b", "c"].map(async (name) => (await book.find(name))?.rules[0]?.limit))
@@ -563,7 +576,7 @@ describe("a file", () => {
       }
     }
     const wrong = expect.stringMatching(
-      /, service "b": Wrong rules: \[1\]\.rules\[0\]\.limit: -?\d+ is not a limit/,
+      /, service "b": an edition is rejected.*\nWrong rules: \[1\]\.rules\[0\]\.limit \(line \d+, column \d+\): -?\d+ is not a limit/,
     )
     const right = expect.stringContaining(', service "b": what is stored can be used again')
     // At once, so that nobody reads half of it.

@@ -17,7 +17,7 @@ async function setUp(stored: Readonly<Record<string, Stored>>, random = 0, optio
   const logger = { warn: say, error: say }
   const source = new TableSource(stored, POLL_MS)
   const book = createRuleBook({ source, clock, logger, random: () => random, ...options })
-  const limiter = createLimiter({ rules: book, service: "checkout", clock, logger })
+  const limiter = createLimiter({ rules: book, onRulesMissing: "allow", service: "checkout", clock, logger })
   const turns: RulesEvent[] = []
   const stale: [where: string, event: StaleEvent][] = []
   const errors: string[] = []
@@ -118,7 +118,7 @@ describe("polling", () => {
     for (let polls = 0; polls < 2; polls++) await advance(POLL_MS)
     expect(errors).toHaveLength(1)
     expect(said).toHaveLength(1)
-    expect(said[0]).toContain("The last good rules stay in force.")
+    expect(said[0]).toContain('The previous edition stays in force: version 1 with the rule "rule".')
     expect(book.statusOf("checkout")).toMatchObject({ version: 1, error: { code: "SLUICE_INVALID_RULE" } })
     source.stored.set("checkout", ONE.checkout)
     await advance(POLL_MS)
@@ -130,7 +130,13 @@ describe("polling", () => {
 describe("a book of several services, each asked for by its name", () => {
   it("loads each at its own time, and no longer when nobody follows it; one that fails leaves the others", async () => {
     const { book, source, clock, advance, limit } = await setUp({ ...ONE, search: { rules: [rule(7)] } })
-    const options = { rules: book, service: "search", clock, logger: { warn() {}, error() {} } }
+    const options = {
+      rules: book,
+      onRulesMissing: "allow" as const,
+      service: "search",
+      clock,
+      logger: { warn() {}, error() {} },
+    }
     const [one, two] = [createLimiter({ ...options, store: memoryStore({ clock }) }), createLimiter(options)]
     await Promise.all([one.ready(), two.ready(), book.ready()])
     expect(source.asked).toEqual(["checkout", "search"])
@@ -236,7 +242,7 @@ describe("refresh", () => {
   it("of rules in code has nothing to do", async () => {
     const limiter = createLimiter({ limit: 5, window: "1m", clock: manualClock() })
     await limiter.refresh()
-    expect(limiter.rules).toEqual({ ageMs: 0, isStale: false, problems: [] })
+    expect(limiter.rules).toEqual({ ageMs: 0, isStale: false, isRejected: false, problems: [] })
   })
 })
 
@@ -249,17 +255,23 @@ describe("age and version", () => {
       loadedAtMs: startedAtMs,
       ageMs: 0,
       isStale: false,
+      isRejected: false,
       problems: [],
     })
     await advance(29_999)
     expect(limiter.rules).toMatchObject({ version: 1, ageMs: 29_999, isStale: false })
-    source.stored.set("checkout", { rules: [rule(5), { limit: 0 }], version: 2 })
+    source.stored.set("checkout", { rules: [rule(5)], version: 2 })
     await advance(1)
+    expect(limiter.rules).toMatchObject({ version: 2, loadedAtMs: startedAtMs + POLL_MS, ageMs: 0 })
+    source.stored.set("checkout", { rules: [rule(5), { limit: 0 }], version: 3 })
+    await advance(POLL_MS)
     expect(limiter.rules).toMatchObject({
       version: 2,
       loadedAtMs: startedAtMs + POLL_MS,
-      ageMs: 0,
-      problems: [{ path: "rules[1].limit" }, { path: "rules[1].window" }],
+      ageMs: POLL_MS,
+      isRejected: true,
+      problems: [],
+      error: { problems: [{ path: "rules[1].limit" }, { path: "rules[1].window" }] },
     })
   })
 
@@ -268,6 +280,7 @@ describe("age and version", () => {
     expect(book.statusOf("nobody")).toEqual({
       ageMs: Number.POSITIVE_INFINITY,
       isStale: false,
+      isRejected: false,
       problems: [],
     })
   })
@@ -348,7 +361,7 @@ describe("stale rules", () => {
       logger: { warn() {}, error() {} },
     })
     onTestFinished(() => other.close())
-    const limiter = createLimiter({ rules: other, service: "checkout", clock })
+    const limiter = createLimiter({ rules: other, service: "checkout", clock, onRulesMissing: "allow" })
     other.on("rules-stale", (event) => stale.push(event))
     await settled()
     clock.advance(3_600_000)
@@ -414,7 +427,7 @@ describe("rules that are right again", () => {
     )
   })
 
-  it("are not told while one of them is set aside, only when the last is mended", async () => {
+  it("are not told while an edition is rejected, only when the last mistake is corrected", async () => {
     const { source, advance, said, limit } = await setUp(ONE)
     const wrong = { ...rule(7), name: "wrong", window: "never" }
     source.stored.set("checkout", { rules: [rule(9), wrong], version: 2 })
@@ -423,10 +436,14 @@ describe("rules that are right again", () => {
     await advance(POLL_MS)
     source.failure = undefined
     await advance(POLL_MS)
-    expect([codes(said), await limit()]).toEqual([["SLUICE_RULES_REJECTED", "SLUICE_RULES_REJECTED"], 9])
+    const rejected = "SLUICE_RULES_REJECTED"
+    // Nothing has been accepted for three polls.
+    expect(codes(said)).toEqual([rejected, rejected, "SLUICE_RULES_STALE", rejected])
+    expect(await limit()).toBe(5)
     source.stored.set("checkout", { rules: [rule(9)], version: 3 })
     await advance(POLL_MS)
-    expect(codes(said).slice(2)).toEqual(["SLUICE_RULES_RECOVERED"])
+    expect(codes(said).slice(4)).toEqual(["SLUICE_RULES_RECOVERED"])
+    expect(await limit()).toBe(9)
   })
 
   it("are no news where nothing was wrong", async () => {

@@ -120,7 +120,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     await settled()
     expect(source.asked).toHaveLength(16)
     // One that a limiter follows meanwhile is loaded for it, and not once more.
-    const limiter = createLimiter({ rules: book, service: "s19", logger: QUIET })
+    const limiter = createLimiter({ rules: book, onRulesMissing: "allow", service: "s19", logger: QUIET })
     onTestFinished(() => limiter.close())
     await settled()
     release()
@@ -183,7 +183,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     await ask(book, "new")
     expect(book.statusOf("new")).toMatchObject({ version: 1, isStale: false, error: { message: "down" } })
     expect(said).toEqual([
-      expect.stringMatching(/^the table, service "new": down\nThe last good rules stay in force\./),
+      expect.stringMatching(/^the table, service "new": down\nThe previous edition stays in force: /),
     ])
     await advance(2 * POLL_MS - 1)
     expect(book.statusOf("new").isStale).toBe(false)
@@ -321,7 +321,9 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     source.stored.set("bad", { rules: [rule(0)] })
     await ask(book, "bad")
     expect(said).toEqual([
-      expect.stringMatching(/"bad": Wrong rules: .*\nNone of its rules are in force until this is mended\./),
+      expect.stringMatching(
+        /"bad": an edition is rejected, .*\nWrong rules: .*\nNone of its rules are in force yet\./,
+      ),
     ])
     source.stored.set("bad", { rules: [rule(5)] })
     await advance(POLL_MS)
@@ -333,9 +335,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(said.splice(0).slice(1)).toEqual([recovered("bad")])
     source.failure = { error: new RuleSourceError("down"), page: -1 }
     await ask(book, "nobody")
-    expect(said).toEqual([
-      expect.stringMatching(/"nobody": down\nNone of its rules are in force until this is mended\./),
-    ])
+    expect(said).toEqual([expect.stringMatching(/"nobody": down\nNone of its rules are in force yet\./)])
     source.failure = undefined
     for (let polls = 0; polls < 2; polls++) {
       await advance(POLL_MS)
@@ -349,7 +349,13 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     source.stored.set("new", ONE.known as Stored)
     await ask(book, "new")
     source.gate = () => new Promise(() => {})
-    const limiter = createLimiter({ rules: book, service: "new", clock, logger: QUIET })
+    const limiter = createLimiter({
+      rules: book,
+      onRulesMissing: "allow",
+      service: "new",
+      clock,
+      logger: QUIET,
+    })
     expect(await limiter.peek({})).toMatchObject({ limit: 5 })
     await limiter.close()
   })
@@ -485,7 +491,7 @@ describe("strangers who make names up", () => {
 describe("a decision", () => {
   it("reads nothing: ten thousand of them cost no load", async () => {
     const { book, source, clock } = await setUp("asked", ONE)
-    const options = { service: "known", clock, logger: QUIET }
+    const options = { service: "known", onRulesMissing: "allow", clock, logger: QUIET } as const
     const limiters = [
       createLimiter({ ...options, rules: book }),
       createLimiter({ ...options, rules: source }),

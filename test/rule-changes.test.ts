@@ -65,6 +65,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     const inner = create(clock)
     const limiter = createLimiter({
       rules: source,
+      onRulesMissing: "allow",
       service: "checkout",
       store: wrap(inner),
       storeTimeoutMs: 10_000,

@@ -51,9 +51,11 @@ const inCode: RuleSourceUnderTest = {
       reason: FOR_ALL,
     },
     {
-      behaviour: "sets a wrong rule aside with its problem, and yields the others",
+      behaviour: "returns the valid rules, and what is wrong with the others",
       reason: "a wrong rule in code throws at once",
     },
+    { behaviour: "throws from a synchronous load while the rules cannot be read", reason: NEVER_CHANGE },
+    { behaviour: "keeps a limiter on its rules while one of them is invalid", reason: NEVER_CHANGE },
     { behaviour: "does not load for a signal that has been aborted", reason: "there is nothing to wait for" },
     { behaviour: "loads what is stored now", reason: NEVER_CHANGE },
     { behaviour: "loads what was written before, where that is asked for", reason: NEVER_CHANGE },

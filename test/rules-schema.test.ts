@@ -3,9 +3,8 @@ import { fileURLToPath } from "node:url"
 import { Ajv } from "ajv"
 import { describe, expect, it } from "vitest"
 import { rulesSchemaText } from "../packages/core/rules.schema.ts"
-import { parseJsonText } from "../packages/core/src/rules/sources/file-text.ts"
 import { readRuleFile } from "../packages/core/src/rules/sources/rule-file.ts"
-import { parseYamlText } from "../packages/core/src/rules/sources/yaml-text.ts"
+import { valuesIn } from "../packages/core/src/rules/sources/text-values.ts"
 
 const SCHEMA = new URL("../packages/core/rules.schema.json", import.meta.url)
 const SHELF = new URL("fixtures/rules/", import.meta.url)
@@ -43,7 +42,10 @@ const files = readdirSync(SHELF).filter((name) => /\.(yaml|json)$/.test(name))
 function documentsOf(name: string): readonly unknown[] | undefined {
   try {
     const text = readFileSync(new URL(name, SHELF), "utf8")
-    const documents = name.endsWith(".json") ? parseJsonText(text) : parseYamlText(text)
+    const documents = Array.from(
+      valuesIn(text, name.endsWith(".json") ? "json" : "yaml"),
+      ({ value }) => value,
+    )
     return documents.length === 0 ? undefined : documents
   } catch {
     return undefined

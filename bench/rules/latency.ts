@@ -17,7 +17,12 @@ export async function changeToEnforcement(
 ): Promise<readonly number[]> {
   const source = new StoredServices(1, pollMs)
   const limiters = Array.from({ length: instances }, () =>
-    createLimiter({ rules: source, service: "service-0", fields: { user_id: () => "ann" } }),
+    createLimiter({
+      rules: source,
+      onRulesMissing: "allow",
+      service: "service-0",
+      fields: { user_id: () => "ann" },
+    }),
   )
   const latencies: number[] = []
   try {

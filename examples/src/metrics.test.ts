@@ -17,7 +17,14 @@ const SOURCE: RuleSource = {
 async function setUp(store: Store) {
   const clock = manualClock()
   const server = await serve(
-    createApp({ rules: SOURCE, service: "shop", store, clock, logger: { warn() {}, error() {} } }),
+    createApp({
+      rules: SOURCE,
+      onRulesMissing: "allow",
+      service: "shop",
+      store,
+      clock,
+      logger: { warn() {}, error() {} },
+    }),
   )
   onTestFinished(() => server.close())
   const statuses: number[] = []
@@ -46,6 +53,7 @@ it("counts admitted, refused and shadowed requests of each rule, and tells versi
       `sluice_rule_set_age{${of}} 90`,
       `sluice_rule_set_version{${of}} 7`,
       `sluice_rule_set_stale{${of}} 0`,
+      `sluice_rule_set_rejected{${of}} 0`,
       `sluice_rule_set_problems{${of}} 0`,
     ].sort(),
   )

@@ -4,16 +4,15 @@ import express, { type Express, type Request } from "express"
 
 const RULES = new URL("./rules.yaml", import.meta.url)
 
-/** An app whose rules are in a file that may change while it runs. The limiter tells of each change. */
-export async function createApp(
+/** Creates an app whose rules are in a file that may change while it runs. The limiter reports each change. */
+export function createApp(
   path: string | URL = RULES,
   options: Pick<LimiterOptions<Request>, "clock" | "logger"> = {},
-): Promise<{ readonly app: Express; readonly limiter: Limiter<Request> }> {
+): { readonly app: Express; readonly limiter: Limiter<Request> } {
+  // Throws if the file is missing or has an invalid rule, so that the server does not start. Later a file with a mistake
+  // changes nothing: the previous rules stay in force, and the log says what is wrong.
   const limiter = createLimiter<Request>({ ...options, service: "shop", rules: fileRules(path) })
   limiter.on("rules", ({ names }) => console.log(`Rules in force: ${names.join(", ")}`))
-  // Without rules everybody would be admitted: a server that cannot read them does not start. Later on a broken file
-  // changes nothing: the last good rules stay, and a warning says what is wrong.
-  await limiter.ready()
 
   const app = express()
   app.use(rateLimit({ limiter }))
@@ -24,7 +23,7 @@ export async function createApp(
 
 if (process.argv[1] === import.meta.filename) {
   const port = Number(process.env.PORT || 3000)
-  const { app } = await createApp()
+  const { app } = createApp()
   app
     .listen(port)
     .once("listening", () => console.log(`Listens on http://localhost:${port}; now edit src/rules.yaml`))

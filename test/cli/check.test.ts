@@ -78,6 +78,7 @@ describe("sluice rules check", () => {
           line: 1,
           column: 10,
           path: "rules.limit",
+          rule: expect.any(String),
           message: "0 is not a limit",
           accepted: expect.stringContaining("positive"),
         },

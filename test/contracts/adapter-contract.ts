@@ -10,6 +10,7 @@ import { mounting } from "./adapter/mounting.ts"
 import type { AdapterUnderTest, RunningApp } from "./adapter/plan.ts"
 import { refunding } from "./adapter/refunding.ts"
 import { type Behaves, clientOf } from "./adapter/stage.ts"
+import { starting } from "./adapter/starting.ts"
 import { telling } from "./adapter/telling.ts"
 import { throttling } from "./adapter/throttling.ts"
 
@@ -61,6 +62,7 @@ export function adapterContract(name: string, adapter: AdapterUnderTest): void {
     answering(behaves)
     refunding(behaves)
     hardship(behaves)
+    starting(behaves)
     holding(behaves)
 
     it("has no deviation that names no behaviour", () => {

@@ -29,18 +29,22 @@ it("docs/guides/dynamodb.md shows an item of rules, and what is told of a wrong 
     },
   ])
 
-  const wrong = { M: { rate: { M: { requests_per_unit: { N: "9" }, unit: { S: "month" } } } } }
-  const rules = { L: [...(Item.rules?.L ?? []), wrong] }
-  await client.send(new PutItemCommand({ TableName: tableName, Item: { ...Item, rules } }))
   const warnings: string[] = []
   const limiter = createLimiter({
     rules: dynamoDBRules({ client, tableName }),
     service: "checkout",
+    onRulesMissing: "deny",
     fields: { user_id: () => undefined },
     logger: { warn() {}, error: (_, text) => void warnings.push(text) },
   })
   onTestFinished(() => limiter.close())
   await limiter.ready()
-  expect(limiter.rules.problems).toHaveLength(1)
+  const wrong = {
+    M: { name: { S: "monthly" }, rate: { M: { requests_per_unit: { N: "9" }, unit: { S: "month" } } } },
+  }
+  const rules = { L: [...(Item.rules?.L ?? []), wrong] }
+  await client.send(new PutItemCommand({ TableName: tableName, Item: { ...Item, rules } }))
+  await expect(limiter.refresh()).rejects.toThrow("month")
+  expect(limiter.rules.isRejected).toBe(true)
   expectShown(message?.text ?? "", warnings.join("\n"))
 })

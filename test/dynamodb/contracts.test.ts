@@ -14,6 +14,7 @@ for (const { engine, missing } of ENGINES) {
 }
 
 function run(engine: DynamoDBEngine): void {
+  const overNetwork = "it is read over the network"
   const polled = "it is polled, and the rule book asks again every pollMs"
 
   const rules = ruleSourceContract({
@@ -40,6 +41,8 @@ function run(engine: DynamoDBEngine): void {
       }
     },
     deviations: [
+      { behaviour: "loads synchronously what it loads otherwise", reason: overNetwork },
+      { behaviour: "throws from a synchronous load while the rules cannot be read", reason: overNetwork },
       { behaviour: "calls back when what it loads has changed", reason: polled },
       { behaviour: "calls back no more who has stopped watching, and still the others", reason: polled },
     ],

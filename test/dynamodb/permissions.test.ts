@@ -46,7 +46,12 @@ it("are told for the registry and its table", async () => {
 })
 
 it("are told for the rules of one service", async () => {
-  const limiter = createLimiter({ rules: dynamoDBRules(options()), service: "checkout", logger })
+  const limiter = createLimiter({
+    rules: dynamoDBRules(options()),
+    onRulesMissing: "allow",
+    service: "checkout",
+    logger,
+  })
   await limiter.ready({ retry: true })
   await limiter.close()
   expect(used()).toEqual(granted("`dynamoDBRules`, one service"))
@@ -55,7 +60,7 @@ it("are told for the rules of one service", async () => {
 it("are told for the rules of all services, of which one may not be in the list yet", async () => {
   const book: RuleBook = createRuleBook({ source: dynamoDBRules(options()), services: "all", logger })
   await book.ready()
-  const limiter = createLimiter({ rules: book, service: "not-listed", logger })
+  const limiter = createLimiter({ rules: book, onRulesMissing: "allow", service: "not-listed", logger })
   await limiter.ready({ retry: true })
   await limiter.close()
   book.close()

@@ -43,7 +43,7 @@ afterEach(() => limiter?.close())
 describe("while the table is asked again and again", () => {
   it("a change is in force without being asked for, and no decision reads the table", async () => {
     const book = createRuleBook({ source: rules(), pollMs: 100_000, logger: silent })
-    limiter = createLimiter({ rules: book, service: "checkout" })
+    limiter = createLimiter({ rules: book, onRulesMissing: "allow", service: "checkout" })
     await limiter.ready({ retry: true })
     proxy.calls.length = 0
     for (let i = 0; i < 10_000; i++) await limiter.decide({}, { cost: 0 })
@@ -51,7 +51,7 @@ describe("while the table is asked again and again", () => {
     await limiter.close()
     book.close()
 
-    limiter = createLimiter({ rules: rules(), service: "checkout", logger: silent })
+    limiter = createLimiter({ rules: rules(), onRulesMissing: "allow", service: "checkout", logger: silent })
     await limiter.ready({ retry: true })
     await register(2_000)
     await until("the change is in force", async () => (await limiter.peek({})).limit === 2_000)
@@ -62,7 +62,12 @@ describe("while the table is asked again and again", () => {
   it.each<Fault>(["throttle", "deny", "fail", "reset", "hang", "cut"])(
     "decisions go on by the last good rules, and a change is seen when it is over: %s",
     async (fault) => {
-      limiter = createLimiter({ rules: rules(), service: "checkout", logger: silent })
+      limiter = createLimiter({
+        rules: rules(),
+        onRulesMissing: "allow",
+        service: "checkout",
+        logger: silent,
+      })
       await limiter.ready({ retry: true })
       const errors: string[] = []
       limiter.on("rule-error", ({ message }) => errors.push(message))
@@ -97,7 +102,7 @@ describe("5,000 services", () => {
       }))
       const source = dynamoDBRules({ client, tableName, keyType: "S", timeoutMs: 30_000 })
       const book = createRuleBook({ source, services: "all", pollMs: 50, logger: silent })
-      limiter = createLimiter({ rules: book, service: "service-4999" })
+      limiter = createLimiter({ rules: book, onRulesMissing: "allow", service: "service-4999" })
       await limiter.ready({ retry: true })
       // Each round has a poll at least, which does the same work in all of them: garbage is not collected in all.
       const longest: number[] = []

@@ -32,7 +32,7 @@ function followSource(first: LoadedRules | Error) {
       return source.stored
     },
   }
-  const limiter = createLimiter({ rules, clock, service: "shop", logger: QUIET })
+  const limiter = createLimiter({ rules, onRulesMissing: "allow", clock, service: "shop", logger: QUIET })
   onTestFinished(() => limiter.close())
   instrument(limiter, { meterProvider: metering.meterProvider })
   const value = async (name: string) => Object.values(await metering.values(name))[0]
@@ -49,10 +49,23 @@ describe("the rules of a source", () => {
     expect(await value("sluice.rule_set.problems")).toBe(0)
     expect(await value("sluice.rule_set.stale")).toBe(0)
     source.stored = { rules: [RULE, { ...RULE, name: "bad", limit: -1 }], problems: [], version: 8 }
+    await expect(limiter.refresh()).rejects.toThrow("-1 is not a limit")
+    expect(await value("sluice.rule_set.age")).toBe(12.5)
+    expect(await value("sluice.rule_set.version")).toBe(7)
+    expect(await value("sluice.rule_set.rejected")).toBe(1)
+    source.stored = { rules: [RULE], problems: [], version: 9 }
     await limiter.refresh()
     expect(await value("sluice.rule_set.age")).toBe(0)
-    expect(await value("sluice.rule_set.version")).toBe(8)
+    expect(await value("sluice.rule_set.version")).toBe(9)
+    expect(await value("sluice.rule_set.rejected")).toBe(0)
+  })
+
+  it("count what is wrong with rules that were left out of the first edition", async () => {
+    const bad = { ...RULE, name: "bad", limit: -1 }
+    const { limiter, value } = followSource({ rules: [RULE, bad], problems: [], version: 7 })
+    await limiter.ready()
     expect(await value("sluice.rule_set.problems")).toBe(1)
+    expect(await value("sluice.rule_set.rejected")).toBe(0)
   })
 
   it("have no age before they are there, and errors by their codes", async () => {

@@ -36,13 +36,15 @@ export async function createApp({
   const limiter = createLimiter<Request>({
     service,
     rules: dynamoDBRules({ client: dynamoDB, tableName, pollMs: 2_000 }),
+    // Until the table has been read once, requests get 503.
+    onRulesMissing: "deny",
     store: redisStore({ client: redis }),
     // Not the 50 ms of a service: what is shown are counts, and Redis may be on a machine that is busy.
     storeTimeoutMs: 5_000,
     // Stands for your authentication.
     fields: { user_id: (req) => req.get("x-user-id") },
   })
-  // Without rules everybody would be admitted: a server that cannot read them does not start.
+  // A server that cannot read its rules does not start.
   await limiter.ready()
 
   const app = express()

@@ -3,6 +3,7 @@ import {
   createLimiter,
   type FoundRules,
   formatRuleDocument,
+  type LoadedNow,
   type LoadOptions,
   manualClock,
   parseRuleDocument,
@@ -82,6 +83,12 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     if (source.loadAll === undefined) throw new Error("the source cannot list")
     for await (const page of source.loadAll(options)) found.push(...page)
     return found
+  }
+
+  /** The rules of "checkout", loaded synchronously. */
+  const loadedNow = (source: RuleSource): LoadedNow => {
+    if (source.loadSync === undefined) throw new Error("the source cannot load synchronously")
+    return source.loadSync("checkout")
   }
 
   /** Resolves when the source calls back. */
@@ -177,13 +184,47 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
   )
 
   behaves(
-    "sets a wrong rule aside with its problem, and yields the others",
+    "returns the valid rules, and what is wrong with the others",
     [{ service_id: "checkout", rules: [rule(5), rule(0, { name: "wrong" }), rule(9, { name: "good" })] }],
     async ({ source }) => {
       const { rules, problems } = await source.load("checkout")
       expect(rules.map((each) => each.name)).toEqual(["rule", "good"])
       expect(problems).toHaveLength(1)
       expect(problems[0]?.path).toContain("rules[1]")
+    },
+  )
+
+  behaves("loads synchronously what it loads otherwise", stored(5), async ({ source }) => {
+    const { otherProblems = [], ...now } = loadedNow(source)
+    expect(now).toEqual(await source.load("checkout"))
+    expect(otherProblems).toEqual([])
+  })
+
+  behaves("throws from a synchronous load while the rules cannot be read", stored(5), async (opened) => {
+    await opened.breakDown()
+    expect(() => loadedNow(opened.source)).toThrow(RuleSourceError)
+  })
+
+  behaves(
+    "keeps a limiter on its rules while one of them is invalid",
+    stored(5),
+    async ({ source, write }) => {
+      const limiter = createLimiter({
+        rules: source,
+        onRulesMissing: "deny",
+        service: "checkout",
+        logger: QUIET,
+      })
+      try {
+        await limiter.ready()
+        await write([{ service_id: "checkout", version: 6, rules: [rule(0), rule(9, { name: "other" })] }])
+        await expect(limiter.refresh()).rejects.toThrow("0 is not a limit")
+        const { checks } = await limiter.peek({})
+        expect(checks.map(({ policy, limit }) => [policy, limit])).toEqual([["rule", 5]])
+        expect(limiter.rules).toMatchObject({ version: 5, isRejected: true })
+      } finally {
+        await limiter.close()
+      }
     },
   )
 
@@ -295,6 +336,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     const clock = manualClock()
     const limiter = createLimiter({
       rules: source,
+      onRulesMissing: "allow",
       service: "checkout",
       clock,
       logger: QUIET,

@@ -6,6 +6,12 @@ export interface Problem {
   readonly message: string
   /** What would be accepted: `a positive whole number of milliseconds, or a text such as "90 seconds"`. */
   readonly accepted?: string
+  /** Name of the rule that is wrong, if it is known. */
+  readonly rule?: string
+  /** Line in the file, from 1. Absent if the rules are not in a file. */
+  readonly line?: number
+  /** Column in the file, from 1, in UTF-16 units. Absent if the rules are not in a file. */
+  readonly column?: number
 }
 
 /** Every error that Sluice throws: `code` is stable and has a heading in @sluice/core/errors.md. */
@@ -49,6 +55,20 @@ export class InvalidRuleError extends SluiceError {
 /** The rules could not be read at all: no such file, not YAML, no answer. `cause` is the underlying error. */
 export class RuleSourceError extends SluiceError {
   readonly code = "SLUICE_RULE_SOURCE"
+  /** What is wrong with a document that was read and cannot be parsed. Empty if nothing could be read. */
+  readonly problems: readonly Problem[]
+
+  /** `options.cause` is the underlying error. */
+  constructor(
+    message: string,
+    options: ErrorOptions & {
+      /** What is wrong with a document that was read and cannot be parsed. Default: none. */
+      readonly problems?: readonly Problem[] | undefined
+    } = {},
+  ) {
+    super(message, options)
+    this.problems = options.problems ?? []
+  }
 }
 
 /** How a store failed: there are these four, so they can be counted by. */
@@ -122,8 +142,9 @@ function attachProblems(error: SluiceError, problems: readonly Problem[]): void 
 const MOST_TOLD = 50
 
 function describe(title: string, problems: readonly Problem[]): string {
-  const lines = problems.slice(0, MOST_TOLD).map(({ path, message, accepted }) => {
-    const where = path === "" ? "" : `${path}: `
+  const lines = problems.slice(0, MOST_TOLD).map(({ path, line, column, message, accepted }) => {
+    const at = line === undefined ? path : `${path} (line ${line}, column ${column})`.trimStart()
+    const where = at === "" ? "" : `${at}: `
     return `${where}${message}${accepted === undefined ? "" : `; accepted: ${accepted}`}`
   })
   if (problems.length > MOST_TOLD) lines.push(`and ${problems.length - MOST_TOLD} more`)

@@ -96,7 +96,7 @@ export type {
   StaleEvent,
 } from "./rules/rule-book.ts"
 export { parseRuleDocument, type RuleDocument, readRuleDocument } from "./rules/rule-document.ts"
-export type { FoundRules, LoadedRules, LoadOptions, RuleSource } from "./rules/source.ts"
+export type { FoundRules, LoadedNow, LoadedRules, LoadOptions, RuleSource } from "./rules/source.ts"
 export { type FileRulesOptions, fileRules } from "./rules/sources/file.ts"
 export {
   type FileDocument,
@@ -105,6 +105,7 @@ export {
   readRuleFile,
 } from "./rules/sources/rule-file.ts"
 export { staticRules } from "./rules/sources/static.ts"
+export type { OnRulesMissing } from "./rules/until-loaded.ts"
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./stores/memory/memory-store.ts"
 export type {
   Answer,

@@ -49,7 +49,11 @@ describe.each(["newer", "older"] as const)("a request of a route %s than the plu
     ["preHandler", "a field of the app", { ...rule, field: "user", fields: { user: () => "u" } }],
     ["preHandler", "a limit of the app", { ...rule, limit: () => 1 }],
     ["preHandler", "a cost of the app", { ...rule, cost: () => 1 }],
-    ["preHandler", "rules of a source, which may change", { ...base, rules: source }],
+    [
+      "preHandler",
+      "rules of a source, which may change",
+      { ...base, rules: source, onRulesMissing: "allow" },
+    ],
     ["preValidation", "a rule by body, where the app says so", { ...rule, ...body, hook: "preValidation" }],
     [
       "onRequest",

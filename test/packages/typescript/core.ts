@@ -37,6 +37,7 @@ export const stores: readonly Store[] = [
 
 export const limiter: Limiter<Job> = createLimiter<Job>({
   rules: source,
+  onRulesMissing: "allow",
   fields: { tenant: (job) => job.tenant },
   cost: (job) => job.pages,
   clock: manualClock(),

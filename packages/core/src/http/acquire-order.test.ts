@@ -128,6 +128,7 @@ describe.each(ANSWERS)("with a store that answers %s", (how, answering) => {
         const { source, publish } = publishing(RULES)
         const limiter = createLimiter<Caller>({
           rules: source,
+          onRulesMissing: "allow",
           fields: FIELDS,
           clock,
           store,

@@ -156,7 +156,10 @@ describe("a request that is none", () => {
           { ...given, field: "ip" },
         ],
       },
-      { rules: { name: "none", load: async () => ({ rules: [], problems: [] }) } },
+      {
+        rules: { name: "none", load: async () => ({ rules: [], problems: [] }) },
+        onRulesMissing: "allow" as const,
+      },
     ]) {
       const limiter = createLimiter({ ...options, logger })
       for (const call of CALLS) {

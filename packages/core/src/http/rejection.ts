@@ -136,7 +136,8 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
   function jsonOf(decision: Decision, seconds: number | undefined, nowMs: () => number): string {
     const { problem, refusing, detail, message } = contentOf(decision, seconds)
     let body = `${problem.json},"detail":${JSON.stringify(detail)}`
-    if (problem.status !== 400) body += `,"violated-policies":[${refusing.map(nameJson).join(",")}]`
+    if (problem.status !== 400 && refusing.length > 0)
+      body += `,"violated-policies":[${refusing.map(nameJson).join(",")}]`
     if (message !== undefined) body += message.json
     // What speaks of a time to wait is spoken only where there is one.
     if (message?.retry !== undefined)
@@ -170,7 +171,10 @@ function spoken(message: Message | undefined, seconds: number | undefined): Mess
 }
 
 function textBody({ problem, refusing, detail, message }: Content): string {
-  const policies = problem.status === 400 ? "" : `: ${refusing.map(({ policy }) => policy).join(", ")}`
+  const policies =
+    problem.status === 400 || refusing.length === 0
+      ? ""
+      : `: ${refusing.map(({ policy }) => policy).join(", ")}`
   return `${problem.title}${policies}\n${detail}\n${message === undefined ? "" : `${message.text}\n`}`
 }
 

@@ -65,7 +65,8 @@ function answering(rules: readonly unknown[] | Error | "never", version?: number
 
 function setUp(source: RuleSource | RuleBook, options: LimiterOptions<RequestFacts> = {}) {
   const clock = manualClock()
-  const limiter = createLimiter({ rules: source, clock, logger: QUIET, ...options })
+  const choice = options.defaultRules === undefined ? ({ onRulesMissing: "allow" } as const) : {}
+  const limiter = createLimiter({ rules: source, ...choice, clock, logger: QUIET, ...options })
   const loaded: Loaded[] = []
   const errors: Error[] = []
   limiter.on("rules", (edition) => loaded.push(edition))
@@ -151,7 +152,7 @@ describe("rules of a source", () => {
     expect(await left(limiter)).toEqual([["rule", 2]])
   })
 
-  it("are set aside one by one when they are wrong; the good ones are in force", async () => {
+  it("are in force without the invalid ones when there were none before", async () => {
     const source = new Publisher([rule(5), { name: "bad", limit: -1, window: "1m" }])
     const said: string[] = []
     const { limiter, loaded, errors } = setUp(source, {
@@ -163,7 +164,7 @@ describe("rules of a source", () => {
     expect(errors).toEqual([])
     expect(said).toHaveLength(1)
     expect(said[0]).toMatch(
-      /^SLUICE_RULES_REJECTED the rule source, service "default": Wrong rules: rules\[1\]\.limit: -1 is not a limit.*\nThese rules are set aside/,
+      /^SLUICE_RULES_REJECTED the rule source, service "default": some rules are left out, because rule "bad" is invalid\.\nWrong rules: rules\[1\]\.limit: -1 is not a limit.*\nIts valid rules are in force: the rule "rule"\./,
     )
   })
 
@@ -306,7 +307,7 @@ describe("the first rules", () => {
     await limiter.ready()
     await limiter.refresh()
     expect([publisher.services, publisher.watched]).toEqual([[], false])
-    expect(limiter.rules).toEqual({ ageMs: 0, isStale: false, problems: [] })
+    expect(limiter.rules).toEqual({ ageMs: 0, isStale: false, isRejected: false, problems: [] })
   })
 
   it("are asked for again half a second after a failure, by the limiter's clock", async () => {
@@ -444,7 +445,7 @@ describe("refresh", () => {
   it("has nothing to do where the rules are in code", async () => {
     const limiter = createLimiter({ rules: [rule(5)], logger: QUIET })
     await expect(limiter.refresh()).resolves.toBeUndefined()
-    expect(limiter.rules).toEqual({ ageMs: 0, isStale: false, problems: [] })
+    expect(limiter.rules).toEqual({ ageMs: 0, isStale: false, isRejected: false, problems: [] })
   })
 
   it("ends with its signal's reason", async () => {
@@ -469,7 +470,7 @@ describe("a book that several limiters share", () => {
     onTestFinished(() => book.close())
     const [one, other] = [setUp(book), setUp(book)]
     await one.limiter.ready()
-    const guard = createGuard<RequestFacts>({ rules: book, clock, logger: QUIET })
+    const guard = createGuard<RequestFacts>({ rules: book, onRulesMissing: "allow", clock, logger: QUIET })
     expect(guard.check(ALICE, {})).toMatchObject({ decision: { policy: "rule", remaining: 4 } })
     await Promise.all([one.limiter.close(), guard.close()])
     await source.publish([rule(7)])

@@ -14,13 +14,13 @@ import type { RuleSource } from "../rules/source.ts"
 import { claimNames, releaseNames } from "./claims.ts"
 import type { LimiterParts } from "./limiter-parts.ts"
 import type { ParsedOptions } from "./options/parse-options.ts"
-import { compileRuleSet, type RuleSet } from "./rule-set/rule-set.ts"
+import { compileRuleSet, denyingRuleSet, type RuleSet } from "./rule-set/rule-set.ts"
 
 /** How long a request waits for the first rules: longer, and a source that hangs would be an outage of the app. */
 const MOST_WAIT_FOR_RULES_MS = 1_000
 
 /** Rules in code are what they are. */
-const UNCHANGING: RulesStatus = { ageMs: 0, isStale: false, problems: [] }
+const UNCHANGING: RulesStatus = { ageMs: 0, isStale: false, isRejected: false, problems: [] }
 
 /**
  * The rules of a limiter that are in force now: its inline rule, those of its list, or the latest of its rule book; and
@@ -34,6 +34,8 @@ export class RulesInForce<Request> {
   readonly #root: RulesInForce<Request>
   readonly #routes = new Set<RulesInForce<Request>>()
   #shared: readonly ParsedRule[]
+  /** Whether requests are refused because no rules have been loaded yet. */
+  #isDenying = false
   #current: RuleSet
   /** Gives the monitor's lease back; only while a rule goes by the spare capacity of this process. */
   #unwatch: (() => void) | undefined
@@ -52,7 +54,10 @@ export class RulesInForce<Request> {
     onStale: (ageMs) => this.#parts.events.emit("rules-stale", { service: this.#options.service, ageMs }),
   }
 
-  /** Throws InvalidOptionError when another limiter counts under one of the names, ClosedError for a closed book. */
+  /**
+   * Throws InvalidOptionError if another limiter counts under one of the names, ClosedError for a closed book, and for a local
+   * source RuleSourceError or InvalidRuleError with what is wrong with its rules.
+   */
   constructor(
     options: ParsedOptions,
     parts: LimiterParts<Request>,
@@ -63,9 +68,10 @@ export class RulesInForce<Request> {
     this.#parts = parts
     this.#inline = inline
     this.#root = root ?? this
-    const { rules, defaultRules, enabled } = options
-    const atFirst = isList(rules) ? rules : defaultRules
+    const { rules, untilLoaded, enabled } = options
+    const atFirst = isList(rules) ? rules : untilLoaded.defaultRules
     this.#shared = root === undefined ? atFirst : root.#shared
+    this.#isDenying = root === undefined && untilLoaded.onRulesMissing === "deny"
     this.#current = this.#compile()
     this.#claimOrThrow()
     if (root !== undefined) root.#routes.add(this)
@@ -86,7 +92,7 @@ export class RulesInForce<Request> {
     const { book, refused } = { book: this.#root.#book, refused: this.#root.#refused }
     if (book === undefined) return UNCHANGING
     const status = book.statusOf(this.#options.service)
-    return refused === undefined ? status : { ...status, error: refused }
+    return refused === undefined ? status : { ...status, isRejected: true, error: refused }
   }
 
   /** The rules with another inline one. */
@@ -134,8 +140,11 @@ export class RulesInForce<Request> {
   }
 
   #compile(): RuleSet {
+    const { context } = this.#parts
+    const { headers } = this.#options
+    if (this.#root.#isDenying) return denyingRuleSet(context, headers)
     const rules = this.#inline === undefined ? this.#shared : [this.#inline, ...this.#shared]
-    return compileRuleSet(rules, this.#parts.context, this.#options.headers)
+    return compileRuleSet(rules, context, headers)
   }
 
   #watch(): void {
@@ -173,6 +182,8 @@ export class RulesInForce<Request> {
       this.#page = this.#book.open(service, this.#reader)
     } catch (error) {
       releaseNames(store, this)
+      this.#book?.leave(service, this.#reader)
+      if (this.#book !== rules) this.#book?.close()
       throw error
     }
     if (this.#page.edition !== undefined) return
@@ -203,10 +214,15 @@ export class RulesInForce<Request> {
     const names = edition.rules.map(({ name }) => name)
     const taken = claimNames(store, service, names, this, () => this.#turnTo(edition, change))
     if (taken.length > 0) {
+      // Nobody has the limiter yet, so its creation can fail.
+      if (this.#page === undefined && this.#book?.isLocal === true) {
+        throw new InvalidOptionError(taken.map((name) => this.#takenProblem(name)))
+      }
       this.#refuse(new InvalidRuleError(taken.map((name) => this.#takenProblem(name))))
       return
     }
     this.#refused = undefined
+    this.#isDenying = false
     for (const each of [this, ...this.#routes]) {
       each.#shared = edition.rules
       each.#current = each.#compile()

@@ -69,7 +69,14 @@ function setting(first: readonly Rule[]) {
       await nextTurn()
     }
   }
-  const options = { rules: source, clock, store: port, storeTimeoutMs: 60_000, logger: QUIET }
+  const options = {
+    rules: source,
+    onRulesMissing: "allow" as const,
+    clock,
+    store: port,
+    storeTimeoutMs: 60_000,
+    logger: QUIET,
+  }
   return { clock, store, pending, publish, answer, pass, options }
 }
 

@@ -125,7 +125,11 @@ const TRIGGERS: Trigger[] = [
     { ...RULE, refundWhen: fail },
   ],
   ["SLUICE_CALLBACK_FAILED", "The standard answer is sent", { ...RULE, onRejected: fail }],
-  ["SLUICE_RULES_REJECTED", "None of its rules are in force", { rules: brokenSource }],
+  [
+    "SLUICE_RULES_REJECTED",
+    "None of its rules are in force",
+    { rules: brokenSource, onRulesMissing: "allow" },
+  ],
   [
     "SLUICE_STORE_TOO_SMALL",
     "forget a client that was being refused. Raise memoryStore({ maxKeys })",
@@ -154,7 +158,10 @@ describe("a warning", () => {
 
   it("of rules that cannot be loaded for long is said once, after the one that says why", async () => {
     const request = { remoteAddress: "192.0.2.1" }
-    const said = await saidOf({ rules: { ...brokenSource, pollMs: 200 } }, [request, { ...request }])
+    const said = await saidOf({ rules: { ...brokenSource, pollMs: 200 }, onRulesMissing: "allow" }, [
+      request,
+      { ...request },
+    ])
     expect(said.map(([code]) => code)).toEqual(["SLUICE_RULES_REJECTED", "SLUICE_RULES_STALE"])
     expect(said[1]?.[1]).toContain("loading has failed for")
     expect(said[1]?.[1]).toContain("@sluice/core/errors.md#sluice_rules_stale")

@@ -24,6 +24,9 @@ export interface Ask extends Check {
   readonly field: string | undefined
 }
 
+/** The asks of a request that is refused because no rules have been loaded yet. It is known by its identity. */
+export const RULES_MISSING: readonly Ask[] = Object.freeze([])
+
 /** What so many units cost under the ask's rule, held to what is counted exactly. */
 export function costOf({ unitCost }: Ask, units: number): number {
   return Math.min(units * unitCost, Number.MAX_SAFE_INTEGER)

@@ -3,9 +3,9 @@ import { StoreUnavailableError } from "../errors.ts"
 import { answersForItself, takesOne } from "../stores/memory/memory-store.ts"
 import type { Answer, CounterKey, MaybePromise, Refund, Store } from "../stores/store.ts"
 import type { Taken } from "../stores/taken.ts"
-import { type Ask, isHopeless } from "./ask.ts"
+import { type Ask, isHopeless, RULES_MISSING } from "./ask.ts"
 import type { Decision } from "./decision.ts"
-import { DecisionRecord, type Receipt, UNLIMITED } from "./decision-record.ts"
+import { DENIED_WITHOUT_RULES, DecisionRecord, type Receipt, UNLIMITED } from "./decision-record.ts"
 import { askedOf, explainAnswer, explainSettled, isSound } from "./explain-answer.ts"
 import { LateDecision, type Verdict } from "./late-decision.ts"
 import { LocalFallback } from "./local-fallback.ts"
@@ -177,7 +177,7 @@ export class Decider {
   }
 
   #decide(asks: readonly Ask[], peeked: boolean, look?: Look): MaybePromise<Decision> {
-    if (asks.length === 0) return UNLIMITED
+    if (asks.length === 0) return asks === RULES_MISSING ? DENIED_WITHOUT_RULES : UNLIMITED
     for (let i = 0; i < asks.length; i++) {
       const ask = asks[i] as Ask
       if (isHopeless(ask) && !ask.shadow) return hopeless(asks)

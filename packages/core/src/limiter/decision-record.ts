@@ -33,6 +33,20 @@ export const UNLIMITED: Decision = Object.freeze({
   checks: Object.freeze([]),
 })
 
+/** How long a client is told to wait if the service fails closed: nobody knows how long the outage will take. */
+export const RETRY_WHEN_CLOSED_MS = 1_000
+
+/** The decision on a request that is refused because no rules have been loaded yet. */
+export const DENIED_WITHOUT_RULES: Decision = Object.freeze({
+  ...UNLIMITED,
+  allowed: false,
+  limit: 0,
+  remaining: 0,
+  retryAfterMs: RETRY_WHEN_CLOSED_MS,
+  degraded: true,
+  refusal: "store-failure",
+})
+
 const NONE: readonly string[] = Object.freeze([])
 
 /** What a check and the decision on no check have in common. */

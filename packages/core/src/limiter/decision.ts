@@ -12,7 +12,10 @@ export type Refusal =
   | "denied"
   /** A field that the rule needs is missing, and the rule's `onMissing` is "deny". */
   | "missing-field"
-  /** The store is gone, and the rule's `onStoreFailure` is "deny". */
+  /**
+   * The service fails closed: the store is gone and the rule's `onStoreFailure` is "deny", or no rules have been loaded yet and
+   * `onRulesMissing` is "deny".
+   */
   | "store-failure"
 
 /** One rule's own verdict within a decision. */

@@ -3,7 +3,7 @@ import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
 import type { Answer, Counted } from "../stores/store.ts"
 import type { Ask } from "./ask.ts"
 import type { Decision } from "./decision.ts"
-import { type Deciding, DecisionRecord } from "./decision-record.ts"
+import { type Deciding, DecisionRecord, RETRY_WHEN_CLOSED_MS } from "./decision-record.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
 import { explainSettled, isCounted } from "./explain-answer.ts"
 import { shareOf } from "./instance-share.ts"
@@ -12,8 +12,6 @@ import { partPenalties, underPenalty, withPenalties } from "./penalties.ts"
 
 /** An outage of the store must not become a lack of memory: some 5 MB at the most. */
 const MAX_KEYS = 100_000
-/** What a client is told to wait when the service fails closed: nobody knows how long the outage will take. */
-const RETRY_WHEN_CLOSED_MS = 1_000
 
 /**
  * Decides without the shared store, as each rule's `onStoreFailure` says: any "deny" refuses, "local" counts here with

@@ -24,7 +24,8 @@ export function countErrors<Request>(limiter: Limiter<Request>, meter: Meter, na
     unit: "{refund}",
   })
   const ruleErrors = meter.createCounter("sluice.rule_set.errors", {
-    description: "Times that rules could not be read or taken; an error that repeats itself counts once.",
+    description:
+      "Rejected editions of rules, and times that rules could not be read; an error that repeats itself counts once.",
     unit: "{error}",
   })
   const onStoreError = ({ kind }: StoreUnavailableError) =>

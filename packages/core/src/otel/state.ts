@@ -32,10 +32,14 @@ export function observeState<Request>(
     unit: "{rule_set}",
   })
   const problems = meter.createObservableGauge("sluice.rule_set.problems", {
-    description: "What is wrong with rules that were set aside: those limit nobody.",
+    description: "What is wrong with rules that were left out of a first edition: those limit nobody.",
     unit: "{problem}",
   })
-  const observables = [waiting, openBreakers, age, version, stale, problems]
+  const rejected = meter.createObservableGauge("sluice.rule_set.rejected", {
+    description: "1 while an edition of the rules is rejected and the previous one stays in force, else 0.",
+    unit: "{rule_set}",
+  })
+  const observables = [waiting, openBreakers, age, version, stale, rejected, problems]
   const attributes = { [LIMITER]: name }
   const observe = (result: BatchObservableResult) => {
     onCollect()
@@ -47,6 +51,7 @@ export function observeState<Request>(
     if (rules.loadedAtMs !== undefined) result.observe(age, rules.ageMs / 1_000, attributes)
     if (rules.version !== undefined) result.observe(version, rules.version, attributes)
     result.observe(stale, Number(rules.isStale), attributes)
+    result.observe(rejected, Number(rules.isRejected), attributes)
     result.observe(problems, rules.problems.length, attributes)
   }
   meter.addBatchObservableCallback(observe, observables)

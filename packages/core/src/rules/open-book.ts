@@ -21,6 +21,7 @@ import type {
   RulesStatus,
   SignalOption,
 } from "./rule-book.ts"
+import type { UntilLoaded } from "./until-loaded.ts"
 
 /**
  * Opens a rule book on a source, for several limiters or for a process that decides for many services. A limiter that is
@@ -28,9 +29,13 @@ import type {
  *
  * It loads at once, then at intervals, when the source says that something changed, and after a failed load at growing
  * intervals from half a second to half a minute, all of them random by some part so that many processes do not ask
- * together. A load without an answer for ten seconds is a failed one. Rules of a service are swapped as a whole; good
- * ones are never given up for a failed load, nor for one in which every rule is wrong. It keeps no process alive, unless
- * somebody waits for `ready`, `refresh` or `find`.
+ * together. A load without an answer for ten seconds is a failed one. An edition of a service's rules is accepted as a whole or
+ * not at all: while a load fails, or any rule of the edition is invalid, the previous edition stays in force. It keeps no process
+ * alive, unless somebody waits for `ready`, `refresh` or `find`.
+ *
+ * The book itself reads nothing synchronously. If its source can (`fileRules`), creating a limiter on the book does, and
+ * throws what is wrong with the rules of the limiter's service. If it cannot, the book or the limiter must say what applies
+ * until the first load has succeeded: `defaultRules` or `onRulesMissing`.
  *
  * @example
  * ```ts
@@ -58,6 +63,10 @@ export interface OpenedPage {
 /** The book behind the interface, with what a limiter needs of it besides. What it follows it looks up no more. */
 export class OpenBook implements RuleBook {
   readonly name: string
+  /** Whether its source loads synchronously: a limiter has its rules as soon as it is created. */
+  readonly isLocal: boolean
+  /** What applies in its limiters until the first load; undefined if it does not say. */
+  readonly untilLoaded: UntilLoaded | undefined
   readonly #timing: Timing
   readonly #announcer: Announcer
   readonly #followed: Followed
@@ -68,8 +77,10 @@ export class OpenBook implements RuleBook {
   constructor(options: ParsedBookOptions) {
     const { name, logger, source, pollMs = DEFAULT_POLL_MS, maxUnknown, timing } = options
     this.name = name
+    this.isLocal = options.loadSync !== undefined
+    this.untilLoaded = options.untilLoaded
     this.#timing = timing
-    const announcer = new Announcer(name, logger)
+    const announcer = new Announcer(name, logger, timing)
     const pages = new Map<string, Page>()
     const pageOf = (service: string) => this.#lookups.remove(service) ?? new Page(service)
     const loads = new Loads({
@@ -83,7 +94,7 @@ export class OpenBook implements RuleBook {
       timing,
       staleAfterMs: options.staleAfterMs,
       load: (page, loading, fresh) => loads.byName(page, loading, fresh),
-      onError: (error, page) => announcer.failed(error, page.service, [page]),
+      onError: (error, page) => announcer.lookupFailed(error, page),
     })
     this.#followed = new Followed({ ...options, pages, loads, announcer, pageOf })
     // Watching comes first: a change between the two would go unnoticed.
@@ -142,10 +153,13 @@ export class OpenBook implements RuleBook {
     this.#stopWatching?.()
     this.#followed.close()
     this.#lookups.close()
-    this.#announcer.events.clear()
+    this.#announcer.close()
   }
 
-  /** Follows a service for a reader, who is told at once where its rules are there. Throws {@link ClosedError}. */
+  /**
+   * Follows a service for a reader, which gets the edition at once if there is one. Throws {@link ClosedError}, and for a local
+   * source what is wrong with the rules of the service.
+   */
   open(service: string, reader: PageReader): OpenedPage {
     this.#requireOpen()
     const page = this.#followed.open(service, reader)

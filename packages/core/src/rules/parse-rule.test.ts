@@ -245,7 +245,12 @@ describe("a list of rules", () => {
     expect(rules).toHaveLength(1)
     expect(rules[0]?.limit).toBe(5)
     expect(problems).toEqual([
-      { path: "rules[1].name", message, accepted: "a name that no other rule of the list has" },
+      {
+        path: "rules[1].name",
+        rule: message.slice(1, message.indexOf('"', 1)),
+        message,
+        accepted: "a name that no other rule of the list has",
+      },
     ])
   })
 

@@ -89,10 +89,15 @@ function parseList(value: unknown, place: string, check: (rule: unknown) => Chec
     rules: checked.flatMap(({ rule, problems }) =>
       problems.length === 0 ? [fillRule(rule as StorableRule)] : [],
     ),
-    problems: checked.flatMap(({ problems }, index) =>
-      problems.map((at) => locate(`${place}[${index}]`, at)),
+    problems: checked.flatMap(({ name, problems }, index) =>
+      problems.map((at) => ofRule(name, locate(`${place}[${index}]`, at))),
     ),
   }
+}
+
+/** Returns the problem with the name of its rule, if the rule has one. */
+export function ofRule(name: string | undefined, problem: Problem): Problem {
+  return name === undefined ? problem : { ...problem, rule: name }
 }
 
 /** Returns the rules of a list in code. Throws InvalidRuleError with every problem. */

@@ -9,7 +9,7 @@ export interface Edition {
   readonly service: string
   /** In the order written. Empty when the service has none. */
   readonly rules: readonly ParsedRule[]
-  /** What is wrong with the rules that were set aside. */
+  /** What is wrong with the rules that were left out. Only a first edition has any. */
   readonly problems: readonly Problem[]
   /** Version of the stored document, where it has one. */
   readonly version?: number
@@ -25,7 +25,7 @@ export interface RulesEvent {
   readonly names: readonly string[]
   /** Version of the stored document, where it has one. */
   readonly version?: number
-  /** What is wrong with the rules that were set aside. */
+  /** What is wrong with the rules that were left out. Only a first edition has any. */
   readonly problems: readonly Problem[]
 }
 
@@ -42,8 +42,8 @@ export interface RuleBookEvents {
   /** The rules of a service are other ones than before. Unchanged ones are not told, however often they are loaded. */
   rules: [event: RulesEvent]
   /**
-   * Rules could not be read, or nothing of them could be used; the last good ones stay. Once for an error that repeats
-   * itself. `service` is absent when it is the rules of all services that cannot be read.
+   * Rules could not be read, or an edition was rejected; the previous edition stays in force. Emitted once for each rejected
+   * edition, and once for an error that repeats itself. `service` is absent if the rules of all services cannot be read.
    */
   "rule-error": [error: RuleSourceError | InvalidRuleError, service?: string]
   /**
@@ -65,7 +65,9 @@ export interface RulesStatus {
   readonly ageMs: number
   /** Whether loading has failed for so long that they are older than `staleAfterMs`. */
   readonly isStale: boolean
-  /** What is wrong with the rules that were set aside. */
+  /** True while the source has an edition that was rejected: `error` says why, and the previous edition is in force. */
+  readonly isRejected: boolean
+  /** What is wrong with the rules that were left out of the edition in force. Only a first edition has any. */
   readonly problems: readonly Problem[]
   /** Why what is in the source now is not what is in force; absent while it is. */
   readonly error?: RuleSourceError | InvalidRuleError

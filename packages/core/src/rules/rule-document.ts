@@ -3,7 +3,7 @@ import { InvalidRuleError, type Problem } from "../errors.ts"
 import { ruleDocument, storedRate, storedRule } from "./document-schema.ts"
 import { pathDoubt } from "./match.ts"
 import { methodDoubt } from "./method-name.ts"
-import { type CheckedRule, checkTogether, withThrottle, withUniqueNames } from "./parse-rule.ts"
+import { type CheckedRule, checkTogether, ofRule, withThrottle, withUniqueNames } from "./parse-rule.ts"
 import { lacksUnit } from "./parsed-rule.ts"
 import { locate, type MemberProblem, show } from "./problems.ts"
 import type { Rule, StorableRule } from "./rule.ts"
@@ -68,12 +68,12 @@ export function readRuleDocument(value: unknown): RuleDocument {
   const warnings: Problem[] = []
   const notes: Problem[] = []
   const located = problems.map((problem) => locate("", problem))
-  for (const [index, { rule, problems }] of found.rules.entries()) {
+  for (const [index, { rule, name, problems }] of found.rules.entries()) {
     if (problems.length === 0) {
       if (rule.field === undefined) notes.push(locate(found.placeOf(index), WHOLE_SERVICE))
       rules.push(rule as StorableRule)
       warnings.push(...doubtsOf(rule as StorableRule).map((doubt) => locate(found.placeOf(index), doubt)))
-    } else located.push(...problems.map((problem) => locate(found.placeOf(index), problem)))
+    } else located.push(...problems.map((problem) => ofRule(name, locate(found.placeOf(index), problem))))
   }
   return {
     ...(service.key !== undefined && { service: String(service.value) }),

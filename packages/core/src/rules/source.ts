@@ -3,9 +3,9 @@ import type { StorableRule } from "./rule.ts"
 
 /** The rules of one service as a source has them now. */
 export interface LoadedRules {
-  /** The good ones, in the order written. Empty when the source knows no rules for the service. */
+  /** The valid rules, in the order written. Empty if the source knows no rules for the service. */
   readonly rules: readonly StorableRule[]
-  /** The ones set aside: the good rules load without them. */
+  /** What is wrong with the others. The rule book decides what applies then. */
   readonly problems: readonly Problem[]
   /** Version of the stored document, where it has one. */
   readonly version?: number
@@ -23,6 +23,12 @@ export interface FoundRules {
   read(): LoadedRules
 }
 
+/** What a synchronous load has read. */
+export interface LoadedNow extends LoadedRules {
+  /** What is wrong with the rules of other services in the same place, to be logged. Default: nothing. */
+  readonly otherProblems?: readonly Problem[]
+}
+
 /** How to load. */
 export interface LoadOptions {
   /** Ends the load: it rejects with the signal's reason. */
@@ -35,14 +41,22 @@ export interface LoadOptions {
 }
 
 /**
- * Where rules are. `load` and `loadAll` reject with {@link RuleSourceError} when the rules cannot be read at all: the rule book
- * then keeps the last good ones. A rule that is wrong is not an error of the source but a problem beside the good ones.
+ * Where rules are. `load` and `loadAll` reject with {@link RuleSourceError} if the rules cannot be read at all. A rule that is
+ * invalid is not an error of the source but a problem beside the valid rules. In both cases the rule book keeps the edition
+ * that is in force.
  */
 export interface RuleSource {
   /** What messages call it: `rules file "/etc/sluice/rules.yaml"`. */
   readonly name?: string
   /** The rules of one service; none where the source does not know it. */
   load(service: string, options?: LoadOptions): Promise<LoadedRules>
+  /**
+   * Returns the rules of one service synchronously. The rule book calls it when a limiter of the service is created, and
+   * creating the limiter fails with what this throws or has in `problems`. A source without it is a network source: its
+   * limiters must say what applies until the first load has succeeded.
+   * @throws {@link RuleSourceError} if the rules cannot be read.
+   */
+  loadSync?(service: string): LoadedNow
   /** The rules of every service, a page at a time. Absent where a source cannot list them. */
   loadAll?(options?: LoadOptions): AsyncIterable<readonly FoundRules[]>
   /** How often the rules should be loaded again, in milliseconds; absent where `watch` tells of every change. */

@@ -123,7 +123,10 @@ describe("a guard", () => {
 
   it("tells by the rules of a source that it has waited for", async () => {
     const rules = [{ name: "loaded", field: "service", limit: 5, window: "1m" }]
-    const guard = await mount({ rules: { load: async () => ({ rules, problems: [] }) } })
+    const guard = await mount({
+      rules: { load: async () => ({ rules, problems: [] }) },
+      onRulesMissing: "allow",
+    })
     const { headers } = await guard.check(FACTS, {})
     expect(headers[0]).toEqual(["RateLimit-Policy", '"loaded";q=5;w=60'])
     await guard.close()
@@ -270,7 +273,7 @@ describe("a guard", () => {
     ],
     [
       "a source, which may say anything later",
-      { rules: { load: async () => ({ rules: [], problems: [] }) } },
+      { rules: { load: async () => ({ rules: [], problems: [] }) }, onRulesMissing: "allow" },
       false,
     ],
   ])("knows whether its rules read only what is there on arrival: %s", async (_what, options, expected) => {

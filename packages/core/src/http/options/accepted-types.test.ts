@@ -35,6 +35,7 @@ const NO_MEMBERS: Undefined<Omit<Rule, "limit" | "window" | "field">> = {
 const NO_OPTIONS: Undefined<Omit<LimiterOptions<RequestFacts>, keyof Rule>> = {
   rules: undefined,
   defaultRules: undefined,
+  onRulesMissing: undefined,
   service: undefined,
   store: undefined,
   trustedProxies: undefined,
@@ -52,7 +53,11 @@ const NO_OPTIONS: Undefined<Omit<LimiterOptions<RequestFacts>, keyof Rule>> = {
   clock: undefined,
 }
 const NO_STORE_OPTIONS: Undefined<MemoryStoreOptions> = { maxKeys: undefined, clock: undefined }
-const NO_FILE_OPTIONS: Undefined<FileRulesOptions> = { maxBytes: undefined, pollMs: undefined }
+const NO_FILE_OPTIONS: Undefined<FileRulesOptions> = {
+  maxBytes: undefined,
+  pollMs: undefined,
+  required: undefined,
+}
 const NO_COST: Undefined<CostOption> = { cost: undefined }
 
 const LIMIT = { limit: 5, window: "1m" } as const

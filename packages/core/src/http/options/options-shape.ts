@@ -3,6 +3,7 @@ import type { Clock } from "../../clock.ts"
 import { OpenBook } from "../../rules/open-book.ts"
 import { answersAtOnce, says, show } from "../../rules/problems.ts"
 import { member, strict } from "../../rules/rule-members.ts"
+import { onRulesMissing } from "../../rules/until-loaded.ts"
 import { isUnits } from "../callbacks.ts"
 import { isBuiltInField } from "../client/field.ts"
 import { HEADER_DIALECTS, type HeaderDialect } from "../headers.ts"
@@ -51,6 +52,7 @@ export const optionsShape = strict("the options", {
     })
     .optional(),
   defaultRules: z.unknown().optional(),
+  onRulesMissing,
   service: z
     .union([z.string(SERVICE).min(1, SERVICE), z.number(SERVICE).refine(isExact, SERVICE)], SERVICE)
     .optional(),

@@ -4,6 +4,7 @@ import type { OnStoreFailure } from "../../policy.ts"
 import type { Rule } from "../../rules/rule.ts"
 import type { RuleBook } from "../../rules/rule-book.ts"
 import type { RuleSource } from "../../rules/source.ts"
+import type { OnRulesMissing } from "../../rules/until-loaded.ts"
 import type { MaybePromise, Store } from "../../stores/store.ts"
 import type { Logger } from "../../warnings.ts"
 import type { ClientAddressOptions } from "../client/client-address-options.ts"
@@ -64,8 +65,17 @@ export interface LimiterSettings<Request, Response = unknown>
     ClientAddressOptions {
   /** Several rules, or where they come from: a source, or a book of one that several limiters share. */
   readonly rules?: readonly Rule<Request>[] | RuleSource | RuleBook | undefined
-  /** Rules in force until those of the source are loaded for the first time: default none, which admits everything. */
+  /**
+   * Rules that apply until those of a network source are loaded for the first time. A source that is not read when the
+   * limiter is created, such as DynamoDB, needs these or `onRulesMissing`.
+   */
   readonly defaultRules?: readonly Rule<Request>[] | undefined
+  /**
+   * What becomes of requests until the rules of a network source are loaded for the first time: "allow" admits them, "deny"
+   * answers 503 with `Retry-After: 1`. Requests wait for the first load for a second at most, and not at all once a load has
+   * failed. No default: a network source needs this or `defaultRules`.
+   */
+  readonly onRulesMissing?: OnRulesMissing | undefined
   /** Whose rules and counters: default "default". */
   readonly service?: string | number | undefined
   /** Where counters are: default a memory store of its own. It stays its maker's, who closes it. */

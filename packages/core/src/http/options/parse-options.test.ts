@@ -36,7 +36,7 @@ const FIELD_AND_FUNCTION =
   'a name, and in "fields" what reads it: { field: "user_id", fields: { user_id: (request) => … } }'
 const NAMES =
   "name, limit, window, field, onMissing, algorithm, align, buckets, burst, refill, throttle, countRejected, penalty, match, allow, deny, rejectionMessage, " +
-  "shadow, rules, defaultRules, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, skip, onRejected, refundWhen, " +
+  "shadow, rules, defaultRules, onRulesMissing, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, skip, onRejected, refundWhen, " +
   "headers, onStoreFailure, storeTimeoutMs, instances, enabled, logger, clock"
 
 describe("a wrong option", () => {
@@ -387,14 +387,17 @@ describe("a wrong option", () => {
     )
   })
 
-  it("is a list of default rules without a source whose rules they would stand in for", () => {
+  it("is a choice for missing rules without a source", () => {
     const problem = {
       path: "defaultRules",
-      message: "is given without a rule source, whose rules they would stand in for",
+      message: "is given without a rule source, whose rules may be missing at first",
       accepted: 'a source as "rules", or no defaultRules',
     }
     expect(problemsOf({ ...RULE, defaultRules: [LISTED] })).toEqual([problem])
     expect(problemsOf({ rules: [LISTED], defaultRules: [LISTED] })).toEqual([problem])
+    const path = "onRulesMissing"
+    const accepted = 'a source as "rules", or no onRulesMissing'
+    expect(problemsOf({ ...RULE, onRulesMissing: "deny" })).toEqual([{ ...problem, path, accepted }])
   })
 
   it("is the name of a file for rules, told how to read it", () => {
@@ -487,7 +490,7 @@ describe("options", () => {
     expect(inline).toMatchObject({ name: "ip-1m", limit: 5, windowMs: 60_000, fields: ["ip"] })
     expect(rest).toEqual({
       rules: [],
-      defaultRules: [],
+      untilLoaded: { defaultRules: [], onRulesMissing: "allow" },
       service: "default",
       ownsStore: true,
       clientAddress: {},

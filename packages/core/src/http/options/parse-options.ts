@@ -1,12 +1,13 @@
 import { type Clock, soundTime, steadyClock } from "../../clock.ts"
 import { InvalidOptionError, type Problem } from "../../errors.ts"
 import type { OnStoreFailure } from "../../policy.ts"
-import type { OpenBook } from "../../rules/open-book.ts"
+import { OpenBook } from "../../rules/open-book.ts"
 import { parseCodeRules, parseRule } from "../../rules/parse-rule.ts"
 import type { ParsedRule } from "../../rules/parsed-rule.ts"
 import { locate } from "../../rules/problems.ts"
 import { readShape } from "../../rules/rule-members.ts"
 import type { RuleSource } from "../../rules/source.ts"
+import { parseUntilLoaded, type UntilLoaded, undecided } from "../../rules/until-loaded.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import type { Logger } from "../../warnings.ts"
@@ -24,8 +25,8 @@ export interface ParsedOptions {
   /** Undefined with `rules`. */
   readonly inline: ParsedRule | undefined
   readonly rules: readonly ParsedRule[] | RuleSource | OpenBook
-  /** In force until rules of the source are loaded. */
-  readonly defaultRules: readonly ParsedRule[]
+  /** What applies until rules of the source are loaded. */
+  readonly untilLoaded: UntilLoaded
   readonly service: string
   readonly store: Store
   readonly ownsStore: boolean
@@ -119,8 +120,8 @@ function costProblems(cost: unknown, rules: readonly ParsedRule[]): Problem[] {
 function parseOptionRules(
   options: LimiterOptions<unknown>,
   problems: Problem[],
-): Pick<ParsedOptions, "inline" | "rules" | "defaultRules"> {
-  const defaultRules = parseDefaultRules(options, problems)
+): Pick<ParsedOptions, "inline" | "rules" | "untilLoaded"> {
+  const untilLoaded = parseMissing(options, problems)
   const given = RULE_OPTIONS.filter((name) => options[name as keyof typeof options] !== undefined)
   // Rules that are wrong are rules nevertheless: an inline one is not missing.
   const hasRules = options.rules !== undefined || problems.some(({ path }) => path === "rules")
@@ -130,7 +131,7 @@ function parseOptionRules(
       options.cost,
     )
     problems.push(...wrong)
-    return { inline: rule, rules: [], defaultRules }
+    return { inline: rule, rules: [], untilLoaded }
   }
   for (const name of given) {
     const accepted = `"${name}" as a member of a rule in "rules", or an inline rule without "rules"`
@@ -138,25 +139,33 @@ function parseOptionRules(
   }
   // Or undefined, where a problem has been told of them.
   if (!Array.isArray(options.rules)) {
-    return { inline: undefined, rules: options.rules as RuleSource | OpenBook, defaultRules }
+    return { inline: undefined, rules: options.rules as RuleSource | OpenBook, untilLoaded }
   }
   const parsed = parseCodeRules(options.rules, "rules")
   problems.push(...parsed.problems, ...costProblems(options.cost, parsed.rules))
-  return { inline: undefined, rules: parsed.rules, defaultRules }
+  return { inline: undefined, rules: parsed.rules, untilLoaded }
 }
 
-function parseDefaultRules(
-  { rules, defaultRules, cost }: LimiterOptions<unknown>,
-  problems: Problem[],
-): readonly ParsedRule[] {
-  if (defaultRules === undefined) return []
+const ADMIT: UntilLoaded = { defaultRules: [], onRulesMissing: "allow" }
+
+/** What applies until the first load: what the limiter says, else what its book says. */
+function parseMissing(options: LimiterOptions<unknown>, problems: Problem[]): UntilLoaded {
+  const { rules, cost } = options
+  const own = parseUntilLoaded(options, problems)
+  if (own !== undefined) problems.push(...costProblems(cost, own.defaultRules))
   if (rules === undefined || Array.isArray(rules)) {
-    const message = "is given without a rule source, whose rules they would stand in for"
-    problems.push({ path: "defaultRules", message, accepted: 'a source as "rules", or no defaultRules' })
+    for (const path of ["defaultRules", "onRulesMissing"] as const) {
+      if (options[path] === undefined) continue
+      const message = "is given without a rule source, whose rules may be missing at first"
+      problems.push({ path, message, accepted: `a source as "rules", or no ${path}` })
+    }
+    return ADMIT
   }
-  const parsed = parseCodeRules(defaultRules, "defaultRules")
-  problems.push(...parsed.problems, ...costProblems(cost, parsed.rules))
-  return parsed.rules
+  const source = rules as RuleSource | OpenBook
+  const chosen = own ?? (source instanceof OpenBook ? source.untilLoaded : undefined)
+  const isLocal = source instanceof OpenBook ? source.isLocal : typeof source.loadSync === "function"
+  if (chosen === undefined && !isLocal) problems.push(undecided(source))
+  return chosen ?? ADMIT
 }
 
 function extractors(fields: LimiterOptions<unknown>["fields"] = {}): ParsedOptions["extractorOf"] {

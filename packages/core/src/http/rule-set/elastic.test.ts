@@ -388,7 +388,7 @@ describe("the monitor of this process", () => {
       load: async () => ({ rules, problems: [] }),
       watch: () => () => undefined,
     }
-    const limiter = createLimiter({ rules: source, logger: QUIET })
+    const limiter = createLimiter({ rules: source, onRulesMissing: "allow", logger: QUIET })
     const counts: number[] = []
     for (const next of [rules, [elastic], rules, [elastic]]) {
       rules = next

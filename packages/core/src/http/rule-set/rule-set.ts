@@ -1,4 +1,4 @@
-import type { Ask } from "../../limiter/ask.ts"
+import { type Ask, RULES_MISSING } from "../../limiter/ask.ts"
 import type { ParsedRule } from "../../rules/parsed-rule.ts"
 import { pathReadings } from "../../rules/path.ts"
 import type { CounterKey } from "../../stores/store.ts"
@@ -69,6 +69,11 @@ export function compileRuleSet(
       rules.map((rule) => ({ ...rule, most: (limit) => mostAdmitted(rule, limit) })),
     ),
   }
+}
+
+/** Returns the rule set of a limiter that refuses every request, because no rules have been loaded yet. */
+export function denyingRuleSet(context: RuleContext, dialect: HeaderDialect | false): RuleSet {
+  return { ...compileRuleSet([], context, dialect), asks: () => RULES_MISSING }
 }
 
 /** The readings of the target as it came, and as the app has it routed. A caller of the core might pass anything. */

@@ -1,11 +1,13 @@
-import { InvalidRuleError, textOf } from "../../errors.ts"
+import { InvalidRuleError, type Problem, textOf } from "../../errors.ts"
 import { SafeEvents } from "../../events.ts"
 import { createWarner, type Logger, type Warner } from "../../warnings.ts"
 import { show } from "../problems.ts"
-import type { RuleBookEvents } from "../rule-book.ts"
+import type { Edition, RuleBookEvents } from "../rule-book.ts"
 import { namesOf, rulesEvent } from "./edition.ts"
 import type { LoadFailure } from "./load-loop.ts"
 import type { Page, PageReader, Turn } from "./page.ts"
+import { Reminder } from "./reminder.ts"
+import type { Timing } from "./timing.ts"
 
 const RULE_BOOK_EVENTS: Readonly<Record<keyof RuleBookEvents, true>> = {
   rules: true,
@@ -14,17 +16,21 @@ const RULE_BOOK_EVENTS: Readonly<Record<keyof RuleBookEvents, true>> = {
   warning: true,
 }
 
-/** Tells readers, listeners and the log what happened to rules. */
+/** Reports to readers, listeners and the log what happened to rules. */
 export class Announcer {
   readonly events: SafeEvents<RuleBookEvents>
   readonly #warner: Warner
   readonly #name: string
+  readonly #timing: Timing
+  /** What the log repeats: what is wrong with a page, or under undefined with the list of all services. */
+  readonly #reminders = new Map<Page | undefined, Reminder>()
   /** Whether the log says that the list of all services cannot be loaded, and not yet that it can. */
-  #isListToldWrong = false
+  #isListReportedWrong = false
 
   /** `name` is what messages call the source. */
-  constructor(name: string, logger: Logger | undefined) {
+  constructor(name: string, logger: Logger | undefined, timing: Timing) {
     this.#name = name
+    this.#timing = timing
     this.events = new SafeEvents<RuleBookEvents>(RULE_BOOK_EVENTS, (error, event) =>
       this.#warner.once(
         "SLUICE_CALLBACK_FAILED",
@@ -36,59 +42,56 @@ export class Announcer {
     this.#warner = createWarner(logger, (warning) => this.events.emit("warning", warning))
   }
 
-  /** Other rules are in force: the readers first, so that a listener finds them so. */
-  turned(page: Page, { change, edition, before }: Turn): void {
-    const { service, readers } = page
-    const event = rulesEvent(edition, change)
+  /** Reports that other rules are in force: to the readers first, so that a listener finds them so. */
+  turned(page: Page, { change, edition }: Turn): void {
+    const { readers, service } = page
     for (const reader of [...readers]) reader.onEdition(edition, change)
     if (edition.problems.length > 0) {
       const error = new InvalidRuleError(edition.problems)
-      const lost = namesOf(before).filter((name) => !event.names.includes(name))
-      const gone =
-        lost.length === 0 ? "" : ` No longer in force: ${lost.map((name) => show(name)).join(", ")}.`
-      const message = `${this.#placeOf(service)}: ${error.message}\nThese rules are set aside; the others are in force.${gone}`
-      this.#warner.say("error", "SLUICE_RULES_REJECTED", message, error)
-      page.isToldWrong = true
+      const message = `${this.#placeOf(service)}: ${because("some rules are left out", edition.problems)}\n${error.message}\nIts valid rules are in force: ${contentOf(edition)}.`
+      page.isReportedWrong = true
+      this.#sayHourly(page, () => this.#warner.say("error", "SLUICE_RULES_REJECTED", message, error))
     }
-    this.events.emit("rules", event)
+    this.events.emit("rules", rulesEvent(edition, change))
   }
 
-  /** A load of one service failed, or with `pages` one of all. */
+  /** Reports that the rules of one service were not loaded, or without a service those of all. `pages` have them. */
   failed(error: LoadFailure, service: string | undefined, pages: readonly Page[]): void {
-    const hasRules = pages.some(({ known }) => known !== undefined)
-    const inForce = hasRules
-      ? "The last good rules stay in force."
-      : "None of its rules are in force until this is mended."
-    const message = `${this.#placeOf(service)}: ${error.message}\n${inForce}`
-    this.#warner.say("error", "SLUICE_RULES_REJECTED", message, error)
-    if (service === undefined) this.#isListToldWrong = true
-    else for (const page of pages) page.isToldWrong = true
-    for (const reader of readersOf(pages)) reader.onError(error)
-    if (service === undefined) this.events.emit("rule-error", error)
-    else this.events.emit("rule-error", error, service)
+    const [page] = service === undefined ? [] : pages
+    this.#sayHourly(page, () => this.#sayFailed(error, service, pages))
+    this.#emitFailed(error, service, pages)
   }
 
-  /** What is stored for a service is in force. Whoever was told that it is not has mended it, and looks for a word of that. */
+  /** Reports the same of a service that nobody follows. It is not repeated: the page may be forgotten at any time. */
+  lookupFailed(error: LoadFailure, page: Page): void {
+    this.#sayFailed(error, page.service, [page])
+    this.#emitFailed(error, page.service, [page])
+  }
+
+  /** Reports what is wrong with rules of services that are not loaded here, once. */
+  othersRejected(problems: readonly Problem[]): void {
+    if (problems.length === 0) return
+    const error = new InvalidRuleError(problems)
+    const message = `${this.#name}: rules of other services are invalid. Correct them.\n${error.message}`
+    this.#warner.once("SLUICE_RULES_REJECTED", message, message, error)
+  }
+
+  /** Reports that what is stored for a service is in force, if the log says that it is not. */
   loaded(page: Page): void {
-    if (!page.isToldWrong || page.rejection !== undefined || (page.edition?.problems.length ?? 0) > 0) return
-    page.isToldWrong = false
-    this.#recovered(page.service)
+    if (!page.isReportedWrong || page.rejection !== undefined) return
+    if ((page.edition?.problems.length ?? 0) > 0) return
+    page.isReportedWrong = false
+    this.#recovered(page, page.service)
   }
 
-  /** The same of the list of all services. */
+  /** Reports the same of the list of all services. */
   listLoaded(): void {
-    if (!this.#isListToldWrong) return
-    this.#isListToldWrong = false
-    this.#recovered(undefined)
-  }
-
-  #recovered(service: string | undefined): void {
-    const message = `${this.#placeOf(service)}: what is stored can be used again, and is in force.`
-    this.#warner.say("warn", "SLUICE_RULES_RECOVERED", message)
+    if (!this.#isListReportedWrong) return
+    this.#isListReportedWrong = false
+    this.#recovered(undefined, undefined)
   }
 
   stale(ageMs: number, service: string | undefined, pages: readonly Page[]): void {
-    // Who reads of last good rules looks for what is wrong elsewhere.
     const meaning = pages.some(({ edition }) => edition !== undefined)
       ? "so the rules may be out of date. The last good ones stay in force."
       : "and there have been no rules yet. None are in force."
@@ -98,9 +101,84 @@ export class Announcer {
     this.events.emit("rules-stale", { ...(service !== undefined && { service }), ageMs })
   }
 
+  /** Repeats nothing of a page that is followed no longer. */
+  forget(page: Page | undefined): void {
+    this.#reminders.get(page)?.end()
+    this.#reminders.delete(page)
+  }
+
+  /** Reports nothing more. */
+  close(): void {
+    for (const page of [...this.#reminders.keys()]) this.forget(page)
+    this.events.clear()
+  }
+
+  #emitFailed(error: LoadFailure, service: string | undefined, pages: readonly Page[]): void {
+    if (service === undefined) this.#isListReportedWrong = true
+    else for (const page of pages) page.isReportedWrong = true
+    for (const reader of readersOf(pages)) reader.onError(error)
+    if (service === undefined) this.events.emit("rule-error", error)
+    else this.events.emit("rule-error", error, service)
+  }
+
+  #sayFailed(error: LoadFailure, service: string | undefined, pages: readonly Page[]): void {
+    const editions = pages.flatMap(({ known }) => known ?? [])
+    const inForce =
+      editions.length === 0
+        ? "None of its rules are in force yet."
+        : service === undefined
+          ? "The previous editions stay in force."
+          : `The previous edition stays in force: ${editions.map(contentOf).join()}.`
+    const what =
+      error instanceof InvalidRuleError ? `${because("an edition is rejected", error.problems)}\n` : ""
+    const message = `${this.#placeOf(service)}: ${what}${error.message}\n${inForce}`
+    this.#warner.say("error", "SLUICE_RULES_REJECTED", message, error)
+  }
+
+  #recovered(page: Page | undefined, service: string | undefined): void {
+    this.forget(page)
+    const message = `${this.#placeOf(service)}: what is stored can be used again, and is in force.`
+    this.#warner.say("warn", "SLUICE_RULES_RECOVERED", message)
+  }
+
+  /** Says it now, and again every hour while it lasts. What was said of the page before is not repeated. */
+  #sayHourly(page: Page | undefined, say: () => void): void {
+    this.forget(page)
+    say()
+    this.#reminders.set(page, new Reminder(say, this.#timing))
+  }
+
   #placeOf(service: string | undefined): string {
     return `${this.#name}, ${service === undefined ? "all services" : `service ${show(service)}`}`
   }
+}
+
+/** Whether a failure has not been reported: it is another one than `before`, or rejects another edition. */
+export function isNews(error: LoadFailure, before: LoadFailure | undefined, pages: readonly Page[]): boolean {
+  if (error.message !== before?.message) return true
+  return error !== before && pages.some(({ rejection }) => rejection === error)
+}
+
+/** Rules that a message names: a service may have thousands. */
+const MOST_NAMED = 20
+
+function listed(names: Iterable<string>): string {
+  const shown = Array.from(names, (name) => show(name))
+  const more = shown.length > MOST_NAMED ? ` and ${shown.length - MOST_NAMED} more` : ""
+  return `${shown.length === 1 ? "rule" : "rules"} ${shown.slice(0, MOST_NAMED).join(", ")}${more}`
+}
+
+/** Returns `an edition is rejected, because rule "login" is invalid.` */
+function because(what: string, problems: readonly Problem[]): string {
+  const rules = new Set(problems.flatMap(({ rule }) => rule ?? []))
+  if (rules.size === 0) return `${what}.`
+  return `${what}, because ${listed(rules)} ${rules.size === 1 ? "is" : "are"} invalid.`
+}
+
+/** Returns `version 7 with the rules "login", "daily"`. */
+function contentOf(edition: Edition): string {
+  const rules = edition.rules.length === 0 ? "no rules" : `the ${listed(namesOf(edition))}`
+  return edition.version === undefined ? rules : `version ${edition.version} with ${rules}`
 }
 
 function readersOf(pages: readonly Page[]): readonly PageReader[] {

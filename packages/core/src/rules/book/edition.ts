@@ -25,12 +25,11 @@ export function isSame(print: Print | undefined, found: Found): boolean {
   return found.stamp === undefined && isDeepStrictEqual(print.loaded, found.read())
 }
 
-/** The rules of a service, checked: a source that others wrote may yield anything. Throws InvalidRuleError. */
+/** Returns the rules of a service, checked: a source that others wrote may return anything. */
 export function editionOf(service: string, loaded: LoadedRules): Edition {
-  const { rules: given, problems: aside, version } = loaded
+  const { rules: given, problems: reported, version } = loaded
   const { rules, problems: found } = parseRules(given, "rules")
-  const problems = [...aside, ...found]
-  if (rules.length === 0 && problems.length > 0) throw new InvalidRuleError(problems)
+  const problems = [...reported, ...found]
   return { service, rules, problems, ...(version !== undefined && { version }) }
 }
 
@@ -47,13 +46,18 @@ export function loadError(service: string | undefined, cause: unknown): RuleSour
   return new RuleSourceError(`The rules of ${whose} cannot be loaded: ${reason}`, { cause })
 }
 
+/** Whether the error rejects what is stored, rather than say that it could not be read. */
+export function isRejection(error: RuleSourceError | InvalidRuleError): boolean {
+  return error.problems.length > 0
+}
+
 /** What an edition is told as. */
 export function rulesEvent(edition: Edition, change: RulesEvent["change"]): RulesEvent {
   const { service, version, problems } = edition
   return { service, change, names: namesOf(edition), problems, ...(version !== undefined && { version }) }
 }
 
-/** The names of its rules; none of no edition. */
-export function namesOf(edition: Edition | undefined): readonly string[] {
-  return edition?.rules.map(({ name }) => name) ?? []
+/** Returns the names of its rules. */
+export function namesOf(edition: Edition): readonly string[] {
+  return edition.rules.map(({ name }) => name)
 }

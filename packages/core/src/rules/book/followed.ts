@@ -1,14 +1,15 @@
+import { InvalidRuleError } from "../../errors.ts"
 import type { ReadyOptions } from "../rule-book.ts"
-import type { Announcer } from "./announcer.ts"
+import { type Announcer, isNews } from "./announcer.ts"
 import { closed } from "./closed.ts"
 import { LoadLoop } from "./load-loop.ts"
-import type { Loads } from "./loads.ts"
+import type { LoadSync, Loads } from "./loads.ts"
 import type { ParsedBookOptions } from "./options.ts"
 import type { Page, PageReader } from "./page.ts"
 import { ignore } from "./timing.ts"
 
 export interface FollowedOptions
-  extends Pick<ParsedBookOptions, "listAll" | "pollMs" | "staleAfterMs" | "timing"> {
+  extends Pick<ParsedBookOptions, "listAll" | "loadSync" | "pollMs" | "staleAfterMs" | "timing"> {
   /** What the loads bring their rules into, and the list its services. */
   readonly pages: Map<string, Page>
   readonly loads: Loads
@@ -63,10 +64,14 @@ export class Followed {
     await Promise.all(read.map((page) => page.ready(options)))
   }
 
-  /** Follows a service for a reader, who is told at once where its rules are there. */
+  /**
+   * Follows a service for a reader, which gets the edition at once if there is one. If the source can load synchronously,
+   * there is one. Throws RuleSourceError if that load fails, and InvalidRuleError if any rule of the service is invalid.
+   */
   open(service: string, reader: PageReader): Page {
-    const { pages, pageOf } = this.#options
+    const { pages, pageOf, loadSync } = this.#options
     const page = pages.get(service) ?? pageOf(service)
+    if (loadSync !== undefined) this.#requireSound(page, loadSync)
     pages.set(service, page)
     page.readers.add(reader)
     if (page.edition !== undefined) reader.onEdition(page.edition, "loaded")
@@ -80,7 +85,9 @@ export class Followed {
     page?.readers.delete(reader)
     if (page === undefined || page.readers.size > 0) return
     page.end()
-    if (!page.isListed) this.#options.pages.delete(service)
+    if (page.isListed) return
+    this.#options.pages.delete(service)
+    this.#options.announcer.forget(page)
   }
 
   /** A service that a limiter follows and that is not in the list is asked for by its name: it may yet have rules. */
@@ -127,16 +134,28 @@ export class Followed {
     return this.#list === undefined ? own : [this.#list, ...own]
   }
 
+  #requireSound(page: Page, loadSync: LoadSync): void {
+    const { edition } = page
+    if (edition === undefined) {
+      const loop = page.loop ?? this.#loopFor(page)
+      loop.loadSync(() => this.#options.loads.sync(page, loadSync))
+      page.loop = loop
+    } else if (edition.problems.length > 0) throw new InvalidRuleError(edition.problems)
+  }
+
   #follow(page: Page, fresh = false): LoadLoop {
-    const { service } = page
-    const { loads } = this.#options
-    page.loop ??= this.#loop(
-      (loading, isFresh) => loads.byName(page, loading, isFresh),
-      service,
-      () => [page],
-    )
+    page.loop ??= this.#loopFor(page)
     page.loop.reload(fresh)
     return page.loop
+  }
+
+  #loopFor(page: Page): LoadLoop {
+    const { loads } = this.#options
+    return this.#loop(
+      (loading, isFresh) => loads.byName(page, loading, isFresh),
+      page.service,
+      () => [page],
+    )
   }
 
   #loop(
@@ -150,7 +169,10 @@ export class Followed {
       pollMs,
       staleAfterMs,
       timing,
-      onError: (error) => announcer.failed(error, service, pagesOf()),
+      onError: (error, before) => {
+        const pages = pagesOf()
+        if (isNews(error, before, pages)) announcer.failed(error, service, pages)
+      },
       onStale: (ageMs) => announcer.stale(ageMs, service, pagesOf()),
     })
   }

@@ -15,8 +15,8 @@ export interface LoadLoopOptions {
   readonly pollMs: number | undefined
   readonly staleAfterMs: number
   readonly timing: Timing
-  /** Of a failed load; once for an error that repeats itself. */
-  readonly onError: (error: LoadFailure) => void
+  /** Called for each failed load. `before` is why the load before failed; undefined if it did not. */
+  readonly onError: (error: LoadFailure, before: LoadFailure | undefined) => void
   /** Once, when loading has failed for so long. */
   readonly onStale: (ageMs: number) => void
 }
@@ -80,6 +80,15 @@ export class LoadLoop {
     this.#isFreshWanted ||= fresh
     if (this.#underWay.size < MOST_LOADS) this.#outside.runInAsyncScope(() => void this.#load())
     else this.#isWanted = true
+  }
+
+  /** Runs `load` as the first load. Throws what it throws: nothing is loaded then. */
+  loadSync(load: () => void): void {
+    const begunAtMs = this.#options.timing.now()
+    load()
+    this.#begun += 1
+    this.#settled = this.#begun
+    this.#outside.runInAsyncScope(() => this.#succeed(this.#begun, begunAtMs))
   }
 
   /** Resolves when a load has succeeded, ever. */
@@ -165,7 +174,7 @@ export class LoadLoop {
 
   #fail(number: number, begunAtMs: number, error: LoadFailure): void {
     const { pollMs, timing, onError } = this.#options
-    const isNews = error.message !== this.#error?.message
+    const before = this.#error
     this.#failures += 1
     this.#error = error
     if (this.#failures === 1) {
@@ -174,7 +183,7 @@ export class LoadLoop {
       void this.#tellWhenStale()
     }
     this.#plan(number, retryMs(this.#failures, timing))
-    if (isNews) onError(error)
+    onError(error, before)
     this.#waiting.failed(number, error)
   }
 

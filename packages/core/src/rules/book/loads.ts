@@ -1,11 +1,14 @@
 import { ClosedError } from "../../errors.ts"
 import { Slices } from "../slices.ts"
 import type { FoundRules, RuleSource } from "../source.ts"
-import type { Announcer } from "./announcer.ts"
+import { type Announcer, isNews } from "./announcer.ts"
 import { type Found, loadError, NOTHING } from "./edition.ts"
 import type { Page } from "./page.ts"
 import { type ListAll, readAll } from "./read-all.ts"
 import { inTime, type Timing } from "./timing.ts"
+
+/** The function by which a source loads the rules of a service synchronously. */
+export type LoadSync = NonNullable<RuleSource["loadSync"]>
 
 export interface LoadsOptions {
   readonly source: RuleSource
@@ -47,6 +50,22 @@ export class Loads {
     }
   }
 
+  /**
+   * Loads the rules of one service synchronously. Throws RuleSourceError if they cannot be read, and InvalidRuleError if any
+   * of them is invalid.
+   */
+  sync(page: Page, loadSync: LoadSync): void {
+    const { announcer } = this.#options
+    this.#begun += 1
+    try {
+      const { otherProblems = [], ...loaded } = loadSync(page.service)
+      this.#take(page, this.#begun, { stamp: loaded.stamp, read: () => loaded }, true)
+      announcer.othersRejected(otherProblems)
+    } catch (error) {
+      throw loadError(page.service, error)
+    }
+  }
+
   /** Loads the list of all services. Rejects when it cannot be read to its end; a service whose rules are wrong keeps no other from its own. */
   async list(listAll: ListAll, loading: AbortController, fresh: boolean): Promise<void> {
     const { timing, pages, announcer, confirm } = this.#options
@@ -73,6 +92,7 @@ export class Loads {
       if (page.readers.size > 0) asked.push(confirm(page, fresh))
       else {
         pages.delete(page.service)
+        announcer.forget(page)
         this.#take(page, load, NOTHING)
       }
     }
@@ -90,20 +110,20 @@ export class Loads {
     page.isListed = true
     try {
       this.#take(page, load, found)
-      page.said = undefined
+      page.reported = undefined
       announcer.loaded(page)
     } catch (error) {
       const failure = loadError(service, error)
-      if (failure.message !== page.said) announcer.failed(failure, service, [page])
-      page.said = failure.message
+      if (isNews(failure, page.reported, [page])) announcer.failed(failure, service, [page])
+      page.reported = failure
       page.fail(failure)
     }
     page.loop?.end()
     page.loop = undefined
   }
 
-  #take(page: Page, load: number, found: Found): void {
-    const turn = page.take(load, found)
+  #take(page: Page, load: number, found: Found, isStrict = false): void {
+    const turn = page.take(load, found, isStrict)
     if (turn === undefined) return
     // The list has brought it in meanwhile, and tells of it.
     if ((this.#options.pages.get(page.service) ?? page) !== page) return

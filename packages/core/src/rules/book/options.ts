@@ -3,8 +3,11 @@ import { type Clock, soundTime, steadyClock, waitUnheld } from "../../clock.ts"
 import { InvalidOptionError, type Problem } from "../../errors.ts"
 import type { Logger } from "../../warnings.ts"
 import { locate, says } from "../problems.ts"
+import type { Rule } from "../rule.ts"
 import { readShape, strict } from "../rule-members.ts"
 import type { RuleSource } from "../source.ts"
+import { type OnRulesMissing, onRulesMissing, parseUntilLoaded, type UntilLoaded } from "../until-loaded.ts"
+import type { LoadSync } from "./loads.ts"
 import type { ListAll } from "./read-all.ts"
 import type { Timing } from "./timing.ts"
 
@@ -17,6 +20,16 @@ export interface RuleBookOptions {
    * source can list, which suits a process that decides for many.
    */
   readonly services?: "asked" | "all" | undefined
+  /**
+   * Rules that apply in the limiters of this book until theirs are loaded for the first time. A limiter's own choice wins. With
+   * a network source a limiter needs this or `onRulesMissing`, of the book or its own.
+   */
+  readonly defaultRules?: readonly Rule[] | undefined
+  /**
+   * What becomes of requests until the rules of a limiter of this book are loaded for the first time: "allow" or "deny", as in
+   * the options of a limiter.
+   */
+  readonly onRulesMissing?: OnRulesMissing | undefined
   /** Milliseconds between loads: default what the source says, else no polling, as it tells of changes by itself. */
   readonly pollMs?: number | undefined
   /** When rules that cannot be loaded any more are said to be stale: default three poll intervals, or 90,000. */
@@ -37,6 +50,10 @@ export interface ParsedBookOptions {
   readonly name: string
   /** Absent: services are loaded by their names. */
   readonly listAll: ListAll | undefined
+  /** Absent: the source is a network source. */
+  readonly loadSync: LoadSync | undefined
+  /** What applies in limiters until the first load; undefined if the book does not say. */
+  readonly untilLoaded: UntilLoaded | undefined
   /** Undefined: the source tells of every change. */
   readonly pollMs: number | undefined
   readonly staleAfterMs: number
@@ -65,6 +82,8 @@ const withMethods =
 const shape = strict("the options of a rule book", {
   source: z.custom<unknown>(withMethods("load"), SOURCE),
   services: z.enum(["asked", "all"], says("a choice of services", '"asked" or "all"')).optional(),
+  defaultRules: z.unknown().optional(),
+  onRulesMissing,
   pollMs: interval.optional(),
   staleAfterMs: interval.optional(),
   maxUnknown: z.int(NAMES).min(1, NAMES).optional(),
@@ -89,12 +108,15 @@ export function parseBookOptions(value: unknown): ParsedBookOptions {
   const options = good as unknown as RuleBookOptions
   const { source, services = "asked", clock = steadyClock } = options
   if (source !== undefined && !bad.has("source")) problems.push(...sourceProblems(source, services))
+  const untilLoaded = parseUntilLoaded(options, problems)
   if (problems.length > 0) throw new InvalidOptionError(problems)
   const pollMs = options.pollMs ?? source.pollMs
   return {
     source,
     name: source.name ?? "the rule source",
+    loadSync: source.loadSync?.bind(source),
     listAll: services === "all" ? (each) => (source as Required<RuleSource>).loadAll(each) : undefined,
+    untilLoaded,
     pollMs,
     staleAfterMs: options.staleAfterMs ?? Math.min(3 * (pollMs ?? DEFAULT_POLL_MS), MAX_TIMER_MS),
     maxUnknown: options.maxUnknown ?? 10_000,

@@ -4,7 +4,7 @@ import { editionOf, type Found, isNothing, isSame, type Print, printOf } from ".
 import type { LoadFailure, LoadLoop } from "./load-loop.ts"
 import { WaitingList } from "./waiting.ts"
 
-/** Who has opened a page, such as a limiter. None of it may throw. */
+/** A reader of a page, such as a limiter. Only `onEdition` may throw, and only while the reader opens the page. */
 export interface PageReader {
   /** Another edition is in force. */
   onEdition(edition: Edition, change: RulesEvent["change"]): void
@@ -27,15 +27,15 @@ export class Page {
   loop: LoadLoop | undefined
   /** Whether the latest list of all services has it. */
   isListed = false
-  /** Why nothing of what is listed could be used, as it was told. */
-  said: string | undefined
-  /** Whether the log says that something is wrong with its rules, and not yet that nothing is. */
-  isToldWrong = false
+  /** Why what is listed was not taken, as it was reported. */
+  reported: LoadFailure | undefined
+  /** Whether the log says that something is wrong with its rules, and not yet that it was corrected. */
+  isReportedWrong = false
   #edition: Edition | undefined
   #isNothing = true
   /** Of what is in force. */
   #print: Print | undefined
-  /** Of what nothing could be used of, since then. */
+  /** The edition that was rejected since then. */
   #rejected: { readonly print: Print; readonly error: InvalidRuleError } | undefined
   #takenFrom = 0
   readonly #waiting = new WaitingList()
@@ -94,10 +94,11 @@ export class Page {
   }
 
   /**
-   * Takes what a load has found in place of what is there, as a whole; undefined when that is the same, or from a later
-   * load. Throws InvalidRuleError when nothing of it can be used, and what reading throws: the page stays as it is.
+   * Takes what a load has found as a whole, or rejects it as a whole if anything in it is invalid. If the service has no
+   * edition yet, its valid rules are taken, unless `isStrict`. Returns undefined if nothing changes: the same is in force, or
+   * what a later load has found. Throws InvalidRuleError for a rejected edition, and what reading throws.
    */
-  take(load: number, found: Found): Turn | undefined {
+  take(load: number, found: Found, isStrict: boolean): Turn | undefined {
     if (load < this.#takenFrom) return undefined
     this.#takenFrom = load
     if (this.#rejected !== undefined && isSame(this.#rejected.print, found)) throw this.#rejected.error
@@ -107,11 +108,11 @@ export class Page {
     }
     const loaded = found.read()
     const print = printOf(found, loaded)
-    let edition: Edition
-    try {
-      edition = editionOf(this.service, loaded)
-    } catch (error) {
-      if (error instanceof InvalidRuleError) this.#rejected = { print, error }
+    const edition = editionOf(this.service, loaded)
+    const isFirst = this.known === undefined && edition.rules.length > 0
+    if (edition.problems.length > 0 && (isStrict || !isFirst)) {
+      const error = new InvalidRuleError(edition.problems)
+      this.#rejected = { print, error }
       throw error
     }
     const [before, wasNothing] = [this.#edition, this.#isNothing]

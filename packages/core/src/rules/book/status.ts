@@ -1,4 +1,5 @@
 import type { RulesStatus } from "../rule-book.ts"
+import { isRejection } from "./edition.ts"
 import type { LoadLoop } from "./load-loop.ts"
 import type { Page } from "./page.ts"
 
@@ -14,6 +15,7 @@ export function statusOf(
     ...(loadedAtMs !== undefined && { loadedAtMs }),
     ageMs: loadedAtMs === undefined ? Number.POSITIVE_INFINITY : nowMs - loadedAtMs,
     isStale,
+    isRejected: error !== undefined && isRejection(error),
     problems,
     ...(error !== undefined && { error }),
   }

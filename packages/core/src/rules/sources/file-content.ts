@@ -1,73 +1,109 @@
+import { type BigIntStats, readFileSync, statSync } from "node:fs"
 import { readFile, stat } from "node:fs/promises"
 import { extname } from "node:path"
-import { RuleSourceError } from "../../errors.ts"
-import { type RuleDocument, readRuleDocument } from "../rule-document.ts"
+import { type Problem, RuleSourceError } from "../../errors.ts"
+import { readRuleDocument } from "../rule-document.ts"
 import { Slices } from "../slices.ts"
-import { type FileDocuments, fileDocuments } from "./file-documents.ts"
-import { FileTextError, parseJsonText } from "./file-text.ts"
+import { type FileDocuments, fileDocuments, type ReadDocument } from "./file-documents.ts"
+import { FileTextError } from "./file-text.ts"
+import { type TextFormat, valuesIn } from "./text-values.ts"
 
 /** What a file of rules holds. */
 export interface FileContent {
-  /** Changes whenever the file is written or replaced, but for two writes within a tick of the file system's clock. */
+  /** Changes whenever the file is written or replaced, except for two writes within a tick of the file system's clock. */
   readonly stamp: string
   readonly text: string
   readonly documents: FileDocuments
 }
 
 /**
- * Reads a file of rules. Yields `last` without reading when the file still has its stamp. Rejects with RuleSourceError,
+ * Reads a file of rules. Returns `last` without reading if the file still has its stamp. Rejects with RuleSourceError,
  * which names the file and what to do.
  */
 export async function readContent(file: string, maxBytes: number, last?: FileContent): Promise<FileContent> {
   try {
-    const found = await stat(file, { bigint: true })
-    if (!found.isFile()) throw new Unusable("is not a file: give the path of a file of YAML or JSON")
-    if (found.size > maxBytes) {
-      throw new Unusable(
-        `has ${found.size} bytes, more than ${maxBytes}: shorten it, or raise the option maxBytes`,
-      )
-    }
-    const stamp = [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(" ")
+    const stamp = stampOf(await stat(file, { bigint: true }), maxBytes)
     if (stamp === last?.stamp) return last
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(await readFile(file))
+    const text = textOf(await readFile(file))
     if (text === last?.text) return { ...last, stamp }
-    return { stamp, text, documents: fileDocuments(await documentsIn(file, text)) }
+    const documents: ReadDocument[] = []
+    // A file has thousands of documents, and it changes while requests are being decided.
+    const slices = new Slices()
+    for (const document of documentsIn(file, text)) {
+      documents.push(document)
+      if (slices.isUsedUp) await slices.pause()
+    }
+    return { stamp, text, documents: fileDocuments(documents) }
   } catch (error) {
-    throw new RuleSourceError(`Rules file ${JSON.stringify(file)} ${reason(file, error)}`, { cause: error })
+    throw sourceError(file, error)
   }
 }
 
-/** Why a file, though it can be read, holds no rules. */
+/** Does what `readContent` does synchronously, for the first load. Throws RuleSourceError. */
+export function readContentSync(file: string, maxBytes: number, last?: FileContent): FileContent {
+  try {
+    const stamp = stampOf(statSync(file, { bigint: true }), maxBytes)
+    if (stamp === last?.stamp) return last
+    const text = textOf(readFileSync(file))
+    return { stamp, text, documents: fileDocuments([...documentsIn(file, text)]) }
+  } catch (error) {
+    throw sourceError(file, error)
+  }
+}
+
+/** The reason why a file that can be read holds no rules. */
 class Unusable extends Error {}
 
-/** Reads them one after the other: a file has thousands, and it is changed while requests are being decided. */
-async function documentsIn(file: string, text: string): Promise<readonly RuleDocument[]> {
-  const documents: RuleDocument[] = []
-  const slices = new Slices()
-  for (const value of text.trim() === "" ? [] : await valuesIn(file, text)) {
-    documents.push(readRuleDocument(value))
-    if (slices.isUsedUp) await slices.pause()
+function stampOf(found: BigIntStats, maxBytes: number): string {
+  if (!found.isFile()) throw new Unusable("is not a file: give the path of a file of YAML or JSON")
+  if (found.size > maxBytes) {
+    throw new Unusable(
+      `has ${found.size} bytes, more than ${maxBytes}: shorten it, or raise the option maxBytes`,
+    )
   }
-  if (documents.length === 0)
-    throw new Unusable("is empty: write a document with rules, or `rules: []` for none")
-  return documents
+  return [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(" ")
 }
 
-async function valuesIn(file: string, text: string): Promise<Iterable<unknown>> {
-  if (isJson(file)) return parseJsonText(text)
-  // Only now: the parser of YAML takes half as long to load as all the rest of the core.
-  const { yamlValues } = await import("./yaml-text.ts")
-  return yamlValues(text)
+function textOf(bytes: Uint8Array): string {
+  return new TextDecoder("utf-8", { fatal: true }).decode(bytes)
 }
 
-function isJson(file: string): boolean {
-  return extname(file).toLowerCase() === ".json"
+/** Yields the documents one by one, with the line and column of each problem. */
+function* documentsIn(file: string, text: string): Generator<ReadDocument, void> {
+  const services = new Set<string | undefined>()
+  let count = 0
+  for (const placed of valuesIn(text, formatOf(file))) {
+    const document = readRuleDocument(placed.value)
+    const problems = document.problems.map(
+      (problem): Problem => ({ ...problem, ...placed.placeOf(problem.path) }),
+    )
+    yield {
+      ...document,
+      problems,
+      ...(services.has(document.service) && { start: placed.placeOf("") }),
+    }
+    services.add(document.service)
+    count += 1
+  }
+  if (count === 0) throw new Unusable("is empty: write a document with rules, or `rules: []` for none")
+}
+
+function formatOf(file: string): TextFormat {
+  return extname(file).toLowerCase() === ".json" ? "json" : "yaml"
+}
+
+function sourceError(file: string, cause: unknown): RuleSourceError {
+  const message = `Rules file ${JSON.stringify(file)} ${reason(file, cause)}`
+  const place = cause instanceof FileTextError ? cause.place : undefined
+  const wasRead = cause instanceof FileTextError || cause instanceof Unusable
+  const problems = wasRead ? [{ path: "", message: cause.message, ...place }] : []
+  return new RuleSourceError(message, { cause, problems })
 }
 
 function reason(file: string, error: unknown): string {
   if (error instanceof Unusable) return error.message
   const { code, message } = error as NodeJS.ErrnoException
-  if (error instanceof FileTextError) return `is not ${isJson(file) ? "JSON" : "YAML"}: ${message}`
+  if (error instanceof FileTextError) return `is not ${formatOf(file).toUpperCase()}: ${message}`
   switch (code) {
     case "ENOENT":
     case "ENOTDIR":

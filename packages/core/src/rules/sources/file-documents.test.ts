@@ -51,7 +51,7 @@ test("a document of which it is not known whose it is gives no rules and is told
   ])
 })
 
-test("of two documents for one service the first is taken and the second told", () => {
+test("a second document for a service is a problem of that service alone", () => {
   const values = [
     { rules: [rule] },
     { service_id: "a", rules: [rule] },
@@ -60,8 +60,6 @@ test("of two documents for one service the first is taken and the second told", 
   ]
   expect(limits(values, "a")).toEqual([5])
   expect(limits(values, "b")).toEqual([5])
-  expect(told(values, "a")).toEqual([
-    '[2]: is the second document for service "a", after [1]',
-    "[3]: is the second document without service_id, after [0]",
-  ])
+  expect(told(values, "a")).toEqual(['[2]: is the second document for service "a", after [1]'])
+  expect(told(values, "b")).toEqual(["[3]: is the second document without service_id, after [0]"])
 })

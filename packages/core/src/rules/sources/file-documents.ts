@@ -2,53 +2,68 @@ import type { Problem } from "../../errors.ts"
 import { show } from "../problems.ts"
 import type { RuleDocument } from "../rule-document.ts"
 import type { LoadedRules } from "../source.ts"
+import type { TextPlace } from "./text-places.ts"
 
-/** The rules of a file: for each service its own document, else the one that names no service. */
+/** The rules of a file: each service has its own document, or the one that names no service. */
 export interface FileDocuments {
-  /** Those that have a document of their own. */
+  /** Services that have a document of their own. */
   readonly services: readonly string[]
-  /** What is wrong with documents of which it is not known whose they are. */
+  /** What is wrong with documents whose service is not known. */
   readonly problems: readonly Problem[]
   rulesOf(service: string): LoadedRules
+  /** Returns what is wrong with the documents of other services. */
+  otherProblems(service: string): readonly Problem[]
 }
 
-/** A document with the problems as they are told: with the place of the document in the file. */
-interface PlacedDocument extends RuleDocument {
+/** A document as it was read from a file, its problems with line and column. */
+export interface ReadDocument extends RuleDocument {
+  /** Where it begins; known if an earlier document is for the same service. */
+  readonly start?: TextPlace
+}
+
+/** A document with the problems as they are reported: with the place of the document in the file. */
+interface PlacedDocument extends ReadDocument {
   readonly index: number
 }
 
-/** What the documents of a file are together. What is wrong in one is told to its service alone. */
-export function fileDocuments(read: readonly RuleDocument[]): FileDocuments {
+/** Returns what the documents of a file are together. A problem is reported to the service that it concerns. */
+export function fileDocuments(read: readonly ReadDocument[]): FileDocuments {
   const documents = read.map((document, index): PlacedDocument => ({ ...document, index }))
   const own = new Map<string | undefined, PlacedDocument>()
-  // Whose these are is not known, so every service is told.
+  // It is not known whose these are, so every service gets them.
   const general: Problem[] = []
   for (const document of documents) {
     const place = read.length === 1 ? "" : `[${document.index}]`
-    const { service } = document
+    const { service, start } = document
     const earlier = own.get(service)
     if (!isReadable(document)) {
       general.push(...document.problems.map((problem) => below(place, problem)))
     } else if (earlier !== undefined) {
-      general.push(secondDocument(place, service, earlier.index))
+      const second = { ...secondDocument(place, service, earlier.index), ...start }
+      own.set(service, { ...earlier, problems: [...earlier.problems, second] })
     } else {
       const name = read.length === 1 || service === undefined ? place : `service ${show(service)}`
       own.set(service, { ...document, problems: document.problems.map((problem) => below(name, problem)) })
     }
   }
+  const documentOf = (service: string) => own.get(service) ?? own.get(undefined)
   return {
     services: [...own.keys()].filter((service) => service !== undefined),
     problems: general,
     rulesOf(service) {
-      const document = own.get(service) ?? own.get(undefined)
+      const document = documentOf(service)
       if (document === undefined) {
         const [only] = own.keys()
-        // Among several a service without rules is an ordinary one; a single document was meant for whoever asks.
+        // Several documents need not have one for each service; a single one was meant for the service that asks.
         const isAmiss = read.length === 1 && only !== undefined
         return { rules: [], problems: isAmiss ? [otherService(service, only)] : general }
       }
       const { rules, version, problems } = document
       return { rules, problems: [...general, ...problems], ...(version !== undefined && { version }) }
+    },
+    otherProblems(service) {
+      const mine = documentOf(service)
+      return [...own.values()].flatMap((document) => (document === mine ? [] : document.problems))
     },
   }
 }

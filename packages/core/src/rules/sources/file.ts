@@ -5,8 +5,8 @@ import { z } from "zod"
 import { InvalidOptionError, InvalidRuleError } from "../../errors.ts"
 import { locate, memberProblems, says, show } from "../problems.ts"
 import { strict } from "../rule-members.ts"
-import type { FoundRules, RuleSource } from "../source.ts"
-import { type FileContent, readContent } from "./file-content.ts"
+import type { FoundRules, LoadedNow, RuleSource } from "../source.ts"
+import { type FileContent, readContent, readContentSync } from "./file-content.ts"
 import type { FileDocuments } from "./file-documents.ts"
 import { watchFile } from "./watch-file.ts"
 
@@ -19,6 +19,11 @@ export interface FileRulesOptions {
    * not send: milliseconds, default 5000.
    */
   readonly pollMs?: number | undefined
+  /**
+   * Whether the file must be there, with valid rules, when a limiter is created: default true. With false the file may appear
+   * later, and the limiter needs `defaultRules` or `onRulesMissing`, which apply until then.
+   */
+  readonly required?: boolean | undefined
 }
 
 /** Services in a page of `loadAll`. */
@@ -30,6 +35,7 @@ const INTERVAL = says("an interval", `a whole number of milliseconds from 1 to $
 const optionsShape = strict("the options of fileRules", {
   maxBytes: z.int(SIZE).min(1, SIZE).optional(),
   pollMs: z.int(INTERVAL).min(1, INTERVAL).max(MAX_TIMER_MS, INTERVAL).optional(),
+  required: z.boolean(says("a boolean", "true or false")).optional(),
 })
 
 /**
@@ -38,11 +44,11 @@ const optionsShape = strict("the options of fileRules", {
  *
  * Such a document is not among those that `loadAll` lists: a rule book asks for it by the service's name.
  *
- * While it is watched, the file is reloaded when it changes, also by being replaced (editors, Kubernetes). It is read
- * once per change, however many services load from it. `load` rejects with {@link RuleSourceError}, which names the file and
- * what to do, when it is missing, empty, too large, not text or not YAML or JSON. Keeps no process alive.
- *
- * Does not touch the file before the first `load`.
+ * The file is read when a limiter is created, which throws if the file is missing or cannot be read, or if a rule of the
+ * limiter's service is invalid. While it is watched, the file is reloaded when it changes, also by being replaced (editors,
+ * Kubernetes). It is read once per change, however many services load from it. `load` rejects with {@link RuleSourceError},
+ * which names the file and what to do, if it is missing, empty, too large, not text or not YAML or JSON. Keeps no process
+ * alive.
  * @example
  * ```ts
  * import { createLimiter, fileRules } from "@sluice/core"
@@ -53,7 +59,7 @@ const optionsShape = strict("the options of fileRules", {
  */
 export function fileRules(path: string | URL, options: FileRulesOptions = {}): RuleSource {
   const file = filePath(path)
-  const { maxBytes = 1024 * 1024, pollMs = 5_000 } = checkedOptions(options)
+  const { maxBytes = 1024 * 1024, pollMs = 5_000, required = true } = checkedOptions(options)
   const listeners = new Set<() => void>()
   let content: FileContent | undefined
   let reading: Promise<FileContent> | undefined
@@ -68,15 +74,23 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): R
     seen = now
     if (isNews) for (const listener of [...listeners]) listener()
   }
-  const readNow = async (): Promise<FileContent> => {
+  const keep = (read: FileContent): FileContent => {
+    content = read
+    announce(`text ${read.text}`)
+    return read
+  }
+  const fail = (error: unknown): never => {
+    announce(`error ${(error as Error).message}`)
+    throw error
+  }
+  const readNow = (): Promise<FileContent> => readContent(file, maxBytes, content).then(keep, fail)
+  const loadSync = (service: string): LoadedNow => {
     try {
-      content = await readContent(file, maxBytes, content)
+      const { documents } = keep(readContentSync(file, maxBytes, content))
+      return { ...documents.rulesOf(service), otherProblems: documents.otherProblems(service) }
     } catch (error) {
-      announce(`error ${(error as Error).message}`)
-      throw error
+      return fail(error)
     }
-    announce(`text ${content.text}`)
-    return content
   }
   /** Who asks at the same time shares one read. */
   const read = (): Promise<FileContent> => {
@@ -113,6 +127,7 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): R
       signal?.throwIfAborted()
       return (await (fresh === true ? readAnew() : read())).documents.rulesOf(service)
     },
+    ...(required && { loadSync }),
     async *loadAll({ signal, fresh } = {}) {
       signal?.throwIfAborted()
       const { documents } = await (fresh === true ? readAnew() : read())

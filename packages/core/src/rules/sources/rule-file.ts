@@ -3,8 +3,9 @@ import { show } from "../problems.ts"
 import type { StorableRule } from "../rule.ts"
 import { readRuleDocument } from "../rule-document.ts"
 import { below, isReadable, secondDocument } from "./file-documents.ts"
-import { type FileTextError, parseJsonText } from "./file-text.ts"
-import type { PlacedValue, TextPlace } from "./text-places.ts"
+import type { FileTextError } from "./file-text.ts"
+import { type PlacedValue, START, type TextPlace } from "./text-places.ts"
+import { type TextFormat, valuesIn } from "./text-values.ts"
 
 /** What is wrong in a file of rules, and where: at the name of a member, or at the entry of a list. */
 export interface FileProblem extends Problem {
@@ -77,13 +78,10 @@ function requireArguments(text: unknown, format: unknown): void {
   if (problems.length > 0) throw new InvalidOptionError(problems)
 }
 
-async function read(text: string, format: "yaml" | "json"): Promise<RuleFile> {
-  // Only now: the parser of YAML takes half as long to load as all the rest of the core.
-  const { parseYamlText } = await import("./yaml-text.ts")
-  const { placesIn } = await import("./text-places.ts")
-  let values: readonly unknown[]
+function read(text: string, format: TextFormat): RuleFile {
+  let values: readonly PlacedValue[]
   try {
-    values = text.trim() === "" ? [] : format === "json" ? parseJsonText(text) : parseYamlText(text)
+    values = [...valuesIn(text, format)]
   } catch (error) {
     const { reason, place = START } = error as FileTextError
     const message = `is not ${format === "json" ? "JSON" : "YAML"}: ${reason}`
@@ -97,29 +95,28 @@ async function read(text: string, format: "yaml" | "json"): Promise<RuleFile> {
       notes: [],
     }
   }
-  return readDocuments(values, placesIn(text))
+  return readDocuments(values)
 }
 
-const START: TextPlace = { line: 1, column: 1 }
 const EMPTY_ACCEPTED = "a document with rules, or `rules: []` for none"
 
-function readDocuments(values: readonly unknown[], places: readonly PlacedValue[]): RuleFile {
+function readDocuments(values: readonly PlacedValue[]): RuleFile {
   const first = new Map<string | undefined, number>()
   const problems: FileProblem[] = []
   const warnings: FileProblem[] = []
   const notes: FileProblem[] = []
-  const documents = values.flatMap((value, index): FileDocument[] => {
-    const { problems: found, warnings: doubtful, notes: noted, ...document } = readRuleDocument(value)
-    const placeOf = (path: string): TextPlace => (places[index] as PlacedValue).placeOf(path)
+  const documents = values.flatMap((placed, index): FileDocument[] => {
+    const { problems: found, warnings: doubtful, notes: noted, ...document } = readRuleDocument(placed.value)
+    const placeOf = (path: string): TextPlace => placed.placeOf(path)
     const place = values.length === 1 ? "" : `[${index}]`
     const name = place === "" || document.service === undefined ? place : `service ${show(document.service)}`
-    const placed = (problem: Problem): FileProblem => ({
+    const inText = (problem: Problem): FileProblem => ({
       ...below(name, problem),
       ...placeOf(problem.path),
     })
-    problems.push(...found.map(placed))
-    warnings.push(...doubtful.map(placed))
-    notes.push(...noted.map(placed))
+    problems.push(...found.map(inText))
+    warnings.push(...doubtful.map(inText))
+    notes.push(...noted.map(inText))
     const earlier = first.get(document.service)
     if (!isReadable({ problems: found })) return []
     if (earlier !== undefined) {

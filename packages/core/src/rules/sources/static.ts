@@ -9,5 +9,5 @@ import type { RuleSource } from "../source.ts"
 export function staticRules(rules: readonly Rule[]): RuleSource {
   requireRules(rules, "rules")
   const loaded = { rules: [...rules], problems: [] }
-  return { load: async () => loaded }
+  return { load: async () => loaded, loadSync: () => loaded }
 }

@@ -1,14 +1,6 @@
-import {
-  type Document,
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  LineCounter,
-  type Node,
-  parseAllDocuments,
-} from "yaml"
+import type { Document, LineCounter, Node } from "yaml"
 import { locate } from "../problems.ts"
+import { yaml } from "./yaml-module.ts"
 
 /** A place in a text, both numbers from 1. */
 export interface TextPlace {
@@ -16,17 +8,40 @@ export interface TextPlace {
   readonly column: number
 }
 
+/** Where a text begins. */
+export const START: TextPlace = { line: 1, column: 1 }
+
 /** Where a value and its members stand in the text that it was read from. */
-export interface PlacedValue {
-  /** Of the member at a problem's path, `rules[1].rate.unit`: its name, or the entry of a list. Of a missing one, what it is missing in. */
+export interface Places {
+  /**
+   * Returns the place of the member at a problem's path, `rules[1].rate.unit`: that of its name, or of the entry of a list.
+   * For a missing member it is the place of the value that lacks it.
+   */
   placeOf(path: string): TextPlace
 }
 
-/**
- * Where the values of a text are, in the order in which `parseYamlText` and `parseJsonText` yield them. The text has been
- * read without a mistake by one of them: JSON is looked through as the YAML that it is.
- */
-export function placesIn(text: string): readonly PlacedValue[] {
+/** A value, and where it was read. */
+export interface PlacedValue extends Places {
+  readonly value: unknown
+}
+
+/** Returns the values of a JSON text, which has been parsed to `values`. The places are found when they are asked for. */
+export function placedJson(text: string, values: readonly unknown[]): readonly PlacedValue[] {
+  let places: readonly Places[] | undefined
+  return values.map((value, index) => ({
+    value,
+    placeOf(path) {
+      // JSON is YAML, too.
+      places ??= placesIn(text)
+      // A null has no place of its own.
+      return places[index]?.placeOf(path) ?? START
+    },
+  }))
+}
+
+/** Returns the places of the values in a text of YAML or JSON that is known to be valid. */
+export function placesIn(text: string): readonly Places[] {
+  const { LineCounter, parseAllDocuments } = yaml()
   const lines = new LineCounter()
   const documents = parseAllDocuments(text, {
     prettyErrors: false,
@@ -34,11 +49,15 @@ export function placesIn(text: string): readonly PlacedValue[] {
     logLevel: "error",
     lineCounter: lines,
   })
-  return documents.flatMap((document: Document.Parsed): PlacedValue[] => {
-    const top = resolved(document.contents, document)
-    const values = isSeq<Node>(top) ? top.items : isScalar(top) && top.value === null ? [] : [top]
-    return values.map((value) => new Place(document, value ?? top, lines))
-  })
+  return documents.flatMap((document: Document.Parsed) => placesOf(document, lines))
+}
+
+/** Returns the places of a document's value, or of its entries if it is a list; nothing for an empty document. */
+export function placesOf(document: Document.Parsed, lines: LineCounter): readonly Places[] {
+  const { isScalar, isSeq } = yaml()
+  const top = resolved(document.contents, document)
+  const values = isSeq<Node>(top) ? top.items : isScalar(top) && top.value === null ? [] : [top]
+  return values.map((value) => new Place(document, value ?? top, lines))
 }
 
 /** What a path's next part leads to: where the name or entry stands, and what is there. */
@@ -50,7 +69,7 @@ interface Member {
 /** A part of a path with what `show` makes of a long name is not longer. */
 const MAX_PART = 1024
 
-class Place implements PlacedValue {
+class Place implements Places {
   readonly #document: Document.Parsed
   readonly #top: Node | null
   readonly #lines: LineCounter
@@ -100,6 +119,7 @@ class Place implements PlacedValue {
   }
 
   #readMembers(node: Node): ReadonlyMap<string, Member> {
+    const { isMap, isScalar, isSeq } = yaml()
     if (isSeq<Node>(node)) {
       return new Map(node.items.map((item, index) => [`[${index}]`, { at: item, value: item }]))
     }
@@ -123,5 +143,5 @@ function partOf(name: string): string {
 
 /** What an alias stands for; other nodes stand for themselves. */
 function resolved(node: Node | null | undefined, document: Document.Parsed): Node | null {
-  return (isAlias(node) ? node.resolve(document) : node) ?? null
+  return (yaml().isAlias(node) ? node.resolve(document) : node) ?? null
 }

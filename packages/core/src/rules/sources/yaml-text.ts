@@ -1,17 +1,15 @@
-import { Composer, type CST, LineCounter, Parser } from "yaml"
+import type { CST, LineCounter } from "yaml"
 import { FileTextError } from "./file-text.ts"
 import { type JsonMistake, MAX_DEPTH } from "./json-text.ts"
+import { type PlacedValue, placesOf } from "./text-places.ts"
+import { yaml } from "./yaml-module.ts"
 
 /**
- * The values in a text of YAML 1.2: its documents, or the entries of those that are lists. Throws FileTextError for a
- * key that is there twice too, and for aliases that would blow it up to many times its size.
+ * Yields the values in a text of YAML 1.2: its documents, or the entries of documents that are lists. A document is read
+ * when its first value is asked for. Throws FileTextError for invalid YAML, for a duplicate key, and for aliases that would
+ * expand to many times the size of the text.
  */
-export function parseYamlText(text: string): readonly unknown[] {
-  return [...yamlValues(text)]
-}
-
-/** The same one by one: a document is read when its first value is asked for. */
-export function* yamlValues(text: string): Generator<unknown, void> {
+export function* yamlValues(text: string): Generator<PlacedValue, void> {
   try {
     yield* readYaml(text)
   } catch (error) {
@@ -21,7 +19,8 @@ export function* yamlValues(text: string): Generator<unknown, void> {
   }
 }
 
-function* readYaml(text: string): Generator<unknown, void> {
+function* readYaml(text: string): Generator<PlacedValue, void> {
+  const { Composer, LineCounter } = yaml()
   const lines = new LineCounter()
   const composer = new Composer({ prettyErrors: false, logLevel: "error", lineCounter: lines })
   for (const document of composer.compose(tokensIn(text, lines))) {
@@ -29,13 +28,17 @@ function* readYaml(text: string): Generator<unknown, void> {
     const mistake = document.errors[0] ?? document.warnings[0]
     if (mistake !== undefined) throw mistakeAt(lines, mistake.pos[0], mistake.message)
     const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES })
-    if (Array.isArray(value)) yield* value
-    else if (value !== null) yield value
+    const places = placesOf(document, lines)
+    const values: readonly unknown[] = Array.isArray(value) ? value : [value]
+    for (const [index, place] of places.entries()) {
+      yield { value: values[index], placeOf: (path) => place.placeOf(path) }
+    }
   }
 }
 
 /** Those of each document together. */
 function* tokensIn(text: string, lines: LineCounter): Generator<CST.Token, void> {
+  const { Parser } = yaml()
   for (const token of new Parser(lines.addNewLine).parse(text)) {
     const mistake = tooMuch(token)
     if (mistake !== undefined) throw mistakeAt(lines, mistake.offset, mistake.message)

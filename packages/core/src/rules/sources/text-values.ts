@@ -1,0 +1,12 @@
+import { parseJsonText } from "./file-text.ts"
+import { type PlacedValue, placedJson } from "./text-places.ts"
+import { yamlValues } from "./yaml-text.ts"
+
+/** How the text of a file of rules is written. `"yaml"` reads JSON as well. */
+export type TextFormat = "yaml" | "json"
+
+/** Returns the documents in the text of a file of rules, none for an empty text. Throws FileTextError while it is read. */
+export function valuesIn(text: string, format: TextFormat): Iterable<PlacedValue> {
+  if (text.trim() === "") return []
+  return format === "json" ? placedJson(text, parseJsonText(text)) : yamlValues(text)
+}

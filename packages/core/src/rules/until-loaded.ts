@@ -1,0 +1,54 @@
+import { z } from "zod"
+import type { Problem } from "../errors.ts"
+import { type ParsedRules, parseCodeRules } from "./parse-rule.ts"
+import type { ParsedRule } from "./parsed-rule.ts"
+import { says } from "./problems.ts"
+import type { Rule } from "./rule.ts"
+import type { RuleSource } from "./source.ts"
+
+/** What is decided while no rules could be loaded yet: every request is admitted, or answered 503. */
+export type OnRulesMissing = "allow" | "deny"
+
+/** What applies until the first load of a network source has succeeded. */
+export interface UntilLoaded {
+  readonly defaultRules: readonly ParsedRule[]
+  readonly onRulesMissing: OnRulesMissing
+}
+
+/** The options that say so, as they are given. */
+export interface UntilLoadedOptions {
+  readonly defaultRules?: readonly Rule[] | undefined
+  readonly onRulesMissing?: OnRulesMissing | undefined
+}
+
+/** The schema of `onRulesMissing`. */
+export const onRulesMissing: z.ZodOptional<z.ZodEnum<{ allow: "allow"; deny: "deny" }>> = z
+  .enum(["allow", "deny"], says("a choice for missing rules", '"allow" or "deny"'))
+  .optional()
+
+/** Returns what applies, undefined if the options do not say. Adds what is wrong with them to `problems`. */
+export function parseUntilLoaded(
+  { defaultRules, onRulesMissing: choice }: UntilLoadedOptions,
+  problems: Problem[],
+): UntilLoaded | undefined {
+  if (defaultRules === undefined) {
+    return choice === undefined ? undefined : { defaultRules: [], onRulesMissing: choice }
+  }
+  if (choice !== undefined) {
+    const accepted = `only one of them: rules to apply, or ${JSON.stringify(choice)} for every request`
+    problems.push({ path: "onRulesMissing", message: "is given together with defaultRules", accepted })
+  }
+  const parsed: ParsedRules = parseCodeRules(defaultRules, "defaultRules")
+  problems.push(...parsed.problems)
+  return { defaultRules: parsed.rules, onRulesMissing: "allow" }
+}
+
+/** Returns the problem of a limiter on a network source whose options do not say what applies until rules are loaded. */
+export function undecided({ name = "this rule source" }: Pick<RuleSource, "name">): Problem {
+  return {
+    path: "onRulesMissing",
+    message: `is missing: the rules of ${name} are loaded after the limiter is created, so say what applies until the first load succeeds`,
+    accepted:
+      'onRulesMissing: "allow" to admit every request, onRulesMissing: "deny" to answer 503, or defaultRules: […] to apply other rules',
+  }
+}

@@ -1,0 +1,68 @@
+import { type RuleSource, RuleSourceError } from "@sluice/core"
+import { describe, expect } from "vitest"
+import { type Behaves, expectOk, statuses } from "./stage.ts"
+
+const RULE = { name: "rule", field: "ip", limit: 2, window: "1 minute" }
+
+/** A network source whose first loads fail, until it has rules. */
+function failingSource(): { readonly source: RuleSource; publish(): void } {
+  let isThere = false
+  const listeners = new Set<() => void>()
+  return {
+    source: {
+      async load() {
+        if (!isThere) throw new RuleSourceError("The table is gone.")
+        return { rules: [RULE], problems: [] }
+      },
+      watch(changed) {
+        listeners.add(changed)
+        return () => listeners.delete(changed)
+      },
+    },
+    publish() {
+      isThere = true
+      for (const changed of listeners) changed()
+    },
+  }
+}
+
+/** What becomes of requests until the rules of a network source are loaded for the first time. */
+export function starting(behaves: Behaves): void {
+  describe("until rules are loaded", () => {
+    behaves('answers 503 with "deny", and counts as soon as there are rules', async ({ start, base }) => {
+      const { source, publish } = failingSource()
+      let handled = 0
+      const client = await start({
+        mounts: [{ ...base, rules: source, onRulesMissing: "deny" }],
+        routes: [{ path: "/", handle: () => ({ body: String(++handled) }) }],
+      })
+      const { status, headers, body } = await client("/")
+      expect(status).toBe(503)
+      expect(headers["retry-after"]).toBe("1")
+      expect(headers["cache-control"]).toBe("no-store")
+      expect(JSON.parse(body)).toEqual({
+        type: "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
+        title: "Temporary Reduced Capacity",
+        status: 503,
+        detail: "The quota cannot be checked at the moment. Try again in 1 second.",
+      })
+      expect(handled).toBe(0)
+      publish()
+      expect(await statuses(client, 3)).toEqual([200, 200, 429])
+    })
+
+    behaves('admits every request with "allow"', async ({ start, base }) => {
+      const { source } = failingSource()
+      const client = await start({ mounts: [{ ...base, rules: source, onRulesMissing: "allow" }] })
+      expectOk(await client("/"))
+      expect(await statuses(client, 3)).toEqual([200, 200, 200])
+    })
+
+    behaves("decides by the default rules", async ({ start, base }) => {
+      const { source } = failingSource()
+      const defaultRules = [{ ...RULE, limit: 1 }]
+      const client = await start({ mounts: [{ ...base, rules: source, defaultRules }] })
+      expect(await statuses(client, 2)).toEqual([200, 429])
+    })
+  })
+}

@@ -1,0 +1,244 @@
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { createLimiter, fileRules, InvalidRuleError, manualClock, type RuleSource } from "@sluice/core"
+import { dynamoDBRules } from "@sluice/core/dynamodb"
+import { instrument } from "@sluice/core/otel"
+import { describe, expect, it, onTestFinished } from "vitest"
+import { readRuleDocument } from "../packages/core/src/rules/rule-document.ts"
+import { itemOf, makeTable, putItem } from "./dynamodb/tables.ts"
+import { startMetering } from "./otel/metering.ts"
+import { startDynamoDB } from "./servers/dynamodb.ts"
+
+const HOUR = 3_600_000
+
+interface Document {
+  readonly service_id: string
+  readonly version?: number
+  readonly rules: readonly object[]
+}
+
+/** A place for rules: the source that reads it, and how to replace what is there. */
+interface Place {
+  readonly source: RuleSource
+  write(...documents: readonly Document[]): Promise<void>
+  /** Where problems of the rule at `index` are reported. */
+  readonly placeOf: (index: number) => string
+}
+
+async function inFile(...documents: readonly Document[]): Promise<Place & { readonly path: string }> {
+  const folder = await mkdtemp(join(tmpdir(), "sluice-editions-"))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const path = join(folder, "rules.yaml")
+  const write = async (...all: readonly Document[]): Promise<void> => {
+    // JSON is YAML too; one rule in each line.
+    const text = all.map(({ rules, ...head }) => {
+      const lines = rules.map((rule) => `  - ${JSON.stringify(rule)}`)
+      return `${Object.entries(head)
+        .map(([name, value]) => `${name}: ${value}`)
+        .join("\n")}\nrules:\n${lines.join("\n")}\n`
+    })
+    await writeFile(`${path}.new`, text.join("---\n"))
+    await rename(`${path}.new`, path)
+  }
+  await write(...documents)
+  const source = fileRules(path)
+  // service_id, version and "rules:" are the first three lines.
+  return { source, write, path, placeOf: (index) => `rules[${index}].window (line ${index + 4}, column ` }
+}
+
+async function inTable(...documents: readonly Document[]): Promise<Place> {
+  const server = await startDynamoDB()
+  onTestFinished(() => server.stop())
+  const client = server.client()
+  await makeTable(client, "rules")
+  const write = async (...all: readonly Document[]): Promise<void> => {
+    for (const document of all) await putItem(client, "rules", itemOf(document))
+  }
+  await write(...documents)
+  const source = dynamoDBRules({ client, tableName: "rules" })
+  return { source, write, placeOf: (index) => `table "rules" service "shop" rules[${index}].window` }
+}
+
+async function inOwnSource(...documents: readonly Document[]): Promise<Place> {
+  let stored = documents
+  const source: RuleSource = {
+    name: "our own source",
+    pollMs: 60_000,
+    async load(service) {
+      const document = stored.find(({ service_id }) => service_id === service)
+      return document === undefined ? { rules: [], problems: [] } : readRuleDocument(document)
+    },
+  }
+  const write = async (...all: readonly Document[]): Promise<void> => {
+    stored = all
+  }
+  return { source, write, placeOf: (index) => `rules[${index}].window` }
+}
+
+const PLACES = { "a file": inFile, DynamoDB: inTable, "a source of your own": inOwnSource }
+
+const login = (more: object = {}) => ({ name: "login", field: "ip", limit: 2, window: "1 hour", ...more })
+const overall = (more: object = {}) => ({ name: "overall", field: "ip", limit: 9, window: "1 hour", ...more })
+const shop = (version: number, ...rules: readonly object[]): Document => ({
+  service_id: "shop",
+  version,
+  rules,
+})
+
+/** A limiter of the service "shop" with what it logs and measures. */
+function limit(source: RuleSource) {
+  const clock = manualClock()
+  const said: string[] = []
+  const log = ({ code }: { readonly code: string }, message: string): void =>
+    void said.push(`${code} ${message}`)
+  const limiter = createLimiter({
+    rules: source,
+    service: "shop",
+    onRulesMissing: "deny",
+    clock,
+    logger: { warn: log, error: log },
+  })
+  onTestFinished(() => limiter.close())
+  const metering = startMetering()
+  instrument(limiter, { meterProvider: metering.meterProvider })
+  const metric = async (name: string) => (await metering.values(name))[""]
+  const inForce = async (): Promise<Record<string, number>> => {
+    const { checks } = await limiter.peek({ remoteAddress: "192.0.2.9" })
+    return Object.fromEntries(checks.map(({ policy, limit: units }) => [policy, units]))
+  }
+  const statuses = async (times: number): Promise<boolean[]> => {
+    const all: boolean[] = []
+    for (let i = 0; i < times; i++) all.push((await limiter.decide({ remoteAddress: "192.0.2.7" })).allowed)
+    return all
+  }
+  return { limiter, clock, said, metric, inForce, statuses }
+}
+
+describe.each(Object.entries(PLACES))("an edition of the rules in %s", (_name, open) => {
+  it("is rejected as a whole when one rule is invalid: the previous edition stays in force", async () => {
+    const { source, write, placeOf } = await open(shop(1, login(), overall()))
+    const { limiter, said, metric, inForce, statuses } = limit(source)
+    await limiter.ready()
+    await write(shop(2, login({ window: "1 huor" }), overall({ limit: 5 })))
+    await expect(limiter.refresh()).rejects.toThrow(InvalidRuleError)
+
+    expect(await statuses(4)).toEqual([true, true, false, false])
+    expect(await inForce()).toEqual({ login: 2, overall: 9 })
+    expect(limiter.rules).toMatchObject({ version: 1, isRejected: true, problems: [] })
+    expect(limiter.rules.error).toMatchObject({ problems: [{ rule: "login" }] })
+    expect(await metric("sluice.rule_set.rejected")).toBe(1)
+    expect(await metric("sluice.rule_set.errors")).toBe(1)
+
+    expect(said).toHaveLength(1)
+    expect(said[0]).toMatch(/^SLUICE_RULES_REJECTED .*service "shop"/)
+    expect(said[0]).toContain('rule "login"')
+    expect(said[0]).toContain(placeOf(0))
+    expect(said[0]).toContain('"1 huor" is not a window')
+    expect(said[0]).toContain(
+      'The previous edition stays in force: version 1 with the rules "login", "overall".',
+    )
+  })
+
+  it("is reported again each hour while it is rejected, and no more once it is corrected", async () => {
+    const { source, write } = await open(shop(1, login()))
+    const { limiter, clock, said, metric } = limit(source)
+    await limiter.ready()
+    await write(shop(2, login({ window: "1 huor" })))
+    await expect(limiter.refresh()).rejects.toThrow(InvalidRuleError)
+    const rejections = () => said.filter((line) => line.startsWith("SLUICE_RULES_REJECTED"))
+    expect(rejections()).toHaveLength(1)
+    clock.advance(HOUR - 1)
+    await expect(limiter.refresh()).rejects.toThrow(InvalidRuleError)
+    expect(rejections()).toHaveLength(1)
+    for (let hours = 2; hours <= 3; hours++) {
+      clock.advance(HOUR)
+      await expect(limiter.refresh()).rejects.toThrow(InvalidRuleError)
+      expect(rejections()).toHaveLength(hours)
+      expect(rejections().at(-1)).toBe(rejections()[0])
+    }
+    expect(await metric("sluice.rule_set.errors")).toBe(1)
+
+    await write(shop(3, login({ limit: 4 })))
+    await limiter.refresh()
+    expect(said.at(-1)).toMatch(/^SLUICE_RULES_RECOVERED/)
+    expect(limiter.rules).toMatchObject({ version: 3, isRejected: false })
+    expect(await metric("sluice.rule_set.rejected")).toBe(0)
+    const before = said.length
+    clock.advance(2 * HOUR)
+    await limiter.refresh()
+    expect(said).toHaveLength(before)
+  })
+
+  it("counts each rejected edition, also when the mistake is the same", async () => {
+    const { source, write } = await open(shop(1, login(), overall()))
+    const { limiter, metric } = limit(source)
+    await limiter.ready()
+    for (const other of [5, 6]) {
+      await write(shop(2, login({ window: "1 huor" }), overall({ limit: other })))
+      await expect(limiter.refresh()).rejects.toThrow(InvalidRuleError)
+      await expect(limiter.refresh()).rejects.toThrow(InvalidRuleError)
+    }
+    expect(await metric("sluice.rule_set.errors")).toBe(2)
+  })
+
+  it("takes a rule out of force that it does not have", async () => {
+    const { source, write } = await open(shop(1, login(), overall()))
+    const { limiter, inForce } = limit(source)
+    await limiter.ready()
+    await write(shop(2, overall()))
+    await limiter.refresh()
+    expect(await inForce()).toEqual({ overall: 9 })
+  })
+
+  it("applies with its valid rules where there was none before, and reports the others", async () => {
+    const other: Document = { service_id: "search", version: 1, rules: [overall()] }
+    const third: Document = { ...other, service_id: "third" }
+    const { source, write } = await open(other, third)
+    const { limiter, said, inForce, metric } = limit(source)
+    await limiter.ready()
+    expect(await inForce()).toEqual({})
+    await write(other, third, shop(1, login({ window: "1 huor" }), overall()))
+    await limiter.refresh()
+    expect(await inForce()).toEqual({ overall: 9 })
+    expect(limiter.rules).toMatchObject({ version: 1, isRejected: false, problems: [{ rule: "login" }] })
+    expect(await metric("sluice.rule_set.problems")).toBe(1)
+    expect(said).toHaveLength(1)
+    expect(said[0]).toContain('rule "login"')
+    expect(said[0]).toContain('Its valid rules are in force: version 1 with the rule "overall".')
+    // From now on there is a previous edition.
+    await write(other, third, shop(2, login({ window: "1 huor" }), overall({ limit: 5 })))
+    await expect(limiter.refresh()).rejects.toThrow(InvalidRuleError)
+    expect(await inForce()).toEqual({ overall: 9 })
+  })
+})
+
+describe("a file of rules for several services", () => {
+  const search = (...rules: readonly object[]): Document => ({ service_id: "search", version: 1, rules })
+
+  it("that cannot be parsed leaves every service its edition", async () => {
+    const { source, path } = await inFile(shop(1, login()), search(overall()))
+    const { limiter, said, inForce, metric } = limit(source)
+    await limiter.ready()
+    await writeFile(path, "service_id: shop\nrules: [\n")
+    await expect(limiter.refresh()).rejects.toThrow("is not YAML")
+    expect(await inForce()).toEqual({ login: 2 })
+    expect(limiter.rules.isRejected).toBe(true)
+    expect(await metric("sluice.rule_set.rejected")).toBe(1)
+    expect(said[0]).toMatch(/line \d+, column \d+/)
+    expect(said[0]).toContain('The previous edition stays in force: version 1 with the rule "login".')
+  })
+
+  it("changes the others where one is rejected", async () => {
+    const { source, write } = await inFile(shop(1, login()), search(overall()))
+    const { limiter, inForce } = limit(source)
+    await limiter.ready()
+    await write(shop(2, login({ limit: 3 })), search(overall({ window: "soon" })))
+    await limiter.refresh()
+    expect(await inForce()).toEqual({ login: 3 })
+    // A second document for another service is that one's problem, too.
+    await write(shop(3, login({ limit: 4 })), search(overall()), search(overall()))
+    await limiter.refresh()
+    expect(await inForce()).toEqual({ login: 4 })
+  })
+})

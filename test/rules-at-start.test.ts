@@ -1,0 +1,307 @@
+import { existsSync } from "node:fs"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setImmediate as nextTurn } from "node:timers/promises"
+import {
+  createLimiter,
+  createRuleBook,
+  fileRules,
+  InvalidOptionError,
+  InvalidRuleError,
+  type LimiterOptions,
+  manualClock,
+  memoryStore,
+  type RequestFacts,
+  type RuleSource,
+  RuleSourceError,
+  staticRules,
+} from "@sluice/core"
+import { dynamoDBRules } from "@sluice/core/dynamodb"
+import { rateLimit as onExpress } from "@sluice/express"
+import { rateLimit as onFastify } from "@sluice/fastify"
+import { rateLimit as onKoa } from "@sluice/koa"
+import fastify from "fastify"
+import { describe, expect, it, onTestFinished } from "vitest"
+import { itemOf, makeTable, putItem } from "./dynamodb/tables.ts"
+import { startDynamoDB } from "./servers/dynamodb.ts"
+import { startFaultProxy } from "./servers/fault-proxy.ts"
+import { until } from "./servers/until.ts"
+
+const QUIET = { warn() {}, error() {} }
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
+const GOOD = "service_id: shop\nrules:\n  - { name: daily, field: ip, limit: 2, window: 1 day }\n"
+const BAD = "service_id: shop\nrules:\n  - { name: daily, field: ip, limit: 2, window: 1 dya }\n"
+const OTHER_BAD = `${GOOD}---\nservice_id: search\nrules:\n  - { name: fast, field: ip, limit: 0, window: 1 day }\n`
+
+/** Writes a rules file of its own for the test; without a text there is none. */
+async function rulesFile(text?: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "sluice-start-"))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const path = join(folder, "rules.yaml")
+  if (text !== undefined) await writeFile(path, text)
+  return path
+}
+
+function create(rules: LimiterOptions<RequestFacts>["rules"], more: LimiterOptions<RequestFacts> = {}) {
+  const said: string[] = []
+  const log = ({ code }: { readonly code: string }, message: string): void =>
+    void said.push(`${code} ${message}`)
+  const clock = manualClock()
+  const logger = { warn: log, error: log }
+  const limiter = createLimiter({ rules, service: "shop", clock, logger, ...more })
+  onTestFinished(() => limiter.close())
+  return { limiter, clock, said }
+}
+
+describe("a limiter whose rules are in a file", () => {
+  it("has them as soon as it is created", async () => {
+    const { limiter, said } = create(fileRules(await rulesFile(GOOD)))
+    const decided = limiter.decide(ALICE)
+    expect(limiter.rules).toMatchObject({ ageMs: 0, isStale: false, isRejected: false, problems: [] })
+    expect(await decided).toMatchObject({ policy: "daily", remaining: 1 })
+    await limiter.ready()
+    expect(said).toEqual([])
+  })
+
+  it.each<[string, string | undefined, new (...args: never[]) => Error, string]>([
+    ["is missing", undefined, RuleSourceError, "does not exist: create it, or correct the path"],
+    ["is not YAML", "rules: [", RuleSourceError, "is not YAML: line 1, column "],
+    ["is empty", "", RuleSourceError, "is empty: write a document"],
+    ["has an invalid rule of its service", BAD, InvalidRuleError, "rules[0].window (line 3, column "],
+    [
+      "is for another service",
+      GOOD.replace("shop", "search"),
+      InvalidRuleError,
+      '"search" is not the service "shop"',
+    ],
+  ])("is not created when the file %s", async (_what, text, type, message) => {
+    const options = { rules: fileRules(await rulesFile(text)), service: "shop", logger: QUIET }
+    const thrown = (make: () => unknown): unknown => {
+      try {
+        make()
+        return undefined
+      } catch (error) {
+        return error
+      }
+    }
+    for (const make of [createLimiter, onExpress, onKoa]) {
+      const error = thrown(() => make(options))
+      expect(error).toBeInstanceOf(type)
+      expect((error as Error).message).toContain(message)
+    }
+    const app = fastify()
+    const registered = async () => app.register(onFastify, options)
+    await expect(registered()).rejects.toThrow(type)
+    const book = createRuleBook({ source: options.rules, logger: QUIET })
+    onTestFinished(() => book.close())
+    expect(() => createLimiter({ ...options, rules: book })).toThrow(message)
+    const all = createRuleBook({ source: options.rules, services: "all", logger: QUIET })
+    onTestFinished(() => all.close())
+    expect(() => createLimiter({ ...options, rules: all })).toThrow(message)
+  })
+
+  it("is created when rules of another service are invalid, which the log says once", async () => {
+    const { limiter, said } = create(fileRules(await rulesFile(OTHER_BAD)))
+    expect(await limiter.decide(ALICE)).toMatchObject({ policy: "daily" })
+    expect(limiter.rules.problems).toEqual([])
+    expect(said).toHaveLength(1)
+    expect(said[0]).toMatch(/^SLUICE_RULES_REJECTED rules file ".*": rules of other services are invalid/)
+    expect(said[0]).toContain('service "search" rules[0].limit (line 7, column ')
+  })
+
+  it("leaves nothing behind when it is not created", async () => {
+    const path = await rulesFile(BAD)
+    let watching = 0
+    const file = fileRules(path)
+    const source: RuleSource = {
+      ...file,
+      watch(changed) {
+        watching++
+        const stop = file.watch?.(changed)
+        return () => {
+          watching--
+          stop?.()
+        }
+      },
+    }
+    const store = memoryStore()
+    expect(() => create(source, { store })).toThrow(InvalidRuleError)
+    expect(watching).toBe(0)
+    await writeFile(path, GOOD)
+    const { limiter } = create(source, { store })
+    expect(await limiter.decide(ALICE)).toMatchObject({ policy: "daily" })
+  })
+
+  it("is not created when another limiter counts by the same rule on one store", async () => {
+    const path = await rulesFile(GOOD)
+    const store = memoryStore()
+    const first = create(fileRules(path), { store }).limiter
+    expect(() => create(fileRules(path), { store })).toThrow(InvalidOptionError)
+    await first.close()
+    create(fileRules(path), { store })
+  })
+
+  it("reads nothing when it is switched off", async () => {
+    const { limiter } = create(fileRules(await rulesFile()), { enabled: false })
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "" })
+  })
+})
+
+describe("a file that may appear later", () => {
+  it("needs a choice of what applies until then", async () => {
+    const source = fileRules(await rulesFile(), { required: false })
+    expect(() => create(source)).toThrow(/onRulesMissing: is missing/)
+  })
+
+  it("is loaded when it appears", async () => {
+    const path = await rulesFile()
+    const { limiter, clock } = create(fileRules(path, { required: false, pollMs: 10 }), {
+      onRulesMissing: "deny",
+    })
+    await expect(limiter.ready()).rejects.toThrow("does not exist")
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false, refusal: "store-failure" })
+    await writeFile(path, GOOD)
+    expect(existsSync(path)).toBe(true)
+    await until("the rules are loaded", async () => {
+      clock.advance(30_000)
+      await nextTurn()
+      return (await limiter.peek(ALICE)).policy === "daily"
+    })
+  })
+})
+
+describe("a source of your own that loads synchronously", () => {
+  it("is read when the limiter is created", async () => {
+    const { limiter } = create(staticRules([{ name: "own", field: "ip", limit: 2, window: "1 day" }]))
+    expect(await limiter.decide(ALICE)).toMatchObject({ policy: "own" })
+  })
+
+  it.each<[string, RuleSource["loadSync"], string]>([
+    [
+      "throws",
+      () => {
+        throw new Error("no such bundle")
+      },
+      'The rules of service "shop" cannot be loaded: no such bundle',
+    ],
+    [
+      "has an invalid rule",
+      () => ({ rules: [{ name: "own", field: "ip", limit: 0, window: "1 day" }], problems: [] }),
+      "rules[0].limit: 0 is not a limit",
+    ],
+  ])("fails the limiter when it %s", (_what, loadSync, message) => {
+    const load = () => new Promise<never>(() => undefined)
+    expect(() => create({ load, ...(loadSync && { loadSync }) })).toThrow(message)
+  })
+})
+
+/** A network source, how it fails until it is mended, and how it is mended. */
+interface Network {
+  readonly source: RuleSource
+  mend(): void
+}
+
+const NETWORKS: Readonly<Record<string, () => Promise<Network>>> = {
+  async DynamoDB() {
+    const server = await startDynamoDB()
+    onTestFinished(() => server.stop())
+    const client = server.client()
+    await makeTable(client, "rules")
+    const rules = [{ name: "daily", field: "ip", limit: 2, window: "1 day" }]
+    await putItem(client, "rules", itemOf({ service_id: "shop", rules }))
+    const proxy = await startFaultProxy(server)
+    onTestFinished(() => proxy.stop())
+    proxy.fault = () => "reset"
+    const mend = (): void => {
+      proxy.fault = () => undefined
+    }
+    const behind = server.client({ endpoint: proxy.endpoint, maxAttempts: 1 })
+    return { source: dynamoDBRules({ client: behind, tableName: "rules" }), mend }
+  },
+  async "a source of your own"() {
+    let isThere = false
+    const source: RuleSource = {
+      name: "our own source",
+      async load() {
+        if (!isThere) throw new Error("no answer")
+        return { rules: [{ name: "daily", field: "ip", limit: 2, window: "1 day" }], problems: [] }
+      },
+    }
+    const mend = (): void => {
+      isThere = true
+    }
+    return { source, mend }
+  },
+}
+
+describe.each(Object.entries(NETWORKS))(
+  "a limiter whose rules are loaded over the network: %s",
+  (_name, open) => {
+    it("needs a choice of what applies until the first load", async () => {
+      const { source } = await open()
+      const explained = new RegExp(
+        `onRulesMissing: is missing: the rules of ${source.name} are loaded after the limiter is created.*"allow".*"deny".*defaultRules`,
+      )
+      const options = { rules: source, service: "shop", logger: QUIET }
+      for (const make of [createLimiter, onExpress, onKoa]) {
+        expect(() => make(options)).toThrow(InvalidOptionError)
+        expect(() => make(options)).toThrow(explained)
+      }
+      await expect((async () => fastify().register(onFastify, options))()).rejects.toThrow(explained)
+      const book = createRuleBook({ source, logger: QUIET })
+      onTestFinished(() => book.close())
+      expect(() => createLimiter({ ...options, rules: book })).toThrow(explained)
+    })
+
+    it("takes one choice, not two", async () => {
+      const { source } = await open()
+      const both = {
+        defaultRules: [{ field: "ip", limit: 5, window: "1 minute" }],
+        onRulesMissing: "allow",
+      } as const
+      const message = "onRulesMissing: is given together with defaultRules"
+      expect(() => create(source, both)).toThrow(message)
+      expect(() => createRuleBook({ source, ...both })).toThrow(message)
+    })
+
+    it("refuses with deny, admits with allow, and decides by default rules, until rules are loaded", async () => {
+      const { source, mend } = await open()
+      const deny = create(source, { onRulesMissing: "deny" })
+      const allow = create(source, { onRulesMissing: "allow" })
+      const stand = create(source, {
+        defaultRules: [{ name: "stand-in", field: "ip", limit: 1, window: "1 day" }],
+      })
+      expect(await deny.limiter.decide(ALICE)).toMatchObject({
+        allowed: false,
+        policy: "",
+        refusal: "store-failure",
+        degraded: true,
+        cost: 0,
+        remaining: 0,
+        retryAfterMs: 1_000,
+        checks: [],
+      })
+      expect(await allow.limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "", degraded: false })
+      expect(await stand.limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "stand-in" })
+      mend()
+      for (const { limiter } of [deny, allow, stand]) {
+        await limiter.refresh()
+        expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "daily", remaining: 1 })
+      }
+    })
+
+    it("goes by the choice of its rule book, unless it has its own", async () => {
+      const { source, mend } = await open()
+      const book = createRuleBook({ source, logger: QUIET, onRulesMissing: "deny" })
+      onTestFinished(() => book.close())
+      const { limiter } = create(book)
+      const own = create(book, { onRulesMissing: "allow" }).limiter
+      expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false, refusal: "store-failure" })
+      expect(await own.decide(ALICE)).toMatchObject({ allowed: true })
+      mend()
+      await book.refresh()
+      expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "daily" })
+    })
+  },
+)
