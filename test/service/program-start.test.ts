@@ -181,19 +181,19 @@ describe("the program", () => {
     [
       "of one service",
       "service_id: 1\nrules: [{ name: a, limit: -1, window: 1m }, { name: b, limit: 5, window: soon }]\n",
-      /^error: Wrong rules:\n {2}- rules\[0\]\.limit: -1 is not a limit; .*\n {2}- rules\[1\]\.window: "soon" is not a window; .*\n$/,
+      /^error: The rules file .* has invalid rules\..*\nWrong rules:\n {2}- rules\[0\]\.limit \(line 2, column 20\): -1 is not a limit; .*\n {2}- rules\[1\]\.window \(.*\): "soon" is not a window; .*\n$/,
     ],
     [
       "of several services",
       "service_id: 1\nrules: { limit: 0, window: 1m }\n---\nservice_id: 2\nrules: { limit: 5, window: 0 }\n",
-      /^error: Wrong rules:\n {2}- service "1" rules\.limit: 0 is .*\n {2}- service "2" rules\.window: 0 is .*\n$/,
+      /\nWrong rules:\n {2}- service "1" rules\.limit \(line 2, .*\): 0 is .*\n {2}- service "2" rules\.window \(line 5, .*\): 0 is .*\n$/,
     ],
     [
       "of services that have none of their own",
       "rules: { limit: 0, window: 1m }\n---\nservice_id: 2\nrules: []\n",
-      /^error: Wrong rules: \[0\]\.rules\.limit: 0 is .*\n$/,
+      /\nWrong rules: \[0\]\.rules\.limit \(line 1, column 10\): 0 is .*\n$/,
     ],
-  ])("ends with 1 where every rule of the file is wrong: %s", async (_whose, text, said) => {
+  ])("ends with 1 where a rule of the file is invalid: %s", async (_whose, text, said) => {
     const file = join(folder, "wrong.yaml")
     writeFileSync(file, text)
     const free = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--operations", "127.0.0.1:0"]
@@ -202,13 +202,35 @@ describe("the program", () => {
     expect(err).toMatch(said)
   })
 
-  it("starts with the rules of a file that are right, and without any where none are written", async () => {
+  it("ends with 1 where one of many rules is invalid, and says which and how to start all the same", async () => {
+    const file = join(folder, "one-wrong.yaml")
+    const good = "service_id: 1\nrules: { limit: 5, window: 1m }\n"
+    const partly =
+      "service_id: 2\nrules:\n  - { name: good, limit: 5, window: 1m }\n  - { name: bad, limit: 5, window: 1 mni }\n"
+    writeFileSync(file, `${good}---\n${partly}`)
+    const free = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--operations", "127.0.0.1:0"]
+    const { code, out, err } = await runProgram(["--rules", file, ...free])
+    expect({ code, out }).toEqual({ code: 1, out: "" })
+    expect(err).toContain(`The rules file ${JSON.stringify(file)} has invalid rules.`)
+    expect(err).toContain("--allow-invalid-rules")
+    expect(err).toMatch(/service "2" rules\[1\]\.window \(line 7, column \d+\): "1 mni" is not a window/)
+    program = await startProgram(["--rules", file, "--allow-invalid-rules"])
+    await program.said("the service is ready")
+    expect(await ask(program, { serviceId: 2, request: "{}" })).toMatchObject({ policy: "good" })
+    expect(
+      await program.said(/service "2": some rules are left out, because rule "bad" is invalid/),
+    ).toMatchObject({
+      code: "SLUICE_RULES_REJECTED",
+    })
+  })
+
+  it("starts with the valid rules of a file where that is allowed, and without any where none are written", async () => {
     const file = join(folder, "partly.yaml")
     writeFileSync(
       file,
       "rules: { limit: 0, window: 1m }\n---\nservice_id: 1\nrules: { limit: 5, window: 1m }\n",
     )
-    program = await startProgram(["--rules", file])
+    program = await startProgram(["--rules", file], { SLUICE_ALLOW_INVALID_RULES: "true" })
     await program.said("the service is ready")
     expect(await ask(program, { serviceId: 1, request: "{}" })).toMatchObject({ remaining: "4" })
     // Before anybody has asked about a service that it is for.
@@ -216,16 +238,16 @@ describe("the program", () => {
     expect(aside.map(({ level, msg }) => [level, msg])).toEqual([
       [
         "error",
-        `rules file ${JSON.stringify(file)} before the registry in memory, services without a document of their own: Wrong rules: [0].rules.limit: 0 is not a limit; ` +
+        `rules file ${JSON.stringify(file)} before the registry in memory, services without a document of their own: Wrong rules: [0].rules.limit (line 1, column 10): 0 is not a limit; ` +
           "accepted: a positive whole number up to 9007199254740991\n" +
-          "None of their rules are in force until this is mended.",
+          "None of their rules are in force.",
       ],
     ])
     await program.stop()
     writeFileSync(file, "rules: [{ limit: 0, window: 1m }, { name: good, limit: 5, window: 1m }]\n")
-    program = await startProgram(["--rules", file])
+    program = await startProgram(["--rules", file, "--allow-invalid-rules"])
     expect(await program.said(/services without a document/)).toMatchObject({
-      msg: expect.stringContaining("\nThese rules are set aside; the others are in force."),
+      msg: expect.stringContaining("\nThese rules are left out; the valid ones are in force."),
     })
     await program.stop()
     writeFileSync(file, "rules: []\n")
@@ -249,7 +271,7 @@ describe("the program", () => {
     const { code, out, err } = await runProgram(["--help"])
     expect({ code, err }).toEqual({ code: 0, err: "" })
     expect(out).toMatch(
-      /--grpc <host:port>\s+where gRPC is answered \(default: 127\.0\.0\.1:50051\)\s+\(env: SLUICE_GRPC_ADDRESS\)/,
+      /--grpc <host:port>\s+where gRPC is answered \(default:\s+127\.0\.0\.1:50051\)\s+\(env: SLUICE_GRPC_ADDRESS\)/,
     )
     expect(out).toContain("SLUICE_TOKENS_FILE")
     expect(out).toMatch(/--operations <host:port>\s+where \/livez, \/readyz and \/metrics are/)

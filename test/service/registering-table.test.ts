@@ -96,11 +96,28 @@ it("that others have stored wrongly are told, and what is right is not taken for
       ),
     ],
   })
+  const effectOf = async () => {
+    const { value: read } = await one.call("GetService", { service_id: 1 })
+    return (read as { rule_problems: readonly { rule: string; effect: string }[] }).rule_problems
+  }
+  // The first rules of the service: the invalid one alone is out of force.
+  expect(await effectOf()).toMatchObject([{ rule: "wrong", effect: "EFFECT_RULE" }])
   // Neither as what was to be registered, nor as what a client of the first contract has written.
   for (const request of [{ rules: [rule(5)] }, { rule: rule(6) }])
     expect((await one.call("RegisterService", { service_id: 1, ...request })).code).toBe(ABORTED)
   const mended = await one.call("RegisterService", { service_id: 1, rules: [rule(5)], version: 3 })
   expect(mended).toMatchObject({ code: 0, value: { version: 4 } })
+  expect(await effectOf()).toEqual([])
+  // From now on there is a previous edition, which stays in force as a whole.
+  await putItem(dynamoDB.client(), tableName, itemOf({ ...stored, version: 5 }))
+  expect(await effectOf()).toMatchObject([
+    {
+      path: 'table "rules" service "1" rules[1].rate.requests_per_unit',
+      description: expect.stringMatching(/^0 is not a limit; accepted: /),
+      rule: "wrong",
+      effect: "EFFECT_EDITION",
+    },
+  ])
 })
 
 it("that were stored without a version are replaced as version 0, and removed", async () => {

@@ -81,7 +81,7 @@ const inMemory: RuleSourceUnderTest = {
   },
   deviations: [
     {
-      behaviour: "sets a wrong rule aside with its problem, and yields the others",
+      behaviour: "returns the valid rules, and what is wrong with the others",
       reason: "a registry refuses wrong rules",
     },
     {
@@ -89,6 +89,14 @@ const inMemory: RuleSourceUnderTest = {
       reason: "memory can be read",
     },
     { behaviour: "rejects a listing while the rules cannot be read", reason: "memory can be read" },
+    {
+      behaviour: "throws from a synchronous load while the rules cannot be read",
+      reason: "memory can be read",
+    },
+    {
+      behaviour: "keeps a limiter on its rules while one of them is invalid",
+      reason: "a registry refuses wrong rules",
+    },
   ],
 }
 runContract("rules registered in memory", ruleSourceContract(inMemory))
@@ -107,7 +115,14 @@ const beforeRegistry: RuleSourceUnderTest = {
       dispose: file.remove,
     }
   },
-  deviations: [{ behaviour: "lists nothing where nothing is stored", reason: "an empty file is a mistake" }],
+  deviations: [
+    { behaviour: "lists nothing where nothing is stored", reason: "an empty file is a mistake" },
+    { behaviour: "loads synchronously what it loads otherwise", reason: "a registry may be elsewhere" },
+    {
+      behaviour: "throws from a synchronous load while the rules cannot be read",
+      reason: "a registry may be elsewhere",
+    },
+  ],
 }
 runContract("a file before a registry, with rules in the file", ruleSourceContract(beforeRegistry))
 

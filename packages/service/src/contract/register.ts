@@ -17,6 +17,9 @@ import {
   type RegisterServiceRequest,
   RegisterServiceResponseSchema,
   RemoveServiceResponseSchema,
+  type RuleProblem,
+  RuleProblem_Effect,
+  RuleProblemSchema,
 } from "../gen/sluice/v1/rate_limiter_pb.ts"
 import type { Audit, Change } from "../registering/audit.ts"
 import type { Tokens } from "../registering/tokens.ts"
@@ -71,6 +74,7 @@ export function registering(parts: RegisteringParts): Pick<Handlers<typeof RateL
           version: BigInt(registered.version),
           rules: ruleMessages(registered),
           problems: registered.problems.map(problemText),
+          ruleProblems: ruleProblems(registered, book),
         })
       })
     },
@@ -90,6 +94,29 @@ export function registering(parts: RegisteringParts): Pick<Handlers<typeof RateL
       })
     },
   }
+}
+
+/** Returns the problems of what is stored, with what they keep out of force on this instance. */
+function ruleProblems(registered: RegisteredRules, book: RuleBook): RuleProblem[] {
+  if (registered.problems.length === 0) return []
+  const effect = isRejected(registered, book) ? RuleProblem_Effect.EDITION : RuleProblem_Effect.RULE
+  return registered.problems.map((problem) =>
+    create(RuleProblemSchema, {
+      path: problem.path,
+      description: descriptionOf(problem),
+      ...(problem.rule !== undefined && { rule: problem.rule }),
+      effect,
+    }),
+  )
+}
+
+/** Whether the book has rejected what is stored as a whole, or will when it loads it. */
+function isRejected({ service, version, rules }: RegisteredRules, book: RuleBook): boolean {
+  const edition = book.rulesOf(service)
+  if (edition === undefined) return rules.length === 0
+  if (book.statusOf(service).isRejected) return true
+  const isThisOne = edition.problems.length > 0 && (edition.version ?? 0) === version
+  return !isThisOne
 }
 
 /** The registry, for who may use it. */

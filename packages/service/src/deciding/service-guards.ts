@@ -87,6 +87,8 @@ export class ServiceGuards {
       {
         ...this.#shared,
         ...{ service, rules: this.#book, fields: readerOf, cost: ({ cost }) => cost },
+        // Without rules there is no guard: the caller gets UNAVAILABLE instead.
+        onRulesMissing: "deny",
         logger: serviceLog(this.#shared.logger, service),
       },
       (request) => (request as AskedRequest).facts,

@@ -1,4 +1,4 @@
-import { InvalidRuleError, type LoadedRules, type RuleSource } from "@sluice/core"
+import { InvalidRuleError, type LoadedRules, type Problem, type RuleSource } from "@sluice/core"
 import { fileFirst } from "../registering/file-first.ts"
 import { rulesInMemory } from "../registering/rules-home.ts"
 import type { Log } from "./log.ts"
@@ -6,11 +6,12 @@ import type { OpenRules } from "./rules.ts"
 import type { Settings } from "./settings.ts"
 
 /**
- * Opens what the settings say: a table, or a file. Beside a file, rules of other services may be registered in memory where
- * this process counts by itself; processes that count together would each have other rules.
+ * Opens what the settings say: a table, or a file. Beside a file, rules of other services may be registered in memory if
+ * this process counts by itself; processes that count together would each have other rules. Rejects if the file has an invalid
+ * rule, unless the settings allow it.
  */
 export async function openRules(
-  { rules, redis }: Pick<Settings, "rules" | "redis">,
+  { rules, redis, allowInvalidRules }: Pick<Settings, "rules" | "redis" | "allowInvalidRules">,
   env: Readonly<Record<string, string | undefined>>,
   log: Log,
 ): Promise<OpenRules> {
@@ -20,9 +21,11 @@ export async function openRules(
     return openTable(rules, env)
   }
   const { source, registry } = fileFirst(rules, rulesInMemory())
-  // Before the book reads it, which would log what is wrong as something to be mended while it runs. Here it ends the program.
-  const unnamed = await requireRules(source)
-  if (unnamed.problems.length > 0) logSetAside(unnamed, source.name, log)
+  const unnamed = await source.load(UNNAMED)
+  const problems = await problemsOf(source, unnamed)
+  if (!allowInvalidRules) requireValid(problems, rules)
+  // The book logs what is wrong with each service that the file names.
+  else if (unnamed.problems.length > 0) logLeftOut(unnamed, source.name, log)
   return {
     source,
     registry: redis === undefined ? registry : undefined,
@@ -31,33 +34,31 @@ export async function openRules(
   }
 }
 
-/**
- * Rejects with InvalidRuleError, which has all that is wrong, where rules are written and none is right: the program
- * would have none to decide by. One good rule of any service is enough: what is wrong beside it is logged. Yields what is for
- * services without a document of their own.
- */
-async function requireRules(file: RuleSource): Promise<LoadedRules> {
-  const found: LoadedRules[] = []
-  for await (const page of file.loadAll?.() ?? []) found.push(...page.map((each) => each.read()))
-  const unnamed = await file.load(UNNAMED)
-  found.push(unnamed)
-  // What is wrong with a document that does not say whose it is is told to each service.
-  const problems = new Map(
-    found.flatMap((each) => each.problems).map((problem) => [`${problem.path}: ${problem.message}`, problem]),
-  )
-  if (problems.size > 0 && found.every(({ rules }) => rules.length === 0)) {
-    throw new InvalidRuleError([...problems.values()])
-  }
-  return unnamed
+/** Returns everything that is wrong in the file. `unnamed` is what is for services without a document of their own. */
+async function problemsOf(file: RuleSource, unnamed: LoadedRules): Promise<readonly Problem[]> {
+  const problems = [...unnamed.problems]
+  for await (const page of file.loadAll?.() ?? [])
+    problems.push(...page.flatMap((each) => each.read().problems))
+  // What is wrong with a document whose service is not known is reported to each service.
+  return [...new Map(problems.map((problem) => [`${problem.path}: ${problem.message}`, problem])).values()]
 }
 
-/** The book's log has it once somebody asks about such a service: it knows none of them before. */
-function logSetAside({ rules, problems }: LoadedRules, file: string | undefined, log: Log): void {
+function requireValid(problems: readonly Problem[], file: string): void {
+  if (problems.length === 0) return
+  const cause = new InvalidRuleError(problems)
+  const advice = "Correct it, or start by its valid rules with --allow-invalid-rules."
+  throw new Error(`The rules file ${JSON.stringify(file)} has invalid rules. ${advice}\n${cause.message}`, {
+    cause,
+  })
+}
+
+/** The book's log has it only when a request for such a service comes: it knows none of them before. */
+function logLeftOut({ rules, problems }: LoadedRules, file: string | undefined, log: Log): void {
   const err = new InvalidRuleError(problems)
   const inForce =
     rules.length === 0
-      ? "None of their rules are in force until this is mended."
-      : "These rules are set aside; the others are in force."
+      ? "None of their rules are in force."
+      : "These rules are left out; the valid ones are in force."
   log.error(
     { code: "SLUICE_RULES_REJECTED", err },
     `${file}, services without a document of their own: ${err.message}\n${inForce}`,

@@ -48,6 +48,12 @@ const SETTINGS = {
     env: "SLUICE_RULES",
     says: "rules are in this file, YAML or JSON, which is read again when it changes",
   },
+  allowInvalidRules: {
+    flags: "--allow-invalid-rules [boolean]",
+    env: "SLUICE_ALLOW_INVALID_RULES",
+    says: "start although the file has invalid rules, by the valid ones",
+    otherwise: "false",
+  },
   table: {
     flags: "--table <name>",
     env: "SLUICE_TABLE",

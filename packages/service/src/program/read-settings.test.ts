@@ -41,6 +41,7 @@ describe("settings", () => {
       operations: { host: "127.0.0.1", port: 8_081 },
       tls: undefined,
       rules: "rules.yaml",
+      allowInvalidRules: false,
       redis: undefined,
       tokens: {},
       isRegistrationOpen: true,

@@ -44,13 +44,15 @@ function read(reader: Reader): Settings {
   const http = reader.value("http", address)
   const operations = reader.value("operations", address)
   const redisUrls = reader.secret(REDIS_URL)
+  const allowInvalidRules = reader.value("allowInvalidRules", yesOrNo)
   const headers = reader.value("headers", oneOf("draft-11", "next", "triple", "legacy", "none"))
   return {
     grpc,
     http,
     operations,
     tls: readTlsFiles(reader),
-    rules: readRules(reader),
+    rules: readRules(reader, allowInvalidRules),
+    allowInvalidRules,
     redis: readRedis(reader, redisUrls),
     tokens: reader.secret(TOKENS) ?? {},
     isRegistrationOpen: areLoopback(grpc, http),
@@ -82,7 +84,7 @@ function readTlsFiles(reader: Reader): TlsFiles | undefined {
 }
 
 /** The one place that says where rules may be. */
-function readRules(reader: Reader): string | TableSettings {
+function readRules(reader: Reader, allowInvalidRules: boolean): string | TableSettings {
   const file = reader.optional("rules", FILE)
   const name = reader.optional("table", TABLE_NAME)
   const table = {
@@ -93,6 +95,9 @@ function readRules(reader: Reader): string | TableSettings {
   }
   if (file !== undefined && name !== undefined) {
     reader.refuse("table", "is given together with --rules", "a file or a table")
+  }
+  if (reader.isGiven("table") && allowInvalidRules === true) {
+    reader.refuse("allowInvalidRules", "is given together with --table", "only with --rules")
   }
   // One that is wrong has been told: what goes with a table is no second mistake then.
   if (reader.isGiven("table")) return { name: name as string, ...table }

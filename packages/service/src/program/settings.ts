@@ -11,6 +11,8 @@ export interface Settings {
   readonly tls: TlsFiles | undefined
   /** Where rules are: a file or a table. */
   readonly rules: string | TableSettings
+  /** Whether to start although the file has invalid rules. */
+  readonly allowInvalidRules: boolean
   /** Undefined: counters are in memory. */
   readonly redis: RedisSettings | undefined
   /** Tokens by service. */

@@ -49,6 +49,11 @@ export function memoryRegistry(): MemoryRegistry {
     return new RuleConflictError(message, service, found)
   }
 
+  const loadSync = (service: string): LoadedRules => {
+    const found = stored.get(service)
+    return found === undefined ? NONE : loaded(found)
+  }
+
   return {
     name: "the registry in memory",
     async register(service, rules, { version, signal } = {}) {
@@ -86,9 +91,9 @@ export function memoryRegistry(): MemoryRegistry {
     },
     async load(service, { signal } = {}) {
       signal?.throwIfAborted()
-      const found = stored.get(service)
-      return found === undefined ? NONE : loaded(found)
+      return loadSync(service)
     },
+    loadSync,
     async *loadAll({ signal } = {}) {
       signal?.throwIfAborted()
       const all = [...stored.values()].map(

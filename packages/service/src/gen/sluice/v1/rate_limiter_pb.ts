@@ -4,8 +4,8 @@
 
 // The decision service: who registers rules with it, and who asks it whether a request may be forwarded.
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Status } from "../../google/rpc/status_pb.ts";
 import { file_google_rpc_status } from "../../google/rpc/status_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/rate_limiter.proto.
  */
 export const file_sluice_v1_rate_limiter: GenFile = /*@__PURE__*/
-  fileDesc("ChxzbHVpY2UvdjEvcmF0ZV9saW1pdGVyLnByb3RvEglzbHVpY2UudjEifQobU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHcmVxdWVzdBgCIAEoCRIPCgdzZXJ2aWNlGAMgASgJEhEKBGNvc3QYBCABKARIAIgBARIMCgRwZWVrGAUgASgIQgcKBV9jb3N0ItIDChxTaG91bGRGb3J3YXJkUmVxdWVzdFJlc3BvbnNlEhYKDnNob3VsZF9mb3J3YXJkGAEgASgIEhkKEXJlamVjdGlvbl9tZXNzYWdlGAIgASgJEhsKDnJldHJ5X2FmdGVyX21zGAMgASgESACIAQESDQoFbGltaXQYBCABKAQSEQoJcmVtYWluaW5nGAUgASgEEg4KBnBvbGljeRgGIAEoCRJFCgdoZWFkZXJzGAcgAygLMjQuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2UuSGVhZGVyc0VudHJ5EhAKCGRlZ3JhZGVkGAggASgIEhAKCGRlbGF5X21zGAkgASgEEhYKDnJlc2V0X2FmdGVyX21zGAogASgEEhIKCm92ZXJfbGltaXQYCyABKAgSEAoIc2hhZG93ZWQYDCADKAkSEwoLc3RhdHVzX2NvZGUYDSABKA0SDAoEYm9keRgOIAEoCRIhCgVlcnJvchgPIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhEKD19yZXRyeV9hZnRlcl9tcyJnChxTaG91bGRGb3J3YXJkUmVxdWVzdHNSZXF1ZXN0EjgKCHJlcXVlc3RzGAEgAygLMiYuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVxdWVzdBINCgVicmllZhgCIAEoCCJbCh1TaG91bGRGb3J3YXJkUmVxdWVzdHNSZXNwb25zZRI6CglyZXNwb25zZXMYASADKAsyJy5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZSKxAQoWUmVnaXN0ZXJTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEh0KBHJ1bGUYAiABKAsyDy5zbHVpY2UudjEuUnVsZRIeCgVydWxlcxgDIAMoCzIPLnNsdWljZS52MS5SdWxlEg8KB3NlcnZpY2UYBCABKAkSFAoHdmVyc2lvbhgFIAEoBEgAiAEBEhEKCW92ZXJ3cml0ZRgGIAEoCEIKCghfdmVyc2lvbiJdChdSZWdpc3RlclNlcnZpY2VSZXNwb25zZRIiCgZzdGF0dXMYASABKAsyEi5nb29nbGUucnBjLlN0YXR1cxINCgVlcnJvchgCIAEoCRIPCgd2ZXJzaW9uGAMgASgEIjgKEUdldFNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCSJXChJHZXRTZXJ2aWNlUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoBBIeCgVydWxlcxgCIAMoCzIPLnNsdWljZS52MS5SdWxlEhAKCHByb2JsZW1zGAMgAygJInAKFFJlbW92ZVNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIUCgd2ZXJzaW9uGAMgASgESACIAQESEQoJb3ZlcndyaXRlGAQgASgIQgoKCF92ZXJzaW9uIigKFVJlbW92ZVNlcnZpY2VSZXNwb25zZRIPCgdyZW1vdmVkGAEgASgIIoUECgRSdWxlEg0KBWZpZWxkGAEgASgJEh0KBHJhdGUYAiABKAsyDy5zbHVpY2UudjEuUmF0ZRIVCg1lcnJvcl9tZXNzYWdlGAMgASgJEgwKBG5hbWUYBCABKAkSDgoGZmllbGRzGAUgAygJEhIKBWxpbWl0GAYgASgESACIAQESDgoGd2luZG93GAcgASgJEhIKCm9uX21pc3NpbmcYCCABKAkSGAoQb25fc3RvcmVfZmFpbHVyZRgJIAEoCRIRCglhbGdvcml0aG0YCiABKAkSDQoFYWxpZ24YCyABKAkSFAoHYnVja2V0cxgMIAEoBEgBiAEBEhIKBWJ1cnN0GA0gASgESAKIAQESDgoGcmVmaWxsGA4gASgJEiUKCHRocm90dGxlGA8gASgLMhMuc2x1aWNlLnYxLlRocm90dGxlEhYKDmNvdW50X3JlamVjdGVkGBAgASgIEiMKB3BlbmFsdHkYESABKAsyEi5zbHVpY2UudjEuUGVuYWx0eRIRCgRjb3N0GBIgASgESAOIAQESHwoFbWF0Y2gYEyABKAsyEC5zbHVpY2UudjEuTWF0Y2gSDQoFYWxsb3cYFCADKAkSDAoEZGVueRgVIAMoCRIOCgZzaGFkb3cYFiABKAhCCAoGX2xpbWl0QgoKCF9idWNrZXRzQggKBl9idXJzdEIHCgVfY29zdCIvCgRSYXRlEhkKEXJlcXVlc3RzX3Blcl91bml0GAEgASgNEgwKBHVuaXQYAiABKAkilgEKBU1hdGNoEg8KB21ldGhvZHMYASADKAkSDAoEcGF0aBgCIAEoCRIsCgZmaWVsZHMYAyADKAsyHC5zbHVpY2UudjEuTWF0Y2guRmllbGRzRW50cnkaQAoLRmllbGRzRW50cnkSCwoDa2V5GAEgASgJEiAKBXZhbHVlGAIgASgLMhEuc2x1aWNlLnYxLlZhbHVlczoCOAEiGAoGVmFsdWVzEg4KBnZhbHVlcxgBIAMoCSI4CgdQZW5hbHR5EhAKCHJlZnVzYWxzGAEgASgEEg4KBndpdGhpbhgCIAEoCRILCgNmb3IYAyABKAkisAEKCFRocm90dGxlEgwKBGtpbmQYASABKAkSFAoHcGVyY2VudBgCIAEoAUgAiAEBEhQKB2NlaWxpbmcYAyABKARIAYgBARIYCgttYXhfd2FpdGluZxgEIAEoBEgCiAEBEhgKC21heF93YWl0X21zGAUgASgESAOIAQFCCgoIX3BlcmNlbnRCCgoIX2NlaWxpbmdCDgoMX21heF93YWl0aW5nQg4KDF9tYXhfd2FpdF9tczLbAwoLUmF0ZUxpbWl0ZXISZwoUU2hvdWxkRm9yd2FyZFJlcXVlc3QSJi5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0Gicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2USagoVU2hvdWxkRm9yd2FyZFJlcXVlc3RzEicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0c1JlcXVlc3QaKC5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RzUmVzcG9uc2USWAoPUmVnaXN0ZXJTZXJ2aWNlEiEuc2x1aWNlLnYxLlJlZ2lzdGVyU2VydmljZVJlcXVlc3QaIi5zbHVpY2UudjEuUmVnaXN0ZXJTZXJ2aWNlUmVzcG9uc2USSQoKR2V0U2VydmljZRIcLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVxdWVzdBodLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVzcG9uc2USUgoNUmVtb3ZlU2VydmljZRIfLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVxdWVzdBogLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVzcG9uc2ViBnByb3RvMw", [file_google_rpc_status]);
+  fileDesc("ChxzbHVpY2UvdjEvcmF0ZV9saW1pdGVyLnByb3RvEglzbHVpY2UudjEifQobU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHcmVxdWVzdBgCIAEoCRIPCgdzZXJ2aWNlGAMgASgJEhEKBGNvc3QYBCABKARIAIgBARIMCgRwZWVrGAUgASgIQgcKBV9jb3N0ItIDChxTaG91bGRGb3J3YXJkUmVxdWVzdFJlc3BvbnNlEhYKDnNob3VsZF9mb3J3YXJkGAEgASgIEhkKEXJlamVjdGlvbl9tZXNzYWdlGAIgASgJEhsKDnJldHJ5X2FmdGVyX21zGAMgASgESACIAQESDQoFbGltaXQYBCABKAQSEQoJcmVtYWluaW5nGAUgASgEEg4KBnBvbGljeRgGIAEoCRJFCgdoZWFkZXJzGAcgAygLMjQuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2UuSGVhZGVyc0VudHJ5EhAKCGRlZ3JhZGVkGAggASgIEhAKCGRlbGF5X21zGAkgASgEEhYKDnJlc2V0X2FmdGVyX21zGAogASgEEhIKCm92ZXJfbGltaXQYCyABKAgSEAoIc2hhZG93ZWQYDCADKAkSEwoLc3RhdHVzX2NvZGUYDSABKA0SDAoEYm9keRgOIAEoCRIhCgVlcnJvchgPIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhEKD19yZXRyeV9hZnRlcl9tcyJnChxTaG91bGRGb3J3YXJkUmVxdWVzdHNSZXF1ZXN0EjgKCHJlcXVlc3RzGAEgAygLMiYuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVxdWVzdBINCgVicmllZhgCIAEoCCJbCh1TaG91bGRGb3J3YXJkUmVxdWVzdHNSZXNwb25zZRI6CglyZXNwb25zZXMYASADKAsyJy5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZSKxAQoWUmVnaXN0ZXJTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEh0KBHJ1bGUYAiABKAsyDy5zbHVpY2UudjEuUnVsZRIeCgVydWxlcxgDIAMoCzIPLnNsdWljZS52MS5SdWxlEg8KB3NlcnZpY2UYBCABKAkSFAoHdmVyc2lvbhgFIAEoBEgAiAEBEhEKCW92ZXJ3cml0ZRgGIAEoCEIKCghfdmVyc2lvbiJdChdSZWdpc3RlclNlcnZpY2VSZXNwb25zZRIiCgZzdGF0dXMYASABKAsyEi5nb29nbGUucnBjLlN0YXR1cxINCgVlcnJvchgCIAEoCRIPCgd2ZXJzaW9uGAMgASgEIjgKEUdldFNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCSKGAQoSR2V0U2VydmljZVJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAQSHgoFcnVsZXMYAiADKAsyDy5zbHVpY2UudjEuUnVsZRIQCghwcm9ibGVtcxgDIAMoCRItCg1ydWxlX3Byb2JsZW1zGAQgAygLMhYuc2x1aWNlLnYxLlJ1bGVQcm9ibGVtIrQBCgtSdWxlUHJvYmxlbRIMCgRwYXRoGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEgwKBHJ1bGUYAyABKAkSLQoGZWZmZWN0GAQgASgOMh0uc2x1aWNlLnYxLlJ1bGVQcm9ibGVtLkVmZmVjdCJFCgZFZmZlY3QSFgoSRUZGRUNUX1VOU1BFQ0lGSUVEEAASDwoLRUZGRUNUX1JVTEUQARISCg5FRkZFQ1RfRURJVElPThACInAKFFJlbW92ZVNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIUCgd2ZXJzaW9uGAMgASgESACIAQESEQoJb3ZlcndyaXRlGAQgASgIQgoKCF92ZXJzaW9uIigKFVJlbW92ZVNlcnZpY2VSZXNwb25zZRIPCgdyZW1vdmVkGAEgASgIIoUECgRSdWxlEg0KBWZpZWxkGAEgASgJEh0KBHJhdGUYAiABKAsyDy5zbHVpY2UudjEuUmF0ZRIVCg1lcnJvcl9tZXNzYWdlGAMgASgJEgwKBG5hbWUYBCABKAkSDgoGZmllbGRzGAUgAygJEhIKBWxpbWl0GAYgASgESACIAQESDgoGd2luZG93GAcgASgJEhIKCm9uX21pc3NpbmcYCCABKAkSGAoQb25fc3RvcmVfZmFpbHVyZRgJIAEoCRIRCglhbGdvcml0aG0YCiABKAkSDQoFYWxpZ24YCyABKAkSFAoHYnVja2V0cxgMIAEoBEgBiAEBEhIKBWJ1cnN0GA0gASgESAKIAQESDgoGcmVmaWxsGA4gASgJEiUKCHRocm90dGxlGA8gASgLMhMuc2x1aWNlLnYxLlRocm90dGxlEhYKDmNvdW50X3JlamVjdGVkGBAgASgIEiMKB3BlbmFsdHkYESABKAsyEi5zbHVpY2UudjEuUGVuYWx0eRIRCgRjb3N0GBIgASgESAOIAQESHwoFbWF0Y2gYEyABKAsyEC5zbHVpY2UudjEuTWF0Y2gSDQoFYWxsb3cYFCADKAkSDAoEZGVueRgVIAMoCRIOCgZzaGFkb3cYFiABKAhCCAoGX2xpbWl0QgoKCF9idWNrZXRzQggKBl9idXJzdEIHCgVfY29zdCIvCgRSYXRlEhkKEXJlcXVlc3RzX3Blcl91bml0GAEgASgNEgwKBHVuaXQYAiABKAkilgEKBU1hdGNoEg8KB21ldGhvZHMYASADKAkSDAoEcGF0aBgCIAEoCRIsCgZmaWVsZHMYAyADKAsyHC5zbHVpY2UudjEuTWF0Y2guRmllbGRzRW50cnkaQAoLRmllbGRzRW50cnkSCwoDa2V5GAEgASgJEiAKBXZhbHVlGAIgASgLMhEuc2x1aWNlLnYxLlZhbHVlczoCOAEiGAoGVmFsdWVzEg4KBnZhbHVlcxgBIAMoCSI4CgdQZW5hbHR5EhAKCHJlZnVzYWxzGAEgASgEEg4KBndpdGhpbhgCIAEoCRILCgNmb3IYAyABKAkisAEKCFRocm90dGxlEgwKBGtpbmQYASABKAkSFAoHcGVyY2VudBgCIAEoAUgAiAEBEhQKB2NlaWxpbmcYAyABKARIAYgBARIYCgttYXhfd2FpdGluZxgEIAEoBEgCiAEBEhgKC21heF93YWl0X21zGAUgASgESAOIAQFCCgoIX3BlcmNlbnRCCgoIX2NlaWxpbmdCDgoMX21heF93YWl0aW5nQg4KDF9tYXhfd2FpdF9tczLbAwoLUmF0ZUxpbWl0ZXISZwoUU2hvdWxkRm9yd2FyZFJlcXVlc3QSJi5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0Gicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2USagoVU2hvdWxkRm9yd2FyZFJlcXVlc3RzEicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0c1JlcXVlc3QaKC5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RzUmVzcG9uc2USWAoPUmVnaXN0ZXJTZXJ2aWNlEiEuc2x1aWNlLnYxLlJlZ2lzdGVyU2VydmljZVJlcXVlc3QaIi5zbHVpY2UudjEuUmVnaXN0ZXJTZXJ2aWNlUmVzcG9uc2USSQoKR2V0U2VydmljZRIcLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVxdWVzdBodLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVzcG9uc2USUgoNUmVtb3ZlU2VydmljZRIfLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVxdWVzdBogLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVzcG9uc2ViBnByb3RvMw", [file_google_rpc_status]);
 
 /**
  * @generated from message sluice.v1.ShouldForwardRequestRequest
@@ -345,11 +345,18 @@ export type GetServiceResponse = Message<"sluice.v1.GetServiceResponse"> & {
   rules: Rule[];
 
   /**
-   * What is wrong with others that are stored, by somebody else's hand: they are not in force.
+   * What is wrong with what is stored, if somebody has written it by other means than RegisterService.
    *
    * @generated from field: repeated string problems = 3;
    */
   problems: string[];
+
+  /**
+   * The same problems in the same order, with what each of them keeps out of force on this instance.
+   *
+   * @generated from field: repeated sluice.v1.RuleProblem rule_problems = 4;
+   */
+  ruleProblems: RuleProblem[];
 };
 
 /**
@@ -358,6 +365,76 @@ export type GetServiceResponse = Message<"sluice.v1.GetServiceResponse"> & {
  */
 export const GetServiceResponseSchema: GenMessage<GetServiceResponse> = /*@__PURE__*/
   messageDesc(file_sluice_v1_rate_limiter, 7);
+
+/**
+ * @generated from message sluice.v1.RuleProblem
+ */
+export type RuleProblem = Message<"sluice.v1.RuleProblem"> & {
+  /**
+   * Where it is: `table "rules" service "checkout" rules[1].rate.unit`.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * What is wrong, and what would be accepted.
+   *
+   * @generated from field: string description = 2;
+   */
+  description: string;
+
+  /**
+   * Name of the rule, if it is known.
+   *
+   * @generated from field: string rule = 3;
+   */
+  rule: string;
+
+  /**
+   * @generated from field: sluice.v1.RuleProblem.Effect effect = 4;
+   */
+  effect: RuleProblem_Effect;
+};
+
+/**
+ * Describes the message sluice.v1.RuleProblem.
+ * Use `create(RuleProblemSchema)` to create a new message.
+ */
+export const RuleProblemSchema: GenMessage<RuleProblem> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 8);
+
+/**
+ * What the problem keeps out of force.
+ *
+ * @generated from enum sluice.v1.RuleProblem.Effect
+ */
+export enum RuleProblem_Effect {
+  /**
+   * @generated from enum value: EFFECT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The rule alone: the other rules that are stored are in force.
+   *
+   * @generated from enum value: EFFECT_RULE = 1;
+   */
+  RULE = 1,
+
+  /**
+   * All rules that are stored: the previous ones stay in force, if this instance has any.
+   *
+   * @generated from enum value: EFFECT_EDITION = 2;
+   */
+  EDITION = 2,
+}
+
+/**
+ * Describes the enum sluice.v1.RuleProblem.Effect.
+ */
+export const RuleProblem_EffectSchema: GenEnum<RuleProblem_Effect> = /*@__PURE__*/
+  enumDesc(file_sluice_v1_rate_limiter, 8, 0);
 
 /**
  * @generated from message sluice.v1.RemoveServiceRequest
@@ -393,7 +470,7 @@ export type RemoveServiceRequest = Message<"sluice.v1.RemoveServiceRequest"> & {
  * Use `create(RemoveServiceRequestSchema)` to create a new message.
  */
 export const RemoveServiceRequestSchema: GenMessage<RemoveServiceRequest> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 8);
+  messageDesc(file_sluice_v1_rate_limiter, 9);
 
 /**
  * @generated from message sluice.v1.RemoveServiceResponse
@@ -412,7 +489,7 @@ export type RemoveServiceResponse = Message<"sluice.v1.RemoveServiceResponse"> &
  * Use `create(RemoveServiceResponseSchema)` to create a new message.
  */
 export const RemoveServiceResponseSchema: GenMessage<RemoveServiceResponse> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 9);
+  messageDesc(file_sluice_v1_rate_limiter, 10);
 
 /**
  * A rule as it is stored, in the same words: docs/guides/rules.md. Only `rate`, or `limit` and `window`, are required. An empty
@@ -541,7 +618,7 @@ export type Rule = Message<"sluice.v1.Rule"> & {
  * Use `create(RuleSchema)` to create a new message.
  */
 export const RuleSchema: GenMessage<Rule> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 10);
+  messageDesc(file_sluice_v1_rate_limiter, 11);
 
 /**
  * @generated from message sluice.v1.Rate
@@ -565,7 +642,7 @@ export type Rate = Message<"sluice.v1.Rate"> & {
  * Use `create(RateSchema)` to create a new message.
  */
 export const RateSchema: GenMessage<Rate> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 11);
+  messageDesc(file_sluice_v1_rate_limiter, 12);
 
 /**
  * @generated from message sluice.v1.Match
@@ -592,7 +669,7 @@ export type Match = Message<"sluice.v1.Match"> & {
  * Use `create(MatchSchema)` to create a new message.
  */
 export const MatchSchema: GenMessage<Match> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 12);
+  messageDesc(file_sluice_v1_rate_limiter, 13);
 
 /**
  * @generated from message sluice.v1.Values
@@ -609,7 +686,7 @@ export type Values = Message<"sluice.v1.Values"> & {
  * Use `create(ValuesSchema)` to create a new message.
  */
 export const ValuesSchema: GenMessage<Values> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 13);
+  messageDesc(file_sluice_v1_rate_limiter, 14);
 
 /**
  * @generated from message sluice.v1.Penalty
@@ -636,7 +713,7 @@ export type Penalty = Message<"sluice.v1.Penalty"> & {
  * Use `create(PenaltySchema)` to create a new message.
  */
 export const PenaltySchema: GenMessage<Penalty> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 14);
+  messageDesc(file_sluice_v1_rate_limiter, 15);
 
 /**
  * @generated from message sluice.v1.Throttle
@@ -675,7 +752,7 @@ export type Throttle = Message<"sluice.v1.Throttle"> & {
  * Use `create(ThrottleSchema)` to create a new message.
  */
 export const ThrottleSchema: GenMessage<Throttle> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 15);
+  messageDesc(file_sluice_v1_rate_limiter, 16);
 
 /**
  * @generated from service sluice.v1.RateLimiter
