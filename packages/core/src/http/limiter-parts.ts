@@ -12,6 +12,7 @@ import { compileClientGroup } from "./client/client-group.ts"
 import type { LimiterEvents } from "./limiter.ts"
 import { LostRefunds } from "./lost-refunds.ts"
 import type { ParsedOptions } from "./options/parse-options.ts"
+import { OutageLog, timeoutWarning } from "./outage-log.ts"
 import { FactsReaders } from "./request-facts.ts"
 import type { RuleContext } from "./rule-set/compiled-rule.ts"
 
@@ -55,34 +56,29 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
     ),
   )
   const warner = createWarner(logger, (warning) => events.emit("warning", warning))
-  // By what it had said an operator knows which of several stores it is.
-  // Stryker disable next-line StringLiteral: nothing is recovered from before it is found
-  let found = ""
+  const outages = new OutageLog(warner, clock)
+  // By a server that is about to stop: nobody has to be woken.
+  const isClosedWithLimiter = (error: unknown) =>
+    options.ownsStore &&
+    (error instanceof ClosedError || (error instanceof Error && error.cause instanceof ClosedError))
   const decider = new Decider({
     store,
     storeTimeoutMs,
     instances,
     clock,
     onDegraded(error) {
-      // Closed with the limiter, by a server that is about to stop: nobody has to be woken.
-      if (options.ownsStore && error.cause instanceof ClosedError) return
-      found = error.message
-      warner.say(
-        "error",
-        "SLUICE_DEGRADED",
-        `${error.message}\nRules decide by their onStoreFailure until it answers again.`,
-        error,
-      )
-      events.emit("degraded", error)
+      if (!isClosedWithLimiter(error)) events.emit("degraded", error)
     },
     onRecovered() {
-      warner.say("warn", "SLUICE_RECOVERED", `The store answers again, after: ${found}`)
+      outages.recovered()
       events.emit("recovered")
     },
     // In an outage that is each decision: an error is made only for who listens.
     onStoreError(error) {
+      if (!isClosedWithLimiter(error)) outages.failed(error)
       if (events.has("store-error")) events.emit("store-error", storeErrorOf(error))
     },
+    onTimeouts: (timeouts) => warner.once("SLUICE_STORE_TIMEOUTS", timeoutWarning(timeouts, storeTimeoutMs)),
     onRefundLost: (error) => lostRefunds.report(storeErrorOf(error)),
   })
   const lostRefunds = new LostRefunds(warner, clock, (error) =>

@@ -26,9 +26,12 @@ export interface LimiterEvents<Request> {
   decision: [decision: Decision, request: Request, call: DecisionCall]
   /** The store has failed to answer: each time. A decision was made without it. */
   "store-error": [error: StoreUnavailableError]
-  /** The store has failed to answer. Said once, until it has answered again. */
+  /**
+   * The store has failed to answer: the first time since it answered. Always followed by `recovered` before it comes again. The
+   * log has at most one line a minute of it.
+   */
   degraded: [error: StoreUnavailableError]
-  /** The store answers again, after `degraded`. */
+  /** The store has answered for ten seconds without a failure, after `degraded`. */
   recovered: []
   /** Other rules of the source are in force than before. */
   rules: [event: RulesEvent]

@@ -471,7 +471,7 @@ describe("degraded and recovered", () => {
     expect(events).toEqual(["degraded"])
     store.fault = undefined
     // A store that fails for some keys and not for others has not recovered with each of the others.
-    clock.advance(999)
+    clock.advance(9_999)
     await verdicts(3)
     expect(events).toEqual(["degraded"])
     clock.advance(1)
@@ -488,7 +488,7 @@ describe("degraded and recovered", () => {
     await verdicts(1)
     store.fault = undefined
     store.openBreakers = 1
-    clock.advance(5_000)
+    clock.advance(10_000)
     expect(await verdicts(1)).toEqual(["admit"])
     expect(events).toEqual(["degraded"])
     store.openBreakers = 0
@@ -507,7 +507,7 @@ describe("degraded and recovered", () => {
     store.fault = down
     await verdicts(1)
     store.fault = undefined
-    clock.advance(1_000)
+    clock.advance(10_000)
     await verdicts(1)
     expect(said).toEqual([
       [
@@ -523,6 +523,71 @@ describe("degraded and recovered", () => {
         "The store answers again, after: The store failed: down (@sluice/core/errors.md#sluice_recovered)",
       ],
     ])
+  })
+})
+
+describe("the log of outages", () => {
+  /** What is logged, as codes with the second at which it is. */
+  function setUpLog() {
+    const lines: string[] = []
+    const logger = {
+      warn: ({ code }: { code: string }) => void lines.push(`${seconds()} ${code}`),
+      error: ({ code }: { code: string }) => void lines.push(`${seconds()} ${code}`),
+    }
+    const parts = setUp({ limit: 100_000, window: "1m", logger })
+    const startMs = parts.clock.now()
+    const seconds = () => (parts.clock.now() - startMs) / 1_000
+    const pass = async (fault: Take | undefined, untilS: number) => {
+      parts.store.fault = fault
+      while (seconds() < untilS) {
+        await parts.verdicts(1)
+        parts.clock.advance(1_000)
+      }
+    }
+    return { lines, pass, events: parts.events }
+  }
+
+  it("has at most one line a minute that says that the store fails, and events for each outage", async () => {
+    const { lines, pass, events } = setUpLog()
+    await pass(down, 1)
+    await pass(undefined, 20)
+    await pass(down, 21)
+    await pass(undefined, 40)
+    await pass(undefined, 70)
+    await pass(down, 71)
+    await pass(undefined, 90)
+    expect(lines).toEqual([
+      "0 SLUICE_DEGRADED",
+      "10 SLUICE_RECOVERED",
+      "70 SLUICE_DEGRADED",
+      "80 SLUICE_RECOVERED",
+    ])
+    expect(events).toEqual(["degraded", "recovered", "degraded", "recovered", "degraded", "recovered"])
+  })
+
+  it("has an outage that began within the minute when the minute is over, if it lasts so long", async () => {
+    const { lines, pass } = setUpLog()
+    await pass(down, 1)
+    await pass(undefined, 30)
+    await pass(down, 65)
+    await pass(undefined, 80)
+    expect(lines).toEqual([
+      "0 SLUICE_DEGRADED",
+      "10 SLUICE_RECOVERED",
+      "60 SLUICE_DEGRADED",
+      "74 SLUICE_RECOVERED",
+    ])
+  })
+
+  it("has two lines in ten minutes in which the store answers every second time", async () => {
+    const { lines, pass, events } = setUpLog()
+    for (let second = 0; second < 600; second += 2) {
+      await pass(down, second + 1)
+      await pass(undefined, second + 2)
+    }
+    await pass(undefined, 620)
+    expect(lines).toEqual(["0 SLUICE_DEGRADED", "608 SLUICE_RECOVERED"])
+    expect(events).toEqual(["degraded", "recovered"])
   })
 })
 

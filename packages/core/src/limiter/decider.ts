@@ -1,7 +1,6 @@
-import { type Clock, soundTime } from "../clock.ts"
 import { StoreUnavailableError } from "../errors.ts"
 import { answersForItself, takesOne } from "../stores/memory/memory-store.ts"
-import type { Answer, CounterKey, MaybePromise, Refund, Store } from "../stores/store.ts"
+import type { Answer, CounterKey, MaybePromise, Refund } from "../stores/store.ts"
 import type { Taken } from "../stores/taken.ts"
 import { type Ask, isHopeless, RULES_MISSING } from "./ask.ts"
 import type { Decision } from "./decision.ts"
@@ -20,32 +19,16 @@ import {
   within,
 } from "./refunding.ts"
 import { partOf, refundsOf, settlementOf } from "./settlement.ts"
-import { storeErrorOf } from "./store-error.ts"
+import { type HealthOptions, StoreHealth } from "./store-health.ts"
 import { takeUpTo } from "./take-up-to.ts"
 import { withinDeadline } from "./within-deadline.ts"
 
-export interface DeciderOptions {
-  readonly store: Store
-  /** Milliseconds from the moment of the call after which a silent store counts as gone. */
-  readonly storeTimeoutMs: number
+export interface DeciderOptions extends HealthOptions {
   /** Instances that share the store: each takes its part of the limit while the store is gone. */
   readonly instances: number
-  /** The fallback's clock. */
-  readonly clock: Clock
-  /** The first failure, and the first answer after failures. */
-  readonly onDegraded: (error: StoreUnavailableError) => void
-  readonly onRecovered: () => void
-  /** Each failure, whatever the store threw or rejected with. */
-  readonly onStoreError: (error: unknown) => void
   /** Each refund that nobody waited for and that failed: its units may stay taken until their window passes. */
   readonly onRefundLost: (error: unknown) => void
 }
-
-/**
- * How long a store has to answer without a failure to have recovered: one that fails for some keys and not for others
- * would otherwise be news with every decision.
- */
-const STEADY_MS = 1_000
 
 /**
  * The decision maker: asks the store once for all the limits of a request, and says what the answer means. Answers
@@ -55,12 +38,12 @@ const STEADY_MS = 1_000
 export class Decider {
   readonly #options: DeciderOptions
   readonly #fallback: LocalFallback
-  #degraded = false
-  #failedAtMs = 0
+  readonly #health: StoreHealth
 
   constructor(options: DeciderOptions) {
     this.#options = options
     this.#fallback = new LocalFallback(options, options.instances, options.clock)
+    this.#health = new StoreHealth(options)
   }
 
   /** Takes the units of every ask, or refuses and takes none. */
@@ -72,7 +55,13 @@ export class Decider {
   judge(asks: readonly Ask[]): MaybePromise<Verdict> {
     const only = asks[0]
     const { store } = this.#options
-    if (only === undefined || asks.length > 1 || !isPlain(only) || !takesOne(store) || this.#degraded) {
+    if (
+      only === undefined ||
+      asks.length > 1 ||
+      !isPlain(only) ||
+      !takesOne(store) ||
+      this.#health.isUnsettled
+    ) {
       return this.#decide(asks, false)
     }
     let taken: Taken
@@ -209,7 +198,10 @@ export class Decider {
     const { store, storeTimeoutMs } = this.#options
     return withinDeadline(answers, store.keepsDeadline === true ? undefined : storeTimeoutMs).then(
       (answered) => this.#conclude(soundIn(answered, asked), asks, asked, peeked, look),
-      (error: unknown) => this.#degrade(error, asks, peeked, look),
+      (error: unknown) => {
+        if (store.keepsDeadline !== true && isTimeout(error)) this.#health.timeLate(answers)
+        return this.#degrade(error, asks, peeked, look)
+      },
     )
   }
 
@@ -227,26 +219,14 @@ export class Decider {
       })
       return this.#degrade(error, asks, peeked, look)
     }
-    if (this.#degraded && (answer as Answer).isRemembered !== true && this.#isSteady()) {
-      this.#degraded = false
-      this.#options.onRecovered()
-    }
+    const health = this.#health
+    health.answers++
+    if (health.isUnsettled && (answer as Answer).isRemembered !== true) health.answered()
     return decision
   }
 
-  /** The answers of one node say nothing of another, which nobody may have asked for since it was given up. */
-  #isSteady(): boolean {
-    const { store, clock } = this.#options
-    return soundTime(clock) >= this.#failedAtMs + STEADY_MS && (store.openBreakers ?? 0) === 0
-  }
-
   #degrade(error: unknown, asks: readonly Ask[], peeked: boolean, look: Look | undefined): Decision {
-    this.#failedAtMs = soundTime(this.#options.clock)
-    this.#options.onStoreError(error)
-    if (!this.#degraded) {
-      this.#degraded = true
-      this.#options.onDegraded(storeErrorOf(error))
-    }
+    this.#health.failed(error)
     return this.#fallback.decide(asks, peeked, look)
   }
 }
@@ -260,6 +240,10 @@ function isPlain(ask: Ask): boolean {
 function soundIn(answers: readonly Answer[] | undefined, asked: readonly Ask[]): Answer | undefined {
   const answer = answers?.[0]
   return isSound(answer, asked) ? answer : undefined
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof StoreUnavailableError && error.kind === "timeout"
 }
 
 function hopeless(asks: readonly Ask[]): Decision {

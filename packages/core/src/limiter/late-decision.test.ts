@@ -21,6 +21,7 @@ function open() {
     onRecovered: () => news.push("recovered"),
     onStoreError() {},
     onRefundLost() {},
+    onTimeouts() {},
   })
   /** The decision that becomes of a verdict, and whether it was a late one. */
   const judge = (...asks: Ask[]) => {

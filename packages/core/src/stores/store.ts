@@ -107,6 +107,11 @@ export interface Store {
    */
   readonly openBreakers?: number
   /**
+   * How many milliseconds its last replies took, in any order, those included that came after the deadline. For a store that
+   * keeps its deadline by itself; of any other store the limiter measures the answers that come too late.
+   */
+  readonly recentRoundTripsMs?: readonly number[]
+  /**
    * Takes the units of each request, or none of them: all its checks that are not shadow ones are admitted and counted
    * together, atomically with regard to every other caller, or nothing is. `requests` are decided in order. `withinMs` is
    * how long the caller waits, from now.

@@ -82,6 +82,11 @@ export class Fleet {
     return open
   }
 
+  /** How long the last replies of all servers took. */
+  get recentRoundTripsMs(): readonly number[] {
+    return [...this.#nodes.values()].flatMap(({ roundTrips }) => roundTrips.recent)
+  }
+
   /** The same for keys that one call may have: of all, or in a cluster of those with one hash tag. */
   slotOf(key: string): string {
     return this.#commands.isCluster ? key.slice(0, key.indexOf("}")) : ONLY

@@ -85,6 +85,10 @@ export class RedisStore implements Store {
     return this.#fleet.openBreakers
   }
 
+  get recentRoundTripsMs(): readonly number[] {
+    return this.#fleet.recentRoundTripsMs
+  }
+
   take(
     requests: readonly (readonly Check[])[],
     withinMs: number = this.#parts.timeoutMs,

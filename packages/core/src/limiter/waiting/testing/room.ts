@@ -60,6 +60,7 @@ export function deciderOver(
     onRecovered() {},
     onStoreError() {},
     onRefundLost() {},
+    onTimeouts() {},
   })
 }
 

@@ -1,5 +1,6 @@
 import type { Clock } from "../../../clock.ts"
 import { type StoreOutcome, StoreUnavailableError } from "../../../errors.ts"
+import { RoundTrips } from "../../round-trips.ts"
 import type { RedisCommands } from "../commands.ts"
 import { failureOf, isCode, type Reach, silent, titleOf } from "../failure.ts"
 import { outsideRequests, setTimer } from "../outside-requests.ts"
@@ -67,6 +68,8 @@ export class Node {
   readonly #commands: RedisCommands
   readonly #timekeeping: Timekeeping
   readonly #time = new ServerTime()
+  /** Of its replies to calls that decide, and to those that ask for its time. */
+  readonly roundTrips = new RoundTrips()
   #learning: Promise<void> | undefined
   #longestWaitMs = 0
   /** When it last said that it is a replica, unless it has counted since. */
@@ -300,7 +303,9 @@ export class Node {
 
   /** What it said of its time it said as a primary. */
   #learn(nowMs: number, sentAtMs: number): void {
-    this.#time.learn(nowMs, sentAtMs, performance.now())
+    const receivedAtMs = performance.now()
+    this.#time.learn(nowMs, sentAtMs, receivedAtMs)
+    this.roundTrips.add(receivedAtMs - sentAtMs)
     this.#replicaAtMs = Number.NEGATIVE_INFINITY
   }
 }

@@ -1,0 +1,67 @@
+import { type Clock, soundTime } from "../clock.ts"
+import type { StoreUnavailableError } from "../errors.ts"
+import { storeErrorOf } from "../limiter/store-error.ts"
+import type { Timeouts } from "../limiter/timeout-share.ts"
+import type { Warner } from "../warnings.ts"
+
+/** A store that fails again and again is one piece of news a minute. */
+const LOG_EVERY_MS = 60_000
+
+/**
+ * Logs when the store fails and when it has recovered: at most one line a minute says that it fails, and a line that it has
+ * recovered follows only on such a line. An outage that begins within the minute is logged when the minute is over, if it
+ * lasts so long.
+ */
+export class OutageLog {
+  readonly #warner: Warner
+  readonly #clock: Clock
+  #loggedAtMs = Number.NEGATIVE_INFINITY
+  /** What was logged, while no recovery was. By it an operator knows which of several stores it is. */
+  #logged: StoreUnavailableError | undefined
+
+  constructor(warner: Warner, clock: Clock) {
+    this.#warner = warner
+    this.#clock = clock
+  }
+
+  /** A decision was made without the store. */
+  failed(error: unknown): void {
+    if (this.#logged !== undefined) return
+    const nowMs = soundTime(this.#clock)
+    if (nowMs - this.#loggedAtMs < LOG_EVERY_MS) return
+    this.#loggedAtMs = nowMs
+    this.#logged = storeErrorOf(error)
+    this.#warner.say(
+      "error",
+      "SLUICE_DEGRADED",
+      `${this.#logged.message}\nRules decide by their onStoreFailure until it answers again.`,
+      this.#logged,
+    )
+  }
+
+  recovered(): void {
+    if (this.#logged === undefined) return
+    this.#warner.say("warn", "SLUICE_RECOVERED", `The store answers again, after: ${this.#logged.message}`)
+    this.#logged = undefined
+  }
+}
+
+/** Says that the timeout is too short for the store, or that the store or this process stalls. */
+export function timeoutWarning({ decisions, late, roundTrip }: Timeouts, storeTimeoutMs: number): string {
+  const found =
+    `${late} of ${decisions} decisions within a minute were made without the store, because it did not answer within ` +
+    `storeTimeoutMs (${storeTimeoutMs} ms).`
+  const { medianMs, most95Ms } = roundTrip ?? { medianMs: 0, most95Ms: 0 }
+  const suggestedMs = Math.ceil((2 * Math.max(most95Ms, storeTimeoutMs)) / 10) * 10
+  if (roundTrip === undefined) {
+    return `${found} No reply was measured. Set storeTimeoutMs to ${suggestedMs} if the store is far away.`
+  }
+  const measured = `Its replies take ${Math.ceil(medianMs)} ms (95 % of them at most ${Math.ceil(most95Ms)} ms)`
+  if (medianMs > storeTimeoutMs) {
+    return `${found} ${measured}. Set storeTimeoutMs to ${suggestedMs} or more, or move the store closer.`
+  }
+  return (
+    `${found} ${measured}, so it is not too far away: connect to it before the app listens, and look for slow commands ` +
+    `(SLOWLOG GET) and stalls of this process. Set storeTimeoutMs to ${suggestedMs} if such delays are normal.`
+  )
+}

@@ -1,0 +1,143 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { StoreUnavailableError } from "../errors.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import { methodsOf } from "../stores/testing/methods-of.ts"
+import { TimeoutShare, type Timeouts } from "./timeout-share.ts"
+
+const TIMEOUT_MS = 50
+const timeout = new StoreUnavailableError("late", { kind: "timeout" })
+const unavailable = new StoreUnavailableError("not asked", { kind: "unavailable" })
+const broken = new StoreUnavailableError("reset", { kind: "error" })
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
+afterEach(() => void vi.useRealTimers())
+
+/** A share that the test counts for, on a store whose replies take these times. */
+function setUp(roundTripsMs?: readonly number[]) {
+  const counts = { answers: 0, nowMs: 1_000 }
+  const reports: Timeouts[] = []
+  const store = { ...methodsOf(memoryStore()), ...(roundTripsMs && { recentRoundTripsMs: roundTripsMs }) }
+  const share = new TimeoutShare(
+    store,
+    TIMEOUT_MS,
+    () => counts.answers,
+    (timeouts) => reports.push(timeouts),
+  )
+  const fail = (error: unknown, times: number) => {
+    for (let i = 0; i < times; i++) share.failed(error, counts.nowMs)
+  }
+  const pass = (ms: number) => {
+    counts.nowMs += ms
+    share.passed(counts.nowMs)
+  }
+  return { counts, reports, share, fail, pass }
+}
+
+describe("timeouts of a store whose replies take longer than the timeout", () => {
+  it("are reported at once, once, when there are twenty", () => {
+    const { reports, fail, share } = setUp([80, 90, 81, 84, 82])
+    fail(timeout, 19)
+    expect(reports).toEqual([])
+    fail(timeout, 200)
+    expect(reports).toEqual([{ decisions: 20, late: 20, roundTrip: { medianMs: 82, most95Ms: 90 } }])
+    expect(share.isCounting).toBe(false)
+  })
+
+  it("are reported when they are more than 5 % of the minute's decisions, and not before", () => {
+    const { counts, reports, fail } = setUp([80])
+    fail(timeout, 1)
+    counts.answers += 380
+    fail(timeout, 19)
+    // 20 of 400.
+    expect(reports).toEqual([])
+    fail(timeout, 1)
+    expect(reports).toMatchObject([{ decisions: 401, late: 21 }])
+  })
+
+  it("count what an open breaker degrades, if timeouts opened it and not errors", () => {
+    const opened = setUp([80])
+    opened.fail(timeout, 5)
+    opened.fail(unavailable, 15)
+    expect(opened.reports).toMatchObject([{ decisions: 20, late: 20 }])
+    const failing = setUp([80])
+    failing.fail(broken, 5)
+    failing.fail(unavailable, 100)
+    failing.fail(new Error("no error of a store"), 100)
+    expect([failing.reports, failing.share.isCounting]).toEqual([[], false])
+  })
+
+  it("are reported a second later when all were asked at once, before any reply came", () => {
+    const roundTripsMs: number[] = []
+    const { reports, fail } = setUp(roundTripsMs)
+    fail(timeout, 300)
+    expect([reports.length, vi.getTimerCount()]).toEqual([0, 1])
+    roundTripsMs.push(80)
+    vi.advanceTimersByTime(1_000)
+    expect(reports).toMatchObject([{ decisions: 300, late: 300, roundTrip: { medianMs: 80 } }])
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it("are measured by the answers that come too late, of a store that measures nothing", async () => {
+    const { reports, fail, share } = setUp()
+    let answer: (value: unknown) => void = () => undefined
+    const answers = new Promise((resolve) => {
+      answer = resolve
+    })
+    share.timeLate(answers)
+    share.timeLate(Promise.reject(new Error("gone")))
+    vi.advanceTimersByTime(30)
+    answer([])
+    await nextTurn()
+    fail(timeout, 20)
+    expect(reports).toMatchObject([{ roundTrip: { medianMs: TIMEOUT_MS + 30 } }])
+  })
+})
+
+describe("timeouts of a store whose replies are quick", () => {
+  it("are reported at the end of the minute, when they were more than 5 % of all its decisions", () => {
+    const { counts, reports, fail, pass } = setUp([1, 2, 1])
+    fail(timeout, 40)
+    counts.answers += 500
+    pass(59_999)
+    expect(reports).toEqual([])
+    pass(1)
+    expect(reports).toEqual([{ decisions: 540, late: 40, roundTrip: { medianMs: 1, most95Ms: 2 } }])
+  })
+
+  it("are none to report when the rest of the minute was well, and each minute is counted by itself", () => {
+    const { counts, reports, fail, pass, share } = setUp([1])
+    for (let minute = 0; minute < 3; minute++) {
+      fail(timeout, 19)
+      counts.answers += 10
+      pass(60_000)
+    }
+    fail(timeout, 40)
+    counts.answers += 760
+    pass(60_000)
+    expect([reports, share.isCounting]).toEqual([[], false])
+  })
+
+  it("are none to report when nothing was answered in the minute: that is an outage", () => {
+    const { reports, fail, pass } = setUp([1])
+    fail(timeout, 500)
+    pass(60_000)
+    fail(timeout, 500)
+    vi.advanceTimersByTime(1_000)
+    expect(reports).toEqual([])
+  })
+
+  it("are not taken for distance where a reply came after a stall", () => {
+    const { reports, fail } = setUp([2_500, 3_000, 1_001])
+    fail(timeout, 100)
+    expect(reports).toEqual([])
+  })
+
+  it("are reported without a round trip when none was measured", () => {
+    const { counts, reports, fail, pass } = setUp([])
+    fail(timeout, 100)
+    counts.answers++
+    pass(60_000)
+    expect(reports).toEqual([{ decisions: 101, late: 100, roundTrip: undefined }])
+  })
+})

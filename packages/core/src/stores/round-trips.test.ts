@@ -1,0 +1,13 @@
+import { expect, it } from "vitest"
+import { RoundTrips } from "./round-trips.ts"
+
+it("keeps the last 64 round trips, and none before the first", () => {
+  const roundTrips = new RoundTrips()
+  expect(roundTrips.recent).toEqual([])
+  roundTrips.add(7)
+  expect(roundTrips.recent).toEqual([7])
+  for (let ms = 1; ms <= 100; ms++) roundTrips.add(ms)
+  expect([...roundTrips.recent].sort((one, other) => one - other)).toEqual(
+    Array.from({ length: 64 }, (_, i) => 37 + i),
+  )
+})

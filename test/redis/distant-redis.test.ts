@@ -1,0 +1,93 @@
+import { createLimiter, type RequestFacts, type Warning } from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import { Redis } from "ioredis"
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
+import { until } from "../servers/until.ts"
+
+const ROUND_TRIP_MS = 80
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
+const QUIET = { warn() {}, error() {} }
+
+let server: RedisServer
+let proxy: TcpProxy
+let client: Redis
+const closers: (() => unknown)[] = []
+
+beforeAll(async () => {
+  server = await startRedis()
+})
+beforeEach(async () => {
+  proxy = await startProxy(server)
+  client = new Redis(proxy.port, proxy.host, { lazyConnect: true })
+  client.on("error", () => {})
+  await client.connect()
+})
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close()
+  client.disconnect()
+  proxy.close()
+})
+afterAll(() => server?.stop())
+
+function watchedLimiter(prefix: string, storeTimeoutMs?: number) {
+  const store = redisStore({ client, prefix })
+  const limiter = createLimiter({
+    limit: 1_000_000,
+    window: "1 day",
+    service: "distant",
+    store,
+    storeTimeoutMs,
+    logger: QUIET,
+  })
+  const warnings: Warning[] = []
+  limiter.on("warning", (warning) => warnings.push(warning))
+  closers.push(async () => {
+    await limiter.close()
+    await store.close()
+  })
+  const timeouts = () => warnings.filter(({ code }) => code === "SLUICE_STORE_TIMEOUTS")
+  return { limiter, store, timeouts }
+}
+
+describe("a Redis 80 ms away and the default timeout of 50 ms", () => {
+  for (const [how, atOnce] of [
+    ["one after the other", 1],
+    ["all at once", 300],
+  ] as const) {
+    it(`are warned of once, with the round trip and a timeout that works: 300 decisions ${how}`, async () => {
+      proxy.delayMs = ROUND_TRIP_MS / 2
+      const { limiter, timeouts } = watchedLimiter(`${how}:`)
+      let degraded = 0
+      for (let asked = 0; asked < 300; asked += atOnce) {
+        const decisions = await Promise.all(Array.from({ length: atOnce }, () => limiter.decide(ALICE)))
+        degraded += decisions.filter((decision) => decision.degraded).length
+      }
+      expect(degraded).toBe(300)
+      await until("the warning is there", () => timeouts().length > 0)
+      expect(timeouts()).toHaveLength(1)
+      const message = timeouts()[0]?.message ?? ""
+      const [, late, timeoutMs, medianMs, suggestedMs] =
+        /^(\d+) of \d+ decisions .* \((\d+) ms\).* take (\d+) ms .*Set storeTimeoutMs to (\d+)/.exec(
+          message,
+        ) ?? []
+      expect([Number(late) >= 20, Number(timeoutMs)], message).toEqual([true, 50])
+      // A busy machine adds to it.
+      expect(Number(medianMs)).toBeGreaterThanOrEqual(ROUND_TRIP_MS)
+      expect(Number(suggestedMs)).toBeGreaterThanOrEqual(2 * Number(medianMs) - 2)
+      const patient = watchedLimiter(`${how}, patient:`, Number(suggestedMs))
+      await until("Redis answers in time", async () => !(await patient.limiter.decide(ALICE)).degraded)
+    })
+  }
+})
+
+it("a Redis that stops to answer is an outage, and no reason to raise the timeout", async () => {
+  const { limiter, timeouts } = watchedLimiter("outage:")
+  await until("it answers", async () => !(await limiter.decide(ALICE)).degraded)
+  proxy.pause()
+  for (let i = 0; i < 100; i++) await limiter.decide(ALICE)
+  // Longer than the warning waits for replies that are late.
+  await new Promise((resolve) => setTimeout(resolve, 1_500))
+  expect(timeouts()).toEqual([])
+})
