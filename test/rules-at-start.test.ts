@@ -196,6 +196,42 @@ describe("a source of your own that loads synchronously", () => {
   })
 })
 
+describe("a request that comes before the first rules", () => {
+  it("waits a second for them at most, and not at all once a load has failed", async () => {
+    const loads: { resolve(): void; reject(error: Error): void }[] = []
+    const source: RuleSource = {
+      load: () =>
+        new Promise((resolve, reject) => {
+          const rules = [{ name: "daily", field: "ip", limit: 2, window: "1 day" }]
+          loads.push({ resolve: () => resolve({ rules, problems: [] }), reject })
+        }),
+    }
+    const { limiter, clock } = create(source, { onRulesMissing: "deny" })
+    const answers: boolean[] = []
+    const ask = () => void limiter.decide(ALICE).then(({ allowed }) => answers.push(allowed))
+    ask()
+    clock.advance(999)
+    await nextTurn()
+    expect(answers).toEqual([])
+    clock.advance(1)
+    await nextTurn()
+    expect(answers).toEqual([false])
+
+    const other = create(source, { onRulesMissing: "deny" })
+    const waiting = other.limiter.decide(ALICE)
+    loads[1]?.reject(new Error("no answer"))
+    expect(await waiting).toMatchObject({ allowed: false })
+    // The next load hangs, and nobody waits for it.
+    other.clock.advance(500)
+    await nextTurn()
+    expect(loads).toHaveLength(3)
+    expect(await other.limiter.decide(ALICE)).toMatchObject({ allowed: false })
+    loads[2]?.resolve()
+    await nextTurn()
+    expect(await other.limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "daily" })
+  })
+})
+
 /** A network source, how it fails until it is mended, and how it is mended. */
 interface Network {
   readonly source: RuleSource
@@ -252,6 +288,20 @@ describe.each(Object.entries(NETWORKS))(
       const book = createRuleBook({ source, logger: QUIET })
       onTestFinished(() => book.close())
       expect(() => createLimiter({ ...options, rules: book })).toThrow(explained)
+    })
+
+    it("refuses with deny whichever way it is asked", async () => {
+      const { source } = await open()
+      const { limiter } = create(source, { onRulesMissing: "deny" })
+      const denied = { allowed: false, refusal: "store-failure", retryAfterMs: 1_000, cost: 0 }
+      expect(await limiter.decide(ALICE)).toMatchObject(denied)
+      expect(await limiter.decide(ALICE, { cost: 0 })).toMatchObject(denied)
+      expect(await limiter.peek(ALICE)).toMatchObject(denied)
+      expect(await limiter.takeUpTo(ALICE, 5)).toMatchObject(denied)
+      const message = "Refused, because no rules have been loaded yet: retry after 1000 ms."
+      const error = { code: "SLUICE_RATE_LIMIT_EXCEEDED", message, decision: denied }
+      await expect(limiter.enforce(ALICE)).rejects.toMatchObject(error)
+      await expect(limiter.acquire(ALICE)).rejects.toMatchObject(error)
     })
 
     it("takes one choice, not two", async () => {

@@ -610,6 +610,17 @@ describe("the rules of a route", () => {
     expect(await left(limiter)).toEqual([["rule", 8]])
   })
 
+  it("do not apply alone while those of the limiter's source are missing and requests are denied", async () => {
+    const source = new Publisher(new Error("no table"))
+    const { limiter } = setUp(source, { onRulesMissing: "deny" })
+    const before = routeOf(limiter)
+    expect(await before.decide(ALICE)).toMatchObject({ allowed: false, refusal: "store-failure" })
+    const after = (limiter as RequestLimiter<RequestFacts>).forRoute({ limit: 3, window: "1m" }, "after")
+    expect(await after.decide(ALICE)).toMatchObject({ allowed: false, refusal: "store-failure" })
+    await source.publish([rule(7)])
+    expect([(await left(before)).length, (await left(after)).length]).toEqual([2, 2])
+  })
+
   it("are its own beside those of the limiter's source, made before they load or after", async () => {
     const source = new Publisher([rule(9)])
     const { limiter } = setUp(source)

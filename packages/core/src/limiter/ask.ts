@@ -34,6 +34,7 @@ export function costOf({ unitCost }: Ask, units: number): number {
 
 /** The same asks for another number of units, of who would take fewer too. */
 export function asksUpTo(asks: readonly Ask[], units: number): readonly Ask[] {
+  if (asks === RULES_MISSING) return asks
   return asks.map((ask) => ({ ...ask, cost: costOf(ask, units), leastCost: ask.unitCost }))
 }
 

@@ -12,7 +12,11 @@ export class RateLimitExceededError extends SluiceError {
     const wait = Number.isFinite(decision.retryAfterMs)
       ? `retry after ${decision.retryAfterMs} ms`
       : "this request can never succeed"
-    super(`Refused by rate limit "${decision.policy}" (${decision.refusal}): ${wait}.`)
+    const who =
+      decision.policy === ""
+        ? "Refused, because no rules have been loaded yet"
+        : `Refused by rate limit "${decision.policy}" (${decision.refusal})`
+    super(`${who}: ${wait}.`)
     this.decision = decision
   }
 }
