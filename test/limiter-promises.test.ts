@@ -130,7 +130,7 @@ async function play(
   await limiter.close()
 }
 
-async function remaining(limiter: Limiter, client: number): Promise<number[]> {
+async function remaining(limiter: Limiter, client: number): Promise<(number | undefined)[]> {
   const { checks } = await limiter.peek(request(client), { cost: 0 })
   return checks.map((check) => check.remaining)
 }

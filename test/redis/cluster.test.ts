@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { createLimiter } from "../../packages/core/src/http/create-limiter.ts"
 import type { Policy } from "../../packages/core/src/policy.ts"
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
@@ -142,6 +143,36 @@ it("remembers each key's refusal by itself, whichever node it is on", async () =
     expect([evalsha, evaluated]).toEqual([undefined, undefined])
   }
   for (const user of users.slice(50)) expect(await isGranted(user)).toBe(true)
+})
+
+it("reports no remaining units of a counter that was not read, whether or not the refusal is remembered", async () => {
+  const prefix = `c${made++}:`
+  const { client } = clients[0] as OpenedClient
+  const rules = [
+    { name: "per-user", limit: 1, window: "1 day", field: "user" },
+    { name: "overall", limit: 500, window: "1 day", field: "service" },
+  ]
+  for (const denyCacheMs of [0, 60_000]) {
+    const limiter = createLimiter<{ readonly user: string }>({
+      service: `unread-${denyCacheMs}`,
+      rules,
+      fields: { user: ({ user }) => user },
+      store: redisStore({ client, prefix, denyCacheMs }),
+      storeTimeoutMs: 20_000,
+    })
+    const seen: (number | undefined)[][] = []
+    for (let i = 0; i < 3; i++) {
+      const { checks, policy: binding, remaining } = await limiter.decide({ user: "ann" })
+      if (i > 0) expect([binding, remaining]).toEqual(["per-user", 0])
+      seen.push(checks.map((each) => each.remaining))
+    }
+    expect(seen).toEqual([
+      [0, 499],
+      [0, undefined],
+      [0, undefined],
+    ])
+    await limiter.close()
+  }
 })
 
 it("counts exactly while one of five nodes hands its slots over and leaves", async () => {

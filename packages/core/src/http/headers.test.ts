@@ -71,6 +71,15 @@ describe("draft-11", () => {
     expect(fields("draft-11", policies, decision).RateLimit).toBe(`"p"${expected}`)
   })
 
+  it.each(HEADER_DIALECTS)("says nothing of a counter that was not read: %s", (dialect) => {
+    const policies = [policy("user", 1, MINUTE), policy("overall", 500, MINUTE)]
+    const user = check({ policy: "user", limit: 1, allowed: false, remaining: 0, retryAfterMs: 9_000 })
+    const overall = check({ policy: "overall", limit: 500, remaining: undefined })
+    const lines = JSON.stringify(fields(dialect, policies, refused([user, overall])))
+    expect(lines).not.toMatch(/undefined|NaN|"overall\\";r|"overall\\";a/)
+    expect(lines).toContain("9")
+  })
+
   it("tells of a rule by itself, be it the first of them or not", () => {
     const write = compileHeaders("draft-11", [policy("hour", 1000, HOUR), policy("day", 5000, DAY)])
     const [hour, day] = [
@@ -502,7 +511,7 @@ function tellsTheTruth(told: Told, { limit, windowMs, ...one }: PolicyCheck, dia
     return
   }
   // In whole numbers: a quotient of such large ones is rounded, and may be told as a second more or less.
-  const share = BigInt(one.remaining) * BigInt(Math.ceil(windowMs / 1000))
+  const share = BigInt(one.remaining as number) * BigInt(Math.ceil(windowMs / 1000))
   const isExact = share <= Number.MAX_SAFE_INTEGER
   if (isExact) expect(BigInt(seconds) * BigInt(limit)).toBeGreaterThanOrEqual(share)
   const isTooLong =
@@ -510,7 +519,7 @@ function tellsTheTruth(told: Told, { limit, windowMs, ...one }: PolicyCheck, dia
   expect(isTooLong).toBe(false)
 }
 
-function bounded(value: number): number {
+function bounded(value = 0): number {
   return Math.min(value, MAX_INTEGER)
 }
 

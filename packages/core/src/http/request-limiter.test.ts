@@ -57,7 +57,7 @@ async function ledger(
   return rows
 }
 
-async function remainingOf(limiter: Limiter, request: RequestFacts = ALICE): Promise<number[]> {
+async function remainingOf(limiter: Limiter, request: RequestFacts = ALICE): Promise<(number | undefined)[]> {
   return (await limiter.peek(request)).checks.map(({ remaining }) => remaining)
 }
 

@@ -83,7 +83,7 @@ const rule = (limit: number, more: Partial<Rule> = {}): Rule => ({
   ...more,
 })
 
-async function left(limiter: Limiter): Promise<[string, number][]> {
+async function left(limiter: Limiter): Promise<[string, number | undefined][]> {
   return (await limiter.peek(ALICE)).checks.map(({ policy, remaining }) => [policy, remaining])
 }
 

@@ -76,7 +76,8 @@ export class DecisionRecord implements Decision {
     this.allowed = binding.allowed
     this.policy = binding.policy
     this.limit = binding.limit
-    this.remaining = binding.remaining
+    // Undefined only if nobody read the counter, and then another rule binds.
+    this.remaining = binding.remaining ?? 0
     this.cost = receipt === undefined ? 0 : binding.cost
     this.retryAfterMs = binding.retryAfterMs
     this.resetAfterMs = binding.resetAfterMs
@@ -151,11 +152,16 @@ export function bindsMore(check: Bindable, than: Bindable): boolean {
   if (!check.allowed) return check.retryAfterMs > than.retryAfterMs
   const difference = moreRequests(check) - moreRequests(than)
   // Of rules that fit as many requests like this one, the one with fewer units left: a cheaper one may ask for them all.
-  return difference < 0 || (difference === 0 && check.remaining < than.remaining)
+  return difference < 0 || (difference === 0 && remainingOf(check) < remainingOf(than))
 }
 
-function moreRequests({ remaining, cost }: Bindable): number {
-  return Math.floor(remaining / Math.max(1, cost))
+/** A counter that nobody read binds least. */
+function remainingOf({ remaining = Number.POSITIVE_INFINITY }: Bindable): number {
+  return remaining
+}
+
+function moreRequests(check: Bindable): number {
+  return Math.floor(remainingOf(check) / Math.max(1, check.cost))
 }
 
 function shadowedOf(checks: readonly PolicyCheck[]): readonly string[] {

@@ -26,8 +26,12 @@ export interface PolicyCheck {
   readonly limit: number
   /** Length of the window in milliseconds. */
   readonly windowMs: number
-  /** Units that would be admitted after this request, or of a peek before it; 0 where the store was not asked. */
-  readonly remaining: number
+  /**
+   * Units that would be admitted after this request, or of a peek before it; 0 where the store was not asked. Undefined if
+   * the store did not read this rule's counter, because another rule had refused already, as in a Redis Cluster: then
+   * `allowed` only says that this rule has not refused.
+   */
+  readonly remaining: number | undefined
   /** Units that this request asked of this rule. */
   readonly cost: number
   /** Whether this rule by itself admits the request. */

@@ -28,6 +28,17 @@ describe("an answer of a store", () => {
     expect(verdictOn({ nowMs: NOW_MS, granted: true, checks: [counted(), undefined] })).toBeUndefined()
   })
 
+  it("has no remaining units of a counter that was not read", () => {
+    const full = { state: { startMs: NOW_MS, previous: 0, current: 5 }, taken: 0 }
+    const answer = { nowMs: NOW_MS, granted: false, checks: [full, undefined] }
+    const decision = explainAnswer(answer, ASKS, ASKS, false, { store: memoryStore() }, undefined)
+    expect([decision?.policy, decision?.remaining]).toEqual(["a", 0])
+    expect(decision?.checks.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([
+      [false, 0],
+      [true, undefined],
+    ])
+  })
+
   it.each([
     ["no state", { taken: 0 }],
     ["a state of nothing", { state: null, taken: 0 }],

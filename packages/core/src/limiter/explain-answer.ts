@@ -106,10 +106,10 @@ function decisionOf(
   return decision.allowed === answer.granted ? decision : undefined
 }
 
-/** A counter that nobody looked at says nothing: it neither refuses nor is told to the client. */
+/** Explains a check. A counter that the store did not read refuses nothing, and nobody knows what it has left. */
 function explain(ask: Ask, counted: Counted | undefined, nowMs: number, isTaken: boolean): PolicyCheck {
   return counted === undefined
-    ? explainUncounted(ask, undefined, 0)
+    ? { ...explainUncounted(ask, undefined, 0), remaining: undefined }
     : explainCounted(ask, counted, nowMs, isTaken)
 }
 

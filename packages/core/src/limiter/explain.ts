@@ -46,7 +46,10 @@ export function explainCounted(ask: Ask, counted: Counted, nowMs: number, isTake
 }
 
 /** What is left to a client, as its check tells. */
-export type Left = Pick<PolicyCheck, "remaining" | "nextUnitAfterMs">
+export interface Left {
+  readonly remaining: number
+  readonly nextUnitAfterMs: number
+}
 
 /** What a state leaves of which so many units are in use. */
 export function leftOf(

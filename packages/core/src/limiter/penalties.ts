@@ -58,6 +58,7 @@ export function underPenalty(
   const blocking = penalty as Policy
   const blockedMs = algorithmOf(blocking).retryAfterMs(state, blocking, 1, nowMs)
   if (blockedMs === 0) return check
+  const { remaining = 0 } = check
   // The quota may be used up for longer than the block lasts.
   const retryAfterMs = Math.max(check.retryAfterMs, blockedMs)
   return {
@@ -67,7 +68,7 @@ export function underPenalty(
     remaining: 0,
     retryAfterMs,
     // What was left, of which nothing is told in the block, is there when it ends.
-    nextUnitAfterMs: check.remaining > 0 ? blockedMs : Math.max(check.nextUnitAfterMs, blockedMs),
+    nextUnitAfterMs: remaining > 0 ? blockedMs : Math.max(check.nextUnitAfterMs, blockedMs),
     resetAfterMs: Math.max(check.resetAfterMs, blockedMs),
     delayMs: 0,
     overLimit: false,

@@ -36,8 +36,8 @@ export interface Counted {
 }
 
 /**
- * The answer to one request: `checks[i]` answers its i-th check. Undefined is a counter that nobody looked at, since
- * another one had refused already: only in a request that was not granted.
+ * The answer to one request: `checks[i]` answers its i-th check. Undefined is a counter that was not read, because another
+ * one had refused already: only in a request that was not granted.
  */
 export interface Answer {
   /** The store's time, in whole epoch milliseconds, at which it decided. */

@@ -19,11 +19,12 @@ export function windowSeconds(windowMs: number): number {
 }
 
 /**
- * Whether the check's counter stands behind its numbers. What was decided without the shared store, or before it was
- * asked because a field is missing, says nothing about the quota: a full one must not be claimed.
+ * True if the check's numbers come from its counter. A check that was decided without the shared store, or whose counter the
+ * store did not read, says nothing about the quota: a full one must not be claimed.
  */
 export function isCounted(decision: Decision, check: PolicyCheck): boolean {
-  return !decision.degraded && check.refusal !== "missing-field" && check.refusal !== "store-failure"
+  if (decision.degraded || check.remaining === undefined) return false
+  return check.refusal !== "missing-field" && check.refusal !== "store-failure"
 }
 
 /**
@@ -31,7 +32,7 @@ export function isCounted(decision: Decision, check: PolicyCheck): boolean {
  * units left the effective window could end after Retry-After, which it must not.
  */
 export function remainingTold(check: PolicyCheck): number {
-  return check.allowed ? fieldInteger(check.remaining) : 0
+  return check.allowed ? fieldInteger(check.remaining ?? 0) : 0
 }
 
 /**
@@ -43,7 +44,7 @@ export function remainingTold(check: PolicyCheck): number {
  */
 export function secondsTold(check: PolicyCheck, windowS: number): number | undefined {
   if (!check.allowed) return secondsUntil(check.retryAfterMs)
-  return secondsLeft(check.remaining, check.nextUnitAfterMs, check.limit, windowS)
+  return secondsLeft(check.remaining ?? 0, check.nextUnitAfterMs, check.limit, windowS)
 }
 
 /** The same of what is admitted. */

@@ -19,7 +19,8 @@ afterEach(() => void vi.useRealTimers())
 
 function fleetOf({ isCluster = false } = {}) {
   const server = new AskedServer(isCluster)
-  const listener = { refused: () => undefined, grantedLate: () => undefined }
+  const nothing = () => undefined
+  const listener = { answered: nothing, lost: nothing, grantedLate: nothing }
   const fleet = new Fleet(server, { clock: { now: () => 5 }, isWide: false }, listener)
   /** Asks for a unit; what comes of it, once it has. */
   const take = (key: string, withinMs: number): unknown[] => {

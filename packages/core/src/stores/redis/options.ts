@@ -14,8 +14,8 @@ export interface RedisStoreOptions {
   /** Before every key, without braces; "" by default. Keys always begin with `sl2:` after it. */
   readonly prefix?: string | undefined
   /**
-   * Milliseconds for which a refusal is believed without asking Redis again, 10,000 by default; 0 asks every time. So
-   * late at most is seen what another process gives back or resets; what this process does is seen at once.
+   * Milliseconds for which counters of refused requests are remembered, 10,000 by default; 0 asks Redis every time. What
+   * another process does is seen after this time at the latest; what this process does is seen at once.
    */
   readonly denyCacheMs?: number | undefined
   /** Milliseconds after which a silent Redis counts as gone, where the caller names none, from the end of the callback that asks: 50. */

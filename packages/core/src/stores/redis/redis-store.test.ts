@@ -327,6 +327,73 @@ describe("who was refused by Redis", () => {
     },
   )
 
+  /** Two calls in flight: of three units, and of two. Redis carries them out in this order. */
+  async function inFlight() {
+    const opened = open()
+    const three = opened.store.take([[check("ann", 3)]])
+    const first = await opened.next()
+    const two = opened.store.take([[check("ann", 2)]])
+    const second = await opened.next()
+    return { ...opened, three, first, two, second }
+  }
+
+  it("is told what this process has been granted since", async () => {
+    const { store, three, first, two, second } = await inFlight()
+    first.answer(holding(8), 1, 0)
+    second.answer(holding(10))
+    await Promise.all([three, two])
+    expect(takenOf(await store.take([[check("ann", 3)]]))).toEqual([[false, [10, 0]]])
+    expect(store.take([[check()]])).toMatchObject([{ granted: false, isRemembered: true }])
+  })
+
+  it("is asked for again when the reply to a later grant was read before the refusal", async () => {
+    const { store, next, three, first, two, second } = await inFlight()
+    second.answer(holding(10))
+    await two
+    first.answer(holding(8), 1, 0)
+    await three
+    const taking = store.take([[check("ann", 3)]])
+    ;(await next()).answer(holding(10), 1, 0)
+    expect(takenOf(await taking)).toEqual([[false, [10, 0]]])
+  })
+
+  it("is asked for again when the reply to an earlier grant was read after the refusal", async () => {
+    const { store, next, three, first, two, second } = await inFlight()
+    second.answer(holding(9), 1, 0)
+    await two
+    first.answer(holding(9))
+    await three
+    const taking = store.take([[check("ann", 2)]])
+    ;(await next()).answer(holding(9), 1, 0)
+    expect(takenOf(await taking)).toEqual([[false, [9, 0]]])
+  })
+
+  it("is asked for again when nobody knows whether a later call has counted", async () => {
+    const { store, next, refuse } = open()
+    await refuse(check("ann", 3))
+    const taking = store.take([[check("ann", 3), check("ann", 1, OTHER)]])
+    ;(await next()).fail(new Error("The connection is lost."))
+    await expect(taking).rejects.toThrow("The connection is lost.")
+    const again = store.take([[check("ann", 3)]])
+    ;(await next()).answer(holding(10), 1, 0)
+    expect(takenOf(await again)).toEqual([[false, [10, 0]]])
+  })
+
+  it("is told the state of every rule, of which the one with the longest wait binds", async () => {
+    const { store, next } = open()
+    const request = [check("ann", 2), check("ann", 2, OTHER)]
+    const taking = store.take([request])
+    // Of the other rule there is room for one more.
+    ;(await next()).answer(holding(10), holding(9), 1, 0, 2, 0)
+    const refused = takenOf(await taking)
+    expect(refused).toEqual([[false, [10, 0], [9, 0]]])
+    expect(takenOf(await store.take([request]))).toEqual(refused)
+    // Nothing is known of a third rule, so Redis is asked.
+    const third = store.take([[...request, check("ann", 1, { ...POLICY, counter: "counter2" })]])
+    ;(await next()).answer(holding(10), holding(9), holding(1), 1, 0, 2, 0, 3, 0)
+    expect(takenOf(await third)).toEqual([[false, [10, 0], [9, 0], [1, 0]]])
+  })
+
   it("is asked for again although the change has failed: it may have been made", async () => {
     const { store, refuse, next } = open()
     const resetting = store.reset([check()])
@@ -438,8 +505,9 @@ describe("a store on a cluster", () => {
     const returned = await next()
     expect([returned.what, returned.keys]).toEqual(["give back", granted.keys])
     returned.answer(1)
-    // The one that refused is known.
-    expect(store.take([[check("ann", 2), check("bob")]])).toMatchObject([{ isRemembered: true }])
+    // The one that refused is known, and the other one is not read.
+    const again = store.take([[check("ann", 2), check("bob")]]) as readonly Answer[]
+    expect([again[0]?.isRemembered, takenOf(again)]).toEqual([true, [[false, undefined, [10, 0]]]])
     expect(await arriving()).toEqual([])
   })
 

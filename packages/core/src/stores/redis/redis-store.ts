@@ -5,18 +5,19 @@ import type { Answer, Check, CounterKey, MaybePromise, Refund, Store, StoreEvent
 import { StoreListeners } from "../store-listeners.ts"
 import { takeTogether } from "../take-together.ts"
 import { type Asked, WholeRequest } from "./asked.ts"
-import { type Between, DenyCache } from "./deny-cache.ts"
+import { DenyCache } from "./deny-cache.ts"
 import { allApplied, failureOf, shownKey } from "./failure.ts"
 import { Fleet, patienceClassOf } from "./fleet.ts"
 import { keyNamer } from "./key.ts"
 import type { Late } from "./lane/lane.ts"
+import type { Arrival } from "./node/arrivals.ts"
 import type { Node, Patience } from "./node/node.ts"
 import { type ParsedRedisOptions, parseOptions, type RedisStoreOptions } from "./options.ts"
 import { RefundBatcher } from "./refund-batcher.ts"
 import { checkCountable, PolicyTable } from "./scripts/script-input.ts"
 import { integerAt, type Reply, stateAt } from "./scripts/script-reply.ts"
 import { PEEK } from "./scripts.ts"
-import { refundsOf, takeInTurn } from "./take-in-turn.ts"
+import { knownRefusalOf, refundsOf, takeInTurn } from "./take-in-turn.ts"
 
 export type { RedisStoreOptions } from "./options.ts"
 
@@ -76,7 +77,8 @@ export class RedisStore implements Store {
     this.#denied = new DenyCache(parts.denyCacheMs)
     this.#nameKey = keyNamer(parts.prefix)
     this.#fleet = new Fleet(commands, timekeeping, {
-      refused: (asked, answer, sentAtMs) => this.#rememberRefusal(asked, answer, sentAtMs),
+      answered: (asked, answer, arrival) => this.#learn(asked, answer, arrival),
+      lost: ({ checks }) => this.#denied.forgetAll(checks),
       grantedLate: (late) => this.#refundLate(late),
     })
   }
@@ -166,12 +168,12 @@ export class RedisStore implements Store {
 
   #takeOne(checks: readonly Check[], withinMs: number): MaybePromise<readonly Answer[]> {
     if (checks.length === 0) return [this.#askedNothing()]
-    // Stryker disable next-line ConditionalExpression,EqualityOperator: where nothing is known nothing is answered
+    // Stryker disable next-line ConditionalExpression,EqualityOperator: an empty cache answers nothing, only slower
     if (this.#denied.size > 0) {
-      const denied = this.#denied.answer(checks, this.#parts.clock?.now() ?? performance.now())
+      const denied = this.#knownRefusalOf(checks)
       if (denied !== undefined) return [denied]
     }
-    // Here, where it fails by itself: in a call it would fail all that travel with it.
+    // Validate before batching, so that one bad check cannot fail the whole batch.
     for (const check of checks) checkCountable(check)
     const asked = new WholeRequest(checks, this.#nameKey)
     if (this.#fleet.areTogether(asked)) return this.#fleet.laneOf(asked, withinMs).take(asked, withinMs)
@@ -180,6 +182,14 @@ export class RedisStore implements Store {
       take: async (part) => this.#fleet.laneOf(part, withinMs).take(part, deadlineMs - performance.now()),
       refund: (refunds) => this.#refundInBackground(refunds),
     })
+  }
+
+  #knownRefusalOf(checks: readonly Check[]): Answer | undefined {
+    const nowMs = this.#parts.clock?.now() ?? performance.now()
+    if (checks.length === 1 || !this.#parts.commands.isCluster) return this.#denied.answer(checks, nowMs)
+    const asked = new WholeRequest(checks, this.#keyOf)
+    const slotOf = (key: string) => this.#fleet.slotOf(key)
+    return knownRefusalOf(asked, slotOf, (part) => this.#denied.answer(part, nowMs))
   }
 
   readonly #keyOf = (counter: CounterKey): string => {
@@ -221,29 +231,26 @@ export class RedisStore implements Store {
     }
   }
 
-  /** Changes counters otherwise than by taking: their refusals are forgotten, and so are those that come meanwhile. */
+  /** Changes counters otherwise than by taking: the deny cache forgets them, and what it learns of them meanwhile. */
   async #change<One extends CounterKey>(
     all: readonly One[],
     work: (some: readonly One[], keys: readonly string[], node: Node) => Promise<void>,
   ): Promise<void> {
-    const forget = () => {
-      for (const one of all) this.#denied.forget(one)
-    }
-    forget()
+    this.#denied.forgetAll(all)
     try {
       await allApplied(this.#fleet.eachLane(all, this.#keyOf, work))
     } finally {
-      forget()
+      this.#denied.forgetAll(all)
     }
   }
 
-  #rememberRefusal({ checks }: Asked, answer: Answer, sentAtMs: number): void {
-    const { nowMs } = answer
-    const between: Between =
-      this.#parts.clock === undefined
-        ? { sentAtMs, answeredAtMs: performance.now() }
-        : { sentAtMs: nowMs, answeredAtMs: nowMs }
-    this.#denied.rememberAll(checks, answer, between)
+  #learn({ checks }: Asked, answer: Answer, arrival: Arrival): void {
+    const { nowMs, granted } = answer
+    // Stryker disable next-line ConditionalExpression,EqualityOperator: of a grant only known counters are learned
+    if (granted && this.#denied.size === 0) return
+    if (arrival.isOvertaken) this.#denied.forgetAll(checks)
+    else if (this.#parts.clock === undefined) this.#denied.learn(checks, answer, arrival)
+    else this.#denied.learn(checks, answer, { sentAtMs: nowMs, answeredAtMs: nowMs })
   }
 
   #checkOpen(): void {

@@ -65,6 +65,27 @@ export async function takeInTurn(
   return [{ nowMs, granted, checks: told }]
 }
 
+/**
+ * Returns the refusal of a request of which a part is known to be refused; `answerOf` returns what is known of a part. As
+ * in `takeInTurn`, nothing is reported of the other parts, which nobody reads.
+ */
+export function knownRefusalOf(
+  { checks, keys }: Asked,
+  slotOf: (key: string) => string,
+  answerOf: (part: readonly Check[]) => Answer | undefined,
+): Answer | undefined {
+  for (const part of partsOf(checks, keys, slotOf)) {
+    const answer = answerOf(part.map((place) => checks[place] as Check))
+    if (answer === undefined) continue
+    const counted: (Counted | undefined)[] = checks.map(() => undefined)
+    part.forEach((place, i) => {
+      counted[place] = answer.checks[i]
+    })
+    return { ...answer, checks: counted }
+  }
+  return undefined
+}
+
 function partsOf(checks: readonly Check[], keys: readonly string[], slotOf: (key: string) => string): Part[] {
   const parts = new Map<string, number[]>()
   keys.forEach((key, place) => {

@@ -160,7 +160,7 @@ describe("an answer", () => {
     await pass(7)
     await answer(calls[0], ["b"])
     expect(told).toEqual({ a: "granted", b: "refused" })
-    expect(listened).toEqual({ refused: [["b", false, 3]], late: [] })
+    expect(listened).toEqual({ refused: [["b", false, 3]], lost: [], late: [] })
   })
 
   it("that a key holds none of ours fails who asked for it, and nobody else", async () => {
@@ -172,7 +172,7 @@ describe("an answer", () => {
     await nextTurn()
     const stranger = "Redis holds under a, or beside it, what is no counter."
     expect([told, kinds]).toEqual([{ a: stranger, b: "granted" }, { a: "invalid-answer" }])
-    expect(listened).toEqual({ refused: [], late: [] })
+    expect(listened).toEqual({ refused: [], lost: ["a"], late: [] })
   })
 
   it("that comes when nobody waits any more tells what was counted for nobody, and what was refused", async () => {
@@ -184,7 +184,29 @@ describe("an answer", () => {
     await pass(60)
     await answer(calls[0], ["b"])
     expect(told).toEqual({ a: SILENT, b: SILENT, c: "granted" })
-    expect(listened).toEqual({ refused: [["b", false, 0]], late: [["a"]] })
+    expect(listened).toEqual({ refused: [["b", false, 0]], lost: [], late: [["a"]] })
+  })
+
+  it.each([
+    ["a lost connection", "Connection is closed.", ["a", "b"]],
+    ["a replica, which has counted nothing", "READONLY You can't write against a read only replica.", []],
+  ])("that is %s instead says whose counters may have changed", async (_case, message, lost) => {
+    const { take, calls, fail, listened } = await readyLaneByHand()
+    take("a")
+    take("b")
+    await nextTurn()
+    await fail(calls[0], message)
+    expect(listened.lost).toEqual(lost)
+  })
+
+  it("that says of a lost call, given up long ago, whose counters may have changed", async () => {
+    const { take, pass, calls, fail, listened } = await readyLaneByHand()
+    take("a")
+    await nextTurn()
+    await pass(60)
+    expect(listened.lost).toEqual([])
+    await fail(calls[0], "Connection is closed.")
+    expect(listened.lost).toEqual(["a"])
   })
 
   it("that the call came too late to count has it sent again, once", async () => {

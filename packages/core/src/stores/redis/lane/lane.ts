@@ -2,6 +2,7 @@ import { StoreUnavailableError } from "../../../errors.ts"
 import type { Answer } from "../../store.ts"
 import type { Asked } from "../asked.ts"
 import { failureOf, shownKey } from "../failure.ts"
+import type { Arrival } from "../node/arrivals.ts"
 import { LOOK_AGAIN_MS, type Node } from "../node/node.ts"
 import { outsideRequests, setTimer } from "../outside-requests.ts"
 import { TakeCall } from "../scripts/take-call.ts"
@@ -15,8 +16,10 @@ const SETTLED = Promise.resolve()
 
 /** What a lane tells of answers. */
 export interface LaneListener {
-  /** Redis refused what was sent at this instant. */
-  refused(asked: Asked, answer: Answer, sentAtMs: number): void
+  /** Redis has decided a request, whether or not anybody still waits for it. */
+  answered(asked: Asked, answer: Answer, arrival: Arrival): void
+  /** Nobody knows whether Redis has counted a request. */
+  lost(asked: Asked): void
   /** Redis granted what nobody waited for any more: it was counted for nobody. */
   grantedLate(late: readonly Late[]): void
 }
@@ -165,11 +168,11 @@ export class Lane {
     this.#flights = [...this.#flights, flight]
     this.#pace.sent()
     node.take(call, deadlineMs).then(
-      ({ answers, sentAtMs }) => {
+      ({ answers, arrival }) => {
         // An answer that comes too late for everybody tells of no server that could be waited for.
         if (!this.#land(flight)) node.breaker.succeeded()
         if (answers === undefined) this.#again(batch, true)
-        else this.#answer(batch, answers, sentAtMs)
+        else this.#answer(batch, answers, arrival)
         this.#next()
       },
       (error: unknown) => {
@@ -178,7 +181,10 @@ export class Lane {
           this.#isResting = true
           if (node.isReplica(error)) this.#leave(node)
           this.#again(batch, false)
-        } else if (!wasOver) this.#fail(batch, error, node)
+        } else {
+          for (const { asked } of batch) this.#listener.lost(asked)
+          if (!wasOver) this.#fail(batch, error, node)
+        }
         this.#next()
       },
     )
@@ -199,13 +205,14 @@ export class Lane {
     }
   }
 
-  #answer(batch: readonly Waiting[], answers: readonly (Answer | undefined)[], sentAtMs: number): void {
+  #answer(batch: readonly Waiting[], answers: readonly (Answer | undefined)[], arrival: Arrival): void {
     const late: Late[] = []
     for (let i = 0; i < batch.length; i++) {
       const waiting = batch[i] as Waiting
       const { asked } = waiting
       const answer = answers[i]
       if (answer === undefined) {
+        this.#listener.lost(asked)
         settle(
           waiting,
           new StoreUnavailableError(
@@ -215,7 +222,7 @@ export class Lane {
         )
         continue
       }
-      if (!answer.granted) this.#listener.refused(asked, answer, sentAtMs)
+      this.#listener.answered(asked, answer, arrival)
       if (!waiting.isRejected) waiting.resolve([answer])
       else if (answer.granted) late.push({ asked, answer })
     }

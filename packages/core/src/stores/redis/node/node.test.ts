@@ -172,13 +172,14 @@ describe("the time of a server", () => {
   })
 })
 
-describe("a call that takes", () => {
-  const call = () => {
-    const made = new TakeCall()
-    made.add({ checks: [{ policy: POLICY, partition: "alice", cost: 1, shadow: false }], keys: [KEY] })
-    return made
-  }
+/** A call for one unit. */
+function call(): TakeCall {
+  const made = new TakeCall()
+  made.add({ checks: [{ policy: POLICY, partition: "alice", cost: 1, shadow: false }], keys: [KEY] })
+  return made
+}
 
+describe("a call that takes", () => {
   it("is sent by the script's digest, and its reply tells the time, too", async () => {
     const { server, node } = serving()
     const sentAtMs = performance.now()
@@ -188,7 +189,8 @@ describe("a call that takes", () => {
     ])
     await pass(4)
     server.latest.answer([NOW_MS, `w:${NOW_MS}:0:1`])
-    expect(await taking).toMatchObject({ nowMs: NOW_MS, sentAtMs, answers: [{ granted: true }] })
+    const arrival = { sentAtMs, answeredAtMs: sentAtMs + 4, isOvertaken: false }
+    expect(await taking).toMatchObject({ nowMs: NOW_MS, arrival, answers: [{ granted: true }] })
     // Half of the way there and back ago.
     expect(node.timeOf(performance.now()).untilMs).toBe(NOW_MS + 2)
   })
@@ -206,6 +208,60 @@ describe("a call that takes", () => {
     server.latest.fail("ERR no")
     await nextTurn()
     expect([failing, server.asked.length]).toEqual([["ERR no"], 3])
+  })
+
+  it("is dated from when the script was sent whole, because nothing ran before", async () => {
+    const { server, node } = await knowing()
+    const sentAtMs = performance.now()
+    const taking = node.take(call(), sentAtMs + 50)
+    await pass(3)
+    server.latest.fail("NOSCRIPT No matching script.")
+    await nextTurn()
+    server.latest.answer([NOW_MS, `w:${NOW_MS}:0:1`])
+    expect((await taking).arrival.sentAtMs).toBe(sentAtMs + 3)
+  })
+})
+
+describe("a reply that is read after the one to a later call", () => {
+  /** Sends two calls one after the other, and tells of the first whether it is overtaken. */
+  async function overtakenBy(
+    later: (node: Node) => Promise<unknown>,
+    reply: unknown,
+    [firstMs, laterMs]: readonly [number, number] = [NOW_MS, NOW_MS],
+  ): Promise<boolean> {
+    const { server, node } = await knowing()
+    const taking = node.take(call(), performance.now() + 50)
+    const first = server.latest
+    await pass(1)
+    const changing = later(node)
+    await nextTurn()
+    server.latest.answer(typeof reply === "function" ? reply(laterMs) : reply)
+    await changing
+    first.answer([firstMs, `w:${NOW_MS}:0:1`])
+    return (await taking).arrival.isOvertaken
+  }
+  const grant = (nowMs: number) => [nowMs, `w:${NOW_MS}:0:1`]
+
+  it("is overtaken, by a decision, another script or a reset", async () => {
+    expect(await overtakenBy((node) => node.take(call(), performance.now() + 50), grant)).toBe(true)
+    expect(await overtakenBy((node) => peek(node, { withinMs: 20 }), grant)).toBe(true)
+    expect(await overtakenBy((node) => node.forget([KEY], 20), 1)).toBe(true)
+  })
+
+  it("is not overtaken by an earlier call, unless the server's clock says otherwise", async () => {
+    const { server, node } = await knowing()
+    const isOvertaken = async (nowMs: number) => {
+      const taking = node.take(call(), performance.now() + 50)
+      server.latest.answer([nowMs, `w:${NOW_MS}:0:1`])
+      const { arrival } = await taking
+      await pass(1)
+      return arrival.isOvertaken
+    }
+    expect(await isOvertaken(NOW_MS)).toBe(false)
+    expect(await isOvertaken(NOW_MS)).toBe(false)
+    // The clock went back: this reply may be older or newer, and the next one is newer again.
+    expect(await isOvertaken(NOW_MS - 5)).toBe(true)
+    expect(await isOvertaken(NOW_MS - 5)).toBe(false)
   })
 })
 

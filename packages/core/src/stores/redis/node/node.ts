@@ -8,6 +8,7 @@ import type { CallTime, PolicyTable } from "../scripts/script-input.ts"
 import { integerAt, type Reply, readReply } from "../scripts/script-reply.ts"
 import type { TakeCall, TakeReply } from "../scripts/take-call.ts"
 import { type Script, TAKE } from "../scripts.ts"
+import { type Arrival, Arrivals } from "./arrivals.ts"
 import { Breaker } from "./breaker.ts"
 import { endedWithin, endsWithin } from "./ends-within.ts"
 import { ServerTime } from "./server-time.ts"
@@ -33,8 +34,8 @@ export interface Timekeeping {
   readonly isWide: boolean
 }
 
-/** A reply to a call, with the instant of the monotonic clock at which the call was sent. */
-export type Sent<Told> = Told & { readonly sentAtMs: number }
+/** A reply to a call, and when it arrived. */
+export type Sent<Told> = Told & { readonly arrival: Arrival }
 
 /**
  * How long to wait. In the background nobody waits: the server is asked although the breaker is open, and whether it
@@ -72,6 +73,7 @@ export class Node {
   readonly roundTrips = new RoundTrips()
   #learning: Promise<void> | undefined
   #longestWaitMs = 0
+  readonly #arrivals = new Arrivals()
   /** When it last said that it is a replica, unless it has counted since. */
   #replicaAtMs = Number.NEGATIVE_INFINITY
 
@@ -144,16 +146,17 @@ export class Node {
   async take(call: TakeCall, deadlineMs: number): Promise<Sent<TakeReply>> {
     const { keys } = call
     const args = call.args(this.timeOf(deadlineMs))
-    const sentAtMs = performance.now()
+    let sentAtMs = performance.now()
     let reply: unknown
     try {
       reply = await this.#commands.evalsha(TAKE.sha, keys, args)
     } catch (error) {
+      sentAtMs = performance.now()
       reply = await this.#sendWhole(TAKE, keys, args, error)
     }
     const { nowMs, answers } = call.read(reply)
     this.#learn(nowMs, sentAtMs)
-    return { nowMs, answers, sentAtMs }
+    return { nowMs, answers, arrival: this.#arrivals.add(sentAtMs, nowMs) }
   }
 
   /** What a script is told of time, when nobody waits for it after the deadline. */
@@ -178,19 +181,27 @@ export class Node {
       }
       const args = [policies.input(this.timeOf(call.deadlineMs), numbers)]
       this.#beginSending(call)
+      let sentAtMs = performance.now()
+      let reply: unknown
       try {
-        return readReply(await this.#commands.evalsha(script.sha, keys, args))
+        reply = await this.#commands.evalsha(script.sha, keys, args)
       } catch (error) {
-        return readReply(await this.#sendWhole(script, keys, args, error))
+        sentAtMs = performance.now()
+        reply = await this.#sendWhole(script, keys, args, error)
       }
+      const list = readReply(reply)
+      this.#arrivals.add(sentAtMs, integerAt(list, 0))
+      return list
     })
   }
 
   /** Deletes keys. Rejects with StoreUnavailableError, by the deadline at the latest. */
   async forget(keys: readonly string[], withinMs: number): Promise<void> {
-    await this.#within({ withinMs }, (call) => {
+    await this.#within({ withinMs }, async (call) => {
       this.#beginSending(call)
-      return this.#commands.del(keys)
+      const sentAtMs = performance.now()
+      await this.#commands.del(keys)
+      this.#arrivals.add(sentAtMs)
     })
   }
 

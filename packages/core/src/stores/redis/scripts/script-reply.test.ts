@@ -58,7 +58,7 @@ describe("integerAt", () => {
 })
 
 describe("stateAt", () => {
-  it.each<{ readonly what: string; readonly value: unknown; readonly expected: unknown }>([
+  it.each<{ readonly what: string; readonly value: unknown; readonly expected: unknown; policy?: Policy }>([
     { what: "nothing of ours", value: 0, expected: undefined },
     { what: "nothing of ours, as a text", value: "0", expected: undefined },
     {
@@ -98,11 +98,18 @@ describe("stateAt", () => {
     },
     {
       what: "a wide state with parts",
+      policy: { ...POLICY, buckets: 6 },
       value: "w:1700000000001:5:3:101o",
       expected: { startMs: 1_700_000_000_001, previous: 5, current: 3, parts: "101o" },
     },
-  ])("reads $what", ({ value, expected }) => {
-    expect(stateAt([NOW_MS, value], 1, POLICY, NOW_MS)).toStrictEqual(expected)
+    {
+      what: "a wide state whose parts are empty",
+      policy: { ...POLICY, algorithm: "sliding-log" as const },
+      value: "w:1700000000001:0:0",
+      expected: { startMs: 1_700_000_000_001, previous: 0, current: 0, parts: "" },
+    },
+  ])("reads $what", ({ value, expected, policy = POLICY }) => {
+    expect(stateAt([NOW_MS, value], 1, policy, NOW_MS)).toStrictEqual(expected)
   })
 
   it("reads the packed state of every window, the first and the last code included", () => {

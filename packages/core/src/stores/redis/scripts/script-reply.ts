@@ -39,8 +39,9 @@ export function stateAt(reply: Reply, at: number, policy: Policy, nowMs: number)
     const startMs = integerAt(wide, 1)
     const previous = integerAt(wide, 2)
     const current = integerAt(wide, 3)
-    const parts = wide[4]
-    return parts === undefined ? { startMs, current, previous } : { startMs, current, previous, parts }
+    return hasParts(policy)
+      ? { startMs, current, previous, parts: wide[4] ?? "" }
+      : { startMs, current, previous }
   }
   const packed = integerAt(reply, at)
   if (packed === 0) return undefined
@@ -53,6 +54,10 @@ export function stateAt(reply: Reply, at: number, policy: Policy, nowMs: number)
   // This window or, for a fixed one after the clock went back, the next.
   if (ahead !== 0 && ahead !== 1 && ahead !== 1 - CODES) throw nonsense(reply)
   return { startMs: ahead === 0 ? alignedMs : alignedMs + policy.windowMs, current, previous }
+}
+
+function hasParts({ algorithm, buckets }: Policy): boolean {
+  return buckets !== undefined || algorithm === "sliding-log"
 }
 
 /**

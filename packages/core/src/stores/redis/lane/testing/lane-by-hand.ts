@@ -60,11 +60,13 @@ export function laneByHand(pace?: Pace) {
   }
   const newNode = () => new Node(commands, { clock: undefined, isWide: false }, "sl2:{a}")
   let node = newNode()
-  const listened = { refused: [] as unknown[], late: [] as string[][] }
+  const listened = { refused: [] as unknown[], lost: [] as string[], late: [] as string[][] }
   const nameOf = ({ keys }: Asked) => keys[0] as string
   const listener: LaneListener = {
-    refused: (asked, answer, sentAtMs) =>
-      listened.refused.push([nameOf(asked), answer.granted, sentAtMs - startMs]),
+    answered: (asked, { granted }, { sentAtMs }) => {
+      if (!granted) listened.refused.push([nameOf(asked), granted, sentAtMs - startMs])
+    },
+    lost: (asked) => listened.lost.push(nameOf(asked)),
     grantedLate: (late) => listened.late.push(late.map(({ asked }) => nameOf(asked))),
   }
   const lane = new Lane(() => node, listener, pace)

@@ -1,0 +1,120 @@
+import fc from "fast-check"
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { createLimiter } from "../../packages/core/src/http/create-limiter.ts"
+import type { Limiter } from "../../packages/core/src/http/limiter.ts"
+import { type Decision, manualClock } from "../../packages/core/src/index.ts"
+import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import {
+  type LimiterStep,
+  type LimiterTrace,
+  limiterTraces,
+  type TracedRequest,
+} from "./deny-cache-traces.ts"
+import { KeysOnAClock } from "./keys-on-a-clock.ts"
+import { loadScripts } from "./play.ts"
+
+const DENY_CACHE_MS = 10_000
+const SEEDS = [5_001, 5_002]
+const TRACES_A_SEED = 75
+
+let server: RedisServer
+let client: Redis
+let made = 0
+let calls = { on: 0, off: 0 }
+
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host)
+  await loadScripts(client)
+})
+afterAll(async () => {
+  client?.disconnect()
+  await server?.stop()
+})
+
+describe("the deny cache", () => {
+  it.each(SEEDS)("changes no member of any decision (%i)", async (seed) => {
+    calls = { on: 0, off: 0 }
+    await fc.assert(fc.asyncProperty(limiterTraces(), play), { seed, numRuns: TRACES_A_SEED })
+    // The test means something only if the cache has answered: with it the same traces ask Redis less often.
+    expect(calls.on).toBeLessThan(0.8 * calls.off)
+  })
+})
+
+/** Plays a trace with the deny cache on and off, and expects the same of both after each step. */
+async function play({ rules, startMs, steps }: LimiterTrace): Promise<void> {
+  const clock = manualClock(startMs)
+  const trace = made++
+  const open = (name: "on" | "off") => {
+    const keys = new KeysOnAClock(client, clock)
+    const denyCacheMs = name === "on" ? DENY_CACHE_MS : 0
+    const { commands } = keys
+    const store = new RedisStore({
+      commands,
+      prefix: `${trace}${name}:`,
+      denyCacheMs,
+      timeoutMs: 20_000,
+      clock,
+    })
+    const limiter = createLimiter<TracedRequest>({
+      service: "trace",
+      rules: [...rules],
+      fields: { who: (request) => request.who },
+      store,
+      storeTimeoutMs: 20_000,
+      clock,
+    })
+    return { name, keys, store, limiter, decisions: [] as Decision[] }
+  }
+  const both = [open("on"), open("off")] as const
+  try {
+    for (const step of steps) {
+      clock.set(Math.max(startMs, clock.now() + step.afterMs))
+      const [on, off] = [
+        await carryOut(step, both[0].limiter, both[0].decisions),
+        await carryOut(step, both[1].limiter, both[1].decisions),
+      ]
+      expect(off.some(({ degraded }) => degraded)).toBe(false)
+      expect(on).toStrictEqual(off)
+    }
+  } finally {
+    for (const { name, keys, limiter, store } of both) {
+      calls[name] += keys.calls
+      await limiter.close()
+      store.close()
+    }
+  }
+}
+
+async function carryOut(
+  step: LimiterStep,
+  limiter: Limiter<TracedRequest>,
+  decisions: Decision[],
+): Promise<readonly Decision[]> {
+  const { request } = step
+  switch (step.kind) {
+    case "decide": {
+      const made: Decision[] = []
+      for (let i = 0; i < step.times; i++) made.push(await limiter.decide(request, { cost: step.cost }))
+      decisions.unshift(...made)
+      return made
+    }
+    case "peek":
+      return [await limiter.peek(request, { cost: step.cost })]
+    case "takeUpTo":
+      return [await limiter.takeUpTo(request, step.cost)]
+    case "reset":
+      await limiter.reset(request, { policies: step.policies })
+      return []
+    case "refund":
+    case "settle": {
+      const decision = decisions[step.nth]
+      if (decision === undefined) return []
+      if (step.kind === "refund") await limiter.refund(decision)
+      else await limiter.settle(decision, step.units)
+      return []
+    }
+  }
+}
