@@ -1,14 +1,12 @@
 import { writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import type { Build } from "./compare/build.ts"
 import { type CompareCommand, readCompareCommand } from "./compare/command-line.ts"
-import { type Figures, measureJob } from "./compare/measure.ts"
-import { JOBS } from "./compare/measurements.ts"
-import { compareFigures, printComparison } from "./compare/report.ts"
+import { measureJob } from "./compare/measure.ts"
+import { JOBS, type Job } from "./compare/measurements.ts"
+import { compareFigures, printComparison, type Round } from "./compare/report.ts"
 import { Worktree } from "./compare/worktree.ts"
 import { startServer } from "./redis/server.ts"
 import { describeMachine, printMachine } from "./report/machine.ts"
-import { rotated } from "./report/statistics.ts"
 
 // Compares the CPU time of this tree's build with that of another commit's. bench/README.md says how to read it.
 
@@ -21,40 +19,32 @@ try {
   printMachine(machine)
   console.log(`Building ${worktree.commit} in ${worktree.root}`)
   await worktree.build()
-  const before: Build = { name: worktree.commit, root: worktree.root }
-  const now: Build = { name: "this tree", root: ROOT }
-
   const jobs = JOBS.filter(({ group }) => command.groups.includes(group))
-  const rounds: Map<Build, Figures>[] = []
+  const rounds: Round[] = []
   for (let round = 0; round < command.rounds; round++) {
-    rounds.push(await measureRound(round))
+    rounds.push(await measureRound(jobs))
     console.log(`Round ${round + 1} of ${command.rounds}`)
   }
-  const comparison = compareFigures(
-    rounds.map((figures) => ({ before: figures.get(before) as Figures, now: figures.get(now) as Figures })),
-  )
-  printComparison(comparison, before.name)
+  const comparison = compareFigures(rounds)
+  printComparison(comparison, worktree.commit)
   if (command.json !== undefined) {
     const all = { machine, commit: worktree.commit, rounds: command.rounds, comparison }
     writeFileSync(command.json, `${JSON.stringify(all, null, 2)}\n`)
   }
-
-  /** The builds take turns with each job, and the first one of a round is the last one of the next. */
-  async function measureRound(round: number): Promise<Map<Build, Figures>> {
-    const figures = new Map<Build, Map<string, number>>([
-      [before, new Map()],
-      [now, new Map()],
-    ])
-    for (const job of jobs) {
-      for (const build of rotated([before, now], round)) {
-        for (const [name, value] of await measureJob(job, build, redis)) figures.get(build)?.set(name, value)
-      }
-    }
-    return figures
-  }
 } finally {
   await redis.stop()
   await worktree.remove()
+}
+
+async function measureRound(jobs: readonly Job[]): Promise<Round> {
+  const before = new Map<string, number>()
+  const now = new Map<string, number>()
+  for (const job of jobs) {
+    const [first, second] = await measureJob(job, [worktree.root, ROOT], redis)
+    for (const [name, us] of first ?? []) before.set(name, us)
+    for (const [name, us] of second ?? []) now.set(name, us)
+  }
+  return { before, now }
 }
 
 /** Ends the process with one line when the command line is wrong. */

@@ -4,25 +4,36 @@ import { CONNECTIONS, startServer, verify } from "../http/measure.ts"
 import { sendRequests } from "../http/requests.ts"
 import type { Sample, Task } from "../load/worker.ts"
 import { type RedisServer, usageOf } from "../redis/server.ts"
-import { type Build, withBuild } from "./build.ts"
+import { rotated } from "../report/statistics.ts"
+import { withBuild } from "./build.ts"
 import { type Job, OF_REDIS } from "./measurements.ts"
 
 /** CPU microseconds by the request, by the name of what was measured. */
 export type Figures = ReadonlyMap<string, number>
 
+/**
+ * Slices of a measurement, in which the builds take turns: what else runs on the machine changes within seconds, and
+ * so meets both alike.
+ */
+const SLICES = 5
+
 const COUNTING_WORKER = new URL("../load/worker.ts", import.meta.url)
 const SERVING_WORKER = new URL("../http/worker.ts", import.meta.url)
 
-/** Measures a job of a build once, in a new process. */
-export async function measureJob(job: Job, build: Build, redis: RedisServer): Promise<Figures> {
+/** Measures a job once for the build of each tree, each in a new process. The figures are in the order of the trees. */
+export async function measureJob(
+  job: Job,
+  trees: readonly string[],
+  redis: RedisServer,
+): Promise<readonly Figures[]> {
   const isServing = job.kind === "serving"
   const module = isServing ? SERVING_WORKER : COUNTING_WORKER
   const name = isServing ? job.framework : job.contender
-  const worker = startContender(module, name, withBuild(build))
+  const workers = trees.map((root) => startContender(module, name, withBuild(root)))
   try {
-    return isServing ? await measureServing(job, worker) : await measureCounting(job, worker, redis)
+    return isServing ? await measureServing(job, workers) : await measureCounting(job, workers, redis)
   } finally {
-    await worker.stop()
+    await Promise.all(workers.map((worker) => worker.stop()))
   }
 }
 
@@ -30,37 +41,61 @@ type JobOf<Kind> = Extract<Job, { readonly kind: Kind }>
 
 async function measureCounting(
   { store, workload, countings }: JobOf<"counting">,
-  worker: ContenderProcess,
+  workers: readonly ContenderProcess[],
   redis: RedisServer,
-): Promise<Figures> {
-  // The builds may store counters differently, so both begin without any.
+): Promise<readonly Figures[]> {
   await redis.command("FLUSHALL", "SYNC")
-  const figures = new Map<string, number>()
+  const figures = workers.map(() => new Map<string, number>())
   for (const { measurement, inFlight, warmUp, measured } of countings) {
     const task = { port: redis.port, workload, inFlight } satisfies Task
-    await worker.ask<Sample>({ ...task, requests: warmUp, seed: 1 } satisfies Task)
-    const before = await usageOf(redis)
-    const sample = await worker.ask<Sample>({ ...task, requests: measured, seed: 2 } satisfies Task)
-    const redisUs = ((await usageOf(redis)).cpuUs - before.cpuUs) / sample.decisions
-    if (sample.refused > 0) throw new Error(`${measurement}: ${sample.refused} requests were refused`)
-    figures.set(measurement, sample.nodeUs)
-    if (store === "redis") figures.set(measurement + OF_REDIS, redisUs)
+    for (const worker of workers) await worker.ask<Sample>({ ...task, requests: warmUp } satisfies Task)
+    const [own, ofRedis] = [workers.map(() => 0), workers.map(() => 0)]
+    await takeTurns(workers, async (worker, index, slice) => {
+      const before = await usageOf(redis)
+      const sliced: Task = { ...task, requests: measured / SLICES, seed: 1 + slice }
+      const { nodeUs, decisions, refused } = await worker.ask<Sample>(sliced)
+      if (refused > 0) throw new Error(`${measurement}: ${refused} requests were refused`)
+      own[index] = (own[index] as number) + nodeUs / SLICES
+      const redisUs = ((await usageOf(redis)).cpuUs - before.cpuUs) / decisions
+      ofRedis[index] = (ofRedis[index] as number) + redisUs / SLICES
+    })
+    for (const [index, map] of figures.entries()) {
+      map.set(measurement, own[index] as number)
+      if (store === "redis") map.set(measurement + OF_REDIS, ofRedis[index] as number)
+    }
   }
   return figures
 }
 
 async function measureServing(
   { measurement, framework, warmUp, measured }: JobOf<"serving">,
-  worker: ContenderProcess,
-): Promise<Figures> {
+  workers: readonly ContenderProcess[],
+): Promise<readonly Figures[]> {
   const contender = CONTENDERS.find(({ name }) => name === `${framework}, sluice admits`)
   if (contender === undefined) throw new Error(`There is no server that admits for ${framework}`)
-  const { port } = await startServer(contender, worker)
-  await verify(contender, port)
-  await sendRequests(port, CONNECTIONS, warmUp)
-  const before = await worker.ask<number>({})
-  await sendRequests(port, CONNECTIONS, measured)
-  const cpuUs = (await worker.ask<number>({})) - before
-  await verify(contender, port)
-  return new Map([[measurement, cpuUs / measured]])
+  const ports: number[] = []
+  for (const worker of workers) {
+    const { port } = await startServer(contender, worker)
+    await verify(contender, port)
+    await sendRequests(port, CONNECTIONS, warmUp)
+    ports.push(port)
+  }
+  const usedUs = workers.map(() => 0)
+  await takeTurns(workers, async (worker, index) => {
+    const before = await worker.ask<number>({})
+    await sendRequests(ports[index] as number, CONNECTIONS, measured / SLICES)
+    usedUs[index] = (usedUs[index] as number) + (await worker.ask<number>({})) - before
+  })
+  for (const port of ports) await verify(contender, port)
+  return usedUs.map((us) => new Map([[measurement, us / measured]]))
+}
+
+/** Calls `measure` for each worker in each slice, one after the other, and begins with another worker each time. */
+async function takeTurns(
+  workers: readonly ContenderProcess[],
+  measure: (worker: ContenderProcess, index: number, slice: number) => Promise<void>,
+): Promise<void> {
+  for (let slice = 0; slice < SLICES; slice++) {
+    for (const [index, worker] of rotated([...workers.entries()], slice)) await measure(worker, index, slice)
+  }
 }
