@@ -124,6 +124,48 @@ describe("over HTTP, while Redis is gone", () => {
   })
 })
 
+describe("a strict window with an outage", () => {
+  const LIMIT = 5
+
+  it.each([
+    ["admits 2 L at most by default", {}, 2 * LIMIT],
+    ["admits 2 L at most with local", { onStoreFailure: "local" }, 2 * LIMIT],
+    ["admits L with deny", { onStoreFailure: "deny" }, LIMIT],
+  ] as const)("%s", async (_title, options, most) => {
+    const store = await openStore()
+    const limiter = createLimiter({
+      ...{ algorithm: "sliding-window-strict", limit: LIMIT, window: "1 day", ...options },
+      ...{ store, storeTimeoutMs: 20_000, logger: QUIET },
+    })
+    afterwards(() => limiter.close())
+    const decide = () => limiter.decide({ remoteAddress: "192.0.2.1" })
+    const admittedOf = async (requests: number, degraded: boolean) => {
+      let admitted = 0
+      for (let i = 0; i < requests; i++) {
+        const decision = await decide()
+        expect(decision.degraded).toBe(degraded)
+        if (decision.allowed) admitted++
+      }
+      return admitted
+    }
+    let admitted = await admittedOf(LIMIT, false)
+    expect(admitted).toBe(LIMIT)
+    // An outage that keeps the counters: Redis refuses to write.
+    afterwards(() => server.command("CONFIG", "SET", "maxmemory", 0))
+    await server.command("CONFIG", "SET", "maxmemory", 1)
+    admitted += await admittedOf(3 * LIMIT, true)
+    expect(admitted).toBe(most)
+    await server.command("CONFIG", "SET", "maxmemory", 0)
+    await until("Redis decides again", async () => {
+      const { degraded, allowed } = await decide()
+      if (allowed) admitted++
+      return !degraded
+    })
+    admitted += await admittedOf(3 * LIMIT, false)
+    expect(admitted).toBe(most)
+  })
+})
+
 describe("in the process, while Redis is gone", () => {
   it("keeps nobody within the limit from being admitted as often as by a store in memory", async () => {
     const rule = { limit: 3, window: "1 day", storeTimeoutMs: 50 }

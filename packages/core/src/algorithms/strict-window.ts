@@ -12,8 +12,8 @@ import {
 
 /**
  * The strict sliding window: the present sub-window and the n before it, all counted in full. They cover at least the
- * window that ends now, so no more than L is admitted in any window of length W, always. The price: units are given
- * free up to one sub-window late.
+ * window that ends now, so one counter admits at most L in any window of length W. The price: units come back up to one
+ * sub-window late.
  */
 export const strictWindow: Algorithm = {
   at: subWindowsAt,
