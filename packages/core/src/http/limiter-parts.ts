@@ -91,7 +91,7 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
     }
     warner.once(
       "SLUICE_STORE_TOO_SMALL",
-      "The memory store is full and had to forget a client that was being refused. Raise memoryStore({ maxKeys }).",
+      "The memory store is full and evicted a counter that was still in use, so its client may exceed the limit. Raise memoryStore({ maxKeys }).",
     )
     events.emit("evicted", event)
   })

@@ -961,14 +961,18 @@ describe("events", () => {
     expect(said).toBe(2)
   })
 
-  it("tell of a client that the full store had to forget while it was being refused", async () => {
+  it("tell of a counter that the full store evicted while it had an effect, and warn once", async () => {
     const { limiter, clock } = limiterWith({ limit: 1, window: "1m" })
     const small = limiterWith({ store: memoryStore({ maxKeys: 1, clock }), limit: 1, window: "1m" }).limiter
     const heard: unknown[] = []
     small.on("evicted", (event) => heard.push(event))
     limiter.on("evicted", () => heard.push("another's"))
-    for (const request of [ALICE, ALICE, BOB]) await small.decide(request)
-    expect(heard).toEqual([{ type: "evicted-blocked", releaseAfterMs: expect.any(Number) }])
+    for (const request of [ALICE, ALICE, BOB, ALICE]) await small.decide(request)
+    const event = { type: "evicted", counters: 1, emptyAfterMs: 120_000 }
+    expect(heard).toEqual([
+      { ...event, releaseAfterMs: 61_000 },
+      { ...event, releaseAfterMs: 0 },
+    ])
   })
 })
 

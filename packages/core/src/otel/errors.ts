@@ -1,7 +1,7 @@
 import type { Meter } from "@opentelemetry/api"
 import type { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "../errors.ts"
 import type { Limiter } from "../http/limiter.ts"
-import type { RefundLostEvent } from "../stores/store.ts"
+import type { EvictionEvent, RefundLostEvent } from "../stores/store.ts"
 import { ERROR_TYPE, LIMITER } from "./attributes.ts"
 import type { Measuring } from "./measuring.ts"
 import { Tally } from "./tally.ts"
@@ -16,7 +16,7 @@ export function countErrors<Request>(limiter: Limiter<Request>, meter: Meter, na
     }),
   )
   const evictions = meter.createCounter("sluice.store.evictions", {
-    description: "Clients that a full memory store forgot while they were being refused.",
+    description: "Counters that a full memory store evicted while they still had an effect.",
     unit: "{eviction}",
   })
   const lostRefunds = meter.createCounter("sluice.store.lost_refunds", {
@@ -32,7 +32,7 @@ export function countErrors<Request>(limiter: Limiter<Request>, meter: Meter, na
     storeErrors.count(kind, () => ({ [LIMITER]: name, [ERROR_TYPE]: kind }))
   const onRuleError = ({ code }: RuleSourceError | InvalidRuleError) =>
     ruleErrors.add(1, { [LIMITER]: name, [ERROR_TYPE]: code })
-  const onEvicted = () => evictions.add(1, { [LIMITER]: name })
+  const onEvicted = ({ counters }: EvictionEvent) => evictions.add(counters, { [LIMITER]: name })
   const onRefundLost = ({ error: { kind } }: RefundLostEvent) =>
     lostRefunds.add(1, { [LIMITER]: name, [ERROR_TYPE]: kind })
   limiter.on("store-error", onStoreError)

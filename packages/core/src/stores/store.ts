@@ -61,11 +61,18 @@ export interface Refund extends CounterKey {
   readonly after: CounterState
 }
 
-/** A client that was being refused lost its counter, so it is let in early: the store is too small. */
+/**
+ * A full store evicted a counter that still had an effect, so its client has its units again too early: the store is
+ * too small.
+ */
 export interface EvictionEvent {
-  /** What happened: there is this alone. */
-  readonly type: "evicted-blocked"
-  /** Milliseconds that the client still had to wait. */
+  /** Names the event; the only value. */
+  readonly type: "evicted"
+  /** Counters that were evicted since the event before: 1, unless more went within a second than there are events. */
+  readonly counters: number
+  /** Milliseconds for which the counter would still have counted: the last one, if there are several. */
+  readonly emptyAfterMs: number
+  /** Milliseconds for which its client would still have been refused; 0 if it was not being refused. */
   readonly releaseAfterMs: number
 }
 

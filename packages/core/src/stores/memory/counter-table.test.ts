@@ -16,10 +16,10 @@ function stateOf(n: number): CounterState {
   return { previous: 0, current: n, startMs: NOW }
 }
 
-/** A table, and what it told about refused clients that it evicted. */
-function tableOf(maxKeys: number): { table: CounterTable; told: number[] } {
-  const told: number[] = []
-  return { table: new CounterTable(maxKeys, (releaseAfterMs) => told.push(releaseAfterMs)), told }
+/** A table and the counters that it lost: milliseconds until they are empty and until their client is released. */
+function tableOf(maxKeys: number): { table: CounterTable; losses: (readonly [number, number])[] } {
+  const losses: (readonly [number, number])[] = []
+  return { table: new CounterTable(maxKeys, (...loss) => losses.push(loss)), losses }
 }
 
 function fill(table: CounterTable, from: number, to: number, emptyAtMs: number, nowMs: number = NOW): void {
@@ -181,24 +181,40 @@ describe("a counter table", () => {
     expect(present(table, 500, 1_300)).toBeGreaterThan(790)
   })
 
-  it("tells when it evicts a refused client, and how long it still had to wait", () => {
-    const { table, told } = tableOf(2)
-    fill(table, 0, 2, NOW + 60_000)
-    table.block(keyOf(0), NOW + 9_000)
+  it("reports what it evicts before it has expired, and until when its client would have been refused", () => {
+    const { table, losses } = tableOf(2)
+    fill(table, 0, 1, NOW + 1_000)
+    fill(table, 1, 2, NOW + 60_000)
+    table.block(keyOf(0), NOW + 500)
     table.block(keyOf(1), NOW + 4_000)
-    fill(table, 2, 3, NOW + 60_000)
-    expect(told).toEqual([4_000])
-    expect([table.read(keyOf(0)), table.read(keyOf(1))]).toEqual([stateOf(0), undefined])
-    fill(table, 3, 4, NOW + 60_000)
-    expect(told).toEqual([4_000])
+    fill(table, 2, 3, NOW + 50_000, NOW + 1_000)
+    expect(losses).toEqual([])
+    fill(table, 3, 4, NOW + 60_000, NOW + 1_000)
+    expect(losses).toEqual([[49_000, 0]])
+    table.block(keyOf(3), NOW + 9_000)
+    fill(table, 4, 5, NOW + 60_000, NOW + 1_000)
+    expect(losses.slice(1)).toEqual([[59_000, 3_000]])
+    expect([table.read(keyOf(1)), table.read(keyOf(3))]).toEqual([undefined, stateOf(3)])
   })
 
-  it("takes no note of a refusal of somebody who has no counter", () => {
-    const { table, told } = tableOf(2)
+  it("takes no note of a refusal of a client that has no counter", () => {
+    const { table, losses } = tableOf(2)
     table.block(keyOf(0), NOW + 9_000)
     fill(table, 0, 3, NOW + 60_000)
     table.block(keyOf(99), NOW + 9_000)
-    expect([table.size, told]).toEqual([2, []])
+    expect([table.size, losses]).toEqual([2, [[60_000, 0]]])
+  })
+
+  it("evicts last what was read last, in every segment", () => {
+    const { table } = tableOf(20_000)
+    fill(table, 0, 20_000, NOW + 60_000)
+    for (let n = 0; n < 4_000; n++) table.read(keyOf(n))
+    for (let n = 20_000; n < 60_000; n++) {
+      fill(table, n, n + 1, NOW + 60_000)
+      // Each of them once per 4,000 new keys.
+      table.read(keyOf(n % 4_000))
+    }
+    expect(present(table, 0, 4_000)).toBe(4_000)
   })
 })
 

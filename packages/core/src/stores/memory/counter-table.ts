@@ -1,7 +1,7 @@
 import type { CounterState } from "../../algorithms/algorithm.ts"
 import type { CounterStates } from "../kept-state.ts"
 import type { KeyHash } from "./key-hash.ts"
-import { Segment } from "./segment.ts"
+import { type OnLoss, Segment } from "./segment.ts"
 
 /** Keys per segment when the table is full: what grows at once stays small. */
 const KEYS_PER_SEGMENT = 4096
@@ -20,7 +20,7 @@ const NO_KEY = -1
  */
 export class CounterTable implements CounterStates<KeyHash> {
   readonly #maxKeys: number
-  readonly #onEvictBlocked: (releaseAfterMs: number) => void
+  readonly #onLoss: OnLoss
   readonly #segments: (Segment | undefined)[]
   readonly #shift: number
   #size = 0
@@ -31,10 +31,11 @@ export class CounterTable implements CounterStates<KeyHash> {
   readonly #readKey: KeyHash = { low: NO_KEY, high: 0 }
   #readSlot = 0
 
-  constructor(maxKeys: number, onEvictBlocked: (releaseAfterMs: number) => void) {
+  /** `onLoss` hears of each counter that is evicted before it has expired. */
+  constructor(maxKeys: number, onLoss: OnLoss) {
     const bits = Math.max(0, Math.ceil(Math.log2(maxKeys / KEYS_PER_SEGMENT)))
     this.#maxKeys = maxKeys
-    this.#onEvictBlocked = onEvictBlocked
+    this.#onLoss = onLoss
     this.#segments = new Array<Segment | undefined>(2 ** bits).fill(undefined)
     this.#shift = 32 - bits
   }
@@ -55,7 +56,9 @@ export class CounterTable implements CounterStates<KeyHash> {
     this.#readSlot = slot
     this.#readKey.low = key.low
     this.#readKey.high = key.high
-    return slot < 0 ? undefined : segment.read(slot)
+    if (slot < 0) return undefined
+    segment.use(slot)
+    return segment.read(slot)
   }
 
   /** Stores the state, making room where there is none. */
@@ -132,9 +135,8 @@ export class CounterTable implements CounterStates<KeyHash> {
       next = (next + 1) % this.#segments.length
       segment = this.#segments[next]
     }
-    const releaseAfterMs = segment.evict(nowMs)
     this.#size--
-    if (releaseAfterMs > 0) this.#onEvictBlocked(releaseAfterMs)
+    segment.evict(nowMs, this.#onLoss)
   }
 
   #sweep(nowMs: number): void {

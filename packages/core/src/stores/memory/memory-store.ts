@@ -6,6 +6,7 @@ import type { Answer, Check, CounterKey, EvictionEvent, Refund, Store } from "..
 import { StoreListeners } from "../store-listeners.ts"
 import type { Taken } from "../taken.ts"
 import { CounterTable } from "./counter-table.ts"
+import { Evictions } from "./evictions.ts"
 import { hashedKeys, type KeyHash } from "./key-hash.ts"
 import { type MemoryStoreOptions, parseOptions } from "./options.ts"
 
@@ -24,8 +25,9 @@ export interface MemoryStore extends Store {
 }
 
 /**
- * Counters in the memory of this process, at most `maxKeys` of them. When it is full it looks at sixteen and forgets an
- * expired one, else an idle one, and a client that is being refused only when all sixteen are, with an event.
+ * Keeps counters in the memory of this process, at most `maxKeys` of them. A full store evicts an expired counter, else
+ * the least recently used of sixteen, and a client that is being refused last. It emits an event when the counter still
+ * had an effect.
  *
  * Every call is atomic: nothing else runs in between. Worker threads and `node:cluster` processes do not share it:
  * each would have a quota of its own.
@@ -68,17 +70,16 @@ class InMemory implements MemoryStore, TakesOne {
   readonly isShared = false
   readonly #clock: Clock
   readonly #listeners = new StoreListeners<EvictionEvent>("the memory store")
-  /** What the listeners are still to be told. */
-  #events: EvictionEvent[] = []
+  readonly #evictions = new Evictions()
   #table: CounterTable | undefined
   #counters: Counters<KeyHash> | undefined
 
   constructor(maxKeys: number, clock: Clock) {
     makeStringsQuick()
     this.#clock = clock
-    this.#table = new CounterTable(maxKeys, (releaseAfterMs) => {
-      this.#events.push({ type: "evicted-blocked", releaseAfterMs })
-    })
+    this.#table = new CounterTable(maxKeys, (emptyAfterMs, releaseAfterMs) =>
+      this.#evictions.add(emptyAfterMs, releaseAfterMs),
+    )
     this.#counters = new Counters(this.#table, hashedKeys())
   }
 
@@ -94,15 +95,16 @@ class InMemory implements MemoryStore, TakesOne {
     // Stryker disable next-line ConditionalExpression,EqualityOperator: as a list of one it is answered the same, only slower
     const isOnly = only !== undefined && requests.length === 1
     const answers = isOnly ? [counters.take(only, nowMs)] : this.#takeEach(counters, requests, nowMs)
-    // Stryker disable next-line ConditionalExpression,EqualityOperator: to tell of nothing makes a list in vain
-    if (this.#events.length > 0) this.#tell()
+    // Stryker disable next-line ConditionalExpression: to report nothing only makes a list
+    if (!this.#evictions.isEmpty) this.#report(nowMs)
     return answers
   }
 
   takeOne(check: Check): Taken {
-    const taken = this.#open().takeOne(check, this.#now())
-    // Stryker disable next-line ConditionalExpression,EqualityOperator: to tell of nothing makes a list in vain
-    if (this.#events.length > 0) this.#tell()
+    const nowMs = this.#now()
+    const taken = this.#open().takeOne(check, nowMs)
+    // Stryker disable next-line ConditionalExpression: to report nothing only makes a list
+    if (!this.#evictions.isEmpty) this.#report(nowMs)
     return taken
   }
 
@@ -156,11 +158,9 @@ class InMemory implements MemoryStore, TakesOne {
     return Math.floor(nowMs)
   }
 
-  /** When the call has done its work: a listener may itself call the store, or throw. */
-  #tell(): void {
-    const events = this.#events
-    this.#events = []
-    for (const event of events) this.#listeners.emit(event)
+  /** Emits events once the call has done its work: a listener may itself call the store, or throw. */
+  #report(nowMs: number): void {
+    for (const event of this.#evictions.take(nowMs)) this.#listeners.emit(event)
   }
 }
 

@@ -22,6 +22,18 @@ function stateIn(segment: Segment, key: KeyHash): CounterState | undefined {
   return slot < 0 ? undefined : segment.read(slot)
 }
 
+/** What an eviction loses: milliseconds until the counter is empty and until its client is released; undefined if expired. */
+function lossOf(
+  segment: Segment,
+  nowMs: number = NOW,
+): [emptyAfterMs: number, releaseAfterMs: number] | undefined {
+  let loss: [number, number] | undefined
+  segment.evict(nowMs, (...lost) => {
+    loss = lost
+  })
+  return loss
+}
+
 /** Keys all over the segment, deterministic. */
 function keysOf(count: number): KeyHash[] {
   return Array.from({ length: count }, (_, i) => ({
@@ -81,7 +93,7 @@ describe("a segment", () => {
               model.delete(each)
             }
           } else if (segment.count > 0) {
-            segment.evict(NOW)
+            lossOf(segment)
             const gone = [...model].filter(([, each]) => segment.find(each.key) < 0)
             expect(gone.length).toBe(1)
             model.delete((gone[0] as (typeof gone)[0])[0])
@@ -379,43 +391,67 @@ describe("a sweep whose hand is half way round", () => {
 })
 
 describe("an eviction", () => {
+  /** Seconds from now. A key that is used again is used after all others. */
   interface Kept {
     readonly emptyInS: number
-    readonly releaseInS: number
+    readonly releaseInS?: number
+    readonly isUsedAgain?: boolean
   }
 
-  /** Evicts all of so few keys that each is a candidate, and yields in which order they went, and what was told. */
-  function evictAll(kept: readonly Kept[]): { order: number[]; told: number[] } {
+  /** Puts the keys one after the other and evicts them all: which one went when, and what was lost. */
+  function evictAll(kept: readonly Kept[]): { order: number[]; losses: (readonly number[] | undefined)[] } {
     const segment = new Segment(0)
     const keys = keysOf(kept.length)
-    for (const [i, { emptyInS, releaseInS }] of kept.entries()) {
-      put(segment, keys[i] as KeyHash, stateOf(i), NOW + emptyInS * 1_000)
-      if (releaseInS > 0) segment.block(segment.find(keys[i] as KeyHash), NOW + releaseInS * 1_000)
+    for (const [i, { emptyInS, releaseInS = 0 }] of kept.entries()) {
+      const key = keys[i] as KeyHash
+      put(segment, key, stateOf(i), NOW + emptyInS * 1_000)
+      if (releaseInS > 0) segment.block(segment.find(key), NOW + releaseInS * 1_000)
+    }
+    for (const [i, { isUsedAgain }] of kept.entries()) {
+      if (isUsedAgain === true) segment.use(segment.find(keys[i] as KeyHash))
     }
     const order: number[] = []
-    const told: number[] = []
+    const losses: (readonly number[] | undefined)[] = []
     while (segment.count > 0) {
-      told.push(segment.evict(NOW))
+      losses.push(lossOf(segment))
       order.push(keys.findIndex((key, i) => !order.includes(i) && segment.find(key) < 0))
     }
-    return { order, told }
+    return { order, losses }
   }
 
-  it("takes expired ones first, then idle ones, and refused ones last, the nearest to its release first", () => {
-    const { order, told } = evictAll([
+  it("takes expired keys first, then the least recently used, and refused ones last, the nearest to its release first", () => {
+    const { order, losses } = evictAll([
       { emptyInS: 90, releaseInS: 50 },
-      { emptyInS: 30, releaseInS: 0 },
+      { emptyInS: 90 },
       { emptyInS: 90, releaseInS: 20 },
-      { emptyInS: -5, releaseInS: 0 },
-      { emptyInS: 20, releaseInS: 0 },
+      { emptyInS: -5 },
+      { emptyInS: 10 },
       { emptyInS: 70, releaseInS: 60 },
-      { emptyInS: 100, releaseInS: 0 },
+      { emptyInS: 100 },
     ])
-    expect(order).toEqual([3, 4, 1, 6, 2, 0, 5])
-    expect(told).toEqual([0, 0, 0, 0, 20_000, 50_000, 60_000])
+    expect(order).toEqual([3, 1, 4, 6, 2, 0, 5])
+    expect(losses).toEqual([
+      undefined,
+      [90_000, 0],
+      [10_000, 0],
+      [100_000, 0],
+      [90_000, 20_000],
+      [90_000, 50_000],
+      [70_000, 60_000],
+    ])
   })
 
-  it("counts a client whose release has passed as idle, and one whose counter has expired as expired", () => {
+  it("takes a key that was used again after those that came before that, and of equal marks the first to be empty", () => {
+    const { order } = evictAll([
+      { emptyInS: 30, isUsedAgain: true },
+      { emptyInS: 20, isUsedAgain: true },
+      { emptyInS: 90 },
+      { emptyInS: 80 },
+    ])
+    expect(order).toEqual([2, 1, 0, 3])
+  })
+
+  it("counts a client whose release has passed as not refused, and one whose counter has expired as expired", () => {
     const segment = new Segment(0)
     const [released, expired, blocked, idle] = keysOf(4) as [KeyHash, KeyHash, KeyHash, KeyHash]
     put(segment, released, stateOf(1), NOW + 60_000)
@@ -425,34 +461,37 @@ describe("an eviction", () => {
     segment.block(segment.find(expired), NOW + 9_000)
     put(segment, blocked, stateOf(3), NOW + 60_000)
     segment.block(segment.find(blocked), NOW + 9_000)
-    expect([segment.evict(NOW + 2_000), stateIn(segment, expired)]).toEqual([0, undefined])
-    expect([segment.evict(NOW + 2_000), stateIn(segment, released)]).toEqual([0, undefined])
-    expect([segment.evict(NOW + 2_000), stateIn(segment, idle)]).toEqual([0, undefined])
-    expect([segment.evict(NOW + 2_000), stateIn(segment, blocked)]).toEqual([7_000, undefined])
+    expect([lossOf(segment, NOW + 2_000), stateIn(segment, expired)]).toEqual([undefined, undefined])
+    expect([lossOf(segment, NOW + 2_000), stateIn(segment, released)]).toEqual([[58_000, 0], undefined])
+    expect([lossOf(segment, NOW + 2_000), stateIn(segment, idle)]).toEqual([[59_000, 0], undefined])
+    expect([lossOf(segment, NOW + 2_000), stateIn(segment, blocked)]).toEqual([[58_000, 7_000], undefined])
   })
 
-  it("counts a client that was admitted after it was refused as idle", () => {
+  it("counts a client that was admitted after it was refused as not refused", () => {
     const segment = new Segment(0)
     const key = { low: 1, high: 1 }
     put(segment, key, stateOf(1))
     segment.block(segment.find(key), NOW + 9_000)
     put(segment, key, stateOf(2))
-    expect(segment.evict(NOW)).toBe(0)
+    expect(lossOf(segment)).toEqual([60_000, 0])
   })
 
   it("keeps to that order whatever there is to choose from", () => {
     const kept = fc.record({ emptyInS: fc.integer({ min: -5, max: 60 }), releaseInS: fc.nat(60) })
     fc.assert(
       fc.property(fc.array(kept, { minLength: 1, maxLength: 16 }), (all) => {
-        const { order, told } = evictAll(all)
-        const rankOf = ({ emptyInS, releaseInS }: Kept) => {
-          const isBlocked = emptyInS > 0 && releaseInS > 0
-          return isBlocked ? 1_000_000 + releaseInS * 1_000 + emptyInS : emptyInS
+        const { order, losses } = evictAll(all)
+        const rankOf = (i: number) => {
+          const { emptyInS, releaseInS } = all[i] as Required<Kept>
+          if (emptyInS <= 0) return emptyInS
+          return releaseInS > 0 ? 1_000_000 + releaseInS * 1_000 : 1_000 + i
         }
-        const ranks = order.map((i) => rankOf(all[i] as Kept))
+        const ranks = order.map(rankOf)
         expect(ranks).toEqual([...ranks].sort((a, b) => a - b))
-        const releases = all.filter(({ emptyInS, releaseInS }) => emptyInS > 0 && releaseInS > 0)
-        expect(told.filter((ms) => ms > 0)).toHaveLength(releases.length)
+        const live = all.filter(({ emptyInS }) => emptyInS > 0)
+        const refused = live.filter(({ releaseInS }) => releaseInS > 0)
+        expect(losses.filter((loss) => loss !== undefined)).toHaveLength(live.length)
+        expect(losses.filter((loss) => (loss?.[1] ?? 0) > 0)).toHaveLength(refused.length)
       }),
       { seed: 7_102, numRuns: 500 },
     )
@@ -464,9 +503,10 @@ describe("an eviction", () => {
       const slots = range(1, 60)
       const keys = keysAt(slots, 107)
       for (const slot of slots) put(segment, keys[slot - 1] as KeyHash, stateOf(slot), emptyAtMs(slot))
+      for (const key of keys) segment.use(segment.find(key))
       return [1, 2].flatMap(() => {
         const before = slots.filter((slot) => segment.find(keys[slot - 1] as KeyHash) >= 0)
-        segment.evict(NOW)
+        lossOf(segment)
         return before.filter((slot) => segment.find(keys[slot - 1] as KeyHash) < 0)
       })
     }
@@ -474,15 +514,43 @@ describe("an eviction", () => {
     expect(evictedFrom(() => NOW + 900_000)).toEqual([1, 17])
   })
 
-  it("of many keys goes round: a key is not looked at again before the others were", () => {
+  it("goes on looking while all that it has seen are refused, once around", () => {
     const segment = new Segment(0)
-    for (const [i, key] of keysOf(1_600).entries()) {
+    const keys = keysOf(1_000)
+    for (const [i, key] of keys.entries()) {
       put(segment, key, stateOf(i))
-      segment.block(segment.find(key), NOW + 60_000 + i * 1_000)
+      if (i !== 700) segment.block(segment.find(key), NOW + 60_000 + ((i * 7) % 1_000) * 1_000)
     }
-    const releases = Array.from({ length: 90 }, () => segment.evict(NOW))
-    // The nearest of sixteen at random is among the first quarter nearly always, and never all in their order.
-    expect(releases.filter((ms) => ms < 60_000 + 400_000).length).toBeGreaterThan(80)
-    expect(releases).not.toEqual([...releases].sort((a, b) => a - b))
+    expect([lossOf(segment), segment.find(keys[700] as KeyHash)]).toEqual([[60_000, 0], expect.any(Number)])
+    expect(segment.find(keys[700] as KeyHash)).toBeLessThan(0)
+    expect(lossOf(segment)).toEqual([60_000, 60_000])
+  })
+
+  it("keeps what was used within the last half as many new keys as there are keys", () => {
+    const segment = new Segment(0)
+    const keys = keysOf(21_000)
+    const [regular, ...others] = keys as [KeyHash, ...KeyHash[]]
+    put(segment, regular, stateOf(1))
+    for (const [i, key] of others.entries()) {
+      if (segment.count >= 1_000) lossOf(segment)
+      put(segment, key, stateOf(1))
+      if (i % 500 < 499) continue
+      expect(segment.find(regular), `after ${i} new keys`).toBeGreaterThanOrEqual(0)
+      segment.use(segment.find(regular))
+    }
+  })
+
+  it("hides no expired key from the sweeps, wherever it looks", () => {
+    const segment = new Segment(0)
+    for (const [i, key] of keysOf(1_000).entries()) {
+      put(segment, key, stateOf(i), NOW + (i % 2 === 0 ? 2_000 : 900_000))
+    }
+    // The sweeps are within a round, and evictions look at a part of what they have not seen yet.
+    for (let i = 0; i < 5; i++) segment.sweep(NOW + 1_000)
+    for (let i = 0; i < 20; i++) lossOf(segment, NOW + 1_000)
+    for (let i = 0; i < 40; i++) segment.sweep(NOW + 1_000)
+    for (let i = 0; i < 60; i++) segment.sweep(NOW + 2_000)
+    const left = keysOf(1_000).filter((key, i) => i % 2 === 0 && segment.find(key) >= 0)
+    expect(left).toEqual([])
   })
 })

@@ -1,6 +1,6 @@
 import type { CounterState } from "../../algorithms/algorithm.ts"
 import type { KeyHash } from "./key-hash.ts"
-import { Slots } from "./slots.ts"
+import { MARKS, Slots } from "./slots.ts"
 
 const FEWEST_SLOTS = 8
 /**
@@ -12,8 +12,16 @@ const MOST_LOAD = 0.82
 const GROWTH = 1.4
 /** How many keys an eviction chooses from. */
 const CANDIDATES = 16
+/**
+ * New keys for which the mark stays the same, as a share of the slots: an eviction can tell keys apart whose last uses
+ * are as many new keys away from each other. It takes four times as many new keys as there are keys to use up all marks.
+ */
+const SLOTS_PER_MARK = 64
 /** How many slots a sweep examines: side by side, so that it costs little more than the first of them. */
 const SWEPT_SLOTS = 64
+
+/** Milliseconds for which an evicted counter would still have counted, and for which its client would have been refused. */
+export type OnLoss = (emptyAfterMs: number, releaseAfterMs: number) => void
 
 /**
  * One part of the counter table: slots that become more and fewer with what is in them, and forget what has expired, or
@@ -25,7 +33,13 @@ export class Segment extends Slots {
   count = 0
   /** Its size is FEWEST_SLOTS * GROWTH ** this. */
   #growth: number
+  /** Where the next sweep begins. */
   #hand = 0
+  /** Where the next eviction begins. */
+  #candidate = 0
+  /** The mark of what is used now. */
+  #mark = 1
+  #newKeysOfMark = 0
   /** No key is empty before: nothing has to be looked at until then. */
   #nothingEmptyBeforeS = Number.POSITIVE_INFINITY
   /** The same for the keys that the hand has passed in this round, and those written since it began. */
@@ -40,14 +54,20 @@ export class Segment extends Slots {
   /** Adds a key that `find` has just not found and yields its slot, still to be written. */
   insert(key: KeyHash, found: number): number {
     let slot = -1 - found
+    if (++this.#newKeysOfMark * SLOTS_PER_MARK > this.capacity) this.#beginMark()
     // Stryker disable next-line EqualityOperator: a key sooner or later
     if (this.count + 1 > this.capacity * MOST_LOAD) {
       this.#resizeTo(this.#growth + 1)
       slot = this.freeFor(key.low)
     }
-    this.claim(slot, key)
+    this.claim(slot, key, this.#mark)
     this.count++
     return slot
+  }
+
+  /** Notes that the slot is used now. */
+  use(slot: number): void {
+    this.setMark(slot, this.#mark)
   }
 
   /** Writes the counts; who has just been counted is not being refused. */
@@ -100,34 +120,53 @@ export class Segment extends Slots {
   }
 
   /**
-   * Removes one key to make room: one that has expired, else of those that are not being refused the one that would
-   * be empty first, else the one nearest to its release. Yields the milliseconds that a refused one still had to
-   * wait, and 0 for any other.
+   * Removes one key to make room: of sixteen keys an expired one, else the least recently used one. A client that is being
+   * refused is removed only when every key of the segment is, and then the one nearest to its release. `onLoss` hears of
+   * a counter that had not expired.
    */
-  evict(nowMs: number): number {
+  evict(nowMs: number, onLoss: OnLoss): void {
     const nowS = Math.floor(nowMs / 1000)
     let victim = this.#nextUsed()
-    for (let candidates = Math.min(CANDIDATES, this.count); candidates > 1; candidates--) {
+    for (let looked = 1; looked < this.count; looked++) {
+      // Stryker disable next-line EqualityOperator: seventeen do as well
+      if (looked >= CANDIDATES && this.#refusedUntilS(victim, nowS) === 0) break
       const slot = this.#nextUsed()
       if (this.#isBetterVictim(slot, victim, nowS)) victim = slot
     }
-    const releaseAtS = this.#blockedUntilS(victim, nowS)
+    const emptyAtS = this.emptyAtS(victim)
+    const refusedUntilS = this.#refusedUntilS(victim, nowS)
     this.remove(victim)
-    return Math.max(0, releaseAtS * 1000 - nowMs)
+    if (emptyAtS > nowS) onLoss(emptyAtS * 1000 - nowMs, Math.max(0, refusedUntilS * 1000 - nowMs))
   }
 
   #isBetterVictim(slot: number, victim: number, nowS: number): boolean {
-    const blockedUntilS = this.#blockedUntilS(slot, nowS)
-    const victimBlockedUntilS = this.#blockedUntilS(victim, nowS)
+    const refusedUntilS = this.#refusedUntilS(slot, nowS)
+    const victimRefusedUntilS = this.#refusedUntilS(victim, nowS)
     // Stryker disable next-line EqualityOperator: they are not the same
-    if (blockedUntilS !== victimBlockedUntilS) return blockedUntilS < victimBlockedUntilS
-    return this.emptyAtS(slot) < this.emptyAtS(victim)
+    if (refusedUntilS !== victimRefusedUntilS) return refusedUntilS < victimRefusedUntilS
+    const emptyAtS = this.emptyAtS(slot)
+    const victimEmptyAtS = this.emptyAtS(victim)
+    if (emptyAtS <= nowS || victimEmptyAtS <= nowS) return emptyAtS < victimEmptyAtS
+    const age = this.#age(slot)
+    const victimAge = this.#age(victim)
+    return age === victimAge ? emptyAtS < victimEmptyAtS : age > victimAge
   }
 
   /** 0 for a client that is not being refused, or whose counter has expired. */
-  #blockedUntilS(slot: number, nowS: number): number {
+  #refusedUntilS(slot: number, nowS: number): number {
     const releaseAtS = this.releaseAtS(slot)
     return releaseAtS <= nowS || this.emptyAtS(slot) <= nowS ? 0 : releaseAtS
+  }
+
+  /** Marks since the slot was used. */
+  #age(slot: number): number {
+    const age = this.#mark - this.mark(slot)
+    return age < 0 ? age + MARKS : age
+  }
+
+  #beginMark(): void {
+    this.#newKeysOfMark = 0
+    this.#mark = this.#mark === MARKS ? 1 : this.#mark + 1
   }
 
   #advance(): number {
@@ -142,10 +181,11 @@ export class Segment extends Slots {
     this.#roundEmptyAtS = Number.POSITIVE_INFINITY
   }
 
+  /** The next key for an eviction to look at. Apart from the hand of sweeps, which may not pass a slot unseen. */
   #nextUsed(): number {
-    let slot = this.#advance()
-    while (!this.isUsed(slot)) slot = this.#advance()
-    return slot
+    do this.#candidate = this.#candidate + 1 >= this.capacity ? 0 : this.#candidate + 1
+    while (!this.isUsed(this.#candidate))
+    return this.#candidate
   }
 
   #resizeTo(growth: number): void {

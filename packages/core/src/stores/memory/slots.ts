@@ -3,16 +3,23 @@ import type { KeyHash } from "./key-hash.ts"
 
 /**
  * A slot is five 8-byte words, side by side so that a decision touches one or two cache lines:
- * hash | previous | current | startMs | emptyAt and releaseAt in whole seconds, rounded up (32 bits each: to 2106).
+ * hash and mark | previous | current | startMs | emptyAt and releaseAt in whole seconds, rounded up (32 bits each: to 2106).
+ *
+ * The mark says when the slot was last used. It takes the place of the top 8 bits of the hash: in a table of a million
+ * keys these bits are the number of the segment, and a smaller table needs fewer of them to keep keys apart.
  */
 const WORDS = 5
 const PREVIOUS = 1
 const CURRENT = 2
 const START_MS = 3
-/** The same slot as 32-bit words; a high word of 0 says that it is free. */
+/** The same slot as 32-bit words. The word with the mark is 0 when the slot is free. */
 const HALVES = 2 * WORDS
 const HASH_LOW = 0
 const HASH_HIGH = 1
+const HASH_BITS = 0x00ff_ffff
+const MARK_SHIFT = 24
+/** Marks are 1 to this, so that the word of a used slot is never 0. */
+export const MARKS = 255
 const EMPTY_AT_S = 8
 const RELEASE_AT_S = 9
 
@@ -41,16 +48,16 @@ export class Slots {
    */
   find(key: KeyHash): number {
     const low = key.low
-    const high = markUsed(key.high)
+    const high = key.high & HASH_BITS
     const halves = this.#halves
     const end = this.capacity
     // Stryker disable next-line ArithmeticOperator: beyond the end there is nothing either
     for (let slot = this.#home(low); ; slot = slot + 1 === end ? 0 : slot + 1) {
       const at = slot * HALVES
-      const slotHigh = halves[at + HASH_HIGH]
-      // Stryker disable next-line ArithmeticOperator: it is the first
-      if (slotHigh === high && halves[at + HASH_LOW] === low) return slot
+      const slotHigh = halves[at + HASH_HIGH] as number
       if (slotHigh === 0) return -1 - slot
+      // Stryker disable next-line ArithmeticOperator: it is the first
+      if ((slotHigh & HASH_BITS) === high && halves[at + HASH_LOW] === low) return slot
     }
   }
 
@@ -63,10 +70,20 @@ export class Slots {
   }
 
   /** Gives a free slot to a key, to be written. */
-  protected claim(slot: number, key: KeyHash): void {
+  protected claim(slot: number, key: KeyHash, mark: number): void {
     // Stryker disable next-line ArithmeticOperator: it is the first
     this.#halves[slot * HALVES + HASH_LOW] = key.low
-    this.#halves[slot * HALVES + HASH_HIGH] = markUsed(key.high)
+    this.#halves[slot * HALVES + HASH_HIGH] = (key.high & HASH_BITS) | (mark << MARK_SHIFT)
+  }
+
+  /** Sets the mark of a used slot. */
+  protected setMark(slot: number, mark: number): void {
+    const at = slot * HALVES + HASH_HIGH
+    this.#halves[at] = ((this.#halves[at] as number) & HASH_BITS) | (mark << MARK_SHIFT)
+  }
+
+  protected mark(slot: number): number {
+    return this.#half(slot, HASH_HIGH) >>> MARK_SHIFT
   }
 
   protected isUsed(slot: number): boolean {
@@ -186,9 +203,4 @@ export class Slots {
   #home(low: number): number {
     return Math.floor(low * this.capacity * 2 ** -32)
   }
-}
-
-/** One hash in four thousand million is moved to its neighbour, which costs nothing in collisions. */
-function markUsed(high: number): number {
-  return high || 1
 }

@@ -1,0 +1,43 @@
+import type { EvictionEvent } from "../store.ts"
+
+/**
+ * Events of one second. Thousands of limiters may listen to one store, and a flood of new keys into a full one evicts a
+ * counter with each request.
+ */
+const EVENTS_PER_SECOND = 10
+
+type Collected = { -readonly [Name in keyof EvictionEvent]: EvictionEvent[Name] }
+
+/** Collects evictions into at most ten events a second; an event counts the evictions that had to wait for it. */
+export class Evictions {
+  #collected: Collected[] = []
+  #second = -1
+  #leftOfSecond = 0
+
+  get isEmpty(): boolean {
+    return this.#collected.length === 0
+  }
+
+  add(emptyAfterMs: number, releaseAfterMs: number): void {
+    if (this.#collected.length < EVENTS_PER_SECOND) {
+      this.#collected.push({ type: "evicted", counters: 1, emptyAfterMs, releaseAfterMs })
+      return
+    }
+    const last = this.#collected[EVENTS_PER_SECOND - 1] as Collected
+    last.counters++
+    last.emptyAfterMs = emptyAfterMs
+    last.releaseAfterMs = releaseAfterMs
+  }
+
+  /** Returns the events that may be emitted now, and keeps the others. */
+  take(nowMs: number): readonly EvictionEvent[] {
+    const second = Math.floor(nowMs / 1000)
+    if (second !== this.#second) {
+      this.#second = second
+      this.#leftOfSecond = EVENTS_PER_SECOND
+    }
+    const due = this.#collected.splice(0, this.#leftOfSecond)
+    this.#leftOfSecond -= due.length
+    return due
+  }
+}
