@@ -1,4 +1,5 @@
 import { refuseRequest } from "./call-options.ts"
+import { FetchFacts, isFetchRequest } from "./fetch-facts.ts"
 import type { RequestFacts } from "./request.ts"
 
 /** The facts of a framework's request, as its adapter reads them; undefined where it is none of the framework's. */
@@ -28,7 +29,7 @@ export class FactsReaders {
       const facts = read(request)
       if (facts !== undefined) return facts
     }
-    return withSocketAddress(request)
+    return isFetchRequest(request) ? new FetchFacts(request) : withSocketAddress(request)
   }
 }
 
