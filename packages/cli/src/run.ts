@@ -4,6 +4,7 @@ import {
   RuleConflictError,
   RuleSourceError,
   type SluiceError,
+  withoutCredentials,
 } from "@sluice/core"
 import { CommanderError } from "commander"
 import type { Io } from "./io.ts"
@@ -48,11 +49,11 @@ function print({ json, text, errors = [], warnings = [] }: Outcome, isJson: bool
 function failed(error: unknown, said: string, io: Io): Outcome {
   if (error instanceof CommanderError) {
     // It writes the help when there is no command, and then says no more than that.
-    const text = (said === "" ? error.message : said).trimEnd()
+    const text = withoutCredentials((said === "" ? error.message : said).trimEnd())
     return outcome(EXIT.usage, "SLUICE_USAGE", text.replace(/^error: /, ""), text.split("\n"))
   }
   const exitCode = exitCodeOf(error)
-  const message = error instanceof Error ? error.message : String(error)
+  const message = withoutCredentials(error instanceof Error ? error.message : String(error))
   const stack = io.env.SLUICE_DEBUG === "1" && error instanceof Error ? (error.stack ?? "").split("\n") : []
   if (exitCode === EXIT.unexpected) {
     const line = `a mistake in sluice: ${message}; please report it with what SLUICE_DEBUG=1 shows`

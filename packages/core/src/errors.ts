@@ -1,3 +1,5 @@
+import { errorWithoutCredentials, withoutCredentials } from "./credentials.ts"
+
 /** One thing that is wrong with what was given, where it is, and what would be accepted instead. */
 export interface Problem {
   /** Where: `rules[0].window` in code, `service "checkout" rules[0].rate.unit` in a document. Empty for the whole. */
@@ -14,14 +16,17 @@ export interface Problem {
   readonly column?: number
 }
 
-/** Every error that Sluice throws: `code` is stable and has a heading in @sluice/core/errors.md. */
+/**
+ * Every error that Sluice throws: `code` is stable and has a heading in @sluice/core/errors.md. Neither its message nor its cause
+ * holds a password of a connection URL.
+ */
 export abstract class SluiceError extends Error {
   /** Says which error it is, for programs. It stays the same when messages change. */
   abstract readonly code: string
 
   /** `options.cause` is what led to it. */
   constructor(message: string, options?: ErrorOptions) {
-    super(message, options)
+    super(withoutCredentials(message), withCleanCause(options))
     this.name = new.target.name
   }
 }
@@ -55,8 +60,8 @@ export class InvalidRuleError extends SluiceError {
 /** The rules could not be read at all: no such file, not YAML, no answer. `cause` is the underlying error. */
 export class RuleSourceError extends SluiceError {
   readonly code = "SLUICE_RULE_SOURCE"
-  /** What is wrong with a document that was read and cannot be parsed. Empty if nothing could be read. */
-  readonly problems: readonly Problem[]
+  /** What is wrong with a document that was read and cannot be parsed. Empty if nothing could be read. Not enumerable. */
+  declare readonly problems: readonly Problem[]
 
   /** `options.cause` is the underlying error. */
   constructor(
@@ -67,7 +72,7 @@ export class RuleSourceError extends SluiceError {
     } = {},
   ) {
     super(message, options)
-    this.problems = options.problems ?? []
+    attachProblems(this, options.problems ?? [])
   }
 }
 
@@ -116,6 +121,13 @@ export class StoreUnavailableError extends SluiceError {
 /** The limiter, or what it is made of, has been closed. */
 export class ClosedError extends SluiceError {
   readonly code = "SLUICE_CLOSED"
+}
+
+function withCleanCause(options: ErrorOptions | undefined): ErrorOptions | undefined {
+  // An error has a member "cause" only where one was given.
+  return options === undefined || !("cause" in options)
+    ? options
+    : { cause: errorWithoutCredentials(options.cause) }
 }
 
 /** What was thrown or yielded, as a text for a message. Never throws itself, whatever it is given. */

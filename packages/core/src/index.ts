@@ -14,6 +14,7 @@
 export type { Algorithm, CounterState } from "./algorithms/algorithm.ts"
 export { algorithmOf } from "./algorithms/by-name.ts"
 export { type Clock, type ManualClock, manualClock } from "./clock.ts"
+export { withoutCredentials } from "./credentials.ts"
 export {
   ClosedError,
   InvalidOptionError,

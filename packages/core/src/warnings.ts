@@ -1,3 +1,5 @@
+import { errorWithoutCredentials, withoutCredentials } from "./credentials.ts"
+
 /**
  * Things that an app should mend, though requests go on. Each is said once for each cause by a limiter or a rule book and
  * has a heading in @sluice/core/errors.md.
@@ -75,7 +77,9 @@ export function createWarner(logger: Logger | undefined, onWarning: (warning: Wa
       said.add(key)
       warner.say("warn", code, message, cause)
     },
-    say(level, code, message, cause) {
+    say(level, code, said, thrown) {
+      // What an app or a store has thrown may name the URL of a connection.
+      const [message, cause] = [withoutCredentials(said), errorWithoutCredentials(thrown)]
       const docs = `${message} (@sluice/core/errors.md#${code.toLowerCase()})`
       log(logger, level, code, docs, cause)
       onWarning(cause === undefined ? { code, message } : { code, message, cause })

@@ -1,6 +1,7 @@
 import { types } from "node:util"
 import { distance } from "fastest-levenshtein"
 import type { z } from "zod"
+import { withoutCredentials } from "../credentials.ts"
 import type { Problem } from "../errors.ts"
 
 /** A problem before it is known where in the whole its object stands: `path` starts at that object. */
@@ -117,12 +118,7 @@ function describe(value: unknown): string {
   switch (typeof value) {
     case "string":
       // Longer than what is shown, so that a password is not cut off from the "@" that tells it.
-      return JSON.stringify(
-        value
-          .slice(0, 2_000)
-          .replace(/\/\/[^/@\s]*@/g, "//…@")
-          .slice(0, 60),
-      )
+      return JSON.stringify(withoutCredentials(value.slice(0, 2_000)).slice(0, 60))
     case "function":
       return "a function"
     case "bigint":
@@ -132,7 +128,7 @@ function describe(value: unknown): string {
       return value.description ?? "a symbol"
     case "object":
       try {
-        return classOf(value) ?? JSON.stringify(value) ?? "an object"
+        return withoutCredentials((classOf(value) ?? JSON.stringify(value) ?? "an object").slice(0, 2_000))
       } catch {
         // It is circular, too deep, or its own toJSON failed.
         return Array.isArray(value) ? "a list" : "an object"

@@ -1,4 +1,5 @@
 import { logVerbosity, setLogVerbosity } from "@grpc/grpc-js"
+import { withoutCredentials } from "@sluice/core"
 import { CommanderError } from "commander"
 import { createLog, type Log } from "./log.ts"
 import { createMetrics } from "./metrics.ts"
@@ -54,7 +55,8 @@ function settingsOf(argv: readonly string[], version: string): Settings | undefi
 }
 
 function complain(line: string): void {
-  process.stderr.write(`${line}\n`)
+  // Who mixes up arguments may have given the URL of Redis in place of another one.
+  process.stderr.write(`${withoutCredentials(line)}\n`)
 }
 
 /** What nobody has caught has left things in a state that nobody knows. */

@@ -1,8 +1,13 @@
 import { type StoreOutcome, StoreUnavailableError, textOf } from "../../errors.ts"
 
-/** What a server is called in messages, by the client's name for it: who reads of it may have several. */
+/**
+ * Returns what a server is called in messages, because an app may use several. `name` is the client's name for it, which has the
+ * user and the password in it when the client's library has read a URL as a host or a path. They end at the last "@".
+ */
 export function titleOf(name: string): string {
-  return name === "" ? REDIS : `${REDIS} at ${name}`
+  const at = name.lastIndexOf("@")
+  const shown = at === -1 ? name : `…${name.slice(at)}`
+  return name === "" ? REDIS : `${REDIS} at ${shown}`
 }
 
 const REDIS = "Redis"

@@ -1,0 +1,165 @@
+import { inspect } from "node:util"
+import { createLimiter } from "@sluice/core"
+import { type RedisClient, redisStore } from "@sluice/core/redis"
+import fc from "fast-check"
+import { Cluster, Redis } from "ioredis"
+import { Cluster as Cluster5, Redis as Redis5 } from "ioredis5"
+import { createClient, createCluster } from "redis"
+import { createClient as createClient5, createCluster as createCluster5 } from "redis5"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+
+/** A client that is given a user and a password, and what ends it. */
+interface Opened {
+  readonly client: RedisClient
+  end(): unknown
+}
+
+const ignore = (): void => undefined
+
+function openIoredis(Class: typeof Redis | typeof Redis5, ...given: unknown[]): Opened {
+  const client = Reflect.construct(Class, given) as Redis
+  client.on("error", ignore)
+  return { client, end: () => client.disconnect() }
+}
+
+function openIoredisCluster(Class: typeof Cluster | typeof Cluster5, node: unknown): Opened {
+  const client = Reflect.construct(Class, [[node], { clusterRetryStrategy: () => null }]) as Cluster
+  client.on("error", ignore)
+  return { client, end: () => client.disconnect() }
+}
+
+interface NodeRedis {
+  on(event: "error", listener: () => void): unknown
+  connect(): Promise<unknown>
+  destroy(): void
+}
+
+function openNodeRedis(made: unknown): Opened {
+  const client = made as NodeRedis
+  client.on("error", ignore)
+  client.connect().catch(ignore)
+  const end = (): void => {
+    try {
+      client.destroy()
+    } catch {
+      // It never connected.
+    }
+  }
+  return { client: made as RedisClient, end }
+}
+
+/** User and password as they are, and as a URL has them. */
+interface Login {
+  readonly user: string
+  readonly password: string
+  readonly inUrl: string
+}
+
+/** Each way to give a client a login: rightly, and so that the library takes the URL for a host or a path. */
+const WAYS: readonly (readonly [string, (login: Login) => Opened])[] = [
+  ...[Redis, Redis5].flatMap((Class, index) => {
+    const lib = `ioredis ${index === 0 ? 6 : 5}`
+    return ["http:", "postgres:", "redis+tls:", "redis:"].map(
+      (protocol): readonly [string, (login: Login) => Opened] => [
+        `${lib} with ${protocol}//`,
+        ({ inUrl }) => openIoredis(Class, `${protocol}//${inUrl}@127.0.0.1:1`),
+      ],
+    )
+  }),
+  ["ioredis with a URL as path", ({ inUrl }) => openIoredis(Redis, { path: `redis://${inUrl}@127.0.0.1:1` })],
+  [
+    "ioredis with a password that Redis does not accept",
+    ({ user, password }) => openIoredis(Redis, { port: server.port, username: user, password }),
+  ],
+  ["a cluster of ioredis 6", ({ inUrl }) => openIoredisCluster(Cluster, `http://${inUrl}@127.0.0.1:1`)],
+  ["a cluster of ioredis 5", ({ inUrl }) => openIoredisCluster(Cluster5, `http://${inUrl}@127.0.0.1:1`)],
+  [
+    "a cluster of ioredis with a URL as path",
+    ({ inUrl }) => openIoredisCluster(Cluster, { path: `//${inUrl}@127.0.0.1:1` }),
+  ],
+  ["node-redis 6", ({ inUrl }) => openNodeRedis(createClient({ url: `redis://${inUrl}@127.0.0.1:1` }))],
+  ["node-redis 5", ({ inUrl }) => openNodeRedis(createClient5({ url: `redis://${inUrl}@127.0.0.1:1` }))],
+  [
+    "node-redis with a URL as path",
+    ({ inUrl }) => openNodeRedis(createClient({ socket: { path: `//${inUrl}@127.0.0.1:1`, tls: false } })),
+  ],
+  [
+    "node-redis 5 with a URL as path",
+    ({ inUrl }) => openNodeRedis(createClient5({ socket: { path: `//${inUrl}@127.0.0.1:1`, tls: false } })),
+  ],
+  [
+    "node-redis with a password that Redis does not accept",
+    ({ user, password }) =>
+      openNodeRedis(createClient({ username: user, password, socket: { port: server.port } })),
+  ],
+  [
+    "a cluster of node-redis 6",
+    ({ inUrl }) => openNodeRedis(createCluster({ rootNodes: [{ url: `redis://${inUrl}@127.0.0.1:1` }] })),
+  ],
+  [
+    "a cluster of node-redis 5 with a URL as path",
+    ({ inUrl }) => {
+      const socket = { path: `//${inUrl}@127.0.0.1:1`, tls: false } as object
+      return openNodeRedis(createCluster5({ rootNodes: [{ socket }] }))
+    },
+  ],
+]
+
+/** A user or a password that cannot be met by chance, with what a URL has to escape in it, or may have unescaped. */
+const word = fc
+  .string({ unit: fc.constantFrom(..."abXY09:@/#?% &=+'._-"), maxLength: 12 })
+  .map((text) => `S3cr${text}eT`)
+const login: fc.Arbitrary<Login> = fc.record({ user: word, password: word }).map((given) => ({
+  ...given,
+  inUrl: `${encodeURIComponent(given.user)}:${encodeURIComponent(given.password)}`,
+}))
+
+/** Everything that a limiter logs, emits and rejects with while its client cannot be used. */
+async function saidWith({ client, end }: Opened): Promise<string> {
+  const said: unknown[] = []
+  const logger = {
+    warn: (...line: unknown[]) => said.push(line),
+    error: (...line: unknown[]) => said.push(line),
+  }
+  const limiter = createLimiter({
+    limit: 5,
+    window: "1 minute",
+    service: "shop",
+    store: redisStore({ client }),
+    storeTimeoutMs: 20,
+    logger,
+  })
+  for (const event of ["store-error", "degraded", "warning"] as const) {
+    limiter.on(event, (told: unknown) => said.push(told))
+  }
+  try {
+    const request = { remoteAddress: "192.0.2.1" }
+    for (let i = 0; i < 3; i++) said.push(await limiter.decide(request))
+    await limiter.reset(request).catch((error: unknown) => said.push(error, JSON.stringify(error)))
+    said.push(limiter.status, await limiter.takeUpTo(request, 2))
+  } finally {
+    await limiter.close()
+    end()
+  }
+  return said.map((each) => inspect(each, { depth: null, showHidden: false })).join("\n")
+}
+
+describe("a user and a password never reach a log line, an event or an error", () => {
+  it.each(WAYS)("%s", async (_way, open) => {
+    await fc.assert(
+      fc.asyncProperty(login, async (given) => {
+        const said = await saidWith(open(given))
+        expect(said).toContain("SLUICE_DEGRADED")
+        for (const secret of [given.user, given.password, "S3cr"]) expect(said).not.toContain(secret)
+      }),
+      { numRuns: 4 },
+    )
+  })
+})
