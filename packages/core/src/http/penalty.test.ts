@@ -348,7 +348,7 @@ describe("a penalty", () => {
     const identity = JSON.stringify(["default", "ip-1m", ["ip"], "penalty"])
     expect(asked[0]?.[1]?.policy).toEqual({
       name: "ip-1m",
-      counter: createHash("sha256").update(identity).digest("base64url").slice(0, 8),
+      counter: createHash("sha256").update(identity).digest("base64url").slice(0, 16),
       algorithm: "penalty",
       align: "epoch",
       limit: 3,
