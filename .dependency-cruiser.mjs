@@ -198,7 +198,8 @@ export default {
     },
     {
       name: "core-errors-import-nothing",
-      comment: "Anybody may import errors.ts, so it imports only what removes passwords from messages, which imports nothing.",
+      comment:
+        "Anybody may import errors.ts, so it imports only what removes passwords from messages, which imports nothing.",
       severity: "error",
       from: { path: `${CORE}(errors|credentials)\\.ts$` },
       to: { pathNot: `${CORE}credentials\\.ts$` },
