@@ -49,11 +49,7 @@ describe.each(["newer", "older"] as const)("a request of a route %s than the plu
     ["preHandler", "a field of the app", { ...rule, field: "user", fields: { user: () => "u" } }],
     ["preHandler", "a limit of the app", { ...rule, limit: () => 1 }],
     ["preHandler", "a cost of the app", { ...rule, cost: () => 1 }],
-    [
-      "preHandler",
-      "rules of a source, which may change",
-      { ...base, rules: source, onRulesMissing: "allow" },
-    ],
+    ["onRequest", "a rule of a source by address", { ...base, rules: source, onRulesMissing: "allow" }],
     ["preValidation", "a rule by body, where the app says so", { ...rule, ...body, hook: "preValidation" }],
     [
       "onRequest",
@@ -74,8 +70,8 @@ describe.each(["newer", "older"] as const)("a request of a route %s than the plu
     ["preHandler", "a route's rule by body", { ...rule, limit: 9 }, { ...own, ...body }],
     ["preHandler", "a route's rule by body where the plugin has none", base, { ...own, ...body }],
     [
-      "preHandler",
-      "a route's rule by address beside a plugin's by body",
+      "onRequest",
+      "a route's rule by address in place of a plugin's by body",
       { ...rule, limit: 9, ...body },
       own,
     ],

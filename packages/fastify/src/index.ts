@@ -8,7 +8,6 @@ import {
   createGuard,
   type Decision,
   decisionOn,
-  type Guard,
   type GuardOptions,
   hasRuleOption,
   InvalidOptionError,
@@ -23,18 +22,21 @@ import type {
   RouteOptions,
 } from "fastify"
 import fastifyPlugin from "fastify-plugin"
+import { BeforeHandler } from "./before-handler.ts"
 import { factsOf } from "./facts.ts"
-import { type Done, decide } from "./respond.ts"
-import { HOOKS, type HookName, type Limit, parseHook, routeLimits } from "./routes.ts"
+import { type Done, decide, type Hook } from "./respond.ts"
+import { HOOKS, type HookName, hooksOf, type Limit, limitOf, parseHook, routeLimits } from "./routes.ts"
 
 export type { HookName } from "./routes.ts"
 
 /** Limiter options, or a limiter to share; or no rule at all, where only some routes have one. */
 export type RateLimitOptions = GuardOptions<FastifyRequest, FastifyReply> & {
   /**
-   * When requests are decided. Default: `onRequest` when no rule can ever read more than what is there by then, else
-   * `preHandler`, after authentication, the body parser and validation, which may make another body of what was sent: in
-   * `preValidation` a rule by `body:` wants `onMissing: "deny"` beside it.
+   * Decides all rules at one moment. Default: each rule is decided as soon as what it reads is there.
+   *
+   * `onRequest`: rules by address, method, route, header, query, parameter or cookie. `preHandler`: rules by `body:`, after the body parser
+   * and validation, and with a `cost` or `skip` function every rule that would be decided before. `handler`, after every `preHandler` of
+   * the route: rules by the app's own `fields`, or with a `limit` function.
    */
   readonly hook?: HookName
 }
@@ -45,10 +47,7 @@ export interface RouteRateLimit extends Omit<Rule<FastifyRequest>, "field"> {
   readonly field?: Rule["field"] | undefined
   /** Routes of one group share one counter; they need the same rule. */
   readonly group?: string
-  /**
-   * Default: the hook that was given to the plugin; else the plugin's own, or `preHandler` when this rule reads what is not there on
-   * arrival.
-   */
+  /** Decides all rules of the route at one moment. Default: the plugin's `hook`; else each rule as soon as what it reads is there. */
   readonly hook?: HookName
 }
 
@@ -73,8 +72,12 @@ declare module "fastify" {
  * A wrong one throws where the route is added. Of a route that is older than the plugin (no `await`) it is seen when the
  * route is first asked for: that is warned of, and the inline rule applies.
  *
- * What Fastify refuses by itself is not counted: a URL that cannot be decoded; where requests are decided in `preValidation`
- * or later a body that cannot be parsed; and in `preHandler` what the route's schema refuses. Closing the app closes the
+ * Each rule is decided as soon as what it reads is there: rules by the app's own `fields` after every `preHandler` of the route, wherever
+ * that was registered. When a later rule refuses, what the earlier ones have taken is given back.
+ *
+ * A rule does not count what is answered before it is decided, by Fastify or by a hook of the app: a URL that cannot be decoded; from
+ * `preValidation` on a body that cannot be parsed; in `preHandler` what the route's schema refuses; in `handler` what authentication
+ * refuses. Closing the app closes the
  * limiter, unless it is a shared one.
  * @example
  * ```ts
@@ -103,7 +106,15 @@ const CALLED = {
     "rateLimit of @sluice/express in Express, and of @sluice/koa in Koa",
 }
 
-type Hook = (request: FastifyRequest, reply: FastifyReply, payload: unknown, done?: Done) => void
+const NO_LAST_HOOK = new InvalidOptionError([
+  {
+    path: "hook",
+    message:
+      "this release of Fastify does not let the limiter decide after every preHandler, so it decides in onRequest",
+    accepted: 'hook: "preHandler", in an app that adds its hooks before the limiter',
+  },
+])
+
 /** Of a scope, and so of those inside: the limit of the nearest registration, in whose place routes have their own. */
 const NEAREST = Symbol("sluice.nearest")
 type Scope = FastifyInstance & { [NEAREST]?: Limit }
@@ -126,24 +137,25 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
     hasRuleOption(options) ? rest : { ...rest, rules: [] },
     factsOf,
   )
-  const inline: Limit = { guard, hook: chosen ?? (guard.readsArrivalOnly ? "onRequest" : "preHandler") }
-  const limitOf = routeLimits(inline, chosen)
+  const inline = limitOf(guard, chosen)
+  const ownLimitOf = routeLimits(inline, chosen)
   const isFirst = !(NEAREST in app)
   if (!Object.hasOwn(app, NEAREST)) app[NEAREST] = inline
   // No onRoute hook is told of routes that are older than it, so these are looked up when they are asked for.
   const isLate = app.printRoutes() !== "(empty tree)"
   let anyOwn = isLate
+  const installed = isLate ? HOOKS.slice(0, -1) : hooksOf(inline)
 
   app.addHook("onRoute", function (this: Scope, route) {
     const { rateLimit } = route.config ?? {}
     if (rateLimit === undefined) return
     anyOwn = true
     if (rateLimit === false || this[NEAREST] !== inline) return
-    const limit = limitOf(route, rateLimit)
+    const limit = ownLimitOf(route, rateLimit)
     route.config = { ...route.config, [LIMIT]: limit } as Config
-    // Stryker disable next-line ConditionalExpression: who comes second decides nothing
-    if (limit.hook === inline.hook) return
-    Object.assign(route, { [limit.hook]: [hookOf(limit.hook), ...[route[limit.hook] ?? []].flat()] })
+    for (const name of hooksOf(limit) as readonly "onRequest"[]) {
+      if (!installed.includes(name)) route[name] = [hookOf(name), ...[route[name] ?? []].flat()]
+    }
   })
 
   let isNew = false
@@ -153,7 +165,7 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
     if (config.rateLimit === undefined || (server as Scope)[NEAREST] !== inline) return inline
     isNew = config[LIMIT] === undefined
     try {
-      config[LIMIT] ??= limitOf(routeOptions as RouteOptions, config.rateLimit)
+      config[LIMIT] ??= ownLimitOf(routeOptions as RouteOptions, config.rateLimit)
     } catch (error) {
       config[LIMIT] = inline
       guard.warn(error as InvalidOptionError)
@@ -161,41 +173,61 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
     return config[LIMIT]
   }
 
-  const decider = Symbol("sluice.decider")
-  type Decided = FastifyRequest & { [decider]?: Guard<FastifyRequest> }
-  const hookOf =
-    (name: HookName): Hook =>
-    (request, reply, payload, done = payload as Done) => {
-      // Asking Fastify for a request's route is dear, and so is a mark on each request of who has decided it.
-      // Stryker disable next-line ConditionalExpression,EqualityOperator,StringLiteral: with both it is decided the same
-      if (anyOwn || guard.settles || name !== "onRequest") decideOnce(name, request, reply, done)
-      else decide(guard, request, reply, done)
-    }
+  const deciding = Symbol("sluice.deciding")
+  const reached = Symbol("sluice.reached")
+  /** A request, the limit that decides it, and the last hook at which that has been asked. */
+  type Deciding = FastifyRequest & { [deciding]?: Limit; [reached]?: number }
+  const decidesAtOnce = inline.plan.get("onRequest") === undefined && inline.plan.has("onRequest")
 
-  function decideOnce(name: HookName, request: Decided, reply: FastifyReply, done: Done): void {
-    // A handler may hand its request over to the 404 handler, whose preHandler hooks run then.
-    const isFirst = request[decider] === undefined
-    const limit = isFirst ? (anyOwn ? limitFor(request) : inline) : undefined
+  function hookOf(name: HookName): Hook {
+    return (request, reply, payload, done = payload as Done) => {
+      // Asking Fastify for a request's route is expensive, and so is a mark on each request.
+      // Stryker disable next-line ConditionalExpression,EqualityOperator,StringLiteral: with both it is decided the same
+      if (anyOwn || guard.settles || name !== "onRequest" || !decidesAtOnce) {
+        decideAt(name, request, reply, done)
+      } else decide(guard, request, reply, done)
+    }
+  }
+  const beforeHandler = new BeforeHandler(hookOf("handler"))
+
+  function decideAt(name: HookName, request: Deciding, reply: FastifyReply, done: Done): void {
+    const limit = request[deciding] ?? (anyOwn ? limitFor(request) : inline)
     if (isNew) {
+      isNew = false
       // In its first turn a guard would take itself for one that the app makes in a handler, and warn of that.
       // Not by queueMicrotask, which a test that fakes timers may have stopped.
-      void Promise.resolve().then(() => decideOnce(name, request, reply, done))
-    } else if (limit?.hook !== name) done()
-    else {
-      request[decider] = limit.guard
+      void Promise.resolve().then(() => decideAt(name, request, reply, done))
+      return
+    }
+    if (limit === undefined) {
+      done()
+      return
+    }
+    request[deciding] = limit
+    const { plan } = limit
+    const position = HOOKS.indexOf(name)
+    if (name === "onRequest" && plan.has("handler") && !beforeHandler.addTo(request)) {
+      guard.warn(NO_LAST_HOOK)
+      request[reached] = HOOKS.length
       decide(limit.guard, request, reply, done)
+    } else if (plan.has(name) && position > (request[reached] ?? -1)) {
+      request[reached] = position
+      decide(limit.guard, request, reply, done, plan.get(name))
+    } else {
+      // Also where a handler has handed its request over to the 404 handler, whose preHandler hooks run then.
+      done()
     }
   }
 
-  for (const name of isLate ? HOOKS : [inline.hook]) app.addHook(name as "onRequest", hookOf(name))
+  for (const name of installed) app.addHook(name as "onRequest", hookOf(name))
 
   // Of an app that has one of this name already Fastify refuses it.
   if (isFirst) app.decorateRequest("rateLimit", { getter: decisionOf })
   // Stryker disable next-line ConditionalExpression: what takes no refunds gives none back
   if (guard.settles) {
-    app.addHook("onResponse", (request: Decided, reply, done) => {
+    app.addHook("onResponse", (request: Deciding, reply, done) => {
       // Over HTTP/2 this runs, too, for a client that has cancelled its request: the units stay taken.
-      if (reply.raw.writableEnded) request[decider]?.settle(request, reply.statusCode)
+      if (reply.raw.writableEnded) request[deciding]?.guard.settle(request, reply.statusCode)
       done()
     })
   }

@@ -1,4 +1,5 @@
 import {
+  type DecisionStep,
   exposedHeaders,
   type Guard,
   HEADER_DIALECTS,
@@ -12,21 +13,25 @@ import { FastifyFacts } from "./facts.ts"
 /** What a hook calls for the request to go on. */
 export type Done = () => void
 
+/** A hook of Fastify. Only `preParsing` passes a payload before `done`. */
+export type Hook = (request: FastifyRequest, reply: FastifyReply, payload: unknown, done?: Done) => void
+
 /** Of a reply that the app's `onRejected` may send: its own `send`, until it has been called. */
 const SEND = Symbol("sluice.send")
 type Refusing = FastifyReply & { [SEND]?: FastifyReply["send"] | undefined }
 
 /**
- * Has the guard decide on a request, sets the headers, and either lets it go on or answers it. Where the store answers with a
- * value nothing here waits, and no closure is made.
+ * Has the guard decide on a request, at one step or by all rules, sets the headers, and either lets it go on or answers it. Where the store
+ * answers with a value nothing here waits, and no closure is made.
  */
 export function decide(
   guard: Guard<FastifyRequest>,
   request: FastifyRequest,
   reply: FastifyReply,
   done: Done,
+  step?: DecisionStep,
 ): void {
-  const outcome = guard.check(new FastifyFacts(request), request, reply.raw)
+  const outcome = guard.check(new FastifyFacts(request), request, reply.raw, step)
   if (outcome instanceof Promise) respondLater(outcome, guard, request, reply, done)
   else respond(outcome, guard, request, reply, done)
 }

@@ -1,17 +1,44 @@
 import { inspect } from "node:util"
-import { type Guard, InvalidOptionError } from "@sluice/core"
+import { type DecisionStep, type Guard, InvalidOptionError } from "@sluice/core"
 import type { FastifyRequest, RouteOptions } from "fastify"
 
-/** A hook of Fastify's in which a request can be decided; they run in this order. */
-export type HookName = "onRequest" | "preParsing" | "preValidation" | "preHandler"
+/** A hook of Fastify at which requests can be decided, or the moment before the handler: after every `preHandler` of the route. */
+export type HookName = "onRequest" | "preParsing" | "preValidation" | "preHandler" | "handler"
 
 /** All of them, in the order in which they run. */
-export const HOOKS: readonly HookName[] = ["onRequest", "preParsing", "preValidation", "preHandler"]
+export const HOOKS: readonly HookName[] = [
+  "onRequest",
+  "preParsing",
+  "preValidation",
+  "preHandler",
+  "handler",
+]
 
-/** Who decides a request, and when. */
+/** The hook at which what a step needs is there. */
+const HOOK_OF: Readonly<Record<DecisionStep, HookName>> = {
+  arrival: "onRequest",
+  body: "preHandler",
+  app: "handler",
+}
+
+/** What decides a request, and when. */
 export interface Limit {
   readonly guard: Guard<FastifyRequest>
-  readonly hook: HookName
+  /** The hooks at which it decides, and the step that is decided there; undefined for all steps at once. */
+  readonly plan: ReadonlyMap<HookName, DecisionStep | undefined>
+}
+
+/** Makes a limit that decides each rule as soon as what it reads is there, or all rules at one hook. */
+export function limitOf(guard: Guard<FastifyRequest>, hook: HookName | undefined): Limit {
+  if (hook !== undefined) return { guard, plan: new Map([[hook, undefined]]) }
+  const { steps } = guard
+  const isOne = steps.length === 1
+  return { guard, plan: new Map(steps.map((step) => [HOOK_OF[step], isOne ? undefined : step])) }
+}
+
+/** Returns the hooks of Fastify that a limit needs. What runs before the handler is added to a route in `onRequest`. */
+export function hooksOf({ plan }: Limit): readonly HookName[] {
+  return HOOKS.slice(0, -1).filter((name) => plan.has(name) || (name === "onRequest" && plan.has("handler")))
 }
 
 type Route = Pick<RouteOptions, "method" | "url" | "constraints">
@@ -29,8 +56,7 @@ export function routeLimits(plugin: Limit, chosen?: HookName): (route: Route, wr
     const counter = counterOf(route, written)
     const guard = plugin.guard.forRoute(written, { label, counter, path, besides: ["hook"] })
     if (!seen.has(counter)) seen.set(counter, { written, isHead: isHead(route) })
-    // Never before the plugin's own hook: what the shared rules read is there by then.
-    return { guard, hook: hook ?? (guard.readsArrivalOnly ? plugin.hook : "preHandler") }
+    return limitOf(guard, hook)
   }
 
   /**

@@ -1,4 +1,4 @@
-import type { Ask } from "../limiter/ask.ts"
+import { type Ask, RULES_MISSING } from "../limiter/ask.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { UNLIMITED } from "../limiter/decision-record.ts"
 import type { Verdict } from "../limiter/late-decision.ts"
@@ -10,10 +10,15 @@ import type { LimiterParts } from "./limiter-parts.ts"
 import type { ParsedOptions } from "./options/parse-options.ts"
 import type { RequestFacts } from "./request.ts"
 import type { RuleSet } from "./rule-set/rule-set.ts"
+import { ALL_STEPS, type StepSet } from "./rule-set/steps.ts"
 import type { RulesInForce } from "./rules-in-force.ts"
 
-/** Whether an ask is left for a request that has been decided by others; undefined for one that has not been decided. */
-export type IsLeft = ((ask: Ask) => boolean) | undefined
+/** Which rules to decide a request by; undefined for all of them. */
+export interface Part {
+  readonly steps: StepSet
+  /** Whether a check is left for a request that other mounts have decided. Undefined if none has. */
+  readonly isLeft: ((ask: Ask) => boolean) | undefined
+}
 
 /** What becomes of a request: whether it counts at all, what it asks under the rules in force, and the decision on that. */
 export class Admission<Request> {
@@ -56,9 +61,16 @@ export class Admission<Request> {
    * What it asks under the rules in force, or under those that are left for it; `cost` in place of the units that it costs by the
    * options.
    */
-  asks(facts: RequestFacts, request: Request, cost: number | undefined, isLeft?: IsLeft): readonly Ask[] {
-    const asks = this.ruleSet.asks(facts, request, cost ?? this.unitsOf(request))
-    return isLeft === undefined ? asks : asks.filter(isLeft)
+  asks(facts: RequestFacts, request: Request, cost: number | undefined, part?: Part): readonly Ask[] {
+    const asks = this.ruleSet.asks(facts, request, cost ?? this.unitsOf(request), part?.steps ?? ALL_STEPS)
+    return part?.isLeft === undefined || asks === RULES_MISSING ? asks : asks.filter(part.isLeft)
+  }
+
+  /** Returns whether other mounts have decided the request by all rules of the part. */
+  leavesNothing(facts: RequestFacts, request: Request, part: Part): boolean {
+    if (part.isLeft === undefined) return false
+    const asks = this.asks(facts, request, undefined, part)
+    return asks.length === 0 && asks !== RULES_MISSING
   }
 
   /** The decision on a request, which is the framework's own, and on its facts. A value when the store answers with one. */
@@ -66,46 +78,41 @@ export class Admission<Request> {
     facts: RequestFacts,
     request: Request,
     cost: number | undefined,
-    isLeft?: IsLeft,
+    part?: Part,
   ): MaybePromise<Decision> {
     const { first } = this.#rules
     const startedMs = this.#reporter.start()
     if (!this.counts(request)) return UNLIMITED
     return first === undefined
-      ? this.#take(facts, request, cost, startedMs, isLeft)
+      ? this.#take(facts, request, cost, startedMs, part)
       : this.#takeAfter(first, facts, request, cost, startedMs)
   }
 
   /** `admit`, once the first rules are there, for who may never look at the decision. */
-  judge(facts: RequestFacts, request: Request, isLeft?: IsLeft): MaybePromise<Verdict> {
+  judge(facts: RequestFacts, request: Request, part?: Part): MaybePromise<Verdict> {
     // Stryker disable next-line ConditionalExpression: a decision that is made at once is the same
-    if (this.#reporter.isHeard) return this.admit(facts, request, undefined, isLeft)
+    if (this.#reporter.isHeard) return this.admit(facts, request, undefined, part)
     if (!this.counts(request)) return UNLIMITED
-    return this.#parts.decider.judge(this.asks(facts, request, undefined, isLeft))
+    return this.#parts.decider.judge(this.asks(facts, request, undefined, part))
   }
 
   /**
    * `admit`, but a request that does not fit under rules that queue is held until it does, as long and as many as they
    * say; and as long as a leaky bucket among them says. Undefined when its client has gone meanwhile: nothing stays taken.
    */
-  hold(
-    facts: RequestFacts,
-    request: Request,
-    leaving: Leaving,
-    isLeft?: IsLeft,
-  ): MaybePromise<Held | undefined> {
+  hold(facts: RequestFacts, request: Request, leaving: Leaving, part?: Part): MaybePromise<Held | undefined> {
     const { ruleSet } = this
     const { waitingRoom, warner } = this.#parts
     const startedMs = this.#reporter.start()
     if (!this.counts(request)) return { decision: UNLIMITED, ruleSet }
     if (waitingRoom.isClosed) {
-      const decision = this.#take(facts, request, undefined, startedMs, isLeft)
+      const decision = this.#take(facts, request, undefined, startedMs, part)
       const held = (made: Decision): Held => ({ decision: made, ruleSet })
       return decision instanceof Promise ? decision.then(held) : held(decision)
     }
     const units = this.unitsOf(request)
     const askedNow = (): Asked => ({
-      asks: this.asks(facts, request, units, isLeft),
+      asks: this.asks(facts, request, units, part),
       ruleSet: this.ruleSet,
     })
     const held = holdInLine(waitingRoom, askedNow, leaving, warner)
@@ -132,9 +139,9 @@ export class Admission<Request> {
     request: Request,
     cost: number | undefined,
     startedMs: number | undefined,
-    isLeft?: IsLeft,
+    part?: Part,
   ): MaybePromise<Decision> {
-    const decision = this.#parts.decider.take(this.asks(facts, request, cost, isLeft))
+    const decision = this.#parts.decider.take(this.asks(facts, request, cost, part))
     return this.#reporter.told(decision, request, "decide", startedMs)
   }
 }

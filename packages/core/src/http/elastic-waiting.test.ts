@@ -8,9 +8,9 @@ import type { Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
 import { createGuard } from "./guard/create-guard.ts"
-import type { Outcome } from "./guard/guard.ts"
 import type { AcquireOptions } from "./limiter.ts"
 import type { LimiterOptions } from "./options/options.ts"
+import type { Outcome } from "./outcome.ts"
 import type { RequestFacts } from "./request.ts"
 
 const QUIET = { warn() {}, error() {} }

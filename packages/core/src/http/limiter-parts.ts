@@ -118,7 +118,7 @@ function countsAllRequests({ fields, match }: ParsedRule): boolean {
 }
 
 function createContext(options: ParsedOptions, warner: Warner): RuleContext {
-  const { extractorOf, extractorNames, onStoreFailure, service } = options
+  const { extractorOf, extractorNames, onStoreFailure, service, cost, skip } = options
   const clientAddress = createAddressReader(options.clientAddress, warner)
   return {
     service,
@@ -126,6 +126,8 @@ function createContext(options: ParsedOptions, warner: Warner): RuleContext {
     extractorOf,
     extractorNames,
     warner,
+    // Such a function is asked about every rule and may read the body.
+    firstStep: typeof cost === "function" || skip !== undefined ? "body" : "arrival",
     clientAddress,
     clientGroup: compileClientGroup(clientAddress, options.clientAddress),
   }

@@ -1,18 +1,29 @@
 import type { Decision } from "../limiter/decision.ts"
-import { bindsMore } from "../limiter/decision-record.ts"
+import { bindsMore, DecisionRecord } from "../limiter/decision-record.ts"
 import { decisionOf, type Verdict } from "../limiter/late-decision.ts"
 import { joined, nameOf } from "./headers/joined.ts"
 import type { HeaderLine } from "./headers/writer.ts"
 import type { ParsedOptions } from "./options/parse-options.ts"
+import type { Outcome } from "./outcome.ts"
 import type { Rejection } from "./rejection.ts"
 import type { RequestFacts } from "./request.ts"
 import type { RuleSet } from "./rule-set/rule-set.ts"
+import type { StepSet } from "./rule-set/steps.ts"
 
 /** Under which the marks of a request are kept on it, newest first. */
 export const MARK: unique symbol = Symbol("sluice")
 /** A request that may have one. */
 export type Marked = { [MARK]?: Mark }
 const NONE: readonly never[] = []
+
+/** How far a mount that decides a request in steps has come. */
+export interface Progress {
+  /** The mount. */
+  readonly by: object
+  readonly ruleSet: RuleSet
+  /** The steps whose rules it has decided. */
+  readonly steps: StepSet
+}
 
 /** What has been decided on a request so far, of all mounts the decision that binds; undefined where nobody has. */
 export function decisionOn(request: object): Decision | undefined {
@@ -26,12 +37,14 @@ export function decisionOn(request: object): Decision | undefined {
 export class Mark {
   declare readonly limiter: { readonly options: ParsedOptions }
   declare readonly earlier: Mark | undefined
-  declare readonly rejection?: Rejection
+  declare rejection?: Rejection
   /** Where a limiter is mounted twice each mount tells the status. */
   declare settled: boolean
+  /** Undefined where a mount decides by all rules at once. */
+  declare progress: Progress | undefined
   // No private names in here, and no fields but by the constructor: one is made for each request.
-  declare private readonly verdict: Verdict
-  declare private readonly ruleSet: RuleSet
+  declare private verdict: Verdict
+  declare private ruleSet: RuleSet
   declare private lines: readonly HeaderLine[] | undefined
 
   constructor(
@@ -40,10 +53,12 @@ export class Mark {
     verdict: Verdict,
     earlier: Mark | undefined,
     facts: RequestFacts,
+    progress: Progress | undefined,
   ) {
     this.limiter = limiter
     this.earlier = earlier
     this.settled = false
+    this.progress = progress
     this.verdict = verdict
     this.ruleSet = ruleSet
     this.lines = undefined
@@ -64,20 +79,46 @@ export class Mark {
 
   /** To be set on the response, in place of what an earlier mount has set under the same name. */
   get headers(): readonly HeaderLine[] {
+    return this.withRejection(this.told())
+  }
+
+  /**
+   * Adds what a later step of this mount has decided. `newest` is the newest mark of the request, whose headers tell of this one. Returns
+   * what the adapter has to do.
+   */
+  advance(verdict: Verdict, progress: Progress, newest: Mark, facts: RequestFacts): Outcome {
+    const before = newest.told()
+    this.verdict = DecisionRecord.joined(this.own, decisionOf(verdict), progress.ruleSet.names)
+    this.ruleSet = progress.ruleSet
+    this.progress = progress
+    if (verdict.allowed !== true) {
+      this.rejection = this.ruleSet.writeRejection(
+        this.own,
+        facts.headers?.accept,
+        this.limiter.options.wallClock,
+      )
+    }
+    for (let mark: Mark | undefined = newest; mark !== undefined; mark = mark.earlier) mark.lines = undefined
+    const { decision } = newest
     const { rejection } = this
-    // An app that answers by itself seldom copies them: a refusal says when to come back whoever writes it.
-    if (rejection === undefined || this.limiter.options.onRejected === undefined) return this.told()
-    return [...this.told(), ...rejection.headers.filter((line) => nameOf(line) !== "Content-Type")]
+    const headers = this.withRejection(newest.told())
+    const removed = missingIn(newest.told(), before)
+    return rejection === undefined
+      ? { decision, headers, removed }
+      : { decision, headers, removed, rejection }
   }
 
   /** Names of what an earlier mount has set and holds no more, to be taken off the response first. */
   get removed(): readonly string[] {
     if (this.earlier === undefined) return NONE
-    const lines = this.told()
-    return this.earlier
-      .told()
-      .map(nameOf)
-      .filter((name) => !lines.some((line) => nameOf(line) === name))
+    return missingIn(this.told(), this.earlier.told())
+  }
+
+  /** An app that answers by itself seldom copies the headers of a refusal: it says when to come back whoever writes it. */
+  private withRejection(lines: readonly HeaderLine[]): readonly HeaderLine[] {
+    const { rejection } = this
+    if (rejection === undefined || this.limiter.options.onRejected === undefined) return lines
+    return [...lines, ...rejection.headers.filter((line) => nameOf(line) !== "Content-Type")]
   }
 
   /** The rate limit headers of all mounts so far. */
@@ -90,4 +131,9 @@ export class Mark {
     }
     return this.lines
   }
+}
+
+/** The names of the lines before that are not among the lines now. */
+function missingIn(now: readonly HeaderLine[], before: readonly HeaderLine[]): readonly string[] {
+  return before.map(nameOf).filter((name) => !now.some((line) => nameOf(line) === name))
 }

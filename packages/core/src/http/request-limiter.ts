@@ -1,6 +1,6 @@
 import { ClosedError, InvalidOptionError } from "../errors.ts"
 import type { Decision } from "../limiter/decision.ts"
-import { UNLIMITED } from "../limiter/decision-record.ts"
+import { DecisionRecord, UNLIMITED } from "../limiter/decision-record.ts"
 import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
 import { orAborted } from "../limiter/waiting/on-abort.ts"
 import { held } from "../rules/book/timing.ts"
@@ -25,6 +25,7 @@ import type { RequestFacts } from "./request.ts"
 import type { FactsReader } from "./request-facts.ts"
 import { RouteLimiters } from "./route-limiters.ts"
 import type { RuleSet } from "./rule-set/rule-set.ts"
+import { type DecisionStep, stepSet, stepsFrom, stepsIn } from "./rule-set/steps.ts"
 import { RulesInForce } from "./rules-in-force.ts"
 
 /** The limiter behind the interface, with what a guard needs of it besides. */
@@ -81,12 +82,11 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return this.#rules.first
   }
 
-  /** Whether no rule, now or later, reads more than what is there when a request arrives. */
-  get readsArrivalOnly(): boolean {
-    const { cost, skip, rules } = this.options
-    return (
-      Array.isArray(rules) && typeof cost === "number" && skip === undefined && this.ruleSet.readsArrivalOnly
-    )
+  /** The steps at which its rules, now or later, can be decided: at least one. Rules of a source may be decided at any of them. */
+  get steps(): readonly DecisionStep[] {
+    const { firstStep } = this.#parts.context
+    if (!Array.isArray(this.options.rules)) return stepsIn(stepsFrom(firstStep))
+    return stepsIn(this.ruleSet.steps || stepSet(firstStep))
   }
 
   on<Name extends keyof LimiterEvents<Request>>(
@@ -165,14 +165,14 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.#requireOpen()
     const { decider, waitingRoom } = this.#parts
     requireDecision(decision, decider)
-    waitingRoom.wake(await decider.refund(decision))
+    await forEachPart(decision, async (part) => waitingRoom.wake(await decider.refund(part)))
   }
 
   /** Gives the units back after a request has been answered, when nobody waits. A loss is reported as an event and a warning. */
   refundInBackground(decision: Decision): void {
     if (this.#closed) return
     const { decider, waitingRoom } = this.#parts
-    void decider.refundInBackground(decision).then((counters) => waitingRoom.wake(counters))
+    void forEachPart(decision, async (part) => waitingRoom.wake(await decider.refundInBackground(part)))
   }
 
   async settle(decision: Decision, units: number): Promise<void> {
@@ -180,7 +180,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const { decider, waitingRoom } = this.#parts
     requireDecision(decision, decider)
     requireUnits(units)
-    waitingRoom.wake(await decider.settle(decision, units))
+    await forEachPart(decision, async (part) => waitingRoom.wake(await decider.settle(part, units)))
   }
 
   decisionOn(request: Request & object): Decision | undefined {
@@ -286,4 +286,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 /** Who acquires waits for any rule. */
 function everyRule(): boolean {
   return true
+}
+
+/** Starts an action on all parts of a decision at once. Rejects with the first error. */
+async function forEachPart(decision: Decision, act: (part: Decision) => Promise<void>): Promise<void> {
+  await Promise.all(DecisionRecord.partsOf(decision).map(act))
 }

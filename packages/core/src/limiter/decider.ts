@@ -93,8 +93,10 @@ export class Decider {
 
   /** Whether units can be given back here: another one's were taken under other rules. Also where there are none. */
   isOwn(decision: Decision): boolean {
-    const receipt = DecisionRecord.receiptOf(decision)
-    return receipt === undefined || receipt.by === this.#options
+    return DecisionRecord.partsOf(decision).every((part) => {
+      const receipt = DecisionRecord.receiptOf(part)
+      return receipt === undefined || receipt.by === this.#options
+    })
   }
 
   /**

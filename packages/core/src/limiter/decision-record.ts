@@ -69,6 +69,7 @@ export class DecisionRecord implements Decision {
   declare readonly shadowed: readonly string[]
   declare readonly checks: readonly PolicyCheck[]
   #receipt: Receipt | undefined
+  #parts: readonly Decision[] | undefined
 
   /** `receipt` is undefined when nothing was taken. */
   constructor(checks: readonly PolicyCheck[], degraded: boolean, receipt: Receipt | undefined) {
@@ -101,6 +102,32 @@ export class DecisionRecord implements Decision {
     this.#receipt = receipt
   }
 
+  /**
+   * Returns the decision that two decisions on one request amount to, which were made one after the other by different rules; `names` has
+   * the rules in order. When the later one refuses, what the earlier one has taken is given back, so the joined decision carries nothing
+   * of it.
+   */
+  static joined(earlier: Decision, later: Decision, names: readonly string[]): Decision {
+    if (later.checks.length === 0 && later.allowed) return earlier
+    if (earlier.checks.length === 0 || later.checks.length === 0) return later
+    const { allowed } = later
+    const before = allowed ? earlier.checks : earlier.checks.map(untaken)
+    const checks = [...before, ...later.checks].sort(
+      (one, other) => names.indexOf(one.policy) - names.indexOf(other.policy),
+    )
+    const record = new DecisionRecord(checks, earlier.degraded || later.degraded, undefined)
+    const taken = [earlier, later].find(({ policy }) => policy === record.policy)?.cost ?? 0
+    Object.assign(record, { cost: allowed ? taken : 0 })
+    record.#parts = allowed ? [earlier, later] : [later]
+    return record
+  }
+
+  /** Returns the decisions that carry what this one has taken: those that it was joined from, or itself. */
+  static partsOf(decision: Decision): readonly Decision[] {
+    const parts = #parts in decision ? decision.#parts : undefined
+    return parts?.flatMap(DecisionRecord.partsOf) ?? [decision]
+  }
+
   /** The decision, telling in its `cost` how many units have been granted, whatever each of its rules takes for one. */
   static telling(decision: Decision, units: number): Decision {
     if (!(#receipt in decision)) return { ...decision, cost: units }
@@ -131,6 +158,12 @@ export class DecisionRecord implements Decision {
     decision.#receipt = undefined
     return receipt
   }
+}
+
+/** The check once its units have been given back. A shadow check that would have refused took none; what is over the limit has none left. */
+function untaken(check: PolicyCheck): PolicyCheck {
+  if (!check.allowed || check.overLimit) return check
+  return { ...check, remaining: check.remaining + check.cost }
 }
 
 /** The check that binds; the first of equals. */

@@ -9,10 +9,12 @@ import type { Store } from "../../stores/store.ts"
 import { createLimiter } from "../create-limiter.ts"
 import { decisionOn } from "../mark.ts"
 import type { LimiterOptions, LimiterSettings } from "../options/options.ts"
+import type { Outcome } from "../outcome.ts"
 import type { Rejection } from "../rejection.ts"
 import type { RequestFacts } from "../request.ts"
+import type { DecisionStep } from "../rule-set/steps.ts"
 import { createGuard } from "./create-guard.ts"
-import type { Guard, GuardOptions, Outcome } from "./guard.ts"
+import type { Guard, GuardOptions } from "./guard.ts"
 
 /** Stands for the framework's own request. */
 interface Req {
@@ -244,41 +246,70 @@ describe("a guard", () => {
     expect((await mount(limit(5, { refundWhen: () => true }))).settles).toBe(true)
   })
 
-  it.each<[string, LimiterOptions<Req>, boolean]>([
-    ["an address", limit(5), true],
+  const user = { user: () => "u" }
+
+  it.each<[string, LimiterOptions<Req>, readonly DecisionStep[]]>([
+    ["an address", limit(5), ["arrival"]],
     [
       "a header, a cookie, a query",
       limit(5, { field: ["header:x", "cookie:y", "query:z", "param:p"] }),
-      true,
+      ["arrival"],
     ],
-    ["the whole service", { rules: [{ field: "service", limit: 5, window: "1m" }] }, true],
-    ["a body", limit(5, { field: "body:user" }), false],
-    ["a body in a combination", limit(5, { field: ["ip", "body:user"] }), false],
-    ["a bare name", limit(5, { field: "user_id" }), false],
-    ["a field of its match", limit(5, { match: { fields: { plan: ["free"] } } }), false],
-    ["a method of its match", limit(5, { match: { methods: ["GET"], path: "/" } }), true],
-    ["a limit function", limit(5, { limit: () => 5 }), false],
-    ["a cost function", limit(5, { cost: () => 1 }), false],
-    ["a skip function", limit(5, { skip: () => false }), false],
-    ["the method, the route", limit(5, { field: ["method", "route"] }), true],
+    ["the whole service", limit(5, { field: "service" }), ["arrival"]],
+    ["a body", limit(5, { field: "body:user" }), ["body"]],
+    ["a body in a combination", limit(5, { field: ["ip", "body:user"] }), ["body"]],
+    ["a bare name, which may be in the body", limit(5, { field: "user" }), ["body"]],
+    ["a field of the app", limit(5, { field: "user", fields: user }), ["app"]],
+    ["a field of the app in a combination", limit(5, { field: ["body:x", "user"], fields: user }), ["app"]],
     [
-      "a body, in one rule of two",
+      "a field of the app by a function of the name",
+      limit(5, { field: "user", fields: () => () => "u" }),
+      ["app"],
+    ],
+    ["a bare name of its match", limit(5, { match: { fields: { plan: ["free"] } } }), ["body"]],
+    [
+      "a field of the app of its match",
+      limit(5, { match: { fields: { user: ["u"] } }, fields: user }),
+      ["app"],
+    ],
+    ["a method of its match", limit(5, { match: { methods: ["GET"], path: "/" } }), ["arrival"]],
+    ["a limit function", limit(5, { limit: () => 5 }), ["app"]],
+    ["a cost function", limit(5, { cost: () => 1 }), ["body"]],
+    ["a skip function", limit(5, { skip: () => false }), ["body"]],
+    [
+      "a cost function and a field of the app",
+      limit(5, { field: "user", fields: user, cost: () => 1 }),
+      ["app"],
+    ],
+    ["the method, the route", limit(5, { field: ["method", "route"] }), ["arrival"]],
+    [
+      "an address, and a field of the app in another rule",
       {
+        fields: user,
         rules: [
-          { name: "a", field: "service", limit: 5, window: "1m" },
-          { name: "b", limit: 5, window: "1m", field: "body:user" },
+          { name: "a", limit: 5, window: "1m", field: "user" },
+          { name: "b", limit: 5, window: "1m", field: "ip" },
         ],
       },
-      false,
+      ["arrival", "app"],
     ],
     [
       "a source, which may say anything later",
       { rules: { load: async () => ({ rules: [], problems: [] }) }, onRulesMissing: "allow" },
-      false,
+      ["arrival", "body", "app"],
     ],
-  ])("knows whether its rules read only what is there on arrival: %s", async (_what, options, expected) => {
+    [
+      "a source, with a skip function",
+      {
+        rules: { load: async () => ({ rules: [], problems: [] }) },
+        onRulesMissing: "allow",
+        skip: () => false,
+      },
+      ["body", "app"],
+    ],
+  ])("knows at which steps its rules can be decided: %s", async (_what, options, expected) => {
     const guard = await mount(options)
-    expect(guard.readsArrivalOnly).toBe(expected)
+    expect(guard.steps).toEqual(expected)
     await guard.close()
   })
 })
@@ -996,10 +1027,10 @@ describe("a guard of one route", () => {
 
   it("knows by its own rule what it reads", async () => {
     const guard = await mount(limit(9))
-    expect(
-      guard.forRoute({ limit: 3, window: "1h", field: "body:user" }, { label: "a" }).readsArrivalOnly,
-    ).toBe(false)
-    expect(guard.readsArrivalOnly).toBe(true)
+    expect(guard.forRoute({ limit: 3, window: "1h", field: "body:user" }, { label: "a" }).steps).toEqual([
+      "body",
+    ])
+    expect(guard.steps).toEqual(["arrival"])
   })
 
   it("is the same for the routes of a group, and tells where a wrong rule is written", async () => {

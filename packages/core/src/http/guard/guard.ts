@@ -1,13 +1,13 @@
 import type { InvalidOptionError } from "../../errors.ts"
-import type { Decision } from "../../limiter/decision.ts"
 import type { MaybePromise } from "../../stores/store.ts"
 import type { EndableResponse } from "../begun-response.ts"
 import type { ClosingResponse } from "../client-gone.ts"
-import type { HeaderLine } from "../headers/writer.ts"
 import type { Limiter } from "../limiter.ts"
 import type { LimiterOptions } from "../options/options.ts"
-import type { Rejection, RejectionAnswer } from "../rejection.ts"
+import type { Outcome } from "../outcome.ts"
+import type { RejectionAnswer } from "../rejection.ts"
 import type { RequestFacts } from "../request.ts"
+import type { DecisionStep } from "../rule-set/steps.ts"
 import type { GuardedRoute } from "./route-guards.ts"
 
 /** Limiter options, or a limiter to share: several mounts then count together. */
@@ -18,18 +18,6 @@ export type GuardOptions<Request, Response = unknown> =
       readonly limiter: Limiter<Request>
     }
 
-/** What an adapter does with a request. */
-export interface Outcome {
-  /** For the framework's request: of all mounts so far, the decision that binds. */
-  readonly decision: Decision
-  /** To be set on the response, in place of what an earlier mount has set under the same name. */
-  readonly headers: readonly HeaderLine[]
-  /** Names of what an earlier mount has set and holds no more, to be taken off the response first. */
-  readonly removed: readonly string[]
-  /** The answer, when the request is refused. */
-  readonly rejection?: Rejection
-}
-
 /**
  * What stands between a framework and a limiter. An adapter translates its request into facts, asks `check`, sets the
  * headers, and either goes on or sends what `answer` yields.
@@ -37,8 +25,8 @@ export interface Outcome {
 export interface Guard<Request extends object> {
   /** The limiter behind it: to peek, to reset, to listen. */
   readonly limiter: Limiter<Request>
-  /** Whether its rules, now and later, read only what is there when a request arrives, before body and handlers. */
-  readonly readsArrivalOnly: boolean
+  /** The steps at which its rules, now or later, can be decided, in order. */
+  readonly steps: readonly DecisionStep[]
   /** Whether `settle` has to be told the status of every response. */
   readonly settles: boolean
   /** Whether `answer` asks the app's `onRejected`; where it does not, it yields the outcome's rejection at once. */
@@ -49,9 +37,17 @@ export interface Guard<Request extends object> {
    * Where a rule has requests wait that do not fit, this holds them, in order. `response` is Node's own, which is listened
    * to while the request is held, as is its connection, to its end: undefined is the outcome when the client has gone meanwhile. Then
    * nothing is to be done, and nothing has been taken.
+   *
+   * Without a `step`, it decides by all rules. An adapter that can decide at several steps calls it at each of `steps` instead: it decides
+   * by the rules that have become decidable. When a later step refuses, what the earlier ones have taken is given back.
    */
   check(facts: RequestFacts, request: Request): MaybePromise<Outcome>
-  check(facts: RequestFacts, request: Request, response: ClosingResponse): MaybePromise<Outcome | undefined>
+  check(
+    facts: RequestFacts,
+    request: Request,
+    response: ClosingResponse,
+    step?: DecisionStep,
+  ): MaybePromise<Outcome | undefined>
   /**
    * What to send to a refused client, after the app's `onRejected`, which may have answered by then. Undefined is to
    * send nothing: the app answers by itself, now or later.

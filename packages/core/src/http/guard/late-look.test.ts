@@ -7,8 +7,8 @@ import type { Store } from "../../stores/store.ts"
 import { HEADER_DIALECTS } from "../headers.ts"
 import { decisionOn } from "../mark.ts"
 import type { LimiterOptions } from "../options/options.ts"
+import type { Outcome } from "../outcome.ts"
 import { createGuard } from "./create-guard.ts"
-import type { Outcome } from "./guard.ts"
 
 const QUIET = { warn() {}, error() {} }
 

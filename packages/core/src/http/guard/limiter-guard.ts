@@ -3,27 +3,24 @@ import { UNLIMITED } from "../../limiter/decision-record.ts"
 import type { Verdict } from "../../limiter/late-decision.ts"
 import { soon } from "../../soon.ts"
 import type { MaybePromise } from "../../stores/store.ts"
-import type { IsLeft } from "../admission.ts"
+import type { Part } from "../admission.ts"
 import { type EndableResponse, endBegun } from "../begun-response.ts"
 import { compileTest } from "../callbacks.ts"
 import type { ClosingResponse } from "../client-gone.ts"
 import type { Held } from "../hold.ts"
 import { MARK, Mark, type Marked } from "../mark.ts"
+import type { Outcome } from "../outcome.ts"
 import type { Rejection, RejectionAnswer } from "../rejection.ts"
 import type { RequestFacts } from "../request.ts"
 import type { RequestLimiter } from "../request-limiter.ts"
 import type { RuleSet } from "../rule-set/rule-set.ts"
+import { ALL_STEPS, type DecisionStep, NO_STEPS } from "../rule-set/steps.ts"
 import { type Answer, compileAnswer } from "./answer.ts"
-import type { Guard, Outcome } from "./guard.ts"
-import {
-  warnCreatedInHandler,
-  warnMountedTooLate,
-  warnMountedTwice,
-  warnSameNames,
-} from "./mount-warnings.ts"
+import { decidedBefore, leftBy } from "./earlier-mounts.ts"
+import type { Guard } from "./guard.ts"
+import { warnCreatedInHandler, warnMountedTooLate, warnSameNames } from "./mount-warnings.ts"
 import { type GuardedRoute, RouteGuards } from "./route-guards.ts"
-
-const NONE: readonly never[] = []
+import { SteppedCheck } from "./stepped-check.ts"
 
 /** What stands before one limiter, for a mount or for a route of one. */
 export class LimiterGuard<Request extends object> implements Guard<Request> {
@@ -38,6 +35,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
   readonly #draining: AbortController
   readonly #answer: Answer
   readonly #refunds: (request: Request, status: number) => boolean
+  readonly #stepped: SteppedCheck<Request>
   #createdInThisTurn = true
   #closed = false
 
@@ -51,6 +49,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     this.#leave = leave
     this.#isRoute = draining !== undefined
     this.#draining = draining ?? new AbortController()
+    this.#stepped = new SteppedCheck(limiter, this.#draining.signal)
     const { onRejected, refundWhen } = limiter.options
     this.asksApp = onRejected !== undefined
     this.#answer = compileAnswer(onRejected, limiter.warner)
@@ -61,34 +60,41 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     })
   }
 
-  get readsArrivalOnly(): boolean {
-    return this.limiter.readsArrivalOnly
+  get steps(): readonly DecisionStep[] {
+    return this.limiter.steps
   }
 
   check(facts: RequestFacts, request: Request): MaybePromise<Outcome>
-  check(facts: RequestFacts, request: Request, response: ClosingResponse): MaybePromise<Outcome | undefined>
+  check(
+    facts: RequestFacts,
+    request: Request,
+    response: ClosingResponse,
+    step?: DecisionStep,
+  ): MaybePromise<Outcome | undefined>
   check(
     facts: RequestFacts,
     request: Request,
     response?: ClosingResponse,
+    step?: DecisionStep,
   ): MaybePromise<Outcome | undefined> {
     if (this.#createdInThisTurn) warnCreatedInHandler(this.limiter.options.logger)
-    const earlier = (request as Marked)[MARK]
-    // Stryker disable next-line ConditionalExpression: of no mounts none is this one's
-    const isLeft = earlier === undefined ? undefined : this.#leftBy(earlier)
     // Closures are in methods of their own: one in here would be paid for by requests, too, that wait for nothing.
     const { firstRules } = this.limiter
-    if (firstRules !== undefined) return this.#checkAfter(firstRules, facts, request, response)
+    if (firstRules !== undefined) return this.#checkAfter(firstRules, facts, request, response, step)
+    if (step !== undefined) return this.#stepped.check(facts, request, response, step)
+    const earlier = (request as Marked)[MARK]
+    // Stryker disable next-line ConditionalExpression: of no mounts none is this one's
+    const part = earlier === undefined ? undefined : this.#partAfter(earlier)
     // The rules may be others when the store has answered: a decision is told by those that it was made on.
     const { ruleSet } = this.limiter
-    if (isLeft !== undefined && this.limiter.admission.asks(facts, request, undefined, isLeft).length === 0) {
-      return this.#decidedBefore(earlier as Mark, ruleSet)
+    if (part !== undefined && this.limiter.admission.leavesNothing(facts, request, part)) {
+      return decidedBefore(this.limiter, earlier as Mark, ruleSet)
     }
-    if (ruleSet.holds) return this.#hold(facts, request, response, earlier, isLeft)
-    const verdict = this.limiter.admission.judge(facts, request, isLeft)
+    if (ruleSet.holding !== NO_STEPS) return this.#hold(facts, request, response, earlier, part)
+    const verdict = this.limiter.admission.judge(facts, request, part)
     return verdict instanceof Promise
-      ? this.#later(verdict, ruleSet, facts, request, earlier, isLeft)
-      : this.#outcome(verdict, ruleSet, facts, request, earlier, isLeft)
+      ? this.#later(verdict, ruleSet, facts, request, earlier, part)
+      : this.#outcome(verdict, ruleSet, facts, request, earlier, part)
   }
 
   answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<RejectionAnswer | undefined> {
@@ -144,13 +150,14 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     facts: RequestFacts,
     request: Request,
     response: ClosingResponse | undefined,
+    step: DecisionStep | undefined,
   ): Promise<Outcome | undefined> {
     // A probe of health is skipped while rules cannot be had, too; afterwards it is asked anew.
     if (!this.limiter.admission.counts(request)) {
       return this.#outcome(UNLIMITED, this.limiter.ruleSet, facts, request, (request as Marked)[MARK])
     }
     await firstRules
-    return this.check(facts, request, response as ClosingResponse)
+    return this.check(facts, request, response as ClosingResponse, step)
   }
 
   #hold(
@@ -158,12 +165,12 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     request: Request,
     response: ClosingResponse | undefined,
     earlier: Mark | undefined,
-    isLeft: IsLeft,
+    part: Part | undefined,
   ): MaybePromise<Outcome | undefined> {
     const outcomeOf = (held: Held | undefined) =>
-      held && this.#outcome(held.decision, held.ruleSet, facts, request, earlier, isLeft)
+      held && this.#outcome(held.decision, held.ruleSet, facts, request, earlier, part)
     const leaving = { response, draining: this.#draining.signal }
-    const held = this.limiter.admission.hold(facts, request, leaving, isLeft)
+    const held = this.limiter.admission.hold(facts, request, leaving, part)
     return held instanceof Promise ? held.then(outcomeOf) : outcomeOf(held)
   }
 
@@ -173,33 +180,15 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     facts: RequestFacts,
     request: Request,
     earlier: Mark | undefined,
-    isLeft: IsLeft,
+    part: Part | undefined,
   ): Promise<Outcome> {
-    return this.#outcome(await verdict, ruleSet, facts, request, earlier, isLeft)
+    return this.#outcome(await verdict, ruleSet, facts, request, earlier, part)
   }
 
-  /**
-   * Where another mount of this limiter has decided already, which of its rules are left: at that one there may have been no body yet,
-   * or no user.
-   */
-  #leftBy(newest: Mark): IsLeft {
-    let decided: Set<string> | undefined
-    for (let mark: Mark | undefined = newest; mark !== undefined; mark = mark.earlier) {
-      if (mark.limiter !== this.limiter) continue
-      decided ??= new Set()
-      for (const { policy } of mark.own.checks) decided.add(policy)
-    }
-    return decided && (({ policy }) => !decided.has(policy.name))
-  }
-
-  /** Nothing is left at this mount: it is one too many where the others have decided by all rules. */
-  #decidedBefore(earlier: Mark, { names }: RuleSet): Outcome {
-    const decided = new Set<string>()
-    for (let mark: Mark | undefined = earlier; mark !== undefined; mark = mark.earlier) {
-      if (mark.limiter === this.limiter) for (const { policy } of mark.own.checks) decided.add(policy)
-    }
-    if (names.every((name) => decided.has(name))) warnMountedTwice(this.limiter.warner, names)
-    return { decision: earlier.decision, headers: NONE, removed: NONE }
+  /** The rules that are left after another mount of this limiter. Undefined if there was none. */
+  #partAfter(earlier: Mark): Part | undefined {
+    const isLeft = leftBy(this.limiter, earlier)
+    return isLeft && { steps: ALL_STEPS, isLeft }
   }
 
   /** What was decided, kept on the request for the mounts that come after. */
@@ -209,11 +198,13 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     facts: RequestFacts,
     request: Request,
     earlier: Mark | undefined,
-    isLeft?: IsLeft,
+    part?: Part,
   ): Outcome {
     // Nothing was left.
-    if (isLeft !== undefined && verdict === UNLIMITED) return this.#decidedBefore(earlier as Mark, ruleSet)
-    const mark = new Mark(this.limiter, ruleSet, verdict, earlier, facts)
+    if (part !== undefined && verdict === UNLIMITED) {
+      return decidedBefore(this.limiter, earlier as Mark, ruleSet)
+    }
+    const mark = new Mark(this.limiter, ruleSet, verdict, earlier, facts, undefined)
     // Stryker disable next-line ConditionalExpression: beside no other mount there is nothing to warn of
     if (earlier !== undefined) warnSameNames(this.limiter.warner, mark)
     ;(request as Marked)[MARK] = mark

@@ -15,6 +15,7 @@ import type { RequestFacts } from "../request.ts"
 import { compileElastic } from "./elastic.ts"
 import { compileLimit, policyWithout } from "./limit.ts"
 import { warnOfDoubts } from "./rule-doubts.ts"
+import { type DecisionStep, type StepSet, stepOf, stepSet } from "./steps.ts"
 
 /** What all rules of a limiter are compiled with. */
 export interface RuleContext {
@@ -27,12 +28,16 @@ export interface RuleContext {
   /** Names of which it knows, for who has written another one by mistake. */
   readonly extractorNames: readonly string[]
   readonly warner: Warner
+  /** The first step at which any rule is decided. */
+  readonly firstStep: DecisionStep
 }
 
 /** A rule ready to be asked for. */
 export interface CompiledRule {
   readonly rule: ParsedRule
   readonly needsPath: boolean
+  /** The step at which the rule can be decided. */
+  readonly step: StepSet
   /**
    * What the request has to ask of the store under this rule, `units` times the rule's cost; undefined when the rule
    * is not for this request. `paths` are the readings of the request's path, where any rule needs them.
@@ -44,7 +49,8 @@ export interface CompiledRule {
 
 export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRule {
   warnOfDoubts(rule, context.warner)
-  const readerOf = rememberedReaders(rule, context)
+  const appFields = new Set<string>()
+  const readerOf = rememberedReaders(rule, context, appFields)
   // Lists of addresses are compared with the address itself, not with the /64 that it is counted in.
   const listReaderOf = (field: string) => (field === "ip" ? context.clientAddress : readerOf(field))
   // Stryker disable next-line ConditionalExpression: what matches everything yields the same, only slower
@@ -71,6 +77,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     rule,
     // Stryker disable next-line ConditionalExpression: a path that nobody looks at is only slower
     needsPath: matcher?.needsPath === true,
+    step: stepSet(stepOf(rule, (name) => appFields.has(name), context.firstStep)),
     ask(facts, request, units, paths) {
       if (!countsPreflight && isPreflight(facts)) return undefined
       if (lacks(facts.onlyFields, needed)) return undefined
@@ -179,11 +186,18 @@ function isPreflight(facts: RequestFacts): boolean {
   )
 }
 
-function rememberedReaders(rule: ParsedRule, context: RuleContext): (field: string) => FieldReader {
+/** Returns what compiles each field once. It adds the fields that a function of the app reads to `appFields`. */
+function rememberedReaders(
+  rule: ParsedRule,
+  context: RuleContext,
+  appFields: Set<string>,
+): (field: string) => FieldReader {
   const { warner, clientGroup, extractorOf, extractorNames } = context
   const readers = new Map<string, FieldReader>()
-  const compile = (name: string): FieldReader =>
-    compileField(name, isBuiltInField(name) ? undefined : extractorOf(name), {
+  const compile = (name: string): FieldReader => {
+    const extractor = isBuiltInField(name) ? undefined : extractorOf(name)
+    if (extractor !== undefined) appFields.add(name)
+    return compileField(name, extractor, {
       clientGroup,
       matchedPath: rule.match?.path,
       onClientChosen: () => {
@@ -219,6 +233,7 @@ function rememberedReaders(rule: ParsedRule, context: RuleContext): (field: stri
           error,
         ),
     })
+  }
   return (name) => {
     const reader = readers.get(name) ?? compile(name)
     readers.set(name, reader)

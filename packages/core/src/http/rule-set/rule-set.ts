@@ -9,18 +9,19 @@ import type { RequestFacts } from "../request.ts"
 import { type CompiledRule, compileRule, type RuleContext } from "./compiled-rule.ts"
 import { needsMonitor } from "./elastic.ts"
 import { mostAdmitted } from "./most-admitted.ts"
+import { ALL_STEPS, NO_STEPS, type StepSet } from "./steps.ts"
 
 /** The rules that are in force at one moment, compiled. A decision in flight finishes on the set it began with. */
 export interface RuleSet {
   readonly names: readonly string[]
-  /** Whether the rules read only what is there when a request arrives: no body, and nothing by a function of the app. */
-  readonly readsArrivalOnly: boolean
-  /** Whether a rule has requests wait that do not fit. */
-  readonly holds: boolean
+  /** The steps at which its rules can be decided. */
+  readonly steps: StepSet
+  /** The steps of those rules that have requests wait. */
+  readonly holding: StepSet
   /** Whether a rule goes by the spare capacity of this process, which somebody has to watch then. */
   readonly needsMonitor: boolean
-  /** What the request has to ask, `units` of each rule that is for it. */
-  asks(facts: RequestFacts, request: unknown, units: number): readonly Ask[]
+  /** What the request has to ask, `units` of each rule that is for it and is decided at one of the steps. */
+  asks(facts: RequestFacts, request: unknown, units: number, steps: StepSet): readonly Ask[]
   /**
    * The counters of the client behind the request: of the rules named, else of all but those that count the whole
    * service. Rules that are not for this very request too: who resets a client may know no more than its address.
@@ -44,14 +45,16 @@ export function compileRuleSet(
 
   return {
     names: rules.map(({ name }) => name),
-    readsArrivalOnly: rules.every(readsArrivalOnly),
-    holds: rules.some(({ throttle, shadow }) => throttle.kind === "queue" && !shadow),
+    steps: union(compiled),
+    holding: union(compiled.filter(({ rule: { throttle, shadow } }) => throttle.kind === "queue" && !shadow)),
     needsMonitor: rules.some(needsMonitor),
-    asks(facts, request, units) {
+    asks(facts, request, units, steps) {
       const paths = pathsOf(facts)
       let asks: Ask[] | undefined
       for (let i = 0; i < compiled.length; i++) {
-        const ask = (compiled[i] as CompiledRule).ask(facts, request, units, paths)
+        const rule = compiled[i] as CompiledRule
+        if ((rule.step & steps) === NO_STEPS) continue
+        const ask = rule.ask(facts, request, units, paths)
         if (ask === undefined) continue
         // Nearly always there is one, and a list that grows makes room for seventeen.
         if (asks === undefined) asks = [ask]
@@ -73,7 +76,7 @@ export function compileRuleSet(
 
 /** Returns the rule set of a limiter that refuses every request, because no rules have been loaded yet. */
 export function denyingRuleSet(context: RuleContext, dialect: HeaderDialect | false): RuleSet {
-  return { ...compileRuleSet([], context, dialect), asks: () => RULES_MISSING }
+  return { ...compileRuleSet([], context, dialect), steps: ALL_STEPS, asks: () => RULES_MISSING }
 }
 
 /** The readings of the target as it came, and as the app has it routed. A caller of the core might pass anything. */
@@ -89,12 +92,6 @@ function headerPolicy({ name, limit, windowMs, shadow }: ParsedRule) {
   return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, shadow }
 }
 
-function readsArrivalOnly({ fields, limit, match }: ParsedRule): boolean {
-  const read = [...fields, ...Object.keys(match?.fields ?? {})]
-  return typeof limit === "number" && read.every(isThereOnArrival)
-}
-
-function isThereOnArrival(field: string): boolean {
-  // A bare name may be in the body, or come from the app's authentication.
-  return field.includes(":") ? !field.startsWith("body:") : ["ip", "method", "route"].includes(field)
+function union(rules: readonly CompiledRule[]): StepSet {
+  return rules.reduce((steps, rule) => steps | rule.step, NO_STEPS)
 }

@@ -1,0 +1,45 @@
+import type { Ask } from "../../limiter/ask.ts"
+import type { Mark } from "../mark.ts"
+import type { Outcome } from "../outcome.ts"
+import type { RequestLimiter } from "../request-limiter.ts"
+import type { RuleSet } from "../rule-set/rule-set.ts"
+import { warnMountedTwice } from "./mount-warnings.ts"
+
+const NONE: readonly never[] = []
+
+/**
+ * Returns what tells which rules of a limiter are left after its earlier decisions on the request: at an earlier mount there may have been
+ * no body yet, or no user. Undefined if the limiter has not decided the request.
+ */
+export function leftBy<Request>(
+  limiter: RequestLimiter<Request>,
+  newest: Mark,
+): ((ask: Ask) => boolean) | undefined {
+  const decided = decidedBy(limiter, newest)
+  return decided && (({ policy }) => !decided.has(policy.name))
+}
+
+/**
+ * Returns the outcome of a mount that has nothing left to decide. The mount is superfluous, and a warning says so, if the earlier ones
+ * have decided by all rules.
+ */
+export function decidedBefore<Request>(
+  limiter: RequestLimiter<Request>,
+  newest: Mark,
+  { names }: RuleSet,
+): Outcome {
+  const decided = decidedBy(limiter, newest)
+  if (names.every((name) => decided?.has(name))) warnMountedTwice(limiter.warner, names)
+  return { decision: newest.decision, headers: NONE, removed: NONE }
+}
+
+/** The names of the rules by which the limiter has decided the request. */
+function decidedBy<Request>(limiter: RequestLimiter<Request>, newest: Mark): Set<string> | undefined {
+  let decided: Set<string> | undefined
+  for (let mark: Mark | undefined = newest; mark !== undefined; mark = mark.earlier) {
+    if (mark.limiter !== limiter) continue
+    decided ??= new Set()
+    for (const { policy } of mark.own.checks) decided.add(policy)
+  }
+  return decided
+}

@@ -1,0 +1,310 @@
+import { EventEmitter } from "node:events"
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { type ManualClock, manualClock } from "../../clock.ts"
+import type { Rule } from "../../rules/rule.ts"
+import type { RuleSource } from "../../rules/source.ts"
+import { memoryStore } from "../../stores/memory/memory-store.ts"
+import { createLimiter } from "../create-limiter.ts"
+import { HEADER_DIALECTS } from "../headers.ts"
+import { decisionOn } from "../mark.ts"
+import type { LimiterSettings } from "../options/options.ts"
+import type { Outcome } from "../outcome.ts"
+import type { RequestFacts } from "../request.ts"
+import { createGuard } from "./create-guard.ts"
+import type { Guard } from "./guard.ts"
+
+interface Req {
+  user?: string
+}
+
+const FACTS: RequestFacts = { method: "GET", url: "/", headers: {}, remoteAddress: "192.0.2.1" }
+const QUIET = { warn() {}, error() {} }
+const RESPONSE = Object.assign(new EventEmitter(), { headersSent: false })
+
+const address = (limit: number, more: Partial<Rule<Req>> = {}): Rule<Req> => ({
+  name: "address",
+  field: "ip",
+  limit,
+  window: "1m",
+  ...more,
+})
+const user = (limit: number, more: Partial<Rule<Req>> = {}): Rule<Req> => ({
+  name: "user",
+  field: "user",
+  limit,
+  window: "1m",
+  ...more,
+})
+
+async function mount(options: LimiterSettings<Req>, clock: ManualClock = manualClock()) {
+  const fields = { user: (request: Req) => request.user }
+  const guard = createGuard<Req>({ clock, logger: QUIET, fields, ...options })
+  await Promise.resolve()
+  return guard
+}
+
+/** What a client is told: the headers that the response has in the end, and its status. */
+interface Told {
+  readonly headers: Record<string, string>
+  readonly status: number
+  readonly request: Req
+}
+
+function apply(outcome: Outcome, headers: Record<string, string>): number {
+  for (const name of outcome.removed) delete headers[name]
+  for (const [name, value] of outcome.headers) headers[name] = value
+  return outcome.rejection?.status ?? 200
+}
+
+/** Asks in two steps, as an adapter does, and authenticates between them; or once after that. */
+async function ask(guard: Guard<Req>, name: string | undefined, steps: "stepped" | "at once"): Promise<Told> {
+  const request: Req = {}
+  const headers: Record<string, string> = {}
+  let status = 200
+  for (const step of steps === "stepped" ? (["arrival", "app"] as const) : [undefined]) {
+    if (step !== "arrival" && name !== undefined) request.user = name
+    const outcome = (await guard.check(FACTS, request, RESPONSE, step)) as Outcome
+    status = apply(outcome, headers)
+    if (status !== 200) break
+  }
+  return { headers, status, request }
+}
+
+async function statuses(guard: Guard<Req>, ...names: (string | undefined)[]): Promise<number[]> {
+  const all: number[] = []
+  for (const name of names) all.push((await ask(guard, name, "stepped")).status)
+  return all
+}
+
+describe("a guard that decides in steps", () => {
+  it("decides, tells and takes what one decision after authentication would", async () => {
+    const rule = fc.record({
+      limit: fc.integer({ min: 1, max: 6 }),
+      cost: fc.integer({ min: 1, max: 2 }),
+      algorithm: fc.constantFrom("sliding-window", "fixed-window", "token-bucket", "sliding-log"),
+    })
+    const trace = fc.array(
+      fc.record({ name: fc.constantFrom("a", "b", undefined), waitMs: fc.constantFrom(0, 1, 9_000, 61_000) }),
+      { minLength: 1, maxLength: 12 },
+    )
+    await fc.assert(
+      fc.asyncProperty(
+        rule,
+        rule,
+        fc.boolean(),
+        fc.constantFrom(...HEADER_DIALECTS),
+        trace,
+        async (...given) => {
+          const [early, late, lateFirst, headers, requests] = given
+          const clock = manualClock()
+          const fit = ({ limit, cost, ...rest }: typeof early) => ({
+            ...rest,
+            limit: Math.max(limit, cost),
+            cost,
+          })
+          const rules = [
+            address(1, fit(early) as Partial<Rule<Req>>),
+            user(1, fit(late) as Partial<Rule<Req>>),
+          ]
+          if (lateFirst) rules.reverse()
+          const [stepped, atOnce] = [
+            await mount({ rules, headers }, clock),
+            await mount({ rules, headers }, clock),
+          ]
+          for (const { name, waitMs } of requests) {
+            clock.advance(waitMs)
+            const [one, other] = [await ask(stepped, name, "stepped"), await ask(atOnce, name, "at once")]
+            expect(one.status).toBe(other.status)
+            const [mine, theirs] = [decisionOn(one.request), decisionOn(other.request)]
+            // The address refuses on arrival, where nobody knows what the user's rule would say.
+            if (mine?.checks.length !== 2) continue
+            expect(one.headers).toEqual(other.headers)
+            const short = (decision: typeof mine) => {
+              const { allowed, policy, limit, remaining, cost, retryAfterMs, checks } = decision
+              const told = checks.map((check) => [check.policy, check.allowed, check.remaining])
+              return { allowed, policy, limit, remaining, cost, retryAfterMs, told }
+            }
+            expect(short(mine)).toEqual(short(theirs as typeof mine))
+          }
+        },
+      ),
+    )
+  })
+
+  it("gives back what earlier steps have taken when a later one refuses", async () => {
+    const guard = await mount({ rules: [address(9), user(1)] })
+    expect(await statuses(guard, "a", "a", "a", "b")).toEqual([200, 429, 429, 200])
+    expect((await guard.limiter.peek(FACTS)).checks[0]?.remaining).toBe(7)
+  })
+
+  it("keeps what earlier steps have taken when no later one is asked", async () => {
+    const guard = await mount({ rules: [address(9), user(1)] })
+    await guard.check(FACTS, {}, RESPONSE, "arrival")
+    expect((await guard.limiter.peek(FACTS)).checks[0]?.remaining).toBe(8)
+  })
+
+  it("decides a rule once, and nothing where nothing is left", async () => {
+    const guard = await mount({ rules: [address(9), user(9)] })
+    const warnings: string[] = []
+    guard.limiter.on("warning", ({ code }) => warnings.push(code))
+    const request: Req = { user: "a" }
+    for (const step of ["arrival", "arrival", "body", "app", "app"] as const) {
+      await guard.check(FACTS, request, RESPONSE, step)
+    }
+    expect(decisionOn(request)?.checks.map(({ policy, remaining }) => [policy, remaining])).toEqual([
+      ["address", 8],
+      ["user", 8],
+    ])
+    expect(warnings).toEqual([])
+  })
+
+  it("leaves a decision on a request that no rule is for", async () => {
+    const guard = await mount({ rules: [user(9, { onMissing: "skip" })] })
+    const request = {}
+    const outcome = (await guard.check(FACTS, request, RESPONSE, "arrival")) as Outcome
+    expect([outcome.headers, decisionOn(request)]).toEqual([[], undefined])
+    await guard.check(FACTS, request, RESPONSE, "app")
+    expect(decisionOn(request)).toMatchObject({ allowed: true, policy: "" })
+  })
+
+  it("gives back and corrects the units of all steps by one decision", async () => {
+    const limiter = createLimiter<Req>({
+      clock: manualClock(),
+      fields: { user: (request) => request.user },
+      rules: [address(9), user(5)],
+    })
+    const guard = createGuard<Req>({ limiter })
+    await Promise.resolve()
+    const left = async () =>
+      (await limiter.peek({ ...FACTS, user: "a" } as Req)).checks.map((c) => c.remaining)
+    const { request } = await ask(guard, "a", "stepped")
+    expect(await left()).toEqual([8, 4])
+    await limiter.settle(decisionOn(request) as never, 3)
+    expect(await left()).toEqual([6, 2])
+    const next = await ask(guard, "a", "stepped")
+    await limiter.refund(decisionOn(next.request) as never)
+    await limiter.refund(decisionOn(next.request) as never)
+    expect(await left()).toEqual([6, 2])
+    const other = createLimiter<Req>({ ...address(5, { name: "other" }) })
+    await expect(other.refund(decisionOn(next.request) as never)).resolves.toBeUndefined()
+    const third = await ask(guard, "a", "stepped")
+    await expect(other.refund(decisionOn(third.request) as never)).rejects.toThrow(
+      "was made by another limiter",
+    )
+  })
+
+  it("asks refundWhen once, and gives the units of all steps back", async () => {
+    const asked: number[] = []
+    const guard = await mount({
+      rules: [address(9), user(5)],
+      refundWhen: (_request, status) => asked.push(status) > 0,
+    })
+    const { request } = await ask(guard, "a", "stepped")
+    guard.settle(request, 204)
+    expect(asked).toEqual([204])
+    const peeked = await guard.limiter.peek(Object.assign({ user: "a" }, FACTS))
+    expect(peeked.checks.map(({ remaining }) => remaining)).toEqual([9, 5])
+  })
+
+  it("gives back what earlier steps have taken when the client goes while a later one holds it", async () => {
+    const guard = await mount({
+      rules: [address(9), user(1, { throttle: { kind: "queue", maxWaitMs: 100_000 } })],
+    })
+    await ask(guard, "a", "stepped")
+    const response = new EventEmitter()
+    const request: Req = { user: "a" }
+    await guard.check(FACTS, request, response, "arrival")
+    const held = guard.check(FACTS, request, response, "app")
+    response.emit("close")
+    expect(await held).toBeUndefined()
+    expect((await guard.limiter.peek(FACTS)).checks[0]?.remaining).toBe(8)
+  })
+
+  it("decides by a rule once when its step changes between two steps of a request", async () => {
+    let rules: Rule[] = [address(9), { ...user(9) }] as Rule[]
+    let changed = (): void => undefined
+    const source: RuleSource = {
+      load: async () => ({ rules, problems: [] }),
+      watch(onChange) {
+        changed = onChange
+        return () => undefined
+      },
+    }
+    const guard = await mount({ rules: source, onRulesMissing: "allow" })
+    await guard.limiter.ready()
+    const first: Req = {}
+    await guard.check(FACTS, first, RESPONSE, "arrival")
+    // The user's rule goes by address from now on, and the address' rule by user.
+    rules = [address(9, { field: "user" }), user(9, { field: "ip" })] as Rule[]
+    changed()
+    await guard.limiter.refresh()
+    first.user = "a"
+    await guard.check(FACTS, first, RESPONSE, "app")
+    expect(decisionOn(first)?.checks.map(({ policy }) => policy)).toEqual(["address", "user"])
+    await guard.close()
+  })
+
+  it("joins its headers with those of another mount that decides in steps, too", async () => {
+    const store = memoryStore({ clock: manualClock() })
+    const one = await mount({ rules: [address(9), user(5)], store })
+    const other = await mount({
+      rules: [address(8, { name: "address 2" }), user(4, { name: "user 2" })],
+      store,
+    })
+    const request: Req = {}
+    const headers: Record<string, string> = {}
+    for (const step of ["arrival", "app"] as const) {
+      if (step === "app") request.user = "a"
+      for (const guard of [one, other]) {
+        apply((await guard.check(FACTS, request, RESPONSE, step)) as Outcome, headers)
+      }
+    }
+    expect(headers.RateLimit).toBe('"user";r=4;t=61, "user 2";r=3;t=61')
+    expect(headers["RateLimit-Policy"]).toBe(
+      '"address";q=9;w=60, "user";q=5;w=60, "address 2";q=8;w=60, "user 2";q=4;w=60',
+    )
+    expect(decisionOn(request)?.policy).toBe("user 2")
+  })
+
+  it("counts once when one limiter is mounted twice, and is warned of", async () => {
+    const warnings: string[] = []
+    const log = ({ code }: { readonly code: string }) => void warnings.push(code)
+    const limiter = createLimiter<Req>({
+      clock: manualClock(),
+      fields: { user: (request) => request.user },
+      rules: [address(9), user(5)],
+      logger: { warn: log, error: log },
+    })
+    const guards = [createGuard<Req>({ limiter }), createGuard<Req>({ limiter })]
+    await Promise.resolve()
+    const request: Req = { user: "a" }
+    for (const step of ["arrival", "app"] as const) {
+      for (const guard of guards) await guard.check(FACTS, request, RESPONSE, step)
+    }
+    const peeked = await limiter.peek({ ...FACTS, user: "a" } as Req)
+    expect(peeked.checks.map(({ remaining }) => remaining)).toEqual([8, 4])
+    expect(warnings).toEqual(["SLUICE_MOUNTED_TWICE"])
+  })
+
+  it.each(["stepped", "at once"] as const)(
+    "refuses without rules what an earlier mount has skipped, %s",
+    async (how) => {
+      const limiter = createLimiter<Req>({
+        rules: { load: () => Promise.reject(new Error("no rules")) },
+        onRulesMissing: "deny",
+        skip: ({ user }) => user === undefined,
+        logger: QUIET,
+      })
+      await limiter.ready().catch(() => undefined)
+      const guards = [createGuard<Req>({ limiter }), createGuard<Req>({ limiter })] as const
+      await Promise.resolve()
+      const request: Req = {}
+      await guards[0].check(FACTS, request)
+      request.user = "a"
+      const outcome = await guards[1].check(FACTS, request, RESPONSE, how === "stepped" ? "app" : undefined)
+      expect(outcome?.rejection?.status).toBe(503)
+      await limiter.close()
+    },
+  )
+})

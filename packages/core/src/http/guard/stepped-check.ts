@@ -1,0 +1,101 @@
+import { UNLIMITED } from "../../limiter/decision-record.ts"
+import type { Verdict } from "../../limiter/late-decision.ts"
+import type { MaybePromise } from "../../stores/store.ts"
+import type { Part } from "../admission.ts"
+import type { ClosingResponse } from "../client-gone.ts"
+import type { Held } from "../hold.ts"
+import { MARK, Mark, type Marked, type Progress } from "../mark.ts"
+import type { Outcome } from "../outcome.ts"
+import type { RequestFacts } from "../request.ts"
+import type { RequestLimiter } from "../request-limiter.ts"
+import { type DecisionStep, NO_STEPS, stepsUpTo } from "../rule-set/steps.ts"
+import { decidedBefore, leftBy } from "./earlier-mounts.ts"
+import { warnSameNames } from "./mount-warnings.ts"
+
+const NONE: readonly never[] = []
+const LAST: DecisionStep = "app"
+
+/** A request at one step. */
+interface AtStep<Request> {
+  readonly facts: RequestFacts
+  readonly request: Request
+  /** The newest mark of all mounts. */
+  readonly newest: Mark | undefined
+  /** The mark of this mount's earlier steps. */
+  readonly own: Mark | undefined
+  readonly progress: Progress
+}
+
+/** Decides requests in several steps, each by the rules that have become decidable, for one mount. */
+export class SteppedCheck<Request extends object> {
+  readonly #limiter: RequestLimiter<Request>
+  readonly #draining: AbortSignal
+
+  constructor(limiter: RequestLimiter<Request>, draining: AbortSignal) {
+    this.#limiter = limiter
+    this.#draining = draining
+  }
+
+  /** Decides by the rules of this step and of earlier ones that are left. Undefined if the client has gone while it was held. */
+  check(
+    facts: RequestFacts,
+    request: Request,
+    response: ClosingResponse | undefined,
+    step: DecisionStep,
+  ): MaybePromise<Outcome | undefined> {
+    const { ruleSet, admission } = this.#limiter
+    const newest = (request as Marked)[MARK]
+    const own = this.#ownMark(newest)
+    const passed = stepsUpTo(step)
+    // After a change of rules the names of the decided ones tell which are left.
+    const steps = own?.progress?.ruleSet === ruleSet ? passed & ~own.progress.steps : passed
+    const isNothingLeft = (ruleSet.steps & steps) === NO_STEPS
+    if (isNothingLeft && (newest !== undefined || step !== LAST)) {
+      return { decision: newest?.decision ?? UNLIMITED, headers: NONE, removed: NONE }
+    }
+    const part: Part = { steps, isLeft: newest && leftBy(this.#limiter, newest) }
+    if (own === undefined && admission.leavesNothing(facts, request, part)) {
+      return decidedBefore(this.#limiter, newest as Mark, ruleSet)
+    }
+    const at = { facts, request, newest, own, progress: { by: this, ruleSet, steps: passed } }
+    if ((ruleSet.holding & steps) !== NO_STEPS) {
+      const held = admission.hold(facts, request, { response, draining: this.#draining }, part)
+      return held instanceof Promise
+        ? held.then((made) => this.#concludeHeld(made, at))
+        : this.#concludeHeld(held, at)
+    }
+    const verdict = admission.judge(facts, request, part)
+    return verdict instanceof Promise
+      ? verdict.then((made) => this.#conclude(made, at))
+      : this.#conclude(verdict, at)
+  }
+
+  #ownMark(newest: Mark | undefined): Mark | undefined {
+    for (let mark = newest; mark !== undefined; mark = mark.earlier) {
+      if (mark.progress?.by === this) return mark
+    }
+    return undefined
+  }
+
+  #concludeHeld(held: Held | undefined, at: AtStep<Request>): Outcome | undefined {
+    if (held === undefined) {
+      if (at.own !== undefined) this.#limiter.refundInBackground(at.own.own)
+      return undefined
+    }
+    return this.#conclude(held.decision, { ...at, progress: { ...at.progress, ruleSet: held.ruleSet } })
+  }
+
+  #conclude(verdict: Verdict, { facts, request, newest, own, progress }: AtStep<Request>): Outcome {
+    const { warner } = this.#limiter
+    if (own !== undefined) {
+      if (verdict.allowed !== true) this.#limiter.refundInBackground(own.own)
+      const outcome = own.advance(verdict, progress, newest as Mark, facts)
+      warnSameNames(warner, own)
+      return outcome
+    }
+    const mark = new Mark(this.#limiter, progress.ruleSet, verdict, newest, facts, progress)
+    warnSameNames(warner, mark)
+    ;(request as Marked)[MARK] = mark
+    return mark
+  }
+}

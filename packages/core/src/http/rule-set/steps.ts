@@ -1,0 +1,56 @@
+import type { ParsedRule } from "../../rules/parsed-rule.ts"
+import { isBuiltInField } from "../client/field.ts"
+
+/**
+ * A step of a request at which rules can be decided: with what arrives before its body, with its body, or with what the app has found
+ * out about it.
+ */
+export type DecisionStep = "arrival" | "body" | "app"
+
+/** Every step, in the order in which a request passes them. */
+const DECISION_STEPS: readonly DecisionStep[] = ["arrival", "body", "app"]
+
+/** Steps as the bits of a number, the first step in the lowest bit. */
+export type StepSet = number
+
+export const ALL_STEPS: StepSet = 0b111
+export const NO_STEPS: StepSet = 0
+
+/** Returns the set with this step alone. */
+export function stepSet(step: DecisionStep): StepSet {
+  return 1 << DECISION_STEPS.indexOf(step)
+}
+
+/** Returns the set with this step and those before it. */
+export function stepsUpTo(step: DecisionStep): StepSet {
+  return stepSet(step) * 2 - 1
+}
+
+/** Returns the set with this step and those after it. */
+export function stepsFrom(step: DecisionStep): StepSet {
+  return ALL_STEPS & ~(stepSet(step) - 1)
+}
+
+/** Returns the steps of a set, in order. */
+export function stepsIn(set: StepSet): readonly DecisionStep[] {
+  return DECISION_STEPS.filter((step) => (set & stepSet(step)) !== 0)
+}
+
+/**
+ * Returns the step at which a rule can be decided, `first` or later. `isAppField` returns whether a function of the app reads a field. A
+ * `limit` function may read anything that the app knows, most often the user's plan.
+ */
+export function stepOf(
+  { fields, limit, match }: ParsedRule,
+  isAppField: (name: string) => boolean,
+  first: DecisionStep,
+): DecisionStep {
+  const read = [...fields, ...Object.keys(match?.fields ?? {})]
+  if (typeof limit === "function" || read.some(isAppField)) return "app"
+  return first === "body" || read.some(mayBeInBody) ? "body" : first
+}
+
+/** True for a bare name, too, if no function of the app reads it: then it is looked for in the body. */
+function mayBeInBody(field: string): boolean {
+  return isBuiltInField(field) ? field.startsWith("body:") : true
+}

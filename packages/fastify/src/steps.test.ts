@@ -1,0 +1,249 @@
+import { createLimiter, manualClock, memoryStore, type Rule, type RuleSource } from "@sluice/core"
+import fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
+import { afterEach, describe, expect, it } from "vitest"
+import { type RateLimitOptions, type RouteRateLimit, rateLimit } from "./index.ts"
+
+const clock = manualClock()
+const apps: FastifyInstance[] = []
+afterEach(async () => {
+  for (const app of apps.splice(0)) await app.close()
+})
+
+const users = new WeakMap<FastifyRequest, string>()
+/** Stands for authentication: a `preHandler` of a route. */
+const authenticate = async (request: FastifyRequest): Promise<void> => {
+  const { user } = request.headers
+  if (typeof user === "string") users.set(request, user)
+}
+const fields = { user: (request: FastifyRequest) => users.get(request) }
+
+const address: Rule = { name: "address", field: "ip", limit: 9, window: "1 minute" }
+const user: Rule = { name: "user", field: "user", limit: 1, window: "1 minute", onMissing: "skip" }
+const note: Rule = { name: "note", field: "body:note", limit: 9, window: "1 minute", onMissing: "skip" }
+
+async function make(options: RateLimitOptions, own?: RouteRateLimit): Promise<FastifyInstance> {
+  const app = fastify()
+  apps.push(app)
+  const all = "limiter" in options ? options : { clock, fields, ...options }
+  await app.register(rateLimit, all as RateLimitOptions)
+  app.route({
+    method: ["GET", "POST"],
+    url: "/",
+    config: own === undefined ? {} : { rateLimit: own },
+    preHandler: authenticate,
+    handler: async (request) => request.rateLimit,
+  })
+  return app
+}
+
+const as = (app: FastifyInstance, name: string, more: object = {}) =>
+  app.inject({ url: "/", headers: { user: name }, ...more })
+
+async function statuses(app: FastifyInstance, ...names: readonly string[]): Promise<number[]> {
+  const all: number[] = []
+  for (const name of names) all.push((await as(app, name)).statusCode)
+  return all
+}
+
+describe("rules that are decided at different steps", () => {
+  it("are one decision on the request, and one list of headers on the response", async () => {
+    const app = await make({ rules: [user, note, address] })
+    const { headers, body } = await as(app, "a", { method: "POST", payload: { note: "n" } })
+    expect(headers["ratelimit-policy"]).toBe('"user";q=1;w=60, "note";q=9;w=60, "address";q=9;w=60')
+    expect(headers.ratelimit).toBe('"user";r=0;t=61')
+    expect(JSON.parse(body)).toMatchObject({
+      policy: "user",
+      checks: [
+        { policy: "user", remaining: 0 },
+        { policy: "note", remaining: 8 },
+        { policy: "address", remaining: 8 },
+      ],
+    })
+  })
+
+  it("are decided as far as the request gets", async () => {
+    const app = await make({ rules: [user, address] })
+    app.get("/closed", { preHandler: async (_request, reply) => reply.code(403).send() }, async () => "ok")
+    const { headers } = await app.inject("/closed")
+    expect(headers.ratelimit).toBe('"address";r=8;t=61')
+  })
+
+  it("are decided once for a request that a handler hands over to the 404 handler", async () => {
+    const app = await make({ rules: [user, address] })
+    app.setNotFoundHandler({ preHandler: authenticate }, async (request) => request.rateLimit)
+    app.get("/gone", { preHandler: authenticate }, (_request, reply) => void reply.callNotFound())
+    // The 404 handler has the limiter before it, too, from now on.
+    await app.inject("/none")
+    const { headers, body } = await app.inject({ url: "/gone", headers: { user: "a" } })
+    expect(headers["ratelimit-policy"]).toBe('"user";q=1;w=60, "address";q=9;w=60')
+    expect(JSON.parse(body).checks.map(({ remaining }: { remaining: number }) => remaining)).toEqual([0, 7])
+  })
+
+  it("are decided before the handler of HEAD, which shares the quota of GET", async () => {
+    const app = fastify()
+    apps.push(app)
+    await app.register(rateLimit, { clock, fields, rules: [{ ...user, limit: 2 }] })
+    app.get("/", { preHandler: authenticate }, async () => "ok")
+    const all = []
+    for (const method of ["GET", "HEAD", "GET", "HEAD"] as const) {
+      all.push((await app.inject({ method, url: "/", headers: { user: "a" } })).statusCode)
+    }
+    expect(all).toEqual([200, 200, 429, 429])
+  })
+
+  it("hold requests at each step, and give back what was taken before a refusal", async () => {
+    const clock = manualClock()
+    const queue = { kind: "queue", maxWaiting: 1, maxWaitMs: 60_000 } as const
+    const held: Rule = { ...user, window: "1 second", algorithm: "fixed-window", throttle: queue }
+    const limiter = createLimiter<FastifyRequest>({ clock, fields, rules: [address, held] })
+    const app = await make({ limiter })
+    expect(await statuses(app, "a")).toEqual([200])
+    const waiting = as(app, "a")
+    while (limiter.status.waiting === 0) await new Promise(setImmediate)
+    expect(await statuses(app, "a")).toEqual([429])
+    clock.advance(1_000)
+    expect((await waiting).statusCode).toBe(200)
+    const peeked = await limiter.peek({ remoteAddress: "127.0.0.1" })
+    expect(peeked.checks.find(({ policy }) => policy === "address")?.remaining).toBe(7)
+    await limiter.close()
+  })
+
+  it("are given back by refundWhen with one question", async () => {
+    const asked: number[] = []
+    const refundWhen = (_request: unknown, status: number) => asked.push(status) > 0
+    const app = await make({ rules: [user, address], refundWhen })
+    expect(await statuses(app, "a", "a", "a")).toEqual([200, 200, 200])
+    expect(asked).toEqual([200, 200, 200])
+  })
+
+  it("ask a store that answers later at each step", async () => {
+    const memory = memoryStore({ clock })
+    const app = await make({
+      rules: [user, address],
+      store: {
+        take: async (requests) => memory.take(requests),
+        peek: async (requests) => memory.peek(requests),
+        refund: async (refunds) => memory.refund(refunds),
+        reset: async (keys) => memory.reset(keys),
+        close: () => memory.close(),
+      },
+    })
+    expect(await statuses(app, "a", "a", "b")).toEqual([200, 429, 200])
+    expect((await as(app, "c")).headers["ratelimit-policy"]).toContain('"address"')
+  })
+})
+
+describe("a route's own rule", () => {
+  const own: RouteRateLimit = { limit: 1, window: "1 minute", field: "user" }
+
+  it("by a field of the app is decided after the route's hooks", async () => {
+    const app = await make({ rules: [] }, own)
+    expect(await statuses(app, "a", "b", "a")).toEqual([200, 200, 429])
+  })
+
+  it("by address stays before them beside a rule of the plugin by a field of the app", async () => {
+    const app = await make({ rules: [user] }, { ...own, field: "ip", limit: 2 })
+    expect(await statuses(app, "a", "a", "b", "c")).toEqual([200, 429, 200, 429])
+  })
+})
+
+describe("rules of a source", () => {
+  it("are decided after the route's hooks once one of them goes by a field of the app", async () => {
+    let rules: Rule[] = [address]
+    const source: RuleSource = { load: async () => ({ rules, problems: [] }) }
+    const limiter = createLimiter<FastifyRequest>({
+      clock,
+      fields,
+      rules: source,
+      onRulesMissing: "allow",
+    })
+    const app = await make({ limiter })
+    await limiter.ready()
+    expect(await statuses(app, "a", "a")).toEqual([200, 200])
+    rules = [address, user]
+    await limiter.refresh()
+    expect(await statuses(app, "a", "a", "b")).toEqual([200, 429, 200])
+    await limiter.close()
+  })
+})
+
+describe("a source whose rules are missing", () => {
+  it("has requests refused on arrival, before the app's hooks", async () => {
+    const source: RuleSource = { load: () => Promise.reject(new Error("no rules")) }
+    const logger = { warn() {}, error() {} }
+    const app = await make({ rules: source, onRulesMissing: "deny", logger })
+    let asked = 0
+    app.get("/counted", { preHandler: async () => void asked++ }, async () => "ok")
+    expect((await app.inject("/counted")).statusCode).toBe(503)
+    expect(asked).toBe(0)
+  })
+})
+
+describe("functions of the app", () => {
+  const admin = (request: FastifyRequest) => users.get(request) === "admin"
+  const minutely = { limit: 1, window: "1 minute" } as const
+
+  it("that yield a limit are asked after the route's hooks", async () => {
+    const app = await make({ ...minutely, limit: (request: FastifyRequest) => (admin(request) ? 3 : 1) })
+    expect(await statuses(app, "admin", "admin", "admin", "admin", "a")).toEqual([200, 200, 200, 429, 429])
+  })
+
+  it("that yield a cost are asked with the rule, so a rule by user is charged by what is known of the user", async () => {
+    const cost = (request: FastifyRequest) => (users.has(request) ? 2 : 1)
+    const app = await make({ rules: [{ ...user, limit: 4 }, address], cost })
+    const { headers, body } = await as(app, "a")
+    expect(headers.ratelimit).toBe('"user";r=2;t=61')
+    expect(JSON.parse(body).checks.map(({ cost }: { cost: number }) => cost)).toEqual([2, 1])
+  })
+
+  it.each([
+    ["at the plugin's default", undefined, [200, 429, 429]],
+    ['with hook: "handler"', "handler", [200, 200, 200]],
+  ] as const)("that skip requests know the user of the route's hooks: %s", async (_when, hook, expected) => {
+    const app = await make({ ...minutely, skip: admin, ...(hook !== undefined && { hook }) })
+    expect(await statuses(app, "admin", "admin", "admin")).toEqual(expected)
+  })
+})
+
+describe("the option hook", () => {
+  it.each(["onRequest", "preHandler", "handler"] as const)("moves all rules to %s", async (hook) => {
+    const limits = { rules: [{ ...user, onMissing: "ip" } as Rule, address], hook }
+    const app = await make(limits)
+    expect(await statuses(app, "a", "b", "a")).toEqual(hook === "handler" ? [200, 200, 429] : [200, 429, 429])
+  })
+
+  it("of a route moves its rules to the handler", async () => {
+    const app = await make({ rules: [] }, { limit: 1, window: "1 minute", hook: "handler" })
+    app.get("/closed", {
+      config: { rateLimit: { limit: 1, window: "1 minute", hook: "handler" } },
+      preHandler: async (_request, reply) => reply.code(403).send(),
+      handler: async () => "ok",
+    })
+    expect(await statuses(app, "a", "a")).toEqual([200, 429])
+    const closed = []
+    for (let i = 0; i < 3; i++) closed.push((await app.inject("/closed")).statusCode)
+    expect(closed).toEqual([403, 403, 403])
+  })
+})
+
+it("decides on arrival, and warns, where Fastify does not let it decide before the handler", async () => {
+  const warnings: string[] = []
+  const log = (_fields: unknown, message: string) => void warnings.push(message)
+  const app = fastify()
+  apps.push(app)
+  // As if the context of the route were kept elsewhere.
+  app.addHook("onRequest", async (request) => {
+    Object.defineProperty(request, "routeOptions", { value: { ...request.routeOptions, config: {} } })
+  })
+  await app.register(rateLimit, {
+    clock,
+    fields,
+    rules: [{ ...user, onMissing: "ip" }],
+    logger: { warn: log, error: log },
+  } as RateLimitOptions)
+  app.get("/", { preHandler: authenticate }, async () => "ok")
+  expect(await statuses(app, "a", "b")).toEqual([200, 429])
+  expect(warnings).toEqual([
+    expect.stringContaining("does not let the limiter decide after every preHandler"),
+  ])
+})

@@ -1,0 +1,208 @@
+import auth from "@fastify/auth"
+import jwt from "@fastify/jwt"
+import peer from "@fastify/rate-limit"
+import { manualClock } from "@sluice/core"
+import { type RateLimitOptions, rateLimit } from "@sluice/fastify"
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify"
+import fastify50 from "fastify50"
+import { afterEach, describe, expect, it } from "vitest"
+
+declare module "@fastify/jwt" {
+  interface FastifyJWT {
+    payload: { name: string }
+    user: { name: string }
+  }
+}
+
+const clock = manualClock()
+const apps: FastifyInstance[] = []
+afterEach(async () => {
+  for (const app of apps.splice(0)) await app.close()
+})
+
+const verify = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+  try {
+    await request.jwtVerify()
+  } catch {
+    await reply.code(401).send("who are you?")
+  }
+}
+
+/** The newest and the oldest release of Fastify 5. What runs before the handler depends on something that Fastify keeps private. */
+const CREATE = { newest: fastify, oldest: fastify50 as unknown as typeof fastify } as const
+type Release = keyof typeof CREATE
+
+async function appWithJwt(release: Release): Promise<FastifyInstance> {
+  const app = CREATE[release]()
+  apps.push(app)
+  await app.register(jwt, { secret: "a secret" })
+  await app.register(auth)
+  return app
+}
+
+type AddLimiter = (app: FastifyInstance) => PromiseLike<unknown>
+type Wire = (app: FastifyInstance, limit: AddLimiter) => Promise<void>
+
+const handler = async (request: FastifyRequest) => request.user?.name ?? "nobody"
+
+/** Every place where an app can authenticate in a preHandler. */
+const WIRINGS: Readonly<Record<string, Wire>> = {
+  async "a hook of the route"(app, limit) {
+    await limit(app)
+    app.get("/me", { preHandler: verify }, handler)
+  },
+  async "one of several hooks of the route"(app, limit) {
+    await limit(app)
+    app.get("/me", { preHandler: [async () => undefined, verify] }, handler)
+  },
+  async "@fastify/auth on the route"(app, limit) {
+    await limit(app)
+    app.get("/me", { preHandler: app.auth([verify]) }, handler)
+  },
+  async "a hook of the app, added before the limiter"(app, limit) {
+    app.addHook("preHandler", verify)
+    await limit(app)
+    app.get("/me", handler)
+  },
+  async "a hook of the app, added after the limiter"(app, limit) {
+    await limit(app)
+    app.addHook("preHandler", verify)
+    app.get("/me", handler)
+  },
+  async "a hook of the app, added after the route"(app, limit) {
+    await limit(app)
+    app.get("/me", handler)
+    app.addHook("preHandler", verify)
+  },
+  async "a hook of a nested plugin"(app, limit) {
+    await limit(app)
+    app.register(async (scope) => {
+      scope.addHook("preHandler", app.auth([verify]))
+      scope.register(async (inner) => inner.get("/me", handler))
+    })
+  },
+  async "a hook of a route in a nested plugin that has the limiter"(app, limit) {
+    app.register(async (scope) => {
+      await limit(scope)
+      scope.get("/me", { preHandler: verify }, handler)
+    })
+  },
+}
+
+/** Places that an onRoute hook of the limiter does not see in time. */
+const UNSEEN_WIRINGS: Readonly<Record<string, Wire>> = {
+  async "a hook that a later plugin adds to each route"(app, limit) {
+    await limit(app)
+    app.addHook("onRoute", (route) => {
+      route.preHandler = [...[route.preHandler ?? []].flat(), verify]
+    })
+    app.get("/me", handler)
+  },
+  async "a hook of a route that is older than the limiter"(app, limit) {
+    void limit(app)
+    app.get("/me", { preHandler: verify }, handler)
+  },
+  async "a hook of a route in a plugin that is older than the limiter"(app, limit) {
+    await app.register(async (scope) => scope.get("/me", { preHandler: verify }, handler))
+    await limit(app)
+  },
+  async "a hook of the 404 handler"(app, limit) {
+    await limit(app)
+    app.setNotFoundHandler({ preHandler: verify }, (request, reply) =>
+      reply.code(200).send(request.user.name),
+    )
+  },
+  async "a hook of a 404 handler that is older than the limiter"(app, limit) {
+    app.setNotFoundHandler({ preHandler: verify }, (request, reply) =>
+      reply.code(200).send(request.user.name),
+    )
+    await limit(app)
+  },
+  async "a hook of the app before the 404 handler of a nested plugin"(app, limit) {
+    await limit(app)
+    app.addHook("preHandler", verify)
+    app.register(
+      async (scope) => scope.setNotFoundHandler((request, reply) => reply.code(200).send(request.user.name)),
+      { prefix: "/me" },
+    )
+  },
+}
+
+/** The statuses of requests by these users, undefined for a client without a token. */
+async function statuses(app: FastifyInstance, ...users: readonly (string | undefined)[]): Promise<number[]> {
+  const all: number[] = []
+  for (const name of users) {
+    const headers = name === undefined ? {} : { authorization: `Bearer ${app.jwt.sign({ name })}` }
+    all.push((await app.inject({ url: "/me", headers })).statusCode)
+  }
+  return all
+}
+
+const byUser = {
+  clock,
+  limit: 2,
+  window: "1 minute",
+  field: "user",
+  fields: { user: (request: FastifyRequest) => request.user?.name },
+} as const satisfies RateLimitOptions
+
+const sluice =
+  (options: RateLimitOptions): AddLimiter =>
+  (app) =>
+    app.register(rateLimit, options)
+const peerByUser: AddLimiter = (app) =>
+  app.register(peer, { hook: "preHandler", max: 2, keyGenerator: ({ user }) => user.name })
+
+describe.each(Object.entries(WIRINGS))("a user that is known after %s", (_name, wire) => {
+  it.each([
+    ["@fastify/rate-limit", peerByUser],
+    ["@sluice/fastify", sluice(byUser)],
+    ['@sluice/fastify with onMissing: "skip"', sluice({ ...byUser, onMissing: "skip" })],
+  ] as const)("has a limit with %s", async (_limiter, limit) => {
+    const app = await appWithJwt("newest")
+    await wire(app, limit)
+    expect(await statuses(app, "alice", "alice", "alice", "bob")).toEqual([200, 200, 429, 200])
+  })
+})
+
+const CASES = Object.entries({ ...WIRINGS, ...UNSEEN_WIRINGS }).flatMap(([name, wire]) =>
+  (["newest", "oldest"] as const).map((release) => ({ name, wire, release })),
+)
+
+describe.each(CASES)("with rules by address and by user, and $name, on the $release Fastify 5", (each) => {
+  const { wire, release } = each
+  const make = async (address: number, user: number) => {
+    const app = await appWithJwt(release)
+    await wire(
+      app,
+      sluice({
+        clock,
+        fields: byUser.fields,
+        rules: [
+          { name: "user", field: "user", limit: user, window: "1 minute", onMissing: "skip" },
+          { name: "address", field: "ip", limit: address, window: "1 minute" },
+        ],
+      }),
+    )
+    return app
+  }
+
+  it("each user has a limit", async () => {
+    const app = await make(100, 2)
+    expect(await statuses(app, "alice", "alice", "alice", "bob")).toEqual([200, 200, 429, 200])
+  })
+
+  it("the address counts logins that authentication answers with 401", async () => {
+    const app = await make(3, 100)
+    expect(await statuses(app, undefined, undefined, undefined, undefined, "alice")).toEqual([
+      401, 401, 401, 429, 429,
+    ])
+  })
+
+  it("a request that the user's rule refuses takes nothing from the address", async () => {
+    const app = await make(3, 1)
+    expect(await statuses(app, "alice", "alice", "alice", "alice", "bob", "carol", "dave")).toEqual([
+      200, 429, 429, 429, 200, 200, 429,
+    ])
+  })
+})
