@@ -1,5 +1,5 @@
 import type { Clock } from "../../../clock.ts"
-import { type StoreOutcome, StoreUnavailableError } from "../../../errors.ts"
+import { StoreUnavailableError } from "../../../errors.ts"
 import { RoundTrips } from "../../round-trips.ts"
 import type { RedisCommands } from "../commands.ts"
 import { failureOf, isCode, type Reach, silent, titleOf } from "../failure.ts"
@@ -10,6 +10,7 @@ import type { TakeCall, TakeReply } from "../scripts/take-call.ts"
 import { type Script, TAKE } from "../scripts.ts"
 import { type Arrival, Arrivals } from "./arrivals.ts"
 import { Breaker } from "./breaker.ts"
+import { Call } from "./call.ts"
 import { endedWithin, endsWithin } from "./ends-within.ts"
 import { ServerTime } from "./server-time.ts"
 
@@ -44,16 +45,6 @@ export type Sent<Told> = Told & { readonly arrival: Arrival }
 export interface Patience {
   readonly withinMs: number
   readonly inBackground?: boolean
-}
-
-/** A call on its way to the server. */
-interface Call {
-  /** An instant of the monotonic clock. */
-  readonly deadlineMs: number
-  /** Whether the command was handed to the client, so that the server may carry it out whatever happens now. */
-  isSent: boolean
-  /** Whether the caller was told that the deadline has passed. Nothing may be sent then that was not sent before. */
-  isOver: boolean
 }
 
 /** One Redis server: what is known of its time, and whether it answers. */
@@ -180,7 +171,7 @@ export class Node {
         throw silent(this.reach, this.title, "not-applied")
       }
       const args = [policies.input(this.timeOf(call.deadlineMs), numbers)]
-      this.#beginSending(call)
+      if (!call.send()) throw this.unavailable
       let sentAtMs = performance.now()
       let reply: unknown
       try {
@@ -198,7 +189,7 @@ export class Node {
   /** Deletes keys. Rejects with StoreUnavailableError, by the deadline at the latest. */
   async forget(keys: readonly string[], withinMs: number): Promise<void> {
     await this.#within({ withinMs }, async (call) => {
-      this.#beginSending(call)
+      if (!call.send()) throw this.unavailable
       const sentAtMs = performance.now()
       await this.#commands.del(keys)
       this.#arrivals.add(sentAtMs)
@@ -233,13 +224,13 @@ export class Node {
       if (this.breaker.isOpen) throw this.unavailable
       this.waitedFor(withinMs)
     }
-    const call: Call = { deadlineMs: performance.now() + withinMs, isSent: false, isOver: false }
+    const call = new Call(withinMs)
     let timer: NodeJS.Timeout | undefined
     const silence = new Promise<never>((_, reject) => {
       timer = setTimer(() => {
         setImmediate(() => {
-          call.isOver = true
-          reject(silent(this.reach, this.title, outcomeOf(call)))
+          call.giveUp()
+          reject(silent(this.reach, this.title, call.outcome))
         })
       }, withinMs)
       // Work that nobody waits for does not keep a process from ending.
@@ -255,15 +246,10 @@ export class Node {
       return value
     } catch (error) {
       if (!inBackground) this.breaker.failed()
-      throw failureOf(error, this.title, this.hasNotRun(error) ? "not-applied" : outcomeOf(call))
+      throw failureOf(error, this.title, this.hasNotRun(error) ? "not-applied" : call.outcome)
     } finally {
       clearTimeout(timer)
     }
-  }
-
-  #beginSending(call: Call): void {
-    if (call.isOver) throw silent(this.reach, this.title, "not-applied")
-    call.isSent = true
   }
 
   /** What a client keeps in a queue of its own is sent when nobody waits any more. */
@@ -319,8 +305,4 @@ export class Node {
     this.roundTrips.add(receivedAtMs - sentAtMs)
     this.#replicaAtMs = Number.NEGATIVE_INFINITY
   }
-}
-
-function outcomeOf({ isSent }: Call): StoreOutcome {
-  return isSent ? "unknown" : "not-applied"
 }
