@@ -591,6 +591,24 @@ describe("the log of outages", () => {
   })
 })
 
+it("a store of others that answers too late is timed by the limiter, which warns with how long it takes", async () => {
+  const { store, limiter, verdicts } = setUp({ limit: 100_000, window: "1 minute" })
+  const messages: string[] = []
+  limiter.on("warning", ({ code, message }) => {
+    if (code === "SLUICE_STORE_TIMEOUTS") messages.push(message)
+  })
+  store.fault = (requests) =>
+    new Promise((resolve) => {
+      setTimeout(() => resolve(store.inner.take(requests)), 30)
+    })
+  while (messages.length === 0) await verdicts(1)
+  await verdicts(20)
+  expect(messages).toHaveLength(1)
+  const [, takenMs] =
+    /within storeTimeoutMs \(5 ms\)\. Its replies take (\d+) ms/.exec(messages[0] ?? "") ?? []
+  expect(Number(takenMs), messages[0]).toBeGreaterThanOrEqual(30)
+})
+
 describe("store-error", () => {
   const refuse: Take = () => {
     throw new StoreUnavailableError("not asked", { kind: "unavailable" })

@@ -197,14 +197,23 @@ export class Decider {
     peeked: boolean,
     look: Look | undefined,
   ): Promise<Decision> {
-    const { store, storeTimeoutMs } = this.#options
-    return withinDeadline(answers, store.keepsDeadline === true ? undefined : storeTimeoutMs).then(
+    const { store } = this.#options
+    // A store that others wrote may answer with a thenable, and that one's `then` may throw.
+    const inTime = store.keepsDeadline === true ? Promise.resolve(answers) : this.#inTime(answers)
+    return inTime.then(
       (answered) => this.#conclude(soundIn(answered, asked), asks, asked, peeked, look),
-      (error: unknown) => {
-        if (store.keepsDeadline !== true && isTimeout(error)) this.#health.timeLate(answers)
-        return this.#degrade(error, asks, peeked, look)
-      },
+      (error: unknown) => this.#degrade(error, asks, peeked, look),
     )
+  }
+
+  /** Watches the time for a store that does not, and measures the answers that come too late. */
+  #inTime(answers: Promise<readonly Answer[]>): Promise<readonly Answer[]> {
+    const sentAtMs = performance.now()
+    const inTime = withinDeadline(answers, this.#options.storeTimeoutMs)
+    inTime.catch((error: unknown) => {
+      if (isTimeout(error)) this.#health.timeLate(answers, sentAtMs)
+    })
+    return inTime
   }
 
   #conclude(

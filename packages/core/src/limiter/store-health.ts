@@ -71,8 +71,8 @@ export class StoreHealth {
     this.isUnsettled = this.#isDegraded || this.#timeouts.isCounting
   }
 
-  /** Measures an answer that comes after the deadline. */
-  timeLate(answers: PromiseLike<unknown>): void {
-    this.#timeouts.timeLate(answers)
+  /** Measures an answer that comes after the deadline, to what was sent at an instant of the monotonic clock. */
+  timeLate(answers: PromiseLike<unknown>, sentAtMs: number): void {
+    this.#timeouts.timeLate(answers, sentAtMs)
   }
 }

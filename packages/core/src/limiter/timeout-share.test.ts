@@ -84,8 +84,9 @@ describe("timeouts of a store whose replies take longer than the timeout", () =>
     const answers = new Promise((resolve) => {
       answer = resolve
     })
-    share.timeLate(answers)
-    share.timeLate(Promise.reject(new Error("gone")))
+    const sentAtMs = performance.now() - TIMEOUT_MS
+    share.timeLate(answers, sentAtMs)
+    share.timeLate(Promise.reject(new Error("gone")), sentAtMs)
     vi.advanceTimersByTime(30)
     answer([])
     await nextTurn()

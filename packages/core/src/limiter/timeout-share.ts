@@ -86,9 +86,8 @@ export class TimeoutShare {
   }
 
   /** Measures the answer of a store that does not measure by itself, after the deadline has passed. */
-  timeLate(answers: PromiseLike<unknown>): void {
+  timeLate(answers: PromiseLike<unknown>, sentAtMs: number): void {
     if (this.#isReported || this.#store.recentRoundTripsMs !== undefined) return
-    const sentAtMs = performance.now() - this.#timeoutMs
     Promise.resolve(answers).then(
       () => this.#lateReplies.add(performance.now() - sentAtMs),
       () => undefined,
