@@ -162,7 +162,7 @@ export class DecisionRecord implements Decision {
 
 /** The check once its units have been given back. A shadow check that would have refused took none; what is over the limit has none left. */
 function untaken(check: PolicyCheck): PolicyCheck {
-  if (!check.allowed || check.overLimit) return check
+  if (!check.allowed || check.overLimit || check.remaining === undefined) return check
   return { ...check, remaining: check.remaining + check.cost }
 }
 
