@@ -540,17 +540,20 @@ describe("an eviction", () => {
     }
   })
 
-  it("hides no expired key from the sweeps, wherever it looks", () => {
-    const segment = new Segment(0)
-    for (const [i, key] of keysOf(1_000).entries()) {
-      put(segment, key, stateOf(i), NOW + (i % 2 === 0 ? 2_000 : 900_000))
+  it("hides from the sweeps none of the keys that it looks at", () => {
+    const segment = new Segment(9)
+    const early = keysAt(range(60, 75), 166)
+    const all = [...keysAt([20], 166), ...early, ...keysAt(range(80, 160), 166)]
+    for (const [i, key] of all.entries()) {
+      const lifeS = i === 0 ? 1 : i <= early.length ? 2 : 900
+      put(segment, key, stateOf(i), NOW + lifeS * 1_000)
     }
-    // The sweeps are within a round, and evictions look at a part of what they have not seen yet.
-    for (let i = 0; i < 5; i++) segment.sweep(NOW + 1_000)
-    for (let i = 0; i < 20; i++) lossOf(segment, NOW + 1_000)
-    for (let i = 0; i < 40; i++) segment.sweep(NOW + 1_000)
-    for (let i = 0; i < 60; i++) segment.sweep(NOW + 2_000)
-    const left = keysOf(1_000).filter((key, i) => i % 2 === 0 && segment.find(key) >= 0)
-    expect(left).toEqual([])
+    // A whole round, and the next one as far as slot 26.
+    for (let i = 0; i < 3; i++) segment.sweep(NOW + 1_000)
+    // Looks at the sixteen keys that the sweeps come to next.
+    lossOf(segment, NOW + 1_000)
+    for (let i = 0; i < 3; i++) segment.sweep(NOW + 1_000)
+    for (let i = 0; i < 6; i++) segment.sweep(NOW + 2_000)
+    expect(early.filter((key) => segment.find(key) >= 0)).toEqual([])
   })
 })

@@ -12,6 +12,8 @@ const MOST_LOAD = 0.82
 const GROWTH = 1.4
 /** How many keys an eviction chooses from. */
 const CANDIDATES = 16
+/** Refused clients that an eviction passes over before it takes the newest key instead of looking at the whole segment. */
+const MANY_CANDIDATES = 256
 /**
  * New keys for which the mark stays the same, as a share of the slots: an eviction can tell keys apart whose last uses
  * are as many new keys away from each other. It takes four times as many new keys as there are keys to use up all marks.
@@ -40,6 +42,7 @@ export class Segment extends Slots {
   /** The mark of what is used now. */
   #mark = 1
   #newKeysOfMark = 0
+  readonly #newest: KeyHash = { low: 0, high: 0 }
   /** No key is empty before: nothing has to be looked at until then. */
   #nothingEmptyBeforeS = Number.POSITIVE_INFINITY
   /** The same for the keys that the hand has passed in this round, and those written since it began. */
@@ -61,6 +64,8 @@ export class Segment extends Slots {
       slot = this.freeFor(key.low)
     }
     this.claim(slot, key, this.#mark)
+    this.#newest.low = key.low
+    this.#newest.high = key.high
     this.count++
     return slot
   }
@@ -132,11 +137,19 @@ export class Segment extends Slots {
       if (looked >= CANDIDATES && this.#refusedUntilS(victim, nowS) === 0) break
       const slot = this.#nextUsed()
       if (this.#isBetterVictim(slot, victim, nowS)) victim = slot
+      // Stryker disable next-line ConditionalExpression: the whole segment would be looked at
+      if (looked === MANY_CANDIDATES) victim = this.#newestOr(victim, nowS)
     }
     const emptyAtS = this.emptyAtS(victim)
     const refusedUntilS = this.#refusedUntilS(victim, nowS)
     this.remove(victim)
     if (emptyAtS > nowS) onLoss(emptyAtS * 1000 - nowMs, Math.max(0, refusedUntilS * 1000 - nowMs))
+  }
+
+  /** The newest key if it is a better victim: a flood of new keys then replaces itself, and no eviction takes long. */
+  #newestOr(victim: number, nowS: number): number {
+    const newest = this.find(this.#newest)
+    return newest >= 0 && this.#isBetterVictim(newest, victim, nowS) ? newest : victim
   }
 
   #isBetterVictim(slot: number, victim: number, nowS: number): boolean {
