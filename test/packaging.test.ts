@@ -131,7 +131,7 @@ describe("the tarball of @sluice/cli", () => {
   })
 
   it("runs where it is installed", () => {
-    write("rules.yaml", "rules: { limit: 5, window: 1 minute }\n")
+    write("rules.yaml", "rules: { field: ip, limit: 5, window: 1 minute }\n")
     const program = join(installed("@sluice/cli"), "bin/sluice.js")
     expect(run(program, ["rules", "check", "rules.yaml"], project).stdout).toBe("1 service, 1 rule: ok\n")
   })
