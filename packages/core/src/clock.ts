@@ -29,15 +29,29 @@ export interface ManualClock extends Clock {
 
 const startedAtMs = hooks.performance.timeOrigin
 
-const REAL_SET_TIMEOUT = setTimeout
+/**
+ * What a library of fake timers replaces; undefined if it had done so before this module was loaded. `mock.timers` of Node shares
+ * the prototype of the real `Date`, and other libraries extend it.
+ */
+const isReal = Date.prototype.constructor === Date && Object.getPrototypeOf(Date) === Function.prototype
+const REAL_DATE = isReal ? Date : undefined
+const REAL_SET_TIMEOUT = isReal ? setTimeout : undefined
 
 /**
  * Epoch milliseconds that never jump: the wall clock at the start of the process, moved on by the monotonic one.
- * A step of the system's clock (NTP, an operator) neither hands out a second quota nor keeps anyone waiting.
+ * A step of the system's clock (NTP, an operator) neither hands out a second quota nor keeps anyone waiting. In a test with fake
+ * timers it moves with them.
  */
 export const steadyClock: Clock = {
-  // The global one is behind a getter, which V8 calls each time. It is asked only where a test has faked timers.
-  now: () => startedAtMs + (setTimeout === REAL_SET_TIMEOUT ? hooks : globalThis).performance.now(),
+  now: () =>
+    Date === REAL_DATE && setTimeout === REAL_SET_TIMEOUT
+      ? startedAtMs + hooks.performance.now()
+      : fakedTime(),
+}
+
+/** `tick` and `setSystemTime` both move a faked `Date`; the latter does not move `performance`. */
+function fakedTime(): number {
+  return Date === REAL_DATE ? startedAtMs + globalThis.performance.now() : Date.now()
 }
 
 /**
