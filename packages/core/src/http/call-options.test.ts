@@ -186,3 +186,9 @@ describe("a request that is none", () => {
     }
   })
 })
+
+it("acquire refuses null as options, because they would bound nothing", async () => {
+  const limiter = createLimiter({ limit: 1, window: 1000 })
+  await expect(limiter.acquire({}, null as never)).rejects.toMatchObject({ code: "SLUICE_INVALID_OPTION" })
+  await limiter.close()
+})

@@ -19,6 +19,8 @@ export interface ParsedAcquireOptions {
 /** The options of `acquire` with their defaults. Throws InvalidOptionError with everything that is wrong with them. */
 export function parseAcquireOptions(options: AcquireOptions = {}): ParsedAcquireOptions {
   requireObject(options)
+  // Elsewhere null means no options. Here it would silently mean a wait without a bound.
+  if (options === null) refuseOptions(options)
   const { cost, signal, maxWaitMs = Number.POSITIVE_INFINITY, maxWaiting = MAX_WAITING } = options
   const problems = unknownOptions(options, ACQUIRE_OPTIONS, "acquire()")
   const check = (isGood: boolean, path: string, noun: string, accepted: string): void => {
@@ -132,6 +134,10 @@ function faultOf(decision: Decision, decider: Pick<Decider, "isOwn">): Omit<Prob
 /** A number by itself is the cost in other rate limiters. */
 function requireObject(options: unknown): undefined {
   if (typeof options === "object") return undefined
+  return refuseOptions(options)
+}
+
+function refuseOptions(options: unknown): never {
   const message = `${show(options)} is not the options of a call`
   throw new InvalidOptionError([{ path: "", message, accepted: "an object such as { cost: 3 }" }])
 }

@@ -116,8 +116,11 @@ interface RuleList {
 const NO_RULES: RuleList = { rules: [], placeOf: () => "" }
 
 function readRules(key: string, value: unknown): RuleList {
-  if (Array.isArray(value))
-    return { rules: withUniqueNames(value.map(readRule)), placeOf: (index) => `${key}[${index}]` }
+  if (Array.isArray(value)) {
+    // Array.from visits holes, too, which are wrong rules.
+    const rules = withUniqueNames(Array.from(value, (rule: unknown) => readRule(rule)))
+    return { rules, placeOf: (index) => `${key}[${index}]` }
+  }
   const accepted = "a list of rules, or one rule"
   const noRule = { path: [], message: `${show(value)} is not a list of rules`, accepted }
   return {

@@ -3,6 +3,7 @@ import { DURATION_ACCEPTED, parseDuration } from "../duration.ts"
 import { canonicalField, FIELD_ACCEPTED, fieldMistake, TOKEN } from "./field-name.ts"
 import { compilePath, PATH_ACCEPTED } from "./match.ts"
 import { type MemberProblem, memberProblems, type Says, says } from "./problems.ts"
+import { withoutPromises } from "./promises.ts"
 
 /** What a count may be. */
 export const POSITIVE: string = `a positive whole number up to ${Number.MAX_SAFE_INTEGER}`
@@ -141,9 +142,11 @@ export interface Shape {
 }
 
 /** Checks every member by itself, so that the right ones can be checked against each other while others are wrong. */
-export function readShape(schema: z.ZodObject, value: unknown): Shape {
+export function readShape(schema: z.ZodObject, unchecked: unknown): Shape {
+  const { value, problems: pending } = withoutPromises(unchecked)
   const { error } = schema.safeParse(value)
-  const problems = error === undefined ? [] : memberProblems(error.issues, value)
+  const found = error === undefined ? [] : memberProblems(error.issues, value)
+  const problems = pending.length === 0 ? found : [...pending, ...found.filter(isNew(pending))]
   if (typeof value !== "object" || value === null || Array.isArray(value))
     return { good: {}, bad: ALL, problems }
   const bad = problems.length === 0 ? NONE : new Set(problems.map(({ path }) => String(path[0])))
@@ -155,6 +158,12 @@ export function readShape(schema: z.ZodObject, value: unknown): Shape {
     if (member !== undefined && !bad.has(name)) good[name] = member
   }
   return { good, bad, problems }
+}
+
+/** Returns a filter for the problems of other members: a member that was left out because it is a promise is also "missing". */
+function isNew(pending: readonly MemberProblem[]): (problem: MemberProblem) => boolean {
+  const known = new Set(pending.map(({ path }) => path.join(".")))
+  return ({ path }) => !known.has(path.join("."))
 }
 
 const NONE: ReadonlySet<string> = new Set()

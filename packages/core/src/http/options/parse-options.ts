@@ -130,7 +130,9 @@ function parseOptionRules(
       Object.fromEntries(given.map((name) => [name, options[name as keyof typeof options]])),
       options.cost,
     )
-    problems.push(...wrong)
+    // A member that is a promise was left out, and is not missing as well.
+    const known = new Set(problems.map(({ path }) => path))
+    problems.push(...wrong.filter(({ path }) => !known.has(path)))
     return { inline: rule, rules: [], untilLoaded }
   }
   for (const name of given) {

@@ -1,0 +1,38 @@
+import { expect, it } from "vitest"
+import { createLimiter } from "../http/create-limiter.ts"
+import { parseRuleDocument } from "./rule-document.ts"
+
+const later = Promise.resolve({})
+
+it.each([
+  ["fields", { fields: later }],
+  ["match", { match: later }],
+  ["match.fields", { match: { fields: later } }],
+  ["match.path", { match: { path: later } }],
+  ["limit", { limit: later }],
+  ["store", { store: later }],
+  ["throttle", { throttle: later }],
+  ["fields.user", { fields: { user: later } }],
+])("refuses a promise as %s once, and says to await it", (path, wrong) => {
+  const create = () => createLimiter({ limit: 1, window: 1000, ...(wrong as object) })
+  expect(create).toThrow(expect.objectContaining({ code: "SLUICE_INVALID_OPTION" }))
+  expect(create).toThrow(`${path}: is a promise; accepted: its value: write await before it`)
+  try {
+    create()
+  } catch (error) {
+    expect((error as { problems: unknown[] }).problems).toHaveLength(1)
+  }
+})
+
+it("refuses a list of rules that has holes", () => {
+  const oneHole = [
+    { limit: 1, window: 1000 },
+    { limit: 2, window: 1000 },
+  ]
+  delete oneHole[0]
+  for (const rules of [Array(3), oneHole]) {
+    expect(() => parseRuleDocument({ rules })).toThrow(
+      expect.objectContaining({ code: "SLUICE_INVALID_RULE" }),
+    )
+  }
+})
