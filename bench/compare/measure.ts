@@ -3,6 +3,7 @@ import { CONTENDERS } from "../http/contenders.ts"
 import { CONNECTIONS, startServer, verify } from "../http/measure.ts"
 import { sendRequests } from "../http/requests.ts"
 import type { Sample, Task } from "../load/worker.ts"
+import { WORKLOADS } from "../load/workloads.ts"
 import { type RedisServer, usageOf } from "../redis/server.ts"
 import { rotated } from "../report/statistics.ts"
 import { withBuild } from "./build.ts"
@@ -13,9 +14,10 @@ export type Figures = ReadonlyMap<string, number>
 
 /**
  * Slices of a measurement, in which the builds take turns: what else runs on the machine changes within seconds, and
- * so meets both alike.
+ * so meets both alike. An even number, so that each build is first as often as the other.
  */
-const SLICES = 5
+const SLICES = 6
+const FILLED_IN_FLIGHT = 64
 
 const COUNTING_WORKER = new URL("../load/worker.ts", import.meta.url)
 const SERVING_WORKER = new URL("../http/worker.ts", import.meta.url)
@@ -45,6 +47,15 @@ async function measureCounting(
   redis: RedisServer,
 ): Promise<readonly Figures[]> {
   await redis.command("FLUSHALL", "SYNC")
+  // Builds that name counters alike share them. Without these requests the first build would create each counter, and
+  // the second one would find it, which is another path of the script.
+  const fill: Task = {
+    port: redis.port,
+    workload,
+    inFlight: FILLED_IN_FLIGHT,
+    fill: [0, WORKLOADS[workload].clients],
+  }
+  for (const worker of workers) await worker.ask<Sample>(fill)
   const figures = workers.map(() => new Map<string, number>())
   for (const { measurement, inFlight, warmUp, measured } of countings) {
     const task = { port: redis.port, workload, inFlight } satisfies Task
