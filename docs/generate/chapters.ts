@@ -45,7 +45,7 @@ const CORE: readonly Chapter[] = [
   { title: "Clocks, events and warnings", files: ["clock.ts", "events.ts", "warnings.ts"] },
   {
     title: "Errors",
-    files: ["errors.ts", "limiter/rate-limit-exceeded.ts"],
+    files: ["errors.ts", "credentials.ts", "limiter/rate-limit-exceeded.ts"],
     first: ["SluiceError", "Problem"],
   },
 ]

@@ -45,7 +45,9 @@ afterAll(async () => {
 
 describe("the program", () => {
   it("checks standard input, with what it finds on standard output and in the exit code", async () => {
-    const good = await sluice(["rules", "check", "-"], { input: "rules: { field: ip, limit: 5, window: 1m }\n" })
+    const good = await sluice(["rules", "check", "-"], {
+      input: "rules: { field: ip, limit: 5, window: 1m }\n",
+    })
     expect(good).toEqual({ code: 0, out: "1 service, 1 rule: ok\n", err: "" })
     const wrong = await sluice(["rules", "check", "-"], { input: "rules: 5\n" })
     expect(wrong).toMatchObject({

@@ -5,7 +5,10 @@ export interface EndableResponse {
   /** Whether it has been ended. */
   readonly writableEnded: boolean
   /** The connection that it travels by. */
-  readonly socket?: { destroySoon?(): void } | null
+  readonly socket?: {
+    /** Closes the connection when all has been sent. */
+    destroySoon?(): void
+  } | null
   /** False if its end has to be found by its Content-Length. Absent over HTTP/2. */
   readonly chunkedEncoding?: boolean
   /** Calls back for each error. */

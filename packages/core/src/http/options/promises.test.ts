@@ -1,6 +1,6 @@
 import { expect, it } from "vitest"
-import { createLimiter } from "../http/create-limiter.ts"
-import { parseRuleDocument } from "./rule-document.ts"
+import { parseRuleDocument } from "../../rules/rule-document.ts"
+import { createLimiter } from "../create-limiter.ts"
 
 const later = Promise.resolve({})
 
