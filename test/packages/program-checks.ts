@@ -10,7 +10,7 @@ const ANY_PORT = "127.0.0.1:0"
 /** States what the programs do where they are installed. `redisUrl` is asked for once they are. */
 export function itRunsThePrograms(project: Project, redisUrl: () => string): void {
   it("npx sluice tells what it can do, and judges files of rules", async () => {
-    project.write("rules.yaml", "rules: { limit: 5, window: 1 minute }\n")
+    project.write("rules.yaml", "rules: { field: ip, limit: 5, window: 1 minute }\n")
     project.write("wrong.yaml", "rules: { limit: 5, windw: 1 minute }\n")
     expect((await project.run("npx", "sluice", "--help")).stdout).toContain("Usage: sluice")
     const program = project.installed(".bin", "sluice")
