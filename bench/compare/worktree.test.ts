@@ -75,7 +75,7 @@ async function startOwner(
     const worktree = new Worktree(${JSON.stringify(repository)}, "HEAD")
     console.log(worktree.root)
     if (${how === "throws"}) throw new Error("broken")
-    if (${how === "waits"}) await worktree.run("sh", ["-c", "sh -c 'echo $$ > pid.new; mv pid.new pid; while :; do sleep 0.1; echo > new; done'"])`
+    if (${how === "waits"}) await worktree.run("sh", ["-c", "exec 2> /dev/null; sh -c 'echo $$ > pid.new; mv pid.new pid; while :; do sleep 0.1; echo > new; done'"])`
   const args = ["--import", "tsx", "--input-type=module", "-e", script]
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore"] })
   const [root] = (await once(createInterface(child.stdout), "line")) as [string]

@@ -12,7 +12,7 @@ import type { Writable } from "node:stream"
  */
 const REMOVE_AT_END = `
 while read -r line; do group=$line; done
-[ -n "$group" ] && kill -9 -- "-$group"
+[ -n "$group" ] && kill -9 "-$group"
 for try in 1 2 3 4 5; do rm -rf "$3" && break; sleep 0.2; done
 git -C "$1" worktree remove --force "$2"`
 
