@@ -227,7 +227,7 @@ function told(result: PromiseSettledResult<Answer>, policy: Policy): number | st
     return last && algorithmOf(policy).used(last.state, policy, nowMs)
   }
   const { name, message } = result.reason as Error
-  return message.includes("what is no counter") ? `${name}: no counter` : message
+  return message.includes("does not contain a valid counter") ? `${name}: no counter` : message
 }
 
 /** What a counter holds. */

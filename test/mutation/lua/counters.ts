@@ -18,6 +18,39 @@ export const COUNTERS: Replacements = {
     ["isWindow and start == startMs and current > 0 and now > 0", "isWindow and start == startMs", "ledgers"],
     ['if not value or value == "0" then', "if not value then", "shared-counting"],
     ["current == 0 and min(afterMs, nowMs) or startMs", "startMs", "ledgers"],
+    [
+      "startMs <= LARGEST and previous <= LARGEST and current <= LARGEST",
+      "startMs <= LARGEST",
+      "corrupt-values",
+    ],
+    ["isSound = isSound and fmod(startMs, policy.stepMs) == 0", "", "corrupt-values"],
+    ["isSound = isSound and sumOf(parts) == previous", "", "corrupt-values"],
+    ["isSound = isSound and previous <= policy.windowMs", "", "corrupt-values"],
+    ["isSound and previous <= 1 and current < LARGEST", "isSound and current < LARGEST", "corrupt-values"],
+    ["isSound and previous <= 1 and current < LARGEST", "isSound and previous <= 1", "corrupt-values"],
+    [
+      '(back > FARTHEST_BACK and redis.call("PTTL", key) >= 0) or',
+      "back > FARTHEST_BACK or",
+      "corrupt-values",
+    ],
+    [
+      'local isLater = (back > FARTHEST_BACK and redis.call("PTTL", key) >= 0) or',
+      "local isLater =",
+      "corrupt-values",
+    ],
+    [
+      'isSound and previous == 0 and (kind ~= LOG or (current > 0) == (parts ~= ""))',
+      'isSound and (kind ~= LOG or (current > 0) == (parts ~= ""))',
+      "corrupt-values",
+    ],
+    [
+      'isSound and previous == 0 and (kind ~= LOG or (current > 0) == (parts ~= ""))',
+      "isSound and previous == 0",
+      "corrupt-values",
+    ],
+    ["local number = kind <= FIXED and", "local number = kind <= FIRST_HIT and", "corrupt-values"],
+    [" or fmod(number, PREVIOUS) > MOST_PACKED then return end", " then return end", "corrupt-values"],
+    ["if now < 0 then return end", "", "corrupt-values"],
   ],
   "bucket-level": [
     [
@@ -39,6 +72,18 @@ export const COUNTERS: Replacements = {
       "if policy.detail == 0 then return startMs end\n  return",
     ],
     ["nearestMs = min(startMs, alignedMs + policy.windowMs)\n", "nearestMs = startMs\n"],
+    [
+      "if current > policy.limit and current > mostInUse(policy) then previous, current = 0, policy.limit end",
+      "",
+      "corrupt-values",
+    ],
+    ["if owed > policy.limit and owed > mostInUse(policy) then return 0, mostInUse(policy) end", ""],
+    [
+      "if current > policy.limit and current > mostInUse(policy) then current = policy.limit end",
+      "",
+      "corrupt-values",
+    ],
+    ["if policy.detail == 0 then return LARGEST end", ""],
   ],
   digits: [
     [
@@ -64,6 +109,8 @@ export const COUNTERS: Replacements = {
     ],
     ["if to < log.last and timeAt(log, to) < oldestMs then", "if false then", "sliding-log"],
     ["current + units - max(policy.limit, current)", "current + units - policy.limit"],
+    ["if atMs <= lastMs then return false end", "", "corrupt-values"],
+    ["return units == current", "return true", "corrupt-values"],
   ],
   "packed-counts": [
     ["parseDigits(packed, last - width + 1, width) == 0 do", "false do", "ledgers"],
@@ -73,6 +120,7 @@ export const COUNTERS: Replacements = {
       "if last > 1 and number <= 64 ^ width then",
       "widening-parts",
     ],
+    [" and (policy.kind == LOG or (#parts - 1) / width <= policy.detail)", "", "corrupt-values"],
   ],
   penalty: [
     [
@@ -89,10 +137,20 @@ export const COUNTERS: Replacements = {
     ],
   ],
   "strict-hash": [
-    ["local isLater = back > policy.detail + FARTHEST_BACK or", "local isLater ="],
-    [" or outlives(key, endsMs, STRICT_CODES / 2 * policy.stepMs)", "", "strict-clock-back"],
+    [
+      'local isLater = (back > policy.detail + FARTHEST_BACK and redis.call("PTTL", key) >= 0) or',
+      "local isLater =",
+    ],
+    [" or\n      outlives(key, endsMs, STRICT_CODES / 2 * policy.stepMs)", "", "strict-clock-back"],
+    ['FARTHEST_BACK and redis.call("PTTL", key) >= 0) or', "FARTHEST_BACK) or", "corrupt-values"],
     ["local isThere = piecesOf[key] == pieces", "local isThere = true", "ledgers"],
     ['if not isThere then orForget(key, nil, "PEXPIRE", key, lastsMs) end', "", "ledgers"],
+    ["if not parts or sumOf(parts) ~= previous or", "if not parts or", "corrupt-values"],
+    [
+      " or current < added or current - added > MOST_STRICT then return end",
+      " then return end",
+      "corrupt-values",
+    ],
   ],
   "strict-next": [
     [
@@ -106,7 +164,8 @@ export const COUNTERS: Replacements = {
       "ledgers",
     ],
     ['rep("0", (back - 1) * width)', 'rep("0", back * width)', "strict-hash"],
-    ["left = left + current", "", "strict-hash"],
+    ["left = stays + current", "left = stays", "strict-hash"],
+    ["if stays + dropped ~= left or current > MOST_STRICT then return end", "", "corrupt-values"],
     ["if outlives(key, endsMs, STRICT_CODES / 2 * policy.stepMs) then return end", "", "strict-clock-back"],
     ["current >= 64 ^ width then return end", "current > 64 ^ width then return end", "strict-hash"],
   ],

@@ -1,5 +1,6 @@
 import { ceilingOf, type Policy } from "../policy.ts"
 import type { Algorithm, CounterState } from "./algorithm.ts"
+import { mostInUse, owesTooMuch } from "./most-in-use.ts"
 import { withCountedUpTo } from "./rejected.ts"
 import { timeUnitMs } from "./share.ts"
 
@@ -9,7 +10,11 @@ import { timeUnitMs } from "./share.ts"
  * of the window, so that in each unit of time exactly L parts come back.
  */
 export const bucketLevel: Omit<Algorithm, "delayMs"> = {
-  at(state, policy, nowMs) {
+  at(stored, policy, nowMs) {
+    const state =
+      stored !== undefined && owesTooMuch(stored.current, policy)
+        ? { ...stored, current: ceilingOf(policy), previous: 0 }
+        : stored
     const scale = scaleOf(state, policy)
     const { unitMs } = scale
     const startMs = nowMs - (nowMs % unitMs)
@@ -72,7 +77,8 @@ export const bucketLevel: Omit<Algorithm, "delayMs"> = {
     const left = inUse(after, scale) - flowed(after, policy, scale, state.startMs)
     const parts = Math.max(0, left) - Math.max(0, left - units * scale.whole)
     if (parts === 0) return state
-    return levelOf(Math.max(0, inUse(state, scale) - parts), state.startMs, scale)
+    const level = levelOf(Math.max(0, inUse(state, scale) - parts), state.startMs, scale)
+    return owesTooMuch(level.current, policy) ? { ...level, current: mostInUse(policy), previous: 0 } : level
   },
 }
 

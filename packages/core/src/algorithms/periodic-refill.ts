@@ -1,5 +1,6 @@
 import { ceilingOf, type Policy } from "../policy.ts"
 import type { Algorithm, CounterState } from "./algorithm.ts"
+import { mostInUse, owesTooMuch } from "./most-in-use.ts"
 import { withCountedUpTo } from "./rejected.ts"
 
 /**
@@ -7,9 +8,10 @@ import { withCountedUpTo } from "./rejected.ts"
  * is made up, and no more than fits is kept. `current` is the tokens that are missing.
  */
 export const periodicRefill: Algorithm = {
-  at(state, policy, nowMs) {
+  at(stored, policy, nowMs) {
     const startMs = nowMs - (nowMs % policy.windowMs)
-    if (state === undefined) return { startMs, current: 0, previous: 0 }
+    if (stored === undefined) return { startMs, current: 0, previous: 0 }
+    const state = owesTooMuch(stored.current, policy) ? { ...stored, current: ceilingOf(policy) } : stored
     if (state.startMs > startMs) {
       // The clock went back: the next tokens come in the window that they were due in, or in the next one.
       return { ...state, startMs: Math.min(state.startMs, startMs + policy.windowMs) }
@@ -58,7 +60,8 @@ export const periodicRefill: Algorithm = {
     // The last tokens to be taken are the last to be made up: see bucket-level.ts.
     const left = after.current - refilled(after, policy, state.startMs)
     const tokens = Math.max(0, left) - Math.max(0, left - units)
-    return tokens === 0 ? state : { ...state, current: Math.max(0, state.current - tokens) }
+    if (tokens === 0) return state
+    return { ...state, current: Math.min(mostInUse(policy), Math.max(0, state.current - tokens)) }
   },
 }
 

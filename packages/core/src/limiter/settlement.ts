@@ -1,3 +1,4 @@
+import { YEAR_MS } from "../algorithms/most-in-use.ts"
 import type { Policy } from "../policy.ts"
 import type { Counted, CounterKey, Refund } from "../stores/store.ts"
 import { type Ask, costOf } from "./ask.ts"
@@ -37,7 +38,6 @@ export function settlementOf({ asks, answer }: Receipt, usedUnits: number): Refu
   return refunds
 }
 
-const YEAR_MS = 366 * 24 * 60 * 60 * 1000
 /** A thousand times as much is still a safe integer: counters must not leave those, however often they are charged. */
 const LARGEST_CHARGE = 2 ** 43
 

@@ -68,6 +68,10 @@ export function isCode(error: unknown, code: string): boolean {
   return new RegExp(`(^|\\s)-?${code}\\b`).test(error.message)
 }
 
+/** What a message says of a key whose value no script of ours has written. */
+export const NO_COUNTER =
+  "does not contain a valid counter. Delete it, and find out what else writes such keys."
+
 /** Characters of a policy's counter, after the hash tag of a key: `sl2:{7f}Zk3hX0pQ9vLm2TcY203.0.113.10`. */
 const COUNTER_LENGTH = 16
 

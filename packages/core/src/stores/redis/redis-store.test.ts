@@ -5,6 +5,7 @@ import { ClosedError, StoreUnavailableError } from "../../errors.ts"
 import type { Policy } from "../../policy.ts"
 import type { Answer, Check, Refund, StoreEvent } from "../store.ts"
 import type { RedisCommands } from "./commands.ts"
+import { NO_COUNTER } from "./failure.ts"
 import { RedisStore, type RedisStoreParts } from "./redis-store.ts"
 import { GIVE_BACK, PEEK, TAKE } from "./scripts.ts"
 
@@ -431,7 +432,7 @@ describe("a look at counters", () => {
     call.answer(holding(5), 0)
     const key = call.keys[1] as string
     expect(key.endsWith("bob")).toBe(true)
-    const message = `Redis holds under ${key.slice(0, -"bob".length)}… what is no counter.`
+    const message = `The Redis key ${key.slice(0, -"bob".length)}… ${NO_COUNTER}`
     await expect(peeking).rejects.toThrow(StoreUnavailableError)
     await expect(peeking).rejects.toMatchObject({ kind: "invalid-answer", message })
   })

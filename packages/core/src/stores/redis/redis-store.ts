@@ -6,7 +6,7 @@ import { StoreListeners } from "../store-listeners.ts"
 import { takeTogether } from "../take-together.ts"
 import { type Asked, WholeRequest } from "./asked.ts"
 import { DenyCache } from "./deny-cache.ts"
-import { allApplied, failureOf, shownKey } from "./failure.ts"
+import { allApplied, failureOf, NO_COUNTER, shownKey } from "./failure.ts"
 import { Fleet, patienceClassOf } from "./fleet.ts"
 import { keyNamer } from "./key.ts"
 import type { Late } from "./lane/lane.ts"
@@ -262,7 +262,7 @@ function stateOf(key: string, check: Check, found: ReadonlyMap<Check, Found>) {
   const { reply, at } = found.get(check) as Found
   const state = stateAt(reply, at, check.policy, integerAt(reply, 0))
   if (state === undefined) {
-    throw new StoreUnavailableError(`Redis holds under ${shownKey(key)} what is no counter.`, {
+    throw new StoreUnavailableError(`The Redis key ${shownKey(key)} ${NO_COUNTER}`, {
       kind: "invalid-answer",
     })
   }

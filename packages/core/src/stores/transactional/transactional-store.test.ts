@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import { LATEST_MS } from "../../clock.ts"
 import { ClosedError, InvalidOptionError, StoreUnavailableError } from "../../errors.ts"
 import type { Policy } from "../../policy.ts"
-import type { Check } from "../store.ts"
+import type { Answer, Check } from "../store.ts"
 import type { ChangeCounters, CounterBackend, KeptCounter } from "./counter-backend.ts"
 import { transactionalStore } from "./transactional-store.ts"
 
@@ -181,12 +181,14 @@ describe("a transactional store", () => {
     },
   )
 
-  it("keeps what ends beyond what is counted exactly for as long as that goes", () => {
-    const policy: Policy = { ...POLICY, algorithm: "token-bucket", limit: 1, windowMs: 2_592_000_000 }
+  it("keeps a bucket that owes more than a year's quota no longer than a full one", () => {
+    const windowMs = 2_592_000_000
+    const policy: Policy = { ...POLICY, algorithm: "token-bucket", limit: 1, windowMs }
     const state = { startMs: NOW_MS, current: 9_000_000_000_000, previous: 0 }
     const backend = backendWith({ ...KEPT, state })
-    transactionalStore(backend).peek([[check({ policy })]])
-    const counter = { state, expiresAtMs: Number.MAX_SAFE_INTEGER }
+    const [answer] = transactionalStore(backend).peek([[check({ policy })]]) as readonly Answer[]
+    expect(answer).toMatchObject({ granted: false, checks: [{ state: { current: 1, previous: 0 } }] })
+    const counter = { state, expiresAtMs: NOW_MS + windowMs }
     expect(backend.changes).toEqual([[{ key: "3:a:b:c", counter }]])
   })
 

@@ -170,7 +170,8 @@ describe("an answer", () => {
     await nextTurn()
     calls[0]?.reply([1_700_000_000_000, 0, "w:1700000000000:0:1", 1, 0])
     await nextTurn()
-    const stranger = "Redis holds under a, or beside it, what is no counter."
+    const stranger =
+      "The Redis key a does not contain a valid counter. Delete it, and find out what else writes such keys."
     expect([told, kinds]).toEqual([{ a: stranger, b: "granted" }, { a: "invalid-answer" }])
     expect(listened).toEqual({ refused: [], lost: ["a"], late: [] })
   })

@@ -1,7 +1,7 @@
 import { StoreUnavailableError } from "../../../errors.ts"
 import type { Answer } from "../../store.ts"
 import type { Asked } from "../asked.ts"
-import { failureOf, shownKey } from "../failure.ts"
+import { failureOf, NO_COUNTER, shownKey } from "../failure.ts"
 import type { Arrival } from "../node/arrivals.ts"
 import { LOOK_AGAIN_MS, type Node } from "../node/node.ts"
 import { outsideRequests, setTimer } from "../outside-requests.ts"
@@ -216,7 +216,7 @@ export class Lane {
         settle(
           waiting,
           new StoreUnavailableError(
-            `Redis holds under ${shownKey(asked.keys[0] as string)}, or beside it, what is no counter.`,
+            `The Redis key ${shownKey(asked.keys[0] as string)}${asked.keys.length > 1 ? ", or another key of the request," : ""} ${NO_COUNTER}`,
             { kind: "invalid-answer" },
           ),
         )

@@ -10,6 +10,17 @@ local function scaleOf(policy, current)
   return unitMs, math.ceil(policy.windowMs / unitMs)
 end
 
+-- The most that a bucket owes: the twin of src/algorithms/most-in-use.ts.
+local function mostInUse(policy)
+  if policy.detail == 0 then return LARGEST end
+  if not policy.mostInUse then
+    -- 366 days.
+    local ofYear = policy.limit + policy.detail * math.ceil(31622400000 / policy.windowMs)
+    policy.mostInUse = max(policy.limit, min(ofYear, floor(LARGEST / math.ceil(policy.windowMs / 1000))))
+  end
+  return policy.mostInUse
+end
+
 -- In parts.
 local function inUse(whole, previous, current)
   return current * whole + min(previous, whole - 1)
@@ -26,6 +37,7 @@ end
 
 -- The state as it stands now, and whether the clock went back.
 local function levelNow(policy, startMs, previous, current)
+  if current > policy.limit and current > mostInUse(policy) then previous, current = 0, policy.limit end
   local unitMs, whole = scaleOf(policy, current)
   local alignedMs = nowMs - fmod(nowMs, unitMs)
   if startMs > alignedMs then
@@ -52,7 +64,9 @@ local function levelWithout(policy, startMs, previous, current, units, afterMs, 
   local left = inUse(whole, afterPrevious, afterCurrent) - flowed(policy, unitMs, afterMs, startMs)
   local parts = max(0, left) - max(0, left - units * whole)
   if parts == 0 then return end
-  return levelOf(whole, max(0, inUse(whole, previous, current) - parts))
+  local rest, owed = levelOf(whole, max(0, inUse(whole, previous, current) - parts))
+  if owed > policy.limit and owed > mostInUse(policy) then return 0, mostInUse(policy) end
+  return rest, owed
 end
 
 local function refilled(policy, startMs, untilMs)
@@ -61,6 +75,7 @@ end
 
 local function periodicNow(policy, startMs, current)
   local alignedMs = policy.alignedMs
+  if current > policy.limit and current > mostInUse(policy) then current = policy.limit end
   if startMs > alignedMs then
     local nearestMs = min(startMs, alignedMs + policy.windowMs)
     return nearestMs, 0, current, nearestMs < startMs

@@ -41,7 +41,8 @@ local WITH_PARTS = "^w:(%d+):(%d+):(%d+):([1-9][0-o]+)$"
 -- Start of the window, previous and current count and parts of a stored value; nothing for what no script of ours has
 -- written.
 local function unpackValue(key, policy, value)
-  local hasParts = policy.kind >= BUCKETED and policy.kind ~= PENALTY
+  local kind = policy.kind
+  local hasParts = kind >= BUCKETED and kind ~= PENALTY
   local startMs, previous, current, parts
   if hasParts then
     startMs, previous, current, parts = string.match(value, WITH_PARTS)
@@ -49,15 +50,29 @@ local function unpackValue(key, policy, value)
   end
   if not startMs then startMs, previous, current = string.match(value, "^w:(%d+):(%d+):(%d+)$") end
   if startMs then
-    startMs = tonumber(startMs)
-    -- Sub-windows that start in between are none of ours.
-    if policy.kind >= BUCKETED and policy.kind ~= LOG and fmod(startMs, policy.stepMs) ~= 0 then return end
-    return startMs, tonumber(previous), tonumber(current), parts or ""
+    startMs, previous, current, parts = tonumber(startMs), tonumber(previous), tonumber(current), parts or ""
+    local isSound = startMs <= LARGEST and previous <= LARGEST and current <= LARGEST
+    if policy.stepMs > 1 then isSound = isSound and fmod(startMs, policy.stepMs) == 0 end
+    if kind == LEVEL then
+      -- It may owe any number of units: see `mostInUse`.
+      isSound = isSound and previous <= policy.windowMs
+    elseif kind == BUCKETED or kind == STRICT then
+      isSound = isSound and sumOf(parts) == previous
+    elseif kind == PENALTY then
+      -- One more can be counted.
+      isSound = isSound and previous <= 1 and current < LARGEST
+    elseif kind ~= SLIDING then
+      -- The entries of a log are added up only when it refuses, since there may be thousands: see `isSoundRefusal`.
+      isSound = isSound and previous == 0 and (kind ~= LOG or (current > 0) == (parts ~= ""))
+    end
+    if not isSound then return end
+    return startMs, previous, current, parts
   end
-  local number = policy.kind <= FIRST_HIT and string.find(value, "^%d+$") and tonumber(value)
-  if not number or number < WINDOW or number > LARGEST then return end
+  local number = kind <= FIXED and string.find(value, "^%d+$") and tonumber(value)
+  if not number or number < WINDOW or number > LARGEST or fmod(number, PREVIOUS) > MOST_PACKED then return end
   local back = fmod(policy.base / WINDOW - floor(number / WINDOW) + CODES, CODES)
-  local isLater = back > FARTHEST_BACK or
+  -- A key without a time to live was not written by these scripts, and may be that old.
+  local isLater = (back > FARTHEST_BACK and redis.call("PTTL", key) >= 0) or
     (back > 0 and outlives(key, policy.alignedMs, CODES / 2 * policy.windowMs))
   if isLater then back = back - CODES end
   return policy.alignedMs - back * policy.windowMs, fmod(floor(number / PREVIOUS), PREVIOUS), fmod(number, PREVIOUS)
@@ -177,6 +192,7 @@ local function readState(key, policy, got, added)
   local kind = policy.kind
   local isWindow = kind <= FIRST_HIT or kind == BUCKETED or kind == STRICT
   local start, before, now, isBack, text = stateNow(policy, startMs, previous, current, parts or "")
+  if now < 0 then return end
   return start, before, now, isBack, text, isWindow and start == startMs and current > 0 and now > 0
 end
 
@@ -208,7 +224,7 @@ local function withoutUnits(policy, startMs, previous, current, parts, units, af
   elseif kind == PERIODIC then
     local left = afterCurrent - refilled(policy, afterMs, startMs)
     local tokens = max(0, left) - max(0, left - units)
-    if tokens ~= 0 then return startMs, 0, max(0, current - tokens) end
+    if tokens ~= 0 then return startMs, 0, min(mostInUse(policy), max(0, current - tokens)) end
   elseif kind == LOG then
     return logWithout(policy, startMs, current, parts, units, afterMs)
   elseif kind == PENALTY then

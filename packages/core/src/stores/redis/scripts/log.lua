@@ -41,6 +41,19 @@ local function unitsBetween(log, from, to)
   return units
 end
 
+-- Whether a state may refuse. The entries of a log must be in order and add up to its count. They are not added up where refusals
+-- count: the processes that ask do not remember those, so Redis would add them up for each request.
+local function isSoundRefusal(policy, startMs, current, parts)
+  if policy.kind ~= LOG or policy.countsRejected then return true end
+  local log, units, lastMs = logOf(policy, startMs, parts), 0, -1
+  for place = FIRST, log.last - 1, log.width do
+    local atMs = timeAt(log, place)
+    if atMs <= lastMs then return false end
+    units, lastMs = units + unitsAt(log, place), atMs
+  end
+  return units == current
+end
+
 -- The text with one entry, or none where it has no units, in place of those from one place up to another.
 local function replaced(log, from, to, atMs, units)
   if units == 0 and from == FIRST and to == log.last then return "" end
@@ -107,6 +120,7 @@ local function logWithout(policy, startMs, current, parts, units, afterMs)
   if not isThere and (units >= 0 or takenMs < nowMs - policy.windowMs) then return end
   local before = isThere and unitsAt(log, from) or 0
   local left = max(0, before - units)
+  if current - before + left < 0 then return end
   local text = replaced(log, from, isThere and from + log.width or from, takenMs, left)
   if text == "" then return nowMs, 0, 0, "" end
   return max(startMs, takenMs), 0, current - before + left, text

@@ -45,9 +45,16 @@ local function shift(packed, empty, number, kept)
   return pack(numbers, #numbers)
 end
 
--- Whether a text can be the parts of such a counter.
+-- Whether a text has the length of such a counter's parts, of which a log has any number.
 local function areParts(policy, parts)
   local width = parseDigits(parts, 1, 1)
   if policy.kind == LOG then width = width + digitsFor(policy.windowMs) end
-  return fmod(#parts - 1, width) == 0
+  return fmod(#parts - 1, width) == 0 and (policy.kind == LOG or (#parts - 1) / width <= policy.detail)
+end
+
+-- The sum of the numbers from an index on, or of all.
+local function sumOf(packed, from)
+  local width, sum = packed == "" and 1 or parseDigits(packed, 1, 1), 0
+  for at = 2 + (from or 0) * width, #packed, width do sum = sum + parseDigits(packed, at, width) end
+  return sum
 end

@@ -130,12 +130,15 @@ describe("stateAt", () => {
       { what: "nothing before it", count: 0, sum: 0, parts: "" },
       { what: "one sub-window before it", count: 1, sum: 2 ** 17 - 1, parts: "11" },
       { what: "60 of them", count: 60, sum: 70, parts: `1${"0".repeat(59)}1` },
-      { what: "as many as there are ever", count: 360, sum: 360, parts: `1${"0".repeat(359)}1` },
     ])("reads the sum and where the oldest unit is: $what", ({ count, sum, parts }) => {
       const value = number(second, count, sum, 2 ** 17 - 1)
       const expected = { startMs: second, previous: sum, current: 2 ** 17 - 1, parts }
       expect(stateAt([NOW_MS, value], 1, strict, NOW_MS)).toEqual(expected)
       expect(stateAt([NOW_MS, String(value)], 1, strict, NOW_MS)).toEqual(expected)
+    })
+
+    it("reads nothing from a number of more sub-windows than there are", () => {
+      expect(stateAt([NOW_MS, number(second, 61, 61, 1)], 1, strict, NOW_MS)).toBeUndefined()
     })
 
     it("refuses a number of another sub-window", () => {
@@ -147,18 +150,16 @@ describe("stateAt", () => {
     })
   })
 
-  it.each([
-    ["w:1:2"],
-    ["w:1:2:x"],
-    ["w:1:2:3:p"],
-    ["w:1:2:3:1/"],
-    ["w:9007199254740993:0:1"],
-    ["rubbish"],
-    [null],
-    [-3],
-  ])("refuses %j", (value) => {
-    expect(() => stateAt([NOW_MS, value], 1, POLICY, NOW_MS)).toThrow(StoreUnavailableError)
-  })
+  it.each([["w:1:2"], ["w:1:2:x"], ["w:1:2:3:p"], ["w:1:2:3:1/"], ["rubbish"], [null], [-3]])(
+    "refuses %j",
+    (value) => {
+      expect(() => stateAt([NOW_MS, value], 1, POLICY, NOW_MS)).toThrow(StoreUnavailableError)
+    },
+  )
+})
+
+it.each([`w:9007199254740993:0:1`, `w:1:${"9".repeat(400)}:1`])("reads nothing from %s", (value) => {
+  expect(stateAt([NOW_MS, value], 1, POLICY, NOW_MS)).toBeUndefined()
 })
 
 describe("nonsense", () => {

@@ -1,5 +1,5 @@
 import type { CounterState } from "../../../algorithms/algorithm.ts"
-import { bucketMsOf } from "../../../algorithms/sub-windows.ts"
+import { bucketMsOf, bucketsOf } from "../../../algorithms/sub-windows.ts"
 import { StoreUnavailableError } from "../../../errors.ts"
 import type { Policy } from "../../../policy.ts"
 
@@ -36,9 +36,12 @@ export function stateAt(reply: Reply, at: number, policy: Policy, nowMs: number)
   // Stryker disable next-line ConditionalExpression: a number never matches
   const wide = typeof value === "string" ? WIDE.exec(value) : null
   if (wide !== null) {
-    const startMs = integerAt(wide, 1)
-    const previous = integerAt(wide, 2)
-    const current = integerAt(wide, 3)
+    const startMs = Number(wide[1])
+    const previous = Number(wide[2])
+    const current = Number(wide[3])
+    if (!Number.isSafeInteger(startMs) || !Number.isSafeInteger(previous) || !Number.isSafeInteger(current)) {
+      return undefined
+    }
     return hasParts(policy)
       ? { startMs, current, previous, parts: wide[4] ?? "" }
       : { startMs, current, previous }
@@ -64,12 +67,13 @@ function hasParts({ algorithm, buckets }: Policy): boolean {
  * What a grant tells of a strict window: its sum, and how many parts there are, not the count of each. What is told of a grant
  * depends on none but the oldest, which frees a unit when it has passed, so that one has a unit here and the others none.
  */
-function strictState(packed: number, policy: Policy, nowMs: number, reply: Reply): CounterState {
+function strictState(packed: number, policy: Policy, nowMs: number, reply: Reply): CounterState | undefined {
   const bucketMs = bucketMsOf(policy)
   const startMs = nowMs - (nowMs % bucketMs)
   const code = ((startMs / bucketMs) % STRICT_CODES) + 1
   if (Math.floor(packed / STRICT_CODE) !== code) throw nonsense(reply)
   const count = Math.floor(packed / STRICT_PARTS) % 512
+  if (count > bucketsOf(policy)) return undefined
   return {
     startMs,
     current: packed % STRICT_SUM,

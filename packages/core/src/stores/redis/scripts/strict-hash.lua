@@ -32,11 +32,12 @@ local function readHash(key, policy, fields, added)
   if not number or number < STRICT_CODE or number > LARGEST then return end
   local back, current, count, previous = strictNumber(policy, number)
   local parts, pieces = partsInHash(key, policy, count, fields[2], fields[3])
-  if not parts then return end
+  if not parts or sumOf(parts) ~= previous or current < added or current - added > MOST_STRICT then return end
   -- In the one before this nearly all units count as they do now, so nobody asks whether it is one 510 sub-windows later.
   if back > 1 then
     local endsMs = subWindowsEndMs(policy, policy.alignedMs - back * policy.stepMs, current - added, parts)
-    local isLater = back > policy.detail + FARTHEST_BACK or outlives(key, endsMs, STRICT_CODES / 2 * policy.stepMs)
+    local isLater = (back > policy.detail + FARTHEST_BACK and redis.call("PTTL", key) >= 0) or
+      outlives(key, endsMs, STRICT_CODES / 2 * policy.stepMs)
     if isLater then back = back - STRICT_CODES end
   end
   piecesOf[key] = pieces

@@ -15,10 +15,15 @@ local function beginNext(key, policy, number, units)
   local last = 1 + count * width
   -- There may be a second piece that is no longer needed.
   if last > STRICT_PIECE then parts = parts .. (redis.call("HGET", key, "2") or "") end
-  if #parts ~= last or current >= 64 ^ width then return end
-  left = left + current
+  -- A loop of no steps would never end.
+  if width < 1 or #parts ~= last or current >= 64 ^ width then return end
   local kept = count > detail - back and 1 + (detail - back) * width or last
-  for at = kept + 1, last, width do left = left - parseDigits(parts, at, width) end
+  local dropped = 0
+  for at = kept + 1, last, width do dropped = dropped + parseDigits(parts, at, width) end
+  local stays = 0
+  for at = 2, kept, width do stays = stays + parseDigits(parts, at, width) end
+  if stays + dropped ~= left or current > MOST_STRICT then return end
+  left = stays + current
   while kept > 1 and byte(parts, kept) == FIRST_DIGIT and (width == 1 or parseDigits(parts, kept - width + 1, width) == 0) do
     kept = kept - width
   end

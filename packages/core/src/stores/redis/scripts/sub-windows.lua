@@ -16,7 +16,7 @@ local function subWindowsNow(policy, startMs, previous, current, parts)
   if by > most or (previous == 0 and current == 0) then return alignedMs, 0, 0, false, "" end
   local left, count = previous + current, countOf(parts)
   local kept = min(count, most - by)
-  for index = kept, count - 1 do left = left - numberAt(parts, index) end
+  left = left - sumOf(parts, kept)
   return alignedMs, left, 0, false, shift(parts, by - 1, current, kept)
 end
 

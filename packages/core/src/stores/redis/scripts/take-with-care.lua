@@ -15,6 +15,7 @@ local function takeFromSubWindows(policy, key, value, cost, times)
   policy.alignedText = policy.alignedText or integer(policy.alignedMs)
   local previous, current, isSame = tonumber(before), tonumber(now), start == policy.alignedText
   local startMs, _ = policy.alignedMs, nil
+  if current > LARGEST or (not isSame and previous ~= sumOf(parts)) then return end
   if not isSame then
     startMs = tonumber(start)
     if startMs > policy.alignedMs or fmod(startMs, policy.stepMs) ~= 0 then return end
@@ -22,6 +23,8 @@ local function takeFromSubWindows(policy, key, value, cost, times)
     if parts == "" then return end
   end
   local granted = min(times, floor(remaining(policy, startMs, previous, current, parts) / cost))
+  -- Within a sub-window the parts are added up only before they refuse.
+  if isSame and granted < times and previous ~= sumOf(parts) then return end
   if granted == 0 and isSame then return value, 0 end
   local units = granted * cost
   piecesOf[key] = nil
@@ -47,6 +50,7 @@ local function takeWithLook(key, policy, cost, times)
   if not startMs then return 0, 0 end
   local granted = times
   if cost > 0 then granted = min(times, floor(remaining(policy, startMs, previous, current, parts) / cost)) end
+  if granted < times and not isSoundRefusal(policy, startMs, current, parts) then return 0, 0 end
   if granted > 0 then startMs, current, parts = withUnits(policy, startMs, current, parts, granted * cost) end
   local isWritten = isBack or granted * cost > 0
   -- Such requests are never merged: `times` is 1.
@@ -70,8 +74,9 @@ local function takeAfterAll(key, policy, cost, times, value)
     return takeWithLook(key, policy, cost, times)
   end
   local rest = value - policy.base
-  if rest >= 0 and rest < WINDOW and value <= LARGEST then
-    local current = rest % PREVIOUS
+  local current = rest % PREVIOUS
+  -- A count of more than is packed overflows into the previous one.
+  if rest >= 0 and rest < WINDOW and value <= LARGEST and current >= units and current - units <= MOST_PACKED then
     local previous = (rest - current) / PREVIOUS
     local room = remaining(policy, policy.alignedMs, previous, current - units)
     local granted = min(times, floor(room / cost))
@@ -108,12 +113,6 @@ local function takeAfterHash(key, policy, cost, times, value)
   return startMs and told(policy, startMs, previous, current, parts) or 0, 0
 end
 
--- Whether a check is refused by itself, for now and not for ever.
-local function isRefused(check)
-  local room = remaining(check.policy, unpack(check.before, 1, 4))
-  return not check.shadow and check.cost <= check.policy.limit and check.cost > room
-end
-
 -- Counts what counts although it was refused: the twin of statesAfterRefusal in src/stores/take-together.ts. A counter has
 -- one state, whichever of its checks asks for it.
 local function countRefusals(checks)
@@ -122,7 +121,9 @@ local function countRefusals(checks)
     local policy, refused = check.policy, check.policy.countsRejected and check
     -- It is for the rule whose check comes before it.
     if policy.kind == PENALTY then refused = checks[i - 1] end
-    if refused and not check.shadow and isRefused(refused) then
+    local isRefused = refused and not check.shadow and not refused.shadow and refused.cost <= refused.policy.limit
+    -- It is refused by itself, for now and not for ever.
+    if isRefused and refused.cost > remaining(refused.policy, unpack(refused.before, 1, 4)) then
       local before = states[check.key] or check.before
       local startMs, previous, current, parts = unpack(before, 1, 4)
       local after = { withRejected(policy, startMs, previous, current, parts, check.cost) }
@@ -154,6 +155,9 @@ local function takeTogether(checks)
       if isGranted then
         startMs, previous, current, parts = unpack(check.after, 1, 4)
         check.isTaken = check.cost == 0 or check.cost <= remaining(policy, startMs, previous, current, parts)
+        if not check.isTaken and not isSoundRefusal(policy, startMs, current, parts) then
+          isBroken, check.before, check.after = true, {}, {}
+        end
         if check.isTaken then
           startMs, current, parts = withUnits(policy, startMs, current, parts, check.cost)
           check.after = { startMs, previous, current, parts }

@@ -1,0 +1,214 @@
+import fc from "fast-check"
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { YEAR_MS } from "../../packages/core/src/algorithms/most-in-use.ts"
+import { type Clock, manualClock } from "../../packages/core/src/clock.ts"
+import { createLimiter } from "../../packages/core/src/http/create-limiter.ts"
+import type { Limiter } from "../../packages/core/src/http/limiter.ts"
+import { KINDS_OF_RULE } from "../../packages/core/src/http/testing/kinds-of-rule.ts"
+import type { Decision } from "../../packages/core/src/limiter/decision.ts"
+import { ceilingOf, type Policy } from "../../packages/core/src/policy.ts"
+import type { Rule } from "../../packages/core/src/rules/rule.ts"
+import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
+import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import type { Check, Store } from "../../packages/core/src/stores/store.ts"
+import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { contents, write } from "./corrupt-contents.ts"
+import { loadScripts } from "./play.ts"
+
+const HOUR_MS = 3_600_000
+const LARGEST = Number.MAX_SAFE_INTEGER
+const LIMIT = 5
+/** Half of a window, and of a sub-window, has passed. */
+const NOW_MS = Date.UTC(2024, 0, 1) + 1_830_500
+const SEED = 22_001
+const RUNS = 60
+
+type Request = { readonly who: string }
+
+/** Each kind of counter, and the rule whose counter it is. */
+const KINDS: readonly (readonly [name: string, members: Partial<Rule>])[] = [
+  ...KINDS_OF_RULE.map(([name, members]) => [name, withHard(members)] as const),
+  ["sliding-window that counts refusals", { countRejected: true }],
+  ["sliding-window-strict that counts refusals", { algorithm: "sliding-window-strict", countRejected: true }],
+  ["sliding-log that counts refusals", { algorithm: "sliding-log", countRejected: true }],
+  [
+    "soft sliding-window-strict",
+    { algorithm: "sliding-window-strict", throttle: { kind: "soft", percent: 100 } },
+  ],
+  ["penalty", { penalty: { refusals: 2, within: "1h", for: "2h" } }],
+]
+
+function withHard(members: Partial<Rule>): Partial<Rule> {
+  return members.algorithm === "leaky-bucket" ? { ...members, throttle: "hard" } : members
+}
+
+let server: RedisServer
+let client: Redis
+let made = 0
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host)
+  await loadScripts(client)
+})
+afterAll(async () => {
+  client?.disconnect()
+  await server?.stop()
+})
+
+/** A limiter whose counters of ann, one or two with a penalty, are known by their keys. */
+async function open(members: Partial<Rule>, clock?: Clock) {
+  const prefix = `${made++}:`
+  const inner = redisStore({ client, prefix, denyCacheMs: 0, timeoutMs: 20_000, ...(clock && { clock }) })
+  const asked = new Map<string, Policy>()
+  const nameKey = keyNamer(prefix)
+  const store: Store = {
+    ...methodsOf(inner),
+    isShared: true,
+    keepsDeadline: true,
+    take: (requests, withinMs) => {
+      for (const check of requests.flat() as Check[]) asked.set(nameKey(check), check.policy)
+      return inner.take(requests, withinMs)
+    },
+  }
+  const limiter = createLimiter<Request>({
+    service: "corrupt",
+    rules: [{ name: "rule", limit: LIMIT, window: HOUR_MS, field: "who", ...members }],
+    fields: { who: ({ who }) => who },
+    store,
+    ...(clock && { clock }),
+    storeTimeoutMs: 20_000,
+    logger: { warn: () => undefined, error: () => undefined },
+  })
+  await limiter.decide({ who: "ann" })
+  const keys = [...asked.keys()]
+  await client.del(...keys)
+  const policies = [...asked.values()]
+  return { limiter, prefix, keys, policies, close: () => limiter.close() }
+}
+
+/** No number of a decision is one that a header could not show, and none promises what the rule does not have. */
+function expectSound(decision: Decision): void {
+  const numbers: number[] = [
+    decision.remaining,
+    decision.retryAfterMs,
+    decision.resetAfterMs,
+    decision.delayMs,
+  ]
+  for (const { remaining, retryAfterMs, nextUnitAfterMs, resetAfterMs, delayMs, counts } of decision.checks) {
+    numbers.push(remaining as number, retryAfterMs, nextUnitAfterMs, resetAfterMs, delayMs)
+    if (counts !== undefined) numbers.push(counts.startMs, counts.current, counts.previous)
+  }
+  for (const number of numbers)
+    expect([number, number >= 0, Number.isFinite(number)]).toEqual([number, true, true])
+  expect(decision.remaining).toBeLessThanOrEqual(2 * LIMIT)
+}
+
+/** Everything that a limiter does with counters, and for somebody else in the same call. */
+async function useAll(limiter: Limiter<Request>): Promise<void> {
+  for (const costs of [[1], [1, 1, 1], [LIMIT, 1]]) {
+    const [innocent, ...decisions] = await Promise.all([
+      limiter.peek({ who: "innocent" }),
+      ...costs.map((cost) => limiter.decide({ who: "ann" }, { cost })),
+    ])
+    expect(innocent.degraded).toBe(false)
+    for (const decision of decisions) expectSound(decision)
+    const both = await Promise.all([
+      limiter.decide({ who: "bob" }, { cost: 0 }),
+      limiter.decide({ who: "ann" }),
+    ])
+    expect(both[0].degraded).toBe(false)
+    expectSound(both[1])
+    if (both[1].allowed) await limiter.refund(both[1])
+    else expectSound(await limiter.peek({ who: "ann" }))
+  }
+  const charged = await limiter.decide({ who: "ann" }, { cost: 1 })
+  if (charged.allowed) await limiter.settle(charged, 3)
+  expectSound(await limiter.peek({ who: "ann" }))
+}
+
+/** How many of so many requests at the same time are admitted, and whether any was decided without Redis. */
+async function burst(limiter: Limiter<Request>) {
+  const decisions = await Promise.all(Array.from({ length: 4 * LIMIT }, () => limiter.decide({ who: "ann" })))
+  for (const decision of decisions) expectSound(decision)
+  return {
+    admitted: decisions.filter(({ allowed }) => allowed).length,
+    isDegraded: decisions.some(({ degraded }) => degraded),
+  }
+}
+
+/** The longest time for which a counter of the policy can matter: the time to live of a key is never longer. */
+function longestMs({ algorithm, windowMs, penalty }: Policy): number {
+  if (algorithm === "token-bucket" || algorithm === "leaky-bucket") return YEAR_MS + 3 * windowMs
+  return penalty === undefined ? 2 * windowMs : Math.max(penalty.withinMs, penalty.forMs)
+}
+
+describe.each(KINDS)("a key of a %s", (_name, members) => {
+  it("that says that all numbers are in use lives no longer for that", async () => {
+    const { limiter, keys, close } = await open(members)
+    const nowMs = await timeOf(client)
+    for (const startMs of [nowMs, nowMs - (nowMs % HOUR_MS)]) {
+      for (const key of keys) await write(client, key, { text: `w:${startMs}:0:${LARGEST}` }, 60_000)
+      for (let i = 0; i < 3; i++) expectSound(await limiter.decide({ who: "ann" }))
+      expectSound(await limiter.peek({ who: "ann" }))
+      for (const key of keys) expect(await client.pttl(key)).toBeLessThanOrEqual(2 * HOUR_MS)
+    }
+    await close()
+  })
+
+  it("is repaired or refused whatever it holds, and never kept for longer than the rule needs", async () => {
+    const { limiter, prefix, keys, policies, close } = await open(members)
+    const mostMs = Math.max(...policies.map(longestMs))
+    const property = fc.asyncProperty(
+      contents(await timeOf(client), policies),
+      fc.constantFrom(60_000, 60_000, 5 * HOUR_MS, undefined),
+      async (content, ttlMs) => {
+        await client.del(prefix, ...(await client.keys(`${prefix}*`)))
+        for (const key of keys) await write(client, key, content, ttlMs)
+        await useAll(limiter)
+        for (const key of keys) {
+          const leftMs = await client.pttl(key)
+          // A key that was there without a time to live is its writer's, unless the store writes it.
+          if (ttlMs !== undefined) expect(leftMs).not.toBe(-1)
+          expect(leftMs).toBeLessThanOrEqual(Math.max(ttlMs ?? 0, mostMs))
+        }
+      },
+    )
+    await fc.assert(property, { seed: SEED, numRuns: RUNS })
+    await close()
+  })
+
+  it("neither locks a client out nor lifts the limit for longer than the rule can", async () => {
+    const { policies, close } = await open(members)
+    await close()
+    const most = ceilingOf(policies[0] as Policy)
+    const mostMs = Math.max(...policies.map(longestMs))
+    const property = fc.asyncProperty(contents(NOW_MS, policies), async (content) => {
+      const clock = manualClock(NOW_MS)
+      const { limiter, keys, close } = await open(members, clock)
+      // Without a time to live, so that a key expires only if the store has given it one.
+      for (const key of keys) await write(client, key, content)
+      // Some may be admitted by Redis, and as many without it.
+      expect((await burst(limiter)).admitted).toBeLessThanOrEqual(2 * most)
+      clock.advance(mostMs + 1)
+      for (const key of keys) if ((await client.pttl(key)) >= 0) await client.del(key)
+      const { admitted, isDegraded } = await burst(limiter)
+      if (!isDegraded) {
+        expect(admitted).toBe(most)
+        for (const key of keys) expect(await client.pttl(key)).not.toBe(-1)
+      } else {
+        expect(admitted).toBeGreaterThanOrEqual(most)
+        expect(admitted).toBeLessThanOrEqual(2 * most)
+      }
+      await close()
+    })
+    await fc.assert(property, { seed: SEED, numRuns: RUNS })
+  })
+})
+
+/** The server's time. */
+async function timeOf(server: Redis): Promise<number> {
+  const [seconds] = await server.time()
+  return Number(seconds) * 1_000
+}

@@ -1,0 +1,183 @@
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { digits } from "../../packages/core/src/algorithms/packed-counts.ts"
+import type { Policy } from "../../packages/core/src/policy.ts"
+import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
+import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
+import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import type { Check } from "../../packages/core/src/stores/store.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+
+const MINUTE_MS = 60_000
+const INVALID = { kind: "invalid-answer" }
+/** A minute begins, and half of its third sub-window of six has passed. */
+const START_MS = Date.UTC(2024, 0, 1)
+const NOW_MS = START_MS + 25_000
+const SUB_MS = START_MS + 20_000
+const TTL_MS = 40_000
+
+const SLIDING: Policy = {
+  name: "rule",
+  counter: "Zk3hX0pQ9vLm2TcY",
+  algorithm: "sliding-window",
+  limit: 5,
+  windowMs: MINUTE_MS,
+  align: "epoch",
+}
+const FIXED: Policy = { ...SLIDING, algorithm: "fixed-window" }
+const FIRST_HIT: Policy = { ...FIXED, align: "first-hit" }
+const BUCKETED: Policy = { ...SLIDING, buckets: 6 }
+const STRICT: Policy = { ...BUCKETED, algorithm: "sliding-window-strict" }
+const LOG: Policy = { ...SLIDING, algorithm: "sliding-log" }
+const LEVEL: Policy = { ...SLIDING, algorithm: "token-bucket" }
+const PERIODIC: Policy = { ...LEVEL, refill: "periodic" }
+const PENALTY: Policy = {
+  ...SLIDING,
+  algorithm: "penalty",
+  limit: 3,
+  penalty: { refusals: 3, withinMs: MINUTE_MS, forMs: MINUTE_MS },
+}
+
+let server: RedisServer
+let client: Redis
+let store: RedisStore
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host)
+  const commands = commandsOf(client)
+  const clock = { now: () => NOW_MS }
+  store = new RedisStore({ commands, prefix: "", denyCacheMs: 0, timeoutMs: 20_000, clock, isWide: false })
+})
+afterAll(async () => {
+  store?.close()
+  client?.disconnect()
+  await server?.stop()
+})
+beforeEach(() => client.flushall())
+
+function check(policy: Policy, cost: number): Check {
+  return { policy, partition: "ann", cost, shadow: false }
+}
+
+/** The integer of the present window, or of a window so many before it. */
+function packed(previous: number, current: number, back = 0): string {
+  const code = BigInt(((START_MS / MINUTE_MS - back) % 2_047) + 1)
+  return String(code * 2n ** 42n + BigInt(previous) * 2n ** 21n + BigInt(current))
+}
+
+/** The hash of a strict window that was counted in last in this sub-window, or so many before it. */
+function strict(back: number, sum: number, current: number, parts: string) {
+  const code = BigInt(((SUB_MS / 10_000 - back) % 511) + 1)
+  const count = BigInt(Math.max(0, parts.length - 1))
+  const n = code * 2n ** 44n + count * 2n ** 35n + BigInt(sum) * 2n ** 18n + BigInt(current)
+  return { n: String(n), ...(parts !== "" && { 1: parts }) }
+}
+
+/** A log of entries: how long ago, and their units. */
+function log(current: number, ...entries: readonly (readonly [agoMs: number, units: number])[]): string {
+  const texts = entries.map(([agoMs, units]) => digits((NOW_MS - agoMs) % 64 ** 3, 3) + digits(units, 1))
+  return `w:${NOW_MS}:0:${current}${texts.length === 0 ? "" : `:1${texts.join("")}`}`
+}
+
+type Row = readonly [what: string, policy: Policy, value: string | Record<string, string>, cost?: number]
+
+const REFUSED: readonly Row[] = [
+  ["two windows with a packed count that is too large", SLIDING, packed(0, 2 ** 20)],
+  ["two windows with a packed count that overflows", SLIDING, packed(0, 2 ** 21 - 1)],
+  ["two windows with a count that is not exact", SLIDING, `w:${START_MS}:0:9007199254740993`],
+  ["two windows with a count of 400 digits", SLIDING, `w:${START_MS}:${"9".repeat(400)}:0`],
+  ["two windows that begin in between", SLIDING, `w:${NOW_MS}:0:1`],
+  ["a fixed window with a window before it", FIXED, `w:${START_MS}:1:1`],
+  ["a fixed window that begins in between", FIXED, `w:${NOW_MS}:0:1`],
+  ["a window from the first hit that is packed", FIRST_HIT, packed(0, 1)],
+  ["a window from the first hit with a window before it", FIRST_HIT, `w:${NOW_MS}:1:1`],
+  ["sub-windows whose sum is too large, before they refuse", BUCKETED, `w:${SUB_MS}:5:1:1111`],
+  ["sub-windows whose sum is too small, when the next one begins", BUCKETED, `w:${SUB_MS - 10_000}:1:1:1111`],
+  ["sub-windows whose sum is too large, when the next one begins", BUCKETED, `w:${SUB_MS - 10_000}:4:0:1111`],
+  ["more sub-windows than there are", BUCKETED, `w:${SUB_MS - 10_000}:1:0:10000001`],
+  ["a sum without sub-windows", BUCKETED, `w:${SUB_MS - 10_000}:3:0`, 0],
+  ["sub-windows with a count of 400 digits", BUCKETED, `w:${SUB_MS}:3:${"9".repeat(400)}:1111`],
+  ["the same when the next one begins", BUCKETED, `w:${SUB_MS - 10_000}:3:${"9".repeat(400)}:1111`],
+  ["a strict window whose sum is too large, before it refuses", STRICT, strict(0, 5, 1, "1111")],
+  ["a strict window whose sum is too small, when the next one begins", STRICT, strict(1, 1, 1, "1111")],
+  ["a strict window whose sum is too large, when the next one begins", STRICT, strict(1, 4, 0, "1111"), 2],
+  ["a strict window with a count that is too large", STRICT, strict(0, 0, 2 ** 17, "")],
+  ["a strict window with a count that overflows", STRICT, strict(0, 0, 2 ** 18 - 1, "")],
+  [
+    "a strict window whose counts have no digits",
+    STRICT,
+    { ...strict(1, 0, 1, "0"), n: strict(1, 0, 1, "11").n },
+  ],
+  ["a log whose count is too large, before it refuses", LOG, log(5, [9_000, 1])],
+  ["a log whose count is too small, when entries have passed", LOG, log(2, [61_000, 3], [9_000, 1])],
+  ["a log whose entries are not in order, before it refuses", LOG, log(5, [9_000, 2], [19_000, 3])],
+  ["a log with a count and no entries", LOG, log(5)],
+  ["a log with entries and no count", LOG, log(0, [9_000, 1])],
+  ["a log with a window before it", LOG, log(1, [9_000, 1]).replace(":0:", ":1:")],
+  ["a token bucket with the rest of more than a unit", LEVEL, `w:${NOW_MS}:${MINUTE_MS + 1}:1`],
+  ["a bucket with periodic refill and the rest of a unit", PERIODIC, `w:${START_MS}:1:1`],
+  ["a penalty that blocks and does not", PENALTY, `w:${NOW_MS}:2:3`],
+  ["a penalty of more refusals than are ever counted", PENALTY, `w:${NOW_MS}:0:9007199254740991`],
+]
+
+async function set(key: string, value: Row[2]): Promise<void> {
+  if (typeof value === "string") await client.set(key, value)
+  else await client.hset(key, value)
+  await client.pexpire(key, TTL_MS)
+}
+
+async function contentOf(key: string): Promise<unknown> {
+  return (await client.type(key)) === "hash" ? client.hgetall(key) : client.get(key)
+}
+
+describe("a key that holds the state of", () => {
+  it.each(REFUSED.map(([what, policy, value, cost = 1]) => ({ what, policy, value, cost })))(
+    "$what fails its own decision, and stays as it is",
+    async ({ policy, value, cost }) => {
+      const key = keyNamer("")(check(policy, cost))
+      const other: Check = { ...check(SLIDING, 1), partition: "bob" }
+      await set(key, value)
+      await expect(store.take([[check(policy, cost)]])).rejects.toMatchObject(INVALID)
+      // In one call with another request, which is decided, and in one request with another check.
+      const [own, together] = [store.take([[check(policy, cost)]]), store.take([[other]])]
+      await expect(own).rejects.toMatchObject(INVALID)
+      expect(await together).toMatchObject([{ granted: true }])
+      await expect(store.take([[check(policy, cost), other]])).rejects.toMatchObject(INVALID)
+      expect(await contentOf(key)).toEqual(value)
+      expect(await client.pttl(key)).toBeLessThanOrEqual(TTL_MS)
+    },
+  )
+
+  it.each([
+    ["token bucket", LEVEL, NOW_MS],
+    ["bucket with periodic refill", PERIODIC, START_MS],
+  ] as const)("a %s that owes more than a year's quota counts as full", async (_what, policy, startMs) => {
+    const most = 5 + 5 * 366 * 24 * 60
+    const key = keyNamer("")(check(policy, 1))
+    for (const [owed, current] of [
+      [most, most],
+      [most + 1, 5],
+      [Number.MAX_SAFE_INTEGER, 5],
+    ] as const) {
+      await set(key, `w:${startMs}:0:${owed}`)
+      const [answer] = await store.take([[check(policy, 1)]])
+      expect(answer).toMatchObject({ granted: false, checks: [{ state: { current, previous: 0 } }] })
+      if (owed > most) expect(await client.pttl(key)).toBeLessThanOrEqual(MINUTE_MS)
+    }
+  })
+
+  // Only a clock that went back leaves such a state under a key that expires.
+  it.each([
+    ["two windows", SLIDING, packed(0, 5, 20)],
+    ["a strict window", STRICT, strict(20, 0, 5, "")],
+  ])("%s of long ago has passed if the key has no time to live", async (_what, policy, value) => {
+    const key = keyNamer("")(check(policy, 1))
+    await set(key, value)
+    expect(await store.take([[check(policy, 1)]])).toMatchObject([{ granted: false }])
+    await client.del(key)
+    await set(key, value)
+    await client.persist(key)
+    expect(await store.take([[check(policy, 1)]])).toMatchObject([{ granted: true }])
+    expect(await client.pttl(key)).toBeGreaterThan(0)
+  })
+})
