@@ -5,7 +5,7 @@ import type { Taken } from "../stores/taken.ts"
 import { type Ask, isHopeless, RULES_MISSING } from "./ask.ts"
 import type { Decision } from "./decision.ts"
 import { DENIED_WITHOUT_RULES, DecisionRecord, type Receipt, UNLIMITED } from "./decision-record.ts"
-import { askedOf, explainAnswer, explainSettled, isSound } from "./explain-answer.ts"
+import { askedOf, explainAnswer, explainSettled, isSound, isSoundDecision } from "./explain-answer.ts"
 import { LateDecision, type Verdict } from "./late-decision.ts"
 import { LocalFallback } from "./local-fallback.ts"
 import type { Look } from "./look.ts"
@@ -187,7 +187,7 @@ export class Decider {
     // A closure in here would be paid for by the decisions, too, that wait for nothing.
     return isPromise(answers)
       ? this.#wait(answers, asks, asked, peeked, look)
-      : this.#conclude(isKnown ? answers[0] : soundIn(answers, asked), asks, asked, peeked, look)
+      : this.#conclude(isKnown ? answers[0] : soundIn(answers, asked), isKnown, asks, asked, peeked, look)
   }
 
   #wait(
@@ -201,7 +201,7 @@ export class Decider {
     // A store that others wrote may answer with a thenable, and that one's `then` may throw.
     const inTime = store.keepsDeadline === true ? Promise.resolve(answers) : this.#inTime(answers)
     return inTime.then(
-      (answered) => this.#conclude(soundIn(answered, asked), asks, asked, peeked, look),
+      (answered) => this.#conclude(soundIn(answered, asked), false, asks, asked, peeked, look),
       (error: unknown) => this.#degrade(error, asks, peeked, look),
     )
   }
@@ -216,15 +216,17 @@ export class Decider {
     return inTime
   }
 
+  /** `isKnown` is true if neither another process nor code outside Sluice produced the answer. */
   #conclude(
     answer: Answer | undefined,
+    isKnown: boolean,
     asks: readonly Ask[],
     asked: readonly Ask[],
     peeked: boolean,
     look: Look | undefined,
   ): Decision {
     const decision = answer && explainAnswer(answer, asks, asked, peeked, this.#options, look)
-    if (decision === undefined) {
+    if (decision === undefined || !(isKnown || isSoundDecision(decision))) {
       const error = new StoreUnavailableError("The store gave an answer that makes no sense.", {
         kind: "invalid-answer",
       })

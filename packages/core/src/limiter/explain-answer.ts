@@ -113,7 +113,7 @@ function explain(ask: Ask, counted: Counted | undefined, nowMs: number, isTaken:
     : explainCounted(ask, counted, nowMs, isTaken)
 }
 
-/** Whether what a store has answered to these asks is an answer: anybody may have written it. */
+/** True if what a store has answered to these asks is an answer: anybody may have written the store. */
 export function isSound(answer: Answer | undefined, asks: readonly Ask[]): answer is Answer {
   if (typeof answer !== "object" || answer === null) return false
   const { nowMs, granted, checks } = answer
@@ -121,18 +121,43 @@ export function isSound(answer: Answer | undefined, asks: readonly Ask[]): answe
   for (let i = 0; i < checks.length; i++) {
     const check: Counted | undefined = checks[i]
     if (check === undefined && !granted) continue
-    const { state, taken }: Partial<Counted> = check ?? {}
-    const { startMs, previous, current, parts }: Partial<CounterState> = state ?? {}
-    if (!isCount(previous) || !isCount(current) || !isCount(taken)) return false
-    if (!Number.isSafeInteger(startMs) || !isPacked(parts)) return false
+    const { state, taken, after }: Partial<Counted> = check ?? {}
+    if (!isCount(taken) || !isState(state) || (after !== undefined && !isState(after))) return false
     // Ahead of the time only after the clock went back, and then by a window at most.
     const { windowMs } = (asks[i] as Ask).policy
-    const elapsedMs = nowMs - (startMs as number)
+    const elapsedMs = nowMs - state.startMs
     if (!(elapsedMs <= windowMs && elapsedMs >= -windowMs)) return false
   }
   return true
 }
 
+function isState(state: CounterState | undefined): state is CounterState {
+  const { startMs, previous, current, parts }: Partial<CounterState> = state ?? {}
+  return isCount(startMs) && isCount(previous) && isCount(current) && isPacked(parts)
+}
+
 function isCount(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0
+}
+
+/**
+ * True if every number of a decision can be shown to a client. Counts that are numbers may contradict the parts beside them,
+ * and then a wait is negative, or never ends although the cost fits.
+ */
+export function isSoundDecision({ checks }: Decision): boolean {
+  for (let i = 0; i < checks.length; i++) {
+    const check = checks[i] as PolicyCheck
+    if (check.counts === undefined) continue
+    const { remaining, retryAfterMs, nextUnitAfterMs, resetAfterMs, delayMs } = check
+    // Nothing comes back under a limit of 0, and what costs more than fits never succeeds.
+    const longestMs =
+      check.limit === 0 || check.refusal === "cost" ? Number.POSITIVE_INFINITY : Number.MAX_SAFE_INTEGER
+    if (!isCount(remaining) || !isTime(retryAfterMs, longestMs) || !isTime(delayMs, longestMs)) return false
+    if (!isTime(nextUnitAfterMs, longestMs) || !isTime(resetAfterMs, longestMs)) return false
+  }
+  return true
+}
+
+function isTime(ms: number, longestMs: number): boolean {
+  return ms >= 0 && ms <= longestMs
 }
