@@ -506,9 +506,28 @@ describe("a store on a cluster", () => {
     const returned = await next()
     expect([returned.what, returned.keys]).toEqual(["give back", granted.keys])
     returned.answer(1)
-    // The one that refused is known, and the other one is not read.
-    const again = store.take([[check("ann", 2), check("bob")]]) as readonly Answer[]
-    expect([again[0]?.isRemembered, takenOf(again)]).toEqual([true, [[false, undefined, [10, 0]]]])
+    expect(await arriving()).toEqual([])
+  })
+
+  it("asks the slots before one that is known to refuse, because the first refusal is the answer", async () => {
+    const { store, next, arriving } = open({ isCluster: true })
+    const refused = store.take([[check("bob")]])
+    ;(await next()).answer(holding(10), 1, 0)
+    await refused
+    const both = () => store.take([[check("ann", 2), check("bob")]])
+    const taking = both()
+    ;(await next()).answer(holding(2))
+    expect(await taking).toMatchObject([{ granted: false, isRemembered: false }])
+    expect(takenOf(await taking)).toEqual([[false, undefined, [10, 0]]])
+    const returned = await next()
+    expect(returned.what).toBe("give back")
+    returned.answer(1)
+    const again = both()
+    ;(await next()).answer(holding(9), 1, 0)
+    expect(takenOf(await again)).toEqual([[false, [9, 0], undefined]])
+    // Now the first slot is known to refuse, so none is asked.
+    const remembered = await both()
+    expect([remembered[0]?.isRemembered, takenOf(remembered)]).toEqual([true, [[false, [9, 0], undefined]]])
     expect(await arriving()).toEqual([])
   })
 

@@ -17,7 +17,7 @@ import { RefundBatcher } from "./refund-batcher.ts"
 import { checkCountable, PolicyTable } from "./scripts/script-input.ts"
 import { integerAt, type Reply, stateAt } from "./scripts/script-reply.ts"
 import { PEEK } from "./scripts.ts"
-import { knownRefusalOf, refundsOf, takeInTurn } from "./take-in-turn.ts"
+import { refundsOf, takeInTurn } from "./take-in-turn.ts"
 
 export type { RedisStoreOptions } from "./options.ts"
 
@@ -27,7 +27,7 @@ export type { RedisStoreOptions } from "./options.ts"
  *
  * All checks of a request are decided in one script call, atomically; in a cluster, checks of different slots are taken
  * one slot after the other and given back when a later one refuses. Requests that come while calls are in flight share
- * the next call. A client that is being refused costs no call. When Redis is gone every method rejects: by the deadline
+ * the next call. A client that is refused by the first slot that is asked costs no further call. When Redis is gone every method rejects: by the deadline
  * or, once that has happened a few times, at once.
  * @example
  * ```ts
@@ -168,28 +168,26 @@ export class RedisStore implements Store {
 
   #takeOne(checks: readonly Check[], withinMs: number): MaybePromise<readonly Answer[]> {
     if (checks.length === 0) return [this.#askedNothing()]
-    // Stryker disable next-line ConditionalExpression,EqualityOperator: an empty cache answers nothing, only slower
-    if (this.#denied.size > 0) {
-      const denied = this.#knownRefusalOf(checks)
-      if (denied !== undefined) return [denied]
-    }
     // Validate before batching, so that one bad check cannot fail the whole batch.
     for (const check of checks) checkCountable(check)
     const asked = new WholeRequest(checks, this.#nameKey)
-    if (this.#fleet.areTogether(asked)) return this.#fleet.laneOf(asked, withinMs).take(asked, withinMs)
+    if (this.#fleet.areTogether(asked)) return this.#takeTogether(asked, withinMs)
     const deadlineMs = performance.now() + withinMs
     return takeInTurn(asked, (key) => this.#fleet.slotOf(key), {
-      take: async (part) => this.#fleet.laneOf(part, withinMs).take(part, deadlineMs - performance.now()),
+      take: (part) => this.#takeTogether(part, deadlineMs - performance.now()),
       refund: (refunds) => this.#refundInBackground(refunds),
     })
   }
 
-  #knownRefusalOf(checks: readonly Check[]): Answer | undefined {
-    const nowMs = this.#parts.clock?.now() ?? performance.now()
-    if (checks.length === 1 || !this.#parts.commands.isCluster) return this.#denied.answer(checks, nowMs)
-    const asked = new WholeRequest(checks, this.#keyOf)
-    const slotOf = (key: string) => this.#fleet.slotOf(key)
-    return knownRefusalOf(asked, slotOf, (part) => this.#denied.answer(part, nowMs))
+  /** Takes checks that one call may have, unless it is known that they would be refused. */
+  #takeTogether(asked: Asked, withinMs: number): MaybePromise<readonly Answer[]> {
+    const { checks } = asked
+    // Stryker disable next-line ConditionalExpression,EqualityOperator: an empty cache answers nothing, only slower
+    if (this.#denied.size > 0) {
+      const denied = this.#denied.answer(checks, this.#parts.clock?.now() ?? performance.now())
+      if (denied !== undefined) return [denied]
+    }
+    return this.#fleet.laneOf(asked, withinMs).take(asked, withinMs)
   }
 
   readonly #keyOf = (counter: CounterKey): string => {

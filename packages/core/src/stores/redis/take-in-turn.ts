@@ -1,11 +1,12 @@
 import { algorithmOf } from "../../algorithms/by-name.ts"
 import { StoreUnavailableError } from "../../errors.ts"
-import type { Answer, Check, Counted, Refund } from "../store.ts"
+import type { Answer, Check, Counted, MaybePromise, Refund } from "../store.ts"
 import type { Asked } from "./asked.ts"
 
 /** How the checks of one slot are taken, and given back. */
 export interface Slots {
-  take(part: Asked): Promise<readonly Answer[]>
+  /** Takes a part, or answers with a refusal that is remembered. */
+  take(part: Asked): MaybePromise<readonly Answer[]>
   /** Gives units back, without a caller that waits for it. */
   refund(refunds: readonly Refund[]): void
 }
@@ -30,6 +31,7 @@ export async function takeInTurn(
   const times: number[] = []
   let nowMs = 0
   let granted = true
+  let isRemembered = true
   try {
     for (const part of partsOf(checks, keys, slotOf)) {
       const [answer] = await slots.take({
@@ -48,6 +50,7 @@ export async function takeInTurn(
       })
       nowMs = Math.max(nowMs, answer.nowMs)
       granted = answer.granted
+      isRemembered &&= answer.isRemembered === true
       if (!granted) break
     }
   } catch (error) {
@@ -62,28 +65,7 @@ export async function takeInTurn(
   // What was given back is not told, nor what another check of the same counter saw of it.
   const returned = new Set(keys.filter((_, i) => (counted[i]?.taken ?? 0) > 0))
   const told = now.map((one, i) => (returned.has(keys[i] as string) ? undefined : one))
-  return [{ nowMs, granted, checks: told }]
-}
-
-/**
- * Returns the refusal of a request of which a part is known to be refused; `answerOf` returns what is known of a part. As
- * in `takeInTurn`, nothing is reported of the other parts, which nobody reads.
- */
-export function knownRefusalOf(
-  { checks, keys }: Asked,
-  slotOf: (key: string) => string,
-  answerOf: (part: readonly Check[]) => Answer | undefined,
-): Answer | undefined {
-  for (const part of partsOf(checks, keys, slotOf)) {
-    const answer = answerOf(part.map((place) => checks[place] as Check))
-    if (answer === undefined) continue
-    const counted: (Counted | undefined)[] = checks.map(() => undefined)
-    part.forEach((place, i) => {
-      counted[place] = answer.checks[i]
-    })
-    return { ...answer, checks: counted }
-  }
-  return undefined
+  return [{ nowMs, granted, checks: told, isRemembered }]
 }
 
 function partsOf(checks: readonly Check[], keys: readonly string[], slotOf: (key: string) => string): Part[] {
