@@ -40,8 +40,8 @@ export interface LimiterParts<Request> {
   readonly waitingRoom: WaitingRoom
   /** What the adapters know of their frameworks' requests. */
   readonly factsReaders: FactsReaders
-  /** Listens no longer to the store, which may outlive the limiter. */
-  unsubscribe(): void
+  /** Stops listening to the store, which may outlive the limiter, and logs what is not logged yet. */
+  close(): void
 }
 
 /** The parts, wired to each other: what fails in one is warned of and emitted as an event. A store that is closed throws. */
@@ -102,7 +102,10 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
     waitingRoom: new WaitingRoom(decider, clock),
     context: createContext(options, warner),
     factsReaders: new FactsReaders(takesAnything(options)),
-    unsubscribe: () => unsubscribe?.(),
+    close() {
+      unsubscribe?.()
+      lostRefunds.close()
+    },
   }
 }
 

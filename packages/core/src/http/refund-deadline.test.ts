@@ -152,9 +152,29 @@ describe("a refund that nobody waits for", () => {
     await answer()
     expect(warnings).toHaveLength(1)
     clock.advance(1)
+    await nextTurn()
+    expect(warnings).toHaveLength(2)
+    expect(warnings[1]?.message).toContain("3 refunds were lost, so their units may stay taken")
+    clock.advance(MINUTE)
+    await nextTurn()
+    expect(warnings).toHaveLength(2)
     await answer()
-    expect(warnings[1]?.message).toContain("4 refunds were lost, so their units may stay taken")
+    expect(warnings[2]?.message).toContain("A refund was lost")
     expect(await remaining()).toBe(5)
+  })
+
+  it("is logged at the latest when the limiter is closed", async () => {
+    const { answer, clock, line, limiter, warnings } = setUpGuard()
+    line.fault = notSent
+    for (let i = 0; i < 5; i++) await answer()
+    await limiter.close()
+    expect(warnings.map(({ message }) => message.split(",")[0])).toEqual([
+      "A refund was lost",
+      "4 refunds were lost",
+    ])
+    clock.advance(MINUTE)
+    await nextTurn()
+    expect(warnings).toHaveLength(2)
   })
 
   it("is no loss to report when the store was closed on purpose, or the limiter", async () => {

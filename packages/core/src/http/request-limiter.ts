@@ -45,7 +45,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     try {
       return new RequestLimiter<Request>(options, parts, new RulesInForce(options, parts))
     } catch (error) {
-      parts.unsubscribe()
+      parts.close()
       throw error
     }
   }
@@ -243,7 +243,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.#closed = true
     this.#parts.waitingRoom.close()
     this.#rules.close()
-    this.#parts.unsubscribe()
+    this.#parts.close()
     this.#parts.events.emit("closed")
     this.#parts.events.clear()
     if (this.options.ownsStore) await this.options.store.close()
