@@ -85,7 +85,7 @@ export class Admission<Request> {
     if (!this.counts(request)) return UNLIMITED
     return first === undefined
       ? this.#take(facts, request, cost, startedMs, part)
-      : this.#takeAfter(first, facts, request, cost, startedMs)
+      : first.then(() => this.#take(facts, request, cost, startedMs, part))
   }
 
   /** `admit`, once the first rules are there, for who may never look at the decision. */
@@ -121,17 +121,6 @@ export class Admission<Request> {
       return made
     }
     return held instanceof Promise ? held.then(tell) : tell(held)
-  }
-
-  async #takeAfter(
-    first: Promise<void>,
-    facts: RequestFacts,
-    request: Request,
-    cost: number | undefined,
-    startedMs: number | undefined,
-  ): Promise<Decision> {
-    await first
-    return this.#take(facts, request, cost, startedMs)
   }
 
   #take(
