@@ -101,6 +101,17 @@ describe("a limiter whose rules are in a file", () => {
     expect(() => createLimiter({ ...options, rules: all })).toThrow(message)
   })
 
+  it("says how to wait for a missing file, because defaultRules and onRulesMissing do not apply to it", async () => {
+    const path = await rulesFile()
+    const create = () => createLimiter({ rules: fileRules(path), onRulesMissing: "deny", logger: QUIET })
+    expect(create).toThrow(
+      "does not exist: create it, or correct the path. If it may appear later, give fileRules the option required: false",
+    )
+    const book = createRuleBook({ source: fileRules(path, { required: false }), logger: QUIET })
+    onTestFinished(() => book.close())
+    await expect(book.refresh({ service: "shop" })).rejects.toThrow(/correct the path$/)
+  })
+
   it("is created when rules of another service are invalid, which the log says once", async () => {
     const { limiter, said } = create(fileRules(await rulesFile(OTHER_BAD)))
     expect(await limiter.decide(ALICE)).toMatchObject({ policy: "daily" })
@@ -229,6 +240,19 @@ describe("a request that comes before the first rules", () => {
     loads[2]?.resolve()
     await nextTurn()
     expect(await other.limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "daily" })
+  })
+
+  it("does not wait for a book that has failed to load them for an earlier limiter", async () => {
+    const source: RuleSource = {
+      load: async () => {
+        throw new Error("down")
+      },
+    }
+    const book = createRuleBook({ source, onRulesMissing: "deny", logger: QUIET, clock: manualClock() })
+    onTestFinished(() => book.close())
+    await expect(create(book).limiter.ready()).rejects.toThrow("down")
+    expect(await create(book).limiter.decide(ALICE)).toMatchObject({ allowed: false })
+    expect(await create(book, { service: "other" }).limiter.decide(ALICE)).toMatchObject({ allowed: false })
   })
 })
 

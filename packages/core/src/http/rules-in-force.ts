@@ -186,7 +186,8 @@ export class RulesInForce<Request> {
       if (this.#book !== rules) this.#book?.close()
       throw error
     }
-    if (this.#page.edition !== undefined) return
+    // A shared book may have rules already, or may have failed to load them.
+    if (this.#page.edition !== undefined || this.#book.statusOf(service).error !== undefined) return
     const stopWaiting = new AbortController()
     const done = () => {
       this.#first = undefined

@@ -39,7 +39,7 @@ export async function readContent(file: string, maxBytes: number, last?: FileCon
   }
 }
 
-/** Does what `readContent` does synchronously, for the first load. Throws RuleSourceError. */
+/** Does what `readContent` does synchronously, for the first load of a required file. Throws RuleSourceError. */
 export function readContentSync(file: string, maxBytes: number, last?: FileContent): FileContent {
   try {
     const stamp = stampOf(statSync(file, { bigint: true }), maxBytes)
@@ -47,7 +47,7 @@ export function readContentSync(file: string, maxBytes: number, last?: FileConte
     const text = textOf(readFileSync(file))
     return { stamp, text, documents: fileDocuments([...documentsIn(file, text)]) }
   } catch (error) {
-    throw sourceError(file, error)
+    throw sourceError(file, error, true)
   }
 }
 
@@ -92,22 +92,22 @@ function formatOf(file: string): TextFormat {
   return extname(file).toLowerCase() === ".json" ? "json" : "yaml"
 }
 
-function sourceError(file: string, cause: unknown): RuleSourceError {
-  const message = `Rules file ${JSON.stringify(file)} ${reason(file, cause)}`
+function sourceError(file: string, cause: unknown, isRequired = false): RuleSourceError {
+  const message = `Rules file ${JSON.stringify(file)} ${reason(file, cause, isRequired)}`
   const place = cause instanceof FileTextError ? cause.place : undefined
   const wasRead = cause instanceof FileTextError || cause instanceof Unusable
   const problems = wasRead ? [{ path: "", message: cause.message, ...place }] : []
   return new RuleSourceError(message, { cause, problems })
 }
 
-function reason(file: string, error: unknown): string {
+function reason(file: string, error: unknown, isRequired: boolean): string {
   if (error instanceof Unusable) return error.message
   const { code, message } = error as NodeJS.ErrnoException
   if (error instanceof FileTextError) return `is not ${formatOf(file).toUpperCase()}: ${message}`
   switch (code) {
     case "ENOENT":
     case "ENOTDIR":
-      return "does not exist: create it, or correct the path"
+      return `does not exist: create it, or correct the path${isRequired ? ". If it may appear later, give fileRules the option required: false" : ""}`
     case "ERR_ENCODING_INVALID_ENCODED_DATA":
       return "is not text: save it in UTF-8"
     default:
