@@ -1,8 +1,10 @@
 import { inspect } from "node:util"
+import { runInNewContext } from "node:vm"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { errorWithoutCredentials, withoutCredentials } from "./credentials.ts"
-import { RuleSourceError, StoreUnavailableError } from "./errors.ts"
+import { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "./errors.ts"
+import { createLimiter } from "./http/create-limiter.ts"
 
 describe("a text without credentials", () => {
   it.each([
@@ -13,6 +15,14 @@ describe("a text without credentials", () => {
     ["http://user:p@w//o r/d#?@host:6379 failed", "http://…@host:6379 failed"],
     ["getaddrinfo ENOTFOUND user:pw@host", "getaddrinfo ENOTFOUND …@host"],
     ["user:p@w@host", "…@host"],
+    ["redis://cache:6379?password=pw", "redis://cache:6379?…"],
+    ['"https://host/r.yaml?token=pw&x=1": 403', '"https://host/r.yaml?…": 403'],
+    ["stat '/app/https:/host/r.yaml?token=pw'", "stat '/app/https:/host/r.yaml?…'"],
+    ["https://host/r.yaml?pw", "https://host/r.yaml?…"],
+    ["http://user:p?a=w@host?token=pw failed", "http://…@host?… failed"],
+    ["unknown option --redis-password=pw", "unknown option --redis-password=…"],
+    ['{"host":"h","password":"p w","db":1}', '{"host":"h","password":…,"db":1}'],
+    ["{ secretAccessKey: 'p\\'w', region: 'eu' }", "{ secretAccessKey: …, region: 'eu' }"],
     ["first redis://a:b@c\nthen redis://d:e@f", "first redis://…@c\nthen redis://…@f"],
   ])("%j becomes %j", (text, clean) => {
     expect(withoutCredentials(text)).toBe(clean)
@@ -26,6 +36,8 @@ describe("a text without credentials", () => {
     "Cannot find module file:///work/node_modules/.pnpm/ioredis@5.4.1/index.js",
     "/work/node_modules/.pnpm/ioredis@5.4.1/index.js does not exist",
     "@sluice/core",
+    "unexpected token: expected a token=> at https://host/r.yaml",
+    "Is it https://host/r.yaml?",
   ])("%j has none", (text) => {
     expect(withoutCredentials(text)).toBe(text)
   })
@@ -41,6 +53,13 @@ describe("a text without credentials", () => {
 const part = fc
   .string({ unit: fc.constantFrom(..."abcXYZ019:/@#?%&=+ \\\"'.-_"), minLength: 1, maxLength: 20 })
   .map((text) => `S3cr${text}eT`)
+
+/** The error after its stack was captured and its message replaced. */
+function changed(error: Error): Error {
+  String(error.stack)
+  error.message = "short"
+  return error
+}
 
 describe("an error", () => {
   it("has no user and no password in anything that Node prints of it, whatever they are", () => {
@@ -65,7 +84,7 @@ describe("an error", () => {
     const cause = Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:6379"), { port: 6379 })
     const error = new Error("it failed", { cause })
     expect(errorWithoutCredentials(error)).toBe(error)
-    for (const other of [undefined, null, 7, { url: "redis://a:b@c" }]) {
+    for (const other of [undefined, null, 7, { url: "redis://host" }, ["a"], new Map([["port", 6379]])]) {
       expect(errorWithoutCredentials(other)).toBe(other)
     }
   })
@@ -83,6 +102,42 @@ describe("an error", () => {
     expect(inspect(copy)).not.toContain("pw")
   })
 
+  const url = "redis://user:S3cret@host:6379"
+  it.each<[string, unknown]>([
+    ["a member that is an object", Object.assign(new Error("403"), { config: { url, headers: {} } })],
+    ["an object that was thrown", { message: `connect ENOENT ${url}` }],
+    ["an object as a cause", new Error("x", { cause: { options: [{ url }] } })],
+    ["an error of another realm", runInNewContext(`new Error("connect ENOENT ${url}")`)],
+    ["its name", Object.assign(new Error("x"), { name: `Error at ${url}` })],
+    ["a member under a symbol", Object.assign(new Error("x"), { [Symbol("url")]: url })],
+    ["a member that is a URL", Object.assign(new Error("x"), { url: new URL(url) })],
+    ["a member that is a map", Object.assign(new Error("x"), { hosts: new Map([["first", url]]) })],
+    ["a member named like a secret", Object.assign(new Error("x"), { accessToken: "S3cret" })],
+    ["a header", Object.assign(new Error("x"), { headers: { Authorization: "Bearer S3cret" } })],
+    ["the stack of a message that was changed", changed(new Error(`connect ENOENT ${url}`))],
+    [
+      "a message beside a member that cannot be read",
+      Object.defineProperty(new Error(url), "detail", {
+        get() {
+          throw new Error("no")
+        },
+      }),
+    ],
+  ])("has no password in %s", (_, thrown) => {
+    const { cause } = new RuleSourceError("The rules cannot be read", { cause: thrown })
+    expect(`${inspect(cause, { depth: 9, showHidden: true })} ${(cause as Error).stack}`).not.toContain(
+      "S3cret",
+    )
+    expect(inspect(thrown, { depth: 9, showHidden: true })).toContain("S3cret")
+  })
+
+  it("has no password in its problems", () => {
+    const problem = { path: "rules[0]", message: `${url} is not a URL`, rule: url, line: 7 }
+    expect(new InvalidRuleError([problem]).problems).toEqual([
+      { path: "rules[0]", message: "redis://…@host:6379 is not a URL", rule: "redis://…@host:6379", line: 7 },
+    ])
+  })
+
   it("may be its own cause, or have members that cannot be read", () => {
     const own = new Error("redis://user:pw@host")
     own.cause = own
@@ -93,5 +148,24 @@ describe("an error", () => {
       },
     })
     expect(errorWithoutCredentials(failing)).toBe(failing)
+  })
+})
+
+const LIMIT = { limit: 5, window: "1m" } as const
+
+describe("the status of rules", () => {
+  it("has no password in the problems of a custom source", async () => {
+    const message = "redis://user:S3cret@host cannot be read"
+    const limiter = createLimiter({
+      rules: {
+        load: async () => ({ rules: [{ ...LIMIT, field: "ip" }], problems: [{ path: "", message }] }),
+      },
+      onRulesMissing: "allow",
+      logger: { warn: () => undefined, error: () => undefined },
+    })
+    await limiter.ready().catch(() => undefined)
+    expect(inspect(limiter.rules, { depth: 9, showHidden: true })).toContain("redis://…@host cannot be read")
+    expect(inspect(limiter.rules, { depth: 9, showHidden: true })).not.toContain("S3cret")
+    await limiter.close()
   })
 })

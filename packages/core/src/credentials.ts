@@ -1,7 +1,10 @@
+import { inspect, types } from "node:util"
+
 /**
- * Returns the text without users and passwords: `redis://user:pw@host:6379` becomes `redis://…@host:6379`, and `user:pw@host`
- * becomes `…@host`. For every text that may end in a log: a client's library may read a URL as a host or a path and name it in its
- * own errors. In doubt it removes too much, because a password may contain spaces, slashes and more of "@".
+ * Returns the text without secrets: `redis://user:pw@host:6379` becomes `redis://…@host:6379`, `user:pw@host` becomes `…@host`,
+ * `https://host/rules?token=x` becomes `https://host/rules?…`, and `password=x` becomes `password=…`. Use it for every text that
+ * may end in a log: the library of a client may take a URL for a host or a path and quote it in an error. If in doubt, the
+ * function removes too much, because a password may contain spaces, slashes and "@".
  * @example
  * ```ts
  * import { withoutCredentials } from "@sluice/core"
@@ -10,33 +13,62 @@
  * ```
  */
 export function withoutCredentials(text: string): string {
-  return text.includes("@") ? text.split("\n").map(cleanLine).join("\n") : text
+  return text.split("\n").map(cleanLine).join("\n")
 }
 
 /**
- * Returns the error, or a copy of it when it holds credentials: in its message, in members that Node prints beside it such as
- * `address`, in its cause or in its `errors`. Anything else is returned as it is.
+ * Returns what was thrown without secrets. Strings are cleaned. An error with a secret in its message, its stack, its causes or
+ * another member becomes a copy. Another object with a secret becomes the cleaned text that Node prints for it. Everything else
+ * is returned unchanged.
  */
 export function errorWithoutCredentials(value: unknown, depth = 0): unknown {
   if (typeof value === "string") return withoutCredentials(value)
-  if (!(value instanceof Error)) return value
-  // What nobody has looked into is left out.
-  if (depth > DEEPEST_CAUSE) return undefined
+  if (typeof value !== "object" || value === null) return value
+  // Remove what nobody has searched.
+  if (depth > DEEPEST) return undefined
   try {
-    return cleanError(value, depth)
+    if (Array.isArray(value)) return cleanList(value, depth)
+    return value instanceof Error || types.isNativeError(value)
+      ? cleanError(value, depth)
+      : cleanObject(value)
   } catch {
-    // A getter of the error failed. What cannot be read is not printed either.
-    return value
+    // A proxy or a custom inspect function failed, so nobody can search the value.
+    return undefined
   }
 }
 
-/** Causes of causes that are looked into; an error may be its own cause. */
-const DEEPEST_CAUSE = 8
+/** How deep causes and members are searched. An error may be its own cause. */
+const DEEPEST = 8
+
+/** Ends of names whose values are secrets: `password`, `x-api-key`, `secretAccessKey`. */
+const SECRET_NAME =
+  "(?:pass|passw(?:or)?d|passphrase|pwd|secret|token|credentials?|sig|signature|authorization|cookie|(?:api|access|private|secret)[-_]?key)"
+
+const ENDS_IN_SECRET_NAME = new RegExp(`${SECRET_NAME}$`, "i")
+
+/** `password=x`, `"password":"x"` and `password: 'x'`. After a colon only a quoted value is a secret: "token: expected" is prose. */
+const ASSIGNMENT = new RegExp(
+  `(${SECRET_NAME}["']?\\s?(?:=(?!>)|(?:=>|:)\\s?(?=["'])))(?:"(?:[^"\\\\]|\\\\.)*"?|'(?:[^'\\\\]|\\\\.)*'?|\\S+)`,
+  "gi",
+)
 
 /** Names of our own packages, which messages mention, follow an "@" too. */
 const OWN_PACKAGE = "@sluice/"
 
 function cleanLine(line: string): string {
+  return cleanUsers(line).split(/(\s+)/).map(cleanQuery).join("").replace(ASSIGNMENT, "$1…")
+}
+
+/** `https://host/rules?token=x` becomes `https://host/rules?…`: any parameter may be a secret. */
+function cleanQuery(word: string): string {
+  const start = word.search(/[?&]/) + 1
+  if (start === 0 || !(word.includes("=", start) || word.lastIndexOf("//", start) !== -1)) return word
+  const query = word.slice(start)
+  const after = /(?<![\])}>"'`,;:.])[\])}>"'`,;:.]*$/.exec(query)?.[0] ?? ""
+  return after === query ? word : `${word.slice(0, start)}…${after}`
+}
+
+function cleanUsers(line: string): string {
   let at = line.lastIndexOf("@")
   while (at !== -1 && line.startsWith(OWN_PACKAGE, at)) at = at === 0 ? -1 : line.lastIndexOf("@", at - 1)
   return at === -1 ? line : cleanHead(line.slice(0, at + 1)) + line.slice(at + 1)
@@ -76,31 +108,59 @@ function hasCredentials(word: string): boolean {
 }
 
 function cleanError(error: Error, depth: number): Error {
-  const members = Object.getOwnPropertyNames(error).map((name) => {
-    const value = (error as unknown as Readonly<Record<string, unknown>>)[name]
-    const clean = name === "stack" ? cleanStack(error) : cleanMember(name, value, depth)
+  const members = Reflect.ownKeys(error).map((name) => {
+    const value = read(error, name)
+    const clean =
+      name === "stack" && typeof value === "string" ? cleanStack(value) : cleanMember(name, value, depth)
     return { name, value, clean, enumerable: Object.prototype.propertyIsEnumerable.call(error, name) }
   })
   if (members.every(({ value, clean }) => clean === value)) return error
-  const copy = new Error(withoutCredentials(error.message))
-  Object.setPrototypeOf(copy, Object.getPrototypeOf(error))
+  const copy = Object.setPrototypeOf(new Error(), Object.getPrototypeOf(error)) as Error
   for (const { name, clean, enumerable } of members) {
-    if (clean === undefined) delete (copy as unknown as Record<string, unknown>)[name]
+    if (clean === undefined) Reflect.deleteProperty(copy, name)
     else Object.defineProperty(copy, name, { value: clean, enumerable, configurable: true, writable: true })
   }
   return copy
 }
 
-function cleanMember(name: string, value: unknown, depth: number): unknown {
-  // ioredis puts the command that failed on the error: the arguments of AUTH are a user and a password.
-  if (name === "command") return undefined
-  if (!Array.isArray(value)) return errorWithoutCredentials(value, depth + 1)
-  const clean = value.map((each) => errorWithoutCredentials(each, depth + 1))
-  return clean.some((each, index) => each !== value[index]) ? clean : value
+/** Returns undefined for a getter that fails. */
+function read(error: Error, name: PropertyKey): unknown {
+  try {
+    return Reflect.get(error, name)
+  } catch {
+    return undefined
+  }
 }
 
-/** Only the message in front of the frames: paths of modules have an "@" that is no user's. */
-function cleanStack({ stack, message }: Error): string | undefined {
-  const clean = withoutCredentials(message)
-  return clean === message ? stack : stack?.replace(message, () => clean)
+function cleanMember(name: PropertyKey, value: unknown, depth: number): unknown {
+  // ioredis puts the command that failed on the error: the arguments of AUTH are a user and a password.
+  if (name === "command") return undefined
+  if (typeof value === "string" && ENDS_IN_SECRET_NAME.test(String(name))) return undefined
+  return errorWithoutCredentials(value, depth + 1)
+}
+
+function cleanList(list: readonly unknown[], depth: number): unknown {
+  const clean = list.map((each) => errorWithoutCredentials(each, depth + 1))
+  return clean.some((each, index) => each !== list[index]) ? clean : list
+}
+
+/** Node's text has what loggers print, whatever the class: members of members, entries of a map, parts of a URL. */
+function cleanObject(value: object): unknown {
+  // One line for each member, because cleaning a line may remove the rest of it.
+  const text = inspect(value, {
+    depth: DEEPEST,
+    compact: false,
+    breakLength: Number.POSITIVE_INFINITY,
+    maxStringLength: null,
+  })
+  const clean = withoutCredentials(text)
+  return clean === text ? value : clean
+}
+
+/** Leaves the frames as they are, because an "@" in the path of a module precedes a version. */
+function cleanStack(stack: string): string {
+  return stack
+    .split("\n")
+    .map((line) => (/^\s+at /.test(line) ? line : cleanLine(line)))
+    .join("\n")
 }

@@ -17,8 +17,8 @@ export interface Problem {
 }
 
 /**
- * Every error that Sluice throws: `code` is stable and has a heading in @sluice/core/errors.md. Neither its message nor its cause
- * holds a password of a connection URL.
+ * Every error that Sluice throws: `code` is stable and has a heading in @sluice/core/errors.md. Its message, its cause and its
+ * problems contain no password of a connection URL.
  */
 export abstract class SluiceError extends Error {
   /** Says which error it is, for programs. It stays the same when messages change. */
@@ -147,7 +147,16 @@ export function sentenceOf(text: string): string {
 
 /** Not enumerable, because Node and loggers print enumerable members of an error, and the message already has each problem. */
 function attachProblems(error: SluiceError, problems: readonly Problem[]): void {
-  Object.defineProperty(error, "problems", { value: problems })
+  Object.defineProperty(error, "problems", { value: problems.map(problemWithoutCredentials) })
+}
+
+/** Returns the problem without secrets in its texts. */
+export function problemWithoutCredentials(problem: Problem): Problem {
+  const members = Object.entries(problem).map(([name, value]) => [
+    name,
+    typeof value === "string" ? withoutCredentials(value) : value,
+  ])
+  return Object.fromEntries(members) as Problem
 }
 
 /** Problems that a message tells one by one: a file whose format is another one has thousands. */

@@ -117,8 +117,8 @@ function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
 function describe(value: unknown): string {
   switch (typeof value) {
     case "string":
-      // Longer than what is shown, so that a password is not cut off from the "@" that tells it.
-      return JSON.stringify(withoutCredentials(value.slice(0, 2_000)).slice(0, 60))
+      // Clean the whole text: a password without the "@" that follows it could not be recognized.
+      return JSON.stringify(withoutCredentials(value).slice(0, 60))
     case "function":
       return "a function"
     case "bigint":
@@ -128,7 +128,7 @@ function describe(value: unknown): string {
       return value.description ?? "a symbol"
     case "object":
       try {
-        return withoutCredentials((classOf(value) ?? JSON.stringify(value) ?? "an object").slice(0, 2_000))
+        return withoutCredentials(classOf(value) ?? JSON.stringify(value) ?? "an object")
       } catch {
         // It is circular, too deep, or its own toJSON failed.
         return Array.isArray(value) ? "a list" : "an object"

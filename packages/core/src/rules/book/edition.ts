@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util"
-import { InvalidRuleError, RuleSourceError } from "../../errors.ts"
+import { InvalidRuleError, problemWithoutCredentials, RuleSourceError } from "../../errors.ts"
 import { parseRules } from "../parse-rule.ts"
 import { show } from "../problems.ts"
 import type { Edition, RulesEvent } from "../rule-book.ts"
@@ -29,7 +29,7 @@ export function isSame(print: Print | undefined, found: Found): boolean {
 export function editionOf(service: string, loaded: LoadedRules): Edition {
   const { rules: given, problems: reported, version } = loaded
   const { rules, problems: found } = parseRules(given, "rules")
-  const problems = [...reported, ...found]
+  const problems = [...reported, ...found].map(problemWithoutCredentials)
   return { service, rules, problems, ...(version !== undefined && { version }) }
 }
 
