@@ -16,3 +16,7 @@ declare module "dynalite" {
     readonly deleteTableMs?: number
   }): Server
 }
+declare module "compression" {
+  import type { RequestHandler } from "express"
+  export default function compression(options?: { readonly threshold?: number }): RequestHandler
+}

@@ -539,3 +539,37 @@ describe("types", () => {
     expect(wrong).toThrow()
   })
 })
+
+describe("what throws after a late decision", () => {
+  it.each([
+    ["the headers of an admission", "RateLimit", {}],
+    [
+      "an answer of onRejected",
+      "Content-Length",
+      { deny: ["127.0.0.1"], onRejected: async () => ({ status: 429, headers: [], body: "" }) },
+    ],
+  ] as const)("goes to the error handler: %s", async (_what, broken, more) => {
+    const memory = memoryStore()
+    const store: Store = {
+      take: async (requests) => memory.take(requests),
+      peek: async (requests) => memory.peek(requests),
+      refund: async (refunds) => memory.refund(refunds),
+      reset: async (keys) => memory.reset(keys),
+      close: () => memory.close(),
+    }
+    const app = express()
+    app.use((_req, res, next) => {
+      res.setHeader = (name) => {
+        if (name === broken) throw new Error("broken middleware")
+        return res
+      }
+      next()
+    })
+    app.use(rateLimit({ ...once({ store }), ...more }), ok)
+    app.use((error: Error, _req: Request, res: Response, _next: unknown) => {
+      res.end(error.message)
+    })
+    const ask = await serve(app)
+    expect(await (await ask("/", { signal: AbortSignal.timeout(2_000) })).text()).toBe("broken middleware")
+  })
+})

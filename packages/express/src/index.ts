@@ -67,7 +67,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
     if (guard.settles) res.once("finish", () => guard.settle(req, res.statusCode))
     const outcome = guard.check(new ExpressFacts(req, handler), req, res)
     // A value stays a value: on the memory store no request waits for a promise.
-    if (outcome instanceof Promise) void outcome.then((late) => proceed(late, req, res, next))
+    if (outcome instanceof Promise) whenMade(outcome, (late) => proceed(late, req, res, next), next)
     else proceed(outcome, req, res, next)
   }
 
@@ -80,12 +80,12 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
       writeHeaders(res, outcome.headers)
     }
     if (outcome.rejection === undefined) next()
-    else if (!guard.endBegun(res)) refuse(outcome, req, res)
+    else if (!guard.endBegun(res)) refuse(outcome, req, res, next)
   }
 
-  function refuse(outcome: Outcome, req: Request, res: Response): void {
+  function refuse(outcome: Outcome, req: Request, res: Response, next: NextFunction): void {
     const rejection = guard.answer(outcome, req, res)
-    if (rejection instanceof Promise) void rejection.then((late) => send(late, res))
+    if (rejection instanceof Promise) whenMade(rejection, (late) => send(late, res), next)
     else send(rejection, res)
   }
 
@@ -96,6 +96,11 @@ const MOUNTED_ELSEWHERE = {
   path: "",
   message: "the middleware of @sluice/express was called by another framework, without a response of Express",
   accepted: "an app of Express; rateLimit of @sluice/koa in Koa, and of @sluice/fastify in Fastify",
+}
+
+/** Goes on with a value that comes later. What throws then goes to `next`, as Express does with what a handler throws at once. */
+function whenMade<Value>(promise: Promise<Value>, goOn: (value: Value) => void, next: NextFunction): void {
+  promise.then(goOn).catch(next)
 }
 
 function send(rejection: RejectionAnswer | undefined, res: Response): void {

@@ -293,3 +293,19 @@ describe("an answer of the app", () => {
     expect([statusCode, headers["ratelimit-policy"]]).toEqual([500, '"ip-1m";q=1;w=60'])
   })
 })
+
+it("passes what throws after a late decision to the error handler", async () => {
+  const app = fastify()
+  app.addHook("onRequest", async (_request, reply) => {
+    reply.header = () => {
+      throw new Error("broken plugin")
+    }
+  })
+  await app.register(rateLimit, { ...once, store: laterStore() })
+  app.setErrorHandler((error: Error, _request, reply) => {
+    reply.raw.end(error.message)
+  })
+  app.get("/", async () => "ok")
+  expect((await app.inject("/")).body).toBe("broken plugin")
+  await app.close()
+})

@@ -196,7 +196,9 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
       isNew = false
       // In its first turn a guard would take itself for one that the app makes in a handler, and warn of that.
       // Not by queueMicrotask, which a test that fakes timers may have stopped.
-      void Promise.resolve().then(() => decideAt(name, request, reply, done))
+      Promise.resolve()
+        .then(() => decideAt(name, request, reply, done))
+        .catch(done)
       return
     }
     if (limit === undefined) {

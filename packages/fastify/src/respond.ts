@@ -10,8 +10,8 @@ import {
 import type { FastifyReply, FastifyRequest } from "fastify"
 import { FastifyFacts } from "./facts.ts"
 
-/** What a hook calls for the request to go on. */
-export type Done = () => void
+/** What a hook calls for the request to go on, or to fail. */
+export type Done = (error?: Error) => void
 
 /** A hook of Fastify. Only `preParsing` passes a payload before `done`. */
 export type Hook = (request: FastifyRequest, reply: FastifyReply, payload: unknown, done?: Done) => void
@@ -43,7 +43,8 @@ function respondLater(
   reply: FastifyReply,
   done: Done,
 ): void {
-  void outcome.then((made) => respond(made, guard, request, reply, done))
+  // Fastify does the same with what a hook throws at once.
+  outcome.then((made) => respond(made, guard, request, reply, done)).catch(done)
 }
 
 function respond(
@@ -66,7 +67,7 @@ function respond(
   // By a handler timeout, while the store was asked.
   if (reply.sent || guard.endBegun(reply.raw)) return
   // Stryker disable next-line ConditionalExpression: the guard's own answer is the same, by a detour
-  if (guard.asksApp) refuse(guard, outcome, request, reply)
+  if (guard.asksApp) refuse(guard, outcome, request, reply, done)
   else send(rejection, reply)
 }
 
@@ -75,11 +76,12 @@ function refuse(
   outcome: Outcome,
   request: FastifyRequest,
   reply: Refusing,
+  done: Done,
 ): void {
   reply[SEND] = reply.send
   reply.send = sendAndTell
   const rejection = guard.answer(outcome, request, reply)
-  if (rejection instanceof Promise) void rejection.then((late) => sendUnlessSent(late, reply))
+  if (rejection instanceof Promise) rejection.then((late) => sendUnlessSent(late, reply)).catch(done)
   else sendUnlessSent(rejection, reply)
 }
 

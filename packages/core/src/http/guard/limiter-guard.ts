@@ -103,7 +103,9 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
 
   endBegun(response: EndableResponse): boolean {
     if (!response.headersSent) return false
-    if (endBegun(response)) warnMountedTooLate(this.limiter.warner)
+    if (response.writableEnded) return true
+    warnMountedTooLate(this.limiter.warner)
+    endBegun(response)
     return true
   }
 

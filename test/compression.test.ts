@@ -1,0 +1,94 @@
+import type { AddressInfo } from "node:net"
+import { type Logger, memoryStore, type Store } from "@sluice/core"
+import { rateLimit as expressRateLimit } from "@sluice/express"
+import { rateLimit as fastifyRateLimit } from "@sluice/fastify"
+import compression from "compression"
+import express, { type RequestHandler } from "express"
+import express4 from "express4"
+import fastify from "fastify"
+import { afterEach, describe, expect, it } from "vitest"
+
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+/** Starts an app that compresses, begins each response, and limits requests afterwards. Resolves with its port. */
+type Start = (store: Store, logger: Logger) => Promise<number>
+
+const rule = { limit: 1, window: "1 hour" } as const
+
+/** Begins the response and goes on, as a handler that is mounted before the limiter does by mistake. */
+const begin: RequestHandler = (_req, res, next) => {
+  res.setHeader("Content-Type", "text/plain")
+  res.write("begun")
+  next()
+}
+
+const onExpress =
+  (create: typeof express): Start =>
+  (store, logger) => {
+    const app = create()
+    app.use(compression({ threshold: 0 }), begin, expressRateLimit({ ...rule, store, logger }))
+    app.use((_req, res) => void res.end(", admitted"))
+    return new Promise((resolve) => {
+      const server = app.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port))
+      closing.push(() => {
+        server.close()
+        server.closeAllConnections()
+      })
+    })
+  }
+
+const onFastify: Start = async (store, logger) => {
+  const app = fastify({ forceCloseConnections: true })
+  closing.push(() => app.close())
+  for (const middleware of [compression({ threshold: 0 }), begin]) {
+    app.addHook("onRequest", (request, reply, done) =>
+      middleware(request.raw as never, reply.raw as never, done),
+    )
+  }
+  await app.register(fastifyRateLimit, { ...rule, store, logger })
+  app.get("/", (_request, reply) => {
+    reply.hijack()
+    reply.raw.end(", admitted")
+  })
+  await app.listen({ port: 0, host: "127.0.0.1" })
+  return (app.server.address() as AddressInfo).port
+}
+
+/** A store that answers as Redis does, with promises. */
+function lateStore(): Store {
+  const memory = memoryStore()
+  return {
+    take: async (requests) => memory.take(requests),
+    peek: async (requests) => memory.peek(requests),
+    refund: async (refunds) => memory.refund(refunds),
+    reset: async (keys) => memory.reset(keys),
+    close: () => memory.close(),
+  }
+}
+
+describe.each([
+  ["Express 5", onExpress(express)],
+  ["Express 4", onExpress(express4)],
+  ["Fastify", onFastify],
+])("a refused request whose response has begun under compression on %s", (_name, start) => {
+  it.each([
+    ["at once", memoryStore],
+    ["later", lateStore],
+  ])("gets what was written, when the store answers %s", async (_when, makeStore) => {
+    const warnings: unknown[] = []
+    const log = ({ code }: { readonly code: string }): void => void warnings.push(code)
+    const store = makeStore()
+    closing.push(() => store.close())
+    const port = await start(store, { warn: log, error: log })
+    const bodies = []
+    for (let i = 0; i < 3; i++) {
+      const response = await fetch(`http://127.0.0.1:${port}`, { signal: AbortSignal.timeout(2_000) })
+      bodies.push(await response.text())
+    }
+    expect(bodies).toEqual(["begun, admitted", "begun", "begun"])
+    expect(warnings).toEqual(["SLUICE_MOUNTED_TOO_LATE"])
+  })
+})
