@@ -301,11 +301,14 @@ describe("instrument", () => {
   it("says everything that is wrong with what it is given", () => {
     const wrong = { nam: "x", name: "", meterProvider: {} }
     const call = () => instrument(undefined as never, wrong as never)
-    expect(call).toThrow(/limiter: undefined is not a limiter; accepted: what createLimiter\(\) yields/)
-    expect(call).toThrow(/nam: "nam" is no option of instrument\(\); accepted: meterProvider, name/)
-    expect(call).toThrow(/name: "" is not a name; accepted: a text that is not empty/)
-    expect(call).toThrow(/meterProvider: has no getMeter\(\); accepted: a MeterProvider of OpenTelemetry/)
+    expect(call).toThrow(/limiter: undefined is not a limiter; accepted: what createLimiter\(\) returns/)
+    expect(call).toThrow(/nam: "nam" is not a member of the options of instrument; did you mean "name"\?/)
+    expect(call).toThrow(/name: "" is not a name; accepted: a string that is not empty/)
+    expect(call).toThrow(
+      /meterProvider: \{\} is not a meter provider; accepted: a MeterProvider of OpenTelemetry/,
+    )
     const limiter = createLimiter({ limit: 1, window: "1 minute" })
+    expect(() => instrument(limiter, null as never)).toThrow(/null is not the options of instrument/)
     instrument(limiter, { name: undefined, meterProvider: undefined })()
   })
 })

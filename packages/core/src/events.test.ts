@@ -36,7 +36,7 @@ describe("events", () => {
     }
     const accepted = "said, done"
     expect(refused("siad", () => undefined)).toEqual([
-      { path: "on", message: '"siad" is no event', accepted },
+      { path: "on", message: '"siad" is not an event', accepted },
     ])
     expect(refused("toString", () => undefined)).toMatchObject([{ accepted }])
     expect(refused("said", undefined)).toEqual([

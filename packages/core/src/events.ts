@@ -1,4 +1,4 @@
-import { InvalidOptionError } from "./errors.ts"
+import { InvalidOptionError, textOf } from "./errors.ts"
 
 type Listener<Args extends unknown[]> = (...args: Args) => void
 
@@ -33,10 +33,10 @@ export class SafeEvents<Table extends Record<keyof Table, unknown[]>> implements
   }
 
   on<Name extends keyof Table>(name: Name, listener: Listener<Table[Name]>): void {
-    // Nobody would ever call such a one, and nobody would find out.
-    if (!this.#names.includes(name as keyof Table & string)) {
+    // A listener of an unknown event would never be called, and nobody would notice.
+    if (!this.#isEvent(name)) {
       throw new InvalidOptionError([
-        { path: "on", message: `"${String(name)}" is no event`, accepted: this.#names.join(", ") },
+        { path: "on", message: `"${textOf(name)}" is not an event`, accepted: this.#names.join(", ") },
       ])
     }
     if (typeof listener !== "function") {
@@ -47,6 +47,7 @@ export class SafeEvents<Table extends Record<keyof Table, unknown[]>> implements
   }
 
   off<Name extends keyof Table>(name: Name, listener: Listener<Table[Name]>): void {
+    if (!this.#isEvent(name)) return
     this.#listeners[name] = this.#listeners[name]?.filter((one) => one !== listener)
   }
 
@@ -68,5 +69,9 @@ export class SafeEvents<Table extends Record<keyof Table, unknown[]>> implements
 
   clear(): void {
     this.#listeners = {}
+  }
+
+  #isEvent(name: unknown): boolean {
+    return this.#names.includes(name as keyof Table & string)
   }
 }

@@ -2,6 +2,7 @@ import { InvalidOptionError, type Problem } from "../errors.ts"
 import type { Decider } from "../limiter/decider.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { DecisionRecord } from "../limiter/decision-record.ts"
+import { isSignal } from "../rules/call-start.ts"
 import { classOf, show, suggestion } from "../rules/problems.ts"
 import { isUnits } from "./callbacks.ts"
 import type { AcquireOptions, CostOption, ResetOptions } from "./limiter.ts"
@@ -45,15 +46,6 @@ function unknownOptions(options: object, names: readonly string[], call: string)
       message: `${show(name)} is not an option of ${call}${suggestion(name, names)}`,
       accepted: names.join(", "),
     }))
-}
-
-function isSignal(value: unknown): boolean {
-  const { aborted, throwIfAborted, addEventListener } = (value ?? {}) as Partial<AbortSignal>
-  return (
-    typeof aborted === "boolean" &&
-    typeof throwIfAborted === "function" &&
-    typeof addEventListener === "function"
-  )
 }
 
 /** The cost that a method was given. Throws InvalidOptionError. */

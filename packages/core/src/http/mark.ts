@@ -27,7 +27,7 @@ export interface Progress {
 
 /** What has been decided on a request so far, of all mounts the decision that binds; undefined where nobody has. */
 export function decisionOn(request: object): Decision | undefined {
-  return (request as Marked)[MARK]?.decision
+  return (request as Marked | null | undefined)?.[MARK]?.decision
 }
 
 /**

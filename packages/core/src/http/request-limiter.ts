@@ -4,8 +4,9 @@ import { DecisionRecord, UNLIMITED } from "../limiter/decision-record.ts"
 import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
 import { orAborted } from "../limiter/waiting/on-abort.ts"
 import { held } from "../rules/book/timing.ts"
+import { startCall } from "../rules/call-start.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
-import type { ReadyOptions, RulesStatus } from "../rules/rule-book.ts"
+import type { ReadyOptions, RulesStatus, SignalOption } from "../rules/rule-book.ts"
 import type { Warner } from "../warnings.ts"
 import { Admission } from "./admission.ts"
 import {
@@ -226,16 +227,14 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     waitingRoom.wake(counters)
   }
 
-  async ready(options: ReadyOptions = {}): Promise<void> {
+  async ready(options?: ReadyOptions): Promise<void> {
     this.#requireOpen()
-    options?.signal?.throwIfAborted()
-    await this.#rules.ready(options ?? {})
+    await this.#rules.ready(startCall(options))
   }
 
-  async refresh(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
+  async refresh(options?: SignalOption): Promise<void> {
     this.#requireOpen()
-    options?.signal?.throwIfAborted()
-    await this.#rules.refresh(options ?? {})
+    await this.#rules.refresh(startCall(options))
   }
 
   async close(): Promise<void> {

@@ -1,7 +1,12 @@
 import type { MeterProvider } from "@opentelemetry/api"
+import { z } from "zod"
 import { InvalidOptionError, type Problem } from "../errors.ts"
 import type { Limiter } from "../http/limiter.ts"
-import { show } from "../rules/problems.ts"
+import { locate, says, show } from "../rules/problems.ts"
+import { readShape, strict } from "../rules/rule-members.ts"
+
+const NAME = says("a name", "a string that is not empty")
+const PROVIDER = says("a meter provider", "a MeterProvider of OpenTelemetry")
 
 /** Options of `instrument`. */
 export interface InstrumentOptions {
@@ -14,26 +19,19 @@ export interface InstrumentOptions {
   readonly name?: string | undefined
 }
 
-const ACCEPTED = "meterProvider, name"
+const shape = strict("the options of instrument", {
+  name: z.string(NAME).min(1, NAME).optional(),
+  meterProvider: z
+    .custom((value) => typeof (value as Partial<MeterProvider> | null)?.getMeter === "function", PROVIDER)
+    .optional(),
+})
 
 /** @throws {@link InvalidOptionError} with everything that is wrong with what `instrument` was given. */
 export function checkArguments<Request>(limiter: Limiter<Request>, options: InstrumentOptions): void {
-  const problems: Problem[] = []
+  const problems: Problem[] = readShape(shape, options).problems.map((problem) => locate("", problem))
   if (typeof limiter?.on !== "function" || typeof limiter.status?.service !== "string") {
-    const accepted = "what createLimiter() yields, or the `limiter` of a middleware"
-    problems.push({ path: "limiter", message: `${show(limiter)} is not a limiter`, accepted })
-  }
-  for (const [path, value] of Object.entries(options)) {
-    if (value === undefined) continue
-    if (path === "name") {
-      if (typeof value === "string" && value !== "") continue
-      problems.push({ path, message: `${show(value)} is not a name`, accepted: "a text that is not empty" })
-    } else if (path === "meterProvider") {
-      if (typeof value?.getMeter === "function") continue
-      problems.push({ path, message: "has no getMeter()", accepted: "a MeterProvider of OpenTelemetry" })
-    } else {
-      problems.push({ path, message: `${show(path)} is no option of instrument()`, accepted: ACCEPTED })
-    }
+    const accepted = "what createLimiter() returns, or the `limiter` of a middleware"
+    problems.unshift({ path: "limiter", message: `${show(limiter)} is not a limiter`, accepted })
   }
   if (problems.length > 0) throw new InvalidOptionError(problems)
 }

@@ -12,6 +12,7 @@ import {
 import { Page, type PageReader } from "./book/page.ts"
 import { statusOf } from "./book/status.ts"
 import { held, type Timing, unlessAborted } from "./book/timing.ts"
+import { requireService, startCall } from "./call-start.ts"
 import type {
   Edition,
   ReadyOptions,
@@ -117,32 +118,32 @@ export class OpenBook implements RuleBook {
   }
 
   rulesOf(service: string): Edition | undefined {
-    const page = this.#followed.pageOf(service)
+    const page = this.#followedPage(service)
     if (page !== undefined) return page.known
     // What is about to be listed need not be asked for one by one.
     return this.#followed.isListLoaded ? this.#lookups.read(service) : undefined
   }
 
-  async find(service: string, { signal }: SignalOption = {}): Promise<Edition | undefined> {
+  async find(service: string, options?: SignalOption): Promise<Edition | undefined> {
     this.#requireOpen()
-    return held(this.#find(service, signal))
+    return held(this.#find(service, startCall(options).signal))
   }
 
   statusOf(service: string): RulesStatus {
-    const page = this.#followed.pageOf(service)
+    const page = this.#followedPage(service)
     const nowMs = this.#timing.now()
     if (page !== undefined) return statusOf(page, this.#followed.loopOf(page), nowMs)
     return statusOf(this.#lookups.pageOf(service), this.#lookups.standingOf(service), nowMs)
   }
 
-  async ready(options: ReadyOptions = {}): Promise<void> {
+  async ready(options?: ReadyOptions): Promise<void> {
     this.#requireOpen()
-    await held(this.#followed.ready(options))
+    await held(this.#followed.ready(startCall(options)))
   }
 
-  async refresh({ service, signal }: RefreshOptions = {}): Promise<void> {
+  async refresh(options?: RefreshOptions): Promise<void> {
     this.#requireOpen()
-    signal?.throwIfAborted()
+    const { service, signal } = startCall(options)
     const refreshed = service === undefined ? this.#refreshAll() : this.#refreshOne(service)
     await held(unlessAborted(refreshed, signal))
   }
@@ -181,7 +182,7 @@ export class OpenBook implements RuleBook {
 
   async #find(service: string, signal: AbortSignal | undefined): Promise<Edition | undefined> {
     await this.#followed.listReady({ signal })
-    const page = this.#followed.pageOf(service)
+    const page = this.#followedPage(service)
     if (page === undefined) return unlessAborted(this.#lookups.find(service), signal)
     await page.ready({ signal })
     return page.known
@@ -196,8 +197,13 @@ export class OpenBook implements RuleBook {
   }
 
   async #refreshOne(service: string): Promise<void> {
-    const page = this.#followed.pageOf(service)
+    const page = this.#followedPage(service)
     await (page === undefined ? this.#lookups.refresh(service) : this.#followed.refresh(page))
+  }
+
+  #followedPage(service: string): Page | undefined {
+    requireService(service)
+    return this.#followed.pageOf(service)
   }
 
   #requireOpen(): void {

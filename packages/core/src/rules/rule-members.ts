@@ -72,7 +72,7 @@ const durationOf = (said: Says): z.ZodUnion<readonly [z.ZodInt, z.ZodString]> =>
 const duration = durationOf(says("a duration", DURATION_ACCEPTED))
 const methodName = says("an HTTP method", 'a token such as "GET" or "POST"')
 const matchFields = z.record(
-  z.string().superRefine((name, context) => {
+  z.string(says("a field", FIELD_ACCEPTED)).superRefine((name, context) => {
     const mistake = fieldMistake(name)
     if (mistake !== undefined) {
       context.addIssue({ code: "custom", message: says(mistake.noun, mistake.accepted).error })

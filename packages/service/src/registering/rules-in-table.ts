@@ -16,6 +16,7 @@ export interface RulesInTable extends RulesHome {
  * @throws {@link InvalidOptionError} for wrong options.
  */
 export function rulesInTable(options: DynamoDBRulesOptions): RulesInTable {
+  const source = dynamoDBRules(options)
   const { pollMs: _pollMs, consistentRead: _consistentRead, ...table } = options
-  return { source: dynamoDBRules(options), registry: dynamoDBRegistry(table) }
+  return { source, registry: dynamoDBRegistry(table) }
 }

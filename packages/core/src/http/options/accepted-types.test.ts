@@ -107,7 +107,7 @@ describe("the types of a limiter", () => {
     limiter.on("decision", (decision, request) => `${decision.policy} ${request.user}`)
     // @ts-expect-error misspelt
     expect(() => limiter.on("decisions", listener)).toThrow(
-      'on: "decisions" is no event; accepted: decision, ',
+      'on: "decisions" is not an event; accepted: decision, ',
     )
     // @ts-expect-error misspelt
     limiter.off("degrade", listener)

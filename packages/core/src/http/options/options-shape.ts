@@ -37,6 +37,8 @@ const SERVICE = says("a service", "a non-empty text, or a number up to 900719925
 const TIMEOUT = "milliseconds from 1 to 2147483647"
 const POSITIVE = "a whole number from 1 up"
 
+const FIELD_NAME = says("a field's name", "a name that no built-in field has")
+
 /** The options as they are given; what is in rules and in addresses is looked at where those are read. */
 export const optionsShape = strict("the options", {
   ...Object.fromEntries(RULE_OPTIONS.map((name) => [name, z.unknown().optional()])),
@@ -80,12 +82,7 @@ export const optionsShape = strict("the options", {
     },
     z
       .record(
-        z
-          .string()
-          .refine(
-            (name) => !isBuiltInField(name),
-            says("a field's name", "a name that no built-in field has"),
-          ),
+        z.string(FIELD_NAME).refine((name) => !isBuiltInField(name), FIELD_NAME),
         z.custom<unknown>(answersAtOnce, says("a function", "(request) => text or number")),
         says("an object of functions", '{ "user_id": (request) => … }'),
       )

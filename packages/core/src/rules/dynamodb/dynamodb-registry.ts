@@ -1,10 +1,6 @@
+import { requireService, startCall } from "../call-start.ts"
 import { formatRuleDocument } from "../format-document.ts"
-import {
-  type RegistryCallOptions,
-  type RemoveOptions,
-  RuleConflictError,
-  type RuleRegistry,
-} from "../registry.ts"
+import { type RegistryCallOptions, RuleConflictError, type RuleRegistry } from "../registry.ts"
 import { createTable, type Wait } from "./create-table.ts"
 import { conditionFor, conditionOf, removalOf } from "./expected-version.ts"
 import { scanItems } from "./scan-items.ts"
@@ -60,9 +56,11 @@ export function openRegistry(options: DynamoDBRegistryOptions, wait?: Wait): Dyn
   const table = openTable(tableOptions)
   const writer = openWriter(table)
   return {
-    createTable: ({ signal } = {}) => createTable(table, tableOptions.key, signal, wait),
-    async register(service, rules, { version, signal } = {}) {
-      signal?.throwIfAborted()
+    async createTable(options) {
+      await createTable(table, tableOptions.key, startCall(options).signal, wait)
+    },
+    async register(service, rules, options) {
+      const { version, signal } = startCall(options)
       const { rules: stored } = formatRuleDocument(service, rules)
       const write = { service, rules: stored, signal }
       if (version !== "any") return await writer.put({ ...write, condition: conditionFor(version) })
@@ -75,18 +73,20 @@ export function openRegistry(options: DynamoDBRegistryOptions, wait?: Wait): Dyn
         }
       }
     },
-    async get(service, { signal } = {}) {
+    async get(service, options) {
+      requireService(service)
+      const { signal } = startCall(options)
       return rulesIn(table.name, service, await table.get(service, { consistent: true, signal }))
     },
-    async *list({ signal } = {}) {
+    async *list(options) {
+      const { signal } = startCall(options)
       for await (const page of scanItems(table, tableOptions.pageSize, { consistent: true, signal })) {
         for (const { service, read } of page) yield registered(service, read())
       }
     },
     async remove(service, options) {
-      // Without the types nothing else keeps a caller from leaving them out.
-      const { version, signal }: Partial<RemoveOptions> = options ?? {}
-      signal?.throwIfAborted()
+      requireService(service)
+      const { version, signal } = startCall(options)
       return await writer.remove({ service, condition: removalOf(version), signal })
     },
   }

@@ -247,7 +247,13 @@ describe("a transactional store", () => {
   it.each([undefined, null, 5, {}, { transact: true }])("refuses a back end that is none: %s", (backend) => {
     expect(() => transactionalStore(backend as never)).toThrow(InvalidOptionError)
     const accepted = "an object with transact(keys, change)"
-    const problems = [{ path: "", message: "the back end is none", accepted }]
+    const problems = [{ path: "", message: "is not a back end", accepted }]
     expect(() => transactionalStore(backend as never)).toThrow(expect.objectContaining({ problems }))
+  })
+
+  it.each(["isShared", "close"])("refuses a back end whose %s is of another type", (path) => {
+    const problems = [expect.objectContaining({ path })]
+    const create = () => transactionalStore({ ...backendWith(undefined), [path]: 5 } as never)
+    expect(create).toThrow(expect.objectContaining({ problems }))
   })
 })

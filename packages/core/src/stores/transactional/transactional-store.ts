@@ -29,7 +29,18 @@ import { TEXT_KEYS, Transaction, wholeMs } from "./transaction.ts"
 export function transactionalStore(backend: CounterBackend): Store {
   if (typeof backend?.transact !== "function") {
     const accepted = "an object with transact(keys, change)"
-    throw new InvalidOptionError([{ path: "", message: "the back end is none", accepted }])
+    throw new InvalidOptionError([{ path: "", message: "is not a back end", accepted }])
+  }
+  const { isShared = true, close } = backend
+  if (typeof isShared !== "boolean") {
+    throw new InvalidOptionError([
+      { path: "isShared", message: "is not a boolean", accepted: "true or false" },
+    ])
+  }
+  if (close !== undefined && typeof close !== "function") {
+    throw new InvalidOptionError([
+      { path: "close", message: "is not a function", accepted: "a method, or none" },
+    ])
   }
   return new TransactionalStore(backend)
 }

@@ -1,0 +1,43 @@
+import { InvalidOptionError } from "../errors.ts"
+import { show } from "./problems.ts"
+import type { SignalOption } from "./rule-book.ts"
+
+/**
+ * Returns the options of a call that can be aborted; null counts as none. Throws {@link InvalidOptionError} when they are not an
+ * object or the signal is not a signal, and the signal's reason when it is aborted.
+ */
+export function startCall<Options extends SignalOption>(
+  options: Options | null | undefined,
+): Partial<Options> {
+  if (typeof (options ?? {}) !== "object") {
+    const accepted = "an object such as { signal: AbortSignal.timeout(5_000) }"
+    throw new InvalidOptionError([
+      { path: "", message: `${show(options)} is not the options of a call`, accepted },
+    ])
+  }
+  const signal: unknown = options?.signal
+  if (signal !== undefined && !isSignal(signal)) {
+    const message = `${show(signal)} is not a signal`
+    throw new InvalidOptionError([{ path: "signal", message, accepted: "an AbortSignal" }])
+  }
+  signal?.throwIfAborted()
+  return options ?? {}
+}
+
+/** Throws {@link InvalidOptionError} for a service that is not a string. */
+export function requireService(service: unknown): void {
+  if (typeof service === "string") return
+  throw new InvalidOptionError([
+    { path: "service", message: `${show(service)} is not the name of a service`, accepted: "a string" },
+  ])
+}
+
+/** True for an AbortSignal, also one of another realm or a polyfill. */
+export function isSignal(value: unknown): value is AbortSignal {
+  const { aborted, throwIfAborted, addEventListener } = (value ?? {}) as Partial<AbortSignal>
+  return (
+    typeof aborted === "boolean" &&
+    typeof throwIfAborted === "function" &&
+    typeof addEventListener === "function"
+  )
+}

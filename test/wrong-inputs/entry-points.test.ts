@@ -1,0 +1,419 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb"
+import * as contracts from "@sluice/contracts"
+import * as core from "@sluice/core"
+import * as dynamodb from "@sluice/core/dynamodb"
+import * as otel from "@sluice/core/otel"
+import * as redis from "@sluice/core/redis"
+import * as express from "@sluice/express"
+import * as fastifyAdapter from "@sluice/fastify"
+import * as koa from "@sluice/koa"
+import * as service from "@sluice/service"
+import fc from "fast-check"
+import fastify from "fastify"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
+import { anyOdd, argument, exactly, type Odd, oddFor, oddObject, ReadingFailed } from "./values.ts"
+
+// The promise: a wrong input is an error of Sluice with a code, wherever it is passed. There is no other error, no hang and no
+// unhandled rejection. Only what the input itself throws while it is read, or a signal's own reason, may pass as it is.
+
+const QUIET = { warn() {}, error() {} }
+const client = new DynamoDBClient({ region: "eu-central-1" })
+let server: DynamoDBServer
+let registry: dynamodb.DynamoDBRegistry
+
+beforeAll(async () => {
+  vi.spyOn(console, "warn").mockReturnValue()
+  server = await startDynamoDB("dynalite")
+  registry = dynamodb.dynamoDBRegistry({ client: server.client(), tableName: "rules" })
+  await registry.createTable()
+})
+afterAll(async () => {
+  vi.restoreAllMocks()
+  client.destroy()
+  await server.stop()
+})
+
+const RULE = { limit: 5, window: "1 minute", field: "ip" }
+const RULE_MEMBERS = [
+  ...["name", "limit", "window", "field", "onMissing", "algorithm", "align", "buckets", "burst", "refill"],
+  ...["throttle", "countRejected", "penalty", "cost", "match", "allow", "deny", "rejectionMessage", "shadow"],
+  "onStoreFailure",
+]
+const GOOD = { limit: 5, window: "1 minute", logger: QUIET }
+const OPTIONS = [
+  ...RULE_MEMBERS,
+  ...["rules", "defaultRules", "onRulesMissing", "service", "store", "trustedProxies", "clientIpHeader"],
+  ...["ipv6Prefix", "fields", "skip", "onRejected", "refundWhen", "headers", "storeTimeoutMs", "instances"],
+  ...["enabled", "logger", "clock", "limiter", "hook"],
+]
+const STORED_MEMBERS = ["service_id", "Service_id", "version", "rules", "rule"]
+const TABLE = { client, tableName: "rules" }
+const TABLE_OPTIONS = ["client", "tableName", "keyName", "keyType", "pageSize", "timeoutMs"]
+
+type Args = readonly fc.Arbitrary<Odd>[]
+const limiterOptions = oddFor(OPTIONS, GOOD)
+const ruleOf = oddFor([...RULE_MEMBERS, "rate", "on_missing", "request_rejection_message"], RULE)
+const storedDocument = fc.oneof(
+  oddFor(STORED_MEMBERS, { service_id: "a", rules: [RULE] }),
+  ruleOf.map(({ name, make }) => ({ name: `{ rules: ${name} }`, make: () => ({ rules: make() }) })),
+)
+const fileText = fc
+  .oneof(
+    fc.json({ maxDepth: 3 }),
+    fc.string(),
+    fc.constantFrom("null", "[null]", "~", "&a [*a]", "? {}", "!!binary x", "--- 1\n---\n"),
+  )
+  .map((text) => ({ name: JSON.stringify(text), make: () => text }))
+
+const BY_TYPES = "takes only what Sluice has made, so types suffice"
+const OF_THE_SERVICE = "is a part of the service's program"
+const OF_TESTS = "declares tests and runs in a test file"
+
+/** The arguments of each exported function, or why it has none here. Errors, which others may construct, are not functions to call. */
+const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record<string, Args | string>>]>> =
+  {
+    "@sluice/core": [
+      core,
+      {
+        createLimiter: [limiterOptions],
+        createGuard: [limiterOptions],
+        createRuleBook: [
+          oddFor(
+            [
+              "source",
+              "pollMs",
+              "staleAfterMs",
+              "maxUnknown",
+              "all",
+              "defaultRules",
+              "onRulesMissing",
+              "clock",
+              "logger",
+            ],
+            { source: core.staticRules([]) },
+          ),
+        ],
+        memoryStore: [oddFor(["maxKeys", "clock"])],
+        transactionalStore: [oddFor(["transact", "isShared", "close"], { transact() {} })],
+        fileRules: [
+          argument(
+            anyOdd,
+            exactly("a path", () => "rules.yaml"),
+          ),
+          oddFor(["maxBytes", "pollMs", "required"]),
+        ],
+        staticRules: [oddFor(RULE_MEMBERS, RULE)],
+        parseRuleDocument: [storedDocument],
+        readRuleDocument: [storedDocument],
+        readRuleFile: [
+          argument(anyOdd, fileText),
+          argument(anyOdd, fc.oneof(...["json", "yaml"].map((format) => exactly(format, () => format)))),
+        ],
+        formatRuleDocument: [
+          argument(
+            anyOdd,
+            exactly("a service", () => "a"),
+          ),
+          oddFor(RULE_MEMBERS, RULE),
+          anyOdd,
+        ],
+        manualClock: [anyOdd],
+        exposedHeaders: [anyOdd],
+        decisionOn: [anyOdd],
+        algorithmOf: BY_TYPES,
+        bindsMore: BY_TYPES,
+        hasRuleOption: BY_TYPES,
+        ruleName: BY_TYPES,
+        withoutCredentials: BY_TYPES,
+      },
+    ],
+    "@sluice/core/dynamodb": [
+      dynamodb,
+      {
+        dynamoDBRules: [oddFor([...TABLE_OPTIONS, "pollMs"], TABLE)],
+        dynamoDBRegistry: [oddFor(TABLE_OPTIONS, TABLE)],
+      },
+    ],
+    "@sluice/core/otel": [
+      otel,
+      {
+        instrument: [
+          argument(
+            oddFor(["on", "off", "status"]),
+            exactly("a limiter", () => core.createLimiter(GOOD)),
+          ),
+          oddFor(["meterProvider", "name"]),
+        ],
+      },
+    ],
+    "@sluice/core/redis": [
+      redis,
+      { redisStore: [oddFor(["client", "prefix", "denyCacheMs", "timeoutMs", "clock"])] },
+    ],
+    "@sluice/express": [express, { rateLimit: [limiterOptions] }],
+    "@sluice/koa": [koa, { rateLimit: [limiterOptions] }],
+    "@sluice/fastify": [
+      { rateLimit: registered },
+      {
+        rateLimit: [
+          argument(
+            oddObject(OPTIONS, GOOD),
+            exactly("good options", () => GOOD),
+          ),
+          oddFor(RULE_MEMBERS, RULE),
+        ],
+      },
+    ],
+    "@sluice/service": [
+      service,
+      {
+        rulesInTable: [oddFor([...TABLE_OPTIONS, "pollMs", "consistentRead"], TABLE)],
+        fileFirst: OF_THE_SERVICE,
+        auditTo: OF_THE_SERVICE,
+        createDecisionService: OF_THE_SERVICE,
+        rulesInMemory: OF_THE_SERVICE,
+        tokens: OF_THE_SERVICE,
+      },
+    ],
+    "@sluice/contracts": [
+      contracts,
+      {
+        registryContract: OF_TESTS,
+        ruleSourceContract: OF_TESTS,
+        storeContract: OF_TESTS,
+        storeExpiryContract: OF_TESTS,
+      },
+    ],
+  }
+
+/** Fastify calls its plugins itself. What is not an object, it refuses or calls before the plugin sees it. */
+async function registered(options: object, ofRoute: unknown): Promise<void> {
+  const app = fastify()
+  try {
+    await app.register(fastifyAdapter.rateLimit, options as never)
+    app.get("/", { config: { rateLimit: ofRoute as never } }, async () => "")
+    await app.ready()
+  } finally {
+    await app.close()
+  }
+}
+
+type Function = (...args: unknown[]) => unknown
+type MethodsOf<Type> = {
+  [Name in keyof Type]: Type[Name] extends Function | ((...args: never) => unknown) ? Name : never
+}[keyof Type]
+
+/** Reads every fact that a rule can read of a request. */
+const limiter = () =>
+  core.createLimiter({
+    ...GOOD,
+    limit: 50,
+    field: ["header:x", "query:q", "body:a.b", "param:p", "cookie:c", "route", "method", "ip"],
+    onMissing: "shared",
+    match: { path: "/*rest", fields: { "header:y": ["1"] } },
+    trustedProxies: 1,
+    clock: core.manualClock(),
+  })
+const FACTS = [
+  "method",
+  "url",
+  "route",
+  "headers",
+  "query",
+  "params",
+  "body",
+  "cookies",
+  "remoteAddress",
+  "socket",
+]
+const FACTS_GOOD = { url: "/a?q=1", headers: { x: "1", y: "1" }, remoteAddress: "192.0.2.1" }
+const request = argument(
+  oddFor(FACTS, FACTS_GOOD),
+  exactly("a request", () => FACTS_GOOD),
+)
+const decision = oddFor(["allowed", "checks", "policy"])
+const callOptions = oddFor([
+  "cost",
+  "signal",
+  "maxWaitMs",
+  "maxWaiting",
+  "policies",
+  "retry",
+  "service",
+  "version",
+])
+const event = argument(
+  anyOdd,
+  exactly("an event", () => "warning"),
+)
+const name = argument(
+  anyOdd,
+  exactly("a service", () => "a"),
+)
+
+const LIMITER = {
+  decide: [request, callOptions],
+  enforce: [request, callOptions],
+  acquire: [request, callOptions],
+  takeUpTo: [request, anyOdd],
+  peek: [request, callOptions],
+  refund: [decision],
+  settle: [decision, anyOdd],
+  reset: [request, callOptions],
+  ready: [callOptions],
+  refresh: [callOptions],
+  on: [event, anyOdd],
+  off: [event, anyOdd],
+  decisionOn: [anyOdd],
+  close: [anyOdd],
+} satisfies Record<MethodsOf<core.Limiter>, Args>
+
+const BOOK = {
+  rulesOf: [name],
+  find: [name, callOptions],
+  statusOf: [name],
+  ready: [callOptions],
+  refresh: [callOptions],
+  on: [event, anyOdd],
+  off: [event, anyOdd],
+  close: [anyOdd],
+} satisfies Record<MethodsOf<core.RuleBook>, Args>
+
+const REGISTRY = {
+  register: [name, oddFor(RULE_MEMBERS, RULE), callOptions],
+  get: [name, callOptions],
+  list: [callOptions],
+  remove: [name, callOptions],
+  createTable: [callOptions],
+} satisfies Record<MethodsOf<dynamodb.DynamoDBRegistry>, Args>
+
+/** `wait` ends when the test moves the clock. */
+const CLOCK = { now: [], advance: [anyOdd], set: [anyOdd] } satisfies Record<
+  Exclude<MethodsOf<core.ManualClock>, "wait">,
+  Args
+>
+
+async function errorOf(call: () => unknown): Promise<unknown> {
+  try {
+    const made = await call()
+    // What the input itself has as close() may throw.
+    await end(made).catch(() => undefined)
+  } catch (error) {
+    return error
+  }
+  return undefined
+}
+
+/** Closes the result of an entry point. */
+async function end(made: unknown): Promise<void> {
+  if ((typeof made !== "object" && typeof made !== "function") || made === null) return
+  const { close, limiter: own } = made as { close?: () => unknown; limiter?: core.Limiter }
+  await (typeof close === "function" ? close.call(made) : own?.close())
+}
+
+/** True for a coded error that says what to do instead, and for one that the input itself has thrown. */
+function isPromised(error: unknown): boolean {
+  if (error === undefined || error instanceof ReadingFailed) return true
+  if (error instanceof core.InvalidOptionError || error instanceof core.InvalidRuleError)
+    return error.problems.every(
+      ({ message, accepted }) => accepted !== undefined || /; (?:did you mean|it is) /.test(message),
+    )
+  return error instanceof core.SluiceError && /^SLUICE_[A-Z_]+$/.test(error.code)
+}
+
+async function fuzz(call: Function, args: Args): Promise<void> {
+  await fc.assert(
+    fc.asyncProperty(fc.tuple(...args), async (odds) => {
+      const error = await errorOf(() => call(...odds.map(({ make }) => make())))
+      const shown = error instanceof Error ? error.stack : String(error)
+      expect(isPromised(error), `${odds.map((odd) => odd.name).join(" | ")}\n${shown}`).toBe(true)
+    }),
+    { numRuns: Number(process.env.RUNS ?? 200), timeout: 20_000 },
+  )
+}
+
+/** Returns a function that calls the method on a new object and closes the object afterwards. */
+function method(make: () => object, name: string): Function {
+  return async (...args) => {
+    const made = make()
+    try {
+      const returned = await (made as Record<string, Function>)[name]?.(...args)
+      // A generator runs when it is iterated.
+      if (name === "list") for await (const _each of returned as AsyncIterable<unknown>);
+    } finally {
+      await end(made)
+    }
+  }
+}
+
+const CALLED = Object.entries(EXPORTS).flatMap(([path, [module, entries]]) =>
+  Object.entries(entries).flatMap(([name, args]): [string, Function, Args][] =>
+    typeof args === "string"
+      ? []
+      : [[`${name} of ${path}`, (module as Record<string, Function>)[name] as Function, args]],
+  ),
+)
+
+describe("a wrong input of a function gets an error with a code", () => {
+  it.each(CALLED)("%s", (_name, call, args) => fuzz(call, args))
+})
+
+describe.each([
+  ["a limiter", limiter, LIMITER],
+  ["a rule book", () => core.createRuleBook({ source: core.staticRules([]), logger: QUIET }), BOOK],
+  ["a registry", () => registry, REGISTRY],
+  ["a manual clock", () => core.manualClock(), CLOCK],
+] as const)("a wrong input of a method gets an error with a code: %s", (_name, make, methods) => {
+  it.each(Object.entries(methods as Record<string, Args>))("%s", (name, args) =>
+    fuzz(method(make, name), args),
+  )
+})
+
+describe("the entry points above", () => {
+  it("are those of every package", () => {
+    const root = new URL("../../packages/", import.meta.url)
+    const modules = readdirSync(root).flatMap((folder) => {
+      const { name, exports } = JSON.parse(readFileSync(new URL(`${folder}/package.json`, root), "utf8"))
+      const paths = Object.keys(exports).filter((path) => !/json$|\*$/.test(path))
+      return paths.map((path) => name + path.slice(1))
+    })
+    expect(Object.keys(EXPORTS).sort()).toEqual(modules.sort())
+  })
+
+  it.each(Object.entries(EXPORTS))("are all functions of %s", (_name, [module, entries]) => {
+    const functions = Object.entries(module).filter(([, value]) => typeof value === "function")
+    const names = functions.filter(([, { prototype }]) => !(prototype instanceof Error)).map(([name]) => name)
+    expect(Object.keys(entries).sort()).toEqual(names.sort())
+  })
+})
+
+describe("a limiter that accepts a wrong input", () => {
+  // These can rightly turn the limit off or replace it.
+  const members = OPTIONS.filter(
+    (name) => !["skip", "cost", "shadow", "enabled", "limiter", "rules"].includes(name),
+  )
+
+  it("still has its limit", async () => {
+    await fc.assert(
+      fc.asyncProperty(oddObject(members), async ({ name, make }) => {
+        const odd = make() as object
+        let made: core.Limiter
+        try {
+          made = core.createLimiter({ limit: 1, window: "1 minute", logger: QUIET, ...odd } as never)
+        } catch {
+          return
+        }
+        const decisions = [
+          await made.decide(FACTS_GOOD),
+          await made.decide(FACTS_GOOD),
+          await made.decide(FACTS_GOOD),
+        ]
+        expect(decisions.at(-1)?.allowed, name).toBe(false)
+        await made.close()
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+})
