@@ -1,7 +1,15 @@
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { createLimiter, fileRules, InvalidRuleError, manualClock, type RuleSource } from "@sluice/core"
+import {
+  createLimiter,
+  createRuleBook,
+  fileRules,
+  InvalidRuleError,
+  manualClock,
+  type RuleBook,
+  type RuleSource,
+} from "@sluice/core"
 import { dynamoDBRules } from "@sluice/core/dynamodb"
 import { instrument } from "@sluice/core/otel"
 import { describe, expect, it, onTestFinished } from "vitest"
@@ -36,7 +44,7 @@ async function inFile(...documents: readonly Document[]): Promise<Place & { read
       const lines = rules.map((rule) => `  - ${JSON.stringify(rule)}`)
       return `${Object.entries(head)
         .map(([name, value]) => `${name}: ${value}`)
-        .join("\n")}\nrules:\n${lines.join("\n")}\n`
+        .join("\n")}\nrules:${lines.length === 0 ? " []" : `\n${lines.join("\n")}`}\n`
     })
     await writeFile(`${path}.new`, text.join("---\n"))
     await rename(`${path}.new`, path)
@@ -87,7 +95,7 @@ const shop = (version: number, ...rules: readonly object[]): Document => ({
 })
 
 /** A limiter of the service "shop" with what it logs and measures. */
-function limit(source: RuleSource) {
+function limit(source: RuleSource | RuleBook) {
   const clock = manualClock()
   const said: string[] = []
   const log = ({ code }: { readonly code: string }, message: string): void =>
@@ -198,6 +206,8 @@ describe.each(Object.entries(PLACES))("an edition of the rules in %s", (_name, o
     const { limiter, said, inForce, metric } = limit(source)
     await limiter.ready()
     expect(await inForce()).toEqual({})
+    // A file that has no document for the service was reported when the limiter was created.
+    said.length = 0
     await write(other, third, shop(1, login({ window: "1 huor" }), overall()))
     await limiter.refresh()
     expect(await inForce()).toEqual({ overall: 9 })
@@ -241,4 +251,58 @@ describe("a file of rules for several services", () => {
     await limiter.refresh()
     expect(await inForce()).toEqual({ login: 4 })
   })
+
+  it("keeps the rules of a service that it no longer has, as after a typo in service_id", async () => {
+    const { source, write } = await inFile(shop(1, login()), search(overall()))
+    const { limiter, said, inForce, metric } = limit(source)
+    await limiter.ready()
+    const misspelled = { ...shop(2, login({ limit: 3 })), service_id: "shpo" }
+    await write(misspelled, search(overall()))
+    await expect(limiter.refresh()).rejects.toThrow(InvalidRuleError)
+    expect(await inForce()).toEqual({ login: 2 })
+    expect(limiter.rules).toMatchObject({ version: 1, isRejected: true })
+    expect(await metric("sluice.rule_set.rejected")).toBe(1)
+    expect(said).toHaveLength(1)
+    expect(said[0]).toMatch(/^SLUICE_RULES_REJECTED .*service "shop"/)
+    expect(said[0]).toContain('the file no longer has a document for service "shop"')
+    expect(said[0]).toContain('service_id: "shop", with `rules: []` if it has no rules')
+    expect(said[0]).toContain('The previous edition stays in force: version 1 with the rule "login".')
+
+    await write(shop(3, login({ limit: 4 })), search(overall()))
+    await limiter.refresh()
+    expect(await inForce()).toEqual({ login: 4 })
+    expect(limiter.rules.isRejected).toBe(false)
+  })
+
+  it("has no rules for a service once its document says so, which can then be deleted", async () => {
+    const { source, write } = await inFile(shop(1, login()), search(overall()))
+    const { limiter, said, inForce } = limit(source)
+    await limiter.ready()
+    await write(shop(2), search(overall()))
+    await limiter.refresh()
+    expect(await inForce()).toEqual({})
+    await write(search(overall()), { ...search(overall()), service_id: "third" })
+    await limiter.refresh()
+    expect(await inForce()).toEqual({})
+    expect(said).toEqual([])
+  })
+
+  it.each([["all" as const], ["asked" as const]])(
+    "keeps them in a rule book of %s services, for limiters that exist and those that come",
+    async (services) => {
+      const { source, write } = await inFile(shop(1, login()), search(overall()))
+      const logger = { warn() {}, error() {} }
+      const book = createRuleBook({ source, services, logger, clock: manualClock() })
+      onTestFinished(() => book.close())
+      const { inForce } = limit(book)
+      await book.ready()
+      await write(search(overall()))
+      await expect(book.refresh({ service: "shop" })).rejects.toThrow(
+        'no longer has a document for service "shop"',
+      )
+      expect(await inForce()).toEqual({ login: 2 })
+      expect(book.statusOf("shop")).toMatchObject({ version: 1, isRejected: true })
+      expect(await limit(book).inForce()).toEqual({ login: 2 })
+    },
+  )
 })

@@ -117,8 +117,19 @@ describe("a limiter whose rules are in a file", () => {
     expect(await limiter.decide(ALICE)).toMatchObject({ policy: "daily" })
     expect(limiter.rules.problems).toEqual([])
     expect(said).toHaveLength(1)
-    expect(said[0]).toMatch(/^SLUICE_RULES_REJECTED rules file ".*": rules of other services are invalid/)
+    expect(said[0]).toMatch(
+      /^SLUICE_RULES_REJECTED rules file ".*": there are problems beside the limiter's own rules/,
+    )
     expect(said[0]).toContain('service "search" rules[0].limit (line 7, column ')
+  })
+
+  it("has no rules when several documents are all for other services, which the log says", async () => {
+    const others = `${GOOD.replace("shop", "shpo")}---\n${GOOD.replace("shop", "search")}`
+    const { limiter, said } = create(fileRules(await rulesFile(others)))
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, checks: [] })
+    expect(said).toHaveLength(1)
+    expect(said[0]).toContain('the file does not have a document for service "shop"')
+    expect(said[0]).toContain('service_id: "shop", with `rules: []` if it has no rules')
   })
 
   it("leaves nothing behind when it is not created", async () => {

@@ -66,6 +66,7 @@ export const RULE_FAILURES: Readonly<Record<string, () => Promise<Opened>>> = {
   "the file is not YAML": () => file("rules: ["),
   "every rule is wrong": () => file(documentOf(-1, -1)),
   "one rule is wrong": () => file(documentOf(-1)),
+  "the file no longer has the service": () => file(documentOf().replace('"shop"', '"shpo"')),
   "DynamoDB throttles": () => table("throttle"),
   "DynamoDB cannot be reached": () => table("reset"),
   "DynamoDB does not answer": () => table("hang"),

@@ -25,7 +25,7 @@ export interface FoundRules {
 
 /** What a synchronous load has read. */
 export interface LoadedNow extends LoadedRules {
-  /** What is wrong with the rules of other services in the same place, to be logged. Default: nothing. */
+  /** What else is wrong in the same place, such as invalid rules of other services, to be logged. Default: nothing. */
   readonly otherProblems?: readonly Problem[]
 }
 

@@ -68,11 +68,11 @@ export class Announcer {
     this.#emitFailed(error, page.service, [page])
   }
 
-  /** Reports what is wrong with rules of services that are not loaded here, once. */
+  /** Reports what is wrong beside the rules that are loaded here, once. */
   othersRejected(problems: readonly Problem[]): void {
     if (problems.length === 0) return
     const error = new InvalidRuleError(problems)
-    const message = `${this.#name}: rules of other services are invalid. Correct them.\n${error.message}`
+    const message = `${this.#name}: there are problems beside the limiter's own rules. Correct them.\n${error.message}`
     this.#warner.once("SLUICE_RULES_REJECTED", message, message, error)
   }
 

@@ -33,7 +33,7 @@ export async function readContent(file: string, maxBytes: number, last?: FileCon
       documents.push(document)
       if (slices.isUsedUp) await slices.pause()
     }
-    return { stamp, text, documents: fileDocuments(documents) }
+    return { stamp, text, documents: fileDocuments(documents, last?.documents.expected) }
   } catch (error) {
     throw sourceError(file, error)
   }
@@ -45,7 +45,7 @@ export function readContentSync(file: string, maxBytes: number, last?: FileConte
     const stamp = stampOf(statSync(file, { bigint: true }), maxBytes)
     if (stamp === last?.stamp) return last
     const text = textOf(readFileSync(file))
-    return { stamp, text, documents: fileDocuments([...documentsIn(file, text)]) }
+    return { stamp, text, documents: fileDocuments([...documentsIn(file, text)], last?.documents.expected) }
   } catch (error) {
     throw sourceError(file, error, true)
   }

@@ -10,8 +10,10 @@ export interface FileDocuments {
   readonly services: readonly string[]
   /** What is wrong with documents whose service is not known. */
   readonly problems: readonly Problem[]
+  /** Services that had rules in this file or an earlier edition of it, and no document without rules since then. */
+  readonly expected: ReadonlySet<string>
   rulesOf(service: string): LoadedRules
-  /** Returns what is wrong with the documents of other services. */
+  /** Returns what is wrong beside the rules of the service: invalid documents of others, or none for the service. */
   otherProblems(service: string): readonly Problem[]
 }
 
@@ -26,8 +28,16 @@ interface PlacedDocument extends ReadDocument {
   readonly index: number
 }
 
-/** Returns what the documents of a file are together. A problem is reported to the service that it concerns. */
-export function fileDocuments(read: readonly ReadDocument[]): FileDocuments {
+/**
+ * Returns what the documents of a file are together. A problem is reported to the service that it concerns.
+ *
+ * `earlier` has the services that the previous edition of the file expected. One of them without a document is a problem,
+ * because a typo in its service_id would otherwise remove its limits.
+ */
+export function fileDocuments(
+  read: readonly ReadDocument[],
+  earlier: ReadonlySet<string> = new Set(),
+): FileDocuments {
   const documents = read.map((document, index): PlacedDocument => ({ ...document, index }))
   const own = new Map<string | undefined, PlacedDocument>()
   // It is not known whose these are, so every service gets them.
@@ -47,11 +57,21 @@ export function fileDocuments(read: readonly ReadDocument[]): FileDocuments {
     }
   }
   const documentOf = (service: string) => own.get(service) ?? own.get(undefined)
+  const expected = new Set(earlier)
+  for (const [service, { rules, problems }] of own) {
+    if (service === undefined) continue
+    if (rules.length > 0) expected.add(service)
+    else if (problems.length === 0) expected.delete(service)
+  }
   return {
     services: [...own.keys()].filter((service) => service !== undefined),
     problems: general,
+    expected,
     rulesOf(service) {
       const document = documentOf(service)
+      if (document === undefined && expected.has(service)) {
+        return { rules: [], problems: [...general, noDocument("no longer has", service)] }
+      }
       if (document === undefined) {
         const [only] = own.keys()
         // Several documents need not have one for each service; a single one was meant for the service that asks.
@@ -63,7 +83,8 @@ export function fileDocuments(read: readonly ReadDocument[]): FileDocuments {
     },
     otherProblems(service) {
       const mine = documentOf(service)
-      return [...own.values()].flatMap((document) => (document === mine ? [] : document.problems))
+      const others = [...own.values()].flatMap((document) => (document === mine ? [] : document.problems))
+      return mine === undefined ? [noDocument("does not have", service), ...others] : others
     },
   }
 }
@@ -86,6 +107,14 @@ export function secondDocument(place: string, service: string | undefined, earli
     path: place,
     message: `is the second document ${whose}, after [${earlier}]`,
     accepted: "one document for each service",
+  }
+}
+
+function noDocument(verb: string, service: string): Problem {
+  return {
+    path: "",
+    message: `the file ${verb} a document for service ${show(service)}`,
+    accepted: `service_id: ${show(service)}, with \`rules: []\` if it has no rules`,
   }
 }
 

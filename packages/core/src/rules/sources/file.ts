@@ -40,7 +40,8 @@ const optionsShape = strict("the options of fileRules", {
 
 /**
  * The rules in a file of YAML, or of JSON when its name ends in ".json": one document in the stored shape or several,
- * one for each service. A document without `service_id` is for every service that has none of its own.
+ * one for each service. A document without `service_id` is for every service that has none of its own. A service whose
+ * document disappears keeps its rules, because a typo in `service_id` looks the same. `rules: []` removes them.
  *
  * Such a document is not among those that `loadAll` lists: a rule book asks for it by the service's name.
  *
