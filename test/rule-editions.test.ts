@@ -1,6 +1,7 @@
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { setImmediate as nextTurn } from "node:timers/promises"
 import {
   createLimiter,
   createRuleBook,
@@ -220,6 +221,69 @@ describe.each(Object.entries(PLACES))("an edition of the rules in %s", (_name, o
     await write(other, third, shop(2, login({ window: "1 huor" }), overall({ limit: 5 })))
     await expect(limiter.refresh()).rejects.toThrow(InvalidRuleError)
     expect(await inForce()).toEqual({ overall: 9 })
+  })
+})
+
+describe("a rejected edition of a source that is polled", () => {
+  function polled() {
+    const clock = manualClock()
+    const said: string[] = []
+    const log = ({ code }: { readonly code: string }): void => void said.push(code)
+    let rules: object[] | undefined = [login()]
+    const source: RuleSource = {
+      pollMs: 60_000,
+      async load() {
+        if (rules === undefined) throw new Error("no connection")
+        return readRuleDocument({ rules })
+      },
+    }
+    const limiter = createLimiter({
+      ...{ rules: source, onRulesMissing: "deny", clock, logger: { warn: log, error: log } },
+    })
+    onTestFinished(() => limiter.close())
+    const metering = startMetering()
+    instrument(limiter, { meterProvider: metering.meterProvider })
+    return {
+      ...{ limiter, clock, said },
+      store(next: object[] | undefined) {
+        rules = next
+      },
+      errors: async () => await metering.values("sluice.rule_set.errors", "error.type"),
+    }
+  }
+
+  it("is not stale, because the source answers; an outage after it is", async () => {
+    const { limiter, clock, said, store } = polled()
+    await limiter.ready()
+    store([login({ window: "1 huor" })])
+    for (let minutes = 0; minutes < 10; minutes++) {
+      await expect(limiter.refresh()).rejects.toThrow(InvalidRuleError)
+      clock.advance(60_000)
+      await nextTurn()
+    }
+    expect(limiter.rules).toMatchObject({ isRejected: true, isStale: false })
+    expect(said).toEqual(["SLUICE_RULES_REJECTED"])
+
+    store(undefined)
+    await expect(limiter.refresh()).rejects.toThrow("no connection")
+    clock.advance(179_000)
+    await nextTurn()
+    expect(limiter.rules.isStale).toBe(false)
+    clock.advance(61_000)
+    await nextTurn()
+    expect(limiter.rules.isStale).toBe(true)
+    expect(said).toContain("SLUICE_RULES_STALE")
+  })
+
+  it("is counted once, also when an outage lies between two loads of it", async () => {
+    const { limiter, errors, store } = polled()
+    await limiter.ready()
+    const wrong = [login({ window: "1 huor" })]
+    for (const stored of [wrong, undefined, wrong]) {
+      store(stored)
+      await expect(limiter.refresh()).rejects.toThrow()
+    }
+    expect(await errors()).toEqual({ SLUICE_INVALID_RULE: 1, SLUICE_RULE_SOURCE: 1 })
   })
 })
 

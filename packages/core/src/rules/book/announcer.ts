@@ -24,6 +24,8 @@ export class Announcer {
   readonly #timing: Timing
   /** What the log repeats: what is wrong with a page, or under undefined with the list of all services. */
   readonly #reminders = new Map<Page | undefined, Reminder>()
+  /** Rejections that listeners and metrics know. One lasts as long as its edition, even if the source fails meanwhile. */
+  readonly #emitted = new WeakSet<LoadFailure>()
   /** Whether the log says that the list of all services cannot be loaded, and not yet that it can. */
   #isListReportedWrong = false
 
@@ -116,6 +118,8 @@ export class Announcer {
   #emitFailed(error: LoadFailure, service: string | undefined, pages: readonly Page[]): void {
     if (service === undefined) this.#isListReportedWrong = true
     else for (const page of pages) page.isReportedWrong = true
+    if (this.#emitted.has(error)) return
+    this.#emitted.add(error)
     for (const reader of readersOf(pages)) reader.onError(error)
     if (service === undefined) this.events.emit("rule-error", error)
     else this.events.emit("rule-error", error, service)

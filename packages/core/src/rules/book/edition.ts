@@ -51,6 +51,11 @@ export function isRejection(error: RuleSourceError | InvalidRuleError): boolean 
   return error.problems.length > 0
 }
 
+/** True if the source could not be read. False if it was read, also if what it has was rejected. */
+export function isOutage(error: RuleSourceError | InvalidRuleError | undefined): boolean {
+  return error !== undefined && !isRejection(error)
+}
+
 /** What an edition is told as. */
 export function rulesEvent(edition: Edition, change: RulesEvent["change"]): RulesEvent {
   const { service, version, problems } = edition

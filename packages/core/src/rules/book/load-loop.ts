@@ -2,6 +2,7 @@ import { AsyncResource } from "node:async_hooks"
 import { ClosedError, type InvalidRuleError, type RuleSourceError } from "../../errors.ts"
 import type { ReadyOptions } from "../rule-book.ts"
 import { closed } from "./closed.ts"
+import { isOutage } from "./edition.ts"
 import { ignore, retryMs, sleep, type Timing } from "./timing.ts"
 import { WaitingList } from "./waiting.ts"
 
@@ -68,7 +69,7 @@ export class LoadLoop {
   }
 
   get isStale(): boolean {
-    return this.#failures > 0 && this.#ageMs() >= this.#options.staleAfterMs
+    return isOutage(this.#error) && this.#ageMs() >= this.#options.staleAfterMs
   }
 
   /**
@@ -177,7 +178,11 @@ export class LoadLoop {
     const before = this.#error
     this.#failures += 1
     this.#error = error
-    if (this.#failures === 1) {
+    if (!isOutage(error)) {
+      // The source has answered, so the rules are not stale, even though it has none that can be used.
+      this.#freshAtMs = begunAtMs
+      this.#staleness.abort()
+    } else if (!isOutage(before)) {
       // What is not polled is known to be right until something seemed to have changed.
       if (pollMs === undefined && this.#loadedAtMs !== undefined) this.#freshAtMs = begunAtMs
       void this.#tellWhenStale()

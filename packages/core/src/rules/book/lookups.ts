@@ -2,6 +2,7 @@ import { AsyncResource } from "node:async_hooks"
 import { InvalidRuleError, type Problem } from "../../errors.ts"
 import type { Edition } from "../rule-book.ts"
 import { closed } from "./closed.ts"
+import { isOutage } from "./edition.ts"
 import type { LoadFailure, LoadLoop } from "./load-loop.ts"
 import { Page } from "./page.ts"
 import { type Lookup, RememberedLookups } from "./remembered-lookups.ts"
@@ -116,7 +117,7 @@ export class Lookups {
     if (lookup === undefined) return { loadedAtMs: undefined, isStale: false, error: undefined }
     const { loadedAtMs, askedAtMs, error } = lookup
     const ageMs = this.#options.timing.now() - (loadedAtMs ?? askedAtMs)
-    return { loadedAtMs, isStale: error !== undefined && ageMs >= this.#options.staleAfterMs, error }
+    return { loadedAtMs, isStale: isOutage(error) && ageMs >= this.#options.staleAfterMs, error }
   }
 
   /** Hands it over to who follows it from now on, where it has rules. */
