@@ -78,6 +78,15 @@ describe("timeouts of a store whose replies take longer than the timeout", () =>
     expect(vi.getTimerCount()).toBe(0)
   })
 
+  it("are reported at the end of the minute when each reply takes more than a second, which a stall also does", () => {
+    const { reports, fail, pass } = setUp([1_200, 1_300, 1_250])
+    fail(timeout, 5)
+    fail(unavailable, 95)
+    expect(reports).toEqual([])
+    pass(60_000)
+    expect(reports).toEqual([{ decisions: 100, late: 100, roundTrip: { medianMs: 1_250, most95Ms: 1_300 } }])
+  })
+
   it("are measured by the answers that come too late, of a store that measures nothing", async () => {
     const { reports, fail, share } = setUp()
     let answer: (value: unknown) => void = () => undefined
@@ -129,9 +138,12 @@ describe("timeouts of a store whose replies are quick", () => {
   })
 
   it("are not taken for distance where a reply came after a stall", () => {
-    const { reports, fail } = setUp([2_500, 3_000, 1_001])
+    const { counts, reports, fail, pass } = setUp([2_500, 3_000, 1_001, 3])
     fail(timeout, 100)
     expect(reports).toEqual([])
+    counts.answers++
+    pass(60_000)
+    expect(reports).toMatchObject([{ roundTrip: { medianMs: 3, most95Ms: 3 } }])
   })
 
   it("are reported without a round trip when none was measured", () => {

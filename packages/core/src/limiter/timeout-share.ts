@@ -9,7 +9,7 @@ const FEWEST_LATE = 20
 const SHARE = 0.05
 /** How long to wait for replies that are late, which show how far away the store is. */
 const LATE_REPLIES_MS = 1_000
-/** A reply that takes longer comes from a stall: no network is that slow. */
+/** A reply that takes longer mostly comes from a stall, so it shows how far away the store is only if all are so slow. */
 const LONGEST_ROUND_TRIP_MS = 1_000
 
 /** Decisions of a minute that were made without the store because it did not answer in time. */
@@ -25,8 +25,8 @@ export interface Timeouts {
 /**
  * Finds out whether the timeout is too short for the store: whether more than 5 % of a minute's decisions, and at least 20,
  * were degraded by timeouts. Reports it once: as soon as replies show that the store is further away than the timeout
- * allows, otherwise at the end of the minute. A minute in which the store answered nothing at all is an outage, and is not
- * reported here.
+ * allows, otherwise at the end of the minute. A minute in which the store answered nothing at all, not even too late, is an
+ * outage, and is not reported here.
  */
 export class TimeoutShare {
   readonly #store: Store
@@ -73,7 +73,7 @@ export class TimeoutShare {
     if (!this.#isTimeout) return
     this.#late++
     if (!this.#areTooMany()) return
-    if (this.#isFar()) this.#tell()
+    if (this.#isFar(LONGEST_ROUND_TRIP_MS)) this.#tell()
     else this.#lookAgain()
   }
 
@@ -102,15 +102,16 @@ export class TimeoutShare {
     return this.#late >= FEWEST_LATE && this.#late > SHARE * this.#decisions
   }
 
-  /** Whether most replies take longer than anybody waits. */
-  #isFar(): boolean {
-    const roundTrip = this.#roundTrip()
-    return roundTrip !== undefined && roundTrip.medianMs > this.#timeoutMs
+  /** Whether most replies take longer than anybody waits. A median above `longestMs` may come from a stall. */
+  #isFar(longestMs = Number.POSITIVE_INFINITY): boolean {
+    const medianMs = this.#roundTrip()?.medianMs ?? 0
+    return medianMs > this.#timeoutMs && medianMs <= longestMs
   }
 
   #roundTrip(): Timeouts["roundTrip"] {
     const measured = this.#store.recentRoundTripsMs ?? this.#lateReplies.recent
-    const sorted = measured.filter((ms) => ms <= LONGEST_ROUND_TRIP_MS).sort((one, other) => one - other)
+    const likely = measured.filter((ms) => ms <= LONGEST_ROUND_TRIP_MS)
+    const sorted = [...(likely.length > 0 ? likely : measured)].sort((one, other) => one - other)
     if (sorted.length === 0) return undefined
     const nearest = (share: number) => sorted[Math.ceil(share * sorted.length) - 1] as number
     return { medianMs: nearest(0.5), most95Ms: nearest(0.95) }
@@ -120,7 +121,7 @@ export class TimeoutShare {
   #lookAgain(): void {
     this.#timer ??= outside.runInAsyncScope(() =>
       setTimeout(() => {
-        if (this.#areTooMany() && this.#isFar()) this.#tell()
+        if (this.#areTooMany() && this.#isFar(LONGEST_ROUND_TRIP_MS)) this.#tell()
       }, LATE_REPLIES_MS).unref(),
     )
   }
