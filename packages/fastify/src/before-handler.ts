@@ -5,6 +5,8 @@ import type { Hook } from "./respond.ts"
 interface RouteContext {
   readonly config: unknown
   preHandler: readonly Hook[] | null
+  /** Among them the context of the 404 handler. */
+  readonly [key: symbol]: unknown
 }
 
 /**
@@ -24,13 +26,21 @@ export class BeforeHandler {
     this.#run = run
   }
 
-  /** Sees to it for the route of a request that is in `onRequest`. Returns false if this release of Fastify does not let it. */
+  /**
+   * Adds the function to the route of a request that is in `onRequest`, and to the 404 handler that `reply.callNotFound()` hands the
+   * request over to: Fastify runs no `onRequest` hook then. Returns false if this release of Fastify does not allow it.
+   */
   addTo(request: FastifyRequest): boolean {
     const context = this.#contextOf(request)
     if (context === undefined) return false
     if (this.#seen.has(context)) return true
     this.#seen.add(context)
-    context.preHandler = [...(context.preHandler ?? []), this.#run]
+    const referred = Object.getOwnPropertySymbols(context).map((key) => context[key])
+    for (const each of [context, ...referred.filter(isRouteContext)]) {
+      const before = each.preHandler ?? []
+      // Routes share the list of their 404 handler.
+      if (!before.includes(this.#run)) each.preHandler = [...before, this.#run]
+    }
     return true
   }
 
@@ -45,5 +55,9 @@ type Contextual = FastifyRequest & { readonly [key: symbol]: RouteContext | unde
 /** The context is known by its config, which is public. */
 function isContext(request: FastifyRequest, key: symbol): boolean {
   const value = (request as Contextual)[key]
-  return value?.config === request.routeOptions.config && "preHandler" in (value as object)
+  return isRouteContext(value) && value.config === request.routeOptions.config
+}
+
+function isRouteContext(value: unknown): value is RouteContext {
+  return typeof value === "object" && value !== null && "config" in value && "preHandler" in value
 }

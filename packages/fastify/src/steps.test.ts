@@ -72,12 +72,35 @@ describe("rules that are decided at different steps", () => {
     const app = await make({ rules: [user, address] })
     app.setNotFoundHandler({ preHandler: authenticate }, async (request) => request.rateLimit)
     app.get("/gone", { preHandler: authenticate }, (_request, reply) => void reply.callNotFound())
-    // The 404 handler has the limiter before it, too, from now on.
-    await app.inject("/none")
     const { headers, body } = await app.inject({ url: "/gone", headers: { user: "a" } })
     expect(headers["ratelimit-policy"]).toBe('"user";q=1;w=60, "address";q=9;w=60')
-    expect(JSON.parse(body).checks.map(({ remaining }: { remaining: number }) => remaining)).toEqual([0, 7])
+    expect(JSON.parse(body).checks.map(({ remaining }: { remaining: number }) => remaining)).toEqual([0, 8])
   })
+
+  it.each([
+    ["by the rules of the plugin", { rules: [user, address] }, {}],
+    ["by all rules with hook: handler", { rules: [user], hook: "handler" }, {}],
+    ["by a rule of the route", { rules: [] }, { rateLimit: { ...user, name: "own" } }],
+  ] as const)(
+    "are decided %s when a preHandler hook calls the 404 handler",
+    async (_what, options, config) => {
+      const app = await make(options as unknown as RateLimitOptions)
+      app.get("/hidden", {
+        config: config as object,
+        preHandler: [authenticate, (_request, reply) => void reply.callNotFound()],
+        handler: async () => "ok",
+      })
+      app.get("/other", { preHandler: authenticate }, (_request, reply) => void reply.callNotFound())
+      const ask = async (url: string, name: string) =>
+        (await app.inject({ url, headers: { user: name } })).statusCode
+      expect([await ask("/hidden", "a"), await ask("/hidden", "a")]).toEqual([404, 429])
+      if (!("rateLimit" in config)) expect(await ask("/other", "a")).toBe(429)
+      // The routes share the 404 handler, and each client counts once.
+      expect([await ask("/other", "b"), await ask("/none", "c"), await ask("/hidden", "d")]).toEqual([
+        404, 404, 404,
+      ])
+    },
+  )
 
   it("are decided before the handler of HEAD, which shares the quota of GET", async () => {
     const app = fastify()
