@@ -1,4 +1,4 @@
-import { type Clock, LATEST_MS } from "../../clock.ts"
+import { type Clock, isCountable } from "../../clock.ts"
 import { ClosedError, StoreUnavailableError, textOf } from "../../errors.ts"
 import { Counters } from "../counters.ts"
 import { makeStringsQuick } from "../quick-strings.ts"
@@ -150,7 +150,7 @@ class InMemory implements MemoryStore, TakesOne {
   #now(): number {
     const nowMs: unknown = this.#clock.now()
     // A clock that answers NaN would admit everything, silently.
-    if (!(typeof nowMs === "number" && nowMs >= 0 && nowMs <= LATEST_MS)) {
+    if (!isCountable(nowMs)) {
       throw new StoreUnavailableError(
         `The clock of the memory store yielded ${textOf(nowMs)}; it must yield epoch milliseconds.`,
       )

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import type { CounterState } from "../../algorithms/algorithm.ts"
 import { isPacked } from "../../algorithms/packed-counts.ts"
-import { LATEST_MS } from "../../clock.ts"
+import { isCountable } from "../../clock.ts"
 import { StoreUnavailableError, textOf } from "../../errors.ts"
 import type { Keys } from "../counters.ts"
 import type { CounterStates } from "../kept-state.ts"
@@ -73,8 +73,7 @@ export class Transaction implements CounterStates<string> {
 
 /** The time of a back end in whole milliseconds. Throws StoreUnavailableError where it is none: NaN would admit everything, silently. */
 export function wholeMs(nowMs: unknown): number {
-  const isTime = typeof nowMs === "number" && nowMs >= 0 && nowMs <= LATEST_MS
-  if (!isTime) throw rubbish(`its time is ${textOf(nowMs)}, which must be epoch milliseconds`)
+  if (!isCountable(nowMs)) throw rubbish(`its time is ${textOf(nowMs)}, which must be epoch milliseconds`)
   return Math.floor(nowMs)
 }
 
