@@ -78,6 +78,20 @@ describe("the steady clock of a test that has faked timers", () => {
       expect(Math.abs(steadyClock.now() - Date.now())).toBeLessThan(60_000)
     }
   })
+
+  it.each(["1969-12-31T23:59:59Z", "2200-01-01T00:00:00Z"])(
+    "is the real one at a date that no store accepts: %s",
+    (date) => {
+      vi.useFakeTimers({ toFake: ["Date"], now: new Date(date) })
+      try {
+        const before = steadyClock.now()
+        expect(Math.abs(before - performance.timeOrigin - performance.now())).toBeLessThan(60_000)
+        expect(steadyClock.now()).toBeGreaterThanOrEqual(before)
+      } finally {
+        vi.useRealTimers()
+      }
+    },
+  )
 })
 
 describe("waiting by a manual clock", () => {

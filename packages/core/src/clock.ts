@@ -43,15 +43,25 @@ const REAL_SET_TIMEOUT = isReal ? setTimeout : undefined
  * timers it moves with them.
  */
 export const steadyClock: Clock = {
-  now: () =>
-    Date === REAL_DATE && setTimeout === REAL_SET_TIMEOUT
-      ? startedAtMs + hooks.performance.now()
-      : fakedTime(),
+  now: () => (Date === REAL_DATE && setTimeout === REAL_SET_TIMEOUT ? realTime() : fakedTime()),
 }
 
-/** `tick` and `setSystemTime` both move a faked `Date`; the latter does not move `performance`. */
+function realTime(): number {
+  return startedAtMs + hooks.performance.now()
+}
+
+/**
+ * Returns the time that a test has set, or the real time if no store could count at it. `tick` and `setSystemTime` both move a faked
+ * `Date`; the latter does not move `performance`.
+ */
 function fakedTime(): number {
-  return Date === REAL_DATE ? startedAtMs + globalThis.performance.now() : Date.now()
+  const nowMs = Date === REAL_DATE ? startedAtMs + globalThis.performance.now() : Date.now()
+  return isCountable(nowMs) ? nowMs : realTime()
+}
+
+/** True for epoch milliseconds at which every store can count. */
+export function isCountable(nowMs: unknown): nowMs is number {
+  return typeof nowMs === "number" && nowMs >= 0 && nowMs <= LATEST_MS
 }
 
 /**
@@ -126,7 +136,7 @@ interface Sleeper {
 export function soundTime(clock: Clock): number {
   try {
     const nowMs: unknown = clock.now()
-    return typeof nowMs === "number" && nowMs >= 0 && nowMs <= LATEST_MS ? nowMs : steadyClock.now()
+    return isCountable(nowMs) ? nowMs : steadyClock.now()
   } catch {
     return steadyClock.now()
   }

@@ -107,6 +107,14 @@ describe("a request of the fetch API", () => {
     expect(await admits(parsed, parsed)).toEqual([true, false])
   })
 
+  it("has a body that no parser has read when its length is unknown", async () => {
+    const { admits, warnings } = limiterOf({ field: "body:user", onMissing: "skip" })
+    const post = new Request("https://shop.example/", { method: "POST", body: "u=1" })
+    expect(post.headers.has("content-length")).toBe(false)
+    expect(await admits(post)).toEqual([true])
+    expect(warnings).toEqual(["SLUICE_BODY_NOT_PARSED"])
+  })
+
   it("keeps cookies that the app has parsed, and reads the header beside a cookie store", async () => {
     const { admits } = limiterOf({ field: "cookie:session" })
     const headers = new Headers({ cookie: "session=1" })
@@ -131,4 +139,15 @@ describe("a request of the fetch API", () => {
     const of = (value: string) => ({ headers: new Map([["__proto__", value]]) })
     expect(await admits(of("1"), of("1"), of("2"))).toEqual([true, false, true])
   })
+})
+
+it("has no headers when reading them throws", async () => {
+  const { admits } = limiterOf({ field: "ip" })
+  const of = (remoteAddress: string) => ({
+    remoteAddress,
+    get headers(): Headers {
+      throw new Error("no headers in static rendering")
+    },
+  })
+  expect(await admits(of("192.0.2.1"), of("192.0.2.1"), of("192.0.2.2"))).toEqual([true, false, true])
 })

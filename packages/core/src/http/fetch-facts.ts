@@ -65,16 +65,14 @@ export class FetchFacts implements RequestFacts {
     return this.#request.params
   }
 
-  /** Undefined for a stream that nobody has read: rules by `body:` need the parsed body. */
   get body(): unknown {
-    const { body } = this.#request
-    return hasMethod(body, "getReader") ? undefined : body
+    return this.#request.body
   }
 
   /** Undefined unless it is an object of texts, so that cookies are read from the header. */
   get cookies(): unknown {
-    const { cookies } = this.#request
-    return hasMethod(cookies, "get") ? undefined : cookies
+    const cookies = this.#request.cookies as { readonly get?: unknown } | null | undefined
+    return typeof cookies?.get === "function" ? undefined : cookies
   }
 
   get onlyFields(): ReadonlySet<string> | undefined {
@@ -85,12 +83,4 @@ export class FetchFacts implements RequestFacts {
     const { remoteAddress, socket } = this.#request as FetchRequest & { readonly socket?: RequestFacts }
     return remoteAddress ?? socket?.remoteAddress
   }
-}
-
-function hasMethod(value: unknown, name: string): boolean {
-  return (
-    typeof value === "object" &&
-    value !== null &&
-    typeof (value as Record<string, unknown>)[name] === "function"
-  )
 }

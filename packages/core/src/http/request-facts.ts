@@ -1,5 +1,5 @@
 import { refuseRequest } from "./call-options.ts"
-import { FetchFacts, isFetchRequest } from "./fetch-facts.ts"
+import { FetchFacts, type FetchRequest, isFetchRequest } from "./fetch-facts.ts"
 import type { RequestFacts } from "./request.ts"
 
 /** The facts of a framework's request, as its adapter reads them; undefined where it is none of the framework's. */
@@ -29,8 +29,19 @@ export class FactsReaders {
       const facts = read(request)
       if (facts !== undefined) return facts
     }
-    return isFetchRequest(request) ? new FetchFacts(request) : withSocketAddress(request)
+    return ownFacts(request)
   }
+}
+
+/** The facts that a request has itself. Its `headers` are absent if reading them throws, as they do where a page is rendered in advance. */
+function ownFacts(request: object): RequestFacts {
+  let isFetch: boolean
+  try {
+    isFetch = isFetchRequest(request)
+  } catch {
+    return withSocketAddress(Object.create(request, { headers: { value: undefined } }))
+  }
+  return isFetch ? new FetchFacts(request as FetchRequest) : withSocketAddress(request)
 }
 
 /** Node's own request keeps the address on its socket: without it all clients would be one. */

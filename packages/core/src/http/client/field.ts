@@ -154,12 +154,17 @@ function compileBody(name: string, key: string, { onBodyMissing }: FieldContext)
   const path = key.split(".")
   let told = false
   return ({ body, headers }) => {
-    if (body === undefined && !told && carriesBody(headers)) {
+    if (!told && (body === undefined ? carriesBody(headers) : isUnreadStream(body))) {
       told = true
       onBodyMissing(name)
     }
     return path.length > DEEPEST_PATH ? undefined : path.reduce(ownValue, body)
   }
+}
+
+/** True for the `body` of a `Request` of the fetch API, which has to be read and parsed first. */
+function isUnreadStream(body: unknown): boolean {
+  return typeof (body as { readonly getReader?: unknown } | null)?.getReader === "function"
 }
 
 function compileCookie(key: string): ValueReader {
