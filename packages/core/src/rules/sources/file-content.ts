@@ -96,8 +96,10 @@ function sourceError(file: string, cause: unknown, isRequired = false): RuleSour
   const message = `Rules file ${JSON.stringify(file)} ${reason(file, cause, isRequired)}`
   const place = cause instanceof FileTextError ? cause.place : undefined
   const wasRead = cause instanceof FileTextError || cause instanceof Unusable
-  const problems = wasRead ? [{ path: "", message: cause.message, ...place }] : []
-  return new RuleSourceError(message, { cause, problems })
+  // The message and the problem already have all of what was read, and Node would print it again as the cause.
+  return wasRead
+    ? new RuleSourceError(message, { problems: [{ path: "", message: cause.message, ...place }] })
+    : new RuleSourceError(message, { cause })
 }
 
 function reason(file: string, error: unknown, isRequired: boolean): string {

@@ -12,6 +12,7 @@ import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
+import { inspect } from "node:util"
 import { afterEach, beforeEach, describe, expect, test } from "vitest"
 import { InvalidOptionError, RuleSourceError } from "../../errors.ts"
 import type { LoadedRules } from "../source.ts"
@@ -144,6 +145,17 @@ describe("loading", () => {
     expect(error).toMatchObject({ code: "SLUICE_RULE_SOURCE", cause: { code: "ENOENT" } })
     writeFileSync(file, text(5))
     expect(await limits()).toEqual([5])
+  })
+
+  test.each([
+    ["rules: [ {\n", "Flow map"],
+    ["", "is empty"],
+  ])("rejects with an error that Node prints once, for the content %j", async (content, mistake) => {
+    writeFileSync(file, content)
+    const error = await open()
+      .source.load("a")
+      .catch((thrown: unknown) => thrown)
+    expect(inspect(error).split(mistake)).toHaveLength(2)
   })
 
   test("names whatever else keeps it from the file", async () => {
