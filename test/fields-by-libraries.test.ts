@@ -15,7 +15,8 @@ const log = ({ code }: { readonly code: string }): void => void warnings.push(co
 /** One a minute, on a clock that stands still. */
 function once<Request>(more: Partial<LimiterOptions<Request>>): LimiterOptions<Request> {
   warnings.length = 0
-  return { limit: 1, window: "1 minute", clock: manualClock(), logger: { warn: log, error: log }, ...more }
+  const { limit = 1, window = "1 minute" } = more
+  return { clock: manualClock(), logger: { warn: log, error: log }, ...more, limit, window }
 }
 
 describe.each([

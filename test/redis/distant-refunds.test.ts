@@ -1,7 +1,7 @@
 import {
   createLimiter,
   type Limiter,
-  type LimiterOptions,
+  type LimiterSettings,
   type RequestFacts,
   StoreUnavailableError,
   type Warning,
@@ -44,7 +44,7 @@ afterEach(async () => {
 })
 afterAll(() => server?.stop())
 
-function distantLimiter(options: LimiterOptions<RequestFacts> = {}): Limiter {
+function distantLimiter(options: Omit<LimiterSettings<RequestFacts>, "limit" | "window"> = {}): Limiter {
   const limiter = createLimiter({
     limit: 10,
     window: "1 day",

@@ -1,7 +1,7 @@
 import {
   createLimiter,
   type Decision,
-  type LimiterOptions,
+  type LimiterSettings,
   type RequestFacts,
   type Store,
 } from "@sluice/core"
@@ -56,7 +56,10 @@ export interface Asker {
 }
 
 /** A limiter on a store, and somebody who asks it. */
-export function asker(store: Store, options: Partial<LimiterOptions<RequestFacts>> = {}): Asker {
+export function asker(
+  store: Store,
+  { limit = 1_000_000, window = "1 day", ...options }: LimiterSettings<RequestFacts> = {},
+): Asker {
   const events: string[] = []
   const lines: string[] = []
   const decisions: Decision[] = []
@@ -66,8 +69,8 @@ export function asker(store: Store, options: Partial<LimiterOptions<RequestFacts
   }
   let aheadMs = 0
   const limiter = createLimiter({
-    limit: 1_000_000,
-    window: "1 day",
+    limit,
+    window,
     service: "faults",
     logger: { warn: log, error: log },
     store,

@@ -52,6 +52,7 @@ export type {
   LimiterOptions,
   LimiterSettings,
   LimitWithWindow,
+  NodeResponse,
   OnRejected,
 } from "./http/options/options.ts"
 export { hasRuleOption } from "./http/options/rule-options.ts"

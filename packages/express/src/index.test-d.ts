@@ -27,3 +27,23 @@ app.use(rateLimit({ limit: 100 }))
 app.use(rateLimit({ window: "1 minute" }))
 // @ts-expect-error: a rule of a list needs a field
 app.use(rateLimit({ rules: [{ limit: 100, window: "1 minute" }] }))
+// @ts-expect-error: an environment variable may be undefined
+app.use(rateLimit({ limit: 100, window: process.env.WINDOW }))
+
+app.use(rateLimit({ limit: 1, window: 1000, onRejected: (_req, _rejection, _decision, res) => res.end() }))
+app.use(
+  rateLimit({
+    limit: 1,
+    window: 1000,
+    onRejected: (_req, _rejection, _decision, res) => res.status(402).json({}),
+  }),
+)
+app.use(
+  rateLimit({
+    limit: 1,
+    window: 1000,
+    onRejected: async (_req, _rejection, _decision, res) => res.status(402).json({}),
+  }),
+)
+// @ts-expect-error: a text is not an answer
+app.use(rateLimit({ limit: 1, window: 1000, onRejected: () => "slow down" }))

@@ -49,7 +49,8 @@ const log = ({ code }: { readonly code: string }): void => {
 /** One a minute, on a clock that stands still. */
 function once(more: Partial<LimiterOptions<Request>> = {}): LimiterOptions<Request> {
   warnings.length = 0
-  return { limit: 1, window: "1 minute", clock: manualClock(), logger: { warn: log, error: log }, ...more }
+  const { limit = 1, window = "1 minute" } = more
+  return { clock: manualClock(), logger: { warn: log, error: log }, ...more, limit, window }
 }
 
 const ok: RequestHandler = (_req, res) => {

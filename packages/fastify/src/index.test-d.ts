@@ -32,6 +32,9 @@ app.register(rateLimit, {
 })
 // @ts-expect-error: a limit needs a window
 app.register(rateLimit, { limit: 100 })
+// @ts-expect-error: an environment variable may be undefined
+app.register(rateLimit, { limit: 100, window: process.env.WINDOW })
+app.register(rateLimit, { service: "shop", hook: "preHandler" })
 // @ts-expect-error: no hook after the handler
 app.register(rateLimit, { limit: 1, window: "1 minute", hook: "onSend" })
 // @ts-expect-error: a text is no limit

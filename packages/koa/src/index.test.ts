@@ -50,7 +50,8 @@ const log = ({ code }: { readonly code: string }): void => {
 /** One a minute, on a clock that stands still. */
 function once(more: Partial<LimiterOptions<Context>> = {}): LimiterOptions<Context> {
   warnings.length = 0
-  return { limit: 1, window: "1 minute", clock: manualClock(), logger: { warn: log, error: log }, ...more }
+  const { limit = 1, window = "1 minute" } = more
+  return { clock: manualClock(), logger: { warn: log, error: log }, ...more, limit, window }
 }
 
 const ok: Middleware = (ctx) => {

@@ -9,7 +9,7 @@ import type { Check, Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
 import type { Limiter } from "./limiter.ts"
-import type { LimiterSettings } from "./options/options.ts"
+import type { LimiterOptions, LimiterSettings } from "./options/options.ts"
 import { compileRejection } from "./rejection.ts"
 import type { RequestFacts } from "./request.ts"
 
@@ -26,7 +26,10 @@ interface Opened {
 
 function open(options: LimiterSettings<RequestFacts>): Opened {
   const clock = manualClock()
-  return { clock, limiter: createLimiter({ clock, logger: QUIET, ...options }) }
+  return {
+    clock,
+    limiter: createLimiter({ clock, logger: QUIET, ...options } as LimiterOptions<RequestFacts>),
+  }
 }
 
 /** Two a minute, and ten minutes' block for three refusals within a minute. */

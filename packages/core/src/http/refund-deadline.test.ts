@@ -8,7 +8,7 @@ import { methodsOf } from "../stores/testing/methods-of.ts"
 import type { Warning } from "../warnings.ts"
 import { createLimiter } from "./create-limiter.ts"
 import { createGuard } from "./guard/create-guard.ts"
-import type { LimiterOptions } from "./options/options.ts"
+import type { LimiterSettings } from "./options/options.ts"
 import type { RequestFacts } from "./request.ts"
 
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
@@ -20,7 +20,7 @@ const notSent = () =>
   Promise.reject(new StoreUnavailableError("not sent", { kind: "unavailable", outcome: "not-applied" }))
 
 /** A limiter on a memory store whose refunds and resets fail as `fault` does, while it is set. */
-function setUp(options: LimiterOptions<RequestFacts> = {}) {
+function setUp({ limit = 10, window = "1 hour", ...options }: LimiterSettings<RequestFacts> = {}) {
   const clock = manualClock()
   const inner = memoryStore({ clock })
   const line: { fault: (() => Promise<never>) | undefined; deadlines: (number | undefined)[] } = {
@@ -40,7 +40,7 @@ function setUp(options: LimiterOptions<RequestFacts> = {}) {
       inner.reset(keys)
     },
   }
-  const limiter = createLimiter({ limit: 10, window: "1 hour", clock, store, logger: QUIET, ...options })
+  const limiter = createLimiter({ limit, window, clock, store, logger: QUIET, ...options })
   const warnings: Warning[] = []
   const lost: RefundLostEvent[] = []
   limiter.on("warning", (warning) => warnings.push(warning))

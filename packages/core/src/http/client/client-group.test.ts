@@ -2,17 +2,17 @@ import { describe, expect, it } from "vitest"
 import { manualClock } from "../../clock.ts"
 import type { Decision } from "../../limiter/decision.ts"
 import { createGuard } from "../guard/create-guard.ts"
-import type { LimiterOptions } from "../options/options.ts"
+import type { LimiterSettings } from "../options/options.ts"
 import type { RequestFacts } from "../request.ts"
 
 const ALICE = "192.0.2.1"
 const BOB = "192.0.2.2"
 
 /** A limiter of 9 in a minute by the client's address, and what it warns of. */
-async function limiter(more: LimiterOptions<object> = {}) {
+async function limiter(more: Omit<LimiterSettings<object>, "limit" | "window"> = {}) {
   const codes: string[] = []
   const logger = { warn: ({ code }: { code?: string }) => codes.push(code ?? ""), error() {} }
-  const guard = createGuard<object>({ limit: 9, window: "1m", clock: manualClock(), logger, ...more })
+  const guard = createGuard<object>({ clock: manualClock(), logger, limit: 9, window: "1m", ...more })
   await Promise.resolve()
   /** What is left to the client behind a request. */
   const left = (facts: RequestFacts): number => {

@@ -38,9 +38,9 @@ async function mount(options: GuardOptions<Req>, clock = manualClock()): Promise
 }
 
 const limit = (most: number, more: LimiterSettings<Req> = {}): LimiterOptions<Req> => ({
-  limit: most,
-  window: "1m",
   ...more,
+  limit: more.limit ?? most,
+  window: more.window ?? "1m",
 })
 
 /** The store answers with values, so the guard must too. */
@@ -1011,7 +1011,7 @@ describe("a guard of one route", () => {
   it("lets go of nobody else when it closes, and there is none of a guard that is closed", async () => {
     const clock = manualClock()
     const queue = { throttle: { kind: "queue" }, algorithm: "fixed-window", window: "1 second" } as const
-    const guard = await mount({ ...limit(1), ...queue, name: "q" }, clock)
+    const guard = await mount(limit(1, { ...queue, name: "q" }), clock)
     const route = guard.forRoute({ limit: 9, window: "1h" }, { label: "login" })
     checked(guard)
     const response = Object.assign(new EventEmitter(), { writableEnded: false })

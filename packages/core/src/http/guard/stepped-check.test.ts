@@ -8,7 +8,7 @@ import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { createLimiter } from "../create-limiter.ts"
 import { HEADER_DIALECTS } from "../headers.ts"
 import { decisionOn } from "../mark.ts"
-import type { LimiterSettings } from "../options/options.ts"
+import type { LimiterOptions, LimiterSettings } from "../options/options.ts"
 import type { Outcome } from "../outcome.ts"
 import type { RequestFacts } from "../request.ts"
 import { createGuard } from "./create-guard.ts"
@@ -39,7 +39,7 @@ const user = (limit: number, more: Partial<Rule<Req>> = {}): Rule<Req> => ({
 
 async function mount(options: LimiterSettings<Req>, clock: ManualClock = manualClock()) {
   const fields = { user: (request: Req) => request.user }
-  const guard = createGuard<Req>({ clock, logger: QUIET, fields, ...options })
+  const guard = createGuard<Req>({ clock, logger: QUIET, fields, ...options } as LimiterOptions<Req>)
   await Promise.resolve()
   return guard
 }

@@ -138,6 +138,8 @@ describe("the types of a limiter", () => {
     expect(() => createLimiter({ limit: 5 })).toThrow("window: is missing")
     // @ts-expect-error a window needs a limit
     expect(() => createLimiter({ window: "1m" })).toThrow("limit: is missing")
+    // @ts-expect-error a window is not undefined
+    expect(() => createLimiter({ limit: 5, window: undefined })).toThrow("window: is missing")
     const limited: LimiterOptions<RequestFacts> = LIMIT
     const listed: LimiterOptions<RequestFacts> = { rules: [{ ...LIMIT, field: "ip" }] }
     for (const options of [limited, listed]) expect(() => createLimiter(options)).not.toThrow()

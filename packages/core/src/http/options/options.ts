@@ -30,10 +30,17 @@ export type OnRejected<Request, Response = unknown> = (
   response: Response,
 ) => // Not `false`: TypeScript takes an async function that returns it for one that yields a boolean.
   | RejectionAnswer
+  | NodeResponse
   | boolean
   | undefined
-  | PromiseLike<RejectionAnswer | boolean | undefined>
+  | PromiseLike<RejectionAnswer | NodeResponse | boolean | undefined>
   | MaybePromise<void>
+
+/** What `(req, rejection, decision, res) => res.status(402).json({})` returns. The response has been sent, so it is not an answer. */
+export interface NodeResponse {
+  /** Of `http.ServerResponse`, which Express extends. */
+  readonly headersSent: boolean
+}
 
 /** Every member of a rule but its cost, which a limiter reads differently; none is required here. */
 export type InlineRule<Request> = {
@@ -42,16 +49,12 @@ export type InlineRule<Request> = {
 }
 
 /** What a limiter is made of. Either one inline rule (`limit`, `window` and any other member of {@link Rule}), or `rules`. */
-export type LimiterOptions<Request, Response = unknown> = LimiterSettings<Request, Response> & LimitWithWindow
+export type LimiterOptions<Request, Response = unknown> = LimiterSettings<Request, Response> &
+  LimitWithWindow<Request>
 
-/** Requires `window` beside `limit`, and `limit` beside `window`. */
-export type LimitWithWindow =
-  | {
-      /** Is given. */
-      readonly limit: unknown
-      /** Is given too. */
-      readonly window: unknown
-    }
+/** Requires `window` beside `limit`, and `limit` beside `window`. Neither may be undefined, such as a missing environment variable. */
+export type LimitWithWindow<Request> =
+  | Pick<Rule<Request>, "limit" | "window">
   | {
       /** Is left out. */
       readonly limit?: undefined
