@@ -150,8 +150,12 @@ function attachProblems(error: SluiceError, problems: readonly Problem[]): void 
   Object.defineProperty(error, "problems", { value: problems.map(problemWithoutCredentials) })
 }
 
-/** Returns the problem without secrets in its texts. */
+/** Returns the problem without secrets in its texts: the same object if it has none, by which it is known to be reported. */
 export function problemWithoutCredentials(problem: Problem): Problem {
+  const hasNone = Object.values(problem).every(
+    (value) => typeof value !== "string" || withoutCredentials(value) === value,
+  )
+  if (hasNone) return problem
   const members = Object.entries(problem).map(([name, value]) => [
     name,
     typeof value === "string" ? withoutCredentials(value) : value,
