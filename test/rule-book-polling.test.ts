@@ -423,7 +423,7 @@ describe("rules that are right again", () => {
     for (let times = 0; times < 3; times++) await advance(POLL_MS)
     expect(codes(said)).toEqual(["SLUICE_RULES_REJECTED", "SLUICE_RULES_RECOVERED"])
     expect(said[1]).toContain(
-      'the table, service "checkout": what is stored can be used again, and is in force.',
+      'the table, service "checkout": what is stored can be used again. In force now: version 1 with the rule "rule".',
     )
   })
 

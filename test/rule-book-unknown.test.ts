@@ -328,11 +328,11 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     source.stored.set("bad", { rules: [rule(5)] })
     await advance(POLL_MS)
     expect(await ask(book, "bad")).toEqual([undefined, 5])
-    const recovered = (service: string) =>
-      expect.stringMatching(
-        new RegExp(`^the table, service "${service}": what is stored can be used again, and is in force\\.`),
+    const recovered = (service: string, inForce: string) =>
+      expect.stringContaining(
+        `the table, service "${service}": what is stored can be used again. In force now: ${inForce}.`,
       )
-    expect(said.splice(0).slice(1)).toEqual([recovered("bad")])
+    expect(said.splice(0).slice(1)).toEqual([recovered("bad", 'the rule "rule"')])
     source.failure = { error: new RuleSourceError("down"), page: -1 }
     await ask(book, "nobody")
     expect(said).toEqual([expect.stringMatching(/"nobody": down\nNone of its rules are in force yet\./)])
@@ -341,7 +341,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
       await advance(POLL_MS)
       await ask(book, "nobody")
     }
-    expect(said.slice(1)).toEqual([recovered("nobody")])
+    expect(said.slice(1)).toEqual([recovered("nobody", "no rules, because none are stored")])
   })
 
   it("is followed from then on when a limiter is made for it, with the rules that are known", async () => {

@@ -1,7 +1,9 @@
-import { waitUnheld } from "../clock.ts"
+import { type Clock, waitUnheld } from "../clock.ts"
 import { ClosedError, InvalidOptionError, InvalidRuleError, type Problem } from "../errors.ts"
 import { spareCapacityMonitor } from "../limiter/spare-capacity-monitor.ts"
-import { rulesEvent } from "../rules/book/edition.ts"
+import { recovered } from "../rules/book/announcer.ts"
+import { Complaint } from "../rules/book/complaint.ts"
+import { contentOf, rulesEvent } from "../rules/book/edition.ts"
 import { parseBookOptions } from "../rules/book/options.ts"
 import type { PageReader } from "../rules/book/page.ts"
 import { held, unlessAborted } from "../rules/book/timing.ts"
@@ -44,6 +46,10 @@ export class RulesInForce<Request> {
   #page: OpenedPage | undefined
   /** Why the latest edition is not in force, though its rules are good. */
   #refused: InvalidRuleError | undefined
+  /** What the log says about that. */
+  readonly #complaint: Complaint
+  /** The latest edition that came into force. */
+  #edition: Edition | undefined
   readonly #waiting = new WaitingList()
   readonly #closing = new AbortController()
   /** Settles when the first rules are there, or cannot be had in time; undefined from then on. */
@@ -68,6 +74,7 @@ export class RulesInForce<Request> {
     this.#parts = parts
     this.#inline = inline
     this.#root = root ?? this
+    this.#complaint = new Complaint(parts.warner, { wait: waitOf(options.clock) })
     const { rules, untilLoaded, enabled } = options
     const atFirst = isList(rules) ? rules : untilLoaded.defaultRules
     this.#shared = root === undefined ? atFirst : root.#shared
@@ -126,6 +133,7 @@ export class RulesInForce<Request> {
     const error = new ClosedError("The limiter has been closed.")
     this.#closing.abort(error)
     this.#waiting.close(error)
+    this.#complaint.end()
     for (const each of [this, ...this.#routes]) each.giveUp()
     this.#book?.leave(service, this.#reader)
     if (this.#book !== rules) this.#book?.close()
@@ -193,8 +201,7 @@ export class RulesInForce<Request> {
       this.#first = undefined
       stopWaiting.abort()
     }
-    const wait = clock.wait === undefined ? waitUnheld : clock.wait.bind(clock)
-    const tooLong = wait(MOST_WAIT_FOR_RULES_MS, stopWaiting.signal)
+    const tooLong = waitOf(clock)(MOST_WAIT_FOR_RULES_MS, stopWaiting.signal)
     this.#first = Promise.race([this.#ready({}), tooLong]).then(done, done)
   }
 
@@ -223,6 +230,8 @@ export class RulesInForce<Request> {
       return
     }
     this.#refused = undefined
+    this.#complaint.settle(`${this.#place}: ${recovered(contentOf(edition))}`)
+    this.#edition = edition
     this.#isDenying = false
     for (const each of [this, ...this.#routes]) {
       each.#shared = edition.rules
@@ -235,16 +244,29 @@ export class RulesInForce<Request> {
   }
 
   #refuse(error: InvalidRuleError): void {
-    const isNews = error.message !== this.#refused?.message
     this.#refused = error
-    if (!isNews) return
-    const { warner, events } = this.#parts
-    // Stryker disable next-line OptionalChaining: only what a book has brought is refused
-    const where = `${this.#book?.name}, service ${show(this.#options.service)}`
-    const message = `${where}: ${error.message}\nThe rules that were in force stay.`
-    warner.say("error", "SLUICE_RULES_REJECTED", message, error)
-    events.emit("rule-error", error)
+    const isNews = this.#complaint.raise(`${this.#place}: ${error.message}\n${this.#inForce}`, error)
+    if (isNews) this.#parts.events.emit("rule-error", error)
   }
+
+  /** What messages call the book and the service. */
+  get #place(): string {
+    // Stryker disable next-line OptionalChaining: only what a book has brought is refused
+    return `${this.#book?.name}, service ${show(this.#options.service)}`
+  }
+
+  /** Says what applies while an edition is refused. */
+  get #inForce(): string {
+    if (this.#edition !== undefined)
+      return `The previous edition stays in force: ${contentOf(this.#edition)}.`
+    if (this.#isDenying) return "No edition is in force yet, so every request is refused."
+    if (this.#shared.length === 0) return "No edition is in force yet, so every request is admitted."
+    return `No edition is in force yet. The default rules stay in force: ${contentOf({ rules: this.#shared })}.`
+  }
+}
+
+function waitOf(clock: Clock): NonNullable<Clock["wait"]> {
+  return clock.wait === undefined ? waitUnheld : clock.wait.bind(clock)
 }
 
 // Array.isArray does not narrow a readonly list.

@@ -83,7 +83,12 @@ export class OpenBook implements RuleBook {
     this.#timing = timing
     const announcer = new Announcer(name, logger, timing)
     const pages = new Map<string, Page>()
-    const pageOf = (service: string) => this.#lookups.remove(service) ?? new Page(service)
+    const pageOf = (service: string) => {
+      const page = this.#lookups.remove(service)
+      // What was logged once is repeated from now on.
+      if (page !== undefined) announcer.forget(page)
+      return page ?? new Page(service)
+    }
     const loads = new Loads({
       ...{ source, timing, pages, announcer, pageOf },
       confirm: (page, fresh) => this.#followed.confirm(page, fresh),
@@ -95,7 +100,7 @@ export class OpenBook implements RuleBook {
       timing,
       staleAfterMs: options.staleAfterMs,
       load: (page, loading, fresh) => loads.byName(page, loading, fresh),
-      onError: (error, page) => announcer.lookupFailed(error, page),
+      onError: (error, page) => announcer.failed(error, page.service, [page], false),
     })
     this.#followed = new Followed({ ...options, pages, loads, announcer, pageOf })
     // Watching comes first: a change between the two would go unnoticed.

@@ -2,11 +2,11 @@ import { InvalidRuleError, type Problem, textOf } from "../../errors.ts"
 import { SafeEvents } from "../../events.ts"
 import { createWarner, type Logger, type Warner } from "../../warnings.ts"
 import { show } from "../problems.ts"
-import type { Edition, RuleBookEvents } from "../rule-book.ts"
-import { namesOf, rulesEvent } from "./edition.ts"
+import type { RuleBookEvents } from "../rule-book.ts"
+import { Complaint } from "./complaint.ts"
+import { contentOf, listed, rulesEvent } from "./edition.ts"
 import type { LoadFailure } from "./load-loop.ts"
 import type { Page, PageReader, Turn } from "./page.ts"
-import { Reminder } from "./reminder.ts"
 import type { Timing } from "./timing.ts"
 
 const RULE_BOOK_EVENTS: Readonly<Record<keyof RuleBookEvents, true>> = {
@@ -22,12 +22,12 @@ export class Announcer {
   readonly #warner: Warner
   readonly #name: string
   readonly #timing: Timing
-  /** What the log repeats: what is wrong with a page, or under undefined with the list of all services. */
-  readonly #reminders = new Map<Page | undefined, Reminder>()
+  /** What is wrong with the list of all services. */
+  readonly #listComplaint: Complaint
+  /** Those that are repeated while they last. */
+  readonly #repeated = new Set<Complaint>()
   /** Rejections that listeners and metrics know. One lasts as long as its edition, even if the source fails meanwhile. */
   readonly #emitted = new WeakSet<LoadFailure>()
-  /** Whether the log says that the list of all services cannot be loaded, and not yet that it can. */
-  #isListReportedWrong = false
 
   /** `name` is what messages call the source. */
   constructor(name: string, logger: Logger | undefined, timing: Timing) {
@@ -42,32 +42,30 @@ export class Announcer {
       ),
     )
     this.#warner = createWarner(logger, (warning) => this.events.emit("warning", warning))
+    this.#listComplaint = new Complaint(this.#warner, timing)
   }
 
   /** Reports that other rules are in force: to the readers first, so that a listener finds them so. */
   turned(page: Page, { change, edition }: Turn): void {
-    const { readers, service } = page
-    for (const reader of [...readers]) reader.onEdition(edition, change)
-    if (edition.problems.length > 0) {
-      const error = new InvalidRuleError(edition.problems)
-      const message = `${this.#placeOf(service)}: ${because("some rules are left out", edition.problems)}\n${error.message}\nIts valid rules are in force: ${contentOf(edition)}.`
-      page.isReportedWrong = true
-      this.#sayHourly(page, () => this.#warner.say("error", "SLUICE_RULES_REJECTED", message, error))
-    }
+    for (const reader of [...page.readers]) reader.onEdition(edition, change)
     this.events.emit("rules", rulesEvent(edition, change))
   }
 
-  /** Reports that the rules of one service were not loaded, or without a service those of all. `pages` have them. */
-  failed(error: LoadFailure, service: string | undefined, pages: readonly Page[]): void {
-    const [page] = service === undefined ? [] : pages
-    this.#sayHourly(page, () => this.#sayFailed(error, service, pages))
-    this.#emitFailed(error, service, pages)
-  }
-
-  /** Reports the same of a service that nobody follows. It is not repeated: the page may be forgotten at any time. */
-  lookupFailed(error: LoadFailure, page: Page): void {
-    this.#sayFailed(error, page.service, [page])
-    this.#emitFailed(error, page.service, [page])
+  /**
+   * Reports that the rules of one service were not loaded, or without a service those of all. `pages` have them. Each rejected
+   * edition is an event, and any other failure when the log did not say so before.
+   */
+  failed(error: LoadFailure, service: string | undefined, pages: readonly Page[], isRepeated = true): void {
+    const [page] = pages
+    const complaint =
+      service === undefined || page === undefined ? this.#listComplaint : this.#complaintOf(page)
+    const isNews = this.#raise(complaint, this.#failureOf(error, service, pages), error, isRepeated)
+    if (!isNews && !pages.some(({ rejection }) => rejection === error)) return
+    if (this.#emitted.has(error)) return
+    this.#emitted.add(error)
+    for (const reader of readersOf(pages)) reader.onError(error)
+    if (service === undefined) this.events.emit("rule-error", error)
+    else this.events.emit("rule-error", error, service)
   }
 
   /** Reports what is wrong beside the rules that are loaded here, once. */
@@ -78,19 +76,25 @@ export class Announcer {
     this.#warner.once("SLUICE_RULES_REJECTED", message, message, error)
   }
 
-  /** Reports that what is stored for a service is in force, if the log says that it is not. */
-  loaded(page: Page): void {
-    if (!page.isReportedWrong || page.rejection !== undefined) return
-    if ((page.edition?.problems.length ?? 0) > 0) return
-    page.isReportedWrong = false
-    this.#recovered(page, page.service)
+  /** Reports what is in force after a load that succeeded: valid rules without others, or all, if the log says otherwise. */
+  loaded(page: Page, isRepeated: boolean): void {
+    const { edition, known, service, rejection } = page
+    // A later load has rejected what is stored now.
+    if (rejection !== undefined) return
+    if (edition !== undefined && edition.problems.length > 0) {
+      const error = new InvalidRuleError(edition.problems)
+      const what = because("some rules are left out", edition.problems)
+      const message = `${this.#placeOf(service)}: ${what}\n${error.message}\nIts valid rules are in force: ${contentOf(edition)}.`
+      this.#raise(this.#complaintOf(page), message, error, isRepeated)
+    } else if (page.complaint !== undefined) {
+      const inForce = known === undefined ? "no rules, because none are stored" : contentOf(known)
+      this.#settle(page.complaint, `${this.#placeOf(service)}: ${recovered(inForce)}`)
+    }
   }
 
-  /** Reports the same of the list of all services. */
+  /** Reports that the list of all services can be loaded, if the log says that it cannot. */
   listLoaded(): void {
-    if (!this.#isListReportedWrong) return
-    this.#isListReportedWrong = false
-    this.#recovered(undefined, undefined)
+    this.#settle(this.#listComplaint, `${this.#placeOf(undefined)}: the list can be loaded again.`)
   }
 
   stale(ageMs: number, service: string | undefined, pages: readonly Page[]): void {
@@ -104,28 +108,35 @@ export class Announcer {
   }
 
   /** Repeats nothing of a page that is followed no longer. */
-  forget(page: Page | undefined): void {
-    this.#reminders.get(page)?.end()
-    this.#reminders.delete(page)
+  forget({ complaint }: Page): void {
+    if (complaint === undefined) return
+    complaint.end()
+    this.#repeated.delete(complaint)
   }
 
   /** Reports nothing more. */
   close(): void {
-    for (const page of [...this.#reminders.keys()]) this.forget(page)
+    for (const complaint of this.#repeated) complaint.end()
+    this.#repeated.clear()
     this.events.clear()
   }
 
-  #emitFailed(error: LoadFailure, service: string | undefined, pages: readonly Page[]): void {
-    if (service === undefined) this.#isListReportedWrong = true
-    else for (const page of pages) page.isReportedWrong = true
-    if (this.#emitted.has(error)) return
-    this.#emitted.add(error)
-    for (const reader of readersOf(pages)) reader.onError(error)
-    if (service === undefined) this.events.emit("rule-error", error)
-    else this.events.emit("rule-error", error, service)
+  #complaintOf(page: Page): Complaint {
+    page.complaint ??= new Complaint(this.#warner, this.#timing)
+    return page.complaint
   }
 
-  #sayFailed(error: LoadFailure, service: string | undefined, pages: readonly Page[]): void {
+  #raise(complaint: Complaint, message: string, error: LoadFailure, isRepeated: boolean): boolean {
+    if (isRepeated) this.#repeated.add(complaint)
+    return complaint.raise(message, error, isRepeated)
+  }
+
+  #settle(complaint: Complaint, message: string): void {
+    this.#repeated.delete(complaint)
+    complaint.settle(message)
+  }
+
+  #failureOf(error: LoadFailure, service: string | undefined, pages: readonly Page[]): string {
     const editions = pages.flatMap(({ known }) => known ?? [])
     const inForce =
       editions.length === 0
@@ -135,21 +146,7 @@ export class Announcer {
           : `The previous edition stays in force: ${editions.map(contentOf).join()}.`
     const what =
       error instanceof InvalidRuleError ? `${because("an edition is rejected", error.problems)}\n` : ""
-    const message = `${this.#placeOf(service)}: ${what}${error.message}\n${inForce}`
-    this.#warner.say("error", "SLUICE_RULES_REJECTED", message, error)
-  }
-
-  #recovered(page: Page | undefined, service: string | undefined): void {
-    this.forget(page)
-    const message = `${this.#placeOf(service)}: what is stored can be used again, and is in force.`
-    this.#warner.say("warn", "SLUICE_RULES_RECOVERED", message)
-  }
-
-  /** Says it now, and again every hour while it lasts. What was said of the page before is not repeated. */
-  #sayHourly(page: Page | undefined, say: () => void): void {
-    this.forget(page)
-    say()
-    this.#reminders.set(page, new Reminder(say, this.#timing))
+    return `${this.#placeOf(service)}: ${what}${error.message}\n${inForce}`
   }
 
   #placeOf(service: string | undefined): string {
@@ -157,19 +154,9 @@ export class Announcer {
   }
 }
 
-/** Whether a failure has not been reported: it is another one than `before`, or rejects another edition. */
-export function isNews(error: LoadFailure, before: LoadFailure | undefined, pages: readonly Page[]): boolean {
-  if (error.message !== before?.message) return true
-  return error !== before && pages.some(({ rejection }) => rejection === error)
-}
-
-/** Rules that a message names: a service may have thousands. */
-const MOST_NAMED = 20
-
-function listed(names: Iterable<string>): string {
-  const shown = Array.from(names, (name) => show(name))
-  const more = shown.length > MOST_NAMED ? ` and ${shown.length - MOST_NAMED} more` : ""
-  return `${shown.length === 1 ? "rule" : "rules"} ${shown.slice(0, MOST_NAMED).join(", ")}${more}`
+/** Says that nothing is wrong any more, and what is in force now. */
+export function recovered(inForce: string): string {
+  return `what is stored can be used again. In force now: ${inForce}.`
 }
 
 /** Returns `an edition is rejected, because rule "login" is invalid.` */
@@ -177,12 +164,6 @@ function because(what: string, problems: readonly Problem[]): string {
   const rules = new Set(problems.flatMap(({ rule }) => rule ?? []))
   if (rules.size === 0) return `${what}.`
   return `${what}, because ${listed(rules)} ${rules.size === 1 ? "is" : "are"} invalid.`
-}
-
-/** Returns `version 7 with the rules "login", "daily"`. */
-function contentOf(edition: Edition): string {
-  const rules = edition.rules.length === 0 ? "no rules" : `the ${listed(namesOf(edition))}`
-  return edition.version === undefined ? rules : `version ${edition.version} with ${rules}`
 }
 
 function readersOf(pages: readonly Page[]): readonly PageReader[] {

@@ -63,6 +63,22 @@ export function rulesEvent(edition: Edition, change: RulesEvent["change"]): Rule
 }
 
 /** Returns the names of its rules. */
-export function namesOf(edition: Edition): readonly string[] {
+export function namesOf(edition: Pick<Edition, "rules">): readonly string[] {
   return edition.rules.map(({ name }) => name)
+}
+
+/** Rules that a message names: a service may have thousands. */
+const MOST_NAMED = 20
+
+/** Returns `rules "login", "daily"`. */
+export function listed(names: Iterable<string>): string {
+  const shown = Array.from(names, (name) => show(name))
+  const more = shown.length > MOST_NAMED ? ` and ${shown.length - MOST_NAMED} more` : ""
+  return `${shown.length === 1 ? "rule" : "rules"} ${shown.slice(0, MOST_NAMED).join(", ")}${more}`
+}
+
+/** Returns `version 7 with the rules "login", "daily"`. */
+export function contentOf(edition: Pick<Edition, "rules" | "version">): string {
+  const rules = edition.rules.length === 0 ? "no rules" : `the ${listed(namesOf(edition))}`
+  return edition.version === undefined ? rules : `version ${edition.version} with ${rules}`
 }

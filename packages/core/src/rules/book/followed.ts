@@ -1,6 +1,6 @@
 import { InvalidRuleError } from "../../errors.ts"
 import type { ReadyOptions } from "../rule-book.ts"
-import { type Announcer, isNews } from "./announcer.ts"
+import type { Announcer } from "./announcer.ts"
 import { closed } from "./closed.ts"
 import { LoadLoop } from "./load-loop.ts"
 import type { LoadSync, Loads } from "./loads.ts"
@@ -169,10 +169,7 @@ export class Followed {
       pollMs,
       staleAfterMs,
       timing,
-      onError: (error, before) => {
-        const pages = pagesOf()
-        if (isNews(error, before, pages)) announcer.failed(error, service, pages)
-      },
+      onError: (error) => announcer.failed(error, service, pagesOf()),
       onStale: (ageMs) => announcer.stale(ageMs, service, pagesOf()),
     })
   }

@@ -16,8 +16,8 @@ export interface LoadLoopOptions {
   readonly pollMs: number | undefined
   readonly staleAfterMs: number
   readonly timing: Timing
-  /** Called for each failed load. `before` is why the load before failed; undefined if it did not. */
-  readonly onError: (error: LoadFailure, before: LoadFailure | undefined) => void
+  /** Called for each failed load. */
+  readonly onError: (error: LoadFailure) => void
   /** Once, when loading has failed for so long. */
   readonly onStale: (ageMs: number) => void
 }
@@ -188,7 +188,7 @@ export class LoadLoop {
       void this.#tellWhenStale()
     }
     this.#plan(number, retryMs(this.#failures, timing))
-    onError(error, before)
+    onError(error)
     this.#waiting.failed(number, error)
   }
 

@@ -1,7 +1,7 @@
 import { ClosedError } from "../../errors.ts"
 import { Slices } from "../slices.ts"
 import type { FoundRules, RuleSource } from "../source.ts"
-import { type Announcer, isNews } from "./announcer.ts"
+import type { Announcer } from "./announcer.ts"
 import { type Found, loadError, NOTHING } from "./edition.ts"
 import type { Page } from "./page.ts"
 import { type ListAll, readAll } from "./read-all.ts"
@@ -41,7 +41,7 @@ export class Loads {
     try {
       const loaded = await inTime(read(), loading, timing, (error) => loadError(service, error))
       this.#take(page, load, { stamp: loaded.stamp, read: () => loaded })
-      this.#options.announcer.loaded(page)
+      this.#options.announcer.loaded(page, this.#options.pages.get(service) === page)
     } catch (error) {
       if (error instanceof ClosedError) throw error
       const failure = loadError(service, error)
@@ -110,12 +110,10 @@ export class Loads {
     page.isListed = true
     try {
       this.#take(page, load, found)
-      page.reported = undefined
-      announcer.loaded(page)
+      announcer.loaded(page, true)
     } catch (error) {
       const failure = loadError(service, error)
-      if (isNews(failure, page.reported, [page])) announcer.failed(failure, service, [page])
-      page.reported = failure
+      announcer.failed(failure, service, [page])
       page.fail(failure)
     }
     page.loop?.end()

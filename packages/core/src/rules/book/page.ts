@@ -1,5 +1,6 @@
 import { InvalidRuleError } from "../../errors.ts"
 import type { Edition, ReadyOptions, RulesEvent } from "../rule-book.ts"
+import type { Complaint } from "./complaint.ts"
 import { editionOf, type Found, isNothing, isSame, type Print, printOf } from "./edition.ts"
 import type { LoadFailure, LoadLoop } from "./load-loop.ts"
 import { WaitingList } from "./waiting.ts"
@@ -27,10 +28,8 @@ export class Page {
   loop: LoadLoop | undefined
   /** Whether the latest list of all services has it. */
   isListed = false
-  /** Why what is listed was not taken, as it was reported. */
-  reported: LoadFailure | undefined
-  /** Whether the log says that something is wrong with its rules, and not yet that it was corrected. */
-  isReportedWrong = false
+  /** What the log says is wrong with its rules; undefined if nothing ever was. */
+  complaint: Complaint | undefined
   #edition: Edition | undefined
   #isNothing = true
   /** Of what is in force. */

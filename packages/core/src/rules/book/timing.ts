@@ -74,7 +74,7 @@ export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | u
 }
 
 /** Waits. Rejects when the signal is aborted, and when there is no way to wait. */
-export async function sleep(ms: number, signal: AbortSignal, timing: Timing): Promise<void> {
+export async function sleep(ms: number, signal: AbortSignal, timing: Pick<Timing, "wait">): Promise<void> {
   await timing.wait(ms, signal)
   // A wait that others wrote may not heed its signal.
   signal.throwIfAborted()

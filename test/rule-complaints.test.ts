@@ -1,0 +1,153 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import {
+  createLimiter,
+  type LimiterOptions,
+  type LoadedRules,
+  manualClock,
+  memoryStore,
+  type RequestFacts,
+} from "@sluice/core"
+import { describe, expect, it, onTestFinished } from "vitest"
+
+const HOUR = 3_600_000
+
+const rule = (name: string) => ({ name, field: "ip", limit: 2, window: "1 hour" })
+const wrong = (name: string) => ({ path: "rules[1].window", message: "is wrong", rule: name })
+
+/** A limiter on a source that the test changes, with what it logs. */
+function setUp(stored: LoadedRules | Error, more: LimiterOptions<RequestFacts> = {}) {
+  const clock = manualClock()
+  const store = memoryStore({ clock })
+  const said: string[] = []
+  const log = ({ code }: { readonly code: string }, message: string): void =>
+    void said.push(`${code} ${message}`)
+  const logger = { warn: log, error: log }
+  const place = { stored }
+  const source = {
+    name: "the table",
+    pollMs: 60_000,
+    async load() {
+      if (place.stored instanceof Error) throw place.stored
+      return place.stored
+    },
+  }
+  // Its name is taken for others on the store.
+  const open = (name: string) =>
+    createLimiter({ service: "shop", name, limit: 1, window: "1 hour", store, clock, logger })
+  const make = () => {
+    const limiter = createLimiter({
+      ...{ service: "shop", rules: source, onRulesMissing: "allow", store, clock, logger },
+      ...more,
+    })
+    onTestFinished(() => limiter.close())
+    return limiter
+  }
+  /** Returns what is logged while the clock passes so many hours. */
+  const logged = async (hours: number): Promise<string[]> => {
+    said.length = 0
+    for (let i = 0; i < hours * 10; i++) {
+      clock.advance(HOUR / 10)
+      await nextTurn()
+    }
+    return said.splice(0)
+  }
+  return { clock, said, place, open, make, logged }
+}
+
+const LEFT_OUT =
+  /^SLUICE_RULES_REJECTED the table, service "shop": some rules are left out, because rule "y" /
+const WITHOUT_Y: LoadedRules = { rules: [rule("x")], problems: [wrong("y")] }
+
+describe("the log", () => {
+  it("repeats after an outage that a rule is left out, and not that the source cannot be read", async () => {
+    const { said, place, make, logged } = setUp(WITHOUT_Y)
+    const limiter = make()
+    await limiter.ready()
+    expect(said.splice(0)).toEqual([expect.stringMatching(LEFT_OUT)])
+    place.stored = new Error("no connection")
+    await expect(limiter.refresh()).rejects.toThrow("no connection")
+    expect(said.splice(0)).toEqual([expect.stringContaining("no connection")])
+    place.stored = WITHOUT_Y
+    await limiter.refresh()
+    expect(said.splice(0)).toEqual([expect.stringMatching(LEFT_OUT)])
+    expect(await logged(3)).toEqual(Array(3).fill(expect.stringMatching(LEFT_OUT)))
+  })
+
+  it("repeats that a rule is left out when a later edition was rejected and withdrawn", async () => {
+    const { said, place, make, logged } = setUp(WITHOUT_Y)
+    const limiter = make()
+    await limiter.ready()
+    place.stored = { rules: [], problems: [wrong("x")] }
+    await expect(limiter.refresh()).rejects.toThrow("is wrong")
+    expect(said.at(-1)).toContain('an edition is rejected, because rule "x" is invalid')
+    place.stored = { ...WITHOUT_Y }
+    await limiter.refresh()
+    expect(await logged(2)).toEqual(Array(2).fill(expect.stringMatching(LEFT_OUT)))
+  })
+
+  it("says that no rules are in force when a rejected edition was deleted", async () => {
+    const { said, place, make, logged } = setUp({ rules: [rule("x")], problems: [] })
+    const limiter = make()
+    await limiter.ready()
+    place.stored = { rules: [], problems: [wrong("x")] }
+    await expect(limiter.refresh()).rejects.toThrow("is wrong")
+    place.stored = { rules: [], problems: [] }
+    await limiter.refresh()
+    expect(said.at(-1)).toMatch(
+      /^SLUICE_RULES_RECOVERED the table, service "shop": what is stored can be used again\. In force now: no rules, because none are stored\./,
+    )
+    expect(await logged(2)).toEqual([])
+  })
+})
+
+describe("an edition with a name that another limiter counts under", () => {
+  it("is reported each hour with what is in force, until it is corrected", async () => {
+    const { said, place, open, make, logged } = setUp({ rules: [rule("x")], problems: [], version: 1 })
+    open("login")
+    const limiter = make()
+    await limiter.ready()
+    place.stored = { rules: [rule("x"), rule("login")], problems: [], version: 2 }
+    await expect(limiter.refresh()).rejects.toThrow("another limiter")
+    const rejected = expect.stringMatching(
+      /^SLUICE_RULES_REJECTED the table, service "shop": .*another limiter counts rule "login".*\nThe previous edition stays in force: version 1 with the rule "x"\./s,
+    )
+    expect(said.splice(0)).toEqual([rejected])
+    expect(await logged(2)).toEqual([rejected, rejected])
+    place.stored = { rules: [rule("x")], problems: [], version: 3 }
+    await limiter.refresh()
+    expect(said.splice(0)).toEqual([
+      expect.stringMatching(
+        /^SLUICE_RULES_RECOVERED .*service "shop".* In force now: version 3 with the rule "x"\./,
+      ),
+    ])
+    expect(await logged(2)).toEqual([])
+  })
+
+  it.each<[string, LimiterOptions<RequestFacts>, string]>([
+    ["admits all", { onRulesMissing: "allow" }, "No edition is in force yet, so every request is admitted."],
+    ["refuses all", { onRulesMissing: "deny" }, "No edition is in force yet, so every request is refused."],
+    [
+      "has default rules",
+      { onRulesMissing: undefined, defaultRules: [rule("d")] },
+      'No edition is in force yet. The default rules stay in force: the rule "d".',
+    ],
+  ])("says what is in force if it is the first: a limiter that %s", async (_what, more, inForce) => {
+    const { said, open, make } = setUp({ rules: [rule("login")], problems: [] }, more)
+    const other = open("login")
+    const limiter = make()
+    await expect(limiter.ready()).rejects.toThrow("another limiter")
+    expect(said.splice(0)).toEqual([expect.stringContaining(inForce)])
+    await other.close()
+    expect(said.splice(0)).toEqual([expect.stringContaining('In force now: the rule "login".')])
+    expect(limiter.rules.isRejected).toBe(false)
+  })
+
+  it("is not reported after the limiter was closed", async () => {
+    const { open, make, logged } = setUp({ rules: [rule("login")], problems: [] })
+    open("login")
+    const limiter = make()
+    await expect(limiter.ready()).rejects.toThrow("another limiter")
+    await limiter.close()
+    expect(await logged(2)).toEqual([])
+  })
+})
