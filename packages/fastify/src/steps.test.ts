@@ -1,4 +1,4 @@
-import { createLimiter, manualClock, memoryStore, type Rule, type RuleSource } from "@sluice/core"
+import { createLimiter, manualClock, memoryStore, type Rule, type RuleSource, type Store } from "@sluice/core"
 import fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
 import { afterEach, describe, expect, it } from "vitest"
 import { type RateLimitOptions, type RouteRateLimit, rateLimit } from "./index.ts"
@@ -137,6 +137,33 @@ describe("rules that are decided at different steps", () => {
     const app = await make({ rules: [user, address], refundWhen })
     expect(await statuses(app, "a", "a", "a")).toEqual([200, 200, 200])
     expect(asked).toEqual([200, 200, 200])
+  })
+
+  it("do not ask a store again that did not answer at an earlier step", async () => {
+    const memory = memoryStore({ clock })
+    let hangs = false
+    let asked = 0
+    const store: Store = {
+      take: (requests) => {
+        asked++
+        return hangs ? new Promise(() => {}) : memory.take(requests)
+      },
+      peek: (requests) => memory.peek(requests),
+      refund: (refunds) => memory.refund(refunds),
+      reset: (keys) => memory.reset(keys),
+      close: () => memory.close(),
+    }
+    const logger = { warn() {}, error() {} }
+    const app = await make({ rules: [user, note, address], store, logger, storeTimeoutMs: 5 })
+    const post = (name: string) => as(app, name, { method: "POST", payload: { note: "n" } })
+    expect((await post("a")).statusCode).toBe(200)
+    expect(asked).toBe(3)
+    hangs = true
+    // Without the store, each rule still decides: the user has one request here, too.
+    const [first, second] = [await post("b"), await post("b")]
+    expect([first.statusCode, second.statusCode]).toEqual([200, 429])
+    expect(JSON.parse(first.body)).toMatchObject({ degraded: true, checks: { length: 3 } })
+    expect(asked).toBe(5)
   })
 
   it("ask a store that answers later at each step", async () => {

@@ -18,6 +18,8 @@ export interface Part {
   readonly steps: StepSet
   /** Whether a check is left for a request that other mounts have decided. Undefined if none has. */
   readonly isLeft: ((ask: Ask) => boolean) | undefined
+  /** True if an earlier step has waited for the store without an answer: a request waits for it once. */
+  readonly isStoreGone?: boolean
 }
 
 /** What becomes of a request: whether it counts at all, what it asks under the rules in force, and the decision on that. */
@@ -93,7 +95,9 @@ export class Admission<Request> {
     // Stryker disable next-line ConditionalExpression: a decision that is made at once is the same
     if (this.#reporter.isHeard) return this.admit(facts, request, undefined, part)
     if (!this.counts(request)) return UNLIMITED
-    return this.#parts.decider.judge(this.asks(facts, request, undefined, part))
+    const asks = this.asks(facts, request, undefined, part)
+    const { decider } = this.#parts
+    return part?.isStoreGone === true ? decider.takeWithoutStore(asks) : decider.judge(asks)
   }
 
   /**
@@ -105,7 +109,7 @@ export class Admission<Request> {
     const { waitingRoom, warner } = this.#parts
     const startedMs = this.#reporter.start()
     if (!this.counts(request)) return { decision: UNLIMITED, ruleSet }
-    if (waitingRoom.isClosed) {
+    if (waitingRoom.isClosed || part?.isStoreGone === true) {
       const decision = this.#take(facts, request, undefined, startedMs, part)
       const held = (made: Decision): Held => ({ decision: made, ruleSet })
       return decision instanceof Promise ? decision.then(held) : held(decision)
@@ -130,7 +134,9 @@ export class Admission<Request> {
     startedMs: number | undefined,
     part?: Part,
   ): MaybePromise<Decision> {
-    const decision = this.#parts.decider.take(this.asks(facts, request, cost, part))
+    const asks = this.asks(facts, request, cost, part)
+    const { decider } = this.#parts
+    const decision = part?.isStoreGone === true ? decider.takeWithoutStore(asks) : decider.take(asks)
     return this.#reporter.told(decision, request, "decide", startedMs)
   }
 }

@@ -51,6 +51,11 @@ export class Decider {
     return this.#decide(asks, false, look)
   }
 
+  /** Decides as `take` does when the store is gone, for a request that has already waited for it. */
+  takeWithoutStore(asks: readonly Ask[]): Decision {
+    return settledBy(asks) ?? this.#fallback.decide(asks, false)
+  }
+
   /** `take`, for who may never look at the decision. */
   judge(asks: readonly Ask[]): MaybePromise<Verdict> {
     const only = asks[0]
@@ -168,11 +173,8 @@ export class Decider {
   }
 
   #decide(asks: readonly Ask[], peeked: boolean, look?: Look): MaybePromise<Decision> {
-    if (asks.length === 0) return asks === RULES_MISSING ? DENIED_WITHOUT_RULES : UNLIMITED
-    for (let i = 0; i < asks.length; i++) {
-      const ask = asks[i] as Ask
-      if (isHopeless(ask) && !ask.shadow) return hopeless(asks)
-    }
+    const settled = settledBy(asks)
+    if (settled !== undefined) return settled
     const asked = askedOf(asks)
     let answers: MaybePromise<readonly Answer[]>
     let isKnown: boolean
@@ -242,6 +244,16 @@ export class Decider {
     this.#health.failed(error)
     return this.#fallback.decide(asks, peeked, look)
   }
+}
+
+/** Returns the decision that no counter can change, if there is one. */
+function settledBy(asks: readonly Ask[]): Decision | undefined {
+  if (asks.length === 0) return asks === RULES_MISSING ? DENIED_WITHOUT_RULES : UNLIMITED
+  for (let i = 0; i < asks.length; i++) {
+    const ask = asks[i] as Ask
+    if (isHopeless(ask) && !ask.shadow) return hopeless(asks)
+  }
+  return undefined
 }
 
 /** Whether one counter has the only say in it. */

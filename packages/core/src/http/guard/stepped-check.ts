@@ -53,7 +53,8 @@ export class SteppedCheck<Request extends object> {
     if (isNothingLeft && (newest !== undefined || step !== LAST)) {
       return { decision: newest?.decision ?? UNLIMITED, headers: NONE, removed: NONE }
     }
-    const part: Part = { steps, isLeft: newest && leftBy(this.#limiter, newest) }
+    const isLeft = newest && leftBy(this.#limiter, newest)
+    const part: Part = { steps, isLeft, isStoreGone: own?.own.degraded === true }
     if (own === undefined && admission.leavesNothing(facts, request, part)) {
       return decidedBefore(this.#limiter, newest as Mark, ruleSet)
     }
