@@ -131,6 +131,29 @@ describe("rules that are decided at different steps", () => {
     await limiter.close()
   })
 
+  it("are one decision event, of all rules that were decided", async () => {
+    const limiter = createLimiter<FastifyRequest>({ clock, fields, rules: [user, note, address] })
+    const told: unknown[] = []
+    limiter.on("decision", ({ allowed, checks }, request, { operation, durationMs }) => {
+      expect(durationMs).toBeGreaterThan(0)
+      told.push([request.url, allowed, checks.map(({ policy }) => policy).join(), operation])
+    })
+    const app = await make({ limiter })
+    app.get("/closed", { preHandler: async (_request, reply) => reply.code(401).send() }, async () => "ok")
+    const post = () => as(app, "a", { method: "POST", payload: { note: "n" } })
+    expect([(await post()).statusCode, (await post()).statusCode]).toEqual([200, 429])
+    await app.inject("/closed")
+    expect((await app.inject("/")).statusCode).toBe(200)
+    await new Promise(setImmediate)
+    expect(told).toEqual([
+      ["/", true, "user,note,address", "decide"],
+      ["/", false, "user,note,address", "decide"],
+      ["/closed", true, "address", "decide"],
+      ["/", true, "address", "decide"],
+    ])
+    await limiter.close()
+  })
+
   it("are given back by refundWhen with one question", async () => {
     const asked: number[] = []
     const refundWhen = (_request: unknown, status: number) => asked.push(status) > 0

@@ -20,6 +20,8 @@ export interface Part {
   readonly isLeft: ((ask: Ask) => boolean) | undefined
   /** True if an earlier step has waited for the store without an answer: a request waits for it once. */
   readonly isStoreGone?: boolean
+  /** True if the caller reports the decision, together with those of the other steps. */
+  readonly isReportedLater?: boolean
 }
 
 /** What becomes of a request: whether it counts at all, what it asks under the rules in force, and the decision on that. */
@@ -27,7 +29,7 @@ export class Admission<Request> {
   /** The units that a request costs by the options. */
   readonly unitsOf: (request: Request) => number
   readonly #parts: LimiterParts<Request>
-  readonly #reporter: DecisionReporter<Request>
+  readonly reporter: DecisionReporter<Request>
   readonly #rules: RulesInForce<Request>
   /** Undefined where all requests are counted. */
   readonly #skips: ((request: Request) => boolean) | undefined
@@ -40,7 +42,7 @@ export class Admission<Request> {
   ) {
     this.#parts = parts
     this.#rules = rules
-    this.#reporter = reporter
+    this.reporter = reporter
     this.unitsOf = compileUnits(cost, parts.warner)
     if (!enabled) {
       this.#skips = () => true
@@ -83,7 +85,7 @@ export class Admission<Request> {
     part?: Part,
   ): MaybePromise<Decision> {
     const { first } = this.#rules
-    const startedMs = this.#reporter.start()
+    const startedMs = part?.isReportedLater === true ? undefined : this.reporter.start()
     if (!this.counts(request)) return UNLIMITED
     return first === undefined
       ? this.#take(facts, request, cost, startedMs, part)
@@ -93,7 +95,8 @@ export class Admission<Request> {
   /** `admit`, once the first rules are there, for who may never look at the decision. */
   judge(facts: RequestFacts, request: Request, part?: Part): MaybePromise<Verdict> {
     // Stryker disable next-line ConditionalExpression: a decision that is made at once is the same
-    if (this.#reporter.isHeard) return this.admit(facts, request, undefined, part)
+    if (this.reporter.isHeard && part?.isReportedLater !== true)
+      return this.admit(facts, request, undefined, part)
     if (!this.counts(request)) return UNLIMITED
     const asks = this.asks(facts, request, undefined, part)
     const { decider } = this.#parts
@@ -107,7 +110,7 @@ export class Admission<Request> {
   hold(facts: RequestFacts, request: Request, leaving: Leaving, part?: Part): MaybePromise<Held | undefined> {
     const { ruleSet } = this
     const { waitingRoom, warner } = this.#parts
-    const startedMs = this.#reporter.start()
+    const startedMs = part?.isReportedLater === true ? undefined : this.reporter.start()
     if (!this.counts(request)) return { decision: UNLIMITED, ruleSet }
     if (waitingRoom.isClosed || part?.isStoreGone === true) {
       const decision = this.#take(facts, request, undefined, startedMs, part)
@@ -121,7 +124,7 @@ export class Admission<Request> {
     })
     const held = holdInLine(waitingRoom, askedNow, leaving, warner)
     const tell = (made: Held | undefined): Held | undefined => {
-      if (made !== undefined) this.#reporter.tell(made.decision, request, "hold", startedMs)
+      if (made !== undefined) this.reporter.tell(made.decision, request, "hold", startedMs)
       return made
     }
     return held instanceof Promise ? held.then(tell) : tell(held)
@@ -137,6 +140,6 @@ export class Admission<Request> {
     const asks = this.asks(facts, request, cost, part)
     const { decider } = this.#parts
     const decision = part?.isStoreGone === true ? decider.takeWithoutStore(asks) : decider.take(asks)
-    return this.#reporter.told(decision, request, "decide", startedMs)
+    return this.reporter.told(decision, request, "decide", startedMs)
   }
 }

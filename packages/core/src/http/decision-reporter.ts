@@ -52,7 +52,10 @@ export class DecisionReporter<Request> {
     startedMs: number | undefined,
   ): void {
     if (startedMs === undefined) return
-    const durationMs = performance.now() - startedMs
-    this.#events.emit("decision", decision, request, { operation, durationMs })
+    this.emit(decision, request, { operation, durationMs: performance.now() - startedMs })
+  }
+
+  emit(decision: Decision, request: Request, call: DecisionCall): void {
+    this.#events.emit("decision", decision, request, call)
   }
 }

@@ -21,7 +21,8 @@ export interface DecisionCall {
 export interface LimiterEvents<Request> {
   /**
    * Every decision of `decide`, `enforce`, `takeUpTo`, `acquire` and the adapters whose call began while this is listened to; none on
-   * what is skipped or not enabled. In Fastify a request has one for each step that decides a rule.
+   * what is skipped or not enabled. In Fastify a request that is decided in steps has one, by all rules decided: when it is refused, has
+   * passed its last step or has been answered.
    */
   decision: [decision: Decision, request: Request, call: DecisionCall]
   /** The store has failed to answer: each time. A decision was made without it. */

@@ -23,6 +23,8 @@ export interface Progress {
   readonly ruleSet: RuleSet
   /** The steps whose rules it has decided. */
   readonly steps: StepSet
+  /** Undefined if nobody listens. */
+  readonly report: { add(durationMs: number, isHeld: boolean, isLast: boolean): void } | undefined
 }
 
 /** What has been decided on a request so far, of all mounts the decision that binds; undefined where nobody has. */

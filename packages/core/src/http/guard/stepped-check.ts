@@ -11,6 +11,7 @@ import type { RequestLimiter } from "../request-limiter.ts"
 import { type DecisionStep, NO_STEPS, stepsUpTo } from "../rule-set/steps.ts"
 import { decidedBefore, leftBy } from "./earlier-mounts.ts"
 import { warnSameNames } from "./mount-warnings.ts"
+import { StepReport } from "./step-report.ts"
 
 const NONE: readonly never[] = []
 const LAST: DecisionStep = "app"
@@ -24,6 +25,9 @@ interface AtStep<Request> {
   /** The mark of this mount's earlier steps. */
   readonly own: Mark | undefined
   readonly progress: Progress
+  readonly response: ClosingResponse | undefined
+  /** Undefined if nobody listens. */
+  readonly startedMs: number | undefined
 }
 
 /** Decides requests in several steps, each by the rules that have become decidable, for one mount. */
@@ -54,11 +58,12 @@ export class SteppedCheck<Request extends object> {
       return { decision: newest?.decision ?? UNLIMITED, headers: NONE, removed: NONE }
     }
     const isLeft = newest && leftBy(this.#limiter, newest)
-    const part: Part = { steps, isLeft, isStoreGone: own?.own.degraded === true }
+    const part: Part = { steps, isLeft, isStoreGone: own?.own.degraded === true, isReportedLater: true }
     if (own === undefined && admission.leavesNothing(facts, request, part)) {
       return decidedBefore(this.#limiter, newest as Mark, ruleSet)
     }
-    const at = { facts, request, newest, own, progress: { by: this, ruleSet, steps: passed } }
+    const progress = { by: this, ruleSet, steps: passed, report: own?.progress?.report }
+    const at = { facts, request, newest, own, progress, response, startedMs: admission.reporter.start() }
     if ((ruleSet.holding & steps) !== NO_STEPS) {
       const held = admission.hold(facts, request, { response, draining: this.#draining }, part)
       return held instanceof Promise
@@ -83,20 +88,32 @@ export class SteppedCheck<Request extends object> {
       if (at.own !== undefined) this.#limiter.refundInBackground(at.own.own)
       return undefined
     }
-    return this.#conclude(held.decision, { ...at, progress: { ...at.progress, ruleSet: held.ruleSet } })
+    return this.#conclude(held.decision, { ...at, progress: { ...at.progress, ruleSet: held.ruleSet } }, true)
   }
 
-  #conclude(verdict: Verdict, { facts, request, newest, own, progress }: AtStep<Request>): Outcome {
+  #conclude(verdict: Verdict, at: AtStep<Request>, isHeld = false): Outcome {
+    const { facts, request, newest, own, progress } = at
     const { warner } = this.#limiter
     if (own !== undefined) {
       if (verdict.allowed !== true) this.#limiter.refundInBackground(own.own)
       const outcome = own.advance(verdict, progress, newest as Mark, facts)
       warnSameNames(warner, own)
+      this.#report(own, at, isHeld)
       return outcome
     }
     const mark = new Mark(this.#limiter, progress.ruleSet, verdict, newest, facts, progress)
     warnSameNames(warner, mark)
     ;(request as Marked)[MARK] = mark
+    this.#report(mark, at, isHeld)
     return mark
+  }
+
+  #report(mark: Mark, { request, progress, response, startedMs }: AtStep<Request>, isHeld: boolean): void {
+    if (startedMs === undefined) return
+    const { reporter } = this.#limiter.admission
+    const report = progress.report ?? new StepReport(reporter, request, response, () => mark.own)
+    mark.progress = { ...progress, report }
+    const isLast = (progress.ruleSet.steps & ~progress.steps) === NO_STEPS
+    report.add(performance.now() - startedMs, isHeld, isLast)
   }
 }

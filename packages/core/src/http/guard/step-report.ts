@@ -1,0 +1,47 @@
+import type { Decision } from "../../limiter/decision.ts"
+import { type ClosingResponse, onGone } from "../client-gone.ts"
+import type { DecisionReporter } from "../decision-reporter.ts"
+import type { DecisionCall } from "../limiter.ts"
+
+/**
+ * Reports a request that is decided in steps, once: when it is refused, when it has passed its last step, or when it has been answered
+ * before that.
+ */
+export class StepReport<Request> {
+  readonly #reporter: DecisionReporter<Request>
+  readonly #request: Request
+  readonly #decisionSoFar: () => Decision
+  readonly #stopListening: (() => void) | undefined
+  #durationMs = 0
+  #operation: DecisionCall["operation"] = "decide"
+  #isDone = false
+
+  constructor(
+    reporter: DecisionReporter<Request>,
+    request: Request,
+    response: ClosingResponse | undefined,
+    decisionSoFar: () => Decision,
+  ) {
+    this.#reporter = reporter
+    this.#request = request
+    this.#decisionSoFar = decisionSoFar
+    this.#stopListening = response && onGone(response, () => this.#finish())
+  }
+
+  /** Adds a step. Reports the request if nothing is left to decide. */
+  add(durationMs: number, isHeld: boolean, isLast: boolean): void {
+    this.#durationMs += durationMs
+    if (isHeld) this.#operation = "hold"
+    if (isLast || !this.#decisionSoFar().allowed) this.#finish()
+  }
+
+  #finish(): void {
+    if (this.#isDone) return
+    this.#isDone = true
+    this.#stopListening?.()
+    const decision = this.#decisionSoFar()
+    // A request that no rule is for, or that is skipped.
+    if (decision.allowed && decision.checks.length === 0) return
+    this.#reporter.emit(decision, this.#request, { operation: this.#operation, durationMs: this.#durationMs })
+  }
+}
