@@ -29,6 +29,7 @@ import { startFaultProxy } from "./servers/fault-proxy.ts"
 import { until } from "./servers/until.ts"
 
 const QUIET = { warn() {}, error() {} }
+const DENY = { onRulesMissing: "deny" } as const
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const GOOD = "service_id: shop\nrules:\n  - { name: daily, field: ip, limit: 2, window: 1 day }\n"
 const BAD = "service_id: shop\nrules:\n  - { name: daily, field: ip, limit: 2, window: 1 dya }\n"
@@ -215,6 +216,55 @@ describe("a source of your own that loads synchronously", () => {
   ])("fails the limiter when it %s", (_what, loadSync, message) => {
     const load = () => new Promise<never>(() => undefined)
     expect(() => create({ load, ...(loadSync && { loadSync }) })).toThrow(message)
+  })
+})
+
+describe("a source of your own that returns the wrong shape", () => {
+  const PROBLEM = { path: "", message: "is wrong" }
+  const WRONG = [
+    undefined,
+    null,
+    [],
+    {},
+    { rules: [] },
+    { rules: [], problems: null },
+    { rules: [], problems: [PROBLEM, null] },
+  ].map((value) => ({ value }))
+  const shape = "must return { rules, problems }, a list of rules and a list of problems, and returned "
+
+  it.each(WRONG)("says what load() must return: $value", async ({ value }) => {
+    const { limiter, said } = create({ name: "mine", load: async () => value as never }, DENY)
+    const failed = limiter.ready()
+    await expect(failed).rejects.toThrow(RuleSourceError)
+    await expect(failed).rejects.toThrow(`load() of mine ${shape}`)
+    expect(said[0]).toContain(`SLUICE_RULES_REJECTED mine, service "shop": load() of mine ${shape}`)
+  })
+
+  it.each(WRONG)("says what loadSync() must return: $value", ({ value }) => {
+    const source = { name: "mine", load: async () => value as never, loadSync: () => value as never }
+    expect(() => create(source)).toThrow(`loadSync() of mine ${shape}`)
+  })
+
+  it.each(WRONG)("says what read() of a listed service must return: $value", async ({ value }) => {
+    const load = async () => ({ rules: [], problems: [] })
+    async function* loadAll() {
+      yield [{ service: "shop", stamp: "1", read: () => value as never }]
+    }
+    const source = { name: "mine", load, loadAll }
+    const book = createRuleBook({ source, services: "all", logger: QUIET })
+    onTestFinished(() => book.close())
+    const errors: string[] = []
+    book.on("rule-error", ({ message }) => errors.push(message))
+    await book.ready()
+    expect(errors).toEqual([expect.stringContaining(`read() of mine ${shape}`)])
+  })
+
+  it("says that loadSync() must return no promise", () => {
+    const loadSync = () => Promise.reject(new Error("not handled")) as never
+    const source = { name: "mine", load: async () => ({ rules: [], problems: [] }), loadSync }
+    expect(() => create(source)).toThrow(
+      "loadSync() of mine must return at once, and returned a promise: leave it out if it cannot",
+    )
   })
 })
 

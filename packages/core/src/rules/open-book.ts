@@ -90,7 +90,7 @@ export class OpenBook implements RuleBook {
       return page ?? new Page(service)
     }
     const loads = new Loads({
-      ...{ source, timing, pages, announcer, pageOf },
+      ...{ source, name, timing, pages, announcer, pageOf },
       confirm: (page, fresh) => this.#followed.confirm(page, fresh),
     })
     this.#announcer = announcer

@@ -3,6 +3,7 @@ import { Slices } from "../slices.ts"
 import type { FoundRules, RuleSource } from "../source.ts"
 import type { Announcer } from "./announcer.ts"
 import { type Found, loadError, NOTHING } from "./edition.ts"
+import { requireLoaded } from "./loaded.ts"
 import type { Page } from "./page.ts"
 import { type ListAll, readAll } from "./read-all.ts"
 import { inTime, type Timing } from "./timing.ts"
@@ -12,6 +13,8 @@ export type LoadSync = NonNullable<RuleSource["loadSync"]>
 
 export interface LoadsOptions {
   readonly source: RuleSource
+  /** What messages call it. */
+  readonly name: string
   readonly timing: Timing
   /** Services that are followed. A list adds those that it has, and takes out those that it has no longer. */
   readonly pages: Map<string, Page>
@@ -33,13 +36,14 @@ export class Loads {
 
   /** Loads the rules of one service. Rejects with why they are not in force. */
   async byName(page: Page, loading: AbortController, fresh: boolean): Promise<void> {
-    const { source, timing } = this.#options
+    const { source, name, timing } = this.#options
     const { service } = page
     this.#begun += 1
     const load = this.#begun
     const read = async () => source.load(service, { signal: loading.signal, fresh })
     try {
-      const loaded = await inTime(read(), loading, timing, (error) => loadError(service, error))
+      const answer = await inTime(read(), loading, timing, (error) => loadError(service, error))
+      const loaded = requireLoaded(answer, "load()", name)
       this.#take(page, load, { stamp: loaded.stamp, read: () => loaded })
       this.#options.announcer.loaded(page, this.#options.pages.get(service) === page)
     } catch (error) {
@@ -55,10 +59,10 @@ export class Loads {
    * of them is invalid.
    */
   sync(page: Page, loadSync: LoadSync): void {
-    const { announcer } = this.#options
+    const { announcer, name } = this.#options
     this.#begun += 1
     try {
-      const { otherProblems = [], ...loaded } = loadSync(page.service)
+      const { otherProblems = [], ...loaded } = requireLoaded(loadSync(page.service), "loadSync()", name)
       this.#take(page, this.#begun, { stamp: loaded.stamp, read: () => loaded }, true)
       announcer.othersRejected(otherProblems)
     } catch (error) {
@@ -101,7 +105,7 @@ export class Loads {
   }
 
   #takeListed(load: number, service: string, found: Found): void {
-    const { pages, pageOf, announcer } = this.#options
+    const { pages, pageOf, announcer, name } = this.#options
     let page = pages.get(service)
     if (page === undefined) {
       page = pageOf(service)
@@ -109,7 +113,8 @@ export class Loads {
     }
     page.isListed = true
     try {
-      this.#take(page, load, found)
+      const read = () => requireLoaded(found.read(), "read()", name)
+      this.#take(page, load, { stamp: found.stamp, read })
       announcer.loaded(page, true)
     } catch (error) {
       const failure = loadError(service, error)
