@@ -27,8 +27,8 @@ export type { RedisStoreOptions } from "./options.ts"
  *
  * All checks of a request are decided in one script call, atomically; in a cluster, checks of different slots are taken
  * one slot after the other and given back when a later one refuses. Requests that come while calls are in flight share
- * the next call. A client that is refused by the first slot that is asked costs no further call. When Redis is gone every method rejects: by the deadline
- * or, once that has happened a few times, at once.
+ * the next call. A client that is refused by the first slot that is asked costs no further call. When Redis is gone every
+ * method rejects: by the deadline or, once that has happened a few times, at once.
  * @example
  * ```ts
  * import { createLimiter } from "@sluice/core"
