@@ -79,7 +79,7 @@ describe("the bytes of an answer", () => {
     fc.assert(
       fc.property(fc.array(made, { maxLength: 8 }), (responses) => {
         const message = create(ShouldForwardRequestsResponseSchema, { responses })
-        expect(hex(answersBytes(message))).toBe(hex(toBinary(ShouldForwardRequestsResponseSchema, message)))
+        expect(hex(answersBytes(responses))).toBe(hex(toBinary(ShouldForwardRequestsResponseSchema, message)))
       }),
       { numRuns: 500 },
     )
@@ -94,17 +94,13 @@ describe("the bytes of an answer", () => {
 
   it.each([
     ["an answer", answerBytes],
-    [
-      "many",
-      (one: typeof refused) =>
-        answersBytes(create(ShouldForwardRequestsResponseSchema, { responses: [one] })),
-    ],
+    ["many", (one: typeof refused) => answersBytes([one])],
   ])("have nothing of %s that could not be written", (_what, write) => {
     const broken = { ...create(ShouldForwardRequestResponseSchema, { shouldForward: true }), body: undefined }
     expect(() => write(broken as unknown as typeof refused)).toThrow(TypeError)
     expect(hex(answerBytes(refused))).toBe(hex(toBinary(ShouldForwardRequestResponseSchema, refused)))
     expect(() => write(broken as unknown as typeof refused)).toThrow(TypeError)
     const many = create(ShouldForwardRequestsResponseSchema, { responses: [refused] })
-    expect(hex(answersBytes(many))).toBe(hex(toBinary(ShouldForwardRequestsResponseSchema, many)))
+    expect(hex(answersBytes([refused]))).toBe(hex(toBinary(ShouldForwardRequestsResponseSchema, many)))
   })
 })

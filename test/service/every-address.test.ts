@@ -1,6 +1,5 @@
 import { once } from "node:events"
 import { connect, createServer } from "node:net"
-import { create } from "@bufbuild/protobuf"
 import { EmptySchema } from "@bufbuild/protobuf/wkt"
 import { expect, it, vi } from "vitest"
 import { createHttpDoor } from "../../packages/service/src/http/http-door.ts"
@@ -20,10 +19,9 @@ it("the port of HTTP is on every address of its host, each bounded, and answers 
   const answers: (() => void)[] = []
   const call = {
     path: "/test.Service/Call",
-    input: EmptySchema,
     output: EmptySchema,
-    handle: () => new Promise<never>((resolve) => answers.push(() => resolve(create(EmptySchema) as never))),
-    serialize: () => new Uint8Array(),
+    answerBytes: () => new Uint8Array(),
+    answerJson: () => new Promise<string>((resolve) => answers.push(() => resolve("{}"))),
   }
   const door = createHttpDoor(
     [call],

@@ -1,11 +1,18 @@
 import {
+  createRegistry,
   type DescMessage,
   type DescMethodUnary,
   type DescService,
+  fromBinary,
+  fromJson,
+  type JsonValue,
   type MessageShape,
   toBinary,
+  toJson,
 } from "@bufbuild/protobuf"
 import type { ClosingResponse } from "@sluice/core"
+import { BadRequestSchema } from "./gen/google/rpc/error_details_pb.ts"
+import { Code, StatusError } from "./status-error.ts"
 
 /** Who asks, as long as it does: it is closed when nobody waits for the answer any more. */
 export type Asking = ClosingResponse
@@ -32,40 +39,104 @@ export type Handlers<Service extends DescService> = {
     : never
 }
 
-/** What makes the bytes of answers, for those methods where it has to be quicker than the library does it. */
+/** Writes the bytes of answers, for methods where the protobuf library is too slow. */
 export type Serializers<Service extends DescService> = {
   readonly [Name in keyof Service["method"]]?: (
     message: MessageShape<Service["method"][Name]["output"]>,
   ) => Uint8Array
 }
 
-/** A method that can be called, whichever door the call comes in by. */
+/** Changes a body of JSON to what protobuf reads, for methods that accept more. Throws StatusError for a wrong body. */
+export type JsonReaders<Service extends DescService> = {
+  readonly [Name in keyof Service["method"]]?: (body: JsonValue) => JsonValue
+}
+
+/** A method that can be called through any door. */
 export interface Call {
   /** "/sluice.v1.RateLimiter/ShouldForwardRequest". */
   readonly path: string
-  readonly input: DescMessage
   readonly output: DescMessage
-  readonly handle: Handler<MessageShape<DescMessage>, MessageShape<DescMessage>>
-  /** The bytes of an answer. */
-  readonly serialize: (message: MessageShape<DescMessage>) => Uint8Array
+  /** Counts the requests in a batch without reading them. Absent in a call that has one request. */
+  readonly requestsIn?: ((body: Body) => number) | undefined
+  /**
+   * Answers a binary message with a binary message. Throws or rejects with StatusError; any other error is a fault of the service.
+   */
+  answerBytes(message: Uint8Array, context: CallContext): Uint8Array | Promise<Uint8Array>
+  /** Answers a body of JSON with the text of another one. Throws and rejects as `answerBytes` does. */
+  answerJson(body: JsonValue, context: CallContext): string | Promise<string>
 }
 
-/** The calls of a service, each with its handler. */
-export function callsOf<Service extends DescService>(
+/** A message as it arrives: its bytes, or its JSON after parsing. */
+export type Body = Uint8Array | JsonValue
+
+/** The calls of a service, each with its handler. The methods named in `Own` are left out: their calls are made elsewhere. */
+export function callsOf<Service extends DescService, Own extends string = never>(
   service: Service,
-  handlers: Handlers<Service>,
+  handlers: Omit<Handlers<Service>, Own>,
   serializers: Serializers<Service> = {},
+  jsonReaders: JsonReaders<Service> = {},
 ): Call[] {
-  return service.methods.map(({ localName, name, input, output }) => {
-    const serialize = serializers[localName as keyof Serializers<Service>] as Call["serialize"] | undefined
+  return service.methods.flatMap(({ localName, name, input, output }) => {
+    const handle = handlers[localName as keyof typeof handlers] as unknown as AnyHandler | undefined
+    if (handle === undefined) return []
+    const serialize =
+      (serializers[localName as keyof Serializers<Service>] as AnySerializer | undefined) ??
+      ((message: Message) => toBinary(output, message))
+    const readJson = jsonReaders[localName as keyof JsonReaders<Service>] ?? ((body: JsonValue) => body)
+    const toText = (message: Message): string => jsonText(output, message)
     return {
       path: `/${service.typeName}/${name}`,
-      input,
       output,
-      handle: handlers[localName as keyof Handlers<Service>] as unknown as Call["handle"],
-      serialize: serialize ?? ((message) => toBinary(output, message)),
-    }
+      answerBytes(message, context) {
+        const answer = handle(readBytes(input, message), context)
+        return answer instanceof Promise ? answer.then(serialize) : serialize(answer)
+      },
+      answerJson(body, context) {
+        const answer = handle(readJsonBody(input, readJson(body)), context)
+        return answer instanceof Promise ? answer.then(toText) : toText(answer)
+      },
+    } satisfies Call
   })
+}
+
+type Message = MessageShape<DescMessage>
+type AnyHandler = Handler<Message, Message>
+type AnySerializer = (message: Message) => Uint8Array
+
+/** Reads a binary message. Throws StatusError when the bytes are not one. */
+export function readBytes<Desc extends DescMessage>(input: Desc, bytes: Uint8Array): MessageShape<Desc> {
+  try {
+    return fromBinary(input, bytes)
+  } catch {
+    throw notAMessage(input)
+  }
+}
+
+/** The error for bytes that are not a message of this type. */
+export function notAMessage({ typeName }: DescMessage): StatusError {
+  return new StatusError(Code.INVALID_ARGUMENT, `The message is not a valid ${typeName}.`)
+}
+
+/** Reads a message from JSON. Throws StatusError for a value of another type and for an unknown field. */
+export function readJsonBody<Desc extends DescMessage>(
+  input: Desc,
+  body: JsonValue,
+  place = "The body",
+): MessageShape<Desc> {
+  try {
+    return fromJson(input, body, { ignoreUnknownFields: false })
+  } catch (error) {
+    const message = `${place} is not a valid ${input.typeName}: ${(error as Error).message}`
+    throw new StatusError(Code.INVALID_ARGUMENT, message)
+  }
+}
+
+/** What an error may contain. */
+const DETAILS = createRegistry(BadRequestSchema)
+
+/** The text of a message in JSON, with every field that has a default. */
+export function jsonText<Desc extends DescMessage>(output: Desc, message: MessageShape<Desc>): string {
+  return JSON.stringify(toJson(output, message, { alwaysEmitImplicit: true, registry: DETAILS }))
 }
 
 /** The token of `Authorization: Bearer …` (RFC 6750 section 2.1); undefined where there is none. */

@@ -3,8 +3,9 @@ import type { Limiter, RuleBook, RuleRegistry } from "@sluice/core"
 import { type Call, callsOf, type Handlers } from "./calls.ts"
 import { cannotListen } from "./cannot-listen.ts"
 import { Forwarding } from "./contract/forward.ts"
-import { decideMany } from "./contract/forward-many.ts"
+import { forwardMany } from "./contract/forward-many.ts"
 import { registering } from "./contract/register.ts"
+import { withRequestText } from "./contract/request-object.ts"
 import type { AskedRequest } from "./deciding/asked-request.ts"
 import { ServiceGuards, type SharedOptions } from "./deciding/service-guards.ts"
 import { type UnknownServices, Unregistered } from "./deciding/unregistered.ts"
@@ -17,7 +18,8 @@ import { createHttpDoor } from "./http/http-door.ts"
 import type { Audit } from "./registering/audit.ts"
 import type { Tokens } from "./registering/tokens.ts"
 import type { Tls } from "./tls.ts"
-import { answerBytes, answersBytes } from "./wire/answer-bytes.ts"
+import { Turns } from "./turns.ts"
+import { answerBytes } from "./wire/answer-bytes.ts"
 
 /** Bounds of what callers may send. */
 export interface Bounds extends GrpcBounds {
@@ -173,12 +175,15 @@ function callsFor(parts: DecisionServiceParts, forwarding: Forwarding): Call[] {
   const { book, registry, tokens, isRegistrationOpen: isOpen, audit, bounds } = parts
   const handlers = {
     shouldForwardRequest: (request, { asking }) => forwarding.decide(request, asking),
-    shouldForwardRequests: (request, { asking }) =>
-      decideMany(forwarding, request, asking, bounds.maxRequests),
     ...registering({ registry, book, tokens, isOpen, audit }),
-  } satisfies Handlers<typeof RateLimiter>
-  return callsOf(RateLimiter, handlers, {
-    shouldForwardRequest: answerBytes,
-    shouldForwardRequests: answersBytes,
-  })
+  } satisfies Omit<Handlers<typeof RateLimiter>, "shouldForwardRequests">
+  return [
+    ...callsOf<typeof RateLimiter, "shouldForwardRequests">(
+      RateLimiter,
+      handlers,
+      { shouldForwardRequest: answerBytes },
+      { shouldForwardRequest: withRequestText },
+    ),
+    forwardMany(forwarding, new Turns(), bounds.maxRequests),
+  ]
 }

@@ -1,53 +1,122 @@
-import { create } from "@bufbuild/protobuf"
-import type { Asking } from "../calls.ts"
+import type { Asking, Body, Call, CallContext } from "../calls.ts"
+import { callerGone, hasLeft } from "../deciding/checking.ts"
 import {
+  RateLimiter,
+  type ShouldForwardRequestRequest,
   type ShouldForwardRequestResponse,
-  type ShouldForwardRequestsRequest,
-  type ShouldForwardRequestsResponse,
-  ShouldForwardRequestsResponseSchema,
 } from "../gen/sluice/v1/rate_limiter_pb.ts"
 import { invalidArgument, StatusError } from "../status-error.ts"
 import { statusMessage } from "../status-message.ts"
+import type { LongWork, Turns } from "../turns.ts"
+import { type BatchFormat, BinaryBatch, batchInBytes, batchInJson, JsonBatch } from "./batch-formats.ts"
 import { emptyAnswer } from "./empty-answer.ts"
 import type { Attempt, Forwarding } from "./forward.ts"
+import { TakenUnits } from "./taken-units.ts"
 
 type Answer = ShouldForwardRequestResponse
 
+/** Answers that are written in one step. */
+const WRITTEN_TOGETHER = 16
+
 /**
- * Decides many requests in order, which are sent to the store together. One that is wrong has its error in its own answer.
- * @throws StatusError where there are more than `mostRequests`.
+ * The call that decides many requests in order. A request that is wrong has its error in its own answer. Reading, deciding and
+ * writing are done in steps between which other calls are answered. A batch with more than `mostRequests` is refused.
  */
-export function decideMany(
-  forwarding: Forwarding,
-  { requests, brief }: ShouldForwardRequestsRequest,
-  asking: Asking,
-  mostRequests: number,
-): ShouldForwardRequestsResponse | Promise<ShouldForwardRequestsResponse> {
-  if (requests.length > mostRequests) {
-    const description = `has ${requests.length} requests; ${mostRequests} are accepted`
-    throw invalidArgument({ field: "requests", description })
+export function forwardMany(forwarding: Forwarding, turns: Turns, mostRequests: number): Call {
+  const { name, output } = RateLimiter.method.shouldForwardRequests
+  const answer = async <Written>(format: BatchFormat<Written>, context: CallContext): Promise<Written> => {
+    requireAtMost(mostRequests, format.count)
+    await new Batch(format, forwarding, context.asking).run(turns)
+    return format.written()
   }
-  const attempts = requests.map((request) => forwarding.attempt(request, asking, brief))
-  return attempts.some((attempt) => attempt instanceof Promise)
-    ? inOrder(attempts).then(answered)
-    : answered(attempts as Attempt[])
+  return {
+    path: `/${RateLimiter.typeName}/${name}`,
+    output,
+    requestsIn: (body: Body) => (body instanceof Uint8Array ? batchInBytes(body) : batchInJson(body)).count,
+    answerBytes: async (message, context) => answer(new BinaryBatch(message), context),
+    answerJson: async (body, context) => answer(new JsonBatch(body), context),
+  }
 }
 
-/** Waits for each in turn: mostly all come by one reply of the store, and `Promise.all` would make three objects of each. */
-async function inOrder(attempts: readonly (Attempt | Promise<Attempt>)[]): Promise<Attempt[]> {
-  const ended: Attempt[] = []
-  for (const attempt of attempts) ended.push(attempt instanceof Promise ? await attempt : attempt)
-  return ended
+function requireAtMost(most: number, count: number): void {
+  if (count <= most) return
+  throw invalidArgument({ field: "requests", description: `has ${count} requests; ${most} are accepted` })
 }
 
-function answered(attempts: readonly Attempt[]): ShouldForwardRequestsResponse {
-  const responses = attempts.map((attempt) => (attempt instanceof Error ? failed(attempt) : attempt))
-  // Given to `create` they would be looked at one by one.
-  return Object.assign(create(ShouldForwardRequestsResponseSchema), { responses })
+/** The requests of a batch: all are read first, so that a malformed batch takes no units; then decided, then written. */
+class Batch implements LongWork {
+  readonly #format: BatchFormat<unknown>
+  readonly #forwarding: Forwarding
+  readonly #asking: Asking
+  readonly #requests: (ShouldForwardRequestRequest | undefined)[] = []
+  readonly #attempts: (Attempt | Promise<Attempt>)[] = []
+  readonly #taken = new TakenUnits()
+  #written = 0
+  /** Whether an attempt waits for the store or for a turn in a queue. */
+  #isWaiting = false
+
+  constructor(format: BatchFormat<unknown>, forwarding: Forwarding, asking: Asking) {
+    this.#format = format
+    this.#forwarding = forwarding
+    this.#asking = asking
+  }
+
+  /** Resolves when all answers are written. If the caller gets none of them, all units are refunded. */
+  async run(turns: Turns): Promise<void> {
+    try {
+      await turns.run(this)
+      if (this.#isWaiting) {
+        await this.#settle()
+        await turns.run(this)
+      }
+      if (hasLeft(this.#asking)) throw callerGone()
+    } catch (error) {
+      await this.#settle()
+      void turns.run(this.#taken)
+      throw error
+    }
+  }
+
+  step(): boolean {
+    if (hasLeft(this.#asking)) throw callerGone()
+    const { count } = this.#format
+    if (this.#requests.length < count) {
+      this.#requests.push(this.#format.readNext())
+      return true
+    }
+    if (this.#attempts.length < count) {
+      this.#decideNext()
+      // Written after all attempts have settled.
+      return !(this.#attempts.length === count && this.#isWaiting)
+    }
+    const answers = this.#attempts.slice(this.#written, this.#written + WRITTEN_TOGETHER) as Attempt[]
+    this.#written += answers.length
+    if (answers.length > 0) this.#format.write(answers.map(answerOf))
+    return this.#written < count
+  }
+
+  #decideNext(): void {
+    const index = this.#attempts.length
+    const request = this.#requests[index] as ShouldForwardRequestRequest
+    this.#requests[index] = undefined
+    const attempt = this.#forwarding.attempt(request, this.#asking, this.#format.isBrief, this.#taken)
+    if (attempt instanceof Promise) this.#isWaiting = true
+    this.#attempts.push(attempt)
+  }
+
+  /** Waits for each in turn: most settle with one reply of the store, and `Promise.all` would allocate three objects for each. */
+  async #settle(): Promise<void> {
+    for (let i = 0; i < this.#attempts.length; i++) {
+      const attempt = this.#attempts[i]
+      if (attempt instanceof Promise) this.#attempts[i] = await attempt
+    }
+    this.#isWaiting = false
+  }
 }
 
-/** @throws what is no StatusError: a fault of ours is one of the whole call. */
-function failed(error: Error): Answer {
-  if (!(error instanceof StatusError)) throw error
-  return { ...emptyAnswer(), error: statusMessage(error) }
+/** Throws an error that is not a StatusError: a fault of the service fails the whole call. */
+function answerOf(attempt: Attempt): Answer {
+  if (!(attempt instanceof Error)) return attempt
+  if (!(attempt instanceof StatusError)) throw attempt
+  return { ...emptyAnswer(), error: statusMessage(attempt) }
 }

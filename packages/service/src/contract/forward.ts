@@ -12,6 +12,7 @@ import type {
 import { invalidArgument } from "../status-error.ts"
 import { emptyAnswer } from "./empty-answer.ts"
 import { serviceName } from "./service-name.ts"
+import type { TakenUnits } from "./taken-units.ts"
 
 type Answer = ShouldForwardRequestResponse
 /** An answer, or why there is none. */
@@ -27,6 +28,8 @@ interface Question {
   /** Whether headers and body are left out of the answer. */
   readonly isBrief: boolean
   readonly asking: Asking
+  /** Where a batch remembers what its requests have taken. */
+  readonly taken: TakenUnits | undefined
 }
 
 /** Decides whether requests may be forwarded, in the words of the contract. */
@@ -49,12 +52,18 @@ export class Forwarding {
   }
 
   /**
-   * The same for one of many, which neither throws nor rejects: while one is waited for, nobody is there for the rejection
-   * of another. `brief` leaves out headers and body.
+   * Decides one request of a batch. Returns or resolves with the error of a wrong request instead of throwing it: while the batch
+   * waits for one request, nothing handles the rejection of another. `isBrief` leaves out headers and body. Units that are
+   * taken are added to `taken`.
    */
-  attempt(request: ShouldForwardRequestRequest, asking: Asking, brief: boolean): Attempt | Promise<Attempt> {
+  attempt(
+    request: ShouldForwardRequestRequest,
+    asking: Asking,
+    isBrief: boolean,
+    taken?: TakenUnits,
+  ): Attempt | Promise<Attempt> {
     try {
-      const question = readQuestion(request, asking, brief)
+      const question = readQuestion(request, asking, isBrief, taken)
       const found = this.#guards.of(question.service)
       return found instanceof Promise
         ? found.then((later) => this.#answer(question, later)).catch(errorOf)
@@ -81,7 +90,12 @@ export class Forwarding {
 }
 
 /** @throws StatusError */
-function readQuestion(request: ShouldForwardRequestRequest, asking: Asking, isBrief: boolean): Question {
+function readQuestion(
+  request: ShouldForwardRequestRequest,
+  asking: Asking,
+  isBrief: boolean,
+  taken: TakenUnits | undefined,
+): Question {
   return {
     service: serviceName(request),
     known: readRequestText(request.request),
@@ -89,6 +103,7 @@ function readQuestion(request: ShouldForwardRequestRequest, asking: Asking, isBr
     isPeek: request.peek,
     isBrief,
     asking,
+    taken,
   }
 }
 
@@ -109,10 +124,12 @@ function decided(asked: AskedRequest, found: ServiceGuard, question: Question): 
   }, errorOf)
 }
 
-function answered(outcome: Outcome | undefined, found: ServiceGuard, { asking, isBrief }: Question): Answer {
+function answered(outcome: Outcome | undefined, found: ServiceGuard, question: Question): Answer {
+  const { asking, isBrief, taken } = question
   // Held, and gone: nothing has been taken.
   if (outcome === undefined) throw callerGone()
   if (hasLeft(asking)) refund(found, outcome)
+  else taken?.add(found, outcome)
   const { decision, rejection } = outcome
   const answer = told(decision)
   if (rejection !== undefined) answer.statusCode = rejection.status

@@ -1,4 +1,4 @@
-import { type Empty, EmptySchema } from "@bufbuild/protobuf/wkt"
+import { EmptySchema } from "@bufbuild/protobuf/wkt"
 import { describe, expect, it } from "vitest"
 import type { Call } from "../calls.ts"
 import { Code, StatusError } from "../status-error.ts"
@@ -11,11 +11,8 @@ function throwFault(): never {
   throw FAULT
 }
 
-/** Asks a call as often as wanted; yields the messages that it failed with, and the faults that were told of. */
-function fail(
-  { handle, serialize = () => new Uint8Array() }: Pick<Call, "handle"> & Partial<Pick<Call, "serialize">>,
-  onFault: (error: unknown) => void = () => undefined,
-) {
+/** Makes a call as often as wanted, and collects the messages that it fails with and the faults that are reported. */
+function fail(answerBytes: Call["answerBytes"], onFault: (error: unknown) => void = () => undefined) {
   const messages: string[] = []
   const faults: unknown[] = []
   const answering = new Answering(1, {
@@ -26,10 +23,9 @@ function fail(
   })
   const call: Call = {
     path: "/sluice.test/Fails",
-    input: EmptySchema,
     output: EmptySchema,
-    handle,
-    serialize,
+    answerBytes,
+    answerJson: () => "{}",
   }
   const asked = {
     request: new Uint8Array(),
@@ -40,16 +36,16 @@ function fail(
 
 describe("a call that fails", () => {
   it("is answered, and takes no room from those after it, where its fault cannot be told of", () => {
-    const { messages, ask } = fail({ handle: throwFault }, throwFault)
+    const { messages, ask } = fail(throwFault, throwFault)
     for (let turn = 0; turn < 2; turn++) expect(ask).toThrow(FAULT)
     expect(messages).toEqual([TOLD, TOLD])
   })
 
   it.each([
-    ["at once", () => ({}) as Empty],
-    ["later", async () => ({}) as Empty],
-  ])("does so where its answer cannot be written, be it there %s", async (_when, handle) => {
-    const { messages, faults, ask } = fail({ handle, serialize: throwFault })
+    ["at once", throwFault],
+    ["later", async () => throwFault()],
+  ])("is answered, and takes no room from those after it, when it fails %s", async (_when, answerBytes) => {
+    const { messages, faults, ask } = fail(answerBytes)
     for (let turn = 1; turn <= 2; turn++) {
       ask()
       await expect.poll(() => messages).toHaveLength(turn)
@@ -60,10 +56,8 @@ describe("a call that fails", () => {
 
   it("says no more than header fields hold", () => {
     const error = new StatusError(Code.ABORTED, "x".repeat(600))
-    const { messages, ask } = fail({
-      handle() {
-        throw error
-      },
+    const { messages, ask } = fail(() => {
+      throw error
     })
     ask()
     expect(messages).toEqual([`${"x".repeat(500)}…`])

@@ -1,9 +1,7 @@
-import { type DescMessage, fromBinary, type MessageShape } from "@bufbuild/protobuf"
 import type { Call, CallContext } from "../calls.ts"
 import type { DoorListeners } from "../door.ts"
+import { InFlight } from "../in-flight.ts"
 import { Code, StatusError, shortened } from "../status-error.ts"
-
-type Message = MessageShape<DescMessage>
 
 /** A call whose request has come, whichever way it was read. */
 export interface AskedCall extends CallContext {
@@ -20,72 +18,69 @@ export interface AskedCall extends CallContext {
 const TOO_MANY = new StatusError(Code.RESOURCE_EXHAUSTED, "Too many calls are in flight; try again later.")
 const FAULT = new StatusError(Code.INTERNAL, "An error of the decision service; its log has it.")
 
-/** Has calls answered by their handlers: no more at once than a bound, and each told of once. */
+/** Has calls answered by their handlers: no more at once than a bound, and each reported once. */
 export class Answering {
-  readonly #most: number
+  readonly #calls: InFlight
+  readonly #batches: InFlight
   readonly #listeners: Pick<DoorListeners, "onFault" | "onAnswered">
-  #inFlight = 0
 
   constructor(mostInFlight: number, listeners: Pick<DoorListeners, "onFault" | "onAnswered">) {
-    this.#most = mostInFlight
+    this.#calls = new InFlight(mostInFlight)
+    this.#batches = new InFlight(mostInFlight)
     this.#listeners = listeners
   }
 
-  /** Answers a call at once where its handler does. */
+  /** Answers a call at once if its handler does. */
   answer(call: Call, asked: AskedCall): void {
     const sinceMs = this.#listeners.onAnswered === undefined ? 0 : performance.now()
-    this.#inFlight++
-    let value: Message | Promise<Message>
+    const requests = call.requestsIn?.(asked.request)
+    const inFlight = requests === undefined ? this.#calls : this.#batches
+    if (!inFlight.enter(requests ?? 1)) {
+      this.#fail(call, asked, TOO_MANY, sinceMs)
+      return
+    }
+    let bytes: Uint8Array | Promise<Uint8Array>
     try {
-      if (this.#inFlight > this.#most) throw TOO_MANY
-      value = call.handle(read(call, asked.request), asked)
+      bytes = call.answerBytes(asked.request, asked)
     } catch (error) {
+      inFlight.leave(requests ?? 1)
       this.#fail(call, asked, error, sinceMs)
       return
     }
-    if (!(value instanceof Promise)) {
-      this.#succeed(call, asked, value, sinceMs)
+    if (!(bytes instanceof Promise)) {
+      inFlight.leave(requests ?? 1)
+      this.#succeed(call, asked, bytes, sinceMs)
       return
     }
-    value.then(
-      (later) => this.#succeed(call, asked, later, sinceMs),
-      (error: unknown) => this.#fail(call, asked, error, sinceMs),
+    bytes.then(
+      (later) => {
+        inFlight.leave(requests ?? 1)
+        this.#succeed(call, asked, later, sinceMs)
+      },
+      (error: unknown) => {
+        inFlight.leave(requests ?? 1)
+        this.#fail(call, asked, error, sinceMs)
+      },
     )
   }
 
-  #succeed(call: Call, asked: AskedCall, value: Message, sinceMs: number): void {
-    let bytes: Uint8Array
-    try {
-      bytes = call.serialize(value)
-    } catch (error) {
-      this.#fail(call, asked, error, sinceMs)
-      return
-    }
-    this.#end(call, asked, Code.OK, sinceMs)
+  #succeed(call: Call, asked: AskedCall, bytes: Uint8Array, sinceMs: number): void {
+    this.#report(call, asked, Code.OK, sinceMs)
     asked.answer(bytes)
   }
 
   #fail(call: Call, asked: AskedCall, error: unknown, sinceMs: number): void {
     const isFault = !(error instanceof StatusError)
     const told = isFault ? FAULT : shortened(error)
-    this.#end(call, asked, told.code, sinceMs)
+    this.#report(call, asked, told.code, sinceMs)
     asked.fail(told)
-    // Last: whoever is told may throw, and its call is over then all the same.
+    // Last: a listener may throw, and the call is over even so.
     if (isFault) this.#listeners.onFault(error, call.path)
   }
 
-  #end(call: Call, asked: AskedCall, code: Code, sinceMs: number): void {
-    this.#inFlight--
+  #report(call: Call, asked: AskedCall, code: Code, sinceMs: number): void {
     const { onAnswered } = this.#listeners
-    // The answer that the caller has is not ours where it did not wait for it.
+    // A caller that did not wait for the answer has another one.
     onAnswered?.(call.path, asked.endedWith ?? code, performance.now() - sinceMs)
-  }
-}
-
-function read({ input }: Call, bytes: Uint8Array): Message {
-  try {
-    return fromBinary(input, bytes)
-  } catch {
-    throw new StatusError(Code.INVALID_ARGUMENT, `The message is no ${input.typeName}.`)
   }
 }

@@ -24,7 +24,10 @@ import { offerStreams, sessionOf } from "./sessions.ts"
 export interface GrpcBounds {
   /** Bytes of a message. */
   readonly maxMessageBytes: number
-  /** Calls in flight, and as many of which the request has not come yet; more are refused with RESOURCE_EXHAUSTED. */
+  /**
+   * Single calls in flight, as many requests in batches, and as many calls whose request has not arrived yet. More are refused with
+   * RESOURCE_EXHAUSTED; a batch that comes alone is accepted.
+   */
   readonly maxInFlight: number
   /** Milliseconds that a request may take to arrive. */
   readonly arrivalMs: number

@@ -1,20 +1,11 @@
 import { createServer, type IncomingMessage, type Server } from "node:http"
 import { createServer as createTlsServer } from "node:https"
 import type { Socket } from "node:net"
-import {
-  createRegistry,
-  type DescMessage,
-  fromBinary,
-  fromJson,
-  type JsonValue,
-  type MessageShape,
-  toJson,
-} from "@bufbuild/protobuf"
 import Fastify, { type FastifyReply, type FastifyRequest } from "fastify"
-import type { Asking, Call } from "../calls.ts"
+import type { Asking, Body, Call } from "../calls.ts"
 import { Connections } from "../connections.ts"
 import { type DoorListeners, MOST_CONNECTIONS } from "../door.ts"
-import { BadRequestSchema } from "../gen/google/rpc/error_details_pb.ts"
+import { InFlight } from "../in-flight.ts"
 import { listenOnEach, portOf } from "../listening.ts"
 import { Code, StatusError } from "../status-error.ts"
 import { type Tls, tlsOptions } from "../tls.ts"
@@ -25,7 +16,10 @@ import { httpError } from "./http-errors.ts"
 export interface HttpBounds {
   /** Bytes of a body. */
   readonly maxMessageBytes: number
-  /** Calls in flight, and as many of which the request has not come yet; more are refused with 429. */
+  /**
+   * Single calls in flight, as many requests in batches, and as many calls whose request has not arrived yet. More are refused with
+   * 429; a batch that comes alone is accepted.
+   */
   readonly maxInFlight: number
   /** Milliseconds that a request may take to arrive. */
   readonly arrivalMs: number
@@ -45,14 +39,14 @@ export interface HttpDoor {
   close(): void
 }
 
-type Message = MessageShape<DescMessage>
+/** What answers a call: bytes to bytes, and JSON to the text of JSON. */
+type Answer = Uint8Array | string
 
 /** Messages in their binary form, as Connect calls it. */
 const BINARY = "application/proto"
 /** So long may a connection wait for its next request: longer than the load balancers do that might send one just then. */
 const KEEP_ALIVE_MS = 72_000
-/** What an error may have in it. */
-const DETAILS = createRegistry(BadRequestSchema)
+const JSON_TYPE = "application/json; charset=utf-8"
 
 const TOO_MANY = new StatusError(Code.RESOURCE_EXHAUSTED, "Too many calls are in flight; try again later.")
 
@@ -103,10 +97,8 @@ export function createHttpDoor(
   const arriving = new Set<IncomingMessage>()
   /** By which the calls in flight have come. */
   const busy = new Set<Socket>()
-  let inFlight = 0
-  const left = (): void => {
-    inFlight--
-  }
+  const callsInFlight = new InFlight(maxInFlight)
+  const batchesInFlight = new InFlight(maxInFlight)
   let isLeaving = false
   /** The last answer of its connection, where that is to end. */
   const send = (reply: FastifyReply, body: unknown): FastifyReply =>
@@ -140,32 +132,42 @@ export function createHttpDoor(
     raw.once("close", () => arriving.delete(raw))
     done()
   })
-  for (const { path, input, output, handle, serialize } of calls) {
+  for (const call of calls) {
+    const { path } = call
     app.post(path, async (request, reply) => {
       const { socket } = request
+      const body = (request.body ?? {}) as Body
       const sinceMs = onAnswered === undefined ? 0 : performance.now()
+      const requests = call.requestsIn?.(body)
+      const inFlight = requests === undefined ? callsInFlight : batchesInFlight
+      const hasEntered = inFlight.enter(requests ?? 1)
       let code: Code = Code.OK
-      let answer: Message | Promise<Message> | undefined
-      inFlight++
+      let answer: Answer | Promise<Answer> | undefined
       busy.add(socket)
       try {
-        if (inFlight > maxInFlight) throw TOO_MANY
-        const message = await inTime(request, reply, (asking) => {
-          answer = handle(read(input, request.body), new HttpContext(request, asking))
+        if (!hasEntered) throw TOO_MANY
+        const sent = await inTime(request, reply, (asking) => {
+          const context = new HttpContext(request, asking)
+          // As it was asked: the body was read by its type, in whatever case that is written, and with parameters.
+          answer =
+            body instanceof Uint8Array ? call.answerBytes(body, context) : call.answerJson(body, context)
           return answer
         })
-        // As it was asked: the body was read by its type, in whatever case that is written, and with parameters.
-        if (Buffer.isBuffer(request.body)) return send(reply.type(BINARY), Buffer.from(serialize(message)))
-        return send(reply, toJson(output, message, { alwaysEmitImplicit: true, registry: DETAILS }))
+        return typeof sent === "string"
+          ? send(reply.type(JSON_TYPE), sent)
+          : send(reply.type(BINARY), Buffer.from(sent))
       } catch (error) {
         code = error instanceof StatusError ? error.code : Code.INTERNAL
         return fail(reply, error, path)
       } finally {
         onAnswered?.(path, code, performance.now() - sinceMs)
         busy.delete(socket)
+        const leave = (): void => {
+          if (hasEntered) inFlight.leave(requests ?? 1)
+        }
         // A caller that has waited long enough has its answer, and yet the store may still be working for it.
-        if (answer instanceof Promise) void answer.then(left, left)
-        else left()
+        if (answer instanceof Promise) void answer.then(leave, leave)
+        else leave()
       }
     })
   }
@@ -212,24 +214,12 @@ const REFUSED: Readonly<Record<number, (request: FastifyRequest, maxBytes: numbe
     `A body of type ${headers["content-type"] || "unknown"} is not read: send application/json or ${BINARY}.`,
 }
 
-function read(input: DescMessage, body: unknown): Message {
-  try {
-    if (Buffer.isBuffer(body)) return fromBinary(input, body)
-    return fromJson(input, (body ?? {}) as JsonValue, { ignoreUnknownFields: false })
-  } catch (error) {
-    throw new StatusError(
-      Code.INVALID_ARGUMENT,
-      `The body is no ${input.typeName}: ${(error as Error).message}`,
-    )
-  }
-}
-
 /** The answer, within the time that the caller has for it. */
 async function inTime(
   request: FastifyRequest,
   reply: FastifyReply,
-  answer: (asking: Asking) => Message | Promise<Message>,
-): Promise<Message> {
+  answer: (asking: Asking) => Answer | Promise<Answer>,
+): Promise<Answer> {
   const timeoutMs = timeoutOf(request)
   // One caller may wait for as many requests as it has put into a call.
   if (timeoutMs === undefined) return answer(reply.raw.setMaxListeners(0))

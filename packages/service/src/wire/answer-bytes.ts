@@ -1,9 +1,6 @@
 import { toBinary } from "@bufbuild/protobuf"
 import { StatusSchema } from "../gen/google/rpc/status_pb.ts"
-import type {
-  ShouldForwardRequestResponse,
-  ShouldForwardRequestsResponse,
-} from "../gen/sluice/v1/rate_limiter_pb.ts"
+import type { ShouldForwardRequestResponse } from "../gen/sluice/v1/rate_limiter_pb.ts"
 import { WireBuffer } from "./wire-buffer.ts"
 
 // The two answers that every decision is sent in, field by field. toBinary finds out what to do with each field of any message,
@@ -18,8 +15,8 @@ export function answerBytes(answer: ShouldForwardRequestResponse): Uint8Array {
   return wire.written()
 }
 
-/** The bytes of the answers to many requests. */
-export function answersBytes({ responses }: ShouldForwardRequestsResponse): Uint8Array {
+/** Returns the bytes of a ShouldForwardRequestsResponse with these answers. Such bytes may be joined to a longer one. */
+export function answersBytes(responses: readonly ShouldForwardRequestResponse[]): Uint8Array {
   wire.restart()
   for (const answer of responses) {
     const begun = wire.begin(1)

@@ -1,0 +1,128 @@
+import type { JsonValue } from "@bufbuild/protobuf"
+import { BinaryReader, WireType } from "@bufbuild/protobuf/wire"
+import { jsonText, notAMessage, readBytes, readJsonBody } from "../calls.ts"
+import {
+  type ShouldForwardRequestRequest,
+  ShouldForwardRequestRequestSchema,
+  type ShouldForwardRequestResponse,
+  ShouldForwardRequestResponseSchema,
+  ShouldForwardRequestsRequestSchema,
+} from "../gen/sluice/v1/rate_limiter_pb.ts"
+import { answersBytes } from "../wire/answer-bytes.ts"
+import { withRequestText } from "./request-object.ts"
+
+/** A batch in one of its formats, read and written request by request. */
+export interface BatchFormat<Written> {
+  /** The number of requests. */
+  readonly count: number
+  /** Whether headers and body are left out of the answers. */
+  readonly isBrief: boolean
+  /** Reads the next of `count` requests. Throws StatusError when it is malformed. */
+  readNext(): ShouldForwardRequestRequest
+  /** Writes the answers to the next requests. */
+  write(answers: ShouldForwardRequestResponse[]): void
+  /** Returns the message with all answers. */
+  written(): Written
+}
+
+interface BatchHead {
+  readonly count: number
+  readonly isBrief: boolean
+}
+
+/** The fields of ShouldForwardRequestsRequest. */
+const REQUESTS = ShouldForwardRequestsRequestSchema.field.requests.number
+const BRIEF = ShouldForwardRequestsRequestSchema.field.brief.number
+
+/** Counts the requests of a binary batch without reading them, up to where it is malformed. */
+export function batchInBytes(message: Uint8Array): BatchHead & { readonly isMalformed: boolean } {
+  const reader = new BinaryReader(message)
+  let count = 0
+  let isBrief = false
+  try {
+    while (reader.pos < reader.len) {
+      const [field, type] = reader.tag()
+      if (field === BRIEF && type === WireType.Varint) isBrief = reader.bool()
+      else reader.skip(type, field)
+      if (field === REQUESTS) count++
+    }
+  } catch {
+    return { count, isBrief, isMalformed: true }
+  }
+  return { count, isBrief, isMalformed: false }
+}
+
+/** Counts the requests of a batch in JSON. */
+export function batchInJson(body: JsonValue): { readonly count: number } {
+  return { count: requestsIn(body).length }
+}
+
+function requestsIn(body: JsonValue): readonly JsonValue[] {
+  const requests = (body as { readonly requests?: JsonValue } | null)?.requests
+  return Array.isArray(requests) ? requests : []
+}
+
+/** A batch as a binary message. */
+export class BinaryBatch implements BatchFormat<Uint8Array> {
+  readonly count: number
+  readonly isBrief: boolean
+  readonly #reader: BinaryReader
+  readonly #pieces: Uint8Array[] = []
+
+  /** Throws StatusError for bytes that are not a message. */
+  constructor(message: Uint8Array) {
+    const { count, isBrief, isMalformed } = batchInBytes(message)
+    if (isMalformed) throw notAMessage(ShouldForwardRequestsRequestSchema)
+    this.count = count
+    this.isBrief = isBrief
+    this.#reader = new BinaryReader(message)
+  }
+
+  readNext(): ShouldForwardRequestRequest {
+    for (;;) {
+      const [field, type] = this.#reader.tag()
+      if (field !== REQUESTS) this.#reader.skip(type, field)
+      else if (type !== WireType.LengthDelimited) throw notAMessage(ShouldForwardRequestsRequestSchema)
+      else return readBytes(ShouldForwardRequestRequestSchema, this.#reader.bytes())
+    }
+  }
+
+  write(answers: ShouldForwardRequestResponse[]): void {
+    this.#pieces.push(answersBytes(answers))
+  }
+
+  written(): Uint8Array {
+    return this.#pieces.length === 1 ? (this.#pieces[0] as Uint8Array) : Buffer.concat(this.#pieces)
+  }
+}
+
+/** A batch as JSON. */
+export class JsonBatch implements BatchFormat<string> {
+  readonly count: number
+  readonly isBrief: boolean
+  readonly #requests: readonly JsonValue[]
+  readonly #texts: string[] = []
+  #read = 0
+
+  /** Throws StatusError for an unknown field beside the requests, and for a list that is not one. */
+  constructor(body: JsonValue) {
+    this.#requests = requestsIn(body)
+    this.count = this.#requests.length
+    const head = this.count === 0 ? body : { ...(body as object), requests: [] }
+    this.isBrief = readJsonBody(ShouldForwardRequestsRequestSchema, head).brief
+  }
+
+  readNext(): ShouldForwardRequestRequest {
+    const place = `requests[${this.#read}]`
+    const request = withRequestText(this.#requests[this.#read++] as JsonValue, `${place}.request`)
+    return readJsonBody(ShouldForwardRequestRequestSchema, request, place)
+  }
+
+  write(answers: ShouldForwardRequestResponse[]): void {
+    for (const answer of answers) this.#texts.push(jsonText(ShouldForwardRequestResponseSchema, answer))
+  }
+
+  written(): string {
+    return `{"responses":[${this.#texts.join(",")}]}`
+  }
+}
