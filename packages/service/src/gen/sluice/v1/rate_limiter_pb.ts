@@ -30,7 +30,7 @@ export type ShouldForwardRequestRequest = Message<"sluice.v1.ShouldForwardReques
   /**
    * What the gateway knows of the request, as the text of a JSON object of at most 64 KiB. A rule's `field` is a name in it,
    * or a dotted path; text, numbers and booleans are values, and anything else is missing. `ip`, `method`, `url`, `route`,
-   * `headers` and `cookies` serve the fields of those names.
+   * `headers` and `cookies` serve the fields of those names. Over HTTP with JSON this may be the object itself.
    *
    * @generated from field: string request = 2;
    */

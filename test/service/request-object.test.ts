@@ -1,0 +1,82 @@
+import { rulesInMemory } from "@sluice/service"
+import { afterAll, beforeAll, expect, it } from "vitest"
+import { type Started, startService } from "./started.ts"
+
+const PATH = "/sluice.v1.RateLimiter/ShouldForwardRequest"
+
+let started: Started
+beforeAll(async () => {
+  const home = rulesInMemory()
+  const rule = { name: "users", field: "user.id", limit: 10, window: "1 day" }
+  await home.registry.register("shop", [rule])
+  started = await startService(home)
+})
+afterAll(async () => {
+  await started.stop()
+  expect(started.faults).toEqual([])
+})
+
+interface Body extends Readonly<Record<string, unknown>> {
+  readonly details?: readonly { readonly debug: { readonly fieldViolations: readonly { field: string }[] } }[]
+  readonly responses?: readonly Readonly<Record<string, unknown>>[]
+}
+
+async function post(path: string, body: string | object): Promise<{ status: number; body: Body }> {
+  const response = await fetch(started.http + path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: typeof body === "string" ? body : JSON.stringify(body),
+  })
+  return { status: response.status, body: (await response.json()) as Body }
+}
+
+const asked = (request: unknown): object => ({ service: "shop", request })
+const fieldsOf = ({ details }: Body): readonly string[] =>
+  (details ?? []).flatMap(({ debug }) => debug.fieldViolations.map(({ field }) => field))
+
+it("a request may be an object, which counts as the same client as its text", async () => {
+  const user = { id: "ada" }
+  expect((await post(PATH, asked({ user }))).body.remaining).toBe("9")
+  expect((await post(PATH, asked(JSON.stringify({ user })))).body.remaining).toBe("8")
+  const { body } = await post(`${PATH}s`, { requests: [asked({ user }), asked({ user: { id: "eve" } })] })
+  expect(body.responses?.map(({ remaining }) => remaining)).toEqual(["7", "9"])
+})
+
+it.each([
+  ["a number", 5],
+  ["a boolean", true],
+  ["an array", [{ user: { id: "ada" } }]],
+])("a request that is %s is refused with the name of the field", async (what, request) => {
+  const single = await post(PATH, asked(request))
+  expect(single.status).toBe(400)
+  expect(single.body.message).toContain(`request: is ${what}`)
+  expect(fieldsOf(single.body)).toEqual(["request"])
+  const many = await post(`${PATH}s`, { requests: [asked({ user: { id: "unharmed" } }), asked(request)] })
+  expect(many.status).toBe(400)
+  expect(fieldsOf(many.body)).toEqual(["requests[1].request"])
+  const { body } = await post(PATH, { ...asked({ user: { id: "unharmed" } }), peek: true })
+  expect(body.remaining).toBe("10")
+})
+
+it("an object has the same limit of 64 KiB as its text", async () => {
+  const withBytes = (count: number): object => asked({ user: { id: "long" }, more: "x".repeat(count) })
+  const room = 64 * 1024 - JSON.stringify({ user: { id: "long" }, more: "" }).length
+  expect((await post(PATH, withBytes(room))).status).toBe(200)
+  const { status, body } = await post(PATH, withBytes(room + 1))
+  expect(status).toBe(400)
+  expect(body.message).toContain("request: is longer than 65536 bytes")
+})
+
+it("an object with too many levels is refused", async () => {
+  const levels = 20_000
+  const deep = `${'{"a":'.repeat(levels)}1${"}".repeat(levels)}`
+  const { status, body } = await post(PATH, `{"service":"shop","request":${deep}}`)
+  expect(status).toBe(400)
+  expect(fieldsOf(body)).toEqual(["request"])
+})
+
+it("an object may have a member called __proto__, which is not a field of other requests", async () => {
+  const { status } = await post(PATH, '{"service":"shop","request":{"__proto__":{"user":{"id":"x"}}}}')
+  expect(status).toBe(200)
+  expect(({} as { user?: unknown }).user).toBeUndefined()
+})
