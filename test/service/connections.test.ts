@@ -100,7 +100,7 @@ describe("a service that goes down", () => {
 describe("the port of gRPC", () => {
   it("is on every address that a host has", async () => {
     const addresses = (await lookup("localhost", { all: true })).map(({ address }) => address)
-    const servers = await listenOnEach("localhost", 0, () => createGrpcListener(undefined, 1_000, () => {}))
+    const servers = await listenOnEach("localhost", 0, () => createGrpcListener(undefined, () => {}))
     const bound = servers.map((server) => server.address() as AddressInfo)
     for (const server of servers) server.close()
     // A machine may have a name for an address that it has not.
@@ -110,7 +110,7 @@ describe("the port of gRPC", () => {
   })
 
   it("is refused where none of them can be had", async () => {
-    const create = () => createGrpcListener(undefined, 1_000, () => {})
+    const create = () => createGrpcListener(undefined, () => {})
     const [taken] = await listenOnEach("127.0.0.1", 0, create)
     const port = portOf(taken as Server)
     await expect(listenOnEach("127.0.0.1", port, create)).rejects.toThrow("EADDRINUSE")
@@ -124,7 +124,7 @@ describe("connections", () => {
     async (door) => {
       let refused = 0
       const started = await startService(TWO_SERVICES, {
-        bounds: { ...BOUNDS, maxConnections: 2 },
+        bounds: { ...BOUNDS, maxConnections: 2, maxConnectionsPerPeer: 2 },
         onRefusedConnection: () => void refused++,
       })
       const first = await open(started, door)

@@ -14,7 +14,7 @@ vi.mock("node:dns/promises", () => ({
   lookup: async () => ADDRESSES.map((address) => ({ address, family: 4 })),
 }))
 
-it("the port of HTTP is on every address of its host, each bounded, and answers what came by any before it ends", async () => {
+it("the port of HTTP is on every address of its host, bounded together, and answers what came by any before it ends", async () => {
   let refused = 0
   const answers: (() => void)[] = []
   const call = {
@@ -25,10 +25,17 @@ it("the port of HTTP is on every address of its host, each bounded, and answers 
   }
   const door = createHttpDoor(
     [call],
-    { maxMessageBytes: 1_000, maxInFlight: 10, arrivalMs: 60_000, maxConnections: 1 },
+    {
+      maxMessageBytes: 1_000,
+      maxInFlight: 10,
+      arrivalMs: 60_000,
+      maxConnections: 2,
+      maxConnectionsPerPeer: 2,
+    },
     {
       onFault: () => undefined,
       onRefusedConnection: () => void refused++,
+      onLateConnection: () => undefined,
       onFailedHandshake: () => undefined,
     },
   )
@@ -36,7 +43,7 @@ it("the port of HTTP is on every address of its host, each bounded, and answers 
   const asked = ADDRESSES.map((host) => fetch(`http://${host}:${port}${call.path}`, { method: "POST" }))
   await until("both have come", () => answers.length === 2)
   const more = ADDRESSES.map((host) => connect(port, host).on("error", () => undefined))
-  await until("one more on each is refused", () => refused === 2)
+  await until("more are refused on each", () => refused === 2)
   let isDrained = false
   const drained = door.drain().then(() => {
     isDrained = true

@@ -16,6 +16,10 @@ export interface Frames {
   /** Sends a piece of its body, which does not end by it. */
   data(stream: number, bytes: Uint8Array): void
   reset(stream: number, code: number): void
+  /** Sends bytes as they are. */
+  raw(bytes: Uint8Array): void
+  /** Resolves when the connection has ended, whoever ended it. */
+  readonly closed: Promise<void>
   /** Resolves when the server has read all that was sent. */
   answered(): Promise<void>
   close(): void
@@ -39,6 +43,7 @@ export function openFrames(address: string): Frames {
     }
   })
   socket.on("error", () => undefined)
+  const closed = new Promise<void>((resolve) => void socket.once("close", () => resolve()))
   socket.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
   socket.write(frame(SETTINGS, 0))
   return {
@@ -49,6 +54,8 @@ export function openFrames(address: string): Frames {
       bytes.writeUInt32BE(code)
       socket.write(frame(RST_STREAM, stream, bytes))
     },
+    raw: (bytes) => void socket.write(bytes),
+    closed,
     answered: () =>
       new Promise((resolve) => {
         waiting.push(resolve)

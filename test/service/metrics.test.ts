@@ -17,14 +17,20 @@ it("metrics are read as text, and sent nowhere where nobody said to", async () =
   const limiter = createLimiter<AskedRequest>({ limit: 1, window: "1 day", field: "service" })
   metrics.onLimiter(limiter, "orders")
   metrics.onUnknownService()
-  metrics.onRefusedConnection()
+  metrics.onRefusedConnection("peer")
+  metrics.onLateConnection()
+  metrics.onFailedHandshake("ERR_TLS_HANDSHAKE_TIMEOUT")
   const asked = { known: {}, facts: {}, cost: 1 }
   await limiter.decide(asked)
   await limiter.decide(asked)
   const { contentType, text } = await metrics.read()
   expect(contentType).toBe("text/plain; version=0.0.4")
   expect(text).toMatch(/^sluice_service_unknown_total 1$/m)
-  expect(text).toMatch(/^sluice_service_refused_connections_total 1$/m)
+  expect(text).toMatch(/^sluice_service_refused_connections_total\{sluice_service_bound="peer"\} 1$/m)
+  expect(text).toMatch(/^sluice_service_late_connections_total 1$/m)
+  expect(text).toMatch(
+    /^sluice_service_failed_handshakes_total\{error_type="ERR_TLS_HANDSHAKE_TIMEOUT"\} 1$/m,
+  )
   expect(text.match(/^sluice_policy_decisions_total\{.*\} 1$/gm)).toHaveLength(2)
   await limiter.close()
   await metrics.close()

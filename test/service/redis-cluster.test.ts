@@ -56,6 +56,8 @@ describe("the program on a Redis Cluster", () => {
       onUnknownService() {},
       onAnswered() {},
       onRefusedConnection() {},
+      onLateConnection() {},
+      onFailedHandshake() {},
       read: async () => ({ contentType: "text/plain", text: "" }),
       close: async () => undefined,
     })

@@ -28,6 +28,8 @@ const NO_METRICS: Metrics = {
   onUnknownService() {},
   onAnswered() {},
   onRefusedConnection() {},
+  onLateConnection() {},
+  onFailedHandshake() {},
   read: async () => ({ contentType: "text/plain", text: "" }),
   close: async () => undefined,
 }
@@ -98,6 +100,8 @@ describe("a service that runs", () => {
       onUnknownService: () => seen.push("unknown"),
       onAnswered() {},
       onRefusedConnection() {},
+      onLateConnection() {},
+      onFailedHandshake() {},
       read: async () => ({ contentType: "text/plain", text: "decisions 3\n" }),
       close: async () => void seen.push("closed"),
     })
@@ -137,6 +141,35 @@ describe("a service that runs", () => {
     await until("two are refused", () => refused === 2)
     const told = lines.filter(({ msg }) => msg === "connections are refused: --max-connections are open")
     expect(told).toHaveLength(1)
+  })
+
+  it("logs the address that has too many connections, and counts them", async () => {
+    const refused: unknown[] = []
+    const metrics = { ...NO_METRICS, onRefusedConnection: (bound: string) => void refused.push(bound) }
+    const { http } = await run(["--rules", rules, "--max-connections-per-peer", "1"], metrics)
+    const { hostname, port } = new URL(http)
+    for (const _ of [1, 2, 3]) {
+      const socket = connect(Number(port), hostname).on("error", () => undefined)
+      opened.push(() => socket.destroy())
+      await new Promise((resolve) => socket.once("connect", resolve))
+    }
+    await until("two are refused", () => refused.length === 2)
+    expect(refused).toEqual(["peer", "peer"])
+    const told = lines.filter(({ msg }) => msg.includes("--max-connections-per-peer are open"))
+    expect(told).toEqual([expect.objectContaining({ peer: "127.0.0.1", count: 1 })])
+  })
+
+  it("logs and counts connections whose first request does not come in time", async () => {
+    let late = 0
+    const metrics = { ...NO_METRICS, onLateConnection: () => void late++ }
+    const { http } = await run(["--rules", rules, "--arrival-time", "50ms"], metrics)
+    const { hostname, port } = new URL(http)
+    const socket = connect(Number(port), hostname).on("error", () => undefined)
+    opened.push(() => socket.destroy())
+    await until("it is ended", () => late === 1)
+    expect(lines.filter(({ msg }) => msg.includes("--arrival-time"))).toEqual([
+      expect.objectContaining({ peer: "127.0.0.1", count: 1 }),
+    ])
   })
 
   it("answers 500 where metrics cannot be read", async () => {
@@ -190,8 +223,8 @@ describe("a service that runs", () => {
   it("says why callers do not come to speak TLS, once for each reason", async () => {
     const { http } = await run(["--rules", rules, ...TLS])
     for (const _ of [1, 2]) await fetch(http).catch(() => undefined)
-    await until("it says so", () => said("a caller has not come to speak TLS"))
-    const told = lines.filter(({ msg }) => msg === "a caller has not come to speak TLS")
+    await until("it says so", () => said("a TLS handshake has failed"))
+    const told = lines.filter(({ msg }) => msg === "a TLS handshake has failed")
     expect(told).toMatchObject([{ level: "warn", reason: "ERR_SSL_HTTP_REQUEST", peer: "127.0.0.1" }])
   })
 

@@ -9,7 +9,7 @@ import { withRequestText } from "./contract/request-object.ts"
 import type { AskedRequest } from "./deciding/asked-request.ts"
 import { ServiceGuards, type SharedOptions } from "./deciding/service-guards.ts"
 import { type UnknownServices, Unregistered } from "./deciding/unregistered.ts"
-import type { Door, DoorListeners } from "./door.ts"
+import type { ConnectionBound, Door, DoorListeners } from "./door.ts"
 import { rateLimiting } from "./envoy/should-rate-limit.ts"
 import { RateLimitService } from "./gen/envoy/service/ratelimit/v3/rls_pb.ts"
 import { RateLimiter } from "./gen/sluice/v1/rate_limiter_pb.ts"
@@ -60,11 +60,13 @@ export interface DecisionServiceParts {
    * took from when its request had come. Absent: no clock is read.
    */
   onAnswered?(door: Door, path: string, code: number, durationMs: number): void
-  /** Told of every connection that was closed at once, as there are as many as there may be. */
-  onRefusedConnection?(): void
+  /** Called for every connection that was closed at once, because of the bound of all connections or of those from its address. */
+  onRefusedConnection?(bound: ConnectionBound, peer: string): void
+  /** Called for every connection that was ended because the headers of its first request did not come in time. */
+  onLateConnection?(peer: string): void
   /**
-   * Told of every caller with which no TLS could be spoken: why, as a code of OpenSSL or Node such as `ERR_SSL_HTTP_REQUEST` or
-   * `CERT_HAS_EXPIRED`, and its address where that is known. Not of those that only connect and go.
+   * Called for every failed TLS handshake: why, as a code of OpenSSL or Node such as `ERR_SSL_HTTP_REQUEST`, `CERT_HAS_EXPIRED` or
+   * `ERR_TLS_HANDSHAKE_TIMEOUT`, and the address of the peer if that is known. Not called for peers that only connect and go.
    */
   onFailedHandshake?(reason: string, peer: string | undefined): void
 }
@@ -133,7 +135,8 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
   const { book, shared, bounds, tls } = parts
   const listenersOf = (door: Door): DoorListeners => ({
     onFault: parts.onFault,
-    onRefusedConnection: () => parts.onRefusedConnection?.(),
+    onRefusedConnection: (bound, peer) => parts.onRefusedConnection?.(bound, peer),
+    onLateConnection: (peer) => parts.onLateConnection?.(peer),
     onFailedHandshake: (reason, peer) => parts.onFailedHandshake?.(reason, peer),
     onAnswered: parts.onAnswered?.bind(parts, door),
   })

@@ -10,11 +10,16 @@ export interface DoorListeners {
   onAnswered?: ((path: string, code: number, durationMs: number) => void) | undefined
   /** Told of what is no StatusError: a fault of ours, of which its caller learns no more than that. */
   onFault(error: unknown, path: string): void
-  /** Told of each connection that is one too many. */
-  onRefusedConnection(): void
-  /** Told of each caller that speaks no TLS where it has to, or whose certificate, or ours, is refused: why, and its address where that is known. */
+  /** Called for each connection that is closed at once: which bound was reached, that of all connections or that of its address. */
+  onRefusedConnection(bound: ConnectionBound, peer: string): void
+  /** Called for each connection that is ended because the headers of its first request did not come in time. */
+  onLateConnection(peer: string): void
+  /**
+   * Called for each failed TLS handshake, with a code such as `ERR_SSL_HTTP_REQUEST` or `ERR_TLS_HANDSHAKE_TIMEOUT` and the address of
+   * the peer, if that is known.
+   */
   onFailedHandshake(reason: string, peer: string | undefined): void
 }
 
-/** How many connections a door has open at once, where nothing else is said. */
-export const MOST_CONNECTIONS = 10_000
+/** The bound that a refused connection has met: of all connections of a door, or of its address. */
+export type ConnectionBound = "all" | "peer"

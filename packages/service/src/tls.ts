@@ -10,9 +10,12 @@ export interface Tls {
   readonly clientCa: Buffer | undefined
 }
 
-/** The same for a server, whose callers have so many milliseconds to shake hands. With an authority for callers, who has no certificate of it is refused. */
-export function tlsOptions({ cert, key, clientCa }: Tls, handshakeTimeout: number): TlsOptions {
-  const pair = { cert, key, handshakeTimeout }
+/** Longer than any arrival time: the handshake is a part of that time, and whoever keeps it ends the connection. */
+const NO_TIMEOUT_MS = 2 ** 31 - 1
+
+/** The options of a TLS server. With an authority for callers, a caller without a certificate from it is refused. */
+export function tlsOptions({ cert, key, clientCa }: Tls): TlsOptions {
+  const pair = { cert, key, handshakeTimeout: NO_TIMEOUT_MS }
   return clientCa === undefined
     ? pair
     : { ...pair, ca: clientCa, requestCert: true, rejectUnauthorized: true }

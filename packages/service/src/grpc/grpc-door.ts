@@ -1,4 +1,5 @@
-import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2"
+import type { EventEmitter } from "node:events"
+import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from "node:http2"
 import type { Server as NetServer, Socket } from "node:net"
 import {
   Server,
@@ -8,8 +9,9 @@ import {
   type UntypedHandleCall,
 } from "@grpc/grpc-js"
 import type { Call } from "../calls.ts"
-import { Connections } from "../connections.ts"
-import { type DoorListeners, MOST_CONNECTIONS } from "../door.ts"
+import type { Connection } from "../connection.ts"
+import { type ConnectionBounds, Connections, LINGER_MS } from "../connections.ts"
+import type { DoorListeners } from "../door.ts"
 import { listenOnEach, portOf } from "../listening.ts"
 import type { Tls } from "../tls.ts"
 import { Answering } from "./answering.ts"
@@ -21,7 +23,7 @@ import { renewStreams } from "./renewed-streams.ts"
 import { offerStreams, sessionOf } from "./sessions.ts"
 
 /** Bounds of what callers may send. */
-export interface GrpcBounds {
+export interface GrpcBounds extends ConnectionBounds {
   /** Bytes of a message. */
   readonly maxMessageBytes: number
   /**
@@ -31,8 +33,6 @@ export interface GrpcBounds {
   readonly maxInFlight: number
   /** Milliseconds that a request may take to arrive. */
   readonly arrivalMs: number
-  /** Connections at a time; more are closed at once. Default 10,000. */
-  readonly maxConnections?: number
 }
 
 type LibraryAsked = ServerUnaryCall<Uint8Array, Uint8Array>
@@ -56,11 +56,12 @@ const MOST_UNREAD_MB = 128
 /** `addTo` puts more services on the server. */
 export function createGrpcDoor(
   calls: readonly Call[],
-  { maxMessageBytes, maxInFlight, arrivalMs, maxConnections = MOST_CONNECTIONS }: GrpcBounds,
+  bounds: GrpcBounds,
   listeners: DoorListeners,
   tls?: Tls | undefined,
   addTo: (server: Server) => void = () => undefined,
 ): GrpcDoor {
+  const { maxMessageBytes, maxInFlight, arrivalMs } = bounds
   const arrivals = new Arrivals({ mostArriving: maxInFlight, arrivalMs })
   const answering = new Answering(maxInFlight, listeners)
   const server = new Server({
@@ -70,9 +71,9 @@ export function createGrpcDoor(
     // Of one connection: those that grpc-js ends before all of them have come stay open until their client ends them, or goes.
     "grpc.max_concurrent_streams": 2 * maxInFlight,
     "grpc-node.max_session_memory": MOST_UNREAD_MB,
-    // A peer that has gone without a word is found out.
-    "grpc.keepalive_time_ms": 30_000,
-    "grpc.keepalive_timeout_ms": 10_000,
+    // Finds peers that have gone, and those that are in the middle of a block of headers: neither can answer a ping.
+    "grpc.keepalive_time_ms": Math.ceil(arrivalMs / 2),
+    "grpc.keepalive_timeout_ms": Math.ceil(arrivalMs / 2),
   })
   for (const call of calls) {
     const handle: UntypedHandleCall = (asked: LibraryAsked, done: sendUnaryData<Uint8Array>) =>
@@ -82,7 +83,7 @@ export function createGrpcDoor(
   addTo(server)
   // TLS has been spoken before.
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
-  const connections = new Connections(tls !== undefined, maxConnections, listeners)
+  const connections = new Connections(tls !== undefined, bounds, listeners)
   const callOf = new Map(calls.map((call) => [call.path, call]))
   const plain = { arrivals, answering, maxMessageBytes }
   const take = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean => {
@@ -93,13 +94,19 @@ export function createGrpcDoor(
   }
   const begin = (socket: Socket): void => {
     injector.injectConnection(socket)
+    const connection = connections.of(socket)
     const session = sessionOf(socket)
-    if (session === undefined) return
+    if (session === undefined || connection === undefined) {
+      connection?.stopTimes()
+      return
+    }
+    connection.endIdle = () => endSession(session, socket)
     offerStreams(session, take)
+    followCalls(session, connection)
     renewStreams(session)
   }
   const createListener = (): NetServer => {
-    const listener = createGrpcListener(tls, arrivalMs, begin)
+    const listener = createGrpcListener(tls, begin)
     connections.watch(listener)
     return listener
   }
@@ -121,6 +128,21 @@ export function createGrpcDoor(
       arrivals.close()
     },
   }
+}
+
+/** Tells a connection when a call begins and ends, whoever answers it. */
+function followCalls(session: EventEmitter, connection: Connection): void {
+  const end = (): void => connection.endCall()
+  session.on("stream", (stream: ServerHttp2Stream) => {
+    connection.beginCall()
+    stream.on("close", end)
+  })
+}
+
+/** Ends an idle session: its client learns by GOAWAY that it has to connect again. */
+function endSession(session: ServerHttp2Session, socket: Socket): void {
+  session.close()
+  setTimeout(() => socket.destroy(), LINGER_MS).unref()
 }
 
 /** Messages are read and written by whoever answers. */

@@ -1,13 +1,13 @@
 import { EventEmitter } from "node:events"
-import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2"
+import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from "node:http2"
 
 /**
  * The HTTP/2 session that a socket has just become. Nothing of Node's interface leads to it from a socket, so it is looked for
  * where Node 20 to 24 have it; undefined where it is not found.
  */
-export function sessionOf(socket: object): EventEmitter | undefined {
+export function sessionOf(socket: object): ServerHttp2Session | undefined {
   return valuesOf(socket).find((value) => value instanceof EventEmitter && "goaway" in value) as
-    | EventEmitter
+    | ServerHttp2Session
     | undefined
 }
 

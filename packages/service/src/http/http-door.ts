@@ -1,10 +1,10 @@
-import { createServer, type IncomingMessage, type Server } from "node:http"
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import { createServer as createTlsServer } from "node:https"
 import type { Socket } from "node:net"
 import Fastify, { type FastifyReply, type FastifyRequest } from "fastify"
 import type { Asking, Body, Call } from "../calls.ts"
-import { Connections } from "../connections.ts"
-import { type DoorListeners, MOST_CONNECTIONS } from "../door.ts"
+import { type ConnectionBounds, Connections, DEFAULT_IDLE_MS } from "../connections.ts"
+import type { DoorListeners } from "../door.ts"
 import { InFlight } from "../in-flight.ts"
 import { listenOnEach, portOf } from "../listening.ts"
 import { Code, StatusError } from "../status-error.ts"
@@ -13,7 +13,7 @@ import { HttpContext, TimedAsking, timeoutOf } from "./http-context.ts"
 import { httpError } from "./http-errors.ts"
 
 /** Bounds of what callers may send. */
-export interface HttpBounds {
+export interface HttpBounds extends ConnectionBounds {
   /** Bytes of a body. */
   readonly maxMessageBytes: number
   /**
@@ -23,8 +23,6 @@ export interface HttpBounds {
   readonly maxInFlight: number
   /** Milliseconds that a request may take to arrive. */
   readonly arrivalMs: number
-  /** Connections at a time; more are closed at once. Default 10,000. */
-  readonly maxConnections?: number
 }
 
 /** The door of HTTP with JSON. */
@@ -44,8 +42,6 @@ type Answer = Uint8Array | string
 
 /** Messages in their binary form, as Connect calls it. */
 const BINARY = "application/proto"
-/** So long may a connection wait for its next request: longer than the load balancers do that might send one just then. */
-const KEEP_ALIVE_MS = 72_000
 const JSON_TYPE = "application/json; charset=utf-8"
 
 const TOO_MANY = new StatusError(Code.RESOURCE_EXHAUSTED, "Too many calls are in flight; try again later.")
@@ -56,10 +52,11 @@ const TOO_MANY = new StatusError(Code.RESOURCE_EXHAUSTED, "Too many calls are in
  */
 export function createHttpDoor(
   calls: readonly Call[],
-  { maxMessageBytes, maxInFlight, arrivalMs, maxConnections = MOST_CONNECTIONS }: HttpBounds,
+  bounds: HttpBounds,
   listeners: DoorListeners,
   tls?: Tls | undefined,
 ): HttpDoor {
+  const { maxMessageBytes, maxInFlight, arrivalMs, idleMs = DEFAULT_IDLE_MS } = bounds
   const { onFault, onAnswered } = listeners
   const app = Fastify({
     logger: false,
@@ -73,11 +70,17 @@ export function createHttpDoor(
   })
   app.removeContentTypeParser("text/plain")
   app.addContentTypeParser(BINARY, { parseAs: "buffer" }, (_request, body, done) => done(null, body))
-  const connections = new Connections(tls !== undefined, maxConnections, listeners)
+  const connections = new Connections(tls !== undefined, bounds, listeners)
+  const answer = (request: IncomingMessage, response: ServerResponse): void => {
+    const connection = connections.of(request.socket)
+    connection?.beginCall()
+    response.once("close", () => connection?.endCall())
+    app.routing(request, response)
+  }
   // Fastify's own would be one for each address of "localhost" too, and it lets nobody see but the first.
   const createListener = (): Server => {
     const options = {
-      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveTimeout: idleMs,
       requestTimeout: arrivalMs,
       headersTimeout: arrivalMs,
       // Node looks for requests that take too long every so often.
@@ -85,10 +88,17 @@ export function createHttpDoor(
     }
     const listener =
       tls === undefined
-        ? createServer(options, app.routing)
-        : createTlsServer({ ...options, ...tlsOptions(tls, arrivalMs) }, app.routing)
+        ? createServer(options, answer)
+        : createTlsServer({ ...options, ...tlsOptions(tls) }, answer)
     listener.on("clientError", (error, socket) => app.server.emit("clientError", error, socket))
     connections.watch(listener)
+    listener.on(tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {
+      const connection = connections.of(socket)
+      if (connection === undefined) return
+      connection.endLate = () => void listener.emit("clientError", requestTimeout(), socket)
+      // Node ends idle connections itself, unless an empty line has switched off its timer.
+      connection.endIdle = () => connection.expectCall()
+    })
     return listener
   }
   let listening: readonly Server[] = []
@@ -205,6 +215,11 @@ export function createHttpDoor(
     },
     close: () => connections.end(),
   }
+}
+
+/** What Node emits for a request that takes too long; it is answered with 408. */
+function requestTimeout(): Error {
+  return Object.assign(new Error("Request timeout"), { code: "ERR_HTTP_REQUEST_TIMEOUT" })
 }
 
 /** What Fastify says of these does not tell what to send. */

@@ -4,7 +4,7 @@ import { PrometheusExporter, PrometheusSerializer } from "@opentelemetry/exporte
 import { MeterProvider, type MetricReader, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"
 import { instrument } from "@sluice/core/otel"
 import type { DecisionServiceParts } from "../decision-service.ts"
-import type { Door } from "../door.ts"
+import type { ConnectionBound, Door } from "../door.ts"
 import { CallDurations } from "./call-durations.ts"
 
 /** Where OpenTelemetry's own variables say that metrics are to be sent: its exporter reads them by itself. */
@@ -15,7 +15,11 @@ export interface Metrics extends Pick<DecisionServiceParts, "onLimiter" | "onUnk
   /** Measures a call that was answered. */
   onAnswered(door: Door, path: string, code: number, durationMs: number): void
   /** Counts a connection that was refused. */
-  onRefusedConnection(): void
+  onRefusedConnection(bound: ConnectionBound): void
+  /** Counts a connection whose first request did not come in time. */
+  onLateConnection(): void
+  /** Counts a TLS handshake that failed. */
+  onFailedHandshake(reason: string): void
   /** What GET /metrics answers, for Prometheus. */
   read(): Promise<{ readonly contentType: string; readonly text: string }>
   /** Sends what has not been sent, if that can be done soon. Never rejects. */
@@ -45,14 +49,25 @@ export function createMetrics(
     unit: "{request}",
   })
   const refused = meter.createCounter("sluice.service.refused_connections", {
-    description: "Connections that were closed at once, as there were as many as there may be.",
+    description:
+      "Connections that were closed at once, because of the bound of all connections or of one address.",
     unit: "{connection}",
+  })
+  const late = meter.createCounter("sluice.service.late_connections", {
+    description: "Connections that were ended because their first request did not come in time.",
+    unit: "{connection}",
+  })
+  const handshakes = meter.createCounter("sluice.service.failed_handshakes", {
+    description: "TLS handshakes that failed, by the code of OpenSSL or Node.",
+    unit: "{handshake}",
   })
   return {
     onLimiter: (limiter) => void instrument(limiter, { meterProvider }),
     onUnknownService: () => unknown.add(1),
     onAnswered: (door, path, code, durationMs) => durations.record(door, path, code, durationMs),
-    onRefusedConnection: () => refused.add(1),
+    onRefusedConnection: (bound) => refused.add(1, { "sluice.service.bound": bound }),
+    onLateConnection: () => late.add(1),
+    onFailedHandshake: (reason) => handshakes.add(1, { "error.type": reason }),
     async read() {
       const { resourceMetrics } = await exporter.collect()
       return { contentType: "text/plain; version=0.0.4", text: serializer.serialize(resourceMetrics) }

@@ -142,11 +142,23 @@ const SETTINGS = {
     says: "connections at a time on each of gRPC and HTTP; more are closed",
     otherwise: "10000",
   },
+  maxConnectionsPerPeer: {
+    flags: "--max-connections-per-peer <n>",
+    env: "SLUICE_MAX_CONNECTIONS_PER_PEER",
+    says: "connections at a time from one address; a gateway in front needs more",
+    default: "a quarter of --max-connections",
+  },
   arrivalTime: {
     flags: "--arrival-time <time>",
     env: "SLUICE_ARRIVAL_TIME",
-    says: "how long a request may take to arrive",
+    says: "how long a connection may take until its first request, and a request to arrive",
     otherwise: "10s",
+  },
+  idleTime: {
+    flags: "--idle-time <time>",
+    env: "SLUICE_IDLE_TIME",
+    says: "a connection without calls ends after this time",
+    otherwise: "5m",
   },
   maxRequests: {
     flags: "--max-requests <n>",

@@ -54,6 +54,8 @@ describe("settings", () => {
         maxMessageBytes: 4_194_304,
         maxInFlight: 1_000,
         maxConnections: 10_000,
+        maxConnectionsPerPeer: 2_500,
+        idleMs: 300_000,
         arrivalMs: 10_000,
         maxRequests: 10_000,
       },

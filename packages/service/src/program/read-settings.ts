@@ -45,6 +45,7 @@ function read(reader: Reader): Settings {
   const operations = reader.value("operations", address)
   const redisUrls = reader.secret(REDIS_URL)
   const allowInvalidRules = reader.value("allowInvalidRules", yesOrNo)
+  const maxConnections = reader.value("maxConnections", whole(1, 1_000_000))
   const headers = reader.value("headers", oneOf("draft-11", "next", "triple", "legacy", "none"))
   return {
     grpc,
@@ -64,7 +65,10 @@ function read(reader: Reader): Settings {
     bounds: {
       maxMessageBytes: reader.value("maxMessageBytes", whole(1_024, MOST_BYTES)),
       maxInFlight: reader.value("maxInFlight", whole(1, 1_000_000)),
-      maxConnections: reader.value("maxConnections", whole(1, 1_000_000)),
+      maxConnections,
+      maxConnectionsPerPeer:
+        reader.optional("maxConnectionsPerPeer", whole(1, 1_000_000)) ?? Math.ceil(maxConnections / 4),
+      idleMs: reader.value("idleTime", duration(1)),
       arrivalMs: reader.value("arrivalTime", duration(1)),
       maxRequests: reader.value("maxRequests", whole(1, 1_000_000)),
     },

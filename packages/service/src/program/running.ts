@@ -3,9 +3,9 @@ import { cannotListen } from "../cannot-listen.ts"
 import { createDecisionService, shownAddress } from "../decision-service.ts"
 import { auditTo } from "../registering/audit.ts"
 import { tokens } from "../registering/tokens.ts"
+import { createCallersLog } from "./callers-log.ts"
 import { openCounters } from "./counters.ts"
 import { followFirstLoad } from "./first-load.ts"
-import { logFailedHandshakes } from "./handshakes-log.ts"
 import { createHealth } from "./health.ts"
 import type { Log } from "./log.ts"
 import type { Metrics } from "./metrics.ts"
@@ -13,7 +13,6 @@ import { openRules } from "./open-rules.ts"
 import { createOperationsServer, type ReadyReport } from "./operations-server.ts"
 import { oncePerOutage } from "./outage-log.ts"
 import { createReadiness } from "./readiness.ts"
-import { logRefusedConnections } from "./refusals-log.ts"
 import type { Settings } from "./settings.ts"
 import { shownSettings } from "./shown-settings.ts"
 import { readTls, warnOfDates } from "./tls.ts"
@@ -26,6 +25,11 @@ export interface Running {
    */
   drain(): Promise<boolean>
 }
+
+const REFUSED_CONNECTION = {
+  all: "connections are refused: --max-connections are open",
+  peer: "connections are refused: --max-connections-per-peer are open from this address",
+} as const
 
 /** Starts the service. Rejects, with nothing left open, with an Error whose message says why it cannot run. */
 export async function start(
@@ -53,7 +57,7 @@ export async function start(
     opened.push(() => book.close())
     const endFirstLoad = followFirstLoad(book, log)
     const health = createHealth()
-    const logRefused = logRefusedConnections(log)
+    const logCaller = createCallersLog(log)
     const { storeTimeoutMs, onStoreFailure, instances, headers } = settings
     const service = createDecisionService({
       ...{ book, registry: rules.registry, bounds, tls },
@@ -66,11 +70,22 @@ export async function start(
       onUnknownService: metrics.onUnknownService,
       onAnswered: metrics.onAnswered,
       onFault: (err, path) => log.error({ err, path }, "a call has failed by a fault of the service"),
-      onRefusedConnection() {
-        metrics.onRefusedConnection()
-        logRefused()
+      onRefusedConnection(bound, peer) {
+        metrics.onRefusedConnection(bound)
+        logCaller(`connection ${bound}`, { peer }, REFUSED_CONNECTION[bound])
       },
-      onFailedHandshake: logFailedHandshakes(log),
+      onLateConnection(peer) {
+        metrics.onLateConnection()
+        logCaller(
+          "late",
+          { peer },
+          "connections are closed: their first request did not come within --arrival-time",
+        )
+      },
+      onFailedHandshake(reason, peer) {
+        metrics.onFailedHandshake(reason)
+        logCaller(`handshake ${reason}`, { reason, peer }, "a TLS handshake has failed")
+      },
       addTo: (server) => health.addTo(server),
     })
     const readiness = createReadiness((phase) => {

@@ -1,0 +1,74 @@
+/** Something that has a limited time. Only `Deadlines` reads and writes the links. */
+export class Deadline {
+  readonly onLate: () => void
+  sinceMs = 0
+  isRunning = false
+  earlier: Deadline | undefined
+  later: Deadline | undefined
+
+  /** `onLate` runs once the time is over; the deadline has stopped by then. */
+  constructor(onLate: () => void) {
+    this.onLate = onLate
+  }
+}
+
+/**
+ * Ends whatever takes longer than a fixed time. All deadlines have the same time, so the first to start is the first to be late, and one
+ * timer serves all of them. The list is intrusive: a Map that entries join and leave forever keeps them from being collected
+ * (renewed-streams.ts).
+ */
+export class Deadlines {
+  readonly #limitMs: number
+  #first: Deadline | undefined
+  #last: Deadline | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(limitMs: number) {
+    this.#limitMs = limitMs
+  }
+
+  /** Starts the time of a deadline that is not running. */
+  start(deadline: Deadline): void {
+    deadline.sinceMs = performance.now()
+    deadline.isRunning = true
+    const last = this.#last
+    deadline.earlier = last
+    if (last === undefined) this.#first = deadline
+    else last.later = deadline
+    this.#last = deadline
+    this.#timer ??= setTimeout(() => this.#endLate(), this.#limitMs).unref()
+  }
+
+  /** Stops a deadline. Does nothing if it is not running. */
+  stop(deadline: Deadline): void {
+    if (!deadline.isRunning) return
+    deadline.isRunning = false
+    const { earlier, later } = deadline
+    if (earlier === undefined) this.#first = later
+    else earlier.later = later
+    if (later === undefined) this.#last = earlier
+    else later.earlier = earlier
+    // Clear the links: otherwise a stopped deadline would keep its old neighbors in memory.
+    deadline.earlier = undefined
+    deadline.later = undefined
+  }
+
+  /** Stops the timer. */
+  close(): void {
+    clearTimeout(this.#timer)
+  }
+
+  #endLate(): void {
+    const nowMs = performance.now()
+    this.#timer = undefined
+    for (let next = this.#first; next !== undefined; next = this.#first) {
+      const leftMs = next.sinceMs + this.#limitMs - nowMs
+      if (leftMs > 0) {
+        this.#timer = setTimeout(() => this.#endLate(), leftMs).unref()
+        return
+      }
+      this.stop(next)
+      next.onLate()
+    }
+  }
+}

@@ -1,0 +1,34 @@
+import type { Socket } from "node:net"
+
+/** Everything that one address has at a door. */
+export interface Peer {
+  readonly address: string
+  connections: number
+}
+
+/** The addresses that have connections at a door. */
+export class Peers {
+  readonly #byAddress = new Map<string, Peer>()
+
+  /** The peer of an address, which is forgotten with its last connection. */
+  of(address: string): Peer {
+    let peer = this.#byAddress.get(address)
+    if (peer === undefined) {
+      peer = { address, connections: 0 }
+      this.#byAddress.set(address, peer)
+    }
+    return peer
+  }
+
+  /** Forgets a peer that has no connection. */
+  forgetIfGone(peer: Peer): void {
+    if (peer.connections === 0) this.#byAddress.delete(peer.address)
+  }
+}
+
+/** The address of a socket, an IPv4 one that came over IPv6 as IPv4; "unknown" once the peer has gone. */
+export function peerAddress({ remoteAddress = "unknown" }: Pick<Socket, "remoteAddress">): string {
+  return remoteAddress.startsWith("::ffff:") && remoteAddress.includes(".")
+    ? remoteAddress.slice("::ffff:".length)
+    : remoteAddress
+}
