@@ -62,8 +62,8 @@ export interface Call {
    * Answers a binary message with a binary message. Throws or rejects with StatusError; any other error is a fault of the service.
    */
   answerBytes(message: Uint8Array, context: CallContext): Uint8Array | Promise<Uint8Array>
-  /** Answers a body of JSON with the text of another one. Throws and rejects as `answerBytes` does. */
-  answerJson(body: JsonValue, context: CallContext): string | Promise<string>
+  /** Answers a body of JSON with JSON, as text or its bytes. Throws and rejects as `answerBytes` does. */
+  answerJson(body: JsonValue, context: CallContext): string | Uint8Array | Promise<string | Uint8Array>
 }
 
 /** A message as it arrives: its bytes, or its JSON after parsing. */

@@ -12,7 +12,7 @@ import { answersBytes } from "../wire/answer-bytes.ts"
 import { withRequestText } from "./request-object.ts"
 
 /** A batch in one of its formats, read and written request by request. */
-export interface BatchFormat<Written> {
+export interface BatchFormat {
   /** The number of requests. */
   readonly count: number
   /** Whether headers and body are left out of the answers. */
@@ -22,7 +22,7 @@ export interface BatchFormat<Written> {
   /** Writes the answers to the next requests. */
   write(answers: ShouldForwardRequestResponse[]): void
   /** Returns the message with all answers. */
-  written(): Written
+  written(): Uint8Array
 }
 
 interface BatchHead {
@@ -63,7 +63,7 @@ function requestsIn(body: JsonValue): readonly JsonValue[] {
 }
 
 /** A batch as a binary message. */
-export class BinaryBatch implements BatchFormat<Uint8Array> {
+export class BinaryBatch implements BatchFormat {
   readonly count: number
   readonly isBrief: boolean
   readonly #reader: BinaryReader
@@ -97,11 +97,11 @@ export class BinaryBatch implements BatchFormat<Uint8Array> {
 }
 
 /** A batch as JSON. */
-export class JsonBatch implements BatchFormat<string> {
+export class JsonBatch implements BatchFormat {
   readonly count: number
   readonly isBrief: boolean
   readonly #requests: readonly JsonValue[]
-  readonly #texts: string[] = []
+  readonly #pieces: Uint8Array[] = []
   #read = 0
 
   /** Throws StatusError for an unknown field beside the requests, and for a list that is not one. */
@@ -119,10 +119,12 @@ export class JsonBatch implements BatchFormat<string> {
   }
 
   write(answers: ShouldForwardRequestResponse[]): void {
-    for (const answer of answers) this.#texts.push(jsonText(ShouldForwardRequestResponseSchema, answer))
+    const texts = answers.map((answer) => jsonText(ShouldForwardRequestResponseSchema, answer))
+    // Encoded here, as the text of all answers takes too long for one turn of the event loop.
+    this.#pieces.push(Buffer.from(`${this.#pieces.length === 0 ? "" : ","}${texts.join(",")}`))
   }
 
-  written(): string {
-    return `{"responses":[${this.#texts.join(",")}]}`
+  written(): Uint8Array {
+    return Buffer.concat([Buffer.from('{"responses":['), ...this.#pieces, Buffer.from("]}")])
   }
 }

@@ -24,7 +24,7 @@ const WRITTEN_TOGETHER = 16
  */
 export function forwardMany(forwarding: Forwarding, turns: Turns, mostRequests: number): Call {
   const { name, output } = RateLimiter.method.shouldForwardRequests
-  const answer = async <Written>(format: BatchFormat<Written>, context: CallContext): Promise<Written> => {
+  const answer = async (format: BatchFormat, context: CallContext): Promise<Uint8Array> => {
     requireAtMost(mostRequests, format.count)
     await new Batch(format, forwarding, context.asking).run(turns)
     return format.written()
@@ -45,7 +45,7 @@ function requireAtMost(most: number, count: number): void {
 
 /** The requests of a batch: all are read first, so that a malformed batch takes no units; then decided, then written. */
 class Batch implements LongWork {
-  readonly #format: BatchFormat<unknown>
+  readonly #format: BatchFormat
   readonly #forwarding: Forwarding
   readonly #asking: Asking
   readonly #requests: (ShouldForwardRequestRequest | undefined)[] = []
@@ -55,7 +55,7 @@ class Batch implements LongWork {
   /** Whether an attempt waits for the store or for a turn in a queue. */
   #isWaiting = false
 
-  constructor(format: BatchFormat<unknown>, forwarding: Forwarding, asking: Asking) {
+  constructor(format: BatchFormat, forwarding: Forwarding, asking: Asking) {
     this.#format = format
     this.#forwarding = forwarding
     this.#asking = asking

@@ -37,7 +37,7 @@ export interface HttpDoor {
   close(): void
 }
 
-/** What answers a call: bytes to bytes, and JSON to the text of JSON. */
+/** The body of an answer. */
 type Answer = Uint8Array | string
 
 /** Messages in their binary form, as Connect calls it. */
@@ -163,9 +163,7 @@ export function createHttpDoor(
             body instanceof Uint8Array ? call.answerBytes(body, context) : call.answerJson(body, context)
           return answer
         })
-        return typeof sent === "string"
-          ? send(reply.type(JSON_TYPE), sent)
-          : send(reply.type(BINARY), Buffer.from(sent))
+        return send(reply.type(body instanceof Uint8Array ? BINARY : JSON_TYPE), sent)
       } catch (error) {
         code = error instanceof StatusError ? error.code : Code.INTERNAL
         return fail(reply, error, path)
