@@ -16,7 +16,7 @@ import { RateLimiter } from "./gen/sluice/v1/rate_limiter_pb.ts"
 import { createGrpcDoor, type GrpcBounds } from "./grpc/grpc-door.ts"
 import { createHttpDoor } from "./http/http-door.ts"
 import type { Audit } from "./registering/audit.ts"
-import type { Tokens } from "./registering/tokens.ts"
+import { type Tokens, tokens } from "./registering/tokens.ts"
 import type { Tls } from "./tls.ts"
 import { Turns } from "./turns.ts"
 import { answerBytes } from "./wire/answer-bytes.ts"
@@ -37,8 +37,10 @@ export interface DecisionServiceParts {
   readonly shared: SharedOptions
   /** What is answered of a service without rules. */
   readonly unknownServices: UnknownServices
-  /** Who may change whose rules. */
+  /** The tokens of callers that change the rules of services. */
   readonly tokens: Tokens
+  /** The tokens of callers that have requests of services decided. Absent or empty: anybody may. */
+  readonly decideTokens?: Tokens | undefined
   /** Whether anybody may register rules where there are no tokens. */
   readonly isRegistrationOpen: boolean
   /** Where changes of rules are written down. */
@@ -142,9 +144,12 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
   })
   const guards = new ServiceGuards(book, shared, parts.onLimiter)
   const unregistered = new Unregistered(parts.unknownServices, parts.onUnknownService)
+  const decideTokens = parts.decideTokens ?? tokens({})
+  const forwarding = new Forwarding(guards, unregistered, decideTokens)
   const calls = [
-    ...callsFor(parts, new Forwarding(guards, unregistered)),
-    ...callsOf(RateLimitService, rateLimiting(guards, unregistered)),
+    ...callsFor(parts, forwarding),
+    forwardMany(forwarding, new Turns(), bounds.maxRequests, decideTokens),
+    ...callsOf(RateLimitService, rateLimiting(guards, unregistered, decideTokens)),
   ]
   const grpcDoor = createGrpcDoor(calls, bounds, listenersOf("grpc"), tls, parts.addTo)
   const httpDoor = createHttpDoor(calls, bounds, listenersOf("http"), tls)
@@ -175,18 +180,15 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
 }
 
 function callsFor(parts: DecisionServiceParts, forwarding: Forwarding): Call[] {
-  const { book, registry, tokens, isRegistrationOpen: isOpen, audit, bounds } = parts
+  const { book, registry, tokens, isRegistrationOpen: isOpen, audit } = parts
   const handlers = {
-    shouldForwardRequest: (request, { asking }) => forwarding.decide(request, asking),
+    shouldForwardRequest: (request, context) => forwarding.decide(request, context),
     ...registering({ registry, book, tokens, isOpen, audit }),
   } satisfies Omit<Handlers<typeof RateLimiter>, "shouldForwardRequests">
-  return [
-    ...callsOf<typeof RateLimiter, "shouldForwardRequests">(
-      RateLimiter,
-      handlers,
-      { shouldForwardRequest: answerBytes },
-      { shouldForwardRequest: withRequestText },
-    ),
-    forwardMany(forwarding, new Turns(), bounds.maxRequests),
-  ]
+  return callsOf<typeof RateLimiter, "shouldForwardRequests">(
+    RateLimiter,
+    handlers,
+    { shouldForwardRequest: answerBytes },
+    { shouldForwardRequest: withRequestText },
+  )
 }

@@ -1,10 +1,11 @@
-import type { Asking, Body, Call, CallContext } from "../calls.ts"
+import type { Body, Call, CallContext } from "../calls.ts"
 import { callerGone, hasLeft } from "../deciding/checking.ts"
 import {
   RateLimiter,
   type ShouldForwardRequestRequest,
   type ShouldForwardRequestResponse,
 } from "../gen/sluice/v1/rate_limiter_pb.ts"
+import { requireKnownToken, type Tokens } from "../registering/tokens.ts"
 import { invalidArgument, StatusError } from "../status-error.ts"
 import { statusMessage } from "../status-message.ts"
 import type { LongWork, Turns } from "../turns.ts"
@@ -22,11 +23,19 @@ const WRITTEN_TOGETHER = 16
  * The call that decides many requests in order. A request that is wrong has its error in its own answer. Reading, deciding and
  * writing are done in steps between which other calls are answered. A batch with more than `mostRequests` is refused.
  */
-export function forwardMany(forwarding: Forwarding, turns: Turns, mostRequests: number): Call {
+export function forwardMany(
+  forwarding: Forwarding,
+  turns: Turns,
+  mostRequests: number,
+  tokens: Tokens,
+): Call {
   const { name, output } = RateLimiter.method.shouldForwardRequests
   const answer = async (format: BatchFormat, context: CallContext): Promise<Uint8Array> => {
     requireAtMost(mostRequests, format.count)
-    await new Batch(format, forwarding, context.asking).run(turns)
+    const { asking, token, peer } = context
+    // Whether it is the token of a request's service is said in the answer to the request.
+    requireKnownToken(tokens, token)
+    await new Batch(format, forwarding, { asking, token, peer }).run(turns)
     return format.written()
   }
   return {
@@ -47,7 +56,7 @@ function requireAtMost(most: number, count: number): void {
 class Batch implements LongWork {
   readonly #format: BatchFormat
   readonly #forwarding: Forwarding
-  readonly #asking: Asking
+  readonly #context: CallContext
   readonly #requests: (ShouldForwardRequestRequest | undefined)[] = []
   readonly #attempts: (Attempt | Promise<Attempt>)[] = []
   readonly #taken = new TakenUnits()
@@ -55,10 +64,10 @@ class Batch implements LongWork {
   /** Whether an attempt waits for the store or for a turn in a queue. */
   #isWaiting = false
 
-  constructor(format: BatchFormat, forwarding: Forwarding, asking: Asking) {
+  constructor(format: BatchFormat, forwarding: Forwarding, context: CallContext) {
     this.#format = format
     this.#forwarding = forwarding
-    this.#asking = asking
+    this.#context = context
   }
 
   /** Resolves when all answers are written. If the caller gets none of them, all units are refunded. */
@@ -69,7 +78,7 @@ class Batch implements LongWork {
         await this.#settle()
         await turns.run(this)
       }
-      if (hasLeft(this.#asking)) throw callerGone()
+      this.#requireCaller()
     } catch (error) {
       await this.#settle()
       void turns.run(this.#taken)
@@ -78,7 +87,7 @@ class Batch implements LongWork {
   }
 
   step(): boolean {
-    if (hasLeft(this.#asking)) throw callerGone()
+    this.#requireCaller()
     const { count } = this.#format
     if (this.#requests.length < count) {
       this.#requests.push(this.#format.readNext())
@@ -99,9 +108,13 @@ class Batch implements LongWork {
     const index = this.#attempts.length
     const request = this.#requests[index] as ShouldForwardRequestRequest
     this.#requests[index] = undefined
-    const attempt = this.#forwarding.attempt(request, this.#asking, this.#format.isBrief, this.#taken)
+    const attempt = this.#forwarding.attempt(request, this.#context, this.#format.isBrief, this.#taken)
     if (attempt instanceof Promise) this.#isWaiting = true
     this.#attempts.push(attempt)
+  }
+
+  #requireCaller(): void {
+    if (hasLeft(this.#context.asking)) throw callerGone()
   }
 
   /** Waits for each in turn: most settle with one reply of the store, and `Promise.all` would allocate three objects for each. */

@@ -1,5 +1,5 @@
 import type { Decision, Outcome } from "@sluice/core"
-import type { Asking } from "../calls.ts"
+import type { Asking, CallContext } from "../calls.ts"
 import { type AskedRequest, factsOf, type Known, NOTHING } from "../deciding/asked-request.ts"
 import { callerGone, hasLeft, refund } from "../deciding/checking.ts"
 import { notAnObject, readRequestText } from "../deciding/request-text.ts"
@@ -9,6 +9,7 @@ import type {
   ShouldForwardRequestRequest,
   ShouldForwardRequestResponse,
 } from "../gen/sluice/v1/rate_limiter_pb.ts"
+import { requireTokenOf, type Tokens } from "../registering/tokens.ts"
 import { invalidArgument } from "../status-error.ts"
 import { emptyAnswer } from "./empty-answer.ts"
 import { serviceName } from "./service-name.ts"
@@ -36,18 +37,21 @@ interface Question {
 export class Forwarding {
   readonly #guards: ServiceGuards
   readonly #unregistered: Unregistered
+  readonly #tokens: Tokens
 
-  constructor(guards: ServiceGuards, unregistered: Unregistered) {
+  /** `tokens` are asked for, unless there are none. */
+  constructor(guards: ServiceGuards, unregistered: Unregistered, tokens: Tokens) {
     this.#guards = guards
     this.#unregistered = unregistered
+    this.#tokens = tokens
   }
 
   /**
    * Decides one request. Answers with a value where the rules are known and the store answers with one. What it has taken is
    * given back where nobody waits for the answer any more. Throws or rejects with StatusError where the request is wrong.
    */
-  decide(request: ShouldForwardRequestRequest, asking: Asking): Answer | Promise<Answer> {
-    const attempt = this.attempt(request, asking, false)
+  decide(request: ShouldForwardRequestRequest, context: CallContext): Answer | Promise<Answer> {
+    const attempt = this.attempt(request, context, false)
     return attempt instanceof Promise ? attempt.then(orThrow) : orThrow(attempt)
   }
 
@@ -58,12 +62,13 @@ export class Forwarding {
    */
   attempt(
     request: ShouldForwardRequestRequest,
-    asking: Asking,
+    context: CallContext,
     isBrief: boolean,
     taken?: TakenUnits,
   ): Attempt | Promise<Attempt> {
     try {
-      const question = readQuestion(request, asking, isBrief, taken)
+      const question = readQuestion(request, context.asking, isBrief, taken)
+      if (!this.#tokens.isEmpty) requireTokenOf(question.service, this.#tokens, context.token)
       const found = this.#guards.of(question.service)
       return found instanceof Promise
         ? found.then((later) => this.#answer(question, later)).catch(errorOf)

@@ -22,7 +22,7 @@ import {
   RuleProblemSchema,
 } from "../gen/sluice/v1/rate_limiter_pb.ts"
 import type { Audit, Change } from "../registering/audit.ts"
-import type { Tokens } from "../registering/tokens.ts"
+import { requireTokenOf, type Tokens } from "../registering/tokens.ts"
 import { Code, type FieldViolation, invalidArgument, StatusError } from "../status-error.ts"
 import { ruleMessages, rulesOf, sayTheSame } from "./rule-messages.ts"
 import { serviceName } from "./service-name.ts"
@@ -124,17 +124,7 @@ function admit({ registry, tokens, isOpen }: RegisteringParts, service: string, 
   if (tokens.isEmpty && !isOpen) {
     throw new StatusError(Code.PERMISSION_DENIED, "Nobody may register rules here: no tokens are configured.")
   }
-  if (!tokens.isEmpty) {
-    if (token === undefined) {
-      throw new StatusError(Code.UNAUTHENTICATED, "The token is missing: Authorization: Bearer …")
-    }
-    if (!tokens.allows(token, service)) {
-      throw new StatusError(
-        Code.PERMISSION_DENIED,
-        `The token is not that of service ${JSON.stringify(service)}.`,
-      )
-    }
-  }
+  requireTokenOf(service, tokens, token)
   if (registry !== undefined) return registry
   throw new StatusError(
     Code.FAILED_PRECONDITION,

@@ -9,6 +9,7 @@ import type {
   RateLimitResponse,
   RateLimitService,
 } from "../gen/envoy/service/ratelimit/v3/rls_pb.ts"
+import { requireTokenOf, type Tokens } from "../registering/tokens.ts"
 import { answerOf, unregisteredAnswer } from "./answers.ts"
 import { serviceAsked } from "./bounds.ts"
 import { readDescriptors } from "./descriptors.ts"
@@ -23,10 +24,13 @@ type MaybePromise<T> = T | Promise<T>
 export function rateLimiting(
   guards: ServiceGuards,
   unregistered: Unregistered,
+  tokens: Tokens,
 ): Handlers<typeof RateLimitService> {
   return {
-    shouldRateLimit(request, { asking }) {
+    shouldRateLimit(request, context) {
+      const { asking } = context
       const service = serviceAsked(request)
+      if (!tokens.isEmpty) requireTokenOf(service, tokens, context.token)
       const decide = (found: ServiceGuard | undefined): MaybePromise<RateLimitResponse> =>
         found === undefined
           ? unregisteredAnswer(unregistered.refusal(service), request.descriptors.length)

@@ -1,5 +1,5 @@
 import { Command, Option } from "commander"
-import { REDIS_URL, type Secret, TOKENS } from "./secrets.ts"
+import { DECIDE_TOKENS, REDIS_URL, type Secret, TOKENS } from "./secrets.ts"
 
 /** A setting that a flag or a variable gives. Its default is a text that is read like one that was given. */
 interface Setting {
@@ -198,9 +198,11 @@ const GROUPS: readonly (readonly [heading: string, first: SettingName])[] = [
   ["Operation:", "drainPause"],
 ]
 
+const SECRETS = [REDIS_URL, TOKENS, DECIDE_TOKENS]
+
 const HELP_AFTER = `
 Secrets come from the environment, or from files that it names:
-${[REDIS_URL, TOKENS].map(secretHelp).join("\n")}
+${SECRETS.map(secretHelp).join("\n")}
 
 Times have their unit: 50ms, 5s, 2m. A flag wins over its variable. Without REDIS_URL counters are in the memory of this
 process. Without tokens anybody may register rules as long as gRPC and HTTP are on loopback, and nobody otherwise.
@@ -260,7 +262,7 @@ export function givenText(command: Command, name: SettingName): GivenText {
 
 /** The variables that mean something here. */
 export function knownVariables(): ReadonlySet<string> {
-  const secrets = [REDIS_URL, TOKENS].flatMap(({ variable, file }) => [variable, file])
+  const secrets = SECRETS.flatMap(({ variable, file }) => [variable, file])
   return new Set([...Object.values<Setting>(SETTINGS).map(({ env }) => env), ...secrets])
 }
 

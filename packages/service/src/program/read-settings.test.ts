@@ -44,6 +44,7 @@ describe("settings", () => {
       allowInvalidRules: false,
       redis: undefined,
       tokens: {},
+      decideTokens: {},
       isRegistrationOpen: true,
       unknownServices: "forward",
       headers: "draft-11",
@@ -110,18 +111,27 @@ describe("settings", () => {
   it("read secrets from files that the environment names", () => {
     const folder = mkdtempSync(join(tmpdir(), "sluice-settings-"))
     const tokens = join(folder, "tokens.json")
+    const decideTokens = join(folder, "decide-tokens.json")
     const url = join(folder, "url")
+    writeFileSync(decideTokens, '{"1":"fedcba9876543210"}')
     writeFileSync(tokens, '{"*":"0123456789abcdef"}\n')
     writeFileSync(url, "redis://:secret@redis:6379\n")
-    const read = settings("--rules r", { SLUICE_TOKENS_FILE: tokens, REDIS_URL_FILE: url })
+    const read = settings("--rules r", {
+      SLUICE_TOKENS_FILE: tokens,
+      SLUICE_DECIDE_TOKENS_FILE: decideTokens,
+      REDIS_URL_FILE: url,
+    })
     expect(read).toMatchObject({
+      decideTokens: { 1: "fedcba9876543210" },
       tokens: { "*": "0123456789abcdef" },
       redis: { urls: ["redis://:secret@redis:6379"], prefix: "" },
     })
-    expect(JSON.stringify(shownSettings(read))).not.toMatch(/secret|0123456789abcdef/)
+    expect(JSON.stringify(shownSettings(read))).not.toMatch(/secret|0123456789abcdef|fedcba9876543210/)
+    expect(shownSettings(read)).toMatchObject({ decisions: "with the token of 1" })
     rmSync(folder, { recursive: true })
     expect(problems("--rules r", { SLUICE_TOKENS_FILE: tokens, REDIS_URL_FILE: "" })).toEqual([
       `SLUICE_TOKENS: its value (not shown) is in ${JSON.stringify(tokens)}, which cannot be read: ENOENT; accepted: a readable file`,
+      `SLUICE_DECIDE_TOKENS: its value (not shown) is in ${JSON.stringify(decideTokens)}, which cannot be read: ENOENT; accepted: a readable file`,
     ])
   })
 
@@ -219,6 +229,7 @@ describe("settings", () => {
     [{ REDIS_URL: "redis://:secret@a?db=1b" }, /names a database that is no number/],
     [{ REDIS_URL: "redis://secret%zz:b@a:1" }, /begins no escape; accepted: %25 for each %$/],
     [{ REDIS_URL: "redis://a", REDIS_URL_FILE: "secret" }, /is given together with REDIS_URL_FILE/],
+    [{ SLUICE_DECIDE_TOKENS: '{"1":"secret"}' }, /^SLUICE_DECIDE_TOKENS: .*1 of its 1 members are no name/],
     [{ SLUICE_INSTANCES: "two" }, /^SLUICE_INSTANCES \(or --instances\): "two" is not accepted/],
   ])("say what is wrong with a variable, and show no secret: %o", (env, expected) => {
     const found = problems("--rules r", env)
@@ -237,6 +248,7 @@ describe("settings", () => {
       grpc: "[::1]:1",
       counters: { redis: shown },
       registration: "closed, as there are no tokens",
+      decisions: "open to everybody who reaches gRPC or HTTP",
     })
   })
 })

@@ -3,7 +3,7 @@ import type { Address } from "../decision-service.ts"
 import { LOG_LEVELS } from "./log.ts"
 import { NotAccepted } from "./not-accepted.ts"
 import { givenText, type SettingName } from "./options.ts"
-import { REDIS_URL, readSecret, type Secret, TOKENS } from "./secrets.ts"
+import { DECIDE_TOKENS, REDIS_URL, readSecret, type Secret, TOKENS } from "./secrets.ts"
 import {
   type DrainSettings,
   type RedisSettings,
@@ -56,6 +56,7 @@ function read(reader: Reader): Settings {
     allowInvalidRules,
     redis: readRedis(reader, redisUrls),
     tokens: reader.secret(TOKENS) ?? {},
+    decideTokens: reader.secret(DECIDE_TOKENS) ?? {},
     isRegistrationOpen: areLoopback(grpc, http),
     unknownServices: reader.value("unknownServices", oneOf("forward", "refuse")),
     headers: headers === "none" ? false : headers,

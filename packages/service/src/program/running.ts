@@ -64,6 +64,7 @@ export async function start(
       shared: { store: counters.store, storeTimeoutMs, onStoreFailure, instances, headers, logger },
       unknownServices: settings.unknownServices,
       tokens: tokens(settings.tokens),
+      decideTokens: tokens(settings.decideTokens),
       isRegistrationOpen: settings.isRegistrationOpen,
       audit: auditTo(log),
       onLimiter: metrics.onLimiter,

@@ -19,23 +19,32 @@ const TOKENS_ACCEPTED =
 
 const tokensShape = z.record(z.string().min(1).max(256), z.string().regex(TOKEN))
 
-/** Tokens by service. */
+/** Tokens by service, of callers that register rules. */
 export const TOKENS: Secret<Readonly<Record<string, string>>> = {
   variable: "SLUICE_TOKENS",
   file: "SLUICE_TOKENS_FILE",
   says: 'who may register rules: a JSON object of tokens by service, "*" for all: {"1": "…"}',
-  read(text) {
-    let value: unknown
-    try {
-      value = JSON.parse(text)
-    } catch {
-      throw new NotAccepted("is no JSON", TOKENS_ACCEPTED)
-    }
-    const { data, error } = tokensShape.safeParse(value)
-    if (data === undefined)
-      throw new NotAccepted(`is no such object${howMany(value, error)}`, TOKENS_ACCEPTED)
-    return data
-  },
+  read: readTokens,
+}
+
+/** Tokens by service, of callers that have requests decided. */
+export const DECIDE_TOKENS: Secret<Readonly<Record<string, string>>> = {
+  variable: "SLUICE_DECIDE_TOKENS",
+  file: "SLUICE_DECIDE_TOKENS_FILE",
+  says: "who may have requests decided: tokens in the same form. Without them, everybody who reaches gRPC or HTTP",
+  read: readTokens,
+}
+
+function readTokens(text: string): Readonly<Record<string, string>> {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw new NotAccepted("is no JSON", TOKENS_ACCEPTED)
+  }
+  const { data, error } = tokensShape.safeParse(value)
+  if (data === undefined) throw new NotAccepted(`is no such object${howMany(value, error)}`, TOKENS_ACCEPTED)
+  return data
 }
 
 /** Whose they are would say the token where somebody has mixed names and tokens up. */

@@ -15,8 +15,10 @@ export interface Settings {
   readonly allowInvalidRules: boolean
   /** Undefined: counters are in memory. */
   readonly redis: RedisSettings | undefined
-  /** Tokens by service. */
+  /** Tokens by service, of callers that register rules. */
   readonly tokens: Readonly<Record<string, string>>
+  /** Tokens by service, of callers that have requests decided. Empty: anybody may. */
+  readonly decideTokens: Readonly<Record<string, string>>
   /** Whether anybody may register where there are no tokens. */
   readonly isRegistrationOpen: boolean
   readonly unknownServices: UnknownServices

@@ -3,7 +3,7 @@ import type { RedisSettings, Settings, TableSettings } from "./settings.ts"
 
 /** The settings as they may be printed: without tokens, and of Redis only where it is. */
 export function shownSettings(settings: Settings): object {
-  const { grpc, http, operations, redis, tokens, rules, drain, bounds, ...others } = settings
+  const { grpc, http, operations, redis, tokens, decideTokens, rules, drain, bounds, ...others } = settings
   const { isRegistrationOpen, tls, ...rest } = others
   return {
     grpc: shownAddress(grpc),
@@ -12,16 +12,21 @@ export function shownSettings(settings: Settings): object {
     tls: tls === undefined ? "none" : tls,
     rules: typeof rules === "string" ? { file: rules } : { table: shownTable(rules) },
     counters: redis === undefined ? "memory" : shownRedis(redis),
-    registration: registration(isRegistrationOpen, tokens),
+    registration: withTokens(tokens) ?? registrationWithoutTokens(isRegistrationOpen),
+    decisions: withTokens(decideTokens) ?? "open to everybody who reaches gRPC or HTTP",
     ...rest,
     ...bounds,
     drain,
   }
 }
 
-function registration(isOpen: boolean, tokens: Settings["tokens"]): string {
+/** Names the services that have a token. */
+function withTokens(tokens: Settings["tokens"]): string | undefined {
   const services = Object.keys(tokens)
-  if (services.length > 0) return `with the token of ${services.join(", ")}`
+  return services.length > 0 ? `with the token of ${services.join(", ")}` : undefined
+}
+
+function registrationWithoutTokens(isOpen: boolean): string {
   return isOpen ? "open, as nobody but this machine can ask" : "closed, as there are no tokens"
 }
 

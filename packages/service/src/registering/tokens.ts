@@ -1,18 +1,21 @@
-import { createHash, timingSafeEqual } from "node:crypto"
+import { hash, timingSafeEqual } from "node:crypto"
+import { Code, StatusError } from "../status-error.ts"
 
-/** Who may change the rules of which services. */
+/** The tokens of services: who may change their rules, or have their requests decided. */
 export interface Tokens {
-  /** Whether there is any: without one nobody can be told apart. */
+  /** Whether there are none: then callers cannot be told apart. */
   readonly isEmpty: boolean
-  /** Whether this token may change the rules of this service. Takes the same time whichever token is wrong. */
+  /** Returns whether this token is that of this service, or of all. Takes the same time for every wrong token. */
   allows(token: string, service: string): boolean
+  /** Returns whether this token is that of any service. Takes the same time for every wrong token. */
+  knows(token: string): boolean
 }
 
 /** The service that stands for all of them. */
 const EVERY = "*"
 
 /**
- * Tokens by service; the one of "*" is for every service. Only their digests are kept.
+ * Creates tokens by service; the one of "*" is for every service. Only their digests are kept.
  * @example
  * ```ts
  * import { tokens } from "@sluice/service"
@@ -36,11 +39,46 @@ export function tokens(byService: Readonly<Record<string, string>>): Tokens {
       const isOwn = isOf(service, given)
       return isOf(EVERY, given) || isOwn
     },
+    knows(token) {
+      const given = digest(token)
+      let isKnown = false
+      for (const known of digests.values()) isKnown = timingSafeEqual(known, given) || isKnown
+      return isKnown
+    },
   }
+}
+
+/** Throws StatusError unless there are no tokens at all, or this token is that of the service. */
+export function requireTokenOf(service: string, tokens: Tokens, token: string | undefined): void {
+  if (tokens.isEmpty) return
+  if (token === undefined) throw missing()
+  if (tokens.allows(token, service)) return
+  throw new StatusError(
+    Code.PERMISSION_DENIED,
+    `The token is not that of service ${JSON.stringify(service)}; send the token of this service.`,
+  )
+}
+
+/** Throws StatusError unless there are no tokens at all, or this token is that of any service. */
+export function requireKnownToken(tokens: Tokens, token: string | undefined): void {
+  if (tokens.isEmpty) return
+  if (token === undefined) throw missing()
+  if (tokens.knows(token)) return
+  throw new StatusError(
+    Code.PERMISSION_DENIED,
+    "The token is not that of any service; send the token of your service.",
+  )
+}
+
+function missing(): StatusError {
+  return new StatusError(
+    Code.UNAUTHENTICATED,
+    "The token is missing; send the header Authorization: Bearer <token>.",
+  )
 }
 
 const NONE = Buffer.alloc(32)
 
 function digest(token: string): Buffer {
-  return createHash("sha256").update(token).digest()
+  return hash("sha256", token, "buffer")
 }

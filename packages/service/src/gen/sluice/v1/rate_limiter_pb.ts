@@ -762,7 +762,8 @@ export const RateLimiter: GenService<{
    * Whether a request may be forwarded to a service: its units are taken under every rule of the service, or it is refused
    * and takes none. A service that nobody has registered forwards everything, unless the operator chose otherwise.
    *
-   * INVALID_ARGUMENT: the request is wrong, with a google.rpc.BadRequest that names the field. RESOURCE_EXHAUSTED: the
+   * INVALID_ARGUMENT: the request is wrong, with a google.rpc.BadRequest that names the field. UNAUTHENTICATED,
+   * PERMISSION_DENIED: the operator requires a token, and it is missing or is not this service's. RESOURCE_EXHAUSTED: the
    * decision service itself has too much to do. UNAVAILABLE: it has no rules yet, or is going down.
    *
    * @generated from rpc sluice.v1.RateLimiter.ShouldForwardRequest
