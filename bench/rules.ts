@@ -8,6 +8,7 @@ import { median } from "./report/statistics.ts"
 import { printTable, printWanted } from "./report/table.ts"
 import { type BookCosts, LIMITERS, measureBook } from "./rules/book-costs.ts"
 import { missingEngine, startDynamoDBServices } from "./rules/dynamodb-services.ts"
+import { DIFFERENCES, decisionUs } from "./rules/large-sets.ts"
 import { changeToEnforcement, type Way } from "./rules/latency.ts"
 import { StoredServices } from "./rules/stored-services.ts"
 import type { Stretches } from "./rules/stretches.ts"
@@ -85,6 +86,16 @@ printTable(
 )
 if (inTable === undefined) console.log(`not measured in DynamoDB: ${missingEngine}`)
 
+const large: [name: string, few: number, many: number][] = []
+for (const [name, matchOf] of Object.entries(DIFFERENCES)) {
+  large.push([name, await decisionUs(matchOf, 10, rounds), await decisionUs(matchOf, 1_000, rounds)])
+}
+printTable(
+  "CPU of a decision, in us, when one rule of the set is for the request",
+  ["", "10 rules", "1,000 rules", "times"],
+  large.map(([name, few, many]) => [name, few.toFixed(2), many.toFixed(2), (many / few).toFixed(2)]),
+)
+
 const ways: readonly Way[] = ["poll", "refresh"]
 const latencies = new Map<Way, readonly number[]>()
 for (const way of ways) latencies.set(way, await changeToEnforcement(way, INSTANCES, quick ? 2 : 10, POLL_MS))
@@ -112,6 +123,15 @@ if (inTable !== undefined) {
   const all = longest(inTable)
   printWanted("the same with the SDK's unpacking of pages, in ms", all, all <= 10, "at most 10")
 }
+for (const [name, few, many] of large) {
+  const times = many / few
+  printWanted(
+    `a decision among 1,000 rules that differ ${name}, of one among 10`,
+    times,
+    times <= 5,
+    "at most 5",
+  )
+}
 const polled = at(latencies.get("poll"), 0.99)
 printWanted(
   "change enforced after, by polling, p99 in ms",
@@ -123,7 +143,7 @@ const refreshed = at(latencies.get("refresh"), 0.99)
 printWanted("change enforced after, by refresh, p99 in ms", refreshed, refreshed <= 1_000, "at most 1000")
 
 if (json !== undefined) {
-  const figures = { firstMs, inList, inTable }
+  const figures = { firstMs, inList, inTable, large }
   writeFileSync(
     json,
     JSON.stringify({ machine, ...figures, latencies: Object.fromEntries(latencies) }, null, 2),

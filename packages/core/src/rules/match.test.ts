@@ -128,12 +128,9 @@ describe("a match", () => {
     return compileMatch(match).matches(method, paths, undefined, (name) => fields[name])
   }
 
-  test("without members is for every request and needs no path", () => {
+  test("without members is for every request", () => {
     expect(matches(undefined)).toBe(true)
     expect(matches({}, "GET", "/x")).toBe(true)
-    expect(compileMatch().needsPath).toBe(false)
-    expect(compileMatch({ methods: ["GET"] }).needsPath).toBe(false)
-    expect(compileMatch({ path: "/x" }).needsPath).toBe(true)
   })
 
   test.each([

@@ -9,8 +9,6 @@ export const PATH_ACCEPTED =
 
 /** A rule's `match`, compiled once. */
 export interface Matcher {
-  /** Whether `matches` looks at `paths` and `route` at all; when not, they need not be found out. */
-  readonly needsPath: boolean
   /** The fields whose values `matches` may ask for. */
   readonly fields: readonly string[]
   /**
@@ -35,7 +33,6 @@ export function compileMatch(match: RuleMatch = {}): Matcher {
     names: compileValueList(field, values),
   }))
   return {
-    needsPath: path !== undefined,
     fields: fields.map(({ field }) => field),
     matches(method, paths, route, fieldText) {
       if (methods !== undefined && (method === undefined || !methods.has(method.toUpperCase()))) return false
@@ -58,7 +55,7 @@ export function compileMatch(match: RuleMatch = {}): Matcher {
 export function compilePath(
   pattern: string,
 ): (paths: readonly string[], route: string | undefined) => boolean {
-  const tokens = withOptionalRest(parse(namedRest(pattern)).tokens).map(normalizeText)
+  const tokens = pathTokens(pattern)
   const { regexp } = pathToRegexp(new TokenData(tokens, pattern))
   const sameRoute = routeTest(pattern)
   return (paths, route) =>
@@ -77,7 +74,13 @@ export function pathDoubt(pattern: string): string | undefined {
   return `"{${name}}" is the text "${name}" or nothing, and no parameter; did you mean ":${name}"?`
 }
 
-function methodSet(methods: readonly string[]): ReadonlySet<string> {
+/** The tokens of a pattern, with their texts in the spelling that paths are brought to. */
+export function pathTokens(pattern: string): Token[] {
+  return withOptionalRest(parse(namedRest(pattern)).tokens).map(normalizeText)
+}
+
+/** The methods of a match in upper case, with HEAD beside GET. */
+export function methodSet(methods: readonly string[]): ReadonlySet<string> {
   const set = new Set(methods.map((method) => method.toUpperCase()))
   if (set.has("GET")) set.add("HEAD")
   return set
@@ -126,7 +129,7 @@ function routeTest(pattern: string): (route: string) => boolean {
 }
 
 /** A route without the names of its parameters and their expressions: "/users/:id(\\d+)" is "/users/:". */
-function routeShape(route: string): string {
+export function routeShape(route: string): string {
   const unnamed = route.replace(/([:*])(?:\w+|"[^"]*")(?:\([^()]*\))?/g, "$1").replaceAll("(.*)", "*")
   return normalizePath(unnamed.replace(/[?#]/g, encodeURIComponent))
 }

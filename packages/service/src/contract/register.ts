@@ -146,7 +146,7 @@ function expectedVersion({ version, overwrite }: Versioned): number | "any" | un
   throw invalidArgument({ field: "overwrite", description: "is given together with version" })
 }
 
-/** Every decision looks at all rules of its service. */
+/** Rules of a service: each costs memory, and time when rules are loaded. */
 const MOST_RULES = 1_000
 
 function givenRules({ rule, rules }: RegisterServiceRequest): StorableRule[] {

@@ -14,7 +14,6 @@ import { compilePartition, SKIP } from "../client/partition.ts"
 import type { RequestFacts } from "../request.ts"
 import { compileElastic } from "./elastic.ts"
 import { compileLimit, policyWithout } from "./limit.ts"
-import { warnOfDoubts } from "./rule-doubts.ts"
 import { type DecisionStep, type StepSet, stepOf, stepSet } from "./steps.ts"
 
 /** What all rules of a limiter are compiled with. */
@@ -35,7 +34,6 @@ export interface RuleContext {
 /** A rule ready to be asked for. */
 export interface CompiledRule {
   readonly rule: ParsedRule
-  readonly needsPath: boolean
   /** The step at which the rule can be decided. */
   readonly step: StepSet
   /**
@@ -43,14 +41,14 @@ export interface CompiledRule {
    * is not for this request. `paths` are the readings of the request's path, where any rule needs them.
    */
   ask(facts: RequestFacts, request: unknown, units: number, paths: readonly string[]): Ask | undefined
+  /** The text of a field that the rule's `match` names, as the match reads it. */
+  matchedText(field: string, facts: RequestFacts, request: unknown): string | undefined
   /** The counters of the client behind the request, whether or not the rule is for this very request. */
   counters(facts: RequestFacts, request: unknown): readonly CounterKey[]
 }
 
 export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRule {
-  warnOfDoubts(rule, context.warner)
-  const appFields = new Set<string>()
-  const readerOf = rememberedReaders(rule, context, appFields)
+  const readerOf = rememberedReaders(rule, context)
   // Lists of addresses are compared with the address itself, not with the /64 that it is counted in.
   const listReaderOf = (field: string) => (field === "ip" ? context.clientAddress : readerOf(field))
   // Stryker disable next-line ConditionalExpression: what matches everything yields the same, only slower
@@ -67,17 +65,19 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const needed = rule.fields.length === 0 ? ["service"] : rule.fields
   const countsPreflight = rule.match?.methods?.includes("OPTIONS") === true
 
+  function matchedText(field: string, facts: RequestFacts, request: unknown): string | undefined {
+    return (matchReaders.get(field) as FieldReader)(facts, request)
+  }
+
   // By itself, as a closure in `ask` would be paid for by rules, too, that match everything.
   function isMatched(by: Matcher, facts: RequestFacts, request: unknown, paths: readonly string[]): boolean {
-    const fieldText = (field: string) => (matchReaders.get(field) as FieldReader)(facts, request)
+    const fieldText = (field: string) => matchedText(field, facts, request)
     return by.matches(text(facts.method), paths, text(facts.route), fieldText)
   }
 
   return {
     rule,
-    // Stryker disable next-line ConditionalExpression: a path that nobody looks at is only slower
-    needsPath: matcher?.needsPath === true,
-    step: stepSet(stepOf(rule, (name) => appFields.has(name), context.firstStep)),
+    step: stepOfRule(rule, context),
     ask(facts, request, units, paths) {
       if (!countsPreflight && isPreflight(facts)) return undefined
       if (lacks(facts.onlyFields, needed)) return undefined
@@ -107,6 +107,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
         field: isText ? undefined : partition.field,
       }
     },
+    matchedText,
     counters(facts, request) {
       const partition = partitionOf(facts, request)
       if (typeof partition !== "string") return []
@@ -164,8 +165,8 @@ function lacks(known: unknown, fields: readonly string[]): boolean {
   return known !== undefined && known instanceof Set && !fields.every((field) => known.has(field))
 }
 
-/** A caller of the core might pass anything. */
-function text(fact: unknown): string | undefined {
+/** Returns the fact if it is a text: a caller of the core might pass anything. */
+export function text(fact: unknown): string | undefined {
   return typeof fact === "string" ? fact : undefined
 }
 
@@ -173,7 +174,7 @@ function text(fact: unknown): string | undefined {
  * A preflight asks on behalf of a request that has not been made yet (Fetch standard, CORS-preflight request): it names the
  * origin and has no body. Whoever sends one would have it read, uncounted, by a handler that is for every method.
  */
-function isPreflight(facts: RequestFacts): boolean {
+export function isPreflight(facts: RequestFacts): boolean {
   if (facts.method !== "OPTIONS") return false
   // Not before: a framework makes them when they are asked for.
   const { headers } = facts
@@ -186,18 +187,25 @@ function isPreflight(facts: RequestFacts): boolean {
   )
 }
 
-/** Returns what compiles each field once. It adds the fields that a function of the app reads to `appFields`. */
-function rememberedReaders(
-  rule: ParsedRule,
-  context: RuleContext,
-  appFields: Set<string>,
-): (field: string) => FieldReader {
-  const { warner, clientGroup, extractorOf, extractorNames } = context
+/** Returns the step at which the rule can be decided. */
+export function stepOfRule(rule: ParsedRule, context: RuleContext): StepSet {
+  return stepSet(stepOf(rule, (name) => appExtractor(name, context) !== undefined, context.firstStep))
+}
+
+/** Returns the function of the app that reads the field, if there is one. */
+function appExtractor(
+  name: string,
+  { extractorOf }: RuleContext,
+): ((request: unknown) => unknown) | undefined {
+  return isBuiltInField(name) ? undefined : extractorOf(name)
+}
+
+/** Returns what compiles each field once. */
+function rememberedReaders(rule: ParsedRule, context: RuleContext): (field: string) => FieldReader {
+  const { warner, clientGroup, extractorNames } = context
   const readers = new Map<string, FieldReader>()
   const compile = (name: string): FieldReader => {
-    const extractor = isBuiltInField(name) ? undefined : extractorOf(name)
-    if (extractor !== undefined) appFields.add(name)
-    return compileField(name, extractor, {
+    return compileField(name, appExtractor(name, context), {
       clientGroup,
       matchedPath: rule.match?.path,
       onClientChosen: () => {

@@ -6,9 +6,11 @@ import type { HeaderWriter } from "../headers/writer.ts"
 import { compileHeaders, type HeaderDialect } from "../headers.ts"
 import { compileRejection, type RejectionWriter } from "../rejection.ts"
 import type { RequestFacts } from "../request.ts"
-import { type CompiledRule, compileRule, type RuleContext } from "./compiled-rule.ts"
+import { type CompiledRule, isPreflight, type RuleContext, stepOfRule, text } from "./compiled-rule.ts"
+import { CompiledRules } from "./compiled-rules.ts"
 import { needsMonitor } from "./elastic.ts"
 import { mostAdmitted } from "./most-admitted.ts"
+import { type IndexedRequest, RuleIndex } from "./rule-index.ts"
 import { ALL_STEPS, NO_STEPS, type StepSet } from "./steps.ts"
 
 /** The rules that are in force at one moment, compiled. A decision in flight finishes on the set it began with. */
@@ -36,36 +38,36 @@ const NO_ASKS: readonly Ask[] = []
 
 export function compileRuleSet(
   rules: readonly ParsedRule[],
-  context: RuleContext,
+  { extractorOf, ...others }: RuleContext,
   dialect: HeaderDialect | false,
 ): RuleSet {
-  const compiled = rules.map((rule) => compileRule(rule, context))
-  const needsPath = compiled.some((rule) => rule.needsPath)
+  const context = { ...others, extractorOf: remembered(extractorOf) }
+  const index = RuleIndex.of(rules, (rule) => stepOfRule(rule, context))
+  const compiled = new CompiledRules(rules, context, index !== undefined)
+  const all = index === undefined ? rules.map((_, position) => compiled.at(position)) : []
+  const needsPath = rules.some(({ match }) => match?.path !== undefined)
   const pathsOf = (facts: RequestFacts): readonly string[] => (needsPath ? pathsIn(facts) : NO_PATHS)
+
+  const stepsOf = (some: readonly ParsedRule[]): StepSet =>
+    some.reduce((steps, rule) => steps | stepOfRule(rule, context), NO_STEPS)
 
   return {
     names: rules.map(({ name }) => name),
-    steps: union(compiled),
-    holding: union(compiled.filter(({ rule: { throttle, shadow } }) => throttle.kind === "queue" && !shadow)),
+    steps: stepsOf(rules),
+    holding: stepsOf(rules.filter(({ throttle, shadow }) => throttle.kind === "queue" && !shadow)),
     needsMonitor: rules.some(needsMonitor),
     asks(facts, request, units, steps) {
       const paths = pathsOf(facts)
-      let asks: Ask[] | undefined
-      for (let i = 0; i < compiled.length; i++) {
-        const rule = compiled[i] as CompiledRule
-        if ((rule.step & steps) === NO_STEPS) continue
-        const ask = rule.ask(facts, request, units, paths)
-        if (ask === undefined) continue
-        // Nearly always there is one, and a list that grows makes room for seventeen.
-        if (asks === undefined) asks = [ask]
-        else asks.push(ask)
-      }
-      return asks ?? NO_ASKS
+      if (index === undefined) return asksOf(all, facts, request, units, paths, steps)
+      const positions = index.candidates(new IndexedFacts(compiled, facts, request, paths, steps))
+      const candidates = positions.map((position) => compiled.at(position))
+      return asksOf(candidates, facts, request, units, paths, steps)
     },
     counters(facts, request, names) {
-      return compiled
-        .filter(({ rule }) => (names === undefined ? rule.fields.length > 0 : names.includes(rule.name)))
-        .flatMap((rule) => rule.counters(facts, request))
+      return rules.flatMap(({ name, fields }, position) => {
+        const isMeant = names === undefined ? fields.length > 0 : names.includes(name)
+        return isMeant ? compiled.at(position).counters(facts, request) : []
+      })
     },
     writeHeaders: dialect === false ? () => [] : compileHeaders(dialect, rules.map(headerPolicy)),
     writeRejection: compileRejection(
@@ -79,6 +81,69 @@ export function denyingRuleSet(context: RuleContext, dialect: HeaderDialect | fa
   return { ...compileRuleSet([], context, dialect), steps: ALL_STEPS, asks: () => RULES_MISSING }
 }
 
+function asksOf(
+  rules: readonly CompiledRule[],
+  facts: RequestFacts,
+  request: unknown,
+  units: number,
+  paths: readonly string[],
+  steps: StepSet,
+): readonly Ask[] {
+  let asks: Ask[] | undefined
+  for (let i = 0; i < rules.length; i++) {
+    const rule = rules[i] as CompiledRule
+    if ((rule.step & steps) === NO_STEPS) continue
+    const ask = rule.ask(facts, request, units, paths)
+    if (ask === undefined) continue
+    // Nearly always there is one, and a list that grows makes room for seventeen.
+    if (asks === undefined) asks = [ask]
+    else asks.push(ask)
+  }
+  return asks ?? NO_ASKS
+}
+
+/** What of a request the index of its rule set goes by. */
+class IndexedFacts implements IndexedRequest {
+  readonly method: string | undefined
+  readonly paths: readonly string[]
+  readonly route: string | undefined
+  readonly isPreflight: boolean
+  readonly steps: StepSet
+  readonly #compiled: CompiledRules
+  readonly #facts: RequestFacts
+  readonly #request: unknown
+
+  constructor(
+    compiled: CompiledRules,
+    facts: RequestFacts,
+    request: unknown,
+    paths: readonly string[],
+    steps: StepSet,
+  ) {
+    this.method = text(facts.method)?.toUpperCase()
+    this.paths = paths
+    this.route = text(facts.route)
+    this.isPreflight = isPreflight(facts)
+    this.steps = steps
+    this.#compiled = compiled
+    this.#facts = facts
+    this.#request = request
+  }
+
+  fieldText(position: number, field: string): string | undefined {
+    return this.#compiled.at(position).matchedText(field, this.#facts, this.#request)
+  }
+}
+
+/** Returns the function with its results remembered: the app is asked for each of its fields once. */
+function remembered<T>(read: (name: string) => T): (name: string) => T {
+  const results = new Map<string, T>()
+  return (name) => {
+    if (!results.has(name)) results.set(name, read(name))
+    return results.get(name) as T
+  }
+}
+
 /** The readings of the target as it came, and as the app has it routed. A caller of the core might pass anything. */
 function pathsIn({ url, routedUrl }: RequestFacts): readonly string[] {
   const paths = typeof url === "string" ? pathReadings(url) : NO_PATHS
@@ -90,8 +155,4 @@ function pathsIn({ url, routedUrl }: RequestFacts): readonly string[] {
 function headerPolicy({ name, limit, windowMs, shadow }: ParsedRule) {
   // Stryker disable next-line ConditionalExpression,StringLiteral: an unknown limit is written from each decision, the same
   return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, shadow }
-}
-
-function union(rules: readonly CompiledRule[]): StepSet {
-  return rules.reduce((steps, rule) => steps | rule.step, NO_STEPS)
 }

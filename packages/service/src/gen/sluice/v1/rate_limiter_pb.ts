@@ -240,7 +240,7 @@ export type RegisterServiceRequest = Message<"sluice.v1.RegisterServiceRequest">
   rule?: Rule | undefined;
 
   /**
-   * At most 1,000, of which every decision looks at all.
+   * At most 1,000.
    *
    * @generated from field: repeated sluice.v1.Rule rules = 3;
    */

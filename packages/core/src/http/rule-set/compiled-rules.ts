@@ -1,0 +1,36 @@
+import type { ParsedRule } from "../../rules/parsed-rule.ts"
+import { type CompiledRule, compileRule, type RuleContext } from "./compiled-rule.ts"
+import { warnOfDoubts } from "./rule-doubts.ts"
+
+/** The rules of a rule set, compiled. */
+export class CompiledRules {
+  readonly #rules: readonly ParsedRule[]
+  readonly #context: RuleContext
+  readonly #compiled: (CompiledRule | undefined)[]
+
+  /**
+   * With `isLazy`, a rule is compiled when a request first needs it, so that thousands of rules do not stall the process together.
+   * The first rule with a field is compiled at once, as that may warn of the field.
+   */
+  constructor(rules: readonly ParsedRule[], context: RuleContext, isLazy: boolean) {
+    this.#rules = rules
+    this.#context = context
+    this.#compiled = rules.map(() => undefined)
+    const known = new Set<string>()
+    for (const [position, rule] of rules.entries()) {
+      warnOfDoubts(rule, context.warner)
+      const fields = [...rule.fields, ...Object.keys(rule.match?.fields ?? {})]
+      if (!isLazy || fields.some((field) => !known.has(field))) this.at(position)
+      for (const field of fields) known.add(field)
+    }
+  }
+
+  /** Returns the rule at this position. */
+  at(position: number): CompiledRule {
+    const compiled = this.#compiled[position]
+    if (compiled !== undefined) return compiled
+    const made = compileRule(this.#rules[position] as ParsedRule, this.#context)
+    this.#compiled[position] = made
+    return made
+  }
+}

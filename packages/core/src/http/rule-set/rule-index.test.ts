@@ -1,0 +1,232 @@
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { requireRules } from "../../rules/parse-rule.ts"
+import { pathReadings } from "../../rules/path.ts"
+import type { Rule } from "../../rules/rule.ts"
+import type { RequestFacts } from "../request.ts"
+import type { RuleContext } from "./compiled-rule.ts"
+import { RuleIndex } from "./rule-index.ts"
+import { compileRuleSet, type RuleSet } from "./rule-set.ts"
+import { ALL_STEPS, stepSet } from "./steps.ts"
+
+interface Request {
+  readonly fields: Readonly<Record<string, string>>
+}
+
+function contextWith(onRead: (field: string) => void = () => undefined): RuleContext {
+  const address = ({ remoteAddress }: RequestFacts) => remoteAddress
+  return {
+    service: "s",
+    onStoreFailure: "local",
+    clientAddress: address as RuleContext["clientAddress"],
+    clientGroup: address as RuleContext["clientGroup"],
+    extractorOf: (name) => (request) => {
+      onRead(name)
+      return (request as Request).fields[name]
+    },
+    extractorNames: [],
+    firstStep: "arrival",
+    warner: { once() {}, say() {} } as unknown as RuleContext["warner"],
+  }
+}
+
+function compile(rules: readonly Rule[], onRead?: (field: string) => void): RuleSet {
+  return compileRuleSet(requireRules(rules, "rules"), contextWith(onRead), false)
+}
+
+function namesFor(set: RuleSet, facts: RequestFacts, request: Request, steps = ALL_STEPS): string[] {
+  return set.asks(facts, request, 1, steps).map(({ policy }) => policy.name)
+}
+
+const limited = (rules: readonly Partial<Rule>[]): Rule[] =>
+  rules.map((rule, index) => ({ name: `r${index}`, field: "service", limit: 5, window: "1m", ...rule }))
+
+const NAMES = ["a", "b", "A", "ä", "σ", "ς", "K", "%61", "a%2fb", "x.y", "%zz", "long-name"]
+const segment = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom("a", "b", "A", "ä", "ς", "σ", "%61", "x.y", "long-name", "k") },
+  { weight: 2, arbitrary: fc.constantFrom(":id", ":other", "v:id", ":id.json", "a:id") },
+)
+const ending = fc.constantFrom(
+  "",
+  "/",
+  "/*",
+  "/*rest/b",
+  "{/:v}",
+  "{/b}",
+  "{b}",
+  "{/a}{/b}",
+  "{/a}b",
+  "/{a}",
+  "-*rest",
+)
+const pattern = fc
+  .tuple(fc.array(segment, { maxLength: 3 }), ending)
+  .map(([segments, end]) => `/${segments.join("/")}${end}`)
+  .filter((text) => {
+    try {
+      requireRules(limited([{ match: { path: text } }]), "rules")
+      return true
+    } catch {
+      return false
+    }
+  })
+const methods = fc.subarray(["GET", "post", "OPTIONS", "HEAD"], { minLength: 1 })
+const values = fc.uniqueArray(
+  fc.constantFrom("1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"),
+  {
+    minLength: 1,
+    maxLength: 3,
+  },
+)
+const fields = fc.record(
+  { plan: values, tenant: values, "header:kind": values },
+  { requiredKeys: [], noNullPrototype: true },
+)
+const addresses = fc.constant({ ip: ["10.0.0.0/8"] })
+const match = fc.record(
+  { methods, path: pattern, fields: fc.oneof({ weight: 5, arbitrary: fields }, addresses) },
+  { requiredKeys: [], noNullPrototype: true },
+)
+/** Many of a kind as well, so that fields are indexed. */
+const rule: fc.Arbitrary<{ readonly match?: Rule["match"] }> = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ match }, { requiredKeys: [] }) },
+  { weight: 3, arbitrary: fields.map((some) => ({ match: { path: "/a/:id", fields: some } })) },
+  { weight: 1, arbitrary: fields.map((some) => ({ match: { fields: some } })) },
+)
+const target = fc
+  .tuple(
+    fc.constantFrom("", "/", "//", "http://host/", "/./", "/../", "\\", "//user@host/", " /", "/a/"),
+    fc.array(
+      fc.tuple(
+        fc.constantFrom(...NAMES, "..", ".", "", "a;b", "b\\a"),
+        fc.constantFrom("/", "//", "/./", "\\", "%2f"),
+      ),
+      { maxLength: 4 },
+    ),
+    fc.constantFrom("", "?q=/a", "#x", "/", "\u00a0"),
+  )
+  .map(([begin, parts, end]) => `${begin}${parts.flat().join("")}${end}`)
+const value = fc.constantFrom("1", "2", "3", "8", "12", "none")
+const PREFLIGHT = { "access-control-request-method": "GET", origin: "http://a" }
+const facts = fc.record(
+  {
+    method: fc.constantFrom("GET", "get", "POST", "HEAD", "OPTIONS", "BREW"),
+    url: target,
+    routedUrl: target,
+    route: fc.oneof(pattern, fc.constantFrom("/a/:other", "/A/:id(\\d+)/")),
+    remoteAddress: fc.constantFrom("10.1.2.3", "192.0.2.1"),
+    headers: fc.oneof(
+      fc.constant(PREFLIGHT),
+      value.map((kind) => ({ kind })),
+    ),
+  },
+  { requiredKeys: [], noNullPrototype: true },
+)
+const request = fc.record({
+  fields: fc.record({ plan: value, tenant: value }, { requiredKeys: [], noNullPrototype: true }),
+})
+
+/** A path that a pattern is for: with its options or without them, and in another spelling. */
+function spelled(path: string, spelling: number): string {
+  const options = spelling % 2 === 0 ? "" : "$1"
+  const filled = path
+    .replace(/\{([^}]*)\}/g, options)
+    .replace(/:\w+/g, "7")
+    .replace(/\*\w*/g, "7/8")
+  return spelling < 2 ? filled : filled.toUpperCase().replaceAll("Σ", "ς")
+}
+
+describe("a rule set that is large enough for an index", () => {
+  it("asks for the same rules in the same order as each rule by itself", () => {
+    const some = fc.array(rule, { minLength: 20, maxLength: 60 })
+    const any = fc.tuple(facts, request)
+    const meant = fc.tuple(fc.nat(), fc.nat(3), request)
+    fc.assert(
+      fc.property(
+        some,
+        fc.array(any, { maxLength: 6 }),
+        fc.array(meant, { maxLength: 9 }),
+        (rules, others, own) => {
+          const named = limited(rules)
+          const indexed = compile(named)
+          const alone = named.map((one) => compile([one]))
+          const requests: (readonly [RequestFacts, Request])[] = own.map(([index, spelling, from]) => {
+            const { methods: [method = "GET"] = [], path = "/a/7" } = rules[index % rules.length]?.match ?? {}
+            return [{ method, url: spelled(path, spelling) }, from]
+          })
+          for (const [known, from] of [...others, ...requests]) {
+            const expected = alone.flatMap((set) => namesFor(set, known, from))
+            expect(namesFor(indexed, known, from)).toEqual(expected)
+          }
+        },
+      ),
+      { numRuns: 150 },
+    )
+  })
+
+  it("reads fields only of requests that the path and the methods of a rule cover", () => {
+    const read: string[] = []
+    const rules = Array.from({ length: 40 }, (_, index) => ({
+      match: { methods: ["POST"], path: "/login", fields: { tenant: [`t-${index}`] } },
+    }))
+    const set = compile(limited(rules), (field) => read.push(field))
+    const from = { fields: { tenant: "t-7" } }
+    for (const known of [
+      { method: "GET", url: "/login" },
+      { method: "POST", url: "/login/x" },
+      { url: "/login" },
+    ]) {
+      expect(namesFor(set, known, from)).toEqual([])
+    }
+    expect(read).toEqual([])
+    expect(namesFor(set, { method: "POST", url: "/LOGIN/" }, from)).toEqual(["r7"])
+    // Once for the index, and once for the rule that it has found.
+    expect(read).toEqual(["tenant", "tenant"])
+  })
+
+  it("reads a field of the app only at the step at which it is there", () => {
+    const read: string[] = []
+    const rules = Array.from({ length: 40 }, (_, index) => ({
+      match: { fields: { tenant: [`t-${index}`] } },
+    }))
+    const set = compile(limited([...rules, { name: "all" }]), (field) => read.push(field))
+    const from = { fields: { tenant: "t-7" } }
+    expect(namesFor(set, { url: "/" }, from, stepSet("arrival"))).toEqual(["all"])
+    expect(read).toEqual([])
+    expect(namesFor(set, { url: "/" }, from, stepSet("app"))).toEqual(["r7"])
+  })
+
+  it.each<[what: string, matchOf: (index: number) => Rule["match"], url: string]>([
+    ["their paths", (index) => ({ path: `/api/resource-${index}` }), "/API/resource-7/"],
+    ["paths before a wildcard", (index) => ({ path: `/api/resource-${index}/*` }), "/api/resource-7/a"],
+    ["paths behind a parameter", (index) => ({ path: `/users/:id/part-${index}` }), "/users/1/part-7"],
+    [
+      "paths before an option",
+      (index) => ({ path: `/api/resource-${index}{/:version}` }),
+      "/api/resource-7/2",
+    ],
+    ["the values of a field", (index) => ({ fields: { tenant: [`t-${index}`] } }), "/"],
+    [
+      "the values of a second field",
+      (index) => ({ path: "/api/*", fields: { plan: ["free"], tenant: [`t-${index}`] } }),
+      "/api/b",
+    ],
+  ])("finds one of 1,000 rules that differ by %s", (_what, matchOf, url) => {
+    const rules = limited(Array.from({ length: 1_000 }, (_, index) => ({ match: matchOf(index) })))
+    const index = RuleIndex.of(requireRules(rules, "rules"), () => ALL_STEPS) as RuleIndex
+    const found = index.candidates({
+      method: "GET",
+      paths: pathReadings(url),
+      route: undefined,
+      isPreflight: false,
+      steps: ALL_STEPS,
+      fieldText: (_position, field) => (field === "tenant" ? "t-7" : "free"),
+    })
+    expect(found).toEqual([7])
+  })
+
+  it("is not indexed when it is small", () => {
+    const rules = limited(Array.from({ length: 15 }, (_, index) => ({ match: { path: `/${index}` } })))
+    expect(RuleIndex.of(requireRules(rules, "rules"), () => ALL_STEPS)).toBeUndefined()
+  })
+})

@@ -1,0 +1,211 @@
+import { compilePath, methodSet, routeShape } from "../../rules/match.ts"
+import type { ParsedRule } from "../../rules/parsed-rule.ts"
+import { type PrefixSegment, pathPrefix } from "../../rules/path-prefix.ts"
+import { NO_STEPS, type StepSet } from "./steps.ts"
+
+/** Below this number of rules with a `match`, trying them all is as fast. */
+const LEAST_MATCHES = 16
+/** Below this number of rules that differ in the values of a field alone, trying them all is as fast. */
+const LEAST_VALUES = 8
+/** Routes whose rules are remembered. Frameworks have a fixed set; a caller of the core might pass anything. */
+const MAX_ROUTES = 1_000
+/** Fields whose values are not compared as they are, or that differ by rule. */
+const NOT_INDEXED: ReadonlySet<string> = new Set(["ip", "method", "route"])
+
+/** What of a request the index goes by. */
+export interface IndexedRequest {
+  readonly method: string | undefined
+  /** The readings of its path. */
+  readonly paths: readonly string[]
+  readonly route: string | undefined
+  /** Whether it is a CORS preflight, which only rules for OPTIONS count. */
+  readonly isPreflight: boolean
+  /** The steps whose rules are looked for. */
+  readonly steps: StepSet
+  /** Reads a field as the rule at this position does. */
+  fieldText(position: number, field: string): string | undefined
+}
+
+/** Rules with the same step, methods and path. */
+interface Group {
+  readonly step: StepSet
+  readonly methods: ReadonlySet<string> | undefined
+  readonly path: string | undefined
+  /** Positions of rules in the rule set, ascending. */
+  readonly positions: number[]
+  /** If many of the rules differ in the values of a field: its name, and the positions of the rules by value. */
+  byValue: ValueIndex | undefined
+}
+
+interface ValueIndex {
+  readonly field: string
+  readonly positions: ReadonlyMap<string, readonly number[]>
+  /** Positions of rules in the group that do not go by this field. */
+  readonly others: readonly number[]
+  /** Compiled when the group is first looked at. */
+  covers: ((paths: readonly string[], route: string | undefined) => boolean) | undefined
+}
+
+/** A segment of paths, with the groups whose pattern begins with the segments up to it. */
+interface Node {
+  readonly groups: Group[]
+  readonly next: Map<PrefixSegment, Node>
+}
+
+/**
+ * Finds the rules of a large rule set that may be for a request, by method, path prefix, route and the values of fields. It never
+ * leaves out a rule that matches, and may return rules that do not: the matcher decides.
+ */
+export class RuleIndex {
+  readonly #root: Node = { groups: [], next: new Map() }
+  readonly #byShape = new Map<string, Group[]>()
+  readonly #byRoute = new Map<string, readonly Group[]>()
+
+  /** Returns an index of the rules; undefined if they are few. */
+  static of(rules: readonly ParsedRule[], stepOf: (rule: ParsedRule) => StepSet): RuleIndex | undefined {
+    const matches = rules.filter(({ match }) => match !== undefined)
+    return matches.length < LEAST_MATCHES ? undefined : new RuleIndex(rules, stepOf)
+  }
+
+  private constructor(rules: readonly ParsedRule[], stepOf: (rule: ParsedRule) => StepSet) {
+    for (const group of groupsOf(rules, stepOf)) {
+      const { path } = group
+      nodeAt(this.#root, path === undefined ? [] : pathPrefix(path)).groups.push(group)
+      if (path === undefined) continue
+      const shape = routeShape(path)
+      const others = this.#byShape.get(shape)
+      if (others === undefined) this.#byShape.set(shape, [group])
+      else others.push(group)
+    }
+  }
+
+  /** Returns the positions of the rules that may be for the request, in ascending order. */
+  candidates(request: IndexedRequest): readonly number[] {
+    const found: number[] = []
+    const { paths, route } = request
+    if (paths.length === 0) addGroups(this.#root.groups, request, found)
+    for (const path of paths) addAlong(this.#root, path, 1, request, found)
+    if (route !== undefined) addGroups(this.#groupsOfRoute(route), request, found)
+    return ascending(found)
+  }
+
+  #groupsOfRoute(route: string): readonly Group[] {
+    let groups = this.#byRoute.get(route)
+    if (groups === undefined) {
+      groups = this.#byShape.get(routeShape(route)) ?? []
+      if (this.#byRoute.size >= MAX_ROUTES) this.#byRoute.clear()
+      this.#byRoute.set(route, groups)
+    }
+    return groups
+  }
+}
+
+function groupsOf(rules: readonly ParsedRule[], stepOf: (rule: ParsedRule) => StepSet): Iterable<Group> {
+  const groups = new Map<string, Group>()
+  for (const [position, rule] of rules.entries()) {
+    const { match } = rule
+    const step = stepOf(rule)
+    const methods = match?.methods === undefined ? undefined : methodSet(match.methods)
+    const path = match?.path
+    const key = JSON.stringify([step, path, methods && [...methods].sort()])
+    const group = groups.get(key)
+    if (group === undefined)
+      groups.set(key, { step, methods, path, positions: [position], byValue: undefined })
+    else group.positions.push(position)
+  }
+  for (const group of groups.values()) group.byValue = valueIndexOf(group.positions, rules)
+  return groups.values()
+}
+
+/** Indexes the rules by the field that has the most values among them. */
+function valueIndexOf(positions: readonly number[], rules: readonly ParsedRule[]): ValueIndex | undefined {
+  if (positions.length < LEAST_VALUES) return undefined
+  const byField = new Map<string, Map<string, number[]>>()
+  for (const position of positions) {
+    for (const [field, values] of Object.entries(rules[position]?.match?.fields ?? {})) {
+      if (NOT_INDEXED.has(field)) continue
+      const byValue = byField.get(field) ?? new Map<string, number[]>()
+      byField.set(field, byValue)
+      for (const value of new Set(values)) {
+        const same = byValue.get(value)
+        if (same === undefined) byValue.set(value, [position])
+        else same.push(position)
+      }
+    }
+  }
+  let best: [field: string, byValue: Map<string, number[]>] | undefined
+  for (const entry of byField) if (best === undefined || entry[1].size > best[1].size) best = entry
+  if (best === undefined || best[1].size < LEAST_VALUES) return undefined
+  const [field, byValue] = best
+  const others = positions.filter((position) => rules[position]?.match?.fields?.[field] === undefined)
+  return { field, positions: byValue, others, covers: undefined }
+}
+
+function nodeAt(root: Node, segments: readonly PrefixSegment[]): Node {
+  let node = root
+  for (const segment of segments) {
+    const next: Node = node.next.get(segment) ?? { groups: [], next: new Map() }
+    node.next.set(segment, next)
+    node = next
+  }
+  return node
+}
+
+/** Adds the rules of a node, and of those below it that a path leads to; `at` is where its next segment begins. */
+function addAlong(node: Node, path: string, at: number, request: IndexedRequest, found: number[]): void {
+  addGroups(node.groups, request, found)
+  if (node.next.size === 0 || at > path.length) return
+  const slash = path.indexOf("/", at)
+  const end = slash === -1 ? path.length : slash
+  const same = node.next.get(path.slice(at, end))
+  if (same !== undefined) addAlong(same, path, end + 1, request, found)
+  const any = node.next.get(undefined)
+  if (any !== undefined) addAlong(any, path, end + 1, request, found)
+}
+
+function addGroups(groups: readonly Group[], request: IndexedRequest, found: number[]): void {
+  for (let i = 0; i < groups.length; i++) {
+    const group = groups[i] as Group
+    // A field of the app is not read before its step: it may not be there yet.
+    if ((group.step & request.steps) === NO_STEPS) continue
+    if (isForMethod(group, request)) addPositions(group, request, found)
+  }
+}
+
+function isForMethod({ methods }: Group, { method, isPreflight }: IndexedRequest): boolean {
+  if (isPreflight) return methods?.has("OPTIONS") === true
+  return methods === undefined || (method !== undefined && methods.has(method))
+}
+
+function addPositions({ path, positions, byValue }: Group, request: IndexedRequest, found: number[]): void {
+  if (byValue === undefined) {
+    append(found, positions)
+    return
+  }
+  if (path !== undefined) {
+    byValue.covers ??= compilePath(path)
+    // The field of a request that the rules are not for is not read: reading may call the app, and may warn.
+    if (!byValue.covers(request.paths, request.route)) return
+  }
+  append(found, byValue.others)
+  const text = request.fieldText(firstOf(byValue), byValue.field)
+  if (text !== undefined) append(found, byValue.positions.get(text) ?? [])
+}
+
+function firstOf({ positions }: ValueIndex): number {
+  const [first] = positions.values()
+  return first?.[0] as number
+}
+
+function append(found: number[], positions: readonly number[]): void {
+  for (let i = 0; i < positions.length; i++) found.push(positions[i] as number)
+}
+
+/** In the order of the rules, each once: several readings of a path may lead to one rule. */
+function ascending(found: number[]): readonly number[] {
+  for (let i = 1; i < found.length; i++) {
+    if ((found[i] as number) > (found[i - 1] as number)) continue
+    return [...new Set(found)].sort((one, other) => one - other)
+  }
+  return found
+}
