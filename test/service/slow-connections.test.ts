@@ -15,8 +15,10 @@ import { type Started, startService, TWO_SERVICES } from "./started.ts"
 // Attacks that cost their sender almost nothing: connections that never get as far as a request.
 
 const ARRIVAL_MS = 500
+/** A ping is sent after a second at the earliest, and may be answered within 5 s. */
+const SILENT_MS = 6_000
 /** What a loaded machine may add to a deadline. */
-const SLACK_MS = 1_500
+const SLACK_MS = 10_000
 const BOUNDS = {
   maxMessageBytes: 100_000,
   maxInFlight: 50,
@@ -238,6 +240,6 @@ describe("a connection of HTTP/2 that has been used", () => {
     peer.raw(Buffer.from(HALF_HEADER_BLOCK.replace("\x01\x83", "\x03\x83"), "latin1"))
     const sinceMs = performance.now()
     await peer.closed
-    expect(performance.now() - sinceMs).toBeLessThan(2 * ARRIVAL_MS + SLACK_MS)
+    expect(performance.now() - sinceMs).toBeLessThan(SILENT_MS + SLACK_MS)
   })
 })

@@ -17,6 +17,7 @@ import type { Tls } from "../tls.ts"
 import { Answering } from "./answering.ts"
 import { Arrivals } from "./arrivals.ts"
 import { createGrpcListener } from "./grpc-listener.ts"
+import { Keepalive, keepaliveTimes } from "./keepalive.ts"
 import { LibraryCall } from "./library-call.ts"
 import { isPlain, PlainCall } from "./plain-call.ts"
 import { renewStreams } from "./renewed-streams.ts"
@@ -64,6 +65,7 @@ export function createGrpcDoor(
   const { maxMessageBytes, maxInFlight, arrivalMs } = bounds
   const arrivals = new Arrivals({ mostArriving: maxInFlight, arrivalMs })
   const answering = new Answering(maxInFlight, listeners)
+  const keepalive = new Keepalive(keepaliveTimes(arrivalMs))
   const server = new Server({
     interceptors: [arrivals.interceptor],
     "grpc.max_receive_message_length": maxMessageBytes,
@@ -71,9 +73,6 @@ export function createGrpcDoor(
     // Of one connection: those that grpc-js ends before all of them have come stay open until their client ends them, or goes.
     "grpc.max_concurrent_streams": 2 * maxInFlight,
     "grpc-node.max_session_memory": MOST_UNREAD_MB,
-    // Finds peers that have gone, and those that are in the middle of a block of headers: neither can answer a ping.
-    "grpc.keepalive_time_ms": Math.ceil(arrivalMs / 2),
-    "grpc.keepalive_timeout_ms": Math.ceil(arrivalMs / 2),
   })
   for (const call of calls) {
     const handle: UntypedHandleCall = (asked: LibraryAsked, done: sendUnaryData<Uint8Array>) =>
@@ -103,6 +102,7 @@ export function createGrpcDoor(
     connection.endIdle = () => endSession(session, socket)
     offerStreams(session, take)
     followCalls(session, connection)
+    keepalive.follow(session)
     renewStreams(session)
   }
   const createListener = (): NetServer => {
@@ -124,6 +124,7 @@ export function createGrpcDoor(
       }),
     close() {
       server.forceShutdown()
+      keepalive.close()
       connections.end()
       arrivals.close()
     },
