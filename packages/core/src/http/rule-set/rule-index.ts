@@ -58,7 +58,9 @@ interface Node {
  */
 export class RuleIndex {
   readonly #root: Node = { groups: [], next: new Map() }
-  readonly #byShape = new Map<string, Group[]>()
+  readonly #groups: readonly Group[]
+  /** Made for the first request whose route is known. */
+  #byShape: ReadonlyMap<string, readonly Group[]> | undefined
   readonly #byRoute = new Map<string, readonly Group[]>()
 
   /** Returns an index of the rules; undefined if they are few. */
@@ -68,14 +70,10 @@ export class RuleIndex {
   }
 
   private constructor(rules: readonly ParsedRule[], stepOf: (rule: ParsedRule) => StepSet) {
-    for (const group of groupsOf(rules, stepOf)) {
+    this.#groups = groupsOf(rules, stepOf)
+    for (const group of this.#groups) {
       const { path } = group
       nodeAt(this.#root, path === undefined ? [] : pathPrefix(path)).groups.push(group)
-      if (path === undefined) continue
-      const shape = routeShape(path)
-      const others = this.#byShape.get(shape)
-      if (others === undefined) this.#byShape.set(shape, [group])
-      else others.push(group)
     }
   }
 
@@ -92,6 +90,7 @@ export class RuleIndex {
   #groupsOfRoute(route: string): readonly Group[] {
     let groups = this.#byRoute.get(route)
     if (groups === undefined) {
+      this.#byShape ??= byShape(this.#groups)
       groups = this.#byShape.get(routeShape(route)) ?? []
       if (this.#byRoute.size >= MAX_ROUTES) this.#byRoute.clear()
       this.#byRoute.set(route, groups)
@@ -100,21 +99,34 @@ export class RuleIndex {
   }
 }
 
-function groupsOf(rules: readonly ParsedRule[], stepOf: (rule: ParsedRule) => StepSet): Iterable<Group> {
+function byShape(groups: readonly Group[]): ReadonlyMap<string, readonly Group[]> {
+  const shapes = new Map<string, Group[]>()
+  for (const group of groups) {
+    if (group.path === undefined) continue
+    const shape = routeShape(group.path)
+    const same = shapes.get(shape)
+    if (same === undefined) shapes.set(shape, [group])
+    else same.push(group)
+  }
+  return shapes
+}
+
+function groupsOf(rules: readonly ParsedRule[], stepOf: (rule: ParsedRule) => StepSet): readonly Group[] {
   const groups = new Map<string, Group>()
   for (const [position, rule] of rules.entries()) {
-    const { match } = rule
+    const { methods, path } = rule.match ?? {}
     const step = stepOf(rule)
-    const methods = match?.methods === undefined ? undefined : methodSet(match.methods)
-    const path = match?.path
-    const key = JSON.stringify([step, path, methods && [...methods].sort()])
+    // No method has a space. Two groups that differ only in the order of the same methods find the same rules as one.
+    const key = `${step} ${methods?.length ?? "any"} ${methods?.join(" ") ?? ""} ${path ?? ""}`
     const group = groups.get(key)
-    if (group === undefined)
-      groups.set(key, { step, methods, path, positions: [position], byValue: undefined })
-    else group.positions.push(position)
+    if (group !== undefined) group.positions.push(position)
+    else {
+      const set = methods === undefined ? undefined : methodSet(methods)
+      groups.set(key, { step, methods: set, path, positions: [position], byValue: undefined })
+    }
   }
   for (const group of groups.values()) group.byValue = valueIndexOf(group.positions, rules)
-  return groups.values()
+  return [...groups.values()]
 }
 
 /** Indexes the rules by the field that has the most values among them. */
