@@ -149,6 +149,33 @@ describe("a book of all services", () => {
     await book.ready()
   })
 
+  it("takes documents that are read in slices, each once", async () => {
+    const { source, advance, errors, limitOf } = await setUp()
+    const loadAll = source.loadAll.bind(source)
+    source.loadAll = async function* () {
+      for await (const page of loadAll()) {
+        yield page.map((found) => ({
+          ...found,
+          read: async () => {
+            await settled()
+            const loaded = await found.read()
+            if (found.service === "s2") throw new TypeError("no bytes")
+            return loaded
+          },
+        }))
+      }
+    }
+    source.stored.set("s1", { rules: [rule(10)], version: 2 })
+    source.stored.set("s2", { rules: [rule(20)], version: 3 })
+    source.stored.set("s6", { rules: [rule(60)], version: 1 })
+    source.reads = 0
+    await advance(POLL_MS)
+    for (let turn = 0; turn < 10; turn++) await settled()
+    expect([1, 2, 3, 6].map((n) => limitOf(`s${n}`))).toEqual([10, 2, 3, 60])
+    expect(errors).toEqual([['The rules of service "s2" cannot be loaded: no bytes', "s2"]])
+    expect(source.reads).toBe(3)
+  })
+
   it("survives a document that cannot even be read, and a list that is none", async () => {
     const { source, advance, errors, limitOf } = await setUp()
     const loadAll = source.loadAll.bind(source)

@@ -276,7 +276,7 @@ async function listed(source: RuleSource, service: string): Promise<LoadedRules 
   for await (const page of source.loadAll?.() ?? []) {
     const found = page.find((each) => each.service === service)
     if (found === undefined) continue
-    const loaded = found.read()
+    const loaded = await found.read()
     expect(found.stamp).toBe(loaded.stamp)
     return loaded
   }

@@ -50,7 +50,7 @@ it("loads 5,000 services of 2 to 3 rules, all of them once", async () => {
   const found = pages.flat()
   expect(new Set(found.map(({ service }) => service)).size).toBe(5_000)
   expect(new Set(found.map(({ stamp }) => stamp)).size).toBe(5_000)
-  const some = found.find(({ service }) => service === "service-4999")?.read()
+  const some = await found.find(({ service }) => service === "service-4999")?.read()
   expect(some).toMatchObject({ version: 1, problems: [], rules: [{ limit: 5_000 }, { window: "2 days" }] })
   expect(Math.max(...pages.map(({ length }) => length))).toBe(50)
 })

@@ -10,7 +10,8 @@ import {
   RuleSchema,
 } from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
 
-const messagesOf = (rules: readonly StorableRule[]): RuleMessage[] => ruleMessages({ service: "1", rules })
+const messagesOf = (rules: readonly StorableRule[]): Promise<RuleMessage[]> =>
+  ruleMessages({ service: "1", rules })
 const overGrpc = (message: RuleMessage): RuleMessage => fromBinary(RuleSchema, toBinary(RuleSchema, message))
 const overHttp = (message: RuleMessage): RuleMessage =>
   fromJson(RuleSchema, JSON.parse(JSON.stringify(toJson(RuleSchema, message))))
@@ -34,19 +35,19 @@ const meaningOf = (rules: readonly StorableRule[]) => {
   return { rules: parsed.map(({ lacksUnit: _, ...rule }) => rule), problems }
 }
 
-test("rules are the same after they were messages, whatever their members and whichever way they came", () => {
+test("rules are the same after they were messages, whatever their members and whichever way they came", async () => {
   const seen = new Set<string>()
-  fc.assert(
-    fc.property(goodRules, (rules) => {
+  await fc.assert(
+    fc.asyncProperty(goodRules, async (rules) => {
       for (const each of rules)
         for (const [name, value] of Object.entries(each)) if (value !== undefined) seen.add(name)
-      const messages = messagesOf(rules)
+      const messages = await messagesOf(rules)
       const kept = meaningOf(rules.map(withoutEmpty))
       for (const way of [overGrpc, overHttp]) {
-        const back = rulesOf(messages.map(way), "rules")
+        const back = await rulesOf(messages.map(way), "rules")
         expect(meaningOf(back)).toEqual(kept)
-        expect(messagesOf(back)).toEqual(messages)
-        expect(sayTheSame("1", rules, back)).toBe(true)
+        expect(await messagesOf(back)).toEqual(messages)
+        expect(await sayTheSame("1", rules, back)).toBe(true)
       }
     }),
     { numRuns: 500 },
@@ -64,27 +65,34 @@ test("an empty list of clients means the same as none", () => {
   expect(empty).toMatchObject({ ...none, allow: [], deny: [] })
 })
 
-test("fields that are called like a number of a rule, or like a member of every object, are fields like any other", () => {
+test("fields that are called like a number of a rule, or like a member of every object, are fields like any other", async () => {
   const fields = { limit: ["5"], cost: ["1", "2"], constructor: ["x"], values: ["y"] }
   const rules: StorableRule[] = [{ field: "service", limit: 5, window: "1 minute", match: { fields } }]
   for (const way of [overGrpc, overHttp]) {
-    expect(rulesOf(messagesOf(rules).map(way), "rules")[0]?.match?.fields).toEqual(fields)
+    const [back] = await rulesOf((await messagesOf(rules)).map(way), "rules")
+    expect(back?.match?.fields).toEqual(fields)
   }
 })
 
-test("other rules do not say the same, nor the same ones in another order", () => {
+test("other rules do not say the same, nor the same ones in another order", async () => {
   const [one, other]: [Rule, Rule] = [
     { name: "a", field: "ip", limit: 5, window: "1 minute", match: { fields: { x: ["1"], y: ["2"] } } },
     { name: "b", field: "service", limit: 5, window: "1 minute" },
   ]
-  expect(sayTheSame("1", [one, other], [other, one])).toBe(false)
-  expect(sayTheSame("1", [one], [one, other])).toBe(false)
-  expect(sayTheSame("1", [one], [{ ...one, limit: 6 }])).toBe(false)
+  expect(await sayTheSame("1", [one, other], [other, one])).toBe(false)
+  expect(await sayTheSame("1", [one], [one, other])).toBe(false)
+  expect(await sayTheSame("1", [one], [{ ...one, limit: 6 }])).toBe(false)
   const match = { fields: { y: ["2"], x: ["1"] } }
-  expect(sayTheSame("1", [one], [{ ...one, window: 60_000, shadow: false, deny: [], match }])).toBe(true)
+  expect(await sayTheSame("1", [one], [{ ...one, window: 60_000, shadow: false, deny: [], match }])).toBe(
+    true,
+  )
 })
 
-test.each([4_294_967_295, 4_294_967_296, 150_119_987_579_016])("a limit of %i a minute is exact", (limit) => {
-  const back = rulesOf(messagesOf([{ field: "service", limit, window: 60_000 }]).map(overGrpc), "rules")
-  expect(back).toMatchObject([{ limit, window: "1 minute" }])
-})
+test.each([4_294_967_295, 4_294_967_296, 150_119_987_579_016])(
+  "a limit of %i a minute is exact",
+  async (limit) => {
+    const messages = await messagesOf([{ field: "service", limit, window: 60_000 }])
+    const back = await rulesOf(messages.map(overGrpc), "rules")
+    expect(back).toMatchObject([{ limit, window: "1 minute" }])
+  },
+)

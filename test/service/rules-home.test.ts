@@ -148,7 +148,9 @@ describe("a file before a registry", () => {
   const limitOf = async (service: string) => (await home.source.load(service)).rules[0]?.limit
   const listed = async () => {
     const pages = await all((home.source as Required<RuleSource>).loadAll())
-    return pages.flat().map(({ service, read }) => [service, read().rules[0]?.limit])
+    return Promise.all(
+      pages.flat().map(async (found) => [found.service, (await found.read()).rules[0]?.limit]),
+    )
   }
 
   it("has the services of both, and refuses changes of those of the file", async () => {

@@ -245,7 +245,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     expect((await source.load("checkout", { fresh: true })).rules).toMatchObject([{ limit: 50 }])
     await write(stored(60))
     const [found] = await listed(source, { fresh: true })
-    expect(found?.read().rules).toMatchObject([{ limit: 60 }])
+    expect((await found?.read())?.rules).toMatchObject([{ limit: 60 }])
   })
 
   behaves("does not load for a signal that has been aborted", stored(5), async ({ source }) => {

@@ -75,7 +75,12 @@ export type {
   Refill,
 } from "./policy.ts"
 export type { RuleBookOptions } from "./rules/book/options.ts"
-export { formatRuleDocument, type StoredDocument, type StoredRule } from "./rules/format-document.ts"
+export {
+  formatRuleDocument,
+  formatRuleDocumentInSlices,
+  type StoredDocument,
+  type StoredRule,
+} from "./rules/format-document.ts"
 export { createRuleBook } from "./rules/open-book.ts"
 export type { ParsedRule } from "./rules/parsed-rule.ts"
 export { ruleName } from "./rules/parsed-rule.ts"
@@ -99,7 +104,12 @@ export type {
   SignalOption,
   StaleEvent,
 } from "./rules/rule-book.ts"
-export { parseRuleDocument, type RuleDocument, readRuleDocument } from "./rules/rule-document.ts"
+export {
+  parseRuleDocument,
+  type RuleDocument,
+  readRuleDocument,
+  readRuleDocumentInSlices,
+} from "./rules/rule-document.ts"
 export type { FoundRules, LoadedNow, LoadedRules, LoadOptions, RuleSource } from "./rules/source.ts"
 export { type FileRulesOptions, fileRules } from "./rules/sources/file.ts"
 export {

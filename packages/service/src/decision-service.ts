@@ -18,7 +18,6 @@ import { createHttpDoor } from "./http/http-door.ts"
 import type { Audit } from "./registering/audit.ts"
 import { type Tokens, tokens } from "./registering/tokens.ts"
 import type { Tls } from "./tls.ts"
-import { Turns } from "./turns.ts"
 import { answerBytes } from "./wire/answer-bytes.ts"
 
 /** Bounds of what callers may send. */
@@ -148,7 +147,7 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
   const forwarding = new Forwarding(guards, unregistered, decideTokens)
   const calls = [
     ...callsFor(parts, forwarding),
-    forwardMany(forwarding, new Turns(), bounds.maxRequests, decideTokens),
+    forwardMany(forwarding, bounds.maxRequests, decideTokens),
     ...callsOf(RateLimitService, rateLimiting(guards, unregistered, decideTokens)),
   ]
   const grpcDoor = createGrpcDoor(calls, bounds, listenersOf("grpc"), tls, parts.addTo)

@@ -67,3 +67,22 @@ export class Turns {
     return leftAfter
   }
 }
+
+/** The turns of this process, which has one event loop. */
+export const turns = new Turns()
+
+/** Maps a list item by item, in the turns of this process. Rejects with the error that `map` throws. */
+export async function mapInTurns<Item, Result>(
+  items: readonly Item[],
+  map: (item: Item, index: number) => Result,
+): Promise<Result[]> {
+  const results: Result[] = []
+  await turns.run({
+    step() {
+      const index = results.length
+      if (index < items.length) results.push(map(items[index] as Item, index))
+      return results.length < items.length
+    },
+  })
+  return results
+}

@@ -5,6 +5,7 @@ import { parseRules } from "./parse-rule.ts"
 import { locate, show } from "./problems.ts"
 import type { RulePenalty, StorableRule } from "./rule.ts"
 import { POSITIVE } from "./rule-members.ts"
+import { atOnce, inSlices, type Steps } from "./slices.ts"
 import { storeThrottle } from "./throttle-members.ts"
 
 /** The rules of one service as they are stored: plain JSON values, each idea in its one present spelling. */
@@ -39,6 +40,26 @@ export function formatRuleDocument(
   rules: readonly StorableRule[],
   version?: number | undefined,
 ): StoredDocument {
+  return atOnce(formatSteps(service, rules, version))
+}
+
+/**
+ * Formats rules as `formatRuleDocument` does, in slices of about a millisecond between which the event loop has its turn. Rejects
+ * with what `formatRuleDocument` throws.
+ */
+export function formatRuleDocumentInSlices(
+  service: string,
+  rules: readonly StorableRule[],
+  version?: number | undefined,
+): Promise<StoredDocument> {
+  return inSlices(formatSteps(service, rules, version))
+}
+
+function* formatSteps(
+  service: string,
+  rules: readonly StorableRule[],
+  version: number | undefined,
+): Steps<StoredDocument> {
   const problems = [
     ...serviceProblems(service),
     ...versionProblems(version),
@@ -46,7 +67,12 @@ export function formatRuleDocument(
     ...functionProblems(rules),
   ]
   if (problems.length > 0) throw new InvalidRuleError(problems)
-  return { service_id: service, ...(version !== undefined && { version }), rules: rules.map(formatRule) }
+  const stored: StoredRule[] = []
+  for (const rule of rules) {
+    stored.push(formatRule(rule))
+    yield
+  }
+  return { service_id: service, ...(version !== undefined && { version }), rules: stored }
 }
 
 /** How the other members are called where they are stored, in the order in which they are written. */

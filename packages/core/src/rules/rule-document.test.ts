@@ -2,8 +2,9 @@ import { describe, expect, test } from "vitest"
 import { z } from "zod"
 import { InvalidRuleError } from "../errors.ts"
 import { ruleDocument } from "./document-schema.ts"
+import { formatRuleDocument, formatRuleDocumentInSlices } from "./format-document.ts"
 import { parseRule } from "./parse-rule.ts"
-import { parseRuleDocument, readRuleDocument } from "./rule-document.ts"
+import { parseRuleDocument, readRuleDocument, readRuleDocumentInSlices } from "./rule-document.ts"
 
 const perMinute = { requests_per_unit: 5, unit: "minute" }
 
@@ -155,5 +156,45 @@ test("a JSON Schema of the stored shape can be made, and says what is accepted",
     },
     required: ["unit"],
     additionalProperties: false,
+  })
+})
+
+describe("readRuleDocumentInSlices", () => {
+  test("returns what readRuleDocument returns", async () => {
+    const rules = [
+      { name: "a", field: "ip", limit: 5, window: "1 minute" },
+      { name: "a", field: "ip", limit: 5, window: "1 minute" },
+      { limit: "five" },
+      null,
+    ]
+    const both = { rule: rules, rules }
+    for (const value of [{ service_id: 1, rules }, { rule: rules[0] }, { rules: {} }, both, [], null]) {
+      expect(await readRuleDocumentInSlices(value)).toEqual(readRuleDocument(value))
+    }
+  })
+
+  test("gives the event loop its turn between rules, as formatRuleDocumentInSlices does", async () => {
+    const rules = Array.from({ length: 4_000 }, (_, index) => ({
+      name: `r${index}`,
+      field: "ip",
+      rate: perMinute,
+      match: { path: `/resource-${index}/:id` },
+    }))
+    let turns = 0
+    let isOver = false
+    const count = (): void => {
+      turns++
+      if (!isOver) setImmediate(count)
+    }
+    setImmediate(count)
+    const read = await readRuleDocumentInSlices({ rules })
+    const turnsOfReading = turns
+    const { rules: stored } = await formatRuleDocumentInSlices("s", read.rules)
+    isOver = true
+    expect(read.problems).toEqual([])
+    expect(stored).toEqual(formatRuleDocument("s", read.rules).rules)
+    // Thousands of rules take many milliseconds on any machine, and a slice takes one.
+    expect(turnsOfReading).toBeGreaterThan(5)
+    expect(turns - turnsOfReading).toBeGreaterThan(2)
   })
 })

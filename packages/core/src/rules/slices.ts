@@ -6,6 +6,27 @@ import { setImmediate as nextTurn } from "node:timers/promises"
  */
 const SLICE_MS = 1
 
+/** Work in steps, such as one for each rule of a document. It yields after each of them. */
+export type Steps<Result> = Generator<unknown, Result>
+
+/** Does all steps at once. Returns the result. */
+export function atOnce<Result>(steps: Steps<Result>): Result {
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done === true) return value
+  }
+}
+
+/** Does the steps in slices, between which the event loop has its turn. Rejects with the error that a step throws. */
+export async function inSlices<Result>(steps: Steps<Result>): Promise<Result> {
+  const slices = new Slices()
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done === true) return value
+    if (slices.isUsedUp) await slices.pause()
+  }
+}
+
 /** Cuts long work into slices, between which the event loop has its turn. */
 export class Slices {
   #beganAtMs = performance.now()

@@ -13,14 +13,17 @@ export interface LoadedRules {
   readonly stamp?: string
 }
 
-/** What is stored for one service among many, not yet parsed: the parsing of thousands must not happen at a stretch. */
+/** What is stored for one service among many, not yet parsed: parsing thousands in one go would hold up requests. */
 export interface FoundRules {
   /** Whose rules these are. */
   readonly service: string
   /** The same text as long as what is stored for the service is the same: then it need not be read again. */
   readonly stamp: string
-  /** Parses it. Does not throw: what is wrong is a problem. */
-  read(): LoadedRules
+  /**
+   * Parses it. Neither throws nor rejects: what is wrong is a problem. A source whose documents may have hundreds of rules
+   * returns a promise and parses them in slices, such as with `readRuleDocumentInSlices`.
+   */
+  read(): LoadedRules | Promise<LoadedRules>
 }
 
 /** What a synchronous load has read. */

@@ -8,7 +8,7 @@ import {
 import { requireKnownToken, type Tokens } from "../registering/tokens.ts"
 import { invalidArgument, StatusError } from "../status-error.ts"
 import { statusMessage } from "../status-message.ts"
-import type { LongWork, Turns } from "../turns.ts"
+import { type LongWork, turns } from "../turns.ts"
 import { type BatchFormat, BinaryBatch, batchInBytes, batchInJson, JsonBatch } from "./batch-formats.ts"
 import { emptyAnswer } from "./empty-answer.ts"
 import type { Attempt, Forwarding } from "./forward.ts"
@@ -23,19 +23,14 @@ const WRITTEN_TOGETHER = 16
  * The call that decides many requests in order. A request that is wrong has its error in its own answer. Reading, deciding and
  * writing are done in steps between which other calls are answered. A batch with more than `mostRequests` is refused.
  */
-export function forwardMany(
-  forwarding: Forwarding,
-  turns: Turns,
-  mostRequests: number,
-  tokens: Tokens,
-): Call {
+export function forwardMany(forwarding: Forwarding, mostRequests: number, tokens: Tokens): Call {
   const { name, output } = RateLimiter.method.shouldForwardRequests
   const answer = async (format: BatchFormat, context: CallContext): Promise<Uint8Array> => {
     requireAtMost(mostRequests, format.count)
     const { asking, token, peer } = context
     // Whether it is the token of a request's service is said in the answer to the request.
     requireKnownToken(tokens, token)
-    await new Batch(format, forwarding, { asking, token, peer }).run(turns)
+    await new Batch(format, forwarding, { asking, token, peer }).run()
     return format.written()
   }
   return {
@@ -71,7 +66,7 @@ class Batch implements LongWork {
   }
 
   /** Resolves when all answers are written. If the caller gets none of them, all units are refunded. */
-  async run(turns: Turns): Promise<void> {
+  async run(): Promise<void> {
     try {
       await turns.run(this)
       if (this.#isWaiting) {

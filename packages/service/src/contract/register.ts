@@ -49,11 +49,11 @@ export function registering(parts: RegisteringParts): Pick<Handlers<typeof RateL
       const registry = admit(parts, service, context)
       const expected = expectedVersion(request)
       return translated(async () => {
-        const rules = givenRules(request)
+        const rules = await givenRules(request)
         const before = await registry.get(service)
-        const isAgain = typeof expected !== "number" && isSame(service, rules, before)
+        const isAgain = typeof expected !== "number" && (await isSame(service, rules, before))
         const registered = isAgain
-          ? before
+          ? (before as RegisteredRules)
           : await audited(audit, { service, peer: context.peer, before, after: { rules } }, () =>
               registry.register(service, rules, { version: expected ?? seenBefore(request, before) }),
             )
@@ -72,7 +72,7 @@ export function registering(parts: RegisteringParts): Pick<Handlers<typeof RateL
         if (registered === undefined) throw notRegistered(service)
         return create(GetServiceResponseSchema, {
           version: BigInt(registered.version),
-          rules: ruleMessages(registered),
+          rules: await ruleMessages(registered),
           problems: registered.problems.map(problemText),
           ruleProblems: ruleProblems(registered, book),
         })
@@ -149,7 +149,7 @@ function expectedVersion({ version, overwrite }: Versioned): number | "any" | un
 /** Rules of a service: each costs memory, and time when rules are loaded. */
 const MOST_RULES = 1_000
 
-function givenRules({ rule, rules }: RegisterServiceRequest): StorableRule[] {
+async function givenRules({ rule, rules }: RegisterServiceRequest): Promise<StorableRule[]> {
   if (rules.length > MOST_RULES) {
     const description = `has ${rules.length} rules; ${MOST_RULES} are accepted`
     throw invalidArgument({ field: "rules", description })
@@ -172,11 +172,11 @@ function seenBefore(
 }
 
 /** What is there already and says the same is what was wanted: who registers at each start need not know a version. */
-function isSame(
+async function isSame(
   service: string,
   rules: readonly StorableRule[],
   before: RegisteredRules | undefined,
-): before is RegisteredRules {
+): Promise<boolean> {
   return before?.problems.length === 0 && sayTheSame(service, rules, before.rules)
 }
 
@@ -190,10 +190,10 @@ async function audited<Done extends RegisteredRules | boolean>(
   try {
     done = await make()
   } catch (failure) {
-    if (failure instanceof RuleSourceError) audit.changed({ ...change, failure })
+    if (failure instanceof RuleSourceError) await audit.changed({ ...change, failure })
     throw failure
   }
-  if (done !== false) audit.changed(typeof done === "object" ? { ...change, after: done } : change)
+  if (done !== false) await audit.changed(typeof done === "object" ? { ...change, after: done } : change)
   return done
 }
 

@@ -5,28 +5,32 @@ import {
   InvalidRuleError,
   type Problem,
   type RegisteredRules,
-  readRuleDocument,
+  readRuleDocumentInSlices,
   type StorableRule,
 } from "@sluice/core"
 import { type Rule as RuleMessage, RuleSchema } from "../gen/sluice/v1/rate_limiter_pb.ts"
+import { mapInTurns } from "../turns.ts"
 
 // A message has the words of the stored shape, so each becomes the other by way of JSON, and the core's one parser says
 // what is wrong. What differs: a list of fields is a field of its own, as are the values that a field must match, numbers of
 // 64 bits are texts, and "error_message" is the contract's own word.
 
 /**
- * The rules that messages say. `under` is the field that they came in, by which problems are located. What proto3 cannot tell
- * from absent, an empty text or list, 0 and false, is absent. Throws InvalidRuleError with every problem, in the names of messages.
+ * Returns the rules that messages say. `under` is the field that they came in, by which problems are located. What proto3 cannot tell
+ * from absent, an empty text or list, 0 and false, is absent. Rejects with InvalidRuleError and every problem, in the names of messages.
  */
-export function rulesOf(messages: readonly RuleMessage[], under: "rule" | "rules"): StorableRule[] {
+export async function rulesOf(
+  messages: readonly RuleMessage[],
+  under: "rule" | "rules",
+): Promise<StorableRule[]> {
   const placeOf = (index: number): string => (under === "rule" ? under : `rules[${index}]`)
   const problems: Problem[] = messages.flatMap(({ field, fields }, index) =>
     field === "" || fields.length === 0
       ? []
       : [{ path: `${placeOf(index)}.fields`, message: "is given together with field" }],
   )
-  const stored = messages.map(storedRule)
-  const read = readRuleDocument(under === "rule" ? { rule: stored[0] } : { rules: stored })
+  const stored = await mapInTurns(messages, storedRule)
+  const read = await readRuleDocumentInSlices(under === "rule" ? { rule: stored[0] } : { rules: stored })
   const isList = (index: number): boolean => (messages[index]?.fields.length ?? 0) > 0
   problems.push(...read.problems.map((problem) => ({ ...problem, path: messagePath(problem.path, isList) })))
   if (problems.length > 0) throw new InvalidRuleError(problems)
@@ -43,22 +47,33 @@ function messagePath(path: string, isList: (index: number) => boolean): string {
   return member.startsWith("match.fields") ? path.replace(/\[\d+\]$/, ".values$&") : path
 }
 
-/** Rules that are registered, as messages. */
-export function ruleMessages({ service, rules }: Pick<RegisteredRules, "service" | "rules">): RuleMessage[] {
-  return formatRuleDocument(service, rules).rules.map((rule) => ruleMessage(rule as JsonObject))
+/** Returns rules that are registered, as messages. */
+export function ruleMessages({
+  service,
+  rules,
+}: Pick<RegisteredRules, "service" | "rules">): Promise<RuleMessage[]> {
+  return mapInTurns(rules, (rule) => messageOf(service, rule))
 }
 
-/** Whether two lists of rules are one in messages: what is left out and what is said as it is anyway are the same there. */
-export function sayTheSame(
+function messageOf(service: string, rule: StorableRule): RuleMessage {
+  const [stored] = formatRuleDocument(service, [rule]).rules
+  return ruleMessage(stored as JsonObject)
+}
+
+/** Whether two lists of rules are the same in messages, where a default is the same as an absent member. */
+export async function sayTheSame(
   service: string,
   some: readonly StorableRule[],
   others: readonly StorableRule[],
-): boolean {
-  const [one, other] = [some, others].map((rules) =>
-    ruleMessages({ service, rules }).map((message) => toJson(RuleSchema, message)),
-  )
-  // A table does not keep the order of fields that are matched.
-  return isDeepStrictEqual(one, other)
+): Promise<boolean> {
+  if (some.length !== others.length) return false
+  const jsonOf = (rule: StorableRule): JsonValue => toJson(RuleSchema, messageOf(service, rule))
+  let isSame = true
+  await mapInTurns(some, (rule, index) => {
+    // A table does not keep the order of fields that are matched.
+    isSame &&= isDeepStrictEqual(jsonOf(rule), jsonOf(others[index] as StorableRule))
+  })
+  return isSame
 }
 
 /** Members that are numbers of 64 bits, wherever they stand. */

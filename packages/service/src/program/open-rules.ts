@@ -38,7 +38,7 @@ export async function openRules(
 async function problemsOf(file: RuleSource, unnamed: LoadedRules): Promise<readonly Problem[]> {
   const problems = [...unnamed.problems]
   for await (const page of file.loadAll?.() ?? [])
-    problems.push(...page.flatMap((each) => each.read().problems))
+    for (const each of page) problems.push(...(await each.read()).problems)
   // What is wrong with a document whose service is not known is reported to each service.
   return [...new Map(problems.map((problem) => [`${problem.path}: ${problem.message}`, problem])).values()]
 }

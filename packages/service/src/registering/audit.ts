@@ -1,4 +1,4 @@
-import { formatRuleDocument, type RegisteredRules, type StoredRule } from "@sluice/core"
+import { formatRuleDocumentInSlices, type RegisteredRules, type StoredRule } from "@sluice/core"
 
 /** What a change of rules was. */
 export interface Change {
@@ -16,8 +16,8 @@ export interface Change {
 
 /** Where changes of rules are written down. */
 export interface Audit {
-  /** Rules were registered or removed, or were to be. */
-  changed(change: Change): void
+  /** Rules were registered or removed, or were to be. The call is answered when this has returned or resolved. */
+  changed(change: Change): void | Promise<void>
   /** What was changed could not be read again: it is in force here when the rules are next loaded. */
   notInForce(service: string, error: unknown): void
 }
@@ -36,9 +36,10 @@ export interface AuditLog {
  */
 export function auditTo(log: AuditLog): Audit {
   return {
-    changed({ service, peer, before, after, failure: err }) {
+    async changed({ service, peer, before, after, failure: err }) {
       const [done, doing] = after === undefined ? ["removed", "removing"] : ["registered", "registering"]
-      const fields = { service, peer, before: told(service, before), after: told(service, after) }
+      const [old, now] = [await told(service, before), await told(service, after)]
+      const fields = { service, peer, before: old, after: now }
       if (err === undefined) log.info(fields, `rules ${done}`)
       else
         log.warn(
@@ -52,15 +53,15 @@ export function auditTo(log: AuditLog): Audit {
   }
 }
 
-function told(
+async function told(
   service: string,
   registered: (Pick<RegisteredRules, "rules"> & { readonly version?: number }) | undefined,
-): object | undefined {
+): Promise<object | undefined> {
   if (registered === undefined) return undefined
   const { version, rules } = registered
   return {
     ...(version !== undefined && { version }),
-    rules: formatRuleDocument(service, rules).rules.map(toldRule),
+    rules: (await formatRuleDocumentInSlices(service, rules)).rules.map(toldRule),
   }
 }
 

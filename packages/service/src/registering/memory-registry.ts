@@ -1,6 +1,6 @@
 import {
   type FoundRules,
-  formatRuleDocument,
+  formatRuleDocumentInSlices,
   InvalidOptionError,
   type LoadedRules,
   type LoadOptions,
@@ -9,7 +9,7 @@ import {
   RuleConflictError,
   type RuleRegistry,
   type RuleSource,
-  readRuleDocument,
+  readRuleDocumentInSlices,
 } from "@sluice/core"
 
 /** A registry in the memory of this process, and the source that a rule book reads it by. */
@@ -59,7 +59,7 @@ export function memoryRegistry(): MemoryRegistry {
     async register(service, rules, { version, signal } = {}) {
       signal?.throwIfAborted()
       if (version !== undefined) requireVersion(version)
-      const { rules: kept } = readRuleDocument(formatRuleDocument(service, rules))
+      const { rules: kept } = await readRuleDocumentInSlices(await formatRuleDocumentInSlices(service, rules))
       const found = stored.get(service)?.registered
       // Nothing is here without a version, so 0 is nothing.
       if (version !== "any" && (version || undefined) !== found?.version) throw conflict(service, version)

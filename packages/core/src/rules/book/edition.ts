@@ -3,19 +3,27 @@ import { InvalidRuleError, problemWithoutCredentials, RuleSourceError } from "..
 import { parseRules } from "../parse-rule.ts"
 import { show } from "../problems.ts"
 import type { Edition, RulesEvent } from "../rule-book.ts"
-import type { FoundRules, LoadedRules } from "../source.ts"
+import type { LoadedRules } from "../source.ts"
 
 /** What there is when a source has nothing for a service. */
-export const NOTHING: Pick<FoundRules, "read"> = { read: () => ({ rules: [], problems: [] }) }
+export const NOTHING: Found = { read: () => ({ rules: [], problems: [] }) }
 
 /** What is stored for a service, parsed or not. */
-export type Found = Pick<FoundRules, "read"> & { readonly stamp?: string | undefined }
+export interface Found {
+  readonly stamp?: string | undefined
+  read(): LoadedRules
+}
 
 /** By what it is told that the same is stored: the source's stamp, else all that it said. */
 export type Print = { readonly stamp: string } | { readonly loaded: LoadedRules }
 
 export function printOf({ stamp }: Found, loaded: LoadedRules): Print {
   return stamp === undefined ? { loaded } : { stamp }
+}
+
+/** Whether the print is this stamp. */
+export function hasStamp(print: Print | undefined, stamp: string): boolean {
+  return print !== undefined && "stamp" in print && print.stamp === stamp
 }
 
 /** Whether it is what the print is of. Reads it only where there is no stamp. */

@@ -1,12 +1,15 @@
 import { ClosedError } from "../../errors.ts"
 import { Slices } from "../slices.ts"
-import type { FoundRules, RuleSource } from "../source.ts"
+import type { FoundRules, LoadedRules, RuleSource } from "../source.ts"
 import type { Announcer } from "./announcer.ts"
 import { type Found, loadError, NOTHING } from "./edition.ts"
 import { requireLoaded } from "./loaded.ts"
 import type { Page } from "./page.ts"
 import { type ListAll, readAll } from "./read-all.ts"
 import { inTime, type Timing } from "./timing.ts"
+
+/** Stands for rules that a page already has, and does not read again. */
+const UNREAD: LoadedRules = { rules: [], problems: [] }
 
 /** The function by which a source loads the rules of a service synchronously. */
 export type LoadSync = NonNullable<RuleSource["loadSync"]>
@@ -77,7 +80,7 @@ export class Loads {
     const load = this.#begun
     const slices = new Slices()
     try {
-      const take = (found: FoundRules) => this.#takeListed(load, found.service, found)
+      const take = (found: FoundRules) => this.#readListed(load, found)
       await readAll(listAll, loading, timing, take, fresh)
     } catch (error) {
       if (error instanceof ClosedError) throw error
@@ -102,6 +105,29 @@ export class Loads {
     }
     announcer.listLoaded()
     await Promise.all(asked)
+  }
+
+  /** Reads what is listed for a service if it is new, and takes it. */
+  #readListed(load: number, found: FoundRules): void | Promise<void> {
+    const { service, stamp } = found
+    // Taken in the same turn, so the page still goes by the stamp alone.
+    if (this.#options.pages.get(service)?.hasRead(stamp) === true) {
+      return this.#takeListed(load, service, { stamp, read: () => UNREAD })
+    }
+    const take = (read: () => LoadedRules): void => this.#takeListed(load, service, { stamp, read })
+    const fail = (error: unknown): void =>
+      take(() => {
+        throw error
+      })
+    let loaded: LoadedRules | Promise<LoadedRules>
+    try {
+      loaded = found.read()
+    } catch (error) {
+      return fail(error)
+    }
+    if (loaded instanceof Promise) return loaded.then((rules) => take(() => rules), fail)
+    const rules = loaded
+    return take(() => rules)
   }
 
   #takeListed(load: number, service: string, found: Found): void {

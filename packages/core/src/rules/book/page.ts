@@ -1,7 +1,7 @@
 import { InvalidRuleError } from "../../errors.ts"
 import type { Edition, ReadyOptions, RulesEvent } from "../rule-book.ts"
 import type { Complaint } from "./complaint.ts"
-import { editionOf, type Found, isNothing, isSame, type Print, printOf } from "./edition.ts"
+import { editionOf, type Found, hasStamp, isNothing, isSame, type Print, printOf } from "./edition.ts"
 import type { LoadFailure, LoadLoop } from "./load-loop.ts"
 import { WaitingList } from "./waiting.ts"
 
@@ -90,6 +90,11 @@ export class Page {
   close(error: Error): void {
     this.loop?.close()
     this.#waiting.close(error)
+  }
+
+  /** Whether what has this stamp was taken or rejected already, so that nobody needs to read it again. */
+  hasRead(stamp: string): boolean {
+    return hasStamp(this.#print, stamp) || hasStamp(this.#rejected?.print, stamp)
   }
 
   /**

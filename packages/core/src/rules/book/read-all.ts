@@ -15,7 +15,7 @@ export async function readAll(
   listAll: ListAll,
   loading: AbortController,
   timing: Timing,
-  take: (found: FoundRules) => void,
+  take: (found: FoundRules) => void | Promise<void>,
   fresh = false,
 ): Promise<void> {
   const slices = new Slices()
@@ -34,7 +34,10 @@ export async function readAll(
       for (const found of value) {
         if (slices.isUsedUp) await slices.pause()
         loading.signal.throwIfAborted()
-        take(found)
+        const taking = take(found)
+        if (taking === undefined) continue
+        await taking
+        slices.begin()
       }
     }
   } catch (error) {

@@ -1,5 +1,5 @@
 import { requireService, startCall } from "../call-start.ts"
-import { formatRuleDocument } from "../format-document.ts"
+import { formatRuleDocumentInSlices } from "../format-document.ts"
 import { type RegistryCallOptions, RuleConflictError, type RuleRegistry } from "../registry.ts"
 import { createTable, type Wait } from "./create-table.ts"
 import { conditionFor, conditionOf, removalOf } from "./expected-version.ts"
@@ -61,7 +61,7 @@ export function openRegistry(options: DynamoDBRegistryOptions, wait?: Wait): Dyn
     },
     async register(service, rules, options) {
       const { version, signal } = startCall(options)
-      const { rules: stored } = formatRuleDocument(service, rules)
+      const { rules: stored } = await formatRuleDocumentInSlices(service, rules)
       const write = { service, rules: stored, signal }
       if (version !== "any") return await writer.put({ ...write, condition: conditionFor(version) })
       for (let tries = 1; ; tries++) {
@@ -81,7 +81,7 @@ export function openRegistry(options: DynamoDBRegistryOptions, wait?: Wait): Dyn
     async *list(options) {
       const { signal } = startCall(options)
       for await (const page of scanItems(table, tableOptions.pageSize, { consistent: true, signal })) {
-        for (const { service, read } of page) yield registered(service, read())
+        for (const { service, read } of page) yield registered(service, await read())
       }
     },
     async remove(service, options) {

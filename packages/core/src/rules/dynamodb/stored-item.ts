@@ -2,7 +2,7 @@ import { hash } from "node:crypto"
 import type { Problem } from "../../errors.ts"
 import { locate, show } from "../problems.ts"
 import type { RegisteredRules } from "../registry.ts"
-import { readRuleDocument } from "../rule-document.ts"
+import { readRuleDocumentInSlices } from "../rule-document.ts"
 import type { LoadedRules } from "../source.ts"
 import { parseJsonText } from "../sources/file-text.ts"
 import { type Attributes, canonicalText, plainMembers } from "./attribute-values.ts"
@@ -15,8 +15,8 @@ export interface StoredItem {
   readonly stamp: string
   /** About how much it says, in characters. */
   readonly size: number
-  /** Parses it. Does not throw. Problems name the table, the service and the path. */
-  read(): LoadedRules
+  /** Parses it, in slices between which requests have their turn. Problems name the table, the service and the path. */
+  read(): Promise<LoadedRules>
 }
 
 /** The item of a service. The attributes beside version and rules are others' and not looked at. */
@@ -27,10 +27,10 @@ export function storedItem(tableName: string, key: TableKey, service: string, it
   return {
     stamp,
     size: text.length,
-    read() {
+    async read() {
       const place = `table ${show(tableName)} service ${show(service)}`
       const { value, problems: unread } = readRulesText(document)
-      const { rules, version, problems } = readRuleDocument(value)
+      const { rules, version, problems } = await readRuleDocumentInSlices(value)
       return {
         rules,
         problems: [...unread, ...problems].map((problem) => below(place, problem)),
@@ -47,13 +47,13 @@ export function registered(service: string, { rules, problems, version = 0 }: Lo
 }
 
 /** The same of an item that may have been found. */
-export function rulesIn(
+export async function rulesIn(
   tableName: string,
   service: string,
   found: Found | undefined,
-): RegisteredRules | undefined {
+): Promise<RegisteredRules | undefined> {
   if (found === undefined) return undefined
-  return registered(service, storedItem(tableName, found.key, service, found.item).read())
+  return registered(service, await storedItem(tableName, found.key, service, found.item).read())
 }
 
 type Members = Readonly<Record<string, unknown>>

@@ -32,8 +32,12 @@ export interface Writer {
 export function openWriter(table: Table): Writer {
   const find = (service: string, signal: AbortSignal | undefined): Promise<Found | undefined> =>
     table.get(service, { consistent: true, signal })
-  const conflict = ({ service, condition }: Write, found: Found | undefined, cause: unknown): Error => {
-    const there = rulesIn(table.name, service, found)
+  const conflict = async (
+    { service, condition }: Write,
+    found: Found | undefined,
+    cause: unknown,
+  ): Promise<Error> => {
+    const there = await rulesIn(table.name, service, found)
     return new RuleConflictError(conflictMessage(table.name, service, condition, there), service, there, {
       cause,
     })
@@ -74,7 +78,7 @@ export function openWriter(table: Table): Writer {
       })
       const attempts = watchAttempts()
       command.middlewareStack.add(attempts.watch, WATCH_PLACE)
-      const written = rulesIn(table.name, service, mine) as RegisteredRules
+      const written = (await rulesIn(table.name, service, mine)) as RegisteredRules
       try {
         await table.call({ what, action: "UpdateItem", signal }, (abortSignal) =>
           table.client.send(command, { abortSignal }),
@@ -85,12 +89,12 @@ export function openWriter(table: Table): Writer {
         if (isTooLarge(error)) throw tooLarge(service, undefined, error)
         const isRefused = causeName(error) === REFUSED
         if (!attempts.mayHaveRun) {
-          throw isRefused ? conflict(write, await find(service, signal), error) : error
+          throw isRefused ? await conflict(write, await find(service, signal), error) : error
         }
         const found = await findAfter(write, error)
         if (isSame(table.name, service, found, mine)) return written
-        // Who else has written the version that was to be written has kept this write from being carried out.
-        throw found?.item.version?.N === version.N ? conflict(write, found, error) : unknown(error)
+        // Another writer who wrote the same version kept this write from being carried out.
+        throw found?.item.version?.N === version.N ? await conflict(write, found, error) : unknown(error)
       }
     },
 
@@ -121,7 +125,7 @@ export function openWriter(table: Table): Writer {
           if (causeName(error) !== REFUSED) throw error
           const found = await find(service, signal)
           if (found === undefined) return false
-          throw conflict(write, found, error)
+          throw await conflict(write, found, error)
         }
         if ((await findAfter(write, error)) === undefined) return true
         throw unknown(error)

@@ -2,8 +2,8 @@ import { type BigIntStats, readFileSync, statSync } from "node:fs"
 import { readFile, stat } from "node:fs/promises"
 import { extname } from "node:path"
 import { type Problem, RuleSourceError } from "../../errors.ts"
-import { readRuleDocument } from "../rule-document.ts"
-import { Slices } from "../slices.ts"
+import { documentSteps } from "../rule-document.ts"
+import { atOnce, inSlices, type Steps } from "../slices.ts"
 import { type FileDocuments, fileDocuments, type ReadDocument } from "./file-documents.ts"
 import { FileTextError } from "./file-text.ts"
 import { type TextFormat, valuesIn } from "./text-values.ts"
@@ -26,13 +26,8 @@ export async function readContent(file: string, maxBytes: number, last?: FileCon
     if (stamp === last?.stamp) return last
     const text = textOf(await readFile(file))
     if (text === last?.text) return { ...last, stamp }
-    const documents: ReadDocument[] = []
-    // A file has thousands of documents, and it changes while requests are being decided.
-    const slices = new Slices()
-    for (const document of documentsIn(file, text)) {
-      documents.push(document)
-      if (slices.isUsedUp) await slices.pause()
-    }
+    // A file may have thousands of documents and rules, and it changes while requests are being decided.
+    const documents = await inSlices(documentsIn(file, text))
     return { stamp, text, documents: fileDocuments(documents, last?.documents.expected) }
   } catch (error) {
     throw sourceError(file, error)
@@ -45,7 +40,11 @@ export function readContentSync(file: string, maxBytes: number, last?: FileConte
     const stamp = stampOf(statSync(file, { bigint: true }), maxBytes)
     if (stamp === last?.stamp) return last
     const text = textOf(readFileSync(file))
-    return { stamp, text, documents: fileDocuments([...documentsIn(file, text)], last?.documents.expected) }
+    return {
+      stamp,
+      text,
+      documents: fileDocuments(atOnce(documentsIn(file, text)), last?.documents.expected),
+    }
   } catch (error) {
     throw sourceError(file, error, true)
   }
@@ -68,24 +67,26 @@ function textOf(bytes: Uint8Array): string {
   return new TextDecoder("utf-8", { fatal: true }).decode(bytes)
 }
 
-/** Yields the documents one by one, with the line and column of each problem. */
-function* documentsIn(file: string, text: string): Generator<ReadDocument, void> {
+/** Reads the documents rule by rule, with the line and column of each problem. */
+function* documentsIn(file: string, text: string): Steps<readonly ReadDocument[]> {
   const services = new Set<string | undefined>()
-  let count = 0
+  const documents: ReadDocument[] = []
   for (const placed of valuesIn(text, formatOf(file))) {
-    const document = readRuleDocument(placed.value)
+    const document = yield* documentSteps(placed.value)
     const problems = document.problems.map(
       (problem): Problem => ({ ...problem, ...placed.placeOf(problem.path) }),
     )
-    yield {
+    documents.push({
       ...document,
       problems,
       ...(services.has(document.service) && { start: placed.placeOf("") }),
-    }
+    })
     services.add(document.service)
-    count += 1
+    yield
   }
-  if (count === 0) throw new Unusable("is empty: write a document with rules, or `rules: []` for none")
+  if (documents.length === 0)
+    throw new Unusable("is empty: write a document with rules, or `rules: []` for none")
+  return documents
 }
 
 function formatOf(file: string): TextFormat {

@@ -114,7 +114,7 @@ describe("loading", () => {
       expect((await source.load("a", { fresh: true })).rules).toMatchObject([{ limit }])
       write(limit + 1)
       for await (const [found] of source.loadAll?.({ fresh: true }) ?? []) {
-        expect(found?.read().rules).toMatchObject([{ limit: limit + 1 }])
+        expect((await found?.read())?.rules).toMatchObject([{ limit: limit + 1 }])
       }
     }
   })
