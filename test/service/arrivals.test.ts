@@ -1,7 +1,16 @@
 import { once } from "node:events"
-import { Client, credentials, Server, ServerCredentials, type ServerUnaryCall, status } from "@grpc/grpc-js"
+import {
+  Client,
+  credentials,
+  Server,
+  ServerCredentials,
+  type ServerUnaryCall,
+  type StatusObject,
+  status,
+} from "@grpc/grpc-js"
 import { afterEach, describe, expect, it } from "vitest"
-import { Arrivals } from "../../packages/service/src/grpc/arrivals.ts"
+import { Arrivals } from "../../packages/service/src/arrivals.ts"
+import { LibraryArrivals } from "../../packages/service/src/grpc/library-arrivals.ts"
 import { beginCall, openRaw } from "./raw-call.ts"
 
 const WAIT = { timeout: 60_000, interval: 5 }
@@ -45,11 +54,19 @@ function say(client: Client, text: string): Promise<string | number> {
   })
 }
 
+/** A server that counts arrivals, and what it has refused for them. */
+function arrivalsOf(arrivalMs: number) {
+  const overloads: string[] = []
+  const bounds = { mostArriving: 1, mostBytes: 1_000_000, arrivalMs }
+  const arrivals = new Arrivals(bounds, (what) => void overloads.push(what))
+  ends.push(() => arrivals.close())
+  const { interceptor } = new LibraryArrivals(arrivals, 1_000_000)
+  return { server: new Server({ interceptors: [interceptor] }), overloads }
+}
+
 describe("a call that is read by @grpc/grpc-js, of those that arrive,", () => {
   it("has arrived when its request has, however long the answer takes", async () => {
-    const arrivals = new Arrivals({ mostArriving: 1, arrivalMs: 20 })
-    ends.push(() => arrivals.close())
-    const server = new Server({ interceptors: [arrivals.interceptor] })
+    const { server } = arrivalsOf(20)
     const held: (() => void)[] = []
     const client = await clientOf(server, (call, done) => {
       if (call.request.toString() === "release") for (const release of held) release()
@@ -67,22 +84,41 @@ describe("a call that is read by @grpc/grpc-js, of those that arrive,", () => {
     expect(await first).toBe("late")
   })
 
-  it("does not count as arriving when its caller has gone", async () => {
-    const arrivals = new Arrivals({ mostArriving: 1, arrivalMs: 60_000 })
-    ends.push(() => arrivals.close())
-    const server = new Server({ interceptors: [arrivals.interceptor] })
+  it("ends for a later one when there are too many, and says when to try again", async () => {
+    const { server, overloads } = arrivalsOf(60_000)
     const client = await clientOf(server, (_call, done) => done(null, Buffer.from("answer")))
     const half = client.makeClientStreamRequest(PATH, same, same, () => undefined)
     half.on("error", () => undefined)
-    await expect.poll(() => say(client, "second"), WAIT).toBe(status.RESOURCE_EXHAUSTED)
-    half.cancel()
-    await expect.poll(() => say(client, "third"), WAIT).toBe("answer")
+    const ended = new Promise<StatusObject>((resolve) => half.on("status", resolve))
+    expect(await say(client, "second")).toBe("answer")
+    expect(overloads).toEqual([])
+    const more = client.makeClientStreamRequest(PATH, same, same, () => undefined)
+    more.on("error", () => undefined)
+    const { code, metadata } = await ended
+    expect(code).toBe(status.UNAVAILABLE)
+    expect(overloads).toEqual(["arriving"])
+    more.cancel()
+    expect(Number(metadata.get("grpc-retry-pushback-ms")[0])).toBeGreaterThanOrEqual(500)
+  })
+
+  it("does not count as arriving when its caller has gone", async () => {
+    const { server, overloads } = arrivalsOf(60_000)
+    const client = await clientOf(server, (_call, done) => done(null, Buffer.from("answer")))
+    const session = openRaw(client.getChannel().getTarget().replace(/^dns:/, ""))
+    ends.push(() => session.destroy())
+    for (let turn = 0; turn < 5; turn++) {
+      const half = beginCall(session, PATH)
+      half.write(Buffer.from([0]))
+      half.close()
+      // Frames are read in order.
+      await new Promise((resolve) => session.ping(resolve))
+    }
+    expect(await say(client, "last")).toBe("answer")
+    expect(overloads).toEqual([])
   })
 
   it("does not count as arriving when its deadline has passed, whatever its caller does", async () => {
-    const arrivals = new Arrivals({ mostArriving: 1, arrivalMs: 60_000 })
-    ends.push(() => arrivals.close())
-    const server = new Server({ interceptors: [arrivals.interceptor] })
+    const { server, overloads } = arrivalsOf(60_000)
     const client = await clientOf(server, (_call, done) => done(null, Buffer.from("answer")))
     const session = openRaw(client.getChannel().getTarget().replace(/^dns:/, ""))
     ends.push(() => session.destroy())
@@ -91,5 +127,6 @@ describe("a call that is read by @grpc/grpc-js, of those that arrive,", () => {
     expect(Number(headers["grpc-status"])).toBe(status.DEADLINE_EXCEEDED)
     expect(half.writableEnded).toBe(false)
     expect(await say(client, "second")).toBe("answer")
+    expect(overloads).toEqual([])
   })
 })

@@ -35,6 +35,8 @@ it("the port of HTTP is on every address of its host, bounded together, and answ
     {
       onFault: () => undefined,
       onRefusedConnection: () => void refused++,
+      onOverload: () => undefined,
+      onWrongToken: () => undefined,
       onLateConnection: () => undefined,
       onFailedHandshake: () => undefined,
     },

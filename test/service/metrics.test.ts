@@ -19,6 +19,8 @@ it("metrics are read as text, and sent nowhere where nobody said to", async () =
   metrics.onUnknownService()
   metrics.onRefusedConnection("peer")
   metrics.onLateConnection()
+  metrics.onOverload("bytes")
+  metrics.onWrongToken("/a.B/C")
   metrics.onFailedHandshake("ERR_TLS_HANDSHAKE_TIMEOUT")
   const asked = { known: {}, facts: {}, cost: 1 }
   await limiter.decide(asked)
@@ -27,6 +29,8 @@ it("metrics are read as text, and sent nowhere where nobody said to", async () =
   expect(contentType).toBe("text/plain; version=0.0.4")
   expect(text).toMatch(/^sluice_service_unknown_total 1$/m)
   expect(text).toMatch(/^sluice_service_refused_connections_total\{sluice_service_bound="peer"\} 1$/m)
+  expect(text).toMatch(/^sluice_service_overloads_total\{sluice_service_bound="bytes"\} 1$/m)
+  expect(text).toMatch(/^sluice_service_wrong_tokens_total\{rpc_method="a.B\/C"\} 1$/m)
   expect(text).toMatch(/^sluice_service_late_connections_total 1$/m)
   expect(text).toMatch(
     /^sluice_service_failed_handshakes_total\{error_type="ERR_TLS_HANDSHAKE_TIMEOUT"\} 1$/m,

@@ -86,7 +86,7 @@ describe("the program", () => {
       maxRequests: 7,
       maxInFlight: 9,
       instances: 1,
-      maxMessageBytes: 4_194_304,
+      maxMessageBytes: 131_072,
     })
   })
 

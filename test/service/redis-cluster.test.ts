@@ -57,6 +57,8 @@ describe("the program on a Redis Cluster", () => {
       onAnswered() {},
       onRefusedConnection() {},
       onLateConnection() {},
+      onOverload() {},
+      onWrongToken() {},
       onFailedHandshake() {},
       read: async () => ({ contentType: "text/plain", text: "" }),
       close: async () => undefined,

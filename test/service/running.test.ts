@@ -29,6 +29,8 @@ const NO_METRICS: Metrics = {
   onAnswered() {},
   onRefusedConnection() {},
   onLateConnection() {},
+  onOverload() {},
+  onWrongToken() {},
   onFailedHandshake() {},
   read: async () => ({ contentType: "text/plain", text: "" }),
   close: async () => undefined,
@@ -101,6 +103,8 @@ describe("a service that runs", () => {
       onAnswered() {},
       onRefusedConnection() {},
       onLateConnection() {},
+      onOverload() {},
+      onWrongToken() {},
       onFailedHandshake() {},
       read: async () => ({ contentType: "text/plain", text: "decisions 3\n" }),
       close: async () => void seen.push("closed"),
@@ -170,6 +174,21 @@ describe("a service that runs", () => {
     expect(lines.filter(({ msg }) => msg.includes("--arrival-time"))).toEqual([
       expect.objectContaining({ peer: "127.0.0.1", count: 1 }),
     ])
+  })
+
+  it("logs and counts calls whose token is missing or wrong", async () => {
+    const wrong: string[] = []
+    const metrics = { ...NO_METRICS, onWrongToken: (path: string) => void wrong.push(path) }
+    const { http } = await run(["--rules", rules], metrics, { SLUICE_TOKENS: '{"a":"0123456789abcdef"}' })
+    const path = `/${SERVICE}/RemoveService`
+    for (const token of ["another-token-of-16", "one-more-token-of-16"]) {
+      const headers = { "content-type": "application/json", authorization: `Bearer ${token}` }
+      await (await fetch(http + path, { method: "POST", headers, body: '{"service":"a"}' })).text()
+    }
+    expect(wrong).toEqual([path, path])
+    const told = lines.filter(({ msg }) => msg === "calls are refused: their token is missing or wrong")
+    expect(told).toEqual([expect.objectContaining({ path, peer: "127.0.0.1", count: 1 })])
+    expect(JSON.stringify(lines)).not.toContain("another-token")
   })
 
   it("answers 500 where metrics cannot be read", async () => {

@@ -56,6 +56,8 @@ export interface Call {
   /** "/sluice.v1.RateLimiter/ShouldForwardRequest". */
   readonly path: string
   readonly output: DescMessage
+  /** Bytes of its request, if they may be more than those of a single decision. */
+  readonly maxBytes?: number | undefined
   /** Counts the requests in a batch without reading them. Absent in a call that has one request. */
   readonly requestsIn?: ((body: Body) => number) | undefined
   /**

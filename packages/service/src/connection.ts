@@ -1,5 +1,6 @@
 import type { Socket } from "node:net"
-import { Deadline, type Deadlines } from "./deadlines.ts"
+import type { Sender } from "./arrivals.ts"
+import { CallbackDeadline, type Deadline, type Deadlines } from "./deadlines.ts"
 import type { Peer } from "./peers.ts"
 
 /** The two limited times of a connection, each kept for all connections of a door. */
@@ -11,10 +12,12 @@ export interface ConnectionTimes {
 }
 
 /** A connection of a door, from its acceptance to its end. */
-export class Connection {
+export class Connection implements Sender {
   /** What was accepted. With TLS the bytes of requests come by another socket on top of it. */
   readonly socket: Socket
   readonly peer: Peer
+  arriving = 0
+  bytes = 0
   /** The socket by which requests come; undefined until a TLS handshake is over. */
   ready: Socket | undefined
   /** Ends the connection gracefully once it is idle; set by the door. */
@@ -33,11 +36,11 @@ export class Connection {
     this.endIdle = () => socket.destroy()
     this.endLate = () => socket.destroy()
     this.#times = times
-    this.#arrival = new Deadline(() => {
+    this.#arrival = new CallbackDeadline(() => {
       onLate(this)
       this.endLate()
     })
-    this.#idle = new Deadline(() => this.endIdle())
+    this.#idle = new CallbackDeadline(() => this.endIdle())
     times.arrival.start(this.#arrival)
   }
 

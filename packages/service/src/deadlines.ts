@@ -1,13 +1,20 @@
 /** Something that has a limited time. Only `Deadlines` reads and writes the links. */
-export class Deadline {
-  readonly onLate: () => void
+export abstract class Deadline {
   sinceMs = 0
   isRunning = false
   earlier: Deadline | undefined
   later: Deadline | undefined
 
-  /** `onLate` runs once the time is over; the deadline has stopped by then. */
+  /** Runs once the time is over; the deadline has stopped by then. */
+  abstract onLate(): void
+}
+
+/** A deadline that calls back. */
+export class CallbackDeadline extends Deadline {
+  override readonly onLate: () => void
+
   constructor(onLate: () => void) {
+    super()
     this.onLate = onLate
   }
 }
@@ -51,6 +58,11 @@ export class Deadlines {
     // Clear the links: otherwise a stopped deadline would keep its old neighbors in memory.
     deadline.earlier = undefined
     deadline.later = undefined
+  }
+
+  /** The deadline that has run for the longest. */
+  get first(): Deadline | undefined {
+    return this.#first
   }
 
   /** Stops the timer. */

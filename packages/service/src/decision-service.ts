@@ -9,7 +9,7 @@ import { withRequestText } from "./contract/request-object.ts"
 import type { AskedRequest } from "./deciding/asked-request.ts"
 import { ServiceGuards, type SharedOptions } from "./deciding/service-guards.ts"
 import { type UnknownServices, Unregistered } from "./deciding/unregistered.ts"
-import type { ConnectionBound, Door, DoorListeners } from "./door.ts"
+import type { ConnectionBound, Door, DoorListeners, Overload } from "./door.ts"
 import { rateLimiting } from "./envoy/should-rate-limit.ts"
 import { RateLimitService } from "./gen/envoy/service/ratelimit/v3/rls_pb.ts"
 import { RateLimiter } from "./gen/sluice/v1/rate_limiter_pb.ts"
@@ -22,6 +22,8 @@ import { answerBytes } from "./wire/answer-bytes.ts"
 
 /** Bounds of what callers may send. */
 export interface Bounds extends GrpcBounds {
+  /** Bytes of a batch, and of rules that are registered. Default 4 MiB, or `maxMessageBytes` if that is more. */
+  readonly maxBatchBytes?: number | undefined
   /** Requests in one ShouldForwardRequests. */
   readonly maxRequests: number
 }
@@ -63,6 +65,10 @@ export interface DecisionServiceParts {
   onAnswered?(door: Door, path: string, code: number, durationMs: number): void
   /** Called for every connection that was closed at once, because of the bound of all connections or of those from its address. */
   onRefusedConnection?(bound: ConnectionBound, peer: string): void
+  /** Called for every call whose token is missing or wrong. */
+  onWrongToken?(path: string, peer: string): void
+  /** Called for every call that was refused because there was too much of something. */
+  onOverload?(what: Overload, peer: string): void
   /** Called for every connection that was ended because the headers of its first request did not come in time. */
   onLateConnection?(peer: string): void
   /**
@@ -137,6 +143,8 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
   const listenersOf = (door: Door): DoorListeners => ({
     onFault: parts.onFault,
     onRefusedConnection: (bound, peer) => parts.onRefusedConnection?.(bound, peer),
+    onWrongToken: (path, peer) => parts.onWrongToken?.(path, peer),
+    onOverload: (what, peer) => parts.onOverload?.(what, peer),
     onLateConnection: (peer) => parts.onLateConnection?.(peer),
     onFailedHandshake: (reason, peer) => parts.onFailedHandshake?.(reason, peer),
     onAnswered: parts.onAnswered?.bind(parts, door),
@@ -144,12 +152,13 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
   const guards = new ServiceGuards(book, shared, parts.onLimiter)
   const unregistered = new Unregistered(parts.unknownServices, parts.onUnknownService)
   const decideTokens = parts.decideTokens ?? tokens({})
+  const { maxBatchBytes = Math.max(DEFAULT_MAX_BATCH_BYTES, bounds.maxMessageBytes) } = bounds
   const forwarding = new Forwarding(guards, unregistered, decideTokens)
   const calls = [
     ...callsFor(parts, forwarding),
     forwardMany(forwarding, bounds.maxRequests, decideTokens),
     ...callsOf(RateLimitService, rateLimiting(guards, unregistered, decideTokens)),
-  ]
+  ].map((call) => (LONG.has(call.path) ? { ...call, maxBytes: maxBatchBytes } : call))
   const grpcDoor = createGrpcDoor(calls, bounds, listenersOf("grpc"), tls, parts.addTo)
   const httpDoor = createHttpDoor(calls, bounds, listenersOf("http"), tls)
   return {
@@ -177,6 +186,15 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
     },
   }
 }
+
+/** Bytes of a long message by default: 4 MiB. */
+const DEFAULT_MAX_BATCH_BYTES = 4 * 2 ** 20
+/** The calls whose messages carry many requests, or rules. */
+const LONG: ReadonlySet<string> = new Set(
+  [RateLimiter.method.shouldForwardRequests, RateLimiter.method.registerService].map(
+    ({ name }) => `/${RateLimiter.typeName}/${name}`,
+  ),
+)
 
 function callsFor(parts: DecisionServiceParts, forwarding: Forwarding): Call[] {
   const { book, registry, tokens, isRegistrationOpen: isOpen, audit } = parts

@@ -14,12 +14,21 @@ export interface DoorListeners {
   onRefusedConnection(bound: ConnectionBound, peer: string): void
   /** Called for each connection that is ended because the headers of its first request did not come in time. */
   onLateConnection(peer: string): void
+  /** Called for each call whose token is missing or wrong. */
+  onWrongToken(path: string, peer: string): void
+  /** Called for each request that is refused because there is too much of something. */
+  onOverload(what: Overload, peer: string): void
   /**
    * Called for each failed TLS handshake, with a code such as `ERR_SSL_HTTP_REQUEST` or `ERR_TLS_HANDSHAKE_TIMEOUT` and the address of
    * the peer, if that is known.
    */
   onFailedHandshake(reason: string, peer: string | undefined): void
 }
+
+/**
+ * What there is too much of: requests that are arriving, their bytes, calls in flight, or calls that a service's rules hold.
+ */
+export type Overload = "arriving" | "bytes" | "in-flight" | "held"
 
 /** The bound that a refused connection has met: of all connections of a door, or of its address. */
 export type ConnectionBound = "all" | "peer"

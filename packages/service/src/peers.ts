@@ -4,6 +4,15 @@ import type { Socket } from "node:net"
 export interface Peer {
   readonly address: string
   connections: number
+  /** Requests that have begun to arrive. */
+  arriving: number
+  /** Bytes of these. */
+  bytes: number
+}
+
+/** A peer that has nothing yet. */
+export function newPeer(address: string): Peer {
+  return { address, connections: 0, arriving: 0, bytes: 0 }
 }
 
 /** The addresses that have connections at a door. */
@@ -14,7 +23,7 @@ export class Peers {
   of(address: string): Peer {
     let peer = this.#byAddress.get(address)
     if (peer === undefined) {
-      peer = { address, connections: 0 }
+      peer = newPeer(address)
       this.#byAddress.set(address, peer)
     }
     return peer

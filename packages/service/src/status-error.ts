@@ -37,6 +37,23 @@ export class StatusError extends Error {
   }
 }
 
+/** The error for a call whose token is missing or wrong. */
+export class TokenError extends StatusError {}
+
+/** Milliseconds after which a caller should try again that was refused because of too much work: half of it, and up to as much more. */
+const RETRY_MS = 1_000
+
+/** The error for a call that is refused because there is too much work. The same call may be answered a little later. */
+export class OverloadError extends StatusError {
+  /** When to try again. It differs between errors, so that refused callers do not all come back at once. */
+  readonly retryAfterMs: number
+
+  constructor(message: string) {
+    super(Code.UNAVAILABLE, message)
+    this.retryAfterMs = Math.round(RETRY_MS * (0.5 + Math.random()))
+  }
+}
+
 /** A request with wrong fields: the message names the first, the details all of them. */
 export function invalidArgument(...violations: readonly [FieldViolation, ...FieldViolation[]]): StatusError {
   const [{ field, description }] = violations
@@ -61,6 +78,7 @@ export function shortened(error: StatusError): StatusError {
     if (length > LONGEST_VIOLATIONS) break
     violations.push(cut)
   }
+  if (error instanceof OverloadError) return error
   return new StatusError(error.code, shortText(error.message), violations)
 }
 

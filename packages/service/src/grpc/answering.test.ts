@@ -20,6 +20,8 @@ function fail(answerBytes: Call["answerBytes"], onFault: (error: unknown) => voi
       faults.push(error)
       onFault(error)
     },
+    onOverload: () => undefined,
+    onWrongToken: () => undefined,
   })
   const call: Call = {
     path: "/sluice.test/Fails",

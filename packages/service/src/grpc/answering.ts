@@ -1,7 +1,8 @@
 import type { Call, CallContext } from "../calls.ts"
 import type { DoorListeners } from "../door.ts"
 import { InFlight } from "../in-flight.ts"
-import { Code, StatusError, shortened } from "../status-error.ts"
+import { peerAddress } from "../peers.ts"
+import { Code, OverloadError, StatusError, shortened, TokenError } from "../status-error.ts"
 
 /** A call whose request has come, whichever way it was read. */
 export interface AskedCall extends CallContext {
@@ -15,28 +16,37 @@ export interface AskedCall extends CallContext {
   fail(error: StatusError): void
 }
 
-const TOO_MANY = new StatusError(Code.RESOURCE_EXHAUSTED, "Too many calls are in flight; try again later.")
+const TOO_MANY = "Too many calls are in flight; try again later."
 const FAULT = new StatusError(Code.INTERNAL, "An error of the decision service; its log has it.")
 
 /** Has calls answered by their handlers: no more at once than a bound, and each reported once. */
 export class Answering {
   readonly #calls: InFlight
   readonly #batches: InFlight
-  readonly #listeners: Pick<DoorListeners, "onFault" | "onAnswered">
+  readonly #listeners: Pick<DoorListeners, "onFault" | "onAnswered" | "onOverload" | "onWrongToken">
 
-  constructor(mostInFlight: number, listeners: Pick<DoorListeners, "onFault" | "onAnswered">) {
+  constructor(
+    mostInFlight: number,
+    listeners: Pick<DoorListeners, "onFault" | "onAnswered" | "onOverload" | "onWrongToken">,
+  ) {
     this.#calls = new InFlight(mostInFlight)
     this.#batches = new InFlight(mostInFlight)
     this.#listeners = listeners
   }
 
-  /** Answers a call at once if its handler does. */
-  answer(call: Call, asked: AskedCall): void {
+  /** Answers a call at once if its handler does. A message with more than `mostBytes` is refused. */
+  answer(call: Call, asked: AskedCall, mostBytes = Number.POSITIVE_INFINITY): void {
     const sinceMs = this.#listeners.onAnswered === undefined ? 0 : performance.now()
+    if (asked.request.length > mostBytes) {
+      const details = `The message has ${asked.request.length} bytes; ${mostBytes} are accepted.`
+      this.#fail(call, asked, new StatusError(Code.RESOURCE_EXHAUSTED, details), sinceMs)
+      return
+    }
     const requests = call.requestsIn?.(asked.request)
     const inFlight = requests === undefined ? this.#calls : this.#batches
     if (!inFlight.enter(requests ?? 1)) {
-      this.#fail(call, asked, TOO_MANY, sinceMs)
+      this.#listeners.onOverload("in-flight", addressOf(asked))
+      this.#fail(call, asked, new OverloadError(TOO_MANY), sinceMs)
       return
     }
     let bytes: Uint8Array | Promise<Uint8Array>
@@ -73,6 +83,7 @@ export class Answering {
     const isFault = !(error instanceof StatusError)
     const told = isFault ? FAULT : shortened(error)
     this.#report(call, asked, told.code, sinceMs)
+    if (error instanceof TokenError) this.#listeners.onWrongToken(call.path, addressOf(asked))
     asked.fail(told)
     // Last: a listener may throw, and the call is over even so.
     if (isFault) this.#listeners.onFault(error, call.path)
@@ -83,4 +94,9 @@ export class Answering {
     // A caller that did not wait for the answer has another one.
     onAnswered?.(call.path, asked.endedWith ?? code, performance.now() - sinceMs)
   }
+}
+
+/** The address of the caller without its port, which differs for each connection. */
+function addressOf({ peer }: AskedCall): string {
+  return peerAddress({ remoteAddress: peer.replace(/:\d+$/, "") })
 }

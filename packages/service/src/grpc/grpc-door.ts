@@ -8,6 +8,7 @@ import {
   type sendUnaryData,
   type UntypedHandleCall,
 } from "@grpc/grpc-js"
+import { Arrivals, DEFAULT_MAX_UNFINISHED_BYTES, type Sender } from "../arrivals.ts"
 import type { Call } from "../calls.ts"
 import type { Connection } from "../connection.ts"
 import { type ConnectionBounds, Connections, LINGER_MS } from "../connections.ts"
@@ -15,9 +16,9 @@ import type { DoorListeners } from "../door.ts"
 import { listenOnEach, portOf } from "../listening.ts"
 import type { Tls } from "../tls.ts"
 import { Answering } from "./answering.ts"
-import { Arrivals } from "./arrivals.ts"
 import { createGrpcListener } from "./grpc-listener.ts"
 import { Keepalive, keepaliveTimes } from "./keepalive.ts"
+import { LibraryArrivals } from "./library-arrivals.ts"
 import { LibraryCall } from "./library-call.ts"
 import { isPlain, PlainCall } from "./plain-call.ts"
 import { renewStreams } from "./renewed-streams.ts"
@@ -25,8 +26,10 @@ import { offerStreams, sessionOf } from "./sessions.ts"
 
 /** Bounds of what callers may send. */
 export interface GrpcBounds extends ConnectionBounds {
-  /** Bytes of a message. */
+  /** Bytes of a message, if its call does not say otherwise. */
   readonly maxMessageBytes: number
+  /** Bytes in memory of requests that have not arrived yet. Default 64 MiB. */
+  readonly maxUnfinishedBytes?: number | undefined
   /**
    * Single calls in flight, as many requests in batches, and as many calls whose request has not arrived yet. More are refused with
    * RESOURCE_EXHAUSTED; a batch that comes alone is accepted.
@@ -63,12 +66,15 @@ export function createGrpcDoor(
   addTo: (server: Server) => void = () => undefined,
 ): GrpcDoor {
   const { maxMessageBytes, maxInFlight, arrivalMs } = bounds
-  const arrivals = new Arrivals({ mostArriving: maxInFlight, arrivalMs })
+  const mostBytes = bounds.maxUnfinishedBytes ?? DEFAULT_MAX_UNFINISHED_BYTES
+  const arrivals = new Arrivals({ mostArriving: maxInFlight, mostBytes, arrivalMs }, listeners.onOverload)
+  const longest = Math.max(maxMessageBytes, ...calls.map(({ maxBytes = 0 }) => maxBytes))
+  const libraryArrivals = new LibraryArrivals(arrivals, longest)
   const answering = new Answering(maxInFlight, listeners)
   const keepalive = new Keepalive(keepaliveTimes(arrivalMs))
   const server = new Server({
-    interceptors: [arrivals.interceptor],
-    "grpc.max_receive_message_length": maxMessageBytes,
+    interceptors: [libraryArrivals.interceptor],
+    "grpc.max_receive_message_length": longest,
     "grpc.enable_channelz": 0,
     // Of one connection: those that grpc-js ends before all of them have come stay open until their client ends them, or goes.
     "grpc.max_concurrent_streams": 2 * maxInFlight,
@@ -76,7 +82,7 @@ export function createGrpcDoor(
   })
   for (const call of calls) {
     const handle: UntypedHandleCall = (asked: LibraryAsked, done: sendUnaryData<Uint8Array>) =>
-      answering.answer(call, new LibraryCall(asked, done))
+      answering.answer(call, new LibraryCall(asked, done), call.maxBytes ?? maxMessageBytes)
     server.addService({ [call.path]: definitionOf(call) }, { [call.path]: handle })
   }
   addTo(server)
@@ -85,12 +91,17 @@ export function createGrpcDoor(
   const connections = new Connections(tls !== undefined, bounds, listeners)
   const callOf = new Map(calls.map((call) => [call.path, call]))
   const plain = { arrivals, answering, maxMessageBytes }
-  const take = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean => {
-    const call = callOf.get(headers[":path"] as string)
-    if (call === undefined || !isPlain(headers)) return false
-    new PlainCall(stream, headers, call, plain)
-    return true
-  }
+  const takeFrom =
+    (sender: Sender) =>
+    (stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean => {
+      const call = callOf.get(headers[":path"] as string)
+      if (call === undefined || !isPlain(headers)) {
+        libraryArrivals.follow(stream, headers, sender, call && (call.maxBytes ?? maxMessageBytes))
+        return false
+      }
+      new PlainCall(stream, headers, call, sender, plain)
+      return true
+    }
   const begin = (socket: Socket): void => {
     injector.injectConnection(socket)
     const connection = connections.of(socket)
@@ -100,7 +111,7 @@ export function createGrpcDoor(
       return
     }
     connection.endIdle = () => endSession(session, socket)
-    offerStreams(session, take)
+    offerStreams(session, takeFrom(connection))
     followCalls(session, connection)
     keepalive.follow(session)
     renewStreams(session)

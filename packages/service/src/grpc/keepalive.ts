@@ -1,5 +1,5 @@
 import type { ServerHttp2Session } from "node:http2"
-import { Deadline, Deadlines } from "../deadlines.ts"
+import { CallbackDeadline, Deadlines } from "../deadlines.ts"
 
 /** When sessions are pinged. */
 export interface KeepaliveTimes {
@@ -41,13 +41,13 @@ export class Keepalive {
       if (isAwaited) session.destroy()
     }
     // If this process was busy, the answer may have arrived and not been read: it is read before the immediate runs.
-    const pong = new Deadline(() => void setImmediate(end))
+    const pong = new CallbackDeadline(() => void setImmediate(end))
     const answered = (): void => {
       isAwaited = false
       this.#pongs.stop(pong)
       if (!session.closed && !session.destroyed) this.#pings.start(ping)
     }
-    const ping = new Deadline(() => {
+    const ping = new CallbackDeadline(() => {
       if (session.closed || session.destroyed) return
       isAwaited = true
       this.#pongs.start(pong)

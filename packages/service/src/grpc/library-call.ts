@@ -1,6 +1,6 @@
 import { Metadata, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js"
 import { type Asking, bearerToken } from "../calls.ts"
-import { Code, type StatusError } from "../status-error.ts"
+import { Code, OverloadError, type StatusError } from "../status-error.ts"
 import { statusBytes } from "../status-message.ts"
 import type { AskedCall } from "./answering.ts"
 
@@ -59,6 +59,7 @@ export class LibraryCall implements AskedCall, Asking {
   fail(error: StatusError): void {
     const metadata = new Metadata()
     metadata.set("grpc-status-details-bin", statusBytes(error))
+    if (error instanceof OverloadError) metadata.set("grpc-retry-pushback-ms", String(error.retryAfterMs))
     const { name, message, code } = error
     this.#done({ name, message, code, details: message, metadata })
   }

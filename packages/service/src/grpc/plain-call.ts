@@ -1,9 +1,10 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2"
+import { Arrival, type Arrivals, type Sender } from "../arrivals.ts"
 import { type Asking, bearerToken, type Call } from "../calls.ts"
-import { Code, type StatusError } from "../status-error.ts"
+import { PartialMessage } from "../partial-message.ts"
+import { Code, OverloadError, type StatusError } from "../status-error.ts"
 import { statusBytes } from "../status-message.ts"
 import type { Answering, AskedCall } from "./answering.ts"
-import { type Arrivals, type Ending, TOO_MANY_ARRIVING } from "./arrivals.ts"
 import { timeLeftMs } from "./time-left.ts"
 
 // What a plain call looks like on its HTTP/2 stream: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
@@ -12,8 +13,14 @@ import { timeLeftMs } from "./time-left.ts"
 export interface PlainCalls {
   readonly arrivals: Arrivals
   readonly answering: Answering
-  /** Bytes of a message. */
+  /** Bytes of a message, if its call does not say otherwise. */
   readonly maxMessageBytes: number
+}
+
+/** What a call ends with that is not answered. */
+interface Ending {
+  readonly code: Code
+  readonly details: string
 }
 
 /** Before a message: whether it is compressed, and its length. */
@@ -25,7 +32,6 @@ const HEADERS = { ":status": 200, "content-type": "application/grpc+proto" } as 
 const WITH_TRAILERS = { waitForTrailers: true, sendDate: false }
 const WITHOUT_MESSAGE = { endStream: true, sendDate: false }
 const OK = { "grpc-status": "0" }
-const NOTHING = Buffer.alloc(0)
 const LATE: Ending = { code: Code.DEADLINE_EXCEEDED, details: "Deadline exceeded" }
 const LESS_THAN_ONE: Ending = {
   code: Code.UNIMPLEMENTED,
@@ -63,11 +69,8 @@ export class PlainCall implements AskedCall, Asking {
   readonly #headers: IncomingHttpHeaders
   readonly #call: Call
   readonly #by: PlainCalls
-  /** To be called when the request has come, or nobody waits for that any more. */
-  readonly #leave: (() => void) | undefined
-  /** What has come, and then room for more where it came in pieces. */
-  #come: Buffer = NOTHING
-  #length = 0
+  readonly #arrival: Arrival
+  readonly #message = new PartialMessage()
   /** Bytes that have to come, prefix and all; 0 until that is known. */
   #expected = 0
   #timer: NodeJS.Timeout | undefined
@@ -76,18 +79,22 @@ export class PlainCall implements AskedCall, Asking {
   #listeners: Set<() => void> | undefined
 
   /** Reads the call, and has it answered when its request has come. */
-  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, call: Call, by: PlainCalls) {
+  constructor(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    call: Call,
+    sender: Sender,
+    by: PlainCalls,
+  ) {
     this.#stream = stream
     this.#headers = headers
     this.#call = call
     this.#by = by
-    this.#leave = by.arrivals.begin(this)
-    // Of one that has failed "close" is told as well.
+    this.#arrival = new Arrival(sender, by.arrivals, this)
+    // A stream that has failed emits "close" as well.
     stream.on("error", () => undefined)
-    if (this.#leave === undefined) {
-      this.sendStatus(TOO_MANY_ARRIVING)
-      return
-    }
+    by.arrivals.begin(this.#arrival)
+    if (this.#isOver) return
     this.#startTimer(headers["grpc-timeout"])
     stream.on("close", () => this.#close(Code.CANCELLED))
     stream.on("data", (chunk: Buffer) => this.#receive(chunk))
@@ -95,7 +102,7 @@ export class PlainCall implements AskedCall, Asking {
   }
 
   get request(): Uint8Array {
-    return this.#come.subarray(PREFIX_BYTES, this.#length)
+    return this.#message.bytes.subarray(PREFIX_BYTES)
   }
 
   get asking(): Asking {
@@ -144,69 +151,57 @@ export class PlainCall implements AskedCall, Asking {
   fail(error: StatusError): void {
     if (!this.#finish()) return
     const details = statusBytes(error).toString("base64")
-    this.#send(error.code, error.message, { "grpc-status-details-bin": details })
+    this.#send(error.code, error.message, { "grpc-status-details-bin": details, ...retryHeaders(error) })
   }
 
-  /** Ends the call before it is answered. */
-  sendStatus({ code, details }: Ending): void {
+  /** Ends the call before its request has arrived. */
+  endArrival(error: StatusError): void {
+    if (this.#close(error.code)) this.#send(error.code, error.message, retryHeaders(error))
+  }
+
+  #sendStatus({ code, details }: Ending): void {
     if (this.#close(code)) this.#send(code, details)
   }
 
   #startTimer(timeout: string | string[] | undefined): void {
     if (timeout === undefined) return
     const ms = timeLeftMs(String(timeout)) as number
-    if (ms <= LONGEST_TIMER_MS) this.#timer = setTimeout(() => this.sendStatus(LATE), ms)
+    if (ms <= LONGEST_TIMER_MS) this.#timer = setTimeout(() => this.#sendStatus(LATE), ms)
   }
 
   #receive(chunk: Buffer): void {
     // What still comes of a call that is over is read, so that its stream can end, and let go.
     if (this.#isOver) return
-    this.#append(chunk)
+    const message = this.#message
+    if (!this.#by.arrivals.hold(this.#arrival, message.add(chunk))) return
     if (this.#expected === 0) {
-      if (this.#length < PREFIX_BYTES) return
-      const bytes = this.#come.readUInt32BE(1)
-      if (bytes > this.#by.maxMessageBytes) {
-        this.sendStatus(tooLong(bytes, this.#by.maxMessageBytes))
+      if (message.length < PREFIX_BYTES) return
+      const bytes = message.bytes.readUInt32BE(1)
+      const most = this.#call.maxBytes ?? this.#by.maxMessageBytes
+      if (bytes > most) {
+        this.#sendStatus(tooLong(bytes, most))
         return
       }
       this.#expected = PREFIX_BYTES + bytes
+      // As much as its sender says: growing step by step would leave the smaller pieces behind as garbage.
+      if (!this.#by.arrivals.hold(this.#arrival, message.reserve(this.#expected))) return
     }
-    if (this.#length > this.#expected) this.sendStatus(MORE_THAN_ONE)
-  }
-
-  /** Nearly all come in one piece. Of the others none is kept by itself: one of a byte takes a hundred. */
-  #append(chunk: Buffer): void {
-    const length = this.#length + chunk.length
-    if (this.#length === 0) this.#come = chunk
-    else {
-      if (length > this.#come.length) {
-        const longer = Buffer.allocUnsafe(2 * length)
-        this.#come.copy(longer, 0, 0, this.#length)
-        this.#come = longer
-      }
-      chunk.copy(this.#come, this.#length)
-    }
-    this.#length = length
+    if (message.length > this.#expected) this.#sendStatus(MORE_THAN_ONE)
   }
 
   #received(): void {
     if (this.#isOver || this.#isGone()) return
-    if (this.#expected === 0 || this.#length < this.#expected) {
-      this.sendStatus(LESS_THAN_ONE)
+    if (this.#expected === 0 || this.#message.length < this.#expected) {
+      this.#sendStatus(LESS_THAN_ONE)
       return
     }
-    if (this.#come[0] !== 0) {
-      this.sendStatus(COMPRESSED)
+    if (this.#message.bytes[0] !== 0) {
+      this.#sendStatus(COMPRESSED)
       return
     }
-    this.#leave?.()
+    this.#by.arrivals.end(this.#arrival)
     this.#by.answering.answer(this.#call, this)
-    this.#letGo()
-  }
-
-  /** What has come is a part of all that was read at once, which a call that is held would keep. */
-  #letGo(): void {
-    this.#come = NOTHING
+    this.#message.clear()
   }
 
   #isGone(): boolean {
@@ -219,8 +214,8 @@ export class PlainCall implements AskedCall, Asking {
     this.#isOver = true
     this.#endedWith = code
     clearTimeout(this.#timer)
-    this.#leave?.()
-    this.#letGo()
+    this.#by.arrivals.end(this.#arrival)
+    this.#message.clear()
     if (this.#listeners !== undefined) for (const listener of this.#listeners) listener()
     return true
   }
@@ -233,7 +228,7 @@ export class PlainCall implements AskedCall, Asking {
     return true
   }
 
-  #send(code: Code, message: string, more: Readonly<Record<string, string>> = {}): void {
+  #send(code: Code, message: string, more?: Readonly<Record<string, string>>): void {
     if (this.#isGone()) return
     const status = { "grpc-status": String(code), "grpc-message": encodeURI(message), ...more }
     const stream = this.#stream
@@ -243,6 +238,11 @@ export class PlainCall implements AskedCall, Asking {
     if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR)
     stream.resume()
   }
+}
+
+/** Tells clients that retry when to do so: https://github.com/grpc/proposal/blob/master/A6-client-retries.md#pushback */
+function retryHeaders(error: StatusError): Record<string, string> | undefined {
+  return error instanceof OverloadError ? { "grpc-retry-pushback-ms": String(error.retryAfterMs) } : undefined
 }
 
 function tooLong(bytes: number, most: number): Ending {

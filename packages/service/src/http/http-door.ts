@@ -2,23 +2,28 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from "node:https"
 import type { Socket } from "node:net"
 import Fastify, { type FastifyReply, type FastifyRequest } from "fastify"
+import { Arrival, Arrivals, DEFAULT_MAX_UNFINISHED_BYTES } from "../arrivals.ts"
 import type { Asking, Body, Call } from "../calls.ts"
 import { type ConnectionBounds, Connections, DEFAULT_IDLE_MS } from "../connections.ts"
 import type { DoorListeners } from "../door.ts"
 import { InFlight } from "../in-flight.ts"
 import { listenOnEach, portOf } from "../listening.ts"
-import { Code, StatusError } from "../status-error.ts"
+import { peerAddress } from "../peers.ts"
+import { Code, OverloadError, StatusError, TokenError } from "../status-error.ts"
 import { type Tls, tlsOptions } from "../tls.ts"
+import { isJson, readBody } from "./http-body.ts"
 import { HttpContext, TimedAsking, timeoutOf } from "./http-context.ts"
 import { httpError } from "./http-errors.ts"
 
 /** Bounds of what callers may send. */
 export interface HttpBounds extends ConnectionBounds {
-  /** Bytes of a body. */
+  /** Bytes of a body, if its call does not say otherwise. */
   readonly maxMessageBytes: number
+  /** Bytes in memory of requests that have not arrived yet. Default 64 MiB. */
+  readonly maxUnfinishedBytes?: number | undefined
   /**
    * Single calls in flight, as many requests in batches, and as many calls whose request has not arrived yet. More are refused with
-   * 429; a batch that comes alone is accepted.
+   * 503; a batch that comes alone is accepted.
    */
   readonly maxInFlight: number
   /** Milliseconds that a request may take to arrive. */
@@ -44,7 +49,7 @@ type Answer = Uint8Array | string
 const BINARY = "application/proto"
 const JSON_TYPE = "application/json; charset=utf-8"
 
-const TOO_MANY = new StatusError(Code.RESOURCE_EXHAUSTED, "Too many calls are in flight; try again later.")
+const TOO_MANY = "Too many calls are in flight; try again later."
 
 /**
  * The same calls as over gRPC, each a POST to its path whose body is the request as JSON, or as bytes (https://protobuf.dev/programming-guides/json):
@@ -60,7 +65,6 @@ export function createHttpDoor(
   const { onFault, onAnswered } = listeners
   const app = Fastify({
     logger: false,
-    bodyLimit: maxMessageBytes,
     // Whatever a member is called, it is read as what the message has of that name, and else refused by its name.
     onProtoPoisoning: "ignore",
     onConstructorPoisoning: "ignore",
@@ -68,8 +72,17 @@ export function createHttpDoor(
     // A path whose escapes are none: Fastify would answer it in words of its own.
     frameworkErrors: (_error, request, reply) => void notFound(request, reply),
   })
-  app.removeContentTypeParser("text/plain")
-  app.addContentTypeParser(BINARY, { parseAs: "buffer" }, (_request, body, done) => done(null, body))
+  app.removeAllContentTypeParsers()
+  const parseJson = app.getDefaultJsonParser("ignore", "ignore")
+  app.addContentTypeParser(["application/json", BINARY], (request, payload, done) => {
+    const { maxBytes = maxMessageBytes } = request.routeOptions.config as { readonly maxBytes?: number }
+    const arrival = arriving.get(request.raw) as Arrival
+    readBody(payload as IncomingMessage, maxBytes, arrivals, arrival, (error, body) => {
+      if (error !== undefined) done(error)
+      else if (isJson(request)) parseJson(request, body.toString(), done)
+      else done(null, body)
+    })
+  })
   const connections = new Connections(tls !== undefined, bounds, listeners)
   const answer = (request: IncomingMessage, response: ServerResponse): void => {
     const connection = connections.of(request.socket)
@@ -104,7 +117,9 @@ export function createHttpDoor(
   let listening: readonly Server[] = []
   const outputs = new Map(calls.map(({ path, output }) => [path, output]))
   /** Requests whose body has not come yet. */
-  const arriving = new Set<IncomingMessage>()
+  const arriving = new WeakMap<IncomingMessage, Arrival>()
+  const mostBytes = bounds.maxUnfinishedBytes ?? DEFAULT_MAX_UNFINISHED_BYTES
+  const arrivals = new Arrivals({ mostArriving: maxInFlight, mostBytes, arrivalMs }, listeners.onOverload)
   /** By which the calls in flight have come. */
   const busy = new Set<Socket>()
   const callsInFlight = new InFlight(maxInFlight)
@@ -123,7 +138,13 @@ export function createHttpDoor(
       )
     }
     const { status, body } = httpError(error, outputs.get(path))
+    if (error instanceof OverloadError) reply.header("retry-after", Math.ceil(error.retryAfterMs / 1_000))
     return send(reply.code(status), body)
+  }
+  /** Answers a request of which more is to come, and ends its connection, since nobody reads the rest. */
+  const endUnfinished = (reply: FastifyReply, error: StatusError, path: string): void => {
+    reply.raw.once("close", () => reply.request.raw.destroy())
+    fail(reply.header("connection", "close"), error, path)
   }
   app.addHook("onRequest", (request, reply, done) => {
     const { raw } = request
@@ -133,18 +154,28 @@ export function createHttpDoor(
       fail(reply, new StatusError(Code.UNIMPLEMENTED, message), request.url)
       return
     }
-    if (arriving.size >= maxInFlight) {
-      fail(reply, TOO_MANY, request.url)
-      return
+    const connection = connections.of(raw.socket)
+    if (connection === undefined) return
+    const endArrival = (error: StatusError): void => {
+      if (error instanceof OverloadError) endUnfinished(reply, error, request.url)
+      else connection.endLate()
     }
-    arriving.add(raw)
-    // When all of it has come, or nothing more will.
-    raw.once("close", () => arriving.delete(raw))
-    done()
+    const arrival = new Arrival(connection, arrivals, { endArrival })
+    arriving.set(raw, arrival)
+    const leave = (): void => arrivals.end(arrival)
+    raw.once("close", leave)
+    // A request that was answered before all of it had come may never close.
+    reply.raw.once("close", leave)
+    arrivals.begin(arrival)
+    if (arrival.isRunning) done()
   })
+  const overload = (socket: Socket): OverloadError => {
+    listeners.onOverload("in-flight", peerAddress(socket))
+    return new OverloadError(TOO_MANY)
+  }
   for (const call of calls) {
     const { path } = call
-    app.post(path, async (request, reply) => {
+    app.post(path, { config: { maxBytes: call.maxBytes ?? maxMessageBytes } }, async (request, reply) => {
       const { socket } = request
       const body = (request.body ?? {}) as Body
       const sinceMs = onAnswered === undefined ? 0 : performance.now()
@@ -155,7 +186,7 @@ export function createHttpDoor(
       let answer: Answer | Promise<Answer> | undefined
       busy.add(socket)
       try {
-        if (!hasEntered) throw TOO_MANY
+        if (!hasEntered) throw overload(socket)
         const sent = await inTime(request, reply, (asking) => {
           const context = new HttpContext(request, asking)
           // As it was asked: the body was read by its type, in whatever case that is written, and with parameters.
@@ -166,6 +197,7 @@ export function createHttpDoor(
         return send(reply.type(body instanceof Uint8Array ? BINARY : JSON_TYPE), sent)
       } catch (error) {
         code = error instanceof StatusError ? error.code : Code.INTERNAL
+        if (error instanceof TokenError) listeners.onWrongToken(path, peerAddress(socket))
         return fail(reply, error, path)
       } finally {
         onAnswered?.(path, code, performance.now() - sinceMs)
@@ -190,7 +222,7 @@ export function createHttpDoor(
     const { statusCode = 500, message } = error
     if (statusCode >= 500) return fail(reply, error, request.url)
     const code = statusCode === 413 ? Code.RESOURCE_EXHAUSTED : Code.INVALID_ARGUMENT
-    const failure = new StatusError(code, REFUSED[statusCode]?.(request, maxMessageBytes) ?? message)
+    const failure = new StatusError(code, REFUSED[statusCode]?.(request) ?? message)
     const { body } = httpError(failure, outputs.get(request.routeOptions.url ?? ""))
     return send(reply.code(statusCode), body)
   })
@@ -211,7 +243,10 @@ export function createHttpDoor(
       await Promise.all(listening.map((each) => new Promise((resolve) => each.close(resolve))))
       clearTimeout(late)
     },
-    close: () => connections.end(),
+    close() {
+      connections.end()
+      arrivals.close()
+    },
   }
 }
 
@@ -221,8 +256,7 @@ function requestTimeout(): Error {
 }
 
 /** What Fastify says of these does not tell what to send. */
-const REFUSED: Readonly<Record<number, (request: FastifyRequest, maxBytes: number) => string>> = {
-  413: (_request, maxBytes) => `The body is longer than ${maxBytes} bytes.`,
+const REFUSED: Readonly<Record<number, (request: FastifyRequest) => string>> = {
   415: ({ headers }) =>
     `A body of type ${headers["content-type"] || "unknown"} is not read: send application/json or ${BINARY}.`,
 }

@@ -4,7 +4,7 @@ import { PrometheusExporter, PrometheusSerializer } from "@opentelemetry/exporte
 import { MeterProvider, type MetricReader, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"
 import { instrument } from "@sluice/core/otel"
 import type { DecisionServiceParts } from "../decision-service.ts"
-import type { ConnectionBound, Door } from "../door.ts"
+import type { ConnectionBound, Door, Overload } from "../door.ts"
 import { CallDurations } from "./call-durations.ts"
 
 /** Where OpenTelemetry's own variables say that metrics are to be sent: its exporter reads them by itself. */
@@ -18,6 +18,10 @@ export interface Metrics extends Pick<DecisionServiceParts, "onLimiter" | "onUnk
   onRefusedConnection(bound: ConnectionBound): void
   /** Counts a connection whose first request did not come in time. */
   onLateConnection(): void
+  /** Counts a call that was refused because there was too much of something. */
+  onOverload(what: Overload): void
+  /** Counts a call whose token was missing or wrong. */
+  onWrongToken(path: string): void
   /** Counts a TLS handshake that failed. */
   onFailedHandshake(reason: string): void
   /** What GET /metrics answers, for Prometheus. */
@@ -61,12 +65,22 @@ export function createMetrics(
     description: "TLS handshakes that failed, by the code of OpenSSL or Node.",
     unit: "{handshake}",
   })
+  const overloads = meter.createCounter("sluice.service.overloads", {
+    description: "Calls that were refused because there was too much work or too much in memory.",
+    unit: "{call}",
+  })
+  const wrongTokens = meter.createCounter("sluice.service.wrong_tokens", {
+    description: "Calls whose token was missing or wrong, by method.",
+    unit: "{call}",
+  })
   return {
     onLimiter: (limiter) => void instrument(limiter, { meterProvider }),
     onUnknownService: () => unknown.add(1),
     onAnswered: (door, path, code, durationMs) => durations.record(door, path, code, durationMs),
     onRefusedConnection: (bound) => refused.add(1, { "sluice.service.bound": bound }),
     onLateConnection: () => late.add(1),
+    onOverload: (what) => overloads.add(1, { "sluice.service.bound": what }),
+    onWrongToken: (path) => wrongTokens.add(1, { "rpc.method": path.slice(1) }),
     onFailedHandshake: (reason) => handshakes.add(1, { "error.type": reason }),
     async read() {
       const { resourceMetrics } = await exporter.collect()

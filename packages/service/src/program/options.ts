@@ -127,8 +127,20 @@ const SETTINGS = {
   maxMessageBytes: {
     flags: "--max-message-bytes <n>",
     env: "SLUICE_MAX_MESSAGE_BYTES",
-    says: "a larger message is refused",
+    says: "a longer message of a single decision is refused",
+    otherwise: "131072",
+  },
+  maxBatchBytes: {
+    flags: "--max-batch-bytes <n>",
+    env: "SLUICE_MAX_BATCH_BYTES",
+    says: "a longer batch is refused, and longer rules",
     otherwise: "4194304",
+  },
+  maxUnfinishedBytes: {
+    flags: "--max-unfinished-bytes <n>",
+    env: "SLUICE_MAX_UNFINISHED_BYTES",
+    says: "bytes in memory of unfinished requests, on each of gRPC and HTTP; at least 8 batches",
+    otherwise: "67108864",
   },
   maxInFlight: {
     flags: "--max-in-flight <n>",

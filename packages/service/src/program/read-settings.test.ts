@@ -52,7 +52,9 @@ describe("settings", () => {
       storeTimeoutMs: 50,
       instances: 1,
       bounds: {
-        maxMessageBytes: 4_194_304,
+        maxMessageBytes: 131_072,
+        maxBatchBytes: 4_194_304,
+        maxUnfinishedBytes: 67_108_864,
         maxInFlight: 1_000,
         maxConnections: 10_000,
         maxConnectionsPerPeer: 2_500,

@@ -45,6 +45,15 @@ function read(reader: Reader): Settings {
   const operations = reader.value("operations", address)
   const redisUrls = reader.secret(REDIS_URL)
   const allowInvalidRules = reader.value("allowInvalidRules", yesOrNo)
+  const maxMessageBytes = reader.value("maxMessageBytes", whole(1_024, MOST_BYTES))
+  const maxBatchBytes = reader.value("maxBatchBytes", whole(1_024, MOST_BYTES))
+  const maxUnfinishedBytes = reader.value("maxUnfinishedBytes", whole(1_024, 64 * MOST_BYTES))
+  const leastUnfinished = 8 * Math.max(maxMessageBytes, maxBatchBytes)
+  if (maxUnfinishedBytes < leastUnfinished) {
+    // A connection may have a quarter of them, and a message in pieces of unknown number takes twice its length.
+    const accepted = `at least ${leastUnfinished}: 8 times the longest message`
+    reader.refuse("maxUnfinishedBytes", "is too small", accepted)
+  }
   const maxConnections = reader.value("maxConnections", whole(1, 1_000_000))
   const headers = reader.value("headers", oneOf("draft-11", "next", "triple", "legacy", "none"))
   return {
@@ -64,7 +73,9 @@ function read(reader: Reader): Settings {
     storeTimeoutMs: reader.value("storeTimeout", duration(1)),
     instances: reader.value("instances", whole(1, 1_000_000)),
     bounds: {
-      maxMessageBytes: reader.value("maxMessageBytes", whole(1_024, MOST_BYTES)),
+      maxMessageBytes,
+      maxBatchBytes,
+      maxUnfinishedBytes,
       maxInFlight: reader.value("maxInFlight", whole(1, 1_000_000)),
       maxConnections,
       maxConnectionsPerPeer:

@@ -1,6 +1,7 @@
 import { createRuleBook } from "@sluice/core"
 import { cannotListen } from "../cannot-listen.ts"
 import { createDecisionService, shownAddress } from "../decision-service.ts"
+import type { Overload } from "../door.ts"
 import { auditTo } from "../registering/audit.ts"
 import { tokens } from "../registering/tokens.ts"
 import { createCallersLog } from "./callers-log.ts"
@@ -30,6 +31,13 @@ const REFUSED_CONNECTION = {
   all: "connections are refused: --max-connections are open",
   peer: "connections are refused: --max-connections-per-peer are open from this address",
 } as const
+
+const OVERLOAD: Readonly<Record<Overload, string>> = {
+  arriving: "calls are refused: --max-in-flight requests are arriving",
+  bytes: "calls are refused: the bytes of unfinished requests have reached --max-unfinished-bytes",
+  "in-flight": "calls are refused: --max-in-flight calls are in flight",
+  held: "calls are refused: too many calls are held by rules that queue",
+}
 
 /** Starts the service. Rejects, with nothing left open, with an Error whose message says why it cannot run. */
 export async function start(
@@ -82,6 +90,14 @@ export async function start(
           { peer },
           "connections are closed: their first request did not come within --arrival-time",
         )
+      },
+      onOverload(what, peer) {
+        metrics.onOverload(what)
+        logCaller(`overload ${what}`, { peer }, OVERLOAD[what])
+      },
+      onWrongToken(path, peer) {
+        metrics.onWrongToken(path)
+        logCaller(`token ${path}`, { path, peer }, "calls are refused: their token is missing or wrong")
       },
       onFailedHandshake(reason, peer) {
         metrics.onFailedHandshake(reason)

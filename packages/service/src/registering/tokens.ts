@@ -1,5 +1,5 @@
 import { hash, timingSafeEqual } from "node:crypto"
-import { Code, StatusError } from "../status-error.ts"
+import { Code, TokenError } from "../status-error.ts"
 
 /** The tokens of services: who may change their rules, or have their requests decided. */
 export interface Tokens {
@@ -53,7 +53,7 @@ export function requireTokenOf(service: string, tokens: Tokens, token: string | 
   if (tokens.isEmpty) return
   if (token === undefined) throw missing()
   if (tokens.allows(token, service)) return
-  throw new StatusError(
+  throw new TokenError(
     Code.PERMISSION_DENIED,
     `The token is not that of service ${JSON.stringify(service)}; send the token of this service.`,
   )
@@ -64,14 +64,14 @@ export function requireKnownToken(tokens: Tokens, token: string | undefined): vo
   if (tokens.isEmpty) return
   if (token === undefined) throw missing()
   if (tokens.knows(token)) return
-  throw new StatusError(
+  throw new TokenError(
     Code.PERMISSION_DENIED,
     "The token is not that of any service; send the token of your service.",
   )
 }
 
-function missing(): StatusError {
-  return new StatusError(
+function missing(): TokenError {
+  return new TokenError(
     Code.UNAUTHENTICATED,
     "The token is missing; send the header Authorization: Bearer <token>.",
   )

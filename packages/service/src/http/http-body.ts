@@ -1,0 +1,63 @@
+import type { IncomingMessage } from "node:http"
+import type { FastifyRequest } from "fastify"
+import type { Arrival, Arrivals } from "../arrivals.ts"
+import { PartialMessage } from "../partial-message.ts"
+
+/** An error that Fastify answers with its status. */
+interface BodyError extends Error {
+  readonly statusCode: number
+}
+
+/** Receives a body, or the reason why there is none. */
+type Done = (error: BodyError | undefined, body: Buffer) => void
+
+const NOTHING = Buffer.alloc(0)
+
+/** Whether a body is JSON; any other is a message in its binary form. */
+export function isJson({ headers }: FastifyRequest): boolean {
+  return /^application\/json\b/i.test(headers["content-type"] ?? "")
+}
+
+/** Reads a body of at most `maxBytes`, and counts its bytes until it has come. `done` is not called if the arrival ends before. */
+export function readBody(
+  payload: IncomingMessage,
+  maxBytes: number,
+  arrivals: Arrivals,
+  arrival: Arrival,
+  done: Done,
+): void {
+  const length = Number(payload.headers["content-length"] ?? 0)
+  if (length > maxBytes) {
+    done(tooLong(maxBytes), NOTHING)
+    return
+  }
+  const body = new PartialMessage()
+  const stop = (): void => {
+    payload.off("data", read).off("end", end).off("error", fail).off("close", stop)
+    payload.on("error", () => undefined)
+    body.clear()
+  }
+  const read = (piece: Buffer): void => {
+    // As much as its sender says: growing step by step would leave the smaller pieces behind as garbage.
+    const reserved = body.length === 0 && piece.length < length ? body.reserve(length) : 0
+    if (!arrivals.hold(arrival, reserved + body.add(piece))) {
+      stop()
+      // Its connection ends with the answer: reading on would only fill the memory.
+      payload.pause()
+    } else if (body.length > maxBytes) {
+      stop()
+      payload.resume()
+      done(tooLong(maxBytes), NOTHING)
+    }
+  }
+  const end = (): void => done(undefined, body.bytes)
+  const fail = (error: Error): void => {
+    stop()
+    done(Object.assign(error, { statusCode: 400 }), NOTHING)
+  }
+  payload.on("data", read).on("end", end).on("error", fail).on("close", stop)
+}
+
+function tooLong(maxBytes: number): BodyError {
+  return Object.assign(new Error(`The body is longer than ${maxBytes} bytes.`), { statusCode: 413 })
+}

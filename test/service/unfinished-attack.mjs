@@ -1,0 +1,75 @@
+// An attacker in a process of its own: sends requests that never end. The first argument says which, as JSON.
+// Prints "over" when everything has been sent, or the server takes no more, and then keeps its connections until it is killed.
+import { once } from "node:events"
+import { connect as connectHttp2 } from "node:http2"
+import { connect } from "node:net"
+import { gzipSync } from "node:zlib"
+
+const {
+  door,
+  port,
+  path,
+  bytes,
+  connections,
+  streams,
+  headers = {},
+  bomb = false,
+} = JSON.parse(process.argv[2])
+const PIECE = 65_536
+const zipped = bomb ? gzipSync(Buffer.alloc(bytes)) : undefined
+const filling = Buffer.alloc(PIECE, 0x20)
+
+function prefixed(length, flag = 0) {
+  const prefix = Buffer.alloc(5)
+  prefix[0] = flag
+  prefix.writeUInt32BE(length, 1)
+  return prefix
+}
+
+async function pour(to, length) {
+  for (let left = length; left > 0 && to.writable && !to.destroyed; left -= PIECE) {
+    if (!to.write(left < PIECE ? filling.subarray(0, left) : filling)) {
+      const ignore = () => undefined
+      await Promise.race([once(to, "drain").catch(ignore), once(to, "close").catch(ignore)])
+    }
+  }
+}
+
+/** A whole compressed message that becomes 1,000 times as long, or the beginning of one that is not compressed. */
+function begin(stream) {
+  if (!bomb) {
+    stream.write(prefixed(bytes))
+    return pour(stream, bytes - 1)
+  }
+  return new Promise((resolve) => {
+    stream.once("close", resolve).write(Buffer.concat([prefixed(zipped.length, 1), zipped]), resolve)
+  })
+}
+
+const poured = []
+for (let i = 0; i < connections; i++) {
+  if (door === "http") {
+    const socket = connect(port, "127.0.0.1").on("error", () => undefined)
+    socket.resume()
+    socket.write(
+      `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${bytes}\r\n\r\n`,
+    )
+    poured.push(pour(socket, bytes - 1))
+    continue
+  }
+  const session = connectHttp2(`http://127.0.0.1:${port}`).on("error", () => undefined)
+  for (let j = 0; j < streams; j++) {
+    const stream = session.request({
+      ":method": "POST",
+      ":path": path,
+      "content-type": "application/grpc",
+      te: "trailers",
+      ...headers,
+    })
+    stream.on("error", () => undefined).resume()
+    poured.push(begin(stream))
+  }
+}
+await Promise.race([Promise.all(poured), new Promise((resolve) => setTimeout(resolve, 5_000))])
+console.log("over")
+setInterval(() => undefined, 60_000)

@@ -1,0 +1,141 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import { fileURLToPath } from "node:url"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { until } from "../servers/until.ts"
+import { type LogLine, type Program, startProgram } from "./program.ts"
+import { FORWARD, question } from "./questions.ts"
+import { answerTo, beginCall, framed, openRaw } from "./raw-call.ts"
+import { TWO_SERVICES } from "./started.ts"
+
+// Attacks on the memory of the program: requests that never end, by senders that need no token.
+
+const MIB = 2 ** 20
+const PROBE = fileURLToPath(new URL("memory-probe.mjs", import.meta.url))
+const ATTACK = fileURLToPath(new URL("unfinished-attack.mjs", import.meta.url))
+const KINDS = ["heapUsed", "external", "arrayBuffers"] as const
+const MANY = `${FORWARD}s`
+
+const ends: (() => void)[] = []
+let folder: string
+let program: Program | undefined
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "sluice-bytes-"))
+  writeFileSync(join(folder, "rules.yaml"), TWO_SERVICES)
+})
+afterEach(async () => {
+  for (const end of ends.splice(0)) end()
+  await program?.stop()
+  program = undefined
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+interface Memory {
+  readonly heapUsed: number
+  readonly external: number
+  readonly arrayBuffers: number
+  readonly rss: number
+  readonly peakRss: number
+}
+
+async function memoryOf(of: Program): Promise<Memory> {
+  const said = (): LogLine[] => of.lines().filter(({ msg }) => msg === "memory")
+  const before = said().length
+  of.signal("SIGUSR2")
+  await until("the memory is printed", () => said().length > before)
+  return said().at(-1) as unknown as Memory
+}
+
+const start = (): Promise<Program> =>
+  startProgram(["--rules", join(folder, "rules.yaml"), "--arrival-time", "3s"], {}, [
+    "--expose-gc",
+    "--import",
+    PROBE,
+  ])
+
+/** The answer to an innocent call by a connection of its own. */
+async function innocent(of: Program): Promise<string> {
+  const session = openRaw(of.grpc)
+  const stream = beginCall(session, FORWARD)
+  const answer = answerTo(stream)
+  stream.end(framed(question("innocent", 9)))
+  const { status } = await answer
+  session.destroy()
+  const body = '{"serviceId":1,"request":"{\\"user_id\\":\\"innocent\\"}","peek":true}'
+  const headers = { "content-type": "application/json" }
+  const response = await fetch(of.http + FORWARD, { method: "POST", headers, body })
+  await response.text()
+  return `${status} ${response.status}`
+}
+
+interface Attack {
+  readonly door: "grpc" | "http"
+  readonly path: string
+  readonly bytes: number
+  readonly connections: number
+  readonly streams?: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly bomb?: boolean
+}
+
+/** Starts an attack, and resolves when it has sent what it can. It keeps its connections. */
+async function attack(of: Program, what: Attack): Promise<ChildProcess> {
+  const port = Number(new URL(what.door === "grpc" ? `http://${of.grpc}` : of.http).port)
+  const child = spawn(process.execPath, [ATTACK, JSON.stringify({ ...what, port })])
+  ends.push(() => void child.kill("SIGKILL"))
+  let said = ""
+  child.stdout.on("data", (text: Buffer) => {
+    said += text
+  })
+  child.stderr.pipe(process.stderr)
+  await until("the attack is over", () => said.includes("over"))
+  return child
+}
+
+const GRPC = { door: "grpc", connections: 4, streams: 250 } as const
+const HTTP = { door: "http", connections: 600 } as const
+/** What @grpc/grpc-js reads. */
+const GZIP = { "grpc-encoding": "gzip" }
+
+describe("the memory of the program", () => {
+  it.each<[string, Attack]>([
+    ["single calls over gRPC", { ...GRPC, path: FORWARD, bytes: 120_000 }],
+    ["batches over gRPC", { ...GRPC, path: MANY, bytes: 4_000_000 }],
+    ["single calls that @grpc/grpc-js reads", { ...GRPC, path: FORWARD, bytes: 120_000, headers: GZIP }],
+    ["batches that @grpc/grpc-js reads", { ...GRPC, path: MANY, bytes: 4_000_000, headers: GZIP }],
+    ["compressed calls over gRPC", { ...GRPC, path: FORWARD, bytes: 4_000_000, headers: GZIP, bomb: true }],
+    ["single calls over HTTP", { ...HTTP, path: FORWARD, bytes: 120_000 }],
+    ["batches over HTTP", { ...HTTP, connections: 150, path: MANY, bytes: 4_000_000 }],
+  ])("is bounded while %s never end, and given back", async (_what, attacking) => {
+    const started = await start()
+    program = started
+    await started.said("the service is ready")
+    expect(await innocent(started)).toBe("0 200")
+    const before = await memoryOf(started)
+    const asked: string[] = []
+    let isOver = false
+    const asking = (async () => {
+      while (!isOver || asked.length < 10) {
+        asked.push(await innocent(started))
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+    })()
+    const attacker = await attack(started, attacking)
+    isOver = true
+    await asking
+    expect(new Set(asked)).toEqual(new Set(["0 200"]))
+    const { peakRss } = await memoryOf(started)
+    expect((peakRss - before.rss) / MIB).toBeLessThan(200)
+    attacker.kill("SIGKILL")
+    // What the attacker has sent is still read: hundreds of megabytes, as fast as this machine can.
+    await until("it is given back", async () => {
+      await sleep(500)
+      const after = await memoryOf(started)
+      return KINDS.every((kind) => (after[kind] - before[kind]) / MIB < 20)
+    })
+    expect(await innocent(started)).toBe("0 200")
+  })
+})
