@@ -14,19 +14,21 @@ type Reply = { readonly answer: unknown } | { readonly error: string }
 export interface ContenderOptions {
   /** More of its environment. */
   readonly env?: Readonly<Record<string, string>>
+  /** What it gets as its arguments. Default: its name. */
+  readonly args?: readonly string[]
   /** Modules that are imported before the contender's own. */
   readonly imports?: readonly string[]
   /** Whether what it prints goes nowhere. */
   readonly isQuiet?: boolean
 }
 
-/** Starts `module` with `name` as its argument; the process is ready when it has answered the first task. */
+/** Starts `module`; the process is ready when it has answered the first task. */
 export function startContender(
   module: URL,
   name: string,
-  { env = {}, imports = [], isQuiet = false }: ContenderOptions = {},
+  { args = [name], env = {}, imports = [], isQuiet = false }: ContenderOptions = {},
 ): ContenderProcess {
-  const child = fork(module, [name], {
+  const child = fork(module, args, {
     execArgv: [...process.execArgv, ...imports.flatMap((url) => ["--import", url]), "--expose-gc"],
     env: { ...process.env, NODE_ENV: "production", ...env },
     silent: isQuiet,

@@ -101,7 +101,7 @@ async function measure({ name, kind, workload, inFlight, refused }: Case, ms: nu
   const { path, messages, each } = workload
   const before = await usageOf(redis)
   const cpuBefore = await process.ask<number>({ usage: true })
-  const load = await client.ask({ path, messages, inFlight, forMs: ms })
+  const load = await client.ask({ path, messages, inFlight, until: { ms } })
   const cpuUs = (await process.ask<number>({ usage: true })) - cpuBefore
   const after = await usageOf(redis)
   const decisions = load.answers * each

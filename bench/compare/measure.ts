@@ -7,6 +7,7 @@ import { WORKLOADS } from "../load/workloads.ts"
 import { type RedisServer, usageOf } from "../redis/server.ts"
 import { rotated } from "../report/statistics.ts"
 import { withBuild } from "./build.ts"
+import { type CalledService, startCalledService } from "./called-service.ts"
 import { type Job, OF_REDIS } from "./measurements.ts"
 
 /** CPU microseconds by the request, by the name of what was measured. */
@@ -28,6 +29,7 @@ export async function measureJob(
   trees: readonly string[],
   redis: RedisServer,
 ): Promise<readonly Figures[]> {
+  if (job.kind === "calling") return measureCalling(job, trees)
   const isServing = job.kind === "serving"
   const module = isServing ? SERVING_WORKER : COUNTING_WORKER
   const name = isServing ? job.framework : job.contender
@@ -101,10 +103,36 @@ async function measureServing(
   return usedUs.map((us) => new Map([[measurement, us / measured]]))
 }
 
+async function measureCalling(
+  { callings }: JobOf<"calling">,
+  trees: readonly string[],
+): Promise<readonly Figures[]> {
+  const services: CalledService[] = []
+  try {
+    for (const root of trees) services.push(await startCalledService(root))
+    const figures = services.map(() => new Map<string, number>())
+    for (const calling of callings) {
+      for (const service of services) await service.call(calling, calling.warmUp)
+      const usedUs = services.map(() => 0)
+      await takeTurns(services, async (service, index) => {
+        const before = await service.usage()
+        await service.call(calling, calling.measured / SLICES)
+        usedUs[index] = (usedUs[index] as number) + (await service.usage()).cpuUs - before.cpuUs
+      })
+      for (const [index, map] of figures.entries()) {
+        map.set(calling.measurement, (usedUs[index] as number) / calling.measured)
+      }
+    }
+    return figures
+  } finally {
+    await Promise.all(services.map((service) => service.stop()))
+  }
+}
+
 /** Calls `measure` for each worker in each slice, one after the other, and begins with another worker each time. */
-async function takeTurns(
-  workers: readonly ContenderProcess[],
-  measure: (worker: ContenderProcess, index: number, slice: number) => Promise<void>,
+async function takeTurns<Worker>(
+  workers: readonly Worker[],
+  measure: (worker: Worker, index: number, slice: number) => Promise<void>,
 ): Promise<void> {
   for (let slice = 0; slice < SLICES; slice++) {
     for (const [index, worker] of rotated([...workers.entries()], slice)) await measure(worker, index, slice)

@@ -1,7 +1,7 @@
 import type { Framework } from "../http/worker.ts"
 import type { Workload } from "../load/workloads.ts"
 
-export const GROUPS = ["decide", "store", "http"] as const
+export const GROUPS = ["decide", "store", "http", "service"] as const
 export type Group = (typeof GROUPS)[number]
 
 export function isGroup(name: string): name is Group {
@@ -24,6 +24,14 @@ interface Counting extends Amount {
   readonly inFlight: number
 }
 
+/** How the decision service is called; the figure is for one decision. */
+export interface Calling extends Amount {
+  readonly measurement: string
+  readonly over: "grpc" | "http"
+  /** Decisions in one call. */
+  readonly each: number
+}
+
 /** What one process measures; both builds get a new process for it in each round. */
 export type Job = { readonly group: Group } & (
   | {
@@ -33,6 +41,7 @@ export type Job = { readonly group: Group } & (
       readonly workload: Workload
       readonly countings: readonly Counting[]
     }
+  | { readonly kind: "calling"; readonly callings: readonly Calling[] }
   | ({ readonly kind: "serving"; readonly measurement: string; readonly framework: Framework } & Amount)
 )
 
@@ -79,4 +88,19 @@ export const JOBS: readonly Job[] = [
       measured: 15_000,
     }),
   ),
+  {
+    group: "service",
+    kind: "calling",
+    callings: [
+      { measurement: "service, gRPC, single calls", over: "grpc", each: 1, warmUp: 20_000, measured: 30_000 },
+      {
+        measurement: "service, gRPC, batches of 100",
+        over: "grpc",
+        each: 100,
+        warmUp: 200_000,
+        measured: 300_000,
+      },
+      { measurement: "service, HTTP, single calls", over: "http", each: 1, warmUp: 10_000, measured: 12_000 },
+    ],
+  },
 ]

@@ -46,7 +46,7 @@ export class Worktree {
     const { packageManager } = JSON.parse(readFileSync(join(this.root, "package.json"), "utf8"))
     const pnpm = ["-y", packageManager as string]
     await this.run("npx", [...pnpm, "install", "--frozen-lockfile", "--prefer-offline"])
-    const packages = ["express", "fastify", "koa"].map((name) => `--filter=@sluice/${name}`)
+    const packages = ["express", "fastify", "koa", "service"].map((name) => `--filter=@sluice/${name}`)
     await this.run("npx", [...pnpm, "exec", "turbo", "run", "build", ...packages])
   }
 

@@ -1,19 +1,24 @@
 import { connect } from "node:net"
 
-const REQUEST = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
+const GET = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 const HEAD_END = "\r\n\r\n"
 
 /**
  * Sends a number of requests over keep-alive connections, on each the next one when the one before is answered. Rejects
  * unless every answer has status 200. For CPU time by the request, where wrk counts by time.
  */
-export async function sendRequests(port: number, connections: number, requests: number): Promise<void> {
+export async function sendRequests(
+  port: number,
+  connections: number,
+  requests: number,
+  request: string = GET,
+): Promise<void> {
   let left = requests
   const takeOne = (): boolean => left-- > 0
-  await Promise.all(Array.from({ length: connections }, () => useConnection(port, takeOne)))
+  await Promise.all(Array.from({ length: connections }, () => useConnection(port, takeOne, request)))
 }
 
-function useConnection(port: number, takeOne: () => boolean): Promise<void> {
+function useConnection(port: number, takeOne: () => boolean, request: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: "127.0.0.1", noDelay: true })
     let received = ""
@@ -21,7 +26,7 @@ function useConnection(port: number, takeOne: () => boolean): Promise<void> {
     const sendNext = (): void => {
       isDone = !takeOne()
       if (isDone) socket.end()
-      else socket.write(REQUEST)
+      else socket.write(request)
     }
     socket.setEncoding("latin1")
     socket.on("connect", sendNext)

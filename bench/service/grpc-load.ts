@@ -34,12 +34,13 @@ export interface Ask {
   /** Messages as their bytes, sent one after another, again and again. */
   readonly messages: readonly Uint8Array[]
   readonly inFlight: number
-  readonly forMs: number
+  /** When to stop: after a time, or after a number of calls. */
+  readonly until: { readonly ms: number } | { readonly calls: number }
 }
 
 /** A connection that lasts, as a gateway keeps it. */
 export interface GrpcLoad {
-  /** Keeps so many calls in flight for so long, and resolves when all have ended. Rejects where a call fails. */
+  /** Keeps so many calls in flight until it is to stop, and resolves when all have ended. Rejects where a call fails. */
   ask(how: Ask): Promise<Load>
   close(): void
 }
@@ -56,9 +57,10 @@ export function openGrpcLoad(port: number): Promise<GrpcLoad> {
 /** What has come of one `ask`. */
 interface Asking {
   readonly calls: readonly Call[]
-  readonly forMs: number
+  readonly until: Ask["until"]
   readonly startMs: number
   readonly tookMs: number[]
+  /** Calls that have been sent. */
   turn: number
   answers: number
   forwarded: number
@@ -127,10 +129,8 @@ function loadOver(socket: Socket, port: number): GrpcLoad {
     if (owed > 2 ** 26) owed = repay(socket, owed)
     if (asking === undefined) return
     const tookMs = performance.now() - asking.startMs
-    if (tookMs < asking.forMs) {
-      if (done > 0) send(asking, done)
-      return
-    }
+    const more = Math.min(done, callsLeft(asking, tookMs))
+    if (more > 0) send(asking, more)
     if (begun.size > 0) return
     const { answers, forwarded, tookMs: each, resolve } = asking
     asking = undefined
@@ -139,16 +139,22 @@ function loadOver(socket: Socket, port: number): GrpcLoad {
   socket.on("error", (error) => fail(error.message))
   socket.on("close", () => fail("the server has closed the connection"))
   return {
-    ask: ({ path, messages, inFlight, forMs }) =>
+    ask: ({ path, messages, inFlight, until }) =>
       new Promise((resolve, reject) => {
         const head = headersBlock(port, path)
         const calls = messages.map((message) => callFrames(head, message))
         const startMs = performance.now()
-        asking = { calls, forMs, startMs, tookMs: [], turn: 0, answers: 0, forwarded: 0, resolve, reject }
+        asking = { calls, until, startMs, tookMs: [], turn: 0, answers: 0, forwarded: 0, resolve, reject }
         send(asking, inFlight)
       }),
     close: () => socket.destroy(),
   }
+}
+
+/** How many calls may still be sent. */
+function callsLeft({ until, turn }: Asking, tookMs: number): number {
+  if ("calls" in until) return until.calls - turn
+  return tookMs < until.ms ? Number.POSITIVE_INFINITY : 0
 }
 
 /** A call's two frames in one, for stream 0, and where the second begins. */
