@@ -43,6 +43,6 @@ it.each([
   }
   const text = (thrown as Error).message
   expect(text).toContain(message)
-  expect(text).toMatch(/\. Usage: bench:compare COMMIT \[--only decide,store,http\]/)
+  expect(text).toMatch(/\. Usage: bench:compare COMMIT \[--only decide,store,http,service\]/)
   expect(text).not.toContain("\n")
 })

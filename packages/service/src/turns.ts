@@ -1,12 +1,12 @@
 /** Steps and milliseconds of long work in one turn of the event loop. */
-const MOST_STEPS = 256
+const MOST_STEPS = 16
 const MOST_MS = 5
-/** Steps that a work does before another one has its steps. */
+/** Steps that a work does before another one has its steps: those of a small batch, whose objects then do not outlive the turn. */
 const STEPS_IN_A_ROW = 16
 
 /** Work that takes too long for one turn of the event loop. */
 export interface LongWork {
-  /** Does the next step. Returns false when it was the last one, or when the work cannot go on. */
+  /** Does the next step, which takes well below a millisecond. Returns false when it was the last one, or when the work cannot go on. */
   step(): boolean
 }
 
@@ -14,10 +14,12 @@ interface Waiting {
   readonly work: LongWork
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
+  /** Steps that it still has before another work's. */
+  stepsLeft: number
 }
 
 /**
- * Does long work in steps: at most 256 of them, and at most about 5 ms, in one turn of the event loop. Between turns, other
+ * Does long work in steps: at most 16 of them, and at most about 5 ms, in one turn of the event loop. Between turns, other
  * calls are read and answered. Works that wait together take turns, so that a short one need not wait for a long one.
  */
 export class Turns {
@@ -28,43 +30,40 @@ export class Turns {
     return new Promise((resolve, reject) => {
       // Never at once: calls that are read in one turn would each have the steps of a turn.
       if (this.#waiting.length === 0) setImmediate(this.#turn)
-      this.#waiting.push({ work, resolve, reject })
+      this.#waiting.push({ work, resolve, reject, stepsLeft: STEPS_IN_A_ROW })
     })
   }
 
   readonly #turn = (): void => {
     const endsAtMs = performance.now() + MOST_MS
-    let left = MOST_STEPS
-    let next = this.#waiting[0]
-    while (next !== undefined && left > 0) {
-      this.#waiting.shift()
-      left = this.#doSteps(next, left, endsAtMs)
-      next = this.#waiting[0]
+    for (let left = MOST_STEPS; left > 0; left--) {
+      const first = this.#waiting[0]
+      if (first === undefined) return
+      this.#doStep(first)
+      if (performance.now() >= endsAtMs) break
     }
-    if (next !== undefined) setImmediate(this.#turn)
+    if (this.#waiting.length > 0) setImmediate(this.#turn)
   }
 
-  /** Does some steps, and puts the work back in line if it has more of them. Returns how many steps are left in this turn. */
-  #doSteps(waiting: Waiting, left: number, endsAtMs: number): number {
-    const { work, resolve, reject } = waiting
-    const leftAfter = Math.max(0, left - STEPS_IN_A_ROW)
+  /** Does a step of the first work in line. Then the work leaves, stays or goes to the end of the line. */
+  #doStep(first: Waiting): void {
+    let hasMore: boolean
     try {
-      for (let i = left; i > leftAfter; i--) {
-        if (!work.step()) {
-          resolve()
-          return i - 1
-        }
-        if (performance.now() >= endsAtMs) {
-          this.#waiting.push(waiting)
-          return 0
-        }
-      }
+      hasMore = first.work.step()
     } catch (error) {
-      reject(error)
-      return leftAfter
+      this.#waiting.shift()
+      first.reject(error)
+      return
     }
-    this.#waiting.push(waiting)
-    return leftAfter
+    first.stepsLeft--
+    if (hasMore && first.stepsLeft > 0) return
+    this.#waiting.shift()
+    if (!hasMore) {
+      first.resolve()
+      return
+    }
+    first.stepsLeft = STEPS_IN_A_ROW
+    this.#waiting.push(first)
   }
 }
 

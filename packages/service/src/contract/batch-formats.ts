@@ -17,8 +17,8 @@ export interface BatchFormat {
   readonly count: number
   /** Whether headers and body are left out of the answers. */
   readonly isBrief: boolean
-  /** Reads the next of `count` requests. Throws StatusError when it is malformed. */
-  readNext(): ShouldForwardRequestRequest
+  /** Reads the next requests, `most` or what is left of `count`. Throws StatusError when one is malformed. */
+  readNext(most: number): readonly ShouldForwardRequestRequest[]
   /** Writes the answers to the next requests. */
   write(answers: ShouldForwardRequestResponse[]): void
   /** Returns the message with all answers. */
@@ -44,7 +44,9 @@ export function batchInBytes(message: Uint8Array): BatchHead & { readonly isMalf
       const [field, type] = reader.tag()
       if (field === BRIEF && type === WireType.Varint) isBrief = reader.bool()
       else reader.skip(type, field)
-      if (field === REQUESTS) count++
+      if (field !== REQUESTS) continue
+      if (type !== WireType.LengthDelimited) return { count, isBrief, isMalformed: true }
+      count++
     }
   } catch {
     return { count, isBrief, isMalformed: true }
@@ -66,6 +68,7 @@ function requestsIn(body: JsonValue): readonly JsonValue[] {
 export class BinaryBatch implements BatchFormat {
   readonly count: number
   readonly isBrief: boolean
+  readonly #message: Uint8Array
   readonly #reader: BinaryReader
   readonly #pieces: Uint8Array[] = []
 
@@ -75,16 +78,20 @@ export class BinaryBatch implements BatchFormat {
     if (isMalformed) throw notAMessage(ShouldForwardRequestsRequestSchema)
     this.count = count
     this.isBrief = isBrief
+    this.#message = message
     this.#reader = new BinaryReader(message)
   }
 
-  readNext(): ShouldForwardRequestRequest {
-    for (;;) {
-      const [field, type] = this.#reader.tag()
-      if (field !== REQUESTS) this.#reader.skip(type, field)
-      else if (type !== WireType.LengthDelimited) throw notAMessage(ShouldForwardRequestsRequestSchema)
-      else return readBytes(ShouldForwardRequestRequestSchema, this.#reader.bytes())
+  readNext(most: number): readonly ShouldForwardRequestRequest[] {
+    const reader = this.#reader
+    const start = reader.pos
+    for (let left = most; left > 0 && reader.pos < reader.len; ) {
+      const [field, type] = reader.tag()
+      reader.skip(type, field)
+      if (field === REQUESTS) left--
     }
+    // Some fields of a message are a message (https://protobuf.dev/programming-guides/encoding/, "Last One Wins").
+    return readBytes(ShouldForwardRequestsRequestSchema, this.#message.subarray(start, reader.pos)).requests
   }
 
   write(answers: ShouldForwardRequestResponse[]): void {
@@ -112,10 +119,13 @@ export class JsonBatch implements BatchFormat {
     this.isBrief = readJsonBody(ShouldForwardRequestsRequestSchema, head).brief
   }
 
-  readNext(): ShouldForwardRequestRequest {
-    const place = `requests[${this.#read}]`
-    const request = withRequestText(this.#requests[this.#read++] as JsonValue, `${place}.request`)
-    return readJsonBody(ShouldForwardRequestRequestSchema, request, place)
+  readNext(most: number): readonly ShouldForwardRequestRequest[] {
+    const start = this.#read
+    this.#read = Math.min(this.count, start + most)
+    return this.#requests.slice(start, this.#read).map((each, offset) => {
+      const place = `requests[${start + offset}]`
+      return readJsonBody(ShouldForwardRequestRequestSchema, withRequestText(each, `${place}.request`), place)
+    })
   }
 
   write(answers: ShouldForwardRequestResponse[]): void {

@@ -16,8 +16,11 @@ import { TakenUnits } from "./taken-units.ts"
 
 type Answer = ShouldForwardRequestResponse
 
-/** Answers that are written in one step. */
-const WRITTEN_TOGETHER = 16
+/** Requests that are decided in one step, of which a turn of the event loop has 16: so a turn decides at most 256. */
+const DECIDED_TOGETHER = 16
+/** Requests that are read, or answers that are written, in one step. Both cost far less than decisions. */
+const READ_TOGETHER = 128
+const WRITTEN_TOGETHER = 128
 
 /**
  * The call that decides many requests in order. A request that is wrong has its error in its own answer. Reading, deciding and
@@ -46,6 +49,9 @@ function requireAtMost(most: number, count: number): void {
   if (count <= most) return
   throw invalidArgument({ field: "requests", description: `has ${count} requests; ${most} are accepted` })
 }
+
+/** In place of an attempt whose answer is written. */
+const WRITTEN = emptyAnswer()
 
 /** The requests of a batch: all are read first, so that a malformed batch takes no units; then decided, then written. */
 class Batch implements LongWork {
@@ -85,18 +91,26 @@ class Batch implements LongWork {
     this.#requireCaller()
     const { count } = this.#format
     if (this.#requests.length < count) {
-      this.#requests.push(this.#format.readNext())
+      this.#requests.push(...this.#format.readNext(READ_TOGETHER))
       return true
     }
     if (this.#attempts.length < count) {
-      this.#decideNext()
-      // Written after all attempts have settled.
-      return !(this.#attempts.length === count && this.#isWaiting)
+      const end = Math.min(count, this.#attempts.length + DECIDED_TOGETHER)
+      while (this.#attempts.length < end) this.#decideNext()
     }
-    const answers = this.#attempts.slice(this.#written, this.#written + WRITTEN_TOGETHER) as Attempt[]
-    this.#written += answers.length
-    if (answers.length > 0) this.#format.write(answers.map(answerOf))
+    // Answers are written in order, so after all that are waited for.
+    if (this.#isWaiting) return this.#attempts.length < count
+    const decided = this.#attempts.length
+    if (decided === count || decided - this.#written >= WRITTEN_TOGETHER) this.#writeSettled()
     return this.#written < count
+  }
+
+  #writeSettled(): void {
+    const end = Math.min(this.#attempts.length, this.#written + WRITTEN_TOGETHER)
+    const answers = this.#attempts.slice(this.#written, end) as Attempt[]
+    // What is written need not live on.
+    while (this.#written < end) this.#attempts[this.#written++] = WRITTEN
+    this.#format.write(answers.map(answerOf))
   }
 
   #decideNext(): void {
