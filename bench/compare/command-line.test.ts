@@ -4,7 +4,7 @@ import { readCompareCommand } from "./command-line.ts"
 it("measures every group in ten rounds by default", () => {
   expect(readCompareCommand(["main"])).toEqual({
     commit: "main",
-    groups: ["decide", "store", "http"],
+    groups: ["decide", "store", "http", "service"],
     rounds: 10,
     json: undefined,
   })
