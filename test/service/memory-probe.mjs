@@ -1,4 +1,6 @@
 // Loaded into the program by --import. On SIGUSR2 it prints what the process holds after a collection, and the most that it ever held.
+import process from "node:process"
+
 process.on("SIGUSR2", () => {
   globalThis.gc()
   setImmediate(() => {

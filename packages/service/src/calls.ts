@@ -12,6 +12,7 @@ import {
 } from "@bufbuild/protobuf"
 import type { ClosingResponse } from "@sluice/core"
 import { BadRequestSchema } from "./gen/google/rpc/error_details_pb.ts"
+import type { Places } from "./in-flight.ts"
 import { Code, StatusError } from "./status-error.ts"
 
 /** Who asks, as long as it does: it is closed when nobody waits for the answer any more. */
@@ -24,6 +25,8 @@ export interface CallContext {
   readonly token: string | undefined
   /** Address of who has sent it, for the log. */
   readonly peer: string
+  /** What the call takes of the room for calls in flight. */
+  readonly places: Places
 }
 
 /** Answers a call, with a value where it can. Throws or rejects with StatusError; any other error is a fault of ours. */

@@ -39,7 +39,8 @@ export class Connections {
   readonly #mostPerPeer: number
   readonly #listeners: ConnectionListeners
   readonly #times: { readonly arrival: Deadlines; readonly idle: Deadlines }
-  readonly #peers = new Peers()
+  /** The addresses that have connections, or calls in flight. */
+  readonly peers: Peers = new Peers()
   /** By the two ends of each, which a TLS socket shares with the socket below it. */
   readonly #accepted = new Map<string, Connection>()
   readonly #ready = new Map<Socket, Connection>()
@@ -112,10 +113,10 @@ export class Connections {
 
   /** Undefined if the connection was one too many, and has been closed. */
   #accept(socket: Socket): Connection | undefined {
-    const peer = this.#peers.of(peerAddress(socket))
+    const peer = this.peers.of(peerAddress(socket))
     const isFull = this.#accepted.size >= this.#most
     if (isFull || peer.connections >= this.#mostPerPeer) {
-      this.#peers.forgetIfGone(peer)
+      this.peers.forgetIfGone(peer)
       socket.destroy()
       this.#listeners.onRefusedConnection(isFull ? "all" : "peer", peer.address)
       return undefined
@@ -128,7 +129,7 @@ export class Connections {
       connection.stopTimes()
       this.#accepted.delete(ends)
       peer.connections--
-      this.#peers.forgetIfGone(peer)
+      this.peers.forgetIfGone(peer)
     })
     return connection
   }

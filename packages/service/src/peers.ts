@@ -1,7 +1,17 @@
 import type { Socket } from "node:net"
 
+/** What one peer or one service has in flight at a door. */
+export interface Usage {
+  /** Single calls. */
+  calls: number
+  /** Requests in batches. */
+  batched: number
+  /** Requests that a rule holds until they fit, in single calls or batches. */
+  held: number
+}
+
 /** Everything that one address has at a door. */
-export interface Peer {
+export interface Peer extends Usage {
   readonly address: string
   connections: number
   /** Requests that have begun to arrive. */
@@ -12,14 +22,14 @@ export interface Peer {
 
 /** A peer that has nothing yet. */
 export function newPeer(address: string): Peer {
-  return { address, connections: 0, arriving: 0, bytes: 0 }
+  return { address, connections: 0, arriving: 0, bytes: 0, calls: 0, batched: 0, held: 0 }
 }
 
 /** The addresses that have connections at a door. */
 export class Peers {
   readonly #byAddress = new Map<string, Peer>()
 
-  /** The peer of an address, which is forgotten with its last connection. */
+  /** The peer of an address, which is forgotten with its last connection and its last call. */
   of(address: string): Peer {
     let peer = this.#byAddress.get(address)
     if (peer === undefined) {
@@ -29,9 +39,9 @@ export class Peers {
     return peer
   }
 
-  /** Forgets a peer that has no connection. */
-  forgetIfGone(peer: Peer): void {
-    if (peer.connections === 0) this.#byAddress.delete(peer.address)
+  /** Forgets a peer that has no connection, and no call that still takes place. */
+  forgetIfGone({ address, connections, calls, batched, held }: Peer): void {
+    if (connections + calls + batched + held === 0) this.#byAddress.delete(address)
   }
 }
 

@@ -30,10 +30,10 @@ export function forwardMany(forwarding: Forwarding, mostRequests: number, tokens
   const { name, output } = RateLimiter.method.shouldForwardRequests
   const answer = async (format: BatchFormat, context: CallContext): Promise<Uint8Array> => {
     requireAtMost(mostRequests, format.count)
-    const { asking, token, peer } = context
+    const { asking, token, peer, places } = context
     // Whether it is the token of a request's service is said in the answer to the request.
     requireKnownToken(tokens, token)
-    await new Batch(format, forwarding, { asking, token, peer }).run()
+    await new Batch(format, forwarding, { asking, token, peer, places }).run()
     return format.written()
   }
   return {

@@ -1,7 +1,8 @@
 import type { Decision, Outcome } from "@sluice/core"
 import type { Asking, CallContext } from "../calls.ts"
 import { type AskedRequest, factsOf, type Known, NOTHING } from "../deciding/asked-request.ts"
-import { callerGone, hasLeft, refund } from "../deciding/checking.ts"
+import { hasLeft, refund } from "../deciding/checking.ts"
+import { heldBy, noOutcome } from "../deciding/held-request.ts"
 import { notAnObject, readRequestText } from "../deciding/request-text.ts"
 import type { ServiceGuard, ServiceGuards } from "../deciding/service-guards.ts"
 import type { Unregistered } from "../deciding/unregistered.ts"
@@ -9,6 +10,7 @@ import type {
   ShouldForwardRequestRequest,
   ShouldForwardRequestResponse,
 } from "../gen/sluice/v1/rate_limiter_pb.ts"
+import type { Places } from "../in-flight.ts"
 import { requireTokenOf, type Tokens } from "../registering/tokens.ts"
 import { invalidArgument } from "../status-error.ts"
 import { emptyAnswer } from "./empty-answer.ts"
@@ -29,6 +31,7 @@ interface Question {
   /** Whether headers and body are left out of the answer. */
   readonly isBrief: boolean
   readonly asking: Asking
+  readonly places: Places
   /** Where a batch remembers what its requests have taken. */
   readonly taken: TakenUnits | undefined
 }
@@ -67,8 +70,10 @@ export class Forwarding {
     taken?: TakenUnits,
   ): Attempt | Promise<Attempt> {
     try {
-      const question = readQuestion(request, context.asking, isBrief, taken)
+      const question = readQuestion(request, context, isBrief, taken)
       if (!this.#tokens.isEmpty) requireTokenOf(question.service, this.#tokens, context.token)
+      // A batch has places for all of its requests.
+      if (taken === undefined) context.places.serve(question.service)
       const found = this.#guards.of(question.service)
       return found instanceof Promise
         ? found.then((later) => this.#answer(question, later)).catch(errorOf)
@@ -97,7 +102,7 @@ export class Forwarding {
 /** @throws StatusError */
 function readQuestion(
   request: ShouldForwardRequestRequest,
-  asking: Asking,
+  { asking, places }: CallContext,
   isBrief: boolean,
   taken: TakenUnits | undefined,
 ): Question {
@@ -108,6 +113,7 @@ function readQuestion(
     isPeek: request.peek,
     isBrief,
     asking,
+    places,
     taken,
   }
 }
@@ -118,21 +124,25 @@ async function peeked(asked: AskedRequest, { guard }: ServiceGuard): Promise<Ans
 }
 
 function decided(asked: AskedRequest, found: ServiceGuard, question: Question): Answer | Promise<Attempt> {
-  const outcome = found.guard.check(asked.facts, asked, question.asking)
-  if (!(outcome instanceof Promise)) return answered(outcome, found, question)
+  const asking = heldBy(found, question.asking, question.places)
+  const outcome = found.guard.check(asked.facts, asked, asking)
+  if (!(outcome instanceof Promise)) return answered(outcome, found, question, asking)
   return outcome.then((made) => {
     try {
-      return answered(made, found, question)
+      return answered(made, found, question, asking)
     } catch (error) {
       return errorOf(error)
     }
   }, errorOf)
 }
 
-function answered(outcome: Outcome | undefined, found: ServiceGuard, question: Question): Answer {
-  const { asking, isBrief, taken } = question
-  // Held, and gone: nothing has been taken.
-  if (outcome === undefined) throw callerGone()
+function answered(
+  outcome: Outcome | undefined,
+  found: ServiceGuard,
+  { isBrief, taken }: Question,
+  asking: Asking,
+): Answer {
+  if (outcome === undefined) throw noOutcome(asking)
   if (hasLeft(asking)) refund(found, outcome)
   else taken?.add(found, outcome)
   const { decision, rejection } = outcome

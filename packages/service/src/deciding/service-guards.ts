@@ -26,6 +26,8 @@ export interface ServiceGuard {
   readonly readsNothing: boolean
   /** Whether a rule has no field, and counts all requests together. */
   readonly countsAll: boolean
+  /** Whether a rule holds requests that do not fit. */
+  readonly mayHold: boolean
 }
 
 const NO_RULES_YET = new StatusError(Code.UNAVAILABLE, "No rules could be loaded yet; try again later.")
@@ -117,6 +119,7 @@ export class ServiceGuards {
       guard,
       readsNothing: rules.every(({ fields, match }) => fields.length === 0 && match === undefined),
       countsAll: rules.some(({ fields }) => fields.length === 0),
+      mayHold: rules.some(({ throttle }) => throttle.kind === "queue"),
     }
   }
 

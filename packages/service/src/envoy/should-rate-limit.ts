@@ -1,7 +1,8 @@
 import type { Outcome } from "@sluice/core"
 import type { Asking, Handlers } from "../calls.ts"
 import type { AskedRequest } from "../deciding/asked-request.ts"
-import { callerGone, hasLeft, refund } from "../deciding/checking.ts"
+import { hasLeft, refund } from "../deciding/checking.ts"
+import { heldBy, noOutcome } from "../deciding/held-request.ts"
 import type { ServiceGuard, ServiceGuards } from "../deciding/service-guards.ts"
 import type { Unregistered } from "../deciding/unregistered.ts"
 import type {
@@ -28,13 +29,14 @@ export function rateLimiting(
 ): Handlers<typeof RateLimitService> {
   return {
     shouldRateLimit(request, context) {
-      const { asking } = context
+      const { asking, places } = context
       const service = serviceAsked(request)
       if (!tokens.isEmpty) requireTokenOf(service, tokens, context.token)
+      places.serve(service)
       const decide = (found: ServiceGuard | undefined): MaybePromise<RateLimitResponse> =>
         found === undefined
           ? unregisteredAnswer(unregistered.refusal(service), request.descriptors.length)
-          : decided(request, found, asking)
+          : decided(request, found, heldBy(found, asking, places))
       const found = guards.of(service)
       return found instanceof Promise ? found.then(decide) : decide(found)
     },
@@ -50,12 +52,11 @@ function decided(
   const asked = whole === undefined ? descriptors : [...descriptors, whole]
   const answer = (outcomes: readonly (Outcome | undefined)[]): RateLimitResponse => {
     const made = outcomes.filter((outcome) => outcome !== undefined)
-    // Of one that was held, and gone, there is no outcome.
     const isGone = made.length < outcomes.length || hasLeft(asking)
     if (isGone || made.some(({ decision }) => !decision.allowed)) {
       for (const outcome of made) refund(found, outcome)
     }
-    if (isGone) throw callerGone()
+    if (isGone) throw noOutcome(asking)
     return answerOf(made.slice(0, descriptors.length), made[descriptors.length])
   }
   const outcomes = asked.map((each) => outcomeOf(each, found, asking))

@@ -1,6 +1,8 @@
 import { EmptySchema } from "@bufbuild/protobuf/wkt"
 import { describe, expect, it } from "vitest"
 import type { Call } from "../calls.ts"
+import { InFlight, Places } from "../in-flight.ts"
+import { newPeer, Peers } from "../peers.ts"
 import { Code, StatusError } from "../status-error.ts"
 import { Answering, type AskedCall } from "./answering.ts"
 
@@ -15,12 +17,11 @@ function throwFault(): never {
 function fail(answerBytes: Call["answerBytes"], onFault: (error: unknown) => void = () => undefined) {
   const messages: string[] = []
   const faults: unknown[] = []
-  const answering = new Answering(1, {
+  const answering = new Answering({
     onFault(error) {
       faults.push(error)
       onFault(error)
     },
-    onOverload: () => undefined,
     onWrongToken: () => undefined,
   })
   const call: Call = {
@@ -29,7 +30,9 @@ function fail(answerBytes: Call["answerBytes"], onFault: (error: unknown) => voi
     answerBytes,
     answerJson: () => "{}",
   }
+  const inFlight = new InFlight(1, new Peers(), () => undefined)
   const asked = {
+    places: new Places(inFlight, newPeer("127.0.0.1")),
     request: new Uint8Array(),
     fail: ({ message }: StatusError) => void messages.push(message),
   } as AskedCall

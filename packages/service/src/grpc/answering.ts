@@ -1,8 +1,7 @@
 import type { Call, CallContext } from "../calls.ts"
 import type { DoorListeners } from "../door.ts"
-import { InFlight } from "../in-flight.ts"
 import { peerAddress } from "../peers.ts"
-import { Code, OverloadError, StatusError, shortened, TokenError } from "../status-error.ts"
+import { Code, StatusError, shortened, TokenError } from "../status-error.ts"
 
 /** A call whose request has come, whichever way it was read. */
 export interface AskedCall extends CallContext {
@@ -16,21 +15,13 @@ export interface AskedCall extends CallContext {
   fail(error: StatusError): void
 }
 
-const TOO_MANY = "Too many calls are in flight; try again later."
 const FAULT = new StatusError(Code.INTERNAL, "An error of the decision service; its log has it.")
 
-/** Has calls answered by their handlers: no more at once than a bound, and each reported once. */
+/** Has calls answered by their handlers, each if there is room for it, and each reported once. */
 export class Answering {
-  readonly #calls: InFlight
-  readonly #batches: InFlight
-  readonly #listeners: Pick<DoorListeners, "onFault" | "onAnswered" | "onOverload" | "onWrongToken">
+  readonly #listeners: Pick<DoorListeners, "onFault" | "onAnswered" | "onWrongToken">
 
-  constructor(
-    mostInFlight: number,
-    listeners: Pick<DoorListeners, "onFault" | "onAnswered" | "onOverload" | "onWrongToken">,
-  ) {
-    this.#calls = new InFlight(mostInFlight)
-    this.#batches = new InFlight(mostInFlight)
+  constructor(listeners: Pick<DoorListeners, "onFault" | "onAnswered" | "onWrongToken">) {
     this.#listeners = listeners
   }
 
@@ -42,33 +33,29 @@ export class Answering {
       this.#fail(call, asked, new StatusError(Code.RESOURCE_EXHAUSTED, details), sinceMs)
       return
     }
-    const requests = call.requestsIn?.(asked.request)
-    const inFlight = requests === undefined ? this.#calls : this.#batches
-    if (!inFlight.enter(requests ?? 1)) {
-      this.#listeners.onOverload("in-flight", addressOf(asked))
-      this.#fail(call, asked, new OverloadError(TOO_MANY), sinceMs)
-      return
-    }
+    const { places } = asked
     let bytes: Uint8Array | Promise<Uint8Array>
     try {
+      places.take(call.requestsIn?.(asked.request))
       bytes = call.answerBytes(asked.request, asked)
     } catch (error) {
-      inFlight.leave(requests ?? 1)
+      places.leave()
       this.#fail(call, asked, error, sinceMs)
       return
     }
     if (!(bytes instanceof Promise)) {
-      inFlight.leave(requests ?? 1)
+      places.leave()
       this.#succeed(call, asked, bytes, sinceMs)
       return
     }
+    places.wait()
     bytes.then(
       (later) => {
-        inFlight.leave(requests ?? 1)
+        places.leave()
         this.#succeed(call, asked, later, sinceMs)
       },
       (error: unknown) => {
-        inFlight.leave(requests ?? 1)
+        places.leave()
         this.#fail(call, asked, error, sinceMs)
       },
     )
@@ -83,7 +70,7 @@ export class Answering {
     const isFault = !(error instanceof StatusError)
     const told = isFault ? FAULT : shortened(error)
     this.#report(call, asked, told.code, sinceMs)
-    if (error instanceof TokenError) this.#listeners.onWrongToken(call.path, addressOf(asked))
+    if (error instanceof TokenError) this.#listeners.onWrongToken(call.path, addressOf(asked.peer))
     asked.fail(told)
     // Last: a listener may throw, and the call is over even so.
     if (isFault) this.#listeners.onFault(error, call.path)
@@ -96,7 +83,7 @@ export class Answering {
   }
 }
 
-/** The address of the caller without its port, which differs for each connection. */
-function addressOf({ peer }: AskedCall): string {
+/** The address of a caller without its port, which differs for each connection. */
+export function addressOf(peer: string): string {
   return peerAddress({ remoteAddress: peer.replace(/:\d+$/, "") })
 }

@@ -13,6 +13,7 @@ import type { Call } from "../calls.ts"
 import type { Connection } from "../connection.ts"
 import { type ConnectionBounds, Connections, LINGER_MS } from "../connections.ts"
 import type { DoorListeners } from "../door.ts"
+import { InFlight } from "../in-flight.ts"
 import { listenOnEach, portOf } from "../listening.ts"
 import type { Tls } from "../tls.ts"
 import { Answering } from "./answering.ts"
@@ -31,8 +32,8 @@ export interface GrpcBounds extends ConnectionBounds {
   /** Bytes in memory of requests that have not arrived yet. Default 64 MiB. */
   readonly maxUnfinishedBytes?: number | undefined
   /**
-   * Single calls in flight, as many requests in batches, and as many calls whose request has not arrived yet. More are refused with
-   * RESOURCE_EXHAUSTED; a batch that comes alone is accepted.
+   * Single calls in flight, as many requests in batches, as many requests that rules hold, and as many calls whose request has not
+   * arrived yet. More are refused with UNAVAILABLE; a batch that comes alone is accepted.
    */
   readonly maxInFlight: number
   /** Milliseconds that a request may take to arrive. */
@@ -70,7 +71,9 @@ export function createGrpcDoor(
   const arrivals = new Arrivals({ mostArriving: maxInFlight, mostBytes, arrivalMs }, listeners.onOverload)
   const longest = Math.max(maxMessageBytes, ...calls.map(({ maxBytes = 0 }) => maxBytes))
   const libraryArrivals = new LibraryArrivals(arrivals, longest)
-  const answering = new Answering(maxInFlight, listeners)
+  const connections = new Connections(tls !== undefined, bounds, listeners)
+  const inFlight = new InFlight(maxInFlight, connections.peers, listeners.onOverload)
+  const answering = new Answering(listeners)
   const keepalive = new Keepalive(keepaliveTimes(arrivalMs))
   const server = new Server({
     interceptors: [libraryArrivals.interceptor],
@@ -82,15 +85,14 @@ export function createGrpcDoor(
   })
   for (const call of calls) {
     const handle: UntypedHandleCall = (asked: LibraryAsked, done: sendUnaryData<Uint8Array>) =>
-      answering.answer(call, new LibraryCall(asked, done), call.maxBytes ?? maxMessageBytes)
+      answering.answer(call, new LibraryCall(asked, done, inFlight), call.maxBytes ?? maxMessageBytes)
     server.addService({ [call.path]: definitionOf(call) }, { [call.path]: handle })
   }
   addTo(server)
   // TLS has been spoken before.
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
-  const connections = new Connections(tls !== undefined, bounds, listeners)
   const callOf = new Map(calls.map((call) => [call.path, call]))
-  const plain = { arrivals, answering, maxMessageBytes }
+  const plain = { arrivals, inFlight, answering, maxMessageBytes }
   const takeFrom =
     (sender: Sender) =>
     (stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean => {

@@ -1,17 +1,25 @@
 import { Metadata, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js"
 import { type Asking, bearerToken } from "../calls.ts"
+import { type InFlight, Places } from "../in-flight.ts"
 import { Code, OverloadError, type StatusError } from "../status-error.ts"
 import { statusBytes } from "../status-message.ts"
-import type { AskedCall } from "./answering.ts"
+import { type AskedCall, addressOf } from "./answering.ts"
 
 /** A call that @grpc/grpc-js has read, and answers. */
 export class LibraryCall implements AskedCall, Asking {
   readonly #call: ServerUnaryCall<Uint8Array, Uint8Array>
   readonly #done: sendUnaryData<Uint8Array>
 
-  constructor(call: ServerUnaryCall<Uint8Array, Uint8Array>, done: sendUnaryData<Uint8Array>) {
+  readonly places: Places
+
+  constructor(
+    call: ServerUnaryCall<Uint8Array, Uint8Array>,
+    done: sendUnaryData<Uint8Array>,
+    inFlight: InFlight,
+  ) {
     this.#call = call
     this.#done = done
+    this.places = new Places(inFlight, inFlight.peerOf(addressOf(call.getPeer())))
   }
 
   get request(): Uint8Array {

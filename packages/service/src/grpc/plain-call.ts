@@ -1,6 +1,7 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2"
 import { Arrival, type Arrivals, type Sender } from "../arrivals.ts"
 import { type Asking, bearerToken, type Call } from "../calls.ts"
+import { type InFlight, Places } from "../in-flight.ts"
 import { PartialMessage } from "../partial-message.ts"
 import { Code, OverloadError, type StatusError } from "../status-error.ts"
 import { statusBytes } from "../status-message.ts"
@@ -12,6 +13,7 @@ import { timeLeftMs } from "./time-left.ts"
 /** What plain calls are read and answered with. */
 export interface PlainCalls {
   readonly arrivals: Arrivals
+  readonly inFlight: InFlight
   readonly answering: Answering
   /** Bytes of a message, if its call does not say otherwise. */
   readonly maxMessageBytes: number
@@ -71,6 +73,7 @@ export class PlainCall implements AskedCall, Asking {
   readonly #by: PlainCalls
   readonly #arrival: Arrival
   readonly #message = new PartialMessage()
+  readonly places: Places
   /** Bytes that have to come, prefix and all; 0 until that is known. */
   #expected = 0
   #timer: NodeJS.Timeout | undefined
@@ -91,6 +94,7 @@ export class PlainCall implements AskedCall, Asking {
     this.#call = call
     this.#by = by
     this.#arrival = new Arrival(sender, by.arrivals, this)
+    this.places = new Places(by.inFlight, sender.peer)
     // A stream that has failed emits "close" as well.
     stream.on("error", () => undefined)
     by.arrivals.begin(this.#arrival)

@@ -6,7 +6,7 @@ import { Arrival, Arrivals, DEFAULT_MAX_UNFINISHED_BYTES } from "../arrivals.ts"
 import type { Asking, Body, Call } from "../calls.ts"
 import { type ConnectionBounds, Connections, DEFAULT_IDLE_MS } from "../connections.ts"
 import type { DoorListeners } from "../door.ts"
-import { InFlight } from "../in-flight.ts"
+import { InFlight, Places } from "../in-flight.ts"
 import { listenOnEach, portOf } from "../listening.ts"
 import { peerAddress } from "../peers.ts"
 import { Code, OverloadError, StatusError, TokenError } from "../status-error.ts"
@@ -22,8 +22,8 @@ export interface HttpBounds extends ConnectionBounds {
   /** Bytes in memory of requests that have not arrived yet. Default 64 MiB. */
   readonly maxUnfinishedBytes?: number | undefined
   /**
-   * Single calls in flight, as many requests in batches, and as many calls whose request has not arrived yet. More are refused with
-   * 503; a batch that comes alone is accepted.
+   * Single calls in flight, as many requests in batches, as many requests that rules hold, and as many calls whose request has not
+   * arrived yet. More are refused with 503; a batch that comes alone is accepted.
    */
   readonly maxInFlight: number
   /** Milliseconds that a request may take to arrive. */
@@ -48,8 +48,6 @@ type Answer = Uint8Array | string
 /** Messages in their binary form, as Connect calls it. */
 const BINARY = "application/proto"
 const JSON_TYPE = "application/json; charset=utf-8"
-
-const TOO_MANY = "Too many calls are in flight; try again later."
 
 /**
  * The same calls as over gRPC, each a POST to its path whose body is the request as JSON, or as bytes (https://protobuf.dev/programming-guides/json):
@@ -122,8 +120,7 @@ export function createHttpDoor(
   const arrivals = new Arrivals({ mostArriving: maxInFlight, mostBytes, arrivalMs }, listeners.onOverload)
   /** By which the calls in flight have come. */
   const busy = new Set<Socket>()
-  const callsInFlight = new InFlight(maxInFlight)
-  const batchesInFlight = new InFlight(maxInFlight)
+  const inFlight = new InFlight(maxInFlight, connections.peers, listeners.onOverload)
   let isLeaving = false
   /** The last answer of its connection, where that is to end. */
   const send = (reply: FastifyReply, body: unknown): FastifyReply =>
@@ -169,29 +166,24 @@ export function createHttpDoor(
     arrivals.begin(arrival)
     if (arrival.isRunning) done()
   })
-  const overload = (socket: Socket): OverloadError => {
-    listeners.onOverload("in-flight", peerAddress(socket))
-    return new OverloadError(TOO_MANY)
-  }
   for (const call of calls) {
     const { path } = call
     app.post(path, { config: { maxBytes: call.maxBytes ?? maxMessageBytes } }, async (request, reply) => {
       const { socket } = request
       const body = (request.body ?? {}) as Body
       const sinceMs = onAnswered === undefined ? 0 : performance.now()
-      const requests = call.requestsIn?.(body)
-      const inFlight = requests === undefined ? callsInFlight : batchesInFlight
-      const hasEntered = inFlight.enter(requests ?? 1)
+      const places = new Places(inFlight, inFlight.peerOf(peerAddress(socket)))
       let code: Code = Code.OK
       let answer: Answer | Promise<Answer> | undefined
       busy.add(socket)
       try {
-        if (!hasEntered) throw overload(socket)
+        places.take(call.requestsIn?.(body))
         const sent = await inTime(request, reply, (asking) => {
-          const context = new HttpContext(request, asking)
+          const context = new HttpContext(request, asking, places)
           // As it was asked: the body was read by its type, in whatever case that is written, and with parameters.
           answer =
             body instanceof Uint8Array ? call.answerBytes(body, context) : call.answerJson(body, context)
+          if (answer instanceof Promise) places.wait()
           return answer
         })
         return send(reply.type(body instanceof Uint8Array ? BINARY : JSON_TYPE), sent)
@@ -202,9 +194,7 @@ export function createHttpDoor(
       } finally {
         onAnswered?.(path, code, performance.now() - sinceMs)
         busy.delete(socket)
-        const leave = (): void => {
-          if (hasEntered) inFlight.leave(requests ?? 1)
-        }
+        const leave = (): void => places.leave()
         // A caller that has waited long enough has its answer, and yet the store may still be working for it.
         if (answer instanceof Promise) void answer.then(leave, leave)
         else leave()

@@ -1,0 +1,67 @@
+import type { Asking } from "../calls.ts"
+import type { Places } from "../in-flight.ts"
+import type { StatusError } from "../status-error.ts"
+import { callerGone } from "./checking.ts"
+import type { ServiceGuard } from "./service-guards.ts"
+
+/**
+ * A caller whose requests a rule may hold. A guard listens to its caller only while it holds a request, so each of its listeners is a
+ * held request that needs a place. If there is none, the caller seems to have gone, and the guard lets the request go.
+ */
+class HeldCaller implements Asking {
+  refusal: StatusError | undefined
+  readonly #caller: Asking
+  readonly #places: Places
+  readonly #service: string
+  readonly #held = new Set<() => void>()
+
+  constructor(caller: Asking, places: Places, service: string) {
+    this.#caller = caller
+    this.#places = places
+    this.#service = service
+  }
+
+  get closed(): boolean {
+    return this.refusal !== undefined || this.#caller.closed === true
+  }
+
+  get destroyed(): boolean {
+    return this.#caller.destroyed === true
+  }
+
+  get stream(): unknown {
+    return this.#caller.stream
+  }
+
+  get req(): NonNullable<Asking["req"]> {
+    return this.#caller.req as NonNullable<Asking["req"]>
+  }
+
+  once(event: "close", listener: () => void): void {
+    try {
+      this.#places.hold(this.#service)
+    } catch (error) {
+      this.refusal = error as StatusError
+      listener()
+      return
+    }
+    this.#held.add(listener)
+    this.#caller.once(event, listener)
+  }
+
+  off(event: "close", listener: () => void): void {
+    if (!this.#held.delete(listener)) return
+    this.#places.release(this.#service)
+    this.#caller.off(event, listener)
+  }
+}
+
+/** Returns the caller as a guard should see it: what the guard holds for it is counted. */
+export function heldBy({ mayHold, service }: ServiceGuard, caller: Asking, places: Places): Asking {
+  return mayHold ? new HeldCaller(caller, places, service) : caller
+}
+
+/** The error for a request that was held and has no outcome: its caller has gone, or there was no place for it. */
+export function noOutcome(caller: Asking): StatusError {
+  return (caller instanceof HeldCaller ? caller.refusal : undefined) ?? callerGone()
+}
