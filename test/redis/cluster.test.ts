@@ -250,3 +250,26 @@ describe("a slot that is moving to another node", () => {
 it("leaves no key without a time to live", async () => {
   expect(await lastingKeysIn(cluster)).toEqual([])
 })
+
+describe("a client that is blocked", () => {
+  it("is refused by every process, wherever the counters are", async () => {
+    const { stores } = open()
+    const rules = [
+      { name: "ip", field: "ip", limit: 1_000, window: "1 day" },
+      { name: "all", field: "service", limit: 1_000, window: "1 day" },
+    ]
+    const limiters = stores.map((store) =>
+      createLimiter({ store, rules, service: "shop", storeTimeoutMs: 20_000 }),
+    )
+    const [client, other] = [{ remoteAddress: "192.0.2.7" }, { remoteAddress: "192.0.2.8" }]
+    await limiters[0]?.block(client, { for: "1 day" })
+    for (const limiter of limiters) {
+      // The first decision of a process begins to look for blocks.
+      await limiter.decide(other)
+      await until("the block is seen", async () => (await limiter.decide(client)).refusal === "blocked")
+    }
+    await limiters[0]?.unblock(client)
+    for (const limiter of limiters) expect((await limiter.decide(client)).allowed).toBe(true)
+    for (const limiter of limiters) await limiter.close()
+  })
+})

@@ -220,3 +220,35 @@ describe("a rule under which refused requests count, on Redis", () => {
     expect(checks.map(({ allowed }) => allowed)).toEqual([false, false])
   })
 })
+
+describe("a client that one instance blocks", () => {
+  it("is refused by all of them within a second, until it is unblocked", async () => {
+    const { clock, limiters } = three({ limit: 5, window: "1 minute", algorithm: "fixed-window" })
+    const [one, two, three_] = limiters
+    for (const limiter of limiters) await limiter.decide(BOB)
+    await one.block(ALICE, { for: "1 hour" })
+    expect(told(await one.decide(ALICE))).toEqual([false, "blocked", 60 * MINUTE])
+    clock.advance(1_000)
+    for (const limiter of [two, three_]) {
+      await limiter.decide(BOB)
+      expect((await limiter.peek(ALICE, { rules: ["ip-1m"] })).refusal).toBe("blocked")
+      expect(told(await limiter.decide(ALICE))).toEqual([false, "blocked", 60 * MINUTE - 1_000])
+    }
+    clock.advance(60 * MINUTE - 1_001)
+    expect(told(await three_.decide(ALICE))).toEqual([false, "blocked", 1])
+    await two.unblock(ALICE)
+    expect(told(await three_.decide(ALICE))).toEqual([true, undefined, 0])
+  })
+
+  it("is refused with the rest of the block, also by an instance that remembers a refusal for less", async () => {
+    const { clock, limiters } = three({ limit: 1, window: "1 minute", algorithm: "fixed-window" })
+    const [one, two] = limiters
+    await two.decide(ALICE)
+    expect((await two.decide(ALICE)).refusal).toBe("quota")
+    await one.block(ALICE, { for: "1 hour" })
+    clock.advance(1_000)
+    await two.decide(BOB)
+    await two.peek(BOB)
+    expect(told(await two.decide(ALICE))).toEqual([false, "blocked", 60 * MINUTE - 1_000])
+  })
+})

@@ -98,7 +98,7 @@ function kinds(): fc.Arbitrary<Kind | Penalties> {
   const buckets = fc.constantFrom(2, 3, 7, 12, 60, 360)
   const burst = fc.option(fc.constantFrom(1, 4, 30, 1_000), { nil: undefined })
   const penalty = fc.record({
-    refusals: fc.constantFrom(1, 2, 3, 5),
+    refusals: fc.constantFrom(0, 1, 2, 3, 5),
     withinMs: fc.constantFrom(10, 1_000, DAY_MS),
     forMs: fc.constantFrom(1, 1_000, 60_000),
   })

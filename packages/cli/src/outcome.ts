@@ -3,11 +3,11 @@ import type { Line } from "./line.ts"
 /** How the program ends; `sluice --help` tells the user the same. */
 export const EXIT = {
   ok: 0,
-  /** Rules are wrong, file and table differ, or somebody else has changed the table. */
+  /** Rules are wrong, file and table differ, somebody else has changed the table, or the decision service refused a call. */
   problems: 1,
   /** The command line, or a file that it names, cannot be used. */
   usage: 2,
-  /** The table could not be reached, read or written. */
+  /** The table, or the decision service, could not be reached, read or written. */
   unreachable: 3,
   /** A mistake of the program itself. */
   unexpected: 4,

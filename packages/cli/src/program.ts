@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs"
 import { Command, Option } from "commander"
+import { addClientsCommand } from "./clients-program.ts"
 import { check } from "./commands/check.ts"
 import { createTable } from "./commands/create-table.ts"
 import { diff } from "./commands/diff.ts"
@@ -17,7 +18,7 @@ import { UsageError } from "./usage-error.ts"
 type Done = (outcome: Outcome) => void
 
 /**
- * The command line: `sluice rules check`, `push` and so on. `write` gets help, and `complain` what commander says of a
+ * The command line: `sluice rules check`, `push` and so on, and `sluice clients`. `write` gets help, and `complain` what commander says of a
  * wrong command line; it then throws CommanderError.
  */
 export function createProgram(
@@ -27,7 +28,9 @@ export function createProgram(
   complain: (text: string) => void,
 ): Command {
   const program = new Command("sluice")
-    .description("Works with the rate limiting rules of Sluice.")
+    .description(
+      "Works with the rate limiting rules of Sluice, and with the clients of its decision service.",
+    )
     .version(readVersion(), "--version", "show the version")
     .exitOverride()
     .configureOutput({
@@ -130,7 +133,8 @@ export function createProgram(
     .addHelpText("after", help("sluice rules create-table --table rules", "ready"))
     .action(async (options) => done(await createTable(requireTable(options), io)))
 
-  for (const each of [program, rules]) addHelpCommand(each)
+  const clients = addClientsCommand(program, io, done)
+  for (const each of [program, rules, clients]) addHelpCommand(each)
   return program
 }
 

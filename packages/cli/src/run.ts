@@ -11,6 +11,7 @@ import type { Io } from "./io.ts"
 import { errorLines, formatJson, formatLine, type Line, tinted } from "./line.ts"
 import { EXIT, type ExitCode, type Outcome } from "./outcome.ts"
 import { createProgram } from "./program.ts"
+import { ServiceCallError } from "./service-call.ts"
 import { UsageError } from "./usage-error.ts"
 
 /** Runs a command line, without the program's own name, and yields the exit code. Never rejects. */
@@ -69,6 +70,7 @@ function outcome(exitCode: ExitCode, code: string, message: string, errors: read
 function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof InvalidRuleError || error instanceof RuleConflictError) return EXIT.problems
   if (error instanceof UsageError || error instanceof InvalidOptionError) return EXIT.usage
+  if (error instanceof ServiceCallError) return error.isUnreachable ? EXIT.unreachable : EXIT.problems
   if (error instanceof RuleSourceError) return EXIT.unreachable
   return EXIT.unexpected
 }

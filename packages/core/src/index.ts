@@ -38,12 +38,15 @@ export type { HeaderLine } from "./http/headers/writer.ts"
 export { exposedHeaders, HEADER_DIALECTS, type HeaderDialect } from "./http/headers.ts"
 export type {
   AcquireOptions,
+  BlockOptions,
   CostOption,
   DecisionCall,
   Limiter,
   LimiterEvents,
   LimiterStatus,
+  PeekOptions,
   ResetOptions,
+  UnblockOptions,
 } from "./http/limiter.ts"
 export { decisionOn } from "./http/mark.ts"
 export type {

@@ -87,7 +87,7 @@ export interface Policy {
   readonly name: string
   /** The fingerprint, bounded text: with the partition it names a counter. */
   readonly counter: string
-  /** How it is counted. "penalty" counts a rule's refusals in place of its units; no rule names it. */
+  /** How it is counted. "penalty" counts a rule's refusals instead of its units, and holds blocks by hand; no rule names it. */
   readonly algorithm: AlgorithmName | "penalty"
   /** Quota units per window: an integer, 0 and up (0 only from a limit function). */
   readonly limit: number
@@ -105,7 +105,7 @@ export interface Policy {
   readonly refill?: Refill
   /** Whether requests that it refuses count too, up to the ceiling. Absent is no. */
   readonly countRejected?: boolean
-  /** When a client is blocked. Only for `penalty`, whose `limit` is the refusals and whose `windowMs` is the longer of the two times. */
+  /** When a client is blocked. Only for `penalty`, whose `limit` is the refusals (0: never) and whose `windowMs` is the longer of the two times. */
   readonly penalty?: Penalty
 }
 

@@ -2,6 +2,7 @@ import type { Server } from "@grpc/grpc-js"
 import type { Limiter, RuleBook, RuleRegistry } from "@sluice/core"
 import { type Call, callsOf, type Handlers } from "./calls.ts"
 import { cannotListen } from "./cannot-listen.ts"
+import { clients } from "./contract/clients.ts"
 import { Forwarding } from "./contract/forward.ts"
 import { forwardMany } from "./contract/forward-many.ts"
 import { registering } from "./contract/register.ts"
@@ -155,7 +156,7 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
   const { maxBatchBytes = Math.max(DEFAULT_MAX_BATCH_BYTES, bounds.maxMessageBytes) } = bounds
   const forwarding = new Forwarding(guards, unregistered, decideTokens)
   const calls = [
-    ...callsFor(parts, forwarding),
+    ...callsFor(parts, forwarding, guards),
     forwardMany(forwarding, bounds.maxRequests, decideTokens),
     ...callsOf(RateLimitService, rateLimiting(guards, unregistered, decideTokens)),
   ].map((call) => (LONG.has(call.path) ? { ...call, maxBytes: maxBatchBytes } : call))
@@ -196,11 +197,12 @@ const LONG: ReadonlySet<string> = new Set(
   ),
 )
 
-function callsFor(parts: DecisionServiceParts, forwarding: Forwarding): Call[] {
+function callsFor(parts: DecisionServiceParts, forwarding: Forwarding, guards: ServiceGuards): Call[] {
   const { book, registry, tokens, isRegistrationOpen: isOpen, audit } = parts
   const handlers = {
     shouldForwardRequest: (request, context) => forwarding.decide(request, context),
     ...registering({ registry, book, tokens, isOpen, audit }),
+    ...clients({ guards, book, tokens, isOpen, audit }),
   } satisfies Omit<Handlers<typeof RateLimiter>, "shouldForwardRequests">
   return callsOf<typeof RateLimiter, "shouldForwardRequests">(
     RateLimiter,

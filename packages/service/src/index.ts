@@ -17,7 +17,7 @@ export {
 } from "./decision-service.ts"
 export type { ConnectionBound, Door, Overload } from "./door.ts"
 export type { GrpcBounds } from "./grpc/grpc-door.ts"
-export { type Audit, type AuditLog, auditTo, type Change } from "./registering/audit.ts"
+export { type Audit, type AuditLog, auditTo, type Change, type ClientChange } from "./registering/audit.ts"
 export { fileFirst } from "./registering/file-first.ts"
 export { type RulesHome, rulesInMemory } from "./registering/rules-home.ts"
 export { type RulesInTable, rulesInTable } from "./registering/rules-in-table.ts"

@@ -4,15 +4,18 @@ import {
   check,
   countOf,
   currentOf,
+  HOUR,
   HOURLY,
   type Looked,
   looked,
   MINUTE,
   only,
   peekOne,
+  SLIDING,
   type StoreSuite,
   stateOf,
   takeOne,
+  UNTAKEN,
 } from "./asking.ts"
 
 /** A block of five minutes after three refusals within a minute. */
@@ -24,6 +27,15 @@ const PENALTY: Policy = {
   windowMs: 5 * MINUTE,
   align: "epoch",
   penalty: { refusals: 3, withinMs: MINUTE, forMs: 5 * MINUTE },
+}
+
+/** A block by hand alone. */
+const NEVER: Policy = {
+  ...PENALTY,
+  counter: "pn-0",
+  limit: 0,
+  windowMs: 1,
+  penalty: { refusals: 0, withinMs: 1, forMs: 1 },
 }
 
 /** Ten were taken at the window's start, and ten more asked for after 15 s: what a client of one unit has to wait then. */
@@ -244,6 +256,39 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       await store.reset([{ policy: PENALTY, partition: "alice" }])
       expect((await takeOne(store, check(HOURLY), block())).granted).toBe(true)
       expect(stateOf(await peekOne(store, check(HOURLY, 0))).current).toBe(11)
+    })
+
+    behaves(
+      "is charged with a block of as many milliseconds, which needs no refusal",
+      async (store, clock) => {
+        const charge = (units: number) =>
+          store.refund([{ policy: NEVER, partition: "alice", units, after: UNTAKEN }])
+        const asks = async () => takeOne(store, check(HOURLY), check(NEVER))
+        expect((await asks()).granted).toBe(true)
+        await charge(-HOUR)
+        // A shorter one changes nothing.
+        await charge(-MINUTE)
+        const refused = await asks()
+        expect([refused.granted, refused.checks[0]?.taken, refused.checks[1]?.taken]).toEqual([false, 0, 0])
+        expect(waitOf({ ...refused, checks: refused.checks.slice(1) }, check(NEVER))).toBe(HOUR)
+        clock.advance(HOUR - MINUTE)
+        expect((await asks()).granted).toBe(false)
+        await charge(-2 * MINUTE)
+        clock.advance(2 * MINUTE - 1)
+        expect((await asks()).granted).toBe(false)
+        clock.advance(1)
+        expect((await asks()).granted).toBe(true)
+        await charge(-HOUR)
+        await store.reset([{ policy: NEVER, partition: "alice" }])
+        expect((await asks()).granted).toBe(true)
+      },
+    )
+
+    behaves("blocks nobody for refusals where its limit is 0", async (store) => {
+      await takeOne(store, check(HOURLY, 15))
+      for (let i = 0; i < 3; i++) await takeOne(store, check(HOURLY), check(NEVER))
+      expect(await countOf(store, NEVER)).toBe(0)
+      expect((await takeOne(store, check(SLIDING), check(NEVER))).granted).toBe(true)
     })
 
     behaves(

@@ -9,7 +9,7 @@ import type { Policy } from "../policy.ts"
  * | windows | start of the present window | units in it | units in the one before (0: fixed) | |
  * | windows with sub-windows | start of the present sub-window | units in it | units in all before it | each of them |
  * | log | the latest entry, or a take of nothing since | units in all entries | 0 | each entry |
- * | penalty | first refusal, or when the block began | refusals | 1: blocked, else 0 | |
+ * | penalty | first refusal, or when the block began | refusals; 0: blocked by hand | 1: blocked, else 0; by hand: for how many ms | |
  * | buckets | when it held so much | whole units in use | the rest of one, in parts of the window | |
  */
 export interface CounterState {

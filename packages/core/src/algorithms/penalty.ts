@@ -2,14 +2,16 @@ import type { Penalty, Policy } from "../policy.ts"
 import type { Algorithm, CounterState } from "./algorithm.ts"
 
 /**
- * What blocks a client that is refused again and again: a count of a rule's refusals that starts with the first of them
- * and is forgotten after `withinMs`. The refusal that makes it `limit` begins a block, which admits nothing for `forMs`;
- * refusals meanwhile do not prolong it. Admitting takes nothing, and nothing is ever given back: a store counts refusals
- * by `withRejected` alone.
+ * Blocks a client that is refused again and again: it counts a rule's refusals from the first of them, and forgets them after
+ * `withinMs`. The refusal that makes it `limit` begins a block, which admits nothing for `forMs`; refusals meanwhile do not
+ * prolong it. With a limit of 0, refusals never block. Admitting takes nothing: a store counts refusals by `withRejected` alone.
+ *
+ * An operator blocks a client by charging the counter: each unit is a millisecond of a block from now on, unless a longer one
+ * is in force. Such a block has no refusals, and its length is in the state.
  */
 export const penalty: Algorithm = {
   at(state, policy, nowMs) {
-    if (state === undefined || state.current === 0 || nowMs - state.startMs >= lastsMs(state, policy)) {
+    if (state === undefined || isEmpty(state) || nowMs - state.startMs >= lastsMs(state, policy)) {
       return { startMs: nowMs, current: 0, previous: 0 }
     }
     // The clock went back: what is ahead of it began now, so nobody is blocked for longer than the rule says.
@@ -35,7 +37,7 @@ export const penalty: Algorithm = {
   endsByRule: true,
 
   emptyAtMs(state, policy) {
-    return state.current === 0 ? state.startMs : state.startMs + lastsMs(state, policy)
+    return isEmpty(state) ? state.startMs : state.startMs + lastsMs(state, policy)
   },
 
   withUnits(state) {
@@ -43,15 +45,25 @@ export const penalty: Algorithm = {
   },
 
   withRejected(state, { limit }, _units, nowMs) {
-    if (isBlocked(state)) return state
+    if (limit === 0 || isBlocked(state)) return state
     const current = state.current + 1
     if (current >= limit) return { startMs: nowMs, current, previous: 1 }
     return { ...state, current }
   },
 
-  withoutUnits(state) {
-    return state
+  withoutUnits(state, policy, units, _after, nowMs) {
+    const restMs = isBlocked(state) ? state.startMs + lastsMs(state, policy) - nowMs : 0
+    return -units > restMs ? { startMs: nowMs, current: 0, previous: -units } : state
   },
+}
+
+function isEmpty({ current, previous }: CounterState): boolean {
+  return current === 0 && previous === 0
+}
+
+/** Whether an operator began the block: it has no refusals, and its length is `previous`. */
+export function isBlockedByHand({ current, previous }: CounterState): boolean {
+  return current === 0 && previous > 0
 }
 
 function isBlocked({ previous }: CounterState): boolean {
@@ -60,6 +72,7 @@ function isBlocked({ previous }: CounterState): boolean {
 
 /** How long a state lasts from its start. */
 function lastsMs(state: CounterState, policy: Policy): number {
+  if (isBlockedByHand(state)) return state.previous
   const { withinMs, forMs } = policy.penalty as Penalty
   return isBlocked(state) ? forMs : withinMs
 }

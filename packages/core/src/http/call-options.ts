@@ -66,7 +66,8 @@ export function requireResetOptions(options: ResetOptions): void {
   requireKnown(options, ["policies"], "reset()")
 }
 
-function requireKnown(options: object, names: readonly string[], call: string): undefined {
+/** Throws InvalidOptionError for options of a call that there are not. */
+export function requireKnown(options: object, names: readonly string[], call: string): undefined {
   requireObject(options)
   const problems = unknownOptions(options ?? {}, names, call)
   if (problems.length > 0) throw new InvalidOptionError(problems)
@@ -146,19 +147,20 @@ export function requireUnits(units: number): void {
   ])
 }
 
-/** The names that `reset` was given, of the rules that there are. Throws InvalidOptionError. */
-export function parsePolicies(
-  policies: readonly string[] | undefined,
+/** Returns the names given by an option, all of which have to be in `names`. Throws InvalidOptionError. */
+export function parseRuleNames(
+  option: string,
+  given: readonly string[] | undefined,
   names: readonly string[],
 ): readonly string[] | undefined {
-  if (policies === undefined) return undefined
+  if (given === undefined) return undefined
   const known = names.map((name) => JSON.stringify(name)).join(", ")
-  const unknown = Array.isArray(policies) ? policies.filter((name) => !names.includes(name)) : [policies]
-  if (unknown.length === 0) return policies
+  const unknown = Array.isArray(given) ? given.filter((name) => !names.includes(name)) : [given]
+  if (unknown.length === 0) return given
   throw new InvalidOptionError(
     unknown.map((name) => ({
-      path: "policies",
-      message: Array.isArray(policies)
+      path: option,
+      message: Array.isArray(given)
         ? `${show(name)} is not the name of a rule`
         : `${show(name)} is not a list`,
       accepted: known === "" ? "nothing, as there are no rules" : `a list with ${known}`,

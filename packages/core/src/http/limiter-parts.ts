@@ -1,5 +1,6 @@
 import { ClosedError, textOf } from "../errors.ts"
 import { SafeEvents } from "../events.ts"
+import { BlockWatch } from "../limiter/block-watch.ts"
 import { Decider } from "../limiter/decider.ts"
 import { storeErrorOf } from "../limiter/store-error.ts"
 import { WaitingRoom } from "../limiter/waiting/waiting-room.ts"
@@ -14,7 +15,7 @@ import { LostRefunds } from "./lost-refunds.ts"
 import type { ParsedOptions } from "./options/parse-options.ts"
 import { OutageLog, timeoutWarning } from "./outage-log.ts"
 import { FactsReaders } from "./request-facts.ts"
-import type { RuleContext } from "./rule-set/compiled-rule.ts"
+import { blocksOf, type RuleContext } from "./rule-set/compiled-rule.ts"
 
 /** The names of all events of a limiter. */
 export const LIMITER_EVENTS: Readonly<Record<keyof LimiterEvents<unknown>, true>> = {
@@ -61,7 +62,9 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
   const isClosedWithLimiter = (error: unknown) =>
     options.ownsStore &&
     (error instanceof ClosedError || (error instanceof Error && error.cause instanceof ClosedError))
+  const context = createContext(options, warner)
   const decider = new Decider({
+    blocks: context.blocks,
     store,
     storeTimeoutMs,
     instances,
@@ -100,7 +103,7 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
     warner,
     decider,
     waitingRoom: new WaitingRoom(decider, clock),
-    context: createContext(options, warner),
+    context,
     factsReaders: new FactsReaders(takesAnything(options)),
     close() {
       unsubscribe?.()
@@ -122,6 +125,7 @@ function countsAllRequests({ fields, match }: ParsedRule): boolean {
 
 function createContext(options: ParsedOptions, warner: Warner): RuleContext {
   const { extractorOf, extractorNames, onStoreFailure, service, cost, skip } = options
+  const { store, storeTimeoutMs, clock } = options
   const clientAddress = createAddressReader(options.clientAddress, warner)
   return {
     service,
@@ -131,6 +135,7 @@ function createContext(options: ParsedOptions, warner: Warner): RuleContext {
     warner,
     // Such a function is asked about every rule and may read the body.
     firstStep: typeof cost === "function" || skip !== undefined ? "body" : "arrival",
+    blocks: new BlockWatch(blocksOf(service), store, storeTimeoutMs, clock),
     clientAddress,
     clientGroup: compileClientGroup(clientAddress, options.clientAddress),
   }

@@ -82,6 +82,27 @@ export interface AcquireOptions extends CostOption {
   readonly maxWaiting?: number | undefined
 }
 
+/** What `peek` looks at. */
+export interface PeekOptions extends CostOption {
+  /**
+   * Names of rules: only these, also if their `match` is not for this request. A request with only the client's fields is enough
+   * then. Default: the rules that `decide` would ask.
+   */
+  readonly rules?: readonly string[] | undefined
+}
+
+/** Which rules a client is unblocked under. */
+export interface UnblockOptions {
+  /** Names of rules: only these. Default: all that count the client by itself, and none of the whole service. */
+  readonly rules?: readonly string[] | undefined
+}
+
+/** For how long a client is blocked, and under which rules. */
+export interface BlockOptions extends UnblockOptions {
+  /** How long, from now: milliseconds, or a text such as "1 hour"; at most 366 days. */
+  readonly for: number | string
+}
+
 /** Which counters `reset` forgets. */
 export interface ResetOptions {
   /** Names of rules: only theirs. Default: all of the client's own, and none of the whole service. */
@@ -153,7 +174,7 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * Whether `decide` would admit the request, and what is left before it: takes nothing, so `cost` is 0. Facts alone will do, for
    * tests and tools.
    */
-  peek(request: Request | RequestFacts, options?: CostOption): Promise<Decision>
+  peek(request: Request | RequestFacts, options?: PeekOptions): Promise<Decision>
   /**
    * Gives back the units of a decision, once; to the window they were taken in, so nothing when that has passed. It takes the
    * decision itself, of this limiter: rejects with {@link InvalidOptionError} for a copy of one, such as one that has been through
@@ -187,11 +208,34 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    */
   decisionOn(request: Request & object): Decision | undefined
   /**
-   * Forgets the counters of this request's client under every rule, those of routes too, and a block by a penalty; a counter of the whole
+   * Forgets the counters of this request's client under every rule, those of routes too, and a block; a counter of the whole
    * service only when its rule is named. Waits for the store as long as a decision does, and rejects with
    * {@link StoreUnavailableError} when it fails; to call it again does no harm.
    */
   reset(request: Request | RequestFacts, options?: ResetOptions): Promise<void>
+  /**
+   * Blocks this request's client: rules refuse it until the time has passed, with `refusal: "blocked"` and the rest of the block as
+   * `retryAfterMs`. A longer block stays as it is. Requests of cost 0 and shadow rules are not affected.
+   *
+   * The block is in the store. This limiter sees it at once; other processes see it within a second of their next decision.
+   * Waits for the store as `reset` does, and rejects with {@link StoreUnavailableError} when it fails; you can call it again.
+   * Rejects with {@link InvalidOptionError} if no rule counts the client.
+   * @example
+   * ```ts
+   * import { createLimiter } from "@sluice/core"
+   *
+   * const limiter = createLimiter({ limit: 10, window: "1 minute" })
+   * const client = { remoteAddress: "192.0.2.7" }
+   *
+   * await limiter.block(client, { for: "1 hour" })
+   * const { refusal } = await limiter.decide(client)
+   * refusal // => "blocked"
+   * await limiter.unblock(client)
+   * ```
+   */
+  block(request: Request | RequestFacts, options: BlockOptions): Promise<void>
+  /** Ends a block of this request's client, also one by a penalty, and keeps what was counted. Rejects as `reset` does. */
+  unblock(request: Request | RequestFacts, options?: UnblockOptions): Promise<void>
   /**
    * Resolves when rules are loaded, rejects with why they cannot be; with `retry` it goes on waiting through failed
    * loads. `signal` ends the waiting. Holds the process until then, which the limiter does not otherwise.

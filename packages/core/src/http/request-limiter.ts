@@ -7,18 +7,30 @@ import { held } from "../rules/book/timing.ts"
 import { startCall } from "../rules/call-start.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
 import type { ReadyOptions, RulesStatus, SignalOption } from "../rules/rule-book.ts"
+import type { CounterKey } from "../stores/store.ts"
 import type { Warner } from "../warnings.ts"
 import { Admission } from "./admission.ts"
+import { countedByNone, parseBlockOptions, parsePeekOptions, requireUnblockOptions } from "./block-options.ts"
 import {
   parseAcquireOptions,
   parseCost,
-  parsePolicies,
+  parseRuleNames,
   requireDecision,
   requireResetOptions,
   requireUnits,
 } from "./call-options.ts"
 import { DecisionReporter } from "./decision-reporter.ts"
-import type { AcquireOptions, CostOption, Limiter, LimiterEvents, LimiterStatus } from "./limiter.ts"
+import type {
+  AcquireOptions,
+  BlockOptions,
+  CostOption,
+  Limiter,
+  LimiterEvents,
+  LimiterStatus,
+  PeekOptions,
+  ResetOptions,
+  UnblockOptions,
+} from "./limiter.ts"
 import { createParts, type LimiterParts } from "./limiter-parts.ts"
 import { MARK, type Marked } from "./mark.ts"
 import { type ParsedOptions, parseInlineRule } from "./options/parse-options.ts"
@@ -121,6 +133,21 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return decision
   }
 
+  /** The rule sets that have the rules named, or a rule with a field where no names are given. */
+  #setsOf(names: readonly string[] | undefined): readonly NamedRules[] {
+    const isMeant = ({ name, fields }: ParsedRule) => names?.includes(name) ?? fields.length > 0
+    // Of a route its own rule: the others are this limiter's, too.
+    const routes = this.#routes.all.filter(({ rule }) => isMeant(rule))
+    return [
+      { ruleSet: this.ruleSet, names },
+      ...routes.map(({ limiter, rule }) => ({ ruleSet: limiter.ruleSet, names: [rule.name] })),
+    ]
+  }
+
+  get #ruleNames(): readonly string[] {
+    return [...this.ruleSet.names, ...this.#routes.all.map(({ rule }) => rule.name)]
+  }
+
   async acquire(request: Request, options?: AcquireOptions): Promise<Decision> {
     this.#requireOpen()
     const startedMs = this.#reporter.start()
@@ -151,14 +178,20 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   }
 
   // Facts alone stand for a request here, and the callbacks of the options get what was given.
-  peek(request: Request | RequestFacts, options?: CostOption): Promise<Decision>
-  async peek(request: Request, options?: CostOption): Promise<Decision> {
+  peek(request: Request | RequestFacts, options?: PeekOptions): Promise<Decision>
+  async peek(request: Request, options?: PeekOptions): Promise<Decision> {
     this.#requireOpen()
-    const cost = parseCost(options)
+    const { cost, rules } = parsePeekOptions(options)
     if (!this.admission.counts(request)) return UNLIMITED
     await this.#rules.first
+    const facts = this.#parts.factsReaders.read(request)
+    const names = parseRuleNames("rules", rules, this.#ruleNames)
     return this.#parts.decider.peek(
-      this.admission.asks(this.#parts.factsReaders.read(request), request, cost),
+      names === undefined
+        ? this.admission.asks(facts, request, cost)
+        : this.#setsOf(names).flatMap(({ ruleSet, names: own = names }) =>
+            ruleSet.asksBy(facts, request, cost ?? this.admission.unitsOf(request), own),
+          ),
     )
   }
 
@@ -194,37 +227,53 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return undefined
   }
 
-  reset(
-    request: Request | RequestFacts,
-    options?: { readonly policies?: readonly string[] | undefined },
-  ): Promise<void>
-  async reset(
-    request: Request,
-    options: { readonly policies?: readonly string[] | undefined } = {},
-  ): Promise<void> {
+  reset(request: Request | RequestFacts, options?: ResetOptions): Promise<void>
+  async reset(request: Request, options: ResetOptions = {}): Promise<void> {
     this.#requireOpen()
     requireResetOptions(options)
     // Without a claim on its names, the counters may be those of another limiter.
     if (!this.options.enabled) return
-    await this.#rules.first
-    const { ruleSet } = this
+    await this.#forget(await this.#countersOf(request, "policies", options?.policies))
+  }
+
+  block(request: Request | RequestFacts, options: BlockOptions): Promise<void>
+  async block(request: Request, options: BlockOptions): Promise<void> {
+    this.#requireOpen()
+    const { forMs, rules } = parseBlockOptions(options)
+    if (!this.options.enabled) return
+    const counters = (await this.#countersOf(request, "rules", rules)).filter(isBlocking)
+    if (counters.length === 0) throw countedByNone()
+    const { decider, context } = this.#parts
+    await decider.block([...counters, context.blocks.counter], forMs)
+    context.blocks.began(forMs)
+  }
+
+  unblock(request: Request | RequestFacts, options?: UnblockOptions): Promise<void>
+  async unblock(request: Request, options: UnblockOptions = {}): Promise<void> {
+    this.#requireOpen()
+    requireUnblockOptions(options)
+    if (!this.options.enabled) return
+    const counters = await this.#countersOf(request, "rules", options?.rules)
+    await this.#forget(counters.filter(isBlocking), counters)
+  }
+
+  /** Forgets counters, and lets those go on who wait for any of `awaited`. */
+  async #forget(counters: readonly CounterKey[], awaited = counters): Promise<void> {
     const { decider, waitingRoom } = this.#parts
-    const routes = this.#routes.all
-    const policies = parsePolicies(options?.policies, [
-      ...ruleSet.names,
-      ...routes.map(({ rule }) => rule.name),
-    ])
-    const facts = this.#parts.factsReaders.read(request)
-    const isMeant = ({ name, fields }: ParsedRule) => policies?.includes(name) ?? fields.length > 0
-    const counters = [
-      ...ruleSet.counters(facts, request, policies),
-      // Of a route its own rule: the others are this limiter's, too.
-      ...routes
-        .filter(({ rule }) => isMeant(rule))
-        .flatMap(({ limiter, rule }) => limiter.ruleSet.counters(facts, request, [rule.name])),
-    ]
     await decider.reset(counters)
-    waitingRoom.wake(counters)
+    waitingRoom.wake(awaited)
+  }
+
+  /** Returns the counters of a client under the rules named by an option, else under all rules with a field. */
+  async #countersOf(
+    request: Request,
+    option: string,
+    given: readonly string[] | undefined,
+  ): Promise<readonly CounterKey[]> {
+    await this.#rules.first
+    const names = parseRuleNames(option, given, this.#ruleNames)
+    const facts = this.#parts.factsReaders.read(request)
+    return this.#setsOf(names).flatMap(({ ruleSet, names: own }) => ruleSet.counters(facts, request, own))
   }
 
   async ready(options?: ReadyOptions): Promise<void> {
@@ -280,6 +329,17 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   #requireOpen(): void {
     if (this.#closed) throw new ClosedError("The limiter has been closed.")
   }
+}
+
+/** Rules of a rule set; all with a field where there are no names. */
+interface NamedRules {
+  readonly ruleSet: RuleSet
+  readonly names: readonly string[] | undefined
+}
+
+/** Whether the counter is one that holds blocks. */
+function isBlocking({ policy }: CounterKey): boolean {
+  return policy.algorithm === "penalty"
 }
 
 /** Who acquires waits for any rule. */

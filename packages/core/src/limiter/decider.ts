@@ -1,8 +1,10 @@
+import type { CounterState } from "../algorithms/algorithm.ts"
 import { StoreUnavailableError } from "../errors.ts"
 import { answersForItself, takesOne } from "../stores/memory/memory-store.ts"
 import type { Answer, CounterKey, MaybePromise, Refund } from "../stores/store.ts"
 import type { Taken } from "../stores/taken.ts"
 import { type Ask, isHopeless, RULES_MISSING } from "./ask.ts"
+import type { BlockWatch } from "./block-watch.ts"
 import type { Decision } from "./decision.ts"
 import { DENIED_WITHOUT_RULES, DecisionRecord, type Receipt, UNLIMITED } from "./decision-record.ts"
 import { askedOf, explainAnswer, explainSettled, isSound, isSoundDecision } from "./explain-answer.ts"
@@ -26,6 +28,8 @@ import { withinDeadline } from "./within-deadline.ts"
 export interface DeciderOptions extends HealthOptions {
   /** Instances that share the store: each takes its part of the limit while the store is gone. */
   readonly instances: number
+  /** Told of each answer of the store. */
+  readonly blocks?: BlockWatch
   /** Each refund that nobody waited for and that failed: its units may stay taken until their window passes. */
   readonly onRefundLost: (error: unknown) => void
 }
@@ -157,6 +161,18 @@ export class Decider {
     }
   }
 
+  /** Blocks the counters, which are of penalties, for this long, unless a longer block is in force. Rejects as `reset` does. */
+  async block(keys: readonly CounterKey[], forMs: number): Promise<void> {
+    const { store, storeTimeoutMs } = this.#options
+    // A penalty is charged in milliseconds of a block.
+    const charges = keys.map((key): Refund => ({ ...key, units: -forMs, after: NOTHING }))
+    try {
+      await within(store, store.refund(charges, storeTimeoutMs), storeTimeoutMs)
+    } catch (error) {
+      throw correctionFailed("block", error)
+    }
+  }
+
   async #correct(
     call: Correction,
     decision: Decision,
@@ -236,6 +252,7 @@ export class Decider {
     }
     const health = this.#health
     health.answers++
+    this.#options.blocks?.answered()
     if (health.isUnsettled && (answer as Answer).isRemembered !== true) health.answered()
     return decision
   }
@@ -276,6 +293,7 @@ function hopeless(asks: readonly Ask[]): Decision {
 }
 
 const NONE: readonly CounterKey[] = []
+const NOTHING: CounterState = { startMs: 0, current: 0, previous: 0 }
 
 function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
   return typeof (value as Partial<Promise<T>> | undefined)?.then === "function"

@@ -6,6 +6,8 @@ export type Refusal =
   | "quota"
   /** It was refused too often, so the rule's penalty blocks it until `retryAfterMs` have passed. */
   | "penalty"
+  /** The client is blocked by `limiter.block` until `retryAfterMs` have passed. */
+  | "blocked"
   /** It costs more than a limit allows at all: the same request never succeeds. */
   | "cost"
   /** The rule's `deny` list names the client. */

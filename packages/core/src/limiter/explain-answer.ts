@@ -1,6 +1,7 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/by-name.ts"
 import { isPacked } from "../algorithms/packed-counts.ts"
+import { isBlockedByHand } from "../algorithms/penalty.ts"
 import type { Answer, Counted } from "../stores/store.ts"
 import type { Ask } from "./ask.ts"
 import type { Decision, PolicyCheck } from "./decision.ts"
@@ -126,7 +127,8 @@ export function isSound(answer: Answer | undefined, asks: readonly Ask[]): answe
     // Ahead of the time only after the clock went back, and then by a window at most.
     const { windowMs } = (asks[i] as Ask).policy
     const elapsedMs = nowMs - state.startMs
-    if (!(elapsedMs <= windowMs && elapsedMs >= -windowMs)) return false
+    const isRecent = elapsedMs <= windowMs || (isBlockedByHand(state) && elapsedMs <= state.previous)
+    if (!(isRecent && elapsedMs >= -windowMs)) return false
   }
   return true
 }

@@ -1,5 +1,6 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/by-name.ts"
+import { isBlockedByHand } from "../algorithms/penalty.ts"
 import type { Policy } from "../policy.ts"
 import { countsRefusals } from "../stores/refusals.ts"
 import type { Answer, Counted } from "../stores/store.ts"
@@ -64,7 +65,7 @@ export function underPenalty(
   return {
     ...check,
     allowed: false,
-    refusal: "penalty",
+    refusal: isBlockedByHand(state) ? "blocked" : "penalty",
     remaining: 0,
     retryAfterMs,
     // What was left, of which nothing is told in the block, is there when it ends.

@@ -5,7 +5,7 @@ import { storeErrorOf } from "./store-error.ts"
 import { withinDeadline } from "./within-deadline.ts"
 
 /** A call that changes what was counted. */
-export type Correction = "refund" | "settle" | "reset"
+export type Correction = "refund" | "settle" | "reset" | "block"
 
 const NONE: readonly CounterKey[] = []
 
@@ -57,6 +57,7 @@ const DONE: Readonly<Record<Correction, string>> = {
   refund: "the units were given back",
   settle: "the units were corrected",
   reset: "the counters were reset",
+  block: "the client was blocked",
 }
 
 /** The error that a caller gets: what failed, whether anything changed, and what to do. */
@@ -74,7 +75,7 @@ export function correctionFailed(call: Correction, error: unknown): Error {
 function adviceOf(call: Correction, isNotApplied: boolean): string {
   if (isNotApplied) return `Nothing was changed: you can call ${call} again.`
   const unknown = `It is unknown whether ${DONE[call]}.`
-  // To forget a counter twice does no harm.
-  if (call === "reset") return `${unknown} You can call reset again.`
+  // To do either of them twice does no harm.
+  if (call === "reset" || call === "block") return `${unknown} You can call ${call} again.`
   return `${unknown} Do not call ${call} again: the units could be counted twice.`
 }

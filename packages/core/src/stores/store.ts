@@ -55,7 +55,10 @@ export interface Answer {
 
 /** Units to give back that a check has taken. */
 export interface Refund extends CounterKey {
-  /** A negative number is charged on top of what was taken, whether or not it fits, and no further than to 2^53 - 1 in use. */
+  /**
+   * A negative number is charged on top of what was taken, whether or not it fits, and no further than to 2^53 - 1 in use. Under a
+   * policy of the algorithm "penalty" it blocks the counter for as many milliseconds.
+   */
   readonly units: number
   /** What the counter held when they had been taken: `Counted.after` or, where there is none, `Counted.state`. */
   readonly after: CounterState
@@ -99,8 +102,9 @@ export type MaybePromise<T> = T | Promise<T>
  */
 export interface Store {
   /**
-   * True if other processes count in it too, so that names have to differ beyond this process. False if only this process does: a
-   * worker of `node:cluster` then warns that each worker grants the whole limit. Absent: unknown.
+   * True if other processes count in it too, so that names have to differ beyond this process, and clients that others have blocked
+   * are looked for (`Limiter.block`). False if only this process does: a worker of `node:cluster` then warns that each worker grants
+   * the whole limit. Absent: unknown.
    */
   readonly isShared?: boolean
   /**

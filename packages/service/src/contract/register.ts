@@ -9,6 +9,7 @@ import {
   type RuleRegistry,
   RuleSourceError,
   type StorableRule,
+  StoreUnavailableError,
 } from "@sluice/core"
 import type { CallContext, Handlers } from "../calls.ts"
 import {
@@ -119,12 +120,22 @@ function isRejected({ service, version, rules }: RegisteredRules, book: RuleBook
   return !isThisOne
 }
 
-/** The registry, for who may use it. */
-function admit({ registry, tokens, isOpen }: RegisteringParts, service: string, { token }: CallContext) {
+/** Throws StatusError unless the caller may change what belongs to the service. */
+export function requireOwner(
+  { tokens, isOpen }: Pick<RegisteringParts, "tokens" | "isOpen">,
+  service: string,
+  { token }: Pick<CallContext, "token">,
+): void {
   if (tokens.isEmpty && !isOpen) {
     throw new StatusError(Code.PERMISSION_DENIED, "Nobody may register rules here: no tokens are configured.")
   }
   requireTokenOf(service, tokens, token)
+}
+
+/** Returns the registry, if the caller may use it. */
+function admit(parts: RegisteringParts, service: string, context: CallContext): RuleRegistry {
+  requireOwner(parts, service, context)
+  const { registry } = parts
   if (registry !== undefined) return registry
   throw new StatusError(
     Code.FAILED_PRECONDITION,
@@ -206,12 +217,12 @@ async function inForce(book: RuleBook, service: string, audit: Audit): Promise<v
   }
 }
 
-function notRegistered(service: string): StatusError {
+export function notRegistered(service: string): StatusError {
   return new StatusError(Code.NOT_FOUND, `Service ${JSON.stringify(service)} has no rules.`)
 }
 
-/** The core's errors in the words of gRPC. */
-async function translated<T>(action: () => Promise<T>): Promise<T> {
+/** Runs an action. Rejects with errors of the core as StatusError. */
+export async function translated<T>(action: () => Promise<T>): Promise<T> {
   try {
     return await action()
   } catch (error) {
@@ -219,7 +230,8 @@ async function translated<T>(action: () => Promise<T>): Promise<T> {
       throw invalidArgument(...(error.problems.map(violation) as [FieldViolation, ...FieldViolation[]]))
     }
     if (error instanceof RuleConflictError) throw conflict(error)
-    if (error instanceof RuleSourceError) throw new StatusError(Code.UNAVAILABLE, error.message)
+    if (error instanceof RuleSourceError || error instanceof StoreUnavailableError)
+      throw new StatusError(Code.UNAVAILABLE, error.message)
     throw error
   }
 }

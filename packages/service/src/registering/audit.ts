@@ -1,3 +1,4 @@
+import { hash } from "node:crypto"
 import { formatRuleDocumentInSlices, type RegisteredRules, type StoredRule } from "@sluice/core"
 
 /** What a change of rules was. */
@@ -14,10 +15,28 @@ export interface Change {
   readonly failure?: unknown
 }
 
-/** Where changes of rules are written down. */
+/** An operation on a client. */
+export interface ClientChange {
+  readonly action: "reset" | "blocked" | "unblocked"
+  readonly service: string
+  /** Name of the rule. */
+  readonly rule: string
+  /** The values of the rule's fields. */
+  readonly client: readonly string[]
+  /** For how long it was blocked, as it was given. */
+  readonly for?: string | undefined
+  /** Address of the caller. */
+  readonly peer: string
+  /** Why it is not known to have been done; absent if it was done. */
+  readonly failure?: unknown
+}
+
+/** Where changes of rules, and operations on clients, are written down. */
 export interface Audit {
   /** Rules were registered or removed, or were to be. The call is answered when this has returned or resolved. */
   changed(change: Change): void | Promise<void>
+  /** A client was reset, blocked or unblocked, or was to be. */
+  clientChanged?(change: ClientChange): void
   /** What was changed could not be read again: it is in force here when the rules are next loaded. */
   notInForce(service: string, error: unknown): void
 }
@@ -47,10 +66,20 @@ export function auditTo(log: AuditLog): Audit {
           `${doing} rules has failed; err says where that may be done all the same`,
         )
     },
+    clientChanged({ client, action, failure: err, ...change }) {
+      const fields = { ...change, client: digestOf(client) }
+      if (err === undefined) log.info(fields, `client ${action}`)
+      else log.warn({ ...fields, err }, `a client was to be ${action}; it may not have been`)
+    },
     notInForce(service, err) {
       log.warn({ service, err }, "rules were changed, and are not in force here yet")
     },
   }
+}
+
+/** Tells clients apart in a log, where their values have no place. */
+function digestOf(client: readonly string[]): string {
+  return hash("sha256", JSON.stringify(client), "base64url").slice(0, 12)
 }
 
 async function told(

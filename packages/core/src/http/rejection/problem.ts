@@ -25,6 +25,7 @@ export const PROBLEMS: Readonly<Record<Refusal, Problem>> = {
   quota: QUOTA,
   cost: QUOTA,
   penalty: ABNORMAL,
+  blocked: ABNORMAL,
   denied: ABNORMAL,
   // The status says all there is to say (RFC 9457, section 4.2.1).
   "missing-field": problem("about:blank", "Bad Request", 400),
@@ -48,6 +49,8 @@ export function problemDetail(
       return costDetail(refusing, largestCost)
     case "penalty":
       return `Too many requests were refused, so none is accepted for a while.${tryAgain(seconds)}`
+    case "blocked":
+      return `This client is blocked.${tryAgain(seconds)}`
     case "denied":
       return "Requests like this one are not accepted."
     case "missing-field":

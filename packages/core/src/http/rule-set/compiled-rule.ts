@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto"
 import { textOf } from "../../errors.ts"
 import type { Ask } from "../../limiter/ask.ts"
-import type { OnStoreFailure, Policy } from "../../policy.ts"
+import type { BlockWatch } from "../../limiter/block-watch.ts"
+import type { OnStoreFailure, Penalty, Policy } from "../../policy.ts"
 import { compileMatch, type Matcher } from "../../rules/match.ts"
 import type { ParsedRule } from "../../rules/parsed-rule.ts"
 import { closest } from "../../rules/problems.ts"
@@ -29,6 +30,8 @@ export interface RuleContext {
   readonly warner: Warner
   /** The first step at which any rule is decided. */
   readonly firstStep: DecisionStep
+  /** Whether clients may be blocked by hand. */
+  readonly blocks: BlockWatch
 }
 
 /** A rule ready to be asked for. */
@@ -41,6 +44,8 @@ export interface CompiledRule {
    * is not for this request. `paths` are the readings of the request's path, where any rule needs them.
    */
   ask(facts: RequestFacts, request: unknown, units: number, paths: readonly string[]): Ask | undefined
+  /** What `ask` returns of a request that the rule is for. Looks for a block in any case. */
+  askAnyway(facts: RequestFacts, request: unknown, units: number): Ask | undefined
   /** The text of a field that the rule's `match` names, as the match reads it. */
   matchedText(field: string, facts: RequestFacts, request: unknown): string | undefined
   /** The counters of the client behind the request, whether or not the rule is for this very request. */
@@ -58,6 +63,8 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const listed = compileLists(rule, listReaderOf)
   const counter = counterOf(context.service, rule)
   const penalty = penaltyOf(context.service, rule)
+  const { blocks } = context
+  const hasPenalty = rule.penalty !== undefined
   const policyOf = compileLimit(rule, counter, context.warner)
   const { throttle, policyNowOf } = compileElastic(rule, context.warner)
   const { shadow, rejectionMessage, cost } = rule
@@ -75,6 +82,37 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     return by.matches(text(facts.method), paths, text(facts.route), fieldText)
   }
 
+  function askOf(
+    facts: RequestFacts,
+    request: unknown,
+    units: number,
+    looksForBlock: boolean,
+  ): Ask | undefined {
+    const policy = policyOf(request)
+    if (policy === undefined) return undefined
+    const list = listed?.(facts, request)
+    if (list === "allow") return undefined
+    const partition = partitionOf(facts, request)
+    if (partition === SKIP) return undefined
+    const isText = typeof partition === "string"
+    const policyNow = policyNowOf?.(policy)
+    return {
+      policy: policyNow === undefined ? policy : policyNow(),
+      policyNow,
+      // Stryker disable next-line StringLiteral: whoever lacks a field is refused before any counter is asked
+      partition: isText ? partition : "",
+      unitCost: cost,
+      cost: Math.min(units * cost, Number.MAX_SAFE_INTEGER),
+      shadow,
+      rejectionMessage,
+      onStoreFailure,
+      throttle,
+      penalty: !shadow && looksForBlock ? penalty : undefined,
+      refusal: list === "deny" ? "denied" : isText ? undefined : "missing-field",
+      field: isText ? undefined : partition.field,
+    }
+  }
+
   return {
     rule,
     step: stepOfRule(rule, context),
@@ -83,40 +121,17 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
       if (lacks(facts.onlyFields, needed)) return undefined
       // Stryker disable next-line ConditionalExpression: what matches everything yields the same, only slower
       if (matcher !== undefined && !isMatched(matcher, facts, request, paths)) return undefined
-      const policy = policyOf(request)
-      if (policy === undefined) return undefined
-      const list = listed?.(facts, request)
-      if (list === "allow") return undefined
-      const partition = partitionOf(facts, request)
-      if (partition === SKIP) return undefined
-      const isText = typeof partition === "string"
-      const policyNow = policyNowOf?.(policy)
-      return {
-        policy: policyNow === undefined ? policy : policyNow(),
-        policyNow,
-        // Stryker disable next-line StringLiteral: whoever lacks a field is refused before any counter is asked
-        partition: isText ? partition : "",
-        unitCost: cost,
-        cost: Math.min(units * cost, Number.MAX_SAFE_INTEGER),
-        shadow,
-        rejectionMessage,
-        onStoreFailure,
-        throttle,
-        penalty: shadow ? undefined : penalty,
-        refusal: list === "deny" ? "denied" : isText ? undefined : "missing-field",
-        field: isText ? undefined : partition.field,
-      }
+      return askOf(facts, request, units, hasPenalty || blocks.isOn)
     },
+    askAnyway: (facts, request, units) => askOf(facts, request, units, true),
     matchedText,
     counters(facts, request) {
       const partition = partitionOf(facts, request)
       if (typeof partition !== "string") return []
       // A counter has the same name under any limit, so the limit function is not asked.
       const policy: Policy = { ...policyWithout(rule, counter), limit: 0 }
-      return (penalty === undefined ? [policy] : [policy, penalty]).map((each) => ({
-        policy: each,
-        partition,
-      }))
+      // A shadow rule refuses nobody.
+      return (shadow ? [policy] : [policy, penalty]).map((each) => ({ policy: each, partition }))
     },
   }
 }
@@ -133,12 +148,28 @@ function counterOf(service: string, rule: ParsedRule): string {
   return fingerprint(identity)
 }
 
+/** Returns what `BlockWatch` marks in the store while clients of the service are blocked. */
+export function blocksOf(service: string): Policy {
+  const counter = fingerprint(JSON.stringify([service, "blocks"]))
+  return {
+    name: "",
+    counter,
+    algorithm: "penalty",
+    align: "epoch",
+    limit: 0,
+    windowMs: 1,
+    penalty: NO_PENALTY,
+  }
+}
+
+/** Of a rule that counts no refusals. */
+const NO_PENALTY: Penalty = { refusals: 0, withinMs: 1, forMs: 1 }
+
 /**
- * What counts the refusals of a rule that has a penalty. Its counter has a name of its own, so that no change of the rule's
- * window or algorithm lifts a block; a change of the penalty's times holds for blocks that are there already.
+ * Returns what counts the refusals of a rule that has a penalty, and holds blocks by hand. Its counter has a name of its own, so
+ * that no change of the rule's window or algorithm lifts a block; a change of the penalty's times applies to existing blocks.
  */
-function penaltyOf(service: string, { name, fields, penalty }: ParsedRule): Policy | undefined {
-  if (penalty === undefined) return undefined
+function penaltyOf(service: string, { name, fields, penalty = NO_PENALTY }: ParsedRule): Policy {
   const identity = JSON.stringify([service, name, fields, "penalty"])
   return {
     name,

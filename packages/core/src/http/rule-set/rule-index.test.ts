@@ -1,10 +1,13 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import { manualClock } from "../../clock.ts"
+import { BlockWatch } from "../../limiter/block-watch.ts"
 import { requireRules } from "../../rules/parse-rule.ts"
 import { pathReadings } from "../../rules/path.ts"
 import type { Rule } from "../../rules/rule.ts"
+import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { RequestFacts } from "../request.ts"
-import type { RuleContext } from "./compiled-rule.ts"
+import { blocksOf, type RuleContext } from "./compiled-rule.ts"
 import { RuleIndex } from "./rule-index.ts"
 import { compileRuleSet, type RuleSet } from "./rule-set.ts"
 import { ALL_STEPS, stepSet } from "./steps.ts"
@@ -26,6 +29,7 @@ function contextWith(onRead: (field: string) => void = () => undefined): RuleCon
     },
     extractorNames: [],
     firstStep: "arrival",
+    blocks: new BlockWatch(blocksOf("s"), memoryStore(), 50, manualClock()),
     warner: { once() {}, say() {} } as unknown as RuleContext["warner"],
   }
 }

@@ -24,6 +24,8 @@ export interface RuleSet {
   readonly needsMonitor: boolean
   /** What the request has to ask, `units` of each rule that is for it and is decided at one of the steps. */
   asks(facts: RequestFacts, request: unknown, units: number, steps: StepSet): readonly Ask[]
+  /** What the request has to ask of the rules named, also of those that are not for it. Looks for blocks in any case. */
+  asksBy(facts: RequestFacts, request: unknown, units: number, names: readonly string[]): readonly Ask[]
   /**
    * The counters of the client behind the request: of the rules named, else of all but those that count the whole
    * service. Rules that are not for this very request too: who resets a client may know no more than its address.
@@ -62,6 +64,11 @@ export function compileRuleSet(
       const positions = index.candidates(new IndexedFacts(compiled, facts, request, paths, steps))
       const candidates = positions.map((position) => compiled.at(position))
       return asksOf(candidates, facts, request, units, paths, steps)
+    },
+    asksBy(facts, request, units, names) {
+      return rules.flatMap(({ name }, position) =>
+        names.includes(name) ? (compiled.at(position).askAnyway(facts, request, units) ?? []) : [],
+      )
     },
     counters(facts, request, names) {
       return rules.flatMap(({ name, fields }, position) => {

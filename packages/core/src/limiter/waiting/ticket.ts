@@ -1,8 +1,11 @@
 import { type Ask, asksNow } from "../ask.ts"
-import type { Decision, PolicyCheck } from "../decision.ts"
+import type { Decision, PolicyCheck, Refusal } from "../decision.ts"
 import type { Line } from "./line.ts"
 import type { Place } from "./queue.ts"
 import { Tried } from "./tried.ts"
+
+/** Refusals that end with time. */
+const ENDS: ReadonlySet<Refusal> = new Set(["quota", "penalty", "blocked"])
 
 /** How long somebody waits, and for what. */
 export interface Patience {
@@ -210,9 +213,7 @@ export class Ticket {
       const { allowed, shadow, refusal } = check
       if (allowed || shadow) return true
       const ask = this.#awaitedAskOf(check)
-      return (
-        (refusal === "quota" || refusal === "penalty") && ask !== undefined && linesUp(this.patience, ask)
-      )
+      return refusal !== undefined && ENDS.has(refusal) && ask !== undefined && linesUp(this.patience, ask)
     })
   }
 

@@ -117,7 +117,7 @@ local function endMs(policy, startMs, previous, current, parts)
   if kind == LEVEL then return levelEndMs(policy, startMs, previous, current) end
   if kind == PERIODIC then return periodicEndMs(policy, startMs, current) end
   if kind == LOG then return logEndMs(policy, startMs, parts or "") end
-  if kind == PENALTY then return startMs + lastsMs(policy, previous) end
+  if kind == PENALTY then return startMs + lastsMs(policy, previous, current) end
   if kind >= BUCKETED then return subWindowsEndMs(policy, startMs, current, parts) end
   if current > 0 then return startMs + (kind == SLIDING and 2 or 1) * policy.windowMs end
   return startMs + (previous > 0 and policy.windowMs or 0)
@@ -228,7 +228,7 @@ local function withoutUnits(policy, startMs, previous, current, parts, units, af
   elseif kind == LOG then
     return logWithout(policy, startMs, current, parts, units, afterMs)
   elseif kind == PENALTY then
-    return
+    return penaltyWithout(policy, startMs, previous, current, units)
   elseif kind >= BUCKETED then
     return withoutUnitsOf(policy, startMs, previous, current, parts, units, afterMs)
   elseif kind == FIRST_HIT and units < 0 and nowMs - afterMs < policy.windowMs then

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/rate_limiter.proto.
  */
 export const file_sluice_v1_rate_limiter: GenFile = /*@__PURE__*/
-  fileDesc("ChxzbHVpY2UvdjEvcmF0ZV9saW1pdGVyLnByb3RvEglzbHVpY2UudjEifQobU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHcmVxdWVzdBgCIAEoCRIPCgdzZXJ2aWNlGAMgASgJEhEKBGNvc3QYBCABKARIAIgBARIMCgRwZWVrGAUgASgIQgcKBV9jb3N0ItIDChxTaG91bGRGb3J3YXJkUmVxdWVzdFJlc3BvbnNlEhYKDnNob3VsZF9mb3J3YXJkGAEgASgIEhkKEXJlamVjdGlvbl9tZXNzYWdlGAIgASgJEhsKDnJldHJ5X2FmdGVyX21zGAMgASgESACIAQESDQoFbGltaXQYBCABKAQSEQoJcmVtYWluaW5nGAUgASgEEg4KBnBvbGljeRgGIAEoCRJFCgdoZWFkZXJzGAcgAygLMjQuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2UuSGVhZGVyc0VudHJ5EhAKCGRlZ3JhZGVkGAggASgIEhAKCGRlbGF5X21zGAkgASgEEhYKDnJlc2V0X2FmdGVyX21zGAogASgEEhIKCm92ZXJfbGltaXQYCyABKAgSEAoIc2hhZG93ZWQYDCADKAkSEwoLc3RhdHVzX2NvZGUYDSABKA0SDAoEYm9keRgOIAEoCRIhCgVlcnJvchgPIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhEKD19yZXRyeV9hZnRlcl9tcyJnChxTaG91bGRGb3J3YXJkUmVxdWVzdHNSZXF1ZXN0EjgKCHJlcXVlc3RzGAEgAygLMiYuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVxdWVzdBINCgVicmllZhgCIAEoCCJbCh1TaG91bGRGb3J3YXJkUmVxdWVzdHNSZXNwb25zZRI6CglyZXNwb25zZXMYASADKAsyJy5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZSKxAQoWUmVnaXN0ZXJTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEh0KBHJ1bGUYAiABKAsyDy5zbHVpY2UudjEuUnVsZRIeCgVydWxlcxgDIAMoCzIPLnNsdWljZS52MS5SdWxlEg8KB3NlcnZpY2UYBCABKAkSFAoHdmVyc2lvbhgFIAEoBEgAiAEBEhEKCW92ZXJ3cml0ZRgGIAEoCEIKCghfdmVyc2lvbiJdChdSZWdpc3RlclNlcnZpY2VSZXNwb25zZRIiCgZzdGF0dXMYASABKAsyEi5nb29nbGUucnBjLlN0YXR1cxINCgVlcnJvchgCIAEoCRIPCgd2ZXJzaW9uGAMgASgEIjgKEUdldFNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCSKGAQoSR2V0U2VydmljZVJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAQSHgoFcnVsZXMYAiADKAsyDy5zbHVpY2UudjEuUnVsZRIQCghwcm9ibGVtcxgDIAMoCRItCg1ydWxlX3Byb2JsZW1zGAQgAygLMhYuc2x1aWNlLnYxLlJ1bGVQcm9ibGVtIrQBCgtSdWxlUHJvYmxlbRIMCgRwYXRoGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEgwKBHJ1bGUYAyABKAkSLQoGZWZmZWN0GAQgASgOMh0uc2x1aWNlLnYxLlJ1bGVQcm9ibGVtLkVmZmVjdCJFCgZFZmZlY3QSFgoSRUZGRUNUX1VOU1BFQ0lGSUVEEAASDwoLRUZGRUNUX1JVTEUQARISCg5FRkZFQ1RfRURJVElPThACInAKFFJlbW92ZVNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIUCgd2ZXJzaW9uGAMgASgESACIAQESEQoJb3ZlcndyaXRlGAQgASgIQgoKCF92ZXJzaW9uIigKFVJlbW92ZVNlcnZpY2VSZXNwb25zZRIPCgdyZW1vdmVkGAEgASgIIoUECgRSdWxlEg0KBWZpZWxkGAEgASgJEh0KBHJhdGUYAiABKAsyDy5zbHVpY2UudjEuUmF0ZRIVCg1lcnJvcl9tZXNzYWdlGAMgASgJEgwKBG5hbWUYBCABKAkSDgoGZmllbGRzGAUgAygJEhIKBWxpbWl0GAYgASgESACIAQESDgoGd2luZG93GAcgASgJEhIKCm9uX21pc3NpbmcYCCABKAkSGAoQb25fc3RvcmVfZmFpbHVyZRgJIAEoCRIRCglhbGdvcml0aG0YCiABKAkSDQoFYWxpZ24YCyABKAkSFAoHYnVja2V0cxgMIAEoBEgBiAEBEhIKBWJ1cnN0GA0gASgESAKIAQESDgoGcmVmaWxsGA4gASgJEiUKCHRocm90dGxlGA8gASgLMhMuc2x1aWNlLnYxLlRocm90dGxlEhYKDmNvdW50X3JlamVjdGVkGBAgASgIEiMKB3BlbmFsdHkYESABKAsyEi5zbHVpY2UudjEuUGVuYWx0eRIRCgRjb3N0GBIgASgESAOIAQESHwoFbWF0Y2gYEyABKAsyEC5zbHVpY2UudjEuTWF0Y2gSDQoFYWxsb3cYFCADKAkSDAoEZGVueRgVIAMoCRIOCgZzaGFkb3cYFiABKAhCCAoGX2xpbWl0QgoKCF9idWNrZXRzQggKBl9idXJzdEIHCgVfY29zdCIvCgRSYXRlEhkKEXJlcXVlc3RzX3Blcl91bml0GAEgASgNEgwKBHVuaXQYAiABKAkilgEKBU1hdGNoEg8KB21ldGhvZHMYASADKAkSDAoEcGF0aBgCIAEoCRIsCgZmaWVsZHMYAyADKAsyHC5zbHVpY2UudjEuTWF0Y2guRmllbGRzRW50cnkaQAoLRmllbGRzRW50cnkSCwoDa2V5GAEgASgJEiAKBXZhbHVlGAIgASgLMhEuc2x1aWNlLnYxLlZhbHVlczoCOAEiGAoGVmFsdWVzEg4KBnZhbHVlcxgBIAMoCSI4CgdQZW5hbHR5EhAKCHJlZnVzYWxzGAEgASgEEg4KBndpdGhpbhgCIAEoCRILCgNmb3IYAyABKAkisAEKCFRocm90dGxlEgwKBGtpbmQYASABKAkSFAoHcGVyY2VudBgCIAEoAUgAiAEBEhQKB2NlaWxpbmcYAyABKARIAYgBARIYCgttYXhfd2FpdGluZxgEIAEoBEgCiAEBEhgKC21heF93YWl0X21zGAUgASgESAOIAQFCCgoIX3BlcmNlbnRCCgoIX2NlaWxpbmdCDgoMX21heF93YWl0aW5nQg4KDF9tYXhfd2FpdF9tczLbAwoLUmF0ZUxpbWl0ZXISZwoUU2hvdWxkRm9yd2FyZFJlcXVlc3QSJi5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0Gicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2USagoVU2hvdWxkRm9yd2FyZFJlcXVlc3RzEicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0c1JlcXVlc3QaKC5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RzUmVzcG9uc2USWAoPUmVnaXN0ZXJTZXJ2aWNlEiEuc2x1aWNlLnYxLlJlZ2lzdGVyU2VydmljZVJlcXVlc3QaIi5zbHVpY2UudjEuUmVnaXN0ZXJTZXJ2aWNlUmVzcG9uc2USSQoKR2V0U2VydmljZRIcLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVxdWVzdBodLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVzcG9uc2USUgoNUmVtb3ZlU2VydmljZRIfLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVxdWVzdBogLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVzcG9uc2ViBnByb3RvMw", [file_google_rpc_status]);
+  fileDesc("ChxzbHVpY2UvdjEvcmF0ZV9saW1pdGVyLnByb3RvEglzbHVpY2UudjEifQobU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHcmVxdWVzdBgCIAEoCRIPCgdzZXJ2aWNlGAMgASgJEhEKBGNvc3QYBCABKARIAIgBARIMCgRwZWVrGAUgASgIQgcKBV9jb3N0ItIDChxTaG91bGRGb3J3YXJkUmVxdWVzdFJlc3BvbnNlEhYKDnNob3VsZF9mb3J3YXJkGAEgASgIEhkKEXJlamVjdGlvbl9tZXNzYWdlGAIgASgJEhsKDnJldHJ5X2FmdGVyX21zGAMgASgESACIAQESDQoFbGltaXQYBCABKAQSEQoJcmVtYWluaW5nGAUgASgEEg4KBnBvbGljeRgGIAEoCRJFCgdoZWFkZXJzGAcgAygLMjQuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2UuSGVhZGVyc0VudHJ5EhAKCGRlZ3JhZGVkGAggASgIEhAKCGRlbGF5X21zGAkgASgEEhYKDnJlc2V0X2FmdGVyX21zGAogASgEEhIKCm92ZXJfbGltaXQYCyABKAgSEAoIc2hhZG93ZWQYDCADKAkSEwoLc3RhdHVzX2NvZGUYDSABKA0SDAoEYm9keRgOIAEoCRIhCgVlcnJvchgPIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhEKD19yZXRyeV9hZnRlcl9tcyJnChxTaG91bGRGb3J3YXJkUmVxdWVzdHNSZXF1ZXN0EjgKCHJlcXVlc3RzGAEgAygLMiYuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVxdWVzdBINCgVicmllZhgCIAEoCCJbCh1TaG91bGRGb3J3YXJkUmVxdWVzdHNSZXNwb25zZRI6CglyZXNwb25zZXMYASADKAsyJy5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZSKxAQoWUmVnaXN0ZXJTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEh0KBHJ1bGUYAiABKAsyDy5zbHVpY2UudjEuUnVsZRIeCgVydWxlcxgDIAMoCzIPLnNsdWljZS52MS5SdWxlEg8KB3NlcnZpY2UYBCABKAkSFAoHdmVyc2lvbhgFIAEoBEgAiAEBEhEKCW92ZXJ3cml0ZRgGIAEoCEIKCghfdmVyc2lvbiJdChdSZWdpc3RlclNlcnZpY2VSZXNwb25zZRIiCgZzdGF0dXMYASABKAsyEi5nb29nbGUucnBjLlN0YXR1cxINCgVlcnJvchgCIAEoCRIPCgd2ZXJzaW9uGAMgASgEIjgKEUdldFNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCSKGAQoSR2V0U2VydmljZVJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAQSHgoFcnVsZXMYAiADKAsyDy5zbHVpY2UudjEuUnVsZRIQCghwcm9ibGVtcxgDIAMoCRItCg1ydWxlX3Byb2JsZW1zGAQgAygLMhYuc2x1aWNlLnYxLlJ1bGVQcm9ibGVtIrQBCgtSdWxlUHJvYmxlbRIMCgRwYXRoGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEgwKBHJ1bGUYAyABKAkSLQoGZWZmZWN0GAQgASgOMh0uc2x1aWNlLnYxLlJ1bGVQcm9ibGVtLkVmZmVjdCJFCgZFZmZlY3QSFgoSRUZGRUNUX1VOU1BFQ0lGSUVEEAASDwoLRUZGRUNUX1JVTEUQARISCg5FRkZFQ1RfRURJVElPThACInAKFFJlbW92ZVNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIUCgd2ZXJzaW9uGAMgASgESACIAQESEQoJb3ZlcndyaXRlGAQgASgIQgoKCF92ZXJzaW9uIigKFVJlbW92ZVNlcnZpY2VSZXNwb25zZRIPCgdyZW1vdmVkGAEgASgIIlYKEVNob3dDbGllbnRSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIMCgRydWxlGAMgASgJEg4KBmNsaWVudBgEIAMoCSK6AQoSU2hvd0NsaWVudFJlc3BvbnNlEg0KBWxpbWl0GAEgASgEEhEKCXJlbWFpbmluZxgCIAEoBBIPCgdyZWZ1c2FsGAMgASgJEhsKDnJldHJ5X2FmdGVyX21zGAQgASgESACIAQESFgoOcmVzZXRfYWZ0ZXJfbXMYBSABKAQSEAoIZGVncmFkZWQYBiABKAgSFwoPYWxsb3dlZF9ieV9saXN0GAcgASgIQhEKD19yZXRyeV9hZnRlcl9tcyJXChJSZXNldENsaWVudFJlcXVlc3QSEgoKc2VydmljZV9pZBgBIAEoBRIPCgdzZXJ2aWNlGAIgASgJEgwKBHJ1bGUYAyABKAkSDgoGY2xpZW50GAQgAygJIhUKE1Jlc2V0Q2xpZW50UmVzcG9uc2UiZAoSQmxvY2tDbGllbnRSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIMCgRydWxlGAMgASgJEg4KBmNsaWVudBgEIAMoCRILCgNmb3IYBSABKAkiFQoTQmxvY2tDbGllbnRSZXNwb25zZSJZChRVbmJsb2NrQ2xpZW50UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSDAoEcnVsZRgDIAEoCRIOCgZjbGllbnQYBCADKAkiFwoVVW5ibG9ja0NsaWVudFJlc3BvbnNlIoUECgRSdWxlEg0KBWZpZWxkGAEgASgJEh0KBHJhdGUYAiABKAsyDy5zbHVpY2UudjEuUmF0ZRIVCg1lcnJvcl9tZXNzYWdlGAMgASgJEgwKBG5hbWUYBCABKAkSDgoGZmllbGRzGAUgAygJEhIKBWxpbWl0GAYgASgESACIAQESDgoGd2luZG93GAcgASgJEhIKCm9uX21pc3NpbmcYCCABKAkSGAoQb25fc3RvcmVfZmFpbHVyZRgJIAEoCRIRCglhbGdvcml0aG0YCiABKAkSDQoFYWxpZ24YCyABKAkSFAoHYnVja2V0cxgMIAEoBEgBiAEBEhIKBWJ1cnN0GA0gASgESAKIAQESDgoGcmVmaWxsGA4gASgJEiUKCHRocm90dGxlGA8gASgLMhMuc2x1aWNlLnYxLlRocm90dGxlEhYKDmNvdW50X3JlamVjdGVkGBAgASgIEiMKB3BlbmFsdHkYESABKAsyEi5zbHVpY2UudjEuUGVuYWx0eRIRCgRjb3N0GBIgASgESAOIAQESHwoFbWF0Y2gYEyABKAsyEC5zbHVpY2UudjEuTWF0Y2gSDQoFYWxsb3cYFCADKAkSDAoEZGVueRgVIAMoCRIOCgZzaGFkb3cYFiABKAhCCAoGX2xpbWl0QgoKCF9idWNrZXRzQggKBl9idXJzdEIHCgVfY29zdCIvCgRSYXRlEhkKEXJlcXVlc3RzX3Blcl91bml0GAEgASgNEgwKBHVuaXQYAiABKAkilgEKBU1hdGNoEg8KB21ldGhvZHMYASADKAkSDAoEcGF0aBgCIAEoCRIsCgZmaWVsZHMYAyADKAsyHC5zbHVpY2UudjEuTWF0Y2guRmllbGRzRW50cnkaQAoLRmllbGRzRW50cnkSCwoDa2V5GAEgASgJEiAKBXZhbHVlGAIgASgLMhEuc2x1aWNlLnYxLlZhbHVlczoCOAEiGAoGVmFsdWVzEg4KBnZhbHVlcxgBIAMoCSI4CgdQZW5hbHR5EhAKCHJlZnVzYWxzGAEgASgEEg4KBndpdGhpbhgCIAEoCRILCgNmb3IYAyABKAkisAEKCFRocm90dGxlEgwKBGtpbmQYASABKAkSFAoHcGVyY2VudBgCIAEoAUgAiAEBEhQKB2NlaWxpbmcYAyABKARIAYgBARIYCgttYXhfd2FpdGluZxgEIAEoBEgCiAEBEhgKC21heF93YWl0X21zGAUgASgESAOIAQFCCgoIX3BlcmNlbnRCCgoIX2NlaWxpbmdCDgoMX21heF93YWl0aW5nQg4KDF9tYXhfd2FpdF9tczKWBgoLUmF0ZUxpbWl0ZXISZwoUU2hvdWxkRm9yd2FyZFJlcXVlc3QSJi5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0Gicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2USagoVU2hvdWxkRm9yd2FyZFJlcXVlc3RzEicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0c1JlcXVlc3QaKC5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RzUmVzcG9uc2USWAoPUmVnaXN0ZXJTZXJ2aWNlEiEuc2x1aWNlLnYxLlJlZ2lzdGVyU2VydmljZVJlcXVlc3QaIi5zbHVpY2UudjEuUmVnaXN0ZXJTZXJ2aWNlUmVzcG9uc2USSQoKR2V0U2VydmljZRIcLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVxdWVzdBodLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVzcG9uc2USUgoNUmVtb3ZlU2VydmljZRIfLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVxdWVzdBogLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVzcG9uc2USSQoKU2hvd0NsaWVudBIcLnNsdWljZS52MS5TaG93Q2xpZW50UmVxdWVzdBodLnNsdWljZS52MS5TaG93Q2xpZW50UmVzcG9uc2USTAoLUmVzZXRDbGllbnQSHS5zbHVpY2UudjEuUmVzZXRDbGllbnRSZXF1ZXN0Gh4uc2x1aWNlLnYxLlJlc2V0Q2xpZW50UmVzcG9uc2USTAoLQmxvY2tDbGllbnQSHS5zbHVpY2UudjEuQmxvY2tDbGllbnRSZXF1ZXN0Gh4uc2x1aWNlLnYxLkJsb2NrQ2xpZW50UmVzcG9uc2USUgoNVW5ibG9ja0NsaWVudBIfLnNsdWljZS52MS5VbmJsb2NrQ2xpZW50UmVxdWVzdBogLnNsdWljZS52MS5VbmJsb2NrQ2xpZW50UmVzcG9uc2ViBnByb3RvMw", [file_google_rpc_status]);
 
 /**
  * @generated from message sluice.v1.ShouldForwardRequestRequest
@@ -492,6 +492,246 @@ export const RemoveServiceResponseSchema: GenMessage<RemoveServiceResponse> = /*
   messageDesc(file_sluice_v1_rate_limiter, 10);
 
 /**
+ * @generated from message sluice.v1.ShowClientRequest
+ */
+export type ShowClientRequest = Message<"sluice.v1.ShowClientRequest"> & {
+  /**
+   * Either this, from 1 up, or `service`.
+   *
+   * @generated from field: int32 service_id = 1;
+   */
+  serviceId: number;
+
+  /**
+   * @generated from field: string service = 2;
+   */
+  service: string;
+
+  /**
+   * Name of the rule. A rule without a name has one made of its field and window, such as "ip-1m".
+   *
+   * @generated from field: string rule = 3;
+   */
+  rule: string;
+
+  /**
+   * The values of the rule's fields, in their order: most rules have one. None for a rule that counts the whole service.
+   *
+   * @generated from field: repeated string client = 4;
+   */
+  client: string[];
+};
+
+/**
+ * Describes the message sluice.v1.ShowClientRequest.
+ * Use `create(ShowClientRequestSchema)` to create a new message.
+ */
+export const ShowClientRequestSchema: GenMessage<ShowClientRequest> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 11);
+
+/**
+ * @generated from message sluice.v1.ShowClientResponse
+ */
+export type ShowClientResponse = Message<"sluice.v1.ShowClientResponse"> & {
+  /**
+   * How many units the rule admits, and how many are left.
+   *
+   * @generated from field: uint64 limit = 1;
+   */
+  limit: bigint;
+
+  /**
+   * @generated from field: uint64 remaining = 2;
+   */
+  remaining: bigint;
+
+  /**
+   * Why the client's next request would be refused: quota, penalty (refused too often), blocked (by BlockClient), denied (by the
+   * rule's list) or store-failure. Empty if it would be admitted.
+   *
+   * @generated from field: string refusal = 3;
+   */
+  refusal: string;
+
+  /**
+   * Refused: milliseconds after which it would be admitted. Absent when it never would.
+   *
+   * @generated from field: optional uint64 retry_after_ms = 4;
+   */
+  retryAfterMs?: bigint | undefined;
+
+  /**
+   * Until `remaining` is `limit` if nobody asks.
+   *
+   * @generated from field: uint64 reset_after_ms = 5;
+   */
+  resetAfterMs: bigint;
+
+  /**
+   * Decided without the shared store, so this instance does not know.
+   *
+   * @generated from field: bool degraded = 6;
+   */
+  degraded: boolean;
+
+  /**
+   * The rule's allow list names the client: nothing is counted.
+   *
+   * @generated from field: bool allowed_by_list = 7;
+   */
+  allowedByList: boolean;
+};
+
+/**
+ * Describes the message sluice.v1.ShowClientResponse.
+ * Use `create(ShowClientResponseSchema)` to create a new message.
+ */
+export const ShowClientResponseSchema: GenMessage<ShowClientResponse> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 12);
+
+/**
+ * @generated from message sluice.v1.ResetClientRequest
+ */
+export type ResetClientRequest = Message<"sluice.v1.ResetClientRequest"> & {
+  /**
+   * @generated from field: int32 service_id = 1;
+   */
+  serviceId: number;
+
+  /**
+   * @generated from field: string service = 2;
+   */
+  service: string;
+
+  /**
+   * @generated from field: string rule = 3;
+   */
+  rule: string;
+
+  /**
+   * @generated from field: repeated string client = 4;
+   */
+  client: string[];
+};
+
+/**
+ * Describes the message sluice.v1.ResetClientRequest.
+ * Use `create(ResetClientRequestSchema)` to create a new message.
+ */
+export const ResetClientRequestSchema: GenMessage<ResetClientRequest> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 13);
+
+/**
+ * @generated from message sluice.v1.ResetClientResponse
+ */
+export type ResetClientResponse = Message<"sluice.v1.ResetClientResponse"> & {
+};
+
+/**
+ * Describes the message sluice.v1.ResetClientResponse.
+ * Use `create(ResetClientResponseSchema)` to create a new message.
+ */
+export const ResetClientResponseSchema: GenMessage<ResetClientResponse> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 14);
+
+/**
+ * @generated from message sluice.v1.BlockClientRequest
+ */
+export type BlockClientRequest = Message<"sluice.v1.BlockClientRequest"> & {
+  /**
+   * @generated from field: int32 service_id = 1;
+   */
+  serviceId: number;
+
+  /**
+   * @generated from field: string service = 2;
+   */
+  service: string;
+
+  /**
+   * @generated from field: string rule = 3;
+   */
+  rule: string;
+
+  /**
+   * @generated from field: repeated string client = 4;
+   */
+  client: string[];
+
+  /**
+   * How long, from now: "1 hour", "15m"; at most 366 days.
+   *
+   * @generated from field: string for = 5;
+   */
+  for: string;
+};
+
+/**
+ * Describes the message sluice.v1.BlockClientRequest.
+ * Use `create(BlockClientRequestSchema)` to create a new message.
+ */
+export const BlockClientRequestSchema: GenMessage<BlockClientRequest> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 15);
+
+/**
+ * @generated from message sluice.v1.BlockClientResponse
+ */
+export type BlockClientResponse = Message<"sluice.v1.BlockClientResponse"> & {
+};
+
+/**
+ * Describes the message sluice.v1.BlockClientResponse.
+ * Use `create(BlockClientResponseSchema)` to create a new message.
+ */
+export const BlockClientResponseSchema: GenMessage<BlockClientResponse> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 16);
+
+/**
+ * @generated from message sluice.v1.UnblockClientRequest
+ */
+export type UnblockClientRequest = Message<"sluice.v1.UnblockClientRequest"> & {
+  /**
+   * @generated from field: int32 service_id = 1;
+   */
+  serviceId: number;
+
+  /**
+   * @generated from field: string service = 2;
+   */
+  service: string;
+
+  /**
+   * @generated from field: string rule = 3;
+   */
+  rule: string;
+
+  /**
+   * @generated from field: repeated string client = 4;
+   */
+  client: string[];
+};
+
+/**
+ * Describes the message sluice.v1.UnblockClientRequest.
+ * Use `create(UnblockClientRequestSchema)` to create a new message.
+ */
+export const UnblockClientRequestSchema: GenMessage<UnblockClientRequest> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 17);
+
+/**
+ * @generated from message sluice.v1.UnblockClientResponse
+ */
+export type UnblockClientResponse = Message<"sluice.v1.UnblockClientResponse"> & {
+};
+
+/**
+ * Describes the message sluice.v1.UnblockClientResponse.
+ * Use `create(UnblockClientResponseSchema)` to create a new message.
+ */
+export const UnblockClientResponseSchema: GenMessage<UnblockClientResponse> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 18);
+
+/**
  * A rule as it is stored, in the same words: docs/guides/rules.md. Only `rate`, or `limit` and `window`, are required. An empty
  * text or list, 0 and false are the same as absent where a field is not optional.
  *
@@ -618,7 +858,7 @@ export type Rule = Message<"sluice.v1.Rule"> & {
  * Use `create(RuleSchema)` to create a new message.
  */
 export const RuleSchema: GenMessage<Rule> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 11);
+  messageDesc(file_sluice_v1_rate_limiter, 19);
 
 /**
  * @generated from message sluice.v1.Rate
@@ -642,7 +882,7 @@ export type Rate = Message<"sluice.v1.Rate"> & {
  * Use `create(RateSchema)` to create a new message.
  */
 export const RateSchema: GenMessage<Rate> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 12);
+  messageDesc(file_sluice_v1_rate_limiter, 20);
 
 /**
  * @generated from message sluice.v1.Match
@@ -669,7 +909,7 @@ export type Match = Message<"sluice.v1.Match"> & {
  * Use `create(MatchSchema)` to create a new message.
  */
 export const MatchSchema: GenMessage<Match> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 13);
+  messageDesc(file_sluice_v1_rate_limiter, 21);
 
 /**
  * @generated from message sluice.v1.Values
@@ -686,7 +926,7 @@ export type Values = Message<"sluice.v1.Values"> & {
  * Use `create(ValuesSchema)` to create a new message.
  */
 export const ValuesSchema: GenMessage<Values> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 14);
+  messageDesc(file_sluice_v1_rate_limiter, 22);
 
 /**
  * @generated from message sluice.v1.Penalty
@@ -713,7 +953,7 @@ export type Penalty = Message<"sluice.v1.Penalty"> & {
  * Use `create(PenaltySchema)` to create a new message.
  */
 export const PenaltySchema: GenMessage<Penalty> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 15);
+  messageDesc(file_sluice_v1_rate_limiter, 23);
 
 /**
  * @generated from message sluice.v1.Throttle
@@ -752,7 +992,7 @@ export type Throttle = Message<"sluice.v1.Throttle"> & {
  * Use `create(ThrottleSchema)` to create a new message.
  */
 export const ThrottleSchema: GenMessage<Throttle> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 16);
+  messageDesc(file_sluice_v1_rate_limiter, 24);
 
 /**
  * @generated from service sluice.v1.RateLimiter
@@ -820,6 +1060,51 @@ export const RateLimiter: GenService<{
     methodKind: "unary";
     input: typeof RemoveServiceRequestSchema;
     output: typeof RemoveServiceResponseSchema;
+  },
+  /**
+   * What one rule of a service has counted for one client, and whether it would refuse the client's next request. Takes nothing.
+   *
+   * This call and the next three need the token that registers the rules of the service. UNAUTHENTICATED, PERMISSION_DENIED: it is
+   * missing, or is not this service's. NOT_FOUND: there is no such service, or no such rule. INVALID_ARGUMENT: the client does not
+   * fit the fields of the rule. UNAVAILABLE: the store did not answer, and the call can be repeated.
+   *
+   * @generated from rpc sluice.v1.RateLimiter.ShowClient
+   */
+  showClient: {
+    methodKind: "unary";
+    input: typeof ShowClientRequestSchema;
+    output: typeof ShowClientResponseSchema;
+  },
+  /**
+   * Forgets what the rule has counted for the client, and ends a block.
+   *
+   * @generated from rpc sluice.v1.RateLimiter.ResetClient
+   */
+  resetClient: {
+    methodKind: "unary";
+    input: typeof ResetClientRequestSchema;
+    output: typeof ResetClientResponseSchema;
+  },
+  /**
+   * Makes the rule refuse the client for some time. Every instance does so within a second of its next decision. A longer block
+   * stays as it is.
+   *
+   * @generated from rpc sluice.v1.RateLimiter.BlockClient
+   */
+  blockClient: {
+    methodKind: "unary";
+    input: typeof BlockClientRequestSchema;
+    output: typeof BlockClientResponseSchema;
+  },
+  /**
+   * Ends a block of the client, also one by the rule's penalty. What was counted stays.
+   *
+   * @generated from rpc sluice.v1.RateLimiter.UnblockClient
+   */
+  unblockClient: {
+    methodKind: "unary";
+    input: typeof UnblockClientRequestSchema;
+    output: typeof UnblockClientResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_sluice_v1_rate_limiter, 0);

@@ -1,0 +1,93 @@
+import type { Command } from "commander"
+import { type ClientsOptions, change, show } from "./commands/clients.ts"
+import type { Io } from "./io.ts"
+import { jsonOption } from "./options.ts"
+import type { Outcome } from "./outcome.ts"
+import { UsageError } from "./usage-error.ts"
+
+/** Adds `sluice clients` to the program: commands that call the decision service. Returns it. */
+export function addClientsCommand(program: Command, io: Io, done: (outcome: Outcome) => void): Command {
+  const clients = program
+    .command("clients")
+    .description("Shows, resets, blocks and unblocks a client in the decision service.")
+    .helpCommand(false)
+    .addHelpText("after", CLIENTS_HELP)
+
+  clientCommand(clients, "show", "Shows what a rule has counted for a client, and why it refuses it.")
+    .addHelpText("after", help("sluice clients show --service checkout per-user ada", "shown"))
+    .action(async (rule: string, client: string[], options) =>
+      done(await show(rule, client, requireService(options), io)),
+    )
+
+  clientCommand(clients, "reset", "Forgets what a rule has counted for a client, and ends a block.")
+    .addHelpText("after", help("sluice clients reset --service checkout per-user ada", "reset"))
+    .action(async (rule: string, client: string[], options) =>
+      done(await change("ResetClient", rule, client, requireService(options), io)),
+    )
+
+  clientCommand(clients, "block", "Makes a rule refuse a client for some time.")
+    .option("--for <time>", 'how long, such as "1 hour" or 15m; always needed')
+    .addHelpText(
+      "after",
+      help('sluice clients block --service checkout per-user ada --for "1 hour"', "blocked"),
+    )
+    .action(async (rule: string, client: string[], options) => {
+      const { for: time, ...others } = requireService(options)
+      if (time === undefined) throw new UsageError('say how long with --for, such as --for "1 hour"')
+      done(await change("BlockClient", rule, client, { ...others, for: time }, io))
+    })
+
+  clientCommand(clients, "unblock", "Ends a block of a client, and keeps what was counted.")
+    .addHelpText("after", help("sluice clients unblock --service checkout per-user ada", "unblocked"))
+    .action(async (rule: string, client: string[], options) =>
+      done(await change("UnblockClient", rule, client, requireService(options), io)),
+    )
+
+  return clients
+}
+
+function clientCommand(clients: Command, name: string, description: string): Command {
+  return clients
+    .command(name)
+    .description(description)
+    .argument("<rule>", "the name of the rule")
+    .argument(
+      "[client...]",
+      "the values of the rule's fields: one for most rules, none if it counts the whole service",
+    )
+    .option("-s, --service <id>", "whose rule; always needed")
+    .option(
+      "--url <url>",
+      "the HTTP door of the decision service (default: SLUICE_URL, or http://127.0.0.1:8080)",
+    )
+    .addOption(jsonOption())
+}
+
+/** commander would ask for a mandatory option before it sees that `--servic` is there. */
+function requireService<T extends Partial<ClientsOptions> & { readonly for?: string }>(
+  options: T,
+): T & ClientsOptions {
+  const { service = "" } = options
+  if (service === "") throw new UsageError("say whose rule with --service")
+  return { ...options, service }
+}
+
+function help(example: string, ok: string): string {
+  return `
+Example:
+  ${example}
+
+Exit codes:
+  0  ${ok}
+  1  refused by the service: no such rule, a wrong client, or a wrong token
+  2  wrong usage
+  3  the service could not be reached, or its store did not answer`
+}
+
+const CLIENTS_HELP = `
+Example:
+  export SLUICE_URL=http://limiter.internal:8080 SLUICE_TOKEN=...
+  sluice clients show --service checkout per-user ada
+  sluice clients reset --service checkout per-user ada
+
+SLUICE_TOKEN is the token that registers the rules of the service.`

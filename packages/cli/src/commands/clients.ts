@@ -1,0 +1,83 @@
+import type { Io } from "../io.ts"
+import { type Line, tinted } from "../line.ts"
+import { EXIT, type Outcome } from "../outcome.ts"
+import { callService } from "../service-call.ts"
+
+/** Options of `sluice clients`. */
+export interface ClientsOptions {
+  readonly service: string
+  readonly url?: string | undefined
+}
+
+/** What `ShowClient` answers: numbers of 64 bits are texts in JSON. */
+interface Shown {
+  readonly limit: string
+  readonly remaining: string
+  readonly refusal: string
+  readonly retryAfterMs?: string
+  readonly resetAfterMs: string
+  readonly degraded: boolean
+  readonly allowedByList: boolean
+}
+
+/** `sluice clients show`: what a rule has counted for a client, and why it refuses it. */
+export async function show(
+  rule: string,
+  client: readonly string[],
+  options: ClientsOptions,
+  io: Io,
+): Promise<Outcome> {
+  const { service, url } = options
+  const shown = (await callService(url, "ShowClient", { service, rule, client }, io)) as unknown as Shown
+  return { exitCode: EXIT.ok, json: { ok: true, service, rule, ...shown }, text: linesOf(shown) }
+}
+
+function linesOf(shown: Shown): readonly Line[] {
+  const { limit, remaining, refusal, retryAfterMs, resetAfterMs, degraded, allowedByList } = shown
+  if (allowedByList) return ["not counted: the rule's allow list names the client"]
+  const verdict =
+    refusal === "" ? tinted("good", "admitted") : tinted("bad", `refused: ${meaningOf(refusal)}`)
+  return [
+    retryAfterMs === undefined ? verdict : [verdict, `, for ${seconds(retryAfterMs)} more`],
+    `${remaining} of ${limit} left, all of them in ${seconds(resetAfterMs)}`,
+    ...(degraded
+      ? [tinted("changed", "the store did not answer, so this is only what one instance knows")]
+      : []),
+  ]
+}
+
+const MEANINGS: Readonly<Record<string, string>> = {
+  quota: "the limit is used up",
+  penalty: "blocked by the rule's penalty, for too many refused requests",
+  blocked: "blocked by an operator",
+  denied: "the rule's deny list names the client",
+}
+
+function meaningOf(refusal: string): string {
+  return MEANINGS[refusal] ?? refusal
+}
+
+function seconds(ms: string): string {
+  return `${Math.ceil(Number(ms) / 1_000)} s`
+}
+
+const DONE = { ResetClient: "reset", BlockClient: "blocked", UnblockClient: "unblocked" } as const
+
+/** `sluice clients reset`, `block` and `unblock`: changes what a rule does with a client. */
+export async function change(
+  method: keyof typeof DONE,
+  rule: string,
+  client: readonly string[],
+  options: ClientsOptions & { readonly for?: string | undefined },
+  io: Io,
+): Promise<Outcome> {
+  const { service, url, for: time } = options
+  await callService(url, method, { service, rule, client, ...(time !== undefined && { for: time }) }, io)
+  const done = DONE[method]
+  const under = `under rule ${rule} of ${service}${time === undefined ? "" : ` for ${time}`}`
+  return {
+    exitCode: EXIT.ok,
+    json: { ok: true, service, rule, done, ...(time !== undefined && { for: time }) },
+    text: [[tinted("good", done), ` ${under}`]],
+  }
+}

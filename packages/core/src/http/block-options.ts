@@ -1,0 +1,55 @@
+import { DURATION_ACCEPTED, formatDuration, parseDuration } from "../duration.ts"
+import { InvalidOptionError } from "../errors.ts"
+import { LONGEST_BLOCK_MS } from "../limiter/block-watch.ts"
+import { show } from "../rules/problems.ts"
+import { parseCost, requireKnown } from "./call-options.ts"
+import type { BlockOptions, PeekOptions, UnblockOptions } from "./limiter.ts"
+
+/** The options of `block`, with the time in milliseconds. */
+export interface ParsedBlockOptions {
+  readonly forMs: number
+  readonly rules: readonly string[] | undefined
+}
+
+/** Returns the options of `block`. Throws InvalidOptionError. */
+export function parseBlockOptions(options: BlockOptions): ParsedBlockOptions {
+  // Untyped code may leave them out.
+  const given: Partial<BlockOptions> = options ?? {}
+  requireKnown(given, ["for", "rules"], "block()")
+  const forMs = parseDuration(given.for)
+  if (forMs !== undefined && forMs <= LONGEST_BLOCK_MS) return { forMs, rules: given.rules }
+  const message =
+    given.for === undefined
+      ? "is missing"
+      : `${show(given.for)} is ${forMs === undefined ? "not a duration" : "too long"}`
+  const accepted = `${DURATION_ACCEPTED}; at most ${formatDuration(LONGEST_BLOCK_MS)}`
+  throw new InvalidOptionError([{ path: "for", message, accepted }])
+}
+
+/** Throws InvalidOptionError for options of `unblock` that there are not. */
+export function requireUnblockOptions(options: UnblockOptions): void {
+  requireKnown(options, ["rules"], "unblock()")
+}
+
+/** Returns the options of `peek`. Throws InvalidOptionError. */
+export function parsePeekOptions(options: PeekOptions | undefined): PeekOptions {
+  // Stryker disable next-line ConditionalExpression: what follows returns the same
+  if (options === undefined) return NONE
+  requireKnown(options, ["cost", "rules"], "peek()")
+  const { cost, rules } = options ?? NONE
+  return { cost: parseCost({ cost }), rules }
+}
+
+const NONE: PeekOptions = {}
+
+/** The error of `block` for a client that no rule counts. */
+export function countedByNone(): InvalidOptionError {
+  return new InvalidOptionError([
+    {
+      path: "request",
+      message: "is of a client that none of these rules counts by itself, so there is nothing to block",
+      accepted:
+        "a request with the field of a rule; name a rule for the whole service in rules; shadow rules block nobody",
+    },
+  ])
+}

@@ -1,0 +1,259 @@
+import { describe, expect, it } from "vitest"
+import { type ManualClock, manualClock } from "../clock.ts"
+import { InvalidOptionError, StoreUnavailableError } from "../errors.ts"
+import type { Decision } from "../limiter/decision.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import type { Store } from "../stores/store.ts"
+import { methodsOf } from "../stores/testing/methods-of.ts"
+import { createLimiter } from "./create-limiter.ts"
+import type { Limiter } from "./limiter.ts"
+import type { LimiterSettings } from "./options/options.ts"
+import { compileRejection } from "./rejection.ts"
+import type { RequestFacts } from "./request.ts"
+
+const HOUR = 3_600_000
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
+const BOB: RequestFacts = { remoteAddress: "192.0.2.2" }
+const QUIET = { warn() {}, error() {} }
+
+interface Opened {
+  readonly clock: ManualClock
+  readonly limiter: Limiter<RequestFacts>
+}
+
+function open(options: LimiterSettings<RequestFacts> = { limit: 3, window: "1 minute" }): Opened {
+  const clock = manualClock()
+  return {
+    clock,
+    limiter: createLimiter({ clock, logger: QUIET, store: memoryStore({ clock }), ...options }),
+  }
+}
+
+type Told = [allowed: boolean, refusal: string | undefined, retryAfterMs: number, remaining: number]
+
+function told({ allowed, refusal, retryAfterMs, remaining }: Decision): Told {
+  return [allowed, refusal, retryAfterMs, remaining]
+}
+
+describe("block", () => {
+  it("refuses a client until the time has passed, and nobody else", async () => {
+    const { limiter, clock } = open()
+    await limiter.decide(ALICE)
+    await limiter.block(ALICE, { for: "1 hour" })
+    expect(told(await limiter.decide(ALICE))).toEqual([false, "blocked", HOUR, 0])
+    expect(told(await limiter.decide(BOB))).toEqual([true, undefined, 0, 2])
+    clock.advance(HOUR - 1)
+    expect(told(await limiter.peek(ALICE))).toEqual([false, "blocked", 1, 0])
+    expect(told(await limiter.decide(ALICE))).toEqual([false, "blocked", 1, 0])
+    clock.advance(1)
+    expect(told(await limiter.decide(ALICE))).toEqual([true, undefined, 0, 2])
+  })
+
+  it("keeps what was counted, which counts again when the block ends", async () => {
+    const { limiter, clock } = open({ limit: 3, window: "1 day", algorithm: "fixed-window" })
+    await limiter.decide(ALICE, { cost: 2 })
+    await limiter.block(ALICE, { for: 60_000 })
+    await limiter.decide(ALICE)
+    clock.advance(60_000)
+    expect(told(await limiter.decide(ALICE))).toEqual([true, undefined, 0, 0])
+  })
+
+  it("is prolonged by a longer one, and not shortened by another", async () => {
+    const { limiter, clock } = open()
+    await limiter.block(ALICE, { for: "1 minute" })
+    clock.advance(30_000)
+    await limiter.block(ALICE, { for: "1 hour" })
+    expect((await limiter.decide(ALICE)).retryAfterMs).toBe(HOUR)
+    await limiter.block(ALICE, { for: "1 minute" })
+    expect((await limiter.decide(ALICE)).retryAfterMs).toBe(HOUR)
+    await limiter.unblock(ALICE)
+    await limiter.block(ALICE, { for: "1 minute" })
+    expect((await limiter.decide(ALICE)).retryAfterMs).toBe(60_000)
+  })
+
+  it.each([
+    "sliding-window",
+    "sliding-window-strict",
+    "sliding-log",
+    "fixed-window",
+    "token-bucket",
+  ] as const)("lasts a year under %s, if that is wanted", async (algorithm) => {
+    const { limiter, clock } = open({ limit: 3, window: "1 second", algorithm })
+    await limiter.block(ALICE, { for: "366 days" })
+    clock.advance(366 * 24 * HOUR - 1)
+    expect(told(await limiter.decide(ALICE))).toEqual([false, "blocked", 1, 0])
+    expect((await limiter.decide(ALICE)).degraded).toBe(false)
+  })
+
+  it("is of the rules named, by default of those that count the client by itself", async () => {
+    const rules = [
+      { name: "ip", field: "ip", limit: 3, window: "1 minute" },
+      { name: "user", field: "user", limit: 3, window: "1 minute" },
+      { name: "all", field: "service", limit: 100, window: "1 minute" },
+      { name: "trial", field: "ip", limit: 3, window: "1 minute", shadow: true },
+    ]
+    const { limiter } = open({ rules, fields: { user: ({ query }) => query as unknown as string } })
+    const asked = { ...ALICE, query: "ada" } as RequestFacts
+    const refusing = async (request: RequestFacts) =>
+      (await limiter.decide(request)).checks.filter(({ allowed }) => !allowed).map(({ policy }) => policy)
+    await limiter.block(asked, { for: "1 hour", rules: ["user"] })
+    expect(await refusing(asked)).toEqual(["user"])
+    expect(await refusing({ ...BOB, query: "ada" } as RequestFacts)).toEqual(["user"])
+    expect(await refusing({ ...ALICE, query: "eve" } as RequestFacts)).toEqual([])
+    await limiter.unblock(asked)
+    await limiter.block(asked, { for: "1 hour" })
+    expect(await refusing(asked)).toEqual(["ip", "user"])
+    await limiter.block(asked, { for: "1 hour", rules: ["all"] })
+    expect(await refusing({ ...BOB, query: "bob" } as RequestFacts)).toEqual(["all"])
+    await limiter.unblock(BOB, { rules: ["all"] })
+    expect(await refusing({ ...BOB, query: "bob" } as RequestFacts)).toEqual([])
+  })
+
+  it("is lifted by unblock, which keeps the counts, and by reset, which does not", async () => {
+    const { limiter } = open()
+    await limiter.decide(ALICE)
+    await limiter.block(ALICE, { for: "1 hour" })
+    await limiter.unblock(ALICE)
+    expect(told(await limiter.decide(ALICE))).toEqual([true, undefined, 0, 1])
+    await limiter.block(ALICE, { for: "1 hour" })
+    await limiter.reset(ALICE)
+    expect(told(await limiter.decide(ALICE))).toEqual([true, undefined, 0, 2])
+  })
+
+  it("stands beside a penalty, whose block unblock lifts too", async () => {
+    const penalty = { refusals: 2, for: "10 minutes" }
+    const { limiter, clock } = open({ limit: 1, window: "1 second", penalty })
+    await limiter.block(ALICE, { for: "1 minute" })
+    for (let i = 0; i < 5; i++) await limiter.decide(ALICE)
+    clock.advance(60_000)
+    for (let i = 0; i < 3; i++) await limiter.decide(ALICE)
+    expect(await limiter.decide(ALICE)).toMatchObject({ refusal: "penalty", retryAfterMs: 600_000 })
+    await limiter.block(ALICE, { for: "1 minute" })
+    expect(await limiter.decide(ALICE)).toMatchObject({ refusal: "penalty", retryAfterMs: 600_000 })
+    await limiter.unblock(ALICE)
+    clock.advance(2_000)
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true })
+  })
+
+  it("is told to the client: status, problem and Retry-After", async () => {
+    const { limiter, clock } = open()
+    await limiter.block(ALICE, { for: 90_500 })
+    const write = compileRejection([{ name: "ip-1m", windowMs: 60_000, cost: 1 }])
+    const { status, headers, body } = write((await limiter.decide(ALICE)) as never, undefined, clock.now)
+    expect([status, Object.fromEntries(headers)["Retry-After"]]).toEqual([429, "91"])
+    expect(JSON.parse(body)).toMatchObject({
+      title: "Abnormal Usage Detected",
+      detail: "This client is blocked. Try again in 91 seconds.",
+    })
+  })
+
+  it("holds a request under a rule that queues until the block ends, if that is soon enough", async () => {
+    const throttle = { kind: "queue", maxWaitMs: 5_000 } as const
+    const { limiter, clock } = open({ limit: 3, window: "1 minute", throttle })
+    await limiter.block(ALICE, { for: "2 seconds" })
+    const held = limiter.acquire(ALICE, { maxWaitMs: 5_000 })
+    await new Promise((resolve) => setImmediate(resolve))
+    clock.advance(2_000)
+    expect(await held).toMatchObject({ allowed: true })
+    await limiter.block(ALICE, { for: "1 hour" })
+    await expect(limiter.acquire(ALICE, { maxWaitMs: 5_000 })).rejects.toMatchObject({
+      decision: { refusal: "blocked", retryAfterMs: HOUR },
+    })
+    const waiting = limiter.acquire(ALICE)
+    await limiter.unblock(ALICE)
+    expect(await waiting).toMatchObject({ allowed: true })
+  })
+
+  it("costs decisions nothing once no block can be in force", async () => {
+    const clock = manualClock()
+    const inner = memoryStore({ clock })
+    const asked: number[] = []
+    const store: Store = {
+      ...methodsOf(inner),
+      take(requests) {
+        asked.push(...requests.map(({ length }) => length))
+        return inner.take(requests)
+      },
+    }
+    const { limiter } = open({ limit: 3, window: "1 minute", store, clock })
+    await limiter.decide(BOB)
+    await limiter.block(ALICE, { for: "1 hour" })
+    await limiter.decide(BOB)
+    clock.advance(HOUR)
+    await limiter.decide(BOB)
+    expect(asked).toEqual([1, 2, 1])
+  })
+
+  it("rejects wrong options, and a client that no rule counts", async () => {
+    const { limiter } = open({ rules: [{ name: "all", field: "service", limit: 3, window: "1 minute" }] })
+    await expect(limiter.block(ALICE, undefined as never)).rejects.toThrow("for: is missing")
+    await expect(limiter.block(ALICE, { for: "soon" })).rejects.toThrow('for: "soon" is not a duration')
+    await expect(limiter.block(ALICE, { for: "367 days" })).rejects.toThrow('for: "367 days" is too long')
+    await expect(limiter.block(ALICE, { for: 1, rules: ["one"] })).rejects.toThrow(
+      'rules: "one" is not the name of a rule; accepted: a list with "all"',
+    )
+    await expect(limiter.unblock(ALICE, { rule: "all" } as never)).rejects.toThrow(
+      '"rule" is not an option of unblock(); did you mean "rules"?',
+    )
+    await expect(limiter.block(ALICE, { for: 1 })).rejects.toThrow(InvalidOptionError)
+    await limiter.close()
+    await expect(limiter.block(ALICE, { for: 1 })).rejects.toThrow("The limiter has been closed.")
+  })
+
+  it("rejects while the store is gone, and says that it can be called again", async () => {
+    const failing = (): never => {
+      throw new StoreUnavailableError("Gone.", { kind: "unreachable" } as never)
+    }
+    const store: Store = { take: failing, peek: failing, refund: failing, reset: failing, close() {} }
+    const { limiter } = open({ limit: 3, window: "1 minute", store })
+    await expect(limiter.block(ALICE, { for: "1 hour" })).rejects.toThrow("You can call block again.")
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, degraded: true })
+  })
+})
+
+describe("a shared store", () => {
+  it("tells other processes of a block within a second of their next decision", async () => {
+    const clock = manualClock()
+    const inner = memoryStore({ clock })
+    let looks = 0
+    // Two stores that count in one place, as those of two processes.
+    const shared = (): Store => ({
+      ...methodsOf(inner),
+      isShared: true,
+      peek(requests) {
+        looks++
+        return inner.peek(requests)
+      },
+    })
+    const [here, there] = [shared(), shared()].map((store) =>
+      createLimiter({ limit: 3, window: "1 minute", service: "shop", store, clock, logger: QUIET }),
+    ) as [Limiter, Limiter]
+    await there.decide(BOB)
+    await here.block(ALICE, { for: "1 hour" })
+    clock.advance(1_000)
+    await there.decide(BOB)
+    expect(await there.decide(ALICE)).toMatchObject({ refusal: "blocked", retryAfterMs: HOUR - 1_000 })
+    looks = 0
+    for (let i = 0; i < 10; i++) await there.decide(BOB)
+    expect(looks).toBe(0)
+    await here.unblock(ALICE)
+    expect(await there.decide(ALICE)).toMatchObject({ allowed: true })
+  })
+})
+
+describe("peek with rules", () => {
+  it("looks at a rule of a client, also where the rule is not for the request, and sees blocks", async () => {
+    const rules = [
+      { name: "orders", field: "ip", limit: 3, window: "1 minute", match: { path: "/orders" } },
+      { name: "all", field: "service", limit: 100, window: "1 minute" },
+    ]
+    const { limiter } = open({ rules })
+    await limiter.decide({ ...ALICE, method: "GET", url: "/orders" })
+    expect((await limiter.peek(ALICE)).checks).toMatchObject([{ policy: "all" }])
+    const look = async () => (await limiter.peek(ALICE, { rules: ["orders"] })).checks
+    expect(await look()).toMatchObject([{ policy: "orders", remaining: 2, allowed: true }])
+    await limiter.block(ALICE, { for: "1 hour", rules: ["orders"] })
+    expect(await look()).toMatchObject([{ policy: "orders", refusal: "blocked", retryAfterMs: HOUR }])
+    await expect(limiter.peek(ALICE, { rules: ["order"] })).rejects.toThrow("is not the name of a rule")
+  })
+})

@@ -1,0 +1,137 @@
+import { create } from "@bufbuild/protobuf"
+import type { Limiter, RuleBook } from "@sluice/core"
+import type { CallContext, Handlers } from "../calls.ts"
+import type { AskedRequest } from "../deciding/asked-request.ts"
+import type { ServiceGuards } from "../deciding/service-guards.ts"
+import {
+  BlockClientResponseSchema,
+  type RateLimiter,
+  ResetClientResponseSchema,
+  ShowClientResponseSchema,
+  UnblockClientResponseSchema,
+} from "../gen/sluice/v1/rate_limiter_pb.ts"
+import type { Audit, ClientChange } from "../registering/audit.ts"
+import type { Tokens } from "../registering/tokens.ts"
+import { Code, StatusError } from "../status-error.ts"
+import { requestOf } from "./named-client.ts"
+import { notRegistered, requireOwner, translated } from "./register.ts"
+import { serviceName } from "./service-name.ts"
+
+/** What operations on clients need. */
+export interface ClientsParts {
+  readonly guards: ServiceGuards
+  readonly book: RuleBook
+  readonly tokens: Tokens
+  /** Whether anybody may do it where there are no tokens. */
+  readonly isOpen: boolean
+  readonly audit: Audit
+}
+
+type Names = "showClient" | "resetClient" | "blockClient" | "unblockClient"
+
+/** A client as a call names it. */
+interface Named {
+  readonly serviceId: number
+  readonly service: string
+  readonly rule: string
+  readonly client: readonly string[]
+}
+
+/** A client under a rule, and the limiter that counts it. */
+interface Found {
+  readonly limiter: Limiter<AskedRequest>
+  readonly request: AskedRequest
+  /** The rule alone. */
+  readonly rules: readonly [string]
+}
+
+/** The calls by which an engineer looks at a client, resets it, blocks it and unblocks it. */
+export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>, Names> {
+  const changing = (
+    named: Named,
+    context: CallContext,
+    change: Pick<ClientChange, "action" | "for">,
+    make: (found: Found) => Promise<void>,
+  ): Promise<void> =>
+    translated(async () => {
+      const { service, found } = await find(parts, named, context)
+      const { rule, client } = named
+      const made: ClientChange = { ...change, service, rule, client, peer: context.peer }
+      try {
+        await make(found)
+      } catch (failure) {
+        parts.audit.clientChanged?.({ ...made, failure })
+        throw failure
+      }
+      parts.audit.clientChanged?.(made)
+    })
+  return {
+    showClient: (named, context) =>
+      translated(async () => {
+        const { found } = await find(parts, named, context)
+        const { limiter, request, rules } = found
+        const { degraded, checks } = await limiter.peek(request, { rules })
+        const [check] = checks
+        if (check === undefined) return create(ShowClientResponseSchema, { allowedByList: true })
+        const { limit, remaining = 0, refusal, retryAfterMs, resetAfterMs } = check
+        return create(ShowClientResponseSchema, {
+          limit: BigInt(limit),
+          remaining: BigInt(remaining),
+          resetAfterMs: BigInt(resetAfterMs),
+          degraded,
+          ...(refusal !== undefined && { refusal }),
+          ...(refusal !== undefined &&
+            Number.isFinite(retryAfterMs) && { retryAfterMs: BigInt(retryAfterMs) }),
+        })
+      }),
+    async resetClient(named, context) {
+      await changing(named, context, { action: "reset" }, ({ limiter, request, rules }) =>
+        limiter.reset(request, { policies: rules }),
+      )
+      return create(ResetClientResponseSchema)
+    },
+    async blockClient(named, context) {
+      await changing(named, context, { action: "blocked", for: named.for }, ({ limiter, request, rules }) =>
+        limiter.block(request, { for: named.for, rules }),
+      )
+      return create(BlockClientResponseSchema)
+    },
+    async unblockClient(named, context) {
+      await changing(named, context, { action: "unblocked" }, ({ limiter, request, rules }) =>
+        limiter.unblock(request, { rules }),
+      )
+      return create(UnblockClientResponseSchema)
+    },
+  }
+}
+
+/** Finds the client for a caller who may ask. Rejects with StatusError. */
+async function find(
+  { guards, book, ...access }: ClientsParts,
+  named: Named,
+  context: CallContext,
+): Promise<{ readonly service: string; readonly found: Found }> {
+  const service = serviceName(named)
+  requireOwner(access, service, context)
+  const guard = await guards.of(service)
+  const rules = book.rulesOf(service)?.rules
+  if (guard === undefined || rules === undefined) throw notRegistered(service)
+  const rule = rules.find(({ name }) => name === named.rule)
+  if (rule === undefined)
+    throw noSuchRule(
+      service,
+      named.rule,
+      rules.map(({ name }) => name),
+    )
+  const request = requestOf(rule, named.client)
+  return { service, found: { limiter: guard.guard.limiter, request, rules: [rule.name] } }
+}
+
+function noSuchRule(service: string, rule: string, names: readonly string[]): StatusError {
+  const there = names.length === 0 ? "it has none" : `its rules are ${names.map(quoted).join(", ")}`
+  return new StatusError(Code.NOT_FOUND, `Service ${quoted(service)} has no rule ${quoted(rule)}: ${there}.`)
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text)
+}

@@ -1,0 +1,91 @@
+import { auditTo, rulesInMemory, tokens } from "@sluice/service"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type Started, startService } from "../service/started.ts"
+import { sluice } from "./in-process.ts"
+
+const lines: string[] = []
+let started: Started
+beforeAll(async () => {
+  const home = rulesInMemory()
+  await home.registry.register("shop", [
+    { name: "per-user", field: "user", limit: 3, window: "1 day", algorithm: "fixed-window" },
+  ])
+  const log = (_fields: object, message: string) => void lines.push(message)
+  started = await startService(home, {
+    tokens: tokens({ shop: "the-token" }),
+    audit: auditTo({ info: log, warn: log }),
+  })
+})
+afterAll(async () => started.stop())
+
+const run = (argv: readonly string[], env: Record<string, string> = {}) =>
+  sluice(["clients", ...argv], { env: { SLUICE_URL: started.http, SLUICE_TOKEN: "the-token", ...env } })
+
+async function decide(): Promise<boolean> {
+  const response = await fetch(`${started.http}/sluice.v1.RateLimiter/ShouldForwardRequest`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ service: "shop", request: '{"user":"ada"}' }),
+  })
+  return ((await response.json()) as { shouldForward: boolean }).shouldForward
+}
+
+describe("sluice clients", () => {
+  it("takes one command to see why a client is locked out, and one to let it in", async () => {
+    for (let i = 0; i < 3; i++) await decide()
+    expect(await decide()).toBe(false)
+    const client = ["--service", "shop", "per-user", "ada"]
+    const shown = await run(["show", ...client])
+    expect(shown).toMatchObject({ code: 0, err: "" })
+    expect(shown.out).toMatch(
+      /^refused: the limit is used up, for \d+ s more\n0 of 3 left, all of them in \d+ s\n$/,
+    )
+    expect(await run(["reset", ...client])).toEqual({
+      code: 0,
+      out: "reset under rule per-user of shop\n",
+      err: "",
+    })
+    expect(await decide()).toBe(true)
+    expect(await run(["block", ...client, "--for", "1 hour"])).toMatchObject({
+      code: 0,
+      out: "blocked under rule per-user of shop for 1 hour\n",
+    })
+    expect(await decide()).toBe(false)
+    expect((await run(["show", ...client])).out).toMatch(
+      /^refused: blocked by an operator, for 3600 s more\n/,
+    )
+    expect(JSON.parse((await run(["show", ...client, "--json"])).out)).toMatchObject({
+      ...{ ok: true, service: "shop", rule: "per-user", refusal: "blocked", retryAfterMs: "3600000" },
+    })
+    expect((await run(["unblock", ...client])).out).toBe("unblocked under rule per-user of shop\n")
+    expect(await decide()).toBe(true)
+    expect((await run(["show", ...client])).out).toMatch(/^admitted\n1 of 3 left/)
+    expect(lines).toEqual(["client reset", "client blocked", "client unblocked"])
+  })
+
+  it("says what is wrong, and what to do", async () => {
+    const client = ["--service", "shop", "per-user", "ada"]
+    expect(await run(["show", "per-user", "ada"])).toMatchObject({
+      code: 2,
+      err: "error: say whose rule with --service\n",
+    })
+    expect(await run(["block", ...client])).toMatchObject({ code: 2, err: expect.stringContaining("--for") })
+    expect(await run(["show", "--service", "shop", "per-usr", "ada"])).toEqual({
+      code: 1,
+      out: "",
+      err: 'error: Service "shop" has no rule "per-usr": its rules are "per-user".\n',
+    })
+    const wrong = await run(["show", "--service", "shop", "per-user"])
+    expect(wrong).toMatchObject({ code: 1, err: expect.stringContaining("client has 0 values") })
+    expect(await run(["show", ...client], { SLUICE_TOKEN: "" })).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("Set SLUICE_TOKEN to the token of this service."),
+    })
+    const nobody = await run(["show", ...client, "--url", "http://127.0.0.1:1"])
+    expect(nobody).toMatchObject({ code: 3, err: expect.stringContaining("--url or SLUICE_URL") })
+    expect(await run(["show", ...client, "--url", "limiter:8080"])).toMatchObject({ code: 2 })
+    expect((await run(["show", ...client, "--json"], { SLUICE_TOKEN: "" })).out).toContain(
+      "SLUICE_SERVICE_CALL",
+    )
+  })
+})

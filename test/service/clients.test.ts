@@ -1,0 +1,132 @@
+import { auditTo, rulesInMemory, tokens } from "@sluice/service"
+import { describe, expect, it } from "vitest"
+import { DOORS, type Door } from "./door-clients.ts"
+import { startService } from "./started.ts"
+
+const HOUR = 3_600_000
+const RULES = [
+  { name: "per-user", field: "user.id", limit: 5, window: "1 day", algorithm: "fixed-window" },
+  { name: "per-ip", field: "ip", limit: 100, window: "1 day", match: { path: "/pay" } },
+  {
+    ...{ name: "pair", fields: ["header:x-tenant", "cookie:session"], on_missing: "skip" },
+    ...{ limit: 3, window: "1 day" },
+  },
+  { name: "all", limit: 1_000, window: "1 day" },
+]
+const NOBODY = { degraded: false, allowed_by_list: false }
+
+describe.each(DOORS)("over %s", (_, open) => {
+  async function start() {
+    const lines: [level: string, fields: Record<string, unknown>, message: string][] = []
+    const at = (level: string) => (fields: object, message: string) =>
+      void lines.push([level, { ...fields }, message])
+    const started = await startService(rulesInMemory(), {
+      tokens: tokens({ shop: "the-token", other: "another" }),
+      audit: auditTo({ info: at("info"), warn: at("warn") }),
+    })
+    const door: Door = open(started)
+    await door.call("RegisterService", { service: "shop", rules: RULES }, "the-token")
+    lines.length = 0
+    const call = (method: string, request: object, token = "the-token") =>
+      door.call(`${method}Client`, { service: "shop", rule: "per-user", ...request }, token)
+    const decide = async (request: object) =>
+      (await door.call("ShouldForwardRequest", { service: "shop", request: JSON.stringify(request) })).value
+    const stop = async () => {
+      door.close()
+      await started.stop()
+      expect(started.faults).toEqual([])
+    }
+    return { call, decide, lines, stop }
+  }
+
+  it("a client that is locked out is shown, reset, blocked and unblocked", async () => {
+    const { call, decide, lines, stop } = await start()
+    const client = ["ada"]
+    const request = { user: { id: "ada" }, method: "GET", url: "/" }
+    for (let i = 0; i < 5; i++) await decide(request)
+    expect((await call("Show", { client })).value).toMatchObject({
+      ...NOBODY,
+      ...{ limit: 5, remaining: 0, refusal: "quota" },
+    })
+    expect((await call("Show", { client: ["eve"] })).value).toMatchObject({
+      limit: 5,
+      remaining: 5,
+      refusal: "",
+    })
+    expect(await call("Reset", { client })).toMatchObject({ code: 0 })
+    expect((await call("Show", { client })).value).toMatchObject({ remaining: 5, refusal: "" })
+    expect(await call("Block", { client, for: "1 hour" })).toMatchObject({ code: 0 })
+    const shown = (await call("Show", { client })).value
+    expect(shown).toMatchObject({ refusal: "blocked", retry_after_ms: HOUR, remaining: 0 })
+    const refused = await decide(request)
+    expect(refused).toMatchObject({
+      should_forward: false,
+      policy: "per-user",
+      retry_after_ms: HOUR,
+      status_code: 429,
+    })
+    const [, retryAfter] =
+      Object.entries(refused.headers as object).find(([name]) => /retry/i.test(name)) ?? []
+    expect(Number(retryAfter)).toBe(3_600)
+    expect(await decide({ ...request, user: { id: "eve" } })).toMatchObject({ should_forward: true })
+    expect(await call("Unblock", { client })).toMatchObject({ code: 0 })
+    expect(await decide(request)).toMatchObject({ should_forward: true })
+    const hash = lines[0]?.[1].client
+    expect(hash).toMatch(/^[\w-]{12}$/)
+    const told = {
+      service: "shop",
+      rule: "per-user",
+      client: hash,
+      peer: expect.stringContaining("127.0.0.1"),
+    }
+    expect(lines).toEqual([
+      ["info", told, "client reset"],
+      ["info", { ...told, for: "1 hour" }, "client blocked"],
+      ["info", told, "client unblocked"],
+    ])
+    await stop()
+  })
+
+  it("a client is found by any field, whether or not the rule is for a request without it", async () => {
+    const { call, decide, stop } = await start()
+    await decide({ ip: "192.0.2.7", method: "GET", url: "/pay" })
+    expect((await call("Show", { rule: "per-ip", client: ["192.0.2.7"] })).value).toMatchObject({
+      remaining: 99,
+    })
+    await decide({ headers: { "X-Tenant": "acme" }, cookies: { session: "s1" } })
+    expect((await call("Show", { rule: "pair", client: ["acme", "s1"] })).value).toMatchObject({
+      remaining: 2,
+    })
+    expect((await call("Show", { rule: "all" })).value).toMatchObject({ remaining: 998 })
+    await call("Block", { rule: "all", for: "1 hour" })
+    expect(await decide({ ip: "192.0.2.9" })).toMatchObject({ should_forward: false, policy: "all" })
+    await stop()
+  })
+
+  it.each([
+    ["no client", {}, 3, { client: 'has 0 values; rule "per-user" goes by user.id, so give 1' }],
+    ["two values", { client: ["a", "b"] }, 3, { client: expect.stringContaining("has 2 values") }],
+    ["empty text", { client: [""] }, 3, { client: expect.stringContaining("is empty text") }],
+    ["no address", { rule: "per-ip", client: ["ada"] }, 3, { client: '"ada" is not an IP address' }],
+    ["no time", { client: ["ada"], for: "" }, 3, { for: expect.stringContaining('"" is not a duration') }],
+    ["too long a time", { client: ["ada"], for: "2 years" }, 3, { for: expect.stringContaining("duration") }],
+    ["an unknown rule", { rule: "per-usr", client: ["ada"] }, 5, {}],
+    ["an unknown service", { service: "*", client: ["ada"] }, 7, {}],
+  ])("%s is refused", async (_what, request, code, violations) => {
+    const { call, lines, stop } = await start()
+    expect(await call("Block", { for: "1 hour", ...request })).toMatchObject({ code, violations })
+    expect(lines.filter(([level]) => level === "info")).toEqual([])
+    await stop()
+  })
+
+  it("nobody may look at clients, or change them, without the token of the service", async () => {
+    const { call, lines, stop } = await start()
+    for (const method of ["Show", "Reset", "Block", "Unblock"]) {
+      const request = { client: ["ada"], ...(method === "Block" && { for: "1 hour" }) }
+      expect((await call(method, request, "another")).code).toBe(7)
+      expect((await call(method, request, "")).code).toBe(16)
+    }
+    expect(lines).toEqual([])
+    await stop()
+  })
+})
