@@ -157,7 +157,9 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
   const forwarding = new Forwarding(guards, unregistered, decideTokens)
   const calls = [
     ...callsFor(parts, forwarding, guards),
-    forwardMany(forwarding, bounds.maxRequests, decideTokens),
+    forwardMany(forwarding, bounds.maxRequests, decideTokens, (path, peer) =>
+      parts.onWrongToken?.(path, peer),
+    ),
     ...callsOf(RateLimitService, rateLimiting(guards, unregistered, decideTokens)),
   ].map((call) => (LONG.has(call.path) ? { ...call, maxBytes: maxBatchBytes } : call))
   const grpcDoor = createGrpcDoor(calls, bounds, listenersOf("grpc"), tls, parts.addTo)

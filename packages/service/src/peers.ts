@@ -51,3 +51,8 @@ export function peerAddress({ remoteAddress = "unknown" }: Pick<Socket, "remoteA
     ? remoteAddress.slice("::ffff:".length)
     : remoteAddress
 }
+
+/** The address of a caller without its port, which differs for each connection. */
+export function addressOf(peer: string): string {
+  return peerAddress({ remoteAddress: peer.replace(/:\d+$/, "") })
+}

@@ -5,8 +5,9 @@ import {
   type ShouldForwardRequestRequest,
   type ShouldForwardRequestResponse,
 } from "../gen/sluice/v1/rate_limiter_pb.ts"
+import { addressOf } from "../peers.ts"
 import { requireKnownToken, type Tokens } from "../registering/tokens.ts"
-import { invalidArgument, StatusError } from "../status-error.ts"
+import { invalidArgument, StatusError, TokenError } from "../status-error.ts"
 import { statusMessage } from "../status-message.ts"
 import { type LongWork, turns } from "../turns.ts"
 import { type BatchFormat, BinaryBatch, batchInBytes, batchInJson, JsonBatch } from "./batch-formats.ts"
@@ -26,18 +27,27 @@ const WRITTEN_TOGETHER = 128
  * The call that decides many requests in order. A request that is wrong has its error in its own answer. Reading, deciding and
  * writing are done in steps between which other calls are answered. A batch with more than `mostRequests` is refused.
  */
-export function forwardMany(forwarding: Forwarding, mostRequests: number, tokens: Tokens): Call {
+export function forwardMany(
+  forwarding: Forwarding,
+  mostRequests: number,
+  tokens: Tokens,
+  onWrongToken: (path: string, peer: string) => void,
+): Call {
   const { name, output } = RateLimiter.method.shouldForwardRequests
+  const path = `/${RateLimiter.typeName}/${name}`
   const answer = async (format: BatchFormat, context: CallContext): Promise<Uint8Array> => {
     requireAtMost(mostRequests, format.count)
     const { asking, token, peer, places } = context
     // Whether it is the token of a request's service is said in the answer to the request.
     requireKnownToken(tokens, token)
-    await new Batch(format, forwarding, { asking, token, peer, places }).run()
+    const batch = new Batch(format, forwarding, { asking, token, peer, places })
+    await batch.run()
+    // The error is in the answers to requests, which the door does not read.
+    if (batch.hasWrongToken) onWrongToken(path, addressOf(peer))
     return format.written()
   }
   return {
-    path: `/${RateLimiter.typeName}/${name}`,
+    path,
     output,
     requestsIn: (body: Body) => (body instanceof Uint8Array ? batchInBytes(body) : batchInJson(body)).count,
     answerBytes: async (message, context) => answer(new BinaryBatch(message), context),
@@ -62,6 +72,8 @@ class Batch implements LongWork {
   readonly #attempts: (Attempt | Promise<Attempt>)[] = []
   readonly #taken = new TakenUnits()
   #written = 0
+  /** Whether a request is about a service that the token is not for. */
+  hasWrongToken = false
   /** Whether an attempt waits for the store or for a turn in a queue. */
   #isWaiting = false
 
@@ -119,6 +131,7 @@ class Batch implements LongWork {
     this.#requests[index] = undefined
     const attempt = this.#forwarding.attempt(request, this.#context, this.#format.isBrief, this.#taken)
     if (attempt instanceof Promise) this.#isWaiting = true
+    else if (attempt instanceof TokenError) this.hasWrongToken = true
     this.#attempts.push(attempt)
   }
 

@@ -1,6 +1,6 @@
 import type { Call, CallContext } from "../calls.ts"
 import type { DoorListeners } from "../door.ts"
-import { peerAddress } from "../peers.ts"
+import { addressOf } from "../peers.ts"
 import { Code, StatusError, shortened, TokenError } from "../status-error.ts"
 
 /** A call whose request has come, whichever way it was read. */
@@ -81,9 +81,4 @@ export class Answering {
     // A caller that did not wait for the answer has another one.
     onAnswered?.(call.path, asked.endedWith ?? code, performance.now() - sinceMs)
   }
-}
-
-/** The address of a caller without its port, which differs for each connection. */
-export function addressOf(peer: string): string {
-  return peerAddress({ remoteAddress: peer.replace(/:\d+$/, "") })
 }

@@ -1,9 +1,10 @@
 import { Metadata, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js"
 import { type Asking, bearerToken } from "../calls.ts"
 import { type InFlight, Places } from "../in-flight.ts"
+import { addressOf } from "../peers.ts"
 import { Code, OverloadError, type StatusError } from "../status-error.ts"
 import { statusBytes } from "../status-message.ts"
-import { type AskedCall, addressOf } from "./answering.ts"
+import type { AskedCall } from "./answering.ts"
 
 /** A call that @grpc/grpc-js has read, and answers. */
 export class LibraryCall implements AskedCall, Asking {

@@ -145,7 +145,7 @@ const SETTINGS = {
   maxInFlight: {
     flags: "--max-in-flight <n>",
     env: "SLUICE_MAX_IN_FLIGHT",
-    says: "single calls at a time on each of gRPC and HTTP, and as many requests in batches; more are refused",
+    says: "single calls at a time on each of gRPC and HTTP, as many requests in batches, and as many held; more are refused",
     otherwise: "1000",
   },
   maxConnections: {

@@ -35,8 +35,8 @@ const REFUSED_CONNECTION = {
 const OVERLOAD: Readonly<Record<Overload, string>> = {
   arriving: "calls are refused: --max-in-flight requests are arriving",
   bytes: "calls are refused: the bytes of unfinished requests have reached --max-unfinished-bytes",
-  "in-flight": "calls are refused: --max-in-flight calls are in flight",
-  held: "calls are refused: too many calls are held by rules that queue",
+  "in-flight": "calls are refused: this caller or service has its share of --max-in-flight",
+  held: "calls are refused: rules that queue hold too many of this caller or service",
 }
 
 /** Starts the service. Rejects, with nothing left open, with an Error whose message says why it cannot run. */

@@ -1,0 +1,126 @@
+import { once } from "node:events"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { connect as connectHttp2 } from "node:http2"
+import { connect, type Socket } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { until } from "../servers/until.ts"
+import { type Program, startProgram } from "./program.ts"
+import { FORWARD, question } from "./questions.ts"
+import { answerTo, beginCall, framed } from "./raw-call.ts"
+
+// What an operator learns of callers that are refused: a line for each reason, with a peer, and the number of all in metrics.
+
+const TOKEN = "token-of-service-1"
+const OTHER_TOKEN = "token-of-service-2"
+const RULES = `
+service_id: 1
+rules:
+  name: held
+  field: user
+  rate: { requests_per_unit: 1, unit: day }
+  throttle: { kind: queue, max_wait_ms: 2147483647 }
+`
+
+let folder: string
+let program: Program
+const sockets: Socket[] = []
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "sluice-callers-"))
+  writeFileSync(join(folder, "rules.yaml"), RULES)
+  program = await startProgram(
+    ["--rules", join(folder, "rules.yaml"), "--max-in-flight", "4", "--max-connections-per-peer", "3"],
+    { SLUICE_DECIDE_TOKENS: JSON.stringify({ 1: TOKEN, 2: OTHER_TOKEN }) },
+  )
+  await program.said("the service is ready")
+})
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy()
+})
+afterAll(async () => {
+  await program.stop()
+  rmSync(folder, { recursive: true })
+})
+
+async function connectFrom(from: string): Promise<Socket> {
+  const [host, port] = program.grpc.split(":") as [string, string]
+  const socket = connect({ port: Number(port), host, localAddress: from })
+  socket.on("error", () => undefined)
+  sockets.push(socket)
+  await once(socket, "connect")
+  return socket
+}
+
+/** Waits until a metric has a value. */
+async function counted(line: string): Promise<void> {
+  await until(`the metrics have ${line}`, async () => {
+    const text = await (await fetch(`${program.operations}/metrics`)).text()
+    return text.split("\n").includes(line)
+  })
+}
+
+/** The lines of the log with this message, without time and level. */
+function told(message: string): object[] {
+  const lines = program.lines().filter(({ msg }) => msg === message)
+  return lines.map(({ time: _time, level: _level, msg: _msg, ...rest }) => rest)
+}
+
+describe("callers that are refused are logged once a minute and counted", () => {
+  it("with a wrong token, in single calls and in batches", async () => {
+    const post = async (path: string, token: string, body: object): Promise<number> => {
+      const headers = { "content-type": "application/json", authorization: `Bearer ${token}` }
+      const response = await fetch(program.http + path, {
+        method: "POST",
+        headers,
+        body: JSON.stringify(body),
+      })
+      await response.text()
+      return response.status
+    }
+    for (let i = 0; i < 5; i++) expect(await post(FORWARD, OTHER_TOKEN, { serviceId: 1 })).toBe(403)
+    await counted(`sluice_service_wrong_tokens_total{rpc_method="${FORWARD.slice(1)}"} 5`)
+    const many = `${FORWARD}s`
+    expect(await post(many, "token-of-nobody-at-all", { requests: [{ serviceId: 1 }] })).toBe(403)
+    // The token is right for one request and wrong for two, which have the error in their own answers.
+    const requests = [{ serviceId: 1 }, { serviceId: 2 }, { serviceId: 1 }]
+    expect(await post(many, OTHER_TOKEN, { requests })).toBe(200)
+    await counted(`sluice_service_wrong_tokens_total{rpc_method="${many.slice(1)}"} 2`)
+    expect(told("calls are refused: their token is missing or wrong")).toEqual([
+      { path: FORWARD, peer: "127.0.0.1", count: 1 },
+      { path: many, peer: "127.0.0.1", count: 1 },
+    ])
+    expect(program.output()).not.toContain(OTHER_TOKEN)
+  })
+
+  it("with one connection too many", async () => {
+    const attacking = await Promise.all(Array.from({ length: 8 }, () => connectFrom("127.0.0.3")))
+    for (const socket of attacking) socket.resume()
+    await until("the others are closed", () => attacking.filter(({ closed }) => closed).length === 5)
+    await counted('sluice_service_refused_connections_total{sluice_service_bound="peer"} 5')
+    const message = "connections are refused: --max-connections-per-peer are open from this address"
+    expect(told(message)).toEqual([{ peer: "127.0.0.3", count: 1 }])
+  })
+
+  it("when there is no room", async () => {
+    const socket = await connectFrom("127.0.0.4")
+    const session = connectHttp2(`http://${program.grpc}`, { createConnection: () => socket })
+    session.on("error", () => undefined)
+    const ask = () => {
+      const stream = beginCall(session, FORWARD, { authorization: `Bearer ${TOKEN}` })
+      const answer = answerTo(stream)
+      stream.end(framed(question("a", 1)))
+      return answer
+    }
+    expect(await ask()).toMatchObject({ status: 0 })
+    const answers: number[] = []
+    for (let i = 0; i < 10; i++) void ask().then(({ status }) => answers.push(status))
+    await until("the rest is refused", () => answers.length === 7)
+    expect(new Set(answers)).toEqual(new Set([14]))
+    await counted('sluice_service_overloads_total{sluice_service_bound="held"} 7')
+    expect(told("calls are refused: rules that queue hold too many of this caller or service")).toEqual([
+      { peer: "127.0.0.4", count: 1 },
+    ])
+    session.destroy()
+  })
+})
