@@ -107,11 +107,20 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         staticRules: [oddFor(RULE_MEMBERS, RULE)],
         parseRuleDocument: [storedDocument],
         readRuleDocument: [storedDocument],
+        readRuleDocumentInSlices: [storedDocument],
         readRuleFile: [
           argument(anyOdd, fileText),
           argument(anyOdd, fc.oneof(...["json", "yaml"].map((format) => exactly(format, () => format)))),
         ],
         formatRuleDocument: [
+          argument(
+            anyOdd,
+            exactly("a service", () => "a"),
+          ),
+          oddFor(RULE_MEMBERS, RULE),
+          anyOdd,
+        ],
+        formatRuleDocumentInSlices: [
           argument(
             anyOdd,
             exactly("a service", () => "a"),
@@ -262,6 +271,8 @@ const LIMITER = {
   refund: [decision],
   settle: [decision, anyOdd],
   reset: [request, callOptions],
+  block: [request, oddFor(["for", "rules"], { for: "1 minute" })],
+  unblock: [request, oddFor(["rules"], {})],
   ready: [callOptions],
   refresh: [callOptions],
   on: [event, anyOdd],

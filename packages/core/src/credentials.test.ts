@@ -4,7 +4,6 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { errorWithoutCredentials, withoutCredentials } from "./credentials.ts"
 import { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "./errors.ts"
-import { createLimiter } from "./http/create-limiter.ts"
 
 describe("a text without credentials", () => {
   it.each([
@@ -148,24 +147,5 @@ describe("an error", () => {
       },
     })
     expect(errorWithoutCredentials(failing)).toBe(failing)
-  })
-})
-
-const LIMIT = { limit: 5, window: "1m" } as const
-
-describe("the status of rules", () => {
-  it("has no password in the problems of a custom source", async () => {
-    const message = "redis://user:S3cret@host cannot be read"
-    const limiter = createLimiter({
-      rules: {
-        load: async () => ({ rules: [{ ...LIMIT, field: "ip" }], problems: [{ path: "", message }] }),
-      },
-      onRulesMissing: "allow",
-      logger: { warn: () => undefined, error: () => undefined },
-    })
-    await limiter.ready().catch(() => undefined)
-    expect(inspect(limiter.rules, { depth: 9, showHidden: true })).toContain("redis://…@host cannot be read")
-    expect(inspect(limiter.rules, { depth: 9, showHidden: true })).not.toContain("S3cret")
-    await limiter.close()
   })
 })

@@ -23,7 +23,7 @@ export interface ConnectionBounds {
 }
 
 /** How many connections a door accepts by default. */
-export const DEFAULT_MAX_CONNECTIONS = 10_000
+const DEFAULT_MAX_CONNECTIONS = 10_000
 /** How long a connection without calls lasts by default: longer than the idle timeouts of common load balancers. */
 export const DEFAULT_IDLE_MS = 300_000
 /** How long a peer may take to close its side after this side has closed. */

@@ -22,7 +22,7 @@ interface Waiting {
  * Does long work in steps: at most 16 of them, and at most about 5 ms, in one turn of the event loop. Between turns, other
  * calls are read and answered. Works that wait together take turns, so that a short one need not wait for a long one.
  */
-export class Turns {
+class Turns {
   readonly #waiting: Waiting[] = []
 
   /** Does the work's steps. Rejects with the error that a step throws. */

@@ -7,7 +7,7 @@ import type { Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
 import type { Limiter } from "./limiter.ts"
-import type { LimiterSettings } from "./options/options.ts"
+import type { LimiterOptions, LimiterSettings } from "./options/options.ts"
 import { compileRejection } from "./rejection.ts"
 import type { RequestFacts } from "./request.ts"
 
@@ -25,7 +25,10 @@ function open(options: LimiterSettings<RequestFacts> = { limit: 3, window: "1 mi
   const clock = manualClock()
   return {
     clock,
-    limiter: createLimiter({ clock, logger: QUIET, store: memoryStore({ clock }), ...options }),
+    limiter: createLimiter({
+      ...{ clock, logger: QUIET, store: memoryStore({ clock }) },
+      ...options,
+    } as LimiterOptions<RequestFacts>),
   }
 }
 

@@ -1,3 +1,4 @@
+import { inspect } from "node:util"
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../clock.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
@@ -102,5 +103,25 @@ describe("the end of a limiter", () => {
     answer([])
     await decided
     expect(told).toEqual(["closed"])
+  })
+})
+
+describe("the status of rules", () => {
+  it("has no password in the problems of a custom source", async () => {
+    const message = "redis://user:S3cret@host cannot be read"
+    const limiter = createLimiter({
+      rules: {
+        load: async () => ({
+          rules: [{ limit: 5, window: "1m", field: "ip" }],
+          problems: [{ path: "", message }],
+        }),
+      },
+      onRulesMissing: "allow",
+      logger: { warn: () => undefined, error: () => undefined },
+    })
+    await limiter.ready().catch(() => undefined)
+    expect(inspect(limiter.rules, { depth: 9, showHidden: true })).toContain("redis://…@host cannot be read")
+    expect(inspect(limiter.rules, { depth: 9, showHidden: true })).not.toContain("S3cret")
+    await limiter.close()
   })
 })

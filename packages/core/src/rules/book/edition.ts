@@ -71,7 +71,7 @@ export function rulesEvent(edition: Edition, change: RulesEvent["change"]): Rule
 }
 
 /** Returns the names of its rules. */
-export function namesOf(edition: Pick<Edition, "rules">): readonly string[] {
+function namesOf(edition: Pick<Edition, "rules">): readonly string[] {
   return edition.rules.map(({ name }) => name)
 }
 
