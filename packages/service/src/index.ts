@@ -4,6 +4,7 @@
  * @module @sluice/service
  */
 
+export type { ConnectionBounds } from "./connections.ts"
 export type { AskedRequest, Known } from "./deciding/asked-request.ts"
 export type { SharedOptions } from "./deciding/service-guards.ts"
 export type { UnknownServices } from "./deciding/unregistered.ts"

@@ -17,7 +17,9 @@ export interface Change {
 
 /** An operation on a client. */
 export interface ClientChange {
+  /** What was done. */
   readonly action: "reset" | "blocked" | "unblocked"
+  /** The service whose rule it is. */
   readonly service: string
   /** Name of the rule. */
   readonly rule: string
