@@ -117,6 +117,7 @@ const REFUSED: readonly Row[] = [
   ["a token bucket with the rest of more than a unit", LEVEL, `w:${NOW_MS}:${MINUTE_MS + 1}:1`],
   ["a bucket with periodic refill and the rest of a unit", PERIODIC, `w:${START_MS}:1:1`],
   ["a penalty that blocks and does not", PENALTY, `w:${NOW_MS}:2:3`],
+  ["a block by hand of more than a leap year", PENALTY, `w:${NOW_MS}:31622400001:0`],
   ["a penalty of more refusals than are ever counted", PENALTY, `w:${NOW_MS}:0:9007199254740991`],
 ]
 

@@ -26,8 +26,13 @@ export const COUNTERS: Replacements = {
     ["isSound = isSound and fmod(startMs, policy.stepMs) == 0", "", "corrupt-values"],
     ["isSound = isSound and sumOf(parts) == previous", "", "corrupt-values"],
     ["isSound = isSound and previous <= policy.windowMs", "", "corrupt-values"],
-    ["isSound and previous <= 1 and current < LARGEST", "isSound and current < LARGEST", "corrupt-values"],
-    ["isSound and previous <= 1 and current < LARGEST", "isSound and previous <= 1", "corrupt-values"],
+    [
+      "isSound and current < LARGEST and previous <= (current == 0 and LONGEST_BLOCK or 1)",
+      "isSound and current < LARGEST",
+      "corrupt-values",
+    ],
+    ["current == 0 and LONGEST_BLOCK or 1", "LONGEST_BLOCK", "corrupt-values"],
+    ["isSound and current < LARGEST and previous", "isSound and previous", "corrupt-values"],
     [
       '(back > FARTHEST_BACK and redis.call("PTTL", key) >= 0) or',
       "back > FARTHEST_BACK or",

@@ -59,8 +59,8 @@ local function unpackValue(key, policy, value)
     elseif kind == BUCKETED or kind == STRICT then
       isSound = isSound and sumOf(parts) == previous
     elseif kind == PENALTY then
-      -- One more can be counted.
-      isSound = isSound and previous <= 1 and current < LARGEST
+      -- One more can be counted. A block by hand has its length in `previous`.
+      isSound = isSound and current < LARGEST and previous <= (current == 0 and LONGEST_BLOCK or 1)
     elseif kind ~= SLIDING then
       -- The entries of a log are added up only when it refuses, since there may be thousands: see `isSoundRefusal`.
       isSound = isSound and previous == 0 and (kind ~= LOG or (current > 0) == (parts ~= ""))

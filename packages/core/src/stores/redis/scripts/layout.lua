@@ -31,6 +31,8 @@ local STRICT_CODES = 511
 local STRICT_PIECE = 63
 
 local WIDEST_WINDOW = 94000000
+-- Milliseconds of the longest block by hand: a leap year.
+local LONGEST_BLOCK = 31622400000
 
 -- The kinds of counter, as script-input.ts numbers them.
 local SLIDING, FIXED, FIRST_HIT, LEVEL, PERIODIC, BUCKETED, STRICT, LOG, PENALTY = 1, 2, 3, 4, 5, 6, 7, 8, 9
