@@ -133,7 +133,7 @@ export const COUNTERS: Replacements = {
       "return startMs, previous, current, false",
       "redis-store.contract",
     ],
-    ["if previous > 0 then return startMs, previous, current end", ""],
+    ["if policy.limit == 0 or previous > 0 then return startMs, previous, current end", ""],
     ["if current + 1 >= policy.limit then", "if current + 1 > policy.limit then"],
     [
       "return current == 0 and nowMs or startMs, 0, current + 1",

@@ -66,7 +66,6 @@ export class Admission<Request> {
    * options.
    */
   asks(facts: RequestFacts, request: Request, cost: number | undefined, part?: Part): readonly Ask[] {
-    this.#parts.context.blocks.update()
     const asks = this.ruleSet.asks(facts, request, cost ?? this.unitsOf(request), part?.steps ?? ALL_STEPS)
     return part?.isLeft === undefined || asks === RULES_MISSING ? asks : asks.filter(part.isLeft)
   }

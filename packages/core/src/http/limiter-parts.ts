@@ -125,7 +125,7 @@ function countsAllRequests({ fields, match }: ParsedRule): boolean {
 
 function createContext(options: ParsedOptions, warner: Warner): RuleContext {
   const { extractorOf, extractorNames, onStoreFailure, service, cost, skip } = options
-  const { store, storeTimeoutMs, clock } = options
+  const { store, storeTimeoutMs } = options
   const clientAddress = createAddressReader(options.clientAddress, warner)
   return {
     service,
@@ -135,7 +135,7 @@ function createContext(options: ParsedOptions, warner: Warner): RuleContext {
     warner,
     // Such a function is asked about every rule and may read the body.
     firstStep: typeof cost === "function" || skip !== undefined ? "body" : "arrival",
-    blocks: new BlockWatch(blocksOf(service), store, storeTimeoutMs, clock),
+    blocks: new BlockWatch(blocksOf(service), store, storeTimeoutMs),
     clientAddress,
     clientGroup: compileClientGroup(clientAddress, options.clientAddress),
   }

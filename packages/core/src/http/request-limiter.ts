@@ -245,7 +245,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     if (counters.length === 0) throw countedByNone()
     const { decider, context } = this.#parts
     await decider.block([...counters, context.blocks.counter], forMs)
-    context.blocks.began(forMs)
+    context.blocks.began()
   }
 
   unblock(request: Request | RequestFacts, options?: UnblockOptions): Promise<void>

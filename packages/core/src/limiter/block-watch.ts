@@ -1,5 +1,4 @@
 import { penalty } from "../algorithms/penalty.ts"
-import type { Clock } from "../clock.ts"
 import type { Policy } from "../policy.ts"
 import type { Check, CounterKey, Store } from "../stores/store.ts"
 
@@ -10,8 +9,9 @@ export const LONGEST_BLOCK_MS: number = 366 * 24 * 60 * 60 * 1_000
 const INTERVAL_MS = 1_000
 
 /**
- * Knows whether a client of a service may be blocked, so that decisions look for blocks only then. Other processes mark a counter
- * of the service when they block a client. It is read once a second while decisions are made, from a second after the first one.
+ * Knows whether a client of a service may be blocked, so that decisions look for blocks only then. Blocking a client marks a counter
+ * of the service. While decisions are made, the mark is read once a second, from a second after the first decision; of a store that is
+ * not shared, only as long as it was marked here.
  */
 export class BlockWatch {
   /** The counter that is marked: blocked until the last block of the service ends. */
@@ -20,54 +20,44 @@ export class BlockWatch {
   isOn = false
   readonly #store: Store
   readonly #storeTimeoutMs: number
-  readonly #clock: Clock
-  #endsMs = Number.NEGATIVE_INFINITY
-  /** Undefined until the first decision. */
+  /** When the mark is read next, by the store's clock. Undefined until the first decision. */
   #nextMs: number | undefined
-  #isDue = false
+  /** Blocks that began here. */
+  #begun = 0
 
-  constructor(policy: Policy, store: Store, storeTimeoutMs: number, clock: Clock) {
+  constructor(policy: Policy, store: Store, storeTimeoutMs: number) {
     this.counter = { policy, partition: "" }
     this.#store = store
     this.#storeTimeoutMs = storeTimeoutMs
-    this.#clock = clock
   }
 
-  /** Brings `isOn` up to date. Called before each decision. */
-  update(): void {
-    const isShared = this.#store.isShared === true
-    if (!isShared && !this.isOn) return
-    const nowMs = this.#clock.now()
-    if (nowMs >= this.#endsMs) this.isOn = false
-    if (!isShared || (this.#nextMs !== undefined && nowMs < this.#nextMs)) return
-    this.#isDue = this.#nextMs !== undefined
+  /** The store has answered a decision at this time, so it can be asked: one that is gone gets no more calls than without this. */
+  answered(nowMs: number): void {
+    const nextMs = this.#nextMs
+    // A clock that went back does not put off the next reading.
+    if (nextMs !== undefined && nowMs < nextMs && nowMs >= nextMs - INTERVAL_MS) return
     this.#nextMs = nowMs + INTERVAL_MS
+    if (nextMs !== undefined && (this.isOn || this.#store.isShared === true)) void this.#read()
   }
 
-  /** The store has answered a decision, so it can be asked: one that is gone gets no more calls than without this. */
-  answered(): void {
-    if (!this.#isDue) return
-    this.#isDue = false
-    void this.#read()
-  }
-
-  /** A client was blocked for this long. */
-  began(forMs: number): void {
-    this.#endsMs = Math.max(this.#endsMs, this.#clock.now() + forMs)
+  /** A client was blocked here, and the counter is marked. */
+  began(): void {
+    this.#begun++
     this.isOn = true
   }
 
-  /** Never rejects: a failure is reported by decisions, and the counter is read again in a second. */
+  /** Never rejects: a failure is reported by decisions, and the mark is read again in a second. */
   async #read(): Promise<void> {
     const { policy } = this.counter
     const check: Check = { ...this.counter, cost: 1, shadow: false }
+    const begun = this.#begun
     try {
       const [answer] = await this.#store.peek([[check]], this.#storeTimeoutMs)
-      if (answer === undefined) return
+      // What was read before a block began here does not end it.
+      if (answer === undefined || begun !== this.#begun) return
       const { nowMs, checks } = answer
       const state = penalty.at(checks[0]?.state, policy, nowMs)
-      const restMs = penalty.retryAfterMs(state, policy, 1, nowMs)
-      if (restMs > 0) this.began(restMs)
+      this.isOn = penalty.retryAfterMs(state, policy, 1, nowMs) > 0
     } catch {}
   }
 }

@@ -252,7 +252,7 @@ export class Decider {
     }
     const health = this.#health
     health.answers++
-    this.#options.blocks?.answered()
+    this.#options.blocks?.answered((answer as Answer).nowMs)
     if (health.isUnsettled && (answer as Answer).isRemembered !== true) health.answered()
     return decision
   }

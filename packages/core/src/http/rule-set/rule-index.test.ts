@@ -1,6 +1,5 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../../clock.ts"
 import { BlockWatch } from "../../limiter/block-watch.ts"
 import { requireRules } from "../../rules/parse-rule.ts"
 import { pathReadings } from "../../rules/path.ts"
@@ -29,7 +28,7 @@ function contextWith(onRead: (field: string) => void = () => undefined): RuleCon
     },
     extractorNames: [],
     firstStep: "arrival",
-    blocks: new BlockWatch(blocksOf("s"), memoryStore(), 50, manualClock()),
+    blocks: new BlockWatch(blocksOf("s"), memoryStore(), 50),
     warner: { once() {}, say() {} } as unknown as RuleContext["warner"],
   }
 }
