@@ -137,6 +137,25 @@ describe("an error", () => {
     ])
   })
 
+  it("is searched for no longer than some 200 members, and has nothing of the rest", () => {
+    let reads = 0
+    const socket = () =>
+      new Proxy(
+        {},
+        {
+          ownKeys: () => Array.from({ length: 50 }, (_, index) => `member${index}`),
+          getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }),
+          get: () => {
+            reads++
+            return reads > 300 ? url : socket()
+          },
+        },
+      )
+    const error = Object.assign(new Error("403"), { response: socket() })
+    expect(inspect(errorWithoutCredentials(error), { depth: 20 })).not.toContain("S3cret")
+    expect(reads).toBeLessThan(1_000)
+  })
+
   it("may be its own cause, or have members that cannot be read", () => {
     const own = new Error("redis://user:pw@host")
     own.cause = own

@@ -1,4 +1,4 @@
-import { inspect, types } from "node:util"
+import { types } from "node:util"
 
 /**
  * Returns the text without secrets: `redis://user:pw@host:6379` becomes `redis://…@host:6379`, `user:pw@host` becomes `…@host`,
@@ -17,28 +17,43 @@ export function withoutCredentials(text: string): string {
 }
 
 /**
- * Returns what was thrown without secrets. Strings are cleaned. An error with a secret in its message, its stack, its causes or
- * another member becomes a copy. Another object with a secret becomes the cleaned text that Node prints for it. Everything else
- * is returned unchanged.
+ * Returns what was thrown without secrets. Strings are cleaned. An error or another object with a secret in it, in its causes or in
+ * members of members becomes a copy. Everything else is returned unchanged. What is nested deeper than 8 levels, or comes after
+ * some 200 members, is removed: the error of an HTTP client may lead to its sockets, which have no end.
  */
-export function errorWithoutCredentials(value: unknown, depth = 0): unknown {
-  if (typeof value === "string") return withoutCredentials(value)
-  if (typeof value !== "object" || value === null) return value
-  // Remove what nobody has searched.
-  if (depth > DEEPEST) return undefined
-  try {
-    if (Array.isArray(value)) return cleanList(value, depth)
-    return value instanceof Error || types.isNativeError(value)
-      ? cleanError(value, depth)
-      : cleanObject(value)
-  } catch {
-    // A proxy or a custom inspect function failed, so nobody can search the value.
-    return undefined
-  }
+export function errorWithoutCredentials(value: unknown): unknown {
+  return cleanValue(value, { depth: 0, left: MOST_MEMBERS })
 }
 
 /** How deep causes and members are searched. An error may be its own cause. */
 const DEEPEST = 8
+/** Members that are searched. */
+const MOST_MEMBERS = 200
+
+/** How deep the search is, and how many more members it may look at. */
+interface Search {
+  depth: number
+  left: number
+}
+
+function cleanValue(value: unknown, search: Search): unknown {
+  if (typeof value === "string") return withoutCredentials(value)
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value
+  // Remove what nobody has searched.
+  if (search.depth > DEEPEST) return undefined
+  search.depth++
+  try {
+    if (value instanceof URL) return cleanUrl(value)
+    if (Array.isArray(value)) return cleanList(value, search)
+    if (value instanceof Map || value instanceof Set) return cleanCollection(value, search)
+    return cleanObject(value, search)
+  } catch {
+    // A proxy failed, so nobody can search the value.
+    return undefined
+  } finally {
+    search.depth--
+  }
+}
 
 /** Ends of names whose values are secrets: `password`, `x-api-key`, `secretAccessKey`. */
 const SECRET_NAME =
@@ -107,16 +122,23 @@ function hasCredentials(word: string): boolean {
   return at !== -1 && word.slice(0, at).includes(":") && !/^["'(]*(?:arn:|file:\/\/\/)/.test(word)
 }
 
-function cleanError(error: Error, depth: number): Error {
-  const members = Reflect.ownKeys(error).map((name) => {
-    const value = read(error, name)
-    const clean =
-      name === "stack" && typeof value === "string" ? cleanStack(value) : cleanMember(name, value, depth)
-    return { name, value, clean, enumerable: Object.prototype.propertyIsEnumerable.call(error, name) }
+function cleanObject(object: object, search: Search): object {
+  const members = Reflect.ownKeys(object).map((name) => {
+    const value = read(object, name)
+    return { name, value, clean: value }
   })
-  if (members.every(({ value, clean }) => clean === value)) return error
-  const copy = Object.setPrototypeOf(new Error(), Object.getPrototypeOf(error)) as Error
-  for (const { name, clean, enumerable } of members) {
+  // An error's name and code come before what its other members lead to.
+  for (const isObject of [false, true]) {
+    for (const member of members) {
+      const { name, value } = member
+      if ((typeof value === "object") === isObject) member.clean = cleanMember(name, value, search)
+    }
+  }
+  if (members.every(({ value, clean }) => clean === value)) return object
+  const isError = object instanceof Error || types.isNativeError(object)
+  const copy: object = isError ? Object.setPrototypeOf(new Error(), Object.getPrototypeOf(object)) : {}
+  for (const { name, clean } of members) {
+    const enumerable = Object.prototype.propertyIsEnumerable.call(object, name)
     if (clean === undefined) Reflect.deleteProperty(copy, name)
     else Object.defineProperty(copy, name, { value: clean, enumerable, configurable: true, writable: true })
   }
@@ -124,37 +146,39 @@ function cleanError(error: Error, depth: number): Error {
 }
 
 /** Returns undefined for a getter that fails. */
-function read(error: Error, name: PropertyKey): unknown {
+function read(object: object, name: PropertyKey): unknown {
   try {
-    return Reflect.get(error, name)
+    return Reflect.get(object, name)
   } catch {
     return undefined
   }
 }
 
-function cleanMember(name: PropertyKey, value: unknown, depth: number): unknown {
+function cleanMember(name: PropertyKey, value: unknown, search: Search): unknown {
+  if (search.left-- <= 0) return undefined
   // ioredis puts the command that failed on the error: the arguments of AUTH are a user and a password.
   if (name === "command") return undefined
-  if (typeof value === "string" && ENDS_IN_SECRET_NAME.test(String(name))) return undefined
-  return errorWithoutCredentials(value, depth + 1)
+  if (typeof value === "string") {
+    if (name === "stack") return cleanStack(value)
+    if (ENDS_IN_SECRET_NAME.test(String(name))) return undefined
+  }
+  return cleanValue(value, search)
 }
 
-function cleanList(list: readonly unknown[], depth: number): unknown {
-  const clean = list.map((each) => errorWithoutCredentials(each, depth + 1))
+function cleanList(list: readonly unknown[], search: Search): readonly unknown[] {
+  const clean = list.map((each, index) => cleanMember(index, each, search))
   return clean.some((each, index) => each !== list[index]) ? clean : list
 }
 
-/** Node's text has what loggers print, whatever the class: members of members, entries of a map, parts of a URL. */
-function cleanObject(value: object): unknown {
-  // One line for each member, because cleaning a line may remove the rest of it.
-  const text = inspect(value, {
-    depth: DEEPEST,
-    compact: false,
-    breakLength: Number.POSITIVE_INFINITY,
-    maxStringLength: null,
-  })
-  const clean = withoutCredentials(text)
-  return clean === text ? value : clean
+function cleanCollection(collection: Map<unknown, unknown> | Set<unknown>, search: Search): unknown {
+  const entries = [...collection]
+  const clean = cleanList(entries, search)
+  return clean === entries ? collection : clean
+}
+
+function cleanUrl(url: URL): unknown {
+  const clean = withoutCredentials(url.href)
+  return clean === url.href ? url : clean
 }
 
 /** Leaves the frames as they are, because an "@" in the path of a module precedes a version. */
