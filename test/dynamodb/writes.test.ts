@@ -103,10 +103,10 @@ describe("a write whose answer is lost", () => {
       const asked = fault === "hang" ? hurried : registry
       onWrite(fault)
       for (const change of [
-        asked.register("checkout", [rule(6)], { version: 1 }),
-        asked.remove("checkout", { version: 1 }),
+        () => asked.register("checkout", [rule(6)], { version: 1 }),
+        () => asked.remove("checkout", { version: 1 }),
       ]) {
-        const error = await failure(change)
+        const error = await failure(change())
         expect(error).toBeInstanceOf(RuleSourceError)
         expect(error.message).toContain('service "checkout" in DynamoDB table "rules" cannot be re')
         expect(error.message).toContain(UNKNOWN)

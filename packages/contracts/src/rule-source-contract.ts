@@ -297,7 +297,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
       expect(found.map(({ service }) => service).sort()).toEqual(["7", "checkout", "search"])
       for (const { service, read } of found) {
         const { stamp: _stamp, ...loaded } = await source.load(service)
-        expect(read()).toMatchObject(loaded)
+        expect(await read()).toMatchObject(loaded)
       }
     },
   )

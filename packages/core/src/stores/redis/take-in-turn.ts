@@ -65,7 +65,7 @@ export async function takeInTurn(
   // What was given back is not told, nor what another check of the same counter saw of it.
   const returned = new Set(keys.filter((_, i) => (counted[i]?.taken ?? 0) > 0))
   const told = now.map((one, i) => (returned.has(keys[i] as string) ? undefined : one))
-  return [{ nowMs, granted, checks: told, isRemembered }]
+  return [{ nowMs, granted, checks: told, ...(isRemembered && { isRemembered }) }]
 }
 
 function partsOf(checks: readonly Check[], keys: readonly string[], slotOf: (key: string) => string): Part[] {
