@@ -1,0 +1,73 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { afterEach, beforeEach, expect, it } from "vitest"
+import { Arrival, Arrivals, type Sender } from "./arrivals.ts"
+import { newPeer, type Peer } from "./peers.ts"
+
+let arrivals: Arrivals
+let ended: string[]
+let refused: string[]
+beforeEach(() => {
+  ended = []
+  refused = []
+  arrivals = new Arrivals({ mostArriving: 3, mostBytes: 400, arrivalMs: 60_000 }, (kind, address) =>
+    refused.push(`${kind} ${address}`),
+  )
+})
+afterEach(() => arrivals.close())
+
+function connection(peer: Peer): Sender {
+  return { peer, arriving: 0, bytes: 0 }
+}
+
+function begin(name: string, sender: Sender): Arrival {
+  const arrival = new Arrival(sender, arrivals, {
+    endArrival: ({ message }) => ended.push(`${name}: ${message}`),
+  })
+  arrivals.begin(arrival)
+  return arrival
+}
+
+it("ends the oldest request of the connection that has most when too many arrive", async () => {
+  const [quiet, busy] = [newPeer("192.0.2.1"), newPeer("192.0.2.2")]
+  const first = connection(busy)
+  begin("quiet", connection(quiet))
+  begin("old", connection(busy))
+  begin("a", first)
+  begin("b", first)
+  expect(ended).toEqual([])
+  await nextTurn()
+  expect(ended).toEqual(["a: Too many requests are arriving; try again later."])
+  expect(refused).toEqual(["arriving 192.0.2.2"])
+})
+
+it("ends nothing when those that were too many have arrived by the end of the turn", async () => {
+  const sender = connection(newPeer("192.0.2.1"))
+  const all = ["a", "b", "c", "d", "e"].map((name) => begin(name, sender))
+  for (const arrival of all.slice(0, 3)) arrivals.end(arrival)
+  await nextTurn()
+  expect(ended).toEqual([])
+  arrivals.end(all[0] as Arrival)
+  expect(sender).toMatchObject({ arriving: 2, peer: { arriving: 2 } })
+})
+
+it("ends the request of a connection that has more than a quarter of the bytes", () => {
+  const arrival = begin("large", connection(newPeer("192.0.2.1")))
+  expect(arrivals.hold(arrival, 100)).toBe(true)
+  expect(arrivals.hold(arrival, 1)).toBe(false)
+  expect(ended).toEqual(["large: Too many bytes of unfinished requests are in memory; try again later."])
+  expect(arrivals.hold(arrival, 1)).toBe(false)
+})
+
+it("ends the request of the peer that has most bytes when all together are too many", () => {
+  const [one, other] = [newPeer("192.0.2.1"), newPeer("192.0.2.2")]
+  begin("empty", connection(one))
+  const small = begin("small", connection(other))
+  arrivals.hold(small, 90)
+  const large = ["a", "b", "c"].map((name) => begin(name, connection(one)))
+  for (const arrival of large) arrivals.hold(arrival, 100)
+  expect(ended).toEqual([])
+  expect(arrivals.hold(small, 10)).toBe(true)
+  expect(arrivals.hold(begin("last", connection(other)), 20)).toBe(true)
+  expect(ended.map((text) => text.split(":")[0])).toEqual(["a"])
+  expect(refused).toEqual(["bytes 192.0.2.1"])
+})
