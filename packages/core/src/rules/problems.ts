@@ -58,7 +58,12 @@ export function answersAtOnce(value: unknown): boolean {
 
 /** Issues of one value follow each other. */
 function isRepeated({ path, message }: z.core.$ZodIssue, before: z.core.$ZodIssue | undefined): boolean {
-  return before?.message === message && before.path.join("\n") === path.join("\n")
+  return before?.message === message && isSamePath(before.path, path)
+}
+
+/** Compares part by part, because a name in a path can be a symbol, which cannot be joined to text. */
+export function isSamePath(one: readonly PropertyKey[], other: readonly PropertyKey[]): boolean {
+  return one.length === other.length && one.every((part, index) => part === other[index])
 }
 
 /** The problem with its place in the whole: `rules[1]` and `["match", "path"]` make `rules[1].match.path`. */

@@ -2,7 +2,7 @@ import { z } from "zod"
 import { DURATION_ACCEPTED, parseDuration } from "../duration.ts"
 import { canonicalField, FIELD_ACCEPTED, fieldMistake, TOKEN } from "./field-name.ts"
 import { compilePath, PATH_ACCEPTED } from "./match.ts"
-import { type MemberProblem, memberProblems, type Says, says } from "./problems.ts"
+import { isSamePath, type MemberProblem, memberProblems, type Says, says } from "./problems.ts"
 import { withoutPromises } from "./promises.ts"
 
 /** What a count may be. */
@@ -162,8 +162,7 @@ export function readShape(schema: z.ZodObject, unchecked: unknown): Shape {
 
 /** Returns a filter for the problems of other members: a member that was left out because it is a promise is also "missing". */
 function isNew(pending: readonly MemberProblem[]): (problem: MemberProblem) => boolean {
-  const known = new Set(pending.map(({ path }) => path.join(".")))
-  return ({ path }) => !known.has(path.join("."))
+  return ({ path }) => !pending.some((known) => isSamePath(known.path, path))
 }
 
 const NONE: ReadonlySet<string> = new Set()

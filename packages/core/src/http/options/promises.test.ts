@@ -24,6 +24,13 @@ it.each([
   }
 })
 
+it("reports a promise beside a member whose name is a symbol", () => {
+  const fields = { [Symbol("user")]: "user" }
+  expect(() => createLimiter({ limit: later, window: 1000, fields } as never)).toThrow(
+    expect.objectContaining({ code: "SLUICE_INVALID_OPTION" }),
+  )
+})
+
 it("refuses a list of rules that has holes", () => {
   const oneHole = [
     { limit: 1, window: 1000 },
