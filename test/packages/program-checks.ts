@@ -5,6 +5,7 @@ import type { Project } from "./project.ts"
 import { blocksOf } from "./quick-start.ts"
 
 const START_MS = 60_000
+const INVALID_ARGUMENT = 3
 const ANY_PORT = "127.0.0.1:0"
 
 /** States what the programs do where they are installed. `redisUrl` is asked for once they are. */
@@ -22,51 +23,67 @@ export function itRunsThePrograms(project: Project, redisUrl: () => string): voi
     expect(wrong.stdout).toContain("windw")
   })
 
-  it("sluice-service answers the question of its README over HTTP and gRPC, counts in Redis, and ends when it is told to", async () => {
-    const [rules = ""] = blocksOf(project, "service", "yaml")
-    const [question = ""] = blocksOf(project, "service", "sh").filter((block) => block.startsWith("curl "))
-    const body = /-d '(.*)'/.exec(question)?.[1]
-    const path = /http:\/\/[^/]+(\/\S+)/.exec(question)?.[1]
-    // An exact log over a day, so that no window ends in between.
-    project.write("service.yaml", rules.replace("1 minute", "1 day, algorithm: sliding-log"))
-    const ports = ["--grpc", ANY_PORT, "--http", ANY_PORT, "--operations", ANY_PORT]
-    // Redis may take its time: this is not about deadlines.
-    const args = ["--rules", "service.yaml", "--store-timeout", "60s", ...ports]
-    const service = project.start(project.installed(".bin", "sluice-service"), args, {
-      REDIS_URL: redisUrl(),
-    })
-    try {
-      const at = await portsOf(service)
-      const answers: unknown[] = []
-      for (let asked = 0; asked < 4; asked++) {
-        const response = await fetch(`http://127.0.0.1:${at.http}${path}`, {
-          method: "POST",
-          headers: { "content-type": "application/json" },
-          body: body ?? "",
+  it.each([
+    ["on", { plain: 3, "grpc-js": 0 }],
+    ["off", { plain: 0, "grpc-js": 3 }],
+  ])(
+    "sluice-service answers its README's question over HTTP and gRPC, counts in Redis, and ends when it is told to, with plain calls %s",
+    async (plainCalls, readers) => {
+      const [rules = ""] = blocksOf(project, "service", "yaml")
+      const [question = ""] = blocksOf(project, "service", "sh").filter((block) => block.startsWith("curl "))
+      const body = /-d '(.*)'/.exec(question)?.[1]
+      const path = /http:\/\/[^/]+(\/\S+)/.exec(question)?.[1]
+      // An exact log over a day, so that no window ends in between.
+      project.write("service.yaml", rules.replace("1 minute", "1 day, algorithm: sliding-log"))
+      const ports = ["--grpc", ANY_PORT, "--http", ANY_PORT, "--operations", ANY_PORT]
+      // Redis may take its time: this is not about deadlines.
+      const given = ["--rules", "service.yaml", "--store-timeout", "60s", "--plain-calls", plainCalls]
+      const args = [...given, "--redis-prefix", `plain-${plainCalls}:`, ...ports]
+      const service = project.start(project.installed(".bin", "sluice-service"), args, {
+        REDIS_URL: redisUrl(),
+      })
+      try {
+        const at = await portsOf(service)
+        const answers: unknown[] = []
+        for (let asked = 0; asked < 4; asked++) {
+          const response = await fetch(`http://127.0.0.1:${at.http}${path}`, {
+            method: "POST",
+            headers: { "content-type": "application/json" },
+            body: body ?? "",
+          })
+          answers.push(await response.json())
+        }
+        expect(answers).toMatchObject(
+          [4, 3, 2, 1].map((left) => ({ shouldForward: true, remaining: `${left}` })),
+        )
+        const caller = openStranger(
+          `127.0.0.1:${at.grpc}`,
+          "sluice/v1/rate_limiter.proto",
+          "sluice.v1.RateLimiter",
+        )
+        for (const left of ["last", "none"]) {
+          const asked = { service_id: 1, request: '{"user_id": 7}' }
+          expect(await caller.call("ShouldForwardRequest", asked)).toMatchObject({
+            value: { should_forward: left === "last", remaining: 0 },
+          })
+        }
+        expect(await caller.call("ShouldForwardRequest", {})).toMatchObject({
+          error: { code: INVALID_ARGUMENT, details: "service_id: is missing, and so is service" },
         })
-        answers.push(await response.json())
+        caller.close()
+        const metrics = await (await fetch(`http://127.0.0.1:${at.operations}/metrics`)).text()
+        for (const [reader, calls] of Object.entries(readers)) {
+          expect(metrics).toContain(
+            `sluice_service_grpc_calls_total{sluice_service_reader="${reader}"} ${calls}\n`,
+          )
+        }
+        const state = await fetch(`http://127.0.0.1:${at.operations}/readyz`)
+        expect(await state.json()).toMatchObject({ store: { kind: "redis", status: "reachable" } })
+      } finally {
+        expect(await service.stop()).toMatchObject({ code: 0, stderr: "" })
       }
-      expect(answers).toMatchObject(
-        [4, 3, 2, 1].map((left) => ({ shouldForward: true, remaining: `${left}` })),
-      )
-      const caller = openStranger(
-        `127.0.0.1:${at.grpc}`,
-        "sluice/v1/rate_limiter.proto",
-        "sluice.v1.RateLimiter",
-      )
-      for (const left of ["last", "none"]) {
-        const asked = { service_id: 1, request: '{"user_id": 7}' }
-        expect(await caller.call("ShouldForwardRequest", asked)).toMatchObject({
-          value: { should_forward: left === "last", remaining: 0 },
-        })
-      }
-      caller.close()
-      const state = await fetch(`http://127.0.0.1:${at.operations}/readyz`)
-      expect(await state.json()).toMatchObject({ store: { kind: "redis", status: "reachable" } })
-    } finally {
-      expect(await service.stop()).toMatchObject({ code: 0, stderr: "" })
-    }
-  })
+    },
+  )
 }
 
 /** Waits until the service tells where it listens. */

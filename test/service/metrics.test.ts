@@ -45,12 +45,16 @@ it("durations of calls are read as OpenTelemetry's conventions name them", async
   const path = "/sluice.v1.RateLimiter/ShouldForwardRequest"
   metrics.onAnswered("grpc", path, 0, 0.1)
   metrics.onAnswered("grpc", path, 0, 0.1001)
-  metrics.onAnswered("grpc", path, 0, 20_000)
-  metrics.onAnswered("grpc", path, 3, 1)
+  metrics.onAnswered("grpc", path, 0, 20_000, "plain")
+  metrics.onAnswered("grpc", path, 3, 1, "plain")
   metrics.onAnswered("http", path, 0, 1)
   metrics.onAnswered("http", path, 1, 1)
   metrics.onAnswered("http", path, 4, 1)
   const { text } = await metrics.read()
+  expect(text.match(/^sluice_service_grpc_calls_total.*$/gm)).toEqual([
+    'sluice_service_grpc_calls_total{sluice_service_reader="plain"} 2',
+    'sluice_service_grpc_calls_total{sluice_service_reader="grpc-js"} 0',
+  ])
   const method = 'rpc_method="sluice.v1.RateLimiter/ShouldForwardRequest"'
   const counts = text.match(/^rpc_server_call_duration_count.*$/gm)
   const grpc = `rpc_server_call_duration_count{rpc_system_name="grpc",${method},rpc_response_status_code=`

@@ -7,10 +7,11 @@ import { bytesOf, FORWARD, WAYS } from "./questions.ts"
 import { answerTo, beginCall, framed, openRaw } from "./raw-call.ts"
 import { startService, WAITING } from "./started.ts"
 
-describe.each(WAYS)("who calls, as it is read by $way", ({ headers }) => {
+describe.each(WAYS)("who calls, as it is read by $way", ({ headers, plainCalls }) => {
   it("is known by its token, and by its address in the audit", async () => {
     const peers: string[] = []
     const started = await startService(rulesInMemory(), {
+      plainCalls,
       tokens: tokens({ "1": "s3cret" }),
       audit: { changed: ({ peer }) => void peers.push(peer), notInForce() {} },
     })
@@ -37,7 +38,7 @@ describe.each(WAYS)("who calls, as it is read by $way", ({ headers }) => {
   })
 
   it("may learn of words of its own that no header field can hold", async () => {
-    const started = await startService(rulesInMemory())
+    const started = await startService(rulesInMemory(), { plainCalls })
     const session = openRaw(started.grpc)
     const message = create(RegisterServiceRequestSchema, {
       serviceId: 1,
@@ -57,6 +58,7 @@ describe.each(WAYS)("who calls, as it is read by $way", ({ headers }) => {
   it("learns of a fault of the service no more than that it is one", async () => {
     const fault = new Error("a secret of the house")
     const started = await startService(WAITING, {
+      plainCalls,
       onUnknownService() {
         throw fault
       },

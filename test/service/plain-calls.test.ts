@@ -23,14 +23,19 @@ function questionOf(length: number): Uint8Array {
   return message
 }
 
-describe.each(WAYS)("a call that is read by $way", ({ way, headers }) => {
+describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plainCalls }) => {
   const told: [code: number, durationMs: number][] = []
+  const readers = new Set<unknown>()
   let started: Started
   let session: ClientHttp2Session
   beforeAll(async () => {
     started = await startService(WAITING, {
       bounds: { maxMessageBytes: MOST_BYTES, maxInFlight: 3, maxRequests: 20, arrivalMs: 300 },
-      onAnswered: (_door, _path, code, durationMs) => told.push([code, durationMs]),
+      plainCalls,
+      onAnswered(_door, _path, code, durationMs, by) {
+        told.push([code, durationMs])
+        readers.add(by)
+      },
     })
     session = openRaw(started.grpc)
   })
@@ -59,8 +64,9 @@ describe.each(WAYS)("a call that is read by $way", ({ way, headers }) => {
     const answer = await ask(question("which"))
     expect(answer).toMatchObject({ status: status.OK, details: undefined })
     expect(answer.headers).toMatchObject({ ":status": 200, "content-type": "application/grpc+proto" })
-    // Which of them it was can be told by what the library says beside the answer.
-    expect("date" in answer.headers).toBe(way === "@grpc/grpc-js")
+    expect([...readers]).toEqual([reader])
+    // The library adds a date to each answer.
+    expect("date" in answer.headers).toBe(reader === "grpc-js")
     expect(answer.bytes.readUInt32BE(1)).toBe(answer.bytes.length - 5)
     expect(decisionOf(answer)).toMatchObject({ shouldForward: true, policy: "units", limit: 1_000_000n })
   })

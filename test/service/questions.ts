@@ -9,12 +9,13 @@ import type { RawAnswer } from "./raw-call.ts"
 export const FORWARD = "/sluice.v1.RateLimiter/ShouldForwardRequest"
 
 /**
- * Headers that make a call one that the door reads and answers itself, and one that @grpc/grpc-js does: that which names a
- * compression, even where its message says that it is not compressed.
+ * The ways to read a call. @grpc/grpc-js reads a call that names a compression, even if its message is not compressed, and every call
+ * when plain calls are off.
  */
 export const WAYS = [
-  { way: "the door itself", headers: {} },
-  { way: "@grpc/grpc-js", headers: { "grpc-encoding": "gzip" } },
+  { way: "the door itself", reader: "plain", headers: {}, plainCalls: true },
+  { way: "@grpc/grpc-js", reader: "grpc-js", headers: { "grpc-encoding": "gzip" }, plainCalls: true },
+  { way: "@grpc/grpc-js without plain calls", reader: "grpc-js", headers: {}, plainCalls: false },
 ] as const
 
 type Asked = MessageInitShape<typeof ShouldForwardRequestRequestSchema>

@@ -10,7 +10,7 @@ import { withRequestText } from "./contract/request-object.ts"
 import type { AskedRequest } from "./deciding/asked-request.ts"
 import { ServiceGuards, type SharedOptions } from "./deciding/service-guards.ts"
 import { type UnknownServices, Unregistered } from "./deciding/unregistered.ts"
-import type { ConnectionBound, Door, DoorListeners, Overload } from "./door.ts"
+import type { ConnectionBound, Door, DoorListeners, GrpcReader, Overload } from "./door.ts"
 import { rateLimiting } from "./envoy/should-rate-limit.ts"
 import { RateLimitService } from "./gen/envoy/service/ratelimit/v3/rls_pb.ts"
 import { RateLimiter } from "./gen/sluice/v1/rate_limiter_pb.ts"
@@ -51,6 +51,11 @@ export interface DecisionServiceParts {
   readonly bounds: Bounds
   /** What both doors prove who they are with. Absent: they speak without TLS. */
   readonly tls?: Tls | undefined
+  /**
+   * Whether plain gRPC calls, which are one uncompressed message and its answer, are answered beside @grpc/grpc-js at half its CPU time.
+   * Default true. With false, @grpc/grpc-js answers every call, with the same statuses.
+   */
+  readonly plainCalls?: boolean | undefined
   /** Puts more services on the gRPC server, such as its health. */
   addTo?(server: Server): void
   /** Told of every limiter before its first decision, for metrics. */
@@ -61,9 +66,9 @@ export interface DecisionServiceParts {
   onFault(error: unknown, path: string): void
   /**
    * Told of every call when it is answered, for metrics: its path, the code of gRPC that its answer has, and how many milliseconds it
-   * took from when its request had come. Absent: no clock is read.
+   * took from when its request had come. `reader` says what has read a gRPC call. Absent: no clock is read.
    */
-  onAnswered?(door: Door, path: string, code: number, durationMs: number): void
+  onAnswered?(door: Door, path: string, code: number, durationMs: number, reader?: GrpcReader): void
   /** Called for every connection that was closed at once, because of the bound of all connections or of those from its address. */
   onRefusedConnection?(bound: ConnectionBound, peer: string): void
   /** Called for every call whose token is missing or wrong. */
@@ -140,7 +145,7 @@ export interface DecisionService {
  * ```
  */
 export function createDecisionService(parts: DecisionServiceParts): DecisionService {
-  const { book, shared, bounds, tls } = parts
+  const { book, shared, bounds, tls, plainCalls } = parts
   const listenersOf = (door: Door): DoorListeners => ({
     onFault: parts.onFault,
     onRefusedConnection: (bound, peer) => parts.onRefusedConnection?.(bound, peer),
@@ -162,7 +167,10 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
     ),
     ...callsOf(RateLimitService, rateLimiting(guards, unregistered, decideTokens)),
   ].map((call) => (LONG.has(call.path) ? { ...call, maxBytes: maxBatchBytes } : call))
-  const grpcDoor = createGrpcDoor(calls, bounds, listenersOf("grpc"), tls, parts.addTo)
+  const grpcDoor = createGrpcDoor(calls, {
+    ...{ bounds, tls, plainCalls, listeners: listenersOf("grpc") },
+    addTo: parts.addTo?.bind(parts),
+  })
   const httpDoor = createHttpDoor(calls, bounds, listenersOf("http"), tls)
   return {
     names: [...new Set(calls.map(({ path }) => path.split("/")[1] as string))],

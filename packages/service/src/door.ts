@@ -1,13 +1,16 @@
 /** The ways that calls come in by. */
 export type Door = "grpc" | "http"
 
+/** What reads a gRPC call: the service's own code for plain calls, or the library. */
+export type GrpcReader = "plain" | "grpc-js"
+
 /** What a door tells of itself. */
 export interface DoorListeners {
   /**
    * Told of each call of a method when it is answered: the code of its answer, and how long that took from when its request had come.
-   * Absent: no clock is read.
+   * `reader` says what has read a gRPC call. Absent: no clock is read.
    */
-  onAnswered?: ((path: string, code: number, durationMs: number) => void) | undefined
+  onAnswered?: ((path: string, code: number, durationMs: number, reader?: GrpcReader) => void) | undefined
   /** Told of what is no StatusError: a fault of ours, of which its caller learns no more than that. */
   onFault(error: unknown, path: string): void
   /** Called for each connection that is closed at once: which bound was reached, that of all connections or that of its address. */

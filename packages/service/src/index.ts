@@ -16,7 +16,7 @@ export {
   type DecisionServiceParts,
   type Ports,
 } from "./decision-service.ts"
-export type { ConnectionBound, Door, Overload } from "./door.ts"
+export type { ConnectionBound, Door, GrpcReader, Overload } from "./door.ts"
 export type { GrpcBounds } from "./grpc/grpc-door.ts"
 export { type Audit, type AuditLog, auditTo, type Change, type ClientChange } from "./registering/audit.ts"
 export { fileFirst } from "./registering/file-first.ts"

@@ -1,10 +1,12 @@
 import type { Call, CallContext } from "../calls.ts"
-import type { DoorListeners } from "../door.ts"
+import type { DoorListeners, GrpcReader } from "../door.ts"
 import { addressOf } from "../peers.ts"
 import { Code, StatusError, shortened, TokenError } from "../status-error.ts"
 
 /** A call whose request has come, whichever way it was read. */
 export interface AskedCall extends CallContext {
+  /** What has read it. */
+  readonly reader: GrpcReader
   /** The bytes of its message. */
   readonly request: Uint8Array
   /** What it has ended with before it was answered, as its caller has gone or would not wait longer; undefined while it waits. */
@@ -79,6 +81,6 @@ export class Answering {
   #report(call: Call, asked: AskedCall, code: Code, sinceMs: number): void {
     const { onAnswered } = this.#listeners
     // A caller that did not wait for the answer has another one.
-    onAnswered?.(call.path, asked.endedWith ?? code, performance.now() - sinceMs)
+    onAnswered?.(call.path, asked.endedWith ?? code, performance.now() - sinceMs, asked.reader)
   }
 }

@@ -58,14 +58,19 @@ export interface GrpcDoor {
  */
 const MOST_UNREAD_MB = 128
 
-/** `addTo` puts more services on the server. */
-export function createGrpcDoor(
-  calls: readonly Call[],
-  bounds: GrpcBounds,
-  listeners: DoorListeners,
-  tls?: Tls | undefined,
-  addTo: (server: Server) => void = () => undefined,
-): GrpcDoor {
+/** What a gRPC door is made of, beside its calls. */
+export interface GrpcDoorOptions {
+  readonly bounds: GrpcBounds
+  readonly listeners: DoorListeners
+  readonly tls?: Tls | undefined
+  /** Whether plain calls are answered beside @grpc/grpc-js. Default true. */
+  readonly plainCalls?: boolean | undefined
+  /** Adds more services to the server. */
+  readonly addTo?: ((server: Server) => void) | undefined
+}
+
+export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions): GrpcDoor {
+  const { bounds, listeners, tls, plainCalls = true } = options
   const { maxMessageBytes, maxInFlight, arrivalMs } = bounds
   const mostBytes = bounds.maxUnfinishedBytes ?? DEFAULT_MAX_UNFINISHED_BYTES
   const arrivals = new Arrivals({ mostArriving: maxInFlight, mostBytes, arrivalMs }, listeners.onOverload)
@@ -88,7 +93,7 @@ export function createGrpcDoor(
       answering.answer(call, new LibraryCall(asked, done, inFlight), call.maxBytes ?? maxMessageBytes)
     server.addService({ [call.path]: definitionOf(call) }, { [call.path]: handle })
   }
-  addTo(server)
+  options.addTo?.(server)
   // TLS has been spoken before.
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
   const callOf = new Map(calls.map((call) => [call.path, call]))
@@ -97,7 +102,7 @@ export function createGrpcDoor(
     (sender: Sender) =>
     (stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean => {
       const call = callOf.get(headers[":path"] as string)
-      if (call === undefined || !isPlain(headers)) {
+      if (!plainCalls || call === undefined || !isPlain(headers)) {
         libraryArrivals.follow(stream, headers, sender, call && (call.maxBytes ?? maxMessageBytes))
         return false
       }

@@ -11,6 +11,7 @@ export class LibraryCall implements AskedCall, Asking {
   readonly #call: ServerUnaryCall<Uint8Array, Uint8Array>
   readonly #done: sendUnaryData<Uint8Array>
 
+  readonly reader = "grpc-js"
   readonly places: Places
 
   constructor(

@@ -73,6 +73,7 @@ export class PlainCall implements AskedCall, Asking {
   readonly #by: PlainCalls
   readonly #arrival: Arrival
   readonly #message = new PartialMessage()
+  readonly reader = "plain"
   readonly places: Places
   /** Bytes that have to come, prefix and all; 0 until that is known. */
   #expected = 0

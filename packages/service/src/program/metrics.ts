@@ -4,7 +4,7 @@ import { PrometheusExporter, PrometheusSerializer } from "@opentelemetry/exporte
 import { MeterProvider, type MetricReader, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"
 import { instrument } from "@sluice/core/otel"
 import type { DecisionServiceParts } from "../decision-service.ts"
-import type { ConnectionBound, Door, Overload } from "../door.ts"
+import type { ConnectionBound, Door, GrpcReader, Overload } from "../door.ts"
 import { CallDurations } from "./call-durations.ts"
 
 /** Where OpenTelemetry's own variables say that metrics are to be sent: its exporter reads them by itself. */
@@ -13,7 +13,7 @@ const PUSHED_BY = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_EN
 /** Metrics that are read, and sent where that is wanted. */
 export interface Metrics extends Pick<DecisionServiceParts, "onLimiter" | "onUnknownService"> {
   /** Measures a call that was answered. */
-  onAnswered(door: Door, path: string, code: number, durationMs: number): void
+  onAnswered(door: Door, path: string, code: number, durationMs: number, reader?: GrpcReader): void
   /** Counts a connection that was refused. */
   onRefusedConnection(bound: ConnectionBound): void
   /** Counts a connection whose first request did not come in time. */
@@ -73,10 +73,25 @@ export function createMetrics(
     description: "Calls whose token was missing or wrong, by method.",
     unit: "{call}",
   })
+  // Counted here, because a counter of the SDK looks up its attributes at each call.
+  const readBy: Record<GrpcReader, number> = { plain: 0, "grpc-js": 0 }
+  meter
+    .createObservableCounter("sluice.service.grpc_calls", {
+      description: "Answered gRPC calls, by what has read them: plain or grpc-js.",
+      unit: "{call}",
+    })
+    .addCallback((result) => {
+      for (const [reader, calls] of Object.entries(readBy)) {
+        result.observe(calls, { "sluice.service.reader": reader })
+      }
+    })
   return {
     onLimiter: (limiter) => void instrument(limiter, { meterProvider }),
     onUnknownService: () => unknown.add(1),
-    onAnswered: (door, path, code, durationMs) => durations.record(door, path, code, durationMs),
+    onAnswered(door, path, code, durationMs, reader) {
+      durations.record(door, path, code, durationMs)
+      if (reader !== undefined) readBy[reader]++
+    },
     onRefusedConnection: (bound) => refused.add(1, { "sluice.service.bound": bound }),
     onLateConnection: () => late.add(1),
     onOverload: (what) => overloads.add(1, { "sluice.service.bound": what }),

@@ -178,6 +178,12 @@ const SETTINGS = {
     says: "requests in one ShouldForwardRequests",
     otherwise: "10000",
   },
+  plainCalls: {
+    flags: "--plain-calls <on|off>",
+    env: "SLUICE_PLAIN_CALLS",
+    says: "answer uncompressed gRPC calls beside grpc-js, at half its CPU time; off if a new Node misbehaves",
+    otherwise: "on",
+  },
   drainPause: {
     flags: "--drain-pause <time>",
     env: "SLUICE_DRAIN_PAUSE",
@@ -207,7 +213,7 @@ const GROUPS: readonly (readonly [heading: string, first: SettingName])[] = [
   ["Counters:", "redisCluster"],
   ["Answers:", "unknownServices"],
   ["Bounds:", "maxMessageBytes"],
-  ["Operation:", "drainPause"],
+  ["Operation:", "plainCalls"],
 ]
 
 const SECRETS = [REDIS_URL, TOKENS, DECIDE_TOKENS]

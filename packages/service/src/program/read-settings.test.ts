@@ -62,6 +62,7 @@ describe("settings", () => {
         arrivalMs: 10_000,
         maxRequests: 10_000,
       },
+      plainCalls: true,
       drain: { pauseMs: 0, timeMs: 20_000 },
       logLevel: "info",
     })
@@ -82,6 +83,10 @@ describe("settings", () => {
     // A name that begins like one of this machine is none.
     expect(settings("--rules r --http 127.example.com:1").isRegistrationOpen).toBe(false)
     expect(settings("--rules r --http [::1]:1 --grpc localhost:1").isRegistrationOpen).toBe(true)
+  })
+
+  it("switch plain calls off", () => {
+    expect(settings("--rules r --plain-calls off").plainCalls).toBe(false)
   })
 
   it("take a table with all that is said of it, and an empty variable as none", () => {
@@ -176,6 +181,7 @@ describe("settings", () => {
     ["--rules r --on-store-failure open", /^--on-store-failure .*accepted: local, allow, deny$/],
     ["--rules r --instances 0", /^--instances .*accepted: a whole number from 1 to 1000000$/],
     ["--rules r --instances 1.5", /^--instances .*"1\.5" is not accepted/],
+    ["--rules r --plain-calls true", /^--plain-calls .*accepted: on, off$/],
     ["--rules r --unknown-services drop", /^--unknown-services .*accepted: forward, refuse$/],
     ["--rules r --headers draft-7", /^--headers .*accepted: draft-11, next, triple, legacy, none$/],
     ["--rules r --max-message-bytes 1", /^--max-message-bytes .*from 1024 to 67108864$/],

@@ -84,6 +84,7 @@ function read(reader: Reader): Settings {
       arrivalMs: reader.value("arrivalTime", duration(1)),
       maxRequests: reader.value("maxRequests", whole(1, 1_000_000)),
     },
+    plainCalls: reader.value("plainCalls", oneOf("on", "off")) === "on",
     drain: readDrain(reader, areLoopback(grpc, http, operations)),
     logLevel: reader.value("logLevel", oneOf(...LOG_LEVELS)),
   }

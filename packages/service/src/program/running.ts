@@ -68,7 +68,7 @@ export async function start(
     const logCaller = createCallersLog(log)
     const { storeTimeoutMs, onStoreFailure, instances, headers } = settings
     const service = createDecisionService({
-      ...{ book, registry: rules.registry, bounds, tls },
+      ...{ book, registry: rules.registry, bounds, tls, plainCalls: settings.plainCalls },
       shared: { store: counters.store, storeTimeoutMs, onStoreFailure, instances, headers, logger },
       unknownServices: settings.unknownServices,
       tokens: tokens(settings.tokens),

@@ -27,6 +27,8 @@ export interface Settings {
   readonly storeTimeoutMs: number
   readonly instances: number
   readonly bounds: Bounds
+  /** Whether plain gRPC calls are answered beside grpc-js. */
+  readonly plainCalls: boolean
   readonly drain: DrainSettings
   readonly logLevel: LogLevel
 }
