@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire"
 import { describe, expect, it } from "vitest"
 import { WireBuffer } from "./wire-buffer.ts"
@@ -47,4 +49,25 @@ describe("a buffer that is as large as it has to be", () => {
       expect(buffer.written().toString("hex")).toBe(Buffer.from(writer.finish()).toString("hex"))
     }
   })
+})
+
+it("a buffer does not keep the memory of a long message", () => {
+  setFlagsFromString("--expose-gc")
+  const collect = runInNewContext("gc") as () => void
+  const usedBytes = (): number => {
+    collect()
+    return process.memoryUsage().arrayBuffers
+  }
+  const long = Buffer.alloc(1_000_000, 7)
+  const before = usedBytes()
+  const buffers = Array.from({ length: 50 }, () => new WireBuffer())
+  for (const buffer of buffers) {
+    buffer.bytes(1, long)
+    expect(buffer.written()).toHaveLength(1_000_004)
+  }
+  expect(usedBytes() - before).toBeLessThan(50 * 100_000)
+  for (const buffer of buffers) {
+    buffer.string(1, "short")
+    expect(buffer.written().toString("latin1")).toBe("\n\x05short")
+  }
 })

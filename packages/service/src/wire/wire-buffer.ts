@@ -4,23 +4,29 @@ const MOST_ASCII = 0x7f
 /** Bytes in UTF-8 of one of UTF-16's units, and of a tag with a length. */
 const UNIT_BYTES = 3
 const HEAD_BYTES = 10
+/** Bytes to begin with, and the most that are kept for the next message: more than nearly every answer has. */
+const FIRST_BYTES = 1024
+const MOST_KEPT_BYTES = 65_536
 
 /**
  * Writes a message in the wire format of protobuf into memory that is used again for the next one. As proto3 has it, what is 0,
  * false or empty is left out. https://protobuf.dev/programming-guides/encoding/
  */
 export class WireBuffer {
-  #bytes: Buffer = Buffer.allocUnsafe(1024)
+  #bytes: Buffer = Buffer.allocUnsafe(FIRST_BYTES)
   #at = 0
 
-  /** Starts anew. What was begun before, and could not be written to its end, is in no later message. */
+  /** Begins a new message. A message that was not written to its end leaves nothing behind. */
   restart(): void {
     this.#at = 0
   }
 
-  /** What was written since, in memory of its own. */
+  /** Returns a copy of the message, which ends it. At most 64 KiB of memory are kept for the next one. */
   written(): Buffer {
-    return Buffer.from(this.#bytes.subarray(0, this.#at))
+    const written = Buffer.from(this.#bytes.subarray(0, this.#at))
+    this.#at = 0
+    if (this.#bytes.length > MOST_KEPT_BYTES) this.#bytes = Buffer.allocUnsafe(FIRST_BYTES)
+    return written
   }
 
   bool(field: number, value: boolean): void {
