@@ -707,3 +707,110 @@ describe("rules of a file", () => {
     await source.close?.()
   })
 })
+
+describe("an edition of many rules", () => {
+  const many = (count: number, limit: number): Rule[] =>
+    Array.from({ length: count }, (_, index) =>
+      rule(limit, { name: `rule-${index}`, match: { path: `/path-${index}` } }),
+    )
+  const REQUEST: RequestFacts = { ...ALICE, method: "GET", url: "/path-1999" }
+  const limitOf = async (limiter: Limiter): Promise<number> => (await limiter.peek(REQUEST)).limit
+
+  it("is compiled in slices, between which requests are decided by the edition before", async () => {
+    const source = new Publisher(many(2_000, 5))
+    const { limiter, loaded } = setUp(source)
+    await limiter.ready()
+    expect(await limitOf(limiter)).toBe(5)
+    const limits: number[] = []
+    await source.publish(many(2_000, 6), 2)
+    while (loaded.length < 2) {
+      limits.push(await limitOf(limiter))
+      await nextTurn()
+    }
+    expect(limits.length).toBeGreaterThan(3)
+    expect(new Set(limits)).toEqual(new Set([5]))
+    expect(await limitOf(limiter)).toBe(6)
+  })
+
+  it("is in force when ready and refresh resolve", async () => {
+    const source = new Publisher(many(2_000, 5))
+    const { limiter } = setUp(source)
+    await limiter.ready()
+    expect(await limitOf(limiter)).toBe(5)
+    const refreshed = limiter.refresh()
+    await source.publish(many(2_000, 6), 2)
+    await refreshed
+    await limiter.refresh()
+    expect(await limitOf(limiter)).toBe(6)
+  })
+
+  it("is waited for by the first request, instead of what applies until then", async () => {
+    const { limiter } = setUp(new Publisher(many(2_000, 5)), { onRulesMissing: "deny" })
+    expect(await limiter.decide(REQUEST)).toMatchObject({ allowed: true, limit: 5 })
+  })
+
+  it("is waited for by the first request to a limiter of a loaded book", async () => {
+    const book = createRuleBook({
+      source: new Publisher(many(2_000, 5)),
+      clock: manualClock(),
+      logger: QUIET,
+    })
+    onTestFinished(() => book.close())
+    await book.find("default")
+    const opened = setUp(book, { onRulesMissing: "allow" })
+    await opened.limiter.ready()
+    const { limiter } = setUp(book, { store: memoryStore(), onRulesMissing: "deny" })
+    expect(await limiter.decide(REQUEST)).toMatchObject({ allowed: true, limit: 5 })
+  })
+
+  it("is in force as soon as a limiter is created, if its source needs no network", async () => {
+    const rules = many(2_000, 5)
+    const source = Object.assign(new Publisher(rules), { loadSync: () => ({ rules, problems: [] }) })
+    const guard = createGuard<RequestFacts>({ rules: source, logger: QUIET }, (facts) => facts)
+    onTestFinished(() => guard.close())
+    const outcome = guard.check(REQUEST, REQUEST)
+    expect(outcome).not.toBeInstanceOf(Promise)
+    expect((await outcome).decision.limit).toBe(5)
+  })
+
+  it("gives way to a newer edition that comes before it is compiled", async () => {
+    const source = new Publisher([rule(5)])
+    const { limiter, loaded } = setUp(source)
+    await limiter.ready()
+    await source.publish(many(2_000, 6), 2)
+    await source.publish([rule(7)], 3)
+    for (let turn = 0; turn < 50; turn++) await nextTurn()
+    expect(loaded.map(({ version }) => version)).toEqual([undefined, 3])
+    expect(await left(limiter)).toEqual([["rule", 7]])
+  })
+
+  it("does not come into force after the limiter was closed", async () => {
+    const source = new Publisher([rule(5)])
+    const { limiter, loaded } = setUp(source)
+    await limiter.ready()
+    await source.publish(many(2_000, 6), 2)
+    await limiter.close()
+    for (let turn = 0; turn < 50; turn++) await nextTurn()
+    expect(loaded).toHaveLength(1)
+  })
+
+  it("is in force for a route that was added while it was compiled", async () => {
+    const source = new Publisher(many(2_000, 5))
+    const clock = manualClock()
+    const guard = createGuard<RequestFacts>(
+      { rules: source, onRulesMissing: "allow", clock, logger: QUIET },
+      (facts) => facts,
+    )
+    onTestFinished(() => guard.close())
+    await guard.limiter.ready()
+    await source.publish(many(2_000, 6), 2)
+    const own = { name: "own", limit: 100, window: "1m", field: "service" }
+    const route = guard.forRoute(own, { label: "GET /path-1999" })
+    await guard.limiter.refresh()
+    const outcome = await route.check(REQUEST, {} as RequestFacts)
+    expect(outcome?.decision.checks.map(({ policy, limit }) => [policy, limit])).toContainEqual([
+      "rule-1999",
+      6,
+    ])
+  })
+})

@@ -6,12 +6,13 @@ import { Complaint } from "../rules/book/complaint.ts"
 import { contentOf, rulesEvent } from "../rules/book/edition.ts"
 import { parseBookOptions } from "../rules/book/options.ts"
 import type { PageReader } from "../rules/book/page.ts"
-import { held, unlessAborted } from "../rules/book/timing.ts"
+import { held, ignore, unlessAborted } from "../rules/book/timing.ts"
 import { WaitingList } from "../rules/book/waiting.ts"
 import { OpenBook, type OpenedPage } from "../rules/open-book.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
 import { show } from "../rules/problems.ts"
 import type { Edition, ReadyOptions, RulesEvent, RulesStatus } from "../rules/rule-book.ts"
+import { atOnce, inSlices, type Steps } from "../rules/slices.ts"
 import type { RuleSource } from "../rules/source.ts"
 import { claimNames, releaseNames } from "./claims.ts"
 import type { LimiterParts } from "./limiter-parts.ts"
@@ -20,6 +21,9 @@ import { compileRuleSet, denyingRuleSet, type RuleSet } from "./rule-set/rule-se
 
 /** How long a request waits for the first rules: longer, and a source that hangs would be an outage of the app. */
 const MOST_WAIT_FOR_RULES_MS = 1_000
+
+/** Rules that are compiled in one turn of the event loop: they take one or two milliseconds. More are compiled in slices. */
+const MOST_AT_ONCE = 100
 
 /** Rules in code are what they are. */
 const UNCHANGING: RulesStatus = { ageMs: 0, isStale: false, isRejected: false, problems: [] }
@@ -50,6 +54,10 @@ export class RulesInForce<Request> {
   readonly #complaint: Complaint
   /** The latest edition that came into force. */
   #edition: Edition | undefined
+  /** Number of editions that were accepted: an edition that is compiled after a newer one was accepted does not come into force. */
+  #accepted = 0
+  /** Settles when the edition that is being compiled is in force; undefined if there is none. */
+  #compiling: Promise<void> | undefined
   readonly #waiting = new WaitingList()
   readonly #closing = new AbortController()
   /** Settles when the first rules are there, or cannot be had in time; undefined from then on. */
@@ -79,7 +87,9 @@ export class RulesInForce<Request> {
     const atFirst = isList(rules) ? rules : untilLoaded.defaultRules
     this.#shared = root === undefined ? atFirst : root.#shared
     this.#isDenying = root === undefined && untilLoaded.onRulesMissing === "deny"
-    this.#current = this.#compile()
+    this.#current = this.#root.#isDenying
+      ? denyingRuleSet(parts.context, options.headers)
+      : atOnce(this.#compile(this.#shared))
     this.#claimOrThrow()
     if (root !== undefined) root.#routes.add(this)
     else if (!isList(rules) && enabled) this.#openPage(rules)
@@ -115,6 +125,7 @@ export class RulesInForce<Request> {
   async #ready(options: ReadyOptions): Promise<void> {
     if (this.#page === undefined) return
     await unlessAborted(this.#page.ready(options), this.#closing.signal)
+    await this.#inForceNow()
     if (this.#refused === undefined) return
     if (options.retry !== true) throw this.#refused
     await this.#waiting.add(1, options)
@@ -125,12 +136,19 @@ export class RulesInForce<Request> {
     const { service } = this.#options
     if (this.#book === undefined) return
     await unlessAborted(this.#book.refresh({ service, signal: options.signal }), this.#closing.signal)
+    await this.#inForceNow()
     if (this.#refused !== undefined) throw this.#refused
+  }
+
+  /** Resolves when the latest accepted edition is in force. */
+  async #inForceNow(): Promise<void> {
+    while (this.#compiling !== undefined) await unlessAborted(this.#compiling, this.#closing.signal)
   }
 
   close(): void {
     const { rules, service } = this.#options
     const error = new ClosedError("The limiter has been closed.")
+    this.#accepted++
     this.#closing.abort(error)
     this.#waiting.close(error)
     this.#complaint.end()
@@ -147,12 +165,17 @@ export class RulesInForce<Request> {
     this.#root.#routes.delete(this)
   }
 
-  #compile(): RuleSet {
-    const { context } = this.#parts
-    const { headers } = this.#options
-    if (this.#root.#isDenying) return denyingRuleSet(context, headers)
-    const rules = this.#inline === undefined ? this.#shared : [this.#inline, ...this.#shared]
-    return compileRuleSet(rules, context, headers)
+  /** Compiles these shared rules and the inline one. */
+  #compile(shared: readonly ParsedRule[]): Steps<RuleSet> {
+    const rules = this.#inline === undefined ? shared : [this.#inline, ...shared]
+    return compileRuleSet(rules, this.#parts.context, this.#options.headers)
+  }
+
+  /** Compiles these shared rules for the limiter and for each of its routes. */
+  *#compileAll(shared: readonly ParsedRule[]): Steps<Map<RulesInForce<Request>, RuleSet>> {
+    const sets = new Map<RulesInForce<Request>, RuleSet>()
+    for (const each of [this, ...this.#routes]) sets.set(each, yield* each.#compile(shared))
+    return sets
   }
 
   #watch(): void {
@@ -195,7 +218,8 @@ export class RulesInForce<Request> {
       throw error
     }
     // A shared book may have rules already, or may have failed to load them.
-    if (this.#page.edition !== undefined || this.#book.statusOf(service).error !== undefined) return
+    const isLoaded = this.#page.edition !== undefined && this.#compiling === undefined
+    if (isLoaded || this.#book.statusOf(service).error !== undefined) return
     const stopWaiting = new AbortController()
     const done = () => {
       this.#first = undefined
@@ -214,8 +238,8 @@ export class RulesInForce<Request> {
   }
 
   /**
-   * Another edition comes into force at once, for the routes too; decisions in flight finish on the one before. Nothing
-   * changes while another limiter counts under one of its names; when that gives names up, it is tried again.
+   * Another edition comes into force as a whole, for the routes too, as soon as it is compiled; decisions in flight finish on the one
+   * before. Nothing changes while another limiter counts under one of its names; when that gives names up, it is tried again.
    */
   #turnTo(edition: Edition, change: RulesEvent["change"]): void {
     const { store, service } = this.#options
@@ -230,12 +254,35 @@ export class RulesInForce<Request> {
       return
     }
     this.#refused = undefined
-    this.#complaint.settle(`${this.#place}: ${recovered(contentOf(edition))}`)
+    const number = ++this.#accepted
+    const compiling = this.#compileAll(edition.rules)
+    // A limiter that is being created may be asked at once, and would admit without its rules.
+    const isNeededNow = this.#page === undefined && !this.#isDenying
+    if (isNeededNow || edition.rules.length * (1 + this.#routes.size) <= MOST_AT_ONCE) {
+      this.#compiling = undefined
+      this.#enforce(edition, change, atOnce(compiling))
+      return
+    }
+    this.#compiling = inSlices(compiling).then((sets) => {
+      if (number !== this.#accepted) return
+      this.#compiling = undefined
+      this.#enforce(edition, change, sets)
+    })
+    this.#compiling.catch(ignore)
+  }
+
+  #enforce(
+    edition: Edition,
+    change: RulesEvent["change"],
+    sets: ReadonlyMap<RulesInForce<Request>, RuleSet>,
+  ): void {
+    if (this.#complaint.isRaised) this.#complaint.settle(`${this.#place}: ${recovered(contentOf(edition))}`)
     this.#edition = edition
     this.#isDenying = false
     for (const each of [this, ...this.#routes]) {
       each.#shared = edition.rules
-      each.#current = each.#compile()
+      // A route may have come while the others were compiled.
+      each.#current = sets.get(each) ?? atOnce(each.#compile(edition.rules))
       each.#watch()
     }
     this.#parts.waitingRoom.turnToNewRules()

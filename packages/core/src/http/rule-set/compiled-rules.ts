@@ -1,4 +1,5 @@
 import type { ParsedRule } from "../../rules/parsed-rule.ts"
+import type { Steps } from "../../rules/slices.ts"
 import { type CompiledRule, compileRule, type RuleContext } from "./compiled-rule.ts"
 import { warnOfDoubts } from "./rule-doubts.ts"
 
@@ -9,20 +10,26 @@ export class CompiledRules {
   readonly #compiled: (CompiledRule | undefined)[]
 
   /**
-   * With `isLazy`, a rule is compiled when a request first needs it, so that thousands of rules do not stall the process together.
+   * Compiles the rules. With `isLazy`, most rules are compiled when a request first needs them: of thousands, few are ever needed.
    * The first rule with a field is compiled at once, as that may warn of the field.
    */
-  constructor(rules: readonly ParsedRule[], context: RuleContext, isLazy: boolean) {
-    this.#rules = rules
-    this.#context = context
-    this.#compiled = rules.map(() => undefined)
+  static *of(rules: readonly ParsedRule[], context: RuleContext, isLazy: boolean): Steps<CompiledRules> {
+    const compiled = new CompiledRules(rules, context)
     const known = new Set<string>()
     for (const [position, rule] of rules.entries()) {
       warnOfDoubts(rule, context.warner)
       const fields = [...rule.fields, ...Object.keys(rule.match?.fields ?? {})]
-      if (!isLazy || fields.some((field) => !known.has(field))) this.at(position)
+      if (!isLazy || fields.some((field) => !known.has(field))) compiled.at(position)
       for (const field of fields) known.add(field)
+      yield
     }
+    return compiled
+  }
+
+  private constructor(rules: readonly ParsedRule[], context: RuleContext) {
+    this.#rules = rules
+    this.#context = context
+    this.#compiled = rules.map(() => undefined)
   }
 
   /** Returns the rule at this position. */

@@ -4,6 +4,7 @@ import { BlockWatch } from "../../limiter/block-watch.ts"
 import { requireRules } from "../../rules/parse-rule.ts"
 import { pathReadings } from "../../rules/path.ts"
 import type { Rule } from "../../rules/rule.ts"
+import { atOnce } from "../../rules/slices.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { RequestFacts } from "../request.ts"
 import { blocksOf, type RuleContext } from "./compiled-rule.ts"
@@ -34,7 +35,17 @@ function contextWith(onRead: (field: string) => void = () => undefined): RuleCon
 }
 
 function compile(rules: readonly Rule[], onRead?: (field: string) => void): RuleSet {
-  return compileRuleSet(requireRules(rules, "rules"), contextWith(onRead), false)
+  return atOnce(compileRuleSet(requireRules(rules, "rules"), contextWith(onRead), false))
+}
+
+function indexOf(rules: readonly Rule[]): RuleIndex | undefined {
+  const parsed = requireRules(rules, "rules")
+  return atOnce(
+    RuleIndex.of(
+      parsed,
+      parsed.map(() => ALL_STEPS),
+    ),
+  )
 }
 
 function namesFor(set: RuleSet, facts: RequestFacts, request: Request, steps = ALL_STEPS): string[] {
@@ -216,7 +227,7 @@ describe("a rule set that is large enough for an index", () => {
     ],
   ])("finds one of 1,000 rules that differ by %s", (_what, matchOf, url) => {
     const rules = limited(Array.from({ length: 1_000 }, (_, index) => ({ match: matchOf(index) })))
-    const index = RuleIndex.of(requireRules(rules, "rules"), () => ALL_STEPS) as RuleIndex
+    const index = indexOf(rules) as RuleIndex
     const found = index.candidates({
       method: "GET",
       paths: pathReadings(url),
@@ -230,6 +241,6 @@ describe("a rule set that is large enough for an index", () => {
 
   it("is not indexed when it is small", () => {
     const rules = limited(Array.from({ length: 15 }, (_, index) => ({ match: { path: `/${index}` } })))
-    expect(RuleIndex.of(requireRules(rules, "rules"), () => ALL_STEPS)).toBeUndefined()
+    expect(indexOf(rules)).toBeUndefined()
   })
 })

@@ -1,6 +1,7 @@
 import { compilePath, methodSet, routeShape } from "../../rules/match.ts"
 import type { ParsedRule } from "../../rules/parsed-rule.ts"
 import { type PrefixSegment, pathPrefix } from "../../rules/path-prefix.ts"
+import type { Steps } from "../../rules/slices.ts"
 import { NO_STEPS, type StepSet } from "./steps.ts"
 
 /** Below this number of rules with a `match`, trying them all is as fast. */
@@ -57,24 +58,29 @@ interface Node {
  * leaves out a rule that matches, and may return rules that do not: the matcher decides.
  */
 export class RuleIndex {
-  readonly #root: Node = { groups: [], next: new Map() }
+  readonly #root: Node
   readonly #groups: readonly Group[]
   /** Made for the first request whose route is known. */
   #byShape: ReadonlyMap<string, readonly Group[]> | undefined
   readonly #byRoute = new Map<string, readonly Group[]>()
 
-  /** Returns an index of the rules; undefined if they are few. */
-  static of(rules: readonly ParsedRule[], stepOf: (rule: ParsedRule) => StepSet): RuleIndex | undefined {
+  /** Builds an index of the rules, whose decision steps are `stepsOf`. Returns undefined if the rules are few. */
+  static *of(rules: readonly ParsedRule[], stepsOf: readonly StepSet[]): Steps<RuleIndex | undefined> {
     const matches = rules.filter(({ match }) => match !== undefined)
-    return matches.length < LEAST_MATCHES ? undefined : new RuleIndex(rules, stepOf)
+    if (matches.length < LEAST_MATCHES) return undefined
+    const root: Node = { groups: [], next: new Map() }
+    const groups = yield* groupsOf(rules, stepsOf)
+    for (const group of groups) {
+      const { path } = group
+      nodeAt(root, path === undefined ? [] : pathPrefix(path)).groups.push(group)
+      yield
+    }
+    return new RuleIndex(root, groups)
   }
 
-  private constructor(rules: readonly ParsedRule[], stepOf: (rule: ParsedRule) => StepSet) {
-    this.#groups = groupsOf(rules, stepOf)
-    for (const group of this.#groups) {
-      const { path } = group
-      nodeAt(this.#root, path === undefined ? [] : pathPrefix(path)).groups.push(group)
-    }
+  private constructor(root: Node, groups: readonly Group[]) {
+    this.#root = root
+    this.#groups = groups
   }
 
   /** Returns the positions of the rules that may be for the request, in ascending order. */
@@ -111,11 +117,11 @@ function byShape(groups: readonly Group[]): ReadonlyMap<string, readonly Group[]
   return shapes
 }
 
-function groupsOf(rules: readonly ParsedRule[], stepOf: (rule: ParsedRule) => StepSet): readonly Group[] {
+function* groupsOf(rules: readonly ParsedRule[], stepsOf: readonly StepSet[]): Steps<readonly Group[]> {
   const groups = new Map<string, Group>()
   for (const [position, rule] of rules.entries()) {
     const { methods, path } = rule.match ?? {}
-    const step = stepOf(rule)
+    const step = stepsOf[position] as StepSet
     // No method has a space. Two groups that differ only in the order of the same methods find the same rules as one.
     const key = `${step} ${methods?.length ?? "any"} ${methods?.join(" ") ?? ""} ${path ?? ""}`
     const group = groups.get(key)
@@ -124,13 +130,17 @@ function groupsOf(rules: readonly ParsedRule[], stepOf: (rule: ParsedRule) => St
       const set = methods === undefined ? undefined : methodSet(methods)
       groups.set(key, { step, methods: set, path, positions: [position], byValue: undefined })
     }
+    yield
   }
-  for (const group of groups.values()) group.byValue = valueIndexOf(group.positions, rules)
+  for (const group of groups.values()) group.byValue = yield* valueIndexOf(group.positions, rules)
   return [...groups.values()]
 }
 
 /** Indexes the rules by the field that has the most values among them. */
-function valueIndexOf(positions: readonly number[], rules: readonly ParsedRule[]): ValueIndex | undefined {
+function* valueIndexOf(
+  positions: readonly number[],
+  rules: readonly ParsedRule[],
+): Steps<ValueIndex | undefined> {
   if (positions.length < LEAST_VALUES) return undefined
   const byField = new Map<string, Map<string, number[]>>()
   for (const position of positions) {
@@ -144,6 +154,7 @@ function valueIndexOf(positions: readonly number[], rules: readonly ParsedRule[]
         else same.push(position)
       }
     }
+    yield
   }
   let best: [field: string, byValue: Map<string, number[]>] | undefined
   for (const entry of byField) if (best === undefined || entry[1].size > best[1].size) best = entry

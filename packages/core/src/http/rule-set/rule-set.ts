@@ -1,6 +1,7 @@
 import { type Ask, RULES_MISSING } from "../../limiter/ask.ts"
 import type { ParsedRule } from "../../rules/parsed-rule.ts"
 import { pathReadings } from "../../rules/path.ts"
+import { atOnce, type Steps } from "../../rules/slices.ts"
 import type { CounterKey } from "../../stores/store.ts"
 import type { HeaderWriter } from "../headers/writer.ts"
 import { compileHeaders, type HeaderDialect } from "../headers.ts"
@@ -38,32 +39,47 @@ export interface RuleSet {
 const NO_PATHS: readonly string[] = []
 const NO_ASKS: readonly Ask[] = []
 
-export function compileRuleSet(
+/** Compiles rules, in steps of about one rule. */
+export function* compileRuleSet(
   rules: readonly ParsedRule[],
   { extractorOf, ...others }: RuleContext,
   dialect: HeaderDialect | false,
-): RuleSet {
+): Steps<RuleSet> {
   const context = { ...others, extractorOf: remembered(extractorOf) }
-  const index = RuleIndex.of(rules, (rule) => stepOfRule(rule, context))
-  const compiled = new CompiledRules(rules, context, index !== undefined)
+  const steps: StepSet[] = []
+  for (const rule of rules) {
+    steps.push(stepOfRule(rule, context))
+    yield
+  }
+  const index = yield* RuleIndex.of(rules, steps)
+  const compiled = yield* CompiledRules.of(rules, context, index !== undefined)
+  const writeHeaders = dialect === false ? () => [] : compileHeaders(dialect, rules.map(headerPolicy))
+  yield
+  const writeRejection = compileRejection(
+    rules.map((rule) => ({ ...rule, most: (limit) => mostAdmitted(rule, limit) })),
+  )
+  yield
   const all = index === undefined ? rules.map((_, position) => compiled.at(position)) : []
   const needsPath = rules.some(({ match }) => match?.path !== undefined)
   const pathsOf = (facts: RequestFacts): readonly string[] => (needsPath ? pathsIn(facts) : NO_PATHS)
 
-  const stepsOf = (some: readonly ParsedRule[]): StepSet =>
-    some.reduce((steps, rule) => steps | stepOfRule(rule, context), NO_STEPS)
+  const stepsOf = (isMeant: (rule: ParsedRule) => boolean): StepSet =>
+    steps.reduce(
+      (all, step, position) => (isMeant(rules[position] as ParsedRule) ? all | step : all),
+      NO_STEPS,
+    )
 
   return {
     names: rules.map(({ name }) => name),
-    steps: stepsOf(rules),
-    holding: stepsOf(rules.filter(({ throttle, shadow }) => throttle.kind === "queue" && !shadow)),
+    steps: stepsOf(() => true),
+    holding: stepsOf(({ throttle, shadow }) => throttle.kind === "queue" && !shadow),
     needsMonitor: rules.some(needsMonitor),
-    asks(facts, request, units, steps) {
+    asks(facts, request, units, atSteps) {
       const paths = pathsOf(facts)
-      if (index === undefined) return asksOf(all, facts, request, units, paths, steps)
-      const positions = index.candidates(new IndexedFacts(compiled, facts, request, paths, steps))
+      if (index === undefined) return asksOf(all, facts, request, units, paths, atSteps)
+      const positions = index.candidates(new IndexedFacts(compiled, facts, request, paths, atSteps))
       const candidates = positions.map((position) => compiled.at(position))
-      return asksOf(candidates, facts, request, units, paths, steps)
+      return asksOf(candidates, facts, request, units, paths, atSteps)
     },
     asksBy(facts, request, units, names) {
       return rules.flatMap(({ name }, position) =>
@@ -76,16 +92,14 @@ export function compileRuleSet(
         return isMeant ? compiled.at(position).counters(facts, request) : []
       })
     },
-    writeHeaders: dialect === false ? () => [] : compileHeaders(dialect, rules.map(headerPolicy)),
-    writeRejection: compileRejection(
-      rules.map((rule) => ({ ...rule, most: (limit) => mostAdmitted(rule, limit) })),
-    ),
+    writeHeaders,
+    writeRejection,
   }
 }
 
 /** Returns the rule set of a limiter that refuses every request, because no rules have been loaded yet. */
 export function denyingRuleSet(context: RuleContext, dialect: HeaderDialect | false): RuleSet {
-  return { ...compileRuleSet([], context, dialect), steps: ALL_STEPS, asks: () => RULES_MISSING }
+  return { ...atOnce(compileRuleSet([], context, dialect)), steps: ALL_STEPS, asks: () => RULES_MISSING }
 }
 
 function asksOf(

@@ -17,6 +17,11 @@ export class Complaint {
     this.#timing = timing
   }
 
+  /** Whether the log says that something is wrong. */
+  get isRaised(): boolean {
+    return this.#message !== undefined
+  }
+
   /** Logs what is wrong now, unless the log says that already. Returns whether it did. */
   raise(message: string, error: InvalidRuleError | RuleSourceError, isRepeated = true): boolean {
     if (message === this.#message) return false
