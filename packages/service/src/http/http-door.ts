@@ -70,12 +70,14 @@ export function createHttpDoor(
     // A path whose escapes are none: Fastify would answer it in words of its own.
     frameworkErrors: (_error, request, reply) => void notFound(request, reply),
   })
+  // A member of the request: a WeakMap of requests multiplied the time that garbage collection takes.
+  app.decorateRequest("arrival", null)
   app.removeAllContentTypeParsers()
   const parseJson = app.getDefaultJsonParser("ignore", "ignore")
   app.addContentTypeParser(["application/json", BINARY], (request, payload, done) => {
     const { maxBytes = maxMessageBytes } = request.routeOptions.config as { readonly maxBytes?: number }
-    const arrival = arriving.get(request.raw) as Arrival
-    readBody(payload as IncomingMessage, maxBytes, arrivals, arrival, (error, body) => {
+    const { arrival } = request as ArrivingRequest
+    readBody(payload as IncomingMessage, maxBytes, arrivals, arrival as Arrival, (error, body) => {
       if (error !== undefined) done(error)
       else if (isJson(request)) parseJson(request, body.toString(), done)
       else done(null, body)
@@ -114,8 +116,6 @@ export function createHttpDoor(
   }
   let listening: readonly Server[] = []
   const outputs = new Map(calls.map(({ path, output }) => [path, output]))
-  /** Requests whose body has not come yet. */
-  const arriving = new WeakMap<IncomingMessage, Arrival>()
   const mostBytes = bounds.maxUnfinishedBytes ?? DEFAULT_MAX_UNFINISHED_BYTES
   const arrivals = new Arrivals({ mostArriving: maxInFlight, mostBytes, arrivalMs }, listeners.onOverload)
   /** By which the calls in flight have come. */
@@ -158,7 +158,7 @@ export function createHttpDoor(
       else connection.endLate()
     }
     const arrival = new Arrival(connection, arrivals, { endArrival })
-    arriving.set(raw, arrival)
+    ;(request as ArrivingRequest).arrival = arrival
     const leave = (): void => arrivals.end(arrival)
     raw.once("close", leave)
     // A request that was answered before all of it had come may never close.
@@ -238,6 +238,11 @@ export function createHttpDoor(
       arrivals.close()
     },
   }
+}
+
+/** A request whose body may not have come yet. */
+interface ArrivingRequest extends FastifyRequest {
+  arrival: Arrival | null
 }
 
 /** What Node emits for a request that takes too long; it is answered with 408. */
