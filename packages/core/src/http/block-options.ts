@@ -42,14 +42,15 @@ export function parsePeekOptions(options: PeekOptions | undefined): PeekOptions 
 
 const NONE: PeekOptions = {}
 
-/** The error of `block` for a client that no rule counts. */
-export function countedByNone(): InvalidOptionError {
+/** Returns the error of `block` for a client that no rule could refuse, so that a block would have no effect. */
+export function refusedByNone(): InvalidOptionError {
   return new InvalidOptionError([
     {
       path: "request",
-      message: "is of a client that none of these rules counts by itself, so there is nothing to block",
+      message: "is of a client that none of these rules refuses, so a block would have no effect",
       accepted:
-        "a request with the field of a rule; name a rule for the whole service in rules; shadow rules block nobody",
+        "a client that a rule limits: the request has the rule's field, its allow list does not name the client, its limit is not " +
+        "Infinity, and it is not a shadow rule. Name a rule for the whole service in rules",
     },
   ])
 }

@@ -204,6 +204,30 @@ describe("block", () => {
     await expect(limiter.block(ALICE, { for: 1 })).rejects.toThrow("The limiter has been closed.")
   })
 
+  it("is refused where it could not bind, because no rule limits the client", async () => {
+    const rules = [
+      { name: "listed", field: "ip", limit: 3, window: "1 minute", allow: ["192.0.2.1"] },
+      {
+        ...{ name: "by-plan", field: "ip", window: "1 minute" },
+        limit: ({ method }: RequestFacts) => (method === "VIP" ? Number.POSITIVE_INFINITY : 3),
+      },
+      { name: "trial", field: "ip", limit: 3, window: "1 minute", shadow: true },
+    ]
+    const { limiter } = open({ rules })
+    const vip = { ...ALICE, method: "VIP" }
+    const blocks = async (names: readonly string[]) => limiter.block(vip, { for: "1 hour", rules: names })
+    for (const name of ["listed", "by-plan", "trial"]) {
+      await expect(blocks([name])).rejects.toThrow("request: is of a client that none of these rules refuses")
+    }
+    await expect(limiter.block(vip, { for: "1 hour" })).rejects.toThrow(InvalidOptionError)
+    // A rule that limits the client can block it, whatever the others do.
+    await limiter.block(ALICE, { for: "1 hour" })
+    expect((await limiter.decide(ALICE)).checks.map(({ policy, refusal }) => [policy, refusal])).toEqual([
+      ["by-plan", "blocked"],
+      ["trial", undefined],
+    ])
+  })
+
   it("rejects while the store is gone, and says that it can be called again", async () => {
     const failing = (): never => {
       throw new StoreUnavailableError("Gone.", { kind: "unreachable" } as never)

@@ -219,7 +219,8 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    *
    * The block is in the store. This limiter sees it at once; other processes see it within a second of their next decision.
    * Waits for the store as `reset` does, and rejects with {@link StoreUnavailableError} when it fails; you can call it again.
-   * Rejects with {@link InvalidOptionError} if no rule counts the client.
+   * Rejects with {@link InvalidOptionError} if no rule could refuse the client: it lacks the field, an allow list names it, or its
+   * limit is Infinity.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"

@@ -1,16 +1,16 @@
 import { ClosedError, InvalidOptionError } from "../errors.ts"
+import type { Ask } from "../limiter/ask.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { DecisionRecord, UNLIMITED } from "../limiter/decision-record.ts"
 import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
 import { orAborted } from "../limiter/waiting/on-abort.ts"
 import { held } from "../rules/book/timing.ts"
 import { startCall } from "../rules/call-start.ts"
-import type { ParsedRule } from "../rules/parsed-rule.ts"
 import type { ReadyOptions, RulesStatus, SignalOption } from "../rules/rule-book.ts"
 import type { CounterKey } from "../stores/store.ts"
 import type { Warner } from "../warnings.ts"
 import { Admission } from "./admission.ts"
-import { countedByNone, parseBlockOptions, parsePeekOptions, requireUnblockOptions } from "./block-options.ts"
+import { parseBlockOptions, parsePeekOptions, refusedByNone, requireUnblockOptions } from "./block-options.ts"
 import {
   parseAcquireOptions,
   parseCost,
@@ -37,7 +37,7 @@ import { type ParsedOptions, parseInlineRule } from "./options/parse-options.ts"
 import type { RequestFacts } from "./request.ts"
 import type { FactsReader } from "./request-facts.ts"
 import { RouteLimiters } from "./route-limiters.ts"
-import type { RuleSet } from "./rule-set/rule-set.ts"
+import { isMeant, type RuleSet } from "./rule-set/rule-set.ts"
 import { type DecisionStep, stepSet, stepsFrom, stepsIn } from "./rule-set/steps.ts"
 import { RulesInForce } from "./rules-in-force.ts"
 
@@ -135,13 +135,23 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   /** The rule sets that have the rules named, or a rule with a field where no names are given. */
   #setsOf(names: readonly string[] | undefined): readonly NamedRules[] {
-    const isMeant = ({ name, fields }: ParsedRule) => names?.includes(name) ?? fields.length > 0
     // Of a route its own rule: the others are this limiter's, too.
-    const routes = this.#routes.all.filter(({ rule }) => isMeant(rule))
+    const routes = this.#routes.all.filter(({ rule }) => isMeant(rule, names))
     return [
       { ruleSet: this.ruleSet, names },
       ...routes.map(({ limiter, rule }) => ({ ruleSet: limiter.ruleSet, names: [rule.name] })),
     ]
+  }
+
+  #asksBy(
+    facts: RequestFacts,
+    request: Request,
+    units: number,
+    names: readonly string[] | undefined,
+  ): readonly Ask[] {
+    return this.#setsOf(names).flatMap(({ ruleSet, names: own }) =>
+      ruleSet.asksBy(facts, request, units, own),
+    )
   }
 
   get #ruleNames(): readonly string[] {
@@ -189,9 +199,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return this.#parts.decider.peek(
       names === undefined
         ? this.admission.asks(facts, request, cost)
-        : this.#setsOf(names).flatMap(({ ruleSet, names: own = names }) =>
-            ruleSet.asksBy(facts, request, cost ?? this.admission.unitsOf(request), own),
-          ),
+        : this.#asksBy(facts, request, cost ?? this.admission.unitsOf(request), names),
     )
   }
 
@@ -241,8 +249,11 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.#requireOpen()
     const { forMs, rules } = parseBlockOptions(options)
     if (!this.options.enabled) return
-    const counters = (await this.#countersOf(request, "rules", rules)).filter(isBlocking)
-    if (counters.length === 0) throw countedByNone()
+    await this.#rules.first
+    const names = parseRuleNames("rules", rules, this.#ruleNames)
+    const asks = this.#asksBy(this.#parts.factsReaders.read(request), request, 1, names)
+    const counters = asks.flatMap(blockCounter)
+    if (counters.length === 0) throw refusedByNone()
     const { decider, context } = this.#parts
     await decider.block([...counters, context.blocks.counter], forMs)
     context.blocks.began()
@@ -340,6 +351,11 @@ interface NamedRules {
 /** Whether the counter is one that holds blocks. */
 function isBlocking({ policy }: CounterKey): boolean {
   return policy.algorithm === "penalty"
+}
+
+/** Returns the counter that holds a block under the rule of the ask; none if that rule could not refuse the client. */
+function blockCounter({ penalty, partition, refusal }: Ask): readonly CounterKey[] {
+  return penalty === undefined || refusal === "missing-field" ? [] : [{ policy: penalty, partition }]
 }
 
 /** Who acquires waits for any rule. */

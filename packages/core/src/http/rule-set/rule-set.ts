@@ -25,8 +25,16 @@ export interface RuleSet {
   readonly needsMonitor: boolean
   /** What the request has to ask, `units` of each rule that is for it and is decided at one of the steps. */
   asks(facts: RequestFacts, request: unknown, units: number, steps: StepSet): readonly Ask[]
-  /** What the request has to ask of the rules named, also of those that are not for it. Looks for blocks in any case. */
-  asksBy(facts: RequestFacts, request: unknown, units: number, names: readonly string[]): readonly Ask[]
+  /**
+   * Returns what the request asks of the rules named, else of all that do not count the whole service. Includes rules whose `match` is
+   * for other requests. Looks for blocks in any case.
+   */
+  asksBy(
+    facts: RequestFacts,
+    request: unknown,
+    units: number,
+    names: readonly string[] | undefined,
+  ): readonly Ask[]
   /**
    * The counters of the client behind the request: of the rules named, else of all but those that count the whole
    * service. Rules that are not for this very request too: who resets a client may know no more than its address.
@@ -82,15 +90,14 @@ export function* compileRuleSet(
       return asksOf(candidates, facts, request, units, paths, atSteps)
     },
     asksBy(facts, request, units, names) {
-      return rules.flatMap(({ name }, position) =>
-        names.includes(name) ? (compiled.at(position).askAnyway(facts, request, units) ?? []) : [],
+      return rules.flatMap((rule, position) =>
+        isMeant(rule, names) ? (compiled.at(position).askAnyway(facts, request, units) ?? []) : [],
       )
     },
     counters(facts, request, names) {
-      return rules.flatMap(({ name, fields }, position) => {
-        const isMeant = names === undefined ? fields.length > 0 : names.includes(name)
-        return isMeant ? compiled.at(position).counters(facts, request) : []
-      })
+      return rules.flatMap((rule, position) =>
+        isMeant(rule, names) ? compiled.at(position).counters(facts, request) : [],
+      )
     },
     writeHeaders,
     writeRejection,
@@ -121,6 +128,11 @@ function asksOf(
     else asks.push(ask)
   }
   return asks ?? NO_ASKS
+}
+
+/** True if the rule is among the names or, without names, does not count the whole service. */
+export function isMeant({ name, fields }: ParsedRule, names: readonly string[] | undefined): boolean {
+  return names?.includes(name) ?? fields.length > 0
 }
 
 /** What of a request the index of its rule set goes by. */
