@@ -267,6 +267,21 @@ describe("a shared store", () => {
     await here.unblock(ALICE)
     expect(await there.decide(ALICE)).toMatchObject({ allowed: true })
   })
+
+  it("tells a process that has just started of a block with its first decision", async () => {
+    const clock = manualClock()
+    const inner = memoryStore({ clock })
+    const start = () => {
+      const store = { ...methodsOf(inner), isShared: true }
+      return createLimiter({ limit: 3, window: "1 minute", service: "shop", store, clock, logger: QUIET })
+    }
+    const here = start()
+    await here.block(ALICE, { for: "1 hour" })
+    await here.close()
+    const there = start()
+    await there.decide(BOB)
+    expect(await there.decide(ALICE)).toMatchObject({ refusal: "blocked", retryAfterMs: HOUR })
+  })
 })
 
 describe("peek with rules", () => {

@@ -10,8 +10,8 @@ const INTERVAL_MS = 1_000
 
 /**
  * Knows whether a client of a service may be blocked, so that decisions look for blocks only then. Blocking a client marks a counter
- * of the service. While decisions are made, the mark is read once a second, from a second after the first decision; of a store that is
- * not shared, only as long as it was marked here.
+ * of the service. While decisions are made, the mark is read after the first of them and then once a second. In a store that is not
+ * shared, the mark is read only after a block began here.
  */
 export class BlockWatch {
   /** The counter that is marked: blocked until the last block of the service ends. */
@@ -37,7 +37,7 @@ export class BlockWatch {
     // A clock that went back does not put off the next reading.
     if (nextMs !== undefined && nowMs < nextMs && nowMs >= nextMs - INTERVAL_MS) return
     this.#nextMs = nowMs + INTERVAL_MS
-    if (nextMs !== undefined && (this.isOn || this.#store.isShared === true)) void this.#read()
+    if (this.isOn || this.#store.isShared === true) void this.#read()
   }
 
   /** A client was blocked here, and the counter is marked. */
