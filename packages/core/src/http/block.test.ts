@@ -167,6 +167,22 @@ describe("block", () => {
     expect(await waiting).toMatchObject({ allowed: true })
   })
 
+  it("outlasts a flood of other clients in a full memory store", async () => {
+    const clock = manualClock()
+    const { limiter } = open({
+      limit: 3,
+      window: "1 day",
+      store: memoryStore({ clock, maxKeys: 100 }),
+      clock,
+    })
+    await limiter.block(ALICE, { for: "1 hour" })
+    for (let i = 0; i < 2_000; i++) {
+      clock.advance(1)
+      await limiter.decide({ remoteAddress: `10.0.${i >> 8}.${i & 255}` })
+    }
+    expect(await limiter.decide(ALICE)).toMatchObject({ refusal: "blocked", retryAfterMs: HOUR - 2_000 })
+  })
+
   it("costs decisions nothing from the first one after its end", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })

@@ -66,7 +66,13 @@ export class Counters<Key> {
       const left = algorithm.withoutUnits(state, policy, chargeable(state, units), after, nowMs)
       if (left === state) keepState(this.#table, key, algorithm, state, policy)
       else if (left.previous === 0 && left.current === 0) this.#table.remove(key)
-      else this.#table.write(key, left, algorithm.emptyAtMs(left, policy), nowMs)
+      else {
+        this.#table.write(key, left, algorithm.emptyAtMs(left, policy), nowMs)
+        // A block by hand is among the last to be evicted, also if its client does not come back.
+        if (policy.algorithm === "penalty") {
+          markBlocked(this.#table, key, algorithm, left, { policy, partition, cost: 1, shadow: false }, nowMs)
+        }
+      }
     }
   }
 
