@@ -183,6 +183,25 @@ describe("block", () => {
     expect(await limiter.decide(ALICE)).toMatchObject({ refusal: "blocked", retryAfterMs: HOUR - 2_000 })
   })
 
+  it("does not make a waiting request ask twice", async () => {
+    const clock = manualClock()
+    const inner = memoryStore({ clock })
+    let peeks = 0
+    const store: Store = {
+      ...methodsOf(inner),
+      peek(requests) {
+        peeks++
+        return inner.peek(requests)
+      },
+    }
+    const { limiter } = open({ limit: 3, window: "1 minute", store, clock })
+    await limiter.block(ALICE, { for: "1 hour" })
+    await limiter.acquire(BOB)
+    peeks = 0
+    await limiter.acquire(BOB)
+    expect(peeks).toBe(0)
+  })
+
   it("costs decisions nothing from the first one after its end", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })

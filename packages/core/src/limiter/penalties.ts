@@ -18,9 +18,9 @@ export function withPenalties(asks: readonly Ask[]): readonly Ask[] {
   return all
 }
 
-/** Whether a refusal of one of them may count, so that asking in vain is not for free. */
+/** True if a refusal of one of the asks may count. A penalty that only holds blocks by hand has a limit of 0 and counts none. */
 export function countRefusals(asks: readonly Ask[]): boolean {
-  return asks.some((ask) => ask.penalty !== undefined || countsRefusals(ask))
+  return asks.some((ask) => (ask.penalty?.limit ?? 0) > 0 || countsRefusals(ask))
 }
 
 /** What a store was asked for the rules themselves, and answered. */
