@@ -1,3 +1,6 @@
+import { createServer, type RequestListener } from "node:http"
+import type { AddressInfo } from "node:net"
+import { StoreUnavailableError } from "@sluice/core"
 import { auditTo, rulesInMemory, tokens } from "@sluice/service"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Started, startService } from "../service/started.ts"
@@ -9,6 +12,7 @@ beforeAll(async () => {
   const home = rulesInMemory()
   await home.registry.register("shop", [
     { name: "per-user", field: "user", limit: 3, window: "1 day", algorithm: "fixed-window" },
+    { name: "all", field: "service", limit: 1_000, window: "1 day" },
   ])
   const log = (_fields: object, message: string) => void lines.push(message)
   started = await startService(home, {
@@ -73,7 +77,7 @@ describe("sluice clients", () => {
     expect(await run(["show", "--service", "shop", "per-usr", "ada"])).toEqual({
       code: 1,
       out: "",
-      err: 'error: Service "shop" has no rule "per-usr": its rules are "per-user".\n',
+      err: 'error: Service "shop" has no rule "per-usr": its rules are "per-user", "all".\n',
     })
     const wrong = await run(["show", "--service", "shop", "per-user"])
     expect(wrong).toMatchObject({ code: 1, err: expect.stringContaining("client has 0 values") })
@@ -87,5 +91,89 @@ describe("sluice clients", () => {
     expect((await run(["show", ...client, "--json"], { SLUICE_TOKEN: "" })).out).toContain(
       "SLUICE_SERVICE_CALL",
     )
+  })
+
+  it("says so when a change is for every client", async () => {
+    const rule = ["--service", "shop", "all"]
+    expect((await run(["block", ...rule, "--for", "1m"])).out).toBe(
+      "blocked every client under rule all of shop for 1m\n",
+    )
+    expect((await run(["unblock", ...rule])).out).toBe("unblocked every client under rule all of shop\n")
+  })
+
+  it("never prints the token, and says how it is wrong", async () => {
+    const client = ["--service", "shop", "per-user", "ada"]
+    for (const token of ["s3cret\nother", "s3cret other", "s3cret\u201d"]) {
+      const { code, out, err } = await run(["show", ...client], { SLUICE_TOKEN: token })
+      expect([code, out, err]).toEqual([2, "", expect.stringContaining("SLUICE_TOKEN is not a valid token")])
+      expect(err).not.toContain("s3cret")
+    }
+    // As `$(cat file)` of a file from another system leaves it.
+    expect(await run(["show", ...client], { SLUICE_TOKEN: "the-token\r\n" })).toMatchObject({ code: 0 })
+    const inUrl = await run(["show", ...client], { SLUICE_URL: started.http.replace("//", "//ops:s3cret@") })
+    expect(inUrl).toMatchObject({ code: 2, err: expect.stringContaining("SLUICE_URL contains a user name") })
+    expect(inUrl.err).not.toContain("s3cret")
+  })
+
+  it("says so when something else answers", async () => {
+    const answers: RequestListener[] = [
+      (_, response) => response.writeHead(404).end("<html>not here</html>"),
+      (_, response) => response.end("null"),
+      (_, response) => response.writeHead(302, { location: started.http }).end(),
+    ]
+    for (const answer of answers) {
+      const server = createServer(answer).listen(0, "127.0.0.1")
+      await new Promise((resolve) => server.once("listening", resolve))
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+      expect(await run(["show", "--service", "shop", "per-user", "ada", "--url", url])).toMatchObject({
+        code: 3,
+        err: expect.stringContaining("Set --url or SLUICE_URL to the service's HTTP address"),
+      })
+      server.close()
+    }
+  })
+
+  it("calls a service below a path", async () => {
+    const urls: (string | undefined)[] = []
+    const server = createServer(({ url }, response) => {
+      urls.push(url)
+      response.end("{}")
+    }).listen(0, "127.0.0.1")
+    await new Promise((resolve) => server.once("listening", resolve))
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/limits/?old`
+    expect(await run(["reset", "--service", "shop", "per-user", "ada", "--url", url])).toMatchObject({
+      code: 0,
+    })
+    expect(urls).toEqual(["/limits/sluice.v1.RateLimiter/ResetClient"])
+    server.close()
+  })
+
+  it("fails when the store did not answer", async () => {
+    const failing = (): never => {
+      throw new StoreUnavailableError("Gone.", { kind: "unreachable" } as never)
+    }
+    const home = rulesInMemory()
+    await home.registry.register("shop", [{ name: "per-user", field: "user", limit: 3, window: "1 day" }])
+    const gone = await startService(home, {
+      tokens: tokens({ shop: "the-token" }),
+      shared: {
+        store: { take: failing, peek: failing, refund: failing, reset: failing, close() {} },
+        storeTimeoutMs: 1_000,
+      },
+    })
+    const client = ["--service", "shop", "per-user", "ada", "--url", gone.http]
+    expect(await run(["show", ...client])).toMatchObject({
+      code: 3,
+      err: "error: the store of the decision service did not answer, so these are the counts of one instance; run the command again\n",
+    })
+    expect(JSON.parse((await run(["show", ...client, "--json"])).out)).toMatchObject({
+      ok: false,
+      degraded: true,
+    })
+    expect(await run(["unblock", ...client])).toMatchObject({
+      code: 3,
+      err: expect.stringContaining("You can call unblock again."),
+    })
+    await gone.stop()
   })
 })

@@ -30,7 +30,7 @@ interface Violation {
 }
 
 /**
- * Calls the decision service over HTTP, with the token of `SLUICE_TOKEN`. Throws UsageError for a wrong URL, and rejects with
+ * Calls the decision service over HTTP, with the token of `SLUICE_TOKEN`. Throws UsageError for a wrong URL or token, and rejects with
  * ServiceCallError.
  */
 export async function callService(
@@ -40,38 +40,76 @@ export async function callService(
   { env }: Io,
 ): Promise<Answer> {
   const base = (url ?? env.SLUICE_URL) || DEFAULT_URL
-  const target = targetOf(base, method)
-  const token = env.SLUICE_TOKEN ?? ""
+  const target = targetOf(base, url === undefined ? "SLUICE_URL" : "--url", method)
+  const headers = { "content-type": "application/json", ...authorizationOf(env.SLUICE_TOKEN ?? "") }
   let response: Response
-  let answer: Answer
+  let body: string
   try {
     response = await fetch(target, {
       method: "POST",
-      headers: {
-        "content-type": "application/json",
-        ...(token !== "" && { authorization: `Bearer ${token}` }),
-      },
+      headers,
       body: JSON.stringify(request),
+      // A redirected POST would become a GET.
+      redirect: "manual",
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })
-    answer = (await response.json()) as Answer
+    body = await response.text()
   } catch (cause) {
     throw new ServiceCallError(
-      `The decision service at ${shown(base)} gave no answer: ${reasonOf(cause)}. Give its HTTP address with --url or SLUICE_URL.`,
+      `The decision service at ${shown(base)} gave no answer: ${reasonOf(cause)}. Check --url or SLUICE_URL, then run the command ` +
+        "again. Running it twice does no harm.",
       true,
       { cause },
     )
   }
+  const answer = parsed(body)
+  if (answer === undefined) throw notTheService(base, response.status)
   if (response.ok) return answer
   throw refused(response.status, answer)
 }
 
-function targetOf(base: string, method: string): URL {
+/** Returns the URL of a method. `source` is where the base URL was given. */
+function targetOf(base: string, source: string, method: string): URL {
   const url = URL.canParse(base) ? new URL(base) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new UsageError(`--url ${shown(base)} is not a URL: give one such as ${DEFAULT_URL}`)
+    throw new UsageError(`${source} ${shown(base)} is not an HTTP URL: give one such as ${DEFAULT_URL}`)
   }
-  return new URL(`/sluice.v1.RateLimiter/${method}`, url)
+  if (url.username !== "" || url.password !== "") {
+    throw new UsageError(`${source} contains a user name or password: remove it and set SLUICE_TOKEN`)
+  }
+  // A gateway may serve the decision service below a path.
+  url.pathname = `${url.pathname.replace(/\/+$/, "")}/sluice.v1.RateLimiter/${method}`
+  url.search = ""
+  url.hash = ""
+  return url
+}
+
+/** Returns the header of a token; none for no token. Throws UsageError without the token in its message, as `fetch` would have it there. */
+function authorizationOf(token: string): { readonly authorization?: string } {
+  const trimmed = token.trim()
+  if (trimmed === "") return {}
+  if (/^[\x21-\x7e]+$/.test(trimmed)) return { authorization: `Bearer ${trimmed}` }
+  throw new UsageError(
+    "SLUICE_TOKEN is not a valid token: it contains a space, a line break or a character outside ASCII",
+  )
+}
+
+/** Returns the JSON object in the body of a response; undefined if there is none. */
+function parsed(body: string): Answer | undefined {
+  try {
+    const answer: unknown = JSON.parse(body)
+    return typeof answer === "object" && answer !== null ? (answer as Answer) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function notTheService(base: string, status: number): ServiceCallError {
+  return new ServiceCallError(
+    `${shown(base)} answered with status ${status} and not as the decision service does. Set --url or SLUICE_URL to the service's HTTP ` +
+      "address, not its gRPC address.",
+    true,
+  )
 }
 
 function refused(status: number, { message = `status ${status}`, details = [] }: Answer): ServiceCallError {
@@ -82,8 +120,11 @@ function refused(status: number, { message = `status ${status}`, details = [] }:
 }
 
 function reasonOf(error: unknown): string {
-  const { message, cause } = error as Error
-  return cause instanceof Error && cause.message !== "" ? cause.message : message
+  const { name, message, cause } = error as Error
+  if (name === "TimeoutError") return `it took longer than ${TIMEOUT_MS / 1_000} seconds`
+  if (!(cause instanceof Error)) return message
+  // An error for several addresses has no message of its own.
+  return cause.message || ((cause as NodeJS.ErrnoException).code ?? message)
 }
 
 function shown(url: string): string {

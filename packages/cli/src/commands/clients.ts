@@ -1,5 +1,5 @@
 import type { Io } from "../io.ts"
-import { type Line, tinted } from "../line.ts"
+import { errorLines, type Line, tinted } from "../line.ts"
 import { EXIT, type Outcome } from "../outcome.ts"
 import { callService } from "../service-call.ts"
 
@@ -29,22 +29,28 @@ export async function show(
 ): Promise<Outcome> {
   const { service, url } = options
   const shown = (await callService(url, "ShowClient", { service, rule, client }, io)) as unknown as Shown
-  return { exitCode: EXIT.ok, json: { ok: true, service, rule, ...shown }, text: linesOf(shown) }
+  const { degraded } = shown
+  return {
+    exitCode: degraded ? EXIT.unreachable : EXIT.ok,
+    json: { ok: !degraded, service, rule, ...shown },
+    text: linesOf(shown),
+    ...(degraded && { errors: errorLines(DEGRADED) }),
+  }
 }
 
 function linesOf(shown: Shown): readonly Line[] {
-  const { limit, remaining, refusal, retryAfterMs, resetAfterMs, degraded, allowedByList } = shown
+  const { limit, remaining, refusal, retryAfterMs, resetAfterMs, allowedByList } = shown
   if (allowedByList) return ["not counted: the rule's allow list names the client"]
   const verdict =
     refusal === "" ? tinted("good", "admitted") : tinted("bad", `refused: ${meaningOf(refusal)}`)
   return [
     retryAfterMs === undefined ? verdict : [verdict, `, for ${seconds(retryAfterMs)} more`],
     `${remaining} of ${limit} left, all of them in ${seconds(resetAfterMs)}`,
-    ...(degraded
-      ? [tinted("changed", "the store did not answer, so this is only what one instance knows")]
-      : []),
   ]
 }
+
+const DEGRADED =
+  "the store of the decision service did not answer, so these are the counts of one instance; run the command again"
 
 const MEANINGS: Readonly<Record<string, string>> = {
   quota: "the limit is used up",
@@ -74,10 +80,11 @@ export async function change(
   const { service, url, for: time } = options
   await callService(url, method, { service, rule, client, ...(time !== undefined && { for: time }) }, io)
   const done = DONE[method]
-  const under = `under rule ${rule} of ${service}${time === undefined ? "" : ` for ${time}`}`
+  const whom = client.length === 0 ? " every client" : ""
+  const under = `${whom} under rule ${rule} of ${service}${time === undefined ? "" : ` for ${time}`}`
   return {
     exitCode: EXIT.ok,
     json: { ok: true, service, rule, done, ...(time !== undefined && { for: time }) },
-    text: [[tinted("good", done), ` ${under}`]],
+    text: [[tinted("good", done), under]],
   }
 }

@@ -241,7 +241,10 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     requireResetOptions(options)
     // Without a claim on its names, the counters may be those of another limiter.
     if (!this.options.enabled) return
-    await this.#forget(await this.#countersOf(request, "policies", options?.policies))
+    const counters = await this.#countersOf(request, "policies", options?.policies)
+    const { decider, waitingRoom } = this.#parts
+    await decider.reset(counters)
+    waitingRoom.wake(counters)
   }
 
   block(request: Request | RequestFacts, options: BlockOptions): Promise<void>
@@ -265,14 +268,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     requireUnblockOptions(options)
     if (!this.options.enabled) return
     const counters = await this.#countersOf(request, "rules", options?.rules)
-    await this.#forget(counters.filter(isBlocking), counters)
-  }
-
-  /** Forgets counters, and lets those go on who wait for any of `awaited`. */
-  async #forget(counters: readonly CounterKey[], awaited = counters): Promise<void> {
     const { decider, waitingRoom } = this.#parts
-    await decider.reset(counters)
-    waitingRoom.wake(awaited)
+    await decider.reset(counters.filter(isBlocking), "unblock")
+    waitingRoom.wake(counters)
   }
 
   /** Returns the counters of a client under the rules named by an option, else under all rules with a field. */

@@ -151,13 +151,14 @@ export class Decider {
     return this.#correct("settle", decision, (receipt) => settlementOf(receipt, units))
   }
 
-  async reset(keys: readonly CounterKey[]): Promise<void> {
+  /** Forgets the counters; `call` is what an error calls it. */
+  async reset(keys: readonly CounterKey[], call: "reset" | "unblock" = "reset"): Promise<void> {
     if (keys.length === 0) return
     const { store, storeTimeoutMs } = this.#options
     try {
       await within(store, store.reset(keys, storeTimeoutMs), storeTimeoutMs)
     } catch (error) {
-      throw correctionFailed("reset", error)
+      throw correctionFailed(call, error)
     }
   }
 

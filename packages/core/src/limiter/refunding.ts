@@ -5,7 +5,7 @@ import { storeErrorOf } from "./store-error.ts"
 import { withinDeadline } from "./within-deadline.ts"
 
 /** A call that changes what was counted. */
-export type Correction = "refund" | "settle" | "reset" | "block"
+export type Correction = "refund" | "settle" | "reset" | "block" | "unblock"
 
 const NONE: readonly CounterKey[] = []
 
@@ -58,6 +58,7 @@ const DONE: Readonly<Record<Correction, string>> = {
   settle: "the units were corrected",
   reset: "the counters were reset",
   block: "the client was blocked",
+  unblock: "the client was unblocked",
 }
 
 /** The error that a caller gets: what failed, whether anything changed, and what to do. */
@@ -75,7 +76,8 @@ export function correctionFailed(call: Correction, error: unknown): Error {
 function adviceOf(call: Correction, isNotApplied: boolean): string {
   if (isNotApplied) return `Nothing was changed: you can call ${call} again.`
   const unknown = `It is unknown whether ${DONE[call]}.`
-  // To do either of them twice does no harm.
-  if (call === "reset" || call === "block") return `${unknown} You can call ${call} again.`
-  return `${unknown} Do not call ${call} again: the units could be counted twice.`
+  if (call === "refund" || call === "settle") {
+    return `${unknown} Do not call ${call} again: the units could be counted twice.`
+  }
+  return `${unknown} You can call ${call} again.`
 }
