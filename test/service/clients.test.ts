@@ -12,8 +12,10 @@ const RULES = [
     ...{ limit: 3, window: "1 day" },
   },
   { name: "all", limit: 1_000, window: "1 day" },
+  { name: "trial", field: "user.id", limit: 1, window: "1 day", shadow: true },
+  { name: "listed", field: "user.id", limit: 500, window: "1 day", allow: ["root"] },
 ]
-const NOBODY = { degraded: false, allowed_by_list: false }
+const NOBODY = { degraded: false, allowed_by_list: false, shadow: false }
 
 describe.each(DOORS)("over %s", (_, open) => {
   async function start() {
@@ -110,12 +112,52 @@ describe.each(DOORS)("over %s", (_, open) => {
     ["no address", { rule: "per-ip", client: ["ada"] }, 3, { client: '"ada" is not an IP address' }],
     ["no time", { client: ["ada"], for: "" }, 3, { for: expect.stringContaining('"" is not a duration') }],
     ["too long a time", { client: ["ada"], for: "2 years" }, 3, { for: expect.stringContaining("duration") }],
+    [
+      "a time without a unit",
+      { client: ["ada"], for: "3600" },
+      3,
+      { for: expect.stringContaining("no unit") },
+    ],
+    [
+      "a shadow rule",
+      { rule: "trial", client: ["ada"] },
+      3,
+      { rule: expect.stringContaining("shadow rule") },
+    ],
+    [
+      "a client that is always allowed",
+      { rule: "listed", client: ["root"] },
+      3,
+      { client: expect.stringContaining("is on the allow list") },
+    ],
     ["an unknown rule", { rule: "per-usr", client: ["ada"] }, 5, {}],
     ["an unknown service", { service: "*", client: ["ada"] }, 7, {}],
   ])("%s is refused", async (_what, request, code, violations) => {
     const { call, lines, stop } = await start()
     expect(await call("Block", { for: "1 hour", ...request })).toMatchObject({ code, violations })
-    expect(lines.filter(([level]) => level === "info")).toEqual([])
+    // Nothing was changed, so nothing is written down, least of all what the caller has made up.
+    expect(lines).toEqual([])
+    await stop()
+  })
+
+  it("a shadow rule is shown as one, whatever it would refuse", async () => {
+    const { call, decide, stop } = await start()
+    await decide({ user: { id: "ada" } })
+    expect((await call("Show", { rule: "trial", client: ["ada"] })).value).toMatchObject({
+      ...{ refusal: "quota", remaining: 0, shadow: true },
+    })
+    await stop()
+  })
+
+  it("any address of an IPv6 network names the client of the network", async () => {
+    const { call, stop } = await start()
+    await call("Block", { rule: "per-ip", client: ["2001:DB8:0:1::1"], for: "1 hour" })
+    const shown = async (address: string) =>
+      (await call("Show", { rule: "per-ip", client: [address] })).value.refusal
+    expect(await shown("2001:db8:0:1:ffff::2")).toBe("blocked")
+    expect(await shown("2001:db8:0:2::1")).toBe("")
+    await call("Block", { rule: "per-ip", client: ["::ffff:192.0.2.7"], for: "1 hour" })
+    expect(await shown("192.0.2.7")).toBe("blocked")
     await stop()
   })
 

@@ -18,6 +18,8 @@ interface Shown {
   readonly resetAfterMs: string
   readonly degraded: boolean
   readonly allowedByList: boolean
+  /** Absent from a service of an earlier version. */
+  readonly shadow?: boolean
 }
 
 /** `sluice clients show`: what a rule has counted for a client, and why it refuses it. */
@@ -39,13 +41,14 @@ export async function show(
 }
 
 function linesOf(shown: Shown): readonly Line[] {
-  const { limit, remaining, refusal, retryAfterMs, resetAfterMs, allowedByList } = shown
+  const { limit, remaining, refusal, retryAfterMs, resetAfterMs, allowedByList, shadow } = shown
   if (allowedByList) return ["not counted: the rule's allow list names the client"]
   const verdict =
     refusal === "" ? tinted("good", "admitted") : tinted("bad", `refused: ${meaningOf(refusal)}`)
   return [
     retryAfterMs === undefined ? verdict : [verdict, `, for ${seconds(retryAfterMs)} more`],
     `${remaining} of ${limit} left, all of them in ${seconds(resetAfterMs)}`,
+    ...(shadow === true ? ["a shadow rule: it admits the client in any case"] : []),
   ]
 }
 

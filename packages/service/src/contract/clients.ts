@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf"
-import type { Limiter, RuleBook } from "@sluice/core"
+import { type Limiter, type RuleBook, StoreUnavailableError } from "@sluice/core"
 import type { CallContext, Handlers } from "../calls.ts"
 import type { AskedRequest } from "../deciding/asked-request.ts"
 import type { ServiceGuards } from "../deciding/service-guards.ts"
@@ -12,7 +12,7 @@ import {
 } from "../gen/sluice/v1/rate_limiter_pb.ts"
 import type { Audit, ClientChange } from "../registering/audit.ts"
 import type { Tokens } from "../registering/tokens.ts"
-import { Code, StatusError } from "../status-error.ts"
+import { Code, invalidArgument, StatusError } from "../status-error.ts"
 import { requestOf } from "./named-client.ts"
 import { notRegistered, requireOwner, translated } from "./register.ts"
 import { serviceName } from "./service-name.ts"
@@ -43,6 +43,7 @@ interface Found {
   readonly request: AskedRequest
   /** The rule alone. */
   readonly rules: readonly [string]
+  readonly isShadow: boolean
 }
 
 /** The calls by which an engineer looks at a client, resets it, blocks it and unblocks it. */
@@ -60,7 +61,8 @@ export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>,
       try {
         await make(found)
       } catch (failure) {
-        parts.audit.clientChanged?.({ ...made, failure })
+        // Anything else was refused before it reached the store.
+        if (failure instanceof StoreUnavailableError) parts.audit.clientChanged?.({ ...made, failure })
         throw failure
       }
       parts.audit.clientChanged?.(made)
@@ -69,16 +71,17 @@ export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>,
     showClient: (named, context) =>
       translated(async () => {
         const { found } = await find(parts, named, context)
-        const { limiter, request, rules } = found
+        const { limiter, request, rules, isShadow: shadow } = found
         const { degraded, checks } = await limiter.peek(request, { rules })
         const [check] = checks
-        if (check === undefined) return create(ShowClientResponseSchema, { allowedByList: true })
+        if (check === undefined) return create(ShowClientResponseSchema, { allowedByList: true, shadow })
         const { limit, remaining = 0, refusal, retryAfterMs, resetAfterMs } = check
         return create(ShowClientResponseSchema, {
           limit: BigInt(limit),
           remaining: BigInt(remaining),
           resetAfterMs: BigInt(resetAfterMs),
           degraded,
+          shadow,
           ...(refusal !== undefined && { refusal }),
           ...(refusal !== undefined &&
             Number.isFinite(retryAfterMs) && { retryAfterMs: BigInt(retryAfterMs) }),
@@ -91,9 +94,29 @@ export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>,
       return create(ResetClientResponseSchema)
     },
     async blockClient(named, context) {
-      await changing(named, context, { action: "blocked", for: named.for }, ({ limiter, request, rules }) =>
-        limiter.block(request, { for: named.for, rules }),
-      )
+      await changing(named, context, { action: "blocked", for: named.for }, async (found) => {
+        const { limiter, request, rules, isShadow } = found
+        if (isShadow)
+          throw invalidArgument({
+            field: "rule",
+            description: "is a shadow rule, which never refuses a client",
+          })
+        // The core accepts a number of milliseconds, but an operator may mean seconds.
+        if (/^\s*\d+\s*$/.test(named.for)) {
+          throw invalidArgument({
+            field: "for",
+            description: `${quoted(named.for)} has no unit; give one, such as "1 hour" or "15m"`,
+          })
+        }
+        const { checks } = await limiter.peek(request, { rules })
+        if (checks.length === 0) {
+          throw invalidArgument({
+            field: "client",
+            description: "is on the allow list of the rule, which never refuses it; change the rule",
+          })
+        }
+        await limiter.block(request, { for: named.for, rules })
+      })
       return create(BlockClientResponseSchema)
     },
     async unblockClient(named, context) {
@@ -124,7 +147,8 @@ async function find(
       rules.map(({ name }) => name),
     )
   const request = requestOf(rule, named.client)
-  return { service, found: { limiter: guard.guard.limiter, request, rules: [rule.name] } }
+  const { limiter } = guard.guard
+  return { service, found: { limiter, request, rules: [rule.name], isShadow: rule.shadow } }
 }
 
 function noSuchRule(service: string, rule: string, names: readonly string[]): StatusError {

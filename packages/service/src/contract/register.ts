@@ -127,7 +127,10 @@ export function requireOwner(
   { token }: Pick<CallContext, "token">,
 ): void {
   if (tokens.isEmpty && !isOpen) {
-    throw new StatusError(Code.PERMISSION_DENIED, "Nobody may register rules here: no tokens are configured.")
+    throw new StatusError(
+      Code.PERMISSION_DENIED,
+      "Nobody may change rules or clients here, because no tokens are configured.",
+    )
   }
   requireTokenOf(service, tokens, token)
 }
