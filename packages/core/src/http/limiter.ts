@@ -235,7 +235,10 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * ```
    */
   block(request: Request | RequestFacts, options: BlockOptions): Promise<void>
-  /** Ends a block of this request's client, also one by a penalty, and keeps what was counted. Rejects as `reset` does. */
+  /**
+   * Ends a block of this request's client, also one by a penalty, and keeps what was counted. Another process may remember a refusal
+   * for as long as the store's `denyCacheMs`. Rejects as `reset` does.
+   */
   unblock(request: Request | RequestFacts, options?: UnblockOptions): Promise<void>
   /**
    * Resolves when rules are loaded, rejects with why they cannot be; with `retry` it goes on waiting through failed
