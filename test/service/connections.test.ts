@@ -2,6 +2,7 @@ import { lookup } from "node:dns/promises"
 import { readFileSync } from "node:fs"
 import { connect as connectHttp2 } from "node:http2"
 import { type AddressInfo, connect, type Server, type Socket } from "node:net"
+import { networkInterfaces } from "node:os"
 import { afterEach, describe, expect, it } from "vitest"
 import { createGrpcListener } from "../../packages/service/src/grpc/grpc-listener.ts"
 import { listenOnEach, portOf } from "../../packages/service/src/listening.ts"
@@ -16,6 +17,10 @@ const HEAD = `POST ${PATH} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json
 const file = (name: string): Buffer => readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url))
 const TLS = { cert: file("server.pem"), key: file("server.key"), clientCa: undefined }
 
+const HAS_IPV6 = Object.values(networkInterfaces()).some((all) =>
+  all?.some(({ address }) => address === "::1"),
+)
+
 const sockets: Socket[] = []
 afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy()
@@ -27,7 +32,7 @@ const placeOf = ({ grpc, http }: Started, door: "grpc" | "http"): URL =>
 /** A connection by which `bytes` have been sent. One that does not read does not notice either that the other side has closed. */
 async function open(started: Started, door: "grpc" | "http", bytes = "", reads = true): Promise<Socket> {
   const { hostname, port } = placeOf(started, door)
-  const socket = connect(Number(port), hostname).on("error", () => undefined)
+  const socket = connect(Number(port), hostname.replace(/^\[|\]$/g, "")).on("error", () => undefined)
   sockets.push(socket)
   if (reads) socket.resume()
   await new Promise((resolve) => socket.once("connect", resolve))
@@ -147,6 +152,25 @@ describe("connections", () => {
         return "value" in called
       }
       await until("there is room again", ask)
+      await started.stop()
+    },
+  )
+
+  it.runIf(HAS_IPV6).each(["grpc", "http"] as const)(
+    "over %s count by the /64 of an IPv6 address",
+    async (door) => {
+      const refused: unknown[] = []
+      const started = await startService(
+        TWO_SERVICES,
+        {
+          bounds: { ...BOUNDS, maxConnections: 10, maxConnectionsPerPeer: 1 },
+          onRefusedConnection: (...how) => void refused.push(how),
+        },
+        "::1",
+      )
+      await open(started, door)
+      expect(await isClosed(await open(started, door))).toBe(true)
+      expect(refused).toEqual([["peer", "::/64"]])
       await started.stop()
     },
   )

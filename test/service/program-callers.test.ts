@@ -98,7 +98,7 @@ describe("callers that are refused are logged once a minute and counted", () => 
     for (const socket of attacking) socket.resume()
     await until("the others are closed", () => attacking.filter(({ closed }) => closed).length === 5)
     await counted('sluice_service_refused_connections_total{sluice_service_bound="peer"} 5')
-    const message = "connections are refused: --max-connections-per-peer are open from this address"
+    const message = "connections are refused: --max-connections-per-peer are open from this peer"
     expect(told(message)).toEqual([{ peer: "127.0.0.3", count: 1 }])
   })
 

@@ -55,6 +55,7 @@ export interface Started {
 export async function startService(
   rules: string | RulesHome,
   parts: Partial<DecisionServiceParts> = {},
+  host = "127.0.0.1",
 ): Promise<Started> {
   const folder = mkdtempSync(join(tmpdir(), "sluice-service-"))
   const { source, registry } = typeof rules === "string" ? inFile(folder, rules) : rules
@@ -77,7 +78,6 @@ export async function startService(
     ...parts,
   })
   await book.ready()
-  const host = "127.0.0.1"
   const ports = await service.listen({ host, port: 0 }, { host, port: 0 })
   const end = async (timeoutMs: number): Promise<boolean> => {
     const wasInTime = await service.close(timeoutMs)
@@ -87,9 +87,10 @@ export async function startService(
     rmSync(folder, { recursive: true })
     return wasInTime
   }
+  const shownHost = host.includes(":") ? `[${host}]` : host
   return {
-    grpc: `${host}:${ports.grpc}`,
-    http: `http://${host}:${ports.http}`,
+    grpc: `${shownHost}:${ports.grpc}`,
+    http: `http://${shownHost}:${ports.http}`,
     faults,
     end,
     async stop() {

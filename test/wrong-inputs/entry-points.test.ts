@@ -132,6 +132,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         exposedHeaders: [anyOdd],
         decisionOn: [anyOdd],
         algorithmOf: BY_TYPES,
+        addressGroup: [anyOdd],
         bindsMore: BY_TYPES,
         hasRuleOption: BY_TYPES,
         ruleName: BY_TYPES,

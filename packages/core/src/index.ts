@@ -29,6 +29,7 @@ export {
 export type { Events } from "./events.ts"
 export type { EndableResponse } from "./http/begun-response.ts"
 export type { ClientAddressOptions } from "./http/client/client-address-options.ts"
+export { addressGroup } from "./http/client/client-group.ts"
 export type { ClosingResponse } from "./http/client-gone.ts"
 export { createLimiter } from "./http/create-limiter.ts"
 export { createGuard } from "./http/guard/create-guard.ts"

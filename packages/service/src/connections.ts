@@ -14,7 +14,7 @@ type ConnectionListeners = Pick<
 export interface ConnectionBounds {
   /** Connections at a time; more are closed at once. Default 10,000. */
   readonly maxConnections?: number | undefined
-  /** Connections at a time from one address; more are closed at once. Default: a quarter of `maxConnections`. */
+  /** Connections at a time from one IPv4 address or one IPv6 /64; more are closed at once. Default: a quarter of `maxConnections`. */
   readonly maxConnectionsPerPeer?: number | undefined
   /** Milliseconds from accepting a connection to the complete headers of its first request. */
   readonly arrivalMs: number

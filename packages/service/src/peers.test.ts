@@ -11,6 +11,17 @@ it.each([
   expect(peerAddress({ remoteAddress })).toBe(address)
 })
 
+it("takes all addresses of an IPv6 /64 for one peer, and each IPv4 address for one", () => {
+  const peers = new Peers()
+  expect(peers.of("2001:db8:1:2:3::4")).toBe(peers.of("2001:db8:1:2::5"))
+  expect(peers.of("2001:db8:1:2::5").address).toBe("2001:db8:1:2::/64")
+  expect(peers.of("2001:db8:1:3::5")).not.toBe(peers.of("2001:db8:1:2::5"))
+  expect(peers.of("fe80::1%eth0")).toBe(peers.of("fe80::2%eth0"))
+  expect(peers.of("::ffff:192.0.2.1")).toBe(peers.of("192.0.2.1"))
+  expect(peers.of("192.0.2.2")).not.toBe(peers.of("192.0.2.1"))
+  expect(peers.of("unknown").address).toBe("unknown")
+})
+
 it("keeps a peer until its last connection and its last call have ended", () => {
   const peers = new Peers()
   const peer = peers.of("192.0.2.1")
@@ -21,4 +32,14 @@ it("keeps a peer until its last connection and its last call have ended", () => 
   peers.forgetIfGone(peer)
   expect(peers.of("192.0.2.1")).not.toBe(peer)
   expect(peers.of("192.0.2.1")).toEqual(newPeer("192.0.2.1"))
+})
+
+it("does not forget a peer that has connected again when a late call of its predecessor ends", () => {
+  const peers = new Peers()
+  const before = peers.of("192.0.2.1")
+  peers.forgetIfGone(before)
+  const after = peers.of("192.0.2.1")
+  after.connections = 1
+  peers.forgetIfGone(before)
+  expect(peers.of("192.0.2.1")).toBe(after)
 })

@@ -1,4 +1,5 @@
 import type { Socket } from "node:net"
+import { addressGroup } from "@sluice/core"
 
 /** What one peer or one service has in flight at a door. */
 export interface Usage {
@@ -10,8 +11,9 @@ export interface Usage {
   held: number
 }
 
-/** Everything that one address has at a door. */
+/** Everything that one IPv4 address, or one IPv6 /64, has at a door. */
 export interface Peer extends Usage {
+  /** "192.0.2.7", "2001:db8:1:2::/64", or "unknown". */
   readonly address: string
   connections: number
   /** Requests that have begun to arrive. */
@@ -25,23 +27,27 @@ export function newPeer(address: string): Peer {
   return { address, connections: 0, arriving: 0, bytes: 0, calls: 0, batched: 0, held: 0 }
 }
 
-/** The addresses that have connections at a door. */
+/** The peers that have connections at a door, or calls in flight. */
 export class Peers {
   readonly #byAddress = new Map<string, Peer>()
 
-  /** The peer of an address, which is forgotten with its last connection and its last call. */
+  /** Returns the peer of an address. One subscriber has a whole IPv6 /64 or more, so all addresses of a /64 are one peer. */
   of(address: string): Peer {
-    let peer = this.#byAddress.get(address)
+    const group = addressGroup(address) ?? address
+    let peer = this.#byAddress.get(group)
     if (peer === undefined) {
-      peer = newPeer(address)
-      this.#byAddress.set(address, peer)
+      peer = newPeer(group)
+      this.#byAddress.set(group, peer)
     }
     return peer
   }
 
   /** Forgets a peer that has no connection, and no call that still takes place. */
-  forgetIfGone({ address, connections, calls, batched, held }: Peer): void {
-    if (connections + calls + batched + held === 0) this.#byAddress.delete(address)
+  forgetIfGone(peer: Peer): void {
+    const { address, connections, calls, batched, held } = peer
+    if (connections + calls + batched + held > 0) return
+    // The address may have connected again since this peer was forgotten.
+    if (this.#byAddress.get(address) === peer) this.#byAddress.delete(address)
   }
 }
 

@@ -172,7 +172,8 @@ export function createHttpDoor(
       const { socket } = request
       const body = (request.body ?? {}) as Body
       const sinceMs = onAnswered === undefined ? 0 : performance.now()
-      const places = new Places(inFlight, inFlight.peerOf(peerAddress(socket)))
+      const { sender } = arriving.get(request.raw) as Arrival
+      const places = new Places(inFlight, sender.peer)
       let code: Code = Code.OK
       let answer: Answer | Promise<Answer> | undefined
       busy.add(socket)

@@ -157,7 +157,7 @@ const SETTINGS = {
   maxConnectionsPerPeer: {
     flags: "--max-connections-per-peer <n>",
     env: "SLUICE_MAX_CONNECTIONS_PER_PEER",
-    says: "connections at a time from one address; a gateway in front needs more",
+    says: "connections at a time from one address or IPv6 /64; a gateway in front needs more",
     default: "a quarter of --max-connections",
   },
   arrivalTime: {

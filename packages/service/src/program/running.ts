@@ -29,7 +29,7 @@ export interface Running {
 
 const REFUSED_CONNECTION = {
   all: "connections are refused: --max-connections are open",
-  peer: "connections are refused: --max-connections-per-peer are open from this address",
+  peer: "connections are refused: --max-connections-per-peer are open from this peer",
 } as const
 
 const OVERLOAD: Readonly<Record<Overload, string>> = {

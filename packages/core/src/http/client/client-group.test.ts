@@ -4,6 +4,7 @@ import type { Decision } from "../../limiter/decision.ts"
 import { createGuard } from "../guard/create-guard.ts"
 import type { LimiterSettings } from "../options/options.ts"
 import type { RequestFacts } from "../request.ts"
+import { addressGroup } from "./client-group.ts"
 
 const ALICE = "192.0.2.1"
 const BOB = "192.0.2.2"
@@ -101,4 +102,17 @@ describe("the client of a connection", () => {
     left({ keepsAddress: {}, remoteAddress: ALICE, headers: { "x-forwarded-for": BOB } })
     expect(codes).toEqual(["SLUICE_FORWARDED_HEADER_IGNORED"])
   })
+})
+
+it.each([
+  ["192.0.2.7", "192.0.2.7"],
+  ["::ffff:192.0.2.7", "192.0.2.7"],
+  ["::ffff:c000:207", "192.0.2.7"],
+  ["2001:db8:1:2::7", "2001:db8:1:2::/64"],
+  ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+  ["fe80::1%eth0", "fe80::/64"],
+  ["unknown", undefined],
+  ["", undefined],
+])("groups %s as %s by default", (address, group) => {
+  expect(addressGroup(address)).toBe(group)
 })

@@ -1,7 +1,25 @@
-import { compileAddressGroup } from "../../address.ts"
+import { canonicalAddress, compileAddressGroup } from "../../address.ts"
 import type { RequestFacts } from "../request.ts"
 import type { ClientAddressReader } from "./client-address.ts"
 import { type ClientAddressOptions, DEFAULT_IPV6_PREFIX, trustsNobody } from "./client-address-options.ts"
+
+const groupByDefault = compileAddressGroup(DEFAULT_IPV6_PREFIX)
+
+/**
+ * Returns the group that an address is counted in by default. An IPv4 address is a group by itself, also one that is mapped to IPv6. An
+ * IPv6 address is in the group of its /64. Returns undefined for anything but an IP address.
+ * @example
+ * ```ts
+ * import { addressGroup } from "@sluice/core"
+ *
+ * addressGroup("2001:db8:1:2::7") // => "2001:db8:1:2::/64"
+ * addressGroup("::ffff:192.0.2.7") // => "192.0.2.7"
+ * ```
+ */
+export function addressGroup(address: string): string | undefined {
+  const canonical = typeof address === "string" ? canonicalAddress(address) : undefined
+  return canonical === undefined ? undefined : groupByDefault(canonical)
+}
 
 /**
  * Compiles the group that a client is counted in by its address, which `clientAddress` reads. Where no proxy is believed that
