@@ -2,6 +2,8 @@ import { EventEmitter, once } from "node:events"
 import { createServer, type Server, type ServerResponse } from "node:http"
 import { type AddressInfo, connect, type Socket } from "node:net"
 import { setImmediate as nextTurn } from "node:timers/promises"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
 import { afterEach, describe, expect, it } from "vitest"
 import { manualClock } from "../clock.ts"
 import { type ClosingResponse, hasGone, onGone } from "./client-gone.ts"
@@ -122,4 +124,19 @@ it("a request that is held behind another one of its connection lets go of its p
   const next = [guard.check(facts, {}), guard.check(facts, {})]
   clock.advance(1_000)
   expect((await next[0])?.rejection).toBeUndefined()
+})
+
+it("keeps nothing of a request whose connection goes on after its answer", async () => {
+  setFlagsFromString("--expose-gc")
+  const collect = runInNewContext("gc") as () => void
+  const response = Object.assign(new EventEmitter(), { req: { socket: new EventEmitter() } })
+  const hold = (): WeakRef<object> => {
+    const request = { large: true }
+    onGone(response, () => void request.large)()
+    return new WeakRef(request)
+  }
+  const kept = hold()
+  await nextTurn()
+  collect()
+  expect(kept.deref()).toBeUndefined()
 })

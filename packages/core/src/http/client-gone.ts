@@ -53,17 +53,19 @@ function hasClosed(closing: Closing | undefined): boolean {
 const listenersOf = new WeakMap<Closing, Set<() => void>>()
 
 function onClose(carrier: Closing, listener: () => void): () => void {
-  const tell = (): void => {
-    for (const each of listeners) each()
-  }
-  const known = listenersOf.get(carrier)
-  const listeners = known ?? new Set()
+  const listeners = listenersOf.get(carrier) ?? listenTo(carrier)
   listeners.add(listener)
-  if (known === undefined) {
-    listenersOf.set(carrier, listeners)
-    carrier.once("close", tell)
-  }
   return () => {
     listeners.delete(listener)
   }
+}
+
+/** A function of its own: a closure beside a listener would keep that listener, and its request, until the connection ends. */
+function listenTo(carrier: Closing): Set<() => void> {
+  const listeners = new Set<() => void>()
+  listenersOf.set(carrier, listeners)
+  carrier.once("close", () => {
+    for (const each of listeners) each()
+  })
+  return listeners
 }
