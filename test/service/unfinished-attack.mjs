@@ -1,4 +1,5 @@
-// An attacker in a process of its own: sends requests that never end. The first argument says which, as JSON.
+// An attacker in a process of its own: sends requests that never end, or that a rule of service 3 holds. The first argument says which,
+// as JSON.
 // Prints "over" when everything has been sent, or the server takes no more, and then keeps its connections until it is killed.
 import { once } from "node:events"
 import { connect as connectHttp2 } from "node:http2"
@@ -14,8 +15,11 @@ const {
   streams,
   headers = {},
   bomb = false,
+  held = false,
 } = JSON.parse(process.argv[2])
 const PIECE = 65_536
+/** Innocent callers have another address. */
+const FROM = { localAddress: "127.0.0.2" }
 const zipped = bomb ? gzipSync(Buffer.alloc(bytes)) : undefined
 const filling = Buffer.alloc(PIECE, 0x20)
 
@@ -24,6 +28,34 @@ function prefixed(length, flag = 0) {
   prefix[0] = flag
   prefix.writeUInt32BE(length, 1)
   return prefix
+}
+
+/** A field of protobuf that has a length. */
+function field(number, bytes) {
+  const head = [number * 8 + 2]
+  let length = bytes.length
+  for (; length > 127; length >>>= 7) head.push((length & 127) | 128)
+  return Buffer.concat([Buffer.from([...head, length]), bytes])
+}
+
+/** Objects without members: nothing else in JSON takes as much memory for each of its bytes. */
+const request = `{"x":[${Array(Math.floor(Math.min(bytes, 64_000) / 3) - 3)
+  .fill("{}")
+  .join(",")}]}`
+const rest = Buffer.alloc(Math.max(0, bytes - 65_000), 0x20)
+const isBatch = path.endsWith("s")
+
+/** A complete message of about so many bytes. */
+function heldMessage() {
+  const single = Buffer.concat([Buffer.from([8, 3]), field(2, Buffer.from(request))])
+  // Field 15 is unknown.
+  const message = isBatch ? Buffer.concat([field(1, single), field(15, rest)]) : single
+  return Buffer.concat([prefixed(message.length), message])
+}
+
+function heldBody() {
+  const single = `{"serviceId":3,"request":${request}}`
+  return isBatch ? `{"requests":[${single}]}${rest}` : single
 }
 
 async function pour(to, length) {
@@ -37,6 +69,9 @@ async function pour(to, length) {
 
 /** A whole compressed message that becomes 1,000 times as long, or the beginning of one that is not compressed. */
 function begin(stream) {
+  if (held) {
+    return new Promise((resolve) => stream.once("close", resolve).end(heldMessage(), resolve))
+  }
   if (!bomb) {
     stream.write(prefixed(bytes))
     return pour(stream, bytes - 1)
@@ -49,15 +84,21 @@ function begin(stream) {
 const poured = []
 for (let i = 0; i < connections; i++) {
   if (door === "http") {
-    const socket = connect(port, "127.0.0.1").on("error", () => undefined)
+    const socket = connect({ port, host: "127.0.0.1", ...FROM }).on("error", () => undefined)
     socket.resume()
+    if (held) {
+      const body = heldBody()
+      const head = `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`
+      poured.push(new Promise((resolve) => socket.once("close", resolve).write(head + body, resolve)))
+      continue
+    }
     socket.write(
       `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${bytes}\r\n\r\n`,
     )
     poured.push(pour(socket, bytes - 1))
     continue
   }
-  const session = connectHttp2(`http://127.0.0.1:${port}`).on("error", () => undefined)
+  const session = connectHttp2(`http://127.0.0.1:${port}`, FROM).on("error", () => undefined)
   for (let j = 0; j < streams; j++) {
     const stream = session.request({
       ":method": "POST",

@@ -11,7 +11,7 @@ import { FORWARD, question } from "./questions.ts"
 import { answerTo, beginCall, framed, openRaw } from "./raw-call.ts"
 import { TWO_SERVICES } from "./started.ts"
 
-// Attacks on the memory of the program: requests that never end, by senders that need no token.
+// Attacks on the memory of the program: requests that never end, or that a rule holds, by senders that need no token.
 
 const MIB = 2 ** 20
 const PROBE = fileURLToPath(new URL("memory-probe.mjs", import.meta.url))
@@ -19,12 +19,21 @@ const ATTACK = fileURLToPath(new URL("unfinished-attack.mjs", import.meta.url))
 const KINDS = ["heapUsed", "external", "arrayBuffers"] as const
 const MANY = `${FORWARD}s`
 
+/** A service whose rule admits one request, and holds all others. */
+const HOLDING = `---
+service_id: 3
+rules:
+  name: held
+  rate: { requests_per_unit: 1, unit: day }
+  throttle: { kind: queue, max_waiting: 100000, max_wait_ms: 2147483647 }
+`
+
 const ends: (() => void)[] = []
 let folder: string
 let program: Program | undefined
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "sluice-bytes-"))
-  writeFileSync(join(folder, "rules.yaml"), TWO_SERVICES)
+  writeFileSync(join(folder, "rules.yaml"), TWO_SERVICES + HOLDING)
 })
 afterEach(async () => {
   for (const end of ends.splice(0)) end()
@@ -79,6 +88,8 @@ interface Attack {
   readonly streams?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly bomb?: boolean
+  /** Whether each request is complete and about the service that holds it. */
+  readonly held?: boolean
 }
 
 /** Starts an attack, and resolves when it has sent what it can. It keeps its connections. */
@@ -109,6 +120,10 @@ describe("the memory of the program", () => {
     ["compressed calls over gRPC", { ...GRPC, path: FORWARD, bytes: 4_000_000, headers: GZIP, bomb: true }],
     ["single calls over HTTP", { ...HTTP, path: FORWARD, bytes: 120_000 }],
     ["batches over HTTP", { ...HTTP, connections: 150, path: MANY, bytes: 4_000_000 }],
+    ["held single calls over gRPC", { ...GRPC, path: FORWARD, bytes: 64_000, held: true }],
+    ["held batches over gRPC", { ...GRPC, path: MANY, bytes: 4_000_000, held: true }],
+    ["held single calls over HTTP", { ...HTTP, path: FORWARD, bytes: 64_000, held: true }],
+    ["held batches over HTTP", { ...HTTP, connections: 150, path: MANY, bytes: 4_000_000, held: true }],
   ])("is bounded while %s never end, and given back", async (_what, attacking) => {
     const started = await start()
     program = started

@@ -1,5 +1,5 @@
 import type { DoorListeners } from "./door.ts"
-import type { Peer, Peers, Usage } from "./peers.ts"
+import { noUsage, type Peer, type Peers, type Usage } from "./peers.ts"
 import { OverloadError } from "./status-error.ts"
 
 type Kind = keyof Usage
@@ -8,22 +8,31 @@ type Kind = keyof Usage
 const TIMES_FREE = 3
 const LARGEST_SHARE = TIMES_FREE / (TIMES_FREE + 1)
 
+/**
+ * Bytes of memory for each byte of a message: its text, and the objects that are read from it. Objects without members take up to
+ * 14 bytes for each byte of JSON, and everything that callers usually send takes fewer than 5.
+ */
+const MEMORY_PER_BYTE = 8
+
 const TOO_MANY = "Too many calls are in flight; try again later."
+const TOO_MANY_BYTES = "Too many bytes of unanswered requests are in memory; try again later."
 const TOO_MANY_HELD = "Too many calls are held by rules that queue; try again later."
 
 /**
  * Counts what is in flight at a door, and shares the room for it: single calls, requests in batches and held requests each have as much.
+ * The messages of held requests have half of the bytes for messages, and those of all other calls have the other half.
  * No peer and no service can use up the room of the others, and one that is alone can still use three quarters of it.
  */
 export class InFlight {
-  readonly #most: number
+  readonly #most: Usage
   readonly #peers: Peers
   readonly #onOverload: DoorListeners["onOverload"]
-  readonly #total: Usage = { calls: 0, batched: 0, held: 0 }
+  readonly #total: Usage = noUsage()
   readonly #services = new Map<string, Usage>()
 
-  constructor(most: number, peers: Peers, onOverload: DoorListeners["onOverload"]) {
-    this.#most = most
+  /** `most` bounds each kind of calls and requests, and `mostBytes` the memory for all messages. */
+  constructor(most: number, mostBytes: number, peers: Peers, onOverload: DoorListeners["onOverload"]) {
+    this.#most = { calls: most, batched: most, held: most, memory: mostBytes / 2, heldMemory: mostBytes / 2 }
     this.#peers = peers
     this.#onOverload = onOverload
   }
@@ -33,18 +42,18 @@ export class InFlight {
     return this.#peers.of(address)
   }
 
-  /** Counts a single call, or a batch with as many requests, and returns how many places it takes. Throws OverloadError. */
-  enter(peer: Peer, kind: "calls" | "batched", requests: number): number {
+  /** Counts places of a call, as many as it has requests, or bytes of its message, and returns how many. Throws OverloadError. */
+  enter(peer: Peer, kind: Exclude<Kind, "held" | "heldMemory">, wanted: number): number {
     // A batch that comes alone is accepted, whatever its length.
-    const places = Math.min(requests, Math.ceil(this.#most * LARGEST_SHARE))
-    if (!this.#fits(kind, peer, places)) throw this.#refuse("in-flight", peer)
-    this.#add(kind, peer, places)
-    return places
+    const taken = Math.min(wanted, Math.ceil(this.#most[kind] * LARGEST_SHARE))
+    if (!this.#fits(kind, peer, taken)) throw this.#refuse(kind === "memory" ? "bytes" : "in-flight", peer)
+    this.#add(kind, peer, taken)
+    return taken
   }
 
-  /** Gives back places of a call. */
-  leave(peer: Peer, kind: "calls" | "batched", places: number): void {
-    this.#add(kind, peer, -places)
+  /** Gives back places or memory. */
+  leave(peer: Peer, kind: Exclude<Kind, "held">, taken: number): void {
+    this.#add(kind, peer, -taken)
     this.#peers.forgetIfGone(peer)
   }
 
@@ -67,11 +76,13 @@ export class InFlight {
     this.#forgetIfUnused(service, usage)
   }
 
-  /** Counts a request that a rule begins to hold. Returns whether there is room for it. */
-  hold(service: string, peer: Peer): boolean {
+  /** Counts a request that a rule begins to hold, and the memory for its message. Returns whether there is room for it. */
+  hold(service: string, peer: Peer, memory: number): boolean {
     const usage = this.#usageOf(service)
-    if (this.#fits("held", peer, 1) && this.#isFair("held", usage, 1, 1)) {
+    const isRoom = this.#fits("held", peer, 1) && this.#fits("heldMemory", peer, memory)
+    if (isRoom && this.#isFair("held", usage, 1, 1)) {
       this.#add("held", peer, 1)
+      this.#add("heldMemory", peer, memory)
       usage.held++
       return true
     }
@@ -90,12 +101,12 @@ export class InFlight {
   }
 
   #fits(kind: Kind, peer: Usage, places: number): boolean {
-    return this.#total[kind] + places <= this.#most && this.#isFair(kind, peer, places, places)
+    return this.#total[kind] + places <= this.#most[kind] && this.#isFair(kind, peer, places, places)
   }
 
   /** Whether somebody may have more, when `taken` of these are to be taken from what is free. */
   #isFair(kind: Kind, usage: Usage, more: number, taken: number): boolean {
-    const free = this.#most - this.#total[kind] - taken
+    const free = this.#most[kind] - this.#total[kind] - taken
     return usage[kind] === 0 || usage[kind] + more <= TIMES_FREE * free
   }
 
@@ -104,15 +115,15 @@ export class InFlight {
     peer[kind] += places
   }
 
-  #refuse(what: "in-flight", peer: Peer): OverloadError {
+  #refuse(what: "in-flight" | "bytes", peer: Peer): OverloadError {
     this.#onOverload(what, peer.address)
-    return new OverloadError(TOO_MANY)
+    return new OverloadError(what === "bytes" ? TOO_MANY_BYTES : TOO_MANY)
   }
 
   #usageOf(service: string): Usage {
     let usage = this.#services.get(service)
     if (usage === undefined) {
-      usage = { calls: 0, batched: 0, held: 0 }
+      usage = noUsage()
       this.#services.set(service, usage)
     }
     return usage
@@ -129,6 +140,8 @@ export class Places {
   readonly #peer: Peer
   #kind: "calls" | "batched" = "calls"
   #taken = 0
+  #memory = 0
+  #heldMemory = 0
   /** The service among whose calls it counts. */
   #service: string | undefined
   #isWaiting = false
@@ -138,8 +151,9 @@ export class Places {
     this.#peer = peer
   }
 
-  /** Takes a place, or as many as a batch has requests. Throws OverloadError if there is no room. */
-  take(requestsInBatch: number | undefined): void {
+  /** Takes a place, or as many as a batch has requests, and memory for the bytes of the message. Throws OverloadError. */
+  take(requestsInBatch: number | undefined, bytes: number): void {
+    this.#memory = this.#inFlight.enter(this.#peer, "memory", bytes * MEMORY_PER_BYTE)
     this.#kind = requestsInBatch === undefined ? "calls" : "batched"
     this.#taken = this.#inFlight.enter(this.#peer, this.#kind, requestsInBatch ?? 1)
   }
@@ -158,17 +172,28 @@ export class Places {
 
   /** Gives back all places. */
   leave(): void {
-    this.#inFlight.leave(this.#peer, this.#kind, this.#taken)
+    const inFlight = this.#inFlight
+    const peer = this.#peer
+    inFlight.leave(peer, this.#kind, this.#taken)
+    inFlight.leave(peer, "memory", this.#memory)
+    if (this.#heldMemory > 0) inFlight.leave(peer, "heldMemory", this.#heldMemory)
     this.#taken = 0
+    this.#memory = 0
+    this.#heldMemory = 0
     this.#leaveService()
   }
 
   /** A rule holds a request of the call, which then has a place among held requests instead. Throws OverloadError if none is free. */
   hold(service: string): void {
-    if (!this.#inFlight.hold(service, this.#peer)) throw new OverloadError(TOO_MANY_HELD)
+    // The part of the message that this request is, if all requests of a batch are equal.
+    const memory = this.#taken === 0 ? 0 : Math.ceil(this.#memory / this.#taken)
+    if (!this.#inFlight.hold(service, this.#peer, memory)) throw new OverloadError(TOO_MANY_HELD)
     if (this.#taken === 0) return
     this.#taken--
+    this.#memory -= memory
+    this.#heldMemory += memory
     this.#inFlight.leave(this.#peer, this.#kind, 1)
+    this.#inFlight.leave(this.#peer, "memory", memory)
     this.#leaveService()
   }
 

@@ -9,6 +9,10 @@ export interface Usage {
   batched: number
   /** Requests that a rule holds until they fit, in single calls or batches. */
   held: number
+  /** Bytes of memory that the messages of calls and batches take. */
+  memory: number
+  /** Bytes of memory that the messages of held requests take. */
+  heldMemory: number
 }
 
 /** Everything that one IPv4 address, or one IPv6 /64, has at a door. */
@@ -22,9 +26,14 @@ export interface Peer extends Usage {
   bytes: number
 }
 
+/** Nothing in flight. */
+export function noUsage(): Usage {
+  return { calls: 0, batched: 0, held: 0, memory: 0, heldMemory: 0 }
+}
+
 /** A peer that has nothing yet. */
 export function newPeer(address: string): Peer {
-  return { address, connections: 0, arriving: 0, bytes: 0, calls: 0, batched: 0, held: 0 }
+  return { address, connections: 0, arriving: 0, bytes: 0, ...noUsage() }
 }
 
 /** The peers that have connections at a door, or calls in flight. */
@@ -44,8 +53,8 @@ export class Peers {
 
   /** Forgets a peer that has no connection, and no call that still takes place. */
   forgetIfGone(peer: Peer): void {
-    const { address, connections, calls, batched, held } = peer
-    if (connections + calls + batched + held > 0) return
+    const { address, connections, calls, batched, held, memory, heldMemory } = peer
+    if (connections + calls + batched + held + memory + heldMemory > 0) return
     // The address may have connected again since this peer was forgotten.
     if (this.#byAddress.get(address) === peer) this.#byAddress.delete(address)
   }

@@ -59,7 +59,7 @@ export function batchInJson(body: JsonValue): { readonly count: number } {
   return { count: requestsIn(body).length }
 }
 
-function requestsIn(body: JsonValue): readonly JsonValue[] {
+function requestsIn(body: JsonValue): JsonValue[] {
   const requests = (body as { readonly requests?: JsonValue } | null)?.requests
   return Array.isArray(requests) ? requests : []
 }
@@ -107,7 +107,7 @@ export class BinaryBatch implements BatchFormat {
 export class JsonBatch implements BatchFormat {
   readonly count: number
   readonly isBrief: boolean
-  readonly #requests: readonly JsonValue[]
+  readonly #requests: JsonValue[]
   readonly #pieces: Uint8Array[] = []
   #read = 0
 
@@ -122,7 +122,10 @@ export class JsonBatch implements BatchFormat {
   readNext(most: number): readonly ShouldForwardRequestRequest[] {
     const start = this.#read
     this.#read = Math.min(this.count, start + most)
-    return this.#requests.slice(start, this.#read).map((each, offset) => {
+    const next = this.#requests.slice(start, this.#read)
+    // A batch may wait for hours, and what has been read is not needed again.
+    this.#requests.fill(null, start, this.#read)
+    return next.map((each, offset) => {
       const place = `requests[${start + offset}]`
       return readJsonBody(ShouldForwardRequestRequestSchema, withRequestText(each, `${place}.request`), place)
     })

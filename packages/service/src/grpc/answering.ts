@@ -38,7 +38,7 @@ export class Answering {
     const { places } = asked
     let bytes: Uint8Array | Promise<Uint8Array>
     try {
-      places.take(call.requestsIn?.(asked.request))
+      places.take(call.requestsIn?.(asked.request), asked.request.length)
       bytes = call.answerBytes(asked.request, asked)
     } catch (error) {
       places.leave()

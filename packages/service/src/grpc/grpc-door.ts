@@ -29,7 +29,7 @@ import { offerStreams, sessionOf } from "./sessions.ts"
 export interface GrpcBounds extends ConnectionBounds {
   /** Bytes of a message, if its call does not say otherwise. */
   readonly maxMessageBytes: number
-  /** Bytes in memory of requests that have not arrived yet. Default 64 MiB. */
+  /** Bytes in memory of requests that have not arrived yet, and as many of requests that have not been answered. Default 64 MiB. */
   readonly maxUnfinishedBytes?: number | undefined
   /**
    * Single calls in flight, as many requests in batches, as many requests that rules hold, and as many calls whose request has not
@@ -77,7 +77,7 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
   const longest = Math.max(maxMessageBytes, ...calls.map(({ maxBytes = 0 }) => maxBytes))
   const libraryArrivals = new LibraryArrivals(arrivals, longest)
   const connections = new Connections(tls !== undefined, bounds, listeners)
-  const inFlight = new InFlight(maxInFlight, connections.peers, listeners.onOverload)
+  const inFlight = new InFlight(maxInFlight, mostBytes, connections.peers, listeners.onOverload)
   const answering = new Answering(listeners)
   const keepalive = new Keepalive(keepaliveTimes(arrivalMs))
   const server = new Server({

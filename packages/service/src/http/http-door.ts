@@ -19,7 +19,7 @@ import { httpError } from "./http-errors.ts"
 export interface HttpBounds extends ConnectionBounds {
   /** Bytes of a body, if its call does not say otherwise. */
   readonly maxMessageBytes: number
-  /** Bytes in memory of requests that have not arrived yet. Default 64 MiB. */
+  /** Bytes in memory of requests that have not arrived yet, and as many of requests that have not been answered. Default 64 MiB. */
   readonly maxUnfinishedBytes?: number | undefined
   /**
    * Single calls in flight, as many requests in batches, as many requests that rules hold, and as many calls whose request has not
@@ -120,7 +120,7 @@ export function createHttpDoor(
   const arrivals = new Arrivals({ mostArriving: maxInFlight, mostBytes, arrivalMs }, listeners.onOverload)
   /** By which the calls in flight have come. */
   const busy = new Set<Socket>()
-  const inFlight = new InFlight(maxInFlight, connections.peers, listeners.onOverload)
+  const inFlight = new InFlight(maxInFlight, mostBytes, connections.peers, listeners.onOverload)
   let isLeaving = false
   /** The last answer of its connection, where that is to end. */
   const send = (reply: FastifyReply, body: unknown): FastifyReply =>
@@ -170,24 +170,27 @@ export function createHttpDoor(
     const { path } = call
     app.post(path, { config: { maxBytes: call.maxBytes ?? maxMessageBytes } }, async (request, reply) => {
       const { socket } = request
-      const body = (request.body ?? {}) as Body
       const sinceMs = onAnswered === undefined ? 0 : performance.now()
-      const { sender } = arriving.get(request.raw) as Arrival
+      const { sender, bytes } = arriving.get(request.raw) as Arrival
       const places = new Places(inFlight, sender.peer)
+      const isBinary = request.body instanceof Uint8Array
       let code: Code = Code.OK
       let answer: Answer | Promise<Answer> | undefined
       busy.add(socket)
       try {
-        places.take(call.requestsIn?.(body))
+        places.take(call.requestsIn?.((request.body ?? {}) as Body), bytes)
         const sent = await inTime(request, reply, (asking) => {
           const context = new HttpContext(request, asking, places)
+          const body = (request.body ?? {}) as Body
+          // A request may wait for hours, and its body is not needed again.
+          request.body = undefined
           // As it was asked: the body was read by its type, in whatever case that is written, and with parameters.
           answer =
             body instanceof Uint8Array ? call.answerBytes(body, context) : call.answerJson(body, context)
           if (answer instanceof Promise) places.wait()
           return answer
         })
-        return send(reply.type(body instanceof Uint8Array ? BINARY : JSON_TYPE), sent)
+        return send(reply.type(isBinary ? BINARY : JSON_TYPE), sent)
       } catch (error) {
         code = error instanceof StatusError ? error.code : Code.INTERNAL
         if (error instanceof TokenError) listeners.onWrongToken(path, peerAddress(socket))

@@ -139,7 +139,7 @@ const SETTINGS = {
   maxUnfinishedBytes: {
     flags: "--max-unfinished-bytes <n>",
     env: "SLUICE_MAX_UNFINISHED_BYTES",
-    says: "bytes in memory of unfinished requests, on each of gRPC and HTTP; at least 8 batches",
+    says: "bytes in memory of unfinished requests, and as many of unanswered ones, on each of gRPC and HTTP; at least 8 batches",
     otherwise: "67108864",
   },
   maxInFlight: {

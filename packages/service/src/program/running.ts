@@ -34,7 +34,8 @@ const REFUSED_CONNECTION = {
 
 const OVERLOAD: Readonly<Record<Overload, string>> = {
   arriving: "calls are refused: --max-in-flight requests are arriving",
-  bytes: "calls are refused: the bytes of unfinished requests have reached --max-unfinished-bytes",
+  bytes:
+    "calls are refused: the bytes of unfinished or unanswered requests have reached --max-unfinished-bytes",
   "in-flight": "calls are refused: this caller or service has its share of --max-in-flight",
   held: "calls are refused: rules that queue hold too many of this caller or service",
 }
