@@ -269,3 +269,30 @@ describe.each(["grpc", "http"] as const)("while Redis is silent, over %s", (door
     await Promise.all(asked)
   })
 })
+
+it("answers over gRPC that are not taken leave room for other callers, and end", async () => {
+  const { started, overloads } = await start({ bounds: { ...BOUNDS, arrivalMs: 500 } })
+  const codes: number[] = []
+  for (let i = 0; i < 3; i++) {
+    const session = connectHttp2(`http://${started.grpc}`, {
+      createConnection: ({ port }) => connectFrom(Number(port), ATTACKER),
+      settings: { initialWindowSize: 0 },
+    })
+    session.on("error", () => undefined)
+    ends.push(() => session.destroy())
+    // A connection has 2 * MOST streams.
+    for (let j = 0; j < 2 * MOST - 1; j++) {
+      const stream = beginCall(session, FORWARD)
+      void answerTo(stream).then(({ status }) => codes.push(status || stream.rstCode))
+      stream.end(framed(question("attacker")))
+    }
+  }
+  await until(
+    "the rest is refused",
+    () => codes.filter((code) => code === 14).length === 3 * (2 * MOST - 1) - 4 * SHARE,
+  )
+  expect(new Set(overloads)).toEqual(new Set([`in-flight ${ATTACKER}`]))
+  expect(await caller(started, "grpc").ask(1, "innocent")).toBe("answered")
+  await until("all streams have ended", () => codes.length === 3 * (2 * MOST - 1))
+  expect(await caller(started, "grpc", ATTACKER).ask(1, "again")).toBe("answered")
+})

@@ -8,6 +8,8 @@ type Kind = keyof Usage
 const TIMES_FREE = 3
 const LARGEST_SHARE = TIMES_FREE / (TIMES_FREE + 1)
 
+/** Streams for each call in flight: calls that arrive, calls in flight, held calls, and answers that have not been taken. */
+const STREAMS_PER_CALL = 4
 /**
  * Bytes of memory for each byte of a message: its text, and the objects that are read from it. Objects without members take up to
  * 14 bytes for each byte of JSON, and everything that callers usually send takes fewer than 5.
@@ -32,7 +34,14 @@ export class InFlight {
 
   /** `most` bounds each kind of calls and requests, and `mostBytes` the memory for all messages. */
   constructor(most: number, mostBytes: number, peers: Peers, onOverload: DoorListeners["onOverload"]) {
-    this.#most = { calls: most, batched: most, held: most, memory: mostBytes / 2, heldMemory: mostBytes / 2 }
+    this.#most = {
+      calls: most,
+      batched: most,
+      held: most,
+      streams: STREAMS_PER_CALL * most,
+      memory: mostBytes / 2,
+      heldMemory: mostBytes / 2,
+    }
     this.#peers = peers
     this.#onOverload = onOverload
   }

@@ -9,6 +9,8 @@ export interface Usage {
   batched: number
   /** Requests that a rule holds until they fit, in single calls or batches. */
   held: number
+  /** Streams of HTTP/2 that have not closed. */
+  streams: number
   /** Bytes of memory that the messages of calls and batches take. */
   memory: number
   /** Bytes of memory that the messages of held requests take. */
@@ -28,7 +30,7 @@ export interface Peer extends Usage {
 
 /** Nothing in flight. */
 export function noUsage(): Usage {
-  return { calls: 0, batched: 0, held: 0, memory: 0, heldMemory: 0 }
+  return { calls: 0, batched: 0, held: 0, streams: 0, memory: 0, heldMemory: 0 }
 }
 
 /** A peer that has nothing yet. */
@@ -53,8 +55,8 @@ export class Peers {
 
   /** Forgets a peer that has no connection, and no call that still takes place. */
   forgetIfGone(peer: Peer): void {
-    const { address, connections, calls, batched, held, memory, heldMemory } = peer
-    if (connections + calls + batched + held + memory + heldMemory > 0) return
+    const { address, connections, calls, batched, held, streams, memory, heldMemory } = peer
+    if (connections + calls + batched + held + streams + memory + heldMemory > 0) return
     // The address may have connected again since this peer was forgotten.
     if (this.#byAddress.get(address) === peer) this.#byAddress.delete(address)
   }

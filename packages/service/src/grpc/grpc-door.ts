@@ -21,6 +21,7 @@ import { createGrpcListener } from "./grpc-listener.ts"
 import { Keepalive, keepaliveTimes } from "./keepalive.ts"
 import { LibraryArrivals } from "./library-arrivals.ts"
 import { LibraryCall } from "./library-call.ts"
+import { OpenStreams } from "./open-streams.ts"
 import { isPlain, PlainCall } from "./plain-call.ts"
 import { renewStreams } from "./renewed-streams.ts"
 import { offerStreams, sessionOf } from "./sessions.ts"
@@ -78,6 +79,7 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
   const libraryArrivals = new LibraryArrivals(arrivals, longest)
   const connections = new Connections(tls !== undefined, bounds, listeners)
   const inFlight = new InFlight(maxInFlight, mostBytes, connections.peers, listeners.onOverload)
+  const openStreams = new OpenStreams(inFlight, arrivalMs)
   const answering = new Answering(listeners)
   const keepalive = new Keepalive(keepaliveTimes(arrivalMs))
   const server = new Server({
@@ -102,6 +104,7 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
     (sender: Sender) =>
     (stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean => {
       const call = callOf.get(headers[":path"] as string)
+      if (!openStreams.follow(stream, sender.peer, call !== undefined)) return true
       if (!plainCalls || call === undefined || !isPlain(headers)) {
         libraryArrivals.follow(stream, headers, sender, call && (call.maxBytes ?? maxMessageBytes))
         return false
@@ -144,6 +147,7 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
       server.forceShutdown()
       keepalive.close()
       connections.end()
+      openStreams.close()
       arrivals.close()
     },
   }

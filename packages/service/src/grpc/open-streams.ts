@@ -1,0 +1,76 @@
+import { constants, type ServerHttp2Stream } from "node:http2"
+import { Deadline, Deadlines } from "../deadlines.ts"
+import type { InFlight } from "../in-flight.ts"
+import type { Peer } from "../peers.ts"
+import type { OverloadError } from "../status-error.ts"
+
+/** The streams of a door. Each takes memory until its client has taken the answer, and a client may never open its window for that. */
+export class OpenStreams {
+  readonly #inFlight: InFlight
+  readonly #deadlines: Deadlines
+
+  /** A client has one to two times `answerMs` to take an answer. */
+  constructor(inFlight: InFlight, answerMs: number) {
+    this.#inFlight = inFlight
+    this.#deadlines = new Deadlines(answerMs)
+  }
+
+  /** Counts a stream until it closes. Refuses the stream and returns false if its peer has too many of them. */
+  follow(stream: ServerHttp2Stream, peer: Peer, isUnary: boolean): boolean {
+    try {
+      this.#inFlight.enter(peer, "streams", 1)
+    } catch (error) {
+      refuse(stream, error as OverloadError)
+      return false
+    }
+    const sending = new OpenStream(stream, this.#deadlines)
+    if (isUnary) this.#deadlines.start(sending)
+    stream.on("close", () => {
+      this.#deadlines.stop(sending)
+      this.#inFlight.leave(peer, "streams", 1)
+    })
+    return true
+  }
+
+  close(): void {
+    this.#deadlines.close()
+  }
+}
+
+class OpenStream extends Deadline {
+  readonly #stream: ServerHttp2Stream
+  readonly #deadlines: Deadlines
+  #wasAnswered = false
+
+  constructor(stream: ServerHttp2Stream, deadlines: Deadlines) {
+    super()
+    this.#stream = stream
+    this.#deadlines = deadlines
+  }
+
+  onLate(): void {
+    const stream = this.#stream
+    if (this.#wasAnswered) {
+      stream.close(constants.NGHTTP2_CANCEL)
+      return
+    }
+    // The answer may have been sent just now. A call that a rule holds has none yet.
+    this.#wasAnswered = stream.headersSent
+    this.#deadlines.start(this)
+  }
+}
+
+function refuse(stream: ServerHttp2Stream, { code, message, retryAfterMs }: OverloadError): void {
+  stream.on("error", () => undefined)
+  stream.respond(
+    {
+      ":status": 200,
+      "content-type": "application/grpc+proto",
+      "grpc-status": String(code),
+      "grpc-message": encodeURI(message),
+      "grpc-retry-pushback-ms": String(retryAfterMs),
+    },
+    { endStream: true },
+  )
+  stream.close(constants.NGHTTP2_NO_ERROR)
+}
