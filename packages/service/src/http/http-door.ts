@@ -171,7 +171,7 @@ export function createHttpDoor(
     app.post(path, { config: { maxBytes: call.maxBytes ?? maxMessageBytes } }, async (request, reply) => {
       const { socket } = request
       const sinceMs = onAnswered === undefined ? 0 : performance.now()
-      const { sender, bytes } = arriving.get(request.raw) as Arrival
+      const { sender, bytes } = (request as ArrivingRequest).arrival as Arrival
       const places = new Places(inFlight, sender.peer)
       const isBinary = request.body instanceof Uint8Array
       let code: Code = Code.OK
