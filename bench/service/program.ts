@@ -3,9 +3,10 @@ import { connect, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
-import { pathToFileURL } from "node:url"
+import { fileURLToPath, pathToFileURL } from "node:url"
 import { type ContenderProcess, startContender } from "../contender-process.ts"
 
+const ROOT = fileURLToPath(new URL("../..", import.meta.url))
 const HOST = "127.0.0.1"
 const START_MS = 20_000
 const USAGE = new URL("./usage.ts", import.meta.url).href
@@ -27,30 +28,32 @@ export interface ServiceProgram {
 
 /** How to start it. */
 export interface ProgramOptions {
-  /** Folder of the repository whose build is started. */
-  readonly root: string
-  /** Text of the rules file. */
-  readonly rules: string
+  /** Folder of the repository whose build is started. Default: this one. */
+  readonly root?: string
+  /** Text of the rules file, or the arguments that say where else the rules are. */
+  readonly rules: string | readonly string[]
   readonly args?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
 }
 
 /** Starts it on free ports, with counters in its memory, and resolves when it listens. */
 export async function startServiceProgram({
-  root,
+  root = ROOT,
   rules,
   args = [],
   env = {},
 }: ProgramOptions): Promise<ServiceProgram> {
   const folder = mkdtempSync(join(tmpdir(), "sluice-bench-"))
   const file = join(folder, "rules.yaml")
-  writeFileSync(file, rules)
+  if (typeof rules === "string") writeFileSync(file, rules)
   const [grpcPort, httpPort, operationsPort] = await freePorts(3)
   const program = pathToFileURL(join(root, "packages/service/bin/sluice-service.js"))
   const contender = startContender(program, "sluice-service", {
     args: [
       ...["--grpc", `${HOST}:${grpcPort}`, "--http", `${HOST}:${httpPort}`],
-      ...["--operations", `${HOST}:${operationsPort}`, "--rules", file, "--log-level", "warn", ...args],
+      ...["--operations", `${HOST}:${operationsPort}`, "--log-level", "warn"],
+      ...(typeof rules === "string" ? ["--rules", file] : rules),
+      ...args,
     ],
     env,
     imports: [USAGE],

@@ -6,6 +6,9 @@ import { Code, OverloadError, StatusError } from "./status-error.ts"
 /** Bytes of unfinished requests that a door keeps by default: 64 MiB. */
 export const DEFAULT_MAX_UNFINISHED_BYTES = 67_108_864
 
+/** Excess requests that are ended in one turn of the event loop: thousands may begin in one turn. */
+const MOST_ENDED_AT_ONCE = 32
+
 /** Who sends requests: a connection, with what it has of those that are arriving. */
 export interface Sender {
   readonly peer: Peer
@@ -83,7 +86,13 @@ export class Arrivals {
 
   #endExcess(): void {
     this.#check = undefined
-    while (this.#arriving > this.#bounds.mostArriving) this.#makeRoom("arriving")
+    for (let left = MOST_ENDED_AT_ONCE; this.#arriving > this.#bounds.mostArriving; left--) {
+      if (left === 0) {
+        this.#check = setImmediate(() => this.#endExcess())
+        return
+      }
+      this.#makeRoom("arriving")
+    }
   }
 
   /** Counts bytes of a request that are in memory. Returns whether it is still arriving: it may be the one that had to end. */

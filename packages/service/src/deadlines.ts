@@ -1,3 +1,6 @@
+/** Deadlines that are ended in one turn of the event loop: thousands may be late at the same time. */
+const MOST_AT_ONCE = 32
+
 /** Something that has a limited time. Only `Deadlines` reads and writes the links. */
 export abstract class Deadline {
   sinceMs = 0
@@ -73,9 +76,10 @@ export class Deadlines {
   #endLate(): void {
     const nowMs = performance.now()
     this.#timer = undefined
+    let ended = 0
     for (let next = this.#first; next !== undefined; next = this.#first) {
       const leftMs = next.sinceMs + this.#limitMs - nowMs
-      if (leftMs > 0) {
+      if (leftMs > 0 || ++ended > MOST_AT_ONCE) {
         this.#timer = setTimeout(() => this.#endLate(), leftMs).unref()
         return
       }

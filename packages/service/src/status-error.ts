@@ -31,7 +31,11 @@ export class StatusError extends Error {
   readonly violations: readonly FieldViolation[]
 
   constructor(code: Code, message: string, violations: readonly FieldViolation[] = []) {
+    // It is an answer, and nobody reads its stack. During an attack, stacks took more time than the answers.
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
     super(message)
+    Error.stackTraceLimit = stackTraceLimit
     this.code = code
     this.violations = violations
   }

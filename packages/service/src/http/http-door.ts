@@ -159,10 +159,8 @@ export function createHttpDoor(
     }
     const arrival = new Arrival(connection, arrivals, { endArrival })
     ;(request as ArrivingRequest).arrival = arrival
-    const leave = (): void => arrivals.end(arrival)
-    raw.once("close", leave)
-    // A request that was answered before all of it had come may never close.
-    reply.raw.once("close", leave)
+    // Whatever becomes of the request, its response closes. A request that has come ends its arrival in the handler.
+    reply.raw.once("close", () => arrivals.end(arrival))
     arrivals.begin(arrival)
     if (arrival.isRunning) done()
   })
@@ -171,14 +169,15 @@ export function createHttpDoor(
     app.post(path, { config: { maxBytes: call.maxBytes ?? maxMessageBytes } }, async (request, reply) => {
       const { socket } = request
       const sinceMs = onAnswered === undefined ? 0 : performance.now()
-      const { sender, bytes } = (request as ArrivingRequest).arrival as Arrival
-      const places = new Places(inFlight, sender.peer)
+      const arrival = (request as ArrivingRequest).arrival as Arrival
+      arrivals.end(arrival)
+      const places = new Places(inFlight, arrival.sender.peer)
       const isBinary = request.body instanceof Uint8Array
       let code: Code = Code.OK
       let answer: Answer | Promise<Answer> | undefined
       busy.add(socket)
       try {
-        places.take(call.requestsIn?.((request.body ?? {}) as Body), bytes)
+        places.take(call.requestsIn?.((request.body ?? {}) as Body), arrival.bytes)
         const sent = await inTime(request, reply, (asking) => {
           const context = new HttpContext(request, asking, places)
           const body = (request.body ?? {}) as Body

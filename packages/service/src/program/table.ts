@@ -3,6 +3,9 @@ import { rulesInTable } from "../registering/rules-in-table.ts"
 import type { OpenRules } from "./rules.ts"
 import type { TableSettings } from "./settings.ts"
 
+/** Has no `info` and `error`: for a logger with these, the SDK prepares each item as a line of the log, 80 ms for 1,000 rules. */
+const QUIET = { trace() {}, debug() {}, warn() {} } as unknown as NonNullable<DynamoDBClientConfig["logger"]>
+
 /** With the SDK's three attempts; a load that does not end says nothing. */
 const TIMEOUT_MS = 10_000
 
@@ -16,6 +19,7 @@ export async function openTable(
     ...(region !== undefined && { region }),
     ...(endpoint !== undefined && isOnThisMachine(endpoint) && localDefaults(region, env)),
     // Unless it is told to throw the SDK only says on the console that it has waited too long, and waits on.
+    logger: QUIET,
     requestHandler: { connectionTimeout: 3_000, requestTimeout: 3_000, throwOnRequestTimeout: true },
   })
   const { source, registry } = rulesInTable({ client, tableName: name, timeoutMs: TIMEOUT_MS, pollMs })

@@ -1,0 +1,165 @@
+import { once } from "node:events"
+import type { ClientHttp2Session, ClientHttp2Stream } from "node:http2"
+import { connect, type Socket } from "node:net"
+import { setTimeout as pause } from "node:timers/promises"
+import {
+  batch,
+  beginCall,
+  framed,
+  HOST,
+  MANY,
+  manyRules,
+  openSession,
+  openTls,
+  REGISTER,
+  SINGLE,
+  single,
+  type Target,
+} from "./target.ts"
+
+/** A service whose rule holds every request after the first. */
+export const HOLDING = "holding"
+/** A service with rules that an attacker registers. */
+const LARGE = "large"
+/** A service of the attackers, with a rule that admits. */
+export const OPEN = "open"
+
+/** Mean time until an attacker begins again what the service has ended or refused. */
+const AGAIN_MS = 5_000
+/** The same of attackers that send one call at a time. */
+const NEXT_CALL_MS = 500
+
+const HTTP2_PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"
+/** HEADERS of stream 1 without END_HEADERS (RFC 9113 section 6.2). */
+const HALF_BLOCK = "\0\0\x01\x01\0\0\0\0\x01\x83"
+const HALF_HANDSHAKE = Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00])
+const BYTES = 120_000
+
+type Attack = (target: Target, from: string) => Promise<unknown>
+
+/** The kinds of attackers. Each goes on until its process ends. */
+export const ATTACKS: Readonly<Record<string, Attack>> = {
+  "half handshakes": (target, from) =>
+    keep(100, async (index) => {
+      const socket = connectPlain(index % 2 === 0 ? target.grpcPort : target.httpPort, from)
+      socket.write(HALF_HANDSHAKE)
+      await closed(socket)
+    }),
+  "slow connections": (target, from) =>
+    keep(100, async (index) => {
+      const { grpcPort, httpPort } = target
+      const beginnings = [
+        [grpcPort, ""],
+        [grpcPort, "PRI * HTTP/2.0\r\n"],
+        [grpcPort, HTTP2_PREFACE],
+        [grpcPort, HTTP2_PREFACE + HALF_BLOCK],
+        [httpPort, ""],
+        [httpPort, `POST ${SINGLE} HTTP/1.1\r\nhost: a\r\n`],
+      ] as const
+      const [port, beginning] = beginnings[index % beginnings.length] as (typeof beginnings)[number]
+      const socket = connectOver(port, from)
+      socket.write(beginning, "latin1")
+      await closed(socket)
+    }),
+  "unfinished calls": (target, from) =>
+    inSessions(4, 100, target, from, (session) => {
+      const stream = beginCall(session, SINGLE)
+      stream.write(framed(Buffer.alloc(BYTES)).subarray(0, BYTES))
+      return stream
+    }),
+  "unfinished posts": (target, from) =>
+    keep(100, async () => {
+      const socket = connectOver(target.httpPort, from)
+      socket.write(
+        `POST ${SINGLE} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${BYTES}\r\n\r\n`,
+      )
+      socket.write(Buffer.alloc(BYTES - 1, 0x20))
+      await closed(socket)
+    }),
+  "empty streams": (target, from) =>
+    inSessions(4, 250, target, from, (session) => beginCall(session, SINGLE)),
+  "held calls": (target, from) =>
+    inSessions(4, 300, target, from, (session) => send(session, SINGLE, single(HOLDING, "held"))),
+  batches: (target, from) => {
+    const message = batch(OPEN, 10_000)
+    return inSessions(1, 1, target, from, (session) => send(session, MANY, message))
+  },
+  "large rule sets": (target, from) => {
+    let limit = 5
+    return inSessions(1, 1, target, from, (session) =>
+      send(session, REGISTER, manyRules(LARGE, 1_000, ++limit), target.token),
+    )
+  },
+  "wrong tokens": (target, from) =>
+    inSessions(1, 10, target, from, (session) =>
+      send(session, REGISTER, manyRules(LARGE, 1, 1), "a-token-that-is-wrong"),
+    ),
+}
+
+/** A random time, so that the attacks do not come all at once. */
+function untilAgain(meanMs: number): Promise<void> {
+  return pause(2 * meanMs * Math.random())
+}
+
+/** Keeps so many at a time going. */
+function keep(count: number, attack: (index: number) => Promise<unknown>): Promise<unknown> {
+  return Promise.all(
+    Array.from({ length: count }, async (_, index) => {
+      for (;;) {
+        await attack(index)
+        await untilAgain(AGAIN_MS)
+      }
+    }),
+  )
+}
+
+/** Keeps so many sessions, and in each so many calls. A session that has ended is opened again. */
+function inSessions(
+  sessions: number,
+  callsEach: number,
+  target: Target,
+  from: string,
+  begin: (session: ClientHttp2Session) => ClientHttp2Stream,
+): Promise<unknown> {
+  return keep(sessions, async () => {
+    const session = openSession(target, from)
+    const callers = Array.from({ length: callsEach }, async () => {
+      while (!session.closed && !session.destroyed) {
+        const stream = begin(session)
+        stream.resume()
+        if (!stream.closed) await once(stream, "close").catch(() => undefined)
+        await untilAgain(callsEach === 1 ? NEXT_CALL_MS : AGAIN_MS)
+      }
+    })
+    await Promise.all(callers)
+    session.destroy()
+  })
+}
+
+function send(
+  session: ClientHttp2Session,
+  path: string,
+  message: Uint8Array,
+  token?: string,
+): ClientHttp2Stream {
+  const stream = beginCall(session, path, token)
+  stream.end(framed(message))
+  return stream
+}
+
+function connectPlain(port: number, localAddress: string): Socket {
+  return quiet(connect({ host: HOST, port, localAddress }))
+}
+
+function connectOver(port: number, localAddress: string): Socket {
+  return quiet(openTls(port, localAddress, ["h2", "http/1.1"]))
+}
+
+function quiet<Each extends Socket>(socket: Each): Each {
+  socket.on("error", () => undefined).resume()
+  return socket
+}
+
+async function closed(socket: Socket): Promise<void> {
+  if (!socket.closed) await once(socket, "close").catch(() => undefined)
+}
