@@ -30,7 +30,7 @@ it.each<[status: number, body: string, says: string]>([
     "client has 0 values",
   ],
   [503, "{}", "status 503"],
-  [200, "<html>", "gave no answer"],
+  [200, "<html>", "not as the decision service does"],
 ])("rejects an answer with status %d and %j", async (status, body, says) => {
   await expect(call(await answering(status, body))).rejects.toThrow(says)
 })
@@ -38,7 +38,7 @@ it.each<[status: number, body: string, says: string]>([
 it.each(["localhost:8080", "nowhere", "ftp://host"])(
   "throws for %j, which is not a URL of HTTP",
   async (url) => {
-    await expect(call(url)).rejects.toThrow("is not a URL: give one such as http://127.0.0.1:8080")
+    await expect(call(url)).rejects.toThrow("is not an HTTP URL: give one such as http://127.0.0.1:8080")
   },
 )
 
