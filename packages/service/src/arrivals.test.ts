@@ -71,3 +71,12 @@ it("ends the request of the peer that has most bytes when all together are too m
   expect(ended.map((text) => text.split(":")[0])).toEqual(["a"])
   expect(refused).toEqual(["bytes 192.0.2.1"])
 })
+
+it("ends at most 32 requests in one turn of the event loop", async () => {
+  const sender = connection(newPeer("192.0.2.1"))
+  for (let i = 0; i < 100; i++) begin(`${i}`, sender)
+  await nextTurn()
+  expect(sender.arriving).toBe(68)
+  for (let turn = 0; turn < 4; turn++) await nextTurn()
+  expect(sender.arriving).toBe(3)
+})
