@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises"
 import { expect, it } from "vitest"
-import { latenessOf, openGauge } from "./event-loop-gauge.ts"
+import { latenessOf, openGauge, utilizationOf } from "./event-loop-gauge.ts"
 
 it.each([
   ["a loop in time", 20, 250, 0],
@@ -10,6 +10,17 @@ it.each([
   ["the longer of both", 70, 320, 70],
 ])("the lateness of %s", (_case, longestMs, sinceSampleMs, lateMs) => {
   expect(latenessOf(longestMs * 1e6, sinceSampleMs)).toBe(lateMs)
+})
+
+it.each([
+  [0, 0],
+  [0.4, 0.4],
+  [1, 1],
+  [1.3e11, Number.NaN],
+  [-1, Number.NaN],
+  [Number.NaN, Number.NaN],
+])("a measured utilization of %s is %s", (measured, expected) => {
+  expect(utilizationOf(measured)).toBe(expected)
 })
 
 function spin(ms: number): void {
@@ -25,8 +36,8 @@ it("the gauge of the event loop sees a stall, in its delay and its utilization, 
   await pause(60)
   const stalled = gauge.sample()
   expect(stalled.delayMs).toBeGreaterThan(200)
-  expect(stalled.utilization).toBeGreaterThan(0)
-  expect(stalled.utilization).toBeLessThanOrEqual(1)
+  // Node seldom cannot tell the utilization.
+  if (!Number.isNaN(stalled.utilization)) expect(stalled.utilization).toBeGreaterThan(0.4)
   // Nothing has happened since.
   expect(gauge.sample().delayMs).toBeLessThan(stalled.delayMs)
   gauge.stop()

@@ -18,6 +18,11 @@ export function latenessOf(longestNs: number, sinceSampleMs: number): number {
   return Math.max(0, longestNs / 1e6 - RESOLUTION_MS, sinceSampleMs - SAMPLE_EVERY_MS)
 }
 
+/** The utilization that Node measured. NaN if it is no part of the time: the idle time of libuv is sometimes far too large. */
+export function utilizationOf(measured: number): number {
+  return measured >= 0 && measured <= 1 ? measured : Number.NaN
+}
+
 /** Begins to measure: utilization and delay by node:perf_hooks. Holds no process. */
 export function openGauge(): LoopGauge {
   // Stryker disable next-line ObjectLiteral: looked at twice as often, which only costs
@@ -32,10 +37,8 @@ export function openGauge(): LoopGauge {
       sampledAtMs = performance.now()
       const delayMs = latenessOf(histogram.max, sampledAtMs - before.sampledAtMs)
       histogram.reset()
-      return {
-        utilization: performance.eventLoopUtilization(utilization, before.utilization).utilization,
-        delayMs,
-      }
+      const busy = performance.eventLoopUtilization(utilization, before.utilization).utilization
+      return { utilization: utilizationOf(busy), delayMs }
     },
     // Stryker disable next-line BlockStatement: it goes on for nobody, which only costs
     stop() {
