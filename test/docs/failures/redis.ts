@@ -108,8 +108,9 @@ export async function breakRedis(what: string): Promise<Seen> {
   await client.ping()
   const codes: string[] = []
   const log = ({ code }: { readonly code: string }): void => void codes.push(code)
-  // It goes on, as it takes a second to be back, and the day of the limit does not end.
-  const clock = { now: () => Date.UTC(2024, 0, 1) + performance.now() }
+  // The clock goes on, because the breaker waits for a second. The day of the limit does not end.
+  let skippedMs = 0
+  const clock = { now: () => Date.UTC(2024, 0, 1) + performance.now() + skippedMs }
   const limits = rateLimit({
     service: "shop",
     limit: 10,
@@ -157,6 +158,8 @@ export async function breakRedis(what: string): Promise<Seen> {
   const after = await metering.values("sluice.store.errors", "error.type")
   await failure.end({ redis, network })
   await until("it counts in Redis again", countsInRedis)
+  // A store has recovered after ten seconds without a failure.
+  skippedMs = 10_000
   await until("it has recovered", async () => (await countsInRedis()) && codes.length > 1)
   const errors = Object.entries(after).map(([type, count]) => [type, count - (before[type] ?? 0)] as const)
   return {
