@@ -1,7 +1,6 @@
 // An attacker in a process of its own: sends requests that never end, or that a rule of service 3 holds. The first argument says which,
 // as JSON.
 // Prints "over" when everything has been sent, or the server takes no more, and then keeps its connections until it is killed.
-import { once } from "node:events"
 import { connect as connectHttp2 } from "node:http2"
 import { connect } from "node:net"
 import { gzipSync } from "node:zlib"
@@ -58,12 +57,20 @@ function heldBody() {
   return isBatch ? `{"requests":[${single}]}${rest}` : single
 }
 
+/** Resolves when a stream takes more, or has closed. */
+function drained(to) {
+  return new Promise((resolve) => {
+    const done = () => {
+      to.off("drain", done).off("close", done)
+      resolve()
+    }
+    to.on("drain", done).on("close", done)
+  })
+}
+
 async function pour(to, length) {
   for (let left = length; left > 0 && to.writable && !to.destroyed; left -= PIECE) {
-    if (!to.write(left < PIECE ? filling.subarray(0, left) : filling)) {
-      const ignore = () => undefined
-      await Promise.race([once(to, "drain").catch(ignore), once(to, "close").catch(ignore)])
-    }
+    if (!to.write(left < PIECE ? filling.subarray(0, left) : filling)) await drained(to)
   }
 }
 
