@@ -43,6 +43,8 @@ const config: ViteUserConfig = defineConfig({
     env: { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: "true" },
     // Finds the Redis that tests start, or fails the run with the line that says how to get one.
     globalSetup: ["test/servers/global-setup.ts"],
+    // The files of a worker share their modules: to import these anew for each file takes as long as all tests.
+    isolate: false,
     // The default keeps one core back, which on a machine with two halves the speed.
     maxWorkers: "100%",
     // What runs side by side in a file mostly waits: for a window to end, or for nothing to come.

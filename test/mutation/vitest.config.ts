@@ -14,8 +14,6 @@ const config: ViteUserConfig = defineConfig({
   test: {
     ...base.test,
     include: [...tests],
-    // A thread and the imports for each file anew would take longer than the tests.
-    isolate: false,
     sequence: { sequencer: inOrder(tests) },
     globalSetup: room.needsRedis ? ["test/servers/global-setup.ts"] : [],
     setupFiles: ["test/mutation/without-shrinking.ts"],

@@ -1,7 +1,9 @@
+import dns from "node:dns/promises"
 import { once } from "node:events"
+import { syncBuiltinESMExports } from "node:module"
 import { connect, createServer } from "node:net"
 import { EmptySchema } from "@bufbuild/protobuf/wkt"
-import { expect, it, vi } from "vitest"
+import { afterAll, beforeAll, expect, it } from "vitest"
 import { createHttpDoor } from "../../packages/service/src/http/http-door.ts"
 import { listenOnEach } from "../../packages/service/src/listening.ts"
 import { freePort } from "../servers/free-port.ts"
@@ -10,9 +12,14 @@ import { until } from "../servers/until.ts"
 const ADDRESSES = ["127.0.0.1", "127.0.0.2"]
 
 // Not each machine has a host of two addresses, as localhost is on most.
-vi.mock("node:dns/promises", () => ({
-  lookup: async () => ADDRESSES.map((address) => ({ address, family: 4 })),
-}))
+const { lookup } = dns
+beforeAll(() => setLookup(async () => ADDRESSES.map((address) => ({ address, family: 4 }))))
+afterAll(() => setLookup(lookup))
+
+function setLookup(to: unknown): void {
+  dns.lookup = to as typeof dns.lookup
+  syncBuiltinESMExports()
+}
 
 it("the port of HTTP is on every address of its host, bounded together, and answers what came by any before it ends", async () => {
   let refused = 0

@@ -22,7 +22,6 @@ const config: ViteUserConfig = defineConfig({
     include: [...tests],
     runner: "test/mutation/switched/runner.ts",
     pool: "forks",
-    isolate: false,
     maxWorkers: 1,
     maxConcurrency: 1,
     sequence: { sequencer: inOrder(tests) },
