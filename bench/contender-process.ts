@@ -18,6 +18,8 @@ export interface ContenderOptions {
   readonly args?: readonly string[]
   /** Modules that are imported before the contender's own. */
   readonly imports?: readonly string[]
+  /** Flags of V8. */
+  readonly flags?: readonly string[]
   /** Whether what it prints goes nowhere. */
   readonly isQuiet?: boolean
 }
@@ -26,10 +28,10 @@ export interface ContenderOptions {
 export function startContender(
   module: URL,
   name: string,
-  { args = [name], env = {}, imports = [], isQuiet = false }: ContenderOptions = {},
+  { args = [name], env = {}, imports = [], flags = [], isQuiet = false }: ContenderOptions = {},
 ): ContenderProcess {
   const child = fork(module, args, {
-    execArgv: [...process.execArgv, ...imports.flatMap((url) => ["--import", url]), "--expose-gc"],
+    execArgv: [...process.execArgv, ...imports.flatMap((url) => ["--import", url]), ...flags, "--expose-gc"],
     env: { ...process.env, NODE_ENV: "production", ...env },
     silent: isQuiet,
   })

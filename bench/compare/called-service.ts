@@ -2,6 +2,7 @@ import { sendRequests } from "../http/requests.ts"
 import { openGrpcLoad } from "../service/grpc-load.ts"
 import { inBatches, singly } from "../service/messages.ts"
 import { type ServiceProgram, startServiceProgram } from "../service/program.ts"
+import { FLAGS } from "./build.ts"
 import type { Calling } from "./measurements.ts"
 
 const SERVICE = 1
@@ -29,7 +30,7 @@ export interface CalledService extends Pick<ServiceProgram, "usage" | "stop"> {
 }
 
 export async function startCalledService(root: string): Promise<CalledService> {
-  const program = await startServiceProgram({ root, rules: RULES })
+  const program = await startServiceProgram({ root, rules: RULES, flags: FLAGS })
   const load = await openGrpcLoad(program.grpcPort)
   return {
     usage: program.usage,

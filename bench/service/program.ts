@@ -34,6 +34,8 @@ export interface ProgramOptions {
   readonly rules: string | readonly string[]
   readonly args?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
+  /** Flags of V8. */
+  readonly flags?: readonly string[]
 }
 
 /** Starts it on free ports, with counters in its memory, and resolves when it listens. */
@@ -42,6 +44,7 @@ export async function startServiceProgram({
   rules,
   args = [],
   env = {},
+  flags = [],
 }: ProgramOptions): Promise<ServiceProgram> {
   const folder = mkdtempSync(join(tmpdir(), "sluice-bench-"))
   const file = join(folder, "rules.yaml")
@@ -57,6 +60,7 @@ export async function startServiceProgram({
     ],
     env,
     imports: [USAGE],
+    flags,
   })
   const stop = async (): Promise<void> => {
     await contender.stop()
