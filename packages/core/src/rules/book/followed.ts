@@ -102,13 +102,13 @@ export class Followed {
 
   /** Resolves when what loads have read that began after the call is in force. */
   async refreshAll(): Promise<void> {
-    await Promise.all(this.#loops.map((loop) => loop.refresh({})))
+    await Promise.all(this.#loops.map((loop) => loop.refresh()))
   }
 
   /** The same of one service. */
   async refresh(page: Page): Promise<void> {
     const { loop } = page
-    await loop?.refresh({})
+    await loop?.refresh()
     // A list that has the service by now may have been read before the call.
     if (loop !== undefined && (page.loop === loop || page.readers.size === 0)) return
     const loading = new AbortController()

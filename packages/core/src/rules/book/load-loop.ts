@@ -94,17 +94,14 @@ export class LoadLoop {
 
   /** Resolves when a load has succeeded, ever. */
   ready(options: ReadyOptions): Promise<void> {
-    if (this.#closing.signal.aborted) return Promise.reject(closed())
-    if (options.signal?.aborted) return Promise.reject(options.signal.reason)
     if (this.#loadedAtMs !== undefined) return Promise.resolve()
     return this.#waiting.add(1, options)
   }
 
   /** Resolves when a load that began from now on has succeeded, rejects when one has failed. */
-  refresh({ signal }: ReadyOptions): Promise<void> {
-    if (this.#closing.signal.aborted) return Promise.reject(closed())
-    const done = this.#waiting.add(this.#begun + 1, { signal })
-    if (signal?.aborted !== true) this.reload(true)
+  refresh(): Promise<void> {
+    const done = this.#waiting.add(this.#begun + 1, {})
+    this.reload(true)
     return done
   }
 
