@@ -55,9 +55,9 @@ export function placesIn(text: string): readonly Places[] {
 /** Returns the places of a document's value, or of its entries if it is a list; nothing for an empty document. */
 export function placesOf(document: Document.Parsed, lines: LineCounter): readonly Places[] {
   const { isScalar, isSeq } = yaml()
-  const top = resolved(document.contents, document)
+  const top = document.contents
   const values = isSeq<Node>(top) ? top.items : isScalar(top) && top.value === null ? [] : [top]
-  return values.map((value) => new Place(document, value ?? top, lines))
+  return values.map((value) => new Place(document, value, lines))
 }
 
 /** What a path's next part leads to: where the name or entry stands, and what is there. */
@@ -65,6 +65,9 @@ interface Member {
   readonly at: Node
   readonly value: Node | null
 }
+
+/** A node that is not an alias; nothing for a member without a value. */
+type Resolved = Node | null | undefined
 
 /** A part of a path with what `show` makes of a long name is not longer. */
 const MAX_PART = 1024
@@ -74,7 +77,7 @@ class Place implements Places {
   readonly #top: Node | null
   readonly #lines: LineCounter
   /** The members of the maps and lists met so far, by the part of a path that leads there: ".rate", "[1]". */
-  readonly #members = new Map<Node, ReadonlyMap<string, Member>>()
+  readonly #members = new Map<Resolved, ReadonlyMap<string, Member>>()
 
   constructor(document: Document.Parsed, top: Node | null, lines: LineCounter) {
     this.#document = document
@@ -98,7 +101,7 @@ class Place implements Places {
   }
 
   /** The first part of `rest` that is a member. Names may have dots and brackets, so every end of a part is tried. */
-  #next(node: Node | null, rest: string): readonly [part: string, member: Member] | undefined {
+  #next(node: Resolved, rest: string): readonly [part: string, member: Member] | undefined {
     const members = this.#membersOf(node)
     for (let end = 1; end <= Math.min(rest.length, MAX_PART); end += 1) {
       const follows = rest[end]
@@ -109,8 +112,7 @@ class Place implements Places {
     return undefined
   }
 
-  #membersOf(node: Node | null): ReadonlyMap<string, Member> {
-    if (node === null) return NONE
+  #membersOf(node: Resolved): ReadonlyMap<string, Member> {
     const known = this.#members.get(node)
     if (known !== undefined) return known
     const members = this.#readMembers(node)
@@ -118,7 +120,7 @@ class Place implements Places {
     return members
   }
 
-  #readMembers(node: Node): ReadonlyMap<string, Member> {
+  #readMembers(node: Resolved): ReadonlyMap<string, Member> {
     const { isMap, isScalar, isSeq } = yaml()
     if (isSeq<Node>(node)) {
       return new Map(node.items.map((item, index) => [`[${index}]`, { at: item, value: item }]))
@@ -142,6 +144,6 @@ function partOf(name: string): string {
 }
 
 /** What an alias stands for; other nodes stand for themselves. */
-function resolved(node: Node | null | undefined, document: Document.Parsed): Node | null {
-  return (yaml().isAlias(node) ? node.resolve(document) : node) ?? null
+function resolved(node: Node | null, document: Document.Parsed): Resolved {
+  return yaml().isAlias(node) ? node.resolve(document) : node
 }
