@@ -56,6 +56,37 @@ describe("a decision", () => {
   })
 })
 
+describe("a joined decision", () => {
+  const earlier = decisionOf(ADMITTED)
+
+  it("is the later decision if the earlier one has no rules", () => {
+    const later = decisionOf(REFUSED)
+    expect(DecisionRecord.joined(decisionOf(), later, ["a"])).toBe(later)
+  })
+
+  it("has the cost of the rule that binds", () => {
+    const costing = (policy: string, remaining: number, cost: number): DecisionRecord =>
+      new DecisionRecord([{ ...ADMITTED, policy, remaining, cost }], false, {} as never)
+    const costOf = (...[one, other]: [DecisionRecord, DecisionRecord]): number =>
+      DecisionRecord.joined(one, other, ["a", "b"]).cost
+    expect(costOf(costing("a", 3, 2), costing("b", 30, 4))).toBe(2)
+    expect(costOf(costing("a", 30, 2), costing("b", 3, 1))).toBe(1)
+  })
+
+  it("that is refused gives back the units of earlier rules, but not of shadow rules that took none", () => {
+    const shadow: PolicyCheck = { ...REFUSED, policy: "s", shadow: true, cost: 4 }
+    const later = decisionOf({ ...REFUSED, policy: "b" })
+    const { checks, cost } = DecisionRecord.joined(decisionOf(ADMITTED, shadow), later, ["a", "s", "b"])
+    expect(checks.map(({ policy, remaining }) => [policy, remaining])).toEqual([
+      ["a", 4],
+      ["s", 0],
+      ["b", 0],
+    ])
+    expect(cost).toBe(0)
+    expect(earlier.checks[0]?.remaining).toBe(3)
+  })
+})
+
 describe("what binds", () => {
   const admitted = { allowed: true, remaining: 0, cost: 5, retryAfterMs: 0 }
   const refused = { allowed: false, remaining: 3, cost: 5, retryAfterMs: 7 }

@@ -116,8 +116,8 @@ export class DecisionRecord implements Decision {
       (one, other) => names.indexOf(one.policy) - names.indexOf(other.policy),
     )
     const record = new DecisionRecord(checks, earlier.degraded || later.degraded, undefined)
-    const taken = [earlier, later].find(({ policy }) => policy === record.policy)?.cost ?? 0
-    Object.assign(record, { cost: allowed ? taken : 0 })
+    const { cost } = earlier.policy === record.policy ? earlier : later
+    Object.assign(record, { cost: allowed ? cost : 0 })
     record.#parts = allowed ? [earlier, later] : [later]
     return record
   }
