@@ -1,10 +1,14 @@
 import { EventEmitter } from "node:events"
+import { setImmediate as nextTurn } from "node:timers/promises"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { type ManualClock, manualClock } from "../../clock.ts"
+import { StoreUnavailableError } from "../../errors.ts"
 import type { Rule } from "../../rules/rule.ts"
 import type { RuleSource } from "../../rules/source.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
+import type { Store } from "../../stores/store.ts"
+import { methodsOf } from "../../stores/testing/methods-of.ts"
 import { createLimiter } from "../create-limiter.ts"
 import { HEADER_DIALECTS } from "../headers.ts"
 import { decisionOn } from "../mark.ts"
@@ -166,6 +170,61 @@ describe("a guard that decides in steps", () => {
     expect([outcome.headers, decisionOn(request)]).toEqual([[], undefined])
     await guard.check(FACTS, request, RESPONSE, "app")
     expect(decisionOn(request)).toMatchObject({ allowed: true, policy: "" })
+  })
+
+  it("reports a request once, even if its client goes between two steps", async () => {
+    const guard = await mount({ rules: [address(9), user(9)] })
+    const reported: string[][] = []
+    guard.limiter.on("decision", ({ checks }) => reported.push(checks.map(({ policy }) => policy)))
+    const response = Object.assign(new EventEmitter(), { headersSent: false })
+    const request: Req = {}
+    await guard.check(FACTS, request, response, "arrival")
+    response.emit("close")
+    request.user = "a"
+    await guard.check(FACTS, request, response, "app")
+    expect(reported).toEqual([["address"]])
+  })
+
+  it("reports no request that none of its rules is for", async () => {
+    const guard = await mount({ rules: [address(9), user(9, { onMissing: "skip" })] })
+    const reported: string[] = []
+    guard.limiter.on("decision", ({ policy }) => reported.push(policy))
+    const nobody = await mount({ rules: [user(9, { onMissing: "skip" })] })
+    nobody.limiter.on("decision", ({ policy }) => reported.push(policy))
+    await ask(nobody, undefined, "stepped")
+    await ask(guard, undefined, "stepped")
+    expect(reported).toEqual(["address"])
+  })
+
+  it("reports a request as held if its last step has held it", async () => {
+    const clock = manualClock()
+    const throttle = { kind: "queue", maxWaitMs: 100_000 } as const
+    const guard = await mount({ rules: [address(9), user(1, { throttle })] }, clock)
+    const reported: string[] = []
+    guard.limiter.on("decision", (_decision, _request, { operation }) => reported.push(operation))
+    await ask(guard, "a", "stepped")
+    const second = ask(guard, "a", "stepped")
+    await nextTurn()
+    clock.advance(61_000)
+    expect((await second).status).toBe(200)
+    expect(reported).toEqual(["hold", "hold"])
+  })
+
+  it("asks the store no more for a request whose first step did without it, even if the second one could hold", async () => {
+    const inner = memoryStore({ clock: manualClock() })
+    let asked = 0
+    const take: Store["take"] = () => {
+      asked++
+      throw new StoreUnavailableError("gone")
+    }
+    const throttle = { kind: "queue", maxWaitMs: 100_000 } as const
+    const guard = await mount({
+      rules: [address(9), user(9, { throttle })],
+      store: { ...methodsOf(inner), take },
+      onStoreFailure: "allow",
+    })
+    expect((await ask(guard, "a", "stepped")).status).toBe(200)
+    expect(asked).toBe(1)
   })
 
   it("gives back and corrects the units of all steps by one decision", async () => {
