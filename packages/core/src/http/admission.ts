@@ -85,7 +85,7 @@ export class Admission<Request> {
     part?: Part,
   ): MaybePromise<Decision> {
     const { first } = this.#rules
-    const startedMs = part?.isReportedLater === true ? undefined : this.reporter.start()
+    const startedMs = this.reporter.start()
     if (!this.counts(request)) return UNLIMITED
     return first === undefined
       ? this.#take(facts, request, cost, startedMs, part)

@@ -448,6 +448,16 @@ describe("when the server stops to serve", () => {
     const later = (await check().outcome) as Outcome
     expect(later.rejection?.status).toBe(429)
   })
+
+  it("holds no request after the limiter is closed, if its store answers later", async () => {
+    const clock = manualClock()
+    const inner = memoryStore({ clock })
+    const take: Store["take"] = async (requests) => inner.take(requests)
+    const { check, guard } = await setUp({ ...QUEUE, clock, store: { ...methodsOf(inner), take } })
+    await guard.limiter.close()
+    const [first, second] = [await check().outcome, await check().outcome] as Outcome[]
+    expect([first?.rejection, second?.rejection?.status]).toEqual([undefined, 429])
+  })
 })
 
 it("a skip function is asked once of a request that rules would hold, also when the limiter is closed", async () => {
