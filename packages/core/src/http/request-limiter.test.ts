@@ -524,6 +524,8 @@ describe("enabled: false", () => {
     await limiter.takeUpTo(ALICE, 5)
     await limiter.refund(decision)
     await limiter.reset(ALICE)
+    await limiter.block(ALICE, { for: "1 hour" })
+    await limiter.unblock(ALICE)
     await limiter.close()
     expect(asked).toEqual([])
   })

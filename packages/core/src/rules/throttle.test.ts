@@ -139,6 +139,9 @@ describe("a throttle", () => {
   test("that is wrong says nothing of what depends on it, and hides no other mistake", () => {
     expect(wrong({ throttle: { kind: "soft" }, cost: 501 })).toHaveLength(1)
     expect(wrong({ throttle: { kind: "elastic", ceiling: 3 }, cost: 501 })).toHaveLength(1)
+    expect(wrong({ algorithm: "fixed-window", buckets: 60, window: 59 })).toEqual([
+      expect.stringMatching(/^buckets: .*"fixed-window"/),
+    ])
     expect(wrong({ throttle: "soft", shadow: 1, name: "" }).map((text) => text.split(":")[0])).toEqual([
       "name",
       "shadow",
@@ -272,6 +275,10 @@ describe("an algorithm's own members", () => {
     { algorithm: "token-bucket", burst: 700, throttle: { kind: "soft", percent: 5 }, cost: 725 },
     { limit: () => 7, throttle: { kind: "soft", percent: 0.001 }, cost: 900 },
     { limit: () => 7, algorithm: "token-bucket", burst: 9, throttle: { kind: "elastic", ceiling: 10 } },
+    {
+      ...{ limit: () => 7, algorithm: "token-bucket", burst: 9, cost: 900 },
+      throttle: { kind: "soft", percent: 0.001 },
+    },
   ])("%j is at the edge, and right", (rule) => {
     parsed(rule)
   })

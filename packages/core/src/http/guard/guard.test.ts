@@ -220,6 +220,14 @@ describe("a guard", () => {
     expect(decisionOn(unseen as Req)).toBeUndefined()
   })
 
+  it("leaves a decision without a policy on a request that the limiter skips", async () => {
+    const guard = await mount(limit(1, { skip: () => true }))
+    const request: Req = {}
+    const { decision } = checked(guard, request)
+    expect(guard.limiter.decisionOn(request)).toBe(decision)
+    expect(decision).toMatchObject({ allowed: true, policy: "", checks: [] })
+  })
+
   it("leaves nothing before the store has answered", async () => {
     const guard = await mount(limit(1, { store: later(memoryStore({ clock: manualClock() })) }))
     const request: Req = {}
