@@ -13,6 +13,7 @@ beforeAll(async () => {
   await home.registry.register("shop", [
     { name: "per-user", field: "user", limit: 3, window: "1 day", algorithm: "fixed-window" },
     { name: "all", field: "service", limit: 1_000, window: "1 day" },
+    { name: "trial", field: "user", limit: 1, window: "1 day", allow: ["root"], shadow: true },
   ])
   const log = (_fields: object, message: string) => void lines.push(message)
   started = await startService(home, {
@@ -77,7 +78,7 @@ describe("sluice clients", () => {
     expect(await run(["show", "--service", "shop", "per-usr", "ada"])).toEqual({
       code: 1,
       out: "",
-      err: 'error: Service "shop" has no rule "per-usr": its rules are "per-user", "all".\n',
+      err: 'error: Service "shop" has no rule "per-usr": its rules are "per-user", "all", "trial".\n',
     })
     const wrong = await run(["show", "--service", "shop", "per-user"])
     expect(wrong).toMatchObject({ code: 1, err: expect.stringContaining("client has 0 values") })
@@ -131,6 +132,29 @@ describe("sluice clients", () => {
       })
       server.close()
     }
+  })
+
+  it("says that a client is on the allow list, or that a rule is in shadow", async () => {
+    const show = async (user: string) => (await run(["show", "--service", "shop", "trial", user])).out
+    expect(await show("root")).toBe("not counted: the rule's allow list names the client\n")
+    expect(await show("ada")).toMatch(/\na shadow rule: it admits the client in any case\n$/)
+    expect((await run(["show", "--service", "shop", "per-user", "ada"])).out).not.toContain("shadow")
+  })
+
+  it("shows the reason of a newer service as it is", async () => {
+    const shown = {
+      limit: "5",
+      remaining: "0",
+      refusal: "frozen",
+      retryAfterMs: "1500",
+      resetAfterMs: "9000",
+    }
+    const server = createServer((_, response) => response.end(JSON.stringify(shown))).listen(0, "127.0.0.1")
+    await new Promise((resolve) => server.once("listening", resolve))
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const { code, out } = await run(["show", "--service", "shop", "per-user", "ada", "--url", url])
+    server.close()
+    expect([code, out]).toEqual([0, "refused: frozen, for 2 s more\n0 of 5 left, all of them in 9 s\n"])
   })
 
   it("calls a service below a path", async () => {

@@ -1,12 +1,15 @@
 import { once } from "node:events"
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
-import { afterEach, expect, it } from "vitest"
+import { afterEach, expect, it, vi } from "vitest"
 import type { Io } from "./io.ts"
 import { callService } from "./service-call.ts"
 
 let server: Server | undefined
-afterEach(() => server?.close())
+afterEach(() => {
+  vi.restoreAllMocks()
+  server?.close()
+})
 
 /** A service that answers every call with this status and body; resolves to its URL. */
 async function answering(status: number, body: string): Promise<string> {
@@ -41,6 +44,39 @@ it.each(["localhost:8080", "nowhere", "ftp://host"])(
     await expect(call(url)).rejects.toThrow("is not an HTTP URL: give one such as http://127.0.0.1:8080")
   },
 )
+
+it("calls the default address if no URL is given", async () => {
+  const fetched = vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response("{}"))
+  for (const SLUICE_URL of [undefined, ""]) {
+    await callService(undefined, "ShowClient", {}, { env: { SLUICE_URL } } as unknown as Io)
+  }
+  const url = "http://127.0.0.1:8080/sluice.v1.RateLimiter/ShowClient"
+  expect(fetched.mock.calls.map(([target]) => String(target))).toEqual([url, url])
+})
+
+// Node reports a host with several addresses by an error without a message.
+it.each<[what: string, cause: unknown, says: string]>([
+  [
+    "several addresses",
+    Object.assign(new AggregateError([]), { code: "ECONNREFUSED" }),
+    "no answer: ECONNREFUSED.",
+  ],
+  ["a cause without a message and a code", new Error(), "no answer: fetch failed."],
+  ["an error without a cause", undefined, "no answer: fetch failed."],
+])("names a reason for %s", async (_what, cause, says) => {
+  vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("fetch failed", { cause }))
+  await expect(call("http://127.0.0.1:1")).rejects.toThrow(says)
+})
+
+it("says that a service took too long to answer", async () => {
+  server = createServer(() => undefined).listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const timeout = AbortSignal.timeout.bind(AbortSignal)
+  vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => timeout(ms / 1_000))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  await expect(call(url)).rejects.toThrow("gave no answer: it took longer than 10 seconds. Check --url")
+  server.closeAllConnections()
+})
 
 it("says which service gave no answer, and why", async () => {
   const url = await answering(200, "{}")
