@@ -17,7 +17,7 @@ export interface Surroundings {
   readonly isTTY?: boolean
   readonly env?: Io["env"]
   /** Fails when standard input is read. */
-  readonly failure?: Error
+  readonly failure?: unknown
 }
 
 /** Runs the command line in this process. */

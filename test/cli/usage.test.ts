@@ -144,4 +144,12 @@ describe("a mistake of the program itself", () => {
       error: { code: "SLUICE_UNEXPECTED", message: line },
     })
   })
+
+  it("shows a value that is thrown and is not an error, without a stack", async () => {
+    expect(await sluice(["rules", "check", "-"], { failure: "gone", env: { SLUICE_DEBUG: "1" } })).toEqual({
+      code: 4,
+      out: "",
+      err: "error: a mistake in sluice: gone; please report it with what SLUICE_DEBUG=1 shows\n",
+    })
+  })
 })

@@ -6,7 +6,7 @@ export interface Output {
 
 /** What a run of the program has of the world beside files and the network; `process` is one. */
 export interface Io {
-  readonly stdin: AsyncIterable<Uint8Array | string>
+  readonly stdin: AsyncIterable<Uint8Array>
   readonly stdout: Output
   readonly stderr: Output
   readonly env: Readonly<Record<string, string | undefined>>

@@ -93,10 +93,9 @@ async function readAll(stream: Io["stdin"], maxBytes: number): Promise<Uint8Arra
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of stream) {
-    const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk
-    size += bytes.length
+    size += chunk.length
     if (size > maxBytes) return undefined
-    chunks.push(bytes)
+    chunks.push(chunk)
   }
   return Buffer.concat(chunks)
 }
@@ -117,5 +116,5 @@ function fail(name: string, error: unknown): never {
     EISDIR: "is a folder: give the path of a file of YAML or JSON",
     EACCES: "may not be read by you: change its permissions",
   }
-  throw new UsageError(`${name} ${reasons[code ?? ""] ?? `cannot be read: ${message}`}`, { cause: error })
+  throw new UsageError(`${name} ${reasons[String(code)] ?? `cannot be read: ${message}`}`, { cause: error })
 }

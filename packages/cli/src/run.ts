@@ -49,13 +49,13 @@ function print({ json, text, errors = [], warnings = [] }: Outcome, isJson: bool
 /** What an error comes to. `said` is what commander has written of it. */
 function failed(error: unknown, said: string, io: Io): Outcome {
   if (error instanceof CommanderError) {
-    // It writes the help when there is no command, and then says no more than that.
-    const text = withoutCredentials((said === "" ? error.message : said).trimEnd())
+    // Commander has written the whole message, or the help if there is no command.
+    const text = withoutCredentials(said.trimEnd())
     return outcome(EXIT.usage, "SLUICE_USAGE", text.replace(/^error: /, ""), text.split("\n"))
   }
   const exitCode = exitCodeOf(error)
   const message = withoutCredentials(error instanceof Error ? error.message : String(error))
-  const stack = io.env.SLUICE_DEBUG === "1" && error instanceof Error ? (error.stack ?? "").split("\n") : []
+  const stack = io.env.SLUICE_DEBUG === "1" && error instanceof Error ? String(error.stack).split("\n") : []
   if (exitCode === EXIT.unexpected) {
     const line = `a mistake in sluice: ${message}; please report it with what SLUICE_DEBUG=1 shows`
     return outcome(exitCode, "SLUICE_UNEXPECTED", line, [tinted("bad", `error: ${line}`), ...stack])
