@@ -83,6 +83,13 @@ describe("a file that cannot take the versions", () => {
     expect(await readFile(file, "utf8")).toBe(`\ufeffversion: 1\n${RULES}`)
   })
 
+  it("gets the version as JSON if its name ends in .json", async () => {
+    file = join(folder, "rules.json")
+    await writeFile(file, '{\n\t"service_id": "a",\n\t"rules": []\n}')
+    expect(await run("push", file, "--write")).toMatchObject({ code: 0, err: "" })
+    expect(await readFile(file, "utf8")).toBe('{\n\t"version": 1, "service_id": "a",\n\t"rules": []\n}')
+  })
+
   it("does not come back when it was removed during the push", async () => {
     await writeFile(file, RULES)
     meanwhile(() => rm(file))

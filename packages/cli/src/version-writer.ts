@@ -6,7 +6,8 @@ import {
   isScalar,
   isSeq,
   LineCounter,
-  type Node,
+  type Pair,
+  type ParsedNode,
   parseAllDocuments,
   type YAMLMap,
 } from "yaml"
@@ -51,7 +52,7 @@ function insert(text: string, versions: readonly PlacedVersion[]): string {
   const lines = new LineCounter()
   const maps = parseAllDocuments(text, { lineCounter: lines, uniqueKeys: false }).flatMap(topMaps)
   const edits = maps.flatMap((map): Edit[] => {
-    const { line, col } = lines.linePos(map.range?.[0] ?? 0)
+    const { line, col } = lines.linePos(map.range[0])
     const placed = versions.find((each) => isAt(each, line, col))
     return placed === undefined ? [] : [editOf(text, map, placed.version, col)]
   })
@@ -68,13 +69,15 @@ interface Edit {
   readonly by: string
 }
 
-function editOf(text: string, map: YAMLMap<Node, Node | null>, version: number, column: number): Edit {
+function editOf(text: string, map: YAMLMap.Parsed, version: number, column: number): Edit {
   const pair = map.items.find(({ key }) => isScalar(key) && key.value === "version")
   if (pair !== undefined) {
-    const [from = 0, to = 0] = pair.value?.range ?? []
+    // A version without a value is a problem of the file, and nothing is written into such a file.
+    const [from, to] = (pair.value as ParsedNode).range
     return { from, to, by: String(version) }
   }
-  const from = map.items[0]?.key.range?.[0] ?? 0
+  const [first] = map.items as [Pair<ParsedNode>]
+  const [from] = first.key.range
   const isQuoted = text[from] === '"'
   // A block map has a member a line, each as far in as the map itself.
   const newline = text.includes("\r\n") ? "\r\n" : "\n"
@@ -82,8 +85,8 @@ function editOf(text: string, map: YAMLMap<Node, Node | null>, version: number, 
   return { from, to: from, by: `${isQuoted ? '"version"' : "version"}: ${version}${separator}` }
 }
 
-function topMaps(document: Document.Parsed): YAMLMap<Node, Node | null>[] {
+function topMaps(document: Document.Parsed): YAMLMap.Parsed[] {
   const { contents } = document
-  const values = isSeq<Node>(contents) ? contents.items : [contents]
-  return values.filter((value) => isMap<Node, Node | null>(value))
+  const values = isSeq(contents) ? contents.items : [contents]
+  return values.filter((value) => isMap(value))
 }
