@@ -184,6 +184,16 @@ describe("settings", () => {
     ["--rules r --plain-calls true", /^--plain-calls .*accepted: on, off$/],
     ["--rules r --unknown-services drop", /^--unknown-services .*accepted: forward, refuse$/],
     ["--rules r --headers draft-7", /^--headers .*accepted: draft-11, next, triple, legacy, none$/],
+    ["--rules ", /^--rules .*"" is /],
+    ["--log-level info", /^--rules .*: is missing; rules have to be somewhere: a file, or a table/],
+    [
+      "--table rules --allow-invalid-rules",
+      /^--allow-invalid-rules .*"true" is given together with --table; accepted: only with --rules$/,
+    ],
+    [
+      "--rules r --max-batch-bytes 1048576 --max-unfinished-bytes 8388607",
+      /^--max-unfinished-bytes .*"8388607" is too small; accepted: at least 8388608: 8 times the longest message$/,
+    ],
     ["--rules r --max-message-bytes 1", /^--max-message-bytes .*from 1024 to 67108864$/],
     ["--rules r --max-connections 0", /^--max-connections .*"0" is not accepted/],
     ["--rules r --max-in-flight -1", /^--max-in-flight .*"-1" is not accepted/],
