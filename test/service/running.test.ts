@@ -197,6 +197,42 @@ describe("a service that runs", () => {
     expect((await fetch(`${operations}/metrics`)).status).toBe(500)
   })
 
+  it("says which rules of its file are invalid, and starts without them if that is allowed", async () => {
+    const file = join(folder, "invalid.yaml")
+    const invalid = "rules: { name: none, limit: 0, window: 1m }\n"
+    const valid = "service_id: 2\nrules: { name: all, limit: 100, window: 1 day }\n"
+    writeFileSync(file, `${invalid}---\nservice_id: 1\n${invalid}---\n${valid}`)
+    await expect(run(["--rules", file])).rejects.toThrow(
+      /has invalid rules\..*--allow-invalid-rules\.\n.*\[0\]\.rules\.limit.*service "1" rules\.limit/s,
+    )
+    const places = await run(["--rules", file, "--allow-invalid-rules"])
+    await ready()
+    expect(await (await ask(places, "2")).json()).toMatchObject({ policy: "all" })
+    expect(lines.filter(({ msg }) => msg.includes("services without a document"))).toEqual([
+      expect.objectContaining({ msg: expect.stringMatching(/\nNone of their rules are in force\.$/) }),
+    ])
+    expect(lines.filter(({ msg }) => msg.startsWith("services have no rules in force"))).toEqual([
+      expect.objectContaining({ wrong: 1, services: 2, example: "1" }),
+    ])
+  })
+
+  it("says that the valid rules of its file are in force, and nothing if all of them are valid", async () => {
+    const file = join(folder, "partly.yaml")
+    const rule = (name: string, limit: number) => `{ name: ${name}, limit: ${limit}, window: 1m }`
+    writeFileSync(file, `rules: [${rule("none", 0)}, ${rule("all", 5)}]\n`)
+    const places = await run(["--rules", file, "--allow-invalid-rules"])
+    await ready()
+    expect(await (await ask(places, "7")).json()).toMatchObject({ policy: "all" })
+    const told = () => lines.filter(({ msg }) => msg.includes("services without a document"))
+    expect(told()).toEqual([
+      expect.objectContaining({ msg: expect.stringMatching(/left out; the valid ones are in force\.$/) }),
+    ])
+    await running?.drain()
+    await run(["--rules", rules, "--allow-invalid-rules"])
+    await ready()
+    expect(told()).toEqual([])
+  })
+
   it("leaves nothing open where it cannot start", async () => {
     const first = await run(["--rules", rules])
     const here = running
