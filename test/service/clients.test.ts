@@ -38,7 +38,8 @@ describe.each(DOORS)("over %s", (_, open) => {
       await started.stop()
       expect(started.faults).toEqual([])
     }
-    return { call, decide, lines, stop }
+    const register = (request: object, token: string) => door.call("RegisterService", request, token)
+    return { call, decide, register, lines, stop }
   }
 
   it("a client that is locked out is shown, reset, blocked and unblocked", async () => {
@@ -137,6 +138,23 @@ describe.each(DOORS)("over %s", (_, open) => {
     expect(await call("Block", { for: "1 hour", ...request })).toMatchObject({ code, violations })
     // Nothing was changed, so nothing is written down, least of all what the caller has made up.
     expect(lines).toEqual([])
+    await stop()
+  })
+
+  it("a client is not found in a service that has no rules, or is not registered", async () => {
+    const { call, register, stop } = await start()
+    const show = () => call("Show", { service: "other", client: ["ada"] }, "another")
+    expect(await show()).toMatchObject({ code: 5, message: expect.stringMatching(/"other" has no rules\.$/) })
+    await register({ service: "other" }, "another")
+    expect(await show()).toMatchObject({ code: 5, message: expect.stringMatching(/: it has none\.$/) })
+    await stop()
+  })
+
+  it("a client on the allow list is shown without counts", async () => {
+    const { call, stop } = await start()
+    expect((await call("Show", { rule: "listed", client: ["root"] })).value).toMatchObject({
+      ...{ ...NOBODY, allowed_by_list: true },
+    })
     await stop()
   })
 
