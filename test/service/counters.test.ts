@@ -1,3 +1,5 @@
+import { once } from "node:events"
+import { type AddressInfo, createServer } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { openCounters } from "../../packages/service/src/program/counters.ts"
@@ -9,6 +11,45 @@ beforeAll(async () => {
   redis = await startRedis()
 })
 afterAll(() => redis?.stop())
+
+/** A log that keeps what it says. */
+function listeningLog() {
+  const said: string[] = []
+  return { said, log: createLog("info", { write: (line) => void said.push(JSON.parse(line).msg) }) }
+}
+
+it("the log says that Redis refuses the database of its URL, and nothing of a lost connection", async () => {
+  const settings = { urls: [`redis://${redis.host}:${redis.port}/99`], isCluster: false, prefix: "" }
+  const { said, log } = listeningLog()
+  const { isReachable, close } = await openCounters(settings, 1_000, log)
+  try {
+    await expect.poll(isReachable, { timeout: 60_000 }).toBe(true)
+    await expect
+      .poll(() => said)
+      .toEqual(["Redis refuses the database of REDIS_URL: requests are counted in database 0"])
+  } finally {
+    await close()
+  }
+})
+
+it("the log says once that there is no connection, however often it is tried", async () => {
+  let tries = 0
+  const server = createServer((socket) => {
+    tries++
+    socket.resetAndDestroy()
+  }).listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const url = `redis://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { said, log } = listeningLog()
+  const { close } = await openCounters({ urls: [url], isCluster: false, prefix: "" }, 1_000, log)
+  try {
+    await expect.poll(() => tries, { timeout: 60_000 }).toBeGreaterThan(3)
+    expect(said).toEqual(["no connection to Redis; it is tried again all the time"])
+  } finally {
+    await close()
+    server.close()
+  }
+})
 
 it("giving back has as long as --store-timeout says, and not what the store has by itself", async () => {
   const settings = { urls: [`redis://${redis.host}:${redis.port}`], isCluster: false, prefix: "" }

@@ -4,6 +4,7 @@ import { diag } from "@opentelemetry/api"
 import { createLimiter } from "@sluice/core"
 import { afterEach, expect, it, vi } from "vitest"
 import type { AskedRequest } from "../../packages/service/src/deciding/asked-request.ts"
+import { CallDurations } from "../../packages/service/src/program/call-durations.ts"
 import { createMetrics } from "../../packages/service/src/program/metrics.ts"
 import { logOpenTelemetry } from "../../packages/service/src/program/opentelemetry-log.ts"
 
@@ -79,6 +80,15 @@ it("durations of calls are read as OpenTelemetry's conventions name them", async
   )
   expect(text).toMatch(/^rpc_server_call_duration_sum\{.*status_code="OK"\} 20\.0002/m)
   await metrics.close()
+})
+
+it("the shortest and the longest call of a method are kept, and a code without a name is a number", async () => {
+  const durations = new CallDurations()
+  for (const ms of [20, 30, 10]) durations.record("grpc", "/a.B/C", 99, ms)
+  const { resourceMetrics } = await durations.collect()
+  expect(resourceMetrics.scopeMetrics[0]?.metrics[0]?.dataPoints).toMatchObject([
+    { attributes: { "rpc.response.status_code": "99" }, value: { count: 3, min: 0.01, max: 0.03 } },
+  ])
 })
 
 it("metrics are sent where a variable of OpenTelemetry says", async () => {
