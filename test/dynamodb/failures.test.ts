@@ -121,6 +121,14 @@ describe("says what is wrong and what to do, naming table and service:", () => {
     expect(error).toMatchObject({ message: `${what}locked`, cause: "locked" })
   })
 
+  it("a host with several addresses that cannot be reached, whose error has no message", async () => {
+    const cause = Object.assign(new AggregateError([]), { code: "ECONNREFUSED" })
+    const lost = server.client({ credentials: () => Promise.reject(cause) })
+    expect(await refusal(source({ client: lost, ...key }).load("checkout"))).toBe(
+      `${what}DynamoDB cannot be reached (ECONNREFUSED); correct the client's region or endpoint, or see to the network`,
+    )
+  })
+
   it("a failure of DynamoDB", async () => {
     proxy.fault = () => "fail"
     expect(await refusal(source(key).load("checkout"))).toBe(

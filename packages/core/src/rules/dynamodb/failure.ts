@@ -82,7 +82,8 @@ function reason(error: unknown, { action, otherwise }: Attempt): string {
     default:
   }
   if (typeof code === "string" && UNREACHABLE.has(code)) {
-    return `DynamoDB cannot be reached (${said === "" ? code : said}); correct the client's region or endpoint, or see to the network`
+    // Node's error for a host with several addresses has no message.
+    return `DynamoDB cannot be reached (${message === "" ? code : message}); correct the client's region or endpoint, or see to the network`
   }
   if (httpStatusCode >= 500) return `DynamoDB failed (${httpStatusCode} ${said}); try again later`
   return said
