@@ -142,6 +142,22 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(source.asked.length).toBeLessThan(names.length)
   })
 
+  it("is no longer loaded by a refresh once the source has failed", async () => {
+    const { book, source } = await setUp(services, {})
+    source.loadAll = async function* () {}
+    for (let i = 0; i < 20; i++) {
+      source.stored.set(`s${i}`, { rules: [rule(5)] })
+      await book.find(`s${i}`)
+    }
+    source.asked.length = 0
+    source.load = async (service) => {
+      source.asked.push(service)
+      throw new RuleSourceError("down")
+    }
+    await expect(book.refresh()).rejects.toThrow("down")
+    expect(source.asked).toHaveLength(16)
+  })
+
   it("says why it cannot be found until there is an answer, and is tried again as a loop would", async () => {
     const { book, source, advance } = await setUp(services, {})
     source.loadAll = async function* () {}

@@ -100,6 +100,24 @@ describe("the log", () => {
   })
 })
 
+describe("what stays in force", () => {
+  it.each<[string, LoadedRules, string]>([
+    [
+      "twenty of its rules and the number of the others",
+      { rules: Array.from({ length: 23 }, (_, i) => rule(`r${i}`)), problems: [], version: 4 },
+      `version 4 with the rules ${Array.from({ length: 20 }, (_, i) => `"r${i}"`).join(", ")} and 3 more.`,
+    ],
+    ["no rules", { rules: [], problems: [], version: 4 }, "version 4 with no rules."],
+  ])("is logged with %s", async (_what, stored, inForce) => {
+    const { said, place, make } = setUp(stored)
+    const limiter = make()
+    await limiter.ready()
+    place.stored = { rules: [], problems: [wrong("x")], version: 5 }
+    await expect(limiter.refresh()).rejects.toThrow("is wrong")
+    expect(said.at(-1)).toContain(`The previous edition stays in force: ${inForce}`)
+  })
+})
+
 describe("an edition with a name that another limiter counts under", () => {
   it("is reported each hour with what is in force, until it is corrected", async () => {
     const { said, place, open, make, logged } = setUp({ rules: [rule("x")], problems: [], version: 1 })
