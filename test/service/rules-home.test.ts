@@ -243,6 +243,17 @@ describe("a file before a registry", () => {
     }
   })
 
+  it("is polled as often as the other source, and lists the file alone if the other cannot be listed", async () => {
+    const { registry } = rulesInMemory()
+    const other = { load: async () => ({ rules: [], problems: [] }), pollMs: 5_000 }
+    const { source } = fileFirst(file.path, { source: other, registry })
+    const pages = await all((source.loadAll as NonNullable<RuleSource["loadAll"]>)())
+    const services = (await all((home.source.loadAll as NonNullable<RuleSource["loadAll"]>)())).flat()
+    expect(pages.flat().map(({ service }) => service)).toEqual(services.map(({ service }) => service))
+    expect([source.pollMs, home.source.pollMs]).toEqual([5_000, undefined])
+    await source.close?.()
+  })
+
   it("is called by the names of both", () => {
     expect(home.source.name).toBe(`rules file ${JSON.stringify(file.path)} before the registry in memory`)
   })
