@@ -288,12 +288,40 @@ describe("the door of HTTP", () => {
     ["a body that is too long", { request: "x".repeat(100_001) }, {}, PATH, 413, "resource_exhausted"],
     ["an unknown method", {}, {}, "/sluice.v1.RateLimiter/Nothing", 501, "unimplemented"],
     ["a path that is no URL", {}, {}, "/%zz", 501, "unimplemented"],
+    ["a batch whose requests are not a list", { requests: 5 }, {}, `${PATH}s`, 400, "invalid_argument"],
     ["a wrong time to wait", asked(1, "a"), { "connect-timeout-ms": "soon" }, PATH, 400, "invalid_argument"],
   ])("answers %s", async (_what, body, headers, path, code, name) => {
     expect(await post(body, headers as Record<string, string>, path)).toMatchObject({
       status: code,
       body: { code: name, message: expect.any(String) },
     })
+  })
+
+  it("takes a batch without a body for an empty one, and refuses a body without a type", async () => {
+    const send = async (init: RequestInit) => {
+      const response = await fetch(`${started.http}${PATH}s`, { method: "POST", ...init })
+      return [response.status, await response.json()]
+    }
+    expect(await send({})).toEqual([200, { responses: [] }])
+    expect(await send({ body: Buffer.from("{}") })).toEqual([
+      415,
+      {
+        code: "invalid_argument",
+        message: "A body of type unknown is not read: send application/json or application/proto.",
+      },
+    ])
+  })
+
+  it.each([
+    ["requests that are numbers", [0x08, 0x01]],
+    ["a request that goes beyond its end", [0x0a, 0x7f, 0x08]],
+  ])("answers a binary batch with %s", async (_what, bytes) => {
+    const response = await fetch(`${started.http}${PATH}s`, {
+      method: "POST",
+      headers: { "content-type": "application/proto" },
+      body: Buffer.from(bytes),
+    })
+    expect([response.status, await response.json()]).toMatchObject([400, { code: "invalid_argument" }])
   })
 
   it("says what it would have read", async () => {

@@ -15,7 +15,7 @@ const NOTHING = Buffer.alloc(0)
 
 /** Whether a body is JSON; any other is a message in its binary form. */
 export function isJson({ headers }: FastifyRequest): boolean {
-  return /^application\/json\b/i.test(headers["content-type"] ?? "")
+  return /^application\/json\b/i.test(String(headers["content-type"]))
 }
 
 /** Reads a body of at most `maxBytes`, and counts its bytes until it has come. `done` is not called if the arrival ends before. */
