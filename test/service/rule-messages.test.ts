@@ -1,4 +1,4 @@
-import { fromBinary, fromJson, toBinary, toJson } from "@bufbuild/protobuf"
+import { create, fromBinary, fromJson, toBinary, toJson } from "@bufbuild/protobuf"
 import fc from "fast-check"
 import { expect, test } from "vitest"
 import { parseRules, RULE_MEMBERS } from "../../packages/core/src/rules/parse-rule.ts"
@@ -63,6 +63,13 @@ test("an empty list of clients means the same as none", () => {
     { ...size, match: {} },
   ].map((rule) => parseRules([rule], "rules").rules[0])
   expect(empty).toMatchObject({ ...none, allow: [], deny: [] })
+})
+
+test("a rule with a field and several fields is refused at its place, be it alone or in a list", async () => {
+  const message = create(RuleSchema, { field: "ip", fields: ["a", "b"], limit: 5n, window: "1 minute" })
+  const problem = "fields: is given together with field"
+  await expect(rulesOf([message], "rule")).rejects.toThrow(`rule.${problem}`)
+  await expect(rulesOf([message], "rules")).rejects.toThrow(`rules[0].${problem}`)
 })
 
 test("fields that are called like a number of a rule, or like a member of every object, are fields like any other", async () => {
