@@ -3,7 +3,10 @@ import { readFileSync } from "node:fs"
 import { connect as connectHttp2 } from "node:http2"
 import { type AddressInfo, connect, type Server, type Socket } from "node:net"
 import { networkInterfaces } from "node:os"
+import { setTimeout as sleep } from "node:timers/promises"
+import { memoryStore, type Store } from "@sluice/core"
 import { afterEach, describe, expect, it } from "vitest"
+import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"
 import { createGrpcListener } from "../../packages/service/src/grpc/grpc-listener.ts"
 import { listenOnEach, portOf } from "../../packages/service/src/listening.ts"
 import { until } from "../servers/until.ts"
@@ -56,6 +59,10 @@ describe("a service that goes down", () => {
     ["has sent nothing over HTTP", "http", false, "", true, LONG],
     ["has sent nothing over HTTP with TLS", "http", true, "", true, LONG],
     ["has sent half a head over HTTP", "http", false, HEAD, true, 300],
+    [
+      ...(["has sent half a head after a request over HTTP", "http", false] as const),
+      ...([`${HEAD}content-length: 2\r\n\r\n{}${HEAD}`, true, 300] as const),
+    ],
     ["has sent half a body over HTTP", "http", false, `${HEAD}content-length: 9\r\n\r\n{`, true, 300],
   ])("does not count as unanswered who %s", async (_about, door, tls, bytes, reads, arrivalMs) => {
     const started = await startService(TWO_SERVICES, {
@@ -82,6 +89,29 @@ describe("a service that goes down", () => {
     const ended = started.end(5_000)
     socket.write(body.slice(1))
     expect(await answer).toContain('"shouldForward":false')
+    expect(await ended).toBe(true)
+  })
+
+  it("answers a request whose decision takes longer than a request may take to arrive", async () => {
+    const inner = memoryStore()
+    let isAsked = false
+    const take: Store["take"] = async (requests) => {
+      isAsked = true
+      await sleep(500)
+      return inner.take(requests)
+    }
+    const started = await startService(TWO_SERVICES, {
+      bounds: { ...BOUNDS, arrivalMs: 100 },
+      shared: { store: { ...methodsOf(inner), take }, storeTimeoutMs: 20_000 },
+    })
+    const socket = await open(started, "http", `${HEAD}content-length: 15\r\n\r\n{"serviceId":2}`, false)
+    const answer = new Promise<string>((resolve, reject) => {
+      socket.once("data", (chunk) => resolve(String(chunk)))
+      socket.once("close", () => reject(new Error("It was closed before it was answered.")))
+    })
+    await until("the store is asked", () => isAsked)
+    const ended = started.end(5_000)
+    expect(await answer).toMatch(/^HTTP\/1\.1 200 /)
     expect(await ended).toBe(true)
   })
 
