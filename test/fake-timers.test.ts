@@ -143,8 +143,9 @@ describe.each(LIBRARIES)("the fake timers of %s", (_name, { install, uninstall }
     const { setSystemTime } = install()
     if (setSystemTime === undefined)
       return context.skip("only Date tells what a module that is loaded now has to follow")
-    // A module of its own, as it is for each test file of jest.
+    // A module of its own, as it is for each test file of jest. Files that come later get modules with real timers.
     vi.resetModules()
+    onTestFinished(() => void vi.resetModules())
     const own: typeof import("@sluice/core") = await import("@sluice/core")
     const limiter = own.createLimiter({ limit: 1, window: "1 minute" })
     onTestFinished(() => limiter.close())
