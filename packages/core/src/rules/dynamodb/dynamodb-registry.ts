@@ -4,7 +4,7 @@ import { type RegistryCallOptions, RuleConflictError, type RuleRegistry } from "
 import { createTable, type Wait } from "./create-table.ts"
 import { conditionFor, conditionOf, removalOf } from "./expected-version.ts"
 import { scanItems } from "./scan-items.ts"
-import { registered, rulesIn } from "./stored-item.ts"
+import { readRegistered, registered } from "./stored-item.ts"
 import { openTable } from "./table.ts"
 import { type DynamoDBTableOptions, parseTableOptions } from "./table-options.ts"
 import { openWriter } from "./writer.ts"
@@ -76,7 +76,8 @@ export function openRegistry(options: DynamoDBRegistryOptions, wait?: Wait): Dyn
     async get(service, options) {
       requireService(service)
       const { signal } = startCall(options)
-      return rulesIn(table.name, service, await table.get(service, { consistent: true, signal }))
+      const found = await table.get(service, { consistent: true, signal })
+      return found && readRegistered(table.name, service, found)
     },
     async *list(options) {
       const { signal } = startCall(options)

@@ -9,7 +9,7 @@ import { conflictMessage } from "./conflict.ts"
 import type { Condition } from "./expected-version.ts"
 import { causeName, messageBehind } from "./failure.ts"
 import { requireFitting, tooLarge } from "./item-size.ts"
-import { rulesIn, storedItem } from "./stored-item.ts"
+import { readRegistered, storedItem } from "./stored-item.ts"
 import type { Found, Table } from "./table.ts"
 import { keyFor } from "./table-key.ts"
 
@@ -37,7 +37,7 @@ export function openWriter(table: Table): Writer {
     found: Found | undefined,
     cause: unknown,
   ): Promise<Error> => {
-    const there = await rulesIn(table.name, service, found)
+    const there = found && (await readRegistered(table.name, service, found))
     return new RuleConflictError(conflictMessage(table.name, service, condition, there), service, there, {
       cause,
     })
@@ -78,12 +78,10 @@ export function openWriter(table: Table): Writer {
       })
       const attempts = watchAttempts()
       command.middlewareStack.add(attempts.watch, WATCH_PLACE)
-      const written = (await rulesIn(table.name, service, mine)) as RegisteredRules
       try {
         await table.call({ what, action: "UpdateItem", signal }, (abortSignal) =>
           table.client.send(command, { abortSignal }),
         )
-        return written
       } catch (error) {
         if (!(error instanceof RuleSourceError)) throw error
         if (isTooLarge(error)) throw tooLarge(service, undefined, error)
@@ -92,10 +90,12 @@ export function openWriter(table: Table): Writer {
           throw isRefused ? await conflict(write, await find(service, signal), error) : error
         }
         const found = await findAfter(write, error)
-        if (isSame(table.name, service, found, mine)) return written
-        // Another writer who wrote the same version kept this write from being carried out.
-        throw found?.item.version?.N === version.N ? await conflict(write, found, error) : unknown(error)
+        if (!isSame(table.name, service, found, mine)) {
+          // Another writer who wrote the same version kept this write from being carried out.
+          throw found?.item.version?.N === version.N ? await conflict(write, found, error) : unknown(error)
+        }
       }
+      return await readRegistered(table.name, service, mine)
     },
 
     async remove(write) {
