@@ -324,6 +324,38 @@ describe("the door of HTTP", () => {
     expect([response.status, await response.json()]).toMatchObject([400, { code: "invalid_argument" }])
   })
 
+  it("answers a chunked body as soon as it is too long, and reads the rest of it", async () => {
+    const { hostname, port } = new URL(started.http)
+    const socket = connectTcp(Number(port), hostname)
+    let answered = ""
+    socket.on("data", (text) => {
+      answered += text
+    })
+    const closed = new Promise((resolve) => socket.once("close", resolve))
+    const head = "host: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked"
+    socket.write(`POST ${PATH} HTTP/1.1\r\n${head}\r\n\r\n`)
+    const chunk = `${(50_000).toString(16)}\r\n${" ".repeat(50_000)}\r\n`
+    for (let sent = 0; sent < 3; sent++) socket.write(chunk)
+    await until(() => answered.includes("resource_exhausted"))
+    expect(answered).toMatch(/^HTTP\/1\.1 413 /)
+    socket.end(`${chunk}0\r\n\r\n`)
+    await closed
+    expect(answered.match(/HTTP\/1\.1/g)).toHaveLength(1)
+  })
+
+  it("forgets a call whose caller goes in the middle of its body", async () => {
+    const { hostname, port } = new URL(started.http)
+    for (let gone = 0; gone < 6; gone++) {
+      const socket = connectTcp(Number(port), hostname)
+      socket.write(
+        `POST ${PATH} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{`,
+      )
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      socket.destroy()
+    }
+    expect(await post(asked(9, "after"))).toMatchObject({ status: 200 })
+  })
+
   it("says what it would have read", async () => {
     const message = async (body: unknown, headers: Record<string, string>) =>
       (await post(body as object, headers, PATH)).body.message
