@@ -55,9 +55,11 @@ export function registering(parts: RegisteringParts): Pick<Handlers<typeof RateL
         const isAgain = typeof expected !== "number" && (await isSame(service, rules, before))
         const registered = isAgain
           ? (before as RegisteredRules)
-          : await audited(audit, { service, peer: context.peer, before, after: { rules } }, () =>
-              registry.register(service, rules, { version: expected ?? seenBefore(request, before) }),
-            )
+          : await audited(audit, { service, peer: context.peer, before, after: { rules } }, () => {
+              const version = expected ?? seenBefore(request, before)
+              requireVersion(service, version, before)
+              return registry.register(service, rules, { version })
+            })
         await inForce(book, service, audit)
         return create(RegisterServiceResponseSchema, {
           status: { code: Code.OK },
@@ -185,6 +187,16 @@ function seenBefore(
   return rule !== undefined && isOne ? before.version : undefined
 }
 
+/** Throws the conflict that the registry would find, before a long list of rules is written in vain. */
+function requireVersion(
+  service: string,
+  version: number | "any" | undefined,
+  before: RegisteredRules | undefined,
+): void {
+  if (before === undefined || version === "any" || version === before.version) return
+  throw conflict({ service, found: before })
+}
+
 /** What is there already and says the same is what was wanted: who registers at each start need not know a version. */
 async function isSame(
   service: string,
@@ -239,7 +251,7 @@ export async function translated<T>(action: () => Promise<T>): Promise<T> {
   }
 }
 
-function conflict({ service, found }: RuleConflictError): StatusError {
+function conflict({ service, found }: Pick<RuleConflictError, "service" | "found">): StatusError {
   const told =
     found === undefined
       ? "nothing is registered: register it without a version, or overwrite"
