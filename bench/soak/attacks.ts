@@ -26,7 +26,7 @@ export const OPEN = "open"
 
 /** Mean time until an attacker begins again what the service has ended or refused. */
 const AGAIN_MS = 5_000
-/** The same of attackers that send one call at a time. */
+/** Mean time until an attacker that sends one call at a time sends the next one. */
 const NEXT_CALL_MS = 500
 
 const HTTP2_PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"
@@ -101,7 +101,7 @@ function untilAgain(meanMs: number): Promise<void> {
   return pause(2 * meanMs * Math.random())
 }
 
-/** Keeps so many at a time going. */
+/** Runs `count` attacks at a time, and begins each again some time after it has ended. */
 function keep(count: number, attack: (index: number) => Promise<unknown>): Promise<unknown> {
   return Promise.all(
     Array.from({ length: count }, async (_, index) => {
@@ -113,7 +113,7 @@ function keep(count: number, attack: (index: number) => Promise<unknown>): Promi
   )
 }
 
-/** Keeps so many sessions, and in each so many calls. A session that has ended is opened again. */
+/** Keeps `sessions` sessions open with `callsEach` calls in each. A session that has ended is opened again. */
 function inSessions(
   sessions: number,
   callsEach: number,

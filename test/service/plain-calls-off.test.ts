@@ -131,7 +131,7 @@ it.each<[what: string, code: number, asked: Asked]>([
   ["a message that is too long", RESOURCE_EXHAUSTED, { message: Buffer.alloc(MOST_BYTES + 1) }],
   ["a held call after its deadline", DEADLINE_EXCEEDED, { message: question("first", 2), deadlineMs: 200 }],
   ["a held call that its caller cancels", CANCELLED, { message: question("first", 2), cancels: true }],
-])("a client of grpc-js sees the same of %s", async (_what, code, asked) => {
+])("a client of grpc-js gets the same answer to %s", async (_what, code, asked) => {
   const seen = await on.ask(asked)
   expect(seen.code).toBe(code)
   const seenOff = await off.ask(asked)
@@ -140,7 +140,7 @@ it.each<[what: string, code: number, asked: Asked]>([
   else expect(seenOff).toMatchObject({ code, trailers: seen.trailers, message: undefined })
 })
 
-it("a client of grpc-js sees the same of too many calls", async () => {
+it("a client of grpc-js gets the same answer to too many calls", async () => {
   const overload = async (side: Side): Promise<Seen> => {
     const held = Array.from({ length: 8 }, () =>
       side.ask({ message: question("first", 2), deadlineMs: 3_000 }),

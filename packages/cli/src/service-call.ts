@@ -123,7 +123,7 @@ function reasonOf(error: unknown): string {
   const { name, message, cause } = error as Error
   if (name === "TimeoutError") return `it took longer than ${TIMEOUT_MS / 1_000} seconds`
   if (!(cause instanceof Error)) return message
-  // An error for several addresses has no message of its own.
+  // An AggregateError has one error for each address, and no message.
   return cause.message || ((cause as NodeJS.ErrnoException).code ?? message)
 }
 

@@ -135,7 +135,7 @@ export async function breakRedis(what: string): Promise<Seen> {
   const countsInRedis = async (): Promise<boolean> =>
     (await ask(`198.51.100.${++others}`)).headers.has("ratelimit")
   await until("it counts in Redis", countsInRedis)
-  // At most once a second, the limiter looks for blocked clients after a decision. Nothing tells when that is over.
+  // At most once a second, the limiter looks for blocked clients after a decision. No signal says when the look has ended.
   await sleep(300)
   const before = await metering.values("sluice.store.errors", "error.type")
   codes.length = 0
