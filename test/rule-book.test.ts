@@ -4,9 +4,9 @@ import { createRequire } from "node:module"
 import { pathToFileURL } from "node:url"
 import { afterEach, describe, expect, test, vi } from "vitest"
 import { ClosedError, InvalidRuleError, RuleSourceError } from "../packages/core/src/errors.ts"
+import { OpenBook } from "../packages/core/src/rules/book/open-book.ts"
 import { parseBookOptions, type RuleBookOptions } from "../packages/core/src/rules/book/options.ts"
 import { LOAD_TIMEOUT_MS } from "../packages/core/src/rules/book/timing.ts"
-import { OpenBook } from "../packages/core/src/rules/open-book.ts"
 import type { Rule } from "../packages/core/src/rules/rule.ts"
 import type { Edition } from "../packages/core/src/rules/rule-book.ts"
 import type { LoadedRules } from "../packages/core/src/rules/source.ts"
@@ -468,7 +468,7 @@ function runAlone(script: string) {
     timeout: 100_000,
   })
 }
-const BOOK = JSON.stringify(new URL("../packages/core/src/rules/open-book.ts", import.meta.url).href)
+const BOOK = JSON.stringify(new URL("../packages/core/src/rules/book/open-book.ts", import.meta.url).href)
 const LIMITER = JSON.stringify(new URL("../packages/core/src/http/create-limiter.ts", import.meta.url).href)
 
 test("who waits for rules holds the process until they are there, and no longer", () => {

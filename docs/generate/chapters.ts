@@ -29,7 +29,7 @@ const CORE: readonly Chapter[] = [
   { title: "Rule sources", files: ["rules/source.ts", "rules/sources/file.ts", "rules/sources/static.ts"] },
   {
     title: "Rule books",
-    files: ["rules/rule-book.ts", "rules/open-book.ts", "rules/book/"],
+    files: ["rules/rule-book.ts", "rules/book/"],
     first: ["createRuleBook", "RuleBookOptions", "RuleBook"],
   },
   { title: "Rule documents and registries", files: ["rules/"] },

@@ -78,6 +78,7 @@ export type {
   Policy,
   Refill,
 } from "./policy.ts"
+export { createRuleBook } from "./rules/book/open-book.ts"
 export type { RuleBookOptions } from "./rules/book/options.ts"
 export {
   formatRuleDocument,
@@ -85,7 +86,6 @@ export {
   type StoredDocument,
   type StoredRule,
 } from "./rules/format-document.ts"
-export { createRuleBook } from "./rules/open-book.ts"
 export type { ParsedRule } from "./rules/parsed-rule.ts"
 export { ruleName } from "./rules/parsed-rule.ts"
 export {

@@ -1,6 +1,6 @@
 import { z } from "zod"
 import type { Clock } from "../../clock.ts"
-import { OpenBook } from "../../rules/open-book.ts"
+import { OpenBook } from "../../rules/book/open-book.ts"
 import { answersAtOnce, says, show } from "../../rules/problems.ts"
 import { member, strict } from "../../rules/rule-members.ts"
 import { onRulesMissing } from "../../rules/until-loaded.ts"

@@ -1,7 +1,7 @@
 import { type Clock, soundTime, steadyClock } from "../../clock.ts"
 import { InvalidOptionError, type Problem } from "../../errors.ts"
 import type { OnStoreFailure } from "../../policy.ts"
-import { OpenBook } from "../../rules/open-book.ts"
+import { OpenBook } from "../../rules/book/open-book.ts"
 import { parseCodeRules, parseRule } from "../../rules/parse-rule.ts"
 import type { ParsedRule } from "../../rules/parsed-rule.ts"
 import { locate } from "../../rules/problems.ts"

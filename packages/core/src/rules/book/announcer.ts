@@ -4,9 +4,9 @@ import { createWarner, type Logger, type Warner } from "../../warnings.ts"
 import { show } from "../problems.ts"
 import type { RuleBookEvents } from "../rule-book.ts"
 import { Complaint } from "./complaint.ts"
-import { contentOf, listed, rulesEvent } from "./edition.ts"
 import type { LoadFailure } from "./load-loop.ts"
-import type { Page, PageReader, Turn } from "./page.ts"
+import { contentOf, listed, rulesEvent } from "./rule-snapshot.ts"
+import type { Page, PageReader, Turn } from "./service-rules.ts"
 import type { Timing } from "./timing.ts"
 
 const RULE_BOOK_EVENTS: Readonly<Record<keyof RuleBookEvents, true>> = {

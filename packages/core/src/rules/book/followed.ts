@@ -5,7 +5,7 @@ import { closed } from "./closed.ts"
 import { LoadLoop } from "./load-loop.ts"
 import type { LoadSync, Loads } from "./loads.ts"
 import type { ParsedBookOptions } from "./options.ts"
-import type { Page, PageReader } from "./page.ts"
+import type { Page, PageReader } from "./service-rules.ts"
 import { ignore } from "./timing.ts"
 
 export interface FollowedOptions

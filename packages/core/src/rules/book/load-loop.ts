@@ -2,9 +2,9 @@ import { AsyncResource } from "node:async_hooks"
 import { ClosedError, type InvalidRuleError, type RuleSourceError } from "../../errors.ts"
 import type { ReadyOptions } from "../rule-book.ts"
 import { closed } from "./closed.ts"
-import { isOutage } from "./edition.ts"
+import { isOutage } from "./rule-snapshot.ts"
 import { ignore, retryMs, sleep, type Timing } from "./timing.ts"
-import { WaitingList } from "./waiting.ts"
+import { WaitingList } from "./waiting-list.ts"
 
 export interface LoadLoopOptions {
   /**

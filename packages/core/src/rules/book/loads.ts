@@ -2,10 +2,10 @@ import { ClosedError } from "../../errors.ts"
 import { Slices } from "../slices.ts"
 import type { FoundRules, LoadedRules, RuleSource } from "../source.ts"
 import type { Announcer } from "./announcer.ts"
-import { type Found, loadError, NOTHING } from "./edition.ts"
 import { requireLoaded } from "./loaded.ts"
-import type { Page } from "./page.ts"
 import { type ListAll, readAll } from "./read-all.ts"
+import { type Found, loadError, NOTHING } from "./rule-snapshot.ts"
+import type { Page } from "./service-rules.ts"
 import { inTime, type Timing } from "./timing.ts"
 
 /** Stands for rules that a page already has, and does not read again. */

@@ -2,10 +2,10 @@ import { AsyncResource } from "node:async_hooks"
 import { InvalidRuleError, type Problem } from "../../errors.ts"
 import type { Edition } from "../rule-book.ts"
 import { closed } from "./closed.ts"
-import { isOutage } from "./edition.ts"
 import type { LoadFailure, LoadLoop } from "./load-loop.ts"
-import { Page } from "./page.ts"
 import { type Lookup, RememberedLookups } from "./remembered-lookups.ts"
+import { isOutage } from "./rule-snapshot.ts"
+import { Page } from "./service-rules.ts"
 import { ignore, retryMs, type Timing } from "./timing.ts"
 
 export interface LookupsOptions {

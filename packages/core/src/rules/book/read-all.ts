@@ -1,6 +1,6 @@
 import { Slices } from "../slices.ts"
 import type { FoundRules, RuleSource } from "../source.ts"
-import { loadError } from "./edition.ts"
+import { loadError } from "./rule-snapshot.ts"
 import { ignore, inTime, type Timing } from "./timing.ts"
 
 /** The function by which a source lists the rules of every service. */

@@ -1,5 +1,5 @@
 import type { LoadFailure } from "./load-loop.ts"
-import type { Page } from "./page.ts"
+import type { Page } from "./service-rules.ts"
 
 /** What is known of a name that was asked for and is not followed. */
 export interface Lookup {

@@ -1,7 +1,7 @@
 import type { RulesStatus } from "../rule-book.ts"
-import { isRejection } from "./edition.ts"
 import type { LoadLoop } from "./load-loop.ts"
-import type { Page } from "./page.ts"
+import { isRejection } from "./rule-snapshot.ts"
+import type { Page } from "./service-rules.ts"
 
 /** How far the rules of a page are to be trusted, by what is known of its loads. */
 export function statusOf(

@@ -1,18 +1,4 @@
-import { Announcer } from "./book/announcer.ts"
-import { closed } from "./book/closed.ts"
-import { Followed } from "./book/followed.ts"
-import { Loads } from "./book/loads.ts"
-import { Lookups } from "./book/lookups.ts"
-import {
-  DEFAULT_POLL_MS,
-  type ParsedBookOptions,
-  parseBookOptions,
-  type RuleBookOptions,
-} from "./book/options.ts"
-import { Page, type PageReader } from "./book/page.ts"
-import { statusOf } from "./book/status.ts"
-import { held, type Timing, unlessAborted } from "./book/timing.ts"
-import { requireService, startCall } from "./call-start.ts"
+import { requireService, startCall } from "../call-start.ts"
 import type {
   Edition,
   ReadyOptions,
@@ -21,8 +7,17 @@ import type {
   RuleBookEvents,
   RulesStatus,
   SignalOption,
-} from "./rule-book.ts"
-import type { UntilLoaded } from "./until-loaded.ts"
+} from "../rule-book.ts"
+import type { UntilLoaded } from "../until-loaded.ts"
+import { Announcer } from "./announcer.ts"
+import { closed } from "./closed.ts"
+import { Followed } from "./followed.ts"
+import { Loads } from "./loads.ts"
+import { Lookups } from "./lookups.ts"
+import { DEFAULT_POLL_MS, type ParsedBookOptions, parseBookOptions, type RuleBookOptions } from "./options.ts"
+import { Page, type PageReader } from "./service-rules.ts"
+import { statusOf } from "./status.ts"
+import { held, type Timing, unlessAborted } from "./timing.ts"
 
 /**
  * Opens a rule book on a source, for several limiters or for a process that decides for many services. A limiter that is
