@@ -1,12 +1,12 @@
 import { InvalidRuleError } from "../../errors.ts"
 import type { ReadyOptions } from "../rule-book.ts"
 import type { Announcer } from "./announcer.ts"
-import { closed } from "./closed.ts"
 import { LoadLoop } from "./load-loop.ts"
-import type { LoadSync, Loads } from "./loads.ts"
-import type { ParsedBookOptions } from "./options.ts"
+import type { Loads } from "./loads.ts"
+import type { LoadSync, ParsedBookOptions } from "./options.ts"
 import type { Page, PageReader } from "./service-rules.ts"
 import { ignore } from "./timing.ts"
+import { closed } from "./waiting-list.ts"
 
 export interface FollowedOptions
   extends Pick<ParsedBookOptions, "listAll" | "loadSync" | "pollMs" | "staleAfterMs" | "timing"> {

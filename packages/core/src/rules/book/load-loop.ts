@@ -1,10 +1,9 @@
 import { AsyncResource } from "node:async_hooks"
-import { ClosedError, type InvalidRuleError, type RuleSourceError } from "../../errors.ts"
+import { ClosedError } from "../../errors.ts"
 import type { ReadyOptions } from "../rule-book.ts"
-import { closed } from "./closed.ts"
-import { isOutage } from "./rule-snapshot.ts"
+import { isOutage, type LoadFailure } from "./rule-snapshot.ts"
 import { ignore, retryMs, sleep, type Timing } from "./timing.ts"
-import { WaitingList } from "./waiting-list.ts"
+import { closed, WaitingList } from "./waiting-list.ts"
 
 export interface LoadLoopOptions {
   /**
@@ -21,8 +20,6 @@ export interface LoadLoopOptions {
   /** Once, when loading has failed for so long. */
   readonly onStale: (ageMs: number) => void
 }
-
-export type LoadFailure = RuleSourceError | InvalidRuleError
 
 /** A poll may come earlier by this part of the interval, so that many processes do not ask together; never later. */
 const JITTER = 0.2

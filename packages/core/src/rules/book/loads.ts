@@ -3,16 +3,13 @@ import { Slices } from "../slices.ts"
 import type { FoundRules, LoadedRules, RuleSource } from "../source.ts"
 import type { Announcer } from "./announcer.ts"
 import { requireLoaded } from "./loaded.ts"
-import { type ListAll, readAll } from "./read-all.ts"
+import type { ListAll, LoadSync } from "./options.ts"
 import { type Found, loadError, NOTHING } from "./rule-snapshot.ts"
 import type { Page } from "./service-rules.ts"
-import { inTime, type Timing } from "./timing.ts"
+import { ignore, inTime, type Timing } from "./timing.ts"
 
 /** Stands for rules that a page already has, and does not read again. */
 const UNREAD: LoadedRules = { rules: [], problems: [] }
-
-/** The function by which a source loads the rules of a service synchronously. */
-export type LoadSync = NonNullable<RuleSource["loadSync"]>
 
 export interface LoadsOptions {
   readonly source: RuleSource
@@ -159,5 +156,47 @@ export class Loads {
     // A name that somebody made up is no news.
     if (turn.before === undefined && page.known === undefined && page.readers.size === 0) return
     this.#options.announcer.turned(page, turn)
+  }
+}
+
+/**
+ * Calls `take` with what is stored for each service, giving requests their turn in between. Rejects when a page does
+ * not come, or not within ten seconds, and when `loading` is aborted; what was taken by then stays taken. `fresh`: what
+ * is stored now.
+ */
+async function readAll(
+  listAll: ListAll,
+  loading: AbortController,
+  timing: Timing,
+  take: (found: FoundRules) => void | Promise<void>,
+  fresh = false,
+): Promise<void> {
+  const slices = new Slices()
+  let pages: AsyncIterator<readonly FoundRules[]> | undefined
+  const nextPage = async (): Promise<IteratorResult<readonly FoundRules[]>> => {
+    pages ??= listAll({ signal: loading.signal, fresh })[Symbol.asyncIterator]()
+    return pages.next()
+  }
+  try {
+    for (;;) {
+      const { done, value } = await inTime(nextPage(), loading, timing, (error) =>
+        loadError(undefined, error),
+      )
+      if (done === true) return
+      slices.begin()
+      for (const found of value) {
+        if (slices.isUsedUp) await slices.pause()
+        loading.signal.throwIfAborted()
+        const taking = take(found)
+        if (taking === undefined) continue
+        await taking
+        slices.begin()
+      }
+    }
+  } catch (error) {
+    // Nobody waits for it: a source that hangs would not answer this either.
+    const end = async () => pages?.return?.()
+    end().catch(ignore)
+    throw error
   }
 }

@@ -1,12 +1,12 @@
 import { AsyncResource } from "node:async_hooks"
 import { InvalidRuleError, type Problem } from "../../errors.ts"
 import type { Edition } from "../rule-book.ts"
-import { closed } from "./closed.ts"
-import type { LoadFailure, LoadLoop } from "./load-loop.ts"
+import type { LoadLoop } from "./load-loop.ts"
 import { type Lookup, RememberedLookups } from "./remembered-lookups.ts"
-import { isOutage } from "./rule-snapshot.ts"
+import { isOutage, type LoadFailure } from "./rule-snapshot.ts"
 import { Page } from "./service-rules.ts"
 import { ignore, retryMs, type Timing } from "./timing.ts"
+import { closed } from "./waiting-list.ts"
 
 export interface LookupsOptions {
   /** Names that are remembered. */

@@ -10,14 +10,15 @@ import type {
 } from "../rule-book.ts"
 import type { UntilLoaded } from "../until-loaded.ts"
 import { Announcer } from "./announcer.ts"
-import { closed } from "./closed.ts"
 import { Followed } from "./followed.ts"
+import type { LoadLoop } from "./load-loop.ts"
 import { Loads } from "./loads.ts"
 import { Lookups } from "./lookups.ts"
 import { DEFAULT_POLL_MS, type ParsedBookOptions, parseBookOptions, type RuleBookOptions } from "./options.ts"
+import { isRejection } from "./rule-snapshot.ts"
 import { Page, type PageReader } from "./service-rules.ts"
-import { statusOf } from "./status.ts"
 import { held, type Timing, unlessAborted } from "./timing.ts"
+import { closed } from "./waiting-list.ts"
 
 /**
  * Opens a rule book on a source, for several limiters or for a process that decides for many services. A limiter that is
@@ -208,5 +209,23 @@ export class OpenBook implements RuleBook {
 
   #requireOpen(): void {
     if (this.#isClosed) throw closed()
+  }
+}
+
+/** How far the rules of a page are to be trusted, by what is known of its loads. */
+function statusOf(
+  page: Page | undefined,
+  { loadedAtMs, isStale, error = page?.rejection }: Pick<LoadLoop, "loadedAtMs" | "isStale" | "error">,
+  nowMs: number,
+): RulesStatus {
+  const { version, problems = [] } = page?.edition ?? {}
+  return {
+    ...(version !== undefined && { version }),
+    ...(loadedAtMs !== undefined && { loadedAtMs }),
+    ageMs: loadedAtMs === undefined ? Number.POSITIVE_INFINITY : nowMs - loadedAtMs,
+    isStale,
+    isRejected: error !== undefined && isRejection(error),
+    problems,
+    ...(error !== undefined && { error }),
   }
 }

@@ -7,8 +7,6 @@ import type { Rule } from "../rule.ts"
 import { readShape, strict } from "../rule-members.ts"
 import type { RuleSource } from "../source.ts"
 import { type OnRulesMissing, onRulesMissing, parseUntilLoaded, type UntilLoaded } from "../until-loaded.ts"
-import type { LoadSync } from "./loads.ts"
-import type { ListAll } from "./read-all.ts"
 import type { Timing } from "./timing.ts"
 
 /** Options of `createRuleBook`. */
@@ -43,6 +41,12 @@ export interface RuleBookOptions {
   /** For tests: a number from 0 to below 1. Default Math.random. */
   readonly random?: (() => number) | undefined
 }
+
+/** Lists the rules of every service, like `loadAll` of a source. */
+export type ListAll = NonNullable<RuleSource["loadAll"]>
+
+/** Loads the rules of one service synchronously, like `loadSync` of a source. */
+export type LoadSync = NonNullable<RuleSource["loadSync"]>
 
 /** The options, checked, with every default filled in. */
 export interface ParsedBookOptions {

@@ -1,4 +1,4 @@
-import type { LoadFailure } from "./load-loop.ts"
+import type { LoadFailure } from "./rule-snapshot.ts"
 import type { Page } from "./service-rules.ts"
 
 /** What is known of a name that was asked for and is not followed. */

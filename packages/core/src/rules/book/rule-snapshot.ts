@@ -46,8 +46,11 @@ export function isNothing({ rules, problems, version }: Edition, stamp: string |
   return rules.length === 0 && problems.length === 0 && version === undefined && stamp === undefined
 }
 
+/** Why a load failed: the source could not be read, or its rules were rejected. */
+export type LoadFailure = RuleSourceError | InvalidRuleError
+
 /** An error of a source as one that has a code. `service` is undefined when all were to be loaded. */
-export function loadError(service: string | undefined, cause: unknown): RuleSourceError | InvalidRuleError {
+export function loadError(service: string | undefined, cause: unknown): LoadFailure {
   if (cause instanceof RuleSourceError || cause instanceof InvalidRuleError) return cause
   const reason = cause instanceof Error ? cause.message : show(cause)
   const whose = service === undefined ? "all services" : `service ${show(service)}`
@@ -55,12 +58,12 @@ export function loadError(service: string | undefined, cause: unknown): RuleSour
 }
 
 /** Whether the error rejects what is stored, rather than say that it could not be read. */
-export function isRejection(error: RuleSourceError | InvalidRuleError): boolean {
+export function isRejection(error: LoadFailure): boolean {
   return error.problems.length > 0
 }
 
 /** True if the source could not be read. False if it was read, also if what it has was rejected. */
-export function isOutage(error: RuleSourceError | InvalidRuleError | undefined): boolean {
+export function isOutage(error: LoadFailure | undefined): boolean {
   return error !== undefined && !isRejection(error)
 }
 

@@ -1,8 +1,17 @@
 import { InvalidRuleError } from "../../errors.ts"
 import type { Edition, ReadyOptions, RulesEvent } from "../rule-book.ts"
 import type { Complaint } from "./complaint.ts"
-import type { LoadFailure, LoadLoop } from "./load-loop.ts"
-import { editionOf, type Found, hasStamp, isNothing, isSame, type Print, printOf } from "./rule-snapshot.ts"
+import type { LoadLoop } from "./load-loop.ts"
+import {
+  editionOf,
+  type Found,
+  hasStamp,
+  isNothing,
+  isSame,
+  type LoadFailure,
+  type Print,
+  printOf,
+} from "./rule-snapshot.ts"
 import { WaitingList } from "./waiting-list.ts"
 
 /** A reader of a page, such as a limiter. Only `onEdition` may throw, and only while the reader opens the page. */

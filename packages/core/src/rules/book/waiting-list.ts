@@ -1,3 +1,4 @@
+import { ClosedError } from "../../errors.ts"
 import type { ReadyOptions } from "../rule-book.ts"
 import { ignore } from "./timing.ts"
 
@@ -57,4 +58,9 @@ export class WaitingList {
     this.#waiting = this.#waiting.filter((waiting) => !isDue(waiting))
     return due
   }
+}
+
+/** What is said to who asks a book that is closed, or waits for it. */
+export function closed(): ClosedError {
+  return new ClosedError("The rule book is closed")
 }
