@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs"
+import { relative } from "node:path"
 import type { Mutant } from "@stryker-mutator/api/core"
 import { Instrumenter } from "@stryker-mutator/instrumenter"
 import { globSync } from "tinyglobby"
+import { isEquivalent } from "../equivalent-mutants.ts"
 
 /** A file whose mutants are all in it, each behind a switch that is off. */
 export interface InstrumentedFile {
@@ -11,7 +13,7 @@ export interface InstrumentedFile {
 
 export interface Instrumented {
   readonly files: readonly InstrumentedFile[]
-  /** Those left out by a comment have a status already. */
+  /** Without those that behave as the source does. */
   readonly mutants: readonly Mutant[]
 }
 
@@ -44,5 +46,12 @@ export async function instrument(patterns: readonly string[]): Promise<Instrumen
     excludedMutations: [],
     ignorers: [],
   })
-  return { files: files.map(({ name, content }) => ({ path: name, code: content })), mutants }
+  const textOf = new Map(sources.map(({ name, content }) => [name, content]))
+  return {
+    files: files.map(({ name, content }) => ({ path: name, code: content })),
+    mutants: mutants.filter(
+      (mutant) =>
+        !isEquivalent(mutant, relative(process.cwd(), mutant.fileName), textOf.get(mutant.fileName) ?? ""),
+    ),
+  }
 }

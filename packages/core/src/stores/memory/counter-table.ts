@@ -27,7 +27,6 @@ export class CounterTable implements CounterStates<KeyHash> {
   #writes = 0
   #swept = 0
   /** The key that was read last and what `find` said of it, no key when slots have moved since: a decision reads and then writes. */
-  // Stryker disable next-line ObjectLiteral: nothing is no key's word either
   readonly #readKey: KeyHash = { low: NO_KEY, high: 0 }
   #readSlot = 0
 
@@ -67,7 +66,6 @@ export class CounterTable implements CounterStates<KeyHash> {
     const segment = this.#segments[at] ?? this.#open(at)
     const slot = this.#slotOf(segment, key)
     segment.write(slot < 0 ? this.#insert(segment, at, key, slot, nowMs) : slot, state, emptyAtMs)
-    // Stryker disable next-line UpdateOperator: backwards it comes by as many
     if (++this.#writes % WRITES_PER_SWEEP === 0) this.#sweep(nowMs)
   }
 
@@ -76,7 +74,6 @@ export class CounterTable implements CounterStates<KeyHash> {
     const segment = this.#segments[this.#segmentOf(key)]
     if (segment === undefined) return
     const slot = this.#slotOf(segment, key)
-    // Stryker disable next-line ConditionalExpression: outside of it a typed array takes nothing
     if (slot >= 0) segment.block(slot, releaseAtMs)
   }
 
@@ -85,7 +82,6 @@ export class CounterTable implements CounterStates<KeyHash> {
     const segment = this.#segments[this.#segmentOf(key)]
     if (segment === undefined) return
     const slot = this.#slotOf(segment, key)
-    // Stryker disable next-line ConditionalExpression: outside of it a typed array takes nothing
     if (slot >= 0) segment.keep(slot, emptyAtMs)
   }
 
@@ -102,7 +98,6 @@ export class CounterTable implements CounterStates<KeyHash> {
   /** What `find` says of the key. */
   #slotOf(segment: Segment, key: KeyHash): number {
     const { low, high } = this.#readKey
-    // Stryker disable next-line ConditionalExpression: it is found again; that both words are compared shows in the operators
     return low === key.low && high === key.high ? this.#readSlot : segment.find(key)
   }
 

@@ -17,7 +17,6 @@ export function hashedKeys(): Keys<KeyHash> {
   const hash = keyHasher()
   return {
     of(counter, partition, reused) {
-      // Stryker disable next-line ObjectLiteral: both words are written before they are read, and it is of its shape from the start
       const key = reused ?? { low: 0, high: 0 }
       hash(counter, partition, key)
       return key
@@ -46,7 +45,6 @@ export function keyHasher(secret: readonly [number, number] = randomSecret()): K
   // costs is how much of it there is.
   // The round is written out in both loops, as in `absorb`: a function of it would hand over its four words through memory.
   return (counter, partition, into) => {
-    // Stryker disable next-line ConditionalExpression: it is looked up anew
     if (counter !== lastCounter) {
       start = startOf(counter)
       lastCounter = counter
@@ -106,9 +104,7 @@ export function keyHasher(secret: readonly [number, number] = randomSecret()): K
   /** What comes of a counter before any partition; remembered, as a process has few and asks for the same ones again and again. */
   function startOf(counter: string): Int32Array {
     const known = starts.get(counter)
-    // Stryker disable next-line ConditionalExpression: it is worked out anew
     if (known !== undefined) return known
-    // Stryker disable next-line ConditionalExpression,EqualityOperator: it is a bound of memory that nobody sees
     if (starts.size >= MAX_STARTS) starts.clear()
     const made = afterCounter(counter, secret)
     starts.set(counter, made)

@@ -51,7 +51,6 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
  * Whether a memory store's own `take` or `peek` is what would answer: it makes sense whatever it is asked. An app or a test may
  * have put something else in its place, at any time; and on any other object those two throw.
  */
-// Stryker disable next-line BlockStatement: what always makes sense is looked through in vain
 export function answersForItself(store: Store, peeked: boolean): boolean {
   return peeked ? store.peek === OWN_PEEK : takesOne(store)
 }
@@ -92,10 +91,8 @@ class InMemory implements MemoryStore, TakesOne {
     const nowMs = this.#now()
     const only = requests[0]
     // Nearly always there is one.
-    // Stryker disable next-line ConditionalExpression,EqualityOperator: as a list of one it is answered the same, only slower
     const isOnly = only !== undefined && requests.length === 1
     const answers = isOnly ? [counters.take(only, nowMs)] : this.#takeEach(counters, requests, nowMs)
-    // Stryker disable next-line ConditionalExpression: to report nothing only makes a list
     if (!this.#evictions.isEmpty) this.#report(nowMs)
     return answers
   }
@@ -103,7 +100,6 @@ class InMemory implements MemoryStore, TakesOne {
   takeOne(check: Check): Taken {
     const nowMs = this.#now()
     const taken = this.#open().takeOne(check, nowMs)
-    // Stryker disable next-line ConditionalExpression: to report nothing only makes a list
     if (!this.#evictions.isEmpty) this.#report(nowMs)
     return taken
   }

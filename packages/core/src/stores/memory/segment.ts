@@ -58,7 +58,6 @@ export class Segment extends Slots {
   insert(key: KeyHash, found: number): number {
     let slot = -1 - found
     if (++this.#newKeysOfMark * SLOTS_PER_MARK > this.capacity) this.#beginMark()
-    // Stryker disable next-line EqualityOperator: a key sooner or later
     if (this.count + 1 > this.capacity * MOST_LOAD) {
       this.#resizeTo(this.#growth + 1)
       slot = this.freeFor(key.low)
@@ -79,9 +78,7 @@ export class Segment extends Slots {
   write(slot: number, state: CounterState, emptyAtMs: number): void {
     const emptyAtS = wholeSeconds(emptyAtMs)
     this.put(slot, state, emptyAtS)
-    // Stryker disable next-line EqualityOperator: the same instant
     if (emptyAtS < this.#nothingEmptyBeforeS) this.#nothingEmptyBeforeS = emptyAtS
-    // Stryker disable next-line EqualityOperator: the same instant
     if (emptyAtS < this.#roundEmptyAtS) this.#roundEmptyAtS = emptyAtS
   }
 
@@ -104,21 +101,17 @@ export class Segment extends Slots {
   /** Removes what has expired among the next few slots, and gives memory back after a flood; yields how many. */
   sweep(nowMs: number): number {
     const nowS = Math.floor(nowMs / 1000)
-    // Stryker disable next-line ConditionalExpression: it would look, and find nothing
     if (nowS < this.#nothingEmptyBeforeS) return 0
     const before = this.count
     for (let examined = 0; examined < SWEPT_SLOTS; examined++) {
       const slot = this.#advance()
-      // Stryker disable next-line ConditionalExpression: it would look for ever, and mostly find nothing
       if (slot === 0) this.#beginRound()
       // What moves into the freed slot is looked at in its place.
       while (this.isUsed(slot) && this.emptyAtS(slot) <= nowS) this.remove(slot)
-      // Stryker disable next-line ConditionalExpression: a free slot has 0 there, so it would look again, and find nothing
       if (this.isUsed(slot)) this.#roundEmptyAtS = Math.min(this.#roundEmptyAtS, this.emptyAtS(slot))
     }
     let growth = this.#growth
     // A step is left to grow into: what shrinks just as it may would have to grow at the next key.
-    // Stryker disable next-line EqualityOperator: a key sooner or later
     while (growth >= 1 && this.count < capacityAt(growth - 2) * MOST_LOAD) growth--
     if (growth < this.#growth) this.#resizeTo(growth)
     return before - this.count
@@ -133,11 +126,9 @@ export class Segment extends Slots {
     const nowS = Math.floor(nowMs / 1000)
     let victim = this.#nextUsed()
     for (let looked = 1; looked < this.count; looked++) {
-      // Stryker disable next-line EqualityOperator: seventeen do as well
       if (looked >= CANDIDATES && this.#refusedUntilS(victim, nowS) === 0) break
       const slot = this.#nextUsed()
       if (this.#isBetterVictim(slot, victim, nowS)) victim = slot
-      // Stryker disable next-line ConditionalExpression: the whole segment would be looked at
       if (looked === MANY_CANDIDATES) victim = this.#newestOr(victim, nowS)
     }
     const emptyAtS = this.emptyAtS(victim)
@@ -155,7 +146,6 @@ export class Segment extends Slots {
   #isBetterVictim(slot: number, victim: number, nowS: number): boolean {
     const refusedUntilS = this.#refusedUntilS(slot, nowS)
     const victimRefusedUntilS = this.#refusedUntilS(victim, nowS)
-    // Stryker disable next-line EqualityOperator: they are not the same
     if (refusedUntilS !== victimRefusedUntilS) return refusedUntilS < victimRefusedUntilS
     const emptyAtS = this.emptyAtS(slot)
     const victimEmptyAtS = this.emptyAtS(victim)
@@ -188,7 +178,6 @@ export class Segment extends Slots {
   }
 
   /** The hand has seen all there is, or been told of it. */
-  // Stryker disable next-line BlockStatement: it would look for ever, and mostly find nothing
   #beginRound(): void {
     this.#nothingEmptyBeforeS = this.#roundEmptyAtS
     this.#roundEmptyAtS = Number.POSITIVE_INFINITY

@@ -51,12 +51,10 @@ export class Slots {
     const high = key.high & HASH_BITS
     const halves = this.#halves
     const end = this.capacity
-    // Stryker disable next-line ArithmeticOperator: beyond the end there is nothing either
     for (let slot = this.#home(low); ; slot = slot + 1 === end ? 0 : slot + 1) {
       const at = slot * HALVES
       const slotHigh = halves[at + HASH_HIGH] as number
       if (slotHigh === 0) return -1 - slot
-      // Stryker disable next-line ArithmeticOperator: it is the first
       if ((slotHigh & HASH_BITS) === high && halves[at + HASH_LOW] === low) return slot
     }
   }
@@ -64,14 +62,12 @@ export class Slots {
   /** The first free slot for a key that has none. */
   protected freeFor(low: number): number {
     let slot = this.#home(low)
-    // Stryker disable next-line ArithmeticOperator: beyond the end nothing is free either
     while (this.isUsed(slot)) slot = slot + 1 === this.capacity ? 0 : slot + 1
     return slot
   }
 
   /** Gives a free slot to a key, to be written. */
   protected claim(slot: number, key: KeyHash, mark: number): void {
-    // Stryker disable next-line ArithmeticOperator: it is the first
     this.#halves[slot * HALVES + HASH_LOW] = key.low
     this.#halves[slot * HALVES + HASH_HIGH] = (key.high & HASH_BITS) | (mark << MARK_SHIFT)
   }
@@ -153,7 +149,6 @@ export class Slots {
       hole = next
     }
     this.#words.fill(0, hole * WORDS, (hole + 1) * WORDS)
-    // Stryker disable next-line ConditionalExpression: who takes the slot writes over them; memory holds them until then
     if (this.#parts !== undefined) this.#parts[hole] = undefined
     return movedEmptyAtS
   }
@@ -172,12 +167,9 @@ export class Slots {
     const halves = this.#halves
     for (let slot = 0; slot < slots; slot++) {
       const at = slot * HALVES
-      // Stryker disable next-line ConditionalExpression: a free slot makes a free slot
       if (from[at + HASH_HIGH] === 0) continue
-      // Stryker disable next-line ArithmeticOperator: it is the first
       const free = this.freeFor(from[at + HASH_LOW] as number)
       // What is not one number goes by halves: as a 64-bit number it may be a NaN, whose bits a copy need not keep.
-      // Stryker disable next-line ArithmeticOperator: it is the first
       halves[free * HALVES + HASH_LOW] = from[at + HASH_LOW] as number
       halves[free * HALVES + HASH_HIGH] = from[at + HASH_HIGH] as number
       to[free * WORDS + PREVIOUS] = fromWords[slot * WORDS + PREVIOUS] as number
@@ -185,7 +177,6 @@ export class Slots {
       to[free * WORDS + START_MS] = fromWords[slot * WORDS + START_MS] as number
       halves[free * HALVES + EMPTY_AT_S] = from[at + EMPTY_AT_S] as number
       halves[free * HALVES + RELEASE_AT_S] = from[at + RELEASE_AT_S] as number
-      // Stryker disable next-line OptionalChaining: there were some where there are some
       if (this.#parts !== undefined) this.#parts[free] = fromParts?.[slot]
     }
   }

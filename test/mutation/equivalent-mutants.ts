@@ -1,0 +1,49 @@
+import type { Mutant } from "@stryker-mutator/api/core"
+import { EQUIVALENT } from "./equivalent.ts"
+
+/** A line of a source on which some mutants behave as the source does. */
+export interface EquivalentLine {
+  /** From the root of the repository. */
+  readonly path: string
+  /** The text of the line, without the space around it. Each line of the file with this text is meant. */
+  readonly line: string
+  /** Names of mutators, in which "all" is every one. */
+  readonly mutators: readonly string[]
+}
+
+/** The lines that `equivalent.ts` lists. */
+export const EQUIVALENT_LINES: readonly EquivalentLine[] = Object.entries(EQUIVALENT).flatMap(
+  ([path, lines]) =>
+    Object.entries(lines).map(([line, text]) => ({
+      path: `packages/${path}`,
+      line,
+      mutators: text.slice(0, text.indexOf(":")).split(","),
+    })),
+)
+
+/** Returns the listed lines that no source has: each names its file and text. `read` returns undefined if there is no file. */
+export function staleLines(
+  listed: readonly EquivalentLine[],
+  read: (path: string) => string | undefined,
+): readonly string[] {
+  return listed.flatMap(({ path, line }) => {
+    const text = read(path)
+    if (text === undefined) return [`${path}: the file does not exist`]
+    return linesOf(text).includes(line) ? [] : [`${path}: no line is ${line}`]
+  })
+}
+
+/** Whether `mutant`, of a file with this path and text, is on a listed line with a listed mutator. */
+export function isEquivalent(mutant: Mutant, path: string, text: string): boolean {
+  const line = linesOf(text)[mutant.location.start.line]
+  return EQUIVALENT_LINES.some(
+    (listed) =>
+      listed.path === path &&
+      listed.line === line &&
+      (listed.mutators.includes("all") || listed.mutators.includes(mutant.mutatorName)),
+  )
+}
+
+function linesOf(text: string): readonly string[] {
+  return text.split("\n").map((line) => line.trim())
+}
