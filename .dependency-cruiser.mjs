@@ -1,5 +1,4 @@
-// Which file may import which, type imports included. ARCHITECTURE.md draws the same arrows; test/architecture.test.ts
-// shows that each rule bites.
+// Which file may import which, type imports included. ARCHITECTURE.md draws the same arrows.
 
 const CORE = "^packages/core/src/"
 const GROUND = `${CORE}(policy|duration|errors|credentials|clock|address|events|soon|warnings)(\\.test)?\\.ts$`

@@ -22,8 +22,8 @@ const luaAsText: Plugin = {
 const config: ViteUserConfig = defineConfig({
   plugins: [luaAsText],
   resolve: {
-    // Tests run on the sources, so that coverage counts them and no build is needed; test/packaging.test.ts alone
-    // runs what is published.
+    // Tests run on the sources, so that coverage counts them and no build is needed; `pnpm packages` runs what is
+    // published.
     alias: [
       { find: /^@sluice\/core\/(redis|dynamodb|otel)$/, replacement: `${packages}/core/src/$1.ts` },
       {

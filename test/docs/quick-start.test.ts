@@ -10,8 +10,8 @@ import { parseCurl } from "./shell/curl.ts"
 import { commandLines } from "./shell/words.ts"
 import { blocksTestedBy } from "./shown.ts"
 
-// The programs of the guide as processes of their own, on what is built: `pnpm test` builds it first. That the packages
-// can be packed and used in a project of their own is shown by test/packaging.test.ts.
+// The programs of the guide as processes of their own, on what is built: `pnpm test` builds it first. `pnpm packages` shows that the
+// packages can be packed and used in a project of their own.
 
 const DOCUMENT = "docs/guides/quick-start.md"
 const [express, fastify, koa, startIt, first, sixth, withRedis, startBoth, withRules, search] =

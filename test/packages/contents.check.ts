@@ -2,6 +2,12 @@ import { execFileSync } from "node:child_process"
 import { describe, expect, inject, it } from "vitest"
 
 const PACKAGES = ["cli", "contracts", "core", "express", "fastify", "koa", "service"]
+/** What a tarball has beside code, declarations, its manifest, README and license. */
+const BESIDE: Readonly<Record<string, readonly string[]>> = {
+  cli: ["bin/sluice.js"],
+  core: ["dist/zod-MIT.txt", "errors.md", "rules.schema.json"],
+  service: ["bin/sluice-service.js"],
+}
 /** Programs have a library's door only where they have one. */
 const LIBRARIES = ["contracts", "core", "express", "fastify", "koa"]
 /** Packages whose code is in the one that is published, as docs/decisions tell why. */
@@ -19,6 +25,17 @@ it("every package is packed", () => {
 
 describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
   const { contents = [] } = inject("tarballs")[name] ?? {}
+
+  it("has the build, its manifest, README and license, and nothing else", () => {
+    const others = contents.filter(
+      (path) =>
+        !/^(dist\/[\w.-]+\.(js|d\.ts)|proto\/[\w./]+\.proto|package\.json|README\.md|LICENSE)$/.test(path),
+    )
+    expect(others.sort()).toEqual(BESIDE[name] ?? [])
+    // pnpm does not list the license, which it adds.
+    expect(textOf(name, "LICENSE")).toMatch(/^MIT License\n/)
+    expect(contents.filter((path) => /\.test(-d)?\./.test(path))).toEqual([])
+  })
 
   it("has code and declarations, and neither maps of sources that are not in it nor the way to them", () => {
     const built = contents.filter((path) => path.startsWith("dist/"))
@@ -62,6 +79,18 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
   })
 
   if (LIBRARIES.includes(name)) {
+    it("points each entry point at declarations first, then at one file for import and require", () => {
+      const { exports } = JSON.parse(textOf(name, "package.json"))
+      const entries = Object.entries<Record<string, string>>(exports).filter(
+        ([path]) => !path.endsWith(".json"),
+      )
+      expect(entries.length).toBeGreaterThan(0)
+      for (const [, conditions] of entries) {
+        expect(Object.keys(conditions)).toEqual(["types", "default"])
+        for (const file of Object.values(conditions)) expect(contents).toContain(file.replace("./", ""))
+      }
+    })
+
     it("lets bundlers leave out what is not used", () => {
       expect(JSON.parse(textOf(name, "package.json")).sideEffects).toBe(false)
     })
