@@ -1,7 +1,7 @@
 // Which file may import which, type imports included. ARCHITECTURE.md draws the same arrows.
 
 const CORE = "^packages/core/src/"
-const GROUND = `${CORE}(policy|duration|errors|credentials|clock|address|events|soon|warnings)(\\.test)?\\.ts$`
+const GROUND = `${CORE}(policy|duration|errors|credentials|clock|address|events|shape|show|soon|warnings)(\\.test)?\\.ts$`
 const DOORS = `${CORE}(index|redis|dynamodb|otel)(\\.test)?\\.ts$`
 const DYNAMODB = `${CORE}rules/dynamodb/`
 const OTEL = `${CORE}otel/`
@@ -202,6 +202,17 @@ export default {
       severity: "error",
       from: { path: `${CORE}(errors|credentials)\\.ts$` },
       to: { pathNot: [`${CORE}credentials\\.ts$`, "^util$"] },
+    },
+    {
+      name: "core-shape-for-rules-and-options",
+      comment:
+        "shape.ts loads the schema library: only rules and the limiter's options import it, so that Redis and OpenTelemetry do without.",
+      severity: "error",
+      from: {
+        path: CORE,
+        pathNot: [`${CORE}rules/`, `${CORE}http/options/`, `${CORE}shape\\.(test\\.)?ts$`],
+      },
+      to: { path: `${CORE}shape\\.ts$` },
     },
     ...roomRules,
     ...partRules,

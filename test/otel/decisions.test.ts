@@ -308,7 +308,12 @@ describe("instrument", () => {
       /meterProvider: \{\} is not a meter provider; accepted: a MeterProvider of OpenTelemetry/,
     )
     const limiter = createLimiter({ limit: 1, window: "1 minute" })
-    expect(() => instrument(limiter, null as never)).toThrow(/null is not the options of instrument/)
+    for (const none of [null, 5, []]) {
+      expect(() => instrument(limiter, none as never)).toThrow(
+        /(null|5|\[\]) is not the options of instrument/,
+      )
+    }
+    expect(() => instrument(limiter, { name: 5, meterProvider: null } as never)).toThrow(/name: 5 .*null/s)
     instrument(limiter, { name: undefined, meterProvider: undefined })()
   })
 })

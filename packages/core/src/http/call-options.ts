@@ -3,7 +3,7 @@ import type { Decider } from "../limiter/decider.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { DecisionRecord } from "../limiter/decision-record.ts"
 import { isSignal } from "../rules/call-start.ts"
-import { classOf, show, suggestion } from "../rules/problems.ts"
+import { classOf, show, suggestion } from "../show.ts"
 import { isUnits } from "./callbacks.ts"
 import type { AcquireOptions, CostOption, ResetOptions } from "./limiter.ts"
 

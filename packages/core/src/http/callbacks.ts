@@ -1,5 +1,5 @@
 import { textOf } from "../errors.ts"
-import { show } from "../rules/problems.ts"
+import { show } from "../show.ts"
 import type { Warner } from "../warnings.ts"
 
 /** Whether a value is a number of units: a whole number from 0 up. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util"
 import { InvalidOptionError } from "../errors.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
-import { show } from "../rules/problems.ts"
+import { show } from "../show.ts"
 
 interface Route<Limiter> {
   readonly limiter: Limiter

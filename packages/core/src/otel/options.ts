@@ -1,12 +1,7 @@
 import type { MeterProvider } from "@opentelemetry/api"
-import { z } from "zod"
 import { InvalidOptionError, type Problem } from "../errors.ts"
 import type { Limiter } from "../http/limiter.ts"
-import { locate, says, show } from "../rules/problems.ts"
-import { readShape, strict } from "../rules/rule-members.ts"
-
-const NAME = says("a name", "a string that is not empty")
-const PROVIDER = says("a meter provider", "a MeterProvider of OpenTelemetry")
+import { locate, show, suggestion } from "../show.ts"
 
 /** Options of `instrument`. */
 export interface InstrumentOptions {
@@ -19,19 +14,41 @@ export interface InstrumentOptions {
   readonly name?: string | undefined
 }
 
-const shape = strict("the options of instrument", {
-  name: z.string(NAME).min(1, NAME).optional(),
-  meterProvider: z
-    .custom((value) => typeof (value as Partial<MeterProvider> | null)?.getMeter === "function", PROVIDER)
-    .optional(),
-})
+const OPTIONS = ["name", "meterProvider"]
 
 /** @throws {@link InvalidOptionError} with everything that is wrong with what `instrument` was given. */
 export function checkArguments<Request>(limiter: Limiter<Request>, options: InstrumentOptions): void {
-  const problems: Problem[] = readShape(shape, options).problems.map((problem) => locate("", problem))
+  const problems = optionProblems(options)
   if (typeof limiter?.on !== "function" || typeof limiter.status?.service !== "string") {
     const accepted = "what createLimiter() returns, or the `limiter` of a middleware"
     problems.unshift({ path: "limiter", message: `${show(limiter)} is not a limiter`, accepted })
   }
   if (problems.length > 0) throw new InvalidOptionError(problems)
+}
+
+/** Checked by hand: the library that checks rules would be loaded for two options. */
+function optionProblems(options: InstrumentOptions): Problem[] {
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    const accepted = `an object with ${OPTIONS.join(", ")}`
+    return [{ path: "", message: `${show(options)} is not the options of instrument`, accepted }]
+  }
+  const problems: Problem[] = []
+  const { name, meterProvider } = options
+  if (name !== undefined && (typeof name !== "string" || name === "")) {
+    const accepted = "a string that is not empty"
+    problems.push({ path: "name", message: `${show(name)} is not a name`, accepted })
+  }
+  if (meterProvider !== undefined && typeof meterProvider?.getMeter !== "function") {
+    const accepted = "a MeterProvider of OpenTelemetry"
+    problems.push({
+      path: "meterProvider",
+      message: `${show(meterProvider)} is not a meter provider`,
+      accepted,
+    })
+  }
+  for (const option of Object.keys(options).filter((option) => !OPTIONS.includes(option))) {
+    const message = `${show(option)} is not a member of the options of instrument${suggestion(option, OPTIONS)}`
+    problems.push(locate("", { path: [option], message, accepted: OPTIONS.join(", ") }))
+  }
+  return problems
 }

@@ -1,5 +1,5 @@
 import { InvalidOptionError } from "../errors.ts"
-import { show } from "./problems.ts"
+import { show } from "../show.ts"
 import type { SignalOption } from "./rule-book.ts"
 
 /**

@@ -1,7 +1,7 @@
 import { ADDRESS_RANGE_ACCEPTED, parseAddressRange } from "../address.ts"
 import type { AlgorithmName } from "../policy.ts"
+import { type MemberProblem, show } from "../show.ts"
 import { defaultName, fieldsOf } from "./parsed-rule.ts"
-import { type MemberProblem, show } from "./problems.ts"
 import type { Rule, Throttle } from "./rule.ts"
 import { NAME, NAME_ACCEPTED, POSITIVE } from "./rule-members.ts"
 import { type Knows, sizeProblems } from "./size-contradictions.ts"

@@ -1,7 +1,7 @@
 import { z } from "zod"
 import type { RateUnit } from "../duration.ts"
-import { says } from "./problems.ts"
-import { choice, member, strict } from "./rule-members.ts"
+import { choice, says, strict } from "../shape.ts"
+import { member } from "./rule-members.ts"
 import { storedThrottle } from "./throttle-members.ts"
 
 const UNITS: readonly [RateUnit, ...RateUnit[]] = ["second", "minute", "hour", "day", "week"]

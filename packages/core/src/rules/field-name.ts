@@ -1,4 +1,4 @@
-import { closest } from "./problems.ts"
+import { closest } from "../show.ts"
 
 const BUILT_IN = ["ip", "service", "method", "route"] as const
 const PREFIXES = ["header", "query", "body", "param", "cookie"] as const

@@ -1,5 +1,5 @@
 import { METHODS } from "node:http"
-import { show, suggestion } from "./problems.ts"
+import { show, suggestion } from "../show.ts"
 
 /**
  * What is doubtful in a rule's method: that this Node knows none of this name, so that no server on it gets such a

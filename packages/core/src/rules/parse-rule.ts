@@ -1,10 +1,11 @@
 import { z } from "zod"
 import { InvalidRuleError, type Problem } from "../errors.ts"
+import { answersAtOnce, readShape, type Shape, says, strict } from "../shape.ts"
+import { locate, type MemberProblem, show } from "../show.ts"
 import { contradictions } from "./contradictions.ts"
 import { defaultName, fillRule, type ParsedRule, ruleName } from "./parsed-rule.ts"
-import { answersAtOnce, locate, type MemberProblem, says, show } from "./problems.ts"
 import type { Rule, StorableRule } from "./rule.ts"
-import { member, POSITIVE, readShape, type Shape, strict } from "./rule-members.ts"
+import { member, POSITIVE } from "./rule-members.ts"
 import { readThrottle } from "./throttle-members.ts"
 
 /** Not a union: that would say of 0 that it is no number of units, and not that it might have been a function. */

@@ -1,13 +1,14 @@
 import { z } from "zod"
 import { InvalidRuleError, type Problem } from "../errors.ts"
+import { readShape } from "../shape.ts"
+import { locate, type MemberProblem, show } from "../show.ts"
 import { ruleDocument, storedRate, storedRule } from "./document-schema.ts"
 import { pathDoubt } from "./match.ts"
 import { methodDoubt } from "./method-name.ts"
 import { type CheckedRule, checkTogether, ofRule, withThrottle, withUniqueNames } from "./parse-rule.ts"
 import { lacksUnit } from "./parsed-rule.ts"
-import { locate, type MemberProblem, show } from "./problems.ts"
 import type { Rule, StorableRule } from "./rule.ts"
-import { POSITIVE, readShape } from "./rule-members.ts"
+import { POSITIVE } from "./rule-members.ts"
 import { atOnce, inSlices, type Steps } from "./slices.ts"
 
 /** What a document says, as far as it is right. */

@@ -1,9 +1,8 @@
 import { z } from "zod"
 import { DURATION_ACCEPTED, parseDuration } from "../duration.ts"
+import { choice, type Says, says, strict } from "../shape.ts"
 import { canonicalField, FIELD_ACCEPTED, fieldMistake, TOKEN } from "./field-name.ts"
 import { compilePath, PATH_ACCEPTED } from "./match.ts"
-import { isSamePath, type MemberProblem, memberProblems, type Says, says } from "./problems.ts"
-import { withoutPromises } from "./promises.ts"
 
 /** What a count may be. */
 export const POSITIVE: string = `a positive whole number up to ${Number.MAX_SAFE_INTEGER}`
@@ -15,29 +14,6 @@ export const NAME: RegExp = /^[\x20!\x23-\x5b\x5d-\x7e]{1,64}$/
 const VALUES = says("a list of values", "a list of non-empty texts")
 const VALUE = says("a value", "a non-empty text")
 const values: z.ZodArray<z.ZodString> = z.array(z.string(VALUE).min(1, VALUE), VALUES)
-
-/** An enumeration that names its own choices when it is refused. */
-export function choice<const T extends readonly [string, ...string[]]>(
-  noun: string,
-  names: T,
-): z.ZodEnum<{ [K in T[number]]: K }> {
-  return z.enum(names, says(noun, names.map((name) => `"${name}"`).join(", ")))
-}
-
-/** An object that refuses members it does not know; `older` spellings are read but not named. */
-export function strict<T extends z.core.$ZodLooseShape>(
-  noun: string,
-  shape: T,
-  older: readonly string[] = [],
-): z.ZodObject<T, z.core.$strict> {
-  const names = Object.keys(shape).filter((name) => !older.includes(name))
-  return z.strictObject(shape, {
-    error: ({ code }) =>
-      code === "unrecognized_keys"
-        ? says(`a member of ${noun}`, names.join(", ")).error
-        : says(noun, `an object with ${names.join(", ")}`).error,
-  })
-}
 
 const FIELD_AND_FUNCTION =
   'a name, and in "fields" what reads it: { field: "user_id", fields: { user_id: (request) => … } }'
@@ -131,43 +107,6 @@ export const member = {
   shadow: z.boolean(says("a boolean", "true or false")),
   onStoreFailure: choice("a choice for a store failure", ["local", "allow", "deny"]),
 } as const
-
-/** What a schema finds in a value. */
-export interface Shape {
-  /** The members that are right, still as they were given. */
-  readonly good: Readonly<Record<string, unknown>>
-  /** Names of those that are there and wrong. */
-  readonly bad: ReadonlySet<string>
-  readonly problems: readonly MemberProblem[]
-}
-
-/** Checks every member by itself, so that the right ones can be checked against each other while others are wrong. */
-export function readShape(schema: z.ZodObject, unchecked: unknown): Shape {
-  const { value, problems: pending } = withoutPromises(unchecked)
-  const { error } = schema.safeParse(value)
-  const found = error === undefined ? [] : memberProblems(error.issues, value)
-  const problems = pending.length === 0 ? found : [...pending, ...found.filter(isNew(pending))]
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    return { good: {}, bad: ALL, problems }
-  const bad = problems.length === 0 ? NONE : new Set(problems.map(({ path }) => String(path[0])))
-  const given = value as Readonly<Record<string, unknown>>
-  // Thousands of rules are read at a stretch: a loop takes a third of what fromEntries does.
-  const good: Record<string, unknown> = {}
-  for (const name in schema.shape) {
-    const member = given[name]
-    if (member !== undefined && !bad.has(name)) good[name] = member
-  }
-  return { good, bad, problems }
-}
-
-/** Returns a filter for the problems of other members: a member that was left out because it is a promise is also "missing". */
-function isNew(pending: readonly MemberProblem[]): (problem: MemberProblem) => boolean {
-  return ({ path }) => !pending.some((known) => isSamePath(known.path, path))
-}
-
-const NONE: ReadonlySet<string> = new Set()
-/** Of a value that is no object nothing is known. */
-const ALL: ReadonlySet<string> = new Set([...Object.keys(member), "throttle"])
 
 function combinationMistake(
   names: readonly string[],

@@ -1,7 +1,8 @@
 import { z } from "zod"
-import { answersAtOnce, type MemberProblem, says, show } from "./problems.ts"
+import { answersAtOnce, choice, readShape, says, strict } from "../shape.ts"
+import { type MemberProblem, show } from "../show.ts"
 import type { Throttle } from "./rule.ts"
-import { choice, POSITIVE, readShape, strict } from "./rule-members.ts"
+import { POSITIVE } from "./rule-members.ts"
 
 type Kind = Exclude<Throttle, string>["kind"]
 

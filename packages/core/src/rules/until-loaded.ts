@@ -1,8 +1,8 @@
 import { z } from "zod"
 import type { Problem } from "../errors.ts"
+import { says } from "../shape.ts"
 import { type ParsedRules, parseCodeRules } from "./parse-rule.ts"
 import type { ParsedRule } from "./parsed-rule.ts"
-import { says } from "./problems.ts"
 import type { Rule } from "./rule.ts"
 import type { RuleSource } from "./source.ts"
 

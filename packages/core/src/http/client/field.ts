@@ -1,5 +1,5 @@
 import { parseCookie } from "cookie"
-import { classOf } from "../../rules/problems.ts"
+import { classOf } from "../../show.ts"
 import type { RequestFacts } from "../request.ts"
 import type { ClientAddressReader } from "./client-address.ts"
 

@@ -1,7 +1,7 @@
 import { InvalidRuleError, type Problem, textOf } from "../../errors.ts"
 import { SafeEvents } from "../../events.ts"
+import { show } from "../../show.ts"
 import { createWarner, type Logger, type Warner } from "../../warnings.ts"
-import { show } from "../problems.ts"
 import type { RuleBookEvents } from "../rule-book.ts"
 import { Complaint } from "./complaint.ts"
 import { contentOf, type LoadFailure, listed, rulesEvent } from "./rule-snapshot.ts"

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util"
 import { InvalidRuleError, problemWithoutCredentials, RuleSourceError } from "../../errors.ts"
+import { show } from "../../show.ts"
 import { parseRules } from "../parse-rule.ts"
-import { show } from "../problems.ts"
 import type { Edition, RulesEvent } from "../rule-book.ts"
 import type { LoadedRules } from "../source.ts"
 

@@ -1,6 +1,6 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb"
 import { InvalidOptionError } from "../../errors.ts"
-import { show } from "../problems.ts"
+import { show } from "../../show.ts"
 import type { Found } from "./table.ts"
 
 /** What a write expects to find, as a condition that DynamoDB checks when it writes. */

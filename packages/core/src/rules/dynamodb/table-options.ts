@@ -1,7 +1,7 @@
 import { z } from "zod"
 import { InvalidOptionError } from "../../errors.ts"
-import { locate, memberProblems, says, show } from "../problems.ts"
-import { strict } from "../rule-members.ts"
+import { memberProblems, says, strict } from "../../shape.ts"
+import { locate, show } from "../../show.ts"
 import type { DynamoDBSender } from "./client.ts"
 import { DEFAULT_KEY, type KeyType, type TableKey } from "./table-key.ts"
 

@@ -1,7 +1,7 @@
 import { DeleteItemCommand, UpdateItemCommand } from "@aws-sdk/client-dynamodb"
 import { InvalidRuleError, RuleSourceError } from "../../errors.ts"
+import { show } from "../../show.ts"
 import type { StoredRule } from "../format-document.ts"
-import { show } from "../problems.ts"
 import { type RegisteredRules, RuleConflictError } from "../registry.ts"
 import { WATCH_PLACE, watchAttempts } from "./attempts.ts"
 import { attributeOf } from "./attribute-values.ts"

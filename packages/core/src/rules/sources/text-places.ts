@@ -1,5 +1,5 @@
 import type { Document, LineCounter, Node } from "yaml"
-import { locate } from "../problems.ts"
+import { locate } from "../../show.ts"
 import { yaml } from "./yaml-module.ts"
 
 /** A place in a text, both numbers from 1. */

@@ -1,69 +1,12 @@
-import { types } from "node:util"
 import { distance } from "fastest-levenshtein"
-import type { z } from "zod"
-import { withoutCredentials } from "../credentials.ts"
-import type { Problem } from "../errors.ts"
+import { withoutCredentials } from "./credentials.ts"
+import type { Problem } from "./errors.ts"
 
 /** A problem before it is known where in the whole its object stands: `path` starts at that object. */
 export interface MemberProblem {
   readonly path: readonly PropertyKey[]
   readonly message: string
   readonly accepted?: string
-}
-
-/** The own error of a schema: what a value that it refuses is not, and what would be accepted. */
-export interface Says {
-  readonly error: string
-}
-
-/** Says of a refused value that it is not `noun`, and what would be accepted; `memberProblems` reads it back. */
-export function says(noun: string, accepted: string): Says {
-  return { error: `${noun}\n${accepted}` }
-}
-
-/**
- * What is wrong with `value`, from the issues that a schema found in it. Every schema in it says what it accepts
- * (`says`), so the issues' own codes do not matter, but for unknown keys: each becomes a problem of its own. Two checks that
- * refuse one value for the same reason, as a number below -2^53 that is neither exact nor positive, are one problem.
- */
-export function memberProblems(issues: readonly z.core.$ZodIssue[], value: unknown): MemberProblem[] {
-  return issues.flatMap((issue, index): MemberProblem[] => {
-    if (isRepeated(issue, issues[index - 1])) return []
-    const said = issue.code === "invalid_key" ? (issue.issues[0] as z.core.$ZodIssue) : issue
-    const [noun, accepted] = said.message.split("\n") as [string, string]
-    if (issue.code === "unrecognized_keys") {
-      return issue.keys.map((key) => {
-        const path = [...issue.path, key]
-        const meant = suggestion(key, accepted.split(", "))
-        const message = `${show(key)} is not ${noun}${meant}`
-        // Who is told what was meant need not read the whole list, once for each mistake.
-        return meant === "" ? { path, message, accepted } : { path, message }
-      })
-    }
-    const given = issue.code === "invalid_key" ? issue.path.at(-1) : valueAt(value, issue.path)
-    return [{ path: issue.path, message: mistakeOf(given, noun), accepted }]
-  })
-}
-
-function mistakeOf(given: unknown, noun: string): string {
-  if (given === undefined) return "is missing"
-  if (types.isAsyncFunction(given)) return "is an async function, for which no request waits"
-  return `${show(given)} is not ${noun}`
-}
-
-/** Whether it is a function whose answer is there at once. An async one is told from others as long as no compiler rewrites it. */
-export function answersAtOnce(value: unknown): boolean {
-  return typeof value === "function" && !types.isAsyncFunction(value)
-}
-
-/** Issues of one value follow each other. */
-function isRepeated({ path, message }: z.core.$ZodIssue, before: z.core.$ZodIssue | undefined): boolean {
-  return before?.message === message && isSamePath(before.path, path)
-}
-
-/** Compares part by part, because a name in a path can be a symbol, which cannot be joined to text. */
-export function isSamePath(one: readonly PropertyKey[], other: readonly PropertyKey[]): boolean {
-  return one.length === other.length && one.every((part, index) => part === other[index])
 }
 
 /** The problem with its place in the whole: `rules[1]` and `["match", "path"]` make `rules[1].match.path`. */
@@ -113,10 +56,6 @@ function appendKey(place: string, key: PropertyKey): string {
   const name = String(key)
   if (!/^[\w$]{1,64}$/.test(name)) return `${place}[${show(name)}]`
   return place === "" ? name : `${place}.${name}`
-}
-
-function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown>)[key], value)
 }
 
 function describe(value: unknown): string {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { closest, locate, show, suggestion } from "./problems.ts"
+import { closest, locate, show, suggestion } from "./show.ts"
 
 const circular: Record<string, unknown> = {}
 circular.self = circular
