@@ -1,9 +1,8 @@
 import type { Meter } from "@opentelemetry/api"
 import type { DecisionCall, Limiter } from "../http/limiter.ts"
 import type { Decision, PolicyCheck } from "../limiter/decision.ts"
-import { LIMITER, MODE, OPERATION, POLICY, REFUSAL, RESULT } from "./attributes.ts"
 import type { Measuring } from "./measuring.ts"
-import { Tally } from "./tally.ts"
+import { LIMITER, MODE, OPERATION, POLICY, REFUSAL, RESULT, Tally } from "./measuring.ts"
 
 /**
  * Seconds: a decision in memory is in the first bucket, one by Redis in the middle, and the default deadline of 50 ms is

@@ -1,6 +1,6 @@
 import type { BatchObservableResult, Meter } from "@opentelemetry/api"
 import type { Limiter } from "../http/limiter.ts"
-import { LIMITER } from "./attributes.ts"
+import { LIMITER } from "./measuring.ts"
 
 /**
  * Reads what the limiter is at, its rules and its store, when metrics are collected, after `onCollect`. Yields what ends it.
