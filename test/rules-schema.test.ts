@@ -3,8 +3,8 @@ import { fileURLToPath } from "node:url"
 import { Ajv } from "ajv"
 import { describe, expect, it } from "vitest"
 import { rulesSchemaText } from "../packages/core/rules.schema.ts"
+import { valuesIn } from "../packages/core/src/rules/sources/file-text.ts"
 import { readRuleFile } from "../packages/core/src/rules/sources/rule-file.ts"
-import { valuesIn } from "../packages/core/src/rules/sources/text-values.ts"
 
 const SCHEMA = new URL("../packages/core/rules.schema.json", import.meta.url)
 const SHELF = new URL("fixtures/rules/", import.meta.url)

@@ -4,7 +4,6 @@
  * @module @sluice/core/dynamodb
  */
 
-export type { DynamoDBSender } from "./rules/dynamodb/client.ts"
 export {
   type DynamoDBRegistry,
   type DynamoDBRegistryOptions,
@@ -12,4 +11,4 @@ export {
 } from "./rules/dynamodb/dynamodb-registry.ts"
 export { type DynamoDBRulesOptions, dynamoDBRules } from "./rules/dynamodb/dynamodb-rules.ts"
 export type { KeyType } from "./rules/dynamodb/table-key.ts"
-export type { DynamoDBTableOptions } from "./rules/dynamodb/table-options.ts"
+export type { DynamoDBSender, DynamoDBTableOptions } from "./rules/dynamodb/table-options.ts"

@@ -1,5 +1,7 @@
+import { METHODS } from "node:http"
 import { parse, pathToRegexp, type Token, TokenData } from "path-to-regexp"
 import { normalizePath } from "./path.ts"
+import { show, suggestion } from "./problems.ts"
 import type { RuleMatch } from "./rule.ts"
 import { compileValueList } from "./value-list.ts"
 
@@ -132,4 +134,13 @@ function routeTest(pattern: string): (route: string) => boolean {
 export function routeShape(route: string): string {
   const unnamed = route.replace(/([:*])(?:\w+|"[^"]*")(?:\([^()]*\))?/g, "$1").replaceAll("(.*)", "*")
   return normalizePath(unnamed.replace(/[?#]/g, encodeURIComponent))
+}
+
+/**
+ * Returns a warning if Node does not know the method, because then no server on it gets such a request. This is not an error:
+ * rules are shared with gateways and with other versions of Node, which know other methods.
+ */
+export function methodDoubt(method: string): string | undefined {
+  if (METHODS.includes(method.toUpperCase())) return undefined
+  return `${show(method)} is no method that Node knows${suggestion(method, METHODS)}`
 }

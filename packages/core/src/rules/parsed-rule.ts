@@ -2,6 +2,7 @@ import { formatDuration, parseDuration } from "../duration.ts"
 import type { AlgorithmName, Alignment, OnStoreFailure, ParsedThrottle, Penalty, Refill } from "../policy.ts"
 import { canonicalField } from "./field-name.ts"
 import type { OnMissing, Rule, RuleMatch, RulePenalty, StorableRule, Throttle } from "./rule.ts"
+import { mostUnits, percentOf } from "./units.ts"
 
 /** A rule that has been checked, with every default filled in. What comes after trusts it. */
 export interface ParsedRule {
@@ -152,4 +153,25 @@ function fillMatch({ methods, path, fields }: RuleMatch): RuleMatch {
       ),
     }),
   }
+}
+
+/** Returns the most units that a rule with this limit ever admits at once. No request may cost more. */
+export function mostAdmitted(rule: ParsedRule, limit: number): number {
+  const { burst, throttle } = rule
+  if (limit === 0) return 0
+  const capacity = burst ?? limit
+  if (throttle.kind === "soft") return capacity + percentOf(limit, throttle.percent)
+  if (throttle.kind === "elastic") return Math.max(capacity, throttle.ceiling ?? mostCounted(rule, capacity))
+  return capacity
+}
+
+/**
+ * Returns the default ceiling of an elastic rule: the most units that are counted exactly without a coarser unit of time than
+ * the limit alone needs. A bucket keeps its level in parts of that unit, which must not change with the load. For limits that
+ * vary, `capacity` is undefined, and the ceiling is the highest of any limit.
+ */
+export function mostCounted({ algorithm, windowMs }: ParsedRule, capacity: number | undefined): number {
+  const inMs = Math.floor(Number.MAX_SAFE_INTEGER / windowMs) - 1
+  // Stryker disable next-line ConditionalExpression: undefined is below no number
+  return capacity !== undefined && capacity <= inMs ? inMs : mostUnits(algorithm, windowMs)
 }

@@ -1,9 +1,9 @@
 import { spareCapacityMonitor } from "../../limiter/spare-capacity-monitor.ts"
 import { capacityOf, type ParsedThrottle, type Policy } from "../../policy.ts"
 import type { ParsedRule } from "../../rules/parsed-rule.ts"
+import { mostCounted } from "../../rules/parsed-rule.ts"
 import type { Warner } from "../../warnings.ts"
 import { compileTest } from "../callbacks.ts"
-import { mostCounted } from "./most-admitted.ts"
 
 type PolicyNow = () => Policy
 

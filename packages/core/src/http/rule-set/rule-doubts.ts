@@ -1,5 +1,4 @@
-import { pathDoubt } from "../../rules/match.ts"
-import { methodDoubt } from "../../rules/method-name.ts"
+import { methodDoubt, pathDoubt } from "../../rules/match.ts"
 import type { ParsedRule } from "../../rules/parsed-rule.ts"
 import type { Warner } from "../../warnings.ts"
 

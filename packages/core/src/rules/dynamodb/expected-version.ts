@@ -1,6 +1,7 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb"
 import { InvalidOptionError } from "../../errors.ts"
 import { show } from "../../show.ts"
+import type { RegisteredRules } from "../registry.ts"
 import type { Found } from "./table.ts"
 
 /** What a write expects to find, as a condition that DynamoDB checks when it writes. */
@@ -55,4 +56,26 @@ export function conditionOf(found: Found | undefined): Condition {
   const number = Number(version.N)
   const isSound = Number.isSafeInteger(number) && number >= 0 && number < Number.MAX_SAFE_INTEGER
   return { expression: "#version = :seen", seen: version, next: isSound ? number + 1 : 1 }
+}
+
+/** Returns the message of a conflict: what is there, what was expected, and what to do. */
+export function conflictMessage(
+  tableName: string,
+  service: string,
+  { seen, next }: Condition,
+  found: RegisteredRules | undefined,
+): string {
+  const what = `Service ${show(service)} in DynamoDB table ${show(tableName)}`
+  const wanted =
+    seen === undefined ? "no rules yet" : next === 1 ? "none with a version" : `version ${next - 1}`
+  const expected = `and was to have ${wanted}. Nothing was changed`
+  if (found === undefined) {
+    return `${what} has no rules, ${expected}: write without a version to register them anew`
+  }
+  const isVersioned = found.version > 0
+  const there = isVersioned ? `version ${found.version}` : "rules without a version"
+  // A version that is none equals no number.
+  const isNone = found.problems.some(({ path }) => path.endsWith(" version"))
+  const retry = isNone ? '"any"' : found.version
+  return `${what} has ${there}, ${expected}: see what is there, and write again with version: ${retry}`
 }

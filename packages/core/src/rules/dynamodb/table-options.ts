@@ -1,9 +1,13 @@
+import type { DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import { z } from "zod"
 import { InvalidOptionError } from "../../errors.ts"
 import { memberProblems, says, strict } from "../../shape.ts"
 import { locate, show } from "../../show.ts"
-import type { DynamoDBSender } from "./client.ts"
+import { strict } from "../rule-members.ts"
 import { DEFAULT_KEY, type KeyType, type TableKey } from "./table-key.ts"
+
+/** What a client must be able to do: send commands. The app's may be of another version of the SDK than ours. */
+export type DynamoDBSender = Pick<DynamoDBClient, "send">
 
 /** Where the rules are. */
 export interface DynamoDBTableOptions {

@@ -5,11 +5,10 @@ import {
   type ScanCommandOutput,
 } from "@aws-sdk/client-dynamodb"
 import type { Attributes } from "./attribute-values.ts"
-import type { DynamoDBSender } from "./client.ts"
 import { within } from "./deadline.ts"
 import { type Attempt, failure, nameOf } from "./failure.ts"
 import { keyFor, keyOf, type TableKey } from "./table-key.ts"
-import type { TableOptions } from "./table-options.ts"
+import type { DynamoDBSender, TableOptions } from "./table-options.ts"
 
 /** What a call is for, and who may end it. */
 export interface Call extends Attempt {

@@ -4,11 +4,10 @@ import { show } from "../../show.ts"
 import type { StoredRule } from "../format-document.ts"
 import { type RegisteredRules, RuleConflictError } from "../registry.ts"
 import { WATCH_PLACE, watchAttempts } from "./attempts.ts"
-import { attributeOf } from "./attribute-values.ts"
-import { conflictMessage } from "./conflict.ts"
+import { type Attributes, attributeOf, bytesOf } from "./attribute-values.ts"
 import type { Condition } from "./expected-version.ts"
+import { conflictMessage } from "./expected-version.ts"
 import { causeName, messageBehind } from "./failure.ts"
-import { requireFitting, tooLarge } from "./item-size.ts"
 import { readRegistered, storedItem } from "./stored-item.ts"
 import type { Found, Table } from "./table.ts"
 import { keyFor } from "./table-key.ts"
@@ -170,4 +169,21 @@ function unknown(error: RuleSourceError): RuleSourceError {
 function notANumber(tableName: string, service: string): InvalidRuleError {
   const message = `${show(service)} is not a number, and the key of DynamoDB table ${show(tableName)} is one`
   return new InvalidRuleError([{ path: "service_id", message, accepted: 'a number such as "7"' }])
+}
+
+/** The largest item that DynamoDB stores, names of attributes included. */
+const LARGEST_BYTES = 400 * 1024
+
+/** Throws InvalidRuleError for an item that DynamoDB would not store. */
+function requireFitting(service: string, item: Attributes): void {
+  const bytes = Object.entries(item).reduce((sum, [name, value]) => sum + bytesOf(name, value), 0)
+  if (bytes > LARGEST_BYTES) throw tooLarge(service, bytes)
+}
+
+/** Returns the error of an item that is too large. Its size is unknown if attributes that others wrote make it too large. */
+function tooLarge(service: string, bytes: number | undefined, cause?: unknown): InvalidRuleError {
+  const size = bytes === undefined ? "are, with what else their item has," : `are ${bytes} bytes,`
+  const message = `of service ${JSON.stringify(service)} ${size} too large for an item of DynamoDB`
+  const accepted = `up to ${LARGEST_BYTES} bytes: fewer or shorter rules`
+  return new InvalidRuleError([{ path: "rules", message, accepted }], { cause })
 }

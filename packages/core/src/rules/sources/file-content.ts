@@ -5,8 +5,8 @@ import { type Problem, RuleSourceError } from "../../errors.ts"
 import { documentSteps } from "../rule-document.ts"
 import { atOnce, inSlices, type Steps } from "../slices.ts"
 import { type FileDocuments, fileDocuments, type ReadDocument } from "./file-documents.ts"
-import { FileTextError } from "./file-text.ts"
-import { type TextFormat, valuesIn } from "./text-values.ts"
+import { type TextFormat, valuesIn } from "./file-text.ts"
+import { FileTextError } from "./json-text.ts"
 
 /** What a file of rules holds. */
 export interface FileContent {

@@ -8,6 +8,33 @@ export interface JsonMistake {
 /** Levels of lists and objects; DynamoDB has as many. A document of rules needs seven. */
 export const MAX_DEPTH = 32
 
+/** The text of a file is not valid JSON or YAML. `message` says where: "line 3, column 5: a value is expected". */
+export class FileTextError extends Error {
+  /** The message without the place. */
+  readonly reason: string
+  /** Both from 1; absent where it is the text as a whole. */
+  readonly place: { readonly line: number; readonly column: number } | undefined
+
+  constructor(reason: string, place?: FileTextError["place"], options?: ErrorOptions) {
+    super(place === undefined ? reason : `line ${place.line}, column ${place.column}: ${reason}`, options)
+    this.reason = reason
+    this.place = place
+  }
+}
+
+/** Returns the value of a JSON text, or the entries if it is a list. Throws FileTextError. */
+export function parseJsonText(text: string): readonly unknown[] {
+  const mistake = jsonMistake(text)
+  if (mistake !== undefined) {
+    const before = text.slice(0, mistake.offset)
+    const line = before.split("\n").length
+    const column = mistake.offset - before.lastIndexOf("\n")
+    throw new FileTextError(mistake.message, { line, column })
+  }
+  const value: unknown = JSON.parse(text)
+  return Array.isArray(value) ? value : [value]
+}
+
 /** White space, and then one token; RFC 8259 sections 2, 6 and 7. */
 const SPACE = /[ \t\n\r]*/y
 const SCALAR = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y

@@ -3,9 +3,9 @@ import { show } from "../../show.ts"
 import type { StorableRule } from "../rule.ts"
 import { readRuleDocument } from "../rule-document.ts"
 import { below, isReadable, secondDocument } from "./file-documents.ts"
-import type { FileTextError } from "./file-text.ts"
+import { type TextFormat, valuesIn } from "./file-text.ts"
+import type { FileTextError } from "./json-text.ts"
 import { type PlacedValue, START, type TextPlace } from "./text-places.ts"
-import { type TextFormat, valuesIn } from "./text-values.ts"
 
 /** What is wrong in a file of rules, and where: at the name of a member, or at the entry of a list. */
 export interface FileProblem extends Problem {

@@ -1,6 +1,19 @@
+import { createRequire } from "node:module"
 import type { Document, LineCounter, Node } from "yaml"
 import { locate } from "../../show.ts"
-import { yaml } from "./yaml-module.ts"
+
+type Yaml = typeof import("yaml")
+
+let loaded: Yaml | undefined
+
+/**
+ * Returns the YAML library, and loads it on the first call: it takes half as long to load as the rest of the core.
+ * `import()` would not do, because a limiter reads its rules file synchronously when it is created.
+ */
+export function yaml(): Yaml {
+  loaded ??= createRequire(import.meta.url)("yaml") as Yaml
+  return loaded
+}
 
 /** A place in a text, both numbers from 1. */
 export interface TextPlace {

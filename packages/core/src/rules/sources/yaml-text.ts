@@ -1,8 +1,6 @@
 import type { CST, LineCounter } from "yaml"
-import { FileTextError } from "./file-text.ts"
-import { type JsonMistake, MAX_DEPTH } from "./json-text.ts"
-import { type PlacedValue, placesOf } from "./text-places.ts"
-import { yaml } from "./yaml-module.ts"
+import { FileTextError, type JsonMistake, MAX_DEPTH } from "./json-text.ts"
+import { type PlacedValue, placesOf, yaml } from "./text-places.ts"
 
 /**
  * Yields the values in a text of YAML 1.2: its documents, or the entries of documents that are lists. A document is read
