@@ -15,7 +15,7 @@ const GRACE_MS = 1_000
  * left meets them once more, each in processes of its own. Prints every mutant that no test has
  * noticed, and the score of each file. Yields whether none was left.
  *
- * `only` are files of the room, or lines of them, named by the ends of their paths, as in "algorithms/share.ts:20-40"; all of it where
+ * `only` are files of the room, or lines of them, named by the ends of their paths, as in "algorithms/exact-counts.ts:20-40"; all of it where
  * there are none.
  */
 export async function mutateRoom(name: string, only: readonly string[]): Promise<boolean> {

@@ -1,7 +1,7 @@
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { CounterState } from "../../packages/core/src/algorithms/algorithm.ts"
-import { algorithmOf } from "../../packages/core/src/algorithms/by-name.ts"
+import { algorithmOf } from "../../packages/core/src/algorithms/kinds.ts"
 import type { Policy } from "../../packages/core/src/policy.ts"
 import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import type { Answer, Check, Store } from "../../packages/core/src/stores/store.ts"

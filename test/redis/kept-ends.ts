@@ -1,6 +1,6 @@
 import { expect } from "vitest"
 import type { CounterState } from "../../packages/core/src/algorithms/algorithm.ts"
-import { algorithmOf } from "../../packages/core/src/algorithms/by-name.ts"
+import { algorithmOf } from "../../packages/core/src/algorithms/kinds.ts"
 import type { Clock } from "../../packages/core/src/clock.ts"
 import type { Policy } from "../../packages/core/src/policy.ts"
 import type { MemoryStore } from "../../packages/core/src/stores/memory/memory-store.ts"

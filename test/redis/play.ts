@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis"
 import { expect } from "vitest"
 import type { CounterState } from "../../packages/core/src/algorithms/algorithm.ts"
-import { algorithmOf } from "../../packages/core/src/algorithms/by-name.ts"
+import { algorithmOf } from "../../packages/core/src/algorithms/kinds.ts"
 import { strictWindow } from "../../packages/core/src/algorithms/strict-window.ts"
 import { bucketMsOf, bucketsOf } from "../../packages/core/src/algorithms/sub-windows.ts"
 import { LATEST_MS, manualClock } from "../../packages/core/src/clock.ts"

@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { algorithmOf } from "../../packages/core/src/algorithms/by-name.ts"
+import { algorithmOf } from "../../packages/core/src/algorithms/kinds.ts"
 import type { Policy } from "../../packages/core/src/policy.ts"
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"

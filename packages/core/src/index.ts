@@ -12,7 +12,7 @@
  */
 
 export type { Algorithm, CounterState } from "./algorithms/algorithm.ts"
-export { algorithmOf } from "./algorithms/by-name.ts"
+export { algorithmOf } from "./algorithms/kinds.ts"
 export { type Clock, type ManualClock, manualClock } from "./clock.ts"
 export { withoutCredentials } from "./credentials.ts"
 export {

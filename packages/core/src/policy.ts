@@ -119,3 +119,14 @@ export function capacityOf({ limit, burst }: Policy): number {
 export function ceilingOf(policy: Policy): number {
   return capacityOf(policy) + (policy.extra ?? 0)
 }
+
+/** Whether the check's refusal, or the refusal of the check before it, may be counted. The store then reads every counter. */
+export function countsRefusals({
+  policy,
+  shadow,
+}: {
+  readonly policy: Policy
+  readonly shadow: boolean
+}): boolean {
+  return !shadow && (policy.countRejected === true || policy.algorithm === "penalty")
+}

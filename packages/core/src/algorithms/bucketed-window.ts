@@ -1,6 +1,6 @@
 import { ceilingOf } from "../policy.ts"
 import type { Algorithm } from "./algorithm.ts"
-import { firstOffsetBelow, weighted } from "./share.ts"
+import { firstOffsetBelow, weighted } from "./exact-counts.ts"
 import {
   bucketMsOf,
   bucketsOf,

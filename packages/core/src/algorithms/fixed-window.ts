@@ -1,6 +1,6 @@
 import { ceilingOf } from "../policy.ts"
 import type { Algorithm } from "./algorithm.ts"
-import { withCountedUpTo } from "./rejected.ts"
+import { withCountedUpTo } from "./exact-counts.ts"
 
 /**
  * The fixed window: a count that starts anew with each window. Admits when C + cost <= L.

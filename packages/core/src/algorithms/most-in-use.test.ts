@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import type { Policy } from "../policy.ts"
 import type { CounterState } from "./algorithm.ts"
-import { algorithmOf } from "./by-name.ts"
+import { algorithmOf } from "./kinds.ts"
 import { mostInUse, YEAR_MS } from "./most-in-use.ts"
 
 const NOW_MS = Date.UTC(2024, 0, 1)

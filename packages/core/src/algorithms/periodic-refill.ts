@@ -1,7 +1,7 @@
 import { ceilingOf, type Policy } from "../policy.ts"
 import type { Algorithm, CounterState } from "./algorithm.ts"
+import { withCountedUpTo } from "./exact-counts.ts"
 import { mostInUse, owesTooMuch } from "./most-in-use.ts"
-import { withCountedUpTo } from "./rejected.ts"
 
 /**
  * The token bucket that gets L tokens at once where a window begins, at multiples of W since the epoch; what was missed
@@ -57,7 +57,7 @@ export const periodicRefill: Algorithm = {
   },
 
   withoutUnits(state, policy, units, after) {
-    // The last tokens to be taken are the last to be made up: see bucket-level.ts.
+    // The last tokens to be taken are the last to be made up: see bucket.ts.
     const left = after.current - refilled(after, policy, state.startMs)
     const tokens = Math.max(0, left) - Math.max(0, left - units)
     if (tokens === 0) return state

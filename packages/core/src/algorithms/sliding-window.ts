@@ -1,7 +1,6 @@
 import { ceilingOf, type Policy } from "../policy.ts"
 import type { Algorithm, CounterState } from "./algorithm.ts"
-import { withCountedUpTo } from "./rejected.ts"
-import { firstOffsetBelow, weighted } from "./share.ts"
+import { firstOffsetBelow, weighted, withCountedUpTo } from "./exact-counts.ts"
 
 /**
  * The sliding window counter: the previous window's count P weighted by how much of it the sliding window still

@@ -1,7 +1,7 @@
 import { ceilingOf, type Policy } from "../policy.ts"
 import type { CounterState } from "./algorithm.ts"
+import { withCountedUpTo } from "./exact-counts.ts"
 import { countOf, numberAt, pack, shift, unpack } from "./packed-counts.ts"
-import { withCountedUpTo } from "./rejected.ts"
 
 // A window in n sub-windows: `current` is the count of the present one, `parts` has those of the n before it, the latest
 // first, and `previous` is their sum, so that most decisions look at no part at all.

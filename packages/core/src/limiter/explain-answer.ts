@@ -1,5 +1,5 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
-import { algorithmOf } from "../algorithms/by-name.ts"
+import { algorithmOf } from "../algorithms/kinds.ts"
 import { isPacked } from "../algorithms/packed-counts.ts"
 import { isBlockedByHand } from "../algorithms/penalty.ts"
 import type { Answer, Counted } from "../stores/store.ts"

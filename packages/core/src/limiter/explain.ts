@@ -1,5 +1,5 @@
 import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
-import { algorithmOf } from "../algorithms/by-name.ts"
+import { algorithmOf } from "../algorithms/kinds.ts"
 import { capacityOf, type Policy } from "../policy.ts"
 import type { Counted } from "../stores/store.ts"
 import { type Ask, isHopeless } from "./ask.ts"

@@ -1,5 +1,5 @@
-import { algorithmOf } from "../algorithms/by-name.ts"
-import { answerOf, type Taken } from "../stores/taken.ts"
+import { algorithmOf } from "../algorithms/kinds.ts"
+import { answerOf, type Taken } from "../stores/counters.ts"
 import type { Ask } from "./ask.ts"
 import type { Decision, Refusal } from "./decision.ts"
 import type { Deciding } from "./decision-record.ts"

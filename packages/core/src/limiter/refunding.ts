@@ -1,6 +1,6 @@
 import { ClosedError, StoreUnavailableError, sentenceOf } from "../errors.ts"
-import { BACKGROUND_REFUND_MS } from "../stores/background-refunds.ts"
 import type { CounterKey, MaybePromise, Refund, Store } from "../stores/store.ts"
+import { BACKGROUND_REFUND_MS } from "../stores/store.ts"
 import { storeErrorOf } from "./store-error.ts"
 import { withinDeadline } from "./within-deadline.ts"
 

@@ -1,4 +1,4 @@
-import { algorithmOf } from "../algorithms/by-name.ts"
+import { algorithmOf } from "../algorithms/kinds.ts"
 import { ceilingOf } from "../policy.ts"
 import type { Answer, MaybePromise } from "../stores/store.ts"
 import { type Ask, asksUpTo } from "./ask.ts"

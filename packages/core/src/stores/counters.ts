@@ -1,12 +1,9 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
-import { algorithmOf } from "../algorithms/by-name.ts"
-import { chargeable } from "../algorithms/chargeable.ts"
-import { ceilingOf } from "../policy.ts"
+import { algorithmOf } from "../algorithms/kinds.ts"
+import { ceilingOf, countsRefusals } from "../policy.ts"
 import { type CounterStates, keepState, markBlocked, stateAt } from "./kept-state.ts"
-import { countsRefusals } from "./refusals.ts"
 import type { Answer, Check, CounterKey, Refund } from "./store.ts"
 import { type Pending, statesAfterRefusal, takeTogether } from "./take-together.ts"
-import { answerOf, type Taken } from "./taken.ts"
 
 /** A check on its way, and where its counter is. */
 interface Located<Key> extends Pending {
@@ -146,4 +143,30 @@ export class Counters<Key> {
       taken: 0,
     }
   }
+}
+
+/**
+ * Returns the units to refund. Negative units are a charge, which is cut so that the counter stays a safe integer: with
+ * 2^53 - 3 in use, a charge of 5 becomes 2. The Redis script refund.lua does the same.
+ */
+export function chargeable({ current, previous }: CounterState, units: number): number {
+  return Math.max(units, Math.min(0, current + previous - Number.MAX_SAFE_INTEGER))
+}
+
+/** The result of one check, in one object: an allocation less than an answer with a list of checks. */
+export interface Taken {
+  /** Epoch milliseconds of the decision. */
+  readonly nowMs: number
+  readonly granted: boolean
+  /** What the counter holds afterwards. */
+  readonly state: CounterState
+  /** Units that the check took. */
+  readonly taken: number
+  /** Milliseconds until the check would be admitted by its policy; 0 when it is granted. */
+  readonly retryAfterMs: number
+}
+
+/** Returns the result of one check as a store's answer to its request. */
+export function answerOf({ nowMs, granted, state, taken }: Taken): Answer {
+  return { nowMs, granted, checks: [{ state, taken }] }
 }

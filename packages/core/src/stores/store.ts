@@ -154,3 +154,9 @@ export interface Store {
   /** Frees what the store itself opened. Afterwards every method but this one throws or rejects with {@link ClosedError}. */
   close(): MaybePromise<void>
 }
+
+/**
+ * Timeout of a refund that nobody waits for: long enough that a slow moment or a failover loses no units, and short enough
+ * that refunds do not pile up in an outage.
+ */
+export const BACKGROUND_REFUND_MS = 10_000

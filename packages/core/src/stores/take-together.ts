@@ -1,6 +1,5 @@
 import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
-import { ceilingOf } from "../policy.ts"
-import { countsRefusals } from "./refusals.ts"
+import { ceilingOf, countsRefusals } from "../policy.ts"
 import type { Check } from "./store.ts"
 
 /** A check on its way: what its counter holds, and what it has taken. */

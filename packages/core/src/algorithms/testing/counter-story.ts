@@ -2,7 +2,7 @@ import fc from "fast-check"
 import { expect } from "vitest"
 import { ceilingOf, type Policy } from "../../policy.ts"
 import type { Algorithm, CounterState } from "../algorithm.ts"
-import { algorithmOf } from "../by-name.ts"
+import { algorithmOf } from "../kinds.ts"
 
 /** A policy for a test: limit and window, and what its algorithm needs. */
 export function policyOf(shape: Partial<Policy> & Pick<Policy, "algorithm" | "limit" | "windowMs">): Policy {

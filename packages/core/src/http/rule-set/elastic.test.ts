@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest"
-import { timeUnitMs } from "../../algorithms/share.ts"
+import { timeUnitMs } from "../../algorithms/exact-counts.ts"
 import { manualClock } from "../../clock.ts"
 import type { Decision } from "../../limiter/decision.ts"
 import { spareCapacityMonitor } from "../../limiter/spare-capacity-monitor.ts"

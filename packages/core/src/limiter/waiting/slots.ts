@@ -1,4 +1,4 @@
-import { algorithmOf } from "../../algorithms/by-name.ts"
+import { algorithmOf } from "../../algorithms/kinds.ts"
 import type { CounterKey } from "../../stores/store.ts"
 import type { Ask } from "../ask.ts"
 import type { Decision } from "../decision.ts"

@@ -3,8 +3,8 @@ import type { CounterState } from "../../algorithms/algorithm.ts"
 import { type ManualClock, manualClock } from "../../clock.ts"
 import { InvalidOptionError, StoreUnavailableError } from "../../errors.ts"
 import type { Policy } from "../../policy.ts"
+import { answerOf } from "../counters.ts"
 import type { Answer, Check, EvictionEvent } from "../store.ts"
-import { answerOf } from "../taken.ts"
 import {
   answersForItself,
   type MemoryStore,

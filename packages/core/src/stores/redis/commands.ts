@@ -38,3 +38,15 @@ export interface RedisCommands {
    */
   reconnect(key: string): void
 }
+
+/** The address options of a client, as its library keeps them. */
+export interface Place {
+  readonly host?: unknown
+  readonly port?: unknown
+  readonly path?: unknown
+}
+
+/** Returns the server's address for messages: host and port, or a Unix socket. Fills in the defaults of the libraries. */
+export function addressOf({ host, port, path }: Place): string {
+  return String(path || `${host || "localhost"}:${port || 6379}`)
+}

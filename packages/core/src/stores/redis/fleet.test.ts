@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import type { Policy } from "../../policy.ts"
-import type { Asked } from "./asked.ts"
 import { Fleet } from "./fleet.ts"
+import type { Asked } from "./scripts/script-input.ts"
 import { AskedServer } from "./testing/asked-server.ts"
 
 const POLICY: Policy = {

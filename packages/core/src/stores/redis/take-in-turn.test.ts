@@ -4,7 +4,7 @@ import { StoreUnavailableError } from "../../errors.ts"
 import type { Policy } from "../../policy.ts"
 import { type MemoryStore, memoryStore } from "../memory/memory-store.ts"
 import type { Answer, Check, Refund } from "../store.ts"
-import type { Asked } from "./asked.ts"
+import type { Asked } from "./scripts/script-input.ts"
 import { takeInTurn } from "./take-in-turn.ts"
 
 const MINUTE = 60_000

@@ -1,7 +1,7 @@
-import { algorithmOf } from "../../algorithms/by-name.ts"
+import { algorithmOf } from "../../algorithms/kinds.ts"
 import { StoreUnavailableError } from "../../errors.ts"
 import type { Answer, Check, Counted, MaybePromise, Refund } from "../store.ts"
-import type { Asked } from "./asked.ts"
+import type { Asked } from "./scripts/script-input.ts"
 
 /** How the checks of one slot are taken, and given back. */
 export interface Slots {

@@ -1,6 +1,6 @@
 import type { RedisCommands } from "../commands.ts"
+import { addressOf, type Place } from "../commands.ts"
 import { outsideRequests } from "../outside-requests.ts"
-import { addressOf, type Place } from "./address-of.ts"
 
 /** What of ioredis' Command is used. */
 export interface IoredisCommand {

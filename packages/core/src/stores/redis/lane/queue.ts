@@ -1,4 +1,4 @@
-import type { Asked } from "../asked.ts"
+import type { Asked } from "../scripts/script-input.ts"
 import { expire, type Server, settle, stillWaits, type Waiting } from "./waiting.ts"
 
 /** Where the requests of a call are put together: TakeCall, so far as it is used. */

@@ -1,6 +1,6 @@
 import type { Answer } from "../../store.ts"
-import type { Asked } from "../asked.ts"
 import { type Reach, silent } from "../failure.ts"
+import type { Asked } from "../scripts/script-input.ts"
 
 /** A request that waits for its answer. */
 export interface Waiting {

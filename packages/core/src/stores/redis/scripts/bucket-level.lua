@@ -1,4 +1,4 @@
--- What token bucket and leaky bucket hold: the twin of src/algorithms/bucket-level.ts. `detail` is how many units come
+-- What token bucket and leaky bucket hold: the twin of src/algorithms/bucket.ts. `detail` is how many units come
 -- back in a window.
 
 -- Milliseconds in which so many parts come back, and the parts of a unit.

@@ -1,7 +1,7 @@
 import { bucketsOf } from "../../../algorithms/sub-windows.ts"
 import { StoreUnavailableError, textOf } from "../../../errors.ts"
 import { ceilingOf, type Policy } from "../../../policy.ts"
-import type { CounterKey } from "../../store.ts"
+import type { Check, CounterKey } from "../../store.ts"
 
 /** Numbers that scripts/counter.lua knows the kinds of counter by. */
 const SLIDING = 1
@@ -23,6 +23,32 @@ const MOST_PACKED = 2 ** 20 - 1
 const MOST_STRICT = 2 ** 17 - 1
 /** Milliseconds: the product with a packed count is exact. */
 const WIDEST_IN_PLACE = 2 ** 32
+
+/** A request on its way to Redis: its checks, and the key of each. */
+export interface Asked {
+  readonly checks: readonly Check[]
+  readonly keys: readonly string[]
+  /** True if the request has other checks, which are decided at another time. */
+  readonly isPart?: boolean
+}
+
+/** A whole request. Its keys are made on first use, because a request that is merged with another one needs none. */
+export class WholeRequest implements Asked {
+  readonly checks: readonly Check[]
+  readonly #keyOf: (check: Check) => string
+  #keys: readonly string[] | undefined
+
+  constructor(checks: readonly Check[], keyOf: (check: Check) => string) {
+    this.checks = checks
+    this.#keyOf = keyOf
+  }
+
+  get keys(): readonly string[] {
+    // Stryker disable next-line AssignmentOperator: each time they are named anew
+    this.#keys ??= this.checks.map(this.#keyOf)
+    return this.#keys
+  }
+}
 
 /** What every call of a script begins with. */
 export interface CallTime {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest"
 import type { CounterState } from "../../../algorithms/algorithm.ts"
-import { algorithmOf } from "../../../algorithms/by-name.ts"
+import { algorithmOf } from "../../../algorithms/kinds.ts"
 import { StoreUnavailableError } from "../../../errors.ts"
 import type { Policy } from "../../../policy.ts"
 import type { Check } from "../../store.ts"
-import type { Asked } from "../asked.ts"
+import type { Asked } from "./script-input.ts"
 import { TakeCall } from "./take-call.ts"
 
 const POLICY: Policy = {

@@ -1,8 +1,8 @@
 import type { CounterState } from "../../../algorithms/algorithm.ts"
-import { algorithmOf } from "../../../algorithms/by-name.ts"
+import { algorithmOf } from "../../../algorithms/kinds.ts"
 import { ceilingOf, type Policy } from "../../../policy.ts"
 import type { Answer, Check, Counted } from "../../store.ts"
-import type { Asked } from "../asked.ts"
+import type { Asked } from "./script-input.ts"
 import {
   type CallTime,
   detailOf,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { chargeable } from "./chargeable.ts"
+import { chargeable } from "./counters.ts"
 
 const MOST = Number.MAX_SAFE_INTEGER
 

@@ -1,15 +1,16 @@
 import { ceilingOf, type Policy } from "../policy.ts"
 import type { Algorithm, CounterState } from "./algorithm.ts"
+import { timeUnitMs, withCountedUpTo } from "./exact-counts.ts"
 import { mostInUse, owesTooMuch } from "./most-in-use.ts"
-import { withCountedUpTo } from "./rejected.ts"
-import { timeUnitMs } from "./share.ts"
 
 /**
- * What token bucket and leaky bucket have in common: units in use, of which L flow back in each window, evenly. Tokens
- * that are missing, or water that is there, are the same number. It is kept as whole units and the rest of one in parts
- * of the window, so that in each unit of time exactly L parts come back.
+ * The token bucket: holds up to `burst` tokens, of which L come back in each window, evenly. Admits when there are tokens for
+ * the cost. Worst case in any window of length W: burst + L.
+ *
+ * The state counts the units in use, which are the missing tokens here and the water in a leaky bucket. It keeps whole units
+ * and the rest of one in parts of the window, so that exactly L parts come back in each unit of time.
  */
-export const bucketLevel: Omit<Algorithm, "delayMs"> = {
+export const tokenBucket: Algorithm = {
   at(stored, policy, nowMs) {
     const state =
       stored !== undefined && owesTooMuch(stored.current, policy)
@@ -82,10 +83,18 @@ export const bucketLevel: Omit<Algorithm, "delayMs"> = {
   },
 }
 
-/** How long the last `units` to be taken wait until all before them have flowed out. */
-export function delayMsOf(state: CounterState, policy: Policy, units: number, nowMs: number): number {
-  const before = { ...state, current: state.current - units }
-  return before.current <= 0 && before.previous === 0 ? 0 : waitMs(before, policy, 0, nowMs)
+/**
+ * The leaky bucket: has room for `burst` units, of which L flow out in each window, evenly. Admits when there is room, and
+ * says how long to hold an admitted request until its turn: L per window go on, one after the other.
+ */
+export const leakyBucket: Algorithm = {
+  ...tokenBucket,
+
+  delayMs(state, policy, units, nowMs) {
+    // The last units to be taken wait until all before them have flowed out.
+    const before = { ...state, current: state.current - units }
+    return before.current <= 0 && before.previous === 0 ? 0 : waitMs(before, policy, 0, nowMs)
+  },
 }
 
 interface Scale {

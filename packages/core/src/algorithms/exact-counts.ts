@@ -1,3 +1,5 @@
+import type { CounterState } from "./algorithm.ts"
+
 /**
  * A window of at most so many units of time has a square below 2^53, so a share of any count is exact. In
  * milliseconds that is 26 hours, in seconds three years.
@@ -46,4 +48,14 @@ function share(count: number, part: number, whole: number): number {
   // Stryker disable next-line ConditionalExpression,EqualityOperator: in two parts it is the same, only slower
   if (product <= Number.MAX_SAFE_INTEGER) return Math.floor(product / whole)
   return Math.floor(count / whole) * part + Math.floor(((count % whole) * part) / whole)
+}
+
+/**
+ * The state with `units` more in its present count, which grows up to `most` and no further; one that is above it, since
+ * the limit was cut, stays as it is. 8 counted, 5 refused, at most 10: 10.
+ */
+export function withCountedUpTo(most: number, state: CounterState, units: number): CounterState {
+  const current = Math.max(state.current, Math.min(state.current + units, most))
+  // The same object tells a store that there is nothing to write.
+  return current === state.current ? state : { ...state, current }
 }

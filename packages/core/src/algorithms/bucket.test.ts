@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { algorithmOf } from "./by-name.ts"
+import { algorithmOf } from "./kinds.ts"
 import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
 
 const NEVER = Number.POSITIVE_INFINITY

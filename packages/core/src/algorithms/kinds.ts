@@ -1,7 +1,7 @@
 import type { Policy } from "../policy.ts"
 import type { Algorithm } from "./algorithm.ts"
+import { leakyBucket, tokenBucket } from "./bucket.ts"
 import { bucketedWindow } from "./bucketed-window.ts"
-import { leakyBucket, tokenBucket } from "./buckets.ts"
 import { fixedWindow } from "./fixed-window.ts"
 import { penalty } from "./penalty.ts"
 import { periodicRefill } from "./periodic-refill.ts"

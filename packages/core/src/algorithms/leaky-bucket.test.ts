@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { leakyBucket } from "./buckets.ts"
-import { algorithmOf } from "./by-name.ts"
+import { leakyBucket } from "./bucket.ts"
+import { algorithmOf } from "./kinds.ts"
 import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
 
 /** One every 100 ms, and room for three. */

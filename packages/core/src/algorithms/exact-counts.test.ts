@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { firstOffsetBelow, timeUnitMs, weighted } from "./share.ts"
+import { firstOffsetBelow, timeUnitMs, weighted } from "./exact-counts.ts"
 
 /** Milliseconds of the widest window of which a second is one unit. */
 const WIDEST_MS = 94_000_000_000
