@@ -75,24 +75,6 @@ export function requireKnown(options: object, names: readonly string[], call: st
 }
 
 /**
- * Throws InvalidOptionError for what is no request: a key by itself, as other rate limiters take it. All of them would be one
- * client.
- */
-export function refuseRequest(request: unknown): never {
-  // Not shown: it may be the key of an API, which has no place in a log.
-  const given = request === null ? "null" : `a ${typeof request}`
-  throw new InvalidOptionError([
-    {
-      path: "request",
-      message: request === undefined ? "there is none" : `${given} is not a request`,
-      accepted:
-        'an object such as { remoteAddress: "192.0.2.7" }, or {} where nothing is known of it; ' +
-        "a text or a number where fields have a function that reads it",
-    },
-  ])
-}
-
-/**
  * Throws InvalidOptionError for what is no decision of this limiter's: a promise of one, say, whose units would never come back, or that
  * of another limiter, whose clients they are.
  */

@@ -1,4 +1,5 @@
-import { refuseRequest } from "./call-options.ts"
+import { InvalidOptionError } from "../errors.ts"
+
 import { FetchFacts, type FetchRequest, isFetchRequest } from "./fetch-facts.ts"
 import type { RequestFacts } from "./request.ts"
 
@@ -22,7 +23,7 @@ export class FactsReaders {
   /** The facts of a request; it is its own where no framework knows it. Throws InvalidOptionError for what is none. */
   read(request: unknown): RequestFacts {
     if (typeof request !== "object" || request === null) {
-      if (!this.#takesAnything) refuseRequest(request)
+      if (!this.#takesAnything) throwNotARequest(request)
       return {}
     }
     for (const read of this.#readers) {
@@ -52,4 +53,22 @@ function withSocketAddress(request: RequestFacts & { readonly socket?: unknown }
   return remoteAddress === undefined
     ? request
     : Object.create(request, { remoteAddress: { value: remoteAddress } })
+}
+
+/**
+ * Throws InvalidOptionError for what is no request: a key by itself, as other rate limiters take it. All of them would be one
+ * client.
+ */
+export function throwNotARequest(request: unknown): never {
+  // Not shown: it may be the key of an API, which has no place in a log.
+  const given = request === null ? "null" : `a ${typeof request}`
+  throw new InvalidOptionError([
+    {
+      path: "request",
+      message: request === undefined ? "there is none" : `${given} is not a request`,
+      accepted:
+        'an object such as { remoteAddress: "192.0.2.7" }, or {} where nothing is known of it; ' +
+        "a text or a number where fields have a function that reads it",
+    },
+  ])
 }
