@@ -72,6 +72,7 @@ export { RateLimitExceededError } from "./limiter/rate-limit-exceeded.ts"
 export type {
   AlgorithmName,
   Alignment,
+  OnMissing,
   OnStoreFailure,
   ParsedThrottle,
   Penalty,
@@ -96,7 +97,7 @@ export {
   type RuleRegistry,
   type VersionOption,
 } from "./rules/registry.ts"
-export type { OnMissing, Rule, RuleMatch, RulePenalty, StorableRule, Throttle } from "./rules/rule.ts"
+export type { Rule, RuleMatch, RulePenalty, StorableRule, Throttle } from "./rules/rule.ts"
 export type {
   Edition,
   ReadyOptions,

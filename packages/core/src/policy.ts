@@ -130,3 +130,19 @@ export function countsRefusals({
 }): boolean {
   return !shadow && (policy.countRejected === true || policy.algorithm === "penalty")
 }
+
+/** What becomes of a request whose field is missing. */
+export type OnMissing =
+  /** It is counted by the client's address, together with others of that address that lack the field. */
+  | "ip"
+  /** The rule does not count it. */
+  | "skip"
+  /** The rule refuses it, with status 400. */
+  | "deny"
+  /** It is counted together with all others that lack the field. */
+  | "shared"
+
+/** Whether a value is a number of units: a whole number from 0 up. */
+export function isUnits(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}

@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
+import { isUnits } from "../policy.ts"
 import { createWarner } from "../warnings.ts"
-import { compileTest, compileUnits, isUnits } from "./callbacks.ts"
+import { compileTest, compileUnits } from "./callbacks.ts"
 
 function warner() {
   const said: string[] = []

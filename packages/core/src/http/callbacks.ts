@@ -1,11 +1,7 @@
 import { textOf } from "../errors.ts"
 import { show } from "../show.ts"
+import { isUnits } from "../policy.ts"
 import type { Warner } from "../warnings.ts"
-
-/** Whether a value is a number of units: a whole number from 0 up. */
-export function isUnits(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0
-}
 
 /**
  * The units that a request asks: a constant, or what the app's function yields. A function that throws or yields

@@ -1,15 +1,5 @@
 import type { AlgorithmName, Alignment, OnStoreFailure, Refill } from "../policy.ts"
-
-/** What becomes of a request whose field is missing. */
-export type OnMissing =
-  /** It is counted by the client's address, together with others of that address that lack the field. */
-  | "ip"
-  /** The rule does not count it. */
-  | "skip"
-  /** The rule refuses it, with status 400. */
-  | "deny"
-  /** It is counted together with all others that lack the field. */
-  | "shared"
+import { OnMissing } from "../policy.ts"
 
 /** The requests that a rule is for. Every member that is given must agree. */
 export interface RuleMatch {

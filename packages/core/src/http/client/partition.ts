@@ -1,5 +1,5 @@
 import { hash } from "node:crypto"
-import type { OnMissing } from "../../rules/rule.ts"
+import type { OnMissing } from "../../policy.ts"
 import type { RequestFacts } from "../request.ts"
 import type { FieldReader } from "./field.ts"
 
