@@ -41,3 +41,12 @@ export interface RequestFacts {
    */
   readonly keepsAddress?: object | undefined
 }
+
+/** The canonical address, not grouped, of the client behind a request; undefined where it has none. */
+export type ClientAddressReader = (facts: RequestFacts) => string | undefined
+
+/**
+ * The text of a field for one request; undefined where it is missing. `request` is what the app's extractors are
+ * given: the framework's own object. Does not throw.
+ */
+export type FieldReader = (facts: RequestFacts, request: unknown) => string | undefined

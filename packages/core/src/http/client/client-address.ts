@@ -1,6 +1,7 @@
 import { canonicalAddress, compileAddressRanges } from "../../address.ts"
 import { InvalidOptionError } from "../../errors.ts"
-import type { HeaderFields, RequestFacts } from "../request.ts"
+import type { HeaderFields } from "../request.ts"
+import { ClientAddressReader } from "../request.ts"
 import {
   type ClientAddressOptions,
   clientAddressProblems,
@@ -8,9 +9,6 @@ import {
   trustsNobody,
 } from "./client-address-options.ts"
 import { addressOfNode, type ForwardedHeader, visitForwarded } from "./forwarded.ts"
-
-/** The canonical address, not grouped, of the client behind a request; undefined where it has none. */
-export type ClientAddressReader = (facts: RequestFacts) => string | undefined
 
 type Trust = (address: string | undefined, hop: number) => boolean
 

@@ -1,6 +1,5 @@
 import { canonicalAddress, compileAddressGroup } from "../../address.ts"
-import type { RequestFacts } from "../request.ts"
-import type { ClientAddressReader } from "./client-address.ts"
+import type { ClientAddressReader, RequestFacts } from "../request.ts"
 import { type ClientAddressOptions, DEFAULT_IPV6_PREFIX, trustsNobody } from "./client-address-options.ts"
 
 const groupByDefault = compileAddressGroup(DEFAULT_IPV6_PREFIX)

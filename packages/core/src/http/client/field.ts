@@ -1,13 +1,6 @@
 import { parseCookie } from "cookie"
 import { classOf } from "../../show.ts"
-import type { RequestFacts } from "../request.ts"
-import type { ClientAddressReader } from "./client-address.ts"
-
-/**
- * The text of a field for one request; undefined where it is missing. `request` is what the app's extractors are
- * given: the framework's own object. Does not throw.
- */
-export type FieldReader = (facts: RequestFacts, request: unknown) => string | undefined
+import type { ClientAddressReader, FieldReader, RequestFacts } from "../request.ts"
 
 /** What a reader needs to know, and whom it tells. Each callback is called at most once by each reader. */
 export interface FieldContext {
