@@ -35,8 +35,7 @@ export { createLimiter } from "./http/create-limiter.ts"
 export { createGuard } from "./http/guard/create-guard.ts"
 export type { Guard, GuardOptions } from "./http/guard/guard.ts"
 export type { GuardedRoute } from "./http/guard/route-guards.ts"
-export type { HeaderLine } from "./http/headers/writer.ts"
-export { exposedHeaders, HEADER_DIALECTS, type HeaderDialect } from "./http/headers.ts"
+export { exposedHeaders } from "./http/headers.ts"
 export type {
   AcquireOptions,
   BlockOptions,
@@ -49,26 +48,31 @@ export type {
   ResetOptions,
   UnblockOptions,
 } from "./http/limiter.ts"
-export { decisionOn } from "./http/mark.ts"
+export type { Outcome } from "./http/mark.ts"
+export { decisionOn } from "./http/mount-decision.ts"
+export type {
+  HeaderLine,
+  NodeResponse,
+  OnRejected,
+  Rejection,
+  RejectionAnswer,
+} from "./http/options/answer-options.ts"
+export { HEADER_DIALECTS, type HeaderDialect } from "./http/options/answer-options.ts"
 export type {
   Extractor,
   InlineRule,
   LimiterOptions,
   LimiterSettings,
   LimitWithWindow,
-  NodeResponse,
-  OnRejected,
 } from "./http/options/options.ts"
-export { hasRuleOption } from "./http/options/rule-options.ts"
-export type { Outcome } from "./http/outcome.ts"
+export { hasRuleOption } from "./http/options/options-shape.ts"
 export type { RetryAdvice } from "./http/rejection/retry.ts"
-export type { Rejection, RejectionAnswer } from "./http/rejection.ts"
 export type { HeaderFields, RequestFacts } from "./http/request.ts"
 export type { FactsReader } from "./http/request-facts.ts"
 export type { DecisionStep } from "./http/rule-set/steps.ts"
 export type { Decision, PolicyCheck, Refusal } from "./limiter/decision.ts"
+export { RateLimitExceededError } from "./limiter/decision.ts"
 export { type Bindable, bindsMore } from "./limiter/decision-record.ts"
-export { RateLimitExceededError } from "./limiter/rate-limit-exceeded.ts"
 export type {
   AlgorithmName,
   Alignment,

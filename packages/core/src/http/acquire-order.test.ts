@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import { type ManualClock, manualClock } from "../clock.ts"
-import type { Decision } from "../limiter/decision.ts"
-import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
+import { type Decision, RateLimitExceededError } from "../limiter/decision.ts"
+
 import type { Rule } from "../rules/rule.ts"
 import type { RuleSource } from "../rules/source.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"

@@ -2,10 +2,9 @@ import { InvalidOptionError, type Problem } from "../errors.ts"
 import type { Decider } from "../limiter/decider.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { DecisionRecord } from "../limiter/decision-record.ts"
-import { isUnits } from "../policy.ts"
 import { isSignal } from "../rules/call-start.ts"
 import { classOf, show, suggestion } from "../show.ts"
-import { isUnits } from "./callbacks.ts"
+import { isUnits } from "../policy.ts"
 import type { AcquireOptions, CostOption, ResetOptions } from "./limiter.ts"
 
 const MAX_WAITING = 1_000

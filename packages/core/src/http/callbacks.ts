@@ -1,6 +1,6 @@
 import { textOf } from "../errors.ts"
-import { show } from "../show.ts"
 import { isUnits } from "../policy.ts"
+import { show } from "../show.ts"
 import type { Warner } from "../warnings.ts"
 
 /**

@@ -1,3 +1,5 @@
+import type { WaitingClient } from "./hold.ts"
+
 /**
  * Node's response, of HTTP/1 or HTTP/2, as far as it tells that its client has gone. By itself it does not always: not while it
  * stands behind another one of its connection (HTTP/1 pipelining), and over HTTP/2 neither afterwards nor of HEAD.
@@ -37,6 +39,16 @@ export function onGone(response: ClosingResponse, listener: () => void): () => v
     response.off("close", listener)
     unheard?.()
   }
+}
+
+/** Returns the client behind a response; undefined without a response, when nothing shows that it has gone. */
+export function clientOf(response: ClosingResponse | undefined): WaitingClient | undefined {
+  return (
+    response && {
+      hasLeft: () => hasGone(response),
+      onLeave: (listener) => onGone(response, listener),
+    }
+  )
 }
 
 /** What the response travels by; undefined where what there is tells nothing, as in an app that is called without a server. */

@@ -9,7 +9,8 @@ import { methodsOf } from "../stores/testing/methods-of.ts"
 import type { CounterBackend, KeptCounter } from "../stores/transactional/counter-backend.ts"
 import { transactionalStore } from "../stores/transactional/transactional-store.ts"
 import { createLimiter } from "./create-limiter.ts"
-import { compileHeaders, HEADER_DIALECTS } from "./headers.ts"
+import { compileHeaders } from "./headers.ts"
+import { HEADER_DIALECTS } from "./options/answer-options.ts"
 import { KINDS_OF_RULE } from "./testing/kinds-of-rule.ts"
 
 const HOUR_MS = 3_600_000

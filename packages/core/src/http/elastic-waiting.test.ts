@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../clock.ts"
-import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
+import { RateLimitExceededError } from "../limiter/decision.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
@@ -9,8 +9,8 @@ import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
 import { createGuard } from "./guard/create-guard.ts"
 import type { AcquireOptions } from "./limiter.ts"
+import type { Outcome } from "./mark.ts"
 import type { LimiterOptions } from "./options/options.ts"
-import type { Outcome } from "./outcome.ts"
 import type { RequestFacts } from "./request.ts"
 
 const QUIET = { warn() {}, error() {} }

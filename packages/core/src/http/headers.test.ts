@@ -2,8 +2,9 @@ import fc from "fast-check"
 import { type BareItem, type Item, parseItem, parseList } from "structured-headers"
 import { describe, expect, it } from "vitest"
 import type { Decision, PolicyCheck } from "../limiter/decision.ts"
-import type { HeaderLine, HeaderPolicy } from "./headers/writer.ts"
-import { compileHeaders, exposedHeaders, HEADER_DIALECTS, type HeaderDialect } from "./headers.ts"
+import type { HeaderPolicy } from "./headers/told.ts"
+import { compileHeaders, exposedHeaders } from "./headers.ts"
+import { HEADER_DIALECTS, type HeaderDialect, type HeaderLine } from "./options/answer-options.ts"
 
 const MINUTE = 60_000
 const HOUR = 3_600_000

@@ -2,18 +2,8 @@ import { inspect } from "node:util"
 import { InvalidOptionError } from "../errors.ts"
 import { compileMembers } from "./headers/members.ts"
 import { compileSingleValues, fromNow, sinceEpoch } from "./headers/single-values.ts"
-import type { HeaderPolicy, HeaderWriter } from "./headers/writer.ts"
-
-/** How rate limits are written into response headers. */
-export type HeaderDialect =
-  /** `RateLimit-Policy: "name";q=100;w=60`, `RateLimit: "name";r=50;t=30` (draft-ietf-httpapi-ratelimit-headers-11). */
-  | "draft-11"
-  /** The editor's text after it: `RateLimit: "name";a=50;w=30;c=1`. */
-  | "next"
-  /** `RateLimit-Limit`, `RateLimit-Remaining`, `RateLimit-Reset` (seconds from now), `RateLimit-Policy: 100;w=60`. */
-  | "triple"
-  /** `X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset` (epoch seconds). */
-  | "legacy"
+import type { HeaderPolicy, HeaderWriter } from "./headers/told.ts"
+import { HEADER_DIALECTS, type HeaderDialect } from "./options/answer-options.ts"
 
 interface Dialect {
   readonly compile: (policies: readonly HeaderPolicy[]) => HeaderWriter
@@ -22,7 +12,7 @@ interface Dialect {
 
 // `next` also has RateLimit-Partition. It would tell who is counted, and a decision carries nothing that could stand
 // for a client without telling who it is, so it is left out.
-const DIALECTS: Readonly<Record<HeaderDialect, Dialect>> = {
+export const DIALECTS: Readonly<Record<HeaderDialect, Dialect>> = {
   "draft-11": {
     compile: (policies) => compileMembers(policies, { remaining: "r", seconds: "t", cost: undefined }),
     fields: ["RateLimit-Policy", "RateLimit"],
@@ -54,9 +44,6 @@ const LEGACY = {
   reset: "X-RateLimit-Reset",
   policy: undefined,
 }
-
-/** Every dialect, the default first. */
-export const HEADER_DIALECTS: readonly HeaderDialect[] = Object.keys(DIALECTS) as HeaderDialect[]
 
 /**
  * The function that writes a decision's rate limit headers in one dialect. It knows the rules given here: compile

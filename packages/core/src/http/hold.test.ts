@@ -11,7 +11,7 @@ import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
 import { createGuard } from "./guard/create-guard.ts"
 import type { GuardOptions } from "./guard/guard.ts"
-import type { Outcome } from "./outcome.ts"
+import type { Outcome } from "./mark.ts"
 import type { RequestFacts } from "./request.ts"
 
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }

@@ -7,15 +7,21 @@ import type { Patience } from "../limiter/waiting/ticket.ts"
 import type { WaitingRoom } from "../limiter/waiting/waiting-room.ts"
 import type { MaybePromise } from "../stores/store.ts"
 import type { Warner } from "../warnings.ts"
-import { type ClosingResponse, hasGone, onGone } from "./client-gone.ts"
 import type { RuleSet } from "./rule-set/rule-set.ts"
 
 /** What ends the holding of a request before its time. */
 export interface Leaving {
-  /** Undefined where nobody can tell that the client has gone. */
-  readonly response: ClosingResponse | undefined
+  /** Undefined if nothing shows that the client has gone. */
+  readonly client: WaitingClient | undefined
   /** Aborted when the server stops to serve. */
   readonly draining: AbortSignal
+}
+
+/** The client of a request that may be held. */
+export interface WaitingClient {
+  hasLeft(): boolean
+  /** Calls back once when the client leaves. Returns a function that stops listening. */
+  onLeave(listener: () => void): () => void
 }
 
 /** What a request asks, and the rules that say so. */
@@ -74,7 +80,7 @@ export function holdInLine(
  * The shortest wait and the shortest line of what the rules say that queue. A rule with no line refuses what does not fit
  * into its own counter, and leaves the lines of others as they are.
  */
-function patienceOf(asks: readonly Ask[], { response, draining }: Leaving): Patience {
+function patienceOf(asks: readonly Ask[], { client, draining }: Leaving): Patience {
   let maxWaiting = Number.POSITIVE_INFINITY
   let maxWaitMs = Number.POSITIVE_INFINITY
   for (const { throttle, shadow } of asks) {
@@ -90,8 +96,8 @@ function patienceOf(asks: readonly Ask[], { response, draining }: Leaving): Pati
     linesUpFor: hasLine,
     onWait(leave) {
       if (draining.aborted) leave(DRAINING)
-      else if (response !== undefined && hasGone(response)) leave(GONE)
-      const unheard = response && onGone(response, () => leave(GONE))
+      else if (client?.hasLeft() === true) leave(GONE)
+      const unheard = client?.onLeave(() => leave(GONE))
       const served = onAbort(draining, () => leave(DRAINING))
       return () => {
         unheard?.()

@@ -1,22 +1,17 @@
 import { ClosedError, textOf } from "../errors.ts"
 import { SafeEvents } from "../events.ts"
-import { BlockWatch } from "../limiter/block-watch.ts"
 import { Decider } from "../limiter/decider.ts"
 import { storeErrorOf } from "../limiter/store-error.ts"
 import { WaitingRoom } from "../limiter/waiting/waiting-room.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
 import type { StoreEvent } from "../stores/store.ts"
 import { createWarner, type Warner } from "../warnings.ts"
-import { compileClientAddress } from "./client/client-address.ts"
-import type { ClientAddressOptions } from "./client/client-address-options.ts"
-import { compileClientGroup } from "./client/client-group.ts"
 import type { LimiterEvents } from "./limiter.ts"
 import { LostRefunds } from "./lost-refunds.ts"
 import type { ParsedOptions } from "./options/parse-options.ts"
 import { OutageLog, timeoutWarning } from "./outage-log.ts"
-import { type ClientAddressReader } from "./request.ts"
 import { FactsReaders } from "./request-facts.ts"
-import { blocksOf, type RuleContext } from "./rule-set/compiled-rule.ts"
+import { createRuleContext, type RuleContext } from "./rule-set/rule-context.ts"
 
 /** The names of all events of a limiter. */
 export const LIMITER_EVENTS: Readonly<Record<keyof LimiterEvents<unknown>, true>> = {
@@ -63,7 +58,7 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
   const isClosedWithLimiter = (error: unknown) =>
     options.ownsStore &&
     (error instanceof ClosedError || (error instanceof Error && error.cause instanceof ClosedError))
-  const context = createContext(options, warner)
+  const context = createRuleContext(options, warner)
   const decider = new Decider({
     blocks: context.blocks,
     store,
@@ -122,43 +117,4 @@ function takesAnything({ hasExtractors, inline, rules }: ParsedOptions): boolean
 
 function countsAllRequests({ fields, match }: ParsedRule): boolean {
   return fields.length === 0 && match === undefined
-}
-
-function createContext(options: ParsedOptions, warner: Warner): RuleContext {
-  const { extractorOf, extractorNames, onStoreFailure, service, cost, skip } = options
-  const { store, storeTimeoutMs } = options
-  const clientAddress = createAddressReader(options.clientAddress, warner)
-  return {
-    service,
-    onStoreFailure,
-    extractorOf,
-    extractorNames,
-    warner,
-    // Such a function is asked about every rule and may read the body.
-    firstStep: typeof cost === "function" || skip !== undefined ? "body" : "arrival",
-    blocks: new BlockWatch(blocksOf(service), store, storeTimeoutMs),
-    clientAddress,
-    clientGroup: compileClientGroup(clientAddress, options.clientAddress),
-  }
-}
-
-function createAddressReader(options: ClientAddressOptions, warner: Warner): ClientAddressReader {
-  const read = compileClientAddress(options, (header) =>
-    warner.once(
-      "SLUICE_FORWARDED_HEADER_IGNORED",
-      `A request came with the header ${header}, which is not believed, so all clients behind a proxy count as one. ` +
-        "Set trustedProxies to the number of proxies in front of the app or to their addresses, or to 0 if there is none.",
-    ),
-  )
-  return (facts) => {
-    const address = read(facts)
-    if (address === undefined) {
-      warner.once(
-        "SLUICE_ADDRESS_UNKNOWN",
-        "A request came without an address: no remoteAddress was given, its connection was gone, or it came by a Unix " +
-          "socket. Such requests count as their rule's onMissing says, by default all together.",
-      )
-    }
-    return address
-  }
 }

@@ -1,19 +1,16 @@
 import type { Decision } from "../limiter/decision.ts"
 import { bindsMore, DecisionRecord } from "../limiter/decision-record.ts"
 import { decisionOf, type Verdict } from "../limiter/late-decision.ts"
+import { type Writers, writersOf } from "./guard/writers.ts"
 import { joined, nameOf } from "./headers/joined.ts"
-import type { HeaderLine } from "./headers/writer.ts"
+import type { MountDecision } from "./mount-decision.ts"
+import type { HeaderLine, Rejection } from "./options/answer-options.ts"
 import type { ParsedOptions } from "./options/parse-options.ts"
-import type { Outcome } from "./outcome.ts"
-import type { Rejection } from "./rejection.ts"
+
 import type { RequestFacts } from "./request.ts"
 import type { RuleSet } from "./rule-set/rule-set.ts"
 import type { StepSet } from "./rule-set/steps.ts"
 
-/** Under which the marks of a request are kept on it, newest first. */
-export const MARK: unique symbol = Symbol("sluice")
-/** A request that may have one. */
-export type Marked = { [MARK]?: Mark }
 const NONE: readonly never[] = []
 
 /** How far a mount that decides a request in steps has come. */
@@ -27,16 +24,11 @@ export interface Progress {
   readonly report: { add(durationMs: number, isHeld: boolean, isLast: boolean): void } | undefined
 }
 
-/** What has been decided on a request so far, of all mounts the decision that binds; undefined where nobody has. */
-export function decisionOn(request: object): Decision | undefined {
-  return (request as Marked | null | undefined)?.[MARK]?.decision
-}
-
 /**
  * What one mount of a limiter has decided on a request, beside the mounts before it. Headers are written when they are asked
  * for: a gateway that asks for many decisions at once wants none.
  */
-export class Mark {
+export class Mark implements MountDecision {
   declare readonly limiter: { readonly options: ParsedOptions }
   declare readonly earlier: Mark | undefined
   declare rejection?: Rejection
@@ -46,7 +38,7 @@ export class Mark {
   declare progress: Progress | undefined
   // No private names in here, and no fields but by the constructor: one is made for each request.
   declare private verdict: Verdict
-  declare private ruleSet: RuleSet
+  declare private writers: Writers
   declare private lines: readonly HeaderLine[] | undefined
 
   constructor(
@@ -62,10 +54,10 @@ export class Mark {
     this.settled = false
     this.progress = progress
     this.verdict = verdict
-    this.ruleSet = ruleSet
+    this.writers = writersOf(ruleSet, limiter.options.headers)
     this.lines = undefined
     if (verdict.allowed === true) return
-    this.rejection = ruleSet.writeRejection(verdict, facts.headers?.accept, limiter.options.wallClock)
+    this.rejection = this.writers.rejection(verdict, facts.headers?.accept, limiter.options.wallClock)
   }
 
   /** This mount's own decision, whichever binds. */
@@ -91,14 +83,10 @@ export class Mark {
   advance(verdict: Verdict, progress: Progress, newest: Mark, facts: RequestFacts): Outcome {
     const before = newest.told()
     this.verdict = DecisionRecord.joined(this.own, decisionOf(verdict), progress.ruleSet.names)
-    this.ruleSet = progress.ruleSet
+    this.writers = writersOf(progress.ruleSet, this.limiter.options.headers)
     this.progress = progress
     if (verdict.allowed !== true) {
-      this.rejection = this.ruleSet.writeRejection(
-        this.own,
-        facts.headers?.accept,
-        this.limiter.options.wallClock,
-      )
+      this.rejection = this.writers.rejection(this.own, facts.headers?.accept, this.limiter.options.wallClock)
     }
     for (let mark: Mark | undefined = newest; mark !== undefined; mark = mark.earlier) mark.lines = undefined
     const { decision } = newest
@@ -128,7 +116,7 @@ export class Mark {
     // Stryker disable next-line ConditionalExpression: written anew they are the same
     if (this.lines === undefined) {
       const { earlier } = this
-      const lines = this.ruleSet.writeHeaders(this.verdict, this.limiter.options.wallClock)
+      const lines = this.writers.headers(this.verdict, this.limiter.options.wallClock)
       this.lines = earlier === undefined ? lines : joined(earlier.told(), lines, this.decision === this.own)
     }
     return this.lines
@@ -138,4 +126,16 @@ export class Mark {
 /** The names of the lines before that are not among the lines now. */
 function missingIn(now: readonly HeaderLine[], before: readonly HeaderLine[]): readonly string[] {
   return before.map(nameOf).filter((name) => !now.some((line) => nameOf(line) === name))
+}
+
+/** What an adapter does with a request. */
+export interface Outcome {
+  /** For the framework's request: of all mounts so far, the decision that binds. */
+  readonly decision: Decision
+  /** To be set on the response, in place of what an earlier mount has set under the same name. */
+  readonly headers: readonly HeaderLine[]
+  /** Names of what an earlier mount has set and holds no more, to be taken off the response first. */
+  readonly removed: readonly string[]
+  /** The answer, when the request is refused. */
+  readonly rejection?: Rejection
 }

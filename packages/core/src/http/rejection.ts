@@ -1,30 +1,11 @@
 import type { Decision, PolicyCheck } from "../limiter/decision.ts"
 import { decisionOf, LateDecision, type Verdict } from "../limiter/late-decision.ts"
 import { secondsUntil, windowSeconds } from "./headers/told.ts"
-import type { HeaderLine } from "./headers/writer.ts"
+import type { HeaderLine, Rejection } from "./options/answer-options.ts"
+
 import { rememberJsonAcceptance } from "./rejection/accepts-json.ts"
 import { type LargestCost, PROBLEMS, type Problem, problemDetail } from "./rejection/problem.ts"
 import { type RetryWriter, retryWriter, tellsInstant } from "./rejection/retry.ts"
-
-/** What is sent to a refused client, beside the rate limit headers. */
-export interface RejectionAnswer {
-  /** A whole number from 200 to 599. */
-  readonly status: number
-  /** Names and values. Of several lines with one name the last counts, of `Set-Cookie` all do. */
-  readonly headers: readonly HeaderLine[]
-  /** Text; its length is told in bytes. */
-  readonly body: string
-}
-
-/** The standard answer to a refused client, which the app's `onRejected` is given. */
-export interface Rejection extends RejectionAnswer {
-  /** 429; 400 when the request lacks a field; 503 when the store is gone and the rule fails closed. */
-  readonly status: 429 | 400 | 503
-  /** Retry-After, when there is a time at which it can succeed; Cache-Control; Content-Type. */
-  readonly headers: readonly HeaderLine[]
-  /** A problem (RFC 9457) as JSON text, or lines of text for a client that does not take JSON. */
-  readonly body: string
-}
 
 /** What a rule contributes to a rejection. */
 export interface RejectionRule {

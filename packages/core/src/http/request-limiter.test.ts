@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../clock.ts"
 import { ClosedError, InvalidOptionError } from "../errors.ts"
-import type { Decision } from "../limiter/decision.ts"
-import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
+import { type Decision, RateLimitExceededError } from "../limiter/decision.ts"
+
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Check, Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"

@@ -1,8 +1,8 @@
 import { ClosedError, InvalidOptionError } from "../errors.ts"
 import type { Ask } from "../limiter/ask.ts"
-import type { Decision } from "../limiter/decision.ts"
+import { type Decision, RateLimitExceededError } from "../limiter/decision.ts"
 import { DecisionRecord, UNLIMITED } from "../limiter/decision-record.ts"
-import { RateLimitExceededError } from "../limiter/rate-limit-exceeded.ts"
+
 import { orAborted } from "../limiter/waiting/on-abort.ts"
 import { held } from "../rules/book/timing.ts"
 import { startCall } from "../rules/call-start.ts"
@@ -32,7 +32,7 @@ import type {
   UnblockOptions,
 } from "./limiter.ts"
 import { createParts, type LimiterParts } from "./limiter-parts.ts"
-import { MARK, type Marked } from "./mark.ts"
+import { MARK, type Marked } from "./mount-decision.ts"
 import { type ParsedOptions, parseInlineRule } from "./options/parse-options.ts"
 import type { RequestFacts } from "./request.ts"
 import type { FactsReader } from "./request-facts.ts"

@@ -88,7 +88,7 @@ export class RulesInForce<Request> {
     this.#shared = root === undefined ? atFirst : root.#shared
     this.#isDenying = root === undefined && untilLoaded.onRulesMissing === "deny"
     this.#current = this.#root.#isDenying
-      ? denyingRuleSet(parts.context, options.headers)
+      ? denyingRuleSet(parts.context)
       : atOnce(this.#compile(this.#shared))
     this.#claimOrThrow()
     if (root !== undefined) root.#routes.add(this)
@@ -168,7 +168,7 @@ export class RulesInForce<Request> {
   /** Compiles these shared rules and the inline one. */
   #compile(shared: readonly ParsedRule[]): Steps<RuleSet> {
     const rules = this.#inline === undefined ? shared : [this.#inline, ...shared]
-    return compileRuleSet(rules, this.#parts.context, this.#options.headers)
+    return compileRuleSet(rules, this.#parts.context)
   }
 
   /** Compiles these shared rules for the limiter and for each of its routes. */

@@ -4,7 +4,7 @@ import type { Decision } from "../limiter/decision.ts"
 import type { Rule } from "../rules/rule.ts"
 import { createLimiter } from "./create-limiter.ts"
 import { createGuard } from "./guard/create-guard.ts"
-import { HEADER_DIALECTS, type HeaderDialect } from "./headers.ts"
+import { HEADER_DIALECTS, type HeaderDialect } from "./options/answer-options.ts"
 import type { LimiterOptions } from "./options/options.ts"
 import { KINDS_OF_RULE } from "./testing/kinds-of-rule.ts"
 

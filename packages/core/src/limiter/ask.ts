@@ -1,5 +1,5 @@
 import { ceilingOf, type OnStoreFailure, type ParsedThrottle, type Policy } from "../policy.ts"
-import type { Check } from "../stores/store.ts"
+import type { Answer, Check } from "../stores/store.ts"
 
 /** A check that a request asks for, with what its rule says should happen around it. */
 export interface Ask extends Check {
@@ -52,3 +52,6 @@ export function isHopeless(ask: Ask): boolean {
 function isForLater({ policy, throttle, cost }: Ask): boolean {
   return throttle.kind === "elastic" && policy.limit > 0 && !(cost > (throttle.ceiling ?? cost))
 }
+
+/** Sees how a store has answered, before it is a decision: `asked[i]` is what the answer's i-th check answers. */
+export type Look = (asked: readonly Ask[], answer: Answer) => void

@@ -3,14 +3,15 @@ import { StoreUnavailableError } from "../errors.ts"
 import type { Taken } from "../stores/counters.ts"
 import { answersForItself, takesOne } from "../stores/memory/memory-store.ts"
 import type { Answer, CounterKey, MaybePromise, Refund } from "../stores/store.ts"
-import { type Ask, isHopeless, RULES_MISSING } from "./ask.ts"
+import { type Ask, isHopeless, type Look, RULES_MISSING } from "./ask.ts"
+
 import type { BlockWatch } from "./block-watch.ts"
 import type { Decision } from "./decision.ts"
 import { DENIED_WITHOUT_RULES, DecisionRecord, type Receipt, UNLIMITED } from "./decision-record.ts"
 import { askedOf, explainAnswer, explainSettled, isSound, isSoundDecision } from "./explain-answer.ts"
 import { LateDecision, type Verdict } from "./late-decision.ts"
 import { LocalFallback } from "./local-fallback.ts"
-import type { Look } from "./look.ts"
+
 import { countRefusals } from "./penalties.ts"
 import {
   applyRefunds,

@@ -1,13 +1,13 @@
 import { type Clock, soundTime } from "../clock.ts"
+import { capacityOf, type Policy } from "../policy.ts"
 import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
 import type { Answer, Counted } from "../stores/store.ts"
-import type { Ask } from "./ask.ts"
+import type { Ask, Look } from "./ask.ts"
 import type { Decision } from "./decision.ts"
 import { type Deciding, DecisionRecord, RETRY_WHEN_CLOSED_MS } from "./decision-record.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
 import { explainSettled, isCounted } from "./explain-answer.ts"
-import { shareOf } from "./instance-share.ts"
-import type { Look } from "./look.ts"
+
 import { partPenalties, underPenalty, withPenalties } from "./penalties.ts"
 
 /** An outage of the store must not become a lack of memory: some 5 MB at the most. */
@@ -68,4 +68,27 @@ export class LocalFallback {
 
 function isCountedHere(ask: Ask): boolean {
   return isCounted(ask) && ask.onStoreFailure === "local"
+}
+
+/**
+ * The part of a policy that one of so many instances admits by itself, for a request that costs so much at least. Nobody
+ * within the limit is refused for ever for asking the wrong instance: there is always room for this one request, if the whole
+ * limit has it, or what is admitted above it.
+ *
+ * What comes back to a bucket in a window is the instance's part whatever a request costs, so dear ones wait longer.
+ */
+export function shareOf(policy: Policy, cost: number, instances: number): Policy {
+  const part = (units: number): number => Math.floor(units / instances)
+  const whole = capacityOf(policy)
+  const capacity = Math.min(whole, Math.max(1, part(whole), cost))
+  const { limit, extra } = policy
+  const sized = isBucket(policy)
+    ? { limit: Math.min(limit, Math.max(1, part(limit))), burst: capacity }
+    : { limit: capacity }
+  if (extra === undefined) return { ...policy, ...sized }
+  return { ...policy, ...sized, extra: Math.max(part(extra), Math.min(extra, cost - capacity)) }
+}
+
+function isBucket({ algorithm }: Policy): boolean {
+  return algorithm === "token-bucket" || algorithm === "leaky-bucket"
 }

@@ -1,8 +1,8 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/kinds.ts"
 import { isBlockedByHand } from "../algorithms/penalty.ts"
-import type { Policy } from "../policy.ts"
-import { countsRefusals } from "../policy.ts"
+import { countsRefusals, type Policy } from "../policy.ts"
+
 import type { Answer, Counted } from "../stores/store.ts"
 import type { Ask } from "./ask.ts"
 import type { PolicyCheck } from "./decision.ts"

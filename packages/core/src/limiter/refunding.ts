@@ -1,6 +1,12 @@
 import { ClosedError, StoreUnavailableError, sentenceOf } from "../errors.ts"
-import type { CounterKey, MaybePromise, Refund, Store } from "../stores/store.ts"
-import { BACKGROUND_REFUND_MS } from "../stores/store.ts"
+import {
+  BACKGROUND_REFUND_MS,
+  type CounterKey,
+  type MaybePromise,
+  type Refund,
+  type Store,
+} from "../stores/store.ts"
+
 import { storeErrorOf } from "./store-error.ts"
 import { withinDeadline } from "./within-deadline.ts"
 

@@ -1,10 +1,9 @@
 import { algorithmOf } from "../algorithms/kinds.ts"
 import { ceilingOf } from "../policy.ts"
 import type { Answer, MaybePromise } from "../stores/store.ts"
-import { type Ask, asksUpTo } from "./ask.ts"
+import { type Ask, asksUpTo, type Look } from "./ask.ts"
 import type { Decision } from "./decision.ts"
 import { DecisionRecord } from "./decision-record.ts"
-import type { Look } from "./look.ts"
 
 /** Takes the units of every ask, or refuses and takes none. */
 type Take = (asks: readonly Ask[], look: Look) => MaybePromise<Decision>

@@ -1,8 +1,7 @@
 import type { Meter } from "@opentelemetry/api"
 import type { DecisionCall, Limiter } from "../http/limiter.ts"
 import type { Decision, PolicyCheck } from "../limiter/decision.ts"
-import type { Measuring } from "./measuring.ts"
-import { LIMITER, MODE, OPERATION, POLICY, REFUSAL, RESULT, Tally } from "./measuring.ts"
+import { LIMITER, type Measuring, MODE, OPERATION, POLICY, REFUSAL, RESULT, Tally } from "./measuring.ts"
 
 /**
  * Seconds: a decision in memory is in the first bucket, one by Redis in the middle, and the default deadline of 50 ms is

@@ -2,8 +2,7 @@ import type { Meter } from "@opentelemetry/api"
 import type { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "../errors.ts"
 import type { Limiter } from "../http/limiter.ts"
 import type { EvictionEvent, RefundLostEvent } from "../stores/store.ts"
-import type { Measuring } from "./measuring.ts"
-import { ERROR_TYPE, LIMITER, Tally } from "./measuring.ts"
+import { ERROR_TYPE, LIMITER, type Measuring, Tally } from "./measuring.ts"
 
 /** Counts what goes wrong in the store and in the rule source. */
 export function countErrors<Request>(limiter: Limiter<Request>, meter: Meter, name: string): Measuring {

@@ -1,17 +1,8 @@
 import { formatDuration, parseDuration } from "../duration.ts"
-import type {
-  AlgorithmName,
-  Alignment,
-  OnMissing,
-  OnStoreFailure,
-  ParsedThrottle,
-  Penalty,
-  Refill,
-} from "../policy.ts"
+import type { AlgorithmName, Alignment, OnStoreFailure, ParsedThrottle, Penalty, Refill } from "../policy.ts"
 import { canonicalField } from "./field-name.ts"
 import type { OnMissing, Rule, RuleMatch, RulePenalty, StorableRule, Throttle } from "./rule.ts"
 import { mostUnits, percentOf } from "./units.ts"
-import type { Rule, RuleMatch, RulePenalty, StorableRule, Throttle } from "./rule.ts"
 
 /** A rule that has been checked, with every default filled in. What comes after trusts it. */
 export interface ParsedRule {

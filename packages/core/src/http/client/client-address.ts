@@ -1,7 +1,7 @@
 import { canonicalAddress, compileAddressRanges } from "../../address.ts"
 import { InvalidOptionError } from "../../errors.ts"
-import type { HeaderFields } from "../request.ts"
-import { ClientAddressReader } from "../request.ts"
+import type { ClientAddressReader, HeaderFields } from "../request.ts"
+
 import {
   type ClientAddressOptions,
   clientAddressProblems,

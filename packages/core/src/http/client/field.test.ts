@@ -1,8 +1,8 @@
 import { runInNewContext } from "node:vm"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import type { RequestFacts } from "../request.ts"
-import { type FieldReader } from "../request.ts"
+import type { FieldReader, RequestFacts } from "../request.ts"
+
 import { compileClientAddress } from "./client-address.ts"
 import { compileClientGroup } from "./client-group.ts"
 import { compileField, type FieldContext, isBuiltInField } from "./field.ts"

@@ -3,9 +3,7 @@ import { textOf } from "../../errors.ts"
 import type { Decision } from "../../limiter/decision.ts"
 import type { MaybePromise } from "../../stores/store.ts"
 import type { Warner } from "../../warnings.ts"
-import type { HeaderLine } from "../headers/writer.ts"
-import type { OnRejected } from "../options/options.ts"
-import type { Rejection, RejectionAnswer } from "../rejection.ts"
+import type { HeaderLine, OnRejected, Rejection, RejectionAnswer } from "../options/answer-options.ts"
 
 type Members = Readonly<Partial<Record<keyof RejectionAnswer, unknown>>>
 

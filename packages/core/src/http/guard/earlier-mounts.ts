@@ -1,6 +1,6 @@
 import type { Ask } from "../../limiter/ask.ts"
-import type { Mark } from "../mark.ts"
-import type { Outcome } from "../outcome.ts"
+import type { Mark, Outcome } from "../mark.ts"
+
 import type { RequestLimiter } from "../request-limiter.ts"
 import type { RuleSet } from "../rule-set/rule-set.ts"
 import { warnMountedTwice } from "./mount-warnings.ts"

@@ -4,10 +4,10 @@ import { manualClock } from "../../clock.ts"
 import type { Decision } from "../../limiter/decision.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
-import { HEADER_DIALECTS } from "../headers.ts"
-import { decisionOn } from "../mark.ts"
+import type { Outcome } from "../mark.ts"
+import { decisionOn } from "../mount-decision.ts"
+import { HEADER_DIALECTS } from "../options/answer-options.ts"
 import type { LimiterOptions } from "../options/options.ts"
-import type { Outcome } from "../outcome.ts"
 import { createGuard } from "./create-guard.ts"
 
 const QUIET = { warn() {}, error() {} }

@@ -6,11 +6,12 @@ import type { MaybePromise } from "../../stores/store.ts"
 import type { Part } from "../admission.ts"
 import { type EndableResponse, endBegun } from "../begun-response.ts"
 import { compileTest } from "../callbacks.ts"
-import type { ClosingResponse } from "../client-gone.ts"
+import { type ClosingResponse, clientOf } from "../client-gone.ts"
 import type { Held } from "../hold.ts"
-import { MARK, Mark, type Marked } from "../mark.ts"
-import type { Outcome } from "../outcome.ts"
-import type { Rejection, RejectionAnswer } from "../rejection.ts"
+import { Mark, type Outcome } from "../mark.ts"
+import { MARK, type Marked } from "../mount-decision.ts"
+import type { Rejection, RejectionAnswer } from "../options/answer-options.ts"
+
 import type { RequestFacts } from "../request.ts"
 import type { RequestLimiter } from "../request-limiter.ts"
 import type { RuleSet } from "../rule-set/rule-set.ts"
@@ -82,7 +83,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     const { firstRules } = this.limiter
     if (firstRules !== undefined) return this.#checkAfter(firstRules, facts, request, response, step)
     if (step !== undefined) return this.#stepped.check(facts, request, response, step)
-    const earlier = (request as Marked)[MARK]
+    const earlier = (request as Marked<Mark>)[MARK]
     // Stryker disable next-line ConditionalExpression: of no mounts none is this one's
     const part = earlier === undefined ? undefined : this.#partAfter(earlier)
     // The rules may be others when the store has answered: a decision is told by those that it was made on.
@@ -110,7 +111,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
   }
 
   settle(request: Request, status: number): void {
-    for (let mark = (request as Marked)[MARK]; mark !== undefined; mark = mark.earlier) {
+    for (let mark = (request as Marked<Mark>)[MARK]; mark !== undefined; mark = mark.earlier) {
       if (mark.limiter !== this.limiter || mark.settled) continue
       mark.settled = true
       if (this.#refunds(request, status)) this.limiter.refundInBackground(mark.own)
@@ -156,7 +157,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
   ): Promise<Outcome | undefined> {
     // A probe of health is skipped while rules cannot be had, too; afterwards it is asked anew.
     if (!this.limiter.admission.counts(request)) {
-      return this.#outcome(UNLIMITED, this.limiter.ruleSet, facts, request, (request as Marked)[MARK])
+      return this.#outcome(UNLIMITED, this.limiter.ruleSet, facts, request, (request as Marked<Mark>)[MARK])
     }
     await firstRules
     return this.check(facts, request, response as ClosingResponse, step)
@@ -171,7 +172,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
   ): MaybePromise<Outcome | undefined> {
     const outcomeOf = (held: Held | undefined) =>
       held && this.#outcome(held.decision, held.ruleSet, facts, request, earlier, part)
-    const leaving = { response, draining: this.#draining.signal }
+    const leaving = { client: clientOf(response), draining: this.#draining.signal }
     const held = this.limiter.admission.hold(facts, request, leaving, part)
     return held instanceof Promise ? held.then(outcomeOf) : outcomeOf(held)
   }
@@ -209,7 +210,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     const mark = new Mark(this.limiter, ruleSet, verdict, earlier, facts, undefined)
     // Stryker disable next-line ConditionalExpression: beside no other mount there is nothing to warn of
     if (earlier !== undefined) warnSameNames(this.limiter.warner, mark)
-    ;(request as Marked)[MARK] = mark
+    ;(request as Marked<Mark>)[MARK] = mark
     return mark
   }
 }

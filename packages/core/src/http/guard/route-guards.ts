@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { inspect, isDeepStrictEqual } from "node:util"
 import { InvalidOptionError } from "../../errors.ts"
-import { RULE_MEMBERS } from "../../rules/parse-rule.ts"
+import { INLINE_MEMBERS } from "../options/parse-options.ts"
 
 /** A route, as its adapter tells of it. */
 export interface GuardedRoute {
@@ -82,9 +82,6 @@ export function namedAfter(text: string): string {
   return `${plain.slice(0, 47)}~${createHash("sha256").update(text).digest("base64url").slice(0, 16)}`
 }
 
-/** What is accepted where a member is none. */
-const ALL_MEMBERS = RULE_MEMBERS.join(", ")
-
 /** What is made, or what is wrong with it, where that is, and which members there are `besides`. */
 function making<T>(path: string, besides: readonly string[], make: () => T): T {
   try {
@@ -95,7 +92,7 @@ function making<T>(path: string, besides: readonly string[], make: () => T): T {
       error.problems.map((problem) => ({
         ...problem,
         path: at(path, problem.path),
-        ...(problem.accepted === ALL_MEMBERS && { accepted: [ALL_MEMBERS, ...besides].join(", ") }),
+        ...(problem.accepted === INLINE_MEMBERS && { accepted: [INLINE_MEMBERS, ...besides].join(", ") }),
       })),
     )
   }

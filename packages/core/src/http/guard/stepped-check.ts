@@ -2,10 +2,11 @@ import { UNLIMITED } from "../../limiter/decision-record.ts"
 import type { Verdict } from "../../limiter/late-decision.ts"
 import type { MaybePromise } from "../../stores/store.ts"
 import type { Part } from "../admission.ts"
-import type { ClosingResponse } from "../client-gone.ts"
+import { type ClosingResponse, clientOf } from "../client-gone.ts"
 import type { Held } from "../hold.ts"
-import { MARK, Mark, type Marked, type Progress } from "../mark.ts"
-import type { Outcome } from "../outcome.ts"
+import { Mark, type Outcome, type Progress } from "../mark.ts"
+import { MARK, type Marked } from "../mount-decision.ts"
+
 import type { RequestFacts } from "../request.ts"
 import type { RequestLimiter } from "../request-limiter.ts"
 import { type DecisionStep, NO_STEPS, stepsUpTo } from "../rule-set/steps.ts"
@@ -48,7 +49,7 @@ export class SteppedCheck<Request extends object> {
     step: DecisionStep,
   ): MaybePromise<Outcome | undefined> {
     const { ruleSet, admission } = this.#limiter
-    const newest = (request as Marked)[MARK]
+    const newest = (request as Marked<Mark>)[MARK]
     const own = this.#ownMark(newest)
     const passed = stepsUpTo(step)
     // After a change of rules the names of the decided ones tell which are left.
@@ -65,7 +66,12 @@ export class SteppedCheck<Request extends object> {
     const progress = { by: this, ruleSet, steps: passed, report: own?.progress?.report }
     const at = { facts, request, newest, own, progress, response, startedMs: admission.reporter.start() }
     if ((ruleSet.holding & steps) !== NO_STEPS) {
-      const held = admission.hold(facts, request, { response, draining: this.#draining }, part)
+      const held = admission.hold(
+        facts,
+        request,
+        { client: clientOf(response), draining: this.#draining },
+        part,
+      )
       return held instanceof Promise
         ? held.then((made) => this.#concludeHeld(made, at))
         : this.#concludeHeld(held, at)
@@ -103,7 +109,7 @@ export class SteppedCheck<Request extends object> {
     }
     const mark = new Mark(this.#limiter, progress.ruleSet, verdict, newest, facts, progress)
     warnSameNames(warner, mark)
-    ;(request as Marked)[MARK] = mark
+    ;(request as Marked<Mark>)[MARK] = mark
     this.#report(mark, at, isHeld)
     return mark
   }

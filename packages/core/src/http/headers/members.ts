@@ -1,9 +1,12 @@
 import { serializeItem } from "structured-headers"
 import type { Decision, PolicyCheck } from "../../limiter/decision.ts"
 import { decisionOf, LateDecision } from "../../limiter/late-decision.ts"
-import { decimal } from "./decimal.ts"
+import type { HeaderLine } from "../options/answer-options.ts"
 import {
+  decimal,
   fieldInteger,
+  type HeaderPolicy,
+  type HeaderWriter,
   isCounted,
   remainingTold,
   secondsLeft,
@@ -11,7 +14,6 @@ import {
   secondsUntil,
   windowSeconds,
 } from "./told.ts"
-import type { HeaderLine, HeaderPolicy, HeaderWriter } from "./writer.ts"
 
 /** What a dialect calls the parameters of a member of `RateLimit`. */
 interface MemberParameters {

@@ -1,8 +1,16 @@
 import type { PolicyCheck } from "../../limiter/decision.ts"
 import { decisionOf } from "../../limiter/late-decision.ts"
-import { decimal } from "./decimal.ts"
-import { fieldInteger, isCounted, remainingTold, secondsTold, windowSeconds } from "./told.ts"
-import type { HeaderLine, HeaderPolicy, HeaderWriter } from "./writer.ts"
+import type { HeaderLine } from "../options/answer-options.ts"
+import {
+  decimal,
+  fieldInteger,
+  type HeaderPolicy,
+  type HeaderWriter,
+  isCounted,
+  remainingTold,
+  secondsTold,
+  windowSeconds,
+} from "./told.ts"
 
 /** The field names of a dialect that tells of one policy, in a field a number. */
 interface SingleValueNames {

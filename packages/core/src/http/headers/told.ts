@@ -1,4 +1,6 @@
 import type { Decision, PolicyCheck } from "../../limiter/decision.ts"
+import type { Verdict } from "../../limiter/late-decision.ts"
+import type { HeaderLine } from "../options/answer-options.ts"
 
 /** The largest Integer of a structured field: 15 digits (RFC 9651, section 3.3.1). */
 const MAX_INTEGER = 999_999_999_999_999
@@ -58,3 +60,42 @@ export function secondsLeft(
   const share = Math.ceil((remaining * windowS) / limit)
   return fieldInteger(Math.max(Math.ceil(nextUnitAfterMs / 1000), share))
 }
+
+/** Texts of three digits, by their number. */
+const THREE_DIGITS: readonly string[] = Array.from({ length: 1000 }, (_, value) =>
+  String(value).padStart(3, "0"),
+)
+
+/**
+ * The digits of a whole number from 0 to 2^53 - 1, put together from texts that are there already. V8 keeps what it has
+ * written a number as, thousands of them, so the text of each number that is another one outlives its response: two garbage
+ * collections copy it.
+ */
+export function decimal(value: number): string {
+  let digits = ""
+  let rest = value
+  // Stryker disable next-line ConditionalExpression,EqualityOperator: what is not put together is written the same
+  while (rest >= 1000) {
+    const last = rest % 1000
+    digits = THREE_DIGITS[last] + digits
+    rest = (rest - last) / 1000
+  }
+  return rest + digits
+}
+
+/** What a rule contributes to the rate limit headers. */
+export interface HeaderPolicy {
+  /** Printable ASCII. */
+  readonly name: string
+  /** Quota units per window; undefined when a function yields it per request. */
+  readonly limit: number | undefined
+  readonly windowMs: number
+  /** A shadow rule is in no header. */
+  readonly shadow: boolean
+}
+
+/**
+ * The rate limit headers of one decision, none when no rule applied. `nowMs` yields the present in epoch
+ * milliseconds and is asked only where a header names an instant.
+ */
+export type HeaderWriter = (verdict: Verdict, nowMs: () => number) => readonly HeaderLine[]

@@ -4,10 +4,10 @@ import type { Rule, RuleMatch } from "../../rules/rule.ts"
 import { type FileRulesOptions, fileRules } from "../../rules/sources/file.ts"
 import { type MemoryStoreOptions, memoryStore } from "../../stores/memory/memory-store.ts"
 import { createLimiter } from "../create-limiter.ts"
-import type { HeaderLine } from "../headers/writer.ts"
 import type { CostOption, Limiter } from "../limiter.ts"
 import type { RequestFacts } from "../request.ts"
-import type { LimiterOptions, OnRejected } from "./options.ts"
+import type { HeaderLine, OnRejected } from "./answer-options.ts"
+import type { LimiterOptions } from "./options.ts"
 
 /** The same members, each of which must be there, and undefined. */
 type Undefined<Options> = { readonly [Name in keyof Required<Options>]: undefined }

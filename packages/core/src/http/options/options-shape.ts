@@ -1,16 +1,16 @@
 import { z } from "zod"
 import type { Clock } from "../../clock.ts"
 import { OpenBook } from "../../rules/book/open-book.ts"
+import { RULE_MEMBERS } from "../../rules/parse-rule.ts"
 import { member } from "../../rules/rule-members.ts"
+
 import { onRulesMissing } from "../../rules/until-loaded.ts"
 import { answersAtOnce, says, strict } from "../../shape.ts"
 import { show } from "../../show.ts"
-import { isUnits } from "../callbacks.ts"
 import { isUnits } from "../../policy.ts"
-import { member, strict } from "../../rules/rule-members.ts"
+
 import { isBuiltInField } from "../client/field.ts"
-import { HEADER_DIALECTS, type HeaderDialect } from "../headers.ts"
-import { RULE_OPTIONS } from "./rule-options.ts"
+import { HEADER_DIALECTS, type HeaderDialect } from "./answer-options.ts"
 
 const isFunction = (value: unknown): boolean => typeof value === "function"
 const test = (accepted: string) => z.custom<unknown>(answersAtOnce, says("a function", accepted)).optional()
@@ -130,3 +130,16 @@ export const optionsShape = strict("the options", {
     )
     .optional(),
 })
+
+/** The members of an inline rule that are options of a limiter by the same name. */
+export const RULE_OPTIONS: readonly string[] = RULE_MEMBERS.filter(
+  (name) => name !== "cost" && name !== "onStoreFailure",
+)
+
+/**
+ * Whether options say which rules there are: an inline one, be it whole or not, a list, a source, or a limiter that has some. What is
+ * there and undefined says so as well: a limit that is lost on the way is no wish for none.
+ */
+export function hasRuleOption(options: object): boolean {
+  return [...RULE_OPTIONS, "rules", "limiter"].some((name) => name in options)
+}

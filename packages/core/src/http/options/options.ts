@@ -1,46 +1,16 @@
 import type { Clock } from "../../clock.ts"
-import type { Decision } from "../../limiter/decision.ts"
 import type { OnStoreFailure } from "../../policy.ts"
 import type { Rule } from "../../rules/rule.ts"
 import type { RuleBook } from "../../rules/rule-book.ts"
 import type { RuleSource } from "../../rules/source.ts"
 import type { OnRulesMissing } from "../../rules/until-loaded.ts"
-import type { MaybePromise, Store } from "../../stores/store.ts"
+import type { Store } from "../../stores/store.ts"
 import type { Logger } from "../../warnings.ts"
 import type { ClientAddressOptions } from "../client/client-address-options.ts"
-import type { HeaderDialect } from "../headers.ts"
-import type { Rejection, RejectionAnswer } from "../rejection.ts"
+import type { HeaderDialect, OnRejected } from "./answer-options.ts"
 
 /** A field of the app's own, by name: a user id or a plan from its authentication. Undefined is missing. */
 export type Extractor<Request> = (request: Request) => string | number | undefined
-
-/**
- * Takes over the answer to a refused request. It gets the framework's own request (Koa: the context), the answer that
- * would be sent, its decision, and the framework's own response (Koa: the context again; Fastify: the reply). Each adapter
- * sets the types of both.
- *
- * What it returns is sent instead, with any status; when it returns nothing and has not answered by itself, the standard answer is.
- * `false` says that it answers by itself, now or later: nothing is sent. Rate limit headers and `Retry-After` have been
- * set by then.
- */
-export type OnRejected<Request, Response = unknown> = (
-  request: Request,
-  rejection: Rejection,
-  decision: Decision,
-  response: Response,
-) => // Not `false`: TypeScript takes an async function that returns it for one that yields a boolean.
-  | RejectionAnswer
-  | NodeResponse
-  | boolean
-  | undefined
-  | PromiseLike<RejectionAnswer | NodeResponse | boolean | undefined>
-  | MaybePromise<void>
-
-/** What `(req, rejection, decision, res) => res.status(402).json({})` returns. The response has been sent, so it is not an answer. */
-export interface NodeResponse {
-  /** Of `http.ServerResponse`, which Express extends. */
-  readonly headersSent: boolean
-}
 
 /** Every member of a rule but its cost, which a limiter reads differently; none is required here. */
 export type InlineRule<Request> = {

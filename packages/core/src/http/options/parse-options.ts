@@ -3,9 +3,8 @@ import { InvalidOptionError, type Problem } from "../../errors.ts"
 import type { OnStoreFailure } from "../../policy.ts"
 import { OpenBook } from "../../rules/book/open-book.ts"
 import { parseCodeRules, parseRule } from "../../rules/parse-rule.ts"
-import type { ParsedRule } from "../../rules/parsed-rule.ts"
-import { mostAdmitted } from "../../rules/parsed-rule.ts"
-import { readShape } from "../../rules/rule-members.ts"
+import { mostAdmitted, type ParsedRule } from "../../rules/parsed-rule.ts"
+
 import type { RuleSource } from "../../rules/source.ts"
 import { parseUntilLoaded, type UntilLoaded, undecided } from "../../rules/until-loaded.ts"
 import { readShape } from "../../shape.ts"
@@ -14,12 +13,12 @@ import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import type { Logger } from "../../warnings.ts"
 import { type ClientAddressOptions, clientAddressProblems } from "../client/client-address-options.ts"
-import type { HeaderDialect } from "../headers.ts"
+import type { HeaderDialect, OnRejected } from "./answer-options.ts"
 import { inOurNames, OPTION_NAMES, RULE_NAMES } from "./foreign-names.ts"
-import { isForeign, notOptions } from "./not-options.ts"
-import type { LimiterOptions, OnRejected } from "./options.ts"
-import { optionsShape } from "./options-shape.ts"
-import { RULE_OPTIONS } from "./rule-options.ts"
+
+import type { LimiterOptions } from "./options.ts"
+
+import { optionsShape, RULE_OPTIONS } from "./options-shape.ts"
 
 /** The options, checked, with every default filled in. */
 export interface ParsedOptions {
@@ -88,6 +87,9 @@ export function parseOptions(value: unknown): ParsedOptions {
     wallClock: options.clock === undefined ? () => Date.now() : () => soundTime(clock),
   }
 }
+
+/** The members of an inline rule, as a problem with an unknown one lists them. */
+export const INLINE_MEMBERS: string = RULE_MEMBERS.join(", ")
 
 /** An inline rule by itself: a limiter's own, or one of a route. Its field defaults to "ip". `cost` is the limiter's. */
 export function parseInlineRule(
@@ -190,5 +192,27 @@ function attempt<T>(action: () => T): { readonly value: T } | { readonly error: 
     return { value: action() }
   } catch (error) {
     return { error }
+  }
+}
+
+/** Nothing, or somebody else's object, such as the request that a middleware is given which nobody has called. */
+export function isForeign(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return value === undefined
+  const prototype: unknown = Object.getPrototypeOf(value)
+  // An app may well have a class of options of its own.
+  const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null || Array.isArray(value)
+  return !isPlain && !["limit", "window", "rules"].some((name) => name in value)
+}
+
+/** What is told of it, without what is in it. */
+export function notOptions(value: unknown): Problem {
+  const accepted = 'an object such as { limit: 100, window: "1 minute" }'
+  if (value === undefined) return { path: "", message: "there are none", accepted }
+  const hint = "; what is mounted is what rateLimit(options) yields, not rateLimit itself"
+  // Not as JSON: it may be a request, whose headers have no place in a log.
+  return {
+    path: "",
+    message: `${classOf(value) ?? "an object"} is not the options`,
+    accepted: `${accepted}${hint}`,
   }
 }

@@ -1,38 +1,18 @@
-import { createHash } from "node:crypto"
-import { textOf } from "../../errors.ts"
 import type { Ask } from "../../limiter/ask.ts"
-import type { BlockWatch } from "../../limiter/block-watch.ts"
-import type { OnStoreFailure, Penalty, Policy } from "../../policy.ts"
+import type { Policy } from "../../policy.ts"
 import { compileMatch, type Matcher } from "../../rules/match.ts"
 import type { ParsedRule } from "../../rules/parsed-rule.ts"
 import { compileValueList } from "../../rules/value-list.ts"
-import { closest } from "../../show.ts"
 import type { CounterKey } from "../../stores/store.ts"
-import type { Warner } from "../../warnings.ts"
-import { carriesBody, compileField, isBuiltInField } from "../client/field.ts"
+import { carriesBody } from "../client/field.ts"
 import { compilePartition, SKIP } from "../client/partition.ts"
-import type { ClientAddressReader, RequestFacts } from "../request.ts"
-import { type FieldReader } from "../request.ts"
+import type { FieldReader, RequestFacts } from "../request.ts"
 import { compileElastic } from "./elastic.ts"
+import { appExtractor, rememberedReaders } from "./field-readers.ts"
 import { compileLimit, policyWithout } from "./limit.ts"
-import { type DecisionStep, type StepSet, stepOf, stepSet } from "./steps.ts"
-
-/** What all rules of a limiter are compiled with. */
-export interface RuleContext {
-  readonly service: string
-  readonly onStoreFailure: OnStoreFailure
-  readonly clientAddress: ClientAddressReader
-  readonly clientGroup: ClientAddressReader
-  /** What reads a field of the app's own, by its name. */
-  readonly extractorOf: (name: string) => ((request: unknown) => unknown) | undefined
-  /** Names of which it knows, for who has written another one by mistake. */
-  readonly extractorNames: readonly string[]
-  readonly warner: Warner
-  /** The first step at which any rule is decided. */
-  readonly firstStep: DecisionStep
-  /** Whether clients may be blocked by hand. */
-  readonly blocks: BlockWatch
-}
+import type { RuleContext } from "./rule-context.ts"
+import { counterOf, penaltyOf } from "./rule-counters.ts"
+import { type StepSet, stepOf, stepSet } from "./steps.ts"
 
 /** A rule ready to be asked for. */
 export interface CompiledRule {
@@ -136,60 +116,6 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   }
 }
 
-/**
- * Returns the short name of a rule's counters. A change of window, algorithm, buckets or refill starts new counters; a
- * change of limit, burst, throttle, cost or message does not.
- */
-function counterOf(service: string, rule: ParsedRule): string {
-  const { name, fields, algorithm, windowMs, align, buckets, refill } = rule
-  // Where a rule has neither, its counters are named as if there were no such thing.
-  const more = buckets === undefined && refill === undefined ? [] : [buckets ?? 0, refill ?? "continuous"]
-  const identity = JSON.stringify([service, name, fields, algorithm, windowMs, align, ...more])
-  return fingerprint(identity)
-}
-
-/** Returns what `BlockWatch` marks in the store while clients of the service are blocked. */
-export function blocksOf(service: string): Policy {
-  const counter = fingerprint(JSON.stringify([service, "blocks"]))
-  return {
-    name: "",
-    counter,
-    algorithm: "penalty",
-    align: "epoch",
-    limit: 0,
-    windowMs: 1,
-    penalty: NO_PENALTY,
-  }
-}
-
-/** Of a rule that counts no refusals. */
-const NO_PENALTY: Penalty = { refusals: 0, withinMs: 1, forMs: 1 }
-
-/**
- * Returns what counts the refusals of a rule that has a penalty, and holds blocks by hand. Its counter has a name of its own, so
- * that no change of the rule's window or algorithm lifts a block; a change of the penalty's times applies to existing blocks.
- */
-function penaltyOf(service: string, { name, fields, penalty = NO_PENALTY }: ParsedRule): Policy {
-  const identity = JSON.stringify([service, name, fields, "penalty"])
-  return {
-    name,
-    counter: fingerprint(identity),
-    algorithm: "penalty",
-    align: "epoch",
-    limit: penalty.refusals,
-    windowMs: Math.max(penalty.withinMs, penalty.forMs),
-    penalty,
-  }
-}
-
-/**
- * Returns 96 bits of a hash in 16 characters. Whoever may choose names finds two that collide after some 2^48 tries, where
- * 48 bits took 2^24: two minutes.
- */
-function fingerprint(identity: string): string {
-  return createHash("sha256").update(identity).digest("base64url").slice(0, 16)
-}
-
 /** What is no set says nothing: a caller of the core might pass anything, and nobody is to be let in by that. */
 function lacks(known: unknown, fields: readonly string[]): boolean {
   // Stryker disable next-line ConditionalExpression: nearly always it is absent, and a set it is not then either
@@ -221,63 +147,6 @@ export function isPreflight(facts: RequestFacts): boolean {
 /** Returns the step at which the rule can be decided. */
 export function stepOfRule(rule: ParsedRule, context: RuleContext): StepSet {
   return stepSet(stepOf(rule, (name) => appExtractor(name, context) !== undefined, context.firstStep))
-}
-
-/** Returns the function of the app that reads the field, if there is one. */
-function appExtractor(
-  name: string,
-  { extractorOf }: RuleContext,
-): ((request: unknown) => unknown) | undefined {
-  return isBuiltInField(name) ? undefined : extractorOf(name)
-}
-
-/** Returns what compiles each field once. */
-function rememberedReaders(rule: ParsedRule, context: RuleContext): (field: string) => FieldReader {
-  const { warner, clientGroup, extractorNames } = context
-  const readers = new Map<string, FieldReader>()
-  const compile = (name: string): FieldReader => {
-    return compileField(name, appExtractor(name, context), {
-      clientGroup,
-      matchedPath: rule.match?.path,
-      onClientChosen: () => {
-        const meant = closest(name, extractorNames)
-        warner.once(
-          "SLUICE_CLIENT_CHOSEN_FIELD",
-          `Rule "${rule.name}" goes by "${name}", which is read from the request, so a client can choose it freely. ` +
-            (meant === undefined
-              ? `Set fields: { "${name}": (request) => … } to take it from your authentication.`
-              : `Did you mean "${meant}" of your fields?`),
-          name,
-        )
-      },
-      onBodyMissing: () =>
-        warner.once(
-          "SLUICE_BODY_NOT_PARSED",
-          `Rule "${rule.name}" counts by "${name}", but no body parser has run before the limiter. ` +
-            "Mount the body parser first; until then the rule's onMissing decides.",
-          name,
-        ),
-      onRouteMissing: () =>
-        warner.once(
-          "SLUICE_ROUTE_UNKNOWN",
-          `Rule "${rule.name}" counts by "route", but the framework does not know the route where the limiter is ` +
-            "mounted. Mount the limiter on the route, or give the rule a match.path.",
-          rule.name,
-        ),
-      onExtractorFailed: (_name, error) =>
-        warner.once(
-          "SLUICE_EXTRACTOR_FAILED",
-          `Reading field "${name}" for rule "${rule.name}" failed: ${textOf(error)}. The field counts as missing.`,
-          name,
-          error,
-        ),
-    })
-  }
-  return (name) => {
-    const reader = readers.get(name) ?? compile(name)
-    readers.set(name, reader)
-    return reader
-  }
 }
 
 function compileLists(

@@ -1,6 +1,7 @@
 import type { ParsedRule } from "../../rules/parsed-rule.ts"
 import type { Steps } from "../../rules/slices.ts"
-import { type CompiledRule, compileRule, type RuleContext } from "./compiled-rule.ts"
+import { type CompiledRule, compileRule } from "./compiled-rule.ts"
+import type { RuleContext } from "./rule-context.ts"
 import { warnOfDoubts } from "./rule-doubts.ts"
 
 /** The rules of a rule set, compiled. */

@@ -1,7 +1,7 @@
 import { spareCapacityMonitor } from "../../limiter/spare-capacity-monitor.ts"
 import { capacityOf, type ParsedThrottle, type Policy } from "../../policy.ts"
-import type { ParsedRule } from "../../rules/parsed-rule.ts"
-import { mostCounted } from "../../rules/parsed-rule.ts"
+import { mostCounted, type ParsedRule } from "../../rules/parsed-rule.ts"
+
 import type { Warner } from "../../warnings.ts"
 import { compileTest } from "../callbacks.ts"
 

@@ -7,7 +7,8 @@ import type { Rule } from "../../rules/rule.ts"
 import { atOnce } from "../../rules/slices.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { RequestFacts } from "../request.ts"
-import { blocksOf, type RuleContext } from "./compiled-rule.ts"
+import type { RuleContext } from "./rule-context.ts"
+import { blocksOf } from "./rule-counters.ts"
 import { RuleIndex } from "./rule-index.ts"
 import { compileRuleSet, type RuleSet } from "./rule-set.ts"
 import { ALL_STEPS, stepSet } from "./steps.ts"
@@ -35,7 +36,7 @@ function contextWith(onRead: (field: string) => void = () => undefined): RuleCon
 }
 
 function compile(rules: readonly Rule[], onRead?: (field: string) => void): RuleSet {
-  return atOnce(compileRuleSet(requireRules(rules, "rules"), contextWith(onRead), false))
+  return atOnce(compileRuleSet(requireRules(rules, "rules"), contextWith(onRead)))
 }
 
 function indexOf(rules: readonly Rule[]): RuleIndex | undefined {

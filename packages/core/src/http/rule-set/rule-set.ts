@@ -1,21 +1,22 @@
 import { type Ask, RULES_MISSING } from "../../limiter/ask.ts"
-import type { ParsedRule } from "../../rules/parsed-rule.ts"
-import { mostAdmitted } from "../../rules/parsed-rule.ts"
+import { mostAdmitted, type ParsedRule } from "../../rules/parsed-rule.ts"
+
 import { pathReadings } from "../../rules/path.ts"
 import { atOnce, type Steps } from "../../rules/slices.ts"
 import type { CounterKey } from "../../stores/store.ts"
-import type { HeaderWriter } from "../headers/writer.ts"
-import { compileHeaders, type HeaderDialect } from "../headers.ts"
-import { compileRejection, type RejectionWriter } from "../rejection.ts"
 import type { RequestFacts } from "../request.ts"
-import { type CompiledRule, isPreflight, type RuleContext, stepOfRule, text } from "./compiled-rule.ts"
+import { type CompiledRule, isPreflight, stepOfRule, text } from "./compiled-rule.ts"
 import { CompiledRules } from "./compiled-rules.ts"
 import { needsMonitor } from "./elastic.ts"
+import type { RuleContext } from "./rule-context.ts"
 import { type IndexedRequest, RuleIndex } from "./rule-index.ts"
 import { ALL_STEPS, NO_STEPS, type StepSet } from "./steps.ts"
 
 /** The rules that are in force at one moment, compiled. A decision in flight finishes on the set it began with. */
 export interface RuleSet {
+  readonly rules: readonly ParsedRule[]
+  /** The most units that the rule at a position ever admits at once while its limit is this one. */
+  mostAdmitted(position: number, limit: number): number
   readonly names: readonly string[]
   /** The steps at which its rules can be decided. */
   readonly steps: StepSet
@@ -40,8 +41,6 @@ export interface RuleSet {
    * service. Rules that are not for this very request too: who resets a client may know no more than its address.
    */
   counters(facts: RequestFacts, request: unknown, names: readonly string[] | undefined): CounterKey[]
-  readonly writeHeaders: HeaderWriter
-  readonly writeRejection: RejectionWriter
 }
 
 const NO_PATHS: readonly string[] = []
@@ -51,7 +50,6 @@ const NO_ASKS: readonly Ask[] = []
 export function* compileRuleSet(
   rules: readonly ParsedRule[],
   { extractorOf, ...others }: RuleContext,
-  dialect: HeaderDialect | false,
 ): Steps<RuleSet> {
   const context = { ...others, extractorOf: remembered(extractorOf) }
   const steps: StepSet[] = []
@@ -61,12 +59,6 @@ export function* compileRuleSet(
   }
   const index = yield* RuleIndex.of(rules, steps)
   const compiled = yield* CompiledRules.of(rules, context, index !== undefined)
-  const writeHeaders = dialect === false ? () => [] : compileHeaders(dialect, rules.map(headerPolicy))
-  yield
-  const writeRejection = compileRejection(
-    rules.map((rule) => ({ ...rule, most: (limit) => mostAdmitted(rule, limit) })),
-  )
-  yield
   const all = index === undefined ? rules.map((_, position) => compiled.at(position)) : []
   const needsPath = rules.some(({ match }) => match?.path !== undefined)
   const pathsOf = (facts: RequestFacts): readonly string[] => (needsPath ? pathsIn(facts) : NO_PATHS)
@@ -78,6 +70,8 @@ export function* compileRuleSet(
     )
 
   return {
+    rules,
+    mostAdmitted: (position, limit) => mostAdmitted(rules[position] as ParsedRule, limit),
     names: rules.map(({ name }) => name),
     steps: stepsOf(() => true),
     holding: stepsOf(({ throttle, shadow }) => throttle.kind === "queue" && !shadow),
@@ -99,14 +93,12 @@ export function* compileRuleSet(
         isMeant(rule, names) ? compiled.at(position).counters(facts, request) : [],
       )
     },
-    writeHeaders,
-    writeRejection,
   }
 }
 
 /** Returns the rule set of a limiter that refuses every request, because no rules have been loaded yet. */
-export function denyingRuleSet(context: RuleContext, dialect: HeaderDialect | false): RuleSet {
-  return { ...atOnce(compileRuleSet([], context, dialect)), steps: ALL_STEPS, asks: () => RULES_MISSING }
+export function denyingRuleSet(context: RuleContext): RuleSet {
+  return { ...atOnce(compileRuleSet([], context)), steps: ALL_STEPS, asks: () => RULES_MISSING }
 }
 
 function asksOf(
@@ -183,9 +175,4 @@ function pathsIn({ url, routedUrl }: RequestFacts): readonly string[] {
   if (typeof routedUrl !== "string") return paths
   // Stryker disable next-line ConditionalExpression: the same readings once more
   return routedUrl === url ? paths : [...paths, ...pathReadings(routedUrl)]
-}
-
-function headerPolicy({ name, limit, windowMs, shadow }: ParsedRule) {
-  // Stryker disable next-line ConditionalExpression,StringLiteral: an unknown limit is written from each decision, the same
-  return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, shadow }
 }

@@ -1,7 +1,6 @@
 import type { CounterKey, MaybePromise } from "../../stores/store.ts"
-import type { Ask } from "../ask.ts"
+import type { Ask, Look } from "../ask.ts"
 import type { Decision } from "../decision.ts"
-import type { Look } from "../look.ts"
 
 /** Who decides: as a Decider does, `take` and `peek` never throwing and never rejecting. */
 export interface Deciding {

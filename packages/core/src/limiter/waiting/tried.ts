@@ -1,8 +1,8 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
 import type { CounterKey } from "../../stores/store.ts"
-import type { Ask } from "../ask.ts"
+import type { Ask, Look } from "../ask.ts"
 import type { Decision, PolicyCheck } from "../decision.ts"
-import type { Look } from "../look.ts"
+
 import { countRefusals } from "../penalties.ts"
 import { isSame } from "./counter.ts"
 

@@ -1,7 +1,7 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import { z } from "zod"
 import { InvalidOptionError } from "../../errors.ts"
-import { memberProblems, says, strict } from "../../shape.ts"
+import { memberProblems, says } from "../../shape.ts"
 import { locate, show } from "../../show.ts"
 import { strict } from "../rule-members.ts"
 import { DEFAULT_KEY, type KeyType, type TableKey } from "./table-key.ts"

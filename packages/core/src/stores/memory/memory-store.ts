@@ -1,7 +1,7 @@
 import { type Clock, isCountable } from "../../clock.ts"
 import { ClosedError, StoreUnavailableError, textOf } from "../../errors.ts"
-import type { Taken } from "../counters.ts"
-import { Counters } from "../counters.ts"
+import { Counters, type Taken } from "../counters.ts"
+
 import { makeStringsQuick } from "../quick-strings.ts"
 import type { Answer, Check, CounterKey, EvictionEvent, Refund, Store } from "../store.ts"
 import { StoreListeners } from "../store-listeners.ts"

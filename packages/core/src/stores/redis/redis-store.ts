@@ -1,7 +1,16 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
 import { ClosedError, StoreUnavailableError } from "../../errors.ts"
-import type { Answer, Check, CounterKey, MaybePromise, Refund, Store, StoreEvent } from "../store.ts"
-import { BACKGROUND_REFUND_MS } from "../store.ts"
+import {
+  type Answer,
+  BACKGROUND_REFUND_MS,
+  type Check,
+  type CounterKey,
+  type MaybePromise,
+  type Refund,
+  type Store,
+  type StoreEvent,
+} from "../store.ts"
+
 import { StoreListeners } from "../store-listeners.ts"
 import { takeTogether } from "../take-together.ts"
 import { DenyCache } from "./deny-cache.ts"

@@ -1,5 +1,5 @@
-import type { RedisCommands } from "../commands.ts"
-import { addressOf, type Place } from "../commands.ts"
+import { addressOf, type Place, type RedisCommands } from "../commands.ts"
+
 import { outsideRequests } from "../outside-requests.ts"
 
 /** What of ioredis' Command is used. */

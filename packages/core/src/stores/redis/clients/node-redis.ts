@@ -1,5 +1,4 @@
-import type { RedisCommands } from "../commands.ts"
-import { addressOf, type Place } from "../commands.ts"
+import { addressOf, type Place, type RedisCommands } from "../commands.ts"
 
 /** What the client and the cluster of node-redis 5 and 6 have in common, so far as it is used. */
 export interface NodeRedisCalls {

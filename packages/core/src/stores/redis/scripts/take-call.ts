@@ -2,8 +2,8 @@ import type { CounterState } from "../../../algorithms/algorithm.ts"
 import { algorithmOf } from "../../../algorithms/kinds.ts"
 import { ceilingOf, type Policy } from "../../../policy.ts"
 import type { Answer, Check, Counted } from "../../store.ts"
-import type { Asked } from "./script-input.ts"
 import {
+  type Asked,
   type CallTime,
   detailOf,
   isCountedInPlace,
@@ -11,6 +11,7 @@ import {
   kindOf,
   PolicyTable,
 } from "./script-input.ts"
+
 import { integerAt, type Reply, readReply, stateAt } from "./script-reply.ts"
 
 /** One request of several checks, or equal requests of one check, which are granted in order. */

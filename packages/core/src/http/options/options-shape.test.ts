@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { member } from "../../rules/rule-members.ts"
-import { hasRuleOption } from "./rule-options.ts"
+import { hasRuleOption } from "./options-shape.ts"
 
 describe("whether options say which rules there are", () => {
   const alsoOptions = ["cost", "onStoreFailure"]

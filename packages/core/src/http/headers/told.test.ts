@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { decimal } from "./decimal.ts"
+import { decimal } from "./told.ts"
 
 test.each([
   [0, "0"],

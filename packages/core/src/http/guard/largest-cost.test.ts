@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../../clock.ts"
 import type { Rule } from "../../rules/rule.ts"
-import { createGuard } from "../guard/create-guard.ts"
+import { createGuard } from "./create-guard.ts"
 
 const QUIET = { warn() {}, error() {} }
 

@@ -1,0 +1,37 @@
+import type { HeaderWriter } from "../headers/told.ts"
+import { compileHeaders } from "../headers.ts"
+import type { HeaderDialect } from "../options/answer-options.ts"
+import { compileRejection, type RejectionWriter } from "../rejection.ts"
+import type { RuleSet } from "../rule-set/rule-set.ts"
+
+/** Writes what clients are told of decisions that were made on one rule set. */
+export interface Writers {
+  readonly headers: HeaderWriter
+  readonly rejection: RejectionWriter
+}
+
+const WRITERS = new WeakMap<RuleSet, Writers>()
+
+/** Returns the writers of a rule set, whose limiter has these header options. Compiles them when the rule set is first used. */
+export function writersOf(ruleSet: RuleSet, dialect: HeaderDialect | false): Writers {
+  let writers = WRITERS.get(ruleSet)
+  if (writers === undefined) {
+    writers = compileWriters(ruleSet, dialect)
+    WRITERS.set(ruleSet, writers)
+  }
+  return writers
+}
+
+function compileWriters(ruleSet: RuleSet, dialect: HeaderDialect | false): Writers {
+  const { rules } = ruleSet
+  const policies = rules.map(({ name, limit, windowMs, shadow }) => {
+    // Stryker disable next-line ConditionalExpression,StringLiteral: an unknown limit is written from each decision, the same
+    return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, shadow }
+  })
+  return {
+    headers: dialect === false ? () => [] : compileHeaders(dialect, policies),
+    rejection: compileRejection(
+      rules.map((rule, position) => ({ ...rule, most: (limit) => ruleSet.mostAdmitted(position, limit) })),
+    ),
+  }
+}

@@ -1,0 +1,63 @@
+import { textOf } from "../../errors.ts"
+import type { ParsedRule } from "../../rules/parsed-rule.ts"
+import { closest } from "../../show.ts"
+import { compileField, isBuiltInField } from "../client/field.ts"
+import type { FieldReader } from "../request.ts"
+import type { RuleContext } from "./rule-context.ts"
+
+/** Returns the function of the app that reads the field, if there is one. */
+export function appExtractor(
+  name: string,
+  { extractorOf }: RuleContext,
+): ((request: unknown) => unknown) | undefined {
+  return isBuiltInField(name) ? undefined : extractorOf(name)
+}
+
+/** Returns what compiles each field once. */
+export function rememberedReaders(rule: ParsedRule, context: RuleContext): (field: string) => FieldReader {
+  const { warner, clientGroup, extractorNames } = context
+  const readers = new Map<string, FieldReader>()
+  const compile = (name: string): FieldReader => {
+    return compileField(name, appExtractor(name, context), {
+      clientGroup,
+      matchedPath: rule.match?.path,
+      onClientChosen: () => {
+        const meant = closest(name, extractorNames)
+        warner.once(
+          "SLUICE_CLIENT_CHOSEN_FIELD",
+          `Rule "${rule.name}" goes by "${name}", which is read from the request, so a client can choose it freely. ` +
+            (meant === undefined
+              ? `Set fields: { "${name}": (request) => … } to take it from your authentication.`
+              : `Did you mean "${meant}" of your fields?`),
+          name,
+        )
+      },
+      onBodyMissing: () =>
+        warner.once(
+          "SLUICE_BODY_NOT_PARSED",
+          `Rule "${rule.name}" counts by "${name}", but no body parser has run before the limiter. ` +
+            "Mount the body parser first; until then the rule's onMissing decides.",
+          name,
+        ),
+      onRouteMissing: () =>
+        warner.once(
+          "SLUICE_ROUTE_UNKNOWN",
+          `Rule "${rule.name}" counts by "route", but the framework does not know the route where the limiter is ` +
+            "mounted. Mount the limiter on the route, or give the rule a match.path.",
+          rule.name,
+        ),
+      onExtractorFailed: (_name, error) =>
+        warner.once(
+          "SLUICE_EXTRACTOR_FAILED",
+          `Reading field "${name}" for rule "${rule.name}" failed: ${textOf(error)}. The field counts as missing.`,
+          name,
+          error,
+        ),
+    })
+  }
+  return (name) => {
+    const reader = readers.get(name) ?? compile(name)
+    readers.set(name, reader)
+    return reader
+  }
+}

@@ -1,0 +1,66 @@
+import type { BlockWatch } from "../../limiter/block-watch.ts"
+import type { OnStoreFailure } from "../../policy.ts"
+import type { Warner } from "../../warnings.ts"
+import { compileClientAddress } from "../client/client-address.ts"
+import type { ClientAddressOptions } from "../client/client-address-options.ts"
+import { compileClientGroup } from "../client/client-group.ts"
+import type { ParsedOptions } from "../options/parse-options.ts"
+import type { ClientAddressReader } from "../request.ts"
+import { blocksOf } from "./rule-counters.ts"
+import type { DecisionStep } from "./steps.ts"
+
+/** What all rules of a limiter are compiled with. */
+export interface RuleContext {
+  readonly service: string
+  readonly onStoreFailure: OnStoreFailure
+  readonly clientAddress: ClientAddressReader
+  readonly clientGroup: ClientAddressReader
+  /** What reads a field of the app's own, by its name. */
+  readonly extractorOf: (name: string) => ((request: unknown) => unknown) | undefined
+  /** Names of which it knows, for who has written another one by mistake. */
+  readonly extractorNames: readonly string[]
+  readonly warner: Warner
+  /** The first step at which any rule is decided. */
+  readonly firstStep: DecisionStep
+  /** Whether clients may be blocked by hand. */
+  readonly blocks: BlockWatch
+}
+
+export function createRuleContext(options: ParsedOptions, warner: Warner): RuleContext {
+  const { extractorOf, extractorNames, onStoreFailure, service, cost, skip } = options
+  const { store, storeTimeoutMs } = options
+  const clientAddress = createAddressReader(options.clientAddress, warner)
+  return {
+    service,
+    onStoreFailure,
+    extractorOf,
+    extractorNames,
+    warner,
+    // Such a function is asked about every rule and may read the body.
+    firstStep: typeof cost === "function" || skip !== undefined ? "body" : "arrival",
+    blocks: new BlockWatch(blocksOf(service), store, storeTimeoutMs),
+    clientAddress,
+    clientGroup: compileClientGroup(clientAddress, options.clientAddress),
+  }
+}
+
+function createAddressReader(options: ClientAddressOptions, warner: Warner): ClientAddressReader {
+  const read = compileClientAddress(options, (header) =>
+    warner.once(
+      "SLUICE_FORWARDED_HEADER_IGNORED",
+      `A request came with the header ${header}, which is not believed, so all clients behind a proxy count as one. ` +
+        "Set trustedProxies to the number of proxies in front of the app or to their addresses, or to 0 if there is none.",
+    ),
+  )
+  return (facts) => {
+    const address = read(facts)
+    if (address === undefined) {
+      warner.once(
+        "SLUICE_ADDRESS_UNKNOWN",
+        "A request came without an address: no remoteAddress was given, its connection was gone, or it came by a Unix " +
+          "socket. Such requests count as their rule's onMissing says, by default all together.",
+      )
+    }
+    return address
+  }
+}
