@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest"
 import { type Trace, type TraceOptions, traces } from "../packages/contracts/src/traces.ts"
 import type { CounterState } from "../packages/core/src/algorithms/algorithm.ts"
 import { algorithmOf } from "../packages/core/src/algorithms/kinds.ts"
-import type { Policy } from "../packages/core/src/policy.ts"
+import type { Policy } from "../packages/core/src/ground/policy.ts"
 
 /** Units that were admitted, and when: the exact log against which the promises are held. */
 interface Admission {

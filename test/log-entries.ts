@@ -7,7 +7,7 @@ import {
   timeAt,
   unitsAt,
 } from "../packages/core/src/algorithms/packed-log.ts"
-import type { Policy } from "../packages/core/src/policy.ts"
+import type { Policy } from "../packages/core/src/ground/policy.ts"
 
 export type LogEntries = readonly (readonly [atMs: number, units: number])[]
 

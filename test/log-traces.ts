@@ -1,5 +1,5 @@
 import fc from "fast-check"
-import type { Policy } from "../packages/core/src/policy.ts"
+import type { Policy } from "../packages/core/src/ground/policy.ts"
 
 /** What is done with one sliding log, some time after the step before; the clock may have gone back. */
 export type LogStep = { readonly afterMs: number; readonly under: number } & (

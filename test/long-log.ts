@@ -1,6 +1,6 @@
 import type { CounterState } from "../packages/core/src/algorithms/algorithm.ts"
-import type { ManualClock } from "../packages/core/src/clock.ts"
-import type { Policy } from "../packages/core/src/policy.ts"
+import type { ManualClock } from "../packages/core/src/ground/clock.ts"
+import type { Policy } from "../packages/core/src/ground/policy.ts"
 import type { Answer, MaybePromise } from "../packages/core/src/stores/store.ts"
 
 /** One counter of a store. */

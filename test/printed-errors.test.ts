@@ -11,7 +11,7 @@ function printedBy(program: string): Promise<string> {
   })
 }
 
-const ERRORS = JSON.stringify(new URL("../packages/core/src/errors.ts", import.meta.url).href)
+const ERRORS = JSON.stringify(new URL("../packages/core/src/ground/errors.ts", import.meta.url).href)
 const RULES = JSON.stringify(new URL("../packages/core/src/rules/rule-document.ts", import.meta.url).href)
 
 describe.each([

@@ -1,6 +1,6 @@
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
-import { type ManualClock, manualClock } from "../packages/core/src/clock.ts"
+import { type ManualClock, manualClock } from "../packages/core/src/ground/clock.ts"
 import { createLimiter } from "../packages/core/src/http/create-limiter.ts"
 import { createGuard } from "../packages/core/src/http/guard/create-guard.ts"
 import type { RequestFacts } from "../packages/core/src/http/request.ts"

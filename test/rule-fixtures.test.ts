@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { SluiceError } from "../packages/core/src/errors.ts"
+import { SluiceError } from "../packages/core/src/ground/errors.ts"
 import { type FileRulesOptions, fileRules } from "../packages/core/src/rules/sources/file.ts"
 
 const SHELF = new URL("fixtures/rules/", import.meta.url)

@@ -1,6 +1,6 @@
 import { DynamoDBClient as Client, CreateTableCommand, type DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { RuleSourceError } from "../../packages/core/src/errors.ts"
+import { RuleSourceError } from "../../packages/core/src/ground/errors.ts"
 import { dynamoDBRegistry } from "../../packages/core/src/rules/dynamodb/dynamodb-registry.ts"
 import {
   type DynamoDBRulesOptions,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
-import { type ManualClock, manualClock } from "../../packages/core/src/clock.ts"
+import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
 import {
   type DynamoDBRulesOptions,
   openRules,

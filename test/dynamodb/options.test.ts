@@ -1,6 +1,6 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import { afterAll, describe, expect, it } from "vitest"
-import { InvalidOptionError } from "../../packages/core/src/errors.ts"
+import { InvalidOptionError } from "../../packages/core/src/ground/errors.ts"
 import { dynamoDBRegistry } from "../../packages/core/src/rules/dynamodb/dynamodb-registry.ts"
 import { dynamoDBRules } from "../../packages/core/src/rules/dynamodb/dynamodb-rules.ts"
 

@@ -1,6 +1,6 @@
 import { type DynamoDBClient, GetItemCommand } from "@aws-sdk/client-dynamodb"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { InvalidRuleError, RuleSourceError } from "../../packages/core/src/errors.ts"
+import { InvalidRuleError, RuleSourceError } from "../../packages/core/src/ground/errors.ts"
 import {
   type DynamoDBRegistry,
   dynamoDBRegistry,

@@ -1,5 +1,5 @@
 import fc from "fast-check"
-import { ceilingOf, type Policy } from "../../packages/core/src/policy.ts"
+import { ceilingOf, type Policy } from "../../packages/core/src/ground/policy.ts"
 import type { Check, CounterKey } from "../../packages/core/src/stores/store.ts"
 import { tracedPolicies } from "./traced-policies.ts"
 

@@ -1,7 +1,7 @@
 import { createLimiter, type Decision, type Limiter, memoryStore, type Rule } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { manualClock } from "../../packages/core/src/clock.ts"
+import { manualClock } from "../../packages/core/src/ground/clock.ts"
 import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"

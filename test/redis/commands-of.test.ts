@@ -3,7 +3,7 @@ import { Cluster as Cluster5, Redis as Redis5 } from "ioredis5"
 import { createClient, createClientPool, createCluster, createSentinel } from "redis"
 import { createClient as createClient5, createCluster as createCluster5 } from "redis5"
 import { describe, expect, it } from "vitest"
-import { InvalidOptionError } from "../../packages/core/src/errors.ts"
+import { InvalidOptionError } from "../../packages/core/src/ground/errors.ts"
 import { commandsOf, type RedisClient } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
 
 const NODE = { host: "127.0.0.1", port: 1 }

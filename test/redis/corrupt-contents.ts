@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import type { Redis } from "ioredis"
 import { digits as packedDigits } from "../../packages/core/src/algorithms/packed-counts.ts"
-import type { Policy } from "../../packages/core/src/policy.ts"
+import type { Policy } from "../../packages/core/src/ground/policy.ts"
 
 const HOUR_MS = 3_600_000
 const LARGEST = Number.MAX_SAFE_INTEGER

@@ -1,7 +1,7 @@
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { digits } from "../../packages/core/src/algorithms/packed-counts.ts"
-import type { Policy } from "../../packages/core/src/policy.ts"
+import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"

@@ -1,5 +1,5 @@
 import type { ChainableCommander, Redis } from "ioredis"
-import type { Clock } from "../../packages/core/src/clock.ts"
+import type { Clock } from "../../packages/core/src/ground/clock.ts"
 import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
 import type { RedisCommands } from "../../packages/core/src/stores/redis/commands.ts"
 

@@ -1,6 +1,6 @@
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, it } from "vitest"
-import type { Policy } from "../../packages/core/src/policy.ts"
+import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { CounterKey } from "../../packages/core/src/stores/store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { ALL_THAT_REMAINS, type CallStep, ONE_TOO_MANY } from "./call-traces.ts"

@@ -1,6 +1,6 @@
 import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { type ManualClock, manualClock } from "../../packages/core/src/clock.ts"
+import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
 import { createLimiter } from "../../packages/core/src/http/create-limiter.ts"
 import type { Limiter } from "../../packages/core/src/http/limiter.ts"
 import type { LimiterOptions } from "../../packages/core/src/http/options/options.ts"

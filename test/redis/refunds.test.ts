@@ -1,6 +1,6 @@
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, expect, it } from "vitest"
-import type { Policy } from "../../packages/core/src/policy.ts"
+import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import type { Check, Refund, Store } from "../../packages/core/src/stores/store.ts"
 import { endsWithin } from "../servers/ends-within.ts"

@@ -1,7 +1,7 @@
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { SLIDING } from "../../packages/contracts/src/store/asking.ts"
-import type { Policy } from "../../packages/core/src/policy.ts"
+import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import {
   type CallTime,
   kindOf,

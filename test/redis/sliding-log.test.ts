@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { manualClock } from "../../packages/core/src/clock.ts"
+import { manualClock } from "../../packages/core/src/ground/clock.ts"
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import { GIVE_BACK, PEEK, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"

@@ -1,7 +1,7 @@
 import { redisStore } from "@sluice/core/redis"
 import { Redis } from "ioredis"
 import { expect, it } from "vitest"
-import type { Policy } from "../../packages/core/src/policy.ts"
+import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { startRedis } from "../servers/redis-server.ts"
 import { keysWithoutTtl } from "./counted.ts"
 

@@ -1,5 +1,5 @@
 import fc from "fast-check"
-import { ceilingOf, type Penalty, type Policy } from "../../packages/core/src/policy.ts"
+import { ceilingOf, type Penalty, type Policy } from "../../packages/core/src/ground/policy.ts"
 import { LONGEST_LOG } from "../../packages/core/src/rules/units.ts"
 
 /** As Redis keeps them packed: a count of at most 2^20 - 1. */

@@ -2,8 +2,8 @@ import { memoryStore } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { manualClock } from "../../packages/core/src/clock.ts"
-import type { Policy } from "../../packages/core/src/policy.ts"
+import { manualClock } from "../../packages/core/src/ground/clock.ts"
+import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 
 let server: RedisServer

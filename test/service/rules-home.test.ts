@@ -9,7 +9,7 @@ import {
 } from "@sluice/contracts"
 import { fileFirst, type RulesHome, rulesInMemory } from "@sluice/service"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import { RuleSourceError } from "../../packages/core/src/errors.ts"
+import { RuleSourceError } from "../../packages/core/src/ground/errors.ts"
 import { createRuleBook } from "../../packages/core/src/rules/book/open-book.ts"
 import { formatRuleDocument } from "../../packages/core/src/rules/format-document.ts"
 import { readRuleDocument } from "../../packages/core/src/rules/rule-document.ts"

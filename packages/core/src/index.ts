@@ -13,8 +13,8 @@
 
 export type { Algorithm, CounterState } from "./algorithms/algorithm.ts"
 export { algorithmOf } from "./algorithms/kinds.ts"
-export { type Clock, type ManualClock, manualClock } from "./clock.ts"
-export { withoutCredentials } from "./credentials.ts"
+export { type Clock, type ManualClock, manualClock } from "./ground/clock.ts"
+export { withoutCredentials } from "./ground/credentials.ts"
 export {
   ClosedError,
   InvalidOptionError,
@@ -25,8 +25,19 @@ export {
   type StoreErrorKind,
   type StoreOutcome,
   StoreUnavailableError,
-} from "./errors.ts"
-export type { Events } from "./events.ts"
+} from "./ground/errors.ts"
+export type { Events } from "./ground/events.ts"
+export type {
+  AlgorithmName,
+  Alignment,
+  OnMissing,
+  OnStoreFailure,
+  ParsedThrottle,
+  Penalty,
+  Policy,
+  Refill,
+} from "./ground/policy.ts"
+export type { LogFields, Logger, Warning, WarningCode } from "./ground/warnings.ts"
 export type { EndableResponse } from "./http/begun-response.ts"
 export type { ClientAddressOptions } from "./http/client/client-address-options.ts"
 export { addressGroup } from "./http/client/client-group.ts"
@@ -73,16 +84,6 @@ export type { DecisionStep } from "./http/rule-set/steps.ts"
 export type { Decision, PolicyCheck, Refusal } from "./limiter/decision.ts"
 export { RateLimitExceededError } from "./limiter/decision.ts"
 export { type Bindable, bindsMore } from "./limiter/decision-record.ts"
-export type {
-  AlgorithmName,
-  Alignment,
-  OnMissing,
-  OnStoreFailure,
-  ParsedThrottle,
-  Penalty,
-  Policy,
-  Refill,
-} from "./policy.ts"
 export { createRuleBook } from "./rules/book/open-book.ts"
 export type { RuleBookOptions } from "./rules/book/options.ts"
 export {
@@ -149,4 +150,3 @@ export type {
   KeptCounter,
 } from "./stores/transactional/counter-backend.ts"
 export { transactionalStore } from "./stores/transactional/transactional-store.ts"
-export type { LogFields, Logger, Warning, WarningCode } from "./warnings.ts"

@@ -1,4 +1,4 @@
-import type { Policy } from "../policy.ts"
+import type { Policy } from "../ground/policy.ts"
 
 /**
  * What one counter holds, in whole numbers; what each means is the algorithm's own. Counts may exceed the limit, after

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import type { Alignment, Policy } from "../policy.ts"
+import type { Alignment, Policy } from "../ground/policy.ts"
 import type { CounterState } from "./algorithm.ts"
 import { fixedWindow } from "./fixed-window.ts"
 

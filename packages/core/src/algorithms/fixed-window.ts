@@ -1,4 +1,4 @@
-import { ceilingOf } from "../policy.ts"
+import { ceilingOf } from "../ground/policy.ts"
 import type { Algorithm } from "./algorithm.ts"
 import { withCountedUpTo } from "./exact-counts.ts"
 

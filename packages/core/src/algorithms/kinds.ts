@@ -1,4 +1,4 @@
-import type { Policy } from "../policy.ts"
+import type { Policy } from "../ground/policy.ts"
 import type { Algorithm } from "./algorithm.ts"
 import { leakyBucket, tokenBucket } from "./bucket.ts"
 import { bucketedWindow } from "./bucketed-window.ts"

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import type { Policy } from "../policy.ts"
+import type { Policy } from "../ground/policy.ts"
 import type { CounterState } from "./algorithm.ts"
 import { algorithmOf } from "./kinds.ts"
 import { mostInUse, YEAR_MS } from "./most-in-use.ts"

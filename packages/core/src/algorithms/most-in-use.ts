@@ -1,4 +1,4 @@
-import { ceilingOf, type Policy } from "../policy.ts"
+import { ceilingOf, type Policy } from "../ground/policy.ts"
 
 /** The milliseconds of a leap year. */
 export const YEAR_MS: number = 366 * 24 * 60 * 60 * 1000

@@ -1,4 +1,4 @@
-import type { Policy } from "../policy.ts"
+import type { Policy } from "../ground/policy.ts"
 import type { CounterState } from "./algorithm.ts"
 import { digits, digitsFor, flat, parseDigits } from "./packed-counts.ts"
 

@@ -1,4 +1,4 @@
-import type { Penalty, Policy } from "../policy.ts"
+import type { Penalty, Policy } from "../ground/policy.ts"
 import type { Algorithm, CounterState } from "./algorithm.ts"
 
 /**

@@ -1,4 +1,4 @@
-import { ceilingOf, type Policy } from "../policy.ts"
+import { ceilingOf, type Policy } from "../ground/policy.ts"
 import type { Algorithm, CounterState } from "./algorithm.ts"
 import { withCountedUpTo } from "./exact-counts.ts"
 import { mostInUse, owesTooMuch } from "./most-in-use.ts"

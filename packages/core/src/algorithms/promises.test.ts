@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { ceilingOf, type Policy } from "../policy.ts"
+import { ceilingOf, type Policy } from "../ground/policy.ts"
 import { Counter, type CounterStory, counterStories, KINDS, type Kind } from "./testing/counter-story.ts"
 
 interface Admission {

@@ -1,4 +1,4 @@
-import { ceilingOf, type Policy } from "../policy.ts"
+import { ceilingOf, type Policy } from "../ground/policy.ts"
 import type { Algorithm, CounterState } from "./algorithm.ts"
 import { firstOffsetBelow, weighted, withCountedUpTo } from "./exact-counts.ts"
 

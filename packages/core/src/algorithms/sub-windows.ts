@@ -1,4 +1,4 @@
-import { ceilingOf, type Policy } from "../policy.ts"
+import { ceilingOf, type Policy } from "../ground/policy.ts"
 import type { CounterState } from "./algorithm.ts"
 import { withCountedUpTo } from "./exact-counts.ts"
 import { countOf, numberAt, pack, shift, unpack } from "./packed-counts.ts"

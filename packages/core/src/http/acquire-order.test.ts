@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
-import { type ManualClock, manualClock } from "../clock.ts"
+import { type ManualClock, manualClock } from "../ground/clock.ts"
 import { type Decision, RateLimitExceededError } from "../limiter/decision.ts"
 
 import type { Rule } from "../rules/rule.ts"

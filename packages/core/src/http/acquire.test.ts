@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it, vi } from "vitest"
-import { type ManualClock, manualClock } from "../clock.ts"
-import { ClosedError } from "../errors.ts"
+import { type ManualClock, manualClock } from "../ground/clock.ts"
+import { ClosedError } from "../ground/errors.ts"
 import { type Decision, RateLimitExceededError } from "../limiter/decision.ts"
 
 import type { Rule } from "../rules/rule.ts"

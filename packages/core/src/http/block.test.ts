@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { type ManualClock, manualClock } from "../clock.ts"
-import { InvalidOptionError, StoreUnavailableError } from "../errors.ts"
+import { type ManualClock, manualClock } from "../ground/clock.ts"
+import { InvalidOptionError, StoreUnavailableError } from "../ground/errors.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"

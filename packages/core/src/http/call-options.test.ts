@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { InvalidOptionError, type Problem } from "../errors.ts"
+import { InvalidOptionError, type Problem } from "../ground/errors.ts"
 import { parseAcquireOptions, requireUnits } from "./call-options.ts"
 import { createLimiter } from "./create-limiter.ts"
 import type { Limiter } from "./limiter.ts"

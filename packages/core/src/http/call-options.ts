@@ -1,10 +1,10 @@
-import { InvalidOptionError, type Problem } from "../errors.ts"
+import { InvalidOptionError, type Problem } from "../ground/errors.ts"
+import { isUnits } from "../ground/policy.ts"
+import { classOf, show, suggestion } from "../ground/show.ts"
 import type { Decider } from "../limiter/decider.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { DecisionRecord } from "../limiter/decision-record.ts"
 import { isSignal } from "../rules/call-start.ts"
-import { classOf, show, suggestion } from "../show.ts"
-import { isUnits } from "../policy.ts"
 import type { AcquireOptions, CostOption, ResetOptions } from "./limiter.ts"
 
 const MAX_WAITING = 1_000

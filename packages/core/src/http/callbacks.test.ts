@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
-import { isUnits } from "../policy.ts"
-import { createWarner } from "../warnings.ts"
+import { isUnits } from "../ground/policy.ts"
+import { createWarner } from "../ground/warnings.ts"
 import { compileTest, compileUnits } from "./callbacks.ts"
 
 function warner() {

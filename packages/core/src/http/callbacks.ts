@@ -1,7 +1,7 @@
-import { textOf } from "../errors.ts"
-import { isUnits } from "../policy.ts"
-import { show } from "../show.ts"
-import type { Warner } from "../warnings.ts"
+import { textOf } from "../ground/errors.ts"
+import { isUnits } from "../ground/policy.ts"
+import { show } from "../ground/show.ts"
+import type { Warner } from "../ground/warnings.ts"
 
 /**
  * The units that a request asks: a constant, or what the app's function yields. A function that throws or yields

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../clock.ts"
+import { manualClock } from "../ground/clock.ts"
 import type { Decision } from "../limiter/decision.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"

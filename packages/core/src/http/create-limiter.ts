@@ -1,5 +1,5 @@
 import type { Cluster } from "node:cluster"
-import { warnOncePerLogger } from "../warnings.ts"
+import { warnOncePerLogger } from "../ground/warnings.ts"
 import type { Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options/options.ts"
 import { type ParsedOptions, parseOptions } from "./options/parse-options.ts"

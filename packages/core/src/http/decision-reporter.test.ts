@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { SafeEvents } from "../events.ts"
+import { SafeEvents } from "../ground/events.ts"
 import { UNLIMITED } from "../limiter/decision-record.ts"
 import { DecisionReporter } from "./decision-reporter.ts"
 import type { DecisionCall, LimiterEvents } from "./limiter.ts"

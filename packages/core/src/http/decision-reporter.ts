@@ -1,4 +1,4 @@
-import type { SafeEvents } from "../events.ts"
+import type { SafeEvents } from "../ground/events.ts"
 import type { Decision } from "../limiter/decision.ts"
 import type { MaybePromise } from "../stores/store.ts"
 import type { DecisionCall, LimiterEvents } from "./limiter.ts"

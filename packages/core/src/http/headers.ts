@@ -1,5 +1,5 @@
 import { inspect } from "node:util"
-import { InvalidOptionError } from "../errors.ts"
+import { InvalidOptionError } from "../ground/errors.ts"
 import { compileMembers } from "./headers/members.ts"
 import { compileSingleValues, fromNow, sinceEpoch } from "./headers/single-values.ts"
 import type { HeaderPolicy, HeaderWriter } from "./headers/told.ts"

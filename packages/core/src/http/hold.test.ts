@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../clock.ts"
+import { manualClock } from "../ground/clock.ts"
 import type { Decision } from "../limiter/decision.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"

@@ -1,4 +1,5 @@
-import { ClosedError, textOf } from "../errors.ts"
+import { ClosedError, textOf } from "../ground/errors.ts"
+import type { Warner } from "../ground/warnings.ts"
 import type { Ask } from "../limiter/ask.ts"
 import type { Decision } from "../limiter/decision.ts"
 import { onAbort } from "../limiter/waiting/on-abort.ts"
@@ -6,7 +7,6 @@ import { refusedAtClose } from "../limiter/waiting/refused.ts"
 import type { Patience } from "../limiter/waiting/ticket.ts"
 import type { WaitingRoom } from "../limiter/waiting/waiting-room.ts"
 import type { MaybePromise } from "../stores/store.ts"
-import type { Warner } from "../warnings.ts"
 import type { RuleSet } from "./rule-set/rule-set.ts"
 
 /** What ends the holding of a request before its time. */

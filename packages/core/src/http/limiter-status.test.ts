@@ -1,6 +1,6 @@
 import { inspect } from "node:util"
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../clock.ts"
+import { manualClock } from "../ground/clock.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Answer, Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"

@@ -1,9 +1,9 @@
-import type { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "../errors.ts"
-import type { Events } from "../events.ts"
+import type { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "../ground/errors.ts"
+import type { Events } from "../ground/events.ts"
+import type { Warning } from "../ground/warnings.ts"
 import type { Decision } from "../limiter/decision.ts"
 import type { ReadyOptions, RulesEvent, RulesStatus, SignalOption, StaleEvent } from "../rules/rule-book.ts"
 import type { EvictionEvent, RefundLostEvent } from "../stores/store.ts"
-import type { Warning } from "../warnings.ts"
 import type { RequestFacts } from "./request.ts"
 
 /** The call that a decision answers. */

@@ -1,7 +1,7 @@
 import { AsyncResource } from "node:async_hooks"
-import { type Clock, waitUnheld } from "../clock.ts"
-import { ClosedError, type StoreUnavailableError, sentenceOf } from "../errors.ts"
-import type { Warner } from "../warnings.ts"
+import { type Clock, waitUnheld } from "../ground/clock.ts"
+import { ClosedError, type StoreUnavailableError, sentenceOf } from "../ground/errors.ts"
+import type { Warner } from "../ground/warnings.ts"
 
 /** In an outage refunds may be lost many times a second, and one line a minute tells as much. */
 const LOG_EVERY_MS = 60_000

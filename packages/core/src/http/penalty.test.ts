@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
-import { type ManualClock, manualClock } from "../clock.ts"
+import { type ManualClock, manualClock } from "../ground/clock.ts"
 import type { Decision, PolicyCheck } from "../limiter/decision.ts"
 import type { RulePenalty } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"

@@ -1,4 +1,4 @@
-import { InvalidOptionError } from "../errors.ts"
+import { InvalidOptionError } from "../ground/errors.ts"
 
 import { FetchFacts, type FetchRequest, isFetchRequest } from "./fetch-facts.ts"
 import type { RequestFacts } from "./request.ts"

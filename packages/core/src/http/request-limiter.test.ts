@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../clock.ts"
-import { ClosedError, InvalidOptionError } from "../errors.ts"
+import { manualClock } from "../ground/clock.ts"
+import { ClosedError, InvalidOptionError } from "../ground/errors.ts"
 import { type Decision, RateLimitExceededError } from "../limiter/decision.ts"
 
 import { memoryStore } from "../stores/memory/memory-store.ts"

@@ -1,14 +1,13 @@
-import { ClosedError, InvalidOptionError } from "../errors.ts"
+import { ClosedError, InvalidOptionError } from "../ground/errors.ts"
+import type { Warner } from "../ground/warnings.ts"
 import type { Ask } from "../limiter/ask.ts"
 import { type Decision, RateLimitExceededError } from "../limiter/decision.ts"
 import { DecisionRecord, UNLIMITED } from "../limiter/decision-record.ts"
-
 import { orAborted } from "../limiter/waiting/on-abort.ts"
 import { held } from "../rules/book/timing.ts"
 import { startCall } from "../rules/call-start.ts"
 import type { ReadyOptions, RulesStatus, SignalOption } from "../rules/rule-book.ts"
 import type { CounterKey } from "../stores/store.ts"
-import type { Warner } from "../warnings.ts"
 import { Admission } from "./admission.ts"
 import { parseBlockOptions, parsePeekOptions, refusedByNone, requireUnblockOptions } from "./block-options.ts"
 import {

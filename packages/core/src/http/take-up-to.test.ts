@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../clock.ts"
-import { InvalidOptionError } from "../errors.ts"
+import { manualClock } from "../ground/clock.ts"
+import { InvalidOptionError } from "../ground/errors.ts"
 import type { Decision } from "../limiter/decision.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"

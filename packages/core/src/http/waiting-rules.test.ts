@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it, onTestFinished } from "vitest"
-import { manualClock } from "../clock.ts"
+import { manualClock } from "../ground/clock.ts"
 import { RateLimitExceededError } from "../limiter/decision.ts"
 import type { Rule } from "../rules/rule.ts"
 import type { RuleSource } from "../rules/source.ts"

@@ -1,4 +1,4 @@
-import { ceilingOf, type OnStoreFailure, type ParsedThrottle, type Policy } from "../policy.ts"
+import { ceilingOf, type OnStoreFailure, type ParsedThrottle, type Policy } from "../ground/policy.ts"
 import type { Answer, Check } from "../stores/store.ts"
 
 /** A check that a request asks for, with what its rule says should happen around it. */

@@ -1,5 +1,5 @@
 import { penalty } from "../algorithms/penalty.ts"
-import type { Policy } from "../policy.ts"
+import type { Policy } from "../ground/policy.ts"
 import type { Check, CounterKey, Store } from "../stores/store.ts"
 
 /** The longest time for which a client can be blocked: a leap year. */

@@ -1,5 +1,5 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
-import { StoreUnavailableError } from "../errors.ts"
+import { StoreUnavailableError } from "../ground/errors.ts"
 import type { Taken } from "../stores/counters.ts"
 import { answersForItself, takesOne } from "../stores/memory/memory-store.ts"
 import type { Answer, CounterKey, MaybePromise, Refund } from "../stores/store.ts"

@@ -1,5 +1,5 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
-import { SluiceError } from "../errors.ts"
+import { SluiceError } from "../ground/errors.ts"
 
 /** Why a request was refused. */
 export type Refusal =

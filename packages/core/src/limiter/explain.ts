@@ -1,6 +1,6 @@
 import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/kinds.ts"
-import { capacityOf, type Policy } from "../policy.ts"
+import { capacityOf, type Policy } from "../ground/policy.ts"
 import type { Counted } from "../stores/store.ts"
 import { type Ask, isHopeless } from "./ask.ts"
 import type { PolicyCheck, Refusal } from "./decision.ts"

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../clock.ts"
+import { manualClock } from "../ground/clock.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Ask } from "./ask.ts"
 import { Decider } from "./decider.ts"

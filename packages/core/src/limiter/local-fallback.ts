@@ -1,5 +1,5 @@
-import { type Clock, soundTime } from "../clock.ts"
-import { capacityOf, type Policy } from "../policy.ts"
+import { type Clock, soundTime } from "../ground/clock.ts"
+import { capacityOf, type Policy } from "../ground/policy.ts"
 import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
 import type { Answer, Counted } from "../stores/store.ts"
 import type { Ask, Look } from "./ask.ts"

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import type { CounterState } from "../algorithms/algorithm.ts"
-import type { Policy } from "../policy.ts"
+import type { Policy } from "../ground/policy.ts"
 import { explainUncounted } from "./explain.ts"
 import { partPenalties, underPenalty, withPenalties } from "./penalties.ts"
 import { ask, SECOND } from "./waiting/testing/room.ts"

@@ -1,7 +1,7 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/kinds.ts"
 import { isBlockedByHand } from "../algorithms/penalty.ts"
-import { countsRefusals, type Policy } from "../policy.ts"
+import { countsRefusals, type Policy } from "../ground/policy.ts"
 
 import type { Answer, Counted } from "../stores/store.ts"
 import type { Ask } from "./ask.ts"

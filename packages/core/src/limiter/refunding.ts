@@ -1,4 +1,4 @@
-import { ClosedError, StoreUnavailableError, sentenceOf } from "../errors.ts"
+import { ClosedError, StoreUnavailableError, sentenceOf } from "../ground/errors.ts"
 import {
   BACKGROUND_REFUND_MS,
   type CounterKey,

@@ -1,5 +1,5 @@
 import { YEAR_MS } from "../algorithms/most-in-use.ts"
-import type { Policy } from "../policy.ts"
+import type { Policy } from "../ground/policy.ts"
 import type { Counted, CounterKey, Refund } from "../stores/store.ts"
 import { type Ask, costOf } from "./ask.ts"
 import type { Receipt } from "./decision-record.ts"

@@ -1,4 +1,4 @@
-import { StoreUnavailableError, textOf } from "../errors.ts"
+import { StoreUnavailableError, textOf } from "../ground/errors.ts"
 
 /** Whatever a store failed with, as what it should have. */
 export function storeErrorOf(error: unknown): StoreUnavailableError {

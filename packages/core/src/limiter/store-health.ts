@@ -1,5 +1,5 @@
-import { type Clock, soundTime } from "../clock.ts"
-import type { StoreUnavailableError } from "../errors.ts"
+import { type Clock, soundTime } from "../ground/clock.ts"
+import type { StoreUnavailableError } from "../ground/errors.ts"
 import type { Store } from "../stores/store.ts"
 import { storeErrorOf } from "./store-error.ts"
 import { TimeoutShare, type Timeouts } from "./timeout-share.ts"

@@ -1,5 +1,5 @@
 import { algorithmOf } from "../algorithms/kinds.ts"
-import { ceilingOf } from "../policy.ts"
+import { ceilingOf } from "../ground/policy.ts"
 import type { Answer, MaybePromise } from "../stores/store.ts"
 import { type Ask, asksUpTo, type Look } from "./ask.ts"
 import type { Decision } from "./decision.ts"

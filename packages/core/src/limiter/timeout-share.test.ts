@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { StoreUnavailableError } from "../errors.ts"
+import { StoreUnavailableError } from "../ground/errors.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { TimeoutShare, type Timeouts } from "./timeout-share.ts"

@@ -1,5 +1,5 @@
 import { AsyncResource } from "node:async_hooks"
-import { StoreUnavailableError } from "../errors.ts"
+import { StoreUnavailableError } from "../ground/errors.ts"
 import { RoundTrips } from "../stores/round-trips.ts"
 import type { Store } from "../stores/store.ts"
 

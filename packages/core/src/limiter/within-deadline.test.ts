@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { describe, expect, it, vi } from "vitest"
-import { StoreUnavailableError } from "../errors.ts"
+import { StoreUnavailableError } from "../ground/errors.ts"
 import { withinDeadline } from "./within-deadline.ts"
 
 const forever = new Promise<never>(() => undefined)

@@ -1,4 +1,4 @@
-import { StoreUnavailableError } from "../errors.ts"
+import { StoreUnavailableError } from "../ground/errors.ts"
 
 /**
  * What a store is about to answer, if it does within `timeoutMs` milliseconds, counted from the call; undefined for a store

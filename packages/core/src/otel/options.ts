@@ -1,7 +1,7 @@
 import type { MeterProvider } from "@opentelemetry/api"
-import { InvalidOptionError, type Problem } from "../errors.ts"
+import { InvalidOptionError, type Problem } from "../ground/errors.ts"
+import { locate, show, suggestion } from "../ground/show.ts"
 import type { Limiter } from "../http/limiter.ts"
-import { locate, show, suggestion } from "../show.ts"
 
 /** Options of `instrument`. */
 export interface InstrumentOptions {

@@ -1,5 +1,5 @@
-import { InvalidOptionError } from "../errors.ts"
-import { show } from "../show.ts"
+import { InvalidOptionError } from "../ground/errors.ts"
+import { show } from "../ground/show.ts"
 import type { SignalOption } from "./rule-book.ts"
 
 /**

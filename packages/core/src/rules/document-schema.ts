@@ -1,6 +1,6 @@
 import { z } from "zod"
-import type { RateUnit } from "../duration.ts"
-import { choice, says, strict } from "../shape.ts"
+import type { RateUnit } from "../ground/duration.ts"
+import { choice, says, strict } from "../ground/shape.ts"
 import { member } from "./rule-members.ts"
 import { storedThrottle } from "./throttle-members.ts"
 

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { InvalidRuleError } from "../errors.ts"
+import { InvalidRuleError } from "../ground/errors.ts"
 import { ruleDocument } from "./document-schema.ts"
 import { formatRuleDocument } from "./format-document.ts"
 import { parseRules, RULE_MEMBERS } from "./parse-rule.ts"

@@ -1,7 +1,7 @@
 import { METHODS } from "node:http"
 import { parse, pathToRegexp, type Token, TokenData } from "path-to-regexp"
+import { show, suggestion } from "../ground/show.ts"
 import { normalizePath } from "./path.ts"
-import { show, suggestion } from "../show.ts"
 import type { RuleMatch } from "./rule.ts"
 import { compileValueList } from "./value-list.ts"
 

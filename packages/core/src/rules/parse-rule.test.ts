@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest"
-import { InvalidRuleError } from "../errors.ts"
+import { InvalidRuleError } from "../ground/errors.ts"
 import { parseRule, parseRules, RULE_MEMBERS, requireRules } from "./parse-rule.ts"
 import type { ParsedRule } from "./parsed-rule.ts"
 import { parseRuleDocument } from "./rule-document.ts"

@@ -1,5 +1,12 @@
-import { formatDuration, parseDuration } from "../duration.ts"
-import type { AlgorithmName, Alignment, OnStoreFailure, ParsedThrottle, Penalty, Refill } from "../policy.ts"
+import { formatDuration, parseDuration } from "../ground/duration.ts"
+import type {
+  AlgorithmName,
+  Alignment,
+  OnStoreFailure,
+  ParsedThrottle,
+  Penalty,
+  Refill,
+} from "../ground/policy.ts"
 import { canonicalField } from "./field-name.ts"
 import type { OnMissing, Rule, RuleMatch, RulePenalty, StorableRule, Throttle } from "./rule.ts"
 import { mostUnits, percentOf } from "./units.ts"

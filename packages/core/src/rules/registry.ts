@@ -1,4 +1,4 @@
-import { type Problem, SluiceError } from "../errors.ts"
+import { type Problem, SluiceError } from "../ground/errors.ts"
 import type { StorableRule } from "./rule.ts"
 
 /** The rules of one service as a registry has them. */

@@ -1,6 +1,6 @@
-import type { InvalidRuleError, Problem, RuleSourceError } from "../errors.ts"
-import type { Events } from "../events.ts"
-import type { Warning } from "../warnings.ts"
+import type { InvalidRuleError, Problem, RuleSourceError } from "../ground/errors.ts"
+import type { Events } from "../ground/events.ts"
+import type { Warning } from "../ground/warnings.ts"
 import type { ParsedRule } from "./parsed-rule.ts"
 
 /** The rules of a service as they stand since a load: swapped as a whole, never changed. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest"
 import { z } from "zod"
-import { InvalidRuleError } from "../errors.ts"
+import { InvalidRuleError } from "../ground/errors.ts"
 import { ruleDocument } from "./document-schema.ts"
 import { formatRuleDocument, formatRuleDocumentInSlices } from "./format-document.ts"
 import { parseRule } from "./parse-rule.ts"

@@ -1,6 +1,6 @@
 import { z } from "zod"
-import { DURATION_ACCEPTED, parseDuration } from "../duration.ts"
-import { choice, type Says, says, strict } from "../shape.ts"
+import { DURATION_ACCEPTED, parseDuration } from "../ground/duration.ts"
+import { choice, type Says, says, strict } from "../ground/shape.ts"
 import { canonicalField, FIELD_ACCEPTED, fieldMistake, TOKEN } from "./field-name.ts"
 import { compilePath, PATH_ACCEPTED } from "./match.ts"
 

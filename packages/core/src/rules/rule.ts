@@ -1,4 +1,4 @@
-import type { AlgorithmName, Alignment, OnMissing, OnStoreFailure, Refill } from "../policy.ts"
+import type { AlgorithmName, Alignment, OnMissing, OnStoreFailure, Refill } from "../ground/policy.ts"
 
 /** The requests that a rule is for. Every member that is given must agree. */
 export interface RuleMatch {

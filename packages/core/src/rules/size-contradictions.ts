@@ -1,5 +1,5 @@
-import { parseDuration } from "../duration.ts"
-import type { MemberProblem } from "../show.ts"
+import { parseDuration } from "../ground/duration.ts"
+import type { MemberProblem } from "../ground/show.ts"
 import type { Rule, Throttle } from "./rule.ts"
 import { LONGEST_LOG, mostUnits, percentOf, smallestPercent } from "./units.ts"
 

@@ -1,4 +1,4 @@
-import type { Problem } from "../errors.ts"
+import type { Problem } from "../ground/errors.ts"
 import type { StorableRule } from "./rule.ts"
 
 /** The rules of one service as a source has them now. */

@@ -1,6 +1,6 @@
 import { z } from "zod"
-import type { Problem } from "../errors.ts"
-import { says } from "../shape.ts"
+import type { Problem } from "../ground/errors.ts"
+import { says } from "../ground/shape.ts"
 import { type ParsedRules, parseCodeRules } from "./parse-rule.ts"
 import type { ParsedRule } from "./parsed-rule.ts"
 import type { Rule } from "./rule.ts"

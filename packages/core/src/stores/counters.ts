@@ -1,6 +1,6 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/kinds.ts"
-import { ceilingOf, countsRefusals } from "../policy.ts"
+import { ceilingOf, countsRefusals } from "../ground/policy.ts"
 import { type CounterStates, keepState, markBlocked, stateAt } from "./kept-state.ts"
 import type { Answer, Check, CounterKey, Refund } from "./store.ts"
 import { type Pending, statesAfterRefusal, takeTogether } from "./take-together.ts"

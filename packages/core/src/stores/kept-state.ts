@@ -1,5 +1,5 @@
 import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
-import type { Policy } from "../policy.ts"
+import type { Policy } from "../ground/policy.ts"
 import type { Check } from "./store.ts"
 
 /** Where the states of counters are, by a key for each. */

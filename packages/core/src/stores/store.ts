@@ -1,6 +1,6 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
-import type { StoreUnavailableError } from "../errors.ts"
-import type { Policy } from "../policy.ts"
+import type { StoreUnavailableError } from "../ground/errors.ts"
+import type { Policy } from "../ground/policy.ts"
 
 /** A counter is a policy's `counter` and a partition; no two pairs are the same counter. */
 export interface CounterKey {

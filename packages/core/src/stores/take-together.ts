@@ -1,5 +1,5 @@
 import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
-import { ceilingOf, countsRefusals } from "../policy.ts"
+import { ceilingOf, countsRefusals } from "../ground/policy.ts"
 import type { Check } from "./store.ts"
 
 /** A check on its way: what its counter holds, and what it has taken. */

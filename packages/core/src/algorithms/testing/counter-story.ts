@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect } from "vitest"
-import { ceilingOf, type Policy } from "../../policy.ts"
+import { ceilingOf, type Policy } from "../../ground/policy.ts"
 import type { Algorithm, CounterState } from "../algorithm.ts"
 import { algorithmOf } from "../kinds.ts"
 

@@ -1,5 +1,5 @@
-import { canonicalAddress, compileAddressRanges } from "../../address.ts"
-import { InvalidOptionError } from "../../errors.ts"
+import { canonicalAddress, compileAddressRanges } from "../../ground/address.ts"
+import { InvalidOptionError } from "../../ground/errors.ts"
 import type { ClientAddressReader, HeaderFields } from "../request.ts"
 
 import {

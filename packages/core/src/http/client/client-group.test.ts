@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../../clock.ts"
+import { manualClock } from "../../ground/clock.ts"
 import type { Decision } from "../../limiter/decision.ts"
 import { createGuard } from "../guard/create-guard.ts"
 import type { LimiterSettings } from "../options/options.ts"

@@ -1,4 +1,4 @@
-import { canonicalAddress, compileAddressGroup } from "../../address.ts"
+import { canonicalAddress, compileAddressGroup } from "../../ground/address.ts"
 import type { ClientAddressReader, RequestFacts } from "../request.ts"
 import { type ClientAddressOptions, DEFAULT_IPV6_PREFIX, trustsNobody } from "./client-address-options.ts"
 

@@ -1,5 +1,5 @@
 import { parseCookie } from "cookie"
-import { classOf } from "../../show.ts"
+import { classOf } from "../../ground/show.ts"
 import type { ClientAddressReader, FieldReader, RequestFacts } from "../request.ts"
 
 /** What a reader needs to know, and whom it tells. Each callback is called at most once by each reader. */

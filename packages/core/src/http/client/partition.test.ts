@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import type { OnMissing } from "../../policy.ts"
+import type { OnMissing } from "../../ground/policy.ts"
 import type { RequestFacts } from "../request.ts"
 import { compilePartition, LONGEST_PARTITION, type Partition, partitionText, SKIP } from "./partition.ts"
 

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto"
-import type { OnMissing } from "../../policy.ts"
+import type { OnMissing } from "../../ground/policy.ts"
 import type { FieldReader, RequestFacts } from "../request.ts"
 
 /** The rule does not count this request. */

@@ -1,8 +1,8 @@
 import { validateHeaderName, validateHeaderValue } from "node:http"
-import { textOf } from "../../errors.ts"
+import { textOf } from "../../ground/errors.ts"
+import type { Warner } from "../../ground/warnings.ts"
 import type { Decision } from "../../limiter/decision.ts"
 import type { MaybePromise } from "../../stores/store.ts"
-import type { Warner } from "../../warnings.ts"
 import type { HeaderLine, OnRejected, Rejection, RejectionAnswer } from "../options/answer-options.ts"
 
 type Members = Readonly<Partial<Record<keyof RejectionAnswer, unknown>>>

@@ -1,4 +1,4 @@
-import { InvalidOptionError } from "../../errors.ts"
+import { InvalidOptionError } from "../../ground/errors.ts"
 import { createLimiter } from "../create-limiter.ts"
 import type { FactsReader } from "../request-facts.ts"
 import { RequestLimiter } from "../request-limiter.ts"

@@ -1,4 +1,4 @@
-import type { InvalidOptionError } from "../../errors.ts"
+import type { InvalidOptionError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../stores/store.ts"
 import type { EndableResponse } from "../begun-response.ts"
 import type { ClosingResponse } from "../client-gone.ts"

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../../clock.ts"
+import { manualClock } from "../../ground/clock.ts"
 import type { Rule } from "../../rules/rule.ts"
 import { createGuard } from "./create-guard.ts"
 

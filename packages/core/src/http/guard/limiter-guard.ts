@@ -1,4 +1,4 @@
-import { ClosedError, type InvalidOptionError } from "../../errors.ts"
+import { ClosedError, type InvalidOptionError } from "../../ground/errors.ts"
 import { UNLIMITED } from "../../limiter/decision-record.ts"
 import type { Verdict } from "../../limiter/late-decision.ts"
 import { soon } from "../../soon.ts"

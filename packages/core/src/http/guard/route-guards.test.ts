@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { InvalidOptionError } from "../../errors.ts"
+import { InvalidOptionError } from "../../ground/errors.ts"
 import { type GuardedRoute, namedAfter, RouteGuards } from "./route-guards.ts"
 
 interface Made {

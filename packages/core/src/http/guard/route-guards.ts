@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { inspect, isDeepStrictEqual } from "node:util"
-import { InvalidOptionError } from "../../errors.ts"
+import { InvalidOptionError } from "../../ground/errors.ts"
 import { INLINE_MEMBERS } from "../options/parse-options.ts"
 
 /** A route, as its adapter tells of it. */

@@ -1,5 +1,5 @@
 import { describe, expect, expectTypeOf, it } from "vitest"
-import { manualClock } from "../../clock.ts"
+import { manualClock } from "../../ground/clock.ts"
 import type { Rule, RuleMatch } from "../../rules/rule.ts"
 import { type FileRulesOptions, fileRules } from "../../rules/sources/file.ts"
 import { type MemoryStoreOptions, memoryStore } from "../../stores/memory/memory-store.ts"

@@ -1,4 +1,4 @@
-import type { Problem } from "../../errors.ts"
+import type { Problem } from "../../ground/errors.ts"
 import { RULE_MEMBERS } from "../../rules/parse-rule.ts"
 import { optionsShape } from "./options-shape.ts"
 

@@ -1,5 +1,5 @@
-import type { Problem } from "../../errors.ts"
-import { classOf } from "../../show.ts"
+import type { Problem } from "../../ground/errors.ts"
+import { classOf } from "../../ground/show.ts"
 
 /** Nothing, or somebody else's object, such as the request that a middleware is given which nobody has called. */
 export function isForeign(value: unknown): boolean {

@@ -1,13 +1,12 @@
 import { z } from "zod"
-import type { Clock } from "../../clock.ts"
+import type { Clock } from "../../ground/clock.ts"
+import { isUnits } from "../../ground/policy.ts"
+import { answersAtOnce, says, strict } from "../../ground/shape.ts"
+import { show } from "../../ground/show.ts"
 import { OpenBook } from "../../rules/book/open-book.ts"
 import { RULE_MEMBERS } from "../../rules/parse-rule.ts"
 import { member } from "../../rules/rule-members.ts"
-
 import { onRulesMissing } from "../../rules/until-loaded.ts"
-import { answersAtOnce, says, strict } from "../../shape.ts"
-import { show } from "../../show.ts"
-import { isUnits } from "../../policy.ts"
 
 import { isBuiltInField } from "../client/field.ts"
 import { HEADER_DIALECTS, type HeaderDialect } from "./answer-options.ts"

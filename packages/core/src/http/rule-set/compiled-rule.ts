@@ -1,5 +1,5 @@
+import type { Policy } from "../../ground/policy.ts"
 import type { Ask } from "../../limiter/ask.ts"
-import type { Policy } from "../../policy.ts"
 import { compileMatch, type Matcher } from "../../rules/match.ts"
 import type { ParsedRule } from "../../rules/parsed-rule.ts"
 import { compileValueList } from "../../rules/value-list.ts"

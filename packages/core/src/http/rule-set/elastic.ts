@@ -1,8 +1,7 @@
+import { capacityOf, type ParsedThrottle, type Policy } from "../../ground/policy.ts"
+import type { Warner } from "../../ground/warnings.ts"
 import { spareCapacityMonitor } from "../../limiter/spare-capacity-monitor.ts"
-import { capacityOf, type ParsedThrottle, type Policy } from "../../policy.ts"
 import { mostCounted, type ParsedRule } from "../../rules/parsed-rule.ts"
-
-import type { Warner } from "../../warnings.ts"
 import { compileTest } from "../callbacks.ts"
 
 type PolicyNow = () => Policy

@@ -1,6 +1,6 @@
-import { textOf } from "../../errors.ts"
+import { textOf } from "../../ground/errors.ts"
+import { closest } from "../../ground/show.ts"
 import type { ParsedRule } from "../../rules/parsed-rule.ts"
-import { closest } from "../../show.ts"
 import { compileField, isBuiltInField } from "../client/field.ts"
 import type { FieldReader } from "../request.ts"
 import type { RuleContext } from "./rule-context.ts"

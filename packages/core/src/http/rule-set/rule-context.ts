@@ -1,6 +1,6 @@
+import type { OnStoreFailure } from "../../ground/policy.ts"
+import type { Warner } from "../../ground/warnings.ts"
 import type { BlockWatch } from "../../limiter/block-watch.ts"
-import type { OnStoreFailure } from "../../policy.ts"
-import type { Warner } from "../../warnings.ts"
 import { compileClientAddress } from "../client/client-address.ts"
 import type { ClientAddressOptions } from "../client/client-address-options.ts"
 import { compileClientGroup } from "../client/client-group.ts"

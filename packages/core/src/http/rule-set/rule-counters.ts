@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import type { Penalty, Policy } from "../../policy.ts"
+import type { Penalty, Policy } from "../../ground/policy.ts"
 
 import type { ParsedRule } from "../../rules/parsed-rule.ts"
 

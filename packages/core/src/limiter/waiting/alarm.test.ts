@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { expect, it } from "vitest"
-import { manualClock } from "../../clock.ts"
+import { manualClock } from "../../ground/clock.ts"
 import { Alarm } from "./alarm.ts"
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1

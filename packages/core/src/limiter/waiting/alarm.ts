@@ -1,4 +1,4 @@
-import { type Clock, soundTime, waitHeld } from "../../clock.ts"
+import { type Clock, soundTime, waitHeld } from "../../ground/clock.ts"
 
 /** A timer goes no further. */
 const LONGEST_TIMER_MS: number = 2 ** 31 - 1

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
-import type { ManualClock } from "../../clock.ts"
+import type { ManualClock } from "../../ground/clock.ts"
 import type { Ask } from "../ask.ts"
 import { ask, SECOND, setUp } from "./testing/room.ts"
 

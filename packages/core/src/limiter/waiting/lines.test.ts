@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import type { Policy } from "../../policy.ts"
+import type { Policy } from "../../ground/policy.ts"
 import type { Ask } from "../ask.ts"
 import { Lines } from "./lines.ts"
 import { Ticket } from "./ticket.ts"

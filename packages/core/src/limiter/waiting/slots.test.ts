@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
-import { manualClock } from "../../clock.ts"
+import { manualClock } from "../../ground/clock.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Ask } from "../ask.ts"
 import { Lines } from "./lines.ts"

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
-import { type Clock, manualClock } from "../../clock.ts"
+import { type Clock, manualClock } from "../../ground/clock.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Check } from "../../stores/store.ts"
 import type { Ask } from "../ask.ts"

@@ -1,5 +1,5 @@
-import type { Clock } from "../../clock.ts"
-import { ClosedError } from "../../errors.ts"
+import type { Clock } from "../../ground/clock.ts"
+import { ClosedError } from "../../ground/errors.ts"
 import { soon } from "../../soon.ts"
 import type { CounterKey, MaybePromise } from "../../stores/store.ts"
 import type { Ask } from "../ask.ts"

@@ -1,5 +1,5 @@
-import type { InvalidRuleError, RuleSourceError } from "../../errors.ts"
-import type { Warner } from "../../warnings.ts"
+import type { InvalidRuleError, RuleSourceError } from "../../ground/errors.ts"
+import type { Warner } from "../../ground/warnings.ts"
 import { ignore, sleep, type Timing } from "./timing.ts"
 
 /** A mistake that lasts is logged again after each hour, so that whoever is on duty by then sees it. */

@@ -1,4 +1,4 @@
-import { InvalidRuleError } from "../../errors.ts"
+import { InvalidRuleError } from "../../ground/errors.ts"
 import type { ReadyOptions } from "../rule-book.ts"
 import type { Announcer } from "./announcer.ts"
 import { LoadLoop } from "./load-loop.ts"

@@ -1,5 +1,5 @@
 import { AsyncResource } from "node:async_hooks"
-import { ClosedError } from "../../errors.ts"
+import { ClosedError } from "../../ground/errors.ts"
 import type { ReadyOptions } from "../rule-book.ts"
 import { isOutage, type LoadFailure } from "./rule-snapshot.ts"
 import { ignore, retryMs, sleep, type Timing } from "./timing.ts"

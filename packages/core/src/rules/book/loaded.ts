@@ -1,5 +1,5 @@
-import { type Problem, RuleSourceError } from "../../errors.ts"
-import { show } from "../../show.ts"
+import { type Problem, RuleSourceError } from "../../ground/errors.ts"
+import { show } from "../../ground/show.ts"
 import type { LoadedRules } from "../source.ts"
 import { ignore } from "./timing.ts"
 

@@ -1,4 +1,4 @@
-import { ClosedError } from "../../errors.ts"
+import { ClosedError } from "../../ground/errors.ts"
 import { Slices } from "../slices.ts"
 import type { FoundRules, LoadedRules, RuleSource } from "../source.ts"
 import type { Announcer } from "./announcer.ts"

@@ -1,5 +1,5 @@
 import { AsyncResource } from "node:async_hooks"
-import { InvalidRuleError, type Problem } from "../../errors.ts"
+import { InvalidRuleError, type Problem } from "../../ground/errors.ts"
 import type { Edition } from "../rule-book.ts"
 import type { LoadLoop } from "./load-loop.ts"
 import { type Lookup, RememberedLookups } from "./remembered-lookups.ts"

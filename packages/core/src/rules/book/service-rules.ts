@@ -1,4 +1,4 @@
-import { InvalidRuleError } from "../../errors.ts"
+import { InvalidRuleError } from "../../ground/errors.ts"
 import type { Edition, ReadyOptions, RulesEvent } from "../rule-book.ts"
 import type { Complaint } from "./complaint.ts"
 import type { LoadLoop } from "./load-loop.ts"

@@ -1,4 +1,4 @@
-import { ClosedError } from "../../errors.ts"
+import { ClosedError } from "../../ground/errors.ts"
 import type { ReadyOptions } from "../rule-book.ts"
 import { ignore } from "./timing.ts"
 

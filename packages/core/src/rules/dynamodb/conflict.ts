@@ -1,4 +1,4 @@
-import { show } from "../../show.ts"
+import { show } from "../../ground/show.ts"
 import type { RegisteredRules } from "../registry.ts"
 import type { Condition } from "./expected-version.ts"
 

@@ -1,6 +1,6 @@
 import { z } from "zod"
-import { type Clock, steadyClock } from "../../clock.ts"
-import { says } from "../../shape.ts"
+import { type Clock, steadyClock } from "../../ground/clock.ts"
+import { says } from "../../ground/shape.ts"
 import type { LoadedRules, LoadOptions, RuleSource } from "../source.ts"
 import { scanItems } from "./scan-items.ts"
 import { storedItem } from "./stored-item.ts"

@@ -1,6 +1,6 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb"
-import { InvalidOptionError } from "../../errors.ts"
-import { show } from "../../show.ts"
+import { InvalidOptionError } from "../../ground/errors.ts"
+import { show } from "../../ground/show.ts"
 import type { RegisteredRules } from "../registry.ts"
 import type { Found } from "./table.ts"
 

@@ -1,4 +1,4 @@
-import { RuleSourceError, textOf } from "../../errors.ts"
+import { RuleSourceError, textOf } from "../../ground/errors.ts"
 import { DeadlineError } from "./deadline.ts"
 
 /** What could not be done, for the message. */

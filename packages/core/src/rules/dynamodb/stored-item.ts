@@ -1,6 +1,6 @@
 import { hash } from "node:crypto"
-import type { Problem } from "../../errors.ts"
-import { locate, show } from "../../show.ts"
+import type { Problem } from "../../ground/errors.ts"
+import { locate, show } from "../../ground/show.ts"
 import type { RegisteredRules } from "../registry.ts"
 import { readRuleDocumentInSlices } from "../rule-document.ts"
 import type { LoadedRules } from "../source.ts"

@@ -1,8 +1,8 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import { z } from "zod"
-import { InvalidOptionError } from "../../errors.ts"
-import { memberProblems, says } from "../../shape.ts"
-import { locate, show } from "../../show.ts"
+import { InvalidOptionError } from "../../ground/errors.ts"
+import { memberProblems, says } from "../../ground/shape.ts"
+import { locate, show } from "../../ground/show.ts"
 import { strict } from "../rule-members.ts"
 import { DEFAULT_KEY, type KeyType, type TableKey } from "./table-key.ts"
 

@@ -1,6 +1,6 @@
 import { DeleteItemCommand, UpdateItemCommand } from "@aws-sdk/client-dynamodb"
-import { InvalidRuleError, RuleSourceError } from "../../errors.ts"
-import { show } from "../../show.ts"
+import { InvalidRuleError, RuleSourceError } from "../../ground/errors.ts"
+import { show } from "../../ground/show.ts"
 import type { StoredRule } from "../format-document.ts"
 import { type RegisteredRules, RuleConflictError } from "../registry.ts"
 import { WATCH_PLACE, watchAttempts } from "./attempts.ts"

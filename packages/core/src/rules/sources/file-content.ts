@@ -1,7 +1,7 @@
 import { type BigIntStats, readFileSync, statSync } from "node:fs"
 import { readFile, stat } from "node:fs/promises"
 import { extname } from "node:path"
-import { type Problem, RuleSourceError } from "../../errors.ts"
+import { type Problem, RuleSourceError } from "../../ground/errors.ts"
 import { documentSteps } from "../rule-document.ts"
 import { atOnce, inSlices, type Steps } from "../slices.ts"
 import { type FileDocuments, fileDocuments, type ReadDocument } from "./file-documents.ts"

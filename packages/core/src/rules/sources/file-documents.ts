@@ -1,5 +1,5 @@
-import type { Problem } from "../../errors.ts"
-import { show } from "../../show.ts"
+import type { Problem } from "../../ground/errors.ts"
+import { show } from "../../ground/show.ts"
 import type { RuleDocument } from "../rule-document.ts"
 import type { LoadedRules } from "../source.ts"
 import type { TextPlace } from "./text-places.ts"

@@ -14,7 +14,7 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { inspect } from "node:util"
 import { afterEach, beforeEach, describe, expect, test } from "vitest"
-import { InvalidOptionError, RuleSourceError } from "../../errors.ts"
+import { InvalidOptionError, RuleSourceError } from "../../ground/errors.ts"
 import type { LoadedRules } from "../source.ts"
 import { type FileRulesOptions, fileRules } from "./file.ts"
 

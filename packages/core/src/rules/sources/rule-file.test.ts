@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { expect, test } from "vitest"
-import { RuleSourceError } from "../../errors.ts"
+import { RuleSourceError } from "../../ground/errors.ts"
 import { fileRules } from "./file.ts"
 import { type RuleFile, readRuleFile } from "./rule-file.ts"
 

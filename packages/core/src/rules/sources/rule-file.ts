@@ -1,5 +1,5 @@
-import { InvalidOptionError, type Problem } from "../../errors.ts"
-import { show } from "../../show.ts"
+import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
+import { show } from "../../ground/show.ts"
 import type { StorableRule } from "../rule.ts"
 import { readRuleDocument } from "../rule-document.ts"
 import { below, isReadable, secondDocument } from "./file-documents.ts"

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { InvalidRuleError } from "../../errors.ts"
+import { InvalidRuleError } from "../../ground/errors.ts"
 import type { Rule } from "../rule.ts"
 import { staticRules } from "./static.ts"
 

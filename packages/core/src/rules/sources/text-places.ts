@@ -1,6 +1,6 @@
 import { createRequire } from "node:module"
 import type { Document, LineCounter, Node } from "yaml"
-import { locate } from "../../show.ts"
+import { locate } from "../../ground/show.ts"
 
 type Yaml = typeof import("yaml")
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest"
 import type { CounterState } from "../../algorithms/algorithm.ts"
-import { type ManualClock, manualClock } from "../../clock.ts"
-import { InvalidOptionError, StoreUnavailableError } from "../../errors.ts"
-import type { Policy } from "../../policy.ts"
+import { type ManualClock, manualClock } from "../../ground/clock.ts"
+import { InvalidOptionError, StoreUnavailableError } from "../../ground/errors.ts"
+import type { Policy } from "../../ground/policy.ts"
 import { answerOf } from "../counters.ts"
 import type { Answer, Check, EvictionEvent } from "../store.ts"
 import {

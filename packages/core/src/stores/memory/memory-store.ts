@@ -1,5 +1,5 @@
-import { type Clock, isCountable } from "../../clock.ts"
-import { ClosedError, StoreUnavailableError, textOf } from "../../errors.ts"
+import { type Clock, isCountable } from "../../ground/clock.ts"
+import { ClosedError, StoreUnavailableError, textOf } from "../../ground/errors.ts"
 import { Counters, type Taken } from "../counters.ts"
 
 import { makeStringsQuick } from "../quick-strings.ts"

@@ -1,6 +1,6 @@
 import { inspect } from "node:util"
-import { type Clock, steadyClock } from "../../clock.ts"
-import { InvalidOptionError, type Problem } from "../../errors.ts"
+import { type Clock, steadyClock } from "../../ground/clock.ts"
+import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
 
 /** What a memory store is made with; every member has a default. */
 export interface MemoryStoreOptions {

@@ -2,7 +2,7 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { CounterState } from "../../algorithms/algorithm.ts"
 import { algorithmOf } from "../../algorithms/kinds.ts"
-import type { Policy } from "../../policy.ts"
+import type { Policy } from "../../ground/policy.ts"
 import type { Check } from "../store.ts"
 import { DenyCache } from "./deny-cache.ts"
 

@@ -1,7 +1,7 @@
 import type { Algorithm, CounterState } from "../../algorithms/algorithm.ts"
 import { timeUnitMs } from "../../algorithms/exact-counts.ts"
 import { algorithmOf } from "../../algorithms/kinds.ts"
-import { ceilingOf, countsRefusals, type Policy } from "../../policy.ts"
+import { ceilingOf, countsRefusals, type Policy } from "../../ground/policy.ts"
 import type { Answer, Check, Counted, CounterKey } from "../store.ts"
 import { statesAfterRefusal } from "../take-together.ts"
 import { RecentCounters } from "./recent-counters.ts"

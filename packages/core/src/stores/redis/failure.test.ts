@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { StoreUnavailableError } from "../../errors.ts"
+import { StoreUnavailableError } from "../../ground/errors.ts"
 import { failureOf, isCode, silent } from "./failure.ts"
 
 describe("what a client rejects with", () => {

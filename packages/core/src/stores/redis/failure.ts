@@ -1,4 +1,4 @@
-import { type StoreOutcome, StoreUnavailableError, textOf } from "../../errors.ts"
+import { type StoreOutcome, StoreUnavailableError, textOf } from "../../ground/errors.ts"
 
 /**
  * Returns what a server is called in messages, because an app may use several. `name` is the client's name for it, which has the

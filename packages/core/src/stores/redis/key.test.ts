@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import type { Policy } from "../../policy.ts"
+import type { Policy } from "../../ground/policy.ts"
 import { keyNamer } from "./key.ts"
 
 const POLICY: Policy = {

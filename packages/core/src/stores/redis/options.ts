@@ -1,6 +1,6 @@
 import { inspect } from "node:util"
-import type { Clock } from "../../clock.ts"
-import { InvalidOptionError, type Problem } from "../../errors.ts"
+import type { Clock } from "../../ground/clock.ts"
+import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
 import { commandsOf, type RedisClient } from "./clients/commands-of.ts"
 import type { RedisCommands } from "./commands.ts"
 

@@ -1,5 +1,5 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
-import { ClosedError, StoreUnavailableError } from "../../errors.ts"
+import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
 import {
   type Answer,
   BACKGROUND_REFUND_MS,

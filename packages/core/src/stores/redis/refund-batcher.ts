@@ -1,4 +1,4 @@
-import { StoreUnavailableError } from "../../errors.ts"
+import { StoreUnavailableError } from "../../ground/errors.ts"
 import { soon } from "../../soon.ts"
 import type { Refund } from "../store.ts"
 import { allApplied, silent } from "./failure.ts"

@@ -1,5 +1,5 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
-import { StoreUnavailableError } from "../../errors.ts"
+import { StoreUnavailableError } from "../../ground/errors.ts"
 import type { Answer, Check, Counted, MaybePromise, Refund } from "../store.ts"
 import type { Asked } from "./scripts/script-input.ts"
 

@@ -1,4 +1,4 @@
-import { ClosedError, InvalidOptionError, StoreUnavailableError } from "../../errors.ts"
+import { ClosedError, InvalidOptionError, StoreUnavailableError } from "../../ground/errors.ts"
 import { Counters } from "../counters.ts"
 import type { Answer, Check, CounterKey, MaybePromise, Refund, Store } from "../store.ts"
 import type { CounterBackend } from "./counter-backend.ts"

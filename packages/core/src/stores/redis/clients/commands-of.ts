@@ -1,4 +1,4 @@
-import { InvalidOptionError, textOf } from "../../../errors.ts"
+import { InvalidOptionError, textOf } from "../../../ground/errors.ts"
 import { makeStringsQuick } from "../../quick-strings.ts"
 import type { RedisCommands } from "../commands.ts"
 import { heardOnce } from "./heard-once.ts"

@@ -1,4 +1,4 @@
-import { StoreUnavailableError } from "../../../errors.ts"
+import { StoreUnavailableError } from "../../../ground/errors.ts"
 import type { Answer } from "../../store.ts"
 import { failureOf, NO_COUNTER, shownKey } from "../failure.ts"
 import type { Arrival } from "../node/arrivals.ts"

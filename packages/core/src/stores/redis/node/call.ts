@@ -1,4 +1,4 @@
-import type { StoreOutcome } from "../../../errors.ts"
+import type { StoreOutcome } from "../../../ground/errors.ts"
 
 /** A call on its way to a server, and whether the server may have carried it out. */
 export class Call {

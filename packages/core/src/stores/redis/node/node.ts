@@ -1,5 +1,5 @@
-import type { Clock } from "../../../clock.ts"
-import { StoreUnavailableError } from "../../../errors.ts"
+import type { Clock } from "../../../ground/clock.ts"
+import { StoreUnavailableError } from "../../../ground/errors.ts"
 import { RoundTrips } from "../../round-trips.ts"
 import type { RedisCommands } from "../commands.ts"
 import { failureOf, isCode, type Reach, silent, titleOf } from "../failure.ts"

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { StoreUnavailableError } from "../../../errors.ts"
-import type { Policy } from "../../../policy.ts"
+import { StoreUnavailableError } from "../../../ground/errors.ts"
+import type { Policy } from "../../../ground/policy.ts"
 import { checkCountable, isSamePolicy, PolicyTable } from "./script-input.ts"
 
 const POLICY: Policy = {

@@ -1,6 +1,6 @@
 import { bucketsOf } from "../../../algorithms/sub-windows.ts"
-import { StoreUnavailableError, textOf } from "../../../errors.ts"
-import { ceilingOf, type Policy } from "../../../policy.ts"
+import { StoreUnavailableError, textOf } from "../../../ground/errors.ts"
+import { ceilingOf, type Policy } from "../../../ground/policy.ts"
 import type { Check, CounterKey } from "../../store.ts"
 
 /** Numbers that scripts/counter.lua knows the kinds of counter by. */

@@ -1,7 +1,7 @@
 import type { CounterState } from "../../../algorithms/algorithm.ts"
 import { bucketMsOf, bucketsOf } from "../../../algorithms/sub-windows.ts"
-import { StoreUnavailableError } from "../../../errors.ts"
-import type { Policy } from "../../../policy.ts"
+import { StoreUnavailableError } from "../../../ground/errors.ts"
+import type { Policy } from "../../../ground/policy.ts"
 
 // The layout of scripts/layout.lua.
 const PREVIOUS = 2 ** 21

@@ -1,6 +1,6 @@
 import type { CounterState } from "../../../algorithms/algorithm.ts"
 import { algorithmOf } from "../../../algorithms/kinds.ts"
-import { ceilingOf, type Policy } from "../../../policy.ts"
+import { ceilingOf, type Policy } from "../../../ground/policy.ts"
 import type { Answer, Check, Counted } from "../../store.ts"
 import {
   type Asked,
