@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest"
 import { type ManualClock, manualClock } from "../ground/clock.ts"
 import { ClosedError } from "../ground/errors.ts"
 import { type Decision, RateLimitExceededError } from "../limiter/decision.ts"
-
+import type { RequestFacts } from "../request/request.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
@@ -12,7 +12,6 @@ import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
 import type { AcquireOptions, Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options/options.ts"
-import type { RequestFacts } from "./request.ts"
 
 const SECOND = 1_000
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }

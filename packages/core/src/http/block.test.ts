@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest"
 import { type ManualClock, manualClock } from "../ground/clock.ts"
 import { InvalidOptionError, StoreUnavailableError } from "../ground/errors.ts"
 import type { Decision } from "../limiter/decision.ts"
+import type { RequestFacts } from "../request/request.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
@@ -9,7 +10,6 @@ import { createLimiter } from "./create-limiter.ts"
 import type { Limiter } from "./limiter.ts"
 import type { LimiterOptions, LimiterSettings } from "./options/options.ts"
 import { compileRejection } from "./rejection.ts"
-import type { RequestFacts } from "./request.ts"
 
 const HOUR = 3_600_000
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }

@@ -1,9 +1,9 @@
 import type { Cluster } from "node:cluster"
 import { warnOncePerLogger } from "../ground/warnings.ts"
+import type { RequestFacts } from "../request/request.ts"
 import type { Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options/options.ts"
 import { type ParsedOptions, parseOptions } from "./options/parse-options.ts"
-import type { RequestFacts } from "./request.ts"
 import { RequestLimiter } from "./request-limiter.ts"
 
 /**

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../ground/clock.ts"
 import { RateLimitExceededError } from "../limiter/decision.ts"
+import type { RequestFacts } from "../request/request.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
@@ -11,7 +12,6 @@ import { createGuard } from "./guard/create-guard.ts"
 import type { AcquireOptions } from "./limiter.ts"
 import type { Outcome } from "./mark.ts"
 import type { LimiterOptions } from "./options/options.ts"
-import type { RequestFacts } from "./request.ts"
 
 const QUIET = { warn() {}, error() {} }
 const SECOND = 1_000

@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../ground/clock.ts"
 import type { Decision } from "../limiter/decision.ts"
+import type { RequestFacts } from "../request/request.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"
@@ -12,7 +13,6 @@ import { createLimiter } from "./create-limiter.ts"
 import { createGuard } from "./guard/create-guard.ts"
 import type { GuardOptions } from "./guard/guard.ts"
 import type { Outcome } from "./mark.ts"
-import type { RequestFacts } from "./request.ts"
 
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const QUIET = { warn() {}, error() {} }

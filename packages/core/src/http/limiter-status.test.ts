@@ -1,11 +1,11 @@
 import { inspect } from "node:util"
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../ground/clock.ts"
+import type { RequestFacts } from "../request/request.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Answer, Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
-import type { RequestFacts } from "./request.ts"
 
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 

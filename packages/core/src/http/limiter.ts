@@ -2,9 +2,9 @@ import type { InvalidRuleError, RuleSourceError, StoreUnavailableError } from ".
 import type { Events } from "../ground/events.ts"
 import type { Warning } from "../ground/warnings.ts"
 import type { Decision } from "../limiter/decision.ts"
+import type { RequestFacts } from "../request/request.ts"
 import type { ReadyOptions, RulesEvent, RulesStatus, SignalOption, StaleEvent } from "../rules/rule-book.ts"
 import type { EvictionEvent, RefundLostEvent } from "../stores/store.ts"
-import type { RequestFacts } from "./request.ts"
 
 /** The call that a decision answers. */
 export interface DecisionCall {

@@ -1,13 +1,12 @@
 import type { Decision } from "../limiter/decision.ts"
 import { bindsMore, DecisionRecord } from "../limiter/decision-record.ts"
 import { decisionOf, type Verdict } from "../limiter/late-decision.ts"
+import type { RequestFacts } from "../request/request.ts"
 import { type Writers, writersOf } from "./guard/writers.ts"
 import { joined, nameOf } from "./headers/joined.ts"
 import type { MountDecision } from "./mount-decision.ts"
 import type { HeaderLine, Rejection } from "./options/answer-options.ts"
 import type { ParsedOptions } from "./options/parse-options.ts"
-
-import type { RequestFacts } from "./request.ts"
 import type { RuleSet } from "./rule-set/rule-set.ts"
 import type { StepSet } from "./rule-set/steps.ts"
 

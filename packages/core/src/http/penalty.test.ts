@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import { type ManualClock, manualClock } from "../ground/clock.ts"
 import type { Decision, PolicyCheck } from "../limiter/decision.ts"
+import type { RequestFacts } from "../request/request.ts"
 import type { RulePenalty } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Check, Store } from "../stores/store.ts"
@@ -11,7 +12,6 @@ import { createLimiter } from "./create-limiter.ts"
 import type { Limiter } from "./limiter.ts"
 import type { LimiterOptions, LimiterSettings } from "./options/options.ts"
 import { compileRejection } from "./rejection.ts"
-import type { RequestFacts } from "./request.ts"
 
 const MINUTE = 60_000
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }

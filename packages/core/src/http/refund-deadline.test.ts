@@ -3,13 +3,13 @@ import { describe, expect, it } from "vitest"
 import { manualClock } from "../ground/clock.ts"
 import { ClosedError, StoreUnavailableError } from "../ground/errors.ts"
 import type { Warning } from "../ground/warnings.ts"
+import type { RequestFacts } from "../request/request.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { RefundLostEvent, Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
 import { createGuard } from "./guard/create-guard.ts"
 import type { LimiterSettings } from "./options/options.ts"
-import type { RequestFacts } from "./request.ts"
 
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const MINUTE = 60_000

@@ -2,14 +2,13 @@ import { describe, expect, it } from "vitest"
 import { manualClock } from "../ground/clock.ts"
 import { ClosedError, InvalidOptionError } from "../ground/errors.ts"
 import { type Decision, RateLimitExceededError } from "../limiter/decision.ts"
-
+import type { RequestFacts } from "../request/request.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Check, Store } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
 import type { DecisionCall, Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options/options.ts"
-import type { RequestFacts } from "./request.ts"
 
 const MINUTE = 60_000
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }

@@ -4,13 +4,13 @@ import type { CounterState } from "../algorithms/algorithm.ts"
 import { type Clock, manualClock } from "../ground/clock.ts"
 import { StoreUnavailableError } from "../ground/errors.ts"
 import type { OnStoreFailure } from "../ground/policy.ts"
+import type { RequestFacts } from "../request/request.ts"
 import type { Rule } from "../rules/rule.ts"
 import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
 import type { Answer, Check, Counted, MaybePromise, Store } from "../stores/store.ts"
 import { createLimiter } from "./create-limiter.ts"
 import type { Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options/options.ts"
-import type { RequestFacts } from "./request.ts"
 
 type Take = (requests: readonly (readonly Check[])[]) => MaybePromise<readonly Answer[]>
 

@@ -1,6 +1,6 @@
 import { InvalidOptionError } from "../../ground/errors.ts"
+import type { FactsReader } from "../../request/facts-readers.ts"
 import { createLimiter } from "../create-limiter.ts"
-import type { FactsReader } from "../request-facts.ts"
 import { RequestLimiter } from "../request-limiter.ts"
 import type { Guard, GuardOptions } from "./guard.ts"
 import { LimiterGuard } from "./limiter-guard.ts"

@@ -1,4 +1,5 @@
 import type { InvalidOptionError } from "../../ground/errors.ts"
+import type { RequestFacts } from "../../request/request.ts"
 import type { MaybePromise } from "../../stores/store.ts"
 import type { EndableResponse } from "../begun-response.ts"
 import type { ClosingResponse } from "../client-gone.ts"
@@ -6,7 +7,6 @@ import type { Limiter } from "../limiter.ts"
 import type { Outcome } from "../mark.ts"
 import type { RejectionAnswer } from "../options/answer-options.ts"
 import type { LimiterOptions } from "../options/options.ts"
-import type { RequestFacts } from "../request.ts"
 import type { DecisionStep } from "../rule-set/steps.ts"
 import type { GuardedRoute } from "./route-guards.ts"
 

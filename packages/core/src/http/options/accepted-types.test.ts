@@ -1,11 +1,11 @@
 import { describe, expect, expectTypeOf, it } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
+import type { RequestFacts } from "../../request/request.ts"
 import type { Rule, RuleMatch } from "../../rules/rule.ts"
 import { type FileRulesOptions, fileRules } from "../../rules/sources/file.ts"
 import { type MemoryStoreOptions, memoryStore } from "../../stores/memory/memory-store.ts"
 import { createLimiter } from "../create-limiter.ts"
 import type { CostOption, Limiter } from "../limiter.ts"
-import type { RequestFacts } from "../request.ts"
 import type { HeaderLine, OnRejected } from "./answer-options.ts"
 import type { LimiterOptions } from "./options.ts"
 

@@ -3,12 +3,11 @@ import type { Clock } from "../../ground/clock.ts"
 import { isUnits } from "../../ground/policy.ts"
 import { answersAtOnce, says, strict } from "../../ground/shape.ts"
 import { show } from "../../ground/show.ts"
+import { isBuiltInField } from "../../request/field.ts"
 import { OpenBook } from "../../rules/book/open-book.ts"
 import { RULE_MEMBERS } from "../../rules/parse-rule.ts"
 import { member } from "../../rules/rule-members.ts"
 import { onRulesMissing } from "../../rules/until-loaded.ts"
-
-import { isBuiltInField } from "../client/field.ts"
 import { HEADER_DIALECTS, type HeaderDialect } from "./answer-options.ts"
 
 const isFunction = (value: unknown): boolean => typeof value === "function"

@@ -1,12 +1,12 @@
 import type { Clock } from "../../ground/clock.ts"
 import type { OnStoreFailure } from "../../ground/policy.ts"
 import type { Logger } from "../../ground/warnings.ts"
+import type { ClientAddressOptions } from "../../request/client-address-options.ts"
 import type { Rule } from "../../rules/rule.ts"
 import type { RuleBook } from "../../rules/rule-book.ts"
 import type { RuleSource } from "../../rules/source.ts"
 import type { OnRulesMissing } from "../../rules/until-loaded.ts"
 import type { Store } from "../../stores/store.ts"
-import type { ClientAddressOptions } from "../client/client-address-options.ts"
 import type { HeaderDialect, OnRejected } from "./answer-options.ts"
 
 /** A field of the app's own, by name: a user id or a plan from its authentication. Undefined is missing. */

@@ -3,13 +3,13 @@ import { describe, expect, it } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
 import type { Policy } from "../../ground/policy.ts"
 import type { Decision } from "../../limiter/decision.ts"
+import type { RequestFacts } from "../../request/request.ts"
 import type { Rule } from "../../rules/rule.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { methodsOf } from "../../stores/testing/methods-of.ts"
 import { createLimiter } from "../create-limiter.ts"
 import type { LimiterOptions } from "../options/options.ts"
-import type { RequestFacts } from "../request.ts"
 
 const QUIET = { warn() {}, error() {} }
 const FROM = (remoteAddress: string, more: RequestFacts = {}): RequestFacts => ({ remoteAddress, ...more })

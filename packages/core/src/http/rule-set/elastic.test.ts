@@ -4,6 +4,7 @@ import { manualClock } from "../../ground/clock.ts"
 import { ceilingOf, type Policy } from "../../ground/policy.ts"
 import type { Decision } from "../../limiter/decision.ts"
 import { spareCapacityMonitor } from "../../limiter/spare-capacity-monitor.ts"
+import type { RequestFacts } from "../../request/request.ts"
 import type { Rule, Throttle } from "../../rules/rule.ts"
 import type { RuleSource } from "../../rules/source.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
@@ -11,7 +12,6 @@ import type { Store } from "../../stores/store.ts"
 import { createLimiter } from "../create-limiter.ts"
 import { createGuard } from "../guard/create-guard.ts"
 import type { LimiterOptions } from "../options/options.ts"
-import type { RequestFacts } from "../request.ts"
 
 const QUIET = { warn() {}, error() {} }
 const MINUTE = 60_000

@@ -2,11 +2,11 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
 import { createWarner } from "../../ground/warnings.ts"
+import type { RequestFacts } from "../../request/request.ts"
 import type { ParsedRule } from "../../rules/parsed-rule.ts"
 import type { Rule } from "../../rules/rule.ts"
 import { createLimiter } from "../create-limiter.ts"
 import { parseInlineRule } from "../options/parse-options.ts"
-import type { RequestFacts } from "../request.ts"
 import { compileLimit } from "./limit.ts"
 
 interface Asker extends RequestFacts {

@@ -1,10 +1,9 @@
 import { type Ask, RULES_MISSING } from "../../limiter/ask.ts"
+import type { RequestFacts } from "../../request/request.ts"
 import { mostAdmitted, type ParsedRule } from "../../rules/parsed-rule.ts"
-
 import { pathReadings } from "../../rules/path.ts"
 import { atOnce, type Steps } from "../../rules/slices.ts"
 import type { CounterKey } from "../../stores/store.ts"
-import type { RequestFacts } from "../request.ts"
 import { type CompiledRule, isPreflight, stepOfRule, text } from "./compiled-rule.ts"
 import { CompiledRules } from "./compiled-rules.ts"
 import { needsMonitor } from "./elastic.ts"

@@ -1,8 +1,8 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import type { OnMissing } from "../../ground/policy.ts"
-import type { RequestFacts } from "../request.ts"
+import type { OnMissing } from "../ground/policy.ts"
 import { compilePartition, LONGEST_PARTITION, type Partition, partitionText, SKIP } from "./partition.ts"
+import type { RequestFacts } from "./request.ts"
 
 /** Reads a field from the request itself, which is a record of texts. */
 const readerOf =

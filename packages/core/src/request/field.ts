@@ -1,6 +1,6 @@
 import { parseCookie } from "cookie"
-import { classOf } from "../../ground/show.ts"
-import type { ClientAddressReader, FieldReader, RequestFacts } from "../request.ts"
+import { classOf } from "../ground/show.ts"
+import type { ClientAddressReader, FieldReader, RequestFacts } from "./request.ts"
 
 /** What a reader needs to know, and whom it tells. Each callback is called at most once by each reader. */
 export interface FieldContext {

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto"
-import type { OnMissing } from "../../ground/policy.ts"
-import type { FieldReader, RequestFacts } from "../request.ts"
+import type { OnMissing } from "../ground/policy.ts"
+import type { FieldReader, RequestFacts } from "./request.ts"
 
 /** The rule does not count this request. */
 export const SKIP: unique symbol = Symbol("skip")

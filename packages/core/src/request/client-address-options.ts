@@ -1,6 +1,6 @@
 import { inspect } from "node:util"
-import { ADDRESS_RANGE_ACCEPTED, type AddressRange, parseAddressRange } from "../../ground/address.ts"
-import type { Problem } from "../../ground/errors.ts"
+import { ADDRESS_RANGE_ACCEPTED, type AddressRange, parseAddressRange } from "../ground/address.ts"
+import type { Problem } from "../ground/errors.ts"
 
 /** Who may say on whose behalf a request came. */
 export interface ClientAddressOptions {

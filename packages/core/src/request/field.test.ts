@@ -1,11 +1,10 @@
 import { runInNewContext } from "node:vm"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import type { FieldReader, RequestFacts } from "../request.ts"
-
 import { compileClientAddress } from "./client-address.ts"
 import { compileClientGroup } from "./client-group.ts"
 import { compileField, type FieldContext, isBuiltInField } from "./field.ts"
+import type { FieldReader, RequestFacts } from "./request.ts"
 
 /** A context that writes down whom it was told what. */
 function context(matchedPath?: string): FieldContext & { readonly told: unknown[][] } {

@@ -1,8 +1,8 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import type { RequestFacts } from "../request.ts"
 import { compileClientAddress } from "./client-address.ts"
 import type { ClientAddressOptions } from "./client-address-options.ts"
+import type { RequestFacts } from "./request.ts"
 
 const NEVER = (): void => expect.unreachable("no warning is due")
 

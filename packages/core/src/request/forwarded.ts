@@ -1,4 +1,4 @@
-import { canonicalAddress } from "../../ground/address.ts"
+import { canonicalAddress } from "../ground/address.ts"
 
 /** The header fields in which proxies list for whom they forward. Each appends on the right. */
 export type ForwardedHeader = "x-forwarded-for" | "forwarded"

@@ -1,6 +1,6 @@
-import { canonicalAddress, compileAddressGroup } from "../../ground/address.ts"
-import type { ClientAddressReader, RequestFacts } from "../request.ts"
+import { canonicalAddress, compileAddressGroup } from "../ground/address.ts"
 import { type ClientAddressOptions, DEFAULT_IPV6_PREFIX, trustsNobody } from "./client-address-options.ts"
+import type { ClientAddressReader, RequestFacts } from "./request.ts"
 
 const groupByDefault = compileAddressGroup(DEFAULT_IPV6_PREFIX)
 

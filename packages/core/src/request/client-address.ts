@@ -1,7 +1,5 @@
-import { canonicalAddress, compileAddressRanges } from "../../ground/address.ts"
-import { InvalidOptionError } from "../../ground/errors.ts"
-import type { ClientAddressReader, HeaderFields } from "../request.ts"
-
+import { canonicalAddress, compileAddressRanges } from "../ground/address.ts"
+import { InvalidOptionError } from "../ground/errors.ts"
 import {
   type ClientAddressOptions,
   clientAddressProblems,
@@ -9,6 +7,7 @@ import {
   trustsNobody,
 } from "./client-address-options.ts"
 import { addressOfNode, type ForwardedHeader, visitForwarded } from "./forwarded.ts"
+import type { ClientAddressReader, HeaderFields } from "./request.ts"
 
 type Trust = (address: string | undefined, hop: number) => boolean
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { InvalidOptionError } from "../../ground/errors.ts"
+import { InvalidOptionError } from "../ground/errors.ts"
 import { compileClientAddress } from "./client-address.ts"
 import { clientAddressProblems } from "./client-address-options.ts"
 
