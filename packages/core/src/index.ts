@@ -13,6 +13,9 @@
 
 export type { Algorithm, CounterState } from "./algorithms/algorithm.ts"
 export { algorithmOf } from "./algorithms/kinds.ts"
+export type { Decision, PolicyCheck, Refusal } from "./decision/decision.ts"
+export { RateLimitExceededError } from "./decision/decision.ts"
+export { type Bindable, bindsMore } from "./decision/decision-record.ts"
 export { type Clock, type ManualClock, manualClock } from "./ground/clock.ts"
 export { withoutCredentials } from "./ground/credentials.ts"
 export {
@@ -77,9 +80,6 @@ export type {
 export { hasRuleOption } from "./http/options/options-shape.ts"
 export type { RetryAdvice } from "./http/rejection/retry.ts"
 export type { DecisionStep } from "./http/rule-set/steps.ts"
-export type { Decision, PolicyCheck, Refusal } from "./limiter/decision.ts"
-export { RateLimitExceededError } from "./limiter/decision.ts"
-export { type Bindable, bindsMore } from "./limiter/decision-record.ts"
 export type { ClientAddressOptions } from "./request/client-address-options.ts"
 export { addressGroup } from "./request/client-group.ts"
 export type { FactsReader } from "./request/facts-readers.ts"

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
+import { type Decision, RateLimitExceededError } from "../decision/decision.ts"
 import { type ManualClock, manualClock } from "../ground/clock.ts"
-import { type Decision, RateLimitExceededError } from "../limiter/decision.ts"
 
 import type { Rule } from "../rules/rule.ts"
 import type { RuleSource } from "../rules/source.ts"

@@ -1,7 +1,7 @@
+import { LONGEST_BLOCK_MS } from "../decision/block-watch.ts"
 import { DURATION_ACCEPTED, formatDuration, parseDuration } from "../ground/duration.ts"
 import { InvalidOptionError } from "../ground/errors.ts"
 import { show } from "../ground/show.ts"
-import { LONGEST_BLOCK_MS } from "../limiter/block-watch.ts"
 import { parseCost, requireKnown } from "./call-options.ts"
 import type { BlockOptions, PeekOptions, UnblockOptions } from "./limiter.ts"
 

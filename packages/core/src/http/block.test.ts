@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
+import type { Decision } from "../decision/decision.ts"
 import { type ManualClock, manualClock } from "../ground/clock.ts"
 import { InvalidOptionError, StoreUnavailableError } from "../ground/errors.ts"
-import type { Decision } from "../limiter/decision.ts"
 import type { RequestFacts } from "../request/request.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Store } from "../stores/store.ts"

@@ -1,9 +1,9 @@
+import type { Decider } from "../decision/decider.ts"
+import type { Decision } from "../decision/decision.ts"
+import { DecisionRecord } from "../decision/decision-record.ts"
 import { InvalidOptionError, type Problem } from "../ground/errors.ts"
 import { isUnits } from "../ground/policy.ts"
 import { classOf, show, suggestion } from "../ground/show.ts"
-import type { Decider } from "../limiter/decider.ts"
-import type { Decision } from "../limiter/decision.ts"
-import { DecisionRecord } from "../limiter/decision-record.ts"
 import { isSignal } from "../rules/call-start.ts"
 import type { AcquireOptions, CostOption, ResetOptions } from "./limiter.ts"
 

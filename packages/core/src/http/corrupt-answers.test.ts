@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import type { Decision } from "../decision/decision.ts"
 import { manualClock } from "../ground/clock.ts"
-import type { Decision } from "../limiter/decision.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Answer, Store } from "../stores/store.ts"

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest"
+import { UNLIMITED } from "../decision/decision-record.ts"
 import { SafeEvents } from "../ground/events.ts"
-import { UNLIMITED } from "../limiter/decision-record.ts"
 import { DecisionReporter } from "./decision-reporter.ts"
 import type { DecisionCall, LimiterEvents } from "./limiter.ts"
 import { LIMITER_EVENTS } from "./limiter-parts.ts"

@@ -1,5 +1,5 @@
+import type { Decision } from "../decision/decision.ts"
 import type { SafeEvents } from "../ground/events.ts"
-import type { Decision } from "../limiter/decision.ts"
 import type { MaybePromise } from "../stores/store.ts"
 import type { DecisionCall, LimiterEvents } from "./limiter.ts"
 

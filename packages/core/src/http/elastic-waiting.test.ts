@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
+import { RateLimitExceededError } from "../decision/decision.ts"
 import { manualClock } from "../ground/clock.ts"
-import { RateLimitExceededError } from "../limiter/decision.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"

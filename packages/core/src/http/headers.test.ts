@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { type BareItem, type Item, parseItem, parseList } from "structured-headers"
 import { describe, expect, it } from "vitest"
-import type { Decision, PolicyCheck } from "../limiter/decision.ts"
+import type { Decision, PolicyCheck } from "../decision/decision.ts"
 import type { HeaderPolicy } from "./headers/told.ts"
 import { compileHeaders, exposedHeaders } from "./headers.ts"
 import { HEADER_DIALECTS, type HeaderDialect, type HeaderLine } from "./options/answer-options.ts"

@@ -1,7 +1,7 @@
+import type { Decision } from "../decision/decision.ts"
 import type { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "../ground/errors.ts"
 import type { Events } from "../ground/events.ts"
 import type { Warning } from "../ground/warnings.ts"
-import type { Decision } from "../limiter/decision.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { ReadyOptions, RulesEvent, RulesStatus, SignalOption, StaleEvent } from "../rules/rule-book.ts"
 import type { EvictionEvent, RefundLostEvent } from "../stores/store.ts"

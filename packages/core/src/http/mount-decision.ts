@@ -1,4 +1,4 @@
-import type { Decision } from "../limiter/decision.ts"
+import type { Decision } from "../decision/decision.ts"
 
 /** The key under which a request keeps what mounts have decided on it, newest first. */
 export const MARK: unique symbol = Symbol("sluice")

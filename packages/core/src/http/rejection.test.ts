@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import type { Decision, PolicyCheck, Refusal } from "../limiter/decision.ts"
+import type { Decision, PolicyCheck, Refusal } from "../decision/decision.ts"
 import { compileRejection, type RejectionRule } from "./rejection.ts"
 
 const MINUTE = 60_000

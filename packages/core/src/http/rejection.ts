@@ -1,5 +1,5 @@
-import type { Decision, PolicyCheck } from "../limiter/decision.ts"
-import { decisionOf, LateDecision, type Verdict } from "../limiter/late-decision.ts"
+import type { Decision, PolicyCheck } from "../decision/decision.ts"
+import { decisionOf, LateDecision, type Verdict } from "../decision/late-decision.ts"
 import { secondsUntil, windowSeconds } from "./headers/told.ts"
 import type { HeaderLine, Rejection } from "./options/answer-options.ts"
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
+import type { Decision } from "../decision/decision.ts"
 import { manualClock } from "../ground/clock.ts"
-import type { Decision } from "../limiter/decision.ts"
 import type { Rule } from "../rules/rule.ts"
 import { createLimiter } from "./create-limiter.ts"
 import { createGuard } from "./guard/create-guard.ts"

@@ -1,4 +1,4 @@
-import type { Ask } from "../../limiter/ask.ts"
+import type { Ask } from "../../decision/rule-check.ts"
 import type { Mark, Outcome } from "../mark.ts"
 
 import type { RequestLimiter } from "../request-limiter.ts"

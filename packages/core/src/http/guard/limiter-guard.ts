@@ -1,6 +1,6 @@
+import { UNLIMITED } from "../../decision/decision-record.ts"
+import type { Verdict } from "../../decision/late-decision.ts"
 import { ClosedError, type InvalidOptionError } from "../../ground/errors.ts"
-import { UNLIMITED } from "../../limiter/decision-record.ts"
-import type { Verdict } from "../../limiter/late-decision.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { soon } from "../../soon.ts"
 import type { MaybePromise } from "../../stores/store.ts"

@@ -1,5 +1,5 @@
+import type { PolicyCheck } from "../../decision/decision.ts"
 import { type Logger, type Warner, warnOncePerLogger } from "../../ground/warnings.ts"
-import type { PolicyCheck } from "../../limiter/decision.ts"
 import type { Mark } from "../mark.ts"
 
 /** Says that a limiter with these rules has met a request twice. */

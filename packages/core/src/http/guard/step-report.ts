@@ -1,4 +1,4 @@
-import type { Decision } from "../../limiter/decision.ts"
+import type { Decision } from "../../decision/decision.ts"
 import { type ClosingResponse, onGone } from "../client-gone.ts"
 import type { DecisionReporter } from "../decision-reporter.ts"
 import type { DecisionCall } from "../limiter.ts"

@@ -1,5 +1,5 @@
-import { UNLIMITED } from "../../limiter/decision-record.ts"
-import type { Verdict } from "../../limiter/late-decision.ts"
+import { UNLIMITED } from "../../decision/decision-record.ts"
+import type { Verdict } from "../../decision/late-decision.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { MaybePromise } from "../../stores/store.ts"
 import type { Part } from "../admission.ts"

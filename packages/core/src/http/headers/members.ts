@@ -1,6 +1,6 @@
 import { serializeItem } from "structured-headers"
-import type { Decision, PolicyCheck } from "../../limiter/decision.ts"
-import { decisionOf, LateDecision } from "../../limiter/late-decision.ts"
+import type { Decision, PolicyCheck } from "../../decision/decision.ts"
+import { decisionOf, LateDecision } from "../../decision/late-decision.ts"
 import type { HeaderLine } from "../options/answer-options.ts"
 import {
   decimal,

@@ -1,5 +1,5 @@
-import type { PolicyCheck } from "../../limiter/decision.ts"
-import { decisionOf } from "../../limiter/late-decision.ts"
+import type { PolicyCheck } from "../../decision/decision.ts"
+import { decisionOf } from "../../decision/late-decision.ts"
 import type { HeaderLine } from "../options/answer-options.ts"
 import {
   decimal,

@@ -1,5 +1,5 @@
-import type { Decision, PolicyCheck } from "../../limiter/decision.ts"
-import type { Verdict } from "../../limiter/late-decision.ts"
+import type { Decision, PolicyCheck } from "../../decision/decision.ts"
+import type { Verdict } from "../../decision/late-decision.ts"
 import type { HeaderLine } from "../options/answer-options.ts"
 
 /** The largest Integer of a structured field: 15 digits (RFC 9651, section 3.3.1). */

@@ -1,4 +1,4 @@
-import type { Decision } from "../../limiter/decision.ts"
+import type { Decision } from "../../decision/decision.ts"
 import type { MaybePromise } from "../../stores/store.ts"
 
 /** How rate limits are written into response headers. */

@@ -1,4 +1,4 @@
-import type { PolicyCheck, Refusal } from "../../limiter/decision.ts"
+import type { PolicyCheck, Refusal } from "../../decision/decision.ts"
 
 /** A kind of problem: RFC 9457 and draft-ietf-httpapi-ratelimit-headers-11, section "Problem Types". */
 export interface Problem {

@@ -1,5 +1,5 @@
+import type { Ask } from "../../decision/rule-check.ts"
 import type { Policy } from "../../ground/policy.ts"
-import type { Ask } from "../../limiter/ask.ts"
 import { carriesBody } from "../../request/field.ts"
 import { compilePartition, SKIP } from "../../request/partition.ts"
 import type { FieldReader, RequestFacts } from "../../request/request.ts"

@@ -1,6 +1,6 @@
+import type { BlockWatch } from "../../decision/block-watch.ts"
 import type { OnStoreFailure } from "../../ground/policy.ts"
 import type { Warner } from "../../ground/warnings.ts"
-import type { BlockWatch } from "../../limiter/block-watch.ts"
 import { compileClientAddress } from "../../request/client-address.ts"
 import type { ClientAddressOptions } from "../../request/client-address-options.ts"
 import { compileClientGroup } from "../../request/client-group.ts"

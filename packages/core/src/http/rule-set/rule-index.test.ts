@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { BlockWatch } from "../../limiter/block-watch.ts"
+import { BlockWatch } from "../../decision/block-watch.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { requireRules } from "../../rules/parse-rule.ts"
 import { pathReadings } from "../../rules/path.ts"

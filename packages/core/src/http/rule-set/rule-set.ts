@@ -1,4 +1,4 @@
-import { type Ask, RULES_MISSING } from "../../limiter/ask.ts"
+import { type Ask, RULES_MISSING } from "../../decision/rule-check.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { mostAdmitted, type ParsedRule } from "../../rules/parsed-rule.ts"
 import { pathReadings } from "../../rules/path.ts"

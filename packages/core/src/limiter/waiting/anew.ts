@@ -1,5 +1,5 @@
-import type { Ask } from "../ask.ts"
-import type { Decision } from "../decision.ts"
+import type { Decision } from "../../decision/decision.ts"
+import type { Ask } from "../../decision/rule-check.ts"
 import type { Ticket } from "./ticket.ts"
 
 /** What a ticket asks under the rules in force; undefined where that cannot be said any more: what it came with holds on. */

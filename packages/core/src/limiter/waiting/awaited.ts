@@ -1,4 +1,4 @@
-import { type Ask, isHopeless } from "../ask.ts"
+import { type Ask, isHopeless } from "../../decision/rule-check.ts"
 import type { Patience } from "./ticket.ts"
 
 /** Those of the asks that take units under a rule that is waited for. */

@@ -1,6 +1,6 @@
+import type { Decision } from "../../decision/decision.ts"
+import type { Ask, Look } from "../../decision/rule-check.ts"
 import type { CounterKey, MaybePromise } from "../../stores/store.ts"
-import type { Ask, Look } from "../ask.ts"
-import type { Decision } from "../decision.ts"
 
 /** Who decides: as a Decider does, `take` and `peek` never throwing and never rejecting. */
 export interface Deciding {

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
+import type { Ask } from "../../decision/rule-check.ts"
 import type { ManualClock } from "../../ground/clock.ts"
-import type { Ask } from "../ask.ts"
 import { ask, SECOND, setUp } from "./testing/room.ts"
 
 const leaky = (name = "leaky", limit = 10): Ask =>

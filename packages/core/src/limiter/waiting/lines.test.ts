@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
+import type { Ask } from "../../decision/rule-check.ts"
 import type { Policy } from "../../ground/policy.ts"
-import type { Ask } from "../ask.ts"
 import { Lines } from "./lines.ts"
 import { Ticket } from "./ticket.ts"
 

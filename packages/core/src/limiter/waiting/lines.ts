@@ -1,5 +1,5 @@
+import type { Ask } from "../../decision/rule-check.ts"
 import type { CounterKey } from "../../stores/store.ts"
-import type { Ask } from "../ask.ts"
 import { nameOf } from "./counter.ts"
 import { Line } from "./line.ts"
 import { cameBefore, type Place } from "./queue.ts"

@@ -1,8 +1,8 @@
-import type { Ask } from "../ask.ts"
-import type { Decision, PolicyCheck } from "../decision.ts"
-import { DecisionRecord } from "../decision-record.ts"
-import { explainUncounted } from "../explain.ts"
-import { explainGivenBack } from "../explain-answer.ts"
+import type { Decision, PolicyCheck } from "../../decision/decision.ts"
+import { DecisionRecord } from "../../decision/decision-record.ts"
+import { explainUncounted } from "../../decision/explain.ts"
+import { explainGivenBack } from "../../decision/explain-answer.ts"
+import type { Ask } from "../../decision/rule-check.ts"
 
 /** The refusal of who would have to wait behind others, under the rules of the asks `behind`, for `waitMs` at least. */
 export function refusedBehind(asks: readonly Ask[], behind: readonly Ask[], waitMs: number): Decision {

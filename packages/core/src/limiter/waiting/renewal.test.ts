@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { expect, it } from "vitest"
-import type { Ask } from "../ask.ts"
+import type { Ask } from "../../decision/rule-check.ts"
 import { ask, SECOND, setUp } from "./testing/room.ts"
 
 const waitsForOne = ({ policy }: Ask): boolean => policy.name === "one"

@@ -1,4 +1,4 @@
-import type { Decision } from "../decision.ts"
+import type { Decision } from "../../decision/decision.ts"
 import { asksAnew, isHeldAnew } from "./anew.ts"
 import { awaitedOf, isAnsweredAtOnce } from "./awaited.ts"
 import type { Departures } from "./departures.ts"

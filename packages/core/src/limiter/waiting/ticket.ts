@@ -1,5 +1,5 @@
-import { type Ask, asksNow } from "../ask.ts"
-import type { Decision, PolicyCheck, Refusal } from "../decision.ts"
+import type { Decision, PolicyCheck, Refusal } from "../../decision/decision.ts"
+import { type Ask, asksNow } from "../../decision/rule-check.ts"
 import type { Line } from "./line.ts"
 import type { Place } from "./queue.ts"
 import { Tried } from "./tried.ts"

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest"
+import type { Decision } from "../../decision/decision.ts"
+import type { Ask } from "../../decision/rule-check.ts"
 import { manualClock } from "../../ground/clock.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
-import type { Ask } from "../ask.ts"
-import type { Decision } from "../decision.ts"
 import { ask, deciderOver, SECOND } from "./testing/room.ts"
 import { Tried } from "./tried.ts"
 

@@ -1,9 +1,8 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
+import type { Decision, PolicyCheck } from "../../decision/decision.ts"
+import { countRefusals } from "../../decision/penalties.ts"
+import type { Ask, Look } from "../../decision/rule-check.ts"
 import type { CounterKey } from "../../stores/store.ts"
-import type { Ask, Look } from "../ask.ts"
-import type { Decision, PolicyCheck } from "../decision.ts"
-
-import { countRefusals } from "../penalties.ts"
 import { isSame } from "./counter.ts"
 
 /** How long a refusal is believed that may be out of date at any time: the store is gone, or there is no capacity to spare. */

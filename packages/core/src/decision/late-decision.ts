@@ -1,10 +1,10 @@
 import { algorithmOf } from "../algorithms/kinds.ts"
 import { answerOf, type Taken } from "../stores/counters.ts"
-import type { Ask } from "./ask.ts"
 import type { Decision, Refusal } from "./decision.ts"
 import type { Deciding } from "./decision-record.ts"
 import { type Left, leftOf, retryAfterMs } from "./explain.ts"
 import { explainAnswer } from "./explain-answer.ts"
+import type { Ask } from "./rule-check.ts"
 
 /**
  * What a memory store has answered to one ask: a decision once somebody looks at it, always the same one. Many apps look at

@@ -1,4 +1,5 @@
 import { ClosedError, StoreUnavailableError, sentenceOf } from "../ground/errors.ts"
+import { withinDeadline } from "../limiter/within-deadline.ts"
 import {
   BACKGROUND_REFUND_MS,
   type CounterKey,
@@ -6,9 +7,7 @@ import {
   type Refund,
   type Store,
 } from "../stores/store.ts"
-
 import { storeErrorOf } from "./store-error.ts"
-import { withinDeadline } from "./within-deadline.ts"
 
 /** A call that changes what was counted. */
 export type Correction = "refund" | "settle" | "reset" | "block" | "unblock"

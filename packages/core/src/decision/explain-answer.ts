@@ -3,12 +3,11 @@ import { algorithmOf } from "../algorithms/kinds.ts"
 import { isPacked } from "../algorithms/packed-counts.ts"
 import { isBlockedByHand } from "../algorithms/penalty.ts"
 import type { Answer, Counted } from "../stores/store.ts"
-import type { Ask, Look } from "./ask.ts"
 import type { Decision, PolicyCheck } from "./decision.ts"
 import { type Deciding, DecisionRecord, type Receipt } from "./decision-record.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
-
 import { type Parted, partPenalties, underPenalty, withPenalties } from "./penalties.ts"
+import type { Ask, Look } from "./rule-check.ts"
 
 /** What a store is asked: nearly always the asks as they are, so no list is made in vain. */
 export function askedOf(asks: readonly Ask[]): readonly Ask[] {

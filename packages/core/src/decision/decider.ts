@@ -1,9 +1,9 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
 import { StoreUnavailableError } from "../ground/errors.ts"
+import { withinDeadline } from "../limiter/within-deadline.ts"
 import type { Taken } from "../stores/counters.ts"
 import { answersForItself, takesOne } from "../stores/memory/memory-store.ts"
 import type { Answer, CounterKey, MaybePromise, Refund } from "../stores/store.ts"
-import { type Ask, isHopeless, type Look, RULES_MISSING } from "./ask.ts"
 
 import type { BlockWatch } from "./block-watch.ts"
 import type { Decision } from "./decision.ts"
@@ -21,10 +21,10 @@ import {
   isNotApplied,
   within,
 } from "./refunding.ts"
+import { type Ask, isHopeless, type Look, RULES_MISSING } from "./rule-check.ts"
 import { partOf, refundsOf, settlementOf } from "./settlement.ts"
 import { type HealthOptions, StoreHealth } from "./store-health.ts"
 import { takeUpTo } from "./take-up-to.ts"
-import { withinDeadline } from "./within-deadline.ts"
 
 export interface DeciderOptions extends HealthOptions {
   /** Instances that share the store: each takes its part of the limit while the store is gone. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest"
 import type { CounterState } from "../algorithms/algorithm.ts"
-import type { Ask } from "./ask.ts"
+import { ask } from "../limiter/waiting/testing/room.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
-import { ask } from "./waiting/testing/room.ts"
+import type { Ask } from "./rule-check.ts"
 
 const SECOND = 1_000
 

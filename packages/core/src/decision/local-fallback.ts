@@ -2,13 +2,12 @@ import { type Clock, soundTime } from "../ground/clock.ts"
 import { capacityOf, type Policy } from "../ground/policy.ts"
 import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
 import type { Answer, Counted } from "../stores/store.ts"
-import type { Ask, Look } from "./ask.ts"
 import type { Decision } from "./decision.ts"
 import { type Deciding, DecisionRecord, RETRY_WHEN_CLOSED_MS } from "./decision-record.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
 import { explainSettled, isCounted } from "./explain-answer.ts"
-
 import { partPenalties, underPenalty, withPenalties } from "./penalties.ts"
+import type { Ask, Look } from "./rule-check.ts"
 
 /** An outage of the store must not become a lack of memory: some 5 MB at the most. */
 const MAX_KEYS = 100_000

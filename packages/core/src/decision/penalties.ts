@@ -4,8 +4,8 @@ import { isBlockedByHand } from "../algorithms/penalty.ts"
 import { countsRefusals, type Policy } from "../ground/policy.ts"
 
 import type { Answer, Counted } from "../stores/store.ts"
-import type { Ask } from "./ask.ts"
 import type { PolicyCheck } from "./decision.ts"
+import type { Ask } from "./rule-check.ts"
 
 /** The same asks, and right after each that has a penalty a check of that: all are decided in one call of the store. */
 export function withPenalties(asks: readonly Ask[]): readonly Ask[] {

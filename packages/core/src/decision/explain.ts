@@ -2,8 +2,8 @@ import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/kinds.ts"
 import { capacityOf, type Policy } from "../ground/policy.ts"
 import type { Counted } from "../stores/store.ts"
-import { type Ask, isHopeless } from "./ask.ts"
 import type { PolicyCheck, Refusal } from "./decision.ts"
+import { type Ask, isHopeless } from "./rule-check.ts"
 
 /**
  * What a client is told to wait that costs more than the limit while there is no capacity to spare. Nobody knows when there

@@ -1,6 +1,6 @@
 import type { Answer, Store } from "../stores/store.ts"
-import type { Ask } from "./ask.ts"
 import type { Decision, PolicyCheck, Refusal } from "./decision.ts"
+import type { Ask } from "./rule-check.ts"
 
 /** Who decides, by what a store answers. */
 export interface Deciding {

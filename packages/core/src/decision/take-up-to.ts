@@ -1,9 +1,9 @@
 import { algorithmOf } from "../algorithms/kinds.ts"
 import { ceilingOf } from "../ground/policy.ts"
 import type { Answer, MaybePromise } from "../stores/store.ts"
-import { type Ask, asksUpTo, type Look } from "./ask.ts"
 import type { Decision } from "./decision.ts"
 import { DecisionRecord } from "./decision-record.ts"
+import { type Ask, asksUpTo, type Look } from "./rule-check.ts"
 
 /** Takes the units of every ask, or refuses and takes none. */
 type Take = (asks: readonly Ask[], look: Look) => MaybePromise<Decision>

@@ -1,8 +1,8 @@
 import { YEAR_MS } from "../algorithms/most-in-use.ts"
 import type { Policy } from "../ground/policy.ts"
 import type { Counted, CounterKey, Refund } from "../stores/store.ts"
-import { type Ask, costOf } from "./ask.ts"
 import type { Receipt } from "./decision-record.ts"
+import { type Ask, costOf } from "./rule-check.ts"
 
 /** The receipt for what was taken from some of the counters. */
 export function partOf(receipt: Receipt, isMeant: (counter: CounterKey) => boolean): Receipt {
