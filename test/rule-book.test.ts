@@ -469,7 +469,9 @@ function runAlone(script: string) {
   })
 }
 const BOOK = JSON.stringify(new URL("../packages/core/src/rules/book/open-book.ts", import.meta.url).href)
-const LIMITER = JSON.stringify(new URL("../packages/core/src/http/create-limiter.ts", import.meta.url).href)
+const LIMITER = JSON.stringify(
+  new URL("../packages/core/src/limiter/create-limiter.ts", import.meta.url).href,
+)
 
 test("who waits for rules holds the process until they are there, and no longer", () => {
   const child = runAlone(`

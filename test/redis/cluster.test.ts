@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
-import { createLimiter } from "../../packages/core/src/http/create-limiter.ts"
+import { createLimiter } from "../../packages/core/src/limiter/create-limiter.ts"
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import type { Check, Store } from "../../packages/core/src/stores/store.ts"

@@ -1,9 +1,9 @@
 import fc from "fast-check"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { createLimiter } from "../../packages/core/src/http/create-limiter.ts"
-import type { Limiter } from "../../packages/core/src/http/limiter.ts"
 import { type Decision, manualClock } from "../../packages/core/src/index.ts"
+import { createLimiter } from "../../packages/core/src/limiter/create-limiter.ts"
+import type { Limiter } from "../../packages/core/src/limiter/limiter.ts"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import {

@@ -1,6 +1,6 @@
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { createLimiter } from "../../packages/core/src/http/create-limiter.ts"
+import { createLimiter } from "../../packages/core/src/limiter/create-limiter.ts"
 import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { callsBetween, callsOf, keysWithoutTtl } from "./counted.ts"

@@ -43,11 +43,13 @@ export type {
 export type { LogFields, Logger, Warning, WarningCode } from "./ground/warnings.ts"
 export type { EndableResponse } from "./http/begun-response.ts"
 export type { ClosingResponse } from "./http/client-gone.ts"
-export { createLimiter } from "./http/create-limiter.ts"
 export { createGuard } from "./http/guard/create-guard.ts"
 export type { Guard, GuardOptions } from "./http/guard/guard.ts"
 export type { GuardedRoute } from "./http/guard/route-guards.ts"
 export { exposedHeaders } from "./http/headers.ts"
+export type { Outcome } from "./http/mark.ts"
+export type { RetryAdvice } from "./http/rejection/retry.ts"
+export { createLimiter } from "./limiter/create-limiter.ts"
 export type {
   AcquireOptions,
   BlockOptions,
@@ -59,27 +61,25 @@ export type {
   PeekOptions,
   ResetOptions,
   UnblockOptions,
-} from "./http/limiter.ts"
-export type { Outcome } from "./http/mark.ts"
-export { decisionOn } from "./http/mount-decision.ts"
+} from "./limiter/limiter.ts"
+export { decisionOn } from "./limiter/mount-decision.ts"
 export type {
   HeaderLine,
   NodeResponse,
   OnRejected,
   Rejection,
   RejectionAnswer,
-} from "./http/options/answer-options.ts"
-export { HEADER_DIALECTS, type HeaderDialect } from "./http/options/answer-options.ts"
+} from "./limiter/options/answer-options.ts"
+export { HEADER_DIALECTS, type HeaderDialect } from "./limiter/options/answer-options.ts"
 export type {
   Extractor,
   InlineRule,
   LimiterOptions,
   LimiterSettings,
   LimitWithWindow,
-} from "./http/options/options.ts"
-export { hasRuleOption } from "./http/options/options-shape.ts"
-export type { RetryAdvice } from "./http/rejection/retry.ts"
-export type { DecisionStep } from "./http/rule-set/steps.ts"
+} from "./limiter/options/options.ts"
+export { hasRuleOption } from "./limiter/options/options-shape.ts"
+export type { DecisionStep } from "./limiter/rule-set/steps.ts"
 export type { ClientAddressOptions } from "./request/client-address-options.ts"
 export { addressGroup } from "./request/client-group.ts"
 export type { FactsReader } from "./request/facts-readers.ts"

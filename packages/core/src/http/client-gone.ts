@@ -1,4 +1,4 @@
-import type { WaitingClient } from "./hold.ts"
+import type { WaitingClient } from "../limiter/hold.ts"
 
 /**
  * Node's response, of HTTP/1 or HTTP/2, as far as it tells that its client has gone. By itself it does not always: not while it

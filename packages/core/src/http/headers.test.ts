@@ -2,9 +2,9 @@ import fc from "fast-check"
 import { type BareItem, type Item, parseItem, parseList } from "structured-headers"
 import { describe, expect, it } from "vitest"
 import type { Decision, PolicyCheck } from "../decision/decision.ts"
+import { HEADER_DIALECTS, type HeaderDialect, type HeaderLine } from "../limiter/options/answer-options.ts"
 import type { HeaderPolicy } from "./headers/told.ts"
 import { compileHeaders, exposedHeaders } from "./headers.ts"
-import { HEADER_DIALECTS, type HeaderDialect, type HeaderLine } from "./options/answer-options.ts"
 
 const MINUTE = 60_000
 const HOUR = 3_600_000

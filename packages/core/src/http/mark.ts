@@ -1,14 +1,14 @@
 import type { Decision } from "../decision/decision.ts"
 import { bindsMore, DecisionRecord } from "../decision/decision-record.ts"
 import { decisionOf, type Verdict } from "../decision/late-decision.ts"
+import type { MountDecision } from "../limiter/mount-decision.ts"
+import type { HeaderLine, Rejection } from "../limiter/options/answer-options.ts"
+import type { ParsedOptions } from "../limiter/options/parse-options.ts"
+import type { RuleSet } from "../limiter/rule-set/rule-set.ts"
+import type { StepSet } from "../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../request/request.ts"
 import { type Writers, writersOf } from "./guard/writers.ts"
 import { joined, nameOf } from "./headers/joined.ts"
-import type { MountDecision } from "./mount-decision.ts"
-import type { HeaderLine, Rejection } from "./options/answer-options.ts"
-import type { ParsedOptions } from "./options/parse-options.ts"
-import type { RuleSet } from "./rule-set/rule-set.ts"
-import type { StepSet } from "./rule-set/steps.ts"
 
 const NONE: readonly never[] = []
 

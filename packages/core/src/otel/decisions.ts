@@ -1,6 +1,6 @@
 import type { Meter } from "@opentelemetry/api"
 import type { Decision, PolicyCheck } from "../decision/decision.ts"
-import type { DecisionCall, Limiter } from "../http/limiter.ts"
+import type { DecisionCall, Limiter } from "../limiter/limiter.ts"
 import { LIMITER, type Measuring, MODE, OPERATION, POLICY, REFUSAL, RESULT, Tally } from "./measuring.ts"
 
 /**

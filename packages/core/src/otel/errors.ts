@@ -1,6 +1,6 @@
 import type { Meter } from "@opentelemetry/api"
 import type { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "../ground/errors.ts"
-import type { Limiter } from "../http/limiter.ts"
+import type { Limiter } from "../limiter/limiter.ts"
 import type { EvictionEvent, RefundLostEvent } from "../stores/store.ts"
 import { ERROR_TYPE, LIMITER, type Measuring, Tally } from "./measuring.ts"
 

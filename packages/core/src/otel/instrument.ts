@@ -1,6 +1,6 @@
 import { type MeterProvider, metrics } from "@opentelemetry/api"
 import manifest from "../../package.json" with { type: "json" }
-import type { Limiter } from "../http/limiter.ts"
+import type { Limiter } from "../limiter/limiter.ts"
 import { measureDecisions } from "./decisions.ts"
 import { countErrors } from "./errors.ts"
 import { checkArguments, type InstrumentOptions } from "./options.ts"

@@ -1,7 +1,7 @@
 import type { MeterProvider } from "@opentelemetry/api"
 import { InvalidOptionError, type Problem } from "../ground/errors.ts"
 import { locate, show, suggestion } from "../ground/show.ts"
-import type { Limiter } from "../http/limiter.ts"
+import type { Limiter } from "../limiter/limiter.ts"
 
 /** Options of `instrument`. */
 export interface InstrumentOptions {

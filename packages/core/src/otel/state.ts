@@ -1,5 +1,5 @@
 import type { BatchObservableResult, Meter } from "@opentelemetry/api"
-import type { Limiter } from "../http/limiter.ts"
+import type { Limiter } from "../limiter/limiter.ts"
 import { LIMITER } from "./measuring.ts"
 
 /**

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import type { Decision } from "../decision/decision.ts"
 import { manualClock } from "../ground/clock.ts"
 import { createGuard } from "../http/guard/create-guard.ts"
-import type { LimiterSettings } from "../http/options/options.ts"
+import type { LimiterSettings } from "../limiter/options/options.ts"
 import { addressGroup } from "./client-group.ts"
 import type { RequestFacts } from "./request.ts"
 

@@ -2,8 +2,13 @@ import { validateHeaderName, validateHeaderValue } from "node:http"
 import type { Decision } from "../../decision/decision.ts"
 import { textOf } from "../../ground/errors.ts"
 import type { Warner } from "../../ground/warnings.ts"
+import type {
+  HeaderLine,
+  OnRejected,
+  Rejection,
+  RejectionAnswer,
+} from "../../limiter/options/answer-options.ts"
 import type { MaybePromise } from "../../stores/store.ts"
-import type { HeaderLine, OnRejected, Rejection, RejectionAnswer } from "../options/answer-options.ts"
 
 type Members = Readonly<Partial<Record<keyof RejectionAnswer, unknown>>>
 

@@ -1,7 +1,7 @@
 import { InvalidOptionError } from "../../ground/errors.ts"
+import { createLimiter } from "../../limiter/create-limiter.ts"
+import { RequestLimiter } from "../../limiter/request-limiter.ts"
 import type { FactsReader } from "../../request/facts-readers.ts"
-import { createLimiter } from "../create-limiter.ts"
-import { RequestLimiter } from "../request-limiter.ts"
 import type { Guard, GuardOptions } from "./guard.ts"
 import { LimiterGuard } from "./limiter-guard.ts"
 

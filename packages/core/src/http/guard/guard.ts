@@ -1,13 +1,13 @@
 import type { InvalidOptionError } from "../../ground/errors.ts"
+import type { Limiter } from "../../limiter/limiter.ts"
+import type { RejectionAnswer } from "../../limiter/options/answer-options.ts"
+import type { LimiterOptions } from "../../limiter/options/options.ts"
+import type { DecisionStep } from "../../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { MaybePromise } from "../../stores/store.ts"
 import type { EndableResponse } from "../begun-response.ts"
 import type { ClosingResponse } from "../client-gone.ts"
-import type { Limiter } from "../limiter.ts"
 import type { Outcome } from "../mark.ts"
-import type { RejectionAnswer } from "../options/answer-options.ts"
-import type { LimiterOptions } from "../options/options.ts"
-import type { DecisionStep } from "../rule-set/steps.ts"
 import type { GuardedRoute } from "./route-guards.ts"
 
 /** Limiter options, or a limiter to share: several mounts then count together. */

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { inspect, isDeepStrictEqual } from "node:util"
 import { InvalidOptionError } from "../../ground/errors.ts"
-import { INLINE_MEMBERS } from "../options/parse-options.ts"
+import { INLINE_MEMBERS } from "../../limiter/options/parse-options.ts"
 
 /** A route, as its adapter tells of it. */
 export interface GuardedRoute {

@@ -1,7 +1,7 @@
 import type { Decision } from "../../decision/decision.ts"
+import type { DecisionReporter } from "../../limiter/decision-events.ts"
+import type { DecisionCall } from "../../limiter/limiter.ts"
 import { type ClosingResponse, onGone } from "../client-gone.ts"
-import type { DecisionReporter } from "../decision-reporter.ts"
-import type { DecisionCall } from "../limiter.ts"
 
 /**
  * Reports a request that is decided in steps, once: when it is refused, when it has passed its last step, or when it has been answered

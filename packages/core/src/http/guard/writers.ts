@@ -1,8 +1,8 @@
+import type { HeaderDialect } from "../../limiter/options/answer-options.ts"
+import type { RuleSet } from "../../limiter/rule-set/rule-set.ts"
 import type { HeaderWriter } from "../headers/told.ts"
 import { compileHeaders } from "../headers.ts"
-import type { HeaderDialect } from "../options/answer-options.ts"
 import { compileRejection, type RejectionWriter } from "../rejection.ts"
-import type { RuleSet } from "../rule-set/rule-set.ts"
 
 /** Writes what clients are told of decisions that were made on one rule set. */
 export interface Writers {

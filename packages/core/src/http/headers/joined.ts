@@ -1,4 +1,4 @@
-import type { HeaderLine } from "../options/answer-options.ts"
+import type { HeaderLine } from "../../limiter/options/answer-options.ts"
 
 /**
  * The headers of two mounts: lists grow by the new members; fields with one number tell of the mount that binds, and of no

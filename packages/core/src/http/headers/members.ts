@@ -1,7 +1,7 @@
 import { serializeItem } from "structured-headers"
 import type { Decision, PolicyCheck } from "../../decision/decision.ts"
 import { decisionOf, LateDecision } from "../../decision/late-decision.ts"
-import type { HeaderLine } from "../options/answer-options.ts"
+import type { HeaderLine } from "../../limiter/options/answer-options.ts"
 import {
   decimal,
   fieldInteger,

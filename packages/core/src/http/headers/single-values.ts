@@ -1,6 +1,6 @@
 import type { PolicyCheck } from "../../decision/decision.ts"
 import { decisionOf } from "../../decision/late-decision.ts"
-import type { HeaderLine } from "../options/answer-options.ts"
+import type { HeaderLine } from "../../limiter/options/answer-options.ts"
 import {
   decimal,
   fieldInteger,

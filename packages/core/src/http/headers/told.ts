@@ -1,6 +1,6 @@
 import type { Decision, PolicyCheck } from "../../decision/decision.ts"
 import type { Verdict } from "../../decision/late-decision.ts"
-import type { HeaderLine } from "../options/answer-options.ts"
+import type { HeaderLine } from "../../limiter/options/answer-options.ts"
 
 /** The largest Integer of a structured field: 15 digits (RFC 9651, section 3.3.1). */
 const MAX_INTEGER = 999_999_999_999_999

@@ -1,13 +1,13 @@
 import { describe, expect, it, onTestFinished } from "vitest"
-import { manualClock } from "../ground/clock.ts"
-import { createWarner, type Logger, type WarningCode } from "../ground/warnings.ts"
-import type { RequestFacts } from "../request/request.ts"
-import type { RuleSource } from "../rules/source.ts"
-import { memoryStore } from "../stores/memory/memory-store.ts"
-import type { Store } from "../stores/store.ts"
-import { methodsOf } from "../stores/testing/methods-of.ts"
-import { createGuard } from "./guard/create-guard.ts"
-import type { LimiterOptions } from "./options/options.ts"
+import { manualClock } from "../../ground/clock.ts"
+import { createWarner, type Logger, type WarningCode } from "../../ground/warnings.ts"
+import type { LimiterOptions } from "../../limiter/options/options.ts"
+import type { RequestFacts } from "../../request/request.ts"
+import type { RuleSource } from "../../rules/source.ts"
+import { memoryStore } from "../../stores/memory/memory-store.ts"
+import type { Store } from "../../stores/store.ts"
+import { methodsOf } from "../../stores/testing/methods-of.ts"
+import { createGuard } from "./create-guard.ts"
 
 const RULE = { limit: 1, window: "1m" }
 const fail = (): never => {

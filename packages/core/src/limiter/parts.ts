@@ -3,7 +3,6 @@ import { storeErrorOf } from "../decision/store-error.ts"
 import { ClosedError, textOf } from "../ground/errors.ts"
 import { SafeEvents } from "../ground/events.ts"
 import { createWarner, type Warner } from "../ground/warnings.ts"
-import { WaitingRoom } from "../limiter/waiting/waiting-room.ts"
 import { FactsReaders } from "../request/facts-readers.ts"
 import type { ParsedRule } from "../rules/parsed-rule.ts"
 import type { StoreEvent } from "../stores/store.ts"
@@ -12,6 +11,7 @@ import { LostRefunds } from "./lost-refunds.ts"
 import type { ParsedOptions } from "./options/parse-options.ts"
 import { OutageLog, timeoutWarning } from "./outage-log.ts"
 import { createRuleContext, type RuleContext } from "./rule-set/rule-context.ts"
+import { WaitingRoom } from "./waiting/waiting-room.ts"
 
 /** The names of all events of a limiter. */
 export const LIMITER_EVENTS: Readonly<Record<keyof LimiterEvents<unknown>, true>> = {

@@ -1,4 +1,4 @@
-import type { Store } from "../stores/store.ts"
+import type { Store } from "../../stores/store.ts"
 
 interface Claims {
   /** Who counts under which name of which service. */

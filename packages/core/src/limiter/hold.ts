@@ -2,12 +2,12 @@ import type { Decision } from "../decision/decision.ts"
 import type { Ask } from "../decision/rule-check.ts"
 import { ClosedError, textOf } from "../ground/errors.ts"
 import type { Warner } from "../ground/warnings.ts"
-import { onAbort } from "../limiter/waiting/on-abort.ts"
-import { refusedAtClose } from "../limiter/waiting/refused.ts"
-import type { Patience } from "../limiter/waiting/ticket.ts"
-import type { WaitingRoom } from "../limiter/waiting/waiting-room.ts"
 import type { MaybePromise } from "../stores/store.ts"
 import type { RuleSet } from "./rule-set/rule-set.ts"
+import { onAbort } from "./waiting/on-abort.ts"
+import { refusedAtClose } from "./waiting/refused.ts"
+import type { Patience } from "./waiting/ticket.ts"
+import type { WaitingRoom } from "./waiting/waiting-room.ts"
 
 /** What ends the holding of a request before its time. */
 export interface Leaving {

@@ -5,13 +5,13 @@ import { type Ask, RULES_MISSING } from "../decision/rule-check.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { MaybePromise } from "../stores/store.ts"
 import { compileTest, compileUnits } from "./callbacks.ts"
-import type { DecisionReporter } from "./decision-reporter.ts"
+import type { DecisionReporter } from "./decision-events.ts"
 import { type Asked, type Held, holdInLine, type Leaving } from "./hold.ts"
-import type { LimiterParts } from "./limiter-parts.ts"
 import type { ParsedOptions } from "./options/parse-options.ts"
+import type { LimiterParts } from "./parts.ts"
 import type { RuleSet } from "./rule-set/rule-set.ts"
+import type { RulesInForce } from "./rule-set/rules-in-force.ts"
 import { ALL_STEPS, type StepSet } from "./rule-set/steps.ts"
-import type { RulesInForce } from "./rules-in-force.ts"
 
 /** Which rules to decide a request by; undefined for all of them. */
 export interface Part {

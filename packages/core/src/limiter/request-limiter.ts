@@ -3,7 +3,6 @@ import { DecisionRecord, UNLIMITED } from "../decision/decision-record.ts"
 import type { Ask } from "../decision/rule-check.ts"
 import { ClosedError, InvalidOptionError } from "../ground/errors.ts"
 import type { Warner } from "../ground/warnings.ts"
-import { orAborted } from "../limiter/waiting/on-abort.ts"
 import type { FactsReader } from "../request/facts-readers.ts"
 import type { RequestFacts } from "../request/request.ts"
 import { held } from "../rules/book/timing.ts"
@@ -20,7 +19,7 @@ import {
   requireResetOptions,
   requireUnits,
 } from "./call-options.ts"
-import { DecisionReporter } from "./decision-reporter.ts"
+import { DecisionReporter } from "./decision-events.ts"
 import type {
   AcquireOptions,
   BlockOptions,
@@ -32,13 +31,14 @@ import type {
   ResetOptions,
   UnblockOptions,
 } from "./limiter.ts"
-import { createParts, type LimiterParts } from "./limiter-parts.ts"
 import { MARK, type Marked } from "./mount-decision.ts"
 import { type ParsedOptions, parseInlineRule } from "./options/parse-options.ts"
-import { RouteLimiters } from "./route-limiters.ts"
+import { createParts, type LimiterParts } from "./parts.ts"
+import { RouteLimiters } from "./rule-set/route-rules.ts"
 import { isMeant, type RuleSet } from "./rule-set/rule-set.ts"
+import { RulesInForce } from "./rule-set/rules-in-force.ts"
 import { type DecisionStep, stepSet, stepsFrom, stepsIn } from "./rule-set/steps.ts"
-import { RulesInForce } from "./rules-in-force.ts"
+import { orAborted } from "./waiting/on-abort.ts"
 
 /** The limiter behind the interface, with what a guard needs of it besides. */
 export class RequestLimiter<Request> implements Limiter<Request> {

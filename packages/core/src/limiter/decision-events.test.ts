@@ -1,9 +1,9 @@
 import { expect, it } from "vitest"
 import { UNLIMITED } from "../decision/decision-record.ts"
 import { SafeEvents } from "../ground/events.ts"
-import { DecisionReporter } from "./decision-reporter.ts"
+import { DecisionReporter } from "./decision-events.ts"
 import type { DecisionCall, LimiterEvents } from "./limiter.ts"
-import { LIMITER_EVENTS } from "./limiter-parts.ts"
+import { LIMITER_EVENTS } from "./parts.ts"
 
 const open = () => {
   const events = new SafeEvents<LimiterEvents<string>>(LIMITER_EVENTS, () => undefined)

@@ -1,8 +1,8 @@
 import { capacityOf, type ParsedThrottle, type Policy } from "../../ground/policy.ts"
 import type { Warner } from "../../ground/warnings.ts"
-import { spareCapacityMonitor } from "../../limiter/spare-capacity-monitor.ts"
 import { mostCounted, type ParsedRule } from "../../rules/parsed-rule.ts"
 import { compileTest } from "../callbacks.ts"
+import { spareCapacityMonitor } from "../spare-capacity/monitor.ts"
 
 type PolicyNow = () => Policy
 

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import { describe, expect, it, vi } from "vitest"
+import { SpareCapacityMonitor, spareCapacityMonitor } from "./monitor.ts"
 import type { LoopSample } from "./spare-capacity.ts"
-import { SpareCapacityMonitor, spareCapacityMonitor } from "./spare-capacity-monitor.ts"
 
 const CALM: LoopSample = { utilization: 0.1, delayMs: 0 }
 const SATURATED: LoopSample = { utilization: 1, delayMs: 0 }

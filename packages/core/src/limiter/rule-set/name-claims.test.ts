@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
-import { manualClock } from "../ground/clock.ts"
-import { memoryStore } from "../stores/memory/memory-store.ts"
-import { claimNames, releaseNames } from "./claims.ts"
+import { manualClock } from "../../ground/clock.ts"
+import { memoryStore } from "../../stores/memory/memory-store.ts"
+import { claimNames, releaseNames } from "./name-claims.ts"
 
 const setUp = () => {
   const store = memoryStore({ clock: manualClock() })

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest"
-import type { Decision } from "../decision/decision.ts"
-import { manualClock } from "../ground/clock.ts"
-import type { Rule } from "../rules/rule.ts"
-import { createLimiter } from "./create-limiter.ts"
-import { createGuard } from "./guard/create-guard.ts"
-import { HEADER_DIALECTS, type HeaderDialect } from "./options/answer-options.ts"
-import type { LimiterOptions } from "./options/options.ts"
-import { KINDS_OF_RULE } from "./testing/kinds-of-rule.ts"
+import type { Decision } from "../../decision/decision.ts"
+import { manualClock } from "../../ground/clock.ts"
+import { createLimiter } from "../../limiter/create-limiter.ts"
+import { HEADER_DIALECTS, type HeaderDialect } from "../../limiter/options/answer-options.ts"
+import type { LimiterOptions } from "../../limiter/options/options.ts"
+import { KINDS_OF_RULE } from "../../limiter/testing/kinds-of-rule.ts"
+import type { Rule } from "../../rules/rule.ts"
+import { createGuard } from "./create-guard.ts"
 
 const QUIET = { warn() {}, error() {} }
 const MINUTE = 60_000
