@@ -8,7 +8,7 @@ import { afterEach, describe, expect, it } from "vitest"
 import { manualClock } from "../ground/clock.ts"
 import { type ClosingResponse, hasGone, onGone } from "./client-gone.ts"
 import { createGuard } from "./guard/create-guard.ts"
-import type { Outcome } from "./mark.ts"
+import type { Outcome } from "./guard/mount-outcome.ts"
 
 const closing: (() => unknown)[] = []
 afterEach(async () => {

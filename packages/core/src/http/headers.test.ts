@@ -3,7 +3,7 @@ import { type BareItem, type Item, parseItem, parseList } from "structured-heade
 import { describe, expect, it } from "vitest"
 import type { Decision, PolicyCheck } from "../decision/decision.ts"
 import { HEADER_DIALECTS, type HeaderDialect, type HeaderLine } from "../limiter/options/answer-options.ts"
-import type { HeaderPolicy } from "./headers/told.ts"
+import type { HeaderPolicy } from "./headers/header-values.ts"
 import { compileHeaders, exposedHeaders } from "./headers.ts"
 
 const MINUTE = 60_000

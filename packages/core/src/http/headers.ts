@@ -1,9 +1,9 @@
 import { inspect } from "node:util"
 import { InvalidOptionError } from "../ground/errors.ts"
 import { HEADER_DIALECTS, type HeaderDialect } from "../limiter/options/answer-options.ts"
+import type { HeaderPolicy, HeaderWriter } from "./headers/header-values.ts"
 import { compileMembers } from "./headers/members.ts"
 import { compileSingleValues, fromNow, sinceEpoch } from "./headers/single-values.ts"
-import type { HeaderPolicy, HeaderWriter } from "./headers/told.ts"
 
 interface Dialect {
   readonly compile: (policies: readonly HeaderPolicy[]) => HeaderWriter

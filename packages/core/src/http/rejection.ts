@@ -1,7 +1,7 @@
 import type { Decision, PolicyCheck } from "../decision/decision.ts"
 import { decisionOf, LateDecision, type Verdict } from "../decision/late-decision.ts"
 import type { HeaderLine, Rejection } from "../limiter/options/answer-options.ts"
-import { secondsUntil, windowSeconds } from "./headers/told.ts"
+import { secondsUntil, windowSeconds } from "./headers/header-values.ts"
 
 import { rememberJsonAcceptance } from "./rejection/accepts-json.ts"
 import { type LargestCost, PROBLEMS, type Problem, problemDetail } from "./rejection/problem.ts"

@@ -1,7 +1,7 @@
 import type { Ask } from "../../decision/rule-check.ts"
 import type { RequestLimiter } from "../../limiter/request-limiter.ts"
 import type { RuleSet } from "../../limiter/rule-set/rule-set.ts"
-import type { Mark, Outcome } from "../mark.ts"
+import type { Mark, Outcome } from "./mount-outcome.ts"
 import { warnMountedTwice } from "./mount-warnings.ts"
 
 const NONE: readonly never[] = []

@@ -10,8 +10,8 @@ import type { Rule } from "../../rules/rule.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { methodsOf } from "../../stores/testing/methods-of.ts"
-import type { Outcome } from "../mark.ts"
 import { createGuard } from "./create-guard.ts"
+import type { Outcome } from "./mount-outcome.ts"
 
 const QUIET = { warn() {}, error() {} }
 const SECOND = 1_000

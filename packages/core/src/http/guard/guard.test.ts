@@ -12,9 +12,9 @@ import type { RequestFacts } from "../../request/request.ts"
 import { RULE_MEMBERS } from "../../rules/parse-rule.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
-import type { Outcome } from "../mark.ts"
 import { createGuard } from "./create-guard.ts"
 import type { Guard, GuardOptions } from "./guard.ts"
+import type { Outcome } from "./mount-outcome.ts"
 
 /** Stands for the framework's own request. */
 interface Req {

@@ -7,7 +7,7 @@ import type { RequestFacts } from "../../request/request.ts"
 import type { MaybePromise } from "../../stores/store.ts"
 import type { EndableResponse } from "../begun-response.ts"
 import type { ClosingResponse } from "../client-gone.ts"
-import type { Outcome } from "../mark.ts"
+import type { Outcome } from "./mount-outcome.ts"
 import type { GuardedRoute } from "./route-guards.ts"
 
 /** Limiter options, or a limiter to share: several mounts then count together. */

@@ -10,9 +10,9 @@ import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { countingStore } from "../../stores/testing/counting-store.ts"
 import { methodsOf } from "../../stores/testing/methods-of.ts"
-import type { Outcome } from "../mark.ts"
 import { createGuard } from "./create-guard.ts"
 import type { GuardOptions } from "./guard.ts"
+import type { Outcome } from "./mount-outcome.ts"
 
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const QUIET = { warn() {}, error() {} }

@@ -7,8 +7,8 @@ import { HEADER_DIALECTS } from "../../limiter/options/answer-options.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
-import type { Outcome } from "../mark.ts"
 import { createGuard } from "./create-guard.ts"
+import type { Outcome } from "./mount-outcome.ts"
 
 const QUIET = { warn() {}, error() {} }
 

@@ -1,6 +1,6 @@
 import type { PolicyCheck } from "../../decision/decision.ts"
 import { type Logger, type Warner, warnOncePerLogger } from "../../ground/warnings.ts"
-import type { Mark } from "../mark.ts"
+import type { Mark } from "./mount-outcome.ts"
 
 /** Says that a limiter with these rules has met a request twice. */
 export function warnMountedTwice(warner: Warner, ruleNames: readonly string[]): void {

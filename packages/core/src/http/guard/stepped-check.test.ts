@@ -14,9 +14,9 @@ import type { RuleSource } from "../../rules/source.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { methodsOf } from "../../stores/testing/methods-of.ts"
-import type { Outcome } from "../mark.ts"
 import { createGuard } from "./create-guard.ts"
 import type { Guard } from "./guard.ts"
+import type { Outcome } from "./mount-outcome.ts"
 
 interface Req {
   user?: string

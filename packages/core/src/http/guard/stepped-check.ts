@@ -8,8 +8,8 @@ import { type DecisionStep, NO_STEPS, stepsUpTo } from "../../limiter/rule-set/s
 import type { RequestFacts } from "../../request/request.ts"
 import type { MaybePromise } from "../../stores/store.ts"
 import { type ClosingResponse, clientOf } from "../client-gone.ts"
-import { Mark, type Outcome, type Progress } from "../mark.ts"
 import { decidedBefore, leftBy } from "./earlier-mounts.ts"
+import { Mark, type Outcome, type Progress } from "./mount-outcome.ts"
 import { warnSameNames } from "./mount-warnings.ts"
 import { StepReport } from "./step-report.ts"
 

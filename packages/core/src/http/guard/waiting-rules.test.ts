@@ -12,8 +12,8 @@ import type { RuleSource } from "../../rules/source.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { MaybePromise, Store } from "../../stores/store.ts"
 import { methodsOf } from "../../stores/testing/methods-of.ts"
-import type { Outcome } from "../mark.ts"
 import { createGuard } from "./create-guard.ts"
+import type { Outcome } from "./mount-outcome.ts"
 
 const SECOND = 1_000
 const HOUR = 3_600 * SECOND

@@ -1,6 +1,6 @@
 import type { HeaderDialect } from "../../limiter/options/answer-options.ts"
 import type { RuleSet } from "../../limiter/rule-set/rule-set.ts"
-import type { HeaderWriter } from "../headers/told.ts"
+import type { HeaderWriter } from "../headers/header-values.ts"
 import { compileHeaders } from "../headers.ts"
 import { compileRejection, type RejectionWriter } from "../rejection.ts"
 

@@ -13,7 +13,7 @@ import {
   secondsTold,
   secondsUntil,
   windowSeconds,
-} from "./told.ts"
+} from "./header-values.ts"
 
 /** What a dialect calls the parameters of a member of `RateLimit`. */
 interface MemberParameters {

@@ -10,7 +10,7 @@ import {
   remainingTold,
   secondsTold,
   windowSeconds,
-} from "./told.ts"
+} from "./header-values.ts"
 
 /** The field names of a dialect that tells of one policy, in a field a number. */
 interface SingleValueNames {

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { decimal } from "./told.ts"
+import { decimal } from "./header-values.ts"
 
 test.each([
   [0, "0"],
