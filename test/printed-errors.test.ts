@@ -12,7 +12,9 @@ function printedBy(program: string): Promise<string> {
 }
 
 const ERRORS = JSON.stringify(new URL("../packages/core/src/ground/errors.ts", import.meta.url).href)
-const RULES = JSON.stringify(new URL("../packages/core/src/rules/rule-document.ts", import.meta.url).href)
+const RULES = JSON.stringify(
+  new URL("../packages/core/src/rules/documents/rule-document.ts", import.meta.url).href,
+)
 
 describe.each([
   ["uncaught", "throw error"],

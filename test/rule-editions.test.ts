@@ -14,7 +14,7 @@ import {
 import { dynamoDBRules } from "@sluice/core/dynamodb"
 import { instrument } from "@sluice/core/otel"
 import { describe, expect, it, onTestFinished } from "vitest"
-import { readRuleDocument } from "../packages/core/src/rules/rule-document.ts"
+import { readRuleDocument } from "../packages/core/src/rules/documents/rule-document.ts"
 import { itemOf, makeTable, putItem } from "./dynamodb/tables.ts"
 import { startMetering } from "./otel/metering.ts"
 import { startDynamoDB } from "./servers/dynamodb.ts"

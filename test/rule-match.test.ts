@@ -7,8 +7,8 @@ import fc from "fast-check"
 import Fastify from "fastify"
 import Koa from "koa"
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { compilePath } from "../packages/core/src/rules/match.ts"
-import { pathReadings } from "../packages/core/src/rules/path.ts"
+import { compilePath } from "../packages/core/src/rules/matching/match.ts"
+import { pathReadings } from "../packages/core/src/rules/matching/path.ts"
 
 /** Express 4 has no types under this name; what is used of it is the same. */
 const express4 = createRequire(import.meta.url)("express4") as typeof express

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url"
 import { Ajv } from "ajv"
 import { describe, expect, it } from "vitest"
 import { rulesSchemaText } from "../packages/core/rules.schema.ts"
-import { valuesIn } from "../packages/core/src/rules/sources/file-text.ts"
+import { valuesIn } from "../packages/core/src/rules/documents/document-text.ts"
 import { readRuleFile } from "../packages/core/src/rules/sources/rule-file.ts"
 
 const SCHEMA = new URL("../packages/core/rules.schema.json", import.meta.url)

@@ -3,9 +3,9 @@
 
 import { writeFileSync } from "node:fs"
 import { z } from "zod"
-import { ruleDocument, storedRate, storedRule } from "./src/rules/document-schema.ts"
-import { member } from "./src/rules/rule-members.ts"
-import { storedThrottles } from "./src/rules/throttle-members.ts"
+import { ruleDocument, storedRate, storedRule } from "./src/rules/documents/document-schema.ts"
+import { member } from "./src/rules/parsing/rule-members.ts"
+import { storedThrottles } from "./src/rules/parsing/throttle-members.ts"
 
 /** What is added to a part of the schema. */
 type Added = Readonly<Record<string, unknown>> & { readonly description: string }

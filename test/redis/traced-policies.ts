@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { ceilingOf, type Penalty, type Policy } from "../../packages/core/src/ground/policy.ts"
-import { LONGEST_LOG } from "../../packages/core/src/rules/units.ts"
+import { LONGEST_LOG } from "../../packages/core/src/rules/parsing/units.ts"
 
 /** As Redis keeps them packed: a count of at most 2^20 - 1. */
 export const MOST_PACKED: number = 2 ** 20 - 1

@@ -1,7 +1,7 @@
 import { create, fromBinary, fromJson, toBinary, toJson } from "@bufbuild/protobuf"
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { parseRules, RULE_MEMBERS } from "../../packages/core/src/rules/parse-rule.ts"
+import { parseRules, RULE_MEMBERS } from "../../packages/core/src/rules/parsing/parse-rule.ts"
 import type { Rule, StorableRule } from "../../packages/core/src/rules/rule.ts"
 import { goodRules } from "../../packages/core/src/rules/testing/good-rules.ts"
 import { ruleMessages, rulesOf, sayTheSame } from "../../packages/service/src/contract/rule-messages.ts"

@@ -86,14 +86,21 @@ export type { FactsReader } from "./request/facts-readers.ts"
 export type { HeaderFields, RequestFacts } from "./request/request.ts"
 export { createRuleBook } from "./rules/book/open-book.ts"
 export type { RuleBookOptions } from "./rules/book/options.ts"
+export type { OnRulesMissing } from "./rules/book/until-loaded.ts"
 export {
   formatRuleDocument,
   formatRuleDocumentInSlices,
   type StoredDocument,
   type StoredRule,
-} from "./rules/format-document.ts"
-export type { ParsedRule } from "./rules/parsed-rule.ts"
-export { ruleName } from "./rules/parsed-rule.ts"
+} from "./rules/documents/format-document.ts"
+export {
+  parseRuleDocument,
+  type RuleDocument,
+  readRuleDocument,
+  readRuleDocumentInSlices,
+} from "./rules/documents/rule-document.ts"
+export type { ParsedRule } from "./rules/parsing/parsed-rule.ts"
+export { ruleName } from "./rules/parsing/parsed-rule.ts"
 export {
   type RegisteredRules,
   type RegistryCallOptions,
@@ -114,12 +121,6 @@ export type {
   SignalOption,
   StaleEvent,
 } from "./rules/rule-book.ts"
-export {
-  parseRuleDocument,
-  type RuleDocument,
-  readRuleDocument,
-  readRuleDocumentInSlices,
-} from "./rules/rule-document.ts"
 export type { FoundRules, LoadedNow, LoadedRules, LoadOptions, RuleSource } from "./rules/source.ts"
 export { type FileRulesOptions, fileRules } from "./rules/sources/file.ts"
 export {
@@ -129,7 +130,6 @@ export {
   readRuleFile,
 } from "./rules/sources/rule-file.ts"
 export { staticRules } from "./rules/sources/static.ts"
-export type { OnRulesMissing } from "./rules/until-loaded.ts"
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./stores/memory/memory-store.ts"
 export type {
   Answer,

@@ -4,7 +4,7 @@ import { DecisionRecord } from "../decision/decision-record.ts"
 import { InvalidOptionError, type Problem } from "../ground/errors.ts"
 import { isUnits } from "../ground/policy.ts"
 import { classOf, show, suggestion } from "../ground/show.ts"
-import { isSignal } from "../rules/call-start.ts"
+import { isSignal } from "../rules/book/call-start.ts"
 import type { AcquireOptions, CostOption, ResetOptions } from "./limiter.ts"
 
 const MAX_WAITING = 1_000

@@ -1,7 +1,7 @@
 import type { InvalidRuleError, Problem, RuleSourceError } from "../ground/errors.ts"
 import type { Events } from "../ground/events.ts"
 import type { Warning } from "../ground/warnings.ts"
-import type { ParsedRule } from "./parsed-rule.ts"
+import type { ParsedRule } from "./parsing/parsed-rule.ts"
 
 /** The rules of a service as they stand since a load: swapped as a whole, never changed. */
 export interface Edition {

@@ -1,5 +1,5 @@
 import type { Problem } from "../../ground/errors.ts"
-import { RULE_MEMBERS } from "../../rules/parse-rule.ts"
+import { RULE_MEMBERS } from "../../rules/parsing/parse-rule.ts"
 import { optionsShape } from "./options-shape.ts"
 
 type Names = Readonly<Record<string, string>>

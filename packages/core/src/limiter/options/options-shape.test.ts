@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { member } from "../../rules/rule-members.ts"
+import { member } from "../../rules/parsing/rule-members.ts"
 import { hasRuleOption } from "./options-shape.ts"
 
 describe("whether options say which rules there are", () => {

@@ -3,7 +3,7 @@ import { Socket } from "node:net"
 import { describe, expect, it, vi } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
-import { parseRuleDocument } from "../../rules/rule-document.ts"
+import { parseRuleDocument } from "../../rules/documents/rule-document.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { parseInlineRule, parseOptions } from "./parse-options.ts"
 

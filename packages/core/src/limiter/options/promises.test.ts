@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { parseRuleDocument } from "../../rules/rule-document.ts"
+import { parseRuleDocument } from "../../rules/documents/rule-document.ts"
 import { createLimiter } from "../create-limiter.ts"
 
 const later = Promise.resolve({})

@@ -1,4 +1,4 @@
-import type { ParsedRule } from "../../rules/parsed-rule.ts"
+import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import type { Steps } from "../../rules/slices.ts"
 import { type CompiledRule, compileRule } from "./compiled-rule.ts"
 import type { RuleContext } from "./rule-context.ts"

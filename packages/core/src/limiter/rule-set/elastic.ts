@@ -1,6 +1,6 @@
 import { capacityOf, type ParsedThrottle, type Policy } from "../../ground/policy.ts"
 import type { Warner } from "../../ground/warnings.ts"
-import { mostCounted, type ParsedRule } from "../../rules/parsed-rule.ts"
+import { mostCounted, type ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import { compileTest } from "../callbacks.ts"
 import { spareCapacityMonitor } from "../spare-capacity/monitor.ts"
 

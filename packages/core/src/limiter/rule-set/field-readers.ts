@@ -2,7 +2,7 @@ import { textOf } from "../../ground/errors.ts"
 import { closest } from "../../ground/show.ts"
 import { compileField, isBuiltInField } from "../../request/field.ts"
 import type { FieldReader } from "../../request/request.ts"
-import type { ParsedRule } from "../../rules/parsed-rule.ts"
+import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import type { RuleContext } from "./rule-context.ts"
 
 /** Returns the function of the app that reads the field, if there is one. */

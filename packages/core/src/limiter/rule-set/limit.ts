@@ -1,8 +1,8 @@
 import { textOf } from "../../ground/errors.ts"
 import type { Policy } from "../../ground/policy.ts"
 import type { Warner } from "../../ground/warnings.ts"
-import type { ParsedRule } from "../../rules/parsed-rule.ts"
-import { mostUnits, percentOf } from "../../rules/units.ts"
+import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
+import { mostUnits, percentOf } from "../../rules/parsing/units.ts"
 import { yieldedText } from "../callbacks.ts"
 
 /** Limits of one rule that are remembered compiled: plans are few, and a function could yield anything. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util"
 import { InvalidOptionError } from "../../ground/errors.ts"
 import { show } from "../../ground/show.ts"
-import type { ParsedRule } from "../../rules/parsed-rule.ts"
+import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 
 interface Route<Limiter> {
   readonly limiter: Limiter

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import type { Penalty, Policy } from "../../ground/policy.ts"
 
-import type { ParsedRule } from "../../rules/parsed-rule.ts"
+import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 
 /**
  * Returns the short name of a rule's counters. A change of window, algorithm, buckets or refill starts new counters; a

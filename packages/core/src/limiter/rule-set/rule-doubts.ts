@@ -1,6 +1,6 @@
 import type { Warner } from "../../ground/warnings.ts"
-import { methodDoubt, pathDoubt } from "../../rules/match.ts"
-import type { ParsedRule } from "../../rules/parsed-rule.ts"
+import { methodDoubt, pathDoubt } from "../../rules/matching/match.ts"
+import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 
 /** Warns of what is right in a rule and hardly meant, once for each rule. */
 export function warnOfDoubts(rule: ParsedRule, warner: Warner): void {

@@ -1,6 +1,6 @@
-import { compilePath, methodSet, routeShape } from "../../rules/match.ts"
-import type { ParsedRule } from "../../rules/parsed-rule.ts"
-import { type PrefixSegment, pathPrefix } from "../../rules/path-prefix.ts"
+import { compilePath, methodSet, routeShape } from "../../rules/matching/match.ts"
+import { type PrefixSegment, pathPrefix } from "../../rules/matching/path-prefix.ts"
+import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import type { Steps } from "../../rules/slices.ts"
 import { NO_STEPS, type StepSet } from "./steps.ts"
 

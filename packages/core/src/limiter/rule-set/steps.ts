@@ -1,5 +1,5 @@
 import { isBuiltInField } from "../../request/field.ts"
-import type { ParsedRule } from "../../rules/parsed-rule.ts"
+import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 
 /**
  * A step of a request at which rules can be decided: with what arrives before its body, with its body, or with what the app has found

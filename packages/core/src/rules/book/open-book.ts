@@ -1,4 +1,3 @@
-import { requireService, startCall } from "../call-start.ts"
 import type {
   Edition,
   ReadyOptions,
@@ -8,8 +7,8 @@ import type {
   RulesStatus,
   SignalOption,
 } from "../rule-book.ts"
-import type { UntilLoaded } from "../until-loaded.ts"
 import { Announcer } from "./announcer.ts"
+import { requireService, startCall } from "./call-start.ts"
 import { Followed } from "./followed.ts"
 import type { LoadLoop } from "./load-loop.ts"
 import { Loads } from "./loads.ts"
@@ -18,6 +17,7 @@ import { DEFAULT_POLL_MS, type ParsedBookOptions, parseBookOptions, type RuleBoo
 import { isRejection } from "./rule-snapshot.ts"
 import { Page, type PageReader } from "./service-rules.ts"
 import { held, type Timing, unlessAborted } from "./timing.ts"
+import type { UntilLoaded } from "./until-loaded.ts"
 import { closed } from "./waiting-list.ts"
 
 /**

@@ -6,8 +6,8 @@ import { locate } from "../../ground/show.ts"
 import type { Logger } from "../../ground/warnings.ts"
 import type { Rule } from "../rule.ts"
 import type { RuleSource } from "../source.ts"
-import { type OnRulesMissing, onRulesMissing, parseUntilLoaded, type UntilLoaded } from "../until-loaded.ts"
 import type { Timing } from "./timing.ts"
+import { type OnRulesMissing, onRulesMissing, parseUntilLoaded, type UntilLoaded } from "./until-loaded.ts"
 
 /** Options of `createRuleBook`. */
 export interface RuleBookOptions {

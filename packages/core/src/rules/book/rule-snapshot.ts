@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util"
 import { InvalidRuleError, problemWithoutCredentials, RuleSourceError } from "../../ground/errors.ts"
 import { show } from "../../ground/show.ts"
-import { parseRules } from "../parse-rule.ts"
+import { parseRules } from "../parsing/parse-rule.ts"
 import type { Edition, RulesEvent } from "../rule-book.ts"
 import type { LoadedRules } from "../source.ts"
 

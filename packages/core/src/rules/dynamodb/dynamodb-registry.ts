@@ -1,5 +1,5 @@
-import { requireService, startCall } from "../call-start.ts"
-import { formatRuleDocumentInSlices } from "../format-document.ts"
+import { requireService, startCall } from "../book/call-start.ts"
+import { formatRuleDocumentInSlices } from "../documents/format-document.ts"
 import { type RegistryCallOptions, RuleConflictError, type RuleRegistry } from "../registry.ts"
 import { createTable, type Wait } from "./create-table.ts"
 import { conditionFor, conditionOf, removalOf } from "./expected-version.ts"

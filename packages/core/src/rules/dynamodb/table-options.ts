@@ -3,7 +3,7 @@ import { z } from "zod"
 import { InvalidOptionError } from "../../ground/errors.ts"
 import { memberProblems, says } from "../../ground/shape.ts"
 import { locate, show } from "../../ground/show.ts"
-import { strict } from "../rule-members.ts"
+import { strict } from "../parsing/rule-members.ts"
 import { DEFAULT_KEY, type KeyType, type TableKey } from "./table-key.ts"
 
 /** What a client must be able to do: send commands. The app's may be of another version of the SDK than ours. */

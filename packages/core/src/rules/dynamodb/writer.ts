@@ -1,7 +1,7 @@
 import { DeleteItemCommand, UpdateItemCommand } from "@aws-sdk/client-dynamodb"
 import { InvalidRuleError, RuleSourceError } from "../../ground/errors.ts"
 import { show } from "../../ground/show.ts"
-import type { StoredRule } from "../format-document.ts"
+import type { StoredRule } from "../documents/format-document.ts"
 import { type RegisteredRules, RuleConflictError } from "../registry.ts"
 import { WATCH_PLACE, watchAttempts } from "./attempts.ts"
 import { type Attributes, attributeOf, bytesOf } from "./attribute-values.ts"

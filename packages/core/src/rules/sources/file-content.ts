@@ -2,11 +2,11 @@ import { type BigIntStats, readFileSync, statSync } from "node:fs"
 import { readFile, stat } from "node:fs/promises"
 import { extname } from "node:path"
 import { type Problem, RuleSourceError } from "../../ground/errors.ts"
-import { documentSteps } from "../rule-document.ts"
+import { type TextFormat, valuesIn } from "../documents/document-text.ts"
+import { FileTextError } from "../documents/json-text.ts"
+import { documentSteps } from "../documents/rule-document.ts"
 import { atOnce, inSlices, type Steps } from "../slices.ts"
 import { type FileDocuments, fileDocuments, type ReadDocument } from "./file-documents.ts"
-import { type TextFormat, valuesIn } from "./file-text.ts"
-import { FileTextError } from "./json-text.ts"
 
 /** What a file of rules holds. */
 export interface FileContent {

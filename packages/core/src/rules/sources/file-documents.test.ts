@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { readRuleDocument } from "../rule-document.ts"
+import { readRuleDocument } from "../documents/rule-document.ts"
 import { fileDocuments } from "./file-documents.ts"
 
 const documentsOf = (values: readonly unknown[]) =>

@@ -1,8 +1,8 @@
 import type { Problem } from "../../ground/errors.ts"
 import { show } from "../../ground/show.ts"
-import type { RuleDocument } from "../rule-document.ts"
+import type { RuleDocument } from "../documents/rule-document.ts"
+import type { TextPlace } from "../documents/text-places.ts"
 import type { LoadedRules } from "../source.ts"
-import type { TextPlace } from "./text-places.ts"
 
 /** The rules of a file: each service has its own document, or the one that names no service. */
 export interface FileDocuments {

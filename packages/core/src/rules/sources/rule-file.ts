@@ -1,11 +1,11 @@
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
 import { show } from "../../ground/show.ts"
+import { type TextFormat, valuesIn } from "../documents/document-text.ts"
+import type { FileTextError } from "../documents/json-text.ts"
+import { readRuleDocument } from "../documents/rule-document.ts"
+import { type PlacedValue, START, type TextPlace } from "../documents/text-places.ts"
 import type { StorableRule } from "../rule.ts"
-import { readRuleDocument } from "../rule-document.ts"
 import { below, isReadable, secondDocument } from "./file-documents.ts"
-import { type TextFormat, valuesIn } from "./file-text.ts"
-import type { FileTextError } from "./json-text.ts"
-import { type PlacedValue, START, type TextPlace } from "./text-places.ts"
 
 /** What is wrong in a file of rules, and where: at the name of a member, or at the entry of a list. */
 export interface FileProblem extends Problem {

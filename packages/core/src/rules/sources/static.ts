@@ -1,4 +1,4 @@
-import { requireRules } from "../parse-rule.ts"
+import { requireRules } from "../parsing/parse-rule.ts"
 import type { Rule } from "../rule.ts"
 import type { RuleSource } from "../source.ts"
 

@@ -1,5 +1,5 @@
 import fc from "fast-check"
-import { parseCodeRules } from "../parse-rule.ts"
+import { parseCodeRules } from "../parsing/parse-rule.ts"
 import type { Rule, RuleMatch, Throttle } from "../rule.ts"
 
 const text = fc.string({ minLength: 1, maxLength: 12, unit: "grapheme" })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { ADDRESS_RANGE_ACCEPTED } from "../ground/address.ts"
-import { InvalidRuleError } from "../ground/errors.ts"
+import { ADDRESS_RANGE_ACCEPTED } from "../../ground/address.ts"
+import { InvalidRuleError } from "../../ground/errors.ts"
 import { compileValueList } from "./value-list.ts"
 
 describe("a list of values", () => {

@@ -3,8 +3,8 @@ import {
   type AddressRange,
   compileAddressRanges,
   parseAddressRange,
-} from "../ground/address.ts"
-import { InvalidRuleError } from "../ground/errors.ts"
+} from "../../ground/address.ts"
+import { InvalidRuleError } from "../../ground/errors.ts"
 
 /**
  * Compiles a list of a field's values, `allow`, `deny` or one of a match, to whether it names a value. For the field `ip` it

@@ -1,4 +1,4 @@
-import { closest } from "../ground/show.ts"
+import { closest } from "../../ground/show.ts"
 
 const BUILT_IN = ["ip", "service", "method", "route"] as const
 const PREFIXES = ["header", "query", "body", "param", "cookie"] as const

@@ -1,14 +1,20 @@
 import { z } from "zod"
-import { InvalidRuleError, type Problem } from "../ground/errors.ts"
-import { readShape } from "../ground/shape.ts"
-import { locate, type MemberProblem, show } from "../ground/show.ts"
+import { InvalidRuleError, type Problem } from "../../ground/errors.ts"
+import { readShape } from "../../ground/shape.ts"
+import { locate, type MemberProblem, show } from "../../ground/show.ts"
+import { methodDoubt, pathDoubt } from "../matching/match.ts"
+import {
+  type CheckedRule,
+  checkTogether,
+  ofRule,
+  withThrottle,
+  withUniqueNames,
+} from "../parsing/parse-rule.ts"
+import { lacksUnit } from "../parsing/parsed-rule.ts"
+import { POSITIVE } from "../parsing/rule-members.ts"
+import type { Rule, StorableRule } from "../rule.ts"
+import { atOnce, inSlices, type Steps } from "../slices.ts"
 import { ruleDocument, storedRate, storedRule } from "./document-schema.ts"
-import { methodDoubt, pathDoubt } from "./match.ts"
-import { type CheckedRule, checkTogether, ofRule, withThrottle, withUniqueNames } from "./parse-rule.ts"
-import { lacksUnit } from "./parsed-rule.ts"
-import type { Rule, StorableRule } from "./rule.ts"
-import { POSITIVE } from "./rule-members.ts"
-import { atOnce, inSlices, type Steps } from "./slices.ts"
 
 /** What a document says, as far as it is right. */
 export interface RuleDocument {

@@ -1,4 +1,4 @@
-import type { AlgorithmName } from "../ground/policy.ts"
+import type { AlgorithmName } from "../../ground/policy.ts"
 
 /**
  * Units that a sliding log may hold. Each admission is an entry of some 7 bytes that every decision reads: a thousand are

@@ -1,8 +1,8 @@
 import { z } from "zod"
-import type { RateUnit } from "../ground/duration.ts"
-import { choice, says, strict } from "../ground/shape.ts"
-import { member } from "./rule-members.ts"
-import { storedThrottle } from "./throttle-members.ts"
+import type { RateUnit } from "../../ground/duration.ts"
+import { choice, says, strict } from "../../ground/shape.ts"
+import { member } from "../parsing/rule-members.ts"
+import { storedThrottle } from "../parsing/throttle-members.ts"
 
 const UNITS: readonly [RateUnit, ...RateUnit[]] = ["second", "minute", "hour", "day", "week"]
 

@@ -1,6 +1,6 @@
-import { parseDuration } from "../ground/duration.ts"
-import type { MemberProblem } from "../ground/show.ts"
-import type { Rule, Throttle } from "./rule.ts"
+import { parseDuration } from "../../ground/duration.ts"
+import type { MemberProblem } from "../../ground/show.ts"
+import type { Rule, Throttle } from "../rule.ts"
 import { LONGEST_LOG, mostUnits, percentOf, smallestPercent } from "./units.ts"
 
 /** Whether none of these members is given but wrong. */

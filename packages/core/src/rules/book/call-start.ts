@@ -1,6 +1,6 @@
-import { InvalidOptionError } from "../ground/errors.ts"
-import { show } from "../ground/show.ts"
-import type { SignalOption } from "./rule-book.ts"
+import { InvalidOptionError } from "../../ground/errors.ts"
+import { show } from "../../ground/show.ts"
+import type { SignalOption } from "../rule-book.ts"
 
 /**
  * Returns the options of a call that can be aborted; null counts as none. Throws {@link InvalidOptionError} when they are not an

@@ -1,8 +1,8 @@
-import { ADDRESS_RANGE_ACCEPTED, parseAddressRange } from "../ground/address.ts"
-import type { AlgorithmName } from "../ground/policy.ts"
-import { type MemberProblem, show } from "../ground/show.ts"
+import { ADDRESS_RANGE_ACCEPTED, parseAddressRange } from "../../ground/address.ts"
+import type { AlgorithmName } from "../../ground/policy.ts"
+import { type MemberProblem, show } from "../../ground/show.ts"
+import type { Rule, Throttle } from "../rule.ts"
 import { defaultName, fieldsOf } from "./parsed-rule.ts"
-import type { Rule, Throttle } from "./rule.ts"
 import { NAME, NAME_ACCEPTED, POSITIVE } from "./rule-members.ts"
 import { type Knows, sizeProblems } from "./size-contradictions.ts"
 

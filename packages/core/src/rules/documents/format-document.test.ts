@@ -1,12 +1,12 @@
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { InvalidRuleError } from "../ground/errors.ts"
+import { InvalidRuleError } from "../../ground/errors.ts"
+import { parseRules, RULE_MEMBERS } from "../parsing/parse-rule.ts"
+import type { Rule, StorableRule, Throttle } from "../rule.ts"
+import { goodRules } from "../testing/good-rules.ts"
 import { ruleDocument } from "./document-schema.ts"
 import { formatRuleDocument } from "./format-document.ts"
-import { parseRules, RULE_MEMBERS } from "./parse-rule.ts"
-import type { Rule, StorableRule, Throttle } from "./rule.ts"
 import { parseRuleDocument } from "./rule-document.ts"
-import { goodRules } from "./testing/good-rules.ts"
 
 const rulesOf = (...rules: StorableRule[]): unknown => formatRuleDocument("checkout", rules).rules
 

@@ -1,5 +1,5 @@
 import { METHODS } from "node:http"
-import { show, suggestion } from "../ground/show.ts"
+import { show, suggestion } from "../../ground/show.ts"
 
 /**
  * What is doubtful in a rule's method: that this Node knows none of this name, so that no server on it gets such a

@@ -1,8 +1,8 @@
 import { z } from "zod"
-import { DURATION_ACCEPTED, parseDuration } from "../ground/duration.ts"
-import { choice, type Says, says, strict } from "../ground/shape.ts"
+import { DURATION_ACCEPTED, parseDuration } from "../../ground/duration.ts"
+import { choice, type Says, says, strict } from "../../ground/shape.ts"
+import { compilePath, PATH_ACCEPTED } from "../matching/match.ts"
 import { canonicalField, FIELD_ACCEPTED, fieldMistake, TOKEN } from "./field-name.ts"
-import { compilePath, PATH_ACCEPTED } from "./match.ts"
 
 /** What a count may be. */
 export const POSITIVE: string = `a positive whole number up to ${Number.MAX_SAFE_INTEGER}`

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest"
+import type { RuleMatch } from "../rule.ts"
 import { compileMatch, compilePath } from "./match.ts"
 import { pathReadings } from "./path.ts"
-import type { RuleMatch } from "./rule.ts"
 
 const noField = (): undefined => undefined
 

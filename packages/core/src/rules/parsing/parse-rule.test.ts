@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest"
-import { InvalidRuleError } from "../ground/errors.ts"
+import { InvalidRuleError } from "../../ground/errors.ts"
+import { parseRuleDocument } from "../documents/rule-document.ts"
 import { parseRule, parseRules, RULE_MEMBERS, requireRules } from "./parse-rule.ts"
 import type { ParsedRule } from "./parsed-rule.ts"
-import { parseRuleDocument } from "./rule-document.ts"
 
 /** The one rule, parsed; fails when anything is wrong with it. */
 function parsed(rule: Record<string, unknown>): ParsedRule {

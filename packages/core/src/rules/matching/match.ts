@@ -1,8 +1,8 @@
 import { METHODS } from "node:http"
 import { parse, pathToRegexp, type Token, TokenData } from "path-to-regexp"
-import { show, suggestion } from "../ground/show.ts"
+import { show, suggestion } from "../../ground/show.ts"
+import type { RuleMatch } from "../rule.ts"
 import { normalizePath } from "./path.ts"
-import type { RuleMatch } from "./rule.ts"
 import { compileValueList } from "./value-list.ts"
 
 /** What a `match.path` may be, for error messages. */

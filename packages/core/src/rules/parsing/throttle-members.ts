@@ -1,7 +1,7 @@
 import { z } from "zod"
-import { answersAtOnce, choice, readShape, says, strict } from "../ground/shape.ts"
-import { type MemberProblem, show } from "../ground/show.ts"
-import type { Throttle } from "./rule.ts"
+import { answersAtOnce, choice, readShape, says, strict } from "../../ground/shape.ts"
+import { type MemberProblem, show } from "../../ground/show.ts"
+import type { Throttle } from "../rule.ts"
 import { POSITIVE } from "./rule-members.ts"
 
 type Kind = Exclude<Throttle, string>["kind"]

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest"
 import { z } from "zod"
-import { InvalidRuleError } from "../ground/errors.ts"
+import { InvalidRuleError } from "../../ground/errors.ts"
+import { parseRule } from "../parsing/parse-rule.ts"
 import { ruleDocument } from "./document-schema.ts"
 import { formatRuleDocument, formatRuleDocumentInSlices } from "./format-document.ts"
-import { parseRule } from "./parse-rule.ts"
 import { parseRuleDocument, readRuleDocument, readRuleDocumentInSlices } from "./rule-document.ts"
 
 const perMinute = { requests_per_unit: 5, unit: "minute" }

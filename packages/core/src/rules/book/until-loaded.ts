@@ -1,10 +1,10 @@
 import { z } from "zod"
-import type { Problem } from "../ground/errors.ts"
-import { says } from "../ground/shape.ts"
-import { type ParsedRules, parseCodeRules } from "./parse-rule.ts"
-import type { ParsedRule } from "./parsed-rule.ts"
-import type { Rule } from "./rule.ts"
-import type { RuleSource } from "./source.ts"
+import type { Problem } from "../../ground/errors.ts"
+import { says } from "../../ground/shape.ts"
+import { type ParsedRules, parseCodeRules } from "../parsing/parse-rule.ts"
+import type { ParsedRule } from "../parsing/parsed-rule.ts"
+import type { Rule } from "../rule.ts"
+import type { RuleSource } from "../source.ts"
 
 /** What is decided while no rules could be loaded yet: every request is admitted, or answered 503. */
 export type OnRulesMissing = "allow" | "deny"

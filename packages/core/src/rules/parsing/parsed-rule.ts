@@ -1,4 +1,4 @@
-import { formatDuration, parseDuration } from "../ground/duration.ts"
+import { formatDuration, parseDuration } from "../../ground/duration.ts"
 import type {
   AlgorithmName,
   Alignment,
@@ -6,9 +6,9 @@ import type {
   ParsedThrottle,
   Penalty,
   Refill,
-} from "../ground/policy.ts"
+} from "../../ground/policy.ts"
+import type { OnMissing, Rule, RuleMatch, RulePenalty, StorableRule, Throttle } from "../rule.ts"
 import { canonicalField } from "./field-name.ts"
-import type { OnMissing, Rule, RuleMatch, RulePenalty, StorableRule, Throttle } from "./rule.ts"
 import { mostUnits, percentOf } from "./units.ts"
 
 /** A rule that has been checked, with every default filled in. What comes after trusts it. */
