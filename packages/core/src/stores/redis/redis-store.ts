@@ -13,11 +13,10 @@ import {
 
 import { StoreListeners } from "../store-listeners.ts"
 import { takeTogether } from "../take-together.ts"
+import type { Late } from "./batching/batch-sender.ts"
 import { DenyCache } from "./deny-cache.ts"
 import { allApplied, failureOf, NO_COUNTER, shownKey } from "./failure.ts"
-import { Fleet, patienceClassOf } from "./fleet.ts"
 import { keyNamer } from "./key.ts"
-import type { Late } from "./lane/lane.ts"
 import type { Arrival } from "./node/arrivals.ts"
 import type { Node, Patience } from "./node/node.ts"
 import { type ParsedRedisOptions, parseOptions, type RedisStoreOptions } from "./options.ts"
@@ -26,6 +25,7 @@ import { type Asked, checkCountable, PolicyTable, WholeRequest } from "./scripts
 import { integerAt, type Reply, stateAt } from "./scripts/script-reply.ts"
 import { PEEK } from "./scripts.ts"
 import { refundsOf, takeInTurn } from "./take-in-turn.ts"
+import { Fleet, patienceClassOf } from "./topology.ts"
 
 export type { RedisStoreOptions } from "./options.ts"
 

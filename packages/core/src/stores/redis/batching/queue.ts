@@ -1,5 +1,5 @@
 import type { Asked } from "../scripts/script-input.ts"
-import { expire, type Server, settle, stillWaits, type Waiting } from "./waiting.ts"
+import { expire, type Server, settle, stillWaits, type Waiting } from "./pending.ts"
 
 /** Where the requests of a call are put together: TakeCall, so far as it is used. */
 interface Filled {

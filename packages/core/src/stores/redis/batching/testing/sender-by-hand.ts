@@ -5,8 +5,8 @@ import type { Policy } from "../../../../ground/policy.ts"
 import type { RedisCommands } from "../../commands.ts"
 import { Node } from "../../node/node.ts"
 import type { Asked } from "../../scripts/script-input.ts"
-import { Lane, type LaneListener } from "../lane.ts"
-import type { Pace } from "../pace.ts"
+import type { Pace } from "../batch-policy.ts"
+import { Lane, type LaneListener } from "../batch-sender.ts"
 
 const POLICY: Policy = {
   name: "login",

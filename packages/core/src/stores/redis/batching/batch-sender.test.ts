@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { Pace } from "./pace.ts"
-import { laneByHand, readyLaneByHand } from "./testing/lane-by-hand.ts"
+import { Pace } from "./batch-policy.ts"
+import { laneByHand, readyLaneByHand } from "./testing/sender-by-hand.ts"
 
 const REPLICA = "Redis has become a replica, and its client found no primary in time."
 const SILENT = "Redis did not answer in time."

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import type { Policy } from "../../ground/policy.ts"
-import { Fleet } from "./fleet.ts"
 import type { Asked } from "./scripts/script-input.ts"
 import { AskedServer } from "./testing/asked-server.ts"
+import { Fleet } from "./topology.ts"
 
 const POLICY: Policy = {
   name: "login",

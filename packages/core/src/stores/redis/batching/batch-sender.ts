@@ -6,9 +6,9 @@ import { LOOK_AGAIN_MS, type Node } from "../node/node.ts"
 import { outsideRequests, setTimer } from "../outside-requests.ts"
 import type { Asked } from "../scripts/script-input.ts"
 import { TakeCall } from "../scripts/take-call.ts"
-import { Pace } from "./pace.ts"
+import { Pace } from "./batch-policy.ts"
+import { expire, settle, type Waiting } from "./pending.ts"
 import { Queue } from "./queue.ts"
-import { expire, settle, type Waiting } from "./waiting.ts"
 import { Watchdog } from "./watchdog.ts"
 
 /** What follows it comes after the callback that runs now; queueMicrotask would make a resource of each. */

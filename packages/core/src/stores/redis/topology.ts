@@ -1,5 +1,5 @@
+import { Lane, type LaneListener } from "./batching/batch-sender.ts"
 import type { RedisCommands } from "./commands.ts"
-import { Lane, type LaneListener } from "./lane/lane.ts"
 import { Node, type Timekeeping } from "./node/node.ts"
 
 /** One slot where there is one server. */

@@ -1,6 +1,6 @@
 import { setTimeout as passed } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
-import { type LoopTimes, Pace } from "./pace.ts"
+import { type LoopTimes, Pace } from "./batch-policy.ts"
 
 const CALLS_A_LOOK = 32
 /** Looks without any rest after which a process is known to be busy: (15/16) ^ 36 is less than a tenth. */

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { expire, settle, type Waiting } from "./waiting.ts"
+import { expire, settle, type Waiting } from "./pending.ts"
 
 /** One who waits until then, and what comes of it. */
 function waitingUntil(deadlineMs: number) {
