@@ -1,7 +1,8 @@
 import type { CounterState } from "../packages/core/src/algorithms/algorithm.ts"
 import type { ManualClock } from "../packages/core/src/ground/clock.ts"
+import type { MaybePromise } from "../packages/core/src/ground/maybe-promise.ts"
 import type { Policy } from "../packages/core/src/ground/policy.ts"
-import type { Answer, MaybePromise } from "../packages/core/src/stores/store.ts"
+import type { Answer } from "../packages/core/src/stores/store.ts"
 
 /** One counter of a store. */
 export interface LongLog {

@@ -37,18 +37,15 @@ it("ARCHITECTURE.md has every package and every room of the core", () => {
   for (const { name } of rooms) expect(house.text, name).toContain(`${name}/`)
 })
 
-it("ARCHITECTURE.md has every file of the ground, and no other", () => {
-  const doors = ["index.ts", "redis.ts", "dynamodb.ts", "otel.ts"]
+it("ARCHITECTURE.md has every entry point of the core", () => {
   const files = readdirSync(`${ROOT}packages/core/src`).filter((name) => /^\w+\.ts$/.test(name))
-  const ground = files.filter((name) => !doors.includes(name)).map((name) => name.replace(".ts", ""))
-  const [, listed = ""] = /core\/src\/\n(.*?) {2,}the ground/s.exec(house.text) ?? []
-  expect(listed.trim().split(/\s+/).sort()).toEqual(ground.sort())
+  expect(files.length).toBeGreaterThan(1)
+  for (const name of files) expect(house.text, name).toContain(name)
 })
 
 it("ARCHITECTURE.md draws arrows between rooms that there are", () => {
   const rooms =
-    arrows.text.match(/[a-z]+/g)?.filter((word) => !["core", "door", "ground", "adapters"].includes(word)) ??
-    []
+    arrows.text.match(/[a-z]+/g)?.filter((word) => !["core", "door", "adapters"].includes(word)) ?? []
   expect(rooms.length).toBeGreaterThan(5)
   for (const name of rooms) {
     const isThere = packages.includes(name) || existsSync(`${ROOT}packages/core/src/${name}`)

@@ -10,7 +10,7 @@ export interface Room {
 const CORE = "packages/core/src"
 
 /** Those of what decides and of what asks it; half a million who acquire at once are about time alone. */
-const LIMITER = [`${CORE}/limiter/**/*.test.ts`, `${CORE}/http/**/!(acquire-many).test.ts`]
+const LIMITER = [`${CORE}/{decision,request,http}/**/*.test.ts`, `${CORE}/limiter/**/!(acquire-many).test.ts`]
 
 /** Those with servers that take moments. What takes seconds, and the contract, is left out: units tell the same at once. */
 const REDIS = [
@@ -35,9 +35,19 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     ],
     needsRedis: false,
   },
+  decision: {
+    mutate: sourcesIn("decision"),
+    tests: [...LIMITER, "test/refunds.test.ts", "test/limiter-promises.test.ts"],
+    needsRedis: false,
+  },
   limiter: {
     mutate: sourcesIn("limiter"),
-    tests: [...LIMITER, "test/refunds.test.ts", "test/limiter-promises.test.ts"],
+    tests: [...LIMITER, "test/limiter-promises.test.ts", "test/rule-changes.test.ts"],
+    needsRedis: false,
+  },
+  request: {
+    mutate: sourcesIn("request"),
+    tests: [...LIMITER, "test/fields-by-libraries.test.ts"],
     needsRedis: false,
   },
   http: {

@@ -30,6 +30,7 @@ export {
   StoreUnavailableError,
 } from "./ground/errors.ts"
 export type { Events } from "./ground/events.ts"
+export type { MaybePromise } from "./ground/maybe-promise.ts"
 export type {
   AlgorithmName,
   Alignment,
@@ -137,7 +138,6 @@ export type {
   Counted,
   CounterKey,
   EvictionEvent,
-  MaybePromise,
   Refund,
   RefundLostEvent,
   Store,

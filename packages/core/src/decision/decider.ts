@@ -1,9 +1,10 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
 import { StoreUnavailableError } from "../ground/errors.ts"
-import { withinDeadline } from "../limiter/within-deadline.ts"
+import type { MaybePromise } from "../ground/maybe-promise.ts"
+import { withinDeadline } from "../ground/time.ts"
 import type { Taken } from "../stores/counters.ts"
 import { answersForItself, takesOne } from "../stores/memory/memory-store.ts"
-import type { Answer, CounterKey, MaybePromise, Refund } from "../stores/store.ts"
+import type { Answer, CounterKey, Refund } from "../stores/store.ts"
 
 import type { BlockWatch } from "./block-watch.ts"
 import type { Decision } from "./decision.ts"

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest"
-import { ask, SECOND } from "../limiter/waiting/testing/room.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Answer } from "../stores/store.ts"
 import { explainAnswer, isSound } from "./explain-answer.ts"
+import { ask, SECOND } from "./testing/asks.ts"
 
 const NOW_MS = 10 * SECOND
 const ASKS = [ask("a", 5), ask("b", 5)]

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest"
 import type { CounterState } from "../algorithms/algorithm.ts"
-import { ask } from "../limiter/waiting/testing/room.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
 import type { Ask } from "./rule-check.ts"
+import { ask } from "./testing/asks.ts"
 
 const SECOND = 1_000
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../ground/clock.ts"
-import { ask, SECOND } from "../limiter/waiting/testing/room.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import { Decider } from "./decider.ts"
 import { decisionOf, LateDecision } from "./late-decision.ts"
 import type { Ask } from "./rule-check.ts"
+import { ask, SECOND } from "./testing/asks.ts"
 
 /** A decider of a memory store, whose clock a test may break. */
 function open() {

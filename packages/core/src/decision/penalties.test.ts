@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest"
 import type { CounterState } from "../algorithms/algorithm.ts"
 import type { Policy } from "../ground/policy.ts"
-import { ask, SECOND } from "../limiter/waiting/testing/room.ts"
 import { explainUncounted } from "./explain.ts"
 import { partPenalties, underPenalty, withPenalties } from "./penalties.ts"
+import { ask, SECOND } from "./testing/asks.ts"
 
 const PENALTY: Policy = {
   ...ask("block", 1).policy,

@@ -1,12 +1,7 @@
 import { ClosedError, StoreUnavailableError, sentenceOf } from "../ground/errors.ts"
-import { withinDeadline } from "../limiter/within-deadline.ts"
-import {
-  BACKGROUND_REFUND_MS,
-  type CounterKey,
-  type MaybePromise,
-  type Refund,
-  type Store,
-} from "../stores/store.ts"
+import type { MaybePromise } from "../ground/maybe-promise.ts"
+import { withinDeadline } from "../ground/time.ts"
+import { BACKGROUND_REFUND_MS, type CounterKey, type Refund, type Store } from "../stores/store.ts"
 import { storeErrorOf } from "./store-error.ts"
 
 /** A call that changes what was counted. */

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest"
-import { ask } from "../limiter/waiting/testing/room.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Receipt } from "./decision-record.ts"
 import type { Ask } from "./rule-check.ts"
 import { mostCharged, refundsOf, settlementOf } from "./settlement.ts"
+import { ask } from "./testing/asks.ts"
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS

@@ -1,6 +1,7 @@
 import { algorithmOf } from "../algorithms/kinds.ts"
+import type { MaybePromise } from "../ground/maybe-promise.ts"
 import { ceilingOf } from "../ground/policy.ts"
-import type { Answer, MaybePromise } from "../stores/store.ts"
+import type { Answer } from "../stores/store.ts"
 import type { Decision } from "./decision.ts"
 import { DecisionRecord } from "./decision-record.ts"
 import { type Ask, asksUpTo, type Look } from "./rule-check.ts"

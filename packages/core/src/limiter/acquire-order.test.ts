@@ -2,11 +2,11 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import { type Decision, RateLimitExceededError } from "../decision/decision.ts"
 import { type ManualClock, manualClock } from "../ground/clock.ts"
-
+import type { MaybePromise } from "../ground/maybe-promise.ts"
 import type { Rule } from "../rules/rule.ts"
 import type { RuleSource } from "../rules/source.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
-import type { Answer, MaybePromise, Refund, Store } from "../stores/store.ts"
+import type { Answer, Refund, Store } from "../stores/store.ts"
 import { createLimiter } from "./create-limiter.ts"
 
 const SECOND = 1_000

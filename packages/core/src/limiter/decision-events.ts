@@ -1,6 +1,6 @@
 import type { Decision } from "../decision/decision.ts"
 import type { SafeEvents } from "../ground/events.ts"
-import type { MaybePromise } from "../stores/store.ts"
+import type { MaybePromise } from "../ground/maybe-promise.ts"
 import type { DecisionCall, LimiterEvents } from "./limiter.ts"
 
 /** Tells those who listen of decisions, and how long each took. */

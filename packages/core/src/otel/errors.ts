@@ -1,7 +1,6 @@
 import type { Meter } from "@opentelemetry/api"
 import type { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "../ground/errors.ts"
-import type { Limiter } from "../limiter/limiter.ts"
-import type { EvictionEvent, RefundLostEvent } from "../stores/store.ts"
+import type { Limiter, LimiterEvents } from "../limiter/limiter.ts"
 import { ERROR_TYPE, LIMITER, type Measuring, Tally } from "./measuring.ts"
 
 /** Counts what goes wrong in the store and in the rule source. */
@@ -30,9 +29,15 @@ export function countErrors<Request>(limiter: Limiter<Request>, meter: Meter, na
     storeErrors.count(kind, () => ({ [LIMITER]: name, [ERROR_TYPE]: kind }))
   const onRuleError = ({ code }: RuleSourceError | InvalidRuleError) =>
     ruleErrors.add(1, { [LIMITER]: name, [ERROR_TYPE]: code })
-  const onEvicted = ({ counters }: EvictionEvent) => evictions.add(counters, { [LIMITER]: name })
-  const onRefundLost = ({ error: { kind } }: RefundLostEvent) =>
-    lostRefunds.add(1, { [LIMITER]: name, [ERROR_TYPE]: kind })
+  const onEvicted = (...[{ counters }]: LimiterEvents<Request>["evicted"]) =>
+    evictions.add(counters, { [LIMITER]: name })
+  const onRefundLost = (
+    ...[
+      {
+        error: { kind },
+      },
+    ]: LimiterEvents<Request>["refund-lost"]
+  ) => lostRefunds.add(1, { [LIMITER]: name, [ERROR_TYPE]: kind })
   limiter.on("store-error", onStoreError)
   limiter.on("rule-error", onRuleError)
   limiter.on("evicted", onEvicted)

@@ -1,5 +1,6 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
 import type { StoreUnavailableError } from "../ground/errors.ts"
+import type { MaybePromise } from "../ground/maybe-promise.ts"
 import type { Policy } from "../ground/policy.ts"
 
 /** A counter is a policy's `counter` and a partition; no two pairs are the same counter. */
@@ -89,9 +90,6 @@ export interface RefundLostEvent {
 
 /** What a store reports to an operator. */
 export type StoreEvent = EvictionEvent | RefundLostEvent
-
-/** A value, or a promise of one: who can answer at once need not make anybody wait. */
-export type MaybePromise<T> = T | Promise<T>
 
 /**
  * Where counters are. Decides and counts; what the counts mean to a client is computed from the answer, the same for

@@ -1,6 +1,7 @@
 import { validateHeaderName, validateHeaderValue } from "node:http"
 import type { Decision } from "../../decision/decision.ts"
 import { textOf } from "../../ground/errors.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Warner } from "../../ground/warnings.ts"
 import type {
   HeaderLine,
@@ -8,7 +9,6 @@ import type {
   Rejection,
   RejectionAnswer,
 } from "../../limiter/options/answer-options.ts"
-import type { MaybePromise } from "../../stores/store.ts"
 
 type Members = Readonly<Partial<Record<keyof RejectionAnswer, unknown>>>
 

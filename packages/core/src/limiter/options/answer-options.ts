@@ -1,5 +1,5 @@
 import type { Decision } from "../../decision/decision.ts"
-import type { MaybePromise } from "../../stores/store.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
 
 /** How rate limits are written into response headers. */
 export type HeaderDialect =

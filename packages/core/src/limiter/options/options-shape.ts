@@ -40,6 +40,11 @@ const POSITIVE = "a whole number from 1 up"
 
 const FIELD_NAME = says("a field's name", "a name that no built-in field has")
 
+/** The members of an inline rule that are options of a limiter by the same name. */
+export const RULE_OPTIONS: readonly string[] = RULE_MEMBERS.filter(
+  (name) => name !== "cost" && name !== "onStoreFailure",
+)
+
 /** The options as they are given; what is in rules and in addresses is looked at where those are read. */
 export const optionsShape = strict("the options", {
   ...Object.fromEntries(RULE_OPTIONS.map((name) => [name, z.unknown().optional()])),
@@ -128,11 +133,6 @@ export const optionsShape = strict("the options", {
     )
     .optional(),
 })
-
-/** The members of an inline rule that are options of a limiter by the same name. */
-export const RULE_OPTIONS: readonly string[] = RULE_MEMBERS.filter(
-  (name) => name !== "cost" && name !== "onStoreFailure",
-)
 
 /**
  * Whether options say which rules there are: an inline one, be it whole or not, a list, a source, or a limiter that has some. What is

@@ -1,5 +1,5 @@
+import type { Steps } from "../../ground/time.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
-import type { Steps } from "../../rules/slices.ts"
 import { type CompiledRule, compileRule } from "./compiled-rule.ts"
 import type { RuleContext } from "./rule-context.ts"
 import { warnOfDoubts } from "./rule-doubts.ts"

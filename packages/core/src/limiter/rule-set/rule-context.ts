@@ -1,4 +1,4 @@
-import type { BlockWatch } from "../../decision/block-watch.ts"
+import { BlockWatch } from "../../decision/block-watch.ts"
 import type { OnStoreFailure } from "../../ground/policy.ts"
 import type { Warner } from "../../ground/warnings.ts"
 import { compileClientAddress } from "../../request/client-address.ts"

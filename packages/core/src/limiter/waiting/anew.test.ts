@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { expect, it } from "vitest"
-import { ask, setUp } from "./testing/room.ts"
+import { ask } from "../../decision/testing/asks.ts"
+import { setUp } from "./testing/room.ts"
 
 it("who is held goes on when it is its turn, where its request cannot be read any more when rules change", async () => {
   const { room, enter, pass, log } = setUp()

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { ask, SECOND, setUp } from "./testing/room.ts"
+import { ask, SECOND } from "../../decision/testing/asks.ts"
+import { setUp } from "./testing/room.ts"
 
 const TEN_SECONDS = { windowMs: 10 * SECOND }
 

@@ -1,6 +1,7 @@
 import type { Decision } from "../../decision/decision.ts"
 import type { Ask, Look } from "../../decision/rule-check.ts"
-import type { CounterKey, MaybePromise } from "../../stores/store.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
+import type { CounterKey } from "../../stores/store.ts"
 
 /** Who decides: as a Decider does, `take` and `peek` never throwing and never rejecting. */
 export interface Deciding {

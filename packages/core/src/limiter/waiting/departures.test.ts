@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import type { Ask } from "../../decision/rule-check.ts"
+import { ask, SECOND } from "../../decision/testing/asks.ts"
 import type { ManualClock } from "../../ground/clock.ts"
-import { ask, SECOND, setUp } from "./testing/room.ts"
+import { setUp } from "./testing/room.ts"
 
 const leaky = (name = "leaky", limit = 10): Ask =>
   ask(name, limit, 1, { algorithm: "leaky-bucket", burst: 5 })

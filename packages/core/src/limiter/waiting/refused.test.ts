@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest"
 import type { Decision } from "../../decision/decision.ts"
 import type { Ask } from "../../decision/rule-check.ts"
+import { ask, deciderOver, SECOND } from "../../decision/testing/asks.ts"
 import { manualClock } from "../../ground/clock.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { refusedAtClose, refusedBehind, refusedForDelay } from "./refused.ts"
-import { ask, deciderOver, SECOND } from "./testing/room.ts"
 
 const [one, other] = [ask("one", 1), ask("other", 1)]
 const trial = { ...ask("trial", 1), shadow: true }

@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { expect, it } from "vitest"
 import type { Ask } from "../../decision/rule-check.ts"
-import { ask, SECOND, setUp } from "./testing/room.ts"
+import { ask, SECOND } from "../../decision/testing/asks.ts"
+import { setUp } from "./testing/room.ts"
 
 const waitsForOne = ({ policy }: Ask): boolean => policy.name === "one"
 

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { expect, it } from "vitest"
-import { ask, SECOND, setUp } from "./testing/room.ts"
+import { ask, SECOND } from "../../decision/testing/asks.ts"
+import { setUp } from "./testing/room.ts"
 
 /** How many calls are on the stack. */
 function depthOfStack(): number {

@@ -1,11 +1,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import type { Ask } from "../../decision/rule-check.ts"
+import { ask, deciderOver, SECOND } from "../../decision/testing/asks.ts"
 import { manualClock } from "../../ground/clock.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { Lines } from "./lines.ts"
 import { Slots } from "./slots.ts"
-import { ask, deciderOver, SECOND, setUp } from "./testing/room.ts"
+import { setUp } from "./testing/room.ts"
 import { Ticket } from "./ticket.ts"
 
 const leaky = (name: string, limit = 10): Ask => ask(name, limit, 1, { algorithm: "leaky-bucket", burst: 5 })

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest"
 import type { Decision } from "../../decision/decision.ts"
 import type { Ask } from "../../decision/rule-check.ts"
+import { ask, deciderOver, SECOND } from "../../decision/testing/asks.ts"
 import { manualClock } from "../../ground/clock.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
-import { ask, deciderOver, SECOND } from "./testing/room.ts"
 import { Tried } from "./tried.ts"
 
 describe("of those that refuse, who waits waits for the one", () => {

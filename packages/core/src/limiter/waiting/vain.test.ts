@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { ask, SECOND, setUp } from "./testing/room.ts"
+import { ask, SECOND } from "../../decision/testing/asks.ts"
+import { setUp } from "./testing/room.ts"
 
 describe("who is refused by an answer that is older than units that came back", () => {
   it("asks again at once, where the room has heard of them", async () => {

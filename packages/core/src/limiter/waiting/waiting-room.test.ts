@@ -1,10 +1,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import type { Ask } from "../../decision/rule-check.ts"
+import { ask, deciderOver, SECOND } from "../../decision/testing/asks.ts"
 import { type Clock, manualClock } from "../../ground/clock.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Check } from "../../stores/store.ts"
-import { ask, deciderOver, SECOND, setUp } from "./testing/room.ts"
+import { setUp } from "./testing/room.ts"
 import { WaitingRoom } from "./waiting-room.ts"
 
 describe("a long line", () => {

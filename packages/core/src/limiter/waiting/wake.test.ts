@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest"
+import { ask, SECOND } from "../../decision/testing/asks.ts"
 import type { Line } from "./line.ts"
 import { Lines } from "./lines.ts"
-import { ask, SECOND, setUp } from "./testing/room.ts"
+import { setUp } from "./testing/room.ts"
 import { Ticket } from "./ticket.ts"
 import { wakenedBy } from "./wake.ts"
 

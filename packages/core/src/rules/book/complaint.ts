@@ -1,6 +1,7 @@
 import type { InvalidRuleError, RuleSourceError } from "../../ground/errors.ts"
+import { ignore } from "../../ground/time.ts"
 import type { Warner } from "../../ground/warnings.ts"
-import { ignore, sleep, type Timing } from "./timing.ts"
+import { sleep, type Timing } from "./timing.ts"
 
 /** A mistake that lasts is logged again after each hour, so that whoever is on duty by then sees it. */
 const INTERVAL_MS = 3_600_000

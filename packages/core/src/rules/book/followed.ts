@@ -1,11 +1,11 @@
 import { InvalidRuleError } from "../../ground/errors.ts"
+import { ignore } from "../../ground/time.ts"
 import type { ReadyOptions } from "../rule-book.ts"
 import type { Announcer } from "./announcer.ts"
 import { LoadLoop } from "./load-loop.ts"
 import type { Loads } from "./loads.ts"
 import type { LoadSync, ParsedBookOptions } from "./options.ts"
 import type { Page, PageReader } from "./service-rules.ts"
-import { ignore } from "./timing.ts"
 import { closed } from "./waiting-list.ts"
 
 export interface FollowedOptions

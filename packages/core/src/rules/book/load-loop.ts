@@ -1,8 +1,9 @@
 import { AsyncResource } from "node:async_hooks"
 import { ClosedError } from "../../ground/errors.ts"
+import { ignore } from "../../ground/time.ts"
 import type { ReadyOptions } from "../rule-book.ts"
 import { isOutage, type LoadFailure } from "./rule-snapshot.ts"
-import { ignore, retryMs, sleep, type Timing } from "./timing.ts"
+import { retryMs, sleep, type Timing } from "./timing.ts"
 import { closed, WaitingList } from "./waiting-list.ts"
 
 export interface LoadLoopOptions {

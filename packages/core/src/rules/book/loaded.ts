@@ -1,7 +1,7 @@
 import { type Problem, RuleSourceError } from "../../ground/errors.ts"
 import { show } from "../../ground/show.ts"
+import { ignore } from "../../ground/time.ts"
 import type { LoadedRules } from "../source.ts"
-import { ignore } from "./timing.ts"
 
 /**
  * Returns what a source that others wrote has loaded. Throws RuleSourceError if it has another shape. `call` and `name` are what

@@ -1,12 +1,12 @@
 import { ClosedError } from "../../ground/errors.ts"
-import { Slices } from "../slices.ts"
+import { ignore, Slices } from "../../ground/time.ts"
 import type { FoundRules, LoadedRules, RuleSource } from "../source.ts"
 import type { Announcer } from "./announcer.ts"
 import { requireLoaded } from "./loaded.ts"
 import type { ListAll, LoadSync } from "./options.ts"
 import { type Found, loadError, NOTHING } from "./rule-snapshot.ts"
 import type { Page } from "./service-rules.ts"
-import { ignore, inTime, type Timing } from "./timing.ts"
+import { inTime, type Timing } from "./timing.ts"
 
 /** Stands for rules that a page already has, and does not read again. */
 const UNREAD: LoadedRules = { rules: [], problems: [] }

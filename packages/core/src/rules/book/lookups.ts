@@ -1,11 +1,12 @@
 import { AsyncResource } from "node:async_hooks"
 import { InvalidRuleError, type Problem } from "../../ground/errors.ts"
+import { ignore } from "../../ground/time.ts"
 import type { Edition } from "../rule-book.ts"
 import type { LoadLoop } from "./load-loop.ts"
 import { type Lookup, RememberedLookups } from "./remembered-lookups.ts"
 import { isOutage, type LoadFailure } from "./rule-snapshot.ts"
 import { Page } from "./service-rules.ts"
-import { ignore, retryMs, type Timing } from "./timing.ts"
+import { retryMs, type Timing } from "./timing.ts"
 import { closed } from "./waiting-list.ts"
 
 export interface LookupsOptions {

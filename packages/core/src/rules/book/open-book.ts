@@ -1,3 +1,4 @@
+import { held, unlessAborted } from "../../ground/time.ts"
 import type {
   Edition,
   ReadyOptions,
@@ -16,7 +17,7 @@ import { Lookups } from "./lookups.ts"
 import { DEFAULT_POLL_MS, type ParsedBookOptions, parseBookOptions, type RuleBookOptions } from "./options.ts"
 import { isRejection } from "./rule-snapshot.ts"
 import { Page, type PageReader } from "./service-rules.ts"
-import { held, type Timing, unlessAborted } from "./timing.ts"
+import type { Timing } from "./timing.ts"
 import type { UntilLoaded } from "./until-loaded.ts"
 import { closed } from "./waiting-list.ts"
 

@@ -1,3 +1,5 @@
+import { ignore, unlessAborted } from "../../ground/time.ts"
+
 /** Where a rule book has its time from. */
 export interface Timing {
   /** Epoch milliseconds. */
@@ -32,22 +34,6 @@ export async function inTime<T>(
   }
 }
 
-/** Firing it does nothing, however seldom: it is there to be referenced. */
-const HELD_MS = 2 ** 31 - 1
-
-/**
- * What `work` yields, and until then the process does not end: what a book waits on by itself holds none, and somebody
- * who awaits is there.
- */
-export async function held<T>(work: Promise<T>): Promise<T> {
-  const handle = setInterval(ignore, HELD_MS)
-  try {
-    return await work
-  } finally {
-    clearInterval(handle)
-  }
-}
-
 const FIRST_RETRY_MS = 500
 const LAST_RETRY_MS = 30_000
 
@@ -57,28 +43,9 @@ export function retryMs(failures: number, timing: Timing): number {
   return longest * (1 - timing.random() / 2)
 }
 
-/** What `work` yields; rejects with the signal's reason when it is aborted first. */
-export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return work
-  let stop: () => void = ignore
-  const aborted = new Promise<never>((_resolve, reject) => {
-    stop = () => reject(signal.reason)
-    if (signal.aborted) stop()
-    else signal.addEventListener("abort", stop, { once: true })
-  })
-  try {
-    return await Promise.race([aborted, work])
-  } finally {
-    signal.removeEventListener("abort", stop)
-  }
-}
-
 /** Waits. Rejects when the signal is aborted, and when there is no way to wait. */
 export async function sleep(ms: number, signal: AbortSignal, timing: Pick<Timing, "wait">): Promise<void> {
   await timing.wait(ms, signal)
   // A wait that others wrote may not heed its signal.
   signal.throwIfAborted()
 }
-
-/** For the ends of what nobody waits for. */
-export function ignore(): void {}

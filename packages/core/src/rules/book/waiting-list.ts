@@ -1,6 +1,6 @@
 import { ClosedError } from "../../ground/errors.ts"
+import { ignore } from "../../ground/time.ts"
 import type { ReadyOptions } from "../rule-book.ts"
-import { ignore } from "./timing.ts"
 
 interface Waiting {
   /** The first load that will do. */

@@ -1,11 +1,11 @@
 import { parseDuration, type RateUnit } from "../../ground/duration.ts"
 import { InvalidRuleError, type Problem } from "../../ground/errors.ts"
 import { locate, show } from "../../ground/show.ts"
+import { atOnce, inSlices, type Steps } from "../../ground/time.ts"
 import { parseRules } from "../parsing/parse-rule.ts"
 import { POSITIVE } from "../parsing/rule-members.ts"
 import { storeThrottle } from "../parsing/throttle-members.ts"
 import type { RulePenalty, StorableRule } from "../rule.ts"
-import { atOnce, inSlices, type Steps } from "../slices.ts"
 import { SERVICE_ACCEPTED, serviceId } from "./document-schema.ts"
 
 /** The rules of one service as they are stored: plain JSON values, each idea in its one present spelling. */

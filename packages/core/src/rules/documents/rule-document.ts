@@ -2,6 +2,7 @@ import { z } from "zod"
 import { InvalidRuleError, type Problem } from "../../ground/errors.ts"
 import { readShape } from "../../ground/shape.ts"
 import { locate, type MemberProblem, show } from "../../ground/show.ts"
+import { atOnce, inSlices, type Steps } from "../../ground/time.ts"
 import { methodDoubt, pathDoubt } from "../matching/match.ts"
 import {
   type CheckedRule,
@@ -13,7 +14,6 @@ import {
 import { lacksUnit } from "../parsing/parsed-rule.ts"
 import { POSITIVE } from "../parsing/rule-members.ts"
 import type { Rule, StorableRule } from "../rule.ts"
-import { atOnce, inSlices, type Steps } from "../slices.ts"
 import { ruleDocument, storedRate, storedRule } from "./document-schema.ts"
 
 /** What a document says, as far as it is right. */

@@ -1,5 +1,5 @@
 import { RuleSourceError, textOf } from "../../ground/errors.ts"
-import { DeadlineError } from "./deadline.ts"
+import { DeadlineError } from "../../ground/time.ts"
 
 /** What could not be done, for the message. */
 export interface Attempt {

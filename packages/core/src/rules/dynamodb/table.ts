@@ -4,8 +4,8 @@ import {
   ScanCommand,
   type ScanCommandOutput,
 } from "@aws-sdk/client-dynamodb"
+import { within } from "../../ground/time.ts"
 import type { Attributes } from "./attribute-values.ts"
-import { within } from "./deadline.ts"
 import { type Attempt, failure, nameOf } from "./failure.ts"
 import { keyFor, keyOf, type TableKey } from "./table-key.ts"
 import type { DynamoDBSender, TableOptions } from "./table-options.ts"

@@ -2,10 +2,10 @@ import { type BigIntStats, readFileSync, statSync } from "node:fs"
 import { readFile, stat } from "node:fs/promises"
 import { extname } from "node:path"
 import { type Problem, RuleSourceError } from "../../ground/errors.ts"
+import { atOnce, inSlices, type Steps } from "../../ground/time.ts"
 import { type TextFormat, valuesIn } from "../documents/document-text.ts"
 import { FileTextError } from "../documents/json-text.ts"
 import { documentSteps } from "../documents/rule-document.ts"
-import { atOnce, inSlices, type Steps } from "../slices.ts"
 import { type FileDocuments, fileDocuments, type ReadDocument } from "./file-documents.ts"
 
 /** What a file of rules holds. */

@@ -1,11 +1,11 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
 import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import {
   type Answer,
   BACKGROUND_REFUND_MS,
   type Check,
   type CounterKey,
-  type MaybePromise,
   type Refund,
   type Store,
   type StoreEvent,

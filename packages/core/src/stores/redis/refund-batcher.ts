@@ -1,9 +1,9 @@
 import { StoreUnavailableError } from "../../ground/errors.ts"
-import { soon } from "../../soon.ts"
+import { outsideRequests, soon } from "../../ground/time.ts"
 import type { Refund } from "../store.ts"
 import { allApplied, silent } from "./failure.ts"
 import type { Node, Patience } from "./node/node.ts"
-import { outsideRequests } from "./outside-requests.ts"
+
 import { PolicyTable } from "./scripts/script-input.ts"
 import { GIVE_BACK } from "./scripts.ts"
 

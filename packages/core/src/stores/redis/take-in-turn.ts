@@ -1,6 +1,7 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
 import { StoreUnavailableError } from "../../ground/errors.ts"
-import type { Answer, Check, Counted, MaybePromise, Refund } from "../store.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
+import type { Answer, Check, Counted, Refund } from "../store.ts"
 import type { Asked } from "./scripts/script-input.ts"
 
 /** How the checks of one slot are taken, and given back. */

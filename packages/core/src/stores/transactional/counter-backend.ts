@@ -1,5 +1,5 @@
 import type { CounterState } from "../../algorithms/algorithm.ts"
-import type { MaybePromise } from "../store.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
 
 /** A counter as it is kept: what it holds, and for how long that counts. */
 export interface KeptCounter {

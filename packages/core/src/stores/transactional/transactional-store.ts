@@ -1,6 +1,7 @@
 import { ClosedError, InvalidOptionError, StoreUnavailableError } from "../../ground/errors.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { Counters } from "../counters.ts"
-import type { Answer, Check, CounterKey, MaybePromise, Refund, Store } from "../store.ts"
+import type { Answer, Check, CounterKey, Refund, Store } from "../store.ts"
 import type { CounterBackend } from "./counter-backend.ts"
 import { TEXT_KEYS, Transaction, wholeMs } from "./transaction.ts"
 

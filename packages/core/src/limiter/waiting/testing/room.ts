@@ -1,33 +1,14 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { expect } from "vitest"
-import { Decider } from "../../../decision/decider.ts"
+import type { Decider } from "../../../decision/decider.ts"
 import type { Decision } from "../../../decision/decision.ts"
 import type { Ask } from "../../../decision/rule-check.ts"
-import { type Clock, type ManualClock, manualClock } from "../../../ground/clock.ts"
-import type { Policy } from "../../../ground/policy.ts"
+import { deciderOver } from "../../../decision/testing/asks.ts"
+import { type ManualClock, manualClock } from "../../../ground/clock.ts"
+import type { MaybePromise } from "../../../ground/maybe-promise.ts"
 import { memoryStore } from "../../../stores/memory/memory-store.ts"
-import type { Check, MaybePromise, Store } from "../../../stores/store.ts"
+import type { Check, Store } from "../../../stores/store.ts"
 import type { Patience } from "../ticket.ts"
 import { WaitingRoom } from "../waiting-room.ts"
-
-export const SECOND = 1_000
-
-/** Asks for units of a counter of so many in each second, or in each of longer windows. */
-export function ask(name: string, limit: number, cost = 1, more: Partial<Policy> = {}): Ask {
-  const policy = { name, counter: name.padEnd(8), align: "epoch", limit, windowMs: SECOND } as const
-  return {
-    policy: { ...policy, algorithm: "fixed-window", ...more },
-    partition: "",
-    cost,
-    shadow: false,
-    unitCost: cost,
-    rejectionMessage: undefined,
-    onStoreFailure: "local",
-    throttle: { kind: "hard" },
-    refusal: undefined,
-    field: undefined,
-  }
-}
 
 interface RoomAndStore {
   readonly clock: ManualClock
@@ -43,25 +24,6 @@ interface RoomAndStore {
   /** What has been asked is answered: of those, the one with this index, in the order of asking. */
   answer(index?: number): Promise<void>
   pass(ms: number): Promise<void>
-}
-
-/** A decider of a store that is not to fail, unless a test says what it is then. */
-export function deciderOver(
-  store: Store,
-  clock: Clock,
-  onDegraded: (error: Error) => void = ({ message }) => expect.unreachable(message),
-): Decider {
-  return new Decider({
-    store,
-    storeTimeoutMs: SECOND,
-    instances: 1,
-    clock,
-    onDegraded,
-    onRecovered() {},
-    onStoreError() {},
-    onRefundLost() {},
-    onTimeouts() {},
-  })
 }
 
 /** A room over a memory store that decides at once, and answers those questions later that `isSlow`. */

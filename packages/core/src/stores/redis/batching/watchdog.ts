@@ -1,4 +1,4 @@
-import { setTimer } from "../outside-requests.ts"
+import { setTimer } from "../../../ground/time.ts"
 
 /**
  * One timer for all who wait, set for the first deadline among them; deadlines are instants of the monotonic clock.

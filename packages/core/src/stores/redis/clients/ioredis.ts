@@ -1,6 +1,5 @@
+import { outsideRequests } from "../../../ground/time.ts"
 import { addressOf, type Place, type RedisCommands } from "../commands.ts"
-
-import { outsideRequests } from "../outside-requests.ts"
 
 /** What of ioredis' Command is used. */
 export interface IoredisCommand {

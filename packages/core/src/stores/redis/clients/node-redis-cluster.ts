@@ -1,5 +1,5 @@
+import { outsideRequests } from "../../../ground/time.ts"
 import type { RedisCommands } from "../commands.ts"
-import { outsideRequests } from "../outside-requests.ts"
 import { FirstConnections } from "./first-connection.ts"
 import { keySlot } from "./key-slot.ts"
 import { callsOf, type NodeRedisCalls } from "./node-redis.ts"

@@ -1,9 +1,9 @@
 import type { Clock } from "../../../ground/clock.ts"
 import { StoreUnavailableError } from "../../../ground/errors.ts"
+import { endedWithin, endsWithin, outsideRequests, setTimer } from "../../../ground/time.ts"
 import { RoundTrips } from "../../round-trips.ts"
 import type { RedisCommands } from "../commands.ts"
 import { failureOf, isCode, type Reach, silent, titleOf } from "../failure.ts"
-import { outsideRequests, setTimer } from "../outside-requests.ts"
 import type { CallTime, PolicyTable } from "../scripts/script-input.ts"
 import { integerAt, type Reply, readReply } from "../scripts/script-reply.ts"
 import type { TakeCall, TakeReply } from "../scripts/take-call.ts"
@@ -11,7 +11,7 @@ import { type Script, TAKE } from "../scripts.ts"
 import { type Arrival, Arrivals } from "./arrivals.ts"
 import { Breaker } from "./breaker.ts"
 import { Call } from "./call.ts"
-import { endedWithin, endsWithin } from "./ends-within.ts"
+
 import { ServerTime } from "./server-time.ts"
 
 /**

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../ground/clock.ts"
-import { createLimiter } from "../limiter/create-limiter.ts"
-import type { LimiterOptions } from "../limiter/options/options.ts"
+import { createLimiter } from "./create-limiter.ts"
+import type { LimiterOptions } from "./options/options.ts"
 
 const WINDOW = "1 minute"
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { describe, expect, it, vi } from "vitest"
-import { StoreUnavailableError } from "../ground/errors.ts"
-import { withinDeadline } from "./within-deadline.ts"
+import { StoreUnavailableError } from "./errors.ts"
+import { withinDeadline } from "./time.ts"
 
 const forever = new Promise<never>(() => undefined)
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { onAbort, orAborted } from "./on-abort.ts"
+import { onAbort, orAborted } from "./time.ts"
 
 it("of many who share a signal, those are called back who have not stopped that", () => {
   const aborting = new AbortController()
