@@ -55,8 +55,10 @@ export class Peers {
 
   /** Forgets a peer that has no connection, and no call that still takes place. */
   forgetIfGone(peer: Peer): void {
-    const { address, connections, calls, batched, held, streams, memory, heldMemory } = peer
-    if (connections + calls + batched + held + streams + memory + heldMemory > 0) return
+    // After nearly every call: the peer is still connected.
+    if (peer.connections > 0) return
+    const { address, calls, batched, held, streams, memory, heldMemory } = peer
+    if (calls + batched + held + streams + memory + heldMemory > 0) return
     // The address may have connected again since this peer was forgotten.
     if (this.#byAddress.get(address) === peer) this.#byAddress.delete(address)
   }

@@ -143,9 +143,9 @@ function answered(
   asking: Asking,
 ): Answer {
   if (outcome === undefined) throw noOutcome(asking)
-  if (hasLeft(asking)) refund(found, outcome)
-  else taken?.add(found, outcome)
   const { decision, rejection } = outcome
+  if (hasLeft(asking)) refund(found, decision)
+  else taken?.add(found, decision)
   const answer = told(decision)
   if (rejection !== undefined) answer.statusCode = rejection.status
   if (isBrief) return answer

@@ -1,4 +1,4 @@
-import type { Outcome } from "@sluice/core"
+import type { Decision } from "@sluice/core"
 import { refund } from "../deciding/checking.ts"
 import type { ServiceGuard } from "../deciding/service-guards.ts"
 import type { LongWork } from "../turns.ts"
@@ -6,20 +6,20 @@ import type { LongWork } from "../turns.ts"
 /** The units that the requests of a batch have taken. As a work, it refunds them. */
 export class TakenUnits implements LongWork {
   readonly #guards: ServiceGuard[] = []
-  readonly #outcomes: Outcome[] = []
+  readonly #decisions: Decision[] = []
 
   /** Remembers what a request has taken, until the batch is answered. */
-  add(found: ServiceGuard, outcome: Outcome): void {
-    if (!outcome.decision.allowed) return
+  add(found: ServiceGuard, decision: Decision): void {
+    if (!decision.allowed) return
     this.#guards.push(found)
-    this.#outcomes.push(outcome)
+    this.#decisions.push(decision)
   }
 
   step(): boolean {
     const found = this.#guards.pop()
-    const outcome = this.#outcomes.pop()
-    if (found === undefined || outcome === undefined) return false
-    refund(found, outcome)
+    const decision = this.#decisions.pop()
+    if (found === undefined || decision === undefined) return false
+    refund(found, decision)
     return true
   }
 }

@@ -1,10 +1,10 @@
-import type { Outcome } from "@sluice/core"
+import type { Decision } from "@sluice/core"
 import type { Asking } from "../calls.ts"
 import { Code, StatusError } from "../status-error.ts"
 import type { ServiceGuard } from "./service-guards.ts"
 
 /** Gives back what has been taken for nobody. */
-export function refund({ guard }: ServiceGuard, { decision }: Pick<Outcome, "decision">): void {
+export function refund({ guard }: ServiceGuard, decision: Decision): void {
   // A store that is gone keeps the units until their window has passed: the safe side.
   guard.limiter.refund(decision).catch(() => undefined)
 }

@@ -54,7 +54,7 @@ function decided(
     const made = outcomes.filter((outcome) => outcome !== undefined)
     const isGone = made.length < outcomes.length || hasLeft(asking)
     if (isGone || made.some(({ decision }) => !decision.allowed)) {
-      for (const outcome of made) refund(found, outcome)
+      for (const { decision } of made) refund(found, decision)
     }
     if (isGone) throw noOutcome(asking)
     return answerOf(made.slice(0, descriptors.length), made[descriptors.length])

@@ -1,4 +1,3 @@
-import type { EventEmitter } from "node:events"
 import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from "node:http2"
 import type { Server as NetServer, Socket } from "node:net"
 import {
@@ -8,7 +7,7 @@ import {
   type sendUnaryData,
   type UntypedHandleCall,
 } from "@grpc/grpc-js"
-import { Arrivals, DEFAULT_MAX_UNFINISHED_BYTES, type Sender } from "../arrivals.ts"
+import { Arrivals, DEFAULT_MAX_UNFINISHED_BYTES } from "../arrivals.ts"
 import type { Call } from "../calls.ts"
 import type { Connection } from "../connection.ts"
 import { type ConnectionBounds, Connections, LINGER_MS } from "../connections.ts"
@@ -101,15 +100,16 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
   const callOf = new Map(calls.map((call) => [call.path, call]))
   const plain = { arrivals, inFlight, answering, maxMessageBytes }
   const takeFrom =
-    (sender: Sender) =>
+    (connection: Connection) =>
     (stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean => {
       const call = callOf.get(headers[":path"] as string)
-      if (!openStreams.follow(stream, sender.peer, call !== undefined)) return true
+      const open = openStreams.follow(stream, connection, call !== undefined)
+      if (open === undefined) return true
       if (!plainCalls || call === undefined || !isPlain(headers)) {
-        libraryArrivals.follow(stream, headers, sender, call && (call.maxBytes ?? maxMessageBytes))
+        libraryArrivals.follow(stream, headers, connection, call && (call.maxBytes ?? maxMessageBytes))
         return false
       }
-      new PlainCall(stream, headers, call, sender, plain)
+      new PlainCall(stream, headers, call, connection, plain, open)
       return true
     }
   const begin = (socket: Socket): void => {
@@ -121,8 +121,7 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
       return
     }
     connection.endIdle = () => endSession(session, socket)
-    offerStreams(session, takeFrom(connection))
-    followCalls(session, connection)
+    if (!offerStreams(session, takeFrom(connection))) connection.stopTimes()
     keepalive.follow(session)
     renewStreams(session)
   }
@@ -151,15 +150,6 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
       arrivals.close()
     },
   }
-}
-
-/** Tells a connection when a call begins and ends, whoever answers it. */
-function followCalls(session: EventEmitter, connection: Connection): void {
-  const end = (): void => connection.endCall()
-  session.on("stream", (stream: ServerHttp2Stream) => {
-    connection.beginCall()
-    stream.on("close", end)
-  })
 }
 
 /** Ends an idle session: its client learns by GOAWAY that it has to connect again. */

@@ -1,7 +1,7 @@
 import { constants, type ServerHttp2Stream } from "node:http2"
+import type { Connection } from "../connection.ts"
 import { Deadline, Deadlines } from "../deadlines.ts"
 import type { InFlight } from "../in-flight.ts"
-import type { Peer } from "../peers.ts"
 import type { OverloadError } from "../status-error.ts"
 
 /** The streams of a door. Each takes memory until its client has taken the answer, and a client may never open its window for that. */
@@ -15,21 +15,27 @@ export class OpenStreams {
     this.#deadlines = new Deadlines(answerMs)
   }
 
-  /** Counts a stream until it closes. Refuses the stream and returns false if its peer has too many of them. */
-  follow(stream: ServerHttp2Stream, peer: Peer, isUnary: boolean): boolean {
+  /** Counts a stream until it closes. Refuses the stream and returns undefined if its peer has too many of them. */
+  follow(stream: ServerHttp2Stream, connection: Connection, isUnary: boolean): OpenStream | undefined {
+    const { peer } = connection
+    connection.beginCall()
     try {
       this.#inFlight.enter(peer, "streams", 1)
     } catch (error) {
+      stream.on("close", () => connection.endCall())
       refuse(stream, error as OverloadError)
-      return false
+      return undefined
     }
-    const sending = new OpenStream(stream, this.#deadlines)
-    if (isUnary) this.#deadlines.start(sending)
+    const open = new OpenStream(stream, this.#deadlines)
+    if (isUnary) this.#deadlines.start(open)
+    // One listener for all who need to know: each one costs a call more than the work it does.
     stream.on("close", () => {
-      this.#deadlines.stop(sending)
+      this.#deadlines.stop(open)
       this.#inFlight.leave(peer, "streams", 1)
+      connection.endCall()
+      open.call?.onClosed()
     })
-    return true
+    return open
   }
 
   close(): void {
@@ -37,7 +43,10 @@ export class OpenStreams {
   }
 }
 
-class OpenStream extends Deadline {
+/** One stream, and the deadline of its answer. */
+export class OpenStream extends Deadline {
+  /** Told when the stream has closed. */
+  call: { onClosed(): void } | undefined
   readonly #stream: ServerHttp2Stream
   readonly #deadlines: Deadlines
   #wasAnswered = false

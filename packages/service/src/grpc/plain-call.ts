@@ -6,6 +6,7 @@ import { PartialMessage } from "../partial-message.ts"
 import { Code, OverloadError, type StatusError } from "../status-error.ts"
 import { statusBytes } from "../status-message.ts"
 import type { Answering, AskedCall } from "./answering.ts"
+import type { OpenStream } from "./open-streams.ts"
 import { timeLeftMs } from "./time-left.ts"
 
 // What a plain call looks like on its HTTP/2 stream: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
@@ -89,7 +90,9 @@ export class PlainCall implements AskedCall, Asking {
     call: Call,
     sender: Sender,
     by: PlainCalls,
+    open: OpenStream,
   ) {
+    open.call = this
     this.#stream = stream
     this.#headers = headers
     this.#call = call
@@ -101,7 +104,6 @@ export class PlainCall implements AskedCall, Asking {
     by.arrivals.begin(this.#arrival)
     if (this.#isOver) return
     this.#startTimer(headers["grpc-timeout"])
-    stream.on("close", () => this.#close(Code.CANCELLED))
     stream.on("data", (chunk: Buffer) => this.#receive(chunk))
     stream.on("end", () => this.#received())
   }
@@ -157,6 +159,11 @@ export class PlainCall implements AskedCall, Asking {
     if (!this.#finish()) return
     const details = statusBytes(error).toString("base64")
     this.#send(error.code, error.message, { "grpc-status-details-bin": details, ...retryHeaders(error) })
+  }
+
+  /** The stream has closed: a caller that was not answered has gone. */
+  onClosed(): void {
+    this.#close(Code.CANCELLED)
   }
 
   /** Ends the call before its request has arrived. */
