@@ -36,9 +36,9 @@ export class DenyCache {
     this.#counters = new RecentCounters(longestMs, ({ state }) => state.parts?.length ?? 0)
   }
 
-  /** Number of remembered counters. */
-  get size(): number {
-    return this.#counters.size
+  /** True if nothing is remembered, so that neither answers nor grants need a look. */
+  get isEmpty(): boolean {
+    return this.#counters.isEmpty
   }
 
   /** Learns from an answer of Redis that no later answer has overtaken: all counters of a refusal, the known ones of a grant. */
@@ -69,7 +69,7 @@ export class DenyCache {
     const next = algorithm.withUnits(algorithm.at(known.state, policy, nowMs), policy, taken, nowMs)
     const { startMs, current, previous } = next
     if (startMs === state.startMs && current === state.current && previous === state.previous) return next
-    this.forget(check)
+    this.#counters.delete(policy.counter, partition)
     return undefined
   }
 
@@ -111,12 +111,8 @@ export class DenyCache {
   }
 
   /** Forgets counters that have changed in a way that is not known. */
-  forgetAll(keys: readonly CounterKey[]): void {
-    for (const key of keys) this.forget(key)
-  }
-
-  forget({ policy, partition }: CounterKey): void {
-    this.#counters.delete(policy.counter, partition)
+  forget(keys: readonly CounterKey[]): void {
+    for (const { policy, partition } of keys) this.#counters.delete(policy.counter, partition)
   }
 
   clear(): void {

@@ -369,6 +369,20 @@ describe("who was refused by Redis", () => {
     expect(takenOf(await taking)).toEqual([[false, [9, 0]]])
   })
 
+  it("is asked for again when a reset that came after the refusal was read before it", async () => {
+    const { store, next } = open()
+    const taking = store.take([[check()]])
+    const refusing = await next()
+    const resetting = store.reset([check()])
+    ;(await next()).answer(1)
+    await resetting
+    refusing.answer(holding(10), 1, 0)
+    expect(await taking).toMatchObject([{ granted: false }])
+    const again = store.take([[check()]])
+    ;(await next()).answer(holding(1))
+    expect(takenOf(await again)).toEqual([[true, [1, 1]]])
+  })
+
   it("is asked for again when nobody knows whether a later call has counted", async () => {
     const { store, next, refuse } = open()
     await refuse(check("ann", 3))

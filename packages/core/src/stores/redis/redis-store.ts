@@ -86,7 +86,7 @@ export class RedisStore implements Store {
     this.#nameKey = keyNamer(parts.prefix)
     this.#fleet = new Fleet(commands, timekeeping, {
       answered: (asked, answer, arrival) => this.#learn(asked, answer, arrival),
-      lost: ({ checks }) => this.#denied.forgetAll(checks),
+      lost: ({ checks }) => this.#denied.forget(checks),
       grantedLate: (late) => this.#refundLate(late),
     })
   }
@@ -191,7 +191,7 @@ export class RedisStore implements Store {
   #takeTogether(asked: Asked, withinMs: number): MaybePromise<readonly Answer[]> {
     const { checks } = asked
     // Stryker disable next-line ConditionalExpression,EqualityOperator: an empty cache answers nothing, only slower
-    if (this.#denied.size > 0) {
+    if (!this.#denied.isEmpty) {
       const denied = this.#denied.answer(checks, this.#parts.clock?.now() ?? performance.now())
       if (denied !== undefined) return [denied]
     }
@@ -242,19 +242,19 @@ export class RedisStore implements Store {
     all: readonly One[],
     work: (some: readonly One[], keys: readonly string[], node: Node) => Promise<void>,
   ): Promise<void> {
-    this.#denied.forgetAll(all)
+    this.#denied.forget(all)
     try {
       await allApplied(this.#fleet.eachLane(all, this.#keyOf, work))
     } finally {
-      this.#denied.forgetAll(all)
+      this.#denied.forget(all)
     }
   }
 
   #learn({ checks }: Asked, answer: Answer, arrival: Arrival): void {
     const { nowMs, granted } = answer
     // Stryker disable next-line ConditionalExpression,EqualityOperator: of a grant only known counters are learned
-    if (granted && this.#denied.size === 0) return
-    if (arrival.isOvertaken) this.#denied.forgetAll(checks)
+    if (granted && this.#denied.isEmpty) return
+    if (arrival.isOvertaken) this.#denied.forget(checks)
     else if (this.#parts.clock === undefined) this.#denied.learn(checks, answer, arrival)
     else this.#denied.learn(checks, answer, { sentAtMs: nowMs, answeredAtMs: nowMs })
   }
