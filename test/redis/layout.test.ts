@@ -118,8 +118,8 @@ function strict(second: number, count: number, sum: number, current: number, par
   return { n, ...Object.fromEntries(pieces.map((piece, i) => [`${i + 1}`, piece])) }
 }
 
-// The number of a strict window is taken apart in several places, of which the quick ones are written out: take-one.lua,
-// take.lua, strict-number.lua and script-reply.ts.
+// The number of a strict window is taken apart in three places: formulas.lua, which the quick ways use, strict-number.lua and
+// script-reply.ts.
 describe("the number of a strict window is the same number to", () => {
   const [sum, current] = [1_000, 70]
   const other = check(FIXED, 1, { partition: "another" })

@@ -3,6 +3,8 @@ import bucketLevel from "./scripts/bucket-level.lua"
 import call from "./scripts/call.lua"
 import counter from "./scripts/counter.lua"
 import digits from "./scripts/digits.lua"
+import formulas from "./scripts/formulas.lua"
+import input from "./scripts/input.lua"
 import layout from "./scripts/layout.lua"
 import log from "./scripts/log.lua"
 import orForget from "./scripts/or-forget.lua"
@@ -25,22 +27,27 @@ export interface Script {
   readonly sha: string
 }
 
+/** What a script is called with, and how numbers are read and written. */
+const READING = [call, orForget, digits, strictNumber]
+
 /** How counters of every kind are read and written. */
-const counters = `${packedCounts}\n${subWindows}\n${log}\n${bucketLevel}\n${penalty}\n${strictHash}\n${counter}`
+const COUNTERS = [packedCounts, subWindows, log, bucketLevel, penalty, strictHash, counter]
 
 /** Takes the units of requests, each all or nothing. */
-export const TAKE: Script = script(
-  `${layout}\n${takeOne}\n${takeMany}\n${call}\n${orForget}\n${digits}\n${strictNumber}\n${strictNext}\nlocal function functions()\n${counters}\n${takeWithCare}\nend\n${take}`,
-)
+export const TAKE: Script = script([
+  ...[takeOne, takeMany, ...READING, strictNext],
+  ...["local function functions()", ...COUNTERS, takeWithCare, "end", take],
+])
 /** Tells what counters hold. */
-export const PEEK: Script = script(
-  `${layout}\n${call}\n${orForget}\n${digits}\n${strictNumber}\n${counters}\n${peek}`,
-)
+export const PEEK: Script = script([...READING, ...COUNTERS, peek])
 /** Gives units back to the windows they were taken in. */
-export const GIVE_BACK: Script = script(
-  `${layout}\n${call}\n${orForget}\n${digits}\n${strictNumber}\n${counters}\n${refund}`,
-)
+export const GIVE_BACK: Script = script([...READING, ...COUNTERS, refund])
 
-function script(text: string): Script {
+/** Puts a script together. Where a part says USE and the name of a formula, the text of the formula is written out. */
+function script(parts: readonly string[]): Script {
+  const named = formulas.split(/^-- FORMULA (.+)\n/m)
+  const text = [layout, input, ...parts]
+    .join("\n")
+    .replace(/^ *-- USE (.+)$/gm, (_, name: string) => named[named.indexOf(name) + 1] as string)
   return { text, sha: createHash("sha1").update(text).digest("hex") }
 }

@@ -1,34 +1,25 @@
--- What a script is given, and the time: a list of numbers in JSON, read one after the other, or what take-one.lua has.
+-- The numbers of the input, read one after the other, and the policies that they begin with.
 
-local input, position
-if ARGV[2] then
+if not input then
   input = {
-    tonumber(ARGV[9] or -1), tonumber(ARGV[1]), 0,
+    givenNow, untilMs, 0,
     1, tonumber(ARGV[5]), tonumber(ARGV[3]), tonumber(ARGV[2]), tonumber(ARGV[8]),
     1, tonumber(ARGV[6]), 1, 1, tonumber(ARGV[7]),
   }
-else
-  input = quickInput or cjson.decode(ARGV[1])
 end
-position = 0
+-- Behind the two times.
+local position = 2
 local function nextNumber()
   position = position + 1
   return input[position]
 end
 
-local givenNow, untilMs, isWide = nextNumber(), nextNumber(), nextNumber() == 1
-local nowMs = quickNowMs or givenNow
-if nowMs < 0 then
-  local time = redis.call("TIME")
-  nowMs = time[1] * 1000 + floor(time[2] / 1000)
-end
+local isWide = nextNumber() == 1
 
--- A policy's `base` is the part of a packed value that stands for the present window, `lastBase` the same of the window
--- before it, and `strictBase` the part of a strict window's number that stands for the present sub-window. `leftMs` is what is
--- left of the previous window in the sliding one, where its product with a packed count is exact: up to 49 days. `limit` is
--- the ceiling, and `detail` the units that come back in a window, the milliseconds that a penalty blocks for, or the number
--- of sub-windows, which have a length of `stepMs`. INCRBY alone counts where it `packs`; a strict window `isHash` where its
--- limit fits the number, and HINCRBY alone `countsInHash`.
+-- A policy's `lastBase` is the base of the window before the present one. `leftMs` is set where its product with a packed count is
+-- exact: up to 49 days. `limit` is the ceiling, and `detail` the units that come back in a window, the milliseconds that a penalty
+-- blocks for, or the number of sub-windows, which have a length of `stepMs`. INCRBY alone counts where it `packs`; a strict window
+-- `isHash` where its limit fits the number, and HINCRBY alone `countsInHash`.
 local policies = {}
 for i = 1, nextNumber() do
   local kind, limit, windowMs, detail = nextNumber(), nextNumber(), nextNumber(), nextNumber()
@@ -42,6 +33,8 @@ for i = 1, nextNumber() do
     stepMs = math.ceil(windowMs / detail)
   end
   local alignedMs = nowMs - fmod(nowMs, stepMs)
+  -- USE window-base
+  -- USE strict-base
   local isHash = not isWide and kind == STRICT and limit <= MOST_STRICT
   policies[i] = {
     kind = kind,
@@ -50,14 +43,14 @@ for i = 1, nextNumber() do
     detail = detail,
     stepMs = stepMs,
     alignedMs = alignedMs,
-    base = (fmod(floor(alignedMs / windowMs), CODES) + 1) * WINDOW,
-    lastBase = (fmod(floor(alignedMs / windowMs) + CODES - 1, CODES) + 1) * WINDOW,
-    leftMs = windowMs <= WIDEST_IN_PLACE and windowMs - (nowMs - alignedMs),
+    base = base,
+    lastBase = ((base / WINDOW + CODES - 2) % CODES + 1) * WINDOW,
+    leftMs = windowMs <= WIDEST_IN_PLACE and leftMs,
     countsRejected = countsRejected,
     packs = not isWide and not countsRejected and kind <= FIXED and limit <= MOST_PACKED,
     isHash = isHash,
     countsInHash = isHash and not tellsParts and not countsRejected,
-    strictBase = (fmod(floor(alignedMs / stepMs), STRICT_CODES) + 1) * STRICT_CODE,
+    strictBase = strictBase,
   }
 end
 

@@ -20,7 +20,7 @@ local LARGEST = 9007199254740991
 
 -- The number in the hash of a strict window, in which HINCRBY counts: code of the present sub-window * 2^44 + how many parts
 -- there are * 2^35 + their sum * 2^18 + current. Codes are 1 to 511, and there are 360 sub-windows at most. strict-number.lua reads
--- it; the quick ways of take-one.lua and take.lua read what they need of it by themselves, which is quicker than to make a function and call it.
+-- it; the formulas for counting in place read what they need of it by themselves.
 local STRICT_SUM = 262144
 local MOST_STRICT = 131071
 local STRICT_PARTS = (MOST_STRICT + 1) * STRICT_SUM
@@ -40,7 +40,7 @@ local SLIDING, FIXED, FIRST_HIT, LEVEL, PERIODIC, BUCKETED, STRICT, LOG, PENALTY
 -- every part.
 local COUNTS_REJECTED, TELLS_PARTS = 16, 32
 
--- What take-one.lua and take-many.lua leave: the time, the input, how many keys are counted and their states, and what INCRBY or HINCRBY
--- made of the next one.
-local quickNowMs, quickInput, quickAnswer, quickValue
+-- What take-one.lua and take-many.lua leave: how many keys are counted and their states, and what INCRBY or HINCRBY made of the
+-- next one.
+local quickAnswer, quickValue
 local quickDone = 0

@@ -35,15 +35,17 @@ local function begin(key, policy, previous, units)
   return state
 end
 
--- How much was counted in the window before, where INCRBY of so many units has found a counter of that window, or none
--- at all; nothing in any other case.
+-- How much was counted in the window before and what that counts now, where INCRBY of so many units has found a counter of
+-- that window, or none at all; nothing in any other case.
 local function previousOf(key, policy, value, units)
   -- There was no such key, or one that held 0.
-  if value == units then return 0 end
-  local rest = value - policy.lastBase - units
-  if policy.kind ~= SLIDING or not policy.leftMs or rest < 0 or rest >= WINDOW then return end
+  if value == units then return 0, 0 end
+  if policy.kind ~= SLIDING or not policy.leftMs or type(value) ~= "number" then return end
+  local rest, ahead = value - policy.lastBase - units, value - policy.base
+  if rest < 0 or rest >= WINDOW or (ahead >= 0 and ahead < WINDOW) then return end
   if outlives(key, policy.alignedMs, CODES / 2 * policy.windowMs) then return end
-  return rest % PREVIOUS
+  local previous = rest % PREVIOUS
+  return previous, floor(previous * policy.leftMs / policy.windowMs)
 end
 
 -- Takes from a strict window so many times where HINCRBY, which made its number that `value`, was not enough by itself. Yields its
@@ -73,28 +75,24 @@ local function takeInPlace(checks)
   local made, befores
   for i = 1, #checks do
     local check, key = checks[i], keys[read + i]
+    local policy, units = check.policy, check.cost
+    local base, limit, leftMs, windowMs = policy.base, policy.limit, policy.leftMs, policy.windowMs
     local value = pcall("INCRBY", key, check.text)
-    local isNumber = type(value) == "number"
-    local state = isNumber and value - check.base or -1
-    -- Up to the limit there is no previous count, and room for all of the present one.
-    if state <= 0 or state > check.limit then
-      local policy, cost, current, fits = check.policy, check.cost, state % PREVIOUS, false
-      if value == cost then
+    -- USE window-fits
+    if not fits then
+      if value == units then
         made = made or {}
-        made[i], state, fits = true, begin(key, policy, 0, cost), true
-      elseif state > 0 and state < WINDOW then
-        fits = current > cost and
-          floor((state - current) / PREVIOUS * policy.leftMs / policy.windowMs) + current <= policy.limit
-      elseif isNumber then
-        local before = previousOf(key, policy, value, cost)
-        fits = before and floor(before * policy.leftMs / policy.windowMs) + cost <= policy.limit
+        made[i], rest, fits = true, begin(key, policy, 0, units), true
+      else
+        local before, counted = previousOf(key, policy, value, units)
+        fits = before and counted + units <= limit
         -- Two checks of one counter would each begin the window.
         for earlier = 1, i - 1 do fits = fits and keys[read + earlier] ~= key end
         befores = befores or {}
         befores[i] = before
       end
       if not fits then
-        for undone = isNumber and i or i - 1, 1, -1 do
+        for undone = type(value) == "number" and i or i - 1, 1, -1 do
           if made and made[undone] then
             redis.call("DEL", keys[read + undone])
           else
@@ -104,7 +102,7 @@ local function takeInPlace(checks)
         return false
       end
     end
-    answer[read + i + 1] = state
+    answer[read + i + 1] = rest
   end
   if befores then
     for i, before in pairs(befores) do
@@ -130,48 +128,33 @@ for _ = 1, nextNumber() do
   local times, count = nextNumber(), nextNumber()
   if times > 0 then
     local policy, cost = policies[nextNumber()], nextNumber()
-    local limit, windowMs, base, units = policy.limit, policy.windowMs, policy.base, cost * times
+    local limit, windowMs, units = policy.limit, policy.windowMs, cost * times
+    local base, leftMs, strictBase = policy.base, policy.leftMs, policy.strictBase
     local isQuick = cost > 0 and cost <= limit and policy.packs and units <= MOST_PACKED
     local isQuickHash = cost > 0 and cost <= limit and policy.countsInHash and units <= MOST_STRICT
     local text = integer(units)
-    local leftMs = policy.leftMs
-    -- Up to here there is no previous count, and room for all of the present one.
-    local full = base + limit
     for i = max(read, quickDone) + 1, read + count do
       if isQuick then
         local value = quickValue or pcall("INCRBY", keys[i], text)
         quickValue = nil
-        local isNumber = type(value) == "number"
-        local state = isNumber and value - base
-        if not (isNumber and value > base and value <= full) then
-          local rest = leftMs and state or -1
-          local current = rest % PREVIOUS
-          -- The first units of a window after those of another one change when the key ends.
-          local hasRoom = rest > 0 and rest < WINDOW and current > units and
-            floor((rest - current) / PREVIOUS * leftMs / windowMs) + current <= limit
-          if not hasRoom then
-            local previous = isNumber and (rest < 0 or rest >= WINDOW) and previousOf(keys[i], policy, value, units)
-            local room = previous and limit - (previous > 0 and floor(previous * leftMs / windowMs) or 0)
-            local granted = room and min(times, floor(room / cost)) or 0
-            if granted > 0 then
-              state = begin(keys[i], policy, previous, granted * cost)
-            else
-              beCareful()
-              state, granted = afterAll(keys[i], policy, cost, times, value)
-            end
-            if granted < times then lack(i, granted) end
+        -- USE window-fits
+        if not fits then
+          local previous, counted = previousOf(keys[i], policy, value, units)
+          local granted = previous and min(times, floor((limit - counted) / cost)) or 0
+          if granted > 0 then
+            rest = begin(keys[i], policy, previous, granted * cost)
+          else
+            beCareful()
+            rest, granted = afterAll(keys[i], policy, cost, times, value)
           end
+          if granted < times then lack(i, granted) end
         end
-        answer[i + 1] = state
+        answer[i + 1] = rest
       elseif isQuickHash then
         local value = quickValue or pcall("HINCRBY", keys[i], "n", text)
         quickValue = nil
-        local rest = type(value) == "number" and value - policy.strictBase or -1
-        local current = rest % STRICT_SUM
-        -- The first units of a sub-window change when the key ends.
-        local hasRoom = rest > 0 and rest < STRICT_CODE and current > units and
-          (rest - current) / STRICT_SUM % (MOST_STRICT + 1) + current <= limit
-        if not hasRoom then
+        -- USE strict-fits
+        if not fits then
           local granted
           value, granted = takeInHash(keys[i], policy, cost, times, value)
           if granted < times then lack(i, granted) end
@@ -192,8 +175,6 @@ for _ = 1, nextNumber() do
       local policy, cost = policies[nextNumber()], nextNumber()
       checks[i] = {
         policy = policy,
-        base = policy.base,
-        limit = policy.limit,
         cost = cost,
         text = integer(cost),
         shadow = nextNumber() == 1,
