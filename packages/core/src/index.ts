@@ -42,7 +42,7 @@ export type {
   Refill,
 } from "./ground/policy.ts"
 export type { LogFields, Logger, Warning, WarningCode } from "./ground/warnings.ts"
-export type { EndableResponse } from "./http/begun-response.ts"
+export { type Exchange, NodeExchange, respond } from "./http/respond.ts"
 export type { ClosingResponse } from "./http/client-gone.ts"
 export { createGuard } from "./http/guard/create-guard.ts"
 export type { Guard, GuardOptions } from "./http/guard/guard.ts"

@@ -8,11 +8,11 @@ import {
   createGuard,
   type Decision,
   type GuardOptions,
-  type HeaderLine,
   InvalidOptionError,
   type Limiter,
+  NodeExchange,
   type Outcome,
-  type RejectionAnswer,
+  respond,
 } from "@sluice/core"
 import type { NextFunction, Request, RequestHandler, Response } from "express"
 import { ExpressFacts, factsOf } from "./facts.ts"
@@ -63,30 +63,9 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
 
   const handler: RequestHandler = (req, res, next) => {
     if (typeof res?.setHeader !== "function") throw new InvalidOptionError([MOUNTED_ELSEWHERE])
-    // Stryker disable next-line ConditionalExpression: what takes no refunds gives none back
-    if (guard.settles) res.once("finish", () => guard.settle(req, res.statusCode))
-    const outcome = guard.check(new ExpressFacts(req, handler), req, res)
-    // A value stays a value: on the memory store no request waits for a promise.
-    if (outcome instanceof Promise) whenMade(outcome, (late) => proceed(late, req, res, next), next)
-    else proceed(outcome, req, res, next)
-  }
-
-  function proceed(outcome: Outcome | undefined, req: Request, res: Response, next: NextFunction): void {
-    // The client has gone while it was held.
-    if (outcome === undefined) return
-    req.rateLimit = outcome.decision
-    if (!res.headersSent) {
-      for (const name of outcome.removed) res.removeHeader(name)
-      writeHeaders(res, outcome.headers)
-    }
-    if (outcome.rejection === undefined) next()
-    else if (!guard.endBegun(res)) refuse(outcome, req, res, next)
-  }
-
-  function refuse(outcome: Outcome, req: Request, res: Response, next: NextFunction): void {
-    const rejection = guard.answer(outcome, req, res)
-    if (rejection instanceof Promise) whenMade(rejection, (late) => send(late, res), next)
-    else send(rejection, res)
+    const later = respond(guard, new ExpressFacts(req, handler), new ExpressExchange(req, res, next))
+    // Express does the same with what a handler throws at once.
+    if (later instanceof Promise) later.catch(next)
   }
 
   return Object.assign(handler as RateLimit, { limiter: guard.limiter })
@@ -98,27 +77,9 @@ const MOUNTED_ELSEWHERE = {
   accepted: "an app of Express; rateLimit of @sluice/koa in Koa, and of @sluice/fastify in Fastify",
 }
 
-/** Goes on with a value that comes later. What throws then goes to `next`, as Express does with what a handler throws at once. */
-function whenMade<Value>(promise: Promise<Value>, goOn: (value: Value) => void, next: NextFunction): void {
-  promise.then(goOn).catch(next)
-}
-
-function send(rejection: RejectionAnswer | undefined, res: Response): void {
-  // The app's `onRejected` may have answered by itself, or be about to.
-  if (rejection === undefined || res.headersSent || res.writableEnded) return
-  const { status, headers, body } = rejection
-  res.statusCode = status
-  for (const [name, value] of headers) {
-    // Beside the cookies that the app has set.
-    if (name === "Set-Cookie") res.appendHeader(name, value)
-    else res.setHeader(name, value)
+class ExpressExchange extends NodeExchange<Request> {
+  override apply(outcome: Outcome): void {
+    this.request.rateLimit = outcome.decision
+    super.apply(outcome)
   }
-  // Node tells no length of a body that it leaves out, as it does for HEAD. Of these two nobody may (RFC 9110, section 8.6).
-  if (status !== 204 && status !== 304) res.setHeader("Content-Length", Buffer.byteLength(body))
-  // Not `send`, which would add an ETag and a charset.
-  res.end(body)
-}
-
-function writeHeaders(res: Response, headers: readonly HeaderLine[]): void {
-  for (const [name, value] of headers) res.setHeader(name, value)
 }

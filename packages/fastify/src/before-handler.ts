@@ -1,5 +1,8 @@
-import type { FastifyRequest } from "fastify"
-import type { Hook } from "./respond.ts"
+import type { FastifyReply, FastifyRequest } from "fastify"
+import type { Done } from "./exchange.ts"
+
+/** A hook of Fastify. Only `preParsing` passes a payload before `done`. */
+export type Hook = (request: FastifyRequest, reply: FastifyReply, payload: unknown, done?: Done) => void
 
 /** What Fastify keeps of a route, or of a 404 handler, with the functions that run before its handler. */
 interface RouteContext {

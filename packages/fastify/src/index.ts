@@ -7,11 +7,14 @@
 import {
   createGuard,
   type Decision,
+  type DecisionStep,
   decisionOn,
+  type Guard,
   type GuardOptions,
   hasRuleOption,
   InvalidOptionError,
   type Rule,
+  respond,
 } from "@sluice/core"
 import type {
   FastifyContextConfig,
@@ -22,9 +25,9 @@ import type {
   RouteOptions,
 } from "fastify"
 import fastifyPlugin from "fastify-plugin"
-import { BeforeHandler } from "./before-handler.ts"
-import { factsOf } from "./facts.ts"
-import { type Done, decide, type Hook } from "./respond.ts"
+import { BeforeHandler, type Hook } from "./before-handler.ts"
+import { type Done, FastifyExchange } from "./exchange.ts"
+import { FastifyFacts, factsOf } from "./facts.ts"
 import { HOOKS, type HookName, hooksOf, type Limit, limitOf, parseHook, routeLimits } from "./routes.ts"
 
 export type { HookName } from "./routes.ts"
@@ -236,6 +239,19 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
   // Before the server waits for the requests that it has.
   app.addHook("preClose", async () => guard.drain())
   app.addHook("onClose", () => guard.close())
+}
+
+/** Has the guard decide on a request, at one step or by all rules at once. */
+function decide(
+  guard: Guard<FastifyRequest>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  done: Done,
+  step?: DecisionStep,
+): void {
+  const later = respond(guard, new FastifyFacts(request), new FastifyExchange(request, reply, done), step)
+  // Fastify does the same with what a hook throws at once.
+  if (later instanceof Promise) later.catch(done)
 }
 
 /** What `request.rateLimit` yields. A decorator with a value would be written into every request. */

@@ -7,14 +7,12 @@ import {
   createGuard,
   type Decision,
   type GuardOptions,
-  type HeaderLine,
   InvalidOptionError,
   type Limiter,
-  type Outcome,
-  type RejectionAnswer,
+  respond,
 } from "@sluice/core"
 import type { Context, Middleware, Next } from "koa"
-import { keepOnError } from "./error-headers.ts"
+import { KoaExchange } from "./exchange.ts"
 import { factsOf, KoaFacts } from "./facts.ts"
 
 /** What the middleware adds to a context's state, for apps whose state has a type of its own: `new Koa<State & RateLimitState>()`. */
@@ -57,43 +55,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
 
   const middleware = (ctx: Context, next: Next): Promise<unknown> => {
     if (ctx.state === undefined) throw new InvalidOptionError([MOUNTED_ELSEWHERE])
-    // Stryker disable next-line ConditionalExpression: what takes no refunds gives none back
-    if (guard.settles) ctx.res.once("finish", () => settle(ctx))
-    const outcome = guard.check(new KoaFacts(ctx), ctx, ctx.res)
-    // A value stays a value: on the memory store no request waits for a promise.
-    return outcome instanceof Promise
-      ? outcome.then((late) => proceed(late, ctx, next))
-      : proceed(outcome, ctx, next)
-  }
-
-  function settle(ctx: Context): void {
-    // Over HTTP/2 a response finishes, too, whose client has cancelled the request: the units stay taken.
-    if (ctx.res.writableEnded) guard.settle(ctx, ctx.res.statusCode)
-  }
-
-  function proceed(outcome: Outcome | undefined, ctx: Context, next: Next): Promise<unknown> {
-    // The client has gone while it was held.
-    if (outcome === undefined) return Promise.resolve()
-    ctx.state.rateLimit = outcome.decision
-    if (!isTaken(ctx)) {
-      for (const name of outcome.removed) ctx.remove(name)
-      writeHeaders(ctx, outcome.headers)
-      keepOnError(ctx, outcome.headers)
-    }
-    if (outcome.rejection === undefined) return next()
-    if (guard.endBegun(ctx.res) || isTaken(ctx)) return Promise.resolve()
-    // Stryker disable next-line ConditionalExpression: the guard's own answer is the same, a promise later
-    if (guard.asksApp) return refuse(outcome, ctx)
-    send(outcome.rejection, ctx)
-    return Promise.resolve()
-  }
-
-  async function refuse(outcome: Outcome, ctx: Context): Promise<void> {
-    const { status: statusBefore, body: bodyBefore } = ctx
-    const rejection = await guard.answer(outcome, ctx, ctx)
-    // The app's `onRejected` may have answered by itself, or be about to.
-    if (rejection === undefined || isTaken(ctx)) return
-    if (ctx.status === statusBefore && ctx.body === bodyBefore) send(rejection, ctx)
+    return Promise.resolve(respond(guard, new KoaFacts(ctx), new KoaExchange(ctx, ctx.res, next, ctx)))
   }
 
   return Object.assign(middleware, { limiter: guard.limiter })
@@ -103,25 +65,4 @@ const MOUNTED_ELSEWHERE = {
   path: "",
   message: "the middleware of @sluice/koa was called by another framework, without a context of Koa",
   accepted: "an app of Koa; rateLimit of @sluice/express in Express, and of @sluice/fastify in Fastify",
-}
-
-/** Whether the response has been sent, or somebody else has taken it over. */
-function isTaken(ctx: Context): boolean {
-  return ctx.headerSent || ctx.respond === false
-}
-
-function send({ status, headers, body }: RejectionAnswer, ctx: Context): void {
-  ctx.status = status
-  // Before the body: Koa looks for a type of its own where there is none.
-  for (const [name, value] of headers) {
-    // Beside the cookies that the app has set.
-    if (name === "Set-Cookie") ctx.res.appendHeader(name, value)
-    else ctx.res.setHeader(name, value)
-  }
-  ctx.body = body
-}
-
-/** As `ctx.set` does, which looks for lists and for a response that has been sent. */
-function writeHeaders({ res }: Context, headers: readonly HeaderLine[]): void {
-  for (const [name, value] of headers) res.setHeader(name, value)
 }

@@ -5,7 +5,6 @@ import type { RejectionAnswer } from "../../limiter/options/answer-options.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
 import type { DecisionStep } from "../../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../../request/request.ts"
-import type { EndableResponse } from "../begun-response.ts"
 import type { ClosingResponse } from "../client-gone.ts"
 import type { Outcome } from "./mount-outcome.ts"
 import type { GuardedRoute } from "./route-guards.ts"
@@ -19,8 +18,8 @@ export type GuardOptions<Request, Response = unknown> =
     }
 
 /**
- * What stands between a framework and a limiter. An adapter translates its request into facts, asks `check`, sets the
- * headers, and either goes on or sends what `answer` yields.
+ * Stands between a framework and a limiter. An adapter translates its request into facts and calls `respond`, which asks `check`, sets
+ * the headers, and either goes on or sends what `answer` returns.
  */
 export interface Guard<Request extends object> {
   /** The limiter behind it: to peek, to reset, to listen. */
@@ -53,11 +52,8 @@ export interface Guard<Request extends object> {
    * send nothing: the app answers by itself, now or later.
    */
   answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<RejectionAnswer | undefined>
-  /**
-   * Returns whether a refused request can no longer be answered, because its response has begun or ended. Ends it if it has begun, and
-   * warns once that the limiter is mounted too late.
-   */
-  endBegun(response: EndableResponse): boolean
+  /** Warns once that the limiter is mounted too late: the response to a refused request had begun. */
+  warnMountedTooLate(): void
   /**
    * Tells the status of a response that has been sent, for `refundWhen`; not of one whose client hung up before it was
    * answered, which over HTTP/2 has a status all the same. Told again, it does nothing.

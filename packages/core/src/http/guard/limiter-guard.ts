@@ -12,7 +12,6 @@ import type { RequestLimiter } from "../../limiter/request-limiter.ts"
 import type { RuleSet } from "../../limiter/rule-set/rule-set.ts"
 import { ALL_STEPS, type DecisionStep, NO_STEPS } from "../../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../../request/request.ts"
-import { type EndableResponse, endBegun } from "../begun-response.ts"
 import { type ClosingResponse, clientOf } from "../client-gone.ts"
 import { decidedBefore, leftBy } from "./earlier-mounts.ts"
 import type { Guard } from "./guard.ts"
@@ -101,12 +100,8 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     return this.#answer(outcome.rejection as Rejection, request, outcome.decision, response)
   }
 
-  endBegun(response: EndableResponse): boolean {
-    if (!response.headersSent) return false
-    if (response.writableEnded) return true
+  warnMountedTooLate(): void {
     warnMountedTooLate(this.limiter.warner)
-    endBegun(response)
-    return true
   }
 
   settle(request: Request, status: number): void {

@@ -3,12 +3,27 @@ import { createServer, get, type IncomingMessage, type ServerResponse } from "no
 import type { AddressInfo } from "node:net"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, describe, expect, it } from "vitest"
-import { endBegun } from "./begun-response.ts"
+import { createGuard } from "./guard/create-guard.ts"
+import { NodeExchange, respond } from "./respond.ts"
 
 const closing: (() => unknown)[] = []
 afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
+
+const warnings: string[] = []
+const log = ({ code }: { readonly code: string }) => void warnings.push(code)
+const guard = createGuard({
+  limit: 1,
+  window: "1 minute",
+  onMissing: "deny",
+  logger: { warn: log, error: log },
+})
+
+/** Refuses a request: it has no address, which the rule requires. */
+function refuse(response: ServerResponse): void {
+  respond(guard, {}, new NodeExchange(response.req, response, () => expect.unreachable()))
+}
 
 /** What a client receives when `handle` has had the response, and whether it was complete. */
 async function received(handle: (response: ServerResponse) => unknown) {
@@ -26,20 +41,21 @@ async function received(handle: (response: ServerResponse) => unknown) {
   return { body, complete: message.complete }
 }
 
-describe("a response that has begun", () => {
+describe("the response to a refused request that has begun", () => {
   it("ends with what has been written", async () => {
     const answer = await received((response) => {
       response.write("first")
-      endBegun(response)
+      refuse(response)
     })
     expect(answer).toEqual({ body: "first", complete: true })
+    expect(warnings).toContain("SLUICE_MOUNTED_TOO_LATE")
   })
 
   it("closes its connection when it is shorter than its Content-Length", async () => {
     const answer = await received((response) => {
       response.writeHead(200, { "Content-Length": 10 })
       response.write("first")
-      endBegun(response)
+      refuse(response)
     })
     expect(answer).toEqual({ body: "first", complete: false })
   })
@@ -47,7 +63,7 @@ describe("a response that has begun", () => {
   it("survives a handler that goes on writing", async () => {
     const answer = await received(async (response) => {
       response.write("first")
-      endBegun(response)
+      refuse(response)
       response.write("second")
       await nextTurn()
       response.write("third")
@@ -65,7 +81,7 @@ describe("a response that has begun", () => {
       }
       response.writeHead(200, { "Content-Length": 10 })
       response.write("first")
-      endBegun(response)
+      refuse(response)
     })
     expect([answer, calls]).toEqual([{ body: "first", complete: false }, [[]]])
   })
@@ -75,7 +91,7 @@ describe("a response that has begun", () => {
       response.end = () => {
         throw new Error("broken middleware")
       }
-      response.write("first", () => endBegun(response))
+      response.write("first", () => refuse(response))
     })
     expect(answer).toEqual({ body: "first", complete: false })
   })

@@ -1,0 +1,78 @@
+import {
+  type Exchange,
+  exposedHeaders,
+  HEADER_DIALECTS,
+  type HeaderLine,
+  type Outcome,
+  type RejectionAnswer,
+} from "@sluice/core"
+import type { FastifyReply, FastifyRequest } from "fastify"
+
+/** What a hook calls for the request to go on, or to fail. */
+export type Done = (error?: Error) => void
+
+/**
+ * A request at a hook of Fastify, with its reply. Fastify keeps headers apart from Node's response until it sends them, so they are set on
+ * the reply: the app's `onSend` hooks see them and the answer.
+ */
+export class FastifyExchange implements Exchange<FastifyRequest> {
+  readonly request: FastifyRequest
+  readonly response: FastifyReply
+  readonly #done: Done
+
+  constructor(request: FastifyRequest, reply: FastifyReply, done: Done) {
+    this.request = request
+    this.response = reply
+    this.#done = done
+  }
+
+  get nodeResponse(): FastifyReply["raw"] {
+    return this.response.raw
+  }
+
+  apply({ removed, headers }: Outcome): void {
+    for (const name of removed) this.response.removeHeader(name)
+    setHeaders(this.response, headers)
+  }
+
+  proceed(): void {
+    this.#done()
+  }
+
+  /** By a handler timeout, while the store was asked, or by `reply.hijack()`. */
+  isTaken(): boolean {
+    return this.response.sent
+  }
+
+  /** `reply.sent` is false while `onSend` hooks run, and after headers were written past Fastify. */
+  watch(): () => boolean {
+    const reply = this.response
+    const { send } = reply
+    let isSending = false
+    reply.send = (payload) => {
+      isSending = true
+      reply.send = send
+      return send.call(reply, payload)
+    }
+    return () => isSending || reply.sent || reply.raw.headersSent
+  }
+
+  send({ status, headers, body }: RejectionAnswer): void {
+    const reply = this.response
+    setHeaders(reply.code(status), headers)
+    // The body is text already. Without a serializer Fastify would add a charset that problem+json does not have.
+    reply.serializer(String).send(body)
+  }
+}
+
+const NAMES = [...HEADER_DIALECTS.flatMap(exposedHeaders), "Cache-Control", "Content-Type"]
+/** Fastify converts each name to lower case for each response, which is a quarter of the cost of setting a header. */
+const LOWER_CASE = new Map(NAMES.map((name) => [name, name.toLowerCase()]))
+
+function setHeaders(reply: FastifyReply, headers: readonly HeaderLine[]): void {
+  // By index: iterating would cost more than the rest of this function.
+  for (let i = 0; i < headers.length; i++) {
+    const line = headers[i] as HeaderLine
+    reply.header(LOWER_CASE.get(line[0]) ?? line[0], line[1])
+  }
+}

@@ -1,0 +1,39 @@
+import { NodeExchange, type Outcome, type RejectionAnswer } from "@sluice/core"
+import type { Context } from "koa"
+import { keepOnError } from "./error-headers.ts"
+
+/**
+ * A Koa context with its response. Headers are set on Node's own response, as `ctx.set` does. Status and body are set on the context, and
+ * Koa sends them: the middleware before the limiter sees the answer, and may change it.
+ */
+export class KoaExchange extends NodeExchange<Context> {
+  override apply(outcome: Outcome): void {
+    const ctx = this.request
+    ctx.state.rateLimit = outcome.decision
+    if (ctx.headerSent || ctx.respond === false) return
+    super.apply(outcome)
+    keepOnError(ctx, outcome.headers)
+  }
+
+  override proceed(): unknown {
+    return this.next()
+  }
+
+  /** The app has said that it answers past Koa. What has begun is ended all the same. */
+  override isTaken(): boolean {
+    return this.request.respond === false && !this.request.headerSent
+  }
+
+  override watch(): () => boolean {
+    const ctx = this.request
+    const { status, body } = ctx
+    return () => ctx.headerSent || ctx.respond === false || ctx.status !== status || ctx.body !== body
+  }
+
+  override send({ status, headers, body }: RejectionAnswer): void {
+    this.request.status = status
+    // Before the body: Koa sets a type of its own if there is none.
+    this.setHeaders(headers)
+    this.request.body = body
+  }
+}
