@@ -1,0 +1,57 @@
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { parse } from "node:querystring"
+import {
+  createGuard,
+  type GuardOptions,
+  type Limiter,
+  NodeExchange,
+  type RequestFacts,
+  respond,
+} from "@sluice/core"
+
+/** A request of Node's own server, with what the framework's router and parsers leave on it. */
+export interface Request extends IncomingMessage {
+  readonly originalUrl?: string
+  readonly route?: { readonly path: string }
+  readonly params?: unknown
+  readonly body?: unknown
+}
+
+/** Middleware of a framework that hands Node's own objects from one function to the next. */
+export type Middleware = (req: Request, res: ServerResponse, next: (error?: unknown) => void) => void
+
+/** The middleware, and the limiter behind it. */
+export type RateLimit = Middleware & { readonly limiter: Limiter<Request> }
+
+/** Limits an app, or a route of it. A handler reads the decision with `decisionOn(req)`. */
+export function rateLimit(options: GuardOptions<Request, ServerResponse>): RateLimit {
+  const guard = createGuard(options, (request) => (isRequest(request) ? factsOf(request) : undefined))
+  const middleware: Middleware = (req, res, next) => {
+    const later = respond(guard, factsOf(req), new NodeExchange(req, res, next))
+    if (later instanceof Promise) later.catch(next)
+  }
+  return Object.assign(middleware, { limiter: guard.limiter })
+}
+
+function isRequest(request: object): request is Request {
+  return "socket" in request && "headers" in request
+}
+
+function factsOf(req: Request): RequestFacts {
+  const { method, headers, route, params, body, socket, url = "/" } = req
+  return {
+    method,
+    headers,
+    params,
+    body,
+    url: req.originalUrl ?? url,
+    routedUrl: url,
+    route: route?.path,
+    // Parsed only if a rule asks for it.
+    get query() {
+      return parse(url.split("?", 2)[1] ?? "")
+    },
+    remoteAddress: socket.remoteAddress,
+    keepsAddress: socket,
+  }
+}
