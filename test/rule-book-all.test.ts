@@ -241,6 +241,19 @@ describe("a book of all services", () => {
     expect([source.lists, limitOf("s1"), limitOf("s5")]).toEqual([2, 10, 5])
   })
 
+  it("answers who waits for a name that it brings in meanwhile, well or badly", async () => {
+    const { source, book } = await setUp()
+    source.stored.set("s6", { rules: [rule(6)] })
+    source.stored.set("s7", { rules: [rule(0)] })
+    source.gate = () => new Promise(() => {})
+    const found = [book.find("s6"), book.find("s7"), book.refresh({ service: "s7" })]
+    await settled()
+    source.gate = undefined
+    await book.refresh()
+    expect(await found[0]).toMatchObject({ rules: [{ limit: 6 }] })
+    for (const rejected of found.slice(1)) await expect(rejected).rejects.toThrow(InvalidRuleError)
+  })
+
   it("takes nothing that a later load has found for gone because an earlier list does not have it", async () => {
     const { source, book, advance, clock, limitOf } = await setUp()
     source.gate = () => clock.wait(1_000)

@@ -142,6 +142,14 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(source.asked.length).toBeLessThan(names.length)
   })
 
+  it("is loaded no more than three times by many refreshes at the same time", async () => {
+    const { book, source } = await setUp(services, {})
+    source.stored.set("new", ONE.known as Stored)
+    await Promise.all(Array.from({ length: 100 }, () => book.refresh({ service: "new" })))
+    expect(source.asked.length).toBeLessThanOrEqual(3)
+    expect(book.rulesOf("new")?.rules[0]?.limit).toBe(5)
+  })
+
   it("is no longer loaded by a refresh once the source has failed", async () => {
     const { book, source } = await setUp(services, {})
     source.loadAll = async function* () {}
@@ -238,9 +246,10 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     const [third, fourth] = [book.refresh({ service: "x" }), book.refresh({ service: "x" })]
     clock.advance(7)
     loads[3]?.resolve({ rules: [rule(6)], problems: [], version: 3, stamp: "3" })
-    await fourth
+    // What the later load has read is in force for both, whatever becomes of the earlier one.
+    await Promise.all([third, fourth])
     loads[2]?.reject(new RuleSourceError("down"))
-    await expect(third).rejects.toThrow("down")
+    await settled()
     expect(book.statusOf("x")).toMatchObject({ version: 3, ageMs: 7 })
     expect(book.statusOf("x").error).toBeUndefined()
     // The other way round nothing is lost either: while the later one is under way, the earlier one's answer is good.
@@ -376,6 +385,19 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     await limiter.close()
   })
 
+  it("is found although a limiter is made for it meanwhile, and closed", async () => {
+    const { book, source, clock } = await setUp(services, {})
+    source.stored.set("new", ONE.known as Stored)
+    source.gate = () => new Promise(() => {})
+    const found = book.find("new")
+    await settled()
+    const options = { rules: book, onRulesMissing: "allow", service: "new", clock, logger: QUIET } as const
+    const limiter = createLimiter(options)
+    source.gate = undefined
+    await limiter.close()
+    expect((await found)?.rules[0]?.limit).toBe(5)
+  })
+
   it("of any length costs no read beyond what a key can have", async () => {
     const { book, source } = await setUp(services, {})
     for (const length of [2_048, 2_049, 1_000_000]) await ask(book, "x".repeat(length))
@@ -488,6 +510,20 @@ describe("strangers who make names up", () => {
     expect((await Promise.all(found)).map((edition) => edition?.rules[0]?.limit)).toEqual([5, undefined])
     expect(book.rulesOf("real")?.rules[0]?.limit).toBe(5)
     expect(source.asked).toEqual(["real", "nobody"])
+  })
+
+  it("cause no second report of a service that they pushed out and that a limiter follows meanwhile", async () => {
+    const { book, source, clock, news } = await setUp("asked", { real: { rules: [rule(5)] } }, 1)
+    source.gate = () => clock.wait(10)
+    for (const name of ["real", "nobody"]) book.rulesOf(name)
+    source.gate = undefined
+    const options = { rules: book, onRulesMissing: "allow", service: "real", clock, logger: QUIET } as const
+    const limiter = createLimiter(options)
+    onTestFinished(() => limiter.close())
+    await limiter.ready()
+    clock.advance(10)
+    await settled()
+    expect(news).toEqual(["real loaded"])
   })
 
   it("cause no read before the first list is there", async () => {

@@ -200,6 +200,7 @@ describe("a failed load", () => {
   test.each([
     [new TypeError("no such table"), 'The rules of service "checkout" cannot be loaded: no such table'],
     ["gone", 'The rules of service "checkout" cannot be loaded: "gone"'],
+    [new ClosedError("client closed"), 'The rules of service "checkout" cannot be loaded: client closed'],
   ])("with an error of others is told as one of the source: %s", async (cause, message) => {
     const { book, loads } = open()
     const ready = book.ready()

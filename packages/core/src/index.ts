@@ -42,7 +42,6 @@ export type {
   Refill,
 } from "./ground/policy.ts"
 export type { LogFields, Logger, Warning, WarningCode } from "./ground/warnings.ts"
-export { type Exchange, NodeExchange, respond } from "./http/respond.ts"
 export type { ClosingResponse } from "./http/client-gone.ts"
 export { createGuard } from "./http/guard/create-guard.ts"
 export type { Guard, GuardOptions } from "./http/guard/guard.ts"
@@ -50,6 +49,7 @@ export type { Outcome } from "./http/guard/mount-outcome.ts"
 export type { GuardedRoute } from "./http/guard/route-guards.ts"
 export { exposedHeaders } from "./http/headers.ts"
 export type { RetryAdvice } from "./http/rejection/retry.ts"
+export { type Exchange, NodeExchange, respond } from "./http/respond.ts"
 export { createLimiter } from "./limiter/create-limiter.ts"
 export type {
   AcquireOptions,

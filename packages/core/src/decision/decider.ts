@@ -5,14 +5,12 @@ import { withinDeadline } from "../ground/time.ts"
 import type { Taken } from "../stores/counters.ts"
 import { answersForItself, takesOne } from "../stores/memory/memory-store.ts"
 import type { Answer, CounterKey, Refund } from "../stores/store.ts"
-
 import type { BlockWatch } from "./block-watch.ts"
 import type { Decision } from "./decision.ts"
 import { DENIED_WITHOUT_RULES, DecisionRecord, type Receipt, UNLIMITED } from "./decision-record.ts"
 import { askedOf, explainAnswer, explainSettled, isSound, isSoundDecision } from "./explain-answer.ts"
 import { LateDecision, type Verdict } from "./late-decision.ts"
 import { LocalFallback } from "./local-fallback.ts"
-
 import { countRefusals } from "./penalties.ts"
 import {
   applyRefunds,

@@ -2,7 +2,6 @@ import type { CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/kinds.ts"
 import { isBlockedByHand } from "../algorithms/penalty.ts"
 import { countsRefusals, type Policy } from "../ground/policy.ts"
-
 import type { Answer, Counted } from "../stores/store.ts"
 import type { PolicyCheck } from "./decision.ts"
 import type { Ask } from "./rule-check.ts"

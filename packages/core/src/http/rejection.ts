@@ -2,7 +2,6 @@ import type { Decision, PolicyCheck } from "../decision/decision.ts"
 import { decisionOf, LateDecision, type Verdict } from "../decision/late-decision.ts"
 import type { HeaderLine, Rejection } from "../limiter/options/answer-options.ts"
 import { secondsUntil, windowSeconds } from "./headers/header-values.ts"
-
 import { rememberJsonAcceptance } from "./rejection/accepts-json.ts"
 import { type LargestCost, PROBLEMS, type Problem, problemDetail } from "./rejection/problem.ts"
 import { type RetryWriter, retryWriter, tellsInstant } from "./rejection/retry.ts"

@@ -1,5 +1,4 @@
 import { InvalidOptionError } from "../ground/errors.ts"
-
 import { FetchFacts, type FetchRequest, isFetchRequest } from "./fetch-facts.ts"
 import type { RequestFacts } from "./request.ts"
 

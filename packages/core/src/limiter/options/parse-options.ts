@@ -2,21 +2,19 @@ import { type Clock, soundTime, steadyClock } from "../../ground/clock.ts"
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
 import type { OnStoreFailure } from "../../ground/policy.ts"
 import { readShape } from "../../ground/shape.ts"
-import { locate } from "../../ground/show.ts"
+import { classOf, locate } from "../../ground/show.ts"
 import type { Logger } from "../../ground/warnings.ts"
 import { type ClientAddressOptions, clientAddressProblems } from "../../request/client-address-options.ts"
 import { OpenBook } from "../../rules/book/open-book.ts"
 import { parseUntilLoaded, type UntilLoaded, undecided } from "../../rules/book/until-loaded.ts"
-import { parseCodeRules, parseRule } from "../../rules/parsing/parse-rule.ts"
+import { parseCodeRules, parseRule, RULE_MEMBERS } from "../../rules/parsing/parse-rule.ts"
 import { mostAdmitted, type ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import type { RuleSource } from "../../rules/source.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import type { HeaderDialect, OnRejected } from "./answer-options.ts"
 import { inOurNames, OPTION_NAMES, RULE_NAMES } from "./foreign-names.ts"
-
 import type { LimiterOptions } from "./options.ts"
-
 import { optionsShape, RULE_OPTIONS } from "./options-shape.ts"
 
 /** The options, checked, with every default filled in. */

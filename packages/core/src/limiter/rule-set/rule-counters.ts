@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto"
 import type { Penalty, Policy } from "../../ground/policy.ts"
-
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 
 /**

@@ -4,14 +4,13 @@ import { show } from "../../ground/show.ts"
 import { atOnce, held, ignore, inSlices, type Steps, unlessAborted } from "../../ground/time.ts"
 import { recovered } from "../../rules/book/announcer.ts"
 import { Complaint } from "../../rules/book/complaint.ts"
-import { OpenBook, type OpenedPage } from "../../rules/book/open-book.ts"
+import { OpenBook, type OpenedRules } from "../../rules/book/open-book.ts"
 import { parseBookOptions } from "../../rules/book/options.ts"
 import { contentOf, rulesEvent } from "../../rules/book/rule-snapshot.ts"
-import type { PageReader } from "../../rules/book/service-rules.ts"
+import type { RulesReader } from "../../rules/book/service-rules.ts"
 import { WaitingList } from "../../rules/book/waiting-list.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import type { Edition, ReadyOptions, RulesEvent, RulesStatus } from "../../rules/rule-book.ts"
-
 import type { RuleSource } from "../../rules/source.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
 import type { LimiterParts } from "../parts.ts"
@@ -47,7 +46,7 @@ export class RulesInForce<Request> {
   #unwatch: (() => void) | undefined
   /** Only where rules come from a source, or from a book that others use too. */
   #book: OpenBook | undefined
-  #page: OpenedPage | undefined
+  #page: OpenedRules | undefined
   /** Why the latest edition is not in force, though its rules are good. */
   #refused: InvalidRuleError | undefined
   /** What the log says about that. */
@@ -62,7 +61,7 @@ export class RulesInForce<Request> {
   readonly #closing = new AbortController()
   /** Settles when the first rules are there, or cannot be had in time; undefined from then on. */
   #first: Promise<void> | undefined
-  readonly #reader: PageReader = {
+  readonly #reader: RulesReader = {
     onEdition: (edition, change) => this.#turnTo(edition, change),
     onError: (error) => this.#parts.events.emit("rule-error", error),
     onStale: (ageMs) => this.#parts.events.emit("rules-stale", { service: this.#options.service, ageMs }),

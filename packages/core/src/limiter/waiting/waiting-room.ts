@@ -11,7 +11,6 @@ import { type Deciding, whenDecided } from "./deciding.ts"
 import { Departures } from "./departures.ts"
 import type { Line } from "./line.ts"
 import { Lines } from "./lines.ts"
-
 import { crowdedOut, stopAsking } from "./order.ts"
 import { renew } from "./renewal.ts"
 import { Slots } from "./slots.ts"

@@ -5,7 +5,7 @@ import { createWarner, type Logger, type Warner } from "../../ground/warnings.ts
 import type { RuleBookEvents } from "../rule-book.ts"
 import { Complaint } from "./complaint.ts"
 import { contentOf, type LoadFailure, listed, rulesEvent } from "./rule-snapshot.ts"
-import type { Page, PageReader, Turn } from "./service-rules.ts"
+import type { RuleChange, RulesReader, ServiceRules } from "./service-rules.ts"
 import type { Timing } from "./timing.ts"
 
 const RULE_BOOK_EVENTS: Readonly<Record<keyof RuleBookEvents, true>> = {
@@ -23,10 +23,12 @@ export class Announcer {
   readonly #timing: Timing
   /** What is wrong with the list of all services. */
   readonly #listComplaint: Complaint
-  /** Those that are repeated while they last. */
-  readonly #repeated = new Set<Complaint>()
   /** Rejections that listeners and metrics know. One lasts as long as its edition, even if the source fails meanwhile. */
   readonly #emitted = new WeakSet<LoadFailure>()
+  /** Whether the latest load of a name that nobody follows could not read the source. */
+  #isFailing = false
+  /** The first problem of the latest document of such a name: a document that is for many names has the same for each. */
+  #problem: Problem | undefined
 
   /** `name` is what messages call the source. */
   constructor(name: string, logger: Logger | undefined, timing: Timing) {
@@ -45,26 +47,23 @@ export class Announcer {
   }
 
   /** Reports that other rules are in force: to the readers first, so that a listener finds them so. */
-  turned(page: Page, { change, edition }: Turn): void {
-    for (const reader of [...page.readers]) reader.onEdition(edition, change)
+  changed({ readers }: ServiceRules, { change, edition }: RuleChange): void {
+    for (const reader of [...readers]) reader.onEdition(edition, change)
     this.events.emit("rules", rulesEvent(edition, change))
   }
 
   /**
-   * Reports that the rules of one service were not loaded, or without a service those of all. `pages` have them. Each rejected
-   * edition is an event, and any other failure when the log did not say so before.
+   * Reports that the rules of one service were not loaded. Each rejected edition is an event, and any other failure when the log
+   * did not say so before. For names that nobody follows, one document or outage is reported once for all of them.
    */
-  failed(error: LoadFailure, service: string | undefined, pages: readonly Page[], isRepeated = true): void {
-    const [page] = pages
-    const complaint =
-      service === undefined || page === undefined ? this.#listComplaint : this.#complaintOf(page)
-    const isNews = this.#raise(complaint, this.#failureOf(error, service, pages), error, isRepeated)
-    if (!isNews && !pages.some(({ rejection }) => rejection === error)) return
-    if (this.#emitted.has(error)) return
-    this.#emitted.add(error)
-    for (const reader of readersOf(pages)) reader.onError(error)
-    if (service === undefined) this.events.emit("rule-error", error)
-    else this.events.emit("rule-error", error, service)
+  failed(error: LoadFailure, rules: ServiceRules): void {
+    if (!rules.isFollowed && !this.#isNewsOfNames(error)) return
+    this.#report(error, this.#complaintOf(rules), rules.isFollowed, [rules], rules.service)
+  }
+
+  /** Reports that the list of all services was not loaded, with the rules that it should have brought. */
+  listFailed(error: LoadFailure, all: readonly ServiceRules[]): void {
+    this.#report(error, this.#listComplaint, true, all)
   }
 
   /** Reports what is wrong beside the rules that are loaded here, once. */
@@ -76,67 +75,82 @@ export class Announcer {
   }
 
   /** Reports what is in force after a load that succeeded: valid rules without others, or all, if the log says otherwise. */
-  loaded(page: Page, isRepeated: boolean): void {
-    const { edition, known, service, rejection } = page
+  loaded(rules: ServiceRules): void {
+    const { edition, known, service, rejection, isFollowed, complaint } = rules
+    if (!isFollowed) {
+      this.#isFailing = false
+      if (complaint?.isRaised) this.#problem = undefined
+    }
     // A later load has rejected what is stored now.
     if (rejection !== undefined) return
     if (edition !== undefined && edition.problems.length > 0) {
       const error = new InvalidRuleError(edition.problems)
       const what = because("some rules are left out", edition.problems)
       const message = `${this.#placeOf(service)}: ${what}\n${error.message}\nIts valid rules are in force: ${contentOf(edition)}.`
-      this.#raise(this.#complaintOf(page), message, error, isRepeated)
-    } else if (page.complaint !== undefined) {
+      this.#complaintOf(rules).raise(message, error, isFollowed)
+    } else if (complaint !== undefined) {
       const inForce = known === undefined ? "no rules, because none are stored" : contentOf(known)
-      this.#settle(page.complaint, `${this.#placeOf(service)}: ${recovered(inForce)}`)
+      complaint.settle(`${this.#placeOf(service)}: ${recovered(inForce)}`)
     }
   }
 
   /** Reports that the list of all services can be loaded, if the log says that it cannot. */
   listLoaded(): void {
-    this.#settle(this.#listComplaint, `${this.#placeOf(undefined)}: the list can be loaded again.`)
+    this.#listComplaint.settle(`${this.#placeOf(undefined)}: the list can be loaded again.`)
   }
 
-  stale(ageMs: number, service: string | undefined, pages: readonly Page[]): void {
-    const meaning = pages.some(({ edition }) => edition !== undefined)
+  stale(ageMs: number, service: string | undefined, all: readonly ServiceRules[]): void {
+    const meaning = all.some(({ edition }) => edition !== undefined)
       ? "so the rules may be out of date. The last good ones stay in force."
       : "and there have been no rules yet. None are in force."
     const message = `${this.#placeOf(service)}: loading has failed for ${Math.round(ageMs / 1000)} s, ${meaning}`
     this.#warner.say("error", "SLUICE_RULES_STALE", message)
-    for (const reader of readersOf(pages)) reader.onStale(ageMs)
+    for (const reader of readersOf(all)) reader.onStale(ageMs)
     this.events.emit("rules-stale", { ...(service !== undefined && { service }), ageMs })
-  }
-
-  /** Repeats nothing of a page that is followed no longer. */
-  forget({ complaint }: Page): void {
-    if (complaint === undefined) return
-    complaint.end()
-    this.#repeated.delete(complaint)
   }
 
   /** Reports nothing more. */
   close(): void {
-    for (const complaint of this.#repeated) complaint.end()
-    this.#repeated.clear()
+    this.#listComplaint.end()
     this.events.clear()
   }
 
-  #complaintOf(page: Page): Complaint {
-    page.complaint ??= new Complaint(this.#warner, this.#timing)
-    return page.complaint
+  #report(
+    error: LoadFailure,
+    complaint: Complaint,
+    isRepeated: boolean,
+    all: readonly ServiceRules[],
+    service?: string,
+  ): void {
+    const isNews = complaint.raise(this.#failureOf(error, service, all), error, isRepeated)
+    if (!isNews && !all.some(({ rejection }) => rejection === error)) return
+    if (this.#emitted.has(error)) return
+    this.#emitted.add(error)
+    for (const reader of readersOf(all)) reader.onError(error)
+    if (service === undefined) this.events.emit("rule-error", error)
+    else this.events.emit("rule-error", error, service)
   }
 
-  #raise(complaint: Complaint, message: string, error: LoadFailure, isRepeated: boolean): boolean {
-    if (isRepeated) this.#repeated.add(complaint)
-    return complaint.raise(message, error, isRepeated)
+  /** False if a failure of this kind was the latest that was reported of names that nobody follows. */
+  #isNewsOfNames(error: LoadFailure): boolean {
+    if (!(error instanceof InvalidRuleError)) {
+      const wasFailing = this.#isFailing
+      this.#isFailing = true
+      return !wasFailing
+    }
+    const [first] = error.problems
+    const isNews = first === undefined || first !== this.#problem
+    this.#problem = first
+    return isNews
   }
 
-  #settle(complaint: Complaint, message: string): void {
-    this.#repeated.delete(complaint)
-    complaint.settle(message)
+  #complaintOf(rules: ServiceRules): Complaint {
+    rules.complaint ??= new Complaint(this.#warner, this.#timing)
+    return rules.complaint
   }
 
-  #failureOf(error: LoadFailure, service: string | undefined, pages: readonly Page[]): string {
-    const editions = pages.flatMap(({ known }) => known ?? [])
+  #failureOf(error: LoadFailure, service: string | undefined, all: readonly ServiceRules[]): string {
+    const editions = all.flatMap(({ known }) => known ?? [])
     const inForce =
       editions.length === 0
         ? "None of its rules are in force yet."
@@ -165,6 +179,6 @@ function because(what: string, problems: readonly Problem[]): string {
   return `${what}, because ${listed(rules)} ${rules.size === 1 ? "is" : "are"} invalid.`
 }
 
-function readersOf(pages: readonly Page[]): readonly PageReader[] {
-  return pages.flatMap(({ readers }) => [...readers])
+function readersOf(all: readonly ServiceRules[]): readonly RulesReader[] {
+  return all.flatMap(({ readers }) => [...readers])
 }

@@ -1,55 +1,46 @@
-import { ClosedError } from "../../ground/errors.ts"
+import { ClosedError, type Problem, RuleSourceError } from "../../ground/errors.ts"
+import { show } from "../../ground/show.ts"
 import { ignore, Slices } from "../../ground/time.ts"
 import type { FoundRules, LoadedRules, RuleSource } from "../source.ts"
 import type { Announcer } from "./announcer.ts"
-import { requireLoaded } from "./loaded.ts"
+import type { Load } from "./loader.ts"
 import type { ListAll, LoadSync } from "./options.ts"
-import { type Found, loadError, NOTHING } from "./rule-snapshot.ts"
-import type { Page } from "./service-rules.ts"
+import { loadError, type SourceRules } from "./rule-snapshot.ts"
+import type { ServiceRules } from "./service-rules.ts"
 import { inTime, type Timing } from "./timing.ts"
-
-/** Stands for rules that a page already has, and does not read again. */
-const UNREAD: LoadedRules = { rules: [], problems: [] }
 
 export interface LoadsOptions {
   readonly source: RuleSource
   /** What messages call it. */
   readonly name: string
   readonly timing: Timing
-  /** Services that are followed. A list adds those that it has, and takes out those that it has no longer. */
-  readonly pages: Map<string, Page>
   readonly announcer: Announcer
-  /** The page of a service that comes to be followed. */
-  readonly pageOf: (service: string) => Page
-  /** Asks by its name for a service that a limiter follows and that is not in the list. */
-  readonly confirm: (page: Page, fresh: boolean) => Promise<void>
+  /** Returns the rules of a service that is followed. */
+  readonly followed: (service: string) => ServiceRules | undefined
 }
 
-/** Loads of any kind, and what each brings into the pages: what an earlier one has read never replaces what a later one has. */
+/** Reads the source, and brings what each load has read into the rules of its services. */
 export class Loads {
   readonly #options: LoadsOptions
-  #begun = 0
 
   constructor(options: LoadsOptions) {
     this.#options = options
   }
 
   /** Loads the rules of one service. Rejects with why they are not in force. */
-  async byName(page: Page, loading: AbortController, fresh: boolean): Promise<void> {
+  async byName(rules: ServiceRules, { number, fresh, loading }: Load): Promise<void> {
     const { source, name, timing } = this.#options
-    const { service } = page
-    this.#begun += 1
-    const load = this.#begun
+    const { service } = rules
     const read = async () => source.load(service, { signal: loading.signal, fresh })
     try {
       const answer = await inTime(read(), loading, timing, (error) => loadError(service, error))
       const loaded = requireLoaded(answer, "load()", name)
-      this.#take(page, load, { stamp: loaded.stamp, read: () => loaded })
-      this.#options.announcer.loaded(page, this.#options.pages.get(service) === page)
+      this.take(rules, number, { stamp: loaded.stamp, read: () => loaded })
+      this.#options.announcer.loaded(rules)
     } catch (error) {
-      if (error instanceof ClosedError) throw error
+      if (loading.signal.aborted && error instanceof ClosedError) throw error
       const failure = loadError(service, error)
-      page.fail(failure)
+      rules.fail(failure)
       throw failure
     }
   }
@@ -58,104 +49,26 @@ export class Loads {
    * Loads the rules of one service synchronously. Throws RuleSourceError if they cannot be read, and InvalidRuleError if any
    * of them is invalid.
    */
-  sync(page: Page, loadSync: LoadSync): void {
+  sync(rules: ServiceRules, loadSync: LoadSync, number: number): void {
     const { announcer, name } = this.#options
-    this.#begun += 1
     try {
-      const { otherProblems = [], ...loaded } = requireLoaded(loadSync(page.service), "loadSync()", name)
-      this.#take(page, this.#begun, { stamp: loaded.stamp, read: () => loaded }, true)
+      const { otherProblems = [], ...loaded } = requireLoaded(loadSync(rules.service), "loadSync()", name)
+      this.take(rules, number, { stamp: loaded.stamp, read: () => loaded }, true)
       announcer.othersRejected(otherProblems)
     } catch (error) {
-      throw loadError(page.service, error)
+      throw loadError(rules.service, error)
     }
   }
 
-  /** Loads the list of all services. Rejects when it cannot be read to its end; a service whose rules are wrong keeps no other from its own. */
-  async list(listAll: ListAll, loading: AbortController, fresh: boolean): Promise<void> {
-    const { timing, pages, announcer, confirm } = this.#options
-    this.#begun += 1
-    const load = this.#begun
-    const slices = new Slices()
-    try {
-      const take = (found: FoundRules) => this.#readListed(load, found)
-      await readAll(listAll, loading, timing, take, fresh)
-    } catch (error) {
-      if (error instanceof ClosedError) throw error
-      const failure = loadError(undefined, error)
-      for (const page of pages.values()) page.fail(failure)
-      throw failure
-    }
-    // Only a list that was read to its end says who is not in it.
-    const asked: Promise<void>[] = []
-    slices.begin()
-    for (const page of pages.values()) {
-      if (slices.isUsedUp) await slices.pause()
-      loading.signal.throwIfAborted()
-      if (page.takenFrom >= load) continue
-      page.isListed = false
-      if (page.readers.size > 0) asked.push(confirm(page, fresh))
-      else {
-        pages.delete(page.service)
-        announcer.forget(page)
-        this.#take(page, load, NOTHING)
-      }
-    }
-    announcer.listLoaded()
-    await Promise.all(asked)
-  }
-
-  /** Reads what is listed for a service if it is new, and takes it. */
-  #readListed(load: number, found: FoundRules): void | Promise<void> {
-    const { service, stamp } = found
-    // Taken in the same turn, so the page still goes by the stamp alone.
-    if (this.#options.pages.get(service)?.hasRead(stamp) === true) {
-      return this.#takeListed(load, service, { stamp, read: () => UNREAD })
-    }
-    const take = (read: () => LoadedRules): void => this.#takeListed(load, service, { stamp, read })
-    const fail = (error: unknown): void =>
-      take(() => {
-        throw error
-      })
-    let loaded: LoadedRules | Promise<LoadedRules>
-    try {
-      loaded = found.read()
-    } catch (error) {
-      return fail(error)
-    }
-    if (loaded instanceof Promise) return loaded.then((rules) => take(() => rules), fail)
-    const rules = loaded
-    return take(() => rules)
-  }
-
-  #takeListed(load: number, service: string, found: Found): void {
-    const { pages, pageOf, announcer, name } = this.#options
-    let page = pages.get(service)
-    if (page === undefined) {
-      page = pageOf(service)
-      pages.set(service, page)
-    }
-    page.isListed = true
-    try {
-      const read = () => requireLoaded(found.read(), "read()", name)
-      this.#take(page, load, { stamp: found.stamp, read })
-      announcer.loaded(page, true)
-    } catch (error) {
-      const failure = loadError(service, error)
-      announcer.failed(failure, service, [page])
-      page.fail(failure)
-    }
-    page.loop?.end()
-    page.loop = undefined
-  }
-
-  #take(page: Page, load: number, found: Found, isStrict = false): void {
-    const turn = page.take(load, found, isStrict)
-    if (turn === undefined) return
-    // The list has brought it in meanwhile, and tells of it.
-    if ((this.#options.pages.get(page.service) ?? page) !== page) return
+  /** Takes what a load has read of a service, and announces what has changed. Throws why it is rejected. */
+  take(rules: ServiceRules, load: number, found: SourceRules, isStrict = false): void {
+    const change = rules.take(load, found, isStrict)
+    if (change === undefined) return
+    // The list has brought in the service meanwhile, and announces it.
+    if ((this.#options.followed(rules.service) ?? rules) !== rules) return
     // A name that somebody made up is no news.
-    if (turn.before === undefined && page.known === undefined && page.readers.size === 0) return
-    this.#options.announcer.turned(page, turn)
+    if (change.before === undefined && rules.known === undefined && rules.readers.size === 0) return
+    this.#options.announcer.changed(rules, change)
   }
 }
 
@@ -164,12 +77,11 @@ export class Loads {
  * not come, or not within ten seconds, and when `loading` is aborted; what was taken by then stays taken. `fresh`: what
  * is stored now.
  */
-async function readAll(
+export async function readAll(
   listAll: ListAll,
-  loading: AbortController,
+  { loading, fresh }: Load,
   timing: Timing,
   take: (found: FoundRules) => void | Promise<void>,
-  fresh = false,
 ): Promise<void> {
   const slices = new Slices()
   let pages: AsyncIterator<readonly FoundRules[]> | undefined
@@ -199,4 +111,28 @@ async function readAll(
     end().catch(ignore)
     throw error
   }
+}
+
+/**
+ * Returns what a source that others wrote has loaded. Throws RuleSourceError if it has another shape. `call` and `name` are what
+ * the message calls the method and the source.
+ */
+export function requireLoaded<Loaded extends LoadedRules>(value: Loaded, call: string, name: string): Loaded {
+  const { rules, problems }: Partial<LoadedRules> = value ?? {}
+  // Rules that are not a list are a problem of the edition, which the parser reports.
+  if (rules !== undefined && Array.isArray(problems) && problems.every(isProblem)) return value
+  if (value instanceof Promise) {
+    value.catch(ignore)
+    throw new RuleSourceError(
+      `${call} of ${name} must return at once, and returned a promise: leave it out if it cannot`,
+    )
+  }
+  throw new RuleSourceError(
+    `${call} of ${name} must return { rules, problems }, a list of rules and a list of problems, and returned ${show(value)}`,
+  )
+}
+
+function isProblem(value: unknown): boolean {
+  const { path, message }: Partial<Problem> = value ?? {}
+  return typeof path === "string" && typeof message === "string"
 }

@@ -1,3 +1,4 @@
+import { AsyncResource } from "node:async_hooks"
 import { held, unlessAborted } from "../../ground/time.ts"
 import type {
   Edition,
@@ -11,12 +12,12 @@ import type {
 import { Announcer } from "./announcer.ts"
 import { requireService, startCall } from "./call-start.ts"
 import { Followed } from "./followed.ts"
-import type { LoadLoop } from "./load-loop.ts"
+import { Loader } from "./loader.ts"
 import { Loads } from "./loads.ts"
 import { Lookups } from "./lookups.ts"
-import { DEFAULT_POLL_MS, type ParsedBookOptions, parseBookOptions, type RuleBookOptions } from "./options.ts"
+import { type ParsedBookOptions, parseBookOptions, type RuleBookOptions } from "./options.ts"
 import { isRejection } from "./rule-snapshot.ts"
-import { Page, type PageReader } from "./service-rules.ts"
+import { type RulesReader, ServiceRules } from "./service-rules.ts"
 import type { Timing } from "./timing.ts"
 import type { UntilLoaded } from "./until-loaded.ts"
 import { closed } from "./waiting-list.ts"
@@ -50,15 +51,21 @@ export function createRuleBook(options: RuleBookOptions): RuleBook {
   return new OpenBook(parseBookOptions(options))
 }
 
-/** A page of a book that a limiter has opened: the service is followed until it is closed. */
-export interface OpenedPage {
+/** The rules of a service that a limiter has opened: the service is followed until it is closed. */
+export interface OpenedRules {
   /** Undefined until the first load. */
   readonly edition: Edition | undefined
   /** Resolves when the first load has succeeded; see RuleBook. */
   ready(options: ReadyOptions): Promise<void>
 }
 
-/** The book behind the interface, with what a limiter needs of it besides. What it follows it looks up no more. */
+/**
+ * The book behind the interface, with what a limiter needs of it besides. Each service has its rules (`service-rules`), which keep
+ * the last good edition, and one loader (`loader`), which decides when to load again. The loader is kept while the service is followed
+ * (`followed`), unless the list of all services brings its rules, and it rests while the name is only looked up (`lookups`). Each load
+ * reads the source (`loads`) and brings what it has read into the rules, which take or reject it as a whole. What has changed or
+ * failed is reported to limiters, listeners and the log (`announcer`).
+ */
 export class OpenBook implements RuleBook {
   readonly name: string
   /** Whether its source loads synchronously: a limiter has its rules as soon as it is created. */
@@ -73,39 +80,32 @@ export class OpenBook implements RuleBook {
   #isClosed = false
 
   constructor(options: ParsedBookOptions) {
-    const { name, logger, source, pollMs = DEFAULT_POLL_MS, maxUnknown, timing } = options
+    const { name, logger, source, timing } = options
     this.name = name
     this.isLocal = options.loadSync !== undefined
     this.untilLoaded = options.untilLoaded
     this.#timing = timing
     const announcer = new Announcer(name, logger, timing)
-    const pages = new Map<string, Page>()
-    const pageOf = (service: string) => {
-      const page = this.#lookups.remove(service)
-      // What was logged once is repeated from now on.
-      if (page !== undefined) announcer.forget(page)
-      return page ?? new Page(service)
-    }
-    const loads = new Loads({
-      ...{ source, name, timing, pages, announcer, pageOf },
-      confirm: (page, fresh) => this.#followed.confirm(page, fresh),
-    })
     this.#announcer = announcer
-    this.#lookups = new Lookups({
-      most: maxUnknown,
-      intervalMs: pollMs,
-      timing,
-      staleAfterMs: options.staleAfterMs,
-      load: (page, loading, fresh) => loads.byName(page, loading, fresh),
-      onError: (error, page) => announcer.failed(error, page.service, [page], false),
-    })
-    this.#followed = new Followed({ ...options, pages, loads, announcer, pageOf })
+    const settings = { ...options, count: { begun: 0 }, outside: new AsyncResource("SluiceRuleBook") }
+    const loaderOf = (rules: ServiceRules): Loader =>
+      new Loader(settings, {
+        load: (load) => (rules.isFollowed ? loads.byName(rules, load) : this.#lookups.load(rules, load)),
+        onError: (error) => announcer.failed(error, rules),
+        onStale: (ageMs) => announcer.stale(ageMs, rules.service, [rules]),
+      })
+    const create = (service: string) => new ServiceRules(service, loaderOf)
+    const followed = (service: string) => this.#followed.get(service)
+    const loads = new Loads({ source, name, timing, announcer, followed })
+    this.#lookups = new Lookups({ ...options, loads, create })
+    const claim = (service: string) => this.#lookups.remove(service) ?? create(service)
+    this.#followed = new Followed({ ...options, loads, announcer, settings, claim })
     // Watching comes first: a change between the two would go unnoticed.
     this.#stopWatching = source.watch?.(() => {
       this.#lookups.expire()
       this.#followed.reload()
     })
-    this.#followed.reload()
+    this.#followed.start()
   }
 
   on<Name extends keyof RuleBookEvents>(name: Name, listener: (...args: RuleBookEvents[Name]) => void): void {
@@ -120,8 +120,8 @@ export class OpenBook implements RuleBook {
   }
 
   rulesOf(service: string): Edition | undefined {
-    const page = this.#followedPage(service)
-    if (page !== undefined) return page.known
+    const rules = this.#followedRules(service)
+    if (rules !== undefined) return rules.known
     // What is about to be listed need not be asked for one by one.
     return this.#followed.isListLoaded ? this.#lookups.read(service) : undefined
   }
@@ -132,10 +132,13 @@ export class OpenBook implements RuleBook {
   }
 
   statusOf(service: string): RulesStatus {
-    const page = this.#followedPage(service)
-    const nowMs = this.#timing.now()
-    if (page !== undefined) return statusOf(page, this.#followed.loopOf(page), nowMs)
-    return statusOf(this.#lookups.pageOf(service), this.#lookups.standingOf(service), nowMs)
+    const followed = this.#followedRules(service)
+    const rules = followed ?? this.#lookups.get(service)
+    return statusOf(
+      rules,
+      followed === undefined ? rules?.loader : this.#followed.loaderOf(followed),
+      this.#timing.now(),
+    )
   }
 
   async ready(options?: ReadyOptions): Promise<void> {
@@ -163,31 +166,31 @@ export class OpenBook implements RuleBook {
    * Follows a service for a reader, which gets the edition at once if there is one. Throws {@link ClosedError}, and for a local
    * source what is wrong with the rules of the service.
    */
-  open(service: string, reader: PageReader): OpenedPage {
+  open(service: string, reader: RulesReader): OpenedRules {
     this.#requireOpen()
-    const page = this.#followed.open(service, reader)
+    const rules = this.#followed.open(service, reader)
     return {
       get edition() {
-        return page.edition
+        return rules.edition
       },
       ready: async (options) => {
         this.#requireOpen()
-        await page.ready(options)
+        await rules.ready(options)
       },
     }
   }
 
   /** The reader is told no more. */
-  leave(service: string, reader: PageReader): void {
+  leave(service: string, reader: RulesReader): void {
     this.#followed.leave(service, reader)
   }
 
   async #find(service: string, signal: AbortSignal | undefined): Promise<Edition | undefined> {
     await this.#followed.listReady({ signal })
-    const page = this.#followedPage(service)
-    if (page === undefined) return unlessAborted(this.#lookups.find(service), signal)
-    await page.ready({ signal })
-    return page.known
+    const rules = this.#followedRules(service)
+    if (rules === undefined) return unlessAborted(this.#lookups.find(service), signal)
+    await rules.ready({ signal })
+    return rules.known
   }
 
   async #refreshAll(): Promise<void> {
@@ -199,13 +202,13 @@ export class OpenBook implements RuleBook {
   }
 
   async #refreshOne(service: string): Promise<void> {
-    const page = this.#followedPage(service)
-    await (page === undefined ? this.#lookups.refresh(service) : this.#followed.refresh(page))
+    const rules = this.#followedRules(service)
+    await (rules === undefined ? this.#lookups.refresh(service) : rules.loader.refresh())
   }
 
-  #followedPage(service: string): Page | undefined {
+  #followedRules(service: string): ServiceRules | undefined {
     requireService(service)
-    return this.#followed.pageOf(service)
+    return this.#followed.get(service)
   }
 
   #requireOpen(): void {
@@ -213,13 +216,10 @@ export class OpenBook implements RuleBook {
   }
 }
 
-/** How far the rules of a page are to be trusted, by what is known of its loads. */
-function statusOf(
-  page: Page | undefined,
-  { loadedAtMs, isStale, error = page?.rejection }: Pick<LoadLoop, "loadedAtMs" | "isStale" | "error">,
-  nowMs: number,
-): RulesStatus {
-  const { version, problems = [] } = page?.edition ?? {}
+/** How far the rules are to be trusted, by what is known of the loads that keep them up to date. */
+function statusOf(rules: ServiceRules | undefined, loader: Loader | undefined, nowMs: number): RulesStatus {
+  const { version, problems = [] } = rules?.edition ?? {}
+  const { loadedAtMs, isStale = false, error = rules?.rejection } = loader ?? {}
   return {
     ...(version !== undefined && { version }),
     ...(loadedAtMs !== undefined && { loadedAtMs }),

@@ -60,14 +60,16 @@ export interface ParsedBookOptions {
   readonly untilLoaded: UntilLoaded | undefined
   /** Undefined: the source tells of every change. */
   readonly pollMs: number | undefined
+  /** How long an answer for a name that nobody follows is taken for granted. */
+  readonly rememberMs: number
   readonly staleAfterMs: number
   readonly maxUnknown: number
   readonly logger: Logger | undefined
   readonly timing: Timing
 }
 
-/** Of names that are asked for at a source which is not polled, and of what counts as stale there. */
-export const DEFAULT_POLL_MS = 30_000
+/** The interval of a source that is not polled, for names that nobody follows and for what counts as stale. */
+const DEFAULT_POLL_MS = 30_000
 
 /** The longest delay of a timer: beyond it, it would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
@@ -115,6 +117,7 @@ export function parseBookOptions(value: unknown): ParsedBookOptions {
   const untilLoaded = parseUntilLoaded(options, problems)
   if (problems.length > 0) throw new InvalidOptionError(problems)
   const pollMs = options.pollMs ?? source.pollMs
+  const rememberMs = pollMs ?? DEFAULT_POLL_MS
   return {
     source,
     name: source.name ?? "the rule source",
@@ -122,7 +125,8 @@ export function parseBookOptions(value: unknown): ParsedBookOptions {
     listAll: services === "all" ? (each) => (source as Required<RuleSource>).loadAll(each) : undefined,
     untilLoaded,
     pollMs,
-    staleAfterMs: options.staleAfterMs ?? Math.min(3 * (pollMs ?? DEFAULT_POLL_MS), MAX_TIMER_MS),
+    rememberMs,
+    staleAfterMs: options.staleAfterMs ?? Math.min(3 * rememberMs, MAX_TIMER_MS),
     maxUnknown: options.maxUnknown ?? 10_000,
     logger: options.logger,
     timing: {

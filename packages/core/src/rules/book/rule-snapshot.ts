@@ -6,31 +6,31 @@ import type { Edition, RulesEvent } from "../rule-book.ts"
 import type { LoadedRules } from "../source.ts"
 
 /** What there is when a source has nothing for a service. */
-export const NOTHING: Found = { read: () => ({ rules: [], problems: [] }) }
+export const NOTHING: SourceRules = { read: () => ({ rules: [], problems: [] }) }
 
 /** What is stored for a service, parsed or not. */
-export interface Found {
+export interface SourceRules {
   readonly stamp?: string | undefined
   read(): LoadedRules
 }
 
-/** By what it is told that the same is stored: the source's stamp, else all that it said. */
-export type Print = { readonly stamp: string } | { readonly loaded: LoadedRules }
+/** Identifies what is stored: the stamp of the source, or all that it returned if it has no stamps. */
+export type Fingerprint = { readonly stamp: string } | { readonly loaded: LoadedRules }
 
-export function printOf({ stamp }: Found, loaded: LoadedRules): Print {
+export function fingerprintOf({ stamp }: SourceRules, loaded: LoadedRules): Fingerprint {
   return stamp === undefined ? { loaded } : { stamp }
 }
 
-/** Whether the print is this stamp. */
-export function hasStamp(print: Print | undefined, stamp: string): boolean {
-  return print !== undefined && "stamp" in print && print.stamp === stamp
+/** Whether the fingerprint is this stamp. */
+export function hasStamp(fingerprint: Fingerprint | undefined, stamp: string): boolean {
+  return fingerprint !== undefined && "stamp" in fingerprint && fingerprint.stamp === stamp
 }
 
-/** Whether it is what the print is of. Reads it only where there is no stamp. */
-export function isSame(print: Print | undefined, found: Found): boolean {
-  if (print === undefined) return false
-  if ("stamp" in print) return found.stamp === print.stamp
-  return found.stamp === undefined && isDeepStrictEqual(print.loaded, found.read())
+/** Whether it is what the fingerprint is of. Reads it only where there is no stamp. */
+export function isSame(fingerprint: Fingerprint | undefined, found: SourceRules): boolean {
+  if (fingerprint === undefined) return false
+  if ("stamp" in fingerprint) return found.stamp === fingerprint.stamp
+  return found.stamp === undefined && isDeepStrictEqual(fingerprint.loaded, found.read())
 }
 
 /** Returns the rules of a service, checked: a source that others wrote may return anything. */

@@ -1,21 +1,21 @@
 import { InvalidRuleError } from "../../ground/errors.ts"
 import type { Edition, ReadyOptions, RulesEvent } from "../rule-book.ts"
 import type { Complaint } from "./complaint.ts"
-import type { LoadLoop } from "./load-loop.ts"
+import type { Loader } from "./loader.ts"
 import {
   editionOf,
-  type Found,
+  type Fingerprint,
+  fingerprintOf,
   hasStamp,
   isNothing,
   isSame,
   type LoadFailure,
-  type Print,
-  printOf,
+  type SourceRules,
 } from "./rule-snapshot.ts"
 import { WaitingList } from "./waiting-list.ts"
 
-/** A reader of a page, such as a limiter. Only `onEdition` may throw, and only while the reader opens the page. */
-export interface PageReader {
+/** Reads the rules of a service, such as a limiter. Only `onEdition` may throw, and only while the reader opens the rules. */
+export interface RulesReader {
   /** Another edition is in force. */
   onEdition(edition: Edition, change: RulesEvent["change"]): void
   onError(error: LoadFailure): void
@@ -23,18 +23,19 @@ export interface PageReader {
 }
 
 /** What became of the rules of a service with a load. */
-export interface Turn {
+export interface RuleChange {
   readonly change: RulesEvent["change"]
   readonly edition: Edition
   readonly before: Edition | undefined
 }
 
-/** The rules of one service: the last good ones, and by what they are told from others. */
-export class Page {
+/** The rules of one service: the last good ones, and the loader that loads them by the name of the service. */
+export class ServiceRules {
   readonly service: string
-  readonly readers: Set<PageReader> = new Set()
-  /** Where the service is loaded by its name; undefined while it is in the list of all. */
-  loop: LoadLoop | undefined
+  readonly loader: Loader
+  readonly readers: Set<RulesReader> = new Set()
+  /** True while they are kept up to date: by the list of all services, or else by the loader. */
+  isFollowed = false
   /** Whether the latest list of all services has it. */
   isListed = false
   /** What the log says is wrong with its rules; undefined if nothing ever was. */
@@ -42,14 +43,15 @@ export class Page {
   #edition: Edition | undefined
   #isNothing = true
   /** Of what is in force. */
-  #print: Print | undefined
+  #fingerprint: Fingerprint | undefined
   /** The edition that was rejected since then. */
-  #rejected: { readonly print: Print; readonly error: InvalidRuleError } | undefined
+  #rejected: { readonly fingerprint: Fingerprint; readonly error: InvalidRuleError } | undefined
   #takenFrom = 0
   readonly #waiting = new WaitingList()
 
-  constructor(service: string) {
+  constructor(service: string, loaderOf: (rules: ServiceRules) => Loader) {
     this.service = service
+    this.loader = loaderOf(this)
   }
 
   /** Undefined until the first load; without rules when the source has none. */
@@ -88,22 +90,38 @@ export class Page {
     this.#waiting.failed(1, error)
   }
 
-  /** Nobody reads it any more, and nothing will be loaded. Who waits need not wait. */
+  /** Nobody reads them any more: whoever waits need not wait. */
   end(): void {
-    this.loop?.end()
-    this.loop = undefined
     this.#waiting.succeeded(1)
   }
 
   /** Nothing will be loaded any more. */
   close(error: Error): void {
-    this.loop?.close()
+    this.loader.close()
+    this.complaint?.end()
     this.#waiting.close(error)
+  }
+
+  /** Somebody follows the service. That the source had nothing, or nothing that can be used, is forgotten: it may be outdated. */
+  follow(): void {
+    this.isFollowed = true
+    // What was logged once is repeated from now on.
+    this.complaint?.end()
+    if (this.known !== undefined) return
+    this.#edition = undefined
+    this.#fingerprint = undefined
+    this.#rejected = undefined
+  }
+
+  /** Nobody follows the service: nothing that is wrong with its rules is repeated. */
+  unfollow(): void {
+    this.isFollowed = false
+    this.complaint?.end()
   }
 
   /** Whether what has this stamp was taken or rejected already, so that nobody needs to read it again. */
   hasRead(stamp: string): boolean {
-    return hasStamp(this.#print, stamp) || hasStamp(this.#rejected?.print, stamp)
+    return hasStamp(this.#fingerprint, stamp) || hasStamp(this.#rejected?.fingerprint, stamp)
   }
 
   /**
@@ -111,26 +129,26 @@ export class Page {
    * edition yet, its valid rules are taken, unless `isStrict`. Returns undefined if nothing changes: the same is in force, or
    * what a later load has found. Throws InvalidRuleError for a rejected edition, and what reading throws.
    */
-  take(load: number, found: Found, isStrict: boolean): Turn | undefined {
+  take(load: number, found: SourceRules, isStrict: boolean): RuleChange | undefined {
     if (load < this.#takenFrom) return undefined
     this.#takenFrom = load
-    if (this.#rejected !== undefined && isSame(this.#rejected.print, found)) throw this.#rejected.error
-    if (isSame(this.#print, found)) {
+    if (this.#rejected !== undefined && isSame(this.#rejected.fingerprint, found)) throw this.#rejected.error
+    if (isSame(this.#fingerprint, found)) {
       this.#rejected = undefined
       return undefined
     }
     const loaded = found.read()
-    const print = printOf(found, loaded)
+    const fingerprint = fingerprintOf(found, loaded)
     const edition = editionOf(this.service, loaded)
     const isFirst = this.known === undefined && edition.rules.length > 0
     if (edition.problems.length > 0 && (isStrict || !isFirst)) {
       const error = new InvalidRuleError(edition.problems)
-      this.#rejected = { print, error }
+      this.#rejected = { fingerprint, error }
       throw error
     }
     const [before, wasNothing] = [this.#edition, this.#isNothing]
     this.#rejected = undefined
-    this.#print = print
+    this.#fingerprint = fingerprint
     this.#edition = edition
     this.#isNothing = isNothing(edition, found.stamp)
     this.#waiting.succeeded(1)

@@ -43,6 +43,21 @@ export function retryMs(failures: number, timing: Timing): number {
   return longest * (1 - timing.random() / 2)
 }
 
+/** A poll may come earlier by this part of the interval, so that many processes do not ask together; never later. */
+const JITTER = 0.2
+
+/** How long to wait for the next poll after a load that began at this time. */
+export function nextPollMs(
+  intervalMs: number,
+  begunAtMs: number,
+  timing: Timing,
+  jitter: number = JITTER,
+): number {
+  const dueMs = intervalMs * (1 - jitter * timing.random()) - (timing.now() - begunAtMs)
+  // Loads that take longer than the interval leave the source a moment all the same.
+  return Math.max(dueMs, intervalMs / 10)
+}
+
 /** Waits. Rejects when the signal is aborted, and when there is no way to wait. */
 export async function sleep(ms: number, signal: AbortSignal, timing: Pick<Timing, "wait">): Promise<void> {
   await timing.wait(ms, signal)

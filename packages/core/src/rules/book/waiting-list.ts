@@ -1,5 +1,5 @@
 import { ClosedError } from "../../ground/errors.ts"
-import { ignore } from "../../ground/time.ts"
+import { ignore, unlessAborted } from "../../ground/time.ts"
 import type { ReadyOptions } from "../rule-book.ts"
 
 interface Waiting {
@@ -12,51 +12,41 @@ interface Waiting {
 
 /** Those who wait for the outcome of loads, which are numbered from 1. */
 export class WaitingList {
-  #waiting: readonly Waiting[] = []
+  readonly #waiting = new Set<Waiting>()
+  #closed: Error | undefined
 
   /**
    * Resolves when a load from this number on has succeeded, and rejects when one has failed, unless `retry` says to go
    * on. Rejects with the signal's reason when it is aborted.
    */
-  add(from: number, { retry = false, signal }: ReadyOptions): Promise<void> {
-    if (signal?.aborted) return Promise.reject(signal.reason)
-    return new Promise((resolve, reject) => {
-      let leave: () => void = ignore
-      const end = (outcome: () => void): void => {
-        signal?.removeEventListener("abort", leave)
-        outcome()
-      }
-      const mine: Waiting = {
-        from,
-        retry,
-        resolve: () => end(resolve),
-        reject: (error) => end(() => reject(error)),
-      }
-      leave = () => {
-        this.#waiting = this.#waiting.filter((other) => other !== mine)
-        reject(signal?.reason)
-      }
-      signal?.addEventListener("abort", leave, { once: true })
-      this.#waiting = [...this.#waiting, mine]
+  async add(from: number, { retry = false, signal }: ReadyOptions): Promise<void> {
+    signal?.throwIfAborted()
+    if (this.#closed !== undefined) throw this.#closed
+    let leave: () => void = ignore
+    const ended = new Promise<void>((resolve, reject) => {
+      const waiting = { from, retry, resolve, reject }
+      this.#waiting.add(waiting)
+      leave = () => void this.#waiting.delete(waiting)
     })
+    try {
+      await unlessAborted(ended, signal)
+    } finally {
+      leave()
+    }
   }
 
   succeeded(load: number): void {
-    for (const { resolve } of this.#take(({ from }) => from <= load)) resolve()
+    for (const { from, resolve } of this.#waiting) if (from <= load) resolve()
   }
 
   failed(load: number, error: Error): void {
-    for (const { reject } of this.#take(({ from, retry }) => from <= load && !retry)) reject(error)
+    for (const { from, retry, reject } of this.#waiting) if (from <= load && !retry) reject(error)
   }
 
+  /** Rejects all who wait, and all who come later. */
   close(error: Error): void {
-    for (const { reject } of this.#take(() => true)) reject(error)
-  }
-
-  #take(isDue: (waiting: Waiting) => boolean): readonly Waiting[] {
-    const due = this.#waiting.filter(isDue)
-    this.#waiting = this.#waiting.filter((waiting) => !isDue(waiting))
-    return due
+    this.#closed = error
+    for (const { reject } of this.#waiting) reject(error)
   }
 }
 

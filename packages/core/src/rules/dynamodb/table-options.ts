@@ -1,9 +1,8 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import { z } from "zod"
 import { InvalidOptionError } from "../../ground/errors.ts"
-import { memberProblems, says } from "../../ground/shape.ts"
+import { memberProblems, says, strict } from "../../ground/shape.ts"
 import { locate, show } from "../../ground/show.ts"
-import { strict } from "../parsing/rule-members.ts"
 import { DEFAULT_KEY, type KeyType, type TableKey } from "./table-key.ts"
 
 /** What a client must be able to do: send commands. The app's may be of another version of the SDK than ours. */

@@ -6,7 +6,6 @@ import { type RegisteredRules, RuleConflictError } from "../registry.ts"
 import { WATCH_PLACE, watchAttempts } from "./attempts.ts"
 import { type Attributes, attributeOf, bytesOf } from "./attribute-values.ts"
 import { type Condition, conflictMessage } from "./expected-version.ts"
-
 import { causeName, messageBehind } from "./failure.ts"
 import { readRegistered, storedItem } from "./stored-item.ts"
 import type { Found, Table } from "./table.ts"

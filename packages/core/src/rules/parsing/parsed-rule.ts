@@ -2,12 +2,13 @@ import { formatDuration, parseDuration } from "../../ground/duration.ts"
 import type {
   AlgorithmName,
   Alignment,
+  OnMissing,
   OnStoreFailure,
   ParsedThrottle,
   Penalty,
   Refill,
 } from "../../ground/policy.ts"
-import type { OnMissing, Rule, RuleMatch, RulePenalty, StorableRule, Throttle } from "../rule.ts"
+import type { Rule, RuleMatch, RulePenalty, StorableRule, Throttle } from "../rule.ts"
 import { canonicalField } from "./field-name.ts"
 import { mostUnits, percentOf } from "./units.ts"
 

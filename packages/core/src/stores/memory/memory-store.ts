@@ -1,7 +1,6 @@
 import { type Clock, isCountable } from "../../ground/clock.ts"
 import { ClosedError, StoreUnavailableError, textOf } from "../../ground/errors.ts"
 import { Counters, type Taken } from "../counters.ts"
-
 import { makeStringsQuick } from "../quick-strings.ts"
 import type { Answer, Check, CounterKey, EvictionEvent, Refund, Store } from "../store.ts"
 import { StoreListeners } from "../store-listeners.ts"

@@ -10,7 +10,6 @@ import {
   type Store,
   type StoreEvent,
 } from "../store.ts"
-
 import { StoreListeners } from "../store-listeners.ts"
 import { takeTogether } from "../take-together.ts"
 import type { Late } from "./batching/batch-sender.ts"

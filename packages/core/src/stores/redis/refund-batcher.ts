@@ -3,7 +3,6 @@ import { outsideRequests, soon } from "../../ground/time.ts"
 import type { Refund } from "../store.ts"
 import { allApplied, silent } from "./failure.ts"
 import type { Node, Patience } from "./node/node.ts"
-
 import { PolicyTable } from "./scripts/script-input.ts"
 import { GIVE_BACK } from "./scripts.ts"
 

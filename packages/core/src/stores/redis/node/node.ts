@@ -11,7 +11,6 @@ import { type Script, TAKE } from "../scripts.ts"
 import { type Arrival, Arrivals } from "./arrivals.ts"
 import { Breaker } from "./breaker.ts"
 import { Call } from "./call.ts"
-
 import { ServerTime } from "./server-time.ts"
 
 /**

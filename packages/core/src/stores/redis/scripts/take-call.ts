@@ -11,7 +11,6 @@ import {
   kindOf,
   PolicyTable,
 } from "./script-input.ts"
-
 import { integerAt, type Reply, readReply, stateAt } from "./script-reply.ts"
 
 /** One request of several checks, or equal requests of one check, which are granted in order. */
