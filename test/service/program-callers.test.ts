@@ -5,8 +5,9 @@ import { connect, type Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { createMetrics } from "../../packages/service/src/program/metrics.ts"
 import { until } from "../servers/until.ts"
-import { type Program, startProgram } from "./program.ts"
+import { type RunningHere, startHere } from "./in-process.ts"
 import { FORWARD, question } from "./questions.ts"
 import { answerTo, beginCall, framed } from "./raw-call.ts"
 
@@ -24,14 +25,15 @@ rules:
 `
 
 let folder: string
-let program: Program
+let program: RunningHere
 const sockets: Socket[] = []
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "sluice-callers-"))
   writeFileSync(join(folder, "rules.yaml"), RULES)
-  program = await startProgram(
+  program = await startHere(
     ["--rules", join(folder, "rules.yaml"), "--max-in-flight", "4", "--max-connections-per-peer", "3"],
     { SLUICE_DECIDE_TOKENS: JSON.stringify({ 1: TOKEN, 2: OTHER_TOKEN }) },
+    createMetrics({}),
   )
   await program.said("the service is ready")
 })

@@ -10,7 +10,8 @@ import { startFaultProxy } from "../servers/fault-proxy.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
-import { type Program, startProgram } from "./program.ts"
+import { type RunningHere, startHere } from "./in-process.ts"
+import { startProgram } from "./program.ts"
 
 const RULES = `
 service_id: 1
@@ -22,12 +23,12 @@ const PATIENT = ["--store-timeout", "20s"]
 
 let folder: string
 let rules: string
-const programs: Program[] = []
+const programs: { stop(): Promise<unknown> }[] = []
 const start = async (
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
-): Promise<Program> => {
-  const program = await startProgram(args, env)
+): Promise<RunningHere> => {
+  const program = await startHere(args, env)
   programs.push(program)
   return program
 }
@@ -41,8 +42,11 @@ afterEach(async () => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
+/** A program, wherever it runs. */
+type Asked = Pick<RunningHere, "http" | "readyz">
+
 async function call(
-  { http }: Program,
+  { http }: Asked,
   method: string,
   body: object,
 ): Promise<Readonly<Record<string, unknown>>> {
@@ -53,9 +57,9 @@ async function call(
   })
   return (await response.json()) as Readonly<Record<string, unknown>>
 }
-const ask = (program: Program, user: string) =>
+const ask = (program: Asked, user: string) =>
   call(program, "ShouldForwardRequest", { serviceId: 1, request: JSON.stringify({ user_id: user }) })
-const storeOf = async (program: Program) =>
+const storeOf = async (program: Asked) =>
   ((await program.readyz()).body as { readonly store: { readonly status: string } }).store.status
 
 describe("the program with Redis", () => {
@@ -75,9 +79,10 @@ describe("the program with Redis", () => {
 
   it("counts together with other processes, behind the prefix that it was given", async () => {
     const args = ["--rules", rules, "--redis-prefix", "shop:", ...PATIENT]
-    const two = await Promise.all([start(args, env), start(args, env)])
+    const two = [await startProgram(args, env), await start(args, env)] as const
+    programs.push(two[0])
     await Promise.all(two.map((each) => each.said("the service is ready")))
-    const answers = await Promise.all(Array.from({ length: 8 }, (_, i) => ask(two[i % 2] as Program, "ada")))
+    const answers = await Promise.all(Array.from({ length: 8 }, (_, i) => ask(two[i % 2] as Asked, "ada")))
     expect(answers.filter(({ shouldForward }) => shouldForward === true)).toHaveLength(3)
     expect(answers.every(({ degraded }) => degraded === false)).toBe(true)
     expect(String(await redis.command("KEYS", "*"))).toMatch(/^shop:sl2:/)
@@ -134,15 +139,6 @@ describe("the program with Redis", () => {
       told("SLUICE_RECOVERED") === told("SLUICE_DEGRADED")
     await until("it says that Redis is back", isBack)
     expect(await storeOf(program)).toBe("reachable")
-  })
-
-  it("hangs with a Redis that hangs no longer than it takes to see it", async () => {
-    const program = await start(["--rules", rules], env)
-    await until("it is reachable", async () => (await storeOf(program)) === "reachable")
-    proxy.pause()
-    expect(await storeOf(program)).toBe("degraded")
-    proxy.resume()
-    await until("it is reachable", async () => (await storeOf(program)) === "reachable")
   })
 
   it("says that Redis refuses the database that the URL names, and where it counts instead", async () => {

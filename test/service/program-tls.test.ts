@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Client, credentials, type ServiceError } from "@grpc/grpc-js"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { type Program, startProgram } from "./program.ts"
+import { type RunningHere, startHere } from "./in-process.ts"
 
 const pathOf = (name: string): string => fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url))
 const pem = (name: string): Buffer => readFileSync(pathOf(name))
@@ -14,7 +14,7 @@ const CLIENTS = ["--tls-client-ca", pathOf("ca.pem")]
 
 let folder: string
 let rules: string
-let program: Program | undefined
+let program: RunningHere | undefined
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "sluice-program-"))
   rules = join(folder, "rules.yaml")
@@ -24,7 +24,7 @@ afterEach(() => program?.stop())
 afterAll(() => rmSync(folder, { recursive: true }))
 
 /** The status over HTTP, or the error; as `who` of the fixtures, where one is named. */
-function overHttp({ http }: Program, who?: string): Promise<number | Error> {
+function overHttp({ http }: RunningHere, who?: string): Promise<number | Error> {
   return new Promise((resolve) => {
     const own = who === undefined ? {} : { cert: pem(`${who}.pem`), key: pem(`${who}.key`) }
     const headers = { "content-type": "application/json" }
@@ -46,7 +46,7 @@ function overHttp({ http }: Program, who?: string): Promise<number | Error> {
 }
 
 /** The same over gRPC: 0, or the code of the error. */
-function overGrpc({ grpc }: Program, who?: string): Promise<number> {
+function overGrpc({ grpc }: RunningHere, who?: string): Promise<number> {
   const own = who === undefined ? [] : [pem(`${who}.key`), pem(`${who}.pem`)]
   const client = new Client(grpc, credentials.createSsl(pem("ca.pem"), ...own), {
     "grpc.ssl_target_name_override": "localhost",
@@ -65,7 +65,7 @@ function overGrpc({ grpc }: Program, who?: string): Promise<number> {
 
 describe("TLS", () => {
   it("is spoken on both doors with the certificate that was given", async () => {
-    program = await startProgram(["--rules", rules, ...SERVER])
+    program = await startHere(["--rules", rules, ...SERVER])
     await program.said("the service is ready")
     expect(await overHttp(program)).toBe(200)
     expect(await overGrpc(program)).toBe(0)
@@ -75,7 +75,7 @@ describe("TLS", () => {
   })
 
   it("may ask callers for a certificate, and answers none without a right one", async () => {
-    program = await startProgram(["--rules", rules, ...SERVER, ...CLIENTS])
+    program = await startHere(["--rules", rules, ...SERVER, ...CLIENTS])
     await program.said("the service is ready")
     expect(await overHttp(program, "client")).toBe(200)
     expect(await overGrpc(program, "client")).toBe(0)

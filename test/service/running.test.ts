@@ -15,6 +15,7 @@ import { startRedis } from "../servers/redis-server.ts"
 import { startProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 import { openHealth } from "./health-client.ts"
+import { NO_METRICS } from "./in-process.ts"
 import { openStranger } from "./stranger.ts"
 
 // The same as the program does, in this process: what hangs on it can be looked at.
@@ -22,19 +23,6 @@ import { openStranger } from "./stranger.ts"
 const FREE = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--operations", "127.0.0.1:0"]
 const pem = (name: string): string => fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url))
 const TLS = ["--tls-cert", pem("server.pem"), "--tls-key", pem("server.key")]
-/** Measures nothing. */
-const NO_METRICS: Metrics = {
-  onLimiter() {},
-  onUnknownService() {},
-  onAnswered() {},
-  onRefusedConnection() {},
-  onLateConnection() {},
-  onOverload() {},
-  onWrongToken() {},
-  onFailedHandshake() {},
-  read: async () => ({ contentType: "text/plain", text: "" }),
-  close: async () => undefined,
-}
 const SERVICE = "sluice.v1.RateLimiter"
 
 let folder: string
@@ -233,12 +221,62 @@ describe("a service that runs", () => {
     expect(told()).toEqual([])
   })
 
+  it.each([
+    [
+      "of several services",
+      "service_id: 1\nrules: { limit: 0, window: 1m }\n---\nservice_id: 2\nrules: { limit: 5, window: 0 }\n",
+      /\nWrong rules:\n {2}- service "1" rules\.limit \(line 2, .*\): 0 is .*\n {2}- service "2" rules\.window \(line 5, .*\): 0 is .*$/,
+    ],
+    [
+      "of services that have none of their own",
+      "rules: { limit: 0, window: 1m }\n---\nservice_id: 2\nrules: []\n",
+      /\nWrong rules: \[0\]\.rules\.limit \(line 1, column 10\): 0 is .*$/,
+    ],
+  ])("does not start if a rule of its file is invalid: %s", async (_whose, text, told) => {
+    const file = join(folder, "wrong.yaml")
+    writeFileSync(file, text)
+    await expect(run(["--rules", file])).rejects.toThrow(told)
+  })
+
+  it("says which rule of a service is left out if that is allowed", async () => {
+    const file = join(folder, "one-wrong.yaml")
+    const partly =
+      "service_id: 2\nrules:\n  - { name: good, limit: 5, window: 1m }\n  - { name: bad, limit: 5, window: 1 mni }\n"
+    writeFileSync(file, `service_id: 1\nrules: { limit: 5, window: 1m }\n---\n${partly}`)
+    await expect(run(["--rules", file])).rejects.toThrow(
+      /service "2" rules\[1\]\.window \(line 7, column \d+\): "1 mni" is not a window/,
+    )
+    const places = await run(["--rules", file, "--allow-invalid-rules"])
+    await ready()
+    expect(await (await ask(places, "2")).json()).toMatchObject({ policy: "good" })
+    expect(lines.filter(({ msg }) => msg.includes('service "2"'))).toEqual([
+      expect.objectContaining({
+        code: "SLUICE_RULES_REJECTED",
+        msg: expect.stringMatching(/some rules are left out, because rule "bad" is invalid/),
+      }),
+    ])
+  })
+
+  it("starts without any rule if its file has none", async () => {
+    const file = join(folder, "empty.yaml")
+    writeFileSync(file, "rules: []\n")
+    await run(["--rules", file])
+    await ready()
+  })
+
   it("leaves nothing open where it cannot start", async () => {
     const first = await run(["--rules", rules])
     const here = running
     const taken = first.http.replace("http://", "")
     await expect(run(["--rules", rules, "--http", taken])).rejects.toThrow(
       `HTTP cannot listen on ${taken}: the port is in use`,
+    )
+    await expect(run(["--rules", rules, "--grpc", first.grpc])).rejects.toThrow(
+      `gRPC cannot listen on ${first.grpc}: the port is in use`,
+    )
+    const operations = first.operations.replace("http://", "")
+    await expect(run(["--rules", rules, "--operations", operations])).rejects.toThrow(
+      `operations cannot listen on ${operations}: the port is in use`,
     )
     await expect(run(["--rules", join(folder, "none.yaml")])).rejects.toThrow("none.yaml")
     await expect(

@@ -1,0 +1,74 @@
+import { createLog } from "../../packages/service/src/program/log.ts"
+import type { Metrics } from "../../packages/service/src/program/metrics.ts"
+import { createCommand } from "../../packages/service/src/program/options.ts"
+import { readSettings } from "../../packages/service/src/program/read-settings.ts"
+import { start } from "../../packages/service/src/program/running.ts"
+import { until } from "../servers/until.ts"
+import type { LogLine, Program } from "./program.ts"
+
+// The program without a process of its own: a process takes a second or two of processor time to start.
+
+/** Measures nothing. */
+export const NO_METRICS: Metrics = {
+  onLimiter() {},
+  onUnknownService() {},
+  onAnswered() {},
+  onRefusedConnection() {},
+  onLateConnection() {},
+  onOverload() {},
+  onWrongToken() {},
+  onFailedHandshake() {},
+  read: async () => ({ contentType: "text/plain", text: "" }),
+  close: async () => undefined,
+}
+
+/** The program in this process, which cannot be sent a signal. */
+export interface RunningHere extends Omit<Program, "ended" | "signal" | "stop"> {
+  /** Drains it, and resolves with whether all that was in flight has been answered in time. */
+  stop(): Promise<boolean>
+}
+
+/** Starts the service with the arguments of its command line, on free ports unless `args` say otherwise. */
+export async function startHere(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  metrics: Metrics = NO_METRICS,
+): Promise<RunningHere> {
+  const free = "127.0.0.1:0"
+  const noop = (): void => undefined
+  const ports = ["--grpc", free, "--http", free, "--operations", free]
+  const command = createCommand("0", noop, noop).parse([...ports, ...args], { from: "user" })
+  const settings = readSettings(command, env)
+  let output = ""
+  const log = createLog(settings.logLevel, {
+    write: (line) => {
+      output += line
+    },
+  })
+  const running = await start(settings, env, log, metrics)
+  const lines = () =>
+    output
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as LogLine)
+  const find = (msg: string | RegExp): LogLine | undefined =>
+    lines().find((line) => (typeof msg === "string" ? line.msg === msg : msg.test(line.msg)))
+  const listens = find("sluice-service listens")?.ports as Readonly<Record<string, number>>
+  const operations = `http://127.0.0.1:${listens.operations}`
+  return {
+    grpc: `127.0.0.1:${listens.grpc}`,
+    http: `${settings.tls === undefined ? "http" : "https"}://127.0.0.1:${listens.http}`,
+    operations,
+    output: () => output,
+    lines,
+    async said(msg) {
+      await until(`the log says ${msg}`, () => find(msg) !== undefined)
+      return find(msg) as LogLine
+    },
+    async readyz() {
+      const response = await fetch(`${operations}/readyz`)
+      return { status: response.status, body: await response.json() }
+    },
+    stop: () => running.drain(),
+  }
+}
