@@ -57,6 +57,9 @@ function heldBody() {
   return isBatch ? `{"requests":[${single}]}${rest}` : single
 }
 
+/** What each request that is held sends, made once. */
+const heldBytes = held ? (door === "http" ? Buffer.from(heldBody()) : heldMessage()) : undefined
+
 /** Resolves when a stream takes more, or has closed. */
 function drained(to) {
   return new Promise((resolve) => {
@@ -77,7 +80,7 @@ async function pour(to, length) {
 /** A whole compressed message that becomes 1,000 times as long, or the beginning of one that is not compressed. */
 function begin(stream) {
   if (held) {
-    return new Promise((resolve) => stream.once("close", resolve).end(heldMessage(), resolve))
+    return new Promise((resolve) => stream.once("close", resolve).end(heldBytes, resolve))
   }
   if (!bomb) {
     stream.write(prefixed(bytes))
@@ -94,9 +97,9 @@ for (let i = 0; i < connections; i++) {
     const socket = connect({ port, host: "127.0.0.1", ...FROM }).on("error", () => undefined)
     socket.resume()
     if (held) {
-      const body = heldBody()
-      const head = `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`
-      poured.push(new Promise((resolve) => socket.once("close", resolve).write(head + body, resolve)))
+      const head = `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${heldBytes.length}\r\n\r\n`
+      socket.write(head)
+      poured.push(new Promise((resolve) => socket.once("close", resolve).write(heldBytes, resolve)))
       continue
     }
     socket.write(
