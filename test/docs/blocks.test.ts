@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest"
+import type { Block } from "./blocks.ts"
 import { cover, isTyped } from "./cover.ts"
 import { blocksOf, findDocuments } from "./documents.ts"
 import { stopRedis } from "./preludes/redis.ts"
@@ -8,8 +9,29 @@ afterAll(stopRedis)
 
 const documents = findDocuments().map((document) => ({ document, blocks: blocksOf(document) }))
 
-it("what the documents show in TypeScript has the right types", { timeout: 600_000 }, async () => {
-  expect(await checkTypes(documents.flatMap(({ blocks }) => blocks).filter(isTyped))).toEqual([])
+/** A block that no document has. */
+const block = (text: string, run?: string): Block => ({
+  document: "docs/page.md",
+  line: 7,
+  language: "ts",
+  text: `${text}\n`,
+  ...(run !== undefined && { run }),
+})
+
+it("what the documents show in TypeScript has the right types, and what is wrong is told", {
+  timeout: 600_000,
+}, async () => {
+  // In one program, since each takes seconds.
+  const told = await checkTypes([
+    ...documents.flatMap(({ blocks }) => blocks).filter(isTyped),
+    block('app.use(handler)\napp.use(rateLimit({ limit: 5, windw: "1 minute" }))'),
+    block('import { ratelimit } from "@sluice/koa"\napp.use(ratelimit({ limit: 5, window: 1 }))'),
+    block('app.get("/", { config: { rateLimit: false } }, handler)', "fastify"),
+  ])
+  expect(told).toEqual([
+    expect.stringMatching(/^docs\/page\.md:8: .*windw/s),
+    expect.stringMatching(/^docs\/page\.md:7: .*ratelimit/),
+  ])
 })
 
 describe.each(documents.filter(({ blocks }) => blocks.length > 0))("$document", ({ blocks }) => {

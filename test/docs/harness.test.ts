@@ -3,7 +3,6 @@ import { type Block, readBlocks } from "./blocks.ts"
 import { cover } from "./cover.ts"
 import { stopRedis } from "./preludes/redis.ts"
 import { commandLines } from "./shell/words.ts"
-import { checkTypes } from "./typescript/check.ts"
 
 // What the tests of the documents would say of documents that are wrong.
 
@@ -143,20 +142,6 @@ describe("a block", () => {
       'decision.checks.map(({ policy }) => policy) // => ["service-1m"]',
     ]
     expect(await cover(block("ts", text.join("\n")))).toEqual([])
-  })
-
-  it("has the types that TypeScript asks for, and is told where it has not", {
-    timeout: 600_000,
-  }, async () => {
-    const wrong = [
-      block("ts", 'app.use(handler)\napp.use(rateLimit({ limit: 5, windw: "1 minute" }))'),
-      block("ts", 'import { ratelimit } from "@sluice/koa"\napp.use(ratelimit({ limit: 5, window: 1 }))'),
-      block("ts", 'app.get("/", { config: { rateLimit: false } }, handler)', { run: "fastify" }),
-    ]
-    const told = await checkTypes(wrong)
-    expect(told).toHaveLength(2)
-    expect(told[0]).toMatch(/^docs\/page\.md:8: .*windw/s)
-    expect(told[1]).toMatch(/^docs\/page\.md:7: .*ratelimit/)
   })
 })
 
