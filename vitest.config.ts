@@ -4,8 +4,22 @@ import type { Reporter } from "vitest/node"
 
 const packages = fileURLToPath(new URL("./packages", import.meta.url))
 
-/** No test is skipped silently: the name of each says what the implementation does not do, and why. */
-const namesSkipped: Reporter = {
+let files = 0
+let filesDone = 0
+
+/**
+ * Prints how many files are done, now and then. At the end prints each skipped test, whose name says what the implementation does not do,
+ * and why.
+ */
+const progress: Reporter = {
+  onTestRunStart(specifications) {
+    files = specifications.length
+    filesDone = 0
+  },
+  onTestModuleEnd() {
+    filesDone++
+    if (filesDone % 20 === 0) console.log(` ${filesDone} of ${files} files are done`)
+  },
   onTestRunEnd(modules) {
     for (const module of modules) {
       for (const test of module.children.allTests("skipped")) console.log(` skipped: ${test.fullName}`)
@@ -49,7 +63,9 @@ const config: ViteUserConfig = defineConfig({
     maxWorkers: "100%",
     // What runs side by side in a file mostly waits: for a window to end, or for nothing to come.
     maxConcurrency: 10,
-    reporters: ["default", namesSkipped],
+    reporters: ["default", progress],
+    // Warnings that tests provoke would hide which files are done. The tests still see them.
+    execArgv: ["--disable-warning=SluiceWarning"],
     // No test says how fast something is: they only end what hangs, on a machine that is as busy as it likes.
     testTimeout: 120_000,
     hookTimeout: 120_000,
