@@ -83,7 +83,7 @@ function holds(name: string, seed: number, options: TraceOptions, promise: (stor
       fc.property(traces(options), (trace) => {
         promise(play(trace))
       }),
-      { seed, numRuns: 600 },
+      { seed, numRuns: 200 },
     )
   })
 }

@@ -135,7 +135,7 @@ async function remaining(limiter: Limiter, client: number): Promise<(number | un
   return checks.map((check) => check.remaining)
 }
 
-const RUNS = { numRuns: 300 }
+const RUNS = { numRuns: 100 }
 
 describe("a limiter of any rules", () => {
   it("admits what an exact log admits, all or nothing, and names the shadow rules that would not have", async () => {
@@ -240,7 +240,7 @@ describe("a limiter of any rules", () => {
           clock.set(nowMs)
         })
       }),
-      { numRuns: 100 },
+      { numRuns: 50 },
     )
   })
 
@@ -253,7 +253,7 @@ describe("a limiter of any rules", () => {
           expect(await remaining(limiter, step.client)).toEqual(before)
         })
       }),
-      { numRuns: 100 },
+      { numRuns: 50 },
     )
   })
 })

@@ -159,6 +159,6 @@ test("no spelling of a path reaches a handler past the rule for its route", asyn
     fc.asyncProperty(target, async (text) => {
       expect(await uncovered(text)).toEqual([])
     }),
-    { numRuns: 400 },
+    { numRuns: 150 },
   )
 })

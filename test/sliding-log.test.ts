@@ -14,7 +14,7 @@ describe("the sliding log in memory", () => {
         const store = memoryStore({ clock })
         await playLog(trace, store, clock)
       }),
-      { seed: 8_101, numRuns: 1_000 },
+      { seed: 8_101, numRuns: 300 },
     )
   })
 })

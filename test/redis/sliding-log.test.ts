@@ -54,7 +54,7 @@ describe.concurrent("the sliding log in Redis", { timeout: 600_000 }, () => {
           store.close()
         }
       }),
-      { seed, numRuns: 150 },
+      { seed, numRuns: 60 },
     )
   })
 })

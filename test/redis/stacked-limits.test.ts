@@ -73,7 +73,7 @@ function nameOf({ policy: { counter }, partition }: Check, window: number): stri
   return `${counter}/${partition}/${window}`
 }
 
-const STEPS = 100_000
+const STEPS = 20_000
 const STEPS_A_CALL = 50
 
 interface Stack {
@@ -109,7 +109,7 @@ const STACKS: readonly Stack[] = [
 ]
 
 describe.each(STACKS)("$name", ({ name, pauseMs, checksOf }) => {
-  it("takes from all or from none at 100,000 random steps, as a plain book says", async () => {
+  it("takes from all or from none at 20,000 random steps, as a plain book says", async () => {
     const clock = manualClock()
     const store = redisStore({ client, clock, prefix: `${name.length}:`, denyCacheMs: 0, timeoutMs: 20_000 })
     const book = new Book()
@@ -137,7 +137,7 @@ describe.each(STACKS)("$name", ({ name, pauseMs, checksOf }) => {
     }
     await store.close()
     // Enough of each for the steps to show something.
-    expect(Math.min(granted, refusals.first, refusals.second, refusals.both)).toBeGreaterThan(500)
+    expect(Math.min(granted, refusals.first, refusals.second, refusals.both)).toBeGreaterThan(200)
   })
 })
 

@@ -342,7 +342,7 @@ async function fuzz(call: Function, args: Args): Promise<void> {
       const shown = error instanceof Error ? error.stack : String(error)
       expect(isPromised(error), `${odds.map((odd) => odd.name).join(" | ")}\n${shown}`).toBe(true)
     }),
-    { numRuns: Number(process.env.RUNS ?? 200), timeout: 20_000 },
+    { numRuns: Number(process.env.RUNS ?? 60), timeout: 20_000 },
   )
 }
 
@@ -425,7 +425,7 @@ describe("a limiter that accepts a wrong input", () => {
         expect(decisions.at(-1)?.allowed, name).toBe(false)
         await made.close()
       }),
-      { numRuns: 1_000 },
+      { numRuns: 300 },
     )
   })
 })

@@ -27,7 +27,7 @@ export function agreement({ group }: Pick<StoreSuite, "group">, agrees: Agrees, 
         fc.asyncProperty(fc.array(operations(), { minLength: 1, maxLength: 40 }), (story) =>
           onStory(create, Date.UTC(2024, 0, 1) + 12_345, story, same),
         ),
-        { seed: 6_001, numRuns: Math.ceil(300 * part) },
+        { seed: 6_001, numRuns: Math.ceil(100 * part) },
       )
     })
 
@@ -36,7 +36,7 @@ export function agreement({ group }: Pick<StoreSuite, "group">, agrees: Agrees, 
         fc.asyncProperty(fc.array(operations(1), { minLength: 1, maxLength: 40 }), (story) =>
           onStory(create, Date.UTC(2024, 0, 1) + 12_345, story, sameAsTold),
         ),
-        { seed: 6_003, numRuns: Math.ceil(100 * part) },
+        { seed: 6_003, numRuns: Math.ceil(50 * part) },
       )
     })
 
@@ -49,7 +49,7 @@ export function agreement({ group }: Pick<StoreSuite, "group">, agrees: Agrees, 
           fc.asyncProperty(story, (steps) =>
             onStory(create, Date.UTC(2024, 0, 1) + 12_345, steps, sameAsTold),
           ),
-          { seed: 6_004, numRuns: Math.ceil(300 * part) },
+          { seed: 6_004, numRuns: Math.ceil(100 * part) },
         )
       },
     )
@@ -67,7 +67,7 @@ export function agreement({ group }: Pick<StoreSuite, "group">, agrees: Agrees, 
             return onStory(create, startMs, story, same)
           },
         ),
-        { seed: 6_002, numRuns: Math.ceil(300 * part) },
+        { seed: 6_002, numRuns: Math.ceil(100 * part) },
       )
     })
   })

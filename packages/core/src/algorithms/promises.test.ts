@@ -70,7 +70,7 @@ function holds(name: string, kind: Kind, seed: number, tell: Tell, stepsBack = f
   it(name, () => {
     fc.assert(
       fc.property(counterStories(kind, stepsBack, true), (story) => play(story, kind, tell)),
-      { seed, numRuns: 200 },
+      { seed, numRuns: 100 },
     )
   })
 }
@@ -284,7 +284,7 @@ describe.each(KINDS)("%s", (kind) => {
         }
         expectBound(kind, policy, realLog)
       }),
-      { seed: 6_009, numRuns: 300 },
+      { seed: 6_009, numRuns: 100 },
     )
   })
 
@@ -330,7 +330,7 @@ describe.each(KINDS)("%s", (kind) => {
           if (chosen === story.steps.length - 1 && laterMs === 0) expect(used).toBe(never)
         }
       }),
-      { seed: 6_010, numRuns: 300 },
+      { seed: 6_010, numRuns: 100 },
     )
   })
 
@@ -352,7 +352,7 @@ describe.each(KINDS)("%s", (kind) => {
         expect(settled.copy().used(nowMs)).toBe(used)
         expect(settled.used(nowMs + policy.windowMs)).toBe(known.used(nowMs + policy.windowMs))
       }),
-      { seed: 6_011, numRuns: 300 },
+      { seed: 6_011, numRuns: 100 },
     )
   })
 

@@ -119,7 +119,7 @@ describe("a decision that nobody has looked at", () => {
         // Only now, when time has passed and the counters have changed.
         expect(asked.map(plain)).toEqual(expected.map(plain))
       }),
-      { numRuns: 300 },
+      { numRuns: 100 },
     )
   })
 

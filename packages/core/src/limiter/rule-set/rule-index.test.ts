@@ -175,7 +175,7 @@ describe("a rule set that is large enough for an index", () => {
           }
         },
       ),
-      { numRuns: 150 },
+      { numRuns: 50 },
     )
   })
 
