@@ -9,7 +9,7 @@ export interface Room {
 
 const CORE = "packages/core/src"
 
-/** Those of what decides and of what asks it; half a million who acquire at once are about time alone. */
+/** Those of what decides and of what asks it; a hundred thousand who acquire at once are about time alone. */
 const LIMITER = [`${CORE}/{decision,request,http}/**/*.test.ts`, `${CORE}/limiter/**/!(acquire-many).test.ts`]
 
 /** Those with servers that take moments. What takes seconds, and the contract, is left out: units tell the same at once. */
