@@ -32,6 +32,9 @@ function isOfOthers({ text }: Block): boolean {
   return imports.length > 0 && !imports.some((name) => name.startsWith("@sluice/")) && free.has("app")
 }
 
+/** What is not a block is parsed once: most of the work is the types of the libraries. */
+const parsed = new Map<string, ts.SourceFile | undefined>()
+
 async function checkProgram(blocks: readonly Block[]): Promise<string[]> {
   const files = new Map<string, { readonly block: Block; readonly text: string }>()
   for (const [number, block] of blocks.entries()) {
@@ -57,9 +60,9 @@ async function checkProgram(blocks: readonly Block[]): Promise<string[]> {
   host.readFile = (name) => files.get(name)?.text ?? readFile(name)
   host.getSourceFile = (name, version, ...rest) => {
     const file = files.get(name)
-    return file === undefined
-      ? getSourceFile(name, version, ...rest)
-      : ts.createSourceFile(name, file.text, version)
+    if (file !== undefined) return ts.createSourceFile(name, file.text, version)
+    if (!parsed.has(name)) parsed.set(name, getSourceFile(name, version, ...rest))
+    return parsed.get(name)
   }
   const program = ts.createProgram([SURROUNDINGS, ...files.keys()], settings, host)
   return [...files.keys()].flatMap((name) => {
