@@ -55,7 +55,7 @@ describe("a server that forgets its scripts under load", () => {
   it.each(LIBRARIES)("fails no decision and counts exactly (%s)", async (library) => {
     const app = asker(await openStore(library), { storeTimeoutMs: 5_000 })
     const stop = app.load()
-    for (let nth = 1; nth <= 20; nth++) {
+    for (let nth = 1; nth <= 8; nth++) {
       await until("the load is on", () => app.decisions.length > nth * 20)
       await server.command("SCRIPT", "FLUSH")
     }

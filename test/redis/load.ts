@@ -127,7 +127,7 @@ export function asker(
       const asked: Promise<Decision>[] = []
       const timer = setInterval(() => {
         for (let i = 0; i < 4; i++) asked.push(self.ask(partitionOf(asked.length)))
-      }, 2)
+      }, 5)
       const stop = async () => {
         clearInterval(timer)
         await Promise.all(asked)

@@ -3,6 +3,7 @@ import { Agent, request } from "node:http"
 import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { startDynamoDB } from "../servers/dynamodb.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
@@ -15,6 +16,8 @@ import { openStranger, type Stranger } from "./stranger.ts"
 const RULES = "service_id: 1\nrules: { name: all, limit: 1000000, window: 1 day }\n"
 const SERVICE = "sluice.v1.RateLimiter"
 const ASKED = { service_id: 1 }
+/** Callers pause between calls: they show what fails, not how much a machine can do. */
+const PAUSE_MS = 10
 
 let folder: string
 let rules: string
@@ -146,6 +149,7 @@ describe("the end", () => {
         const called = await both.call("ShouldForwardRequest", ASKED)
         if ("error" in called) failures.push(called.error)
         answers++
+        await sleep(PAUSE_MS)
       }
     }
     /** As a load balancer does: it leaves with the last answer of its connection. */
@@ -157,6 +161,7 @@ describe("the end", () => {
         if (status !== 200) failures.push(status)
         if (isLast) to = staying
         answers++
+        await sleep(PAUSE_MS)
       }
       agent.destroy()
     }
