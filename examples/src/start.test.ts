@@ -73,11 +73,12 @@ describe("an example that is started", () => {
     })
   })
 
-  it.each(Object.entries(scripts))("by %s says that its port is taken, and ends", async (_name, script) => {
+  // One for each framework: the other examples listen in the same ways.
+  it.each(["express", "fastify", "koa"])("by %s says that its port is taken, and ends", async (name) => {
     const other = createServer()
     await new Promise<void>((resolve) => other.listen(0, resolve))
     const { port } = other.address() as AddressInfo
-    const failed = run(script, port, async () => {})
+    const failed = run(scripts[name] ?? "", port, async () => {})
     await expect(failed).rejects.toThrow(/^It ended with 1: .*EADDRINUSE/s)
     await expect(failed).rejects.not.toThrow(/istens on/)
     await new Promise((resolve) => other.close(resolve))

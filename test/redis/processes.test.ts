@@ -44,14 +44,11 @@ function thousand(...costs: number[]): number[] {
 }
 
 describe("three processes with one counter in Redis", { timeout: 300_000 }, () => {
-  it.each([
-    ["ioredis 6", [1]],
-    // Whatever is left in the end, one of those that ask for a single unit takes it.
-    ["node-redis 6", [7, 1, 5, 2, 3]],
-  ] as const)("of 3,000 requests at once admit exactly 500 units: %s, costs %j", async (library, costs) => {
-    const app = appOf(500, library)
+  it("of 3,000 requests at once admit exactly 500 units, through node-redis", async () => {
+    const app = appOf(500, "node-redis 6")
     const processes = await startProcesses(app, 3)
-    const tallies = await Promise.all(processes.map((instance) => instance.burst(thousand(...costs))))
+    // Whatever is left in the end, one of those that ask for a single unit takes it.
+    const tallies = await Promise.all(processes.map((instance) => instance.burst(thousand(7, 1, 5, 2, 3))))
     expect(sum(tallies, "admitted")).toBe(500)
     expect(sum(tallies, "degraded")).toBe(0)
     expect(await unitsIn(server, app.prefix)).toBe(500)
