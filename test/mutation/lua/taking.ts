@@ -8,7 +8,6 @@ export const TAKING: Replacements = {
       "local fits = rest > 0 and rest <= limit + 1\n",
       "ledgers",
     ],
-    ["rest < WINDOW and leftMs then", "leftMs then", "ledgers"],
     ["fits = current > units and", "fits =", "ledgers"],
     ["* leftMs / windowMs) + current <= limit", "* leftMs / windowMs) + current <= limit + 1", "ledgers"],
     ["rest < STRICT_CODE and current > units and", "rest < STRICT_CODE and", "ledgers"],
