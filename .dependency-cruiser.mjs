@@ -97,7 +97,8 @@ const partRules = Object.entries(PARTS).flatMap(([room, { shared, below }]) => {
 
 const guardRule = {
   name: "http-guard-on-top",
-  comment: "What writes headers and rejections does not know the guard. What the guard decides, respond carries out.",
+  comment:
+    "What writes headers and rejections does not know the guard. What the guard decides, respond carries out.",
   severity: "error",
   from: { path: CORE, pathNot: [`${CORE}http/(guard/|respond\\.ts$)`, DOORS, TEST_FILES] },
   to: { path: `${CORE}http/guard/` },

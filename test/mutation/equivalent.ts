@@ -23,8 +23,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression,EqualityOperator: it is a bound of memory that nobody sees",
   },
   "core/src/stores/memory/memory-store.ts": {
-    "export function answersForItself(store: Store, peeked: boolean): boolean {":
-      "BlockStatement: what always makes sense is looked through in vain",
     "const isOnly = only !== undefined && requests.length === 1":
       "ConditionalExpression,EqualityOperator: as a list of one it is answered the same, only slower",
     "if (!this.#evictions.isEmpty) this.#report(nowMs)":

@@ -2,14 +2,11 @@ import type { CounterState } from "../algorithms/algorithm.ts"
 import { StoreUnavailableError } from "../ground/errors.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import { withinDeadline } from "../ground/time.ts"
-import type { Taken } from "../stores/counters.ts"
-import { answersForItself, takesOne } from "../stores/memory/memory-store.ts"
 import type { Answer, CounterKey, Refund } from "../stores/store.ts"
 import type { BlockWatch } from "./block-watch.ts"
 import type { Decision } from "./decision.ts"
 import { DENIED_WITHOUT_RULES, DecisionRecord, type Receipt, UNLIMITED } from "./decision-record.ts"
 import { askedOf, explainAnswer, explainSettled, isSound, isSoundDecision } from "./explain-answer.ts"
-import { LateDecision, type Verdict } from "./late-decision.ts"
 import { LocalFallback } from "./local-fallback.ts"
 import { countRefusals } from "./penalties.ts"
 import {
@@ -58,28 +55,6 @@ export class Decider {
   /** Decides as `take` does when the store is gone, for a request that has already waited for it. */
   takeWithoutStore(asks: readonly Ask[]): Decision {
     return settledBy(asks) ?? this.#fallback.decide(asks, false)
-  }
-
-  /** `take`, for who may never look at the decision. */
-  judge(asks: readonly Ask[]): MaybePromise<Verdict> {
-    const only = asks[0]
-    const { store } = this.#options
-    if (
-      only === undefined ||
-      asks.length > 1 ||
-      !isPlain(only) ||
-      !takesOne(store) ||
-      this.#health.isUnsettled
-    ) {
-      return this.#decide(asks, false)
-    }
-    let taken: Taken
-    try {
-      taken = store.takeOne(only)
-    } catch (error) {
-      return this.#degrade(error, asks, false, undefined)
-    }
-    return new LateDecision(this.#options, only, asks, taken)
   }
 
   /** The same for who asks in order to find out: where refusals count it looks first, and a look counts nothing. */
@@ -194,11 +169,9 @@ export class Decider {
     if (settled !== undefined) return settled
     const asked = askedOf(asks)
     let answers: MaybePromise<readonly Answer[]>
-    let isKnown: boolean
     try {
       const counted = [asked]
       const { store, storeTimeoutMs } = this.#options
-      isKnown = answersForItself(store, peeked)
       answers = peeked ? store.peek(counted, storeTimeoutMs) : store.take(counted, storeTimeoutMs)
     } catch (error) {
       return this.#degrade(error, asks, peeked, look)
@@ -206,7 +179,7 @@ export class Decider {
     // A closure in here would be paid for by the decisions, too, that wait for nothing.
     return isPromise(answers)
       ? this.#wait(answers, asks, asked, peeked, look)
-      : this.#conclude(isKnown ? answers[0] : soundIn(answers, asked), isKnown, asks, asked, peeked, look)
+      : this.#conclude(answers, asks, asked, peeked, look)
   }
 
   #wait(
@@ -220,7 +193,7 @@ export class Decider {
     // A store that others wrote may answer with a thenable, and that one's `then` may throw.
     const inTime = store.keepsDeadline === true ? Promise.resolve(answers) : this.#inTime(answers)
     return inTime.then(
-      (answered) => this.#conclude(soundIn(answered, asked), false, asks, asked, peeked, look),
+      (answered) => this.#conclude(answered, asks, asked, peeked, look),
       (error: unknown) => this.#degrade(error, asks, peeked, look),
     )
   }
@@ -235,17 +208,19 @@ export class Decider {
     return inTime
   }
 
-  /** `isKnown` is true if neither another process nor code outside Sluice produced the answer. */
   #conclude(
-    answer: Answer | undefined,
-    isKnown: boolean,
+    answers: readonly Answer[] | undefined,
     asks: readonly Ask[],
     asked: readonly Ask[],
     peeked: boolean,
     look: Look | undefined,
   ): Decision {
-    const decision = answer && explainAnswer(answer, asks, asked, peeked, this.#options, look)
-    if (decision === undefined || !(isKnown || isSoundDecision(decision))) {
+    // Anybody may have written the store.
+    const answer = answers?.[0]
+    const decision = isSound(answer, asked)
+      ? explainAnswer(answer, asks, asked, peeked, this.#options, look)
+      : undefined
+    if (decision === undefined || !isSoundDecision(decision)) {
       const error = new StoreUnavailableError("The store gave an answer that makes no sense.", {
         kind: "invalid-answer",
       })
@@ -253,8 +228,9 @@ export class Decider {
     }
     const health = this.#health
     health.answers++
-    this.#options.blocks?.answered((answer as Answer).nowMs)
-    if (health.isUnsettled && (answer as Answer).isRemembered !== true) health.answered()
+    const { nowMs, isRemembered } = answer as Answer
+    this.#options.blocks?.answered(nowMs)
+    if (health.isUnsettled && isRemembered !== true) health.answered()
     return decision
   }
 
@@ -272,17 +248,6 @@ function settledBy(asks: readonly Ask[]): Decision | undefined {
     if (isHopeless(ask) && !ask.shadow) return hopeless(asks)
   }
   return undefined
-}
-
-/** Whether one counter has the only say in it. */
-function isPlain(ask: Ask): boolean {
-  return ask.penalty === undefined && !isHopeless(ask)
-}
-
-/** The answer to one request, where it is one: anybody may have written the store. */
-function soundIn(answers: readonly Answer[] | undefined, asked: readonly Ask[]): Answer | undefined {
-  const answer = answers?.[0]
-  return isSound(answer, asked) ? answer : undefined
 }
 
 function isTimeout(error: unknown): boolean {

@@ -1,5 +1,4 @@
 import type { Decision, PolicyCheck } from "../decision/decision.ts"
-import { decisionOf, LateDecision, type Verdict } from "../decision/late-decision.ts"
 import type { HeaderLine, Rejection } from "../limiter/options/answer-options.ts"
 import { secondsUntil, windowSeconds } from "./headers/header-values.ts"
 import { rememberJsonAcceptance } from "./rejection/accepts-json.ts"
@@ -22,7 +21,7 @@ export interface RejectionRule {
  * `nowMs` yields epoch milliseconds.
  */
 export type RejectionWriter = (
-  verdict: Verdict,
+  decision: Decision,
   accept: string | readonly string[] | undefined,
   nowMs: () => number,
 ) => Rejection
@@ -74,34 +73,32 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
   const nameJson = ({ policy }: PolicyCheck): string => texts.get(policy)?.nameJson ?? JSON.stringify(policy)
   const takesJson = rememberJsonAcceptance()
 
-  return (verdict, accept, nowMs) => {
-    const seconds = secondsUntil(verdict.retryAfterMs)
+  return (decision, accept, nowMs) => {
+    const seconds = secondsUntil(decision.retryAfterMs)
     if (!takesJson(accept)) {
-      return rejectionOf(verdict, seconds, TEXT_TYPE, textBody(contentOf(decisionOf(verdict), seconds)))
+      return rejectionOf(decision, seconds, TEXT_TYPE, textBody(contentOf(decision, seconds)))
     }
-    const text = usualText(verdict)
+    const text = usualText(decision)
     // Stryker disable next-line ConditionalExpression: written anew it is the same
-    if (text === undefined || text.tellsInstant) return jsonRejection(verdict, seconds, nowMs)
+    if (text === undefined || text.tellsInstant) return jsonRejection(decision, seconds, nowMs)
     // What floods are answered with is the same for a second, and its text is flat once it has been sent.
     // Stryker disable next-line ConditionalExpression: written anew it is the same
     if (text.last === undefined || text.last.seconds !== seconds) {
-      text.last = { seconds, rejection: jsonRejection(verdict, seconds, nowMs) }
+      text.last = { seconds, rejection: jsonRejection(decision, seconds, nowMs) }
     }
     return text.last.rejection
   }
 
-  function jsonRejection(verdict: Verdict, seconds: number | undefined, nowMs: () => number): Rejection {
-    return rejectionOf(verdict, seconds, JSON_TYPE, jsonOf(decisionOf(verdict), seconds, nowMs))
+  function jsonRejection(decision: Decision, seconds: number | undefined, nowMs: () => number): Rejection {
+    return rejectionOf(decision, seconds, JSON_TYPE, jsonOf(decision, seconds, nowMs))
   }
 
   /** The text of the rule, where the quota of one rule alone refuses; undefined for what is not usual. */
   // Stryker disable next-line BlockStatement: what is not usual is written anew, and is the same
-  function usualText(verdict: Verdict): RuleText | undefined {
-    // Stryker disable next-line ConditionalExpression: the decision that it becomes is written the same
-    if (verdict instanceof LateDecision) return texts.get(verdict.ask.policy.name)
+  function usualText(decision: Decision): RuleText | undefined {
     // Stryker disable next-line ConditionalExpression,StringLiteral: what is not usual is written anew, and is the same
-    const isUsual = verdict.refusal === "quota" && verdict.checks.length === 1
-    return isUsual ? texts.get(verdict.policy) : undefined
+    const isUsual = decision.refusal === "quota" && decision.checks.length === 1
+    return isUsual ? texts.get(decision.policy) : undefined
   }
 
   function contentOf(decision: Decision, seconds: number | undefined): Content {
@@ -127,12 +124,12 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
 }
 
 function rejectionOf(
-  verdict: Verdict,
+  decision: Decision,
   seconds: number | undefined,
   type: HeaderLine,
   body: string,
 ): Rejection {
-  const { status } = PROBLEMS[verdict.refusal ?? "quota"]
+  const { status } = PROBLEMS[decision.refusal ?? "quota"]
   const headers = [NO_STORE, type]
   return {
     status,

@@ -1,6 +1,5 @@
 import type { Decision } from "../decision/decision.ts"
 import { UNLIMITED } from "../decision/decision-record.ts"
-import type { Verdict } from "../decision/late-decision.ts"
 import { type Ask, RULES_MISSING } from "../decision/rule-check.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import type { RequestFacts } from "../request/request.ts"
@@ -77,7 +76,7 @@ export class Admission<Request> {
     return asks.length === 0 && asks !== RULES_MISSING
   }
 
-  /** The decision on a request, which is the framework's own, and on its facts. A value when the store answers with one. */
+  /** Decides a request, which is the framework's own. Returns a value when the rules are there and the store answers with one. */
   admit(
     facts: RequestFacts,
     request: Request,
@@ -85,22 +84,11 @@ export class Admission<Request> {
     part?: Part,
   ): MaybePromise<Decision> {
     const { first } = this.#rules
-    const startedMs = this.reporter.start()
+    const startedMs = part?.isReportedLater === true ? undefined : this.reporter.start()
     if (!this.counts(request)) return UNLIMITED
     return first === undefined
       ? this.#take(facts, request, cost, startedMs, part)
       : first.then(() => this.#take(facts, request, cost, startedMs, part))
-  }
-
-  /** `admit`, once the first rules are there, for who may never look at the decision. */
-  judge(facts: RequestFacts, request: Request, part?: Part): MaybePromise<Verdict> {
-    // Stryker disable next-line ConditionalExpression: a decision that is made at once is the same
-    if (this.reporter.isHeard && part?.isReportedLater !== true)
-      return this.admit(facts, request, undefined, part)
-    if (!this.counts(request)) return UNLIMITED
-    const asks = this.asks(facts, request, undefined, part)
-    const { decider } = this.#parts
-    return part?.isStoreGone === true ? decider.takeWithoutStore(asks) : decider.judge(asks)
   }
 
   /**

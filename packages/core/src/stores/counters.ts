@@ -37,7 +37,7 @@ export class Counters<Key> {
   take(checks: readonly Check[], nowMs: number): Answer {
     // Stryker disable next-line ConditionalExpression: all of one check are taken as one is, only slower
     const isOne = checks.length === 1
-    return isOne ? answerOf(this.takeOne(checks[0] as Check, nowMs)) : this.#takeAll(checks, nowMs)
+    return isOne ? this.#takeOne(checks[0] as Check, nowMs) : this.#takeAll(checks, nowMs)
   }
 
   /** What `take` would say of the request, and what its counters hold. */
@@ -79,8 +79,8 @@ export class Counters<Key> {
     }
   }
 
-  /** What `take` does, for the usual request: one check, nothing to take back. */
-  takeOne(check: Check, nowMs: number): Taken {
+  /** Takes the usual request: one check, so there is nothing to take back. */
+  #takeOne(check: Check, nowMs: number): Answer {
     const { policy, partition, cost, shadow } = check
     const algorithm = algorithmOf(policy)
     const key = this.#keys.of(policy.counter, partition, this.#spare)
@@ -88,23 +88,23 @@ export class Counters<Key> {
     if (cost === 0) {
       keepState(this.#table, key, algorithm, state, policy)
       const next = algorithm.withUnits(state, policy, 0, nowMs)
-      return { nowMs, granted: true, state: next, taken: 0, retryAfterMs: 0 }
+      return { nowMs, granted: true, checks: [{ state: next, taken: 0 }] }
     }
     if (algorithm.admits(state, policy, cost, nowMs)) {
       const next = algorithm.withUnits(state, policy, cost, nowMs)
       this.#table.write(key, next, algorithm.emptyAtMs(next, policy), nowMs)
-      return { nowMs, granted: true, state: next, taken: cost, retryAfterMs: 0 }
+      return { nowMs, granted: true, checks: [{ state: next, taken: cost }] }
     }
     keepState(this.#table, key, algorithm, state, policy)
-    if (shadow) return { nowMs, granted: true, state, taken: 0, retryAfterMs: 0 }
+    if (shadow) return { nowMs, granted: true, checks: [{ state, taken: 0 }] }
     let after = state
     if (policy.countRejected === true && cost <= ceilingOf(policy)) {
       after = algorithm.withRejected(state, policy, cost, nowMs)
       // Stryker disable next-line ConditionalExpression: what has not changed, written once more
       if (after !== state) this.#table.write(key, after, algorithm.emptyAtMs(after, policy), nowMs)
     }
-    const retryAfterMs = markBlocked(this.#table, key, algorithm, after, check, nowMs)
-    return { nowMs, granted: false, state: after, taken: 0, retryAfterMs }
+    markBlocked(this.#table, key, algorithm, after, check, nowMs)
+    return { nowMs, granted: false, checks: [{ state: after, taken: 0 }] }
   }
 
   #takeAll(checks: readonly Check[], nowMs: number): Answer {
@@ -151,22 +151,4 @@ export class Counters<Key> {
  */
 export function chargeable({ current, previous }: CounterState, units: number): number {
   return Math.max(units, Math.min(0, current + previous - Number.MAX_SAFE_INTEGER))
-}
-
-/** The result of one check, in one object: an allocation less than an answer with a list of checks. */
-export interface Taken {
-  /** Epoch milliseconds of the decision. */
-  readonly nowMs: number
-  readonly granted: boolean
-  /** What the counter holds afterwards. */
-  readonly state: CounterState
-  /** Units that the check took. */
-  readonly taken: number
-  /** Milliseconds until the check would be admitted by its policy; 0 when it is granted. */
-  readonly retryAfterMs: number
-}
-
-/** Returns the result of one check as a store's answer to its request. */
-export function answerOf({ nowMs, granted, state, taken }: Taken): Answer {
-  return { nowMs, granted, checks: [{ state, taken }] }
 }

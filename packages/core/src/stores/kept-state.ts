@@ -48,8 +48,7 @@ export function keepState<Key>(
 }
 
 /**
- * Remembers until when who was refused is refused, so that its counter is among the last to be evicted. Yields the milliseconds
- * until then.
+ * Remembers until when who was refused is refused, so that its counter is among the last to be evicted.
  */
 export function markBlocked<Key>(
   table: CounterStates<Key>,
@@ -58,9 +57,8 @@ export function markBlocked<Key>(
   state: CounterState,
   { policy, cost }: Check,
   nowMs: number,
-): number {
+): void {
   const waitMs = algorithm.retryAfterMs(state, policy, cost, nowMs)
   // A request that never fits says nothing about the client's next one.
   if (waitMs > 0 && waitMs !== Number.POSITIVE_INFINITY) table.block(key, nowMs + waitMs)
-  return waitMs
 }

@@ -66,7 +66,10 @@ it("a buffer does not keep the memory of a long message", async () => {
     expect(buffer.written()).toHaveLength(1_000_004)
   }
   // Node frees array buffers some time after their collection. Buffers that kept all of it would have 100 MB.
-  await vi.waitFor(() => expect(usedBytes() - before).toBeLessThan(25_000_000), { timeout: 10_000, interval: 500 })
+  await vi.waitFor(() => expect(usedBytes() - before).toBeLessThan(25_000_000), {
+    timeout: 10_000,
+    interval: 500,
+  })
   for (const buffer of buffers) {
     buffer.string(1, "short")
     expect(buffer.written().toString("latin1")).toBe("\n\x05short")

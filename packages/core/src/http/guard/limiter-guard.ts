@@ -1,5 +1,5 @@
+import type { Decision } from "../../decision/decision.ts"
 import { UNLIMITED } from "../../decision/decision-record.ts"
-import type { Verdict } from "../../decision/late-decision.ts"
 import { ClosedError, type InvalidOptionError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { soon } from "../../ground/time.ts"
@@ -90,10 +90,10 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
       return decidedBefore(this.limiter, earlier as Mark, ruleSet)
     }
     if (ruleSet.holding !== NO_STEPS) return this.#hold(facts, request, response, earlier, part)
-    const verdict = this.limiter.admission.judge(facts, request, part)
-    return verdict instanceof Promise
-      ? this.#later(verdict, ruleSet, facts, request, earlier, part)
-      : this.#outcome(verdict, ruleSet, facts, request, earlier, part)
+    const decision = this.limiter.admission.admit(facts, request, undefined, part)
+    return decision instanceof Promise
+      ? this.#later(decision, ruleSet, facts, request, earlier, part)
+      : this.#outcome(decision, ruleSet, facts, request, earlier, part)
   }
 
   answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<RejectionAnswer | undefined> {
@@ -172,14 +172,14 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
   }
 
   async #later(
-    verdict: Promise<Verdict>,
+    decision: Promise<Decision>,
     ruleSet: RuleSet,
     facts: RequestFacts,
     request: Request,
     earlier: Mark | undefined,
     part: Part | undefined,
   ): Promise<Outcome> {
-    return this.#outcome(await verdict, ruleSet, facts, request, earlier, part)
+    return this.#outcome(await decision, ruleSet, facts, request, earlier, part)
   }
 
   /** The rules that are left after another mount of this limiter. Undefined if there was none. */
@@ -190,7 +190,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
 
   /** What was decided, kept on the request for the mounts that come after. */
   #outcome(
-    verdict: Verdict,
+    decision: Decision,
     ruleSet: RuleSet,
     facts: RequestFacts,
     request: Request,
@@ -198,10 +198,10 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     part?: Part,
   ): Outcome {
     // Nothing was left.
-    if (part !== undefined && verdict === UNLIMITED) {
+    if (part !== undefined && decision === UNLIMITED) {
       return decidedBefore(this.limiter, earlier as Mark, ruleSet)
     }
-    const mark = new Mark(this.limiter, ruleSet, verdict, earlier, facts, undefined)
+    const mark = new Mark(this.limiter, ruleSet, decision, earlier, facts, undefined)
     // Stryker disable next-line ConditionalExpression: beside no other mount there is nothing to warn of
     if (earlier !== undefined) warnSameNames(this.limiter.warner, mark)
     ;(request as Marked<Mark>)[MARK] = mark

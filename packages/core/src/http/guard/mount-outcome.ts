@@ -1,6 +1,5 @@
 import type { Decision } from "../../decision/decision.ts"
 import { bindsMore, DecisionRecord } from "../../decision/decision-record.ts"
-import { decisionOf, type Verdict } from "../../decision/late-decision.ts"
 import type { MountDecision } from "../../limiter/mount-decision.ts"
 import type { HeaderLine, Rejection } from "../../limiter/options/answer-options.ts"
 import type { ParsedOptions } from "../../limiter/options/parse-options.ts"
@@ -30,20 +29,21 @@ export interface Progress {
 export class Mark implements MountDecision {
   declare readonly limiter: { readonly options: ParsedOptions }
   declare readonly earlier: Mark | undefined
+  /** This mount's own decision, whether or not it binds. */
+  declare own: Decision
   declare rejection?: Rejection
   /** Where a limiter is mounted twice each mount tells the status. */
   declare settled: boolean
   /** Undefined where a mount decides by all rules at once. */
   declare progress: Progress | undefined
   // No private names in here, and no fields but by the constructor: one is made for each request.
-  declare private verdict: Verdict
   declare private writers: Writers
   declare private lines: readonly HeaderLine[] | undefined
 
   constructor(
     limiter: { readonly options: ParsedOptions },
     ruleSet: RuleSet,
-    verdict: Verdict,
+    own: Decision,
     earlier: Mark | undefined,
     facts: RequestFacts,
     progress: Progress | undefined,
@@ -52,16 +52,11 @@ export class Mark implements MountDecision {
     this.earlier = earlier
     this.settled = false
     this.progress = progress
-    this.verdict = verdict
+    this.own = own
     this.writers = writersOf(ruleSet, limiter.options.headers)
     this.lines = undefined
-    if (verdict.allowed === true) return
-    this.rejection = this.writers.rejection(verdict, facts.headers?.accept, limiter.options.wallClock)
-  }
-
-  /** This mount's own decision, whichever binds. */
-  get own(): Decision {
-    return decisionOf(this.verdict)
+    if (own.allowed) return
+    this.rejection = this.writers.rejection(own, facts.headers?.accept, limiter.options.wallClock)
   }
 
   /** Of all mounts so far, the decision that binds. */
@@ -79,12 +74,12 @@ export class Mark implements MountDecision {
    * Adds what a later step of this mount has decided. `newest` is the newest mark of the request, whose headers tell of this one. Returns
    * what the adapter has to do.
    */
-  advance(verdict: Verdict, progress: Progress, newest: Mark, facts: RequestFacts): Outcome {
+  advance(later: Decision, progress: Progress, newest: Mark, facts: RequestFacts): Outcome {
     const before = newest.told()
-    this.verdict = DecisionRecord.joined(this.own, decisionOf(verdict), progress.ruleSet.names)
+    this.own = DecisionRecord.joined(this.own, later, progress.ruleSet.names)
     this.writers = writersOf(progress.ruleSet, this.limiter.options.headers)
     this.progress = progress
-    if (verdict.allowed !== true) {
+    if (!later.allowed) {
       this.rejection = this.writers.rejection(this.own, facts.headers?.accept, this.limiter.options.wallClock)
     }
     for (let mark: Mark | undefined = newest; mark !== undefined; mark = mark.earlier) mark.lines = undefined
@@ -115,7 +110,7 @@ export class Mark implements MountDecision {
     // Stryker disable next-line ConditionalExpression: written anew they are the same
     if (this.lines === undefined) {
       const { earlier } = this
-      const lines = this.writers.headers(this.verdict, this.limiter.options.wallClock)
+      const lines = this.writers.headers(this.own, this.limiter.options.wallClock)
       this.lines = earlier === undefined ? lines : joined(earlier.told(), lines, this.decision === this.own)
     }
     return this.lines

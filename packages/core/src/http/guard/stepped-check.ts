@@ -1,5 +1,5 @@
+import type { Decision } from "../../decision/decision.ts"
 import { UNLIMITED } from "../../decision/decision-record.ts"
-import type { Verdict } from "../../decision/late-decision.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Part } from "../../limiter/admission.ts"
 import type { Held } from "../../limiter/hold.ts"
@@ -75,10 +75,10 @@ export class SteppedCheck<Request extends object> {
         ? held.then((made) => this.#concludeHeld(made, at))
         : this.#concludeHeld(held, at)
     }
-    const verdict = admission.judge(facts, request, part)
-    return verdict instanceof Promise
-      ? verdict.then((made) => this.#conclude(made, at))
-      : this.#conclude(verdict, at)
+    const decision = admission.admit(facts, request, undefined, part)
+    return decision instanceof Promise
+      ? decision.then((made) => this.#conclude(made, at))
+      : this.#conclude(decision, at)
   }
 
   #ownMark(newest: Mark | undefined): Mark | undefined {
@@ -96,17 +96,17 @@ export class SteppedCheck<Request extends object> {
     return this.#conclude(held.decision, { ...at, progress: { ...at.progress, ruleSet: held.ruleSet } }, true)
   }
 
-  #conclude(verdict: Verdict, at: AtStep<Request>, isHeld = false): Outcome {
+  #conclude(decision: Decision, at: AtStep<Request>, isHeld = false): Outcome {
     const { facts, request, newest, own, progress } = at
     const { warner } = this.#limiter
     if (own !== undefined) {
-      if (verdict.allowed !== true) this.#limiter.refundInBackground(own.own)
-      const outcome = own.advance(verdict, progress, newest as Mark, facts)
+      if (!decision.allowed) this.#limiter.refundInBackground(own.own)
+      const outcome = own.advance(decision, progress, newest as Mark, facts)
       warnSameNames(warner, own)
       this.#report(own, at, isHeld)
       return outcome
     }
-    const mark = new Mark(this.#limiter, progress.ruleSet, verdict, newest, facts, progress)
+    const mark = new Mark(this.#limiter, progress.ruleSet, decision, newest, facts, progress)
     warnSameNames(warner, mark)
     ;(request as Marked<Mark>)[MARK] = mark
     this.#report(mark, at, isHeld)

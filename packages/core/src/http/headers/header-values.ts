@@ -1,5 +1,4 @@
 import type { Decision, PolicyCheck } from "../../decision/decision.ts"
-import type { Verdict } from "../../decision/late-decision.ts"
 import type { HeaderLine } from "../../limiter/options/answer-options.ts"
 
 /** The largest Integer of a structured field: 15 digits (RFC 9651, section 3.3.1). */
@@ -98,4 +97,4 @@ export interface HeaderPolicy {
  * The rate limit headers of one decision, none when no rule applied. `nowMs` yields the present in epoch
  * milliseconds and is asked only where a header names an instant.
  */
-export type HeaderWriter = (verdict: Verdict, nowMs: () => number) => readonly HeaderLine[]
+export type HeaderWriter = (decision: Decision, nowMs: () => number) => readonly HeaderLine[]

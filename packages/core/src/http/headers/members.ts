@@ -1,6 +1,5 @@
 import { serializeItem } from "structured-headers"
 import type { Decision, PolicyCheck } from "../../decision/decision.ts"
-import { decisionOf, LateDecision } from "../../decision/late-decision.ts"
 import type { HeaderLine } from "../../limiter/options/answer-options.ts"
 import {
   decimal,
@@ -9,9 +8,7 @@ import {
   type HeaderWriter,
   isCounted,
   remainingTold,
-  secondsLeft,
   secondsTold,
-  secondsUntil,
   windowSeconds,
 } from "./header-values.ts"
 
@@ -62,17 +59,7 @@ export function compileMembers(
   let lastRefusal: ToldRefusal | undefined
   const beforeCost = parameters.cost === undefined ? undefined : `;${parameters.cost}=`
 
-  return (verdict) => {
-    // Stryker disable next-line ConditionalExpression,EqualityOperator,LogicalOperator: the decision that it becomes is told the same
-    const isUnseen = verdict instanceof LateDecision && verdict.made === undefined
-    // Stryker disable next-line ConditionalExpression,BlockStatement: the decision that it becomes is told the same
-    if (isUnseen && first?.line !== undefined && verdict.ask.policy.name === first.name) {
-      // Stryker disable next-line ConditionalExpression: what was refused leaves nothing
-      return verdict.allowed === true
-        ? grantLines(first, first.line, verdict)
-        : refusalLines(first, first.line, secondsUntil(verdict.retryAfterMs), verdict.ask.cost)
-    }
-    const decision = decisionOf(verdict)
+  return (decision) => {
     let policyList = ""
     let limitList = ""
     const { checks } = decision
@@ -102,15 +89,6 @@ export function compileMembers(
       ["RateLimit-Policy", policyList],
       ["RateLimit", limitList],
     ]
-  }
-
-  function grantLines(text: MemberText, line: HeaderLine, granted: LateDecision): readonly HeaderLine[] {
-    const { ask } = granted
-    const { remaining, nextUnitAfterMs } = granted.left
-    const seconds = secondsLeft(remaining, nextUnitAfterMs, ask.policy.limit, text.windowS)
-    // Before the lists around it: V8 looks at a list anew that was there before something was called.
-    const member = memberOf(text, fieldInteger(remaining), seconds, ask.cost)
-    return [line, ["RateLimit", member]]
   }
 
   /** A flood is refused with the same lines for a second. */

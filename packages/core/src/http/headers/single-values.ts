@@ -1,5 +1,4 @@
 import type { PolicyCheck } from "../../decision/decision.ts"
-import { decisionOf } from "../../decision/late-decision.ts"
 import type { HeaderLine } from "../../limiter/options/answer-options.ts"
 import {
   decimal,
@@ -43,8 +42,7 @@ export function compileSingleValues(
   const texts = new Map<string, ValueText>()
   for (const policy of policies) if (!policy.shadow) texts.set(policy.name, valueText(policy))
 
-  return (verdict, nowMs) => {
-    const decision = decisionOf(verdict)
+  return (decision, nowMs) => {
     const lines: HeaderLine[] = []
     let policyList = ""
     for (const check of decision.checks) {

@@ -3,16 +3,8 @@ import type { CounterState } from "../../algorithms/algorithm.ts"
 import { type ManualClock, manualClock } from "../../ground/clock.ts"
 import { InvalidOptionError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { Policy } from "../../ground/policy.ts"
-import { answerOf } from "../counters.ts"
 import type { Answer, Check, EvictionEvent } from "../store.ts"
-import {
-  answersForItself,
-  type MemoryStore,
-  type MemoryStoreOptions,
-  memoryStore,
-  type TakesOne,
-  takesOne,
-} from "./memory-store.ts"
+import { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./memory-store.ts"
 import { parseOptions } from "./options.ts"
 
 const MINUTE = 60_000
@@ -534,63 +526,5 @@ describe("listeners", () => {
     store.subscribe(() => sizes.push(countOf(store, "carol")))
     store.take([[check("bob", 5)], [check("bob")], [check("carol", 2)]])
     expect([events.length, sizes]).toEqual([2, [2, 2]])
-  })
-})
-
-describe("whether a store answers for itself", () => {
-  const asked = (store: MemoryStore) => [answersForItself(store, false), answersForItself(store, true)]
-
-  it("is so of a memory store, for both that answer", () => {
-    expect(asked(memoryStore())).toEqual([true, true])
-  })
-
-  it("is no more so of what has been put in the place of one of them, at any time", () => {
-    const store = memoryStore()
-    Object.assign(store, { take: store.take.bind(store) })
-    expect(asked(store)).toEqual([false, true])
-    Object.assign(store, { peek: store.peek.bind(store) })
-    expect(asked(store)).toEqual([false, false])
-  })
-})
-
-describe("a check that is asked by itself", () => {
-  it("is answered as a list of one is, with events too", () => {
-    const [one, other] = [open(1), open(1)]
-    const asked = ["a", "a", "b", "b", "a"].map((client) => check(client, 3))
-    expect(asked.map((each) => answerOf((one.store as MemoryStore & TakesOne).takeOne(each)))).toEqual(
-      asked.map((each) => takeOne(other.store, each)),
-    )
-    expect(one.events).toEqual(other.events)
-    expect(one.events).not.toEqual([])
-  })
-
-  it("is told how long who is refused waits, and nobody else", () => {
-    const { store, clock } = open(2)
-    const waits = [
-      check("a", 5),
-      check("a", 1, { shadow: true }),
-      check("a", 0),
-      check("a", 6),
-      check("a"),
-    ].map((each) => (store as MemoryStore & TakesOne).takeOne(each).retryAfterMs)
-    expect(waits).toEqual([0, 0, 0, Number.POSITIVE_INFINITY, expect.any(Number)])
-    const wait = waits.at(-1) as number
-    clock.advance(wait - 1)
-    expect(takeOne(store, check("a")).granted).toBe(false)
-    clock.advance(1)
-    expect(takeOne(store, check("a")).granted).toBe(true)
-  })
-
-  it("is so only of a memory store whose take is its own", () => {
-    const store = memoryStore()
-    expect(takesOne(store)).toBe(true)
-    Object.assign(store, { take: store.take.bind(store) })
-    expect(takesOne(store)).toBe(false)
-  })
-
-  it("cannot be asked of a store that is closed", () => {
-    const { store } = open(2)
-    store.close()
-    expect(() => (store as MemoryStore & TakesOne).takeOne(check("alice"))).toThrow("has been closed")
   })
 })

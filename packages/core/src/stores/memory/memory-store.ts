@@ -1,6 +1,6 @@
 import { type Clock, isCountable } from "../../ground/clock.ts"
 import { ClosedError, StoreUnavailableError, textOf } from "../../ground/errors.ts"
-import { Counters, type Taken } from "../counters.ts"
+import { Counters } from "../counters.ts"
 import { makeStringsQuick } from "../quick-strings.ts"
 import type { Answer, Check, CounterKey, EvictionEvent, Refund, Store } from "../store.ts"
 import { StoreListeners } from "../store-listeners.ts"
@@ -46,25 +46,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   return new InMemory(maxKeys, clock)
 }
 
-/**
- * Whether a memory store's own `take` or `peek` is what would answer: it makes sense whatever it is asked. An app or a test may
- * have put something else in its place, at any time; and on any other object those two throw.
- */
-export function answersForItself(store: Store, peeked: boolean): boolean {
-  return peeked ? store.peek === OWN_PEEK : takesOne(store)
-}
-
-/** What `take` does, of one check: for who asks so often that the lists around it tell. */
-export interface TakesOne {
-  takeOne(check: Check): Taken
-}
-
-/** Whether it is a memory store, whose `take` nobody has put something else in the place of. */
-export function takesOne(store: Store): store is Store & TakesOne {
-  return store.take === OWN_TAKE
-}
-
-class InMemory implements MemoryStore, TakesOne {
+class InMemory implements MemoryStore {
   readonly isShared = false
   readonly #clock: Clock
   readonly #listeners = new StoreListeners<EvictionEvent>("the memory store")
@@ -94,13 +76,6 @@ class InMemory implements MemoryStore, TakesOne {
     const answers = isOnly ? [counters.take(only, nowMs)] : this.#takeEach(counters, requests, nowMs)
     if (!this.#evictions.isEmpty) this.#report(nowMs)
     return answers
-  }
-
-  takeOne(check: Check): Taken {
-    const nowMs = this.#now()
-    const taken = this.#open().takeOne(check, nowMs)
-    if (!this.#evictions.isEmpty) this.#report(nowMs)
-    return taken
   }
 
   peek(requests: readonly (readonly Check[])[]): readonly Answer[] {
@@ -158,5 +133,3 @@ class InMemory implements MemoryStore, TakesOne {
     for (const event of this.#evictions.take(nowMs)) this.#listeners.emit(event)
   }
 }
-
-const { take: OWN_TAKE, peek: OWN_PEEK } = InMemory.prototype
