@@ -76,7 +76,7 @@ function isCountedHere(ask: Ask): boolean {
  *
  * What comes back to a bucket in a window is the instance's part whatever a request costs, so dear ones wait longer.
  */
-export function shareOf(policy: Policy, cost: number, instances: number): Policy {
+function shareOf(policy: Policy, cost: number, instances: number): Policy {
   const part = (units: number): number => Math.floor(units / instances)
   const whole = capacityOf(policy)
   const capacity = Math.min(whole, Math.max(1, part(whole), cost))

@@ -12,7 +12,7 @@ interface Dialect {
 
 // `next` also has RateLimit-Partition. It would tell who is counted, and a decision carries nothing that could stand
 // for a client without telling who it is, so it is left out.
-export const DIALECTS: Readonly<Record<HeaderDialect, Dialect>> = {
+const DIALECTS: Readonly<Record<HeaderDialect, Dialect>> = {
   "draft-11": {
     compile: (policies) => compileMembers(policies, { remaining: "r", seconds: "t", cost: undefined }),
     fields: ["RateLimit-Policy", "RateLimit"],

@@ -58,7 +58,7 @@ function withSocketAddress(request: RequestFacts & { readonly socket?: unknown }
  * Throws InvalidOptionError for what is no request: a key by itself, as other rate limiters take it. All of them would be one
  * client.
  */
-export function throwNotARequest(request: unknown): never {
+function throwNotARequest(request: unknown): never {
   // Not shown: it may be the key of an API, which has no place in a log.
   const given = request === null ? "null" : `a ${typeof request}`
   throw new InvalidOptionError([

@@ -193,7 +193,7 @@ function attempt<T>(action: () => T): { readonly value: T } | { readonly error: 
 }
 
 /** Nothing, or somebody else's object, such as the request that a middleware is given which nobody has called. */
-export function isForeign(value: unknown): boolean {
+function isForeign(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return value === undefined
   const prototype: unknown = Object.getPrototypeOf(value)
   // An app may well have a class of options of its own.
@@ -202,7 +202,7 @@ export function isForeign(value: unknown): boolean {
 }
 
 /** What is told of it, without what is in it. */
-export function notOptions(value: unknown): Problem {
+function notOptions(value: unknown): Problem {
   const accepted = 'an object such as { limit: 100, window: "1 minute" }'
   if (value === undefined) return { path: "", message: "there are none", accepted }
   const hint = "; what is mounted is what rateLimit(options) yields, not rateLimit itself"
