@@ -24,7 +24,7 @@ import { type Asked, checkCountable, PolicyTable, WholeRequest } from "./scripts
 import { integerAt, type Reply, stateAt } from "./scripts/script-reply.ts"
 import { PEEK } from "./scripts.ts"
 import { refundsOf, takeInTurn } from "./take-in-turn.ts"
-import { Fleet, patienceClassOf } from "./topology.ts"
+import { patienceClassOf, RedisTopology } from "./topology.ts"
 
 export type { RedisStoreOptions } from "./options.ts"
 
@@ -69,7 +69,7 @@ export class RedisStore implements Store {
   readonly isShared = true
   readonly keepsDeadline = true
   readonly #parts: RedisStoreParts
-  readonly #fleet: Fleet
+  readonly #topology: RedisTopology
   readonly #denied: DenyCache
   readonly #nameKey: (counter: CounterKey) => string
   /** By patience and slot. */
@@ -83,7 +83,7 @@ export class RedisStore implements Store {
     this.#parts = parts
     this.#denied = new DenyCache(parts.denyCacheMs)
     this.#nameKey = keyNamer(parts.prefix)
-    this.#fleet = new Fleet(commands, timekeeping, {
+    this.#topology = new RedisTopology(commands, timekeeping, {
       answered: (asked, answer, arrival) => this.#learn(asked, answer, arrival),
       lost: ({ checks }) => this.#denied.forget(checks),
       grantedLate: (late) => this.#refundLate(late),
@@ -91,11 +91,11 @@ export class RedisStore implements Store {
   }
 
   get openBreakers(): number {
-    return this.#fleet.openBreakers
+    return this.#topology.openBreakers
   }
 
   get recentRoundTripsMs(): readonly number[] {
-    return this.#fleet.recentRoundTripsMs
+    return this.#topology.recentRoundTripsMs
   }
 
   take(
@@ -146,10 +146,10 @@ export class RedisStore implements Store {
   }
 
   #batcherOf(key: string, { withinMs, inBackground = false }: Patience): RefundBatcher {
-    const name = `${inBackground} ${patienceClassOf(withinMs)} ${this.#fleet.slotOf(key)}`
+    const name = `${inBackground} ${patienceClassOf(withinMs)} ${this.#topology.slotOf(key)}`
     let batcher = this.#refundBatchers.get(name)
     if (batcher === undefined) {
-      batcher = new RefundBatcher(() => this.#fleet.nodeOf(key), inBackground)
+      batcher = new RefundBatcher(() => this.#topology.nodeOf(key), inBackground)
       this.#refundBatchers.set(name, batcher)
     }
     return batcher
@@ -168,7 +168,7 @@ export class RedisStore implements Store {
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
-    this.#fleet.close(closed())
+    this.#topology.close(closed())
     this.#denied.clear()
     this.#listeners.clear()
   }
@@ -178,9 +178,9 @@ export class RedisStore implements Store {
     // Validate before batching, so that one bad check cannot fail the whole batch.
     for (const check of checks) checkCountable(check)
     const asked = new WholeRequest(checks, this.#nameKey)
-    if (this.#fleet.areTogether(asked)) return this.#takeTogether(asked, withinMs)
+    if (this.#topology.areTogether(asked)) return this.#takeTogether(asked, withinMs)
     const deadlineMs = performance.now() + withinMs
-    return takeInTurn(asked, (key) => this.#fleet.slotOf(key), {
+    return takeInTurn(asked, (key) => this.#topology.slotOf(key), {
       take: (part) => this.#takeTogether(part, deadlineMs - performance.now()),
       refund: (refunds) => this.#refundInBackground(refunds),
     })
@@ -194,7 +194,7 @@ export class RedisStore implements Store {
       const denied = this.#denied.answer(checks, this.#parts.clock?.now() ?? performance.now())
       if (denied !== undefined) return [denied]
     }
-    return this.#fleet.laneOf(asked, withinMs).take(asked, withinMs)
+    return this.#topology.senderOf(asked, withinMs).take(asked, withinMs)
   }
 
   readonly #keyOf = (counter: CounterKey): string => {
@@ -212,7 +212,7 @@ export class RedisStore implements Store {
     // By check: one counter may be looked at under several limits.
     const found = new Map<Check, Found>()
     let nowMs = 0
-    const peeked = this.#fleet.eachLane(checks, this.#keyOf, async (some, keys, node) => {
+    const peeked = this.#topology.eachSender(checks, this.#keyOf, async (some, keys, node) => {
       const policies = new PolicyTable()
       const numbers = some.map(({ policy }) => policies.numberOf(policy))
       const reply = await node.ask(PEEK, keys, policies, numbers, { withinMs })
@@ -243,7 +243,7 @@ export class RedisStore implements Store {
   ): Promise<void> {
     this.#denied.forget(all)
     try {
-      await allApplied(this.#fleet.eachLane(all, this.#keyOf, work))
+      await allApplied(this.#topology.eachSender(all, this.#keyOf, work))
     } finally {
       this.#denied.forget(all)
     }

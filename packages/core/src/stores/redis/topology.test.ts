@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import type { Policy } from "../../ground/policy.ts"
 import type { Asked } from "./scripts/script-input.ts"
 import { AskedServer } from "./testing/asked-server.ts"
-import { Fleet } from "./topology.ts"
+import { RedisTopology } from "./topology.ts"
 
 const POLICY: Policy = {
   name: "login",
@@ -17,16 +17,16 @@ const POLICY: Policy = {
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
 afterEach(() => void vi.useRealTimers())
 
-function fleetOf({ isCluster = false } = {}) {
+function topologyOf({ isCluster = false } = {}) {
   const server = new AskedServer(isCluster)
   const nothing = () => undefined
   const listener = { answered: nothing, lost: nothing, grantedLate: nothing }
-  const fleet = new Fleet(server, { clock: { now: () => 5 }, isWide: false }, listener)
+  const topology = new RedisTopology(server, { clock: { now: () => 5 }, isWide: false }, listener)
   /** Asks for a unit; what comes of it, once it has. */
   const take = (key: string, withinMs: number): unknown[] => {
     const outcome: unknown[] = []
-    fleet
-      .laneOf(requestOf(key), withinMs)
+    topology
+      .senderOf(requestOf(key), withinMs)
       .take(requestOf(key), withinMs)
       .then(
         (answers) => outcome.push(answers),
@@ -37,11 +37,11 @@ function fleetOf({ isCluster = false } = {}) {
   const becomeReady = () => {
     for (const listener of server.listeners) listener()
   }
-  const isOpenOf = (key: string) => fleet.nodeOf(key).breaker.isOpen
+  const isOpenOf = (key: string) => topology.nodeOf(key).breaker.isOpen
   const open = (key: string) => {
-    for (let i = 0; i < 5; i++) fleet.nodeOf(key).breaker.failed()
+    for (let i = 0; i < 5; i++) topology.nodeOf(key).breaker.failed()
   }
-  return { server, fleet, take, becomeReady, isOpenOf, open }
+  return { server, topology, take, becomeReady, isOpenOf, open }
 }
 
 function requestOf(key: string): Asked {
@@ -58,15 +58,15 @@ describe("requests travel together", () => {
     ["of who waits about as long", false, ["{00}a", 33], ["{00}a", 63], true],
     ["of nobody who waits much longer", false, ["{00}a", 15], ["{00}a", 1_000], false],
   ])("%s", (_what, isCluster, one, other, is) => {
-    const { fleet } = fleetOf({ isCluster })
-    const laneOf = ([key, withinMs]: [string, number]) => fleet.laneOf(requestOf(key), withinMs)
-    expect(laneOf(one) === laneOf(other)).toBe(is)
+    const { topology } = topologyOf({ isCluster })
+    const senderOf = ([key, withinMs]: [string, number]) => topology.senderOf(requestOf(key), withinMs)
+    expect(senderOf(one) === senderOf(other)).toBe(is)
   })
 })
 
 describe("a client that becomes ready", () => {
   it("is sent at once what waits for that, first of those who stop waiting first", async () => {
-    const { server, fleet, take, becomeReady } = fleetOf()
+    const { server, topology, take, becomeReady } = topologyOf()
     server.isReady = () => false
     take("{00}b", 1_000)
     take("{00}a", 50)
@@ -76,11 +76,11 @@ describe("a client that becomes ready", () => {
     server.isReady = () => true
     becomeReady()
     expect(server.asked.map(({ keys }) => keys)).toEqual([["{00}a"], ["{00}b"]])
-    fleet.close(new Error("over"))
+    topology.close(new Error("over"))
   })
 
   it("is asked at once whether the server is back that nobody waited for", async () => {
-    const { server, isOpenOf, open, becomeReady } = fleetOf()
+    const { server, isOpenOf, open, becomeReady } = topologyOf()
     open("{00}a")
     becomeReady()
     vi.advanceTimersByTime(1)
@@ -93,37 +93,37 @@ describe("a client that becomes ready", () => {
 
 describe("the nodes of a cluster", () => {
   it("are known by the client's names for them, whatever slots they have", () => {
-    const { server, fleet } = fleetOf({ isCluster: true })
+    const { server, topology } = topologyOf({ isCluster: true })
     server.nodeOf = (key) => (key.startsWith("{0") ? "low" : "high")
-    expect(fleet.nodeOf("{00}a")).toBe(fleet.nodeOf("{01}a"))
-    expect(fleet.nodeOf("{00}a")).not.toBe(fleet.nodeOf("{f0}a"))
+    expect(topology.nodeOf("{00}a")).toBe(topology.nodeOf("{01}a"))
+    expect(topology.nodeOf("{00}a")).not.toBe(topology.nodeOf("{f0}a"))
     // Asked by the key that it was last responsible for.
-    expect(fleet.nodeOf("{01}a").key).toBe("{01}a")
+    expect(topology.nodeOf("{01}a").key).toBe("{01}a")
   })
 
   it("are forgotten when they have left, and asked no more whether they are back", () => {
-    const { server, fleet, isOpenOf, open } = fleetOf({ isCluster: true })
+    const { server, topology, isOpenOf, open } = topologyOf({ isCluster: true })
     const names = new Map([
       ["{00}a", "old"],
       ["{80}a", "other"],
     ])
     server.nodeOf = (key) => names.get(key) ?? ""
     for (const key of names.keys()) open(key)
-    expect([fleet.openBreakers, vi.getTimerCount()]).toEqual([2, 2])
+    expect([topology.openBreakers, vi.getTimerCount()]).toEqual([2, 2])
     names.set("{00}a", "new")
     expect(isOpenOf("{00}a")).toBe(false)
-    expect([fleet.openBreakers, vi.getTimerCount(), isOpenOf("{80}a")]).toEqual([1, 1, true])
+    expect([topology.openBreakers, vi.getTimerCount(), isOpenOf("{80}a")]).toEqual([1, 1, true])
     // Should it come back, it is as any other that is new.
     names.set("{00}a", "old")
     expect(isOpenOf("{00}a")).toBe(false)
     open("{00}a")
     expect(isOpenOf("{00}a")).toBe(true)
-    fleet.close(new Error("over"))
+    topology.close(new Error("over"))
   })
 })
 
-it("a fleet that is closed rejects what waits, hears of no connection and asks no server", async () => {
-  const { server, fleet, take, open } = fleetOf({ isCluster: true })
+it("a topology that is closed rejects what waits, hears of no connection and asks no server", async () => {
+  const { server, topology, take, open } = topologyOf({ isCluster: true })
   server.nodeOf = (key) => key
   const sent = take("{00}a", 50)
   await nextTurn()
@@ -132,7 +132,7 @@ it("a fleet that is closed rejects what waits, hears of no connection and asks n
   open("{02}a")
   await nextTurn()
   const over = new Error("over")
-  fleet.close(over)
+  topology.close(over)
   await nextTurn()
   expect([sent, waiting]).toEqual([[over], [over]])
   expect([server.asked.length, server.listeners.size, vi.getTimerCount()]).toEqual([1, 0, 0])

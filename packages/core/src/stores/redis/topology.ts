@@ -1,4 +1,4 @@
-import { Lane, type LaneListener } from "./batching/batch-sender.ts"
+import { type BatchListener, BatchSender } from "./batching/batch-sender.ts"
 import type { RedisCommands } from "./commands.ts"
 import { Node, type Timekeeping } from "./node/node.ts"
 
@@ -10,23 +10,23 @@ interface Keyed {
   readonly keys: readonly string[]
 }
 
-/** The servers behind a client and the ways to them: a lane for all, or in a cluster one a slot that is in use. */
-export class Fleet {
+/** The servers behind a client and the ways to them: a batch sender for all, or in a cluster one a slot that is in use. */
+export class RedisTopology {
   readonly #commands: RedisCommands
   readonly #timekeeping: Timekeeping
-  readonly #listener: LaneListener
+  readonly #listener: BatchListener
   /** By slot, and then by the patience of who asks. */
-  readonly #lanes = new Map<string, (Lane | undefined)[]>()
+  readonly #senders = new Map<string, (BatchSender | undefined)[]>()
   /** By the client's name for them. */
   readonly #nodes = new Map<string, Node>()
   readonly #stopListening: () => void
 
-  constructor(commands: RedisCommands, timekeeping: Timekeeping, listener: LaneListener) {
+  constructor(commands: RedisCommands, timekeeping: Timekeeping, listener: BatchListener) {
     this.#commands = commands
     this.#timekeeping = timekeeping
     this.#listener = listener
     this.#stopListening = commands.onReady(() => {
-      this.#eachOpenLane((lane) => lane.wake())
+      this.#eachOpenSender((sender) => sender.wake())
       for (const node of this.#nodes.values()) node.breaker.hurry()
     })
   }
@@ -58,21 +58,21 @@ export class Fleet {
    * The way to the server of a request for who waits so long. A call counts until the first of its requests stops waiting,
    * so those who wait more than twice as long as others do not travel with them.
    */
-  laneOf(asked: Keyed, withinMs: number): Lane {
+  senderOf(asked: Keyed, withinMs: number): BatchSender {
     const slot = this.#commands.isCluster ? this.slotOf(asked.keys[0] as string) : ONLY
-    let lanes = this.#lanes.get(slot)
-    if (lanes === undefined) {
-      lanes = []
-      this.#lanes.set(slot, lanes)
+    let senders = this.#senders.get(slot)
+    if (senders === undefined) {
+      senders = []
+      this.#senders.set(slot, senders)
     }
     const patience = patienceClassOf(withinMs)
-    let lane = lanes[patience]
-    if (lane === undefined) {
+    let sender = senders[patience]
+    if (sender === undefined) {
       const key = asked.keys[0] as string
-      lane = new Lane(() => this.nodeOf(key), this.#listener)
-      lanes[patience] = lane
+      sender = new BatchSender(() => this.nodeOf(key), this.#listener)
+      senders[patience] = sender
     }
-    return lane
+    return sender
   }
 
   /** Servers that nobody waits for now. */
@@ -101,13 +101,14 @@ export class Fleet {
     return keys.every((key) => this.slotOf(key) === slot)
   }
 
-  /** Calls back with every lane that there is. */
-  #eachOpenLane(work: (lane: Lane) => void): void {
-    for (const lanes of this.#lanes.values()) for (const lane of lanes) if (lane !== undefined) work(lane)
+  /** Calls back with every batch sender that there is. */
+  #eachOpenSender(work: (sender: BatchSender) => void): void {
+    for (const senders of this.#senders.values())
+      for (const sender of senders) if (sender !== undefined) work(sender)
   }
 
-  /** Does the same for the counters of each lane, all at once. */
-  eachLane<One>(
+  /** Does the same for the counters of each batch sender, all at once. */
+  eachSender<One>(
     all: readonly One[],
     keyOf: (one: One) => string,
     work: (some: readonly One[], keys: readonly string[], node: Node) => Promise<void>,
@@ -127,7 +128,7 @@ export class Fleet {
   /** Rejects whatever waits, and asks no server any more. */
   close(error: Error): void {
     this.#stopListening()
-    this.#eachOpenLane((lane) => lane.close(error))
+    this.#eachOpenSender((sender) => sender.close(error))
     for (const node of this.#nodes.values()) node.breaker.stop()
   }
 }

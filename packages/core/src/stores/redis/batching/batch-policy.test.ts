@@ -1,24 +1,24 @@
 import { setTimeout as passed } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
-import { type LoopTimes, Pace } from "./batch-policy.ts"
+import { BatchPolicy, type LoopTimes } from "./batch-policy.ts"
 
 const CALLS_A_LOOK = 32
 /** Looks without any rest after which a process is known to be busy: (15/16) ^ 36 is less than a tenth. */
 const UNTIL_BUSY = 36
 
-/** A pace in a process whose event loop is told by hand. */
-function paceByHand(restedMs = 1_000) {
+/** A batch policy in a process whose event loop is told by hand. */
+function policyByHand(restedMs = 1_000) {
   const loop = { restedMs, nowMs: 5_000 }
-  const pace = new Pace((): LoopTimes => ({ ...loop }))
+  const policy = new BatchPolicy((): LoopTimes => ({ ...loop }))
   const pass = (spentMs: number, rested: number) => {
     loop.nowMs += spentMs
     loop.restedMs += rested
   }
   const send = (calls: number) => {
-    for (let sent = 0; sent < calls; sent++) pace.sent()
+    for (let sent = 0; sent < calls; sent++) policy.sent()
   }
   return {
-    pace,
+    policy,
     pass,
     send,
     /** As many calls as there are from one look to the next, so many times, during each of which the loop rests for so much of 100 ms. */
@@ -30,13 +30,13 @@ function paceByHand(restedMs = 1_000) {
       }
     },
     /** Calls in flight with which a single request has to wait. */
-    enough: () => [0, 1, 2, 3].find((calls) => !pace.hasRoom(calls, 1)),
+    enough: () => [0, 1, 2, 3].find((calls) => !policy.hasRoom(calls, 1)),
   }
 }
 
 describe("the calls that are sent at once", () => {
   it("are two, and one when the process has not rested for a while", () => {
-    const { look, pass, send, enough } = paceByHand()
+    const { look, pass, send, enough } = policyByHand()
     expect(enough()).toBe(2)
     look(0, UNTIL_BUSY - 1)
     expect(enough()).toBe(2)
@@ -53,13 +53,13 @@ describe("the calls that are sent at once", () => {
     [11, 2],
     [100, 2],
   ])("of a process that rests for %i %% of the time are %i", (rested, calls) => {
-    const { look, enough } = paceByHand()
+    const { look, enough } = policyByHand()
     look(rested, 200)
     expect(enough()).toBe(calls)
   })
 
   it("stay one while it hardly rests, or rests but for a moment, and are two again when it waits for them", () => {
-    const { look, enough } = paceByHand()
+    const { look, enough } = policyByHand()
     look(0, 200)
     look(19, 200)
     expect(enough()).toBe(1)
@@ -71,14 +71,14 @@ describe("the calls that are sent at once", () => {
   })
 
   it("are two again when it rests for a fifth of the time", () => {
-    const { look, enough } = paceByHand()
+    const { look, enough } = policyByHand()
     look(0, 200)
     look(20.1, 200)
     expect(enough()).toBe(2)
   })
 
   it("are tried as one again only after a while when that made it wait", () => {
-    const { look, enough } = paceByHand()
+    const { look, enough } = policyByHand()
     look(0, 200)
     look(100, 4)
     const looks = Array.from({ length: 101 }, () => {
@@ -89,10 +89,10 @@ describe("the calls that are sent at once", () => {
   })
 
   it("stay one when nobody asks for a while", () => {
-    const { pace, pass, look, send, enough } = paceByHand()
+    const { policy, pass, look, send, enough } = policyByHand()
     look(0, 200)
     for (let times = 0; times < 5; times++) {
-      pace.paused()
+      policy.paused()
       pass(10_000, 10_000)
       look(0)
     }
@@ -100,7 +100,7 @@ describe("the calls that are sent at once", () => {
     // What is rested while some ask, or before a pause, counts as ever.
     for (let times = 0; times < 4; times++) {
       pass(100, 100)
-      pace.paused()
+      policy.paused()
       pass(10_000, 0)
       send(CALLS_A_LOOK)
     }
@@ -108,14 +108,14 @@ describe("the calls that are sent at once", () => {
   })
 
   it("say nothing when no time has passed", () => {
-    const { look, send, enough } = paceByHand()
+    const { look, send, enough } = policyByHand()
     send(CALLS_A_LOOK)
     look(0, UNTIL_BUSY)
     expect(enough()).toBe(1)
   })
 
   it("are two where the runtime does not tell how long it rests", () => {
-    const { look, enough } = paceByHand(0)
+    const { look, enough } = policyByHand(0)
     look(0, 200)
     expect(enough()).toBe(2)
   })
@@ -123,29 +123,29 @@ describe("the calls that are sent at once", () => {
 
 describe("for many who wait", () => {
   it("a busy process, too, sends up to four calls", () => {
-    const { pace, look } = paceByHand()
+    const { policy, look } = policyByHand()
     look(0, UNTIL_BUSY)
-    expect([1, 2, 3, 4].map((calls) => pace.hasRoom(calls, 32))).toEqual([true, true, true, false])
-    expect(pace.hasRoom(1, 31)).toBe(false)
+    expect([1, 2, 3, 4].map((calls) => policy.hasRoom(calls, 32))).toEqual([true, true, true, false])
+    expect(policy.hasRoom(1, 31)).toBe(false)
   })
 
   it("a busy process sends all in one call, and one with time shares them out", () => {
-    const { pace, look } = paceByHand()
-    expect(pace.mostRequests(0, 200)).toBe(100)
+    const { policy, look } = policyByHand()
+    expect(policy.mostRequests(0, 200)).toBe(100)
     look(0, UNTIL_BUSY)
-    expect(pace.mostRequests(0, 200)).toBe(200)
-    expect(pace.mostRequests(0, 2_000)).toBe(512)
-    expect(pace.mostRequests(0, 3)).toBe(32)
+    expect(policy.mostRequests(0, 200)).toBe(200)
+    expect(policy.mostRequests(0, 2_000)).toBe(512)
+    expect(policy.mostRequests(0, 3)).toBe(32)
   })
 })
 
 it("the event loop tells by itself whether it rests", async () => {
-  const pace = new Pace()
+  const policy = new BatchPolicy()
   const look = async (betweenMs: number): Promise<void> => {
     if (betweenMs > 0) await passed(betweenMs)
-    for (let sent = 0; sent < CALLS_A_LOOK; sent++) pace.sent()
+    for (let sent = 0; sent < CALLS_A_LOOK; sent++) policy.sent()
   }
-  const isBusy = (): boolean => !pace.hasRoom(1, 1)
+  const isBusy = (): boolean => !policy.hasRoom(1, 1)
   // Whatever else the machine does, it rests in a part of these.
   for (let looks = 0; looks < 5; looks++) await look(20)
   expect(isBusy()).toBe(false)

@@ -34,8 +34,8 @@ export interface LoopTimes {
   readonly nowMs: number
 }
 
-/** When a lane sends how much: at once while there is time for it, and in few calls while there is none. */
-export class Pace {
+/** When a batch sender sends how much: at once while there is time for it, and in few calls while there is none. */
+export class BatchPolicy {
   readonly #loop: () => LoopTimes
   #callsAtOnce = CALLS_AT_ONCE
   #callsUntilLook = CALLS_A_LOOK

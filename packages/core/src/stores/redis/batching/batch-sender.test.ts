@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { Pace } from "./batch-policy.ts"
-import { laneByHand, readyLaneByHand } from "./testing/sender-by-hand.ts"
+import { BatchPolicy } from "./batch-policy.ts"
+import { readySenderByHand, senderByHand } from "./testing/sender-by-hand.ts"
 
 const REPLICA = "Redis has become a replica, and its client found no primary in time."
 const SILENT = "Redis did not answer in time."
@@ -14,7 +14,7 @@ afterEach(() => void vi.useRealTimers())
 
 describe("what is sent when", () => {
   it("is at once what comes while fewer than two calls are under way, and then what comes when one ends", async () => {
-    const { takeNow, names, answer, calls } = await readyLaneByHand()
+    const { takeNow, names, answer, calls } = await readySenderByHand()
     await takeNow("a", "b", "c")
     expect(names()).toEqual([["a"], ["b"]])
     await takeNow("d")
@@ -27,8 +27,8 @@ describe("what is sent when", () => {
 
   it("is one call at a time when this process does not rest while it sends, however long nobody asks", async () => {
     const loop = { restedMs: 1, nowMs: 0 }
-    const pace = new Pace(() => ({ ...loop }))
-    const { takeNow, names, answer, calls } = await readyLaneByHand(50, pace)
+    const policy = new BatchPolicy(() => ({ ...loop }))
+    const { takeNow, names, answer, calls } = await readySenderByHand(50, policy)
     // As often as it takes to be known.
     for (let sent = 0; sent < 36 * 32; sent++) {
       loop.nowMs++
@@ -51,7 +51,7 @@ describe("what is sent when", () => {
   })
 
   it("is together what one callback asks for, in its order", async () => {
-    const { take, names, told, answer, calls } = await readyLaneByHand()
+    const { take, names, told, answer, calls } = await readySenderByHand()
     take("a")
     take("b")
     await Promise.resolve().then(() => take("c"))
@@ -62,7 +62,7 @@ describe("what is sent when", () => {
   })
 
   it("is a third call and a fourth when 32 wait for it, and never a fifth", async () => {
-    const { takeNow, takeMany, take, names } = await readyLaneByHand()
+    const { takeNow, takeMany, take, names } = await readySenderByHand()
     await takeNow("a", "b")
     const sizes = () => names().map(({ length }) => length)
     takeMany(31)
@@ -90,7 +90,7 @@ describe("what is sent when", () => {
   ])(
     "of $waiting with $underWay.length under way is $sizes a call, not to hold up Redis, nor to rest with it",
     async (row) => {
-      const { takeNow, takeMany, names } = await readyLaneByHand()
+      const { takeNow, takeMany, names } = await readySenderByHand()
       await takeNow(...row.underWay)
       takeMany(row.waiting)
       await nextTurn()
@@ -106,14 +106,14 @@ describe("what is sent when", () => {
     { waiting: 300, times: [150, 150] },
     { waiting: 2_000, times: [512, 512, 512, 464] },
   ])("of $waiting of one client, who are one to Redis, is $times a call", async ({ waiting, times }) => {
-    const { take, calls } = await readyLaneByHand()
+    const { take, calls } = await readySenderByHand()
     for (let i = 0; i < waiting; i++) take("a")
     await nextTurn()
     expect(calls.map((call) => [call.names, call.times])).toEqual(times.map((each) => [["a"], each]))
   })
 
   it("counts until the first of its requests is waited for no more, in the server's time, which is asked for once", async () => {
-    const { take, calls, names, timeCalls, answerTime } = laneByHand()
+    const { take, calls, names, timeCalls, answerTime } = senderByHand()
     take("a", 80)
     take("b", 50)
     await nextTurn()
@@ -126,7 +126,7 @@ describe("what is sent when", () => {
   })
 
   it("waits for the time of a server that was silent about it, and is asked again", async () => {
-    const { takeNow, pass, names, told, timeCalls, answerTime } = laneByHand()
+    const { takeNow, pass, names, told, timeCalls, answerTime } = senderByHand()
     await takeNow("a")
     await pass(30)
     await takeNow("b")
@@ -137,7 +137,7 @@ describe("what is sent when", () => {
   })
 
   it("waits for the time of every server that takes over", async () => {
-    const { takeNow, moveOn, names, timeCalls, answerTime } = await readyLaneByHand()
+    const { takeNow, moveOn, names, timeCalls, answerTime } = await readySenderByHand()
     moveOn()
     await takeNow("a")
     expect(timeCalls).toHaveLength(1)
@@ -152,7 +152,7 @@ describe("what is sent when", () => {
 
 describe("an answer", () => {
   it("is told to each who waits, and a refusal to who remembers those, with when it was asked for", async () => {
-    const { pass, take, answer, calls, told, listened } = await readyLaneByHand()
+    const { pass, take, answer, calls, told, listened } = await readySenderByHand()
     await pass(3)
     take("a")
     take("b")
@@ -164,7 +164,7 @@ describe("an answer", () => {
   })
 
   it("that a key holds none of ours fails who asked for it, and nobody else", async () => {
-    const { take, calls, told, kinds, listened } = await readyLaneByHand()
+    const { take, calls, told, kinds, listened } = await readySenderByHand()
     take("a")
     take("b")
     await nextTurn()
@@ -177,7 +177,7 @@ describe("an answer", () => {
   })
 
   it("that comes when nobody waits any more tells what was counted for nobody, and what was refused", async () => {
-    const { take, pass, answer, calls, told, listened } = await readyLaneByHand()
+    const { take, pass, answer, calls, told, listened } = await readySenderByHand()
     take("a")
     take("b")
     take("c", 80)
@@ -192,7 +192,7 @@ describe("an answer", () => {
     ["a lost connection", "Connection is closed.", ["a", "b"]],
     ["a replica, which has counted nothing", "READONLY You can't write against a read only replica.", []],
   ])("that is %s instead says whose counters may have changed", async (_case, message, lost) => {
-    const { take, calls, fail, listened } = await readyLaneByHand()
+    const { take, calls, fail, listened } = await readySenderByHand()
     take("a")
     take("b")
     await nextTurn()
@@ -201,7 +201,7 @@ describe("an answer", () => {
   })
 
   it("that says of a lost call, given up long ago, whose counters may have changed", async () => {
-    const { take, pass, calls, fail, listened } = await readyLaneByHand()
+    const { take, pass, calls, fail, listened } = await readySenderByHand()
     take("a")
     await nextTurn()
     await pass(60)
@@ -211,7 +211,7 @@ describe("an answer", () => {
   })
 
   it("that the call came too late to count has it sent again, once", async () => {
-    const { take, answerTooLate, calls, names, told, kinds } = await readyLaneByHand()
+    const { take, answerTooLate, calls, names, told, kinds } = await readySenderByHand()
     take("a")
     take("b")
     await nextTurn()
@@ -231,7 +231,7 @@ describe("an answer", () => {
 
 describe("a deadline", () => {
   it("is each request's own, under way or not", async () => {
-    const { take, takeNow, pass, told } = await readyLaneByHand()
+    const { take, takeNow, pass, told } = await readySenderByHand()
     take("a")
     take("b", 80)
     await takeNow("in a call of its own")
@@ -250,7 +250,7 @@ describe("a deadline", () => {
   })
 
   it("is of the time after the callback that asks: while that one works nothing can be sent", async () => {
-    const { take, names, answer, calls, pass, told } = await readyLaneByHand()
+    const { take, names, answer, calls, pass, told } = await readySenderByHand()
     take("a")
     vi.advanceTimersByTime(1_000)
     take("b", 60)
@@ -263,7 +263,7 @@ describe("a deadline", () => {
   })
 
   it("is looked for when the next one comes, and not all the time once one of a call is over", async () => {
-    const { take, pass, told } = await readyLaneByHand()
+    const { take, pass, told } = await readySenderByHand()
     take("a")
     take("b", 80)
     await nextTurn()
@@ -274,7 +274,7 @@ describe("a deadline", () => {
   })
 
   it("that is over for all of a call lets others be sent in its place", async () => {
-    const { takeNow, pass, names } = await readyLaneByHand()
+    const { takeNow, pass, names } = await readySenderByHand()
     await takeNow("a", "b")
     await pass(30)
     await takeNow("c")
@@ -283,7 +283,7 @@ describe("a deadline", () => {
   })
 
   it("that passed while this process stood still is the end, without a call that would be too late", async () => {
-    const { takeNow, take, names, told, calls, answer } = await readyLaneByHand()
+    const { takeNow, take, names, told, calls, answer } = await readySenderByHand()
     await takeNow("a", "b")
     take("c")
     take("d", 80)
@@ -296,7 +296,7 @@ describe("a deadline", () => {
   })
 
   it("that passed so for all who wait has nothing sent", async () => {
-    const { takeNow, names, told, calls, answer } = await readyLaneByHand()
+    const { takeNow, names, told, calls, answer } = await readySenderByHand()
     await takeNow("a", "b", "c")
     vi.advanceTimersByTime(50)
     await answer(calls[0])
@@ -308,7 +308,7 @@ describe("a deadline", () => {
     { what: "came too late", code: undefined },
     { what: "is to be tried again", code: "TRYAGAIN" },
   ])("that passed so is the end, too, of who hears that the call $what", async ({ code }) => {
-    const { takeNow, fail, answerTooLate, names, told, calls } = await readyLaneByHand()
+    const { takeNow, fail, answerTooLate, names, told, calls } = await readySenderByHand()
     await takeNow("a")
     vi.advanceTimersByTime(50)
     if (code === undefined) await answerTooLate(calls[0])
@@ -319,7 +319,7 @@ describe("a deadline", () => {
 
 describe("a server that fails", () => {
   it("fails all who travel in a call, with what was said", async () => {
-    const { take, fail, calls, told, names } = await readyLaneByHand()
+    const { take, fail, calls, told, names } = await readySenderByHand()
     take("a")
     take("b")
     await nextTurn()
@@ -332,7 +332,7 @@ describe("a server that fails", () => {
   })
 
   it("is given up after five failures in a row, for who waits and whoever comes", async () => {
-    const { takeNow, take, fail, answer, calls, told, names } = await readyLaneByHand()
+    const { takeNow, take, fail, answer, calls, told, names } = await readySenderByHand()
     const failing = async (count: number) => {
       for (let i = 0; i < count; i++) {
         await takeNow(`failing ${i}`)
@@ -353,7 +353,7 @@ describe("a server that fails", () => {
   })
 
   it("has failed once with a call that nobody waits for any more, whatever still comes of it", async () => {
-    const { takeNow, pass, fail, answer, calls, told, take, names } = await readyLaneByHand()
+    const { takeNow, pass, fail, answer, calls, told, take, names } = await readySenderByHand()
     for (const name of ["a", "b", "c", "d"]) {
       await takeNow(name)
       await pass(50)
@@ -372,7 +372,7 @@ describe("a server that fails", () => {
   })
 
   it("has failed once when it cannot tell its time, however many wait for that", async () => {
-    const { takeNow, take, fail, answerTime, timeCalls, told, names } = laneByHand()
+    const { takeNow, take, fail, answerTime, timeCalls, told, names } = senderByHand()
     await takeNow("a", "b", "c", "d", "e")
     await fail(timeCalls[0], "gone")
     expect(new Set(Object.values(told))).toEqual(new Set(["Redis failed: gone"]))
@@ -384,7 +384,7 @@ describe("a server that fails", () => {
   })
 
   it("has failed when no connection came in time for those who wait, which they are told", async () => {
-    const { redis, takeNow, pass, told, take, names } = await readyLaneByHand()
+    const { redis, takeNow, pass, told, take, names } = await readySenderByHand()
     redis.isReady = false
     for (const name of ["a", "b", "c", "d", "e"]) {
       await takeNow(name)
@@ -397,7 +397,7 @@ describe("a server that fails", () => {
   })
 
   it("is not failing because somebody else was given up: who is in time waits on", async () => {
-    const { take, takeNow, fail, pass, calls, told } = await readyLaneByHand()
+    const { take, takeNow, fail, pass, calls, told } = await readySenderByHand()
     for (let i = 0; i < 3; i++) {
       await takeNow(`failing ${i}`)
       await fail(calls.at(-1), "gone")
@@ -415,7 +415,7 @@ describe("a server that fails", () => {
   })
 
   it("is given up for those, too, who would have to wait for calls under way", async () => {
-    const { take, takeNow, fail, pass, calls, told } = await readyLaneByHand()
+    const { take, takeNow, fail, pass, calls, told } = await readySenderByHand()
     for (let i = 0; i < 4; i++) {
       await takeNow(`failing ${i}`)
       await fail(calls.at(-1), "gone")
@@ -437,7 +437,7 @@ describe("a server that fails", () => {
 
 describe("a server that cannot be written to now", () => {
   it("is sent nothing while its client has no connection, and looked at again in a moment, and again", async () => {
-    const { redis, take, takeNow, names, pass } = await readyLaneByHand()
+    const { redis, take, takeNow, names, pass } = await readySenderByHand()
     redis.isReady = false
     take("a", 80)
     await nextTurn()
@@ -453,17 +453,17 @@ describe("a server that cannot be written to now", () => {
   })
 
   it("is sent what waits as soon as its client is connected", async () => {
-    const { lane, redis, takeNow, names } = await readyLaneByHand()
+    const { sender, redis, takeNow, names } = await readySenderByHand()
     redis.isReady = false
     await takeNow("a")
     redis.isReady = true
-    lane.wake()
+    sender.wake()
     expect(names()).toEqual([["a"]])
   })
 
   it("is asked again about a slot on its way, moment by moment, and first by those who came first", async () => {
     const { take, takeNow, fail, pass, names, calls, told, answer, answerTooLate, redis } =
-      await readyLaneByHand()
+      await readySenderByHand()
     const moving = "TRYAGAIN Multiple keys request during rehashing of slot"
     take("a", 80)
     await nextTurn()
@@ -484,12 +484,12 @@ describe("a server that cannot be written to now", () => {
   })
 
   it("is left for the primary when it is a replica, but not before every call to it has ended", async () => {
-    const { lane, takeNow, fail, answer, pass, names, calls, told, redis } = await readyLaneByHand()
+    const { sender, takeNow, fail, answer, pass, names, calls, told, redis } = await readySenderByHand()
     await takeNow("a", "b")
     await fail(calls[0], "READONLY You can't write against a read only replica.")
     await takeNow("c")
     // Another node has connected, say.
-    lane.wake()
+    sender.wake()
     await nextTurn()
     expect([names(), redis.reconnects]).toEqual([[["a"], ["b"]], 0])
     await answer(calls[1])
@@ -501,7 +501,7 @@ describe("a server that cannot be written to now", () => {
   })
 
   it("is left for the primary once it cannot tell its time, as a replica", async () => {
-    const { takeNow, fail, answerTime, pass, timeCalls, names, redis } = laneByHand()
+    const { takeNow, fail, answerTime, pass, timeCalls, names, redis } = senderByHand()
     await takeNow("a")
     await fail(timeCalls[0], "READONLY You can't write against a read only replica.")
     expect([redis.reconnects, timeCalls.length]).toEqual([1, 1])
@@ -513,7 +513,7 @@ describe("a server that cannot be written to now", () => {
   it.each([true, false])(
     "is told as a replica to who waits for a primary in vain, whether its client is connected (%s), until it counts",
     async (isConnected) => {
-      const { takeNow, fail, answer, pass, calls, told, redis } = await readyLaneByHand()
+      const { takeNow, fail, answer, pass, calls, told, redis } = await readySenderByHand()
       await takeNow("a")
       await fail(calls[0], "READONLY You can't write against a read only replica.")
       redis.isReady = isConnected
@@ -539,7 +539,7 @@ describe("a server that cannot be written to now", () => {
   )
 
   it("is told as a replica for a second after it said so, and no longer", async () => {
-    const { takeNow, fail, pass, calls, told, redis } = await readyLaneByHand()
+    const { takeNow, fail, pass, calls, told, redis } = await readySenderByHand()
     await takeNow("a")
     await fail(calls[0], "READONLY You can't write against a read only replica.")
     redis.isReady = false
@@ -556,13 +556,13 @@ describe("a server that cannot be written to now", () => {
   })
 })
 
-it("a lane that is closed rejects who waits, under way or not, and whoever comes, and leaves no timer", async () => {
-  const { lane, redis, takeNow, fail, calls, told, names } = await readyLaneByHand()
+it("a batch sender that is closed rejects who waits, under way or not, and whoever comes, and leaves no timer", async () => {
+  const { sender, redis, takeNow, fail, calls, told, names } = await readySenderByHand()
   await takeNow("a", "b")
   await fail(calls[1], "TRYAGAIN")
   await takeNow("c")
   redis.isReady = false
-  lane.close(new Error(CLOSED))
+  sender.close(new Error(CLOSED))
   await takeNow("d")
   expect(told).toEqual({ a: CLOSED, b: CLOSED, c: CLOSED, d: CLOSED })
   expect([names(), vi.getTimerCount()]).toEqual([[["a"], ["b"]], 0])
@@ -572,23 +572,23 @@ it.each<{ when: string; readFirst: boolean }>([
   { when: "before", readFirst: true },
   { when: "after", readFirst: false },
 ])(
-  "a lane that is closed leaves the app's client and the process alone, also when it heard of a replica $when",
+  "a batch sender that is closed leaves the app's client and the process alone, also when it heard of a replica $when",
   async ({ readFirst }) => {
-    const { lane, redis, takeNow, fail, answer, calls } = await readyLaneByHand()
+    const { sender, redis, takeNow, fail, answer, calls } = await readySenderByHand()
     await takeNow("a", "b")
     const hear = () => fail(calls[0], "READONLY You can't write against a read only replica.")
     if (readFirst) await hear()
-    lane.close(new Error(CLOSED))
+    sender.close(new Error(CLOSED))
     if (!readFirst) await hear()
     await answer(calls[1])
     expect([redis.reconnects, vi.getTimerCount()]).toEqual([0, 0])
   },
 )
 
-it("a lane keeps the process alive while somebody waits for an answer, and then no more", async () => {
+it("a batch sender keeps the process alive while somebody waits for an answer, and then no more", async () => {
   vi.useRealTimers()
   const held = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
-  const { lane, take, answer, calls, told } = await readyLaneByHand(60_000)
+  const { sender, take, answer, calls, told } = await readySenderByHand(60_000)
   const before = held()
   take("a", 60_000)
   await nextTurn()
@@ -599,6 +599,6 @@ it("a lane keeps the process alive while somebody waits for an answer, and then 
   seen.push(held() - before)
   await answer(calls[1])
   seen.push(held() - before)
-  lane.close(new Error(CLOSED))
+  sender.close(new Error(CLOSED))
   expect([told, seen]).toEqual([{ a: "granted", b: "granted" }, [1, 1, 0]])
 })

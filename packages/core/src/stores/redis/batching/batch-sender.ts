@@ -6,7 +6,7 @@ import type { Arrival } from "../node/arrivals.ts"
 import { LOOK_AGAIN_MS, type Node } from "../node/node.ts"
 import type { Asked } from "../scripts/script-input.ts"
 import { TakeCall } from "../scripts/take-call.ts"
-import { Pace } from "./batch-policy.ts"
+import { BatchPolicy } from "./batch-policy.ts"
 import { expire, settle, type Waiting } from "./pending.ts"
 import { Queue } from "./queue.ts"
 import { Watchdog } from "./watchdog.ts"
@@ -14,8 +14,8 @@ import { Watchdog } from "./watchdog.ts"
 /** What follows it comes after the callback that runs now; queueMicrotask would make a resource of each. */
 const SETTLED = Promise.resolve()
 
-/** What a lane tells of answers. */
-export interface LaneListener {
+/** What a batch sender tells of answers. */
+export interface BatchListener {
   /** Redis has decided a request, whether or not anybody still waits for it. */
   answered(asked: Asked, answer: Answer, arrival: Arrival): void
   /** Nobody knows whether Redis has counted a request. */
@@ -40,10 +40,10 @@ interface Flight {
  * The way to one server, or to one slot of a cluster: requests that come while calls are in flight travel together in
  * the next one, in order. Every request is answered or rejected by its deadline, and none is counted after it.
  */
-export class Lane {
+export class BatchSender {
   readonly #nodeOf: () => Node
-  readonly #listener: LaneListener
-  readonly #pace: Pace
+  readonly #listener: BatchListener
+  readonly #policy: BatchPolicy
   readonly #watchdog = new Watchdog(() => this.#expire())
   /**
    * A list, since it holds four at the most. A Set that is added to and taken from for ever makes a new table now and
@@ -61,10 +61,10 @@ export class Lane {
   #closedBy: Error | undefined
 
   /** `nodeOf` yields the server that is responsible now. */
-  constructor(nodeOf: () => Node, listener: LaneListener, pace = new Pace()) {
+  constructor(nodeOf: () => Node, listener: BatchListener, policy = new BatchPolicy()) {
     this.#nodeOf = nodeOf
     this.#listener = listener
-    this.#pace = pace
+    this.#policy = policy
   }
 
   /**
@@ -109,7 +109,7 @@ export class Lane {
 
   #canSend(): boolean {
     const waiting = this.#queue.waiting.length
-    return waiting > 0 && this.#pace.hasRoom(this.#flights.length, waiting)
+    return waiting > 0 && this.#policy.hasRoom(this.#flights.length, waiting)
   }
 
   /** Sends what can be sent. */
@@ -161,12 +161,12 @@ export class Lane {
 
   #sendBatch(node: Node): void {
     const call = new TakeCall()
-    const most = this.#pace.mostRequests(this.#flights.length, this.#queue.waiting.length)
+    const most = this.#policy.mostRequests(this.#flights.length, this.#queue.waiting.length)
     const { batch, deadlineMs } = this.#queue.moveTo(call, most, node)
     if (batch.length === 0) return
     const flight: Flight = { batch, node, isOver: false }
     this.#flights = [...this.#flights, flight]
-    this.#pace.sent()
+    this.#policy.sent()
     node.take(call, deadlineMs).then(
       ({ answers, arrival }) => {
         // An answer that comes too late for everybody tells of no server that could be waited for.
@@ -201,7 +201,7 @@ export class Lane {
       this.#pump()
     } else if (this.#flights.length === 0) {
       this.#watchdog.rest()
-      this.#pace.paused()
+      this.#policy.paused()
     }
   }
 

@@ -5,7 +5,7 @@ import type { Asked } from "../scripts/script-input.ts"
 /** A request that waits for its answer. */
 export interface Waiting {
   readonly asked: Asked
-  /** For so long, from an instant that the lane decides. */
+  /** For so long, from an instant that the batch sender decides. */
   readonly withinMs: number
   /** An instant of the monotonic clock. */
   deadlineMs: number

@@ -5,8 +5,8 @@ import type { Policy } from "../../../../ground/policy.ts"
 import type { RedisCommands } from "../../commands.ts"
 import { Node } from "../../node/node.ts"
 import type { Asked } from "../../scripts/script-input.ts"
-import type { Pace } from "../batch-policy.ts"
-import { Lane, type LaneListener } from "../batch-sender.ts"
+import type { BatchPolicy } from "../batch-policy.ts"
+import { type BatchListener, BatchSender } from "../batch-sender.ts"
 
 const POLICY: Policy = {
   name: "login",
@@ -31,8 +31,8 @@ interface Call {
   readonly fail: (message: string) => void
 }
 
-/** A lane to a Redis that the test answers by itself, call by call. Timers and the monotonic clock are to be fake. */
-export function laneByHand(pace?: Pace) {
+/** A batch sender to a Redis that the test answers by itself, call by call. Timers and the monotonic clock are to be fake. */
+export function senderByHand(policy?: BatchPolicy) {
   const startMs = performance.now()
   const passedMs = () => Math.floor(performance.now() - startMs)
   const calls: Call[] = []
@@ -62,21 +62,21 @@ export function laneByHand(pace?: Pace) {
   let node = newNode()
   const listened = { refused: [] as unknown[], lost: [] as string[], late: [] as string[][] }
   const nameOf = ({ keys }: Asked) => keys[0] as string
-  const listener: LaneListener = {
+  const listener: BatchListener = {
     answered: (asked, { granted }, { sentAtMs }) => {
       if (!granted) listened.refused.push([nameOf(asked), granted, sentAtMs - startMs])
     },
     lost: (asked) => listened.lost.push(nameOf(asked)),
     grantedLate: (late) => listened.late.push(late.map(({ asked }) => nameOf(asked))),
   }
-  const lane = new Lane(() => node, listener, pace)
+  const sender = new BatchSender(() => node, listener, policy)
   /** What each request has come to. */
   const told: Record<string, string> = {}
   /** What its failure is counted as. */
   const kinds: Record<string, string> = {}
   const ask = async (name: string, withinMs: number) => {
     const checks = [{ policy: POLICY, partition: name, cost: 1, shadow: false }]
-    return lane.take({ checks, keys: [name] }, withinMs)
+    return sender.take({ checks, keys: [name] }, withinMs)
   }
   const take = (name: string, withinMs = 50) => {
     ask(name, withinMs).then(
@@ -90,7 +90,7 @@ export function laneByHand(pace?: Pace) {
     )
   }
   return {
-    lane,
+    sender,
     redis,
     calls,
     timeCalls,
@@ -147,8 +147,8 @@ export function laneByHand(pace?: Pace) {
 }
 
 /** The same, to a server whose time is known, which is learnt within so long. */
-export async function readyLaneByHand(withinMs = 50, pace?: Pace) {
-  const made = laneByHand(pace)
+export async function readySenderByHand(withinMs = 50, policy?: BatchPolicy) {
+  const made = senderByHand(policy)
   made.take("first of all", withinMs)
   await nextTurn()
   await made.answerTime(made.timeCalls.shift())
