@@ -1,5 +1,5 @@
-import { existsSync, readdirSync } from "node:fs"
-import { expect, it } from "vitest"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { describe, expect, it } from "vitest"
 import type { Block } from "./blocks.ts"
 import { ROOT } from "./documents.ts"
 import { blocksTestedBy } from "./shown.ts"
@@ -51,4 +51,33 @@ it("ARCHITECTURE.md draws arrows between rooms that there are", () => {
     const isThere = packages.includes(name) || existsSync(`${ROOT}packages/core/src/${name}`)
     expect([name, isThere]).toEqual([name, true])
   }
+})
+
+describe("CONTRIBUTING.md counts what it takes to add", () => {
+  const contributing = readFileSync(`${ROOT}CONTRIBUTING.md`, "utf8")
+  const [table = ""] = /\n\| to add (?:.*\n)+?(?=\n)/.exec(contributing) ?? []
+  const rows = table.trim().split("\n").slice(2)
+  const cells = rows.map((row) => row.split("|").slice(1, -1)) as [string, string, string, string, string][]
+
+  /** The files that a cell names, from the root. */
+  const pathsIn = (cell: string): string[] =>
+    [...cell.matchAll(/`([^`]+)`/g)].map(([, path = ""]) =>
+      /^(examples|packages|test)\//.test(path) ? path : `packages/core/src/${path}`,
+    )
+  const linesOf = (path: string): number => readFileSync(ROOT + path, "utf8").split("\n").length - 1
+
+  it("a part of each kind", () => {
+    expect(cells).toHaveLength(6)
+  })
+
+  it.each(cells)("%s", (_what, read, change, smallest, suites) => {
+    const missing = [read, change, smallest, suites]
+      .flatMap(pathsIn)
+      .filter((path) => !existsSync(ROOT + path))
+    expect(missing).toEqual([])
+    const changed = [...(change.includes("those") ? pathsIn(read) : []), ...pathsIn(change)]
+    const counted = [pathsIn(read), changed, pathsIn(suites)].map(({ length }) => length)
+    expect([read, change, suites].map((cell) => Number.parseInt(cell, 10))).toEqual(counted)
+    expect(pathsIn(smallest).map(linesOf)).toEqual([Number.parseInt(smallest, 10)])
+  })
 })
