@@ -53,7 +53,8 @@ export class Loader {
   readonly #settings: LoaderSettings
   readonly #task: LoadTask
   readonly #waiting = new WaitingList()
-  readonly #underWay = new Map<number, AbortController>()
+  /** At most two, so a list is smaller than a map: a book remembers thousands of loaders. */
+  #underWay: readonly Load[] = []
   /** Numbers of the latest load that began, of the latest that ended, and of the first that has read the latest change. */
   #begun = 0
   #settled = 0
@@ -136,7 +137,7 @@ export class Loader {
   reload(fresh = false): void {
     if (this.#isClosed) return
     this.#isFreshWanted ||= fresh
-    if (this.#underWay.size < MOST_LOADS) this.#settings.outside.runInAsyncScope(() => void this.#load())
+    if (this.#underWay.length < MOST_LOADS) this.#settings.outside.runInAsyncScope(() => void this.#load())
     else this.#isWanted = true
   }
 
@@ -180,7 +181,7 @@ export class Loader {
   }
 
   get #isLoading(): boolean {
-    return this.#begun >= this.#validFrom && this.#underWay.has(this.#begun)
+    return this.#begun >= this.#validFrom && this.#underWay.some(({ number }) => number === this.#begun)
   }
 
   #begin(): void {
@@ -201,11 +202,9 @@ export class Loader {
   #abort(number: number, reason: ClosedError): void {
     this.#next?.abort()
     this.#staleness.end()
-    for (const [other, loading] of this.#underWay) {
-      if (other >= number) continue
-      this.#underWay.delete(other)
-      loading.abort(reason)
-    }
+    const earlier = this.#underWay.filter((load) => load.number < number)
+    this.#underWay = this.#underWay.filter((load) => load.number >= number)
+    for (const { loading } of earlier) loading.abort(reason)
   }
 
   #nextNumber(): number {
@@ -217,18 +216,17 @@ export class Loader {
     this.#next?.abort()
     const number = this.#nextNumber()
     const begunAtMs = this.#settings.timing.now()
-    const loading = new AbortController()
-    const fresh = this.#isFreshWanted
+    const load: Load = { number, fresh: this.#isFreshWanted, loading: new AbortController() }
     this.#begun = number
     this.#isFreshWanted = false
-    this.#underWay.set(number, loading)
+    this.#underWay = [...this.#underWay, load]
     let error: unknown
     try {
-      await this.#task.load({ number, fresh, loading })
+      await this.#task.load(load)
     } catch (thrown) {
       error = thrown
     }
-    this.#underWay.delete(number)
+    this.#underWay = this.#underWay.filter((other) => other !== load)
     if (number > this.#settled && !this.#isClosed) {
       this.#settled = number
       if (error === undefined) this.#succeed(number, begunAtMs)

@@ -62,9 +62,9 @@ export interface OpenedRules {
 /**
  * The book behind the interface, with what a limiter needs of it besides. Each service has its rules (`service-rules`), which keep
  * the last good edition, and one loader (`loader`), which decides when to load again. The loader is kept while the service is followed
- * (`followed`), unless the list of all services brings its rules, and it rests while the name is only looked up (`lookups`). Each load
- * reads the source (`loads`) and brings what it has read into the rules, which take or reject it as a whole. What has changed or
- * failed is reported to limiters, listeners and the log (`announcer`).
+ * and not in a list (`followed`); it rests while the name is only looked up (`lookups`). Each load reads the source (`loads`) and
+ * brings what it has read into the rules, which take or reject it as a whole. What has changed or failed is reported to
+ * limiters, listeners and the log (`announcer`).
  */
 export class OpenBook implements RuleBook {
   readonly name: string

@@ -12,7 +12,7 @@ interface Waiting {
 
 /** Those who wait for the outcome of loads, which are numbered from 1. */
 export class WaitingList {
-  readonly #waiting = new Set<Waiting>()
+  #waiting: readonly Waiting[] = []
   #closed: Error | undefined
 
   /**
@@ -25,8 +25,10 @@ export class WaitingList {
     let leave: () => void = ignore
     const ended = new Promise<void>((resolve, reject) => {
       const waiting = { from, retry, resolve, reject }
-      this.#waiting.add(waiting)
-      leave = () => void this.#waiting.delete(waiting)
+      this.#waiting = [...this.#waiting, waiting]
+      leave = () => {
+        this.#waiting = this.#waiting.filter((other) => other !== waiting)
+      }
     })
     try {
       await unlessAborted(ended, signal)
