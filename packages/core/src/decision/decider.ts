@@ -1,7 +1,6 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
 import { StoreUnavailableError } from "../ground/errors.ts"
-import type { MaybePromise } from "../ground/maybe-promise.ts"
-import { withinDeadline } from "../ground/time.ts"
+import { isThenable, type MaybePromise } from "../ground/maybe-promise.ts"
 import type { Answer, CounterKey, Refund } from "../stores/store.ts"
 import type { BlockWatch } from "./block-watch.ts"
 import type { Decision } from "./decision.ts"
@@ -19,6 +18,7 @@ import {
 } from "./refunding.ts"
 import { type Ask, isHopeless, type Look, RULES_MISSING } from "./rule-check.ts"
 import { partOf, refundsOf, settlementOf } from "./settlement.ts"
+import { withinDeadline } from "./store-error.ts"
 import { type HealthOptions, StoreHealth } from "./store-health.ts"
 import { takeUpTo } from "./take-up-to.ts"
 
@@ -61,7 +61,7 @@ export class Decider {
   takeIfItFits(asks: readonly Ask[], look?: Look): MaybePromise<Decision> {
     if (!countRefusals(asks)) return this.#decide(asks, false, look)
     const seen = this.#decide(asks, true, look)
-    if (isPromise(seen)) return seen.then((peeked) => (peeked.allowed ? this.take(asks, look) : peeked))
+    if (isThenable(seen)) return seen.then((peeked) => (peeked.allowed ? this.take(asks, look) : peeked))
     return seen.allowed ? this.take(asks, look) : seen
   }
 
@@ -177,7 +177,7 @@ export class Decider {
       return this.#degrade(error, asks, peeked, look)
     }
     // A closure in here would be paid for by the decisions, too, that wait for nothing.
-    return isPromise(answers)
+    return isThenable(answers)
       ? this.#wait(answers, asks, asked, peeked, look)
       : this.#conclude(answers, asks, asked, peeked, look)
   }
@@ -260,7 +260,3 @@ function hopeless(asks: readonly Ask[]): Decision {
 
 const NONE: readonly CounterKey[] = []
 const NOTHING: CounterState = { startMs: 0, current: 0, previous: 0 }
-
-function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
-  return typeof (value as Partial<Promise<T>> | undefined)?.then === "function"
-}

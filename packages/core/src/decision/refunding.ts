@@ -1,8 +1,8 @@
 import { ClosedError, StoreUnavailableError, sentenceOf } from "../ground/errors.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
-import { withinDeadline } from "../ground/time.ts"
+import { LONGEST_TIMER_MS } from "../ground/time.ts"
 import { BACKGROUND_REFUND_MS, type CounterKey, type Refund, type Store } from "../stores/store.ts"
-import { storeErrorOf } from "./store-error.ts"
+import { storeErrorOf, withinDeadline } from "./store-error.ts"
 
 /** A call that changes what was counted. */
 export type Correction = "refund" | "settle" | "reset" | "block" | "unblock"
@@ -24,9 +24,6 @@ export async function applyRefunds(
   // Stryker disable next-line EqualityOperator: of no units there is no refund
   return refunds.filter(({ units }) => units > 0)
 }
-
-/** The longest delay of a timer; a longer one would fire at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /** How long a refund may take that nobody waits for: longer than a decision may. */
 export function backgroundMs(storeTimeoutMs: number): number {

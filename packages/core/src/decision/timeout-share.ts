@@ -1,5 +1,5 @@
-import { AsyncResource } from "node:async_hooks"
 import { StoreUnavailableError } from "../ground/errors.ts"
+import { setTimer } from "../ground/time.ts"
 import { RoundTrips } from "../stores/round-trips.ts"
 import type { Store } from "../stores/store.ts"
 
@@ -119,11 +119,9 @@ export class TimeoutShare {
 
   /** All may have been asked at once, and nobody asks again when their replies come. */
   #lookAgain(): void {
-    this.#timer ??= outside.runInAsyncScope(() =>
-      setTimeout(() => {
-        if (this.#areTooMany() && this.#isFar(LONGEST_ROUND_TRIP_MS)) this.#tell()
-      }, LATE_REPLIES_MS).unref(),
-    )
+    this.#timer ??= setTimer(() => {
+      if (this.#areTooMany() && this.#isFar(LONGEST_ROUND_TRIP_MS)) this.#tell()
+    }, LATE_REPLIES_MS).unref()
   }
 
   #tell(): void {
@@ -141,6 +139,3 @@ export class TimeoutShare {
     this.#timer = undefined
   }
 }
-
-/** A timer that is set in a request would keep alive what the request has in an AsyncLocalStorage. */
-const outside = new AsyncResource("SluiceTimeouts")

@@ -1,2 +1,14 @@
-/** A value, or a promise of one: who can answer at once need not make anybody wait. */
+import { types } from "node:util"
+
+/** A value, or a promise of it. Code that gets a value goes on at once, without a promise. */
 export type MaybePromise<T> = T | Promise<T>
+
+/** True for a promise and for any other object that `await` would wait for. */
+export function isThenable<T>(value: MaybePromise<T>): value is Promise<T> {
+  return typeof (value as Partial<Promise<T>> | null | undefined)?.then === "function"
+}
+
+/** Handles the rejection of a promise that nobody waits for. Other values, thenables included, are left alone. */
+export function ignoreRejection(value: unknown): void {
+  if (types.isPromise(value)) value.catch(() => undefined)
+}

@@ -1,129 +1,132 @@
 import { AsyncResource } from "node:async_hooks"
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { StoreUnavailableError } from "./errors.ts"
 
-/** Runs it once what runs now has ended. By a promise: a test that fakes timers may have stopped `queueMicrotask`. */
-export function soon(run: () => void): void {
-  void Promise.resolve().then(run)
-}
+/** The longest delay of a timer, in milliseconds: Node fires a timer with a longer one at once. */
+export const LONGEST_TIMER_MS: number = 2 ** 31 - 1
 
-type Listener = () => void
-
-/** One listener a signal: Node warns of a leak where many wait on one, which is what a signal for all of them is for. */
-const listenersOf = new WeakMap<AbortSignal, Set<Listener>>()
-
-/** Calls back when the signal is aborted. Yields what stops that. */
-export function onAbort(signal: AbortSignal, listener: Listener): () => void {
-  const listeners = listenersOf.get(signal) ?? listenTo(signal)
-  listeners.add(listener)
-  return () => void listeners.delete(listener)
-}
-
-/** What `work` yields; rejects with the signal's reason when that is aborted first. */
-export async function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return work
-  return new Promise((resolve, reject) => {
-    const stop = onAbort(signal, () => reject(signal.reason))
-    work.finally(stop).then(resolve, reject)
-  })
-}
-
-function listenTo(signal: AbortSignal): Set<Listener> {
-  const listeners = new Set<Listener>()
-  listenersOf.set(signal, listeners)
-  const tell = (): void => {
-    for (const listener of listeners) listener()
-  }
-  signal.addEventListener("abort", tell)
-  return listeners
-}
+/** The async context in which this module was loaded: no request's, unless the app imports it while it serves one. */
+const outside = new AsyncResource("Sluice")
 
 /**
- * What a store is about to answer, if it does within `timeoutMs` milliseconds, counted from the call; undefined for a store
- * that sees to its deadline itself. Rejects with what the store rejects with, or with a {@link StoreUnavailableError} of kind
- * `timeout`; what the store says later is dropped. If nobody waits for the answer, the timer does not keep the process alive.
- */
-export function withinDeadline<T>(
-  answers: Promise<T>,
-  timeoutMs: number | undefined,
-  isAwaited = true,
-): Promise<T> {
-  // A store that others wrote may answer with a thenable, and that one's `then` may throw.
-  const answered = Promise.resolve(answers)
-  if (timeoutMs === undefined) return answered
-  return new Promise((resolve, reject) => {
-    let grace: NodeJS.Immediate | undefined
-    const timer = setTimeout(() => {
-      // A stall of our own event loop is not a failure of the store: replies that have arrived are read first.
-      grace = setImmediate(() => {
-        reject(
-          new StoreUnavailableError(`The store did not answer within ${timeoutMs} ms.`, { kind: "timeout" }),
-        )
-      })
-    }, timeoutMs)
-    if (!isAwaited) timer.unref()
-    answered
-      .finally(() => {
-        clearTimeout(timer)
-        clearImmediate(grace)
-      })
-      .then(resolve, reject)
-  })
-}
-
-/** The context in which this module was loaded: that of no request, unless an app imports it in one. */
-const outside = new AsyncResource("SluiceRedisStore")
-
-/**
- * Runs what outlives the request that happens to cause it. A timer, a connection or a chain of calls that is started
- * in a request would otherwise keep what the request has in an AsyncLocalStorage alive.
+ * Runs work that outlives the request that causes it. A timer, a connection or a chain of calls that starts inside a request
+ * would otherwise keep alive what the request holds in an AsyncLocalStorage.
  */
 export function outsideRequests<Value>(work: () => Value): Value {
   return outside.runInAsyncScope(work)
 }
 
-/** A timer that belongs to no request. */
+/** Sets a timer that belongs to no request. */
 export function setTimer(callback: () => void, ms: number): NodeJS.Timeout {
   return outsideRequests(() => setTimeout(callback, ms))
 }
 
-/** Whether the work ends within so long; yields false as soon as that is over. Rejects when the work does. */
-export async function endsWithin(ms: number, work: Promise<void>): Promise<boolean> {
-  let giveUp = (): void => undefined
-  const lateness = new Promise<false>((resolve) => {
-    giveUp = () => resolve(false)
-  })
-  return Promise.race([timed(ms, work, giveUp), lateness])
+/** Runs the callback in a microtask. Does not use `queueMicrotask`, which a test with fake timers may have stopped. */
+export function soon(run: () => void): void {
+  void Promise.resolve().then(run)
 }
 
-/** Whether the work ended within so long; yields nothing before it has ended. Rejects when the work does. */
-export async function endedWithin(ms: number, work: Promise<void>): Promise<boolean> {
-  return timed(ms, work, () => undefined)
-}
-
-/** A stall of our own event loop does not count: what has arrived is read first. */
-async function timed(ms: number, work: Promise<void>, onLate: () => void): Promise<boolean> {
-  let isLate = false
+/**
+ * Calls back after `ms` milliseconds and one more turn of the event loop. If the event loop stalled, replies that have arrived
+ * are read in that turn, so a stall of this process does not count as a failure of the server. Returns the function that
+ * cancels the callback.
+ */
+export function atDeadline(ms: number, onLate: () => void, keepsAlive = true): () => void {
+  let grace: NodeJS.Immediate | undefined
   const timer = setTimer(() => {
-    setImmediate(() => {
-      isLate = true
-      onLate()
-    })
+    grace = setImmediate(onLate)
   }, ms)
-  // Whoever waits for an answer watches the time, too.
-  timer.unref()
-  try {
-    await work
-    return !isLate
-  } finally {
+  if (!keepsAlive) timer.unref()
+  return () => {
     clearTimeout(timer)
+    clearImmediate(grace)
   }
 }
 
 /**
- * Work that takes longer than this gives requests a turn: with one more document, and what the compiler does
- * meanwhile, it stays below 5 ms.
+ * Settles as `work` does, or as `late()` does if `work` is still pending {@link atDeadline}. What `work` does later is dropped.
+ * The timer keeps the process alive unless `keepsAlive` is false.
  */
+export function beforeDeadline<T>(
+  work: PromiseLike<T>,
+  ms: number,
+  late: () => T | Promise<T>,
+  keepsAlive = true,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const cancel = atDeadline(ms, () => resolve(late()), keepsAlive)
+    // A thenable that others wrote may throw in its `then`.
+    Promise.resolve(work).finally(cancel).then(resolve, reject)
+  })
+}
+
+/** The callbacks of each signal. Node warns of a leak when many callers add listeners to one signal, so each gets only one. */
+const callbacksOf = new WeakMap<AbortSignal, Set<() => void>>()
+
+/** Calls back when the signal is aborted, not if it already is. Returns the function that cancels the callback. */
+export function onAbort(signal: AbortSignal, callback: () => void): () => void {
+  let callbacks = callbacksOf.get(signal)
+  if (callbacks === undefined) {
+    const all = new Set<() => void>()
+    callbacks = all
+    callbacksOf.set(signal, all)
+    signal.addEventListener("abort", () => {
+      for (const each of all) each()
+    })
+  }
+  callbacks.add(callback)
+  return () => void callbacks.delete(callback)
+}
+
+/** Settles as `work` does, or rejects with the signal's reason as soon as the signal is aborted. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    const cancel = onAbort(signal, () => reject(signal.reason))
+    work.finally(cancel).then(resolve, reject)
+  })
+}
+
+/**
+ * Passes `run` a signal that is aborted with `tooLate()` after `ms` milliseconds, and with the caller's reason when the
+ * caller's signal is aborted. Rejects at once in both cases, even if `run` ignores its signal.
+ */
+export async function abortedAfter<T>(
+  ms: number,
+  signal: AbortSignal | undefined,
+  tooLate: () => Error,
+  run: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  signal?.throwIfAborted()
+  const running = new AbortController()
+  const timer = setTimer(() => running.abort(tooLate()), ms)
+  const cancel = signal === undefined ? ignore : onAbort(signal, () => running.abort(signal.reason))
+  try {
+    return await unlessAborted(run(running.signal), running.signal)
+  } finally {
+    clearTimeout(timer)
+    cancel()
+  }
+}
+
+/**
+ * Settles as `work` does, and keeps the process alive until then. Loading rules in the background does not; a caller that
+ * awaits it does.
+ */
+export async function held<T>(work: Promise<T>): Promise<T> {
+  // The interval does nothing: a referenced timer is what keeps the event loop alive.
+  const handle = setInterval(ignore, LONGEST_TIMER_MS)
+  try {
+    return await work
+  } finally {
+    clearInterval(handle)
+  }
+}
+
+/** Does nothing: the handler for the end of work that nobody waits for. */
+export function ignore(): void {}
+
+/** A step may take this long before the event loop gets its turn. With one more document, a slice stays below 5 ms. */
 const SLICE_MS = 1
 
 /** Work in steps, such as one for each rule of a document. It yields after each of them. */
@@ -151,7 +154,7 @@ export async function inSlices<Result>(steps: Steps<Result>): Promise<Result> {
 export class Slices {
   #beganAtMs = performance.now()
 
-  /** Whether it is time for a `pause`. */
+  /** True when it is time for a `pause`. */
   get isUsedUp(): boolean {
     return performance.now() - this.#beganAtMs >= SLICE_MS
   }
@@ -167,72 +170,3 @@ export class Slices {
     this.#beganAtMs = performance.now()
   }
 }
-
-/** A call did not answer in time. It may still be carried out. */
-export class DeadlineError extends Error {
-  constructor(timeoutMs: number) {
-    super(`no answer within ${timeoutMs} ms`)
-    this.name = "DeadlineError"
-  }
-}
-
-/**
- * What `run` yields within so many milliseconds; its signal is aborted when they are over or when the caller's signal
- * is. Rejects then at once, with DeadlineError or the caller's reason, even if `run` pays no attention to its signal: the
- * SDK pays none while it waits for credentials.
- */
-export async function within<T>(
-  timeoutMs: number,
-  signal: AbortSignal | undefined,
-  run: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  signal?.throwIfAborted()
-  const running = new AbortController()
-  const stop = (): void => running.abort(signal?.reason)
-  const timer = setTimeout(() => running.abort(new DeadlineError(timeoutMs)), timeoutMs)
-  signal?.addEventListener("abort", stop, { once: true })
-  try {
-    const stopped = new Promise<never>((_, reject) => {
-      running.signal.addEventListener("abort", () => reject(running.signal.reason), { once: true })
-    })
-    return await Promise.race([stopped, run(running.signal)])
-  } finally {
-    clearTimeout(timer)
-    signal?.removeEventListener("abort", stop)
-  }
-}
-
-/** Firing it does nothing, however seldom: it is there to be referenced. */
-const HELD_MS = 2 ** 31 - 1
-
-/**
- * What `work` yields, and until then the process does not end: what a book waits on by itself holds none, and somebody
- * who awaits is there.
- */
-export async function held<T>(work: Promise<T>): Promise<T> {
-  const handle = setInterval(ignore, HELD_MS)
-  try {
-    return await work
-  } finally {
-    clearInterval(handle)
-  }
-}
-
-/** What `work` yields; rejects with the signal's reason when it is aborted first. */
-export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return work
-  let stop: () => void = ignore
-  const aborted = new Promise<never>((_resolve, reject) => {
-    stop = () => reject(signal.reason)
-    if (signal.aborted) stop()
-    else signal.addEventListener("abort", stop, { once: true })
-  })
-  try {
-    return await Promise.race([aborted, work])
-  } finally {
-    signal.removeEventListener("abort", stop)
-  }
-}
-
-/** For the ends of what nobody waits for. */
-export function ignore(): void {}

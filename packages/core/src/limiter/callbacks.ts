@@ -1,4 +1,5 @@
 import { textOf } from "../ground/errors.ts"
+import { ignoreRejection } from "../ground/maybe-promise.ts"
 import { isUnits } from "../ground/policy.ts"
 import { show } from "../ground/show.ts"
 import type { Warner } from "../ground/warnings.ts"
@@ -57,8 +58,7 @@ function called<Args extends unknown[]>(
 ): { readonly value?: unknown; readonly failure?: string } {
   try {
     const value = callback(...args)
-    // Nobody waits for it, so nobody else would handle its rejection.
-    if (value instanceof Promise) value.catch(() => undefined)
+    ignoreRejection(value)
     return { value }
   } catch (error) {
     return { failure: `failed: ${textOf(error)}` }

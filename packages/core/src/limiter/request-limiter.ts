@@ -2,7 +2,7 @@ import { type Decision, RateLimitExceededError } from "../decision/decision.ts"
 import { DecisionRecord, UNLIMITED } from "../decision/decision-record.ts"
 import type { Ask } from "../decision/rule-check.ts"
 import { ClosedError, InvalidOptionError } from "../ground/errors.ts"
-import { held, orAborted } from "../ground/time.ts"
+import { held, unlessAborted } from "../ground/time.ts"
 import type { Warner } from "../ground/warnings.ts"
 import type { FactsReader } from "../request/facts-readers.ts"
 import type { RequestFacts } from "../request/request.ts"
@@ -163,7 +163,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     signal?.throwIfAborted()
     if (!this.admission.counts(request)) return UNLIMITED
     const { first } = this.#rules
-    if (first !== undefined) await held(orAborted(first, signal))
+    if (first !== undefined) await held(unlessAborted(first, signal))
     const [facts, units] = [this.#parts.factsReaders.read(request), cost ?? this.admission.unitsOf(request)]
     const asksAnew = () => this.admission.asks(facts, request, units)
     const patience = { signal, maxWaitMs, maxWaiting, waitsFor: everyRule, asksAnew }

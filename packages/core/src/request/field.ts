@@ -1,4 +1,5 @@
 import { parseCookie } from "cookie"
+import { ignoreRejection, isThenable } from "../ground/maybe-promise.ts"
 import { classOf } from "../ground/show.ts"
 import type { ClientAddressReader, FieldReader, RequestFacts } from "./request.ts"
 
@@ -190,9 +191,8 @@ function compileExtractor(name: string, extractor: (request: unknown) => unknown
   return (_facts, request) => {
     const value = extractor(request)
     if (!isObject(value)) return value
-    if (typeof value.then === "function") {
-      // Nobody waits for it, so nobody else would handle its rejection.
-      Promise.resolve(value).catch(() => undefined)
+    if (isThenable(value)) {
+      ignoreRejection(value)
       throw new TypeError(`The extractor of "${name}" answered with a promise; it must answer at once`)
     }
     // A list or a plain object may be what a client has sent; this is what the app has by mistake, such as a database's id.

@@ -1,4 +1,4 @@
-import type { Outcome } from "@sluice/core"
+import type { MaybePromise, Outcome } from "@sluice/core"
 import type { Asking, Handlers } from "../calls.ts"
 import type { AskedRequest } from "../deciding/asked-request.ts"
 import { hasLeft, refund } from "../deciding/checking.ts"
@@ -14,8 +14,6 @@ import { requireTokenOf, type Tokens } from "../registering/tokens.ts"
 import { answerOf, unregisteredAnswer } from "./answers.ts"
 import { serviceAsked } from "./bounds.ts"
 import { readDescriptors } from "./descriptors.ts"
-
-type MaybePromise<T> = T | Promise<T>
 
 /**
  * Envoy's question whether a request is to be refused. Its descriptors are decided each by itself, all at once; when one is

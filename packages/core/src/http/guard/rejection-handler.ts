@@ -1,7 +1,7 @@
 import { validateHeaderName, validateHeaderValue } from "node:http"
 import type { Decision } from "../../decision/decision.ts"
 import { textOf } from "../../ground/errors.ts"
-import type { MaybePromise } from "../../ground/maybe-promise.ts"
+import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Warner } from "../../ground/warnings.ts"
 import type {
   HeaderLine,
@@ -85,10 +85,6 @@ function withoutForbidden(answer: RejectionAnswer): RejectionAnswer {
   if (!WITHOUT_BODY.includes(answer.status)) return answer
   const headers = answer.headers.filter(([name]) => !/^content-(type|length)$/i.test(name))
   return { status: answer.status, headers, body: "" }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === "function"
 }
 
 /**

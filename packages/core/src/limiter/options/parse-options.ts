@@ -1,5 +1,6 @@
 import { type Clock, soundTime, steadyClock } from "../../ground/clock.ts"
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
+import { ignoreRejection } from "../../ground/maybe-promise.ts"
 import type { OnStoreFailure } from "../../ground/policy.ts"
 import { readShape } from "../../ground/shape.ts"
 import { classOf, locate } from "../../ground/show.ts"
@@ -175,8 +176,7 @@ function extractors(fields: LimiterOptions<unknown>["fields"] = {}): ParsedOptio
   return (name) => {
     const made = attempt(() => fields(name))
     if ("value" in made && (made.value === undefined || typeof made.value === "function")) return made.value
-    // Nobody waits for it, so nobody else would handle its rejection.
-    if ("value" in made && made.value instanceof Promise) made.value.catch(() => undefined)
+    if ("value" in made) ignoreRejection(made.value)
     // Rules are compiled where nobody could catch it; as a field that cannot be read it is told, and counts as missing.
     return () => {
       throw "error" in made ? made.error : new TypeError(`"fields" yielded no function for "${name}"`)

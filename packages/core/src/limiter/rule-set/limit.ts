@@ -1,4 +1,5 @@
 import { textOf } from "../../ground/errors.ts"
+import { ignoreRejection } from "../../ground/maybe-promise.ts"
 import type { Policy } from "../../ground/policy.ts"
 import type { Warner } from "../../ground/warnings.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
@@ -53,8 +54,7 @@ export function compileLimit(
     let error: unknown
     try {
       units = limitOf(request)
-      // Nobody waits for it, so nobody else would handle its rejection.
-      if (units instanceof Promise) units.catch(() => undefined)
+      ignoreRejection(units)
     } catch (thrown) {
       error = thrown
     }

@@ -1,4 +1,4 @@
-import { AsyncResource } from "node:async_hooks"
+import { outsideRequests } from "../../ground/time.ts"
 import { type LoopGauge, openGauge } from "./event-loop-gauge.ts"
 import { afterSample, isOverdue, SAMPLE_EVERY_MS, UNKNOWN } from "./spare-capacity.ts"
 
@@ -58,15 +58,12 @@ export class SpareCapacityMonitor {
   }
 }
 
-/** Outside of any request: a timer keeps the async context that it was made in for as long as it runs. */
-const outside = new AsyncResource("SluiceSpareCapacity")
-
 /** The one of this process; each worker thread has an event loop, and so a monitor, of its own. */
 export const spareCapacityMonitor: SpareCapacityMonitor = new SpareCapacityMonitor({
   openGauge,
   now: () => performance.now(),
   every: (ms, call) => {
-    const timer = outside.runInAsyncScope(() => setInterval(call, ms).unref())
+    const timer = outsideRequests(() => setInterval(call, ms).unref())
     return () => clearInterval(timer)
   },
 })

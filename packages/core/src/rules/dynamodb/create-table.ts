@@ -1,5 +1,5 @@
-import { setTimeout as delay } from "node:timers/promises"
 import { CreateTableCommand, DescribeTableCommand, type TableDescription } from "@aws-sdk/client-dynamodb"
+import { waitHeld } from "../../ground/clock.ts"
 import { causeName, failure, TableError } from "./failure.ts"
 import type { Table } from "./table.ts"
 import { DEFAULT_KEY, keyOf, type TableKey } from "./table-key.ts"
@@ -12,9 +12,6 @@ const PATIENCE_MS = 120_000
 /** Waits for so many milliseconds, or rejects when the signal is aborted. */
 export type Wait = (ms: number, signal?: AbortSignal) => Promise<void>
 
-/** Keeps the process alive: between two looks nothing else does, and a program that awaits the table would just end. */
-const waitHeld: Wait = (ms, signal) => delay(ms, undefined, signal && { signal })
-
 /**
  * Creates the table, billed on demand, unless it is there; resolves when it can be used. Its key is the one given, or
  * else a string, `service_id`; one that is there may then have any that can be used. Rejects with RuleSourceError when
@@ -24,6 +21,7 @@ export async function createTable(
   table: Table,
   given: TableKey | undefined,
   signal: AbortSignal | undefined,
+  // Between two looks nothing else keeps the process alive.
   wait: Wait = waitHeld,
 ): Promise<void> {
   const what = `DynamoDB table ${JSON.stringify(table.name)} cannot be created`

@@ -1,5 +1,4 @@
 import { RuleSourceError, textOf } from "../../ground/errors.ts"
-import { DeadlineError } from "../../ground/time.ts"
 
 /** What could not be done, for the message. */
 export interface Attempt {
@@ -13,6 +12,14 @@ export interface Attempt {
 
 /** Something is wrong with the table itself, whatever DynamoDB says. The message says what, and what to do. */
 export class TableError extends Error {}
+
+/** DynamoDB did not answer in time. The call may still be carried out. */
+export class DeadlineError extends Error {
+  constructor(timeoutMs: number) {
+    super(`no answer within ${timeoutMs} ms`)
+    this.name = "DeadlineError"
+  }
+}
 
 /** The failed attempt as an error that says why, and what to do about it. */
 export function failure(attempt: Attempt, error: unknown): RuleSourceError {

@@ -3,6 +3,7 @@ import { z } from "zod"
 import { InvalidOptionError } from "../../ground/errors.ts"
 import { memberProblems, says, strict } from "../../ground/shape.ts"
 import { locate, show } from "../../ground/show.ts"
+import { LONGEST_TIMER_MS } from "../../ground/time.ts"
 import { DEFAULT_KEY, type KeyType, type TableKey } from "./table-key.ts"
 
 /** What a client must be able to do: send commands. The app's may be of another version of the SDK than ours. */
@@ -37,8 +38,6 @@ export interface TableOptions {
   readonly pageSize: number
 }
 
-/** The longest delay of a timer: beyond it, it would fire at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1
 const CLIENT = says("a DynamoDB client", "new DynamoDBClient({ … }) of @aws-sdk/client-dynamodb")
 const TABLE = says(
   "the name of a table",
@@ -47,9 +46,9 @@ const TABLE = says(
 const KEY_NAME = says("the name of an attribute", "a text of 1 to 255 characters")
 const PAGE = says("a number of items", "a whole number from 1 to 1000")
 
-const INTERVAL = says("an interval", `a whole number of milliseconds from 1 to ${MAX_TIMER_MS}`)
+const INTERVAL = says("an interval", `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`)
 /** An interval of time in milliseconds. */
-export const interval: z.ZodNumber = z.int(INTERVAL).min(1, INTERVAL).max(MAX_TIMER_MS, INTERVAL)
+export const interval: z.ZodNumber = z.int(INTERVAL).min(1, INTERVAL).max(LONGEST_TIMER_MS, INTERVAL)
 
 const tableShape = {
   client: z.custom<DynamoDBSender>(

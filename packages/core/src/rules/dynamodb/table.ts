@@ -4,9 +4,9 @@ import {
   ScanCommand,
   type ScanCommandOutput,
 } from "@aws-sdk/client-dynamodb"
-import { within } from "../../ground/time.ts"
+import { abortedAfter } from "../../ground/time.ts"
 import type { Attributes } from "./attribute-values.ts"
-import { type Attempt, failure, nameOf } from "./failure.ts"
+import { type Attempt, DeadlineError, failure, nameOf } from "./failure.ts"
 import { keyFor, keyOf, type TableKey } from "./table-key.ts"
 import type { DynamoDBSender, TableOptions } from "./table-options.ts"
 
@@ -60,8 +60,12 @@ const GIVE_KEY = "give the options keyName and keyType"
 export function openTable({ client, tableName, key: given, timeoutMs }: TableOptions): Table {
   let learnt: Promise<TableKey> | undefined = given === undefined ? undefined : Promise.resolve(given)
 
+  /** The SDK ignores its signal while it waits for credentials, so the deadline does not rely on the SDK. */
+  const inTime = <T>(signal: AbortSignal | undefined, run: (signal: AbortSignal) => Promise<T>): Promise<T> =>
+    abortedAfter(timeoutMs, signal, () => new DeadlineError(timeoutMs), run)
+
   const describe = async (): Promise<TableKey> => {
-    const { Table = {} } = await within(timeoutMs, undefined, (abortSignal) =>
+    const { Table = {} } = await inTime(undefined, (abortSignal) =>
       client.send(new DescribeTableCommand({ TableName: tableName }), { abortSignal }),
     )
     return keyOf(Table)
@@ -105,7 +109,7 @@ export function openTable({ client, tableName, key: given, timeoutMs }: TableOpt
     },
     async call(call, run) {
       try {
-        return await within(timeoutMs, call.signal, run)
+        return await inTime(call.signal, run)
       } catch (error) {
         if (call.signal?.aborted && error === call.signal.reason) throw error
         // The table may have been made anew with another key.

@@ -1,6 +1,7 @@
 import { z } from "zod"
 import { answersAtOnce, choice, readShape, says, strict } from "../../ground/shape.ts"
 import { type MemberProblem, show } from "../../ground/show.ts"
+import { LONGEST_TIMER_MS } from "../../ground/time.ts"
 import type { Throttle } from "../rule.ts"
 import { POSITIVE } from "./rule-members.ts"
 
@@ -9,14 +10,12 @@ type Kind = Exclude<Throttle, string>["kind"]
 const KINDS: readonly [Kind, ...Kind[]] = ["hard", "soft", "elastic", "queue"]
 const THROTTLE_ACCEPTED =
   '"hard", or an object with the kind "hard", "soft" (and percent), "elastic" or "queue", such as {"kind": "soft", "percent": 5}'
-/** Queues wait by timers, which go no further. */
-const LONGEST_WAIT_MS = 2 ** 31 - 1
 
 const kind = <K extends Kind>(name: K): z.ZodLiteral<K> =>
   z.literal(name, says("a throttling kind", `"${name}"`))
 const units = (noun: string): z.ZodInt => z.int(says(noun, POSITIVE)).min(1, says(noun, POSITIVE))
 const PERCENT = says("a percentage", "a number above 0, up to 1000")
-const WAIT = says("a wait", `milliseconds from 1 to ${LONGEST_WAIT_MS}`)
+const WAIT = says("a wait", `milliseconds from 1 to ${LONGEST_TIMER_MS}`)
 const SIGNAL = says("a signal", "a function that yields whether there is capacity to spare")
 
 const percent = z.number(PERCENT).gt(0, PERCENT).max(1000, PERCENT)
@@ -24,7 +23,7 @@ const ceiling = units("a ceiling").optional()
 const WAITING = says("a number of waiting requests", `${POSITIVE}, or 0 for a leaky bucket`)
 /** 0 is for a leaky bucket alone, which `contradictions` sees to. */
 const maxWaiting = z.int(WAITING).min(0, WAITING).optional()
-const maxWaitMs = z.int(WAIT).min(1, WAIT).max(LONGEST_WAIT_MS, WAIT).optional()
+const maxWaitMs = z.int(WAIT).min(1, WAIT).max(LONGEST_TIMER_MS, WAIT).optional()
 
 const hard = strict('a "hard" throttle', { kind: kind("hard") })
 const soft = strict('a "soft" throttle', { kind: kind("soft"), percent })

@@ -5,6 +5,7 @@ import { z } from "zod"
 import { InvalidOptionError, InvalidRuleError } from "../../ground/errors.ts"
 import { memberProblems, says, strict } from "../../ground/shape.ts"
 import { locate, show } from "../../ground/show.ts"
+import { ignore, LONGEST_TIMER_MS } from "../../ground/time.ts"
 import type { FoundRules, LoadedNow, RuleSource } from "../source.ts"
 import { type FileContent, readContent, readContentSync } from "./file-content.ts"
 import type { FileDocuments } from "./file-documents.ts"
@@ -28,13 +29,11 @@ export interface FileRulesOptions {
 
 /** Services in a page of `loadAll`. */
 const PAGE = 100
-/** The longest delay of a timer: beyond it, it would fire at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1
 const SIZE = says("a size", "a positive whole number of bytes")
-const INTERVAL = says("an interval", `a whole number of milliseconds from 1 to ${MAX_TIMER_MS}`)
+const INTERVAL = says("an interval", `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`)
 const optionsShape = strict("the options of fileRules", {
   maxBytes: z.int(SIZE).min(1, SIZE).optional(),
-  pollMs: z.int(INTERVAL).min(1, INTERVAL).max(MAX_TIMER_MS, INTERVAL).optional(),
+  pollMs: z.int(INTERVAL).min(1, INTERVAL).max(LONGEST_TIMER_MS, INTERVAL).optional(),
   required: z.boolean(says("a boolean", "true or false")).optional(),
 })
 
@@ -177,4 +176,3 @@ function checkedOptions(options: FileRulesOptions): FileRulesOptions {
 }
 
 /** Failed reads are for those who load. */
-function ignore(): void {}

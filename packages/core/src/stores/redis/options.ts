@@ -1,6 +1,7 @@
 import { inspect } from "node:util"
 import type { Clock } from "../../ground/clock.ts"
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
+import { LONGEST_TIMER_MS } from "../../ground/time.ts"
 import { commandsOf, type RedisClient } from "./clients/commands-of.ts"
 import type { RedisCommands } from "./commands.ts"
 
@@ -41,8 +42,6 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   sendCommandCluster: "client",
   storeClient: "client",
 }
-/** A timer takes no more. */
-const LONGEST_MS = 2 ** 31 - 1
 const LONGEST_PREFIX = 64
 
 /**
@@ -111,10 +110,10 @@ function problemOf(path: string, value: unknown): Problem | undefined {
 }
 
 function isMs(value: unknown, least: number): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= LONGEST_MS
+  return Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= LONGEST_TIMER_MS
 }
 
 function wrongMs(path: string, shown: string, least: number): Problem {
-  const accepted = `a whole number of milliseconds from ${least} to ${LONGEST_MS}`
+  const accepted = `a whole number of milliseconds from ${least} to ${LONGEST_TIMER_MS}`
   return { path, message: `${shown} is no such time`, accepted }
 }

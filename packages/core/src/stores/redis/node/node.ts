@@ -1,6 +1,6 @@
 import type { Clock } from "../../../ground/clock.ts"
 import { StoreUnavailableError } from "../../../ground/errors.ts"
-import { endedWithin, endsWithin, outsideRequests, setTimer } from "../../../ground/time.ts"
+import { atDeadline, beforeDeadline, ignore, outsideRequests, setTimer } from "../../../ground/time.ts"
 import { RoundTrips } from "../../round-trips.ts"
 import type { RedisCommands } from "../commands.ts"
 import { failureOf, isCode, type Reach, silent, titleOf } from "../failure.ts"
@@ -124,7 +124,8 @@ export class Node {
     this.#learning ??= this.#askTime()
     const learning = this.#learning
     try {
-      await endsWithin(Math.max(withinMs, this.#longestWaitMs), learning)
+      // Callers keep the process alive while they wait for an answer.
+      await beforeDeadline(learning, Math.max(withinMs, this.#longestWaitMs), ignore, false)
     } finally {
       // An answer that never comes must not be waited for again; but somebody else may have asked anew already.
       if (this.#learning === learning) this.#learning = undefined
@@ -224,30 +225,21 @@ export class Node {
       this.waitedFor(withinMs)
     }
     const call = new Call(withinMs)
-    let timer: NodeJS.Timeout | undefined
-    const silence = new Promise<never>((_, reject) => {
-      timer = setTimer(() => {
-        setImmediate(() => {
-          call.giveUp()
-          reject(silent(this.reach, this.title, call.outcome))
-        })
-      }, withinMs)
-      // Work that nobody waits for does not keep a process from ending.
-      if (inBackground) timer.unref()
-    })
+    const late = (): Promise<never> => {
+      call.giveUp()
+      return Promise.reject(silent(this.reach, this.title, call.outcome))
+    }
     try {
       // A client may connect to a node only when there is a command for it.
       const asked = outsideRequests(() =>
         this.#whenReady(call.deadlineMs, inBackground).then(() => ask(call)),
       )
-      const value = await Promise.race([asked, silence])
+      const value = await beforeDeadline(asked, withinMs, late, !inBackground)
       if (!inBackground) this.breaker.succeeded()
       return value
     } catch (error) {
       if (!inBackground) this.breaker.failed()
       throw failureOf(error, this.title, this.hasNotRun(error) ? "not-applied" : call.outcome)
-    } finally {
-      clearTimeout(timer)
     }
   }
 
@@ -274,16 +266,24 @@ export class Node {
     return this.#commands.eval(text, keys, args)
   }
 
-  /** An answer that nobody would have waited for is none. */
+  /** Rejects if the server takes longer than any caller would wait, but not before it has answered. */
   async #probe(): Promise<void> {
+    let isLate = false
+    const markLate = (): void => {
+      isLate = true
+    }
+    const cancel = atDeadline(this.#longestWaitMs, markLate, false)
     try {
-      if (!(await endedWithin(this.#longestWaitMs, this.#askTime()))) throw silent()
+      await this.#askTime()
+      if (isLate) throw silent()
     } catch (error) {
       if (this.isReplica(error)) {
         this.becameReplica()
         this.reconnect()
       }
       throw error
+    } finally {
+      cancel()
     }
   }
 

@@ -1,0 +1,42 @@
+import { setTimeout as sleep } from "node:timers/promises"
+import { describe, expect, it } from "vitest"
+import { StoreUnavailableError } from "../ground/errors.ts"
+import { withinDeadline } from "./store-error.ts"
+
+const forever = new Promise<never>(() => undefined)
+
+describe("withinDeadline", () => {
+  it.each([60_000, undefined])(
+    "settles as the store's answer does, with a timeout of %s",
+    async (timeoutMs) => {
+      const error = new Error("down")
+      await expect(withinDeadline(Promise.resolve("answer"), timeoutMs)).resolves.toBe("answer")
+      await expect(withinDeadline(Promise.reject(error), timeoutMs)).rejects.toBe(error)
+    },
+  )
+
+  it.each([60_000, undefined])(
+    "rejects with what a thenable throws, with a timeout of %s",
+    async (timeoutMs) => {
+      const error = new Error("no promise")
+      const thenable = {
+        // biome-ignore lint/suspicious/noThenProperty: a store that others wrote
+        then() {
+          throw error
+        },
+      } as unknown as Promise<string>
+      await expect(withinDeadline(thenable, timeoutMs)).rejects.toBe(error)
+    },
+  )
+
+  it("rejects when the store is silent for longer, and says for how long", async () => {
+    const error = await withinDeadline(forever, 5).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(StoreUnavailableError)
+    expect(error).toMatchObject({ message: "The store did not answer within 5 ms.", kind: "timeout" })
+  })
+
+  it("leaves the deadline to a store that keeps it itself", async () => {
+    const silent = withinDeadline(forever, undefined).then(() => "settled")
+    await expect(Promise.race([silent, sleep(20, "silent")])).resolves.toBe("silent")
+  })
+})
