@@ -1,6 +1,6 @@
 import type { CounterState } from "../../algorithms/algorithm.ts"
 import type { KeyHash } from "./key-hash.ts"
-import { MARKS, Slots } from "./slots.ts"
+import { MARKS, SlotTable } from "./slots.ts"
 
 const FEWEST_SLOTS = 8
 /**
@@ -31,7 +31,7 @@ export type OnLoss = (emptyAfterMs: number, releaseAfterMs: number) => void
  *
  * It is the slots, and does not hold them: through one object more a decision takes up to a tenth longer.
  */
-export class Segment extends Slots {
+export class Segment extends SlotTable {
   count = 0
   /** Its size is FEWEST_SLOTS * GROWTH ** this. */
   #growth: number

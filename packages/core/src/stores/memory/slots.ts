@@ -24,7 +24,7 @@ const EMPTY_AT_S = 8
 const RELEASE_AT_S = 9
 
 /** Slots in one typed array: an open-addressed hash table (linear probing) that whoever fills it keeps from being full. */
-export class Slots {
+export class SlotTable {
   protected capacity: number
   #words: Float64Array
   #halves: Uint32Array

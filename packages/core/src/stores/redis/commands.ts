@@ -40,13 +40,13 @@ export interface RedisCommands {
 }
 
 /** The address options of a client, as its library keeps them. */
-export interface Place {
+export interface ServerAddress {
   readonly host?: unknown
   readonly port?: unknown
   readonly path?: unknown
 }
 
 /** Returns the server's address for messages: host and port, or a Unix socket. Fills in the defaults of the libraries. */
-export function addressOf({ host, port, path }: Place): string {
+export function addressOf({ host, port, path }: ServerAddress): string {
   return String(path || `${host || "localhost"}:${port || 6379}`)
 }

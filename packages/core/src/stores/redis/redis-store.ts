@@ -16,11 +16,11 @@ import type { Late } from "./batching/batch-sender.ts"
 import { DenyCache } from "./deny-cache.ts"
 import { allApplied, failureOf, NO_COUNTER, shownKey } from "./failure.ts"
 import { keyNamer } from "./key.ts"
-import type { Arrival } from "./node/arrivals.ts"
-import type { Node, Patience } from "./node/node.ts"
+import type { ReplyArrival } from "./node/arrivals.ts"
+import type { CallTimeout, Node } from "./node/node.ts"
 import { type ParsedRedisOptions, parseOptions, type RedisStoreOptions } from "./options.ts"
 import { RefundBatcher } from "./refund-batcher.ts"
-import { type Asked, checkCountable, PolicyTable, WholeRequest } from "./scripts/script-input.ts"
+import { checkCountable, PolicyTable, type RedisRequest, WholeRequest } from "./scripts/script-input.ts"
 import { integerAt, type Reply, stateAt } from "./scripts/script-reply.ts"
 import { PEEK } from "./scripts.ts"
 import { refundsOf, takeInTurn } from "./take-in-turn.ts"
@@ -59,7 +59,7 @@ export interface RedisStoreParts extends ParsedRedisOptions {
 }
 
 /** The reply that a key's state is in, and where. */
-interface Found {
+interface ReplyPosition {
   readonly reply: Reply
   readonly at: number
 }
@@ -145,7 +145,7 @@ export class RedisStore implements Store {
     this.#refundInBackground(late.flatMap(({ asked, answer }) => refundsOf(asked.checks, answer.checks)))
   }
 
-  #batcherOf(key: string, { withinMs, inBackground = false }: Patience): RefundBatcher {
+  #batcherOf(key: string, { withinMs, inBackground = false }: CallTimeout): RefundBatcher {
     const name = `${inBackground} ${patienceClassOf(withinMs)} ${this.#topology.slotOf(key)}`
     let batcher = this.#refundBatchers.get(name)
     if (batcher === undefined) {
@@ -187,7 +187,7 @@ export class RedisStore implements Store {
   }
 
   /** Takes checks that one call may have, unless it is known that they would be refused. */
-  #takeTogether(asked: Asked, withinMs: number): MaybePromise<readonly Answer[]> {
+  #takeTogether(asked: RedisRequest, withinMs: number): MaybePromise<readonly Answer[]> {
     const { checks } = asked
     // Stryker disable next-line ConditionalExpression,EqualityOperator: an empty cache answers nothing, only slower
     if (!this.#denied.isEmpty) {
@@ -210,7 +210,7 @@ export class RedisStore implements Store {
   async #peekOne(checks: readonly Check[], withinMs: number): Promise<Answer> {
     if (checks.length === 0) return this.#askedNothing()
     // By check: one counter may be looked at under several limits.
-    const found = new Map<Check, Found>()
+    const found = new Map<Check, ReplyPosition>()
     let nowMs = 0
     const peeked = this.#topology.eachSender(checks, this.#keyOf, async (some, keys, node) => {
       const policies = new PolicyTable()
@@ -249,7 +249,7 @@ export class RedisStore implements Store {
     }
   }
 
-  #learn({ checks }: Asked, answer: Answer, arrival: Arrival): void {
+  #learn({ checks }: RedisRequest, answer: Answer, arrival: ReplyArrival): void {
     const { nowMs, granted } = answer
     // Stryker disable next-line ConditionalExpression,EqualityOperator: of a grant only known counters are learned
     if (granted && this.#denied.isEmpty) return
@@ -263,8 +263,8 @@ export class RedisStore implements Store {
   }
 }
 
-function stateOf(key: string, check: Check, found: ReadonlyMap<Check, Found>) {
-  const { reply, at } = found.get(check) as Found
+function stateOf(key: string, check: Check, found: ReadonlyMap<Check, ReplyPosition>) {
+  const { reply, at } = found.get(check) as ReplyPosition
   const state = stateAt(reply, at, check.policy, integerAt(reply, 0))
   if (state === undefined) {
     throw new StoreUnavailableError(`The Redis key ${shownKey(key)} ${NO_COUNTER}`, {

@@ -2,7 +2,7 @@ import { StoreUnavailableError } from "../../ground/errors.ts"
 import { outsideRequests, soon } from "../../ground/time.ts"
 import type { Refund } from "../store.ts"
 import { allApplied, silent } from "./failure.ts"
-import type { Node, Patience } from "./node/node.ts"
+import type { CallTimeout, Node } from "./node/node.ts"
 import { PolicyTable } from "./scripts/script-input.ts"
 import { GIVE_BACK } from "./scripts.ts"
 
@@ -41,7 +41,7 @@ export class RefundBatcher {
    * Resolves when the server has them; rejects with StoreUnavailableError. Its outcome is "not-applied" only when none of them
    * was given back.
    */
-  async add(refunds: readonly Refund[], keys: readonly string[], { withinMs }: Patience): Promise<void> {
+  async add(refunds: readonly Refund[], keys: readonly string[], { withinMs }: CallTimeout): Promise<void> {
     const node = this.#nodeOf()
     if (!this.#inBackground && node.breaker.isOpen) throw node.unavailable
     const deadlineMs = performance.now() + withinMs

@@ -4,7 +4,7 @@ import { StoreUnavailableError } from "../../ground/errors.ts"
 import type { Policy } from "../../ground/policy.ts"
 import { type MemoryStore, memoryStore } from "../memory/memory-store.ts"
 import type { Answer, Check, Refund } from "../store.ts"
-import type { Asked } from "./scripts/script-input.ts"
+import type { RedisRequest } from "./scripts/script-input.ts"
 import { takeInTurn } from "./take-in-turn.ts"
 
 const MINUTE = 60_000
@@ -42,7 +42,7 @@ function cluster(...names: readonly string[]) {
   /** What a server does in place of taking. */
   const instead = new Map<string, () => readonly Answer[]>()
   const slots = {
-    async take({ checks, keys, isPart }: Asked) {
+    async take({ checks, keys, isPart }: RedisRequest) {
       const counters = checks.map((one) => one.policy.counter)
       parts.push(counters.join(" "))
       expect([keys, isPart]).toEqual([checks.map(keyOf), true])

@@ -2,18 +2,18 @@ import { algorithmOf } from "../../algorithms/kinds.ts"
 import { StoreUnavailableError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Answer, Check, Counted, Refund } from "../store.ts"
-import type { Asked } from "./scripts/script-input.ts"
+import type { RedisRequest } from "./scripts/script-input.ts"
 
 /** How the checks of one slot are taken, and given back. */
-export interface Slots {
+export interface SlotCalls {
   /** Takes a part, or answers with a refusal that is remembered. */
-  take(part: Asked): MaybePromise<readonly Answer[]>
+  take(part: RedisRequest): MaybePromise<readonly Answer[]>
   /** Gives units back, without a caller that waits for it. */
   refund(refunds: readonly Refund[]): void
 }
 
 /** The checks of one slot, by their places in the request. */
-type Part = readonly number[]
+type SlotChecks = readonly number[]
 
 /**
  * Takes a request whose checks are in several slots of a cluster: one slot after the other, and what was taken is given
@@ -22,9 +22,9 @@ type Part = readonly number[]
  * admitted too often. `slotOf` yields what keys of one slot have in common.
  */
 export async function takeInTurn(
-  { checks, keys }: Asked,
+  { checks, keys }: RedisRequest,
   slotOf: (key: string) => string,
-  slots: Slots,
+  slots: SlotCalls,
 ): Promise<readonly Answer[]> {
   const counted: (Counted | undefined)[] = checks.map(() => undefined)
   /** By check the time at which its slot decided. */
@@ -69,7 +69,11 @@ export async function takeInTurn(
   return [{ nowMs, granted, checks: told, ...(isRemembered && { isRemembered }) }]
 }
 
-function partsOf(checks: readonly Check[], keys: readonly string[], slotOf: (key: string) => string): Part[] {
+function partsOf(
+  checks: readonly Check[],
+  keys: readonly string[],
+  slotOf: (key: string) => string,
+): SlotChecks[] {
   const parts = new Map<string, number[]>()
   keys.forEach((key, place) => {
     const slot = slotOf(key)
@@ -77,7 +81,7 @@ function partsOf(checks: readonly Check[], keys: readonly string[], slotOf: (key
     part.push(place)
     parts.set(slot, part)
   })
-  const isShared = (part: Part) => part.some((place) => (checks[place] as Check).partition === "")
+  const isShared = (part: SlotChecks) => part.some((place) => (checks[place] as Check).partition === "")
   return [...parts.values()].sort((one, other) => Number(isShared(one)) - Number(isShared(other)))
 }
 
@@ -85,7 +89,7 @@ function partsOf(checks: readonly Check[], keys: readonly string[], slotOf: (key
 function refundTaken(
   checks: readonly Check[],
   counted: readonly (Counted | undefined)[],
-  slots: Slots,
+  slots: SlotCalls,
 ): void {
   const refunds = refundsOf(checks, counted)
   if (refunds.length > 0) slots.refund(refunds)

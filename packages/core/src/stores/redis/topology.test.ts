@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import type { Policy } from "../../ground/policy.ts"
-import type { Asked } from "./scripts/script-input.ts"
+import type { RedisRequest } from "./scripts/script-input.ts"
 import { AskedServer } from "./testing/asked-server.ts"
 import { RedisTopology } from "./topology.ts"
 
@@ -44,7 +44,7 @@ function topologyOf({ isCluster = false } = {}) {
   return { server, topology, take, becomeReady, isOpenOf, open }
 }
 
-function requestOf(key: string): Asked {
+function requestOf(key: string): RedisRequest {
   return { checks: [{ policy: POLICY, partition: key, cost: 1, shadow: false }], keys: [key] }
 }
 

@@ -2,13 +2,13 @@ import { StoreUnavailableError } from "../../../ground/errors.ts"
 import { outsideRequests, setTimer } from "../../../ground/time.ts"
 import type { Answer } from "../../store.ts"
 import { failureOf, NO_COUNTER, shownKey } from "../failure.ts"
-import type { Arrival } from "../node/arrivals.ts"
+import type { ReplyArrival } from "../node/arrivals.ts"
 import { LOOK_AGAIN_MS, type Node } from "../node/node.ts"
-import type { Asked } from "../scripts/script-input.ts"
+import type { RedisRequest } from "../scripts/script-input.ts"
 import { TakeCall } from "../scripts/take-call.ts"
 import { BatchPolicy } from "./batch-policy.ts"
-import { expire, settle, type Waiting } from "./pending.ts"
-import { Queue } from "./queue.ts"
+import { expire, settle, type PendingTake } from "./pending.ts"
+import { TakeQueue } from "./queue.ts"
 import { Watchdog } from "./watchdog.ts"
 
 /** What follows it comes after the callback that runs now; queueMicrotask would make a resource of each. */
@@ -17,21 +17,21 @@ const SETTLED = Promise.resolve()
 /** What a batch sender tells of answers. */
 export interface BatchListener {
   /** Redis has decided a request, whether or not anybody still waits for it. */
-  answered(asked: Asked, answer: Answer, arrival: Arrival): void
+  answered(asked: RedisRequest, answer: Answer, arrival: ReplyArrival): void
   /** Nobody knows whether Redis has counted a request. */
-  lost(asked: Asked): void
+  lost(asked: RedisRequest): void
   /** Redis granted what nobody waited for any more: it was counted for nobody. */
   grantedLate(late: readonly Late[]): void
 }
 
 export interface Late {
-  readonly asked: Asked
+  readonly asked: RedisRequest
   readonly answer: Answer
 }
 
 /** A call that has been sent. */
 interface Flight {
-  readonly batch: readonly Waiting[]
+  readonly batch: readonly PendingTake[]
   readonly node: Node
   isOver: boolean
 }
@@ -51,7 +51,7 @@ export class BatchSender {
    * collection, and each small one copies them.
    */
   #flights: readonly Flight[] = []
-  readonly #queue = new Queue()
+  readonly #queue = new TakeQueue()
   #isLearning = false
   /** Whether the server said that it is a replica: it is asked again in a moment, or when the client has reconnected. */
   #isResting = false
@@ -71,7 +71,7 @@ export class BatchSender {
    * Asks for one request, of which somebody waits for the answer for so long. That time begins when the callback ends that runs
    * now, as nothing is sent before. Throws or rejects with StoreUnavailableError.
    */
-  take(asked: Asked, withinMs: number): Promise<readonly Answer[]> {
+  take(asked: RedisRequest, withinMs: number): Promise<readonly Answer[]> {
     if (this.#closedBy !== undefined) throw this.#closedBy
     const node = this.#nodeOf()
     if (node.breaker.isOpen) return node.refusal
@@ -205,10 +205,14 @@ export class BatchSender {
     }
   }
 
-  #answer(batch: readonly Waiting[], answers: readonly (Answer | undefined)[], arrival: Arrival): void {
+  #answer(
+    batch: readonly PendingTake[],
+    answers: readonly (Answer | undefined)[],
+    arrival: ReplyArrival,
+  ): void {
     const late: Late[] = []
     for (let i = 0; i < batch.length; i++) {
-      const waiting = batch[i] as Waiting
+      const waiting = batch[i] as PendingTake
       const { asked } = waiting
       const answer = answers[i]
       if (answer === undefined) {
@@ -236,8 +240,8 @@ export class BatchSender {
   }
 
   /** Nothing was counted for them, for certain, so they may be sent again; but being too late once is enough. */
-  #again(batch: readonly Waiting[], wasLate: boolean): void {
-    const returned: Waiting[] = []
+  #again(batch: readonly PendingTake[], wasLate: boolean): void {
+    const returned: PendingTake[] = []
     for (const waiting of batch) {
       if (waiting.isRejected) continue
       if (wasLate && waiting.wasLate) {
@@ -252,7 +256,7 @@ export class BatchSender {
     this.#queue.putBack(returned)
   }
 
-  #fail(batch: readonly Waiting[], error: unknown, node: Node): void {
+  #fail(batch: readonly PendingTake[], error: unknown, node: Node): void {
     node.breaker.failed()
     const failure = failureOf(error, node.title)
     for (const waiting of batch) settle(waiting, failure)
@@ -281,7 +285,7 @@ export class BatchSender {
     this.#next()
   }
 
-  #watchFor(batch: readonly Waiting[]): void {
+  #watchFor(batch: readonly PendingTake[]): void {
     for (const { deadlineMs, isRejected } of batch) if (!isRejected) this.#watchdog.watch(deadlineMs)
   }
 }

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest"
-import { expire, settle, type Waiting } from "./pending.ts"
+import { expire, type PendingTake, settle } from "./pending.ts"
 
 /** One who waits until then, and what comes of it. */
 function waitingUntil(deadlineMs: number) {
   const told: string[] = []
-  const waiting: Waiting = {
+  const waiting: PendingTake = {
     asked: { checks: [], keys: [] },
     withinMs: 5,
     deadlineMs,

@@ -1,10 +1,10 @@
 import type { Answer } from "../../store.ts"
 import { type Reach, silent } from "../failure.ts"
-import type { Asked } from "../scripts/script-input.ts"
+import type { RedisRequest } from "../scripts/script-input.ts"
 
 /** A request that waits for its answer. */
-export interface Waiting {
-  readonly asked: Asked
+export interface PendingTake {
+  readonly asked: RedisRequest
   /** For so long, from an instant that the batch sender decides. */
   readonly withinMs: number
   /** An instant of the monotonic clock. */
@@ -24,12 +24,12 @@ export interface Server {
 }
 
 /** Rejects those whose time is over; yields those who still wait. `server` is the one that they wait for. */
-export function expire(batch: readonly Waiting[], nowMs: number, server: Server): Waiting[] {
+export function expire(batch: readonly PendingTake[], nowMs: number, server: Server): PendingTake[] {
   return batch.filter((waiting) => stillWaits(waiting, nowMs, server))
 }
 
 /** The same of one. */
-export function stillWaits(waiting: Waiting, nowMs: number, server: Server): boolean {
+export function stillWaits(waiting: PendingTake, nowMs: number, server: Server): boolean {
   if (waiting.isRejected) return false
   if (waiting.deadlineMs > nowMs) return true
   settle(waiting, silent(server.reach, server.title))
@@ -37,7 +37,7 @@ export function stillWaits(waiting: Waiting, nowMs: number, server: Server): boo
 }
 
 /** Rejects it, unless that has been done. */
-export function settle(waiting: Waiting, error: Error): void {
+export function settle(waiting: PendingTake, error: Error): void {
   waiting.isRejected = true
   waiting.reject(error)
   // A call that is never answered must not keep alive what waited for it, and all that its request had.

@@ -1,31 +1,31 @@
-import type { Asked } from "../scripts/script-input.ts"
-import { expire, type Server, settle, stillWaits, type Waiting } from "./pending.ts"
+import type { RedisRequest } from "../scripts/script-input.ts"
+import { expire, type PendingTake, type Server, settle, stillWaits } from "./pending.ts"
 
 /** Where the requests of a call are put together: TakeCall, so far as it is used. */
 interface Filled {
   /** Whether there was room for it. */
-  add(asked: Asked): boolean
+  add(asked: RedisRequest): boolean
 }
 
 /** Some requests of one call, with the instant of the monotonic clock at which the first of them is waited for no more. */
 export interface Batch {
-  readonly batch: readonly Waiting[]
+  readonly batch: readonly PendingTake[]
   readonly deadlineMs: number
 }
 
 /** Requests that wait for a call, in order. */
-export class Queue {
+export class TakeQueue {
   /** Who has come since `begin`. */
-  #arrivals: Waiting[] = []
-  #waiting: Waiting[] = []
+  #arrivals: PendingTake[] = []
+  #waiting: PendingTake[] = []
 
   /** Those whose time has begun. */
-  get waiting(): readonly Waiting[] {
+  get waiting(): readonly PendingTake[] {
     return this.#waiting
   }
 
   /** Puts a request behind all others. Whether `begin` is due for it, and for none before it. */
-  add(waiting: Waiting): boolean {
+  add(waiting: PendingTake): boolean {
     return this.#arrivals.push(waiting) === 1
   }
 
@@ -50,11 +50,11 @@ export class Queue {
   moveTo(call: Filled, most: number, server: Server): Batch {
     const nowMs = performance.now()
     const waiting = this.#waiting
-    const batch: Waiting[] = []
+    const batch: PendingTake[] = []
     let deadlineMs = Number.POSITIVE_INFINITY
     let next = 0
     for (; next < waiting.length && batch.length < most; next++) {
-      const one = waiting[next] as Waiting
+      const one = waiting[next] as PendingTake
       if (!stillWaits(one, nowMs, server)) continue
       if (!call.add(one.asked)) break
       batch.push(one)
@@ -66,7 +66,7 @@ export class Queue {
   }
 
   /** Puts those before all others who are to be sent again. */
-  putBack(returned: readonly Waiting[]): void {
+  putBack(returned: readonly PendingTake[]): void {
     this.#waiting.unshift(...returned)
   }
 
@@ -79,7 +79,7 @@ export class Queue {
   }
 
   /** Takes out all whose time has begun. */
-  clear(): readonly Waiting[] {
+  clear(): readonly PendingTake[] {
     return this.#waiting.splice(0)
   }
 

@@ -1,5 +1,5 @@
 import { outsideRequests } from "../../../ground/time.ts"
-import { addressOf, type Place, type RedisCommands } from "../commands.ts"
+import { addressOf, type RedisCommands, type ServerAddress } from "../commands.ts"
 
 /** What of ioredis' Command is used. */
 export interface IoredisCommand {
@@ -20,7 +20,7 @@ interface IoredisClient {
 
 /** A client of one server by ioredis, also one that finds its primary through Sentinel. */
 export interface IoredisLike extends IoredisClient {
-  readonly options: Place & { readonly keyPrefix?: unknown; readonly sentinels?: unknown }
+  readonly options: ServerAddress & { readonly keyPrefix?: unknown; readonly sentinels?: unknown }
   disconnect(reconnect?: boolean): void
 }
 

@@ -15,15 +15,15 @@ interface NodeClient {
 }
 
 /** A node of a cluster; without a client until the first command for it when `minimizeConnections` is set. */
-interface Node {
+interface ClusterNode {
   readonly address: string
   readonly client?: NodeClient | undefined
 }
 
 /** A client of a cluster by node-redis. `slots` is sparse until it is connected. */
 export interface NodeRedisClusterLike extends NodeRedisCalls {
-  readonly slots: readonly ({ readonly master: Node } | undefined)[]
-  readonly masters: readonly Node[]
+  readonly slots: readonly ({ readonly master: ClusterNode } | undefined)[]
+  readonly masters: readonly ClusterNode[]
 }
 
 /** What the cluster has besides, not meant for apps, so it is used only where it is there. */
@@ -40,7 +40,7 @@ export function nodeRedisClusterCommands(client: NodeRedisClusterLike): RedisCom
   const firstConnections = new FirstConnections()
   let refreshedAtMs = Number.NEGATIVE_INFINITY
 
-  const primaryOf = (key: string): Node | undefined => client.slots[keySlot(prefix + key)]?.master
+  const primaryOf = (key: string): ClusterNode | undefined => client.slots[keySlot(prefix + key)]?.master
 
   // node-redis 5 learns of a failover from the next command only, which is none as long as the slot is not ready;
   // node-redis 6 by itself, but after five seconds.

@@ -1,4 +1,4 @@
-import { addressOf, type Place, type RedisCommands } from "../commands.ts"
+import { addressOf, type RedisCommands, type ServerAddress } from "../commands.ts"
 
 /** What the client and the cluster of node-redis 5 and 6 have in common, so far as it is used. */
 export interface NodeRedisCalls {
@@ -13,7 +13,7 @@ export interface NodeRedisCalls {
 /** A client of one server by node-redis. */
 export interface NodeRedisLike extends NodeRedisCalls {
   readonly isReady: boolean
-  readonly options?: { readonly socket?: Place | undefined } | undefined
+  readonly options?: { readonly socket?: ServerAddress | undefined } | undefined
 }
 
 /**

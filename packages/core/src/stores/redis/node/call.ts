@@ -1,7 +1,7 @@
 import type { StoreOutcome } from "../../../ground/errors.ts"
 
 /** A call on its way to a server, and whether the server may have carried it out. */
-export class Call {
+export class ServerCall {
   /** An instant of the monotonic clock. */
   readonly deadlineMs: number
   #isSent = false

@@ -7,7 +7,7 @@ import { PolicyTable } from "../scripts/script-input.ts"
 import { TakeCall } from "../scripts/take-call.ts"
 import { PEEK, TAKE } from "../scripts.ts"
 import { AskedServer } from "../testing/asked-server.ts"
-import { LOOK_AGAIN_MS, Node, type Patience, type Timekeeping } from "./node.ts"
+import { type CallTimeout, LOOK_AGAIN_MS, Node, type Timekeeping } from "./node.ts"
 
 const POLICY: Policy = {
   name: "login",
@@ -58,12 +58,12 @@ function outcomeOf(promise: Promise<unknown>): unknown[] {
   return outcome
 }
 
-function peek(node: Node, patience: Patience = { withinMs: 20 }): Promise<unknown> {
+function peek(node: Node, patience: CallTimeout = { withinMs: 20 }): Promise<unknown> {
   return node.ask(PEEK, [KEY], new PolicyTable(), [], patience)
 }
 
 /** Somebody asks, and the server says that it cannot, so many times. */
-async function fail(server: AskedServer, node: Node, times: number, patience?: Patience): Promise<void> {
+async function fail(server: AskedServer, node: Node, times: number, patience?: CallTimeout): Promise<void> {
   for (let i = 0; i < times; i++) {
     const outcome = outcomeOf(peek(node, patience))
     await nextTurn()
@@ -73,7 +73,7 @@ async function fail(server: AskedServer, node: Node, times: number, patience?: P
   }
 }
 
-async function succeed(server: AskedServer, node: Node, patience?: Patience): Promise<void> {
+async function succeed(server: AskedServer, node: Node, patience?: CallTimeout): Promise<void> {
   const outcome = outcomeOf(peek(node, patience))
   await nextTurn()
   server.latest.answer([NOW_MS])

@@ -8,9 +8,9 @@ import type { CallTime, PolicyTable } from "../scripts/script-input.ts"
 import { integerAt, type Reply, readReply } from "../scripts/script-reply.ts"
 import type { TakeCall, TakeReply } from "../scripts/take-call.ts"
 import { type Script, TAKE } from "../scripts.ts"
-import { type Arrival, Arrivals } from "./arrivals.ts"
+import { type ReplyArrival, ReplyOrder } from "./arrivals.ts"
 import { Breaker } from "./breaker.ts"
-import { Call } from "./call.ts"
+import { ServerCall } from "./call.ts"
 import { ServerTime } from "./server-time.ts"
 
 /**
@@ -35,13 +35,13 @@ export interface Timekeeping {
 }
 
 /** A reply to a call, and when it arrived. */
-export type Sent<Told> = Told & { readonly arrival: Arrival }
+export type Sent<Told> = Told & { readonly arrival: ReplyArrival }
 
 /**
  * How long to wait. In the background nobody waits: the server is asked although the breaker is open, and whether it
  * answers, after longer than anybody would wait, neither opens nor closes that.
  */
-export interface Patience {
+export interface CallTimeout {
   readonly withinMs: number
   readonly inBackground?: boolean
 }
@@ -63,7 +63,7 @@ export class Node {
   readonly roundTrips = new RoundTrips()
   #learning: Promise<void> | undefined
   #longestWaitMs = 0
-  readonly #arrivals = new Arrivals()
+  readonly #arrivals = new ReplyOrder()
   /** When it last said that it is a replica, unless it has counted since. */
   #replicaAtMs = Number.NEGATIVE_INFINITY
 
@@ -164,7 +164,7 @@ export class Node {
     keys: readonly string[],
     policies: PolicyTable,
     numbers: readonly number[],
-    patience: Patience,
+    patience: CallTimeout,
   ): Promise<Reply> {
     return this.#within(patience, async (call) => {
       if (!this.knowsTime && !(await this.learnTime(patience.withinMs))) {
@@ -217,14 +217,14 @@ export class Node {
   }
 
   async #within<Value>(
-    { withinMs, inBackground = false }: Patience,
-    ask: (call: Call) => Promise<Value>,
+    { withinMs, inBackground = false }: CallTimeout,
+    ask: (call: ServerCall) => Promise<Value>,
   ): Promise<Value> {
     if (!inBackground) {
       if (this.breaker.isOpen) throw this.unavailable
       this.waitedFor(withinMs)
     }
-    const call = new Call(withinMs)
+    const call = new ServerCall(withinMs)
     const late = (): Promise<never> => {
       call.giveUp()
       return Promise.reject(silent(this.reach, this.title, call.outcome))

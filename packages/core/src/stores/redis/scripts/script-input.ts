@@ -25,7 +25,7 @@ const MOST_STRICT = 2 ** 17 - 1
 const WIDEST_IN_PLACE = 2 ** 32
 
 /** A request on its way to Redis: its checks, and the key of each. */
-export interface Asked {
+export interface RedisRequest {
   readonly checks: readonly Check[]
   readonly keys: readonly string[]
   /** True if the request has other checks, which are decided at another time. */
@@ -33,7 +33,7 @@ export interface Asked {
 }
 
 /** A whole request. Its keys are made on first use, because a request that is merged with another one needs none. */
-export class WholeRequest implements Asked {
+export class WholeRequest implements RedisRequest {
   readonly checks: readonly Check[]
   readonly #keyOf: (check: Check) => string
   #keys: readonly string[] | undefined

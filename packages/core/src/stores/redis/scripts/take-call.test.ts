@@ -4,7 +4,7 @@ import { algorithmOf } from "../../../algorithms/kinds.ts"
 import { StoreUnavailableError } from "../../../ground/errors.ts"
 import type { Policy } from "../../../ground/policy.ts"
 import type { Check } from "../../store.ts"
-import type { Asked } from "./script-input.ts"
+import type { RedisRequest } from "./script-input.ts"
 import { TakeCall } from "./take-call.ts"
 
 const POLICY: Policy = {
@@ -24,11 +24,11 @@ function check(partition: string, cost = 1, more: Partial<Check> = {}): Check {
 }
 
 /** A request; its keys are its partitions. */
-function asked(...checks: Check[]): Asked {
+function asked(...checks: Check[]): RedisRequest {
   return { checks, keys: checks.map(({ partition }) => partition) }
 }
 
-function callOf(requests: readonly Asked[]): TakeCall {
+function callOf(requests: readonly RedisRequest[]): TakeCall {
   const call = new TakeCall()
   for (const one of requests) call.add(one)
   return call
@@ -59,7 +59,7 @@ describe("a call", () => {
   const counting = asked(check("a", 1, { policy: { ...POLICY, countRejected: true } }))
   const block = asked(check("a", 1, { policy: { ...POLICY, algorithm: "penalty" } }))
 
-  it.each<{ what: string; requests: Asked[]; keys: string[]; entries: number[] }>([
+  it.each<{ what: string; requests: RedisRequest[]; keys: string[]; entries: number[] }>([
     { what: "of one request", requests: [a], keys: ["a"], entries: [1, 1, 1, 1, 1] },
     { what: "merges equal requests", requests: [a, a, a], keys: ["a"], entries: [1, 3, 1, 1, 1] },
     {
@@ -228,7 +228,7 @@ describe("a reply", () => {
     })
   })
 
-  it.each<{ what: string; requests: Asked[]; reply: unknown[]; expected: unknown }>([
+  it.each<{ what: string; requests: RedisRequest[]; reply: unknown[]; expected: unknown }>([
     {
       what: "to merged requests gives each its own count",
       requests: [a, a, a],

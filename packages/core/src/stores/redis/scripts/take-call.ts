@@ -3,19 +3,19 @@ import { algorithmOf } from "../../../algorithms/kinds.ts"
 import { ceilingOf, type Policy } from "../../../ground/policy.ts"
 import type { Answer, Check, Counted } from "../../store.ts"
 import {
-  type Asked,
   type CallTime,
   detailOf,
   isCountedInPlace,
   isSamePolicy,
   kindOf,
   PolicyTable,
+  type RedisRequest,
 } from "./script-input.ts"
 import { integerAt, type Reply, readReply, stateAt } from "./script-reply.ts"
 
 /** One request of several checks, or equal requests of one check, which are granted in order. */
 interface Entry {
-  readonly asked: Asked
+  readonly asked: RedisRequest
   /** Of its first check, among the keys of the call. */
   readonly firstKey: number
   times: number
@@ -51,7 +51,7 @@ export class TakeCall {
   #last: Map<string, Entry> | undefined
 
   /** Adds a request behind the others. Whether there was room for it: a call that is full is to be sent without it. */
-  add(asked: Asked): boolean {
+  add(asked: RedisRequest): boolean {
     const before = this.#entryLike(asked)
     if (before !== undefined) {
       before.times++
@@ -69,13 +69,13 @@ export class TakeCall {
     return true
   }
 
-  #hasRoomFor({ checks }: Asked): boolean {
+  #hasRoomFor({ checks }: RedisRequest): boolean {
     const entries = this.#entries.length
     return entries === 0 || (entries < MOST_ENTRIES && this.keys.length + checks.length <= MOST_KEYS)
   }
 
   /** The entry that such a request may be merged with. */
-  #entryLike(asked: Asked): Entry | undefined {
+  #entryLike(asked: RedisRequest): Entry | undefined {
     // Requests of several checks are not merged, so where there are no others nobody is looked for.
     // Stryker disable next-line ConditionalExpression,LogicalOperator,EqualityOperator: then each is looked for, and not found
     if (asked.checks.length !== 1 || this.#entries.length === 0) return undefined
@@ -195,7 +195,7 @@ function answerOf(
 }
 
 function together(
-  { checks }: Asked,
+  { checks }: RedisRequest,
   firstKey: number,
   list: Reply,
   lacks: ReadonlyMap<number, number> | undefined,
@@ -218,7 +218,10 @@ function together(
  * Whether a request of one check may be merged with another of the same key. Where refusals count each request leaves a state of its
  * own, so those are not merged.
  */
-function isSame({ checks: one, isPart }: Asked, { checks: other, isPart: isOther }: Asked): boolean {
+function isSame(
+  { checks: one, isPart }: RedisRequest,
+  { checks: other, isPart: isOther }: RedisRequest,
+): boolean {
   const check = one[0] as Check
   if (other.length !== 1 || isPart !== isOther) return false
   if (check.policy.countRejected === true || check.policy.algorithm === "penalty") return false
@@ -227,7 +230,7 @@ function isSame({ checks: one, isPart }: Asked, { checks: other, isPart: isOther
 
 /** Whether the first check of both is of one counter. */
 // Stryker disable next-line BlockStatement: a shortcut, as whoever is not found here is looked for
-function isOfOneCounter(one: Asked, other: Asked): boolean {
+function isOfOneCounter(one: RedisRequest, other: RedisRequest): boolean {
   const [check, than] = [one.checks[0] as Check, other.checks[0] as Check]
   // Stryker disable next-line ConditionalExpression: likewise
   if (check.policy.counter !== than.policy.counter) return false

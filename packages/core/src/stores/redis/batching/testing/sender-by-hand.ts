@@ -4,7 +4,7 @@ import { StoreUnavailableError } from "../../../../ground/errors.ts"
 import type { Policy } from "../../../../ground/policy.ts"
 import type { RedisCommands } from "../../commands.ts"
 import { Node } from "../../node/node.ts"
-import type { Asked } from "../../scripts/script-input.ts"
+import type { RedisRequest } from "../../scripts/script-input.ts"
 import type { BatchPolicy } from "../batch-policy.ts"
 import { type BatchListener, BatchSender } from "../batch-sender.ts"
 
@@ -61,7 +61,7 @@ export function senderByHand(policy?: BatchPolicy) {
   const newNode = () => new Node(commands, { clock: undefined, isWide: false }, "sl2:{a}")
   let node = newNode()
   const listened = { refused: [] as unknown[], lost: [] as string[], late: [] as string[][] }
-  const nameOf = ({ keys }: Asked) => keys[0] as string
+  const nameOf = ({ keys }: RedisRequest) => keys[0] as string
   const listener: BatchListener = {
     answered: (asked, { granted }, { sentAtMs }) => {
       if (!granted) listened.refused.push([nameOf(asked), granted, sentAtMs - startMs])
