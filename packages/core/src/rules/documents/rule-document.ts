@@ -188,7 +188,7 @@ function stored([first = "", ...rest]: Path): Path {
   if (first === "throttle" && rest[0] === "maxWaiting") return [first, "max_waiting"]
   return [first === "countRejected" ? "count_rejected" : first, ...rest]
 }
-type Members = Readonly<Record<string, unknown>>
+type DocumentMembers = Readonly<Record<string, unknown>>
 
 interface Size {
   readonly limit?: unknown
@@ -200,7 +200,7 @@ interface Size {
 const NO_SIZE: Size = { rename: (path) => path }
 
 /** Limit and window, from a rate or from members of these names. */
-function readSize(good: Members, bad: ReadonlySet<string>, problems: MemberProblem[]): Size {
+function readSize(good: DocumentMembers, bad: ReadonlySet<string>, problems: MemberProblem[]): Size {
   const own = ["limit", "window"].filter((name) => good[name] !== undefined || bad.has(name))
   if (good.rate !== undefined) {
     const accepted = "either rate, or limit and window"

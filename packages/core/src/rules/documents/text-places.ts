@@ -70,7 +70,7 @@ export function placesOf(document: Document.Parsed, lines: LineCounter): readonl
   const { isScalar, isSeq } = yaml()
   const top = document.contents
   const values = isSeq<Node>(top) ? top.items : isScalar(top) && top.value === null ? [] : [top]
-  return values.map((value) => new Place(document, value, lines))
+  return values.map((value) => new ValuePlaces(document, value, lines))
 }
 
 /** What a path's next part leads to: where the name or entry stands, and what is there. */
@@ -85,7 +85,7 @@ type Resolved = Node | null | undefined
 /** A part of a path with what `show` makes of a long name is not longer. */
 const MAX_PART = 1024
 
-class Place implements Places {
+class ValuePlaces implements Places {
   readonly #document: Document.Parsed
   readonly #top: Node | null
   readonly #lines: LineCounter

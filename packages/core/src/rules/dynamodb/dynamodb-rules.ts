@@ -4,7 +4,7 @@ import { says } from "../../ground/shape.ts"
 import type { LoadedRules, LoadOptions, RuleSource } from "../source.ts"
 import { scanItems } from "./scan-items.ts"
 import { storedItem } from "./stored-item.ts"
-import { openTable, type ReadOptions } from "./table.ts"
+import { type ItemReadOptions, openTable } from "./table.ts"
 import { type DynamoDBTableOptions, interval, parseTableOptions } from "./table-options.ts"
 
 /** Options of `dynamoDBRules`. */
@@ -51,7 +51,7 @@ export function openRules(options: DynamoDBRulesOptions, clock: Clock): RuleSour
   const { pollMs = 30_000, consistentRead = false } = options
   const table = openTable(tableOptions)
   let settledAtMs = Number.NEGATIVE_INFINITY
-  const reading = ({ signal, fresh = false }: LoadOptions): ReadOptions => {
+  const reading = ({ signal, fresh = false }: LoadOptions): ItemReadOptions => {
     const nowMs = clock.now()
     if (fresh) settledAtMs = nowMs + SETTLING_MS
     return { consistent: consistentRead || nowMs < settledAtMs, signal }

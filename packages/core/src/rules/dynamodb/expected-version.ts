@@ -2,7 +2,7 @@ import type { AttributeValue } from "@aws-sdk/client-dynamodb"
 import { InvalidOptionError } from "../../ground/errors.ts"
 import { show } from "../../ground/show.ts"
 import type { RegisteredRules } from "../registry.ts"
-import type { Found } from "./table.ts"
+import type { TableItem } from "./table.ts"
 
 /** What a write expects to find, as a condition that DynamoDB checks when it writes. */
 export interface Condition {
@@ -43,7 +43,7 @@ function conditionOn(version: number | undefined): Condition {
 }
 
 /** That there is still what was found, whatever its version is: a text, or nothing at all. */
-export function conditionOf(found: Found | undefined): Condition {
+export function conditionOf(found: TableItem | undefined): Condition {
   if (found === undefined) return conditionFor(undefined)
   const { version } = found.item
   if (version === undefined) {

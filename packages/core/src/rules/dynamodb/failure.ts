@@ -1,7 +1,7 @@
 import { RuleSourceError, textOf } from "../../ground/errors.ts"
 
 /** What could not be done, for the message. */
-export interface Attempt {
+export interface CallDescription {
   /** The sentence that failed: `The rules of service "checkout" in DynamoDB table "rules" cannot be read`. */
   readonly what: string
   /** The call, as IAM policies name it: "GetItem". */
@@ -22,7 +22,7 @@ export class DeadlineError extends Error {
 }
 
 /** The failed attempt as an error that says why, and what to do about it. */
-export function failure(attempt: Attempt, error: unknown): RuleSourceError {
+export function failure(attempt: CallDescription, error: unknown): RuleSourceError {
   return new RuleSourceError(`${attempt.what}: ${reason(error, attempt)}`, { cause: error })
 }
 
@@ -59,7 +59,7 @@ function details(error: unknown): Details {
   return { name: "", message: textOf(error) }
 }
 
-function reason(error: unknown, { action, otherwise }: Attempt): string {
+function reason(error: unknown, { action, otherwise }: CallDescription): string {
   if (error instanceof TableError) return error.message
   if (error instanceof DeadlineError) {
     return `${error.message}; see whether the client's region and endpoint are right and can be reached, or raise timeoutMs`

@@ -1,5 +1,5 @@
 import { type StoredItem, storedItem } from "./stored-item.ts"
-import type { Page, ReadOptions, Table } from "./table.ts"
+import type { ItemPage, ItemReadOptions, Table } from "./table.ts"
 import { serviceOf } from "./table-key.ts"
 
 /** An item of a table and whose it is. */
@@ -22,19 +22,19 @@ const FIRST_PAGE = 10
 export async function* scanItems(
   table: Table,
   pageSize: number,
-  { consistent, signal }: ReadOptions,
+  { consistent, signal }: ItemReadOptions,
 ): AsyncGenerator<readonly FoundItem[], void, undefined> {
   const key = await table.key(table.what(undefined, "listed"), signal)
   const ended = new AbortController()
-  const options: ReadOptions = {
+  const options: ItemReadOptions = {
     consistent,
     signal: signal === undefined ? ended.signal : AbortSignal.any([signal, ended.signal]),
   }
   let limit = Math.min(pageSize, FIRST_PAGE)
-  let coming: Promise<Page> | undefined = table.scan(limit, undefined, options)
+  let coming: Promise<ItemPage> | undefined = table.scan(limit, undefined, options)
   try {
     while (coming !== undefined) {
-      const { items, next }: Page = await coming
+      const { items, next }: ItemPage = await coming
       const found = items.map((item): FoundItem => {
         const service = serviceOf(key, item)
         return { service, ...storedItem(table.name, key, service, item) }

@@ -6,7 +6,7 @@ import { readRuleDocumentInSlices } from "../documents/rule-document.ts"
 import type { RegisteredRules } from "../registry.ts"
 import type { LoadedRules } from "../source.ts"
 import { type Attributes, canonicalText, plainMembers } from "./attribute-values.ts"
-import type { Found } from "./table.ts"
+import type { TableItem } from "./table.ts"
 import type { TableKey } from "./table-key.ts"
 
 /** What an item says of rules, not yet parsed. */
@@ -35,7 +35,7 @@ export function storedItem(tableName: string, key: TableKey, service: string, it
 export async function readRegistered(
   tableName: string,
   service: string,
-  { key, item }: Found,
+  { key, item }: TableItem,
 ): Promise<RegisteredRules> {
   return registered(service, await readDocument(tableName, service, documentOf(key, item)))
 }
@@ -45,7 +45,7 @@ export function registered(service: string, { rules, problems, version = 0 }: Lo
   return { service, version, rules, problems }
 }
 
-async function readDocument(tableName: string, service: string, document: Members): Promise<LoadedRules> {
+async function readDocument(tableName: string, service: string, document: ItemMembers): Promise<LoadedRules> {
   const place = `table ${show(tableName)} service ${show(service)}`
   const { value, problems: unread } = readRulesText(document)
   const { rules, version, problems } = await readRuleDocumentInSlices(value)
@@ -56,12 +56,12 @@ async function readDocument(tableName: string, service: string, document: Member
   }
 }
 
-type Members = Readonly<Record<string, unknown>>
+type ItemMembers = Readonly<Record<string, unknown>>
 
 /** The members of a document that are attributes of an item; the service is its key. */
 const MEMBERS = ["version", "rules", "rule"]
 
-function documentOf(key: TableKey, item: Attributes): Members {
+function documentOf(key: TableKey, item: Attributes): ItemMembers {
   // Without rules, the rest may tell what they were meant to be called.
   const hasRules = Object.hasOwn(item, "rules") || Object.hasOwn(item, "rule")
   const members = Object.entries(item).filter(([name]) =>
@@ -71,8 +71,8 @@ function documentOf(key: TableKey, item: Attributes): Members {
 }
 
 /** Rules that someone stored as a text of JSON, as a value. */
-function readRulesText(document: Members): {
-  readonly value: Members
+function readRulesText(document: ItemMembers): {
+  readonly value: ItemMembers
   readonly problems: readonly Problem[]
 } {
   const name = ["rules", "rule"].find((each) => typeof document[each] === "string")

@@ -29,7 +29,7 @@ export interface DynamoDBTableOptions {
 }
 
 /** The same with defaults. */
-export interface TableOptions {
+export interface ParsedTableOptions {
   readonly client: DynamoDBSender
   readonly tableName: string
   /** Absent where the table is to be asked. */
@@ -70,7 +70,7 @@ export function parseTableOptions(
   noun: string,
   options: DynamoDBTableOptions,
   more: Readonly<Record<string, z.ZodType>> = {},
-): TableOptions {
+): ParsedTableOptions {
   const { error } = strict(`the options of ${noun}`, { ...tableShape, ...more }).safeParse(options)
   const problems = error === undefined ? [] : memberProblems(error.issues, options)
   if (problems.length === 0 && options.keyName !== undefined && options.keyType === undefined) {

@@ -6,17 +6,17 @@ import {
 } from "@aws-sdk/client-dynamodb"
 import { abortedAfter } from "../../ground/time.ts"
 import type { Attributes } from "./attribute-values.ts"
-import { type Attempt, DeadlineError, failure, nameOf } from "./failure.ts"
+import { type CallDescription, DeadlineError, failure, nameOf } from "./failure.ts"
 import { keyFor, keyOf, type TableKey } from "./table-key.ts"
-import type { DynamoDBSender, TableOptions } from "./table-options.ts"
+import type { DynamoDBSender, ParsedTableOptions } from "./table-options.ts"
 
 /** What a call is for, and who may end it. */
-export interface Call extends Attempt {
+export interface TableCall extends CallDescription {
   readonly signal: AbortSignal | undefined
 }
 
 /** How to read. */
-export interface ReadOptions {
+export interface ItemReadOptions {
   /** Whether what was written a moment ago must be seen: that costs twice as much. */
   readonly consistent: boolean
   readonly signal: AbortSignal | undefined
@@ -32,23 +32,23 @@ export interface Table {
   /** The table's key; learnt once, by DescribeTable, unless it was given. */
   key(what: string, signal: AbortSignal | undefined): Promise<TableKey>
   /** The item of a service, and the table's key; undefined when there is none, or can be none. */
-  get(service: string, options: ReadOptions): Promise<Found | undefined>
+  get(service: string, options: ItemReadOptions): Promise<TableItem | undefined>
   /** One page of all items, of so many at most, and the place where the next begins. */
-  scan(limit: number, start: Attributes | undefined, options: ReadOptions): Promise<Page>
+  scan(limit: number, start: Attributes | undefined, options: ItemReadOptions): Promise<ItemPage>
   /** Makes a call in time. */
-  call<T>(call: Call, run: (signal: AbortSignal) => Promise<T>): Promise<T>
+  call<T>(call: TableCall, run: (signal: AbortSignal) => Promise<T>): Promise<T>
   /** What cannot be done with the rules of a service, or with all: `call.what`. */
   what(service: string | undefined, verb: string): string
 }
 
 /** The item of a service. */
-export interface Found {
+export interface TableItem {
   readonly key: TableKey
   readonly item: Attributes
 }
 
 /** One page of a table. */
-export interface Page {
+export interface ItemPage {
   readonly items: readonly Attributes[]
   /** Where the next one begins; absent after the last. */
   readonly next: Attributes | undefined
@@ -57,7 +57,7 @@ export interface Page {
 const GIVE_KEY = "give the options keyName and keyType"
 
 /** The table of these options. Does nothing before it is asked. */
-export function openTable({ client, tableName, key: given, timeoutMs }: TableOptions): Table {
+export function openTable({ client, tableName, key: given, timeoutMs }: ParsedTableOptions): Table {
   let learnt: Promise<TableKey> | undefined = given === undefined ? undefined : Promise.resolve(given)
 
   /** The SDK ignores its signal while it waits for credentials, so the deadline does not rely on the SDK. */

@@ -8,7 +8,7 @@ import { type Attributes, attributeOf, bytesOf } from "./attribute-values.ts"
 import { type Condition, conflictMessage } from "./expected-version.ts"
 import { causeName, messageBehind } from "./failure.ts"
 import { readRegistered, storedItem } from "./stored-item.ts"
-import type { Found, Table } from "./table.ts"
+import type { Table, TableItem } from "./table.ts"
 import { keyFor } from "./table-key.ts"
 
 /** What is to be written, and over what. */
@@ -28,11 +28,11 @@ export interface Writer {
 
 /** Writes to this table. */
 export function openWriter(table: Table): Writer {
-  const find = (service: string, signal: AbortSignal | undefined): Promise<Found | undefined> =>
+  const find = (service: string, signal: AbortSignal | undefined): Promise<TableItem | undefined> =>
     table.get(service, { consistent: true, signal })
   const conflict = async (
     { service, condition }: Write,
-    found: Found | undefined,
+    found: TableItem | undefined,
     cause: unknown,
   ): Promise<Error> => {
     const there = found && (await readRegistered(table.name, service, found))
@@ -44,7 +44,7 @@ export function openWriter(table: Table): Writer {
   const findAfter = async (
     { service, signal }: Write,
     error: RuleSourceError,
-  ): Promise<Found | undefined> => {
+  ): Promise<TableItem | undefined> => {
     try {
       return await find(service, signal)
     } catch (unread) {
@@ -60,7 +60,7 @@ export function openWriter(table: Table): Writer {
       const Key = keyFor(key, service)
       if (Key === undefined) throw notANumber(table.name, service)
       const [version, rules] = [{ N: String(condition.next) }, attributeOf(write.rules)]
-      const mine: Found = { key, item: { ...Key, version, rules } }
+      const mine: TableItem = { key, item: { ...Key, version, rules } }
       requireFitting(service, mine.item)
       const command = new UpdateItemCommand({
         TableName: table.name,
@@ -150,9 +150,9 @@ function conditionInput(
   }
 }
 
-function isSame(tableName: string, service: string, found: Found | undefined, mine: Found): boolean {
+function isSame(tableName: string, service: string, found: TableItem | undefined, mine: TableItem): boolean {
   if (found === undefined) return false
-  const stamp = ({ key, item }: Found): string => storedItem(tableName, key, service, item).stamp
+  const stamp = ({ key, item }: TableItem): string => storedItem(tableName, key, service, item).stamp
   return stamp(found) === stamp(mine)
 }
 

@@ -6,7 +6,7 @@ import { LONGEST_LOG, mostUnits, percentOf, smallestPercent } from "./units.ts"
 /** Whether none of these members is given but wrong. */
 export type Knows = (...names: (keyof Rule)[]) => boolean
 
-type Kind = Exclude<Throttle, string>
+type ThrottleObject = Exclude<Throttle, string>
 
 /** What is wrong between the members of a rule that are numbers of units, or times. */
 export function sizeProblems(rule: Partial<Rule>, knows: Knows): MemberProblem[] {
@@ -126,6 +126,6 @@ function costProblem(cost: number, what: string, most: number): MemberProblem {
   return { path: ["cost"], message, accepted: `1 to ${most}` }
 }
 
-function kindOf(throttle: Rule["throttle"]): Kind {
+function kindOf(throttle: Rule["throttle"]): ThrottleObject {
   return typeof throttle === "object" ? throttle : { kind: "hard" }
 }

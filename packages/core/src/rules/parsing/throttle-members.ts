@@ -5,13 +5,13 @@ import { LONGEST_TIMER_MS } from "../../ground/time.ts"
 import type { Throttle } from "../rule.ts"
 import { POSITIVE } from "./rule-members.ts"
 
-type Kind = Exclude<Throttle, string>["kind"]
+type ThrottleKind = Exclude<Throttle, string>["kind"]
 
-const KINDS: readonly [Kind, ...Kind[]] = ["hard", "soft", "elastic", "queue"]
+const KINDS: readonly [ThrottleKind, ...ThrottleKind[]] = ["hard", "soft", "elastic", "queue"]
 const THROTTLE_ACCEPTED =
   '"hard", or an object with the kind "hard", "soft" (and percent), "elastic" or "queue", such as {"kind": "soft", "percent": 5}'
 
-const kind = <K extends Kind>(name: K): z.ZodLiteral<K> =>
+const kind = <K extends ThrottleKind>(name: K): z.ZodLiteral<K> =>
   z.literal(name, says("a throttling kind", `"${name}"`))
 const units = (noun: string): z.ZodInt => z.int(says(noun, POSITIVE)).min(1, says(noun, POSITIVE))
 const PERCENT = says("a percentage", "a number above 0, up to 1000")
@@ -40,7 +40,7 @@ export const storedThrottles = {
   }),
 } as const
 
-const codeThrottles: Readonly<Record<Kind, z.ZodObject>> = {
+const codeThrottles: Readonly<Record<ThrottleKind, z.ZodObject>> = {
   hard,
   soft,
   elastic: strict('an "elastic" throttle', {
@@ -73,9 +73,10 @@ export function readThrottle(value: unknown, written: "code" | "stored"): ReadTh
     return { problems: [{ path: ["throttle"], message, accepted: THROTTLE_ACCEPTED }] }
   }
   const head = readShape(anyKind, value)
-  const shapes: Readonly<Record<Kind, z.ZodObject>> = written === "code" ? codeThrottles : storedThrottles
+  const shapes: Readonly<Record<ThrottleKind, z.ZodObject>> =
+    written === "code" ? codeThrottles : storedThrottles
   const { good, problems } =
-    head.problems.length > 0 ? head : readShape(shapes[head.good.kind as Kind], value)
+    head.problems.length > 0 ? head : readShape(shapes[head.good.kind as ThrottleKind], value)
   if (problems.length > 0) {
     return { problems: problems.map((problem) => ({ ...problem, path: ["throttle", ...problem.path] })) }
   }
