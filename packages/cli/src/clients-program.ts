@@ -2,11 +2,15 @@ import type { Command } from "commander"
 import { type ClientsOptions, change, show } from "./commands/clients.ts"
 import type { Io } from "./io.ts"
 import { jsonOption } from "./options.ts"
-import type { Outcome } from "./outcome.ts"
+import type { CommandOutcome } from "./outcome.ts"
 import { UsageError } from "./usage-error.ts"
 
 /** Adds `sluice clients` to the program: commands that call the decision service. Returns it. */
-export function addClientsCommand(program: Command, io: Io, done: (outcome: Outcome) => void): Command {
+export function addClientsCommand(
+  program: Command,
+  io: Io,
+  done: (outcome: CommandOutcome) => void,
+): Command {
   const clients = program
     .command("clients")
     .description("Shows, resets, blocks and unblocks a client in the decision service.")

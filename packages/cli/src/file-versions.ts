@@ -1,4 +1,4 @@
-import { type Line, tinted } from "./line.ts"
+import { type OutputLine, tinted } from "./line.ts"
 import { replaceFile } from "./replace-file.ts"
 import { isJsonName, type OwnedDocument, type ReadFile } from "./rules-file.ts"
 import { UsageError } from "./usage-error.ts"
@@ -14,7 +14,7 @@ export type VersionedDocument = OwnedDocument & { readonly version: number }
 export async function writeVersions(
   { name, text, bytes }: ReadFile,
   versions: readonly VersionedDocument[],
-): Promise<readonly Line[]> {
+): Promise<readonly OutputLine[]> {
   try {
     const written = await withVersions(text, isJsonName(name) ? "json" : "yaml", versions)
     if (written === undefined) {
@@ -31,7 +31,7 @@ export async function writeVersions(
     return [
       tinted("bad", `warning: ${error.message}`),
       ...versions.map(
-        ({ service, version }): Line =>
+        ({ service, version }): OutputLine =>
           `  ${service} is version ${version} in the table: write it into the file before the next push`,
       ),
     ]

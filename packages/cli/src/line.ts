@@ -5,7 +5,7 @@ type Tone = "strong" | "quiet" | "good" | "bad" | "changed"
 export type Piece = string | { readonly tone: Tone; readonly text: string }
 
 /** A line for people. Its texts may have come from anywhere: `formatLine` makes them safe for a terminal. */
-export type Line = Piece | readonly Piece[]
+export type OutputLine = Piece | readonly Piece[]
 
 const SGR: Readonly<Record<Tone, number>> = { strong: 1, quiet: 2, good: 32, bad: 31, changed: 33 }
 
@@ -15,13 +15,13 @@ export function tinted(tone: Tone, text: string): Piece {
 }
 
 /** An error as lines: all of its message, the first line of it in colour. */
-export function errorLines(message: string): Line[] {
+export function errorLines(message: string): OutputLine[] {
   const [first = "", ...rest] = message.split("\n")
   return [tinted("bad", `error: ${first}`), ...rest]
 }
 
 /** The line as it is written. */
-export function formatLine(line: Line, hasColour: boolean): string {
+export function formatLine(line: OutputLine, hasColour: boolean): string {
   const pieces = Array.isArray(line) ? (line as readonly Piece[]) : [line as Piece]
   return pieces
     .map((piece) => {

@@ -1,4 +1,4 @@
-import type { Line } from "./line.ts"
+import type { OutputLine } from "./line.ts"
 
 /** How the program ends; `sluice --help` tells the user the same. */
 export const EXIT = {
@@ -17,14 +17,14 @@ export const EXIT = {
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 
 /** What a command has found or done, for people and for programs. The runner prints it. */
-export interface Outcome {
+export interface CommandOutcome {
   readonly exitCode: ExitCode
   /** Standard output with `--json`. */
   readonly json: unknown
   /** Standard output without it: lines, or a text that is printed as it is. */
-  readonly text: readonly Line[] | string
+  readonly text: readonly OutputLine[] | string
   /** Standard error, without `--json`: why the exit code is not 0. */
-  readonly errors?: readonly Line[]
+  readonly errors?: readonly OutputLine[]
   /** Standard error, with `--json` too. */
-  readonly warnings?: readonly Line[]
+  readonly warnings?: readonly OutputLine[]
 }

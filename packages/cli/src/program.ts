@@ -10,12 +10,12 @@ import { push } from "./commands/push.ts"
 import { remove } from "./commands/remove.ts"
 import type { Io } from "./io.ts"
 import { ifVersionOption, jsonOption, maxBytesOption, serviceArgument, serviceOption } from "./options.ts"
-import type { Outcome } from "./outcome.ts"
+import type { CommandOutcome } from "./outcome.ts"
 import type { TableOptions } from "./table.ts"
 import { UsageError } from "./usage-error.ts"
 
 /** Called with what the command that was asked for has found. */
-type Done = (outcome: Outcome) => void
+type OnOutcome = (outcome: CommandOutcome) => void
 
 /**
  * The command line: `sluice rules check`, `push` and so on, and `sluice clients`. `write` gets help, and `complain` what commander says of a
@@ -23,7 +23,7 @@ type Done = (outcome: Outcome) => void
  */
 export function createProgram(
   io: Io,
-  done: Done,
+  done: OnOutcome,
   write: (text: string) => void,
   complain: (text: string) => void,
 ): Command {

@@ -24,7 +24,7 @@ export function ruleChanges(before: readonly StorableRule[], after: readonly Sto
     const changes = earlier === undefined ? [] : memberChanges(earlier, members)
     return changes.length === 0 ? [] : [{ rule, members: changes }]
   })
-  const kept = (names: Iterable<string>, others: ReadonlyMap<string, Members>): string =>
+  const kept = (names: Iterable<string>, others: ReadonlyMap<string, RuleMembers>): string =>
     JSON.stringify([...names].filter((name) => others.has(name)))
   return {
     added: [...now.keys()].filter((name) => !old.has(name)),
@@ -39,22 +39,22 @@ export function isUnchanged({ added, removed, changed, isReordered }: RuleChange
   return added.length + removed.length + changed.length === 0 && !isReordered
 }
 
-type Members = Readonly<Record<string, unknown>>
+type RuleMembers = Readonly<Record<string, unknown>>
 
-function byName(rules: readonly StorableRule[]): ReadonlyMap<string, Members> {
+function byName(rules: readonly StorableRule[]): ReadonlyMap<string, RuleMembers> {
   // The service is not compared.
   const stored = formatRuleDocument("any", rules).rules
-  return new Map(rules.map((rule, index) => [ruleName(rule), comparable(stored[index] as Members)]))
+  return new Map(rules.map((rule, index) => [ruleName(rule), comparable(stored[index] as RuleMembers)]))
 }
 
 /** A rate is compared as the limit and window that it is. */
-function comparable({ rate, ...members }: Members): Members {
+function comparable({ rate, ...members }: RuleMembers): RuleMembers {
   if (rate === undefined) return members
   const { requests_per_unit: limit, unit } = rate as { requests_per_unit: number; unit: string }
   return { ...members, limit, window: `1 ${unit}` }
 }
 
-function memberChanges(before: Members, after: Members): MemberChange[] {
+function memberChanges(before: RuleMembers, after: RuleMembers): MemberChange[] {
   return [...new Set([...Object.keys(before), ...Object.keys(after)])]
     .map((member) => ({ member, before: before[member], after: after[member] }))
     .filter(({ before: old, after: now }) => canonical(old) !== canonical(now))

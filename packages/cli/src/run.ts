@@ -8,8 +8,8 @@ import {
 } from "@sluice/core"
 import { CommanderError } from "commander"
 import type { Io } from "./io.ts"
-import { errorLines, formatJson, formatLine, type Line, tinted } from "./line.ts"
-import { EXIT, type ExitCode, type Outcome } from "./outcome.ts"
+import { errorLines, formatJson, formatLine, type OutputLine, tinted } from "./line.ts"
+import { type CommandOutcome, EXIT, type ExitCode } from "./outcome.ts"
 import { createProgram } from "./program.ts"
 import { ServiceCallError } from "./service-call.ts"
 import { UsageError } from "./usage-error.ts"
@@ -17,7 +17,7 @@ import { UsageError } from "./usage-error.ts"
 /** Runs a command line, without the program's own name, and yields the exit code. Never rejects. */
 export async function run(argv: readonly string[], io: Io): Promise<ExitCode> {
   const isJson = argv.slice(0, [...argv, "--"].indexOf("--")).includes("--json")
-  const outcomes: Outcome[] = []
+  const outcomes: CommandOutcome[] = []
   const said: string[] = []
   const program = createProgram(
     io,
@@ -35,8 +35,8 @@ export async function run(argv: readonly string[], io: Io): Promise<ExitCode> {
   return outcomes[0]?.exitCode ?? EXIT.ok
 }
 
-function print({ json, text, errors = [], warnings = [] }: Outcome, isJson: boolean, io: Io): void {
-  const put = (stream: "stdout" | "stderr", lines: readonly Line[]): void => {
+function print({ json, text, errors = [], warnings = [] }: CommandOutcome, isJson: boolean, io: Io): void {
+  const put = (stream: "stdout" | "stderr", lines: readonly OutputLine[]): void => {
     const hasColour = io[stream].isTTY === true && (io.env.NO_COLOR ?? "") === ""
     for (const line of lines) io[stream].write(`${formatLine(line, hasColour)}\n`)
   }
@@ -47,7 +47,7 @@ function print({ json, text, errors = [], warnings = [] }: Outcome, isJson: bool
 }
 
 /** What an error comes to. `said` is what commander has written of it. */
-function failed(error: unknown, said: string, io: Io): Outcome {
+function failed(error: unknown, said: string, io: Io): CommandOutcome {
   if (error instanceof CommanderError) {
     // Commander has written the whole message, or the help if there is no command.
     const text = withoutCredentials(said.trimEnd())
@@ -63,7 +63,12 @@ function failed(error: unknown, said: string, io: Io): Outcome {
   return outcome(exitCode, (error as SluiceError).code, message, [...errorLines(message), ...stack])
 }
 
-function outcome(exitCode: ExitCode, code: string, message: string, errors: readonly Line[]): Outcome {
+function outcome(
+  exitCode: ExitCode,
+  code: string,
+  message: string,
+  errors: readonly OutputLine[],
+): CommandOutcome {
   return { exitCode, json: { ok: false, error: { code, message } }, text: [], errors }
 }
 

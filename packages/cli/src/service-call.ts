@@ -19,7 +19,7 @@ export class ServiceCallError extends SluiceError {
 }
 
 /** An answer over HTTP: the message, or the error in the shape of Connect. */
-interface Answer extends Readonly<Record<string, unknown>> {
+interface ServiceAnswer extends Readonly<Record<string, unknown>> {
   readonly message?: string
   readonly details?: readonly { readonly debug?: { readonly fieldViolations?: readonly Violation[] } }[]
 }
@@ -38,7 +38,7 @@ export async function callService(
   method: string,
   request: object,
   { env }: Io,
-): Promise<Answer> {
+): Promise<ServiceAnswer> {
   const base = (url ?? env.SLUICE_URL) || DEFAULT_URL
   const target = targetOf(base, url === undefined ? "SLUICE_URL" : "--url", method)
   const headers = { "content-type": "application/json", ...authorizationOf(env.SLUICE_TOKEN ?? "") }
@@ -95,10 +95,10 @@ function authorizationOf(token: string): { readonly authorization?: string } {
 }
 
 /** Returns the JSON object in the body of a response; undefined if there is none. */
-function parsed(body: string): Answer | undefined {
+function parsed(body: string): ServiceAnswer | undefined {
   try {
     const answer: unknown = JSON.parse(body)
-    return typeof answer === "object" && answer !== null ? (answer as Answer) : undefined
+    return typeof answer === "object" && answer !== null ? (answer as ServiceAnswer) : undefined
   } catch {
     return undefined
   }
@@ -112,7 +112,10 @@ function notTheService(base: string, status: number): ServiceCallError {
   )
 }
 
-function refused(status: number, { message = `status ${status}`, details = [] }: Answer): ServiceCallError {
+function refused(
+  status: number,
+  { message = `status ${status}`, details = [] }: ServiceAnswer,
+): ServiceCallError {
   const violations = details.flatMap(({ debug }) => debug?.fieldViolations ?? [])
   const text = violations.map(({ field, description }) => `${field} ${description}`).join("; ")
   const advice = status === 401 || status === 403 ? " Set SLUICE_TOKEN to the token of this service." : ""

@@ -2,7 +2,7 @@ import type { Policy } from "@sluice/core"
 import fc from "fast-check"
 
 /** Time goes by, or steps back when it is negative, and then somebody asks for so many units. */
-interface Step {
+interface TraceStep {
   readonly afterMs: number
   readonly cost: number
 }
@@ -11,7 +11,7 @@ interface Step {
 export interface Trace {
   readonly policy: Policy
   readonly startMs: number
-  readonly steps: readonly Step[]
+  readonly steps: readonly TraceStep[]
 }
 
 export interface TraceOptions {
@@ -70,7 +70,7 @@ function policies({ windowsMs, algorithms, countsRejected }: TraceOptions = {}):
 }
 
 /** What may happen next under a policy. */
-function steps({ limit, windowMs }: Policy, stepsBack: boolean): fc.Arbitrary<Step> {
+function steps({ limit, windowMs }: Policy, stepsBack: boolean): fc.Arbitrary<TraceStep> {
   const forwards = fc.oneof(
     fc.constantFrom(0, 0, 1, windowMs - 1, windowMs, windowMs + 1, 2 * windowMs - 1, 2 * windowMs),
     fc.nat(Math.ceil(windowMs / limit)),

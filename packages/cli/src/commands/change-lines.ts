@@ -1,15 +1,15 @@
-import { formatJson, type Line, tinted } from "../line.ts"
+import { formatJson, type OutputLine, tinted } from "../line.ts"
 import type { RuleChanges } from "../rule-changes.ts"
 
 /** `+ weekly`, `- daily`, `~ per-user` and below it each member with both values. */
-export function changeLines({ added, removed, changed, isReordered }: RuleChanges): Line[] {
+export function changeLines({ added, removed, changed, isReordered }: RuleChanges): OutputLine[] {
   return [
-    ...added.map((name): Line => tinted("good", `  + ${name}`)),
-    ...removed.map((name): Line => tinted("bad", `  - ${name}`)),
-    ...changed.flatMap(({ rule, members }): Line[] => [
+    ...added.map((name): OutputLine => tinted("good", `  + ${name}`)),
+    ...removed.map((name): OutputLine => tinted("bad", `  - ${name}`)),
+    ...changed.flatMap(({ rule, members }): OutputLine[] => [
       tinted("changed", `  ~ ${rule}`),
       ...members.map(
-        ({ member, before, after }): Line => `      ${member}: ${shown(before)} -> ${shown(after)}`,
+        ({ member, before, after }): OutputLine => `      ${member}: ${shown(before)} -> ${shown(after)}`,
       ),
     ]),
     ...(isReordered ? [tinted("changed", "  ~ the order of the rules")] : []),

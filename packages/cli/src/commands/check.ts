@@ -1,11 +1,11 @@
 import type { FileProblem } from "@sluice/core"
 import type { Io } from "../io.ts"
-import { type Line, tinted } from "../line.ts"
-import { EXIT, type Outcome } from "../outcome.ts"
+import { type OutputLine, tinted } from "../line.ts"
+import { type CommandOutcome, EXIT } from "../outcome.ts"
 import { type ReadFile, type ReadOptions, readRulesFile } from "../rules-file.ts"
 
 /** `sluice rules check FILE...`: every problem of every file. */
-export async function check(names: readonly string[], options: ReadOptions, io: Io): Promise<Outcome> {
+export async function check(names: readonly string[], options: ReadOptions, io: Io): Promise<CommandOutcome> {
   const files: ReadFile[] = []
   for (const name of names) files.push(await readRulesFile(name, options, io))
   const documents = files.flatMap((file) => file.documents)
@@ -36,17 +36,17 @@ export async function check(names: readonly string[], options: ReadOptions, io: 
 }
 
 /** What is right in a file, and hardly meant. */
-export function warningLines({ name, warnings }: ReadFile): Line[] {
+export function warningLines({ name, warnings }: ReadFile): OutputLine[] {
   return placedLines(name, warnings, "changed", "warning: ")
 }
 
 /** Defaults of the file's rules that a reader may overlook. */
-function noteLines({ name, notes }: ReadFile): Line[] {
+function noteLines({ name, notes }: ReadFile): OutputLine[] {
   return placedLines(name, notes, "quiet", "note: ")
 }
 
 /** What to end with when a file that a command needs has problems: nothing else has been done. */
-export function refusal(file: ReadFile): Outcome {
+export function refusal(file: ReadFile): CommandOutcome {
   return {
     exitCode: EXIT.problems,
     json: { ok: false, problems: problemValues(file) },
@@ -67,7 +67,7 @@ function problemValues(file: ReadFile): (FileProblem & { file: string })[] {
   return file.problems.map((problem) => ({ file: file.name, ...problem }))
 }
 
-function problemLines({ name, problems }: ReadFile): Line[] {
+function problemLines({ name, problems }: ReadFile): OutputLine[] {
   return placedLines(name, problems, "bad")
 }
 
@@ -77,8 +77,8 @@ function placedLines(
   problems: readonly FileProblem[],
   tone: "bad" | "changed" | "quiet",
   kind = "",
-): Line[] {
-  return problems.flatMap(({ line, column, path, message, accepted }): Line[] => [
+): OutputLine[] {
+  return problems.flatMap(({ line, column, path, message, accepted }): OutputLine[] => [
     [
       tinted("strong", `${name}:${line}:${column}: `),
       path === "" ? kind : `${kind}${path}: `,

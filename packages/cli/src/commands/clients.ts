@@ -1,6 +1,6 @@
 import type { Io } from "../io.ts"
-import { errorLines, type Line, tinted } from "../line.ts"
-import { EXIT, type Outcome } from "../outcome.ts"
+import { errorLines, type OutputLine, tinted } from "../line.ts"
+import { type CommandOutcome, EXIT } from "../outcome.ts"
 import { callService } from "../service-call.ts"
 
 /** Options of `sluice clients`. */
@@ -28,7 +28,7 @@ export async function show(
   client: readonly string[],
   options: ClientsOptions,
   io: Io,
-): Promise<Outcome> {
+): Promise<CommandOutcome> {
   const { service, url } = options
   const shown = (await callService(url, "ShowClient", { service, rule, client }, io)) as unknown as Shown
   const { degraded } = shown
@@ -40,7 +40,7 @@ export async function show(
   }
 }
 
-function linesOf(shown: Shown): readonly Line[] {
+function linesOf(shown: Shown): readonly OutputLine[] {
   const { limit, remaining, refusal, retryAfterMs, resetAfterMs, allowedByList, shadow } = shown
   if (allowedByList) return ["not counted: the rule's allow list names the client"]
   const verdict =
@@ -79,7 +79,7 @@ export async function change(
   client: readonly string[],
   options: ClientsOptions & { readonly for?: string | undefined },
   io: Io,
-): Promise<Outcome> {
+): Promise<CommandOutcome> {
   const { service, url, for: time } = options
   await callService(url, method, { service, rule, client, ...(time !== undefined && { for: time }) }, io)
   const done = DONE[method]

@@ -1,5 +1,5 @@
 import type { Io } from "../io.ts"
-import { EXIT, type Outcome } from "../outcome.ts"
+import { type CommandOutcome, EXIT } from "../outcome.ts"
 import { type TableOptions, withTable } from "../table.ts"
 
 /** Options of `sluice rules create-table`. */
@@ -8,7 +8,7 @@ export interface CreateTableOptions extends TableOptions {
 }
 
 /** `sluice rules create-table --table T`: a table for rules, ready to be used. */
-export async function createTable(options: CreateTableOptions, io: Io): Promise<Outcome> {
+export async function createTable(options: CreateTableOptions, io: Io): Promise<CommandOutcome> {
   await withTable(options, io, (registry) => registry.createTable(), options.keyType)
   return {
     exitCode: EXIT.ok,

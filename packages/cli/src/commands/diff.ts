@@ -1,7 +1,7 @@
 import type { RegisteredRules } from "@sluice/core"
 import type { Io } from "../io.ts"
-import { type Line, tinted } from "../line.ts"
-import { EXIT, type Outcome } from "../outcome.ts"
+import { type OutputLine, tinted } from "../line.ts"
+import { type CommandOutcome, EXIT } from "../outcome.ts"
 import { isUnchanged, type RuleChanges, ruleChanges } from "../rule-changes.ts"
 import { documentsOf, type OwnedDocument, type ReadOptions, readRulesFile } from "../rules-file.ts"
 import { type TableOptions, withTable } from "../table.ts"
@@ -14,7 +14,7 @@ export interface DiffOptions extends TableOptions, ReadOptions {
 }
 
 /** `sluice rules diff FILE --table T`: what `push` would change in the table. */
-export async function diff(name: string, options: DiffOptions, io: Io): Promise<Outcome> {
+export async function diff(name: string, options: DiffOptions, io: Io): Promise<CommandOutcome> {
   const file = await readRulesFile(name, options, io)
   if (file.problems.length > 0) return refusal(file)
   const documents = documentsOf(file, options.service)
@@ -62,7 +62,7 @@ export function comparedValue(compared: Compared): object {
   }
 }
 
-function comparedLines(compared: Compared): Line[] {
+function comparedLines(compared: Compared): OutputLine[] {
   const { document, found, changes } = compared
   const { service, version } = document
   const versions = `version ${found?.version} in the table, ${version ?? "none"} in the file`

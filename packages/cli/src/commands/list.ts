@@ -1,12 +1,12 @@
 import type { RegisteredRules } from "@sluice/core"
 import type { Io } from "../io.ts"
-import { columns, type Line, tinted } from "../line.ts"
-import { EXIT, type Outcome } from "../outcome.ts"
+import { columns, type OutputLine, tinted } from "../line.ts"
+import { type CommandOutcome, EXIT } from "../outcome.ts"
 import { type Registry, type TableOptions, withTable } from "../table.ts"
 import { count } from "./check.ts"
 
 /** `sluice rules list --table T`: whose rules are in the table. */
-export async function list(options: TableOptions, io: Io): Promise<Outcome> {
+export async function list(options: TableOptions, io: Io): Promise<CommandOutcome> {
   const all = await withTable(options, io, everyService)
   const problems = all.flatMap((rules) => rules.problems)
   const rows = all.map(({ service, version, rules, problems: wrong }) =>
@@ -32,7 +32,7 @@ export async function list(options: TableOptions, io: Io): Promise<Outcome> {
       problems.length === 0
         ? []
         : [
-            ...problems.map(({ path, message }): Line => `${path}: ${message}`),
+            ...problems.map(({ path, message }): OutputLine => `${path}: ${message}`),
             tinted("bad", `${count(problems.length, "problem")}: what is wrong is not in force`),
           ],
   }

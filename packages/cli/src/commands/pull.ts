@@ -1,8 +1,8 @@
 import { formatRuleDocument, type RegisteredRules } from "@sluice/core"
 import { formatDocuments } from "../format-documents.ts"
 import type { Io } from "../io.ts"
-import { type Line, tinted } from "../line.ts"
-import { EXIT, type Outcome } from "../outcome.ts"
+import { type OutputLine, tinted } from "../line.ts"
+import { type CommandOutcome, EXIT } from "../outcome.ts"
 import { replaceFile } from "../replace-file.ts"
 import { isJsonName } from "../rules-file.ts"
 import { type Registry, type TableOptions, withTable } from "../table.ts"
@@ -17,7 +17,7 @@ export interface PullOptions extends TableOptions {
 }
 
 /** `sluice rules pull --table T`: the rules in the table as a file that can be edited and pushed. */
-export async function pull(options: PullOptions, io: Io): Promise<Outcome> {
+export async function pull(options: PullOptions, io: Io): Promise<CommandOutcome> {
   const { service: services = [], table } = options
   // As `check` and others read standard input for "-".
   const output = options.output === "-" ? undefined : options.output
@@ -61,8 +61,8 @@ function documentsValue(documents: readonly object[]): unknown {
 }
 
 /** Who pushed what was pulled would remove the rules that could not be read. */
-function warningsOf(found: readonly RegisteredRules[]): Line[] {
-  return found.flatMap(({ service, problems }): Line[] =>
+function warningsOf(found: readonly RegisteredRules[]): OutputLine[] {
+  return found.flatMap(({ service, problems }): OutputLine[] =>
     problems.length === 0
       ? []
       : [
@@ -70,12 +70,12 @@ function warningsOf(found: readonly RegisteredRules[]): Line[] {
             "bad",
             `${service}: not all that is in the table could be pulled; pushing this would remove the rest:`,
           ),
-          ...problems.map(({ path, message }): Line => `  ${path}: ${message}`),
+          ...problems.map(({ path, message }): OutputLine => `  ${path}: ${message}`),
         ],
   )
 }
 
-function missingLines(missing: readonly string[], found: number, table: string): Line[] {
+function missingLines(missing: readonly string[], found: number, table: string): OutputLine[] {
   if (missing.length === 0 && found === 0)
     return [tinted("bad", `table ${table} has no rules of any service`)]
   return missing.map((service) =>

@@ -1,8 +1,8 @@
 import { InvalidRuleError, RuleConflictError, RuleSourceError } from "@sluice/core"
 import { type VersionedDocument, writeVersions } from "../file-versions.ts"
 import type { Io } from "../io.ts"
-import { errorLines, type Line, tinted } from "../line.ts"
-import { EXIT, type Outcome } from "../outcome.ts"
+import { errorLines, type OutputLine, tinted } from "../line.ts"
+import { type CommandOutcome, EXIT } from "../outcome.ts"
 import { documentsOf, type OwnedDocument, type ReadOptions, readRulesFile } from "../rules-file.ts"
 import { type Registry, type TableOptions, withTable } from "../table.ts"
 import { UsageError } from "../usage-error.ts"
@@ -34,7 +34,7 @@ interface Pushed extends Compared {
  * `sluice rules push FILE --table T`: registers each document, if the table still has the version that it is based on.
  * Nothing is written when that is not so for any of them. What is already there is not written again.
  */
-export async function push(name: string, options: PushOptions, io: Io): Promise<Outcome> {
+export async function push(name: string, options: PushOptions, io: Io): Promise<CommandOutcome> {
   const file = await readRulesFile(name, options, io)
   if (file.problems.length > 0) return refusal(file)
   const documents = documentsOf(file, options.service)
@@ -143,10 +143,10 @@ function pushedValue(pushed: Pushed): object {
   }
 }
 
-function pushedLines({ document, found, changes, state, version }: Pushed): Line[] {
+function pushedLines({ document, found, changes, state, version }: Pushed): OutputLine[] {
   const told = version === undefined ? "" : `, version ${version}`
   const was = state === "registered" && found !== undefined ? ` (was ${found.version})` : ""
-  const line: Line = [
+  const line: OutputLine = [
     tinted("strong", document.service),
     ": ",
     tinted(state === "not tried" ? "quiet" : "good", state),
@@ -155,7 +155,7 @@ function pushedLines({ document, found, changes, state, version }: Pushed): Line
   return state === "unchanged" ? [line] : [line, ...changeLines(changes)]
 }
 
-function conflictLines(pushed: Pushed, name: string, options: PushOptions): Line[] {
+function conflictLines(pushed: Pushed, name: string, options: PushOptions): OutputLine[] {
   const { document, found, changes } = pushed
   const base = baseOf(document, options)
   const there =

@@ -1,18 +1,22 @@
 import { RuleConflictError } from "@sluice/core"
 import type { Io } from "../io.ts"
 import { tinted } from "../line.ts"
-import { EXIT, type Outcome } from "../outcome.ts"
+import { type CommandOutcome, EXIT } from "../outcome.ts"
 import { type TableOptions, withTable } from "../table.ts"
 import { UsageError } from "../usage-error.ts"
 
 /** Options of `sluice rules remove`. */
-export interface RemoveOptions extends TableOptions {
+export interface RemoveCommandOptions extends TableOptions {
   readonly ifVersion?: number
   readonly force?: boolean
 }
 
 /** `sluice rules remove SERVICE --table T --if-version N`: removes the rules of a service. */
-export async function remove(service: string, options: RemoveOptions, io: Io): Promise<Outcome> {
+export async function remove(
+  service: string,
+  options: RemoveCommandOptions,
+  io: Io,
+): Promise<CommandOutcome> {
   const { ifVersion, force, table } = options
   const version = force === true ? "any" : ifVersion
   if (version === undefined) {

@@ -116,7 +116,7 @@ type Operation =
   | { readonly kind: "reset"; readonly afterMs: number; readonly key: Check }
 
 /** Whose counters a request asks, and under which limits. */
-interface Asking {
+interface AskedCounters {
   readonly policies: readonly Policy[]
   readonly partitions: readonly string[]
 }
@@ -125,14 +125,17 @@ const POLICIES: readonly Policy[] = [SLIDING, FIXED, FIRST_HIT, HOURLY].flatMap(
   policy,
   { ...policy, limit: 6 },
 ])
-const SEVERAL: Asking = { policies: POLICIES, partitions: ["alice", "bob", ""] }
-const ONE_CLIENT: Asking = {
+const SEVERAL: AskedCounters = { policies: POLICIES, partitions: ["alice", "bob", ""] }
+const ONE_CLIENT: AskedCounters = {
   policies: POLICIES.flatMap((policy) => [policy, { ...policy, countRejected: true }]),
   partitions: ["alice"],
 }
 
 /** Of up to so many requests a call. */
-function operations(mostRequests = 3, { policies, partitions }: Asking = SEVERAL): fc.Arbitrary<Operation> {
+function operations(
+  mostRequests = 3,
+  { policies, partitions }: AskedCounters = SEVERAL,
+): fc.Arbitrary<Operation> {
   const checks = fc.record({
     policy: fc.constantFrom(...policies),
     partition: fc.constantFrom(...partitions),
