@@ -2,7 +2,7 @@ import type { Request } from "express"
 
 /** What is on the stack of a router: a route, or what is mounted. */
 interface Layer {
-  readonly route?: Route | undefined
+  readonly route?: ExpressRoute | undefined
   readonly handle: Stacked
   /** Its path, of newer releases of Express 5. */
   readonly rawPath?: unknown
@@ -15,7 +15,7 @@ interface Layer {
 interface Stacked {
   readonly stack?: readonly Layer[]
 }
-interface Route {
+interface ExpressRoute {
   readonly path?: unknown
   readonly stack?: readonly Layer[]
 }
@@ -39,7 +39,7 @@ const SEVERAL = "/"
  */
 export function routeOf(req: Request, middleware: object | undefined): string | undefined {
   const { baseUrl } = req
-  const route: (Route & object) | undefined = req.route
+  const route: (ExpressRoute & object) | undefined = req.route
   if (typeof route?.path !== "string") return undefined
   const app = req.app as unknown as App | undefined
   if (middleware !== undefined && !hasHandle(route, middleware) && isUsed(middleware, app)) return undefined
@@ -52,7 +52,7 @@ export function routeOf(req: Request, middleware: object | undefined): string | 
   return first === mount ? `${mount}${route.path}` : undefined
 }
 
-function hasHandle({ stack }: Route, middleware: object): boolean {
+function hasHandle({ stack }: ExpressRoute, middleware: object): boolean {
   return stack?.some(({ handle }) => handle === middleware) === true
 }
 
@@ -65,7 +65,7 @@ function isUsed(middleware: object, app: App | undefined): boolean {
 }
 
 /** The same for all requests: what is mounted, and at what, is there before the first. */
-function isBelowPattern(route: Route & object, app: App | undefined): boolean {
+function isBelowPattern(route: ExpressRoute & object, app: App | undefined): boolean {
   return remembered(below, route, () => {
     for (const { layer, isBelow } of layersOf(app)) if (isBelow && layer.route === route) return true
     return isMountedAtPattern(app)

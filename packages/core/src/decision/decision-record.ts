@@ -3,14 +3,14 @@ import type { Decision, PolicyCheck, Refusal } from "./decision.ts"
 import type { Ask } from "./rule-check.ts"
 
 /** Who decides, by what a store answers. */
-export interface Deciding {
+export interface DecisionMaker {
   readonly store: Store
 }
 
 /** What was taken for a decision and from which store, so that it can be given back. */
 export interface Receipt {
   /** Who has decided, and gives it back. */
-  readonly by: Deciding
+  readonly by: DecisionMaker
   /** Where it was taken, which was another one while that of who decides was gone. */
   readonly store: Store
   readonly asks: readonly Ask[]

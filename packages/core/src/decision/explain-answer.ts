@@ -4,7 +4,7 @@ import { isPacked } from "../algorithms/packed-counts.ts"
 import { isBlockedByHand } from "../algorithms/penalty.ts"
 import type { Answer, Counted } from "../stores/store.ts"
 import type { Decision, PolicyCheck } from "./decision.ts"
-import { type Deciding, DecisionRecord, type Receipt } from "./decision-record.ts"
+import { type DecisionMaker, DecisionRecord, type Receipt } from "./decision-record.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
 import { type Parted, partPenalties, underPenalty, withPenalties } from "./penalties.ts"
 import type { Ask, Look } from "./rule-check.ts"
@@ -35,7 +35,7 @@ export function explainAnswer(
   asks: readonly Ask[],
   asked: readonly Ask[],
   peeked: boolean,
-  by: Deciding,
+  by: DecisionMaker,
   look: Look | undefined,
 ): Decision | undefined {
   // Nearly always all of them count, and none has a penalty: nothing is made in vain.
@@ -62,7 +62,7 @@ function explainParted(
   { asked, answer, penalties }: Parted,
   asks: readonly Ask[],
   peeked: boolean,
-  by: Deciding,
+  by: DecisionMaker,
   look: Look | undefined,
 ): Decision | undefined {
   look?.(asked, answer)
@@ -95,7 +95,7 @@ function decisionOf(
   asks: readonly Ask[],
   answer: Answer,
   isTaken: boolean,
-  by: Deciding,
+  by: DecisionMaker,
 ): Decision | undefined {
   const decision = new DecisionRecord(
     checks,

@@ -3,7 +3,7 @@ import { capacityOf, type Policy } from "../ground/policy.ts"
 import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
 import type { Answer, Counted } from "../stores/store.ts"
 import type { Decision } from "./decision.ts"
-import { type Deciding, DecisionRecord, RETRY_WHEN_CLOSED_MS } from "./decision-record.ts"
+import { type DecisionMaker, DecisionRecord, RETRY_WHEN_CLOSED_MS } from "./decision-record.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
 import { explainSettled, isCounted } from "./explain-answer.ts"
 import { partPenalties, underPenalty, withPenalties } from "./penalties.ts"
@@ -17,12 +17,12 @@ const MAX_KEYS = 100_000
  * this instance's part of the limit, "allow" admits uncounted. These counts never reach the shared store.
  */
 export class LocalFallback {
-  readonly #by: Deciding
+  readonly #by: DecisionMaker
   readonly #instances: number
   readonly #store: MemoryStore
 
   /** `by` is whose store is gone, and who decides. */
-  constructor(by: Deciding, instances: number, clock: Clock) {
+  constructor(by: DecisionMaker, instances: number, clock: Clock) {
     this.#by = by
     this.#instances = instances
     // The clock itself may be what is broken.

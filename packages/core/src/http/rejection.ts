@@ -2,7 +2,7 @@ import type { Decision, PolicyCheck } from "../decision/decision.ts"
 import type { HeaderLine, Rejection } from "../limiter/options/answer-options.ts"
 import { secondsUntil, windowSeconds } from "./headers/header-values.ts"
 import { rememberJsonAcceptance } from "./rejection/accepts-json.ts"
-import { type LargestCost, PROBLEMS, type Problem, problemDetail } from "./rejection/problem.ts"
+import { type LargestCost, PROBLEMS, type ProblemDetails, problemDetail } from "./rejection/problem.ts"
 import { type RetryWriter, retryWriter, tellsInstant } from "./rejection/retry.ts"
 
 /** What a rule contributes to a rejection. */
@@ -46,7 +46,7 @@ interface RuleText {
 
 /** What a body says, in JSON or in lines of text. */
 interface Content {
-  readonly problem: Problem
+  readonly problem: ProblemDetails
   readonly refusing: readonly PolicyCheck[]
   readonly detail: string
   readonly message: Message | undefined

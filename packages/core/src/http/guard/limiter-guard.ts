@@ -17,7 +17,7 @@ import { decidedBefore, leftBy } from "./earlier-mounts.ts"
 import type { Guard } from "./guard.ts"
 import { Mark, type Outcome } from "./mount-outcome.ts"
 import { warnCreatedInHandler, warnMountedTooLate, warnSameNames } from "./mount-warnings.ts"
-import { type Answer, compileAnswer } from "./rejection-handler.ts"
+import { compileAnswer, type RejectionHandler } from "./rejection-handler.ts"
 import { type GuardedRoute, RouteGuards } from "./route-guards.ts"
 import { SteppedCheck } from "./stepped-check.ts"
 
@@ -32,7 +32,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
   readonly #isRoute: boolean
   /** Shared with the guards of its routes. */
   readonly #draining: AbortController
-  readonly #answer: Answer
+  readonly #answer: RejectionHandler
   readonly #refunds: (request: Request, status: number) => boolean
   readonly #stepped: SteppedCheck<Request>
   #createdInThisTurn = true

@@ -13,7 +13,7 @@ import type {
 type Members = Readonly<Partial<Record<keyof RejectionAnswer, unknown>>>
 
 /** What to send to a refused client in place of the standard answer, or that; undefined is to send nothing. */
-export type Answer = (
+export type RejectionHandler = (
   standard: Rejection,
   request: unknown,
   decision: Decision,
@@ -21,7 +21,7 @@ export type Answer = (
 ) => MaybePromise<RejectionAnswer | undefined>
 
 /** The answers of an app's `onRejected`. One that throws, rejects or yields no answer gives way to the standard one. */
-export function compileAnswer(onRejected: OnRejected<unknown> | undefined, warner: Warner): Answer {
+export function compileAnswer(onRejected: OnRejected<unknown> | undefined, warner: Warner): RejectionHandler {
   if (onRejected === undefined) return (standard) => standard
   return (standard, request, decision, response) => {
     const failed = (error: unknown): Rejection => {

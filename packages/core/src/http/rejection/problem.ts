@@ -1,7 +1,7 @@
 import type { PolicyCheck, Refusal } from "../../decision/decision.ts"
 
 /** A kind of problem: RFC 9457 and draft-ietf-httpapi-ratelimit-headers-11, section "Problem Types". */
-export interface Problem {
+export interface ProblemDetails {
   readonly title: string
   readonly status: 429 | 400 | 503
   /** The JSON text of type, title and status, without the closing brace. */
@@ -21,7 +21,7 @@ const QUOTA = problem(`${TYPES}quota-exceeded`, "Quota Exceeded", 429)
 const ABNORMAL = problem(`${TYPES}abnormal-usage-detected`, "Abnormal Usage Detected", 429)
 
 /** The problem that each refusal is to the client. */
-export const PROBLEMS: Readonly<Record<Refusal, Problem>> = {
+export const PROBLEMS: Readonly<Record<Refusal, ProblemDetails>> = {
   quota: QUOTA,
   cost: QUOTA,
   penalty: ABNORMAL,
@@ -60,7 +60,7 @@ export function problemDetail(
   }
 }
 
-function problem(type: string, title: string, status: Problem["status"]): Problem {
+function problem(type: string, title: string, status: ProblemDetails["status"]): ProblemDetails {
   return { title, status, json: JSON.stringify({ type, title, status }).slice(0, -1) }
 }
 

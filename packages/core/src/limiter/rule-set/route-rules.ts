@@ -3,7 +3,7 @@ import { InvalidOptionError } from "../../ground/errors.ts"
 import { show } from "../../ground/show.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 
-interface Route<Limiter> {
+interface RouteEntry<Limiter> {
   readonly limiter: Limiter
   readonly rule: ParsedRule
   /** Who counts by it now. */
@@ -15,7 +15,7 @@ interface Route<Limiter> {
  * apps that share a limiter do, and the name is free again when the last of them has left.
  */
 export class RouteLimiters<Limiter extends { giveUp(): void }> {
-  readonly #routes = new Map<string, Route<Limiter>>()
+  readonly #routes = new Map<string, RouteEntry<Limiter>>()
 
   /**
    * The limiter for a route with this rule; `make` makes it where there is none. Throws InvalidOptionError for another rule of the

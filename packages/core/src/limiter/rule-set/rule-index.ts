@@ -48,9 +48,9 @@ interface ValueIndex {
 }
 
 /** A segment of paths, with the groups whose pattern begins with the segments up to it. */
-interface Node {
+interface IndexNode {
   readonly groups: Group[]
-  readonly next: Map<PrefixSegment, Node>
+  readonly next: Map<PrefixSegment, IndexNode>
 }
 
 /**
@@ -58,7 +58,7 @@ interface Node {
  * leaves out a rule that matches, and may return rules that do not: the matcher decides.
  */
 export class RuleIndex {
-  readonly #root: Node
+  readonly #root: IndexNode
   readonly #groups: readonly Group[]
   /** Made for the first request whose route is known. */
   #byShape: ReadonlyMap<string, readonly Group[]> | undefined
@@ -68,7 +68,7 @@ export class RuleIndex {
   static *of(rules: readonly ParsedRule[], stepsOf: readonly StepSet[]): Steps<RuleIndex | undefined> {
     const matches = rules.filter(({ match }) => match !== undefined)
     if (matches.length < LEAST_MATCHES) return undefined
-    const root: Node = { groups: [], next: new Map() }
+    const root: IndexNode = { groups: [], next: new Map() }
     const groups = yield* groupsOf(rules, stepsOf)
     for (const group of groups) {
       const { path } = group
@@ -78,7 +78,7 @@ export class RuleIndex {
     return new RuleIndex(root, groups)
   }
 
-  private constructor(root: Node, groups: readonly Group[]) {
+  private constructor(root: IndexNode, groups: readonly Group[]) {
     this.#root = root
     this.#groups = groups
   }
@@ -164,10 +164,10 @@ function* valueIndexOf(
   return { field, positions: byValue, others, covers: undefined }
 }
 
-function nodeAt(root: Node, segments: readonly PrefixSegment[]): Node {
+function nodeAt(root: IndexNode, segments: readonly PrefixSegment[]): IndexNode {
   let node = root
   for (const segment of segments) {
-    const next: Node = node.next.get(segment) ?? { groups: [], next: new Map() }
+    const next: IndexNode = node.next.get(segment) ?? { groups: [], next: new Map() }
     node.next.set(segment, next)
     node = next
   }
@@ -175,7 +175,7 @@ function nodeAt(root: Node, segments: readonly PrefixSegment[]): Node {
 }
 
 /** Adds the rules of a node, and of those below it that a path leads to; `at` is where its next segment begins. */
-function addAlong(node: Node, path: string, at: number, request: IndexedRequest, found: number[]): void {
+function addAlong(node: IndexNode, path: string, at: number, request: IndexedRequest, found: number[]): void {
   addGroups(node.groups, request, found)
   if (node.next.size === 0 || at > path.length) return
   const slash = path.indexOf("/", at)
