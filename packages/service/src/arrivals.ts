@@ -1,4 +1,4 @@
-import { Deadline, Deadlines } from "./deadlines.ts"
+import { Deadline, DeadlineQueue } from "./deadlines.ts"
 import type { DoorListeners } from "./door.ts"
 import type { Peer } from "./peers.ts"
 import { Code, OverloadError, StatusError } from "./status-error.ts"
@@ -59,7 +59,7 @@ export class Arrival extends Deadline {
 export class Arrivals {
   readonly #bounds: ArrivalBounds
   readonly #onOverload: DoorListeners["onOverload"]
-  readonly #deadlines: Deadlines
+  readonly #deadlines: DeadlineQueue
   #arriving = 0
   #bytes = 0
   #check: NodeJS.Immediate | undefined
@@ -67,7 +67,7 @@ export class Arrivals {
   constructor(bounds: ArrivalBounds, onOverload: DoorListeners["onOverload"]) {
     this.#bounds = bounds
     this.#onOverload = onOverload
-    this.#deadlines = new Deadlines(bounds.arrivalMs)
+    this.#deadlines = new DeadlineQueue(bounds.arrivalMs)
   }
 
   close(): void {

@@ -12,7 +12,7 @@ import {
 } from "@bufbuild/protobuf"
 import type { ClosingResponse } from "@sluice/core"
 import { BadRequestSchema } from "./gen/google/rpc/error_details_pb.ts"
-import type { Places } from "./in-flight.ts"
+import type { CallPlaces } from "./in-flight.ts"
 import { Code, StatusError } from "./status-error.ts"
 
 /** Who asks, as long as it does: it is closed when nobody waits for the answer any more. */
@@ -26,7 +26,7 @@ export interface CallContext {
   /** Address of who has sent it, for the log. */
   readonly peer: string
   /** What the call takes of the room for calls in flight. */
-  readonly places: Places
+  readonly places: CallPlaces
 }
 
 /** Answers a call, with a value where it can. Throws or rejects with StatusError; any other error is a fault of ours. */
@@ -86,9 +86,9 @@ export function callsOf<Service extends DescService, Own extends string = never>
     if (handle === undefined) return []
     const serialize =
       (serializers[localName as keyof Serializers<Service>] as AnySerializer | undefined) ??
-      ((message: Message) => toBinary(output, message))
+      ((message: AnyMessage) => toBinary(output, message))
     const readJson = jsonReaders[localName as keyof JsonReaders<Service>] ?? ((body: JsonValue) => body)
-    const toText = (message: Message): string => jsonText(output, message)
+    const toText = (message: AnyMessage): string => jsonText(output, message)
     return {
       path: `/${service.typeName}/${name}`,
       output,
@@ -104,9 +104,9 @@ export function callsOf<Service extends DescService, Own extends string = never>
   })
 }
 
-type Message = MessageShape<DescMessage>
-type AnyHandler = Handler<Message, Message>
-type AnySerializer = (message: Message) => Uint8Array
+type AnyMessage = MessageShape<DescMessage>
+type AnyHandler = Handler<AnyMessage, AnyMessage>
+type AnySerializer = (message: AnyMessage) => Uint8Array
 
 /** Reads a binary message. Throws StatusError when the bytes are not one. */
 export function readBytes<Desc extends DescMessage>(input: Desc, bytes: Uint8Array): MessageShape<Desc> {

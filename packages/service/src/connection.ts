@@ -1,14 +1,14 @@
 import type { Socket } from "node:net"
 import type { Sender } from "./arrivals.ts"
-import { CallbackDeadline, type Deadline, type Deadlines } from "./deadlines.ts"
+import { CallbackDeadline, type Deadline, type DeadlineQueue } from "./deadlines.ts"
 import type { Peer } from "./peers.ts"
 
 /** The two limited times of a connection, each kept for all connections of a door. */
 export interface ConnectionTimes {
   /** From the accepted TCP connection to the complete headers of the first request. */
-  readonly arrival: Deadlines
+  readonly arrival: DeadlineQueue
   /** From the end of the last call to the next one. */
-  readonly idle: Deadlines
+  readonly idle: DeadlineQueue
 }
 
 /** A connection of a door, from its acceptance to its end. */

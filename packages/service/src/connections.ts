@@ -1,7 +1,7 @@
 import type { Server, Socket } from "node:net"
 import type { TLSSocket } from "node:tls"
 import { Connection } from "./connection.ts"
-import { Deadlines } from "./deadlines.ts"
+import { DeadlineQueue } from "./deadlines.ts"
 import type { DoorListeners } from "./door.ts"
 import { Peers, peerAddress } from "./peers.ts"
 
@@ -38,7 +38,7 @@ export class Connections {
   readonly #most: number
   readonly #mostPerPeer: number
   readonly #listeners: ConnectionListeners
-  readonly #times: { readonly arrival: Deadlines; readonly idle: Deadlines }
+  readonly #times: { readonly arrival: DeadlineQueue; readonly idle: DeadlineQueue }
   /** The addresses that have connections, or calls in flight. */
   readonly peers: Peers = new Peers()
   /** By the two ends of each, which a TLS socket shares with the socket below it. */
@@ -51,7 +51,7 @@ export class Connections {
     this.#most = maxConnections
     this.#mostPerPeer = bounds.maxConnectionsPerPeer ?? Math.ceil(maxConnections / 4)
     this.#listeners = listeners
-    this.#times = { arrival: new Deadlines(arrivalMs), idle: new Deadlines(idleMs) }
+    this.#times = { arrival: new DeadlineQueue(arrivalMs), idle: new DeadlineQueue(idleMs) }
   }
 
   /** Bounds the connections of a server, from its first one. */

@@ -27,7 +27,7 @@ export class CallbackDeadline extends Deadline {
  * timer serves all of them. The list is intrusive: a Map that entries join and leave forever keeps them from being collected
  * (renewed-streams.ts).
  */
-export class Deadlines {
+export class DeadlineQueue {
   readonly #limitMs: number
   #first: Deadline | undefined
   #last: Deadline | undefined

@@ -85,7 +85,7 @@ export interface DecisionServiceParts {
 }
 
 /** Where it listens; port 0 is any that is free. */
-export interface Address {
+export interface ListenAddress {
   /** A name or an address: "0.0.0.0" is every one of this machine. */
   readonly host: string
   /** 0 to 65535. */
@@ -93,7 +93,7 @@ export interface Address {
 }
 
 /** "127.0.0.1:8080", "[::1]:8080". */
-export function shownAddress({ host, port }: Address): string {
+export function shownAddress({ host, port }: ListenAddress): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`
 }
 
@@ -110,7 +110,7 @@ export interface DecisionService {
   /** Of the services that it answers: "sluice.v1.RateLimiter". */
   readonly names: readonly string[]
   /** Listens, and resolves with the ports. */
-  listen(grpc: Address, http: Address): Promise<Ports>
+  listen(grpc: ListenAddress, http: ListenAddress): Promise<Ports>
   /** Still answers, and asks who is connected over HTTP to come back by another connection, to another instance. */
   leave(): void
   /**

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest"
-import { InFlight, Places } from "./in-flight.ts"
+import { CallPlaces, InFlight } from "./in-flight.ts"
 import { type Peer, Peers } from "./peers.ts"
 
 const PEER = "192.0.2.1"
@@ -18,9 +18,9 @@ const room = (calls: number, bytes: number): InFlight =>
 describe("the room of a door", () => {
   it("refuses a call because of its bytes, and says so", () => {
     const inFlight = room(100, 1_600)
-    new Places(inFlight, peer).take(undefined, 60)
+    new CallPlaces(inFlight, peer).take(undefined, 60)
     // Half of the 1600 bytes are for messages, and a message takes 8 times its length.
-    expect(() => new Places(inFlight, peer).take(undefined, 60)).toThrow(
+    expect(() => new CallPlaces(inFlight, peer).take(undefined, 60)).toThrow(
       "Too many bytes of unanswered requests are in memory",
     )
     expect(overloads).toEqual([["bytes", PEER]])
@@ -28,14 +28,14 @@ describe("the room of a door", () => {
 
   it("refuses a call because of the calls in flight, and says so", () => {
     const inFlight = room(1, 1_600)
-    new Places(inFlight, peer).take(undefined, 1)
-    expect(() => new Places(inFlight, peer).take(undefined, 1)).toThrow("Too many calls are in flight")
+    new CallPlaces(inFlight, peer).take(undefined, 1)
+    expect(() => new CallPlaces(inFlight, peer).take(undefined, 1)).toThrow("Too many calls are in flight")
     expect(overloads).toEqual([["in-flight", PEER]])
   })
 
   it("holds the last request of a long batch when an earlier one has left, and has all of its room back", () => {
     const inFlight = room(4, 1_600)
-    const batch = new Places(inFlight, peer)
+    const batch = new CallPlaces(inFlight, peer)
     const usage = () => [peer.batched, peer.memory, peer.held, peer.heldMemory]
     // Alone, a batch takes at most three quarters of the four places.
     batch.take(4, 12)

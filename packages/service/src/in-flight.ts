@@ -2,7 +2,7 @@ import type { DoorListeners } from "./door.ts"
 import { noUsage, type Peer, type Peers, type Usage } from "./peers.ts"
 import { OverloadError } from "./status-error.ts"
 
-type Kind = keyof Usage
+type UsageKind = keyof Usage
 
 /** A peer or a service may have three times as much as is left free, so a newcomer always finds room. */
 const TIMES_FREE = 3
@@ -52,7 +52,7 @@ export class InFlight {
   }
 
   /** Counts places of a call, as many as it has requests, or bytes of its message, and returns how many. Throws OverloadError. */
-  enter(peer: Peer, kind: Exclude<Kind, "held" | "heldMemory">, wanted: number): number {
+  enter(peer: Peer, kind: Exclude<UsageKind, "held" | "heldMemory">, wanted: number): number {
     // A batch that comes alone is accepted, whatever its length.
     const taken = Math.min(wanted, Math.ceil(this.#most[kind] * LARGEST_SHARE))
     if (!this.#fits(kind, peer, taken)) throw this.#refuse(kind === "memory" ? "bytes" : "in-flight", peer)
@@ -61,7 +61,7 @@ export class InFlight {
   }
 
   /** Gives back places or memory. */
-  leave(peer: Peer, kind: Exclude<Kind, "held">, taken: number): void {
+  leave(peer: Peer, kind: Exclude<UsageKind, "held">, taken: number): void {
     this.#add(kind, peer, -taken)
     this.#peers.forgetIfGone(peer)
   }
@@ -109,17 +109,17 @@ export class InFlight {
     this.#peers.forgetIfGone(peer)
   }
 
-  #fits(kind: Kind, peer: Usage, places: number): boolean {
+  #fits(kind: UsageKind, peer: Usage, places: number): boolean {
     return this.#total[kind] + places <= this.#most[kind] && this.#isFair(kind, peer, places, places)
   }
 
   /** Whether somebody may have more, when `taken` of these are to be taken from what is free. */
-  #isFair(kind: Kind, usage: Usage, more: number, taken: number): boolean {
+  #isFair(kind: UsageKind, usage: Usage, more: number, taken: number): boolean {
     const free = this.#most[kind] - this.#total[kind] - taken
     return usage[kind] === 0 || usage[kind] + more <= TIMES_FREE * free
   }
 
-  #add(kind: Kind, peer: Usage, places: number): void {
+  #add(kind: UsageKind, peer: Usage, places: number): void {
     this.#total[kind] += places
     peer[kind] += places
   }
@@ -144,7 +144,7 @@ export class InFlight {
 }
 
 /** The places that one call takes at its door, from the end of its arrival to its answer. */
-export class Places {
+export class CallPlaces {
   readonly #inFlight: InFlight
   readonly #peer: Peer
   #kind: "calls" | "batched" = "calls"

@@ -5,15 +5,15 @@
  */
 
 export type { ConnectionBounds } from "./connections.ts"
-export type { AskedRequest, Known } from "./deciding/asked-request.ts"
+export type { AskedRequest, KnownFacts } from "./deciding/asked-request.ts"
 export type { SharedOptions } from "./deciding/service-guards.ts"
 export type { UnknownServices } from "./deciding/unregistered.ts"
 export {
-  type Address,
   type Bounds,
   createDecisionService,
   type DecisionService,
   type DecisionServiceParts,
+  type ListenAddress,
   type Ports,
 } from "./decision-service.ts"
 export type { ConnectionBound, Door, GrpcReader, Overload } from "./door.ts"

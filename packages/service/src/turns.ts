@@ -10,7 +10,7 @@ export interface LongWork {
   step(): boolean
 }
 
-interface Waiting {
+interface WaitingWork {
   readonly work: LongWork
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
@@ -23,7 +23,7 @@ interface Waiting {
  * calls are read and answered. Works that wait together take turns, so that a short one need not wait for a long one.
  */
 class Turns {
-  readonly #waiting: Waiting[] = []
+  readonly #waiting: WaitingWork[] = []
 
   /** Does the work's steps. Rejects with the error that a step throws. */
   run(work: LongWork): Promise<void> {
@@ -46,7 +46,7 @@ class Turns {
   }
 
   /** Does a step of the first work in line. Then the work leaves, stays or goes to the end of the line. */
-  #doStep(first: Waiting): void {
+  #doStep(first: WaitingWork): void {
     let hasMore: boolean
     try {
       hasMore = first.work.step()

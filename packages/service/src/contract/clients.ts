@@ -27,7 +27,7 @@ export interface ClientsParts {
   readonly audit: Audit
 }
 
-type Names = "showClient" | "resetClient" | "blockClient" | "unblockClient"
+type ClientMethod = "showClient" | "resetClient" | "blockClient" | "unblockClient"
 
 /** A client as a call names it. */
 interface Named {
@@ -38,7 +38,7 @@ interface Named {
 }
 
 /** A client under a rule, and the limiter that counts it. */
-interface Found {
+interface FoundClient {
   readonly limiter: Limiter<AskedRequest>
   readonly request: AskedRequest
   /** The rule alone. */
@@ -47,12 +47,12 @@ interface Found {
 }
 
 /** The calls by which an engineer looks at a client, resets it, blocks it and unblocks it. */
-export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>, Names> {
+export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>, ClientMethod> {
   const changing = (
     named: Named,
     context: CallContext,
     change: Pick<ClientChange, "action" | "for">,
-    make: (found: Found) => Promise<void>,
+    make: (found: FoundClient) => Promise<void>,
   ): Promise<void> =>
     translated(async () => {
       const { service, found } = await find(parts, named, context)
@@ -133,7 +133,7 @@ async function find(
   { guards, book, ...access }: ClientsParts,
   named: Named,
   context: CallContext,
-): Promise<{ readonly service: string; readonly found: Found }> {
+): Promise<{ readonly service: string; readonly found: FoundClient }> {
   const service = serviceName(named)
   requireOwner(access, service, context)
   const guard = await guards.of(service)

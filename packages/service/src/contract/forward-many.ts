@@ -1,10 +1,6 @@
 import type { Body, Call, CallContext } from "../calls.ts"
 import { callerGone, hasLeft } from "../deciding/checking.ts"
-import {
-  RateLimiter,
-  type ShouldForwardRequestRequest,
-  type ShouldForwardRequestResponse,
-} from "../gen/sluice/v1/rate_limiter_pb.ts"
+import { RateLimiter, type ShouldForwardRequestRequest } from "../gen/sluice/v1/rate_limiter_pb.ts"
 import { addressOf } from "../peers.ts"
 import { requireKnownToken, type Tokens } from "../registering/tokens.ts"
 import { invalidArgument, StatusError, TokenError } from "../status-error.ts"
@@ -12,10 +8,8 @@ import { statusMessage } from "../status-message.ts"
 import { type LongWork, turns } from "../turns.ts"
 import { type BatchFormat, BinaryBatch, batchInBytes, batchInJson, JsonBatch } from "./batch-formats.ts"
 import { emptyAnswer } from "./empty-answer.ts"
-import type { Attempt, Forwarding } from "./forward.ts"
+import type { Attempt, ForwardAnswer, Forwarding } from "./forward.ts"
 import { TakenUnits } from "./taken-units.ts"
-
-type Answer = ShouldForwardRequestResponse
 
 /** Requests that are decided in one step, of which a turn of the event loop has 16: so a turn decides at most 256. */
 const DECIDED_TOGETHER = 16
@@ -40,7 +34,7 @@ export function forwardMany(
     const { asking, token, peer, places } = context
     // Whether it is the token of a request's service is said in the answer to the request.
     requireKnownToken(tokens, token)
-    const batch = new Batch(format, forwarding, { asking, token, peer, places })
+    const batch = new ForwardBatch(format, forwarding, { asking, token, peer, places })
     await batch.run()
     // The error is in the answers to requests, which the door does not read.
     if (batch.hasWrongToken) onWrongToken(path, addressOf(peer))
@@ -64,7 +58,7 @@ function requireAtMost(most: number, count: number): void {
 const WRITTEN = emptyAnswer()
 
 /** The requests of a batch: all are read first, so that a malformed batch takes no units; then decided, then written. */
-class Batch implements LongWork {
+class ForwardBatch implements LongWork {
   readonly #format: BatchFormat
   readonly #forwarding: Forwarding
   readonly #context: CallContext
@@ -150,7 +144,7 @@ class Batch implements LongWork {
 }
 
 /** Throws an error that is not a StatusError: a fault of the service fails the whole call. */
-function answerOf(attempt: Attempt): Answer {
+function answerOf(attempt: Attempt): ForwardAnswer {
   if (!(attempt instanceof Error)) return attempt
   if (!(attempt instanceof StatusError)) throw attempt
   return { ...emptyAnswer(), error: statusMessage(attempt) }

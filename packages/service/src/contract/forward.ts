@@ -1,6 +1,6 @@
 import type { Decision, Outcome } from "@sluice/core"
 import type { Asking, CallContext } from "../calls.ts"
-import { type AskedRequest, factsOf, type Known, NOTHING } from "../deciding/asked-request.ts"
+import { type AskedRequest, factsOf, type KnownFacts, NOTHING } from "../deciding/asked-request.ts"
 import { hasLeft, refund } from "../deciding/checking.ts"
 import { heldBy, noOutcome } from "../deciding/held-request.ts"
 import { notAnObject, readRequestText } from "../deciding/request-text.ts"
@@ -10,28 +10,29 @@ import type {
   ShouldForwardRequestRequest,
   ShouldForwardRequestResponse,
 } from "../gen/sluice/v1/rate_limiter_pb.ts"
-import type { Places } from "../in-flight.ts"
+import type { CallPlaces } from "../in-flight.ts"
 import { requireTokenOf, type Tokens } from "../registering/tokens.ts"
 import { invalidArgument } from "../status-error.ts"
 import { emptyAnswer } from "./empty-answer.ts"
 import { serviceName } from "./service-name.ts"
 import type { TakenUnits } from "./taken-units.ts"
 
-type Answer = ShouldForwardRequestResponse
+/** The answer to one request. */
+export type ForwardAnswer = ShouldForwardRequestResponse
 /** An answer, or why there is none. */
-export type Attempt = Answer | Error
+export type Attempt = ForwardAnswer | Error
 
 /** What one request is about. */
 interface Question {
   readonly service: string
   /** Undefined where the request is no object, which does not matter to rules that read nothing of it. */
-  readonly known: Known | undefined
+  readonly known: KnownFacts | undefined
   readonly cost: number
   readonly isPeek: boolean
   /** Whether headers and body are left out of the answer. */
   readonly isBrief: boolean
   readonly asking: Asking
-  readonly places: Places
+  readonly places: CallPlaces
   /** Where a batch remembers what its requests have taken. */
   readonly taken: TakenUnits | undefined
 }
@@ -53,7 +54,7 @@ export class Forwarding {
    * Decides one request. Answers with a value where the rules are known and the store answers with one. What it has taken is
    * given back where nobody waits for the answer any more. Throws or rejects with StatusError where the request is wrong.
    */
-  decide(request: ShouldForwardRequestRequest, context: CallContext): Answer | Promise<Answer> {
+  decide(request: ShouldForwardRequestRequest, context: CallContext): ForwardAnswer | Promise<ForwardAnswer> {
     const attempt = this.attempt(request, context, false)
     return attempt instanceof Promise ? attempt.then(orThrow) : orThrow(attempt)
   }
@@ -83,7 +84,7 @@ export class Forwarding {
     }
   }
 
-  #answer(question: Question, found: ServiceGuard | undefined): Answer | Promise<Attempt> {
+  #answer(question: Question, found: ServiceGuard | undefined): ForwardAnswer | Promise<Attempt> {
     if (found === undefined) return this.#answerUnknown(question.service)
     const { known, cost, isPeek } = question
     if (known === undefined && !found.readsNothing) throw notAnObject()
@@ -91,7 +92,7 @@ export class Forwarding {
     return isPeek ? peeked(asked, found).catch(errorOf) : decided(asked, found, question)
   }
 
-  #answerUnknown(service: string): Answer {
+  #answerUnknown(service: string): ForwardAnswer {
     const refusal = this.#unregistered.refusal(service)
     if (refusal === undefined) return { ...emptyAnswer(), shouldForward: true }
     const { status, contentType, body } = refusal
@@ -118,12 +119,16 @@ function readQuestion(
   }
 }
 
-async function peeked(asked: AskedRequest, { guard }: ServiceGuard): Promise<Answer> {
+async function peeked(asked: AskedRequest, { guard }: ServiceGuard): Promise<ForwardAnswer> {
   const { cost } = asked
   return told(await guard.limiter.peek(asked, { cost }))
 }
 
-function decided(asked: AskedRequest, found: ServiceGuard, question: Question): Answer | Promise<Attempt> {
+function decided(
+  asked: AskedRequest,
+  found: ServiceGuard,
+  question: Question,
+): ForwardAnswer | Promise<Attempt> {
   const asking = heldBy(found, question.asking, question.places)
   const outcome = found.guard.check(asked.facts, asked, asking)
   if (!(outcome instanceof Promise)) return answered(outcome, found, question, asking)
@@ -141,7 +146,7 @@ function answered(
   found: ServiceGuard,
   { isBrief, taken }: Question,
   asking: Asking,
-): Answer {
+): ForwardAnswer {
   if (outcome === undefined) throw noOutcome(asking)
   const { decision, rejection } = outcome
   if (hasLeft(asking)) refund(found, decision)
@@ -160,12 +165,12 @@ function errorOf(thrown: unknown): Error {
     : new Error("Something was thrown that is no error.", { cause: thrown })
 }
 
-function orThrow(attempt: Attempt): Answer {
+function orThrow(attempt: Attempt): ForwardAnswer {
   if (attempt instanceof Error) throw attempt
   return attempt
 }
 
-function told(decision: Decision): Answer {
+function told(decision: Decision): ForwardAnswer {
   const { allowed, policy, retryAfterMs } = decision
   const answer = emptyAnswer()
   answer.shouldForward = allowed

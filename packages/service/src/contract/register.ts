@@ -39,10 +39,10 @@ export interface RegisteringParts {
   readonly audit: Audit
 }
 
-type Names = "registerService" | "getService" | "removeService"
+type RegistryMethod = "registerService" | "getService" | "removeService"
 
 /** The calls by which service owners read and change their rules. */
-export function registering(parts: RegisteringParts): Pick<Handlers<typeof RateLimiter>, Names> {
+export function registering(parts: RegisteringParts): Pick<Handlers<typeof RateLimiter>, RegistryMethod> {
   const { book, audit } = parts
   return {
     async registerService(request, context) {

@@ -1,12 +1,12 @@
 import type { HeaderFields, RequestFacts } from "@sluice/core"
 
 /** What a caller knows of the request that it asks about: an object of its own making. */
-export type Known = Readonly<Record<string, unknown>>
+export type KnownFacts = Readonly<Record<string, unknown>>
 
 /** A request that is asked about. The guard keeps on it what it has decided. */
 export interface AskedRequest {
   /** What the caller says of it. */
-  readonly known: Known
+  readonly known: KnownFacts
   /** The same as the built-in fields read it. */
   readonly facts: RequestFacts
   /** Units, a whole number from 0 up. */
@@ -14,12 +14,12 @@ export interface AskedRequest {
 }
 
 /** Nothing is known of it. */
-export const NOTHING: Known = Object.freeze({})
+export const NOTHING: KnownFacts = Object.freeze({})
 
 const DEEPEST_PATH = 8
 
 /** What serves the built-in fields: the members of their names. */
-export function factsOf(known: Known): RequestFacts {
+export function factsOf(known: KnownFacts): RequestFacts {
   const { ip, method, url, route, headers, query, cookies } = known
   return {
     method: text(method),
@@ -46,7 +46,7 @@ export function readerOf(name: string): (request: Pick<AskedRequest, "known">) =
 
 function member(holder: unknown, key: string): unknown {
   return typeof holder === "object" && holder !== null && Object.hasOwn(holder, key)
-    ? (holder as Known)[key]
+    ? (holder as KnownFacts)[key]
     : undefined
 }
 

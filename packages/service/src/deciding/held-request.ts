@@ -1,5 +1,5 @@
 import type { Asking } from "../calls.ts"
-import type { Places } from "../in-flight.ts"
+import type { CallPlaces } from "../in-flight.ts"
 import type { StatusError } from "../status-error.ts"
 import { callerGone } from "./checking.ts"
 import type { ServiceGuard } from "./service-guards.ts"
@@ -11,11 +11,11 @@ import type { ServiceGuard } from "./service-guards.ts"
 class HeldCaller implements Asking {
   refusal: StatusError | undefined
   readonly #caller: Asking
-  readonly #places: Places
+  readonly #places: CallPlaces
   readonly #service: string
   readonly #held = new Set<() => void>()
 
-  constructor(caller: Asking, places: Places, service: string) {
+  constructor(caller: Asking, places: CallPlaces, service: string) {
     this.#caller = caller
     this.#places = places
     this.#service = service
@@ -57,7 +57,7 @@ class HeldCaller implements Asking {
 }
 
 /** Returns the caller as a guard should see it: what the guard holds for it is counted. */
-export function heldBy({ mayHold, service }: ServiceGuard, caller: Asking, places: Places): Asking {
+export function heldBy({ mayHold, service }: ServiceGuard, caller: Asking, places: CallPlaces): Asking {
   return mayHold ? new HeldCaller(caller, places, service) : caller
 }
 

@@ -1,5 +1,5 @@
 import type { RequestFacts } from "@sluice/core"
-import type { AskedRequest, Known } from "../deciding/asked-request.ts"
+import type { AskedRequest, KnownFacts } from "../deciding/asked-request.ts"
 import {
   type RateLimitDescriptor_Entry as Entry,
   RateLimitDescriptor_EntrySchema as EntrySchema,
@@ -59,7 +59,7 @@ function exact(hits: bigint): number {
 
 /** What entries say, and of which fields. Of entries with the same key the first one counts. */
 function readEntries(entries: readonly Entry[]): {
-  readonly known: Known
+  readonly known: KnownFacts
   readonly facts: RequestFacts
   readonly fields: Set<string>
 } {

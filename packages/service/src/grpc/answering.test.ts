@@ -1,7 +1,7 @@
 import { EmptySchema } from "@bufbuild/protobuf/wkt"
 import { describe, expect, it } from "vitest"
 import type { Call } from "../calls.ts"
-import { InFlight, Places } from "../in-flight.ts"
+import { CallPlaces, InFlight } from "../in-flight.ts"
 import { newPeer, Peers } from "../peers.ts"
 import { Code, StatusError } from "../status-error.ts"
 import { Answering, type AskedCall } from "./answering.ts"
@@ -32,7 +32,7 @@ function fail(answerBytes: Call["answerBytes"], onFault: (error: unknown) => voi
   }
   const inFlight = new InFlight(1, 1_000, new Peers(), () => undefined)
   const asked = {
-    places: new Places(inFlight, newPeer("127.0.0.1")),
+    places: new CallPlaces(inFlight, newPeer("127.0.0.1")),
     request: new Uint8Array(),
     fail: ({ message }: StatusError) => void messages.push(message),
   } as AskedCall

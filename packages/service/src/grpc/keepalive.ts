@@ -1,5 +1,5 @@
 import type { ServerHttp2Session } from "node:http2"
-import { CallbackDeadline, Deadlines } from "../deadlines.ts"
+import { CallbackDeadline, DeadlineQueue } from "../deadlines.ts"
 
 /** When sessions are pinged. */
 export interface KeepaliveTimes {
@@ -26,12 +26,12 @@ export function keepaliveTimes(arrivalMs: number): KeepaliveTimes {
  * draining session at its next ping, with the calls that it still has: Node refuses to ping a session after GOAWAY.
  */
 export class Keepalive {
-  readonly #pings: Deadlines
-  readonly #pongs: Deadlines
+  readonly #pings: DeadlineQueue
+  readonly #pongs: DeadlineQueue
 
   constructor({ pingMs, pongMs }: KeepaliveTimes) {
-    this.#pings = new Deadlines(pingMs)
-    this.#pongs = new Deadlines(pongMs)
+    this.#pings = new DeadlineQueue(pingMs)
+    this.#pongs = new DeadlineQueue(pongMs)
   }
 
   /** Pings a session until it drains or ends. */

@@ -1,6 +1,6 @@
 import { Metadata, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js"
 import { type Asking, bearerToken } from "../calls.ts"
-import { type InFlight, Places } from "../in-flight.ts"
+import { CallPlaces, type InFlight } from "../in-flight.ts"
 import { addressOf } from "../peers.ts"
 import { Code, OverloadError, type StatusError } from "../status-error.ts"
 import { statusBytes } from "../status-message.ts"
@@ -12,7 +12,7 @@ export class LibraryCall implements AskedCall, Asking {
   readonly #done: sendUnaryData<Uint8Array>
 
   readonly reader = "grpc-js"
-  readonly places: Places
+  readonly places: CallPlaces
 
   constructor(
     call: ServerUnaryCall<Uint8Array, Uint8Array>,
@@ -21,7 +21,7 @@ export class LibraryCall implements AskedCall, Asking {
   ) {
     this.#call = call
     this.#done = done
-    this.places = new Places(inFlight, inFlight.peerOf(addressOf(call.getPeer())))
+    this.places = new CallPlaces(inFlight, inFlight.peerOf(addressOf(call.getPeer())))
   }
 
   get request(): Uint8Array {

@@ -1,18 +1,18 @@
 import { constants, type ServerHttp2Stream } from "node:http2"
 import type { Connection } from "../connection.ts"
-import { Deadline, Deadlines } from "../deadlines.ts"
+import { Deadline, DeadlineQueue } from "../deadlines.ts"
 import type { InFlight } from "../in-flight.ts"
 import type { OverloadError } from "../status-error.ts"
 
 /** The streams of a door. Each takes memory until its client has taken the answer, and a client may never open its window for that. */
 export class OpenStreams {
   readonly #inFlight: InFlight
-  readonly #deadlines: Deadlines
+  readonly #deadlines: DeadlineQueue
 
   /** A client has one to two times `answerMs` to take an answer. */
   constructor(inFlight: InFlight, answerMs: number) {
     this.#inFlight = inFlight
-    this.#deadlines = new Deadlines(answerMs)
+    this.#deadlines = new DeadlineQueue(answerMs)
   }
 
   /** Counts a stream until it closes. Refuses the stream and returns undefined if its peer has too many of them. */
@@ -48,10 +48,10 @@ export class OpenStream extends Deadline {
   /** Told when the stream has closed. */
   call: { onClosed(): void } | undefined
   readonly #stream: ServerHttp2Stream
-  readonly #deadlines: Deadlines
+  readonly #deadlines: DeadlineQueue
   #wasAnswered = false
 
-  constructor(stream: ServerHttp2Stream, deadlines: Deadlines) {
+  constructor(stream: ServerHttp2Stream, deadlines: DeadlineQueue) {
     super()
     this.#stream = stream
     this.#deadlines = deadlines

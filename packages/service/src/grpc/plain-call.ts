@@ -1,7 +1,7 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2"
 import { Arrival, type Arrivals, type Sender } from "../arrivals.ts"
 import { type Asking, bearerToken, type Call } from "../calls.ts"
-import { type InFlight, Places } from "../in-flight.ts"
+import { CallPlaces, type InFlight } from "../in-flight.ts"
 import { PartialMessage } from "../partial-message.ts"
 import { Code, OverloadError, type StatusError } from "../status-error.ts"
 import { statusBytes } from "../status-message.ts"
@@ -75,7 +75,7 @@ export class PlainCall implements AskedCall, Asking {
   readonly #arrival: Arrival
   readonly #message = new PartialMessage()
   readonly reader = "plain"
-  readonly places: Places
+  readonly places: CallPlaces
   /** Bytes that have to come, prefix and all; 0 until that is known. */
   #expected = 0
   #timer: NodeJS.Timeout | undefined
@@ -98,7 +98,7 @@ export class PlainCall implements AskedCall, Asking {
     this.#call = call
     this.#by = by
     this.#arrival = new Arrival(sender, by.arrivals, this)
-    this.places = new Places(by.inFlight, sender.peer)
+    this.places = new CallPlaces(by.inFlight, sender.peer)
     // A stream that has failed emits "close" as well.
     stream.on("error", () => undefined)
     by.arrivals.begin(this.#arrival)

@@ -9,7 +9,7 @@ interface BodyError extends Error {
 }
 
 /** Receives a body, or the reason why there is none. */
-type Done = (error: BodyError | undefined, body: Buffer) => void
+type OnBody = (error: BodyError | undefined, body: Buffer) => void
 
 const NOTHING = Buffer.alloc(0)
 
@@ -24,7 +24,7 @@ export function readBody(
   maxBytes: number,
   arrivals: Arrivals,
   arrival: Arrival,
-  done: Done,
+  done: OnBody,
 ): void {
   const length = Number(payload.headers["content-length"] ?? 0)
   if (length > maxBytes) {

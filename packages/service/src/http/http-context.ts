@@ -1,16 +1,16 @@
 import { EventEmitter } from "node:events"
 import type { FastifyReply, FastifyRequest } from "fastify"
 import { type Asking, bearerToken, type CallContext } from "../calls.ts"
-import type { Places } from "../in-flight.ts"
+import type { CallPlaces } from "../in-flight.ts"
 import { Code, StatusError } from "../status-error.ts"
 
 /** What a handler may want to know of a call over HTTP; read when it does. */
 export class HttpContext implements CallContext {
   readonly asking: Asking
-  readonly places: Places
+  readonly places: CallPlaces
   readonly #request: FastifyRequest
 
-  constructor(request: FastifyRequest, asking: Asking, places: Places) {
+  constructor(request: FastifyRequest, asking: Asking, places: CallPlaces) {
     this.#request = request
     this.asking = asking
     this.places = places

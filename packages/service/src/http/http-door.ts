@@ -6,7 +6,7 @@ import { Arrival, Arrivals, DEFAULT_MAX_UNFINISHED_BYTES } from "../arrivals.ts"
 import type { Asking, Body, Call } from "../calls.ts"
 import { type ConnectionBounds, Connections, DEFAULT_IDLE_MS } from "../connections.ts"
 import type { DoorListeners } from "../door.ts"
-import { InFlight, Places } from "../in-flight.ts"
+import { CallPlaces, InFlight } from "../in-flight.ts"
 import { listenOnEach, portOf } from "../listening.ts"
 import { peerAddress } from "../peers.ts"
 import { Code, OverloadError, StatusError, TokenError } from "../status-error.ts"
@@ -43,7 +43,7 @@ export interface HttpDoor {
 }
 
 /** The body of an answer. */
-type Answer = Uint8Array | string
+type AnswerBody = Uint8Array | string
 
 /** Messages in their binary form, as Connect calls it. */
 const BINARY = "application/proto"
@@ -171,10 +171,10 @@ export function createHttpDoor(
       const sinceMs = onAnswered === undefined ? 0 : performance.now()
       const arrival = (request as ArrivingRequest).arrival as Arrival
       arrivals.end(arrival)
-      const places = new Places(inFlight, arrival.sender.peer)
+      const places = new CallPlaces(inFlight, arrival.sender.peer)
       const isBinary = request.body instanceof Uint8Array
       let code: Code = Code.OK
-      let answer: Answer | Promise<Answer> | undefined
+      let answer: AnswerBody | Promise<AnswerBody> | undefined
       busy.add(socket)
       try {
         places.take(call.requestsIn?.((request.body ?? {}) as Body), arrival.bytes)
@@ -263,8 +263,8 @@ const REFUSED: Readonly<Record<number, (request: FastifyRequest) => string>> = {
 async function inTime(
   request: FastifyRequest,
   reply: FastifyReply,
-  answer: (asking: Asking) => Answer | Promise<Answer>,
-): Promise<Answer> {
+  answer: (asking: Asking) => AnswerBody | Promise<AnswerBody>,
+): Promise<AnswerBody> {
   const timeoutMs = timeoutOf(request)
   // One caller may wait for as many requests as it has put into a call.
   if (timeoutMs === undefined) return answer(reply.raw.setMaxListeners(0))

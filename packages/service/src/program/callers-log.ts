@@ -7,7 +7,7 @@ const MOST_KINDS = 1_000
 /** Logs what callers do, of which there may be thousands a second. */
 export type CallersLog = (kind: string, fields: object, message: string) => void
 
-interface Kind {
+interface CallerKind {
   quietUntilMs: number
   unlogged: number
 }
@@ -17,7 +17,7 @@ export function createCallersLog(
   log: Pick<Log, "warn">,
   now: () => number = () => performance.now(),
 ): CallersLog {
-  const kinds = new Map<string, Kind>()
+  const kinds = new Map<string, CallerKind>()
   return (kind, fields, message) => {
     let known = kinds.get(kind)
     if (known === undefined) {

@@ -1,10 +1,10 @@
 import { memoryStore, type Store } from "@sluice/core"
 import type { Log } from "./log.ts"
-import { answers, createRedisClient, type RedisClient } from "./redis-client.ts"
+import { answers, createRedisClient, type ServiceRedis } from "./redis-client.ts"
 import type { RedisSettings } from "./settings.ts"
 
 /** Where requests are counted. */
-export interface Counters {
+export interface CounterStore {
   readonly kind: "memory" | "redis"
   readonly store: Store
   /** Whether it answers now. Never rejects. */
@@ -20,7 +20,7 @@ export async function openCounters(
   redis: RedisSettings | undefined,
   storeTimeoutMs: number,
   log: Log,
-): Promise<Counters> {
+): Promise<CounterStore> {
   if (redis !== undefined) return openRedis(redis, storeTimeoutMs, log)
   const store = memoryStore()
   return {
@@ -34,7 +34,7 @@ export async function openCounters(
 /** So long may a look at Redis take before it counts as gone. */
 const LOOK_MS = 1_000
 
-async function openRedis(settings: RedisSettings, timeoutMs: number, log: Log): Promise<Counters> {
+async function openRedis(settings: RedisSettings, timeoutMs: number, log: Log): Promise<CounterStore> {
   const { redisStore } = await import("@sluice/core/redis")
   const client = await createRedisClient(settings)
   logConnection(client, log)
@@ -58,7 +58,7 @@ async function openRedis(settings: RedisSettings, timeoutMs: number, log: Log): 
   }
 }
 
-async function answersWithin(client: RedisClient, ms: number): Promise<boolean> {
+async function answersWithin(client: ServiceRedis, ms: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<false>((resolve) => {
     timer = setTimeout(() => resolve(false), ms)
@@ -77,7 +77,7 @@ interface RedisError extends Error {
 }
 
 /** A line when the connection is lost or cannot be had, and one when it is there again; it is tried all the time. */
-function logConnection(client: RedisClient, log: Log): void {
+function logConnection(client: ServiceRedis, log: Log): void {
   let isGone = false
   client.on("error", (err: RedisError) => {
     // The connection is there all the same, and ioredis goes on in database 0.

@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
-import type { Address } from "../decision-service.ts"
+import type { ListenAddress } from "../decision-service.ts"
 import type { Metrics } from "./metrics.ts"
 
 /** What /readyz answers. */
@@ -14,7 +14,7 @@ export interface ReadyReport {
 /** What whoever runs the service asks it; on a port of its own, so that no caller can. */
 export interface OperationsServer {
   /** Resolves with the port. */
-  listen(address: Address): Promise<number>
+  listen(address: ListenAddress): Promise<number>
   close(): Promise<void>
 }
 

@@ -1,5 +1,5 @@
 import type { Command } from "commander"
-import type { Address } from "../decision-service.ts"
+import type { ListenAddress } from "../decision-service.ts"
 import { LOG_LEVELS } from "./log.ts"
 import { NotAccepted } from "./not-accepted.ts"
 import { givenText, type SettingName } from "./options.ts"
@@ -150,9 +150,9 @@ function readRedis(reader: Reader, urls: readonly string[] | undefined): RedisSe
   return undefined
 }
 
-type Problem = readonly [is: string, accepted: string]
+type SettingProblem = readonly [is: string, accepted: string]
 
-function wrongServer(urls: readonly string[]): Problem | undefined {
+function wrongServer(urls: readonly string[]): SettingProblem | undefined {
   if (urls.length > 1) return ["names several servers", "one server, or --redis-cluster too"]
   const { pathname, searchParams } = new URL(urls[0] as string)
   // ioredis would take another database than the one meant, or throw where nobody can catch it once it is connected.
@@ -162,7 +162,7 @@ function wrongServer(urls: readonly string[]): Problem | undefined {
 }
 
 /** What ioredis would leave out, and somebody would look for at 3 a.m. */
-function wrongNodes(urls: readonly string[]): Problem | undefined {
+function wrongNodes(urls: readonly string[]): SettingProblem | undefined {
   const nodes = urls.map((url) => new URL(url))
   if (nodes.some(({ pathname, search }) => !/^\/?0?$/.test(pathname) || search !== ""))
     return ["names a database or parameters, which a cluster has not", "redis://user:password@host:6379"]
@@ -177,7 +177,7 @@ function readDrain(reader: Reader, isLocal: boolean): DrainSettings {
 }
 
 /** Addresses that are wrong have been told, and are missing. */
-function areLoopback(...addresses: readonly (Address | undefined)[]): boolean {
+function areLoopback(...addresses: readonly (ListenAddress | undefined)[]): boolean {
   return addresses.every((each) => each !== undefined && isLoopback(each))
 }
 

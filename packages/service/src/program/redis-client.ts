@@ -1,12 +1,12 @@
 import type { Cluster, Redis, RedisOptions } from "ioredis"
 import type { RedisSettings } from "./settings.ts"
 
-export type RedisClient = Redis | Cluster
+export type ServiceRedis = Redis | Cluster
 
 const CONNECT_MS = 3_000
 
 /** A client of one server, or of a cluster that is found by the nodes that the settings name. ioredis is loaded then. */
-export async function createRedisClient({ urls, isCluster }: RedisSettings): Promise<RedisClient> {
+export async function createRedisClient({ urls, isCluster }: RedisSettings): Promise<ServiceRedis> {
   const ioredis = await import("ioredis")
   const [first] = urls as [string]
   if (!isCluster) return new ioredis.Redis(first, { connectTimeout: CONNECT_MS })
@@ -18,7 +18,7 @@ export async function createRedisClient({ urls, isCluster }: RedisSettings): Pro
 }
 
 /** Rejects or yields false unless every server answers that has to for all keys to be counted. */
-export async function answers(client: RedisClient): Promise<boolean> {
+export async function answers(client: ServiceRedis): Promise<boolean> {
   if (!("nodes" in client)) return (await client.ping()) === "PONG"
   // Nodes that are gone are not among them, and those that are left may answer PING and refuse all else.
   const views = await Promise.all(client.nodes("master").map((node) => node.cluster("INFO")))

@@ -1,13 +1,13 @@
 import type { HeaderDialect, OnStoreFailure } from "@sluice/core"
 import type { UnknownServices } from "../deciding/unregistered.ts"
-import type { Address, Bounds } from "../decision-service.ts"
+import type { Bounds, ListenAddress } from "../decision-service.ts"
 import type { LogLevel } from "./log.ts"
 
 /** What the program was told, checked, with every default filled in. */
 export interface Settings {
-  readonly grpc: Address
-  readonly http: Address
-  readonly operations: Address
+  readonly grpc: ListenAddress
+  readonly http: ListenAddress
+  readonly operations: ListenAddress
   readonly tls: TlsFiles | undefined
   /** Where rules are: a file or a table. */
   readonly rules: string | TableSettings

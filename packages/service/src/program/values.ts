@@ -1,4 +1,4 @@
-import type { Address } from "../decision-service.ts"
+import type { ListenAddress } from "../decision-service.ts"
 import { NotAccepted } from "./not-accepted.ts"
 
 /** Reads the text of a setting. Throws NotAccepted. */
@@ -7,7 +7,7 @@ export type Read<T> = (text: string) => T
 const ADDRESS = "host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 is any that is free"
 
 /** "127.0.0.1:8080", "[::1]:8080", "localhost:0". */
-export const address: Read<Address> = (text) => {
+export const address: Read<ListenAddress> = (text) => {
   const found = /^(?:\[([\da-f:.]+)\]|([\w.-]+)):(\d{1,5})$/i.exec(text)
   const port = Number(found?.[3])
   if (found === null || port > 65_535) throw new NotAccepted("is no address", ADDRESS)
@@ -15,7 +15,7 @@ export const address: Read<Address> = (text) => {
 }
 
 /** Whether only this machine can reach an address. */
-export function isLoopback({ host }: Address): boolean {
+export function isLoopback({ host }: ListenAddress): boolean {
   return /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i.test(host)
 }
 
