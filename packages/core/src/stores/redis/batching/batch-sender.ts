@@ -7,7 +7,7 @@ import { LOOK_AGAIN_MS, type Node } from "../node/node.ts"
 import type { RedisRequest } from "../scripts/script-input.ts"
 import { TakeCall } from "../scripts/take-call.ts"
 import { BatchPolicy } from "./batch-policy.ts"
-import { expire, settle, type PendingTake } from "./pending.ts"
+import { expire, type PendingTake, settle } from "./pending.ts"
 import { TakeQueue } from "./queue.ts"
 import { Watchdog } from "./watchdog.ts"
 
