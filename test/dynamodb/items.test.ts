@@ -1,4 +1,4 @@
-import { DeleteItemCommand, type DynamoDBClient } from "@aws-sdk/client-dynamodb"
+import type { DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { parseRuleDocument } from "../../packages/core/src/rules/documents/rule-document.ts"
 import { dynamoDBRules } from "../../packages/core/src/rules/dynamodb/dynamodb-rules.ts"
@@ -29,8 +29,6 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
     await putItem(client, "rules", { service_id: { S: service }, ...attributes })
     const loaded = await source.load(service)
     expect(await listed(source, service)).toEqual(loaded)
-    // A listing reads all that is there.
-    await client.send(new DeleteItemCommand({ TableName: "rules", Key: { service_id: { S: service } } }))
     return loaded
   }
   const told = ({ problems }: LoadedRules): string[] =>
