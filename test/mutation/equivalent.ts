@@ -3,6 +3,266 @@
  * the reason. Speed is the usual one: a shortcut returns what the long way would.
  */
 export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "core/src/algorithms/exact-counts.ts": {
+    "if (count === 0) return 0":
+      "ConditionalExpression: a share of nothing is nothing, but most windows have none before them",
+    "if (product <= Number.MAX_SAFE_INTEGER) return (offset + 1) * unitMs":
+      "ConditionalExpression,EqualityOperator: counting up yields the same, only slower",
+    "if (product <= Number.MAX_SAFE_INTEGER) return Math.floor(product / whole)":
+      "ConditionalExpression,EqualityOperator: in two parts it is the same, only slower",
+  },
+  "core/src/algorithms/packed-counts.ts": {
+    'if (packed === "") return 0':
+      "ConditionalExpression,StringLiteral: numbers of no digits yield the same, by way of NaN",
+    "while (length > 0 && numbers[length - 1] === 0) length--":
+      "ConditionalExpression,EqualityOperator: there is nothing at -1, but to look there is slow",
+    'return Buffer.from(text, "latin1").toString("latin1")':
+      "StringLiteral: of these characters every encoding is the same, and this one is the quickest",
+  },
+  "core/src/algorithms/packed-log.ts": {
+    "width === unitsWidth ? entries : widened(entries, timeWidth, unitsWidth, width)":
+      "ConditionalExpression: to widen by no digit yields the same, only slower",
+  },
+  "core/src/algorithms/sliding-log.ts": {
+    "if (state === undefined || state.current === 0 || !state.parts) return empty(nowMs)":
+      "ConditionalExpression: of no units there are no entries, unless sums beyond 2^53 were rounded",
+    "if (cost > ceiling) return Number.POSITIVE_INFINITY":
+      "ConditionalExpression: no entry of all makes room for it, which is found out slower",
+    "for (let place = FIRST; place < log.end; place += entryWidth(log)) {":
+      "EqualityOperator: at the end there are no units",
+    "while (place < log.end) {": "EqualityOperator: at the end there are no units",
+    "if (there > rest) break":
+      "EqualityOperator: of an entry of as many none are left, whichever way it goes",
+  },
+  "core/src/algorithms/sliding-window.ts": {
+    "if (state !== undefined && nowMs >= state.startMs && nowMs - state.startMs < policy.windowMs) return state":
+      "all: what follows tells the same",
+    "if (state.startMs > startMs) {": "EqualityOperator: the same window has been returned",
+    "if (previous === 0) return true":
+      "ConditionalExpression: a share of nothing is nothing, but most windows have none before them",
+  },
+  "core/src/algorithms/sub-windows.ts": {
+    "if (by < 0) return broughtBack(previous + current, parts, startMs, -by)":
+      "EqualityOperator: the same sub-window has been returned",
+    "for (let index = kept; index < countOf(parts); index++) left -= numberAt(parts, index)":
+      "EqualityOperator: beyond the last there is 0",
+    "for (let index = 0; index < countOf(parts); index++) {": "EqualityOperator: beyond the last there is 0",
+  },
+  "core/src/decision/decision-record.ts": {
+    "if (checks.length > 1 && binding.allowed) {":
+      "ConditionalExpression,EqualityOperator: of one it is the same",
+  },
+  "core/src/decision/explain-answer.ts": {
+    "if (refusal !== undefined || penalty !== undefined) return withPenalties(asks.filter(isCounted))":
+      "ConditionalExpression,EqualityOperator: the same asks in a list that is made in vain",
+    "if (asked !== asks) return explainParted(partPenalties(asked, answer), asks, peeked, by, look)":
+      "ConditionalExpression: the long way explains the same",
+    "const isOne = asks.length === 1": "ConditionalExpression: a list of one is explained the same",
+  },
+  "core/src/decision/explain.ts": {
+    "return policy.extra === undefined ? policy : { ...policy, extra: 0 }":
+      "ConditionalExpression: a policy with nothing extra, made in vain",
+  },
+  "core/src/decision/late-decision.ts": {
+    'this.retryAfterMs = ask.throttle.kind === "elastic" ? elasticWaitMs(ask, taken) : taken.retryAfterMs':
+      "ConditionalExpression: of other rules what it tells is the same, worked out once more",
+  },
+  "core/src/decision/local-fallback.ts": {
+    "if (this.#instances === 1) return ask":
+      "ConditionalExpression: the only one has all of it, put together anew",
+  },
+  "core/src/decision/refunding.ts": {
+    "return refunds.filter(({ units }) => units > 0)": "EqualityOperator: of no units there is no refund",
+  },
+  "core/src/http/guard/limiter-guard.ts": {
+    "const part = earlier === undefined ? undefined : this.#partAfter(earlier)":
+      "ConditionalExpression: of no mounts none is this one's",
+    "if (earlier !== undefined) warnSameNames(this.limiter.warner, mark)":
+      "ConditionalExpression: beside no other mount there is nothing to warn of",
+  },
+  "core/src/http/guard/mount-outcome.ts": {
+    "if (this.lines === undefined) {": "ConditionalExpression: written anew they are the same",
+  },
+  "core/src/http/guard/rejection-handler.ts": {
+    '"onRejected",': "StringLiteral: any name that no other callback has",
+  },
+  "core/src/http/guard/route-guards.ts": {
+    'const { label, counter = label, path = "", besides = [] } = route':
+      "ArrayDeclaration: no rule has a member of another name",
+  },
+  "core/src/http/guard/writers.ts": {
+    'return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, shadow }':
+      "ConditionalExpression,StringLiteral: an unknown limit is written from each decision, the same",
+  },
+  "core/src/http/headers/header-values.ts": {
+    "while (rest >= 1000) {":
+      "ConditionalExpression,EqualityOperator: what is not put together is written the same",
+  },
+  "core/src/http/headers/members.ts": {
+    "const isUnseen = verdict instanceof LateDecision && verdict.made === undefined":
+      "ConditionalExpression,EqualityOperator,LogicalOperator: the decision that it becomes is told the same",
+    "if (isUnseen && first?.line !== undefined && verdict.ask.policy.name === first.name) {":
+      "ConditionalExpression,BlockStatement: the decision that it becomes is told the same",
+    "return verdict.allowed === true": "ConditionalExpression: what was refused leaves nothing",
+    "if (checks.length === 1) {":
+      "ConditionalExpression,EqualityOperator,BlockStatement: a list of one is written the same",
+    "if (first?.line !== undefined && check.policy === first.name) {":
+      "ConditionalExpression,BlockStatement: the long way writes the same",
+    "return check.allowed": "ConditionalExpression: written anew they are the same",
+    "if (lastRefusal === undefined || lastRefusal.seconds !== seconds || lastRefusal.cost !== cost) {":
+      "ConditionalExpression: written anew they are the same",
+    "if (seconds !== lastSeconds) {": "ConditionalExpression: it is written anew",
+    'return member.charCodeAt(0) === QUOTE ? member : ""':
+      "ConditionalExpression,StringLiteral: each begins with one",
+  },
+  "core/src/http/headers/single-values.ts": {
+    "limit: limit === undefined ? undefined : String(fieldInteger(limit)),":
+      "ConditionalExpression: what is made anew for each request is the same",
+  },
+  "core/src/http/rejection.ts": {
+    "if (text === undefined || text.tellsInstant) return jsonRejection(verdict, seconds, nowMs)":
+      "ConditionalExpression: written anew it is the same",
+    "if (text.last === undefined || text.last.seconds !== seconds) {":
+      "ConditionalExpression: written anew it is the same",
+    "function usualText(verdict: Verdict): RuleText | undefined {":
+      "BlockStatement: what is not usual is written anew, and is the same",
+    "if (verdict instanceof LateDecision) return texts.get(verdict.ask.policy.name)":
+      "ConditionalExpression: the decision that it becomes is written the same",
+    'const isUsual = verdict.refusal === "quota" && verdict.checks.length === 1':
+      "ConditionalExpression,StringLiteral: what is not usual is written anew, and is the same",
+  },
+  "core/src/http/respond.ts": {
+    "if (guard.settles) settleWhenSent(guard, exchange)":
+      "ConditionalExpression: a limiter without refundWhen gives nothing back",
+    "return guard.asksApp ? askApp(outcome, guard, exchange) : exchange.send(rejection)":
+      "ConditionalExpression: the guard would return the same rejection",
+  },
+  "core/src/limiter/admission.ts": {
+    'if (skip !== undefined) this.#skips = compileTest("skip", skip, "such a request is counted", parts.warner)':
+      "ConditionalExpression: what skips nobody is asked in vain",
+    "if (this.reporter.isHeard && part?.isReportedLater !== true)":
+      "ConditionalExpression: a decision that is made at once is the same",
+  },
+  "core/src/limiter/block-options.ts": {
+    "if (options === undefined) return NONE": "ConditionalExpression: what follows returns the same",
+  },
+  "core/src/limiter/call-options.ts": {
+    "if (options === undefined) return undefined":
+      "ConditionalExpression: the usual call, of which what follows says the same",
+  },
+  "core/src/limiter/decision-events.ts": {
+    "return startedMs === undefined ? decision : this.#toldSince(decision, request, operation, startedMs)":
+      "ConditionalExpression: nobody is told either way, which takes longer",
+  },
+  "core/src/limiter/hold.ts": {
+    '"clock.wait",': "StringLiteral: any name that no other callback has",
+  },
+  "core/src/limiter/options/options-shape.ts": {
+    'addIssue({ code: "custom", path: ["__proto__"], message: says("a field", "another name").error })':
+      "StringLiteral: the code is nobody's, the message is what is told",
+  },
+  "core/src/limiter/rule-set/compiled-rule.ts": {
+    "const matcher = rule.match === undefined ? undefined : compileMatch(rule.match)":
+      "ConditionalExpression: what matches everything yields the same, only slower",
+    'partition: isText ? partition : "",':
+      "StringLiteral: whoever lacks a field is refused before any counter is asked",
+    "if (matcher !== undefined && !isMatched(matcher, facts, request, paths)) return undefined":
+      "ConditionalExpression: what matches everything yields the same, only slower",
+    "return known !== undefined && known instanceof Set && !fields.every((field) => known.has(field))":
+      "ConditionalExpression: nearly always it is absent, and a set it is not then either",
+  },
+  "core/src/limiter/rule-set/elastic.ts": {
+    'const highest = ceiling ?? mostCounted(rule, burst ?? (typeof limit === "number" ? limit : undefined))':
+      "ConditionalExpression: a function is below no number, as undefined is",
+  },
+  "core/src/limiter/rule-set/rule-set.ts": {
+    "return routedUrl === url ? paths : [...paths, ...pathReadings(routedUrl)]":
+      "ConditionalExpression: the same readings once more",
+  },
+  "core/src/limiter/rule-set/rules-in-force.ts": {
+    "return `${this.#book?.name}, service ${show(this.#options.service)}`":
+      "OptionalChaining: only what a book has brought is refused",
+  },
+  "core/src/limiter/spare-capacity/event-loop-gauge.ts": {
+    "const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })":
+      "ObjectLiteral: looked at twice as often, which only costs",
+    "stop() {": "BlockStatement: it goes on for nobody, which only costs",
+  },
+  "core/src/limiter/waiting/anew.ts": {
+    "return patience.asksAnew?.()": "OptionalChaining: to call what is absent throws, and that is caught",
+  },
+  "core/src/limiter/waiting/deadlines.ts": {
+    "const isRight = right !== undefined && right.deadlineMs < left.deadlineMs":
+      "EqualityOperator: of two that are as impatient either may be above the other",
+  },
+  "core/src/limiter/waiting/line.ts": {
+    "hasUncounted = false":
+      "BooleanLiteral: it is looked at where somebody sleeps, and nobody does before it is narrowed",
+  },
+  "core/src/limiter/waiting/order.ts": {
+    "if (!line.hasUncounted || line.waiting <= line.fewest) return NOBODY":
+      "EqualityOperator: of as many as that nobody has so many ahead",
+  },
+  "core/src/limiter/waiting/queue.ts": {
+    "while (behind !== undefined && isBefore(behind.who, who)) behind = behind.behind":
+      "ConditionalExpression: there is one that did not come before, the last at the latest",
+  },
+  "core/src/limiter/waiting/ticket.ts": {
+    "standsFor: readonly Ask[] = []":
+      "ArrayDeclaration: nothing else is done with the first value than to see that it is another",
+    'step: Step = "idle"': "StringLiteral: it asks, or is idle, before anybody looks",
+    "if (delayMs === 0) return 0":
+      "ConditionalExpression: the longest of no delays is 0 too, but most have none",
+  },
+  "core/src/limiter/waiting/tried.ts": {
+    "if (this.number > other.number || countRefusals(this.asks)) return true":
+      "EqualityOperator: no other has its number, and it costs what it costs",
+    "return this.asks.find((ask) => isSame(ask, counter))?.cost ?? 0":
+      "OptionalChaining: who waits for units of a counter has asked for some",
+    "if (counts === undefined) return retryAfterMs":
+      "ConditionalExpression: whom a quota refuses has been counted",
+  },
+  "core/src/limiter/waiting/waiting-room.ts": {
+    "if (line.asking === line.size) return":
+      "ConditionalExpression: all of them would be passed over, of which there may be many",
+  },
+  "core/src/request/facts-readers.ts": {
+    "return remoteAddress === undefined":
+      "ConditionalExpression: with the address that it has not got, it is the same request",
+  },
+  "core/src/request/field.ts": {
+    'const textOf = name === "ip" ? (address: unknown) => address as string | undefined : scalarText':
+      "ConditionalExpression,StringLiteral: an address is a text that is not empty",
+    'return ({ method }) => (method === "GET" ? method : methodText(method))':
+      "ConditionalExpression,StringLiteral: the long way yields the same",
+  },
+  "core/src/request/forwarded.ts": {
+    'const comma = name === "forwarded" ? commaOutsideQuotes(text, end) : commaBefore(text, end)':
+      "ConditionalExpression: an element with a quote is no address where there are no quotes",
+  },
+  "core/src/request/partition.ts": {
+    'if (fields.length === 0) return () => ""':
+      "ConditionalExpression: a list of no values yields the same, only slower",
+    "if (readers.length === 1) {":
+      "ConditionalExpression,BlockStatement: a list of one value yields the same, only slower",
+    'const textOf = fields[0] === "ip" ? (address: string) => address : singleText':
+      "ConditionalExpression,StringLiteral: its text is the same, only slower",
+  },
+  "core/src/rules/parsing/parsed-rule.ts": {
+    "return capacity !== undefined && capacity <= inMs ? inMs : mostUnits(algorithm, windowMs)":
+      "ConditionalExpression: undefined is below no number",
+  },
+  "core/src/stores/counters.ts": {
+    'this.#spare = keys.of("", "")': "StringLiteral: it is written over before it is read",
+    "const isOne = checks.length === 1":
+      "ConditionalExpression: all of one check are taken as one is, only slower",
+    "if (after !== state) this.#table.write(key, after, algorithm.emptyAtMs(after, policy), nowMs)":
+      "ConditionalExpression: what has not changed, written once more",
+  },
+  "core/src/stores/kept-state.ts": {
+    "if (algorithm.endsByRule === true) table.keep(key, algorithm.emptyAtMs(state, policy))":
+      "ConditionalExpression: others end when they were to end, so it is looked for in vain",
+  },
   "core/src/stores/memory/counter-table.ts": {
     "readonly #readKey: KeyHash = { low: NO_KEY, high: 0 }": "ObjectLiteral: nothing is no key's word either",
     "if (++this.#writes % WRITES_PER_SWEEP === 0) this.#sweep(nowMs)":
@@ -65,5 +325,133 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "halves[free * HALVES + HASH_LOW] = from[at + HASH_LOW] as number": "ArithmeticOperator: it is the first",
     "if (this.#parts !== undefined) this.#parts[free] = fromParts?.[slot]":
       "OptionalChaining: there were some where there are some",
+  },
+  "core/src/stores/quick-strings.ts": {
+    "for (let i = 0; i < ENOUGH_CALLS; i++) methodOf(heir)":
+      "EqualityOperator: it is found one call more often",
+  },
+  "core/src/stores/redis/batching/batch-policy.ts": {
+    "const isBusy = this.#rest <= MOST_REST_OF_BUSY": "EqualityOperator: an average is hardly ever just that",
+    "if (this.#rest < LEAST_REST_OF_WAITING) return": "EqualityOperator: an average is hardly ever just that",
+  },
+  "core/src/stores/redis/batching/batch-sender.ts": {
+    "if (deadlineMs < Number.POSITIVE_INFINITY) this.#watchdog.watch(deadlineMs)":
+      "ConditionalExpression,EqualityOperator: a timer that rings for nobody",
+    "if (this.#canSend()) outsideRequests(this.#sendAll)":
+      "ConditionalExpression: a shortcut, as what sends looks for itself",
+  },
+  "core/src/stores/redis/batching/queue.ts": {
+    "if (arrivals.length === 0) return firstMs": "ConditionalExpression: a look at the clock for nobody",
+    "this.#waiting = this.#waiting.length === 0 ? arrivals : this.#waiting.concat(arrivals)":
+      "ConditionalExpression: nothing with them is the same, in another list",
+  },
+  "core/src/stores/redis/batching/watchdog.ts": {
+    "if (deadlineMs >= this.#dueMs) return": "EqualityOperator: the same deadline would be set anew",
+  },
+  "core/src/stores/redis/clients/first-connection.ts": {
+    "if (since !== Number.NEGATIVE_INFINITY) this.#sinceMs.set(node, Number.NEGATIVE_INFINITY)":
+      "ConditionalExpression: it would be said again",
+  },
+  "core/src/stores/redis/clients/ioredis-cluster.ts": {
+    "default:": "ConditionalExpression: nothing is as much of a no",
+    'if (typeof asking !== "function" || Object.hasOwn(node, "asking")) return':
+      "ConditionalExpression: all clients of ioredis have it",
+  },
+  "core/src/stores/redis/clients/key-slot.ts": {
+    "if (code > 0x7f) return slotOfBytes(Buffer.from(hashed))":
+      "ConditionalExpression,EqualityOperator: it is the quicker way to the same bytes",
+  },
+  "core/src/stores/redis/key.ts": {
+    "if (known === undefined) {": "ConditionalExpression: it would be put together anew",
+    "if (heads.size >= MOST_COUNTERS) heads.clear()":
+      "ConditionalExpression,EqualityOperator: more would be remembered, and nothing else",
+    "known = new Array<string | undefined>(GROUPS).fill(undefined)": "ArrayDeclaration: it grows",
+    "if (partition !== lastPartition) {": "ConditionalExpression: it would be worked out anew",
+    "for (let i = 0; i < text.length; i++) {":
+      "EqualityOperator: what is no character is below and above nothing",
+  },
+  "core/src/stores/redis/node/breaker.ts": {
+    "if (this.#isOpen) this.#close()":
+      "ConditionalExpression: one that is closed has no timer and no probe to end",
+  },
+  "core/src/stores/redis/node/node.ts": {
+    "if (this.#refusal === undefined) {": "ConditionalExpression: each time another one, which says the same",
+    "if (performance.now() > deadlineMs) throw this.unavailable":
+      "EqualityOperator: at the very end either will do",
+  },
+  "core/src/stores/redis/options.ts": {
+    "if (commands === undefined || problems.length > 0) throw new InvalidOptionError(problems)":
+      "ConditionalExpression: where there are none there is a problem",
+  },
+  "core/src/stores/redis/redis-store.ts": {
+    "if (!this.#denied.isEmpty) {":
+      "ConditionalExpression,EqualityOperator: an empty cache answers nothing, only slower",
+    "if (granted && this.#denied.isEmpty) return":
+      "ConditionalExpression,EqualityOperator: of a grant only known counters are learned",
+  },
+  "core/src/stores/redis/refund-batcher.ts": {
+    "if (this.#queue.length === 0) soon(this.#pump)":
+      "ConditionalExpression: once more, there would be nothing left to send",
+  },
+  "core/src/stores/redis/scripts/script-input.ts": {
+    "this.#keys ??= this.checks.map(this.#keyOf)": "AssignmentOperator: each time they are named anew",
+    "for (let i = 0; i < this.#policies.length; i++) {":
+      "EqualityOperator: where there is no policy there is no kind of it",
+    "one === other ||": "ConditionalExpression: a shortcut, mostly taken",
+    "default:": "ConditionalExpression: without it nothing is yielded either",
+  },
+  "core/src/stores/redis/scripts/script-reply.ts": {
+    'const wide = typeof value === "string" ? WIDE.exec(value) : null':
+      "ConditionalExpression: a number never matches",
+  },
+  "core/src/stores/redis/scripts/take-call.ts": {
+    "if (asked.checks.length !== 1 || this.#entries.length === 0) return undefined":
+      "ConditionalExpression,LogicalOperator,EqualityOperator: then each is looked for, and not found",
+    "if (isOfOneCounter(asked, latest.asked) && isSame(asked, latest.asked)) return latest":
+      "ConditionalExpression,LogicalOperator: a shortcut",
+    "if (list.length === end) return undefined": "ConditionalExpression: an empty table tells the same",
+    "function isOfOneCounter(one: Asked, other: Asked): boolean {":
+      "BlockStatement: a shortcut, as whoever is not found here is looked for",
+    "if (check.policy.counter !== than.policy.counter) return false": "ConditionalExpression: likewise",
+    "return check.partition === than.partition": "ConditionalExpression: likewise",
+    "if (later === 0) return state": "ConditionalExpression: nothing less is the same",
+    'if (policy.algorithm === "sliding-log")':
+      "ConditionalExpression: for the others what follows is the same, and quicker",
+  },
+  "core/src/stores/redis/take-in-turn.ts": {
+    "const times: number[] = []":
+      "ArrayDeclaration: what has a time and no counter is told as nothing either way",
+  },
+  "core/src/stores/redis/topology.ts": {
+    "if (!this.#commands.isCluster) return true":
+      "ConditionalExpression,BooleanLiteral: taken in turn the one slot answers the same, and later",
+  },
+  "express/src/facts.ts": {
+    "get keepsAddress(): object | undefined {":
+      "BlockStatement: an address that is kept nowhere is read anew",
+  },
+  "express/src/route.ts": {
+    'if (baseUrl !== "" && isBelowPattern(route, app)) return undefined':
+      "ConditionalExpression,StringLiteral: what is below nothing is below no pattern, if it is looked up or not",
+    "if (known === undefined) {": "ConditionalExpression: it is found once more",
+    'function hasParameters({ rawPath = "/", params = {}, keys = [] }: Layer): boolean {':
+      "StringLiteral: any text without a pattern",
+  },
+  "fastify/src/facts.ts": {
+    "get keepsAddress(): object | undefined {":
+      "BlockStatement: an address that is kept nowhere is read anew",
+  },
+  "fastify/src/index.ts": {
+    'if (anyOwn || guard.settles || name !== "onRequest" || !decidesAtOnce) {':
+      "ConditionalExpression,EqualityOperator,StringLiteral: with both it is decided the same",
+    "if (guard.settles) {": "ConditionalExpression: what takes no refunds gives none back",
+  },
+  "koa/src/error-headers.ts": {
+    "if (error === null || error === undefined) return":
+      "ConditionalExpression,LogicalOperator: without one nothing is taken off",
+  },
+  "koa/src/facts.ts": {
+    "get keepsAddress(): object | undefined {":
+      "BlockStatement: an address that is kept nowhere is read anew",
   },
 }

@@ -49,7 +49,6 @@ export class ExpressFacts implements RequestFacts {
   get remoteAddress(): string | undefined {
     return this.#req.socket?.remoteAddress
   }
-  // Stryker disable next-line BlockStatement: an address that is kept nowhere is read anew
   get keepsAddress(): object | undefined {
     return this.#req.socket
   }

@@ -43,7 +43,6 @@ export function routeOf(req: Request, middleware: object | undefined): string | 
   if (typeof route?.path !== "string") return undefined
   const app = req.app as unknown as App | undefined
   if (middleware !== undefined && !hasHandle(route, middleware) && isUsed(middleware, app)) return undefined
-  // Stryker disable next-line ConditionalExpression,StringLiteral: what is below nothing is below no pattern, if it is looked up or not
   if (baseUrl !== "" && isBelowPattern(route, app)) return undefined
   // "/API" and "/api" are one mount.
   const mount = baseUrl.toLowerCase()
@@ -74,7 +73,6 @@ function isBelowPattern(route: ExpressRoute & object, app: App | undefined): boo
 
 function remembered(memory: WeakMap<object, boolean>, key: object, find: () => boolean): boolean {
   let known = memory.get(key)
-  // Stryker disable next-line ConditionalExpression: it is found once more
   if (known === undefined) {
     known = find()
     memory.set(key, known)
@@ -98,7 +96,6 @@ function* layersOf(app: App | undefined): Generator<{ readonly layer: Layer; rea
   }
 }
 
-// Stryker disable next-line StringLiteral: any text without a pattern
 function hasParameters({ rawPath = "/", params = {}, keys = [] }: Layer): boolean {
   return isPattern(rawPath) || keys.length > 0 || Object.keys(params).length > 0
 }

@@ -37,7 +37,6 @@ export class FastifyFacts implements RequestFacts {
   get cookies(): unknown {
     return (this.#request as { cookies?: unknown }).cookies
   }
-  // Stryker disable next-line BlockStatement: an address that is kept nowhere is read anew
   get keepsAddress(): object | undefined {
     return this.#request.raw.socket
   }

@@ -185,7 +185,6 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
   function hookOf(name: HookName): Hook {
     return (request, reply, payload, done = payload as Done) => {
       // Asking Fastify for a request's route is expensive, and so is a mark on each request.
-      // Stryker disable next-line ConditionalExpression,EqualityOperator,StringLiteral: with both it is decided the same
       if (anyOwn || guard.settles || name !== "onRequest" || !decidesAtOnce) {
         decideAt(name, request, reply, done)
       } else decide(guard, request, reply, done)
@@ -228,7 +227,6 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
 
   // Of an app that has one of this name already Fastify refuses it.
   if (isFirst) app.decorateRequest("rateLimit", { getter: decisionOf })
-  // Stryker disable next-line ConditionalExpression: what takes no refunds gives none back
   if (guard.settles) {
     app.addHook("onResponse", (request: Deciding, reply, done) => {
       // Over HTTP/2 this runs, too, for a client that has cancelled its request: the units stay taken.

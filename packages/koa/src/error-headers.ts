@@ -26,7 +26,6 @@ function tellWithError(this: Telling, error: Error | null | undefined): void {
 
 function withHeaders(ctx: Telling, error: Error | null | undefined, onerror: Context["onerror"]): void {
   // Koa calls it at the end of every response, and looks whether there is one.
-  // Stryker disable next-line ConditionalExpression,LogicalOperator: without one nothing is taken off
   if (error === null || error === undefined) return
   const { res } = ctx
   const { removeHeader } = res

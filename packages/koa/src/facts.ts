@@ -53,7 +53,6 @@ export class KoaFacts implements RequestFacts {
   get remoteAddress(): string | undefined {
     return this.#ctx.req.socket?.remoteAddress
   }
-  // Stryker disable next-line BlockStatement: an address that is kept nowhere is read anew
   get keepsAddress(): object | undefined {
     return this.#ctx.req.socket
   }

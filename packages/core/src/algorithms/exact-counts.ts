@@ -17,7 +17,6 @@ export function timeUnitMs(most: number, windowMs: number): number {
 
 /** floor(P * (W - e) / W): how much of a window's count the sliding one still covers, e milliseconds into the next. */
 export function weighted(count: number, elapsedMs: number, windowMs: number, ceiling: number): number {
-  // Stryker disable next-line ConditionalExpression: a share of nothing is nothing, but most windows have none before them
   if (count === 0) return 0
   const unitMs = timeUnitMs(Math.max(count, ceiling), windowMs)
   const window = Math.ceil(windowMs / unitMs)
@@ -34,7 +33,6 @@ export function firstOffsetBelow(count: number, below: number, windowMs: number,
   const window = Math.ceil(windowMs / unitMs)
   const product = (count - below) * window
   const offset = Math.floor(product / count)
-  // Stryker disable next-line ConditionalExpression,EqualityOperator: counting up yields the same, only slower
   if (product <= Number.MAX_SAFE_INTEGER) return (offset + 1) * unitMs
   // The product was rounded, so the quotient may be one too many: count up from there.
   let exact = offset
@@ -45,7 +43,6 @@ export function firstOffsetBelow(count: number, below: number, windowMs: number,
 /** floor(count * part / whole), exactly, for any count below 2^53 and part <= whole <= WIDEST_WINDOW. */
 function share(count: number, part: number, whole: number): number {
   const product = count * part
-  // Stryker disable next-line ConditionalExpression,EqualityOperator: in two parts it is the same, only slower
   if (product <= Number.MAX_SAFE_INTEGER) return Math.floor(product / whole)
   return Math.floor(count / whole) * part + Math.floor(((count % whole) * part) / whole)
 }

@@ -20,7 +20,6 @@ export function countOf(packed: string): number {
 
 /** The number at an index from 0; 0 where there is none. */
 export function numberAt(packed: string, index: number): number {
-  // Stryker disable next-line ConditionalExpression,StringLiteral: numbers of no digits yield the same, by way of NaN
   if (packed === "") return 0
   const width = widthOf(packed)
   return parseDigits(packed, 1 + index * width, width)
@@ -29,7 +28,6 @@ export function numberAt(packed: string, index: number): number {
 /** The numbers, put together with as many digits as the largest of them needs; those of 0 at the end are left out. */
 export function pack(numbers: readonly number[]): string {
   let length = numbers.length
-  // Stryker disable next-line ConditionalExpression,EqualityOperator: there is nothing at -1, but to look there is slow
   while (length > 0 && numbers[length - 1] === 0) length--
   if (length === 0) return ""
   let most = 0
@@ -91,7 +89,6 @@ export function parseDigits(text: string, from: number, width: number): number {
  * and a counter in memory would be ten times as large.
  */
 export function flat(text: string): string {
-  // Stryker disable next-line StringLiteral: of these characters every encoding is the same, and this one is the quickest
   return Buffer.from(text, "latin1").toString("latin1")
 }
 

@@ -91,7 +91,6 @@ export function replaced(
   const width = Math.max(unitsWidth, digitsFor(units))
   const entry = units === 0 ? "" : digits(atMs % 64 ** timeWidth, timeWidth) + digits(units, width)
   const wider = (entries: string) =>
-    // Stryker disable next-line ConditionalExpression: to widen by no digit yields the same, only slower
     width === unitsWidth ? entries : widened(entries, timeWidth, unitsWidth, width)
   return flat(digits(width, 1) + wider(text.slice(FIRST, from)) + entry + wider(text.slice(to)))
 }

@@ -21,7 +21,6 @@ import {
  */
 export const slidingLog: Algorithm = {
   at(state, policy, nowMs) {
-    // Stryker disable next-line ConditionalExpression: of no units there are no entries, unless sums beyond 2^53 were rounded
     if (state === undefined || state.current === 0 || !state.parts) return empty(nowMs)
     const log = logOf(state, policy)
     if (state.startMs > nowMs) {
@@ -43,12 +42,10 @@ export const slidingLog: Algorithm = {
   retryAfterMs(state, policy, cost, nowMs) {
     if (cost === 0) return 0
     const ceiling = ceilingOf(policy)
-    // Stryker disable next-line ConditionalExpression: no entry of all makes room for it, which is found out slower
     if (cost > ceiling) return Number.POSITIVE_INFINITY
     let used = state.current
     if (used + cost <= ceiling) return 0
     const log = logOf(state, policy)
-    // Stryker disable next-line EqualityOperator: at the end there are no units
     for (let place = FIRST; place < log.end; place += entryWidth(log)) {
       used -= unitsAt(log, place)
       if (used + cost <= ceiling) return timeAt(log, place) + policy.windowMs + 1 - nowMs
@@ -141,10 +138,8 @@ function withoutOldest(state: CounterState, policy: Policy, units: number, nowMs
   let rest = units
   let place = FIRST
   let there = 0
-  // Stryker disable next-line EqualityOperator: at the end there are no units
   while (place < log.end) {
     there = unitsAt(log, place)
-    // Stryker disable next-line EqualityOperator: of an entry of as many none are left, whichever way it goes
     if (there > rest) break
     rest -= there
     place += entryWidth(log)

@@ -14,12 +14,10 @@ import { firstOffsetBelow, weighted, withCountedUpTo } from "./exact-counts.ts"
 export const slidingWindow: Algorithm = {
   at(state, policy, nowMs) {
     // Nearly always it is of this window, and a remainder is dear.
-    // Stryker disable next-line all: what follows tells the same
     if (state !== undefined && nowMs >= state.startMs && nowMs - state.startMs < policy.windowMs) return state
     const startMs = nowMs - (nowMs % policy.windowMs)
     if (state === undefined) return { startMs, current: 0, previous: 0 }
     if (state.startMs === startMs) return state
-    // Stryker disable next-line EqualityOperator: the same window has been returned
     if (state.startMs > startMs) {
       // The clock went back.
       const current = Math.min(state.previous + state.current, Number.MAX_SAFE_INTEGER)
@@ -33,7 +31,6 @@ export const slidingWindow: Algorithm = {
     if (cost === 0) return true
     const room = ceilingOf(policy) - current - cost
     if (room < 0) return false
-    // Stryker disable next-line ConditionalExpression: a share of nothing is nothing, but most windows have none before them
     if (previous === 0) return true
     return nowMs - startMs >= opensAfterMs(previous, room + 1, policy)
   },

@@ -27,13 +27,11 @@ export function subWindowsAt(state: CounterState | undefined, policy: Policy, no
   if (state.startMs === startMs) return state
   const { current, previous, parts = "" } = state
   const by = (startMs - state.startMs) / bucketMs
-  // Stryker disable next-line EqualityOperator: the same sub-window has been returned
   if (by < 0) return broughtBack(previous + current, parts, startMs, -by)
   const most = bucketsOf(policy)
   if (by > most) return { startMs, current: 0, previous: 0, parts: "" }
   let left = previous + current
   const kept = Math.min(countOf(parts), most - by)
-  // Stryker disable next-line EqualityOperator: beyond the last there is 0
   for (let index = kept; index < countOf(parts); index++) left -= numberAt(parts, index)
   return { startMs, current: 0, previous: left, parts: shift(parts, by - 1, current, kept) }
 }
@@ -80,7 +78,6 @@ export function withoutUnitsOf(
 export function subWindowsEndAtMs({ startMs, current, parts = "" }: CounterState, policy: Policy): number {
   const most = bucketsOf(policy)
   if (current > 0) return startMs + (most + 1) * bucketMsOf(policy)
-  // Stryker disable next-line EqualityOperator: beyond the last there is 0
   for (let index = 0; index < countOf(parts); index++) {
     if (numberAt(parts, index) > 0) return startMs + (most - index) * bucketMsOf(policy)
   }

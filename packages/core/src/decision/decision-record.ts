@@ -84,7 +84,6 @@ export class DecisionRecord implements Decision {
     this.resetAfterMs = binding.resetAfterMs
     let { delayMs, overLimit } = binding
     // Nearly always there is one.
-    // Stryker disable next-line ConditionalExpression,EqualityOperator: of one it is the same
     if (checks.length > 1 && binding.allowed) {
       for (const check of checks) {
         if (check.shadow) continue

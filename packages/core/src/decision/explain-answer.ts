@@ -13,7 +13,6 @@ import type { Ask, Look } from "./rule-check.ts"
 export function askedOf(asks: readonly Ask[]): readonly Ask[] {
   for (let i = 0; i < asks.length; i++) {
     const { refusal, penalty } = asks[i] as Ask
-    // Stryker disable next-line ConditionalExpression,EqualityOperator: the same asks in a list that is made in vain
     if (refusal !== undefined || penalty !== undefined) return withPenalties(asks.filter(isCounted))
   }
   return asks
@@ -39,13 +38,11 @@ export function explainAnswer(
   look: Look | undefined,
 ): Decision | undefined {
   // Nearly always all of them count, and none has a penalty: nothing is made in vain.
-  // Stryker disable next-line ConditionalExpression: the long way explains the same
   if (asked !== asks) return explainParted(partPenalties(asked, answer), asks, peeked, by, look)
   look?.(asks, answer)
   const { nowMs } = answer
   const isTaken = answer.granted && !peeked
   // Nearly always there is one.
-  // Stryker disable next-line ConditionalExpression: a list of one is explained the same
   const isOne = asks.length === 1
   const checks = isOne
     ? [explain(asks[0] as Ask, answer.checks[0], nowMs, isTaken)]

@@ -30,7 +30,6 @@ export class LocalFallback {
   }
 
   readonly #share = (ask: Ask): Ask => {
-    // Stryker disable next-line ConditionalExpression: the only one has all of it, put together anew
     if (this.#instances === 1) return ask
     return { ...ask, policy: shareOf(ask.policy, ask.leastCost ?? ask.cost, this.#instances) }
   }

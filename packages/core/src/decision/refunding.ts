@@ -21,7 +21,6 @@ export async function applyRefunds(
 ): Promise<readonly CounterKey[]> {
   if (refunds.length === 0) return NONE
   await within(store, store.refund(refunds, withinMs), withinMs, isAwaited)
-  // Stryker disable next-line EqualityOperator: of no units there is no refund
   return refunds.filter(({ units }) => units > 0)
 }
 

@@ -79,10 +79,8 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
       return rejectionOf(decision, seconds, TEXT_TYPE, textBody(contentOf(decision, seconds)))
     }
     const text = usualText(decision)
-    // Stryker disable next-line ConditionalExpression: written anew it is the same
     if (text === undefined || text.tellsInstant) return jsonRejection(decision, seconds, nowMs)
     // What floods are answered with is the same for a second, and its text is flat once it has been sent.
-    // Stryker disable next-line ConditionalExpression: written anew it is the same
     if (text.last === undefined || text.last.seconds !== seconds) {
       text.last = { seconds, rejection: jsonRejection(decision, seconds, nowMs) }
     }
@@ -94,9 +92,7 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
   }
 
   /** The text of the rule, where the quota of one rule alone refuses; undefined for what is not usual. */
-  // Stryker disable next-line BlockStatement: what is not usual is written anew, and is the same
   function usualText(decision: Decision): RuleText | undefined {
-    // Stryker disable next-line ConditionalExpression,StringLiteral: what is not usual is written anew, and is the same
     const isUsual = decision.refusal === "quota" && decision.checks.length === 1
     return isUsual ? texts.get(decision.policy) : undefined
   }

@@ -106,7 +106,6 @@ export function respond<Request extends object>(
   exchange: Exchange<Request>,
   step?: DecisionStep,
 ): unknown {
-  // Stryker disable next-line ConditionalExpression: a limiter without refundWhen gives nothing back
   if (guard.settles) settleWhenSent(guard, exchange)
   const outcome = guard.check(facts, exchange.request, exchange.nodeResponse, step)
   // On the memory store no request waits for a promise. The closure is in a function of its own, or every request would pay for it.
@@ -140,7 +139,6 @@ function carryOut<Request extends object>(
   if (exchange.isTaken()) return undefined
   const { nodeResponse } = exchange
   if (nodeResponse.headersSent) return nodeResponse.writableEnded ? undefined : endBegun(guard, nodeResponse)
-  // Stryker disable next-line ConditionalExpression: the guard would return the same rejection
   return guard.asksApp ? askApp(outcome, guard, exchange) : exchange.send(rejection)
 }
 

@@ -33,7 +33,6 @@ export function requireUnblockOptions(options: UnblockOptions): void {
 
 /** Returns the options of `peek`. Throws InvalidOptionError. */
 export function parsePeekOptions(options: PeekOptions | undefined): PeekOptions {
-  // Stryker disable next-line ConditionalExpression: what follows returns the same
   if (options === undefined) return NONE
   requireKnown(options, ["cost", "rules"], "peek()")
   const { cost, rules } = options ?? NONE

@@ -50,7 +50,6 @@ function unknownOptions(options: object, names: readonly string[], call: string)
 
 /** The cost that a method was given. Throws InvalidOptionError. */
 export function parseCost(options: CostOption | undefined): number | undefined {
-  // Stryker disable next-line ConditionalExpression: the usual call, of which what follows says the same
   if (options === undefined) return undefined
   // From untyped code it may be null.
   const cost = options?.cost

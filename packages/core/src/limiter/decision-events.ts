@@ -28,7 +28,6 @@ export class DecisionReporter<Request> {
     operation: DecisionCall["operation"],
     startedMs: number | undefined,
   ): MaybePromise<Made> {
-    // Stryker disable next-line ConditionalExpression: nobody is told either way, which takes longer
     return startedMs === undefined ? decision : this.#toldSince(decision, request, operation, startedMs)
   }
 

@@ -111,7 +111,6 @@ function warnOfClock(error: unknown, warner: Warner): void {
   warner.once(
     "SLUICE_CALLBACK_FAILED",
     `clock.wait failed: ${textOf(error)}. Requests that would have to wait are answered 503.`,
-    // Stryker disable next-line StringLiteral: any name that no other callback has
     "clock.wait",
     error,
   )

@@ -48,7 +48,6 @@ function ownFacts(request: object): RequestFacts {
 function withSocketAddress(request: RequestFacts & { readonly socket?: unknown }): RequestFacts {
   if (request.remoteAddress !== undefined) return request
   const { remoteAddress } = (request.socket ?? {}) as RequestFacts
-  // Stryker disable next-line ConditionalExpression: with the address that it has not got, it is the same request
   return remoteAddress === undefined
     ? request
     : Object.create(request, { remoteAddress: { value: remoteAddress } })

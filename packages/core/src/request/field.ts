@@ -47,7 +47,6 @@ export function compileField(
   // Empty, and yet no missing value: the whole service is one client.
   if (name === "service") return () => ""
   const read = compileValue(name, extractor, context)
-  // Stryker disable next-line ConditionalExpression,StringLiteral: an address is a text that is not empty
   const textOf = name === "ip" ? (address: unknown) => address as string | undefined : scalarText
   let failed = false
   return (facts, request) => {
@@ -77,7 +76,6 @@ function compileValue(
     case "ip":
       return context.clientGroup
     case "method":
-      // Stryker disable next-line ConditionalExpression,StringLiteral: the long way yields the same
       return ({ method }) => (method === "GET" ? method : methodText(method))
     case "route":
       return compileRoute(context)

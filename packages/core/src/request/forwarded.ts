@@ -29,7 +29,6 @@ export function visitForwarded(
     const cut = line.length > characters
     const text = cut ? line.slice(line.length - characters) : line
     for (let end = text.length; end >= 0; ) {
-      // Stryker disable next-line ConditionalExpression: an element with a quote is no address where there are no quotes
       const comma = name === "forwarded" ? commaOutsideQuotes(text, end) : commaBefore(text, end)
       // What is left of the cut is the end of an element at best.
       if (elements === 0 || (cut && comma === -1)) return

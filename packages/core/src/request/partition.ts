@@ -59,17 +59,14 @@ export function compilePartition(
   { fields, onMissing }: PartitionRule,
   readerOf: (field: string) => FieldReader,
 ): (facts: RequestFacts, request: unknown) => Partition {
-  // Stryker disable next-line ConditionalExpression: a list of no values yields the same, only slower
   if (fields.length === 0) return () => ""
   const standIn = compileStandIn(onMissing, readerOf)
   const denials: readonly MissingField[] = fields.map((field) => ({ field }))
   const readers = fields.map(readerOf)
-  // Stryker disable next-line ConditionalExpression,BlockStatement: a list of one value yields the same, only slower
   if (readers.length === 1) {
     const read = readers[0] as FieldReader
     const denial = denials[0] as MissingField
     // An address has one spelling, in which there is nothing to look for.
-    // Stryker disable next-line ConditionalExpression,StringLiteral: its text is the same, only slower
     const textOf = fields[0] === "ip" ? (address: string) => address : singleText
     return (facts, request) => {
       const value = read(facts, request)

@@ -28,14 +28,12 @@ export class Counters<Key> {
   constructor(table: CounterStates<Key>, keys: Keys<Key>) {
     this.#table = table
     this.#keys = keys
-    // Stryker disable next-line StringLiteral: it is written over before it is read
     this.#spare = keys.of("", "")
     this.#isSame = (one, other) => keys.areSame(one.key, other.key)
   }
 
   /** Takes the units of all checks, or of none. */
   take(checks: readonly Check[], nowMs: number): Answer {
-    // Stryker disable next-line ConditionalExpression: all of one check are taken as one is, only slower
     const isOne = checks.length === 1
     return isOne ? this.#takeOne(checks[0] as Check, nowMs) : this.#takeAll(checks, nowMs)
   }
@@ -100,7 +98,6 @@ export class Counters<Key> {
     let after = state
     if (policy.countRejected === true && cost <= ceilingOf(policy)) {
       after = algorithm.withRejected(state, policy, cost, nowMs)
-      // Stryker disable next-line ConditionalExpression: what has not changed, written once more
       if (after !== state) this.#table.write(key, after, algorithm.emptyAtMs(after, policy), nowMs)
     }
     markBlocked(this.#table, key, algorithm, after, check, nowMs)

@@ -43,7 +43,6 @@ export function keepState<Key>(
   state: CounterState,
   policy: Policy,
 ): void {
-  // Stryker disable next-line ConditionalExpression: others end when they were to end, so it is looked for in vain
   if (algorithm.endsByRule === true) table.keep(key, algorithm.emptyAtMs(state, policy))
 }
 

@@ -82,7 +82,6 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     if (firstRules !== undefined) return this.#checkAfter(firstRules, facts, request, response, step)
     if (step !== undefined) return this.#stepped.check(facts, request, response, step)
     const earlier = (request as Marked<Mark>)[MARK]
-    // Stryker disable next-line ConditionalExpression: of no mounts none is this one's
     const part = earlier === undefined ? undefined : this.#partAfter(earlier)
     // The rules may be others when the store has answered: a decision is told by those that it was made on.
     const { ruleSet } = this.limiter
@@ -202,7 +201,6 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
       return decidedBefore(this.limiter, earlier as Mark, ruleSet)
     }
     const mark = new Mark(this.limiter, ruleSet, decision, earlier, facts, undefined)
-    // Stryker disable next-line ConditionalExpression: beside no other mount there is nothing to warn of
     if (earlier !== undefined) warnSameNames(this.limiter.warner, mark)
     ;(request as Marked<Mark>)[MARK] = mark
     return mark

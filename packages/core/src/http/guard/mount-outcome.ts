@@ -107,7 +107,6 @@ export class Mark implements MountDecision {
 
   /** The rate limit headers of all mounts so far. */
   private told(): readonly HeaderLine[] {
-    // Stryker disable next-line ConditionalExpression: written anew they are the same
     if (this.lines === undefined) {
       const { earlier } = this
       const lines = this.writers.headers(this.own, this.limiter.options.wallClock)

@@ -28,7 +28,6 @@ export function compileAnswer(onRejected: OnRejected<unknown> | undefined, warne
       warner.once(
         "SLUICE_CALLBACK_FAILED",
         `onRejected failed: ${textOf(error)}. The standard answer is sent, unless it had begun one.`,
-        // Stryker disable next-line StringLiteral: any name that no other callback has
         "onRejected",
         error,
       )

@@ -36,7 +36,6 @@ export class RouteGuards<Guard> {
 
   /** The one for a route with this rule; `make` makes it where there is none. Throws {@link InvalidOptionError}. */
   join(written: unknown, route: GuardedRoute, make: (rule: object, name: string) => Guard): Guard {
-    // Stryker disable next-line ArrayDeclaration: no rule has a member of another name
     const { label, counter = label, path = "", besides = [] } = route
     if (typeof written !== "object" || written === null) {
       throw wrong(path, `${inspect(written)} is not a rule`, 'false, or { limit: 5, window: "1 minute" }')

@@ -25,7 +25,6 @@ export function writersOf(ruleSet: RuleSet, dialect: HeaderDialect | false): Wri
 function compileWriters(ruleSet: RuleSet, dialect: HeaderDialect | false): Writers {
   const { rules } = ruleSet
   const policies = rules.map(({ name, limit, windowMs, shadow }) => {
-    // Stryker disable next-line ConditionalExpression,StringLiteral: an unknown limit is written from each decision, the same
     return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, shadow }
   })
   return {

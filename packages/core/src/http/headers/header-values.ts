@@ -73,7 +73,6 @@ const THREE_DIGITS: readonly string[] = Array.from({ length: 1000 }, (_, value) 
 export function decimal(value: number): string {
   let digits = ""
   let rest = value
-  // Stryker disable next-line ConditionalExpression,EqualityOperator: what is not put together is written the same
   while (rest >= 1000) {
     const last = rest % 1000
     digits = THREE_DIGITS[last] + digits

@@ -64,13 +64,10 @@ export function compileMembers(
     let limitList = ""
     const { checks } = decision
     // Nearly always there is one, of which nothing has to be made twice.
-    // Stryker disable next-line ConditionalExpression,EqualityOperator,BlockStatement: a list of one is written the same
     if (checks.length === 1) {
       const check = checks[0] as PolicyCheck
-      // Stryker disable next-line ConditionalExpression,BlockStatement: the long way writes the same
       if (first?.line !== undefined && check.policy === first.name) {
         if (!isListed(decision, check)) return [first.line]
-        // Stryker disable next-line ConditionalExpression: written anew they are the same
         return check.allowed
           ? [first.line, ["RateLimit", limitMember(first, check)]]
           : refusalLines(first, first.line, secondsTold(check, first.windowS), check.cost)
@@ -98,7 +95,6 @@ export function compileMembers(
     seconds: number | undefined,
     cost: number,
   ): readonly HeaderLine[] {
-    // Stryker disable next-line ConditionalExpression: written anew they are the same
     if (lastRefusal === undefined || lastRefusal.seconds !== seconds || lastRefusal.cost !== cost) {
       const lines: readonly HeaderLine[] = [line, ["RateLimit", memberOf(text, 0, seconds, cost)]]
       lastRefusal = { seconds, cost, lines }
@@ -107,7 +103,6 @@ export function compileMembers(
   }
 
   function secondsText(seconds: number | undefined): string {
-    // Stryker disable next-line ConditionalExpression: it is written anew
     if (seconds !== lastSeconds) {
       lastSeconds = seconds
       lastText = seconds === undefined ? "" : beforeSeconds + seconds
@@ -132,7 +127,6 @@ const NONE: readonly HeaderLine[] = []
  * regular expression, does the slow way; a look at a character makes it one, and for that V8 has to see that it matters.
  */
 function flat(member: string): string {
-  // Stryker disable next-line ConditionalExpression,StringLiteral: each begins with one
   return member.charCodeAt(0) === QUOTE ? member : ""
 }
 

@@ -75,7 +75,6 @@ function valueText({ limit, windowMs }: HeaderPolicy): ValueText {
   const windowS = windowSeconds(windowMs)
   return {
     windowS,
-    // Stryker disable next-line ConditionalExpression: what is made anew for each request is the same
     limit: limit === undefined ? undefined : String(fieldInteger(limit)),
     window: `;w=${windowS}`,
   }

@@ -81,7 +81,6 @@ export const optionsShape = strict("the options", {
     (value, { addIssue }) => {
       // A record does not look at it.
       if (Object.hasOwn(value ?? {}, "__proto__")) {
-        // Stryker disable next-line StringLiteral: the code is nobody's, the message is what is told
         addIssue({ code: "custom", path: ["__proto__"], message: says("a field", "another name").error })
       }
       return answersAtOnce(value) ? undefined : value

@@ -36,7 +36,6 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const readerOf = rememberedReaders(rule, context)
   // Lists of addresses are compared with the address itself, not with the /64 that it is counted in.
   const listReaderOf = (field: string) => (field === "ip" ? context.clientAddress : readerOf(field))
-  // Stryker disable next-line ConditionalExpression: what matches everything yields the same, only slower
   const matcher = rule.match === undefined ? undefined : compileMatch(rule.match)
   const matchReaders = new Map(matcher?.fields.map((field) => [field, listReaderOf(field)]))
   const partitionOf = compilePartition(rule, readerOf)
@@ -79,7 +78,6 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     return {
       policy: policyNow === undefined ? policy : policyNow(),
       policyNow,
-      // Stryker disable next-line StringLiteral: whoever lacks a field is refused before any counter is asked
       partition: isText ? partition : "",
       unitCost: cost,
       cost: Math.min(units * cost, Number.MAX_SAFE_INTEGER),
@@ -99,7 +97,6 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     ask(facts, request, units, paths) {
       if (!countsPreflight && isPreflight(facts)) return undefined
       if (lacks(facts.onlyFields, needed)) return undefined
-      // Stryker disable next-line ConditionalExpression: what matches everything yields the same, only slower
       if (matcher !== undefined && !isMatched(matcher, facts, request, paths)) return undefined
       return askOf(facts, request, units, hasPenalty || blocks.isOn)
     },
@@ -118,7 +115,6 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
 
 /** What is no set says nothing: a caller of the core might pass anything, and nobody is to be let in by that. */
 function lacks(known: unknown, fields: readonly string[]): boolean {
-  // Stryker disable next-line ConditionalExpression: nearly always it is absent, and a set it is not then either
   return known !== undefined && known instanceof Set && !fields.every((field) => known.has(field))
 }
 

@@ -36,7 +36,6 @@ export function compileElastic(rule: ParsedRule, warner: Warner): Elastic {
   }
   // One for each limit that the rule has had: a store tells policies apart by what they are.
   const compiled = new WeakMap<Policy, PolicyNow | undefined>()
-  // Stryker disable next-line ConditionalExpression: a function is below no number, as undefined is
   const highest = ceiling ?? mostCounted(rule, burst ?? (typeof limit === "number" ? limit : undefined))
   return {
     throttle: { kind: "elastic", ceiling: highest },

@@ -172,6 +172,5 @@ function remembered<T>(read: (name: string) => T): (name: string) => T {
 function pathsIn({ url, routedUrl }: RequestFacts): readonly string[] {
   const paths = typeof url === "string" ? pathReadings(url) : NO_PATHS
   if (typeof routedUrl !== "string") return paths
-  // Stryker disable next-line ConditionalExpression: the same readings once more
   return routedUrl === url ? paths : [...paths, ...pathReadings(routedUrl)]
 }

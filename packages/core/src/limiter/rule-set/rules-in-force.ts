@@ -297,7 +297,6 @@ export class RulesInForce<Request> {
 
   /** What messages call the book and the service. */
   get #place(): string {
-    // Stryker disable next-line OptionalChaining: only what a book has brought is refused
     return `${this.#book?.name}, service ${show(this.#options.service)}`
   }
 

@@ -25,7 +25,6 @@ export function utilizationOf(measured: number): number {
 
 /** Begins to measure: utilization and delay by node:perf_hooks. Holds no process. */
 export function openGauge(): LoopGauge {
-  // Stryker disable next-line ObjectLiteral: looked at twice as often, which only costs
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
   histogram.enable()
   let utilization = performance.eventLoopUtilization()
@@ -40,7 +39,6 @@ export function openGauge(): LoopGauge {
       const busy = performance.eventLoopUtilization(utilization, before.utilization).utilization
       return { utilization: utilizationOf(busy), delayMs }
     },
-    // Stryker disable next-line BlockStatement: it goes on for nobody, which only costs
     stop() {
       histogram.disable()
     },

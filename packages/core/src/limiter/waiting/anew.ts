@@ -5,7 +5,6 @@ import type { Ticket } from "./ticket.ts"
 /** What a ticket asks under the rules in force; undefined where that cannot be said any more: what it came with holds on. */
 export function asksAnew({ patience }: Ticket): readonly Ask[] | undefined {
   try {
-    // Stryker disable next-line OptionalChaining: to call what is absent throws, and that is caught
     return patience.asksAnew?.()
   } catch {
     // What reads a request is the app's.

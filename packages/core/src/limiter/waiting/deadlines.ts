@@ -51,7 +51,6 @@ export class Deadlines<Who extends Impatient> {
     let index = from
     for (let child = 2 * index + 1; child < this.#heap.length; child = 2 * index + 1) {
       const [left, right] = [this.#heap[child] as Who, this.#heap[child + 1]]
-      // Stryker disable next-line EqualityOperator: of two that are as impatient either may be above the other
       const isRight = right !== undefined && right.deadlineMs < left.deadlineMs
       this.#put(isRight ? right : left, index)
       index = isRight ? child + 1 : child

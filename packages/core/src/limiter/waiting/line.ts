@@ -29,7 +29,6 @@ export class Line<Who extends Standing> extends Queue<Who> {
   /** Nobody in it lets fewer wait than so many. */
   fewest: number = Number.POSITIVE_INFINITY
   /** Whether some wait in it of whom it is not known whether too many wait ahead of them. */
-  // Stryker disable next-line BooleanLiteral: it is looked at where somebody sleeps, and nobody does before it is narrowed
   hasUncounted = false
   /** What has been asked by then, which is counted in questions, may be out of date: units of the counter have come back since. */
   returnedAt = 0

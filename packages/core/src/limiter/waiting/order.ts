@@ -26,7 +26,6 @@ export function stopAsking(ticket: Ticket): readonly Ticket[] {
 /** Those in a line whom too many wait ahead of. */
 export function crowdedOut(line: Line<Ticket>): readonly Ticket[] {
   // Lines may be long, and there is nothing to look for in most.
-  // Stryker disable next-line EqualityOperator: of as many as that nobody has so many ahead
   if (!line.hasUncounted || line.waiting <= line.fewest) return NOBODY
   line.hasUncounted = false
   const crowded: Ticket[] = []

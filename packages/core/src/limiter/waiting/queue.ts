@@ -25,7 +25,6 @@ export class Queue<Who extends Waiter> {
     if (this.last === undefined || isBefore(this.last.who, who)) return this.append(who)
     // Who comes back to its place came early, as a rule.
     let behind = this.first
-    // Stryker disable next-line ConditionalExpression: there is one that did not come before, the last at the latest
     while (behind !== undefined && isBefore(behind.who, who)) behind = behind.behind
     return this.#put(who, behind)
   }

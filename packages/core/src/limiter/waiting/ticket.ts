@@ -91,13 +91,11 @@ export class Ticket {
   /** The order in which tickets are made. */
   readonly number: number = made++
   /** Those of `awaited` in whose lines it stands: all, or while one of them has nothing for it, that one. */
-  // Stryker disable next-line ArrayDeclaration: nothing else is done with the first value than to see that it is another
   standsFor: readonly Ask[] = []
   /** Where it waits, and afterwards where it has waited. */
   places: readonly Place<Ticket, Line<Ticket>>[] = []
   /** Where it is held. */
   slots: readonly Slot[] = []
-  // Stryker disable next-line StringLiteral: it asks, or is idle, before anybody looks
   step: Step = "idle"
   /** What it was granted, while it has not gone on with it. */
   granted: Decision | undefined
@@ -233,7 +231,6 @@ export class Ticket {
 
   /** How long the rules that it waits for hold it before it goes on. */
   delayOf({ checks, delayMs }: Decision): number {
-    // Stryker disable next-line ConditionalExpression: the longest of no delays is 0 too, but most have none
     if (delayMs === 0) return 0
     return Math.max(0, ...checks.filter((check) => this.waitsFor(check)).map((check) => check.delayMs))
   }

@@ -38,13 +38,11 @@ export class Tried {
    */
   isHelpedBy(other: Tried, counter: CounterKey): boolean {
     // Where refusals count it looks first and takes afterwards, and the other one may have gone in between.
-    // Stryker disable next-line EqualityOperator: no other has its number, and it costs what it costs
     if (this.number > other.number || countRefusals(this.asks)) return true
     return this.#costOf(counter) <= other.#costOf(counter)
   }
 
   #costOf(counter: CounterKey): number {
-    // Stryker disable next-line OptionalChaining: who waits for units of a counter has asked for some
     return this.asks.find((ask) => isSame(ask, counter))?.cost ?? 0
   }
 
@@ -82,7 +80,6 @@ export class Tried {
     if (refusal !== "quota" || ask === undefined) return retryAfterMs
     // Held to the limit only as long as there is no capacity to spare.
     if (ask.policy.extra === undefined) return Math.min(retryAfterMs, PASSING_MS)
-    // Stryker disable next-line ConditionalExpression: whom a quota refuses has been counted
     if (counts === undefined) return retryAfterMs
     const wider = algorithmOf(ask.policy).retryAfterMs(counts, ask.policy, ask.cost, this.#answeredMs)
     return Math.min(retryAfterMs, wider)

@@ -151,7 +151,6 @@ export class WaitingRoom {
       this.#waitBehind(first, line)
       return
     }
-    // Stryker disable next-line ConditionalExpression: all of them would be passed over, of which there may be many
     if (line.asking === line.size) return
     for (let place = line.first; place !== undefined && line.hasWindow; place = place.behind) {
       const { who } = place

@@ -180,6 +180,5 @@ export function mostAdmitted(rule: ParsedRule, limit: number): number {
  */
 export function mostCounted({ algorithm, windowMs }: ParsedRule, capacity: number | undefined): number {
   const inMs = Math.floor(Number.MAX_SAFE_INTEGER / windowMs) - 1
-  // Stryker disable next-line ConditionalExpression: undefined is below no number
   return capacity !== undefined && capacity <= inMs ? inMs : mostUnits(algorithm, windowMs)
 }

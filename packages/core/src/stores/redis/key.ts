@@ -26,11 +26,8 @@ export function keyNamer(prefix: string): (counter: CounterKey) => string {
 
   const headOf = (counter: string, group: number): string => {
     let known = heads.get(counter)
-    // Stryker disable next-line ConditionalExpression: it would be put together anew
     if (known === undefined) {
-      // Stryker disable next-line ConditionalExpression,EqualityOperator: more would be remembered, and nothing else
       if (heads.size >= MOST_COUNTERS) heads.clear()
-      // Stryker disable next-line ArrayDeclaration: it grows
       known = new Array<string | undefined>(GROUPS).fill(undefined)
       heads.set(counter, known)
     }
@@ -41,7 +38,6 @@ export function keyNamer(prefix: string): (counter: CounterKey) => string {
   return ({ policy: { counter }, partition }) => {
     // One counter for the whole service: all of them in one group would make one node of a cluster carry them all.
     if (partition === "") return headOf(counter, groupOf(counter))
-    // Stryker disable next-line ConditionalExpression: it would be worked out anew
     if (partition !== lastPartition) {
       lastPartition = partition
       lastText = textOf(partition)
@@ -68,7 +64,6 @@ function textOf(partition: string): string {
 
 /** Printable ASCII that is no hash: an operator can read it, and it has one spelling. */
 function isPlain(text: string): boolean {
-  // Stryker disable next-line EqualityOperator: what is no character is below and above nothing
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i)
     if (code < 0x20 || code > 0x7e) return false

@@ -67,7 +67,6 @@ export function parseOptions(options: RedisStoreOptions): ParsedRedisOptions {
     if (!(error instanceof InvalidOptionError)) throw error
     problems.unshift(...error.problems)
   }
-  // Stryker disable next-line ConditionalExpression: where there are none there is a problem
   if (commands === undefined || problems.length > 0) throw new InvalidOptionError(problems)
   const { prefix = "", denyCacheMs = 10_000, timeoutMs = 50, clock } = options
   return { commands, prefix, denyCacheMs, timeoutMs, clock }

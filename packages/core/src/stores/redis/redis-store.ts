@@ -189,7 +189,6 @@ export class RedisStore implements Store {
   /** Takes checks that one call may have, unless it is known that they would be refused. */
   #takeTogether(asked: RedisRequest, withinMs: number): MaybePromise<readonly Answer[]> {
     const { checks } = asked
-    // Stryker disable next-line ConditionalExpression,EqualityOperator: an empty cache answers nothing, only slower
     if (!this.#denied.isEmpty) {
       const denied = this.#denied.answer(checks, this.#parts.clock?.now() ?? performance.now())
       if (denied !== undefined) return [denied]
@@ -251,7 +250,6 @@ export class RedisStore implements Store {
 
   #learn({ checks }: RedisRequest, answer: Answer, arrival: ReplyArrival): void {
     const { nowMs, granted } = answer
-    // Stryker disable next-line ConditionalExpression,EqualityOperator: of a grant only known counters are learned
     if (granted && this.#denied.isEmpty) return
     if (arrival.isOvertaken) this.#denied.forget(checks)
     else if (this.#parts.clock === undefined) this.#denied.learn(checks, answer, arrival)

@@ -46,7 +46,6 @@ export class RefundBatcher {
     if (!this.#inBackground && node.breaker.isOpen) throw node.unavailable
     const deadlineMs = performance.now() + withinMs
     // What waits already is sent then, too, or when a call has ended.
-    // Stryker disable next-line ConditionalExpression: once more, there would be nothing left to send
     if (this.#queue.length === 0) soon(this.#pump)
     const each = refunds.map((refund, i) => {
       return new Promise<void>((resolve, reject) => {

@@ -94,7 +94,6 @@ export class RedisTopology {
 
   /** Whether one call may have all the keys. */
   areTogether(asked: Keyed): boolean {
-    // Stryker disable next-line ConditionalExpression,BooleanLiteral: taken in turn the one slot answers the same, and later
     if (!this.#commands.isCluster) return true
     const { keys } = asked
     const slot = this.slotOf(keys[0] as string)

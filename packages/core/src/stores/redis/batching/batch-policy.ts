@@ -85,10 +85,8 @@ export class BatchPolicy {
     if (spentMs > 0)
       this.#rest += WEIGHT_OF_LOOK * ((restedMs - this.#lastLook.restedMs) / spentMs - this.#rest)
     this.#lastLook = { restedMs, nowMs }
-    // Stryker disable next-line EqualityOperator: an average is hardly ever just that
     const isBusy = this.#rest <= MOST_REST_OF_BUSY
     if (this.#callsAtOnce === CALLS_AT_ONCE_WHEN_BUSY) {
-      // Stryker disable next-line EqualityOperator: an average is hardly ever just that
       if (this.#rest < LEAST_REST_OF_WAITING) return
       this.#callsAtOnce = CALLS_AT_ONCE
       this.#looksUntilBusy = LOOKS_UNTIL_TRIED_AGAIN

@@ -101,9 +101,7 @@ export class BatchSender {
 
   readonly #pump = (): void => {
     const deadlineMs = this.#queue.begin()
-    // Stryker disable next-line ConditionalExpression,EqualityOperator: a timer that rings for nobody
     if (deadlineMs < Number.POSITIVE_INFINITY) this.#watchdog.watch(deadlineMs)
-    // Stryker disable next-line ConditionalExpression: a shortcut, as what sends looks for itself
     if (this.#canSend()) outsideRequests(this.#sendAll)
   }
 

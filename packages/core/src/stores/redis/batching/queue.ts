@@ -33,7 +33,6 @@ export class TakeQueue {
   begin(): number {
     const arrivals = this.#arrivals
     let firstMs = Number.POSITIVE_INFINITY
-    // Stryker disable next-line ConditionalExpression: a look at the clock for nobody
     if (arrivals.length === 0) return firstMs
     this.#arrivals = []
     const nowMs = performance.now()
@@ -41,7 +40,6 @@ export class TakeQueue {
       waiting.deadlineMs = nowMs + waiting.withinMs
       firstMs = Math.min(firstMs, waiting.deadlineMs)
     }
-    // Stryker disable next-line ConditionalExpression: nothing with them is the same, in another list
     this.#waiting = this.#waiting.length === 0 ? arrivals : this.#waiting.concat(arrivals)
     return firstMs
   }

@@ -19,7 +19,6 @@ export class Watchdog {
   watch(deadlineMs: number): void {
     if (this.#timer !== undefined) {
       this.#timer.ref()
-      // Stryker disable next-line EqualityOperator: the same deadline would be set anew
       if (deadlineMs >= this.#dueMs) return
       clearTimeout(this.#timer)
     }

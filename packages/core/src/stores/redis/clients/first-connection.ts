@@ -14,7 +14,6 @@ export class FirstConnections {
   accepts(node: object, ready: boolean): boolean {
     const since = this.#sinceMs.get(node)
     if (ready) {
-      // Stryker disable next-line ConditionalExpression: it would be said again
       if (since !== Number.NEGATIVE_INFINITY) this.#sinceMs.set(node, Number.NEGATIVE_INFINITY)
       return true
     }

@@ -36,7 +36,6 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
       case "connecting":
       case "connect":
         return firstConnections.accepts(node, false)
-      // Stryker disable next-line ConditionalExpression: nothing is as much of a no
       default:
         return false
     }
@@ -104,7 +103,6 @@ function listenToNodes(client: IoredisClusterLike, listener: () => void): () => 
  */
 function hearAsking(node: IoredisLike & { asking?(...args: unknown[]): unknown }): void {
   const { asking } = node
-  // Stryker disable next-line ConditionalExpression: all clients of ioredis have it
   if (typeof asking !== "function" || Object.hasOwn(node, "asking")) return
   node.asking = (...args) => {
     const asked = asking.apply(node, args)

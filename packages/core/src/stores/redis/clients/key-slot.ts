@@ -19,7 +19,6 @@ export function keySlot(key: string): number {
   let crc = 0
   for (let i = 0; i < hashed.length; i++) {
     const code = hashed.charCodeAt(i)
-    // Stryker disable next-line ConditionalExpression,EqualityOperator: it is the quicker way to the same bytes
     if (code > 0x7f) return slotOfBytes(Buffer.from(hashed))
     crc = next(crc, code)
   }

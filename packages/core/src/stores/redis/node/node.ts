@@ -81,7 +81,6 @@ export class Node {
 
   /** The same as an answer, for whoever asks: to throw it takes as long as to decide without the server. */
   get refusal(): Promise<never> {
-    // Stryker disable next-line ConditionalExpression: each time another one, which says the same
     if (this.#refusal === undefined) {
       this.#refusal = outsideRequests(() => Promise.reject(this.unavailable))
       // Whoever asks hears of it, and at first nobody has.
@@ -250,7 +249,6 @@ export class Node {
         const timer = setTimer(resolve, LOOK_AGAIN_MS)
         if (inBackground) timer.unref()
       })
-      // Stryker disable next-line EqualityOperator: at the very end either will do
       if (performance.now() > deadlineMs) throw this.unavailable
     }
   }

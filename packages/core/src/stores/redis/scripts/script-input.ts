@@ -44,7 +44,6 @@ export class WholeRequest implements RedisRequest {
   }
 
   get keys(): readonly string[] {
-    // Stryker disable next-line AssignmentOperator: each time they are named anew
     this.#keys ??= this.checks.map(this.#keyOf)
     return this.#keys
   }
@@ -72,7 +71,6 @@ export class PolicyTable {
    */
   numberOf(policy: Policy, isPart = false): number {
     const kind = tellingKindOf(policy, isPart)
-    // Stryker disable next-line EqualityOperator: where there is no policy there is no kind of it
     for (let i = 0; i < this.#policies.length; i++) {
       if (this.#kinds[i] === kind && isSamePolicy(this.#policies[i] as Policy, policy)) return i + 1
     }
@@ -93,7 +91,6 @@ export class PolicyTable {
 /** Whether two policies count and decide alike; their counters are in the keys. */
 export function isSamePolicy(one: Policy, other: Policy): boolean {
   return (
-    // Stryker disable next-line ConditionalExpression: a shortcut, mostly taken
     one === other ||
     (one.limit === other.limit &&
       one.windowMs === other.windowMs &&
@@ -143,7 +140,6 @@ export function kindOf({ algorithm, align, buckets, refill }: Policy): number {
       return LOG
     case "penalty":
       return PENALTY
-    // Stryker disable next-line ConditionalExpression: without it nothing is yielded either
     default:
       return undefined as never
   }

@@ -77,11 +77,9 @@ export class TakeCall {
   /** The entry that such a request may be merged with. */
   #entryLike(asked: RedisRequest): Entry | undefined {
     // Requests of several checks are not merged, so where there are no others nobody is looked for.
-    // Stryker disable next-line ConditionalExpression,LogicalOperator,EqualityOperator: then each is looked for, and not found
     if (asked.checks.length !== 1 || this.#entries.length === 0) return undefined
     const latest = this.#entries.at(-1) as Entry
     // In a burst of one client: to look for it costs as much as all the rest of this.
-    // Stryker disable next-line ConditionalExpression,LogicalOperator: a shortcut
     if (isOfOneCounter(asked, latest.asked) && isSame(asked, latest.asked)) return latest
     this.#last ??= lastByKey(this.#entries)
     const last = this.#last.get(asked.keys[0] as string)
@@ -162,7 +160,6 @@ export class TakeCall {
   /** By the place of a key, how many times its check was taken, where that is not every time. */
   #lacksOf(list: Reply): ReadonlyMap<number, number> | undefined {
     const end = 1 + this.keys.length
-    // Stryker disable next-line ConditionalExpression: an empty table tells the same
     if (list.length === end) return undefined
     const lacks = new Map<number, number>()
     for (let at = end; at < list.length; at += 2) lacks.set(integerAt(list, at) - 1, integerAt(list, at + 1))
@@ -229,12 +226,9 @@ function isSame(
 }
 
 /** Whether the first check of both is of one counter. */
-// Stryker disable next-line BlockStatement: a shortcut, as whoever is not found here is looked for
 function isOfOneCounter(one: RedisRequest, other: RedisRequest): boolean {
   const [check, than] = [one.checks[0] as Check, other.checks[0] as Check]
-  // Stryker disable next-line ConditionalExpression: likewise
   if (check.policy.counter !== than.policy.counter) return false
-  // Stryker disable next-line ConditionalExpression: likewise
   return check.partition === than.partition
 }
 
@@ -255,9 +249,7 @@ function isSameCheck(one: Check, other: Check): boolean {
 
 /** The state before `later` units were taken by those who came after, in the same instant. */
 function before(state: CounterState, policy: Policy, later: number, nowMs: number): CounterState {
-  // Stryker disable next-line ConditionalExpression: nothing less is the same
   if (later === 0) return state
-  // Stryker disable next-line ConditionalExpression: for the others what follows is the same, and quicker
   if (policy.algorithm === "sliding-log")
     return algorithmOf(policy).withoutUnits(state, policy, later, state, nowMs)
   return { ...state, current: state.current - later }
