@@ -8,7 +8,7 @@ import { until } from "../servers/until.ts"
 const BIN = fileURLToPath(new URL("../../packages/service/bin/sluice-service.js", import.meta.url))
 /** Of the machine's own settings only what Node needs. */
 const ENV = { PATH: process.env.PATH ?? "", HOME: tmpdir() }
-const START_MS = 20_000
+const START_MS = 60_000
 
 /** A line of its log. */
 export type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string; readonly level: string }
