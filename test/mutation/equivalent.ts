@@ -63,10 +63,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "return policy.extra === undefined ? policy : { ...policy, extra: 0 }":
       "ConditionalExpression: a policy with nothing extra, made in vain",
   },
-  "core/src/decision/late-decision.ts": {
-    'this.retryAfterMs = ask.throttle.kind === "elastic" ? elasticWaitMs(ask, taken) : taken.retryAfterMs':
-      "ConditionalExpression: of other rules what it tells is the same, worked out once more",
-  },
   "core/src/decision/local-fallback.ts": {
     "if (this.#instances === 1) return ask":
       "ConditionalExpression: the only one has all of it, put together anew",
@@ -99,11 +95,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression,EqualityOperator: what is not put together is written the same",
   },
   "core/src/http/headers/members.ts": {
-    "const isUnseen = verdict instanceof LateDecision && verdict.made === undefined":
-      "ConditionalExpression,EqualityOperator,LogicalOperator: the decision that it becomes is told the same",
-    "if (isUnseen && first?.line !== undefined && verdict.ask.policy.name === first.name) {":
-      "ConditionalExpression,BlockStatement: the decision that it becomes is told the same",
-    "return verdict.allowed === true": "ConditionalExpression: what was refused leaves nothing",
     "if (checks.length === 1) {":
       "ConditionalExpression,EqualityOperator,BlockStatement: a list of one is written the same",
     "if (first?.line !== undefined && check.policy === first.name) {":
@@ -120,15 +111,13 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: what is made anew for each request is the same",
   },
   "core/src/http/rejection.ts": {
-    "if (text === undefined || text.tellsInstant) return jsonRejection(verdict, seconds, nowMs)":
+    "if (text === undefined || text.tellsInstant) return jsonRejection(decision, seconds, nowMs)":
       "ConditionalExpression: written anew it is the same",
     "if (text.last === undefined || text.last.seconds !== seconds) {":
       "ConditionalExpression: written anew it is the same",
-    "function usualText(verdict: Verdict): RuleText | undefined {":
+    "function usualText(decision: Decision): RuleText | undefined {":
       "BlockStatement: what is not usual is written anew, and is the same",
-    "if (verdict instanceof LateDecision) return texts.get(verdict.ask.policy.name)":
-      "ConditionalExpression: the decision that it becomes is written the same",
-    'const isUsual = verdict.refusal === "quota" && verdict.checks.length === 1':
+    'const isUsual = decision.refusal === "quota" && decision.checks.length === 1':
       "ConditionalExpression,StringLiteral: what is not usual is written anew, and is the same",
   },
   "core/src/http/respond.ts": {
@@ -140,8 +129,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "core/src/limiter/admission.ts": {
     'if (skip !== undefined) this.#skips = compileTest("skip", skip, "such a request is counted", parts.warner)':
       "ConditionalExpression: what skips nobody is asked in vain",
-    "if (this.reporter.isHeard && part?.isReportedLater !== true)":
-      "ConditionalExpression: a decision that is made at once is the same",
   },
   "core/src/limiter/block-options.ts": {
     "if (options === undefined) return NONE": "ConditionalExpression: what follows returns the same",
@@ -410,7 +397,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "if (isOfOneCounter(asked, latest.asked) && isSame(asked, latest.asked)) return latest":
       "ConditionalExpression,LogicalOperator: a shortcut",
     "if (list.length === end) return undefined": "ConditionalExpression: an empty table tells the same",
-    "function isOfOneCounter(one: Asked, other: Asked): boolean {":
+    "function isOfOneCounter(one: RedisRequest, other: RedisRequest): boolean {":
       "BlockStatement: a shortcut, as whoever is not found here is looked for",
     "if (check.policy.counter !== than.policy.counter) return false": "ConditionalExpression: likewise",
     "return check.partition === than.partition": "ConditionalExpression: likewise",
