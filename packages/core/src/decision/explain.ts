@@ -46,13 +46,13 @@ export function explainCounted(ask: Ask, counted: Counted, nowMs: number, isTake
 }
 
 /** What is left to a client, as its check tells. */
-export interface Left {
+interface Left {
   readonly remaining: number
   readonly nextUnitAfterMs: number
 }
 
 /** What a state leaves of which so many units are in use. */
-export function leftOf(
+function leftOf(
   algorithm: Algorithm,
   policy: Policy,
   state: CounterState,
@@ -75,7 +75,7 @@ function hardOf(policy: Policy): Policy {
  * How long a refused request waits. Under elastic throttling that is told of the limit, since nobody can promise that there
  * is capacity to spare by then: who waits so long is admitted in any case.
  */
-export function retryAfterMs(ask: Ask, state: CounterState, nowMs: number): number {
+function retryAfterMs(ask: Ask, state: CounterState, nowMs: number): number {
   const { policy, cost, throttle } = ask
   const algorithm = algorithmOf(policy)
   if (throttle.kind !== "elastic") return algorithm.retryAfterMs(state, policy, cost, nowMs)

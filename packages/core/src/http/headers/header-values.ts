@@ -49,7 +49,7 @@ export function secondsTold(check: PolicyCheck, windowS: number): number | undef
 }
 
 /** The same of what is admitted. */
-export function secondsLeft(
+function secondsLeft(
   remaining: number,
   nextUnitAfterMs: number,
   limit: number,
