@@ -4,7 +4,7 @@ import { type Ask, RULES_MISSING } from "../decision/rule-check.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import type { RequestFacts } from "../request/request.ts"
 import { compileTest, compileUnits } from "./callbacks.ts"
-import type { DecisionReporter } from "./decision-events.ts"
+import type { DecisionEvents } from "./decision-events.ts"
 import { type Asked, type Held, holdInLine, type Leaving } from "./hold.ts"
 import type { ParsedOptions } from "./options/parse-options.ts"
 import type { LimiterParts } from "./parts.ts"
@@ -28,7 +28,7 @@ export class Admission<Request> {
   /** The units that a request costs by the options. */
   readonly unitsOf: (request: Request) => number
   readonly #parts: LimiterParts<Request>
-  readonly reporter: DecisionReporter<Request>
+  readonly decisionEvents: DecisionEvents<Request>
   readonly #rules: RulesInForce<Request>
   /** Undefined where all requests are counted. */
   readonly #skips: ((request: Request) => boolean) | undefined
@@ -37,11 +37,11 @@ export class Admission<Request> {
     { enabled, skip, cost }: ParsedOptions,
     parts: LimiterParts<Request>,
     rules: RulesInForce<Request>,
-    reporter: DecisionReporter<Request>,
+    decisionEvents: DecisionEvents<Request>,
   ) {
     this.#parts = parts
     this.#rules = rules
-    this.reporter = reporter
+    this.decisionEvents = decisionEvents
     this.unitsOf = compileUnits(cost, parts.warner)
     if (!enabled) {
       this.#skips = () => true
@@ -83,7 +83,7 @@ export class Admission<Request> {
     part?: Part,
   ): MaybePromise<Decision> {
     const { first } = this.#rules
-    const startedMs = part?.isReportedLater === true ? undefined : this.reporter.start()
+    const startedMs = part?.isReportedLater === true ? undefined : this.decisionEvents.start()
     if (!this.counts(request)) return UNLIMITED
     return first === undefined
       ? this.#take(facts, request, cost, startedMs, part)
@@ -97,7 +97,7 @@ export class Admission<Request> {
   hold(facts: RequestFacts, request: Request, leaving: Leaving, part?: Part): MaybePromise<Held | undefined> {
     const { ruleSet } = this
     const { waitingRoom, warner } = this.#parts
-    const startedMs = part?.isReportedLater === true ? undefined : this.reporter.start()
+    const startedMs = part?.isReportedLater === true ? undefined : this.decisionEvents.start()
     if (!this.counts(request)) return { decision: UNLIMITED, ruleSet }
     if (waitingRoom.isClosed || part?.isStoreGone === true) {
       const decision = this.#take(facts, request, undefined, startedMs, part)
@@ -111,7 +111,7 @@ export class Admission<Request> {
     })
     const held = holdInLine(waitingRoom, askedNow, leaving, warner)
     const tell = (made: Held | undefined): Held | undefined => {
-      if (made !== undefined) this.reporter.tell(made.decision, request, "hold", startedMs)
+      if (made !== undefined) this.decisionEvents.tell(made.decision, request, "hold", startedMs)
       return made
     }
     return held instanceof Promise ? held.then(tell) : tell(held)
@@ -127,6 +127,6 @@ export class Admission<Request> {
     const asks = this.asks(facts, request, cost, part)
     const { decider } = this.#parts
     const decision = part?.isStoreGone === true ? decider.takeWithoutStore(asks) : decider.take(asks)
-    return this.reporter.told(decision, request, "decide", startedMs)
+    return this.decisionEvents.told(decision, request, "decide", startedMs)
   }
 }

@@ -4,7 +4,7 @@ import type { MaybePromise } from "../ground/maybe-promise.ts"
 import type { DecisionCall, LimiterEvents } from "./limiter.ts"
 
 /** Tells those who listen of decisions, and how long each took. */
-export class DecisionReporter<Request> {
+export class DecisionEvents<Request> {
   readonly #events: SafeEvents<LimiterEvents<Request>>
 
   constructor(events: SafeEvents<LimiterEvents<Request>>) {

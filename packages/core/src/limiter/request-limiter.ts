@@ -19,7 +19,7 @@ import {
   requireResetOptions,
   requireUnits,
 } from "./call-options.ts"
-import { DecisionReporter } from "./decision-events.ts"
+import { DecisionEvents } from "./decision-events.ts"
 import type {
   AcquireOptions,
   BlockOptions,
@@ -45,7 +45,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   /** What becomes of the requests that an adapter has. */
   readonly admission: Admission<Request>
   readonly #parts: LimiterParts<Request>
-  readonly #reporter: DecisionReporter<Request>
+  readonly #decisionEvents: DecisionEvents<Request>
   readonly #rules: RulesInForce<Request>
   readonly #routes = new RouteLimiters<RequestLimiter<Request>>()
   #closed = false
@@ -65,8 +65,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.options = options
     this.#parts = parts
     this.#rules = rules
-    this.#reporter = new DecisionReporter(parts.events)
-    this.admission = new Admission(options, parts, rules, this.#reporter)
+    this.#decisionEvents = new DecisionEvents(parts.events)
+    this.admission = new Admission(options, parts, rules, this.#decisionEvents)
   }
 
   get warner(): Warner {
@@ -158,7 +158,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   async acquire(request: Request, options?: AcquireOptions): Promise<Decision> {
     this.#requireOpen()
-    const startedMs = this.#reporter.start()
+    const startedMs = this.#decisionEvents.start()
     const { cost, signal, maxWaitMs, maxWaiting } = parseAcquireOptions(options)
     signal?.throwIfAborted()
     if (!this.admission.counts(request)) return UNLIMITED
@@ -168,7 +168,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const asksAnew = () => this.admission.asks(facts, request, units)
     const patience = { signal, maxWaitMs, maxWaiting, waitsFor: everyRule, asksAnew }
     const decision = await this.#parts.waitingRoom.enter(asksAnew(), patience)
-    this.#reporter.tell(decision, request, "acquire", startedMs)
+    this.#decisionEvents.tell(decision, request, "acquire", startedMs)
     if (!decision.allowed) throw new RateLimitExceededError(decision)
     return decision
   }
@@ -176,12 +176,12 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   async takeUpTo(request: Request, units: number): Promise<Decision> {
     this.#requireOpen()
     requireUnits(units)
-    const startedMs = this.#reporter.start()
+    const startedMs = this.#decisionEvents.start()
     if (!this.admission.counts(request)) return { ...UNLIMITED, cost: units }
     await this.#rules.first
     const asks = this.admission.asks(this.#parts.factsReaders.read(request), request, 1)
     const decision = await this.#parts.decider.takeUpTo(asks, units)
-    this.#reporter.tell(decision, request, "takeUpTo", startedMs)
+    this.#decisionEvents.tell(decision, request, "takeUpTo", startedMs)
     return decision
   }
 
@@ -224,11 +224,11 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   }
 
   decisionOn(request: Request & object): Decision | undefined {
-    for (let mark = (request as Marked | undefined)?.[MARK]; mark !== undefined; mark = mark.earlier) {
+    for (let mount = (request as Marked | undefined)?.[MARK]; mount !== undefined; mount = mount.earlier) {
       // Those of its routes are made by other limiters, of the same parts.
-      const isOwn = mark.limiter instanceof RequestLimiter && mark.limiter.#parts === this.#parts
+      const isOwn = mount.limiter instanceof RequestLimiter && mount.limiter.#parts === this.#parts
       // Where it was skipped another mount may have counted it.
-      if (isOwn && (mark.own.checks.length > 0 || mark.earlier === undefined)) return mark.own
+      if (isOwn && (mount.own.checks.length > 0 || mount.earlier === undefined)) return mount.own
     }
     return undefined
   }

@@ -1,7 +1,7 @@
 import type { Ask } from "../../decision/rule-check.ts"
 import type { RequestLimiter } from "../../limiter/request-limiter.ts"
 import type { RuleSet } from "../../limiter/rule-set/rule-set.ts"
-import type { Mark, Outcome } from "./mount-outcome.ts"
+import type { MountOutcome, Outcome } from "./mount-outcome.ts"
 import { warnMountedTwice } from "./mount-warnings.ts"
 
 const NONE: readonly never[] = []
@@ -12,7 +12,7 @@ const NONE: readonly never[] = []
  */
 export function leftBy<Request>(
   limiter: RequestLimiter<Request>,
-  newest: Mark,
+  newest: MountOutcome,
 ): ((ask: Ask) => boolean) | undefined {
   const decided = decidedBy(limiter, newest)
   return decided && (({ policy }) => !decided.has(policy.name))
@@ -24,7 +24,7 @@ export function leftBy<Request>(
  */
 export function decidedBefore<Request>(
   limiter: RequestLimiter<Request>,
-  newest: Mark,
+  newest: MountOutcome,
   { names }: RuleSet,
 ): Outcome {
   const decided = decidedBy(limiter, newest)
@@ -33,12 +33,12 @@ export function decidedBefore<Request>(
 }
 
 /** The names of the rules by which the limiter has decided the request. */
-function decidedBy<Request>(limiter: RequestLimiter<Request>, newest: Mark): Set<string> | undefined {
+function decidedBy<Request>(limiter: RequestLimiter<Request>, newest: MountOutcome): Set<string> | undefined {
   let decided: Set<string> | undefined
-  for (let mark: Mark | undefined = newest; mark !== undefined; mark = mark.earlier) {
-    if (mark.limiter !== limiter) continue
+  for (let mount: MountOutcome | undefined = newest; mount !== undefined; mount = mount.earlier) {
+    if (mount.limiter !== limiter) continue
     decided ??= new Set()
-    for (const { policy } of mark.own.checks) decided.add(policy)
+    for (const { policy } of mount.own.checks) decided.add(policy)
   }
   return decided
 }

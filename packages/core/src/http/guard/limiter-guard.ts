@@ -15,9 +15,9 @@ import type { RequestFacts } from "../../request/request.ts"
 import { type ClosingResponse, clientOf } from "../client-gone.ts"
 import { decidedBefore, leftBy } from "./earlier-mounts.ts"
 import type { Guard } from "./guard.ts"
-import { Mark, type Outcome } from "./mount-outcome.ts"
+import { MountOutcome, type Outcome } from "./mount-outcome.ts"
 import { warnCreatedInHandler, warnMountedTooLate, warnSameNames } from "./mount-warnings.ts"
-import { compileAnswer, type RejectionHandler } from "./rejection-handler.ts"
+import { compileRejectionHandler, type RejectionHandler } from "./rejection-handler.ts"
 import { type GuardedRoute, RouteGuards } from "./route-guards.ts"
 import { SteppedCheck } from "./stepped-check.ts"
 
@@ -32,7 +32,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
   readonly #isRoute: boolean
   /** Shared with the guards of its routes. */
   readonly #draining: AbortController
-  readonly #answer: RejectionHandler
+  readonly #handleRejection: RejectionHandler
   readonly #refunds: (request: Request, status: number) => boolean
   readonly #stepped: SteppedCheck<Request>
   #createdInThisTurn = true
@@ -51,7 +51,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     this.#stepped = new SteppedCheck(limiter, this.#draining.signal)
     const { onRejected, refundWhen } = limiter.options
     this.asksApp = onRejected !== undefined
-    this.#answer = compileAnswer(onRejected, limiter.warner)
+    this.#handleRejection = compileRejectionHandler(onRejected, limiter.warner)
     this.#refunds = compileTest("refundWhen", refundWhen, "the units stay taken", limiter.warner)
     // A server gets no request in the turn in which the app is put together: who does was made by a request.
     soon(() => {
@@ -81,12 +81,12 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     const { firstRules } = this.limiter
     if (firstRules !== undefined) return this.#checkAfter(firstRules, facts, request, response, step)
     if (step !== undefined) return this.#stepped.check(facts, request, response, step)
-    const earlier = (request as Marked<Mark>)[MARK]
+    const earlier = (request as Marked<MountOutcome>)[MARK]
     const part = earlier === undefined ? undefined : this.#partAfter(earlier)
     // The rules may be others when the store has answered: a decision is told by those that it was made on.
     const { ruleSet } = this.limiter
     if (part !== undefined && this.limiter.admission.leavesNothing(facts, request, part)) {
-      return decidedBefore(this.limiter, earlier as Mark, ruleSet)
+      return decidedBefore(this.limiter, earlier as MountOutcome, ruleSet)
     }
     if (ruleSet.holding !== NO_STEPS) return this.#hold(facts, request, response, earlier, part)
     const decision = this.limiter.admission.admit(facts, request, undefined, part)
@@ -96,7 +96,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
   }
 
   answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<RejectionAnswer | undefined> {
-    return this.#answer(outcome.rejection as Rejection, request, outcome.decision, response)
+    return this.#handleRejection(outcome.rejection as Rejection, request, outcome.decision, response)
   }
 
   warnMountedTooLate(): void {
@@ -104,10 +104,10 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
   }
 
   settle(request: Request, status: number): void {
-    for (let mark = (request as Marked<Mark>)[MARK]; mark !== undefined; mark = mark.earlier) {
-      if (mark.limiter !== this.limiter || mark.settled) continue
-      mark.settled = true
-      if (this.#refunds(request, status)) this.limiter.refundInBackground(mark.own)
+    for (let mount = (request as Marked<MountOutcome>)[MARK]; mount !== undefined; mount = mount.earlier) {
+      if (mount.limiter !== this.limiter || mount.settled) continue
+      mount.settled = true
+      if (this.#refunds(request, status)) this.limiter.refundInBackground(mount.own)
     }
   }
 
@@ -150,7 +150,13 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
   ): Promise<Outcome | undefined> {
     // A probe of health is skipped while rules cannot be had, too; afterwards it is asked anew.
     if (!this.limiter.admission.counts(request)) {
-      return this.#outcome(UNLIMITED, this.limiter.ruleSet, facts, request, (request as Marked<Mark>)[MARK])
+      return this.#outcome(
+        UNLIMITED,
+        this.limiter.ruleSet,
+        facts,
+        request,
+        (request as Marked<MountOutcome>)[MARK],
+      )
     }
     await firstRules
     return this.check(facts, request, response as ClosingResponse, step)
@@ -160,7 +166,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     facts: RequestFacts,
     request: Request,
     response: ClosingResponse | undefined,
-    earlier: Mark | undefined,
+    earlier: MountOutcome | undefined,
     part: Part | undefined,
   ): MaybePromise<Outcome | undefined> {
     const outcomeOf = (held: Held | undefined) =>
@@ -175,14 +181,14 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     ruleSet: RuleSet,
     facts: RequestFacts,
     request: Request,
-    earlier: Mark | undefined,
+    earlier: MountOutcome | undefined,
     part: Part | undefined,
   ): Promise<Outcome> {
     return this.#outcome(await decision, ruleSet, facts, request, earlier, part)
   }
 
   /** The rules that are left after another mount of this limiter. Undefined if there was none. */
-  #partAfter(earlier: Mark): Part | undefined {
+  #partAfter(earlier: MountOutcome): Part | undefined {
     const isLeft = leftBy(this.limiter, earlier)
     return isLeft && { steps: ALL_STEPS, isLeft }
   }
@@ -193,16 +199,16 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     ruleSet: RuleSet,
     facts: RequestFacts,
     request: Request,
-    earlier: Mark | undefined,
+    earlier: MountOutcome | undefined,
     part?: Part,
   ): Outcome {
     // Nothing was left.
     if (part !== undefined && decision === UNLIMITED) {
-      return decidedBefore(this.limiter, earlier as Mark, ruleSet)
+      return decidedBefore(this.limiter, earlier as MountOutcome, ruleSet)
     }
-    const mark = new Mark(this.limiter, ruleSet, decision, earlier, facts, undefined)
-    if (earlier !== undefined) warnSameNames(this.limiter.warner, mark)
-    ;(request as Marked<Mark>)[MARK] = mark
-    return mark
+    const mount = new MountOutcome(this.limiter, ruleSet, decision, earlier, facts, undefined)
+    if (earlier !== undefined) warnSameNames(this.limiter.warner, mount)
+    ;(request as Marked<MountOutcome>)[MARK] = mount
+    return mount
   }
 }

@@ -26,9 +26,9 @@ export interface Progress {
  * What one mount of a limiter has decided on a request, beside the mounts before it. Headers are written when they are asked
  * for: a gateway that asks for many decisions at once wants none.
  */
-export class Mark implements MountDecision {
+export class MountOutcome implements MountDecision {
   declare readonly limiter: { readonly options: ParsedOptions }
-  declare readonly earlier: Mark | undefined
+  declare readonly earlier: MountOutcome | undefined
   /** This mount's own decision, whether or not it binds. */
   declare own: Decision
   declare rejection?: Rejection
@@ -44,7 +44,7 @@ export class Mark implements MountDecision {
     limiter: { readonly options: ParsedOptions },
     ruleSet: RuleSet,
     own: Decision,
-    earlier: Mark | undefined,
+    earlier: MountOutcome | undefined,
     facts: RequestFacts,
     progress: Progress | undefined,
   ) {
@@ -71,10 +71,10 @@ export class Mark implements MountDecision {
   }
 
   /**
-   * Adds what a later step of this mount has decided. `newest` is the newest mark of the request, whose headers tell of this one. Returns
+   * Adds what a later step of this mount has decided. `newest` is the newest outcome of the request, whose headers tell of this one. Returns
    * what the adapter has to do.
    */
-  advance(later: Decision, progress: Progress, newest: Mark, facts: RequestFacts): Outcome {
+  advance(later: Decision, progress: Progress, newest: MountOutcome, facts: RequestFacts): Outcome {
     const before = newest.told()
     this.own = DecisionRecord.joined(this.own, later, progress.ruleSet.names)
     this.writers = writersOf(progress.ruleSet, this.limiter.options.headers)
@@ -82,7 +82,8 @@ export class Mark implements MountDecision {
     if (!later.allowed) {
       this.rejection = this.writers.rejection(this.own, facts.headers?.accept, this.limiter.options.wallClock)
     }
-    for (let mark: Mark | undefined = newest; mark !== undefined; mark = mark.earlier) mark.lines = undefined
+    for (let mount: MountOutcome | undefined = newest; mount !== undefined; mount = mount.earlier)
+      mount.lines = undefined
     const { decision } = newest
     const { rejection } = this
     const headers = this.withRejection(newest.told())

@@ -1,6 +1,6 @@
 import type { PolicyCheck } from "../../decision/decision.ts"
 import { type Logger, type Warner, warnOncePerLogger } from "../../ground/warnings.ts"
-import type { Mark } from "./mount-outcome.ts"
+import type { MountOutcome } from "./mount-outcome.ts"
 
 /** Says that a limiter with these rules has met a request twice. */
 export function warnMountedTwice(warner: Warner, ruleNames: readonly string[]): void {
@@ -21,9 +21,9 @@ export function warnMountedTooLate(warner: Warner): void {
 }
 
 /** Says so when a mount before this one has decided by a rule of the same name, which both tell the client. */
-export function warnSameNames(warner: Warner, { own, earlier }: Mark): void {
-  for (let mark = earlier; mark !== undefined; mark = mark.earlier) {
-    const same = mark.own.checks.find((check) => own.checks.some((other) => bothAreTold(check, other)))
+export function warnSameNames(warner: Warner, { own, earlier }: MountOutcome): void {
+  for (let mount = earlier; mount !== undefined; mount = mount.earlier) {
+    const same = mount.own.checks.find((check) => own.checks.some((other) => bothAreTold(check, other)))
     if (same === undefined) continue
     warner.once(
       "SLUICE_SAME_NAME",

@@ -21,7 +21,10 @@ export type RejectionHandler = (
 ) => MaybePromise<RejectionAnswer | undefined>
 
 /** The answers of an app's `onRejected`. One that throws, rejects or yields no answer gives way to the standard one. */
-export function compileAnswer(onRejected: OnRejected<unknown> | undefined, warner: Warner): RejectionHandler {
+export function compileRejectionHandler(
+  onRejected: OnRejected<unknown> | undefined,
+  warner: Warner,
+): RejectionHandler {
   if (onRejected === undefined) return (standard) => standard
   return (standard, request, decision, response) => {
     const failed = (error: unknown): Rejection => {

@@ -1,5 +1,5 @@
 import type { Decision } from "../../decision/decision.ts"
-import type { DecisionReporter } from "../../limiter/decision-events.ts"
+import type { DecisionEvents } from "../../limiter/decision-events.ts"
 import type { DecisionCall } from "../../limiter/limiter.ts"
 import { type ClosingResponse, onGone } from "../client-gone.ts"
 
@@ -8,7 +8,7 @@ import { type ClosingResponse, onGone } from "../client-gone.ts"
  * before that.
  */
 export class StepReport<Request> {
-  readonly #reporter: DecisionReporter<Request>
+  readonly #decisionEvents: DecisionEvents<Request>
   readonly #request: Request
   readonly #decisionSoFar: () => Decision
   readonly #stopListening: (() => void) | undefined
@@ -17,12 +17,12 @@ export class StepReport<Request> {
   #isDone = false
 
   constructor(
-    reporter: DecisionReporter<Request>,
+    decisionEvents: DecisionEvents<Request>,
     request: Request,
     response: ClosingResponse | undefined,
     decisionSoFar: () => Decision,
   ) {
-    this.#reporter = reporter
+    this.#decisionEvents = decisionEvents
     this.#request = request
     this.#decisionSoFar = decisionSoFar
     this.#stopListening = response && onGone(response, () => this.#finish())
@@ -42,6 +42,9 @@ export class StepReport<Request> {
     const decision = this.#decisionSoFar()
     // A request that no rule is for, or that is skipped.
     if (decision.allowed && decision.checks.length === 0) return
-    this.#reporter.emit(decision, this.#request, { operation: this.#operation, durationMs: this.#durationMs })
+    this.#decisionEvents.emit(decision, this.#request, {
+      operation: this.#operation,
+      durationMs: this.#durationMs,
+    })
   }
 }

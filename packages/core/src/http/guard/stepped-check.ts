@@ -9,7 +9,7 @@ import { type DecisionStep, NO_STEPS, stepsUpTo } from "../../limiter/rule-set/s
 import type { RequestFacts } from "../../request/request.ts"
 import { type ClosingResponse, clientOf } from "../client-gone.ts"
 import { decidedBefore, leftBy } from "./earlier-mounts.ts"
-import { Mark, type Outcome, type Progress } from "./mount-outcome.ts"
+import { MountOutcome, type Outcome, type Progress } from "./mount-outcome.ts"
 import { warnSameNames } from "./mount-warnings.ts"
 import { StepReport } from "./step-report.ts"
 
@@ -20,10 +20,10 @@ const LAST: DecisionStep = "app"
 interface AtStep<Request> {
   readonly facts: RequestFacts
   readonly request: Request
-  /** The newest mark of all mounts. */
-  readonly newest: Mark | undefined
-  /** The mark of this mount's earlier steps. */
-  readonly own: Mark | undefined
+  /** The newest outcome of all mounts. */
+  readonly newest: MountOutcome | undefined
+  /** The outcome of this mount's earlier steps. */
+  readonly own: MountOutcome | undefined
   readonly progress: Progress
   readonly response: ClosingResponse | undefined
   /** Undefined if nobody listens. */
@@ -48,8 +48,8 @@ export class SteppedCheck<Request extends object> {
     step: DecisionStep,
   ): MaybePromise<Outcome | undefined> {
     const { ruleSet, admission } = this.#limiter
-    const newest = (request as Marked<Mark>)[MARK]
-    const own = this.#ownMark(newest)
+    const newest = (request as Marked<MountOutcome>)[MARK]
+    const own = this.#ownOutcome(newest)
     const passed = stepsUpTo(step)
     // After a change of rules the names of the decided ones tell which are left.
     const steps = own?.progress?.ruleSet === ruleSet ? passed & ~own.progress.steps : passed
@@ -60,10 +60,18 @@ export class SteppedCheck<Request extends object> {
     const isLeft = newest && leftBy(this.#limiter, newest)
     const part: Part = { steps, isLeft, isStoreGone: own?.own.degraded === true, isReportedLater: true }
     if (own === undefined && admission.leavesNothing(facts, request, part)) {
-      return decidedBefore(this.#limiter, newest as Mark, ruleSet)
+      return decidedBefore(this.#limiter, newest as MountOutcome, ruleSet)
     }
     const progress = { by: this, ruleSet, steps: passed, report: own?.progress?.report }
-    const at = { facts, request, newest, own, progress, response, startedMs: admission.reporter.start() }
+    const at = {
+      facts,
+      request,
+      newest,
+      own,
+      progress,
+      response,
+      startedMs: admission.decisionEvents.start(),
+    }
     if ((ruleSet.holding & steps) !== NO_STEPS) {
       const held = admission.hold(
         facts,
@@ -81,9 +89,9 @@ export class SteppedCheck<Request extends object> {
       : this.#conclude(decision, at)
   }
 
-  #ownMark(newest: Mark | undefined): Mark | undefined {
-    for (let mark = newest; mark !== undefined; mark = mark.earlier) {
-      if (mark.progress?.by === this) return mark
+  #ownOutcome(newest: MountOutcome | undefined): MountOutcome | undefined {
+    for (let mount = newest; mount !== undefined; mount = mount.earlier) {
+      if (mount.progress?.by === this) return mount
     }
     return undefined
   }
@@ -101,23 +109,27 @@ export class SteppedCheck<Request extends object> {
     const { warner } = this.#limiter
     if (own !== undefined) {
       if (!decision.allowed) this.#limiter.refundInBackground(own.own)
-      const outcome = own.advance(decision, progress, newest as Mark, facts)
+      const outcome = own.advance(decision, progress, newest as MountOutcome, facts)
       warnSameNames(warner, own)
       this.#report(own, at, isHeld)
       return outcome
     }
-    const mark = new Mark(this.#limiter, progress.ruleSet, decision, newest, facts, progress)
-    warnSameNames(warner, mark)
-    ;(request as Marked<Mark>)[MARK] = mark
-    this.#report(mark, at, isHeld)
-    return mark
+    const mount = new MountOutcome(this.#limiter, progress.ruleSet, decision, newest, facts, progress)
+    warnSameNames(warner, mount)
+    ;(request as Marked<MountOutcome>)[MARK] = mount
+    this.#report(mount, at, isHeld)
+    return mount
   }
 
-  #report(mark: Mark, { request, progress, response, startedMs }: AtStep<Request>, isHeld: boolean): void {
+  #report(
+    mount: MountOutcome,
+    { request, progress, response, startedMs }: AtStep<Request>,
+    isHeld: boolean,
+  ): void {
     if (startedMs === undefined) return
-    const { reporter } = this.#limiter.admission
-    const report = progress.report ?? new StepReport(reporter, request, response, () => mark.own)
-    mark.progress = { ...progress, report }
+    const { decisionEvents } = this.#limiter.admission
+    const report = progress.report ?? new StepReport(decisionEvents, request, response, () => mount.own)
+    mount.progress = { ...progress, report }
     const isLast = (progress.ruleSet.steps & ~progress.steps) === NO_STEPS
     report.add(performance.now() - startedMs, isHeld, isLast)
   }
