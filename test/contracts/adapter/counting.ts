@@ -78,13 +78,13 @@ export function counting(behaves: Behaves): void {
     behaves("exactly as many as the limit of those that come at once", async ({ start, base }) => {
       let handled = 0
       const client = await start({
-        mounts: [{ ...base, limit: 50, window: "1 minute" }],
+        mounts: [{ ...base, limit: 5, window: "1 minute" }],
         routes: [{ path: "/", handle: () => ({ body: String(++handled) }) }],
       })
-      const responses = await Promise.all(Array.from({ length: 200 }, () => client("/")))
-      expect(responses.filter(({ status }) => status === 200)).toHaveLength(50)
-      expect(responses.filter(({ status }) => status === 429)).toHaveLength(150)
-      expect(handled).toBe(50)
+      const responses = await Promise.all(Array.from({ length: 20 }, () => client("/")))
+      expect(responses.filter(({ status }) => status === 200)).toHaveLength(5)
+      expect(responses.filter(({ status }) => status === 429)).toHaveLength(15)
+      expect(handled).toBe(5)
     })
 
     behaves("with a constant cost", async ({ start, base }) => {

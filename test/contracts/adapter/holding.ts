@@ -102,11 +102,11 @@ export function holding(behaves: Behaves): void {
         const bucket = { limit: 50, window: "1 second", algorithm: "leaky-bucket", burst: 10 } as const
         await served.start(stage, served.counting({ ...stage.base, ...bucket }))
         const asked: Promise<Response>[] = []
-        for (let i = 0; i < 200; i++) asked.push((await served.ask(`${i}`)).response)
+        for (let i = 0; i < 20; i++) asked.push((await served.ask(`${i}`)).response)
         // No time has passed: ten units fit, of which the first goes on and the others are held.
         const refused = await Promise.all(asked.slice(10))
-        expect(refused.map(({ status }) => status)).toEqual(Array(190).fill(429))
-        expect(refused.map(({ headers }) => headers["retry-after"])).toEqual(Array(190).fill("1"))
+        expect(refused.map(({ status }) => status)).toEqual(Array(10).fill(429))
+        expect(refused.map(({ headers }) => headers["retry-after"])).toEqual(Array(10).fill("1"))
         expect(served.entries).toEqual(["0 0"])
         await served.pass(180, 20)
         for (const response of asked.slice(0, 10)) expect((await response).status).toBe(200)
