@@ -15,17 +15,21 @@ const CORE: readonly Chapter[] = [
   {
     title: "Limiters",
     files: [
-      "http/create-limiter.ts",
-      "http/limiter.ts",
-      "http/options/options.ts",
-      "http/client/client-address-options.ts",
-      "http/request.ts",
+      "limiter/create-limiter.ts",
+      "limiter/limiter.ts",
+      "limiter/options/",
+      "limiter/mount-decision.ts",
+      "request/",
       "http/headers.ts",
     ],
     first: ["createLimiter", "Limiter", "LimiterOptions", "InlineRule", "ClientAddressOptions"],
   },
-  { title: "Decisions", files: ["limiter/decision"], first: ["Decision"] },
-  { title: "Rules", files: ["rules/rule.ts", "rules/parsed-rule.ts", "policy.ts"], first: ["Rule"] },
+  { title: "Decisions", files: ["decision/decision"], first: ["Decision"] },
+  {
+    title: "Rules",
+    files: ["rules/rule.ts", "rules/parsing/parsed-rule.ts", "ground/policy.ts"],
+    first: ["Rule"],
+  },
   { title: "Rule sources", files: ["rules/source.ts", "rules/sources/file.ts", "rules/sources/static.ts"] },
   {
     title: "Rule books",
@@ -35,17 +39,24 @@ const CORE: readonly Chapter[] = [
   { title: "Rule documents and registries", files: ["rules/"] },
   {
     title: "Stores",
-    files: ["stores/", "algorithms/"],
+    files: ["stores/", "algorithms/", "ground/maybe-promise.ts"],
     first: [
       ...["memoryStore", "MemoryStoreOptions", "MemoryStore", "transactionalStore", "CounterBackend"],
       "Store",
     ],
   },
-  { title: "Adapters", files: ["http/"], first: ["createGuard", "GuardOptions", "Guard", "Outcome"] },
-  { title: "Clocks, events and warnings", files: ["clock.ts", "events.ts", "warnings.ts"] },
+  {
+    title: "Adapters",
+    files: ["http/", "limiter/rule-set/steps.ts"],
+    first: ["createGuard", "GuardOptions", "Guard", "Outcome"],
+  },
+  {
+    title: "Clocks, events and warnings",
+    files: ["ground/clock.ts", "ground/events.ts", "ground/warnings.ts"],
+  },
   {
     title: "Errors",
-    files: ["errors.ts", "credentials.ts", "limiter/rate-limit-exceeded.ts"],
+    files: ["ground/errors.ts", "ground/credentials.ts"],
     first: ["SluiceError", "Problem"],
   },
 ]
