@@ -1,7 +1,7 @@
 import { type Deviation, storeContract } from "@sluice/contracts"
 import { afterAll, beforeAll, describe } from "vitest"
 import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
-import { GIVE_BACK } from "../../packages/core/src/stores/redis/scripts.ts"
+import { REFUND } from "../../packages/core/src/stores/redis/scripts.ts"
 import { runContract } from "../contracts/run-contract.ts"
 import { startCluster } from "../servers/redis-cluster.ts"
 import { startRedis } from "../servers/redis-server.ts"
@@ -38,7 +38,7 @@ async function startSeveral(): Promise<Servers> {
   const cluster = await startCluster({ primaries: 3 })
   // Nobody waits until a request that is refused has given back what it took in other slots. Where the node knows the
   // script it is done before the client's next question; the very first time it may be after it.
-  for (const node of cluster.nodes) await node.command("SCRIPT", "LOAD", GIVE_BACK.text)
+  for (const node of cluster.nodes) await node.command("SCRIPT", "LOAD", REFUND.text)
   return { ports: cluster.nodes.map(({ port }) => port), stop: () => cluster.stop() }
 }
 

@@ -4,7 +4,7 @@ import { manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
-import { GIVE_BACK, PEEK, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"
+import { PEEK, REFUND, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"
 import { LONG_LOG_CASES, type LongLog, MOST_DIGITS } from "../long-log.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 
@@ -65,7 +65,7 @@ const STEPS = "steps"
 
 /** The script of a digest, that counts how many digits it has read. */
 function countingText(sha: string): string {
-  const script = [TAKE, PEEK, GIVE_BACK].find((each) => each.sha === sha)
+  const script = [TAKE, PEEK, REFUND].find((each) => each.sha === sha)
   return `
 local steps, given = 0, string
 local string = setmetatable({

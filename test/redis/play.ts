@@ -10,7 +10,7 @@ import { capacityOf, ceilingOf, type Policy } from "../../packages/core/src/grou
 import { type MemoryStore, memoryStore } from "../../packages/core/src/stores/memory/memory-store.ts"
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
-import { GIVE_BACK, PEEK, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"
+import { PEEK, REFUND, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"
 import type { Answer, Check, CounterKey, Refund, Store } from "../../packages/core/src/stores/store.ts"
 import { entriesOf } from "../log-entries.ts"
 import { type CallStep, type CallTrace, MOST_CHARGED, ONE_TOO_MANY, type Requests } from "./call-traces.ts"
@@ -23,7 +23,7 @@ let made = 0
 
 /** Has the server learn the scripts, so that each call is one command. */
 export async function loadScripts(client: Redis): Promise<void> {
-  for (const { text } of [TAKE, PEEK, GIVE_BACK]) await client.script("LOAD", text)
+  for (const { text } of [TAKE, PEEK, REFUND]) await client.script("LOAD", text)
 }
 
 /**

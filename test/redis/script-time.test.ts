@@ -7,7 +7,7 @@ import {
   kindOf,
   PolicyTable,
 } from "../../packages/core/src/stores/redis/scripts/script-input.ts"
-import { GIVE_BACK, PEEK, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"
+import { PEEK, REFUND, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 
 let server: RedisServer
@@ -81,7 +81,7 @@ describe("a call that reaches the server after its time", () => {
     await take(inTime)
     const held = await client.get(KEY)
     const refund = (time: Partial<CallTime>) =>
-      run(GIVE_BACK.text, time, SLIDING, (number) => [number, 2, NOW_MS, 3, 0])
+      run(REFUND.text, time, SLIDING, (number) => [number, 2, NOW_MS, 3, 0])
     expect(await refund(late)).toEqual([NOW_MS])
     expect(await client.get(KEY)).toBe(held)
     expect(await refund(inTime)).toEqual([NOW_MS, 1])

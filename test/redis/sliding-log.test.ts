@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { manualClock } from "../../packages/core/src/ground/clock.ts"
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
-import { GIVE_BACK, PEEK, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"
+import { PEEK, REFUND, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"
 import { logTraces } from "../log-traces.ts"
 import { playLog } from "../naive-log.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
@@ -17,7 +17,7 @@ let made = 0
 beforeAll(async () => {
   server = await startRedis()
   client = new Redis(server.port, server.host)
-  for (const { text } of [TAKE, PEEK, GIVE_BACK]) await client.script("LOAD", text)
+  for (const { text } of [TAKE, PEEK, REFUND]) await client.script("LOAD", text)
 })
 afterAll(async () => {
   client?.disconnect()

@@ -81,7 +81,7 @@ export const slidingLog: Algorithm = {
     const log = logOf(state, policy)
     const from = placeOf(log, takenMs)
     const isThere = from < log.end && timeAt(log, from) === takenMs
-    // Where no units were taken, or all given back, there is no entry yet to charge them to.
+    // Where no units were taken, or all refunded, there is no entry yet to charge them to.
     if (!isThere && (units >= 0 || takenMs < nowMs - policy.windowMs)) return state
     const before = isThere ? unitsAt(log, from) : 0
     const left = Math.max(0, before - units)

@@ -31,7 +31,7 @@ export interface Counted {
   readonly taken: number
   /**
    * What the counter held when they were taken, where `state` tells it as of a later time: of a request that took from
-   * several servers one after the other. Units that are given back later come off the window or bucket of this one.
+   * several servers one after the other. Units that are refunded later come off the window or bucket of this one.
    */
   readonly after?: CounterState
 }
@@ -54,7 +54,7 @@ export interface Answer {
   readonly isRemembered?: boolean
 }
 
-/** Units to give back that a check has taken. */
+/** Units to refund that a check has taken. */
 export interface Refund extends CounterKey {
   /**
    * A negative number is charged on top of what was taken, whether or not it fits, and no further than to 2^53 - 1 in use. Under a
@@ -80,11 +80,11 @@ export interface EvictionEvent {
   readonly releaseAfterMs: number
 }
 
-/** Units that a store could not give back, of requests that nobody decides anymore: they stay taken until their window passes. */
+/** Units that a store could not refund, of requests that nobody decides anymore: they stay taken until their window passes. */
 export interface RefundLostEvent {
   /** What happened. */
   readonly type: "refund-lost"
-  /** Why the units could not be given back. */
+  /** Why the units could not be refunded. */
   readonly error: StoreUnavailableError
 }
 
@@ -137,11 +137,11 @@ export interface Store {
    */
   peek(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly Answer[]>
   /**
-   * Gives units back to the window or bucket they were taken in, never below zero; units of a window that has passed are
+   * Refunds units to the window or bucket they were taken from, never below zero; units of a window that has passed are
    * dropped. `withinMs` is how long the caller waits, from now. It is longer than for a decision when nobody waits for the
    * refund; then the store tries even while its circuit breaker is open.
    *
-   * A failure is a {@link StoreUnavailableError} whose `outcome` is "not-applied" when certainly no units were given back.
+   * A failure is a {@link StoreUnavailableError} whose `outcome` is "not-applied" when certainly no units were refunded.
    * Any other failure counts as "unknown", and the limiter does not refund again.
    */
   refund(refunds: readonly Refund[], withinMs?: number): MaybePromise<void>

@@ -7,7 +7,7 @@ import type { Answer, Check, Refund, StoreEvent } from "../store.ts"
 import type { RedisCommands } from "./commands.ts"
 import { NO_COUNTER } from "./failure.ts"
 import { RedisStore, type RedisStoreParts } from "./redis-store.ts"
-import { GIVE_BACK, PEEK, TAKE } from "./scripts.ts"
+import { PEEK, REFUND, TAKE } from "./scripts.ts"
 
 const TIMEOUT_MS = 20_000
 const NOW_MS = Date.UTC(2024, 0, 1)
@@ -23,7 +23,7 @@ const OTHER: Policy = { ...POLICY, counter: "counter1" }
 const SCRIPTS = new Map([
   [TAKE.sha, "take"],
   [PEEK.sha, "peek"],
-  [GIVE_BACK.sha, "give back"],
+  [REFUND.sha, "refund"],
 ])
 
 function check(partition = "ann", cost = 1, policy = POLICY): Check {
@@ -224,7 +224,7 @@ describe("an answer that nobody waits for any more", () => {
     const call = await late(opened)
     call.answer(holding(5))
     const returned = await opened.next()
-    expect([returned.what, returned.keys]).toEqual(["give back", call.keys])
+    expect([returned.what, returned.keys]).toEqual(["refund", call.keys])
     returned.answer(1)
   })
 
@@ -235,7 +235,7 @@ describe("an answer that nobody waits for any more", () => {
     expect(opened.store.openBreakers).toBe(1)
     calls[0]?.answer(holding(5))
     const returned = await opened.next()
-    expect(returned.what).toBe("give back")
+    expect(returned.what).toBe("refund")
     returned.answer(1)
   })
 
@@ -307,7 +307,7 @@ describe("who was refused by Redis", () => {
 
   it.each([
     ["a reset", (store: RedisStore) => store.reset([check()]), "delete"],
-    ["units that are given back", (store: RedisStore) => store.refund([refund(check())]), "give back"],
+    ["units that are given back", (store: RedisStore) => store.refund([refund(check())]), "refund"],
   ] as const)(
     "is asked for again from %s on, which forgets even refusals that come meanwhile",
     async (_, change, what) => {
@@ -457,7 +457,7 @@ describe("units that are given back", () => {
     const { store, next } = open()
     const giving = [store.refund([refund(check("ann"))]), store.refund([refund(check("bob"))])]
     const call = await next()
-    expect([call.what, call.keys.length]).toEqual(["give back", 2])
+    expect([call.what, call.keys.length]).toEqual(["refund", 2])
     call.answer(1)
     await Promise.all(giving)
   })
@@ -518,7 +518,7 @@ describe("a store on a cluster", () => {
     ;(await next()).answer(holding(10), 1, 0)
     expect(takenOf(await taking)).toEqual([[false, undefined, [10, 0]]])
     const returned = await next()
-    expect([returned.what, returned.keys]).toEqual(["give back", granted.keys])
+    expect([returned.what, returned.keys]).toEqual(["refund", granted.keys])
     returned.answer(1)
     expect(await arriving()).toEqual([])
   })
@@ -535,7 +535,7 @@ describe("a store on a cluster", () => {
     expect([answer?.granted, answer?.isRemembered]).toEqual([false, undefined])
     expect(takenOf(await taking)).toEqual([[false, undefined, [10, 0]]])
     const returned = await next()
-    expect(returned.what).toBe("give back")
+    expect(returned.what).toBe("refund")
     returned.answer(1)
     const again = both()
     ;(await next()).answer(holding(9), 1, 0)
@@ -555,7 +555,7 @@ describe("a store on a cluster", () => {
     second.answer(holding(10), 1, 0)
     expect(takenOf(await taking)).toEqual([[false, undefined, [10, 0]]])
     const returned = await next()
-    expect(returned.what).toBe("give back")
+    expect(returned.what).toBe("refund")
     returned.answer(1)
   })
 

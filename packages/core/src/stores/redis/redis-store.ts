@@ -33,7 +33,7 @@ export type { RedisStoreOptions } from "./options.ts"
  * server's own.
  *
  * All checks of a request are decided in one script call, atomically; in a cluster, checks of different slots are taken
- * one slot after the other and given back when a later one refuses. Requests that come while calls are in flight share
+ * one slot after the other and refunded when a later one refuses. Requests that come while calls are in flight share
  * the next call. A client that is refused by the first slot that is asked costs no further call. When Redis is gone every
  * method rejects: by the deadline or, once that has happened a few times, at once.
  * @example
@@ -133,7 +133,7 @@ export class RedisStore implements Store {
     })
   }
 
-  /** Gives back units that were counted for nobody. A loss is emitted, since there is no caller to reject. */
+  /** Refunds units that were counted for nobody. A loss is emitted, since there is no caller to reject. */
   #refundInBackground(refunds: readonly Refund[]): void {
     if (this.#isClosed || refunds.length === 0) return
     this.#refund(refunds, BACKGROUND_REFUND_MS, () => true).catch((error: unknown) => {

@@ -5,7 +5,7 @@ import type { Policy } from "../../ground/policy.ts"
 import type { Refund } from "../store.ts"
 import { Node } from "./node/node.ts"
 import { RefundBatcher } from "./refund-batcher.ts"
-import { GIVE_BACK } from "./scripts.ts"
+import { REFUND } from "./scripts.ts"
 import { AskedServer } from "./testing/asked-server.ts"
 
 const POLICY: Policy = {
@@ -72,7 +72,7 @@ describe("units on their way back", () => {
     const each = `1,3,${NOW_MS - 1_000},5,4`
     expect(server.asked).toMatchObject([
       {
-        script: GIVE_BACK.sha,
+        script: REFUND.sha,
         keys: ["a", "b", "c"],
         args: [`[-1,${NOW_MS + 10},0,1,3,10,60000,0,${each},${each},${each}]`],
       },
@@ -139,7 +139,7 @@ describe("units on their way back", () => {
     await nextTurn()
     server.latest.answer([NOW_MS])
     await nextTurn()
-    expect(outcome).toEqual(["Redis was asked too late to give units back."])
+    expect(outcome).toEqual(["Redis was asked too late to refund the units."])
     expect(failures).toMatchObject([{ kind: "timeout", outcome: "not-applied" }])
   })
 

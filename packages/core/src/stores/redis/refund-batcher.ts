@@ -4,7 +4,7 @@ import type { Refund } from "../store.ts"
 import { allApplied, silent } from "./failure.ts"
 import type { CallTimeout, Node } from "./node/node.ts"
 import { PolicyTable } from "./scripts/script-input.ts"
-import { GIVE_BACK } from "./scripts.ts"
+import { REFUND } from "./scripts.ts"
 
 /** Calls in flight at the most. */
 const MOST_CALLS = 2
@@ -39,7 +39,7 @@ export class RefundBatcher {
 
   /**
    * Resolves when the server has them; rejects with StoreUnavailableError. Its outcome is "not-applied" only when none of them
-   * was given back.
+   * was refunded.
    */
   async add(refunds: readonly Refund[], keys: readonly string[], { withinMs }: CallTimeout): Promise<void> {
     const node = this.#nodeOf()
@@ -88,9 +88,9 @@ export class RefundBatcher {
     ])
     const keys = batch.map(({ key }) => key)
     const patience = { withinMs: deadlineMs - performance.now(), inBackground: this.#inBackground }
-    const reply = await this.#nodeOf().ask(GIVE_BACK, keys, policies, numbers, patience)
+    const reply = await this.#nodeOf().ask(REFUND, keys, policies, numbers, patience)
     if (reply.length < 2) {
-      throw new StoreUnavailableError("Redis was asked too late to give units back.", {
+      throw new StoreUnavailableError("Redis was asked too late to refund the units.", {
         kind: "timeout",
         outcome: "not-applied",
       })

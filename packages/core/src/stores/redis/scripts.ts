@@ -40,8 +40,8 @@ export const TAKE: Script = script([
 ])
 /** Tells what counters hold. */
 export const PEEK: Script = script([...READING, ...COUNTERS, peek])
-/** Gives units back to the windows they were taken in. */
-export const GIVE_BACK: Script = script([...READING, ...COUNTERS, refund])
+/** Refunds units to the windows that they were taken from. */
+export const REFUND: Script = script([...READING, ...COUNTERS, refund])
 
 /** Puts a script together. Where a part says USE and the name of a formula, the text of the formula is written out. */
 function script(parts: readonly string[]): Script {

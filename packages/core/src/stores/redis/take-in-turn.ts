@@ -4,11 +4,11 @@ import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Answer, Check, Counted, Refund } from "../store.ts"
 import type { RedisRequest } from "./scripts/script-input.ts"
 
-/** How the checks of one slot are taken, and given back. */
+/** How the checks of one slot are taken, and refunded. */
 export interface SlotCalls {
   /** Takes a part, or answers with a refusal that is remembered. */
   take(part: RedisRequest): MaybePromise<readonly Answer[]>
-  /** Gives units back, without a caller that waits for it. */
+  /** Refunds units, without a caller that waits for it. */
   refund(refunds: readonly Refund[]): void
 }
 
@@ -62,7 +62,7 @@ export async function takeInTurn(
   )
   if (granted) return [{ nowMs, granted, checks: now }]
   refundTaken(checks, counted, slots)
-  // What was given back is not told, nor what another check of the same counter saw of it.
+  // What was refunded is not told, nor what another check of the same counter saw of it.
   const returned = new Set(keys.filter((_, i) => (counted[i]?.taken ?? 0) > 0))
   const told = now.map((one, i) => (returned.has(keys[i] as string) ? undefined : one))
   return [{ nowMs, granted, checks: told, ...(isRemembered && { isRemembered }) }]
@@ -94,7 +94,7 @@ function refundTaken(
   if (refunds.length > 0) slots.refund(refunds)
 }
 
-/** What gives back the units that the checks of a request took, as the slots answered it. */
+/** Returns the refunds of the units that the checks of a request took, as the slots answered it. */
 export function refundsOf(checks: readonly Check[], counted: readonly (Counted | undefined)[]): Refund[] {
   return checks.flatMap(({ policy, partition }, i) => {
     const one = counted[i]

@@ -1,4 +1,4 @@
--- Gives units back to the window or bucket they were taken in, never below zero: the input goes on with policy, units and
+-- Refunds units to the window or bucket they were taken from, never below zero: the input goes on with policy, units and
 -- for each of KEYS what its counter held when they had been taken: start, current and previous count. What has passed, or
 -- is none of ours, is left alone. Answers { now }.
 
