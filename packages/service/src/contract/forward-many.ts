@@ -8,7 +8,7 @@ import { statusMessage } from "../status-message.ts"
 import { type LongWork, turns } from "../turns.ts"
 import { type BatchFormat, BinaryBatch, batchInBytes, batchInJson, JsonBatch } from "./batch-formats.ts"
 import { emptyAnswer } from "./empty-answer.ts"
-import type { Attempt, ForwardAnswer, Forwarding } from "./forward.ts"
+import type { ForwardAnswer, ForwardAttempt, Forwarding } from "./forward.ts"
 import { TakenUnits } from "./taken-units.ts"
 
 /** Requests that are decided in one step, of which a turn of the event loop has 16: so a turn decides at most 256. */
@@ -63,7 +63,7 @@ class ForwardBatch implements LongWork {
   readonly #forwarding: Forwarding
   readonly #context: CallContext
   readonly #requests: (ShouldForwardRequestRequest | undefined)[] = []
-  readonly #attempts: (Attempt | Promise<Attempt>)[] = []
+  readonly #attempts: (ForwardAttempt | Promise<ForwardAttempt>)[] = []
   readonly #taken = new TakenUnits()
   #written = 0
   /** Whether a request is about a service that the token is not for. */
@@ -113,7 +113,7 @@ class ForwardBatch implements LongWork {
 
   #writeSettled(): void {
     const end = Math.min(this.#attempts.length, this.#written + WRITTEN_TOGETHER)
-    const answers = this.#attempts.slice(this.#written, end) as Attempt[]
+    const answers = this.#attempts.slice(this.#written, end) as ForwardAttempt[]
     // What is written need not live on.
     while (this.#written < end) this.#attempts[this.#written++] = WRITTEN
     this.#format.write(answers.map(answerOf))
@@ -144,7 +144,7 @@ class ForwardBatch implements LongWork {
 }
 
 /** Throws an error that is not a StatusError: a fault of the service fails the whole call. */
-function answerOf(attempt: Attempt): ForwardAnswer {
+function answerOf(attempt: ForwardAttempt): ForwardAnswer {
   if (!(attempt instanceof Error)) return attempt
   if (!(attempt instanceof StatusError)) throw attempt
   return { ...emptyAnswer(), error: statusMessage(attempt) }

@@ -20,7 +20,7 @@ import type { TakenUnits } from "./taken-units.ts"
 /** The answer to one request. */
 export type ForwardAnswer = ShouldForwardRequestResponse
 /** An answer, or why there is none. */
-export type Attempt = ForwardAnswer | Error
+export type ForwardAttempt = ForwardAnswer | Error
 
 /** What one request is about. */
 interface Question {
@@ -69,7 +69,7 @@ export class Forwarding {
     context: CallContext,
     isBrief: boolean,
     taken?: TakenUnits,
-  ): Attempt | Promise<Attempt> {
+  ): ForwardAttempt | Promise<ForwardAttempt> {
     try {
       const question = readQuestion(request, context, isBrief, taken)
       if (!this.#tokens.isEmpty) requireTokenOf(question.service, this.#tokens, context.token)
@@ -84,7 +84,7 @@ export class Forwarding {
     }
   }
 
-  #answer(question: Question, found: ServiceGuard | undefined): ForwardAnswer | Promise<Attempt> {
+  #answer(question: Question, found: ServiceGuard | undefined): ForwardAnswer | Promise<ForwardAttempt> {
     if (found === undefined) return this.#answerUnknown(question.service)
     const { known, cost, isPeek } = question
     if (known === undefined && !found.readsNothing) throw notAnObject()
@@ -128,7 +128,7 @@ function decided(
   asked: AskedRequest,
   found: ServiceGuard,
   question: Question,
-): ForwardAnswer | Promise<Attempt> {
+): ForwardAnswer | Promise<ForwardAttempt> {
   const asking = heldBy(found, question.asking, question.places)
   const outcome = found.guard.check(asked.facts, asked, asking)
   if (!(outcome instanceof Promise)) return answered(outcome, found, question, asking)
@@ -165,7 +165,7 @@ function errorOf(thrown: unknown): Error {
     : new Error("Something was thrown that is no error.", { cause: thrown })
 }
 
-function orThrow(attempt: Attempt): ForwardAnswer {
+function orThrow(attempt: ForwardAttempt): ForwardAnswer {
   if (attempt instanceof Error) throw attempt
   return attempt
 }
