@@ -73,7 +73,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "core/src/http/guard/limiter-guard.ts": {
     "const part = earlier === undefined ? undefined : this.#partAfter(earlier)":
       "ConditionalExpression: of no mounts none is this one's",
-    "if (earlier !== undefined) warnSameNames(this.limiter.warner, mark)":
+    "if (earlier !== undefined) warnSameNames(this.limiter.warner, mount)":
       "ConditionalExpression: beside no other mount there is nothing to warn of",
   },
   "core/src/http/guard/mount-outcome.ts": {
