@@ -46,7 +46,7 @@ export const RULE_OPTIONS: readonly string[] = RULE_MEMBERS.filter(
 )
 
 /** The options as they are given; what is in rules and in addresses is looked at where those are read. */
-export const optionsShape = strict("the options", {
+export const optionsShape: z.ZodObject = strict("the options", {
   ...Object.fromEntries(RULE_OPTIONS.map((name) => [name, z.unknown().optional()])),
   rules: z
     .custom<unknown>((value) => Array.isArray(value) || has("load")(value) || value instanceof OpenBook, {
