@@ -175,43 +175,19 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ObjectLiteral: looked at twice as often, which only costs",
     "stop() {": "BlockStatement: it goes on for nobody, which only costs",
   },
-  "core/src/limiter/waiting/anew.ts": {
-    "return patience.asksAnew?.()": "OptionalChaining: to call what is absent throws, and that is caught",
-  },
-  "core/src/limiter/waiting/deadlines.ts": {
-    "const isRight = right !== undefined && right.deadlineMs < left.deadlineMs":
-      "EqualityOperator: of two that are as impatient either may be above the other",
-  },
-  "core/src/limiter/waiting/line.ts": {
-    "hasUncounted = false":
-      "BooleanLiteral: it is looked at where somebody sleeps, and nobody does before it is narrowed",
-  },
-  "core/src/limiter/waiting/order.ts": {
-    "if (!line.hasUncounted || line.waiting <= line.fewest) return NOBODY":
-      "EqualityOperator: of as many as that nobody has so many ahead",
-  },
-  "core/src/limiter/waiting/queue.ts": {
-    "while (behind !== undefined && isBefore(behind.who, who)) behind = behind.behind":
-      "ConditionalExpression: there is one that did not come before, the last at the latest",
-  },
-  "core/src/limiter/waiting/ticket.ts": {
-    "standsFor: readonly Ask[] = []":
-      "ArrayDeclaration: nothing else is done with the first value than to see that it is another",
-    'step: Step = "idle"': "StringLiteral: it asks, or is idle, before anybody looks",
-    "if (delayMs === 0) return 0":
-      "ConditionalExpression: the longest of no delays is 0 too, but most have none",
-  },
-  "core/src/limiter/waiting/tried.ts": {
-    "if (this.number > other.number || countRefusals(this.asks)) return true":
-      "EqualityOperator: no other has its number, and it costs what it costs",
-    "return this.asks.find((ask) => isSame(ask, counter))?.cost ?? 0":
-      "OptionalChaining: who waits for units of a counter has asked for some",
+  "core/src/limiter/waiting/attempt.ts": {
     "if (counts === undefined) return retryAfterMs":
       "ConditionalExpression: whom a quota refuses has been counted",
   },
-  "core/src/limiter/waiting/waiting-room.ts": {
-    "if (line.asking === line.size) return":
-      "ConditionalExpression: all of them would be passed over, of which there may be many",
+  "core/src/limiter/waiting/heap.ts": {
+    "const isRight = right !== undefined && this.#keyOf(right) < this.#keyOf(left)":
+      "EqualityOperator: of two equal keys either may be above the other",
+  },
+  "core/src/limiter/waiting/ticket.ts": {
+    "return this.options.currentAsks?.()":
+      "OptionalChaining: to call what is absent throws, and that is caught",
+    "if (decision.delayMs === 0) return 0":
+      "ConditionalExpression: the longest of no delays is 0 too, but most have none",
   },
   "core/src/request/facts-readers.ts": {
     "return remoteAddress === undefined":

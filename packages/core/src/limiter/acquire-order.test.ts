@@ -247,14 +247,17 @@ describe("with a store that takes its time", () => {
     await answer(0)
     expect([admitted, given.get("a")]).toEqual([["1"], 3])
     await answer(1)
-    expect([admitted, given.get("a"), calls.takes]).toEqual([["1"], 2, 3])
+    // The second asks once more when the unit of the third has come back.
+    expect([admitted, given.get("a"), calls.takes]).toEqual([["1"], 2, 4])
+    await answer(3)
+    expect([admitted, calls.takes]).toEqual([["1"], 4])
     clock.advance(SECOND)
     await nextTurn()
     // One by one again, until something has been granted.
-    expect(calls.takes).toBe(4)
-    await answer(3)
-    expect([admitted, calls.takes]).toEqual([["1", "2"], 5])
+    expect(calls.takes).toBe(5)
     await answer(4)
+    expect([admitted, calls.takes]).toEqual([["1", "2"], 6])
+    await answer(5)
     expect([admitted, given.get("a")]).toEqual([["1", "2", "3"], 5])
   })
 

@@ -6,7 +6,7 @@ import { onAbort } from "../ground/time.ts"
 import type { Warner } from "../ground/warnings.ts"
 import type { RuleSet } from "./rule-set/rule-set.ts"
 import { refusedAtClose } from "./waiting/refused.ts"
-import type { Patience } from "./waiting/ticket.ts"
+import type { WaitOptions } from "./waiting/wait-options.ts"
 import type { WaitingRoom } from "./waiting/waiting-room.ts"
 
 /** What ends the holding of a request before its time. */
@@ -58,18 +58,18 @@ export function holdInLine(
     if (error !== DRAINING && !(error instanceof ClosedError)) warnOfClock(error, warner)
     return held(refusedAtClose(asked.asks))
   }
-  const patience: Patience = {
-    ...patienceOf(asked.asks, leaving),
-    asksAnew() {
+  const options: WaitOptions = {
+    ...waitOptionsOf(asked.asks, leaving),
+    currentAsks() {
       latest = askedNow()
       return latest.asks
     },
-    onAnew() {
+    onRulesChanged() {
       asked = latest
     },
   }
   try {
-    const decision = room.enter(asked.asks, patience)
+    const decision = room.enter(asked.asks, options)
     return decision instanceof Promise ? decision.then(held, unheld) : held(decision)
   } catch (error) {
     return unheld(error)
@@ -80,7 +80,7 @@ export function holdInLine(
  * The shortest wait and the shortest line of what the rules say that queue. A rule with no line refuses what does not fit
  * into its own counter, and leaves the lines of others as they are.
  */
-function patienceOf(asks: readonly Ask[], { client, draining }: Leaving): Patience {
+function waitOptionsOf(asks: readonly Ask[], { client, draining }: Leaving): WaitOptions {
   let maxWaiting = Number.POSITIVE_INFINITY
   let maxWaitMs = Number.POSITIVE_INFINITY
   for (const { throttle, shadow } of asks) {

@@ -165,9 +165,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const { first } = this.#rules
     if (first !== undefined) await held(unlessAborted(first, signal))
     const [facts, units] = [this.#parts.factsReaders.read(request), cost ?? this.admission.unitsOf(request)]
-    const asksAnew = () => this.admission.asks(facts, request, units)
-    const patience = { signal, maxWaitMs, maxWaiting, waitsFor: everyRule, asksAnew }
-    const decision = await this.#parts.waitingRoom.enter(asksAnew(), patience)
+    const currentAsks = () => this.admission.asks(facts, request, units)
+    const waitOptions = { signal, maxWaitMs, maxWaiting, waitsFor: everyRule, currentAsks }
+    const decision = await this.#parts.waitingRoom.enter(currentAsks(), waitOptions)
     this.#decisionEvents.tell(decision, request, "acquire", startedMs)
     if (!decision.allowed) throw new RateLimitExceededError(decision)
     return decision

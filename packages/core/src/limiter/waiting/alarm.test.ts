@@ -21,9 +21,7 @@ it("waits by one timer as long as a timer goes, and by two a millisecond longer"
     const over = () => {
       isOver = true
     }
-    alarm.at(clock.now() + ms, new AbortController().signal, over, (error) =>
-      expect.unreachable(String(error)),
-    )
+    alarm.at(clock.now() + ms, over, (error) => expect.unreachable(String(error)))
     clock.advance(LONGEST_TIMER_MS)
     await nextTurn()
     expect(isOver).toBe(timers.length === 1)
@@ -36,6 +34,6 @@ it("waits by one timer as long as a timer goes, and by two a millisecond longer"
 it("waits by a timer of its own where the clock only tells the time", async () => {
   const alarm = new Alarm({ now: () => 1_000 })
   await new Promise<void>((resolve, reject) => {
-    alarm.at(1_000, new AbortController().signal, resolve, reject)
+    alarm.at(1_000, resolve, reject)
   })
 })

@@ -1,9 +1,12 @@
 import { type Clock, soundTime, waitHeld } from "../../ground/clock.ts"
 
-/** A timer goes no further. */
+/** The longest time that a timer can wait. */
 const LONGEST_TIMER_MS: number = 2 ** 31 - 1
 
-/** Waits by a clock of the app's, until then or until the signal is aborted; and tells the time by it. */
+/** Why a timer is stopped. Without a reason, each abort would make an error with a stack, which takes longer than all else here. */
+const NOT_NEEDED = new Error("The timer is not needed.")
+
+/** Tells the time, and waits, by a clock of the app's. */
 export class Alarm {
   readonly #clock: Clock
 
@@ -15,26 +18,26 @@ export class Alarm {
     return soundTime(this.#clock)
   }
 
-  /**
-   * Calls back at an instant, by as many timers as it takes; or with why the clock cannot wait; or not at all, when the
-   * signal is aborted.
-   */
-  at(untilMs: number, signal: AbortSignal, then: () => void, failed: (error: unknown) => void): void {
-    // A timer drops fractions, and would be early.
-    const ms = Math.ceil(untilMs - this.now())
-    const isLong = ms > LONGEST_TIMER_MS
-    const due = isLong ? () => this.at(untilMs, signal, then, failed) : then
-    this.#wait(isLong ? LONGEST_TIMER_MS : Math.max(0, ms), signal).then(
+  /** Calls `then` at an instant, or `failed` if the clock cannot wait. Returns a function that stops this. */
+  at(untilMs: number, then: () => void, failed: (error: unknown) => void): () => void {
+    const stopping = new AbortController()
+    this.#wait(untilMs, stopping.signal).then(
       () => {
-        if (!signal.aborted) due()
+        if (!stopping.signal.aborted) then()
       },
       (error: unknown) => {
-        if (!signal.aborted) failed(error)
+        if (!stopping.signal.aborted) failed(error)
       },
     )
+    return () => stopping.abort(NOT_NEEDED)
   }
 
-  async #wait(ms: number, signal: AbortSignal): Promise<void> {
-    await (this.#clock.wait === undefined ? waitHeld(ms, signal) : this.#clock.wait(ms, signal))
+  /** Waits by as many timers as it takes. */
+  async #wait(untilMs: number, signal: AbortSignal): Promise<void> {
+    // A timer drops fractions, and would be early.
+    const ms = Math.max(0, Math.ceil(untilMs - this.now()))
+    const nextMs = Math.min(ms, LONGEST_TIMER_MS)
+    await (this.#clock.wait === undefined ? waitHeld(nextMs, signal) : this.#clock.wait(nextMs, signal))
+    if (ms > nextMs && !signal.aborted) await this.#wait(untilMs, signal)
   }
 }

@@ -50,7 +50,7 @@ describe("who is held by a leaky bucket", () => {
     isSlow = true
     enter("b", [leaky()], {
       signal: leaving.signal,
-      asksAnew() {
+      currentAsks() {
         leaving.abort(new Error("gone"))
         return [leaky()]
       },
@@ -147,7 +147,7 @@ describe("who gives up", () => {
     enter("leaves", [ask("one", 1)], {
       signal: leaving.signal,
       waitsFor: ({ policy }) => policy.name === "one",
-      asksAnew: () => [hard],
+      currentAsks: () => [hard],
     })
     isSlow = true
     room.turnToNewRules()
@@ -196,23 +196,6 @@ describe("the timers of those who wait", () => {
     expect(log).toEqual(["0 all", "1000 wakes", "2000 dear", "3000 late"])
     expect(running).toEqual([])
   })
-})
-
-it("whose patience ends while it asks in vain is refused then, and not when it is answered", async () => {
-  const { enter, answer, pass, pending, log } = setUp(() => true)
-  enter("all", [ask("one", 3, 3)])
-  for (const name of ["wakes", "dear"]) enter(name, [ask("one", 3, 2)])
-  enter("late", [ask("one", 3, 2)], { maxWaitMs: 2 * SECOND })
-  while (pending.length > 0) await answer()
-  await pass(SECOND)
-  // "wakes" is granted, and then "dear" and "late" ask at once; "dear" has to wait.
-  for (let i = 0; i < 2; i++) await answer()
-  await pass(SECOND)
-  expect([log, pending.length]).toEqual([["0 all", "1000 wakes"], 2])
-  await pass(1)
-  expect(log.slice(2)).toEqual(["2001 late: refused by one"])
-  for (let i = 0; i < 2; i++) await answer()
-  expect(log.slice(3)).toEqual(["2001 dear"])
 })
 
 it("who waits is told so once, though it waits behind others first and then for units", async () => {

@@ -1,80 +1,89 @@
+import type { Decider } from "../../decision/decider.ts"
 import type { Decision } from "../../decision/decision.ts"
 import { countRefusals } from "../../decision/penalties.ts"
 import type { Ask } from "../../decision/rule-check.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Alarm } from "./alarm.ts"
-import { isHeldAnew } from "./anew.ts"
-import { type Deciding, whenDecided } from "./deciding.ts"
 import type { Lines } from "./lines.ts"
 import { refusedBehind, refusedForDelay } from "./refused.ts"
-import type { Slots } from "./slots.ts"
 import type { Ticket } from "./ticket.ts"
+import type { Turns } from "./turns.ts"
 
-interface Parts {
-  readonly decider: Deciding
+interface DepartureParts {
+  readonly decider: Decider
   readonly lines: Lines
-  readonly slots: Slots
+  readonly turns: Turns
   readonly alarm: Alarm
-  /** Somebody's turn may have come, now that others have left. */
+  /** Called when requests have left, so that somebody's turn may have come. */
   left(): void
 }
 
-/** How those who wait leave: with what they wanted, refused, or because they have given up. */
+/** How requests leave the waiting room: admitted, refused, or because they give up. */
 export class Departures {
-  readonly #parts: Parts
-  /** Those who have not left. */
-  readonly #tickets = new Set<Ticket>()
+  readonly #parts: DepartureParts
+  /** The requests that have not left. */
+  readonly #present = new Set<Ticket>()
 
-  constructor(parts: Parts) {
+  constructor(parts: DepartureParts) {
     this.#parts = parts
   }
 
-  /** How many have not left. */
+  /** How many requests have not left. */
   get size(): number {
-    return this.#tickets.size
+    return this.#present.size
   }
 
   arrived(ticket: Ticket): void {
-    this.#tickets.add(ticket)
+    this.#present.add(ticket)
   }
 
-  /** Those who have not left, the first to come first. */
-  present(): readonly Ticket[] {
-    return [...this.#tickets]
+  /** The requests that have not left, the first to come first. */
+  get present(): readonly Ticket[] {
+    return [...this.#present]
   }
 
-  /** It leaves with this decision. */
   end(ticket: Ticket, decision: Decision): void {
     this.#leave(ticket)
     ticket.end({ decision })
   }
 
-  /** It is the first everywhere, and has what it asked for. */
-  goOn(ticket: Ticket): void {
-    const { slots, alarm, lines } = this.#parts
-    const decision = ticket.granted as Decision
-    const delayMs = this.#delayOf(ticket, decision)
+  /** The request has been granted what it asked for: it goes on, is held until its turn, or is refused for its delay. */
+  goOn(ticket: Ticket, decision: Decision): void {
+    const { turns, alarm } = this.#parts
+    ticket.granted = decision
+    const delayMs = ticket.delayOf(decision)
+    // What reads its request may have ended the wait.
     if (ticket.step === "done") return
     const nowMs = alarm.now()
     const untilMs = nowMs + delayMs
     if (delayMs === 0) this.end(ticket, decision)
-    else if (ticket.isCrowdedOut) {
-      slots.refund(ticket, decision)
-      this.refuseBehind(ticket)
+    else if (this.isCrowdedOut(ticket)) {
+      turns.refund(ticket, decision)
+      this.end(ticket, this.refusalBehind(ticket.asks, ticket.awaited))
     } else if (untilMs > ticket.deadlineMs) {
       const refused = refusedForDelay(decision, ticket.awaited, ticket.deadlineMs - nowMs)
-      slots.refund(ticket, decision)
+      turns.refund(ticket, decision)
       this.end(ticket, refused)
     } else {
-      slots.hold(ticket)
-      lines.leave(ticket)
+      turns.hold(ticket)
       ticket.step = "held"
       ticket.untilMs = untilMs
-      this.at(untilMs, ticket, ticket.startTurn(), () => this.end(ticket, decision))
+      const go = () => {
+        this.end(ticket, decision)
+        this.#parts.left()
+      }
+      ticket.atEnd(alarm.at(untilMs, go, (error) => this.giveUp(ticket, error)))
       this.tellOfWait(ticket)
     }
   }
 
-  /** It does not wait for this refusal, which counts where refusals do. */
+  /** Whether as many requests are held already as may wait. */
+  isCrowdedOut({ options, awaited }: Ticket): boolean {
+    const { countsHeld = true, maxWaiting } = options
+    return countsHeld && awaited.some((ask) => (this.#parts.lines.find(ask)?.held.size ?? 0) >= maxWaiting)
+  }
+
+  /** Refuses a request that does not wait for this refusal, which is counted if refusals are. */
   refuse(ticket: Ticket, decision: Decision): void {
     if (!countRefusals(ticket.asks)) {
       this.end(ticket, decision)
@@ -82,101 +91,82 @@ export class Departures {
     }
     this.#leaveAsking(ticket, (counted) => {
       if (!counted.allowed) return counted
-      // Too late for what has come in the meantime: others may have gone before it.
-      this.#parts.slots.refund(ticket, counted)
+      // Too late for units that have come back in the meantime: others may have gone before it.
+      this.#parts.turns.refund(ticket, counted)
       return decision
     })
   }
 
-  /** Waiting would make no difference to it any more: it leaves with what it is told now. */
+  /** Waiting makes no difference to the request any more: it leaves with the answer that it gets now. */
   answer(ticket: Ticket): void {
     this.#leaveAsking(ticket, (decision) => decision)
   }
 
-  /** A rule that is not waited for refuses at once, also who has to wait for others. */
+  /** A rule that is not waited for refuses at once, also a request that waits behind others and has asked nothing yet. */
   askOthers(ticket: Ticket): void {
-    const others = ticket.asks.filter((ask) => !ask.shadow && !ticket.patience.waitsFor(ask))
-    const { decider, left } = this.#parts
-    whenDecided(decider.peek(others), (decision) => {
-      if (decision.allowed || (ticket.step !== "idle" && ticket.step !== "vain")) return
+    if (!isUnasked(ticket)) return
+    const others = ticket.asks.filter((ask) => !ask.shadow && !ticket.options.waitsFor(ask))
+    whenDecided(this.#parts.decider.peek(others), (decision) => {
+      // Once the request has asked for everything, the answer to that is newer.
+      if (decision.allowed || !isUnasked(ticket)) return
       this.refuse(ticket, decision)
-      left()
+      this.#parts.left()
     })
   }
 
-  /** It cannot wait until those ahead have gone. */
+  /** Refuses a request that cannot wait until those ahead have gone. */
   refuseBehind(ticket: Ticket): void {
-    this.end(ticket, this.refusalBehind(ticket.asks, ticket.standsFor))
+    this.end(ticket, this.refusalBehind(ticket.asks, [ticket.ask as Ask]))
   }
 
-  /** The refusal of who would have to wait for the counters of the asks `behind`. */
+  /** Returns the refusal of a request that would have to wait for the counters of the asks `behind`. */
   refusalBehind(asks: readonly Ask[], behind: readonly Ask[]): Decision {
     const { lines, alarm } = this.#parts
     const nowMs = alarm.now()
     return refusedBehind(asks, behind, Math.max(...behind.map((ask) => lines.waitMs(ask, nowMs))))
   }
 
-  /** It leaves without a decision. What it has been granted goes back. */
+  /** The request leaves without a decision. What it has been granted goes back. */
   giveUp(ticket: Ticket, error: unknown): void {
     if (ticket.step === "done") return
-    const { slots, left } = this.#parts
-    if (ticket.granted !== undefined) slots.refund(ticket, ticket.granted)
+    if (ticket.granted !== undefined) this.#parts.turns.refund(ticket, ticket.granted)
     this.#leave(ticket)
     ticket.end({ error })
-    left()
+    this.#parts.left()
   }
 
-  allGiveUp(error: unknown): void {
-    for (const ticket of this.present()) this.giveUp(ticket, error)
-  }
-
-  /** It has to wait: who has asked to be told is told, and may have it leave. */
+  /** The request has to wait: tells whoever wants to know, who may have it leave. */
   tellOfWait(ticket: Ticket): void {
     ticket.waits((reason) => this.giveUp(ticket, reason))
   }
 
-  /** It leaves when its patience ends, unless it is its turn by then. */
-  endInTime(ticket: Ticket): void {
-    if (ticket.isTimed) return
-    ticket.isTimed = true
-    // Whose patience ends now may have its turn now.
-    this.at(ticket.deadlineMs + 1, ticket, ticket.startPatience(), () => {
-      ticket.isLate = true
-      if (ticket.step === "idle" || ticket.step === "vain") this.refuseBehind(ticket)
-      this.#parts.left()
-    })
-  }
-
-  /** Calls back at an instant, unless that has been ended; where the clock cannot wait, the ticket gives up. */
-  at(untilMs: number, ticket: Ticket, ended: AbortSignal, then: () => void): void {
-    if (untilMs === Number.POSITIVE_INFINITY) return
-    this.#parts.alarm.at(untilMs, ended, then, (error) => this.giveUp(ticket, error))
-  }
-
-  /** For how long it is held: not at all where the rules that delay it have gone while it was being decided. */
-  #delayOf(ticket: Ticket, decision: Decision): number {
-    const delayMs = ticket.delayOf(decision)
-    return ticket.isOutdated && !isHeldAnew(ticket, decision) ? 0 : delayMs
-  }
-
-  /** It leaves the line, and ends with what is made of the answer to all that it asks for. */
+  /** The request leaves the line, and ends with what `decisionOf` makes of the answer to all that it asks for. */
   #leaveAsking(ticket: Ticket, decisionOf: (answer: Decision) => Decision): void {
-    const { decider, slots } = this.#parts
+    const { decider, turns } = this.#parts
     this.#leave(ticket)
     ticket.step = "leaving"
-    whenDecided(decider.take(ticket.tryNow().asks), (answer) => {
+    whenDecided(decider.take(ticket.startAttempt().asks), (answer) => {
       const decision = decisionOf(answer)
       if (ticket.step === "leaving") ticket.end({ decision })
-      // Nothing, where that is a refusal.
-      else slots.refund(ticket, decision)
+      // A no-op if that is a refusal.
+      else turns.refund(ticket, decision)
     })
   }
 
   #leave(ticket: Ticket): void {
-    const { lines, slots } = this.#parts
-    this.#tickets.delete(ticket)
-    if (ticket.step !== "held" && ticket.step !== "leaving") lines.leave(ticket)
-    slots.release(ticket)
-    for (const { line } of ticket.places) lines.forget(line)
+    const { lines, turns } = this.#parts
+    this.#present.delete(ticket)
+    lines.leave(ticket)
+    turns.release(ticket)
   }
+}
+
+function isUnasked({ step, attempt }: Ticket): boolean {
+  return step === "waiting" && attempt === undefined
+}
+
+/** Calls back with the decision, at once if it is there. */
+function whenDecided(decision: MaybePromise<Decision>, then: (decision: Decision) => void): void {
+  if (decision instanceof Promise) void decision.then(then)
+  else then(decision)
 }

@@ -1,67 +1,131 @@
-import { Deadlines } from "./deadlines.ts"
-import { Queue, type Waiter } from "./queue.ts"
+import type { Ask } from "../../decision/rule-check.ts"
+import { Heap } from "./heap.ts"
+import { type Place, Queue } from "./queue.ts"
+import type { Ticket } from "./ticket.ts"
+import type { Turn } from "./turns.ts"
+import { mostWaiting, type WaitOptions } from "./wait-options.ts"
 
-/** Who stands in lines. */
-export interface Standing extends Waiter {
-  /** Until when it waits, by the limiter's clock; Infinity for as long as it takes. */
-  readonly deadlineMs: number
+/** How many ask at once, at most, after one of them was refused: as many as one call to Redis has. */
+const WIDEST = 64
+
+interface Timer {
+  readonly atMs: number
+  stop(): void
 }
 
-/** How many ask at once, at the most, once one of them had to wait: as many as travel to Redis in one call. */
-const WIDEST_WINDOW = 64
-
-/** Those who want units of one counter, in the order in which they came. */
-export class Line<Who extends Standing> extends Queue<Who> {
-  /** Of its counter. */
+/** The requests that wait for units of one counter, in the order in which they came. */
+export class Line {
+  /** The name of its counter. */
   readonly name: string
-  /** Those in it who are asking the store, or have been granted and wait for the ones ahead: they stand before all others. */
-  asking = 0
-  /** Those who have left it with what they wanted, and are held until it is their turn to go on; the first to go first. */
-  readonly held: Queue<Who> = new Queue()
-  /** What gives back the units of those who have left with turns later than all of these. */
+  readonly waiting: Queue<Ticket> = new Queue()
+  /** The waiting requests that do not wait forever, by their deadlines. */
+  readonly impatient: Heap<Ticket> = new Heap(({ deadlineMs }) => deadlineMs)
+  /** Requests that were granted and are held until their turn, the first turn first. */
+  readonly held: Queue<Turn> = new Queue()
+  /** Refunds of requests that left before their turn, if no request is held with a later turn. */
   readonly returns: (() => void)[] = []
-  /** Those in it who do not wait as long as it takes. */
-  readonly impatient: Deadlines<Who> = new Deadlines()
-  /** Those in it who stand in other lines too. */
-  readonly roaming: Set<Who> = new Set()
-  /** Those in it who sleep: more than the first, where one that came earlier has come back and sleeps now too. */
-  readonly sleepers: Set<Who> = new Set()
-  /** Nobody in it lets fewer wait than so many. */
-  fewest: number = Number.POSITIVE_INFINITY
-  /** Whether some wait in it of whom it is not known whether too many wait ahead of them. */
-  hasUncounted = false
-  /** What has been asked by then, which is counted in questions, may be out of date: units of the counter have come back since. */
+  /** How many requests ask the store for units of this counter now. */
+  asking = 0
+  /** Resolves when the last request that asked has been concluded. */
+  lastAsked: Promise<void> | undefined
+  /** Until when the counter has nothing for the first in line; undefined while that is not known. */
+  untilMs: number | undefined
+  /** Attempts with a smaller number were made before one was refused last. */
+  refusedAt = 0
+  /** Attempts with a smaller number may be out of date, because units of the counter came back after them. */
   returnedAt = 0
-  /** While it is not known whether anybody will have to wait all may ask at once. */
-  #window = Number.POSITIVE_INFINITY
+  /** When its timer goes off, and what stops that. */
+  timer: Timer | undefined
+  /** How many requests may ask at once that had to wait. Until one of them is refused, all may. */
+  #width = Number.POSITIVE_INFINITY
+  /** No waiting request allows fewer to wait. */
+  #fewest = Number.POSITIVE_INFINITY
+  /** Whether requests have come from other lines, so that for some it is not known whether too many wait ahead of them. */
+  #hasUncounted = false
 
   constructor(name: string) {
-    super()
     this.name = name
   }
 
+  get first(): Ticket | undefined {
+    return this.waiting.first?.item
+  }
+
   get isEmpty(): boolean {
-    return this.size === 0 && this.held.size === 0 && this.returns.length === 0
+    return this.waiting.size + this.held.size + this.returns.length + this.asking === 0
   }
 
-  /** How many wait. */
-  get waiting(): number {
-    return this.size - this.asking + this.held.size
+  /** Whether it is the turn of the first in line. */
+  get isReady(): boolean {
+    return this.first !== undefined && this.untilMs === undefined && this.asking < this.#width
   }
 
-  /** Whether one more may ask. */
-  get hasWindow(): boolean {
-    return this.asking < this.#window
+  /** Whether a request waits here that came before this one. */
+  hasBefore({ number }: Ticket): boolean {
+    return this.first !== undefined && this.first.number < number
   }
 
-  /** One more may ask at once, so twice as many with each round: where there is much to give a long line is soon served. */
-  granted(): void {
-    if (this.#window < WIDEST_WINDOW) this.#window++
+  /** Returns how many requests wait, as these options count them. */
+  count({ countsHeld = true }: WaitOptions): number {
+    return this.waiting.size + (countsHeld ? this.held.size : 0)
   }
 
-  /** One by one again, and who waits there now has not been counted. */
-  narrow(): void {
-    this.#window = 1
-    this.hasUncounted = true
+  /** One more may ask at once, so twice as many with each round: a long line is soon served if there is much to give. */
+  widen(): void {
+    if (this.#width < WIDEST) this.#width++
   }
+
+  /** A request that asked has to wait: the others ask one by one again. `madeAt` is the number of the next attempt. */
+  narrow(madeAt = this.refusedAt): void {
+    this.#width = 1
+    this.refusedAt = madeAt
+  }
+
+  /** Adds a request behind all that came before it. */
+  add(ticket: Ticket, ask: Ask): Place<Ticket> {
+    let behind: Place<Ticket> | undefined
+    if (!isBefore(this.waiting.last, ticket)) {
+      // A request that comes back came early, as a rule.
+      behind = this.waiting.first
+      while (isBefore(behind, ticket)) behind = behind?.behind
+    }
+    // A new request has been told whether too many wait.
+    if (ticket.hasAsked || ticket.line !== undefined) this.#hasUncounted = true
+    if (ticket.deadlineMs !== Number.POSITIVE_INFINITY) this.impatient.add(ticket)
+    this.#fewest = Math.min(this.#fewest, mostWaiting(ticket.options, ask))
+    const place = this.waiting.add(ticket, behind)
+    if (place.ahead === undefined) this.untilMs = undefined
+    return place
+  }
+
+  remove(place: Place<Ticket>): void {
+    if (place.ahead === undefined) this.untilMs = undefined
+    this.impatient.delete(place.item)
+    this.waiting.remove(place)
+  }
+
+  /** Returns the requests that have too many ahead of them, and have not been the first here. */
+  crowdedOut(): readonly Ticket[] {
+    const crowded: Ticket[] = []
+    // Lines may be long, and there is rarely anything to look for.
+    if (!this.#hasUncounted || this.waiting.size + this.held.size <= this.#fewest) return crowded
+    this.#hasUncounted = false
+    this.#fewest = Number.POSITIVE_INFINITY
+    let ahead = 0
+    for (let place = this.waiting.first; place !== undefined; place = place.behind) {
+      const { options, ask, sleptIn } = place.item
+      const most = mostWaiting(options, ask as Ask)
+      const held = options.countsHeld === false ? 0 : this.held.size
+      if (sleptIn !== this && ahead + held >= most) crowded.push(place.item)
+      else {
+        ahead++
+        this.#fewest = Math.min(this.#fewest, most)
+      }
+    }
+    return crowded
+  }
+}
+
+function isBefore(place: Place<Ticket> | undefined, { number }: Ticket): boolean {
+  return place !== undefined && place.item.number < number
 }

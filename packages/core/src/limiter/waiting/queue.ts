@@ -1,42 +1,31 @@
-/** Who stands in a queue: by the order in which they came. */
-export interface Waiter {
-  /** The smaller, the earlier it came. */
-  readonly number: number
-  /** Whether it has been let go already: nobody is put before it any more. */
-  readonly isAsking: boolean
-}
-
 /** A place in a queue. */
-export interface Place<Who extends Waiter, In = Queue<Who>> {
-  readonly who: Who
-  readonly line: In
-  ahead: Place<Who, In> | undefined
-  behind: Place<Who, In> | undefined
+export interface Place<Item> {
+  readonly item: Item
+  ahead: Place<Item> | undefined
+  behind: Place<Item> | undefined
 }
 
-/** Some who wait, one behind the other: out at any place, and in at the end, in constant time. */
-export class Queue<Who extends Waiter> {
-  first: Place<Who, this> | undefined
-  last: Place<Who, this> | undefined
+/** A doubly linked list: an item goes in at the end, or before another one, and out at any place in constant time. */
+export class Queue<Item> {
+  first: Place<Item> | undefined
+  last: Place<Item> | undefined
   size = 0
 
-  /** Its place is behind all who came earlier, and behind those who are asking. */
-  add(who: Who): Place<Who, this> {
-    if (this.last === undefined || isBefore(this.last.who, who)) return this.append(who)
-    // Who comes back to its place came early, as a rule.
-    let behind = this.first
-    while (behind !== undefined && isBefore(behind.who, who)) behind = behind.behind
-    return this.#put(who, behind)
+  /** Adds an item before the place `behind`, or at the end. */
+  add(item: Item, behind?: Place<Item>): Place<Item> {
+    const ahead = behind === undefined ? this.last : behind.ahead
+    const place: Place<Item> = { item, ahead, behind }
+    if (ahead === undefined) this.first = place
+    else ahead.behind = place
+    if (behind === undefined) this.last = place
+    else behind.ahead = place
+    this.size++
+    return place
   }
 
-  /** Its place is the last. */
-  append(who: Who): Place<Who, this> {
-    return this.#put(who, undefined)
-  }
-
-  remove(place: Place<Who, this>): void {
+  remove(place: Place<Item>): void {
     const { ahead, behind } = place
-    // Who keeps its place for long would keep all who come after it.
+    // Whoever keeps the place for long would keep all items that come after it.
     place.ahead = undefined
     place.behind = undefined
     if (ahead === undefined) this.first = behind
@@ -45,23 +34,4 @@ export class Queue<Who extends Waiter> {
     else behind.ahead = ahead
     this.size--
   }
-
-  #put(who: Who, behind: Place<Who, this> | undefined): Place<Who, this> {
-    const ahead = behind === undefined ? this.last : behind.ahead
-    const place: Place<Who, this> = { who, line: this, ahead, behind }
-    if (ahead === undefined) this.first = place
-    else ahead.behind = place
-    if (behind === undefined) this.last = place
-    else behind.ahead = place
-    this.size++
-    return place
-  }
-}
-
-function isBefore(one: Waiter, other: Waiter): boolean {
-  return one.isAsking || cameBefore(one, other)
-}
-
-export function cameBefore(one: Waiter, other: Waiter): boolean {
-  return one.number < other.number
 }

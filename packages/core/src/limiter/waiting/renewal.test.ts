@@ -12,7 +12,7 @@ it("who was being decided when the rules went is admitted, and never waits", asy
   enter("all", [ask("one", 2, 2)])
   isSlow = true
   const onWait = () => expect.unreachable("it does not wait")
-  enter("asks", [ask("one", 2)], { maxWaitMs: SECOND, onWait, asksAnew: () => [] })
+  enter("asks", [ask("one", 2)], { maxWaitMs: SECOND, onWait, currentAsks: () => [] })
   room.turnToNewRules()
   Object.assign(clock, { wait: () => expect.unreachable("there is nothing to wait for") })
   await answer()
@@ -26,7 +26,7 @@ it("who was asking in vain when the rules changed goes by the new ones when it i
   await decider.take([one(2)])
   isSlow = true
   enter("dear", [one(3)])
-  enter("cheap", [one(2)], { asksAnew: () => [other] })
+  enter("cheap", [one(2)], { currentAsks: () => [other] })
   await answer()
   // The dear one waits, so what the cheap one is being granted is in vain.
   room.turnToNewRules()
@@ -42,11 +42,11 @@ it("a request is not read anew as long as the rules stay, nor where what it is g
   const { room, enter, pass, log } = setUp()
   let reads = 0
   const leaky = ask("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
-  const asksAnew = () => {
+  const currentAsks = () => {
     reads++
     return [leaky]
   }
-  for (const name of ["a", "b", "c"]) enter(name, [leaky], { asksAnew })
+  for (const name of ["a", "b", "c"]) enter(name, [leaky], { currentAsks })
   await nextTurn()
   await pass(100)
   expect([log, reads]).toEqual([["0 a", "100 b"], 0])
@@ -59,7 +59,7 @@ it("of those whom new rules have wait, only who has not asked is looked up under
   const { decider, room, enter, calls, log } = setUp()
   const [one, hard] = [ask("one", 1), ask("hard", 9)]
   await decider.take([one])
-  const patience = { waitsFor: waitsForOne, asksAnew: () => [hard, one] }
+  const patience = { waitsFor: waitsForOne, currentAsks: () => [hard, one] }
   for (const name of ["first", "second", "third"]) enter(name, [one], patience)
   room.turnToNewRules()
   await nextTurn()
@@ -75,7 +75,7 @@ it("who was being decided when the rules changed, and stands behind others, is r
   await decider.take([hard])
   isSlow = true
   enter("first", [one])
-  enter("second", [one], { waitsFor: waitsForOne, asksAnew: () => [hard, one] })
+  enter("second", [one], { waitsFor: waitsForOne, currentAsks: () => [hard, one] })
   room.turnToNewRules()
   for (let i = 0; i < 2; i++) await answer()
   expect(log).toEqual(["0 second: refused by hard"])

@@ -1,3 +1,4 @@
+import type { Decider } from "../../decision/decider.ts"
 import type { Decision } from "../../decision/decision.ts"
 import type { Ask } from "../../decision/rule-check.ts"
 import type { Clock } from "../../ground/clock.ts"
@@ -6,49 +7,45 @@ import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { onAbort, soon } from "../../ground/time.ts"
 import type { CounterKey } from "../../stores/store.ts"
 import { Alarm } from "./alarm.ts"
-import { awaitedOf, isAnsweredAtOnce } from "./awaited.ts"
-import { type Deciding, whenDecided } from "./deciding.ts"
+import { Attempt } from "./attempt.ts"
 import { Departures } from "./departures.ts"
-import type { Line } from "./line.ts"
+import { Front } from "./front.ts"
 import { Lines } from "./lines.ts"
-import { crowdedOut, stopAsking } from "./order.ts"
-import { renew } from "./renewal.ts"
-import { Slots } from "./slots.ts"
-import { type Patience, Ticket } from "./ticket.ts"
-import { wakenedBy } from "./wake.ts"
+import { Ticket } from "./ticket.ts"
+import { Turns } from "./turns.ts"
+import { awaitedOf, isAnsweredAtOnce, type WaitOptions } from "./wait-options.ts"
 
 /**
- * Where requests wait until they are admitted, first come first served. There is a line for each counter; a request is in
- * the lines of all its counters at once, and its turn has come when it is the first in each. While one of them has nothing
- * for it, it stands in that line alone: who waits for one counter keeps nobody waiting for another.
+ * Where requests wait until they are admitted, first come first served. There is a line for each counter. A request asks the
+ * store when nobody that came before it waits for one of its counters. While it has to wait it stands in one line only, that
+ * of the counter that has nothing for it, so it keeps nobody waiting who needs other counters.
  *
- * Nobody polls. The first who is refused sleeps as long as the refusal says, by the limiter's clock, or until units of that
- * counter come back, and asks again; a second at most without the store, or for want of capacity to spare. As long as nobody
- * is refused all ask at once; who is granted while one ahead of it turns out to be refused gives it back and waits on.
+ * Nobody polls. After a refusal a line sleeps as long as the refusal says, by the limiter's clock, or until units of its
+ * counter come back; a second at most without the store, or for want of capacity to spare. Until somebody is refused all
+ * ask at once. Answers are looked at in the order of asking: a request that was granted units behind one that turns out to be
+ * refused gives them back and waits.
  */
 export class WaitingRoom {
-  readonly #decider: Deciding
+  readonly #decider: Decider
   readonly #alarm: Alarm
   readonly #lines = new Lines()
-  readonly #slots: Slots
+  readonly #turns: Turns
   readonly #departures: Departures
+  readonly #front: Front
   #isServing = false
   #closed: ClosedError | undefined
 
-  constructor(decider: Deciding, clock: Clock) {
+  constructor(decider: Decider, clock: Clock) {
     this.#decider = decider
     this.#alarm = new Alarm(clock)
-    this.#slots = new Slots(this.#lines, decider, (counters, inVain) => this.wake(counters, inVain))
-    this.#departures = new Departures({
-      decider,
-      lines: this.#lines,
-      slots: this.#slots,
-      alarm: this.#alarm,
-      left: () => this.#serveSoon(),
-    })
+    this.#turns = new Turns(this.#lines, decider, (counters) => this.wake(counters))
+    const parts = { decider, lines: this.#lines, turns: this.#turns, alarm: this.#alarm }
+    // When all have left that leave together: the request whose turn has come may be one of them.
+    this.#departures = new Departures({ ...parts, left: () => soon(() => this.#serve()) })
+    this.#front = new Front({ ...parts, departures: this.#departures, serve: () => this.#serve() })
   }
 
-  /** How many have no decision yet, those included who are asking for the first time. */
+  /** How many requests have no decision yet, including those that ask for the first time. */
   get size(): number {
     return this.#departures.size
   }
@@ -58,209 +55,193 @@ export class WaitingRoom {
   }
 
   /**
-   * The decision, when there is one: it is admitted, or refused for more than `patience` allows. A value where nobody has
-   * to wait and the store answers with one. Throws or rejects when it is given up, with the signal's reason or ClosedError;
-   * nothing stays taken then.
+   * Returns the decision when there is one: the request is admitted, or would have to wait longer than `options` allow. A
+   * value if nobody has to wait and the store answers with one. Throws or rejects with the signal's reason or ClosedError;
+   * then nothing stays taken.
    */
-  enter(asks: readonly Ask[], patience: Patience): MaybePromise<Decision> {
+  enter(asks: readonly Ask[], options: WaitOptions): MaybePromise<Decision> {
     if (this.#closed !== undefined) throw this.#closed
-    patience.signal?.throwIfAborted()
-    const awaited = awaitedOf(asks, patience)
+    options.signal?.throwIfAborted()
+    const awaited = awaitedOf(asks, options)
     if (isAnsweredAtOnce(asks, awaited)) return this.#decider.take(asks)
-    const ticket = new Ticket(asks, awaited, patience, this.#alarm.now())
-    const inVain = awaited.filter((ask) => this.#lines.isInVain(ask, patience, ticket.deadlineMs))
+    const ticket = new Ticket(asks, awaited, options, this.#alarm.now())
+    const inVain = awaited.filter((ask) => this.#lines.isInVain(ask, ticket))
     if (inVain.length > 0) return this.#departures.refusalBehind(asks, inVain)
-    this.#lines.stand(ticket)
     this.#departures.arrived(ticket)
-    if (ticket.mayAsk) this.#ask(ticket)
-    else {
-      this.#idle(ticket)
-      this.#departures.askOthers(ticket)
-    }
+    this.#askOrStand(ticket)
+    this.#departures.askOthers(ticket)
     this.#serve()
     return this.#resultOf(ticket)
   }
 
-  /** These counters have units again: who sleeps until they have asks again at once. `inVain` could not keep them. */
-  wake(counters: readonly CounterKey[], inVain?: Ticket): void {
+  /** These counters have units again: their lines do not sleep any more. */
+  wake(counters: readonly CounterKey[]): void {
     for (const counter of counters) {
       const line = this.#lines.find(counter)
-      for (const sleeper of line ? wakenedBy(line, counter, inVain) : []) this.#awake(sleeper)
+      if (line === undefined) continue
+      // Requests that are asking just now may get answers that are older than the units.
+      line.returnedAt = Attempt.made
+      line.untilMs = undefined
+      this.#lines.makeDue(line)
     }
     this.#serve()
   }
 
   /**
-   * Other rules are in force, and all who wait go by them from now on, in the same order, as if nobody had been refused.
-   * Who is being decided goes by them when the answer is to wait.
+   * Other rules are in force, and all that wait go by them from now on, in the same order, as if nobody had been refused.
+   * A request that is being decided goes by them if the answer is to wait.
    */
   turnToNewRules(): void {
-    const present = this.#departures.present()
-    for (const ticket of present) {
-      if (ticket.isAsking || ticket.step === "vain") ticket.isOutdated = true
-      else renew(ticket, this.#lines, this.#departures)
-    }
+    const { present } = this.#departures
+    const renewed = present.filter((ticket) => {
+      if (ticket.step === "asking") ticket.isOutdated = true
+      else if (ticket.step === "waiting") return this.#renew(ticket)
+      else if (!ticket.isStillDelayed(ticket.granted as Decision) && ticket.step === "held") {
+        this.#departures.end(ticket, ticket.granted as Decision)
+      }
+      return false
+    })
+    for (const ticket of renewed) if (!ticket.hasLeft) this.#lineUp(ticket)
     this.#serve()
-    // Whose turn has not come would hear of a rule that is not waited for only when it has.
-    for (const ticket of present) if (ticket.step === "idle") this.#departures.askOthers(ticket)
+    // A request whose turn has not come would learn of a rule that is not waited for only when it has.
+    for (const ticket of present) this.#departures.askOthers(ticket)
   }
 
-  /** Rejects all who wait, and who come later, with ClosedError. What those who are held have been granted is given back. */
+  /** Rejects all that wait, and all that come later, with ClosedError. What those that are held were granted is given back. */
   close(): void {
     this.#closed = new ClosedError("The limiter has been closed.")
-    this.#departures.allGiveUp(this.#closed)
+    for (const ticket of this.#departures.present) this.#departures.giveUp(ticket, this.#closed)
     // At once: the store may be closed next.
     this.#serve()
   }
 
   #resultOf(ticket: Ticket): MaybePromise<Decision> {
-    const { signal } = ticket.patience
+    const { signal } = ticket.options
     if (ticket.step !== "done" && signal !== undefined) {
       ticket.atEnd(onAbort(signal, () => this.#departures.giveUp(ticket, signal.reason)))
     }
     return ticket.result()
   }
 
-  /** Whoever's turn has come, in every line in which something has changed. */
+  /** Asks the store, or stands in the line of a counter for which others wait that came before. */
+  #askOrStand(ticket: Ticket): void {
+    const before = this.#lines.waiterBefore(ticket)
+    if (before === undefined) this.#ask(ticket)
+    else this.#stand(ticket, before)
+  }
+
+  /** Stands in line, although it may be its turn: then it asks when those have that came before. */
+  #lineUp(ticket: Ticket): void {
+    this.#stand(ticket, this.#lines.waiterBefore(ticket) ?? (ticket.awaited[0] as Ask))
+  }
+
+  #stand(ticket: Ticket, ask: Ask): void {
+    const { untilMs = 0 } = this.#lines.stand(ticket, ask)
+    if (untilMs > ticket.deadlineMs) this.#departures.refuseBehind(ticket)
+    else this.#departures.tellOfWait(ticket)
+  }
+
+  #ask(ticket: Ticket): void {
+    ticket.step = "asking"
+    // A request that waits does not knock: that it has to wait is no refusal that counts.
+    const { asks, look } = ticket.startAttempt()
+    const decision = this.#decider.takeIfItFits(asks, look)
+    const isFirst = ticket.awaited.every((ask) => (this.#lines.find(ask)?.asking ?? 0) === 0)
+    if (isFirst && !(decision instanceof Promise)) this.#conclude(ticket, decision)
+    else this.#concludeInTurn(ticket, decision)
+  }
+
+  /** Concludes when the requests that asked before, for units of the same counters, have been concluded. */
+  #concludeInTurn(ticket: Ticket, decision: MaybePromise<Decision>): void {
+    const lines = ticket.awaited.map((ask) => this.#lines.at(ask))
+    const concluded = Promise.all([decision, ...lines.map((line) => line.lastAsked)]).then(([answer]) => {
+      for (const line of lines) {
+        line.asking--
+        this.#lines.makeDue(line)
+      }
+      this.#conclude(ticket, answer)
+      this.#serve()
+    })
+    for (const line of lines) {
+      line.asking++
+      line.lastAsked = concluded
+      this.#lines.makeDue(line)
+    }
+  }
+
+  #conclude(ticket: Ticket, decision: Decision): void {
+    const { allowed } = decision
+    const before = this.#lines.waiterBefore(ticket)
+    if (ticket.step !== "asking") {
+      // It has left. A no-op if that is a refusal.
+      this.#turns.refund(ticket, decision)
+    } else if (allowed && !this.#lines.isOvertaking(ticket, ticket.attempt as Attempt)) {
+      for (const ask of ticket.awaited) this.#lines.find(ask)?.widen()
+      this.#departures.goOn(ticket, decision)
+    } else if (!allowed && !ticket.waitsOut(decision)) {
+      this.#departures.refuse(ticket, decision)
+    } else {
+      if (allowed) this.#turns.refund(ticket, decision)
+      for (const ask of ticket.awaited) this.#lines.at(ask).narrow(allowed ? undefined : Attempt.made)
+      if (ticket.isOutdated) this.#askUnderNewRules(ticket)
+      else if (allowed || before !== undefined) this.#lineUp(ticket)
+      else this.#sleep(ticket, decision)
+    }
+  }
+
+  /** It was the turn of the request, and there is nothing for it yet: its line sleeps. */
+  #sleep(ticket: Ticket, decision: Decision): void {
+    const attempt = ticket.attempt as Attempt
+    const ask = attempt.refusedBy(decision, ticket.awaited) ?? (ticket.awaited[0] as Ask)
+    const untilMs = this.#alarm.now() + attempt.believedMs(decision)
+    const isOld = attempt.number < this.#lines.at(ask).returnedAt
+    if (!isOld && (untilMs > ticket.deadlineMs || this.#departures.isCrowdedOut(ticket))) {
+      this.#departures.refuse(ticket, decision)
+      return
+    }
+    const line = this.#lines.stand(ticket, ask)
+    if (!isOld) line.untilMs = untilMs
+    ticket.sleptIn = line
+    this.#departures.tellOfWait(ticket)
+  }
+
+  #askUnderNewRules(ticket: Ticket): void {
+    ticket.isOutdated = false
+    this.#renew(ticket)
+    if (ticket.hasLeft) return
+    this.#lineUp(ticket)
+    this.#departures.askOthers(ticket)
+  }
+
+  /** Has a request go by the rules in force. Returns whether it has to take its place under them. */
+  #renew(ticket: Ticket): boolean {
+    const asks = ticket.currentAsks()
+    // What reads a request is the app's, and may have ended the wait.
+    if (asks === undefined || ticket.hasLeft) return false
+    const awaited = awaitedOf(asks, ticket.options)
+    this.#lines.leave(ticket)
+    ticket.renew(asks, awaited)
+    if (isAnsweredAtOnce(asks, awaited)) {
+      this.#departures.answer(ticket)
+      return false
+    }
+    // A crowd that waited for one counter does not ask all at once for another.
+    for (const ask of awaited) this.#lines.at(ask).narrow()
+    return true
+  }
+
+  /** Lets everybody ask whose turn has come, in every line in which something has changed. */
   #serve(): void {
     // A store that answers with values is asked again and again in here, and not ever deeper.
     if (this.#isServing) return
     this.#isServing = true
     try {
-      for (let line = this.#lines.nextDue(); line !== undefined; line = this.#lines.nextDue()) {
-        this.#slots.flush(line)
-        this.#serveLine(line)
+      for (let ticket = this.#front.next(); ticket !== undefined; ticket = this.#front.next()) {
+        this.#lines.leave(ticket)
+        this.#askOrStand(ticket)
       }
     } finally {
       this.#isServing = false
     }
-  }
-
-  /** When all are gone that go together: whose turn has come may be one of them. */
-  #serveSoon(): void {
-    soon(() => this.#serve())
-  }
-
-  #serveLine(line: Line<Ticket>): void {
-    const first = line.first?.who
-    if (first?.step === "granted" && first.isFirst) {
-      this.#departures.goOn(first)
-      return
-    }
-    if (first?.step === "sleeping") {
-      this.#waitBehind(first, line)
-      return
-    }
-    if (line.asking === line.size) return
-    for (let place = line.first; place !== undefined && line.hasWindow; place = place.behind) {
-      const { who } = place
-      if (who.isAsking) continue
-      if (who.step !== "idle") return
-      if (who.isParked) {
-        // Its turn may have come here: then it stands in its other lines again, or where else it has to wait.
-        this.#lines.stand(who)
-        return
-      }
-      if (!who.mayAsk) return
-      this.#ask(who)
-      // It was answered at once, and its lines are due again if that has changed anything.
-      if (!who.isUnanswered) return
-    }
-  }
-
-  #ask(ticket: Ticket): void {
-    ticket.step = "asking"
-    for (const { line } of ticket.places) line.asking++
-    // Who waits does not knock: that it has to is no refusal that counts.
-    const { asks, look } = ticket.tryNow()
-    whenDecided(this.#decider.takeIfItFits(asks, look), (decision) => {
-      this.#answered(ticket, decision)
-      this.#serve()
-    })
-  }
-
-  #answered(ticket: Ticket, decision: Decision): void {
-    const { step } = ticket
-    if (decision.allowed) {
-      if (step === "asking") this.#granted(ticket, decision)
-      else this.#slots.refund(ticket, decision)
-    }
-    if (ticket.hasLeft || ticket.step === "granted") return
-    if (!ticket.waitsOut(decision)) this.#departures.refuse(ticket, decision)
-    else {
-      this.#stopAsking(ticket)
-      if (step === "asking" && ticket.isFirst && ticket.believes(decision)) this.#refused(ticket, decision)
-      else this.#idle(ticket)
-    }
-  }
-
-  /** Nobody behind it is granted anything before it is. */
-  #stopAsking(ticket: Ticket): void {
-    const stopped = stopAsking(ticket)
-    this.#lines.sort(stopped)
-    for (const each of stopped) {
-      // Who was told before that it waits may have ended others.
-      if (each.granted === undefined || each.hasLeft) continue
-      this.#slots.refund(each, each.granted)
-      each.granted = undefined
-      this.#idle(each)
-    }
-  }
-
-  /** It is its turn, and there is nothing for it yet. */
-  #refused(ticket: Ticket, decision: Decision): void {
-    const untilMs = this.#alarm.now() + ticket.tried.believedMs(decision)
-    if (untilMs > ticket.deadlineMs || ticket.isCrowdedOut) {
-      this.#departures.refuse(ticket, decision)
-      return
-    }
-    ticket.step = "sleeping"
-    ticket.untilMs = untilMs
-    this.#lines.sleep(ticket, ticket.tried.refusedBy(decision, ticket.awaited) ?? (ticket.awaited[0] as Ask))
-    this.#lines.makeAllDue(ticket)
-    this.#departures.at(untilMs, ticket, ticket.startTurn(), () => {
-      this.#awake(ticket)
-      this.#serve()
-    })
-    this.#departures.tellOfWait(ticket)
-  }
-
-  #awake(ticket: Ticket): void {
-    ticket.endTurn()
-    ticket.step = "idle"
-    this.#lines.stand(ticket)
-  }
-
-  /** The first of a line sleeps, and so there is nothing for those behind it. */
-  #waitBehind({ untilMs }: Ticket, line: Line<Ticket>): void {
-    for (let who = line.impatient.first; who !== undefined; who = line.impatient.first) {
-      if (who.deadlineMs >= untilMs) break
-      this.#departures.refuseBehind(who)
-    }
-    for (const who of crowdedOut(line)) this.#departures.refuseBehind(who)
-    for (const who of line.roaming) this.#lines.parkBehind(who)
-  }
-
-  #granted(ticket: Ticket, decision: Decision): void {
-    ticket.step = "granted"
-    ticket.granted = decision
-    for (const { line } of ticket.places) line.granted()
-    this.#lines.makeAllDue(ticket)
-  }
-
-  #idle(ticket: Ticket): void {
-    ticket.step = "idle"
-    const { isOutdated } = ticket
-    if (isOutdated) renew(ticket, this.#lines, this.#departures)
-    if (ticket.hasLeft) return
-    if (ticket.isLate) {
-      this.#departures.refuseBehind(ticket)
-      return
-    }
-    this.#lines.makeAllDue(ticket)
-    this.#departures.endInTime(ticket)
-    this.#departures.tellOfWait(ticket)
-    // By the rules before it has been told already.
-    if (isOutdated && !ticket.isFirst) this.#departures.askOthers(ticket)
   }
 }

@@ -1,10 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { ask, SECOND } from "../../decision/testing/asks.ts"
-import type { Line } from "./line.ts"
-import { Lines } from "./lines.ts"
 import { setUp } from "./testing/room.ts"
-import { Ticket } from "./ticket.ts"
-import { wakenedBy } from "./wake.ts"
 
 describe("two who sleep in one line, as the one that came first has come back from another", () => {
   /** "early" waits for its own counter for a second, then both for that of all, which is full for ten. */
@@ -36,40 +32,5 @@ describe("two who sleep in one line, as the one that came first has come back fr
     expect(log).toEqual(["1000 early"])
     await pass(9 * SECOND)
     expect(log.slice(1)).toEqual(["10000 late"])
-  })
-})
-
-describe("of those who sleep in a line, one whose units came back in vain wakes", () => {
-  /** Two who asked for the same counter, one after the other: the second one had units in vain. */
-  function sleeperAndVain(costs: { readonly sleeper: number; readonly inVain: number }) {
-    const lines = new Lines()
-    const other = ask("other", 9)
-    const [dear, cheap] = [ask("one", 9, costs.sleeper), ask("one", 9, costs.inVain)]
-    const patience = { maxWaitMs: Number.POSITIVE_INFINITY, maxWaiting: 9, waitsFor: () => true }
-    const sleeper = new Ticket([dear], [dear], patience, 0)
-    const inVain = new Ticket([other, cheap], [other, cheap], patience, 0)
-    for (const ticket of [sleeper, inVain]) {
-      lines.stand(ticket)
-      ticket.tryNow()
-    }
-    lines.sleep(sleeper, dear)
-    const line = lines.find(dear) as Line<Ticket>
-    return { lines, line, sleeper, inVain, other, dear }
-  }
-
-  it("those that they are enough for", () => {
-    const { line, sleeper, inVain, dear } = sleeperAndVain({ sleeper: 2, inVain: 2 })
-    expect(wakenedBy(line, dear, inVain)).toEqual([sleeper])
-  })
-
-  it("nobody else who was refused before, where it waits there and elsewhere", () => {
-    const { line, inVain, dear } = sleeperAndVain({ sleeper: 3, inVain: 2 })
-    expect(wakenedBy(line, dear, inVain)).toEqual([])
-  })
-
-  it("all, where it waits in other lines only: what it has asked since may be something else", () => {
-    const { lines, line, sleeper, inVain, other, dear } = sleeperAndVain({ sleeper: 3, inVain: 2 })
-    lines.park(inVain, other)
-    expect(wakenedBy(line, dear, inVain)).toEqual([sleeper])
   })
 })

@@ -7,7 +7,7 @@ import { type ManualClock, manualClock } from "../../../ground/clock.ts"
 import type { MaybePromise } from "../../../ground/maybe-promise.ts"
 import { memoryStore } from "../../../stores/memory/memory-store.ts"
 import type { Check, Store } from "../../../stores/store.ts"
-import type { Patience } from "../ticket.ts"
+import type { WaitOptions } from "../wait-options.ts"
 import { WaitingRoom } from "../waiting-room.ts"
 
 interface RoomAndStore {
@@ -20,7 +20,7 @@ interface RoomAndStore {
   readonly pending: readonly unknown[]
   /** When each was admitted, in milliseconds, or why not. */
   readonly log: readonly string[]
-  enter(name: string, asks: readonly Ask[], patience?: Partial<Patience>): void
+  enter(name: string, asks: readonly Ask[], patience?: Partial<WaitOptions>): void
   /** What has been asked is answered: of those, the one with this index, in the order of asking. */
   answer(index?: number): Promise<void>
   pass(ms: number): Promise<void>
@@ -63,10 +63,10 @@ export function setUp(
   const room = new WaitingRoom(decider, clock)
   const log: string[] = []
   const startMs = clock.now()
-  const enter = (name: string, asks: readonly Ask[], patience: Partial<Patience> = {}): void => {
+  const enter = (name: string, asks: readonly Ask[], patience: Partial<WaitOptions> = {}): void => {
     const write = (what: string) => void log.push(`${clock.now() - startMs} ${name}${what}`)
     const all = { maxWaitMs: Number.POSITIVE_INFINITY, maxWaiting: 1_000, waitsFor: () => true }
-    const own = Object.create(all, Object.getOwnPropertyDescriptors(patience)) as Patience
+    const own = Object.create(all, Object.getOwnPropertyDescriptors(patience)) as WaitOptions
     void Promise.resolve(room.enter(asks, own)).then(
       ({ allowed, policy }: Decision) => write(allowed ? "" : `: refused by ${policy}`),
       (error: Error) => write(`: ${error.message}`),

@@ -42,24 +42,15 @@ describe("units that one behind was granted in vain", () => {
     await answer()
     await decider.refund(other)
     room.room.wake([ask("one", 3)])
-    expect(calls.takes).toBe(4)
+    // The answer to the one behind is still on its way.
+    expect(calls.takes).toBe(3)
     return room
   }
 
-  it("wake the first, where it has asked again while they were taken", async () => {
+  it("go back before the first asks again", async () => {
     const { answer, log, calls } = await setUpVain()
-    await answer(1)
-    await answer(0)
-    expect([log, calls.takes]).toEqual([[], 5])
     await answer()
-    expect(log).toEqual(["0 dear"])
-  })
-
-  it("have the first ask once more that is asking again when they come back", async () => {
-    const { answer, log, calls } = await setUpVain()
-    await answer(0)
-    await answer(0)
-    expect([log, calls.takes]).toEqual([[], 5])
+    expect([log, calls.takes]).toEqual([[], 4])
     await answer()
     expect(log).toEqual(["0 dear"])
   })
@@ -79,15 +70,15 @@ describe("units that one behind was granted in vain", () => {
     expect(log).toEqual(["0 dear"])
   })
 
-  it("wake nobody who asked for more before they were taken", async () => {
+  it("have the first ask again, once", async () => {
     const { enter, answer, pass, log, calls, pending } = setUp(() => true)
     enter("takes", [ask("one", 3)])
     enter("dear", [ask("one", 3, 3)])
     enter("behind", [ask("one", 3, 2)])
     while (pending.length > 0) await answer()
-    expect([log, calls.takes, calls.returns]).toEqual([["0 takes"], 3, 1])
+    expect([log, calls.takes, calls.returns]).toEqual([["0 takes"], 4, 1])
     await pass(SECOND)
     await answer()
-    expect([log.slice(1), calls.takes]).toEqual([["1000 dear"], 5])
+    expect([log.slice(1), calls.takes]).toEqual([["1000 dear"], 6])
   })
 })

@@ -6,10 +6,10 @@ import { setUp } from "./testing/room.ts"
 it("who is held goes on when it is its turn, where its request cannot be read any more when rules change", async () => {
   const { room, enter, pass, log } = setUp()
   const leaky = ask("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
-  const asksAnew = (): never => {
+  const currentAsks = (): never => {
     throw new Error("The request is gone.")
   }
-  for (const name of ["a", "b"]) enter(name, [leaky], { asksAnew })
+  for (const name of ["a", "b"]) enter(name, [leaky], { currentAsks })
   room.turnToNewRules()
   await nextTurn()
   expect(log).toEqual(["0 a"])
@@ -19,7 +19,7 @@ it("who is held goes on when it is its turn, where its request cannot be read an
 
 it("who waits asks what it would ask under the rules in force", async () => {
   const { room, enter, log } = setUp()
-  for (const name of ["a", "b"]) enter(name, [ask("old", 1)], { asksAnew: () => [ask("new", 1)] })
+  for (const name of ["a", "b"]) enter(name, [ask("old", 1)], { currentAsks: () => [ask("new", 1)] })
   await nextTurn()
   room.turnToNewRules()
   await nextTurn()
@@ -30,8 +30,8 @@ it("who is held goes on at once where the rule that delays it has gone, and else
   const { room, enter, pass, log } = setUp()
   const leaky = ask("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
   enter("a", [leaky])
-  enter("stays", [leaky], { asksAnew: () => [leaky] })
-  enter("goes", [leaky], { asksAnew: () => [ask("new", 1)] })
+  enter("stays", [leaky], { currentAsks: () => [leaky] })
+  enter("goes", [leaky], { currentAsks: () => [ask("new", 1)] })
   room.turnToNewRules()
   await nextTurn()
   expect(log).toEqual(["0 a", "0 goes"])

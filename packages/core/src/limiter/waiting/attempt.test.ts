@@ -4,7 +4,7 @@ import type { Ask } from "../../decision/rule-check.ts"
 import { ask, deciderOver, SECOND } from "../../decision/testing/asks.ts"
 import { manualClock } from "../../ground/clock.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
-import { Tried } from "./tried.ts"
+import { Attempt } from "./attempt.ts"
 
 describe("of those that refuse, who waits waits for the one", () => {
   const full = (name: string, windowMs: number): Ask => ask(name, 1, 1, { windowMs })
@@ -18,7 +18,7 @@ describe("of those that refuse, who waits waits for the one", () => {
     expect((await decide()).allowed).toBe(true)
     clock.advance(at)
     const awaited = asks.filter((each) => !each.shadow)
-    return new Tried(asks).refusedBy(await decide(), awaited)?.policy.name
+    return new Attempt(asks).refusedBy(await decide(), awaited)?.policy.name
   }
 
   it("that does so for longest, wherever it stands", async () => {

@@ -1,13 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import type { Ask } from "../../decision/rule-check.ts"
-import { ask, deciderOver, SECOND } from "../../decision/testing/asks.ts"
-import { manualClock } from "../../ground/clock.ts"
-import { memoryStore } from "../../stores/memory/memory-store.ts"
-import { Lines } from "./lines.ts"
-import { Slots } from "./slots.ts"
+import { ask } from "../../decision/testing/asks.ts"
 import { setUp } from "./testing/room.ts"
-import { Ticket } from "./ticket.ts"
 
 const leaky = (name: string, limit = 10): Ask => ask(name, limit, 1, { algorithm: "leaky-bucket", burst: 5 })
 
@@ -79,20 +74,6 @@ describe("turns in the same millisecond", () => {
     await leave()
     expect(calls.returns).toBe(0)
   })
-
-  it("are no later ones: that of who left before it was known goes back at once", async () => {
-    let isSlow = false
-    const { enter, answer, calls } = setUp(() => isSlow)
-    const { patience, leave } = leaver()
-    enter("first", [leaky("x", 5_000)])
-    isSlow = true
-    enter("leaves", [leaky("x", 5_000)], patience)
-    enter("held", [leaky("x", 5_000)])
-    await leave()
-    await answer(1)
-    await answer(0)
-    expect(calls.returns).toBe(1)
-  })
 })
 
 describe("units of one who leaves while it is asking", () => {
@@ -112,53 +93,4 @@ describe("units of one who leaves while it is asking", () => {
     await answer()
     expect(log).toEqual(["0 leaves: gone", "0 dear"])
   })
-})
-
-it("who was let in for want of a store has nothing to give back", async () => {
-  const clock = manualClock()
-  const decider = deciderOver(
-    {
-      ...memoryStore({ clock }),
-      take() {
-        throw new Error("down")
-      },
-    },
-    clock,
-    () => undefined,
-  )
-  const asks: readonly Ask[] = [{ ...leaky("x"), onStoreFailure: "allow" }]
-  const patience = { maxWaitMs: SECOND, maxWaiting: 9, waitsFor: () => true }
-  const [left, behind] = [new Ticket(asks, asks, patience, 0), new Ticket(asks, asks, patience, 0)]
-  const lines = new Lines()
-  lines.stand(behind)
-  const woken: unknown[] = []
-  const slots = new Slots(lines, decider, (counters) => void woken.push(...counters))
-  const decision = await decider.take(asks)
-  expect(decision).toMatchObject({ allowed: true, degraded: true })
-  slots.refund(left, decision)
-  await nextTurn()
-  expect(woken).toEqual([])
-})
-
-it("a line is kept while there is something to give back in it, and forgotten then", async () => {
-  const clock = manualClock()
-  const decider = deciderOver(memoryStore({ clock }), clock)
-  const asks = [leaky("x")]
-  const patience = { maxWaitMs: SECOND, maxWaiting: 9, waitsFor: () => true }
-  const [left, asking] = [new Ticket(asks, asks, patience, 0), new Ticket(asks, asks, patience, 0)]
-  const lines = new Lines()
-  lines.stand(asking)
-  asking.step = "asking"
-  for (const { line } of asking.places) line.asking++
-  const woken: string[] = []
-  const slots = new Slots(lines, decider, (counters) => {
-    for (const { policy } of counters) woken.push(policy.name)
-  })
-  slots.refund(left, await decider.take(asks))
-  lines.leave(asking)
-  await nextTurn()
-  expect([woken, lines.find(leaky("x"))?.isEmpty]).toEqual([[], false])
-  for (let line = lines.nextDue(); line !== undefined; line = lines.nextDue()) slots.flush(line)
-  await nextTurn()
-  expect([woken, lines.find(leaky("x"))]).toEqual([["x"], undefined])
 })

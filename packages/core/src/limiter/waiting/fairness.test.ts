@@ -1,0 +1,93 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import fc from "fast-check"
+import { expect, it } from "vitest"
+import { ask } from "../../decision/testing/asks.ts"
+import { setUp } from "./testing/room.ts"
+
+/** One request: the counters that it wants, of "a", "b" and "c"; what it costs; and what ends its wait. */
+interface Arrival {
+  readonly counters: readonly string[]
+  readonly cost: number
+  readonly maxWaitMs: number
+  /** Milliseconds after which it is aborted; never if undefined. */
+  readonly leavesMs: number | undefined
+  /** Milliseconds until the next one comes. */
+  readonly pauseMs: number
+}
+
+const LIMITS: Readonly<Record<string, number>> = { a: 3, b: 4, c: 5 }
+const WINDOW_MS = 100
+
+const arrivals: fc.Arbitrary<readonly Arrival[]> = fc.array(
+  fc.record({
+    counters: fc.subarray(["a", "b", "c"], { minLength: 1 }),
+    cost: fc.integer({ min: 1, max: 3 }),
+    maxWaitMs: fc.constantFrom(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 0, 50, 150, 250),
+    leavesMs: fc.option(fc.integer({ min: 0, max: 300 }), { nil: undefined, freq: 5 }),
+    pauseMs: fc.constantFrom(0, 0, 0, 10, 40),
+  }),
+  { minLength: 5, maxLength: 30 },
+)
+
+it.each([
+  ["at once", false],
+  ["later", true],
+] as const)(
+  "for any arrivals, with a store that answers %s, the room keeps its promises",
+  async (_how, isSlow) => {
+    await fc.assert(
+      fc.asyncProperty(arrivals, async (all) => {
+        const { room, clock, log, pending, enter, answer } = setUp((_checks, isPeek) => isSlow && !isPeek)
+        const startMs = clock.now()
+        const pass = async (ms: number) => {
+          for (let passed = 0; passed <= ms; passed += 5) {
+            for (let quiet = 0; quiet < 3; quiet = pending.length > 0 ? 0 : quiet + 1) {
+              while (pending.length > 0) await answer()
+              await nextTurn()
+            }
+            if (passed < ms) clock.advance(5)
+          }
+        }
+        const came: number[] = []
+        for (const [i, { counters, cost, maxWaitMs, leavesMs, pauseMs }] of all.entries()) {
+          const leaving = new AbortController()
+          came.push(clock.now() - startMs)
+          const asks = counters.map((name) =>
+            ask(name, LIMITS[name] as number, cost, { windowMs: WINDOW_MS }),
+          )
+          enter(`${i}`, asks, { maxWaitMs, signal: leaving.signal })
+          if (leavesMs !== undefined) void clock.wait(leavesMs).then(() => leaving.abort(new Error("left")))
+          await pass(pauseMs)
+        }
+        for (let steps = 0; room.size > 0; steps++) {
+          expect(steps, "everybody is served").toBeLessThan(1_000)
+          await pass(20)
+        }
+        await pass(0)
+        expect(log).toHaveLength(all.length)
+        const admitted = log.flatMap((entry) => {
+          const [atMs, name] = entry.split(" ")
+          return name?.endsWith(":") ? [] : [{ atMs: Number(atMs), i: Number(name) }]
+        })
+        const used = new Map<string, number>()
+        for (const [at, { atMs, i }] of admitted.entries()) {
+          const { counters, cost, maxWaitMs } = all[i] as Arrival
+          expect(atMs - (came[i] as number), "nobody waits for longer than it may").toBeLessThanOrEqual(
+            maxWaitMs,
+          )
+          for (const later of admitted.slice(at + 1)) {
+            const isSame = String(all[later.i]?.counters) === String(counters)
+            if (isSame) expect(later.i, "nobody overtakes who wants the same").toBeGreaterThan(i)
+          }
+          for (const name of counters) {
+            const window = `${name} ${Math.floor(atMs / WINDOW_MS)}`
+            used.set(window, (used.get(window) ?? 0) + cost)
+            expect(used.get(window), "no limit is exceeded").toBeLessThanOrEqual(LIMITS[name] as number)
+          }
+        }
+      }),
+      { numRuns: 60 },
+    )
+  },
+  120_000,
+)

@@ -1,0 +1,80 @@
+import { algorithmOf } from "../../algorithms/kinds.ts"
+import type { Decider } from "../../decision/decider.ts"
+import type { Decision } from "../../decision/decision.ts"
+import type { Ask } from "../../decision/rule-check.ts"
+import type { CounterKey } from "../../stores/store.ts"
+import type { Line } from "./line.ts"
+import type { Lines } from "./lines.ts"
+import type { Ticket } from "./ticket.ts"
+
+/** When a request goes on that was granted units of a line's counter and is held. */
+export interface Turn {
+  readonly ticket: Ticket
+  readonly line: Line
+  /** Refunds of requests with earlier turns that have left: to be made when this one leaves, too. */
+  readonly returns: (() => void)[]
+}
+
+/**
+ * The turns that leaky buckets have given out. The units of a request that leaves before its turn go back when nobody has a
+ * later turn. If they went back sooner, the next request would get the turn of the last one, and both would go on at once.
+ */
+export class Turns {
+  readonly #lines: Lines
+  readonly #decider: Decider
+  readonly #wake: (counters: readonly CounterKey[]) => void
+
+  /** `wake` is called with counters that have units again. */
+  constructor(lines: Lines, decider: Decider, wake: (counters: readonly CounterKey[]) => void) {
+    this.#lines = lines
+    this.#decider = decider
+    this.#wake = wake
+  }
+
+  /** Holds a request until its turn, which is later than all that have been given out. */
+  hold(ticket: Ticket): void {
+    ticket.turns = ticket.awaited.map((ask) => {
+      const line = this.#lines.at(ask)
+      return line.held.add({ ticket, line, returns: line.returns.splice(0) })
+    })
+  }
+
+  /** The request is not held any more. */
+  release(ticket: Ticket): void {
+    for (const turn of ticket.turns) {
+      turn.item.line.held.remove(turn)
+      this.#lines.makeDue(turn.item.line)
+    }
+    ticket.turns = []
+  }
+
+  /** Gives back what a request was granted that does not go on with it. */
+  refund(ticket: Ticket, decision: Decision): void {
+    const kept = ticket.awaited.filter((ask) => this.#refundLater(ticket, ask, decision))
+    this.#refund(decision, (counter) => !kept.some((ask) => isSame(ask, counter)))
+  }
+
+  /** Gives back what was kept because somebody might have got a later turn. */
+  flush(line: Line): void {
+    if (line.asking > 0) return
+    for (const refund of line.returns.splice(0)) refund()
+  }
+
+  #refundLater(ticket: Ticket, ask: Ask, decision: Decision): boolean {
+    const line = this.#lines.find(ask)
+    if (line === undefined || algorithmOf(ask.policy).delayMs === undefined) return false
+    const turn = ticket.turns.find(({ item }) => item.line === line)
+    const later = turn?.behind?.item.returns ?? line.returns
+    later.push(...(turn?.item.returns ?? []), () => this.#refund(decision, (counter) => isSame(ask, counter)))
+    this.flush(line)
+    return true
+  }
+
+  #refund(decision: Decision, isMeant: (counter: CounterKey) => boolean): void {
+    void this.#decider.refundInBackground(decision, isMeant).then(this.#wake)
+  }
+}
+
+function isSame(one: CounterKey, other: CounterKey): boolean {
+  return one.policy.counter === other.policy.counter && one.partition === other.partition
+}

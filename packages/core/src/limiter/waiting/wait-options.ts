@@ -1,0 +1,44 @@
+import { type Ask, isHopeless } from "../../decision/rule-check.ts"
+
+/** How long a request waits, and for which rules. */
+export interface WaitOptions {
+  /** Milliseconds from now; Infinity for as long as it takes. */
+  readonly maxWaitMs: number
+  /** How many requests may wait for one counter, this one included. */
+  readonly maxWaiting: number
+  /** False if requests that a leaky bucket holds do not count as waiting, because its room bounds them. Default: true. */
+  readonly countsHeld?: boolean
+  readonly signal?: AbortSignal | undefined
+  /**
+   * Called once, as soon as the request has to wait. `leave` ends the wait with a reason. Returns a function that is called
+   * when the wait is over.
+   */
+  onWait?(leave: (reason: unknown) => void): () => void
+  /** Whether the request waits for this rule. If not, a refusal by the rule is final and a delay of the rule is not waited for. */
+  waitsFor(ask: Ask): boolean
+  /** Whether the request stands in line when this rule refuses it. If not, it only waits for the rule's delay. Default: true. */
+  linesUpFor?(ask: Ask): boolean
+  /** Returns what the request asks for under the rules in force. Absent if the rules never change. */
+  currentAsks?(): readonly Ask[]
+  /** Called when the request goes by the latest result of `currentAsks`. */
+  onRulesChanged?(): void
+}
+
+/** Returns the asks that take units under a rule that is waited for. */
+export function awaitedOf(asks: readonly Ask[], options: WaitOptions): readonly Ask[] {
+  return asks.filter((ask) => !ask.shadow && ask.cost > 0 && options.waitsFor(ask))
+}
+
+/** True if waiting makes no difference: no rule is waited for, or one refuses forever. */
+export function isAnsweredAtOnce(asks: readonly Ask[], awaited: readonly Ask[]): boolean {
+  return awaited.length === 0 || asks.some((ask) => isHopeless(ask) && !ask.shadow)
+}
+
+export function linesUp({ linesUpFor }: WaitOptions, ask: Ask): boolean {
+  return linesUpFor === undefined || linesUpFor(ask)
+}
+
+/** Returns how many requests may wait for the counter of an ask: none if this one does not stand in line for its rule. */
+export function mostWaiting(options: WaitOptions, ask: Ask): number {
+  return linesUp(options, ask) ? options.maxWaiting : 0
+}
