@@ -1,5 +1,6 @@
 import { isIPv4, isIPv6 } from "node:net"
 import fc from "fast-check"
+import ipaddr from "ipaddr.js"
 import { describe, expect, it, vi } from "vitest"
 import {
   type AddressRange,
@@ -136,6 +137,20 @@ describe("the spellings of an address", () => {
         const canonical = canonicalAddress(text)
         expect(canonical !== undefined).toBe(isIPv6(text) || isIPv4(text))
         if (canonical !== undefined) expect(canonicalAddress(canonical)).toBe(canonical)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it("reads and writes IPv6 as ipaddr.js does", () => {
+    const group = fc.oneof(fc.constantFrom(0, 0, 1), fc.integer({ min: 0, max: 0xffff }))
+    fc.assert(
+      fc.property(fc.array(group, { minLength: 8, maxLength: 8 }), (groups) => {
+        const address = new ipaddr.IPv6(groups)
+        fc.pre(!address.isIPv4MappedAddress())
+        const expected = { text: address.toRFC5952String(), groups }
+        expect(parseAddress(address.toNormalizedString())).toEqual(expected)
+        expect(parseAddress(expected.text)).toEqual(expected)
       }),
       { numRuns: 500 },
     )

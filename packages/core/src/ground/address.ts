@@ -1,5 +1,4 @@
 import { isIPv6 } from "node:net"
-import ipaddr from "ipaddr.js"
 
 /** An IP address by its bits: two groups of 16 for IPv4, eight for IPv6. */
 export interface Address {
@@ -91,7 +90,7 @@ export function compileAddressGroup(ipv6Prefix: number): (address: string) => st
   const group = remember((text) => {
     const { groups } = parseAddress(text) as Address
     const masked = groups.map((bits, index) => bits & mask(ipv6Prefix - index * 16))
-    return `${new ipaddr.IPv6(masked).toRFC5952String()}/${ipv6Prefix}`
+    return `${serializeIPv6(masked.map((bits) => bits.toString(16)).join(":"))}/${ipv6Prefix}`
   })
   return (address) => (address.includes(":") ? (group(address) as string) : address)
 }
@@ -121,29 +120,26 @@ const parseIPv6 = remember((text): Address | undefined => {
   const zone = text.indexOf("%")
   const written = zone === -1 ? text : text.slice(0, zone)
   if (zone === text.length - 1 || !isIPv6(written)) return undefined
-  const { parts } = ipaddr.IPv6.parse(withoutDots(written))
-  const [a, b, c, d, e, f, high, low] = parts as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ]
-  if ((a | b | c | d | e) === 0 && f === 0xffff) {
+  const canonical = serializeIPv6(written)
+  const groups = groupsOf(canonical)
+  const [high, low] = groups.slice(6) as [number, number]
+  if (groups[5] === 0xffff && groups.slice(0, 5).every((bits) => bits === 0)) {
     return { text: `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`, groups: [high, low] }
   }
-  return { text: new ipaddr.IPv6(parts).toRFC5952String(), groups: parts }
+  return { text: canonical, groups }
 })
 
-/** "::192.0.2.1" as "::c000:201". The parser takes a dotted tail after "::" for a mapped address, which it is not. */
-function withoutDots(ipv6: string): string {
-  if (!ipv6.includes(".")) return ipv6
-  const tail = ipv6.lastIndexOf(":") + 1
-  const bits = readIPv4(ipv6, tail)
-  return `${ipv6.slice(0, tail)}${(bits >>> 16).toString(16)}:${(bits & 0xffff).toString(16)}`
+/** Returns an IPv6 address as RFC 5952 section 4 writes it, which is how the URL standard writes a host. */
+function serializeIPv6(ipv6: string): string {
+  return new URL(`http://[${ipv6}]`).hostname.slice(1, -1)
+}
+
+/** Returns the eight groups of an address that `serializeIPv6` has written, which has no dotted tail. */
+function groupsOf(ipv6: string): number[] {
+  const [before = [], after = []] = ipv6
+    .split("::")
+    .map((part) => (part === "" ? [] : part.split(":").map((group) => Number.parseInt(group, 16))))
+  return [...before, ...Array<number>(8 - before.length - after.length).fill(0), ...after]
 }
 
 function contains(range: AddressRange, { groups }: Address): boolean {
