@@ -154,7 +154,7 @@ const SERVICE = "^packages/service/src/"
 /** What the decision service may import beside the core's doors and Node itself. */
 const SERVICE_PACKAGES = [
   ...["@aws-sdk/client-dynamodb", "@bufbuild/protobuf", "@grpc/grpc-js", "commander", "grpc-health-check"],
-  ...["@opentelemetry", "fastify", "ioredis", "pino", "zod"],
+  ...["@opentelemetry", "fastify", "ioredis", "pino"],
 ]
 
 /** @type {import("dependency-cruiser").IConfiguration} */
@@ -214,7 +214,7 @@ export default {
       to: {
         dependencyTypes: ["npm-dev"],
         dependencyTypesNot: ["npm", "npm-peer", "npm-optional"],
-        pathNot: "/node_modules/zod/",
+        pathNot: "/node_modules/(negotiator|structured-headers|valibot)/",
       },
     },
     {

@@ -1,24 +1,25 @@
-// Makes rules.schema.json, the JSON Schema of the stored shape that editors read: `pnpm schema`. The shape comes from the
-// schema that the parser uses; what editors show, and what that schema says by functions, is added here.
-
 import { writeFileSync } from "node:fs"
-import { z } from "zod"
+import { toJsonSchema } from "@valibot/to-json-schema"
+import type { ObjectSchema, RecordSchema, Schema } from "./src/ground/shape.ts"
 import { ruleDocument, storedRate, storedRule } from "./src/rules/documents/document-schema.ts"
 import { member } from "./src/rules/parsing/rule-members.ts"
 import { storedThrottles } from "./src/rules/parsing/throttle-members.ts"
+
+// Makes rules.schema.json, the JSON Schema of the stored shape that editors read: `pnpm schema`. The shape comes from the
+// schema that the parser uses; what editors show, and what that schema says by functions, is added here.
 
 /** What is added to a part of the schema. */
 type Added = Readonly<Record<string, unknown>> & { readonly description: string }
 
 /** Says something of every member: one without a description is an error of the compiler. */
-function describe<Shape extends z.core.$ZodLooseShape>(
-  shape: Shape,
-  added: { [Name in keyof Shape]: Added },
+function describe<Entries extends Readonly<Record<string, Schema>>>(
+  { entries }: ObjectSchema<Entries>,
+  added: { [Name in keyof Entries]: Added },
 ): void {
-  for (const name of Object.keys(shape)) about.add(shape[name] as z.ZodType, added[name] as Added)
+  for (const name in entries) about.set(entries[name] as Schema, added[name])
 }
 
-const about = z.registry<Readonly<Record<string, unknown>>>()
+const about = new Map<Schema, Readonly<Record<string, unknown>>>()
 const older = (now: string): Added => ({
   description: `An older spelling of ${now}: it is read, write ${now}.`,
   deprecated: true,
@@ -38,23 +39,21 @@ const duration = (examples: readonly string[]): readonly object[] => [
 const FIELD =
   "^((header|cookie):[!#$%&'*+\\-.^_`|~0-9A-Za-z]{1,128}|(query|param):.{1,128}|body:[^.]{1,128}(\\.[^.]{1,128}){0,7}|[\\w.-]{1,64})$"
 
-about.add(storedRate, {
-  id: "rate",
+about.set(storedRate, {
   anyOf: [{ required: ["requests_per_unit"] }, { required: ["requestsPerUnit"] }],
 })
-describe(storedRate.shape, {
+describe(storedRate, {
   requests_per_unit: { description: "Units that are admitted in one unit of time." },
   unit: { description: "The unit of time, which is the rule's window." },
   requestsPerUnit: older("requests_per_unit"),
 })
 
-about.add(storedRule, {
-  id: "rule",
+about.set(storedRule, {
   description: "How many units, in which window, counted for whom.",
   oneOf: [{ required: ["rate"] }, { required: ["limit", "window"] }],
   dependencies: { limit: ["window"], window: ["limit"] },
 })
-describe(storedRule.shape, {
+describe(storedRule, {
   name: {
     description:
       "In headers, problems and events; no two rules of a service have the same. Without one it is made from field and window: ip-1m.",
@@ -69,6 +68,7 @@ describe(storedRule.shape, {
   },
   rate: {
     description: "Limit and window in one: requests_per_unit units in one second, minute, hour, day or week.",
+    allOf: [reference("rate")],
   },
   limit: { description: "Units that are admitted in a window. Needs window." },
   window: {
@@ -114,25 +114,34 @@ describe(storedRule.shape, {
   throttle: {
     description:
       "What becomes of a request that does not fit: refused (hard, the default), admitted up to so many percent more (soft), admitted while there is capacity to spare (elastic), or held until it fits (queue, the default of leaky-bucket).",
+    // Further down its kinds are described.
+    get anyOf() {
+      return [{ type: "string", const: "hard" }, ...Object.values(storedThrottles).map(jsonOf)]
+    },
   },
   count_rejected: {
     description: "Whether requests that the rule refuses count too, so that who keeps knocking stays out.",
     default: false,
   },
-  penalty: { description: "Blocks a client that was refused too often. Needs a field." },
+  penalty: {
+    description: "Blocks a client that was refused too often. Needs a field.",
+    allOf: [reference("penalty")],
+  },
   cost: {
     description: "Units that a request takes under this rule, times the request's own cost.",
     default: 1,
   },
-  match: { description: "For which requests the rule is: all that is given must agree. Default: all." },
+  match: {
+    description: "For which requests the rule is: all that is given must agree. Default: all.",
+    allOf: [reference("match")],
+  },
   allow: { description: "Values of the rule's field, for ip addresses and CIDRs, that are not counted." },
   deny: { description: "Values of the rule's field, for ip addresses and CIDRs, that are always refused." },
   shadow: { description: "Counts and reports, and refuses nobody: a rule on trial.", default: false },
   errorMessage: older("request_rejection_message"),
 })
 
-about.add(member.match, { id: "match" })
-describe(member.match.shape, {
+describe(member.match, {
   methods: { description: "Methods, in any case. GET covers HEAD." },
   path: {
     description:
@@ -143,8 +152,7 @@ describe(member.match.shape, {
   fields: { description: "Fields, each with the values that it may have: plan: [free, trial]." },
 })
 
-about.add(member.penalty, { id: "penalty" })
-describe(member.penalty.shape, {
+describe(member.penalty, {
   refusals: { description: "So many refusals by this rule block the client." },
   within: {
     description:
@@ -158,16 +166,16 @@ describe(member.penalty.shape, {
 })
 
 const throttling = { description: "What becomes of a request that does not fit." }
-describe(storedThrottles.hard.shape, { kind: throttling })
-describe(storedThrottles.soft.shape, {
+describe(storedThrottles.hard, { kind: throttling })
+describe(storedThrottles.soft, {
   kind: throttling,
   percent: { description: "Percent of the limit that are admitted above it, rounded down to whole units." },
 })
-describe(storedThrottles.elastic.shape, {
+describe(storedThrottles.elastic, {
   kind: throttling,
   ceiling: { description: "The most units that are admitted, above the limit. Default: no ceiling." },
 })
-describe(storedThrottles.queue.shape, {
+describe(storedThrottles.queue, {
   kind: throttling,
   max_waiting: {
     description:
@@ -178,40 +186,76 @@ describe(storedThrottles.queue.shape, {
 
 const service =
   "Whose rules these are. Without it, in a file, they are every service's that has none of its own."
-about.add(ruleDocument, {
-  id: "document",
+about.set(ruleDocument, {
   description: "The rules of one service.",
   anyOf: [{ required: ["rules"] }, { required: ["rule"] }],
 })
-describe(ruleDocument.shape, {
+describe(ruleDocument, {
   service_id: { description: service },
   version: {
     description:
       "The version in the registry that these rules are based on: `sluice rules pull` writes it, and `push` is refused when another one is there.",
   },
-  rules: { description: "The rules, all of which are decided together; or a single one." },
+  rules: {
+    description: "The rules, all of which are decided together; or a single one.",
+    anyOf: [{ type: "array", items: reference("rule") }, reference("rule")],
+  },
   Service_id: older("service_id"),
   serviceId: older("service_id"),
-  rule: older("rules"),
+  rule: { ...older("rules"), allOf: [reference("rule")] },
 })
+
+type Json = Readonly<Record<string, unknown>>
+
+function reference(id: string): Json {
+  return { $ref: `#/definitions/${id}` }
+}
+
+/** The JSON Schema of a schema, with what is added to it. */
+function jsonOf(schema: Schema): Json {
+  const { wrapped, entries, key, value } = schema as Partial<
+    ObjectSchema & RecordSchema & { wrapped: Schema }
+  >
+  const added = about.get(schema)
+  if (added?.allOf !== undefined) return added
+  if (wrapped !== undefined) return { ...added, ...jsonOf(wrapped), ...added }
+  if (entries !== undefined) {
+    const members = Object.entries(entries)
+    const required = members.filter(([, member]) => member.type !== "optional").map(([name]) => name)
+    return {
+      type: "object",
+      properties: Object.fromEntries(members.map(([name, member]) => [name, jsonOf(member)])),
+      ...(required.length > 0 && { required }),
+      additionalProperties: false,
+      ...added,
+    }
+  }
+  if (key !== undefined && value !== undefined) {
+    return { type: "object", propertyNames: { type: "string" }, additionalProperties: jsonOf(value) }
+  }
+  // What the parser checks by a function, JSON Schema has no word for.
+  const { $schema, ...json } = toJsonSchema(schema, { errorMode: "ignore" })
+  return { ...added, ...json, ...added }
+}
 
 /** The JSON Schema of a file of rules: one document, or a list of them. */
 export function rulesSchema(): object {
-  const { $schema, definitions } = z.toJSONSchema(ruleDocument, {
-    target: "draft-7",
-    metadata: about,
-    reused: "inline",
-  }) as Readonly<Record<string, unknown>>
-  const one = { $ref: "#/definitions/document" }
+  const one = reference("document")
   return {
-    $schema,
+    $schema: "http://json-schema.org/draft-07/schema#",
     title: "Sluice rules",
     // Not anyOf, of which an editor could only say that neither fits.
     if: { type: "array" },
     // biome-ignore lint/suspicious/noThenProperty: it is a keyword of JSON Schema
     then: { type: "array", items: one, minItems: 1 },
     else: one,
-    definitions,
+    definitions: {
+      document: jsonOf(ruleDocument),
+      rule: jsonOf(storedRule),
+      rate: jsonOf(storedRate),
+      penalty: jsonOf(member.penalty),
+      match: jsonOf(member.match),
+    },
   }
 }
 

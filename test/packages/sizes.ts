@@ -4,18 +4,7 @@ import type { Project } from "./project.ts"
 import { broughtBy, sizeOf } from "./size.ts"
 
 /** What an install of the core brings along, as docs/decisions tell why; each is small and none has a client in it. */
-const BROUGHT_BY_CORE = [
-  // By negotiator.
-  "content-type",
-  "cookie",
-  "fastest-levenshtein",
-  "ipaddr.js",
-  "negotiator",
-  "parseurl",
-  "path-to-regexp",
-  "structured-headers",
-  "yaml",
-]
+const BROUGHT_BY_CORE = ["cookie", "fastest-levenshtein", "parseurl", "path-to-regexp", "yaml"]
 /** What an adapter brings beside the core and what that brings. */
 const BROUGHT_BY_ADAPTER: Readonly<Record<string, readonly string[]>> = { fastify: ["fastify-plugin"] }
 

@@ -1,38 +1,103 @@
 import { types } from "node:util"
-import { z } from "zod"
-import { type MemberProblem, show, suggestion } from "./show.ts"
+import * as v from "valibot"
+import { classOf, type MemberProblem, show, suggestion } from "./show.ts"
 
-/** The own error of a schema: what a value that it refuses is not, and what would be accepted. */
-export interface Says {
-  readonly error: string
+/** A schema. It changes no value that it accepts, and says of one that it refuses what it is not (`says`). */
+export type Schema = v.GenericSchema
+
+/** A schema of an object, with the schemas of its members. */
+export type ObjectSchema<
+  Entries extends Readonly<Record<string, Schema>> = Readonly<Record<string, Schema>>,
+> = Schema & {
+  readonly entries: Entries
 }
 
-/** Says of a refused value that it is not `noun`, and what would be accepted; `memberProblems` reads it back. */
-export function says(noun: string, accepted: string): Says {
-  return { error: `${noun}\n${accepted}` }
+/** A schema of an object that may have any members of one kind. */
+export type RecordSchema = Schema & { readonly key: Schema; readonly value: Schema }
+
+/** Returns the message for a refused value: that it is not `noun`, and what is accepted. `memberProblems` reads it. */
+export function says(noun: string, accepted: string): string {
+  return `${noun}\n${accepted}`
 }
 
-/** An enumeration that names its own choices when it is refused. */
-export function choice<const T extends readonly [string, ...string[]]>(
-  noun: string,
-  names: T,
-): z.ZodEnum<{ [K in T[number]]: K }> {
-  return z.enum(names, says(noun, names.map((name) => `"${name}"`).join(", ")))
+/** An enumeration that lists its choices when it refuses a value. */
+export function choice(noun: string, names: readonly string[]): Schema {
+  return v.picklist(names, says(noun, names.map((name) => `"${name}"`).join(", ")))
+}
+
+/** A whole number without rounding. */
+export function integer(said: string, least: number, most: number = Number.MAX_SAFE_INTEGER): Schema {
+  return v.pipe(v.number(said), v.safeInteger(said), v.minValue(least, said), v.maxValue(most, said))
 }
 
 /** An object that refuses members it does not know; `older` spellings are read but not named. */
-export function strict<T extends z.core.$ZodLooseShape>(
+export function strict<Entries extends Readonly<Record<string, Schema>>>(
   noun: string,
-  shape: T,
+  entries: Entries,
   older: readonly string[] = [],
-): z.ZodObject<T, z.core.$strict> {
-  const names = Object.keys(shape).filter((name) => !older.includes(name))
-  return z.strictObject(shape, {
-    error: ({ code }) =>
-      code === "unrecognized_keys"
-        ? says(`a member of ${noun}`, names.join(", ")).error
-        : says(noun, `an object with ${names.join(", ")}`).error,
+): ObjectSchema<Entries> {
+  const names = Object.keys(entries).filter((name) => !older.includes(name))
+  const unknown = says(`a member of ${noun}`, names.join(", "))
+  const schema = checkedInside(
+    isObject,
+    says(noun, `an object with ${names.join(", ")}`),
+    (value, report) => {
+      for (const name in entries) report(name, v.safeParse(entries[name] as Schema, value[name]).issues)
+      for (const name in value) {
+        if (!Object.hasOwn(entries, name))
+          report(name, [{ input: name, message: unknown, expected: UNKNOWN }])
+      }
+    },
+  )
+  return { ...schema, entries }
+}
+
+/** An object of any members whose names and values are right. */
+export function record(key: Schema, value: Schema, said: string): RecordSchema {
+  const schema = checkedInside(isDataObject, said, (members, report) => {
+    for (const name of Reflect.ownKeys(members)) {
+      report(name, v.safeParse(key, name).issues ?? v.safeParse(value, members[name as string]).issues)
+    }
   })
+  return { ...schema, key, value }
+}
+
+interface Issue {
+  readonly input: unknown
+  readonly message: string
+  readonly expected: string | null
+  readonly path?: readonly v.IssuePathItem[] | undefined
+}
+type Report = (name: PropertyKey, issues: readonly Issue[] | undefined) => void
+
+/** What an unknown member is expected to be. */
+const UNKNOWN = "never"
+
+/**
+ * An object that is checked member by member. The library's own objects take a list for an object, and report of all unknown members
+ * the first and of missing ones not what they should be.
+ */
+function checkedInside(
+  isRight: (value: unknown) => boolean,
+  said: string,
+  check: (value: Readonly<Record<string, unknown>>, report: Report) => void,
+): Schema {
+  return v.pipe(
+    v.custom<Readonly<Record<string, unknown>>>(isRight, said),
+    v.rawCheck(({ dataset, addIssue }) => {
+      if (!dataset.typed) return
+      check(dataset.value, (key, issues = []) => {
+        for (const { input, message, expected, path } of issues) {
+          addIssue({
+            input,
+            message,
+            expected: expected ?? "",
+            path: [{ key } as v.IssuePathItem, ...(path ?? [])],
+          })
+        }
+      })
+    }),
+  )
 }
 
 /** What a schema finds in a value. */
@@ -45,19 +110,16 @@ export interface Shape {
 }
 
 /** Checks every member by itself, so that the right ones can be checked against each other while others are wrong. */
-export function readShape(schema: z.ZodObject, unchecked: unknown): Shape {
+export function readShape(schema: ObjectSchema, unchecked: unknown): Shape {
   const { value, problems: pending } = withoutPromises(unchecked)
-  const { error } = schema.safeParse(value)
-  const found = error === undefined ? [] : memberProblems(error.issues, value)
+  const found = memberProblems(schema, value)
   const problems = pending.length === 0 ? found : [...pending, ...found.filter(isNew(pending))]
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    return { good: {}, bad: new Set(Object.keys(schema.shape)), problems }
+  if (!isObject(value)) return { good: {}, bad: new Set(Object.keys(schema.entries)), problems }
   const bad = problems.length === 0 ? NONE : new Set(problems.map(({ path }) => String(path[0])))
-  const given = value as Readonly<Record<string, unknown>>
   // Thousands of rules are read at a stretch: a loop takes a third of what fromEntries does.
   const good: Record<string, unknown> = {}
-  for (const name in schema.shape) {
-    const member = given[name]
+  for (const name in schema.entries) {
+    const member = value[name]
     if (member !== undefined && !bad.has(name)) good[name] = member
   }
   return { good, bad, problems }
@@ -71,27 +133,27 @@ function isNew(pending: readonly MemberProblem[]): (problem: MemberProblem) => b
 const NONE: ReadonlySet<string> = new Set()
 
 /**
- * What is wrong with `value`, from the issues that a schema found in it. Every schema in it says what it accepts
- * (`says`), so the issues' own codes do not matter, but for unknown keys: each becomes a problem of its own. Two checks that
- * refuse one value for the same reason, as a number below -2^53 that is neither exact nor positive, are one problem.
+ * Returns everything that is wrong with `value`. Each unknown member is a problem of its own. Two checks that refuse one value
+ * for the same reason, such as a number that is neither whole nor positive, are one problem.
  */
-export function memberProblems(issues: readonly z.core.$ZodIssue[], value: unknown): MemberProblem[] {
+export function memberProblems(schema: Schema, value: unknown): MemberProblem[] {
+  const { issues = [] } = v.safeParse(schema, value)
   return issues.flatMap((issue, index): MemberProblem[] => {
-    if (isRepeated(issue, issues[index - 1])) return []
-    const said = issue.code === "invalid_key" ? (issue.issues[0] as z.core.$ZodIssue) : issue
-    const [noun, accepted] = said.message.split("\n") as [string, string]
-    if (issue.code === "unrecognized_keys") {
-      return issue.keys.map((key) => {
-        const path = [...issue.path, key]
-        const meant = suggestion(key, accepted.split(", "))
-        const message = `${show(key)} is not ${noun}${meant}`
-        // Who is told what was meant need not read the whole list, once for each mistake.
-        return meant === "" ? { path, message, accepted } : { path, message }
-      })
-    }
-    const given = issue.code === "invalid_key" ? issue.path.at(-1) : valueAt(value, issue.path)
-    return [{ path: issue.path, message: mistakeOf(given, noun), accepted }]
+    const path = pathOf(issue)
+    const before = issues[index - 1]
+    // Issues of one value follow each other.
+    if (before?.message === issue.message && isSamePath(pathOf(before), path)) return []
+    const [noun, accepted] = issue.message.split("\n") as [string, string]
+    const message = mistakeOf(issue.input, noun)
+    if (issue.expected !== UNKNOWN) return [{ path, message, accepted }]
+    const meant = suggestion(issue.input as string, accepted.split(", "))
+    // Who is told what was meant need not read the whole list, once for each mistake.
+    return [meant === "" ? { path, message, accepted } : { path, message: message + meant }]
   })
+}
+
+function pathOf({ path }: Issue): readonly PropertyKey[] {
+  return (path ?? []).map(({ key }) => key as PropertyKey)
 }
 
 function mistakeOf(given: unknown, noun: string): string {
@@ -105,18 +167,9 @@ export function answersAtOnce(value: unknown): boolean {
   return typeof value === "function" && !types.isAsyncFunction(value)
 }
 
-/** Issues of one value follow each other. */
-function isRepeated({ path, message }: z.core.$ZodIssue, before: z.core.$ZodIssue | undefined): boolean {
-  return before?.message === message && isSamePath(before.path, path)
-}
-
 /** Compares part by part, because a name in a path can be a symbol, which cannot be joined to text. */
 function isSamePath(one: readonly PropertyKey[], other: readonly PropertyKey[]): boolean {
   return one.length === other.length && one.every((part, index) => part === other[index])
-}
-
-function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown>)[key], value)
 }
 
 /** Options nest no deeper: `match.fields.plan`. */
@@ -153,6 +206,14 @@ function copyWithout(value: unknown, path: readonly string[], problems: MemberPr
     copy[name] = member
   }
   return copy ?? value
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+}
+
+function isDataObject(value: unknown): boolean {
+  return isObject(value) && classOf(value) === undefined
 }
 
 /** True for an object that a literal or a document makes. Instances of classes, such as clients and stores, are not options. */

@@ -1,5 +1,4 @@
 import { readFileSync } from "node:fs"
-import { z } from "zod"
 import { NotAccepted } from "./not-accepted.ts"
 import { type Read, url } from "./values.ts"
 
@@ -16,8 +15,6 @@ export interface Secret<T> {
 const TOKEN = /^[\w.~+/-]{16,512}={0,4}$/
 const TOKENS_ACCEPTED =
   'a JSON object of tokens by service, each of 16 to 512 letters, digits and -._~+/: {"1": "…", "*": "…"}'
-
-const tokensShape = z.record(z.string().min(1).max(256), z.string().regex(TOKEN))
 
 /** Tokens by service, of callers that register rules. */
 export const TOKENS: Secret<Readonly<Record<string, string>>> = {
@@ -42,17 +39,23 @@ function readTokens(text: string): Readonly<Record<string, string>> {
   } catch {
     throw new NotAccepted("is no JSON", TOKENS_ACCEPTED)
   }
-  const { data, error } = tokensShape.safeParse(value)
-  if (data === undefined) throw new NotAccepted(`is no such object${howMany(value, error)}`, TOKENS_ACCEPTED)
-  return data
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new NotAccepted("is no such object", TOKENS_ACCEPTED)
+  }
+  const members = Object.entries(value)
+  const wrong = members.filter(([name, token]) => !isName(name) || !isToken(token)).length
+  if (wrong === 0) return value as Readonly<Record<string, string>>
+  // Only their number: a name would be a token if somebody has mixed names and tokens up.
+  const message = `is no such object: ${wrong} of its ${members.length} members are no name with a token`
+  throw new NotAccepted(message, TOKENS_ACCEPTED)
 }
 
-/** Whose they are would say the token where somebody has mixed names and tokens up. */
-function howMany(value: unknown, { issues }: z.ZodError): string {
-  const wrong = new Set(issues.flatMap(({ path }) => path.slice(0, 1))).size
-  return wrong === 0
-    ? ""
-    : `: ${wrong} of its ${Object.keys(value as object).length} members are no name with a token`
+function isName(name: string): boolean {
+  return name.length >= 1 && name.length <= 256
+}
+
+function isToken(token: unknown): boolean {
+  return typeof token === "string" && TOKEN.test(token)
 }
 
 /** A password may have a comma. */

@@ -1,4 +1,4 @@
-import { serializeItem } from "structured-headers"
+import { serializeString } from "structured-headers"
 import type { Decision, PolicyCheck } from "../../decision/decision.ts"
 import type { HeaderLine } from "../../limiter/options/answer-options.ts"
 import {
@@ -146,7 +146,7 @@ function append(list: string, member: string): string {
 }
 
 function memberText({ name, limit, windowMs }: HeaderPolicy, parameters: MemberParameters): MemberText {
-  const item = serializeItem(name, new Map())
+  const item = serializeString(name)
   const windowS = windowSeconds(windowMs)
   const beforeLimit = `${item};q=`
   const afterLimit = `;w=${windowS}`

@@ -1,4 +1,4 @@
-import Negotiator from "negotiator"
+import preferredMediaTypes from "negotiator/lib/mediaType.js"
 
 type Accept = string | readonly string[] | undefined
 
@@ -19,9 +19,8 @@ export function acceptsJson(accept: Accept): boolean {
   if (accept === undefined) return true
   const text = typeof accept === "string" ? accept : accept.join(", ")
   if (text.trim() === "" || text.length > MAX_LENGTH) return true
-  const negotiator = new Negotiator({ headers: { accept: text } })
-  if (negotiator.mediaTypes().some((type) => JSON_TYPES.includes(type.toLowerCase()))) return true
-  return negotiator.mediaTypes(JSON_TYPES).length === JSON_TYPES.length
+  if (preferredMediaTypes(text).some((type) => JSON_TYPES.includes(type.toLowerCase()))) return true
+  return preferredMediaTypes(text, JSON_TYPES).length === JSON_TYPES.length
 }
 
 /** `acceptsJson` that remembers its last few dozen answers, in `remembered`: of no header that is long or repeated. */

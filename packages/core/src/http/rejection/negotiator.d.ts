@@ -1,8 +1,5 @@
-// The package has no types of its own; these are the members in use.
-declare module "negotiator" {
-  export default class Negotiator {
-    constructor(request: { readonly headers: Readonly<Record<string, string | undefined>> })
-    /** The media ranges of `Accept` with a weight above 0; of `available`, when it is given, those that they cover. */
-    mediaTypes(available?: readonly string[]): string[]
-  }
+// The package has no types of its own, and this is the one module of it that is used.
+declare module "negotiator/lib/mediaType.js" {
+  /** The media ranges of `Accept` with a weight above 0; of `available`, when it is given, those that they cover. */
+  export default function preferredMediaTypes(accept: string, available?: readonly string[]): string[]
 }

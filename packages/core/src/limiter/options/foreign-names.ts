@@ -78,7 +78,7 @@ export const OPTION_NAMES: Names = {
 }
 
 /** What no rule can have by itself. */
-const LIMITER_OPTIONS: readonly string[] = Object.keys(optionsShape.shape).filter(
+const LIMITER_OPTIONS: readonly string[] = Object.keys(optionsShape.entries).filter(
   (name) => !(RULE_MEMBERS as readonly string[]).includes(name),
 )
 const OF_ALL = "an option of the limiter, for all its rules"

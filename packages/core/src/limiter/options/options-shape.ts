@@ -1,7 +1,15 @@
-import { z } from "zod"
+import * as v from "valibot"
 import type { Clock } from "../../ground/clock.ts"
 import { isUnits } from "../../ground/policy.ts"
-import { answersAtOnce, says, strict } from "../../ground/shape.ts"
+import {
+  answersAtOnce,
+  integer,
+  type ObjectSchema,
+  record,
+  type Schema,
+  says,
+  strict,
+} from "../../ground/shape.ts"
 import { show } from "../../ground/show.ts"
 import { isBuiltInField } from "../../request/field.ts"
 import { OpenBook } from "../../rules/book/open-book.ts"
@@ -11,7 +19,9 @@ import { member } from "../../rules/parsing/rule-members.ts"
 import { HEADER_DIALECTS, type HeaderDialect } from "./answer-options.ts"
 
 const isFunction = (value: unknown): boolean => typeof value === "function"
-const test = (accepted: string) => z.custom<unknown>(answersAtOnce, says("a function", accepted)).optional()
+/** What is read elsewhere. */
+const ANYTHING = v.optional(v.unknown())
+const test = (accepted: string): Schema => v.optional(v.custom(answersAtOnce, says("a function", accepted)))
 const has =
   (...methods: string[]) =>
   (value: unknown): boolean =>
@@ -40,97 +50,83 @@ const POSITIVE = "a whole number from 1 up"
 
 const FIELD_NAME = says("a field's name", "a name that no built-in field has")
 
+const FIELDS = record(
+  v.pipe(
+    v.string(FIELD_NAME),
+    v.check((name) => !isBuiltInField(name), FIELD_NAME),
+    v.check((name) => name !== "__proto__", says("a field", "another name")),
+  ),
+  v.custom(answersAtOnce, says("a function", "(request) => text or number")),
+  says("an object of functions", '{ "user_id": (request) => … }'),
+)
+
 /** The members of an inline rule that are options of a limiter by the same name. */
 export const RULE_OPTIONS: readonly string[] = RULE_MEMBERS.filter(
   (name) => name !== "cost" && name !== "onStoreFailure",
 )
 
 /** The options as they are given; what is in rules and in addresses is looked at where those are read. */
-export const optionsShape: z.ZodObject = strict("the options", {
-  ...Object.fromEntries(RULE_OPTIONS.map((name) => [name, z.unknown().optional()])),
-  rules: z
-    .custom<unknown>((value) => Array.isArray(value) || has("load")(value) || value instanceof OpenBook, {
-      error: ({ input }) =>
+export const optionsShape: ObjectSchema = strict("the options", {
+  ...Object.fromEntries(RULE_OPTIONS.map((name) => [name, ANYTHING])),
+  rules: v.optional(
+    v.custom(
+      (value) => Array.isArray(value) || has("load")(value) || value instanceof OpenBook,
+      ({ input }) =>
         says(
           "rules",
           typeof input === "string" && input !== ""
             ? `fileRules(${show(input)}), or a list of rules`
             : "a list of rules, a rule source or a rule book",
-        ).error,
-    })
-    .optional(),
-  defaultRules: z.unknown().optional(),
-  onRulesMissing,
-  service: z
-    .union([z.string(SERVICE).min(1, SERVICE), z.number(SERVICE).refine(isExact, SERVICE)], SERVICE)
-    .optional(),
-  store: z
-    .custom<unknown>(has("take", "peek", "refund", "reset", "close"), {
-      error: ({ input }) => {
-        const redis = redisName(input)
-        return (redis === undefined ? says("a store", STORE) : says(`a store but ${redis}`, REDIS_STORE))
-          .error
-      },
-    })
-    .optional(),
-  trustedProxies: z.unknown().optional(),
-  clientIpHeader: z.unknown().optional(),
-  ipv6Prefix: z.unknown().optional(),
-  // A function is taken as it is, unless it is async: whoever reads a field does not wait.
-  fields: z.preprocess(
-    (value, { addIssue }) => {
-      // A record does not look at it.
-      if (Object.hasOwn(value ?? {}, "__proto__")) {
-        addIssue({ code: "custom", path: ["__proto__"], message: says("a field", "another name").error })
-      }
-      return answersAtOnce(value) ? undefined : value
-    },
-    z
-      .record(
-        z.string(FIELD_NAME).refine((name) => !isBuiltInField(name), FIELD_NAME),
-        z.custom<unknown>(answersAtOnce, says("a function", "(request) => text or number")),
-        says("an object of functions", '{ "user_id": (request) => … }'),
-      )
-      .optional(),
+        ),
+    ),
   ),
-  cost: z.custom<unknown>((value) => isUnits(value) || answersAtOnce(value), COST).optional(),
+  defaultRules: ANYTHING,
+  onRulesMissing,
+  service: v.optional(
+    v.union(
+      [v.pipe(v.string(), v.minLength(1, SERVICE)), v.pipe(v.number(), v.check(isExact, SERVICE))],
+      SERVICE,
+    ),
+  ),
+  store: v.optional(
+    v.custom(has("take", "peek", "refund", "reset", "close"), ({ input }) => {
+      const redis = redisName(input)
+      return redis === undefined ? says("a store", STORE) : says(`a store but ${redis}`, REDIS_STORE)
+    }),
+  ),
+  trustedProxies: ANYTHING,
+  clientIpHeader: ANYTHING,
+  ipv6Prefix: ANYTHING,
+  // A function is taken as it is, unless it is async: whoever reads a field does not wait.
+  fields: v.optional(v.lazy((value) => (answersAtOnce(value) ? ANYTHING : FIELDS))),
+  cost: v.optional(v.custom((value) => isUnits(value) || answersAtOnce(value), COST)),
   skip: test("(request) => boolean"),
-  onRejected: z
-    .custom<unknown>(
+  onRejected: v.optional(
+    v.custom(
       isFunction,
       says("a function", "(request, rejection, decision, response) => rejection, false or nothing"),
-    )
-    .optional(),
+    ),
+  ),
   refundWhen: test("(request, status) => boolean"),
-  headers: z
-    .custom<unknown>(
+  headers: v.optional(
+    v.custom(
       (value) => value === false || HEADER_DIALECTS.includes(value as HeaderDialect),
       says("a header dialect", `${HEADER_DIALECTS.map((name) => `"${name}"`).join(", ")} or false`),
-    )
-    .optional(),
-  onStoreFailure: member.onStoreFailure.optional(),
-  storeTimeoutMs: z
-    .int(says("a time", TIMEOUT))
-    .min(1, says("a time", TIMEOUT))
-    .max(2_147_483_647, says("a time", TIMEOUT))
-    .optional(),
-  instances: z
-    .int(says("a number of instances", POSITIVE))
-    .min(1, says("a number of instances", POSITIVE))
-    .optional(),
-  enabled: z.boolean(says("a boolean", "true or false")).optional(),
-  logger: z
-    .custom<unknown>(
-      has("warn", "error"),
-      says("a logger", "an object with warn() and error(), such as pino's"),
-    )
-    .optional(),
-  clock: z
-    .custom<unknown>(
+    ),
+  ),
+  onStoreFailure: v.optional(member.onStoreFailure),
+  storeTimeoutMs: v.optional(integer(says("a time", TIMEOUT), 1, 2_147_483_647)),
+  instances: v.optional(integer(says("a number of instances", POSITIVE), 1)),
+  enabled: v.optional(v.boolean(says("a boolean", "true or false"))),
+  logger: v.optional(
+    v.custom(has("warn", "error"), says("a logger", "an object with warn() and error(), such as pino's")),
+  ),
+  clock: v.optional(
+    v.custom(
       isClock,
       says("a clock", "{ now(): epoch milliseconds, wait?(ms, signal) }, such as manualClock()"),
-    )
-    .optional(),
+    ),
+  ),
 })
 
 /**

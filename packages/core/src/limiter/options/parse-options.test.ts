@@ -231,7 +231,12 @@ describe("a wrong option", () => {
   it.each<[string, Record<string, unknown>, string, string]>([
     ["fields.max", { fields: { max: 5 } }, "5 is not a function", "(request) => text or number"],
     ["fields.user", { fields: { user: 5 } }, "5 is not a function", "(request) => text or number"],
-    ["fields.__proto__", { fields: JSON.parse('{"__proto__":5}') }, "5 is not a field", "another name"],
+    [
+      "fields.__proto__",
+      { fields: JSON.parse('{"__proto__":5}') },
+      '"__proto__" is not a field',
+      "another name",
+    ],
     ["field", { field: () => "a" }, "a function is not a field or a list of fields", FIELD_AND_FUNCTION],
     ["field", { field: { user_id: () => "a" } }, "{} is not a field or a list of fields", FIELD_AND_FUNCTION],
     [

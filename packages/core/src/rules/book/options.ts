@@ -1,7 +1,7 @@
-import { z } from "zod"
+import * as v from "valibot"
 import { type Clock, soundTime, steadyClock, waitUnheld } from "../../ground/clock.ts"
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
-import { readShape, says, strict } from "../../ground/shape.ts"
+import { integer, readShape, says, strict } from "../../ground/shape.ts"
 import { locate } from "../../ground/show.ts"
 import type { Logger } from "../../ground/warnings.ts"
 import type { Rule } from "../rule.ts"
@@ -77,7 +77,7 @@ const INTERVAL_ACCEPTED = `a whole number of milliseconds from 1 to ${MAX_TIMER_
 const INTERVAL = says("an interval", INTERVAL_ACCEPTED)
 const NAMES = says("a number of names", "a whole number from 1 up")
 const SOURCE = says("a rule source", "fileRules(…), staticRules(…) or another RuleSource")
-const interval = z.int(INTERVAL).min(1, INTERVAL).max(MAX_TIMER_MS, INTERVAL)
+const interval = v.optional(integer(INTERVAL, 1, MAX_TIMER_MS))
 const withMethods =
   (...methods: string[]) =>
   (value: unknown): boolean =>
@@ -86,25 +86,25 @@ const withMethods =
     methods.every((name) => typeof (value as Record<string, unknown>)[name] === "function")
 
 const shape = strict("the options of a rule book", {
-  source: z.custom<unknown>(withMethods("load"), SOURCE),
-  services: z.enum(["asked", "all"], says("a choice of services", '"asked" or "all"')).optional(),
-  defaultRules: z.unknown().optional(),
+  source: v.custom(withMethods("load"), SOURCE),
+  services: v.optional(v.picklist(["asked", "all"], says("a choice of services", '"asked" or "all"'))),
+  defaultRules: v.optional(v.unknown()),
   onRulesMissing,
-  pollMs: interval.optional(),
-  staleAfterMs: interval.optional(),
-  maxUnknown: z.int(NAMES).min(1, NAMES).optional(),
-  logger: z
-    .custom<unknown>(
+  pollMs: interval,
+  staleAfterMs: interval,
+  maxUnknown: v.optional(integer(NAMES, 1)),
+  logger: v.optional(
+    v.custom(
       withMethods("warn", "error"),
       says("a logger", "an object with warn() and error(), such as pino's"),
-    )
-    .optional(),
-  clock: z
-    .custom<unknown>(withMethods("now"), says("a clock", "{ now(): epoch milliseconds, wait?(ms, signal) }"))
-    .optional(),
-  random: z
-    .custom<unknown>((value) => typeof value === "function", says("a function", "() => 0 to below 1"))
-    .optional(),
+    ),
+  ),
+  clock: v.optional(
+    v.custom(withMethods("now"), says("a clock", "{ now(): epoch milliseconds, wait?(ms, signal) }")),
+  ),
+  random: v.optional(
+    v.custom((value) => typeof value === "function", says("a function", "() => 0 to below 1")),
+  ),
 })
 
 /** The options with their defaults. Throws {@link InvalidOptionError} with everything that is wrong with them. */
@@ -139,8 +139,7 @@ export function parseBookOptions(value: unknown): ParsedBookOptions {
 
 function sourceProblems(source: RuleSource, services: string): Problem[] {
   const problems: Problem[] = []
-  const { error } = interval.optional().safeParse(source.pollMs)
-  if (error !== undefined) {
+  if (!v.is(interval, source.pollMs)) {
     problems.push({
       path: "source.pollMs",
       message: `${source.pollMs} is not an interval`,

@@ -1,6 +1,6 @@
-import { z } from "zod"
+import * as v from "valibot"
 import type { Problem } from "../../ground/errors.ts"
-import { says } from "../../ground/shape.ts"
+import { type Schema, says } from "../../ground/shape.ts"
 import { type ParsedRules, parseCodeRules } from "../parsing/parse-rule.ts"
 import type { ParsedRule } from "../parsing/parsed-rule.ts"
 import type { Rule } from "../rule.ts"
@@ -22,9 +22,9 @@ export interface UntilLoadedOptions {
 }
 
 /** The schema of `onRulesMissing`. */
-export const onRulesMissing: z.ZodOptional<z.ZodEnum<{ allow: "allow"; deny: "deny" }>> = z
-  .enum(["allow", "deny"], says("a choice for missing rules", '"allow" or "deny"'))
-  .optional()
+export const onRulesMissing: Schema = v.optional(
+  v.picklist(["allow", "deny"], says("a choice for missing rules", '"allow" or "deny"')),
+)
 
 /** Returns what applies, undefined if the options do not say. Adds what is wrong with them to `problems`. */
 export function parseUntilLoaded(

@@ -1,3 +1,4 @@
+import { is } from "valibot"
 import { parseDuration, type RateUnit } from "../../ground/duration.ts"
 import { InvalidRuleError, type Problem } from "../../ground/errors.ts"
 import { locate, show } from "../../ground/show.ts"
@@ -146,7 +147,7 @@ function plain(value: unknown): unknown {
 }
 
 function serviceProblems(service: unknown): Problem[] {
-  if (typeof service === "string" && serviceId.safeParse(service).success) return []
+  if (typeof service === "string" && is(serviceId, service)) return []
   const message = `${show(service)} is not a service id`
   return [{ path: "service_id", message, accepted: SERVICE_ACCEPTED }]
 }

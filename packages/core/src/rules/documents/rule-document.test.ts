@@ -1,8 +1,6 @@
 import { describe, expect, test } from "vitest"
-import { z } from "zod"
 import { InvalidRuleError } from "../../ground/errors.ts"
 import { parseRule } from "../parsing/parse-rule.ts"
-import { ruleDocument } from "./document-schema.ts"
 import { formatRuleDocument, formatRuleDocumentInSlices } from "./format-document.ts"
 import { parseRuleDocument, readRuleDocument, readRuleDocumentInSlices } from "./rule-document.ts"
 
@@ -139,24 +137,6 @@ test("a wrong member of a rate does not hide what is wrong with the other, nor i
   expect(paths({ requestsPerUnit: 0, unit: "day" })).toEqual(["rules[0].rate.requestsPerUnit"])
   expect(paths({})).toEqual(["rules[0].rate.unit", "rules[0].rate.requests_per_unit"])
   expect(paths("5/minute")).toEqual(["rules[0].rate"])
-})
-
-test("a JSON Schema of the stored shape can be made, and says what is accepted", () => {
-  const schema = z.toJSONSchema(ruleDocument) as unknown as {
-    properties: { rules: { anyOf: { items?: { properties: { rate: unknown } } }[] } }
-    additionalProperties: boolean
-  }
-  expect(schema.additionalProperties).toBe(false)
-  expect(schema.properties.rules.anyOf[0]?.items?.properties.rate).toEqual({
-    type: "object",
-    properties: {
-      requests_per_unit: { type: "integer", minimum: 1, maximum: 9_007_199_254_740_991 },
-      requestsPerUnit: { type: "integer", minimum: 1, maximum: 9_007_199_254_740_991 },
-      unit: { type: "string", enum: ["second", "minute", "hour", "day", "week"] },
-    },
-    required: ["unit"],
-    additionalProperties: false,
-  })
 })
 
 describe("readRuleDocumentInSlices", () => {

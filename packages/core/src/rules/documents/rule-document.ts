@@ -1,4 +1,3 @@
-import { z } from "zod"
 import { InvalidRuleError, type Problem } from "../../ground/errors.ts"
 import { readShape } from "../../ground/shape.ts"
 import { locate, type MemberProblem, show } from "../../ground/show.ts"
@@ -76,7 +75,7 @@ export function readRuleDocumentInSlices(value: unknown): Promise<RuleDocument> 
 
 /** Reads a document rule by rule. */
 export function* documentSteps(value: unknown): Steps<RuleDocument> {
-  const head = readShape(DOCUMENT_HEAD, value)
+  const head = readShape(ruleDocument, value)
   const problems: MemberProblem[] = [...head.problems]
   const service = onlyOne(head.good, ["service_id", "Service_id", "serviceId"], problems)
   const list = onlyOne(head.good, ["rules", "rule"], problems)
@@ -124,10 +123,6 @@ function doubtsOf(rule: StorableRule): MemberProblem[] {
   return [{ path: ["window"], message: `${window} without a unit is milliseconds`, accepted }, ...matches]
 }
 
-/** All but what is read by itself: a wrong rule must not take the good ones with it, nor a wrong unit the limit. */
-const DOCUMENT_HEAD = ruleDocument.extend({ rules: z.unknown().optional(), rule: z.unknown().optional() })
-const RULE_HEAD = storedRule.extend({ rate: z.unknown().optional(), throttle: z.unknown().optional() })
-
 interface RuleList {
   readonly rules: readonly CheckedRule[]
   readonly placeOf: (index: number) => string
@@ -155,7 +150,7 @@ function* readRules(key: string, value: unknown): Steps<RuleList> {
 }
 
 function readRule(value: unknown): CheckedRule {
-  const { good, bad, problems } = withThrottle(readShape(RULE_HEAD, value), "stored")
+  const { good, bad, problems } = withThrottle(readShape(storedRule, value), "stored")
   const found: MemberProblem[] = [...problems]
   onlyOne(good, ["request_rejection_message", "errorMessage"], found)
   const size = isObject(value) ? readSize(good, bad, found) : NO_SIZE

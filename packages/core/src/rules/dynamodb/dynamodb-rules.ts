@@ -1,4 +1,4 @@
-import { z } from "zod"
+import * as v from "valibot"
 import { type Clock, steadyClock } from "../../ground/clock.ts"
 import { says } from "../../ground/shape.ts"
 import type { LoadedRules, LoadOptions, RuleSource } from "../source.ts"
@@ -19,8 +19,8 @@ export interface DynamoDBRulesOptions extends DynamoDBTableOptions {
 }
 
 const optionsShape = {
-  pollMs: interval.optional(),
-  consistentRead: z.boolean(says("a boolean", "true or false")).optional(),
+  pollMs: interval,
+  consistentRead: v.optional(v.boolean(says("a boolean", "true or false"))),
 }
 
 /**

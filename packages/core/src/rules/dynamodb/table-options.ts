@@ -1,7 +1,7 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb"
-import { z } from "zod"
+import * as v from "valibot"
 import { InvalidOptionError } from "../../ground/errors.ts"
-import { memberProblems, says, strict } from "../../ground/shape.ts"
+import { integer, memberProblems, type Schema, says, strict } from "../../ground/shape.ts"
 import { locate, show } from "../../ground/show.ts"
 import { LONGEST_TIMER_MS } from "../../ground/time.ts"
 import { DEFAULT_KEY, type KeyType, type TableKey } from "./table-key.ts"
@@ -47,19 +47,21 @@ const KEY_NAME = says("the name of an attribute", "a text of 1 to 255 characters
 const PAGE = says("a number of items", "a whole number from 1 to 1000")
 
 const INTERVAL = says("an interval", `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`)
-/** An interval of time in milliseconds. */
-export const interval: z.ZodNumber = z.int(INTERVAL).min(1, INTERVAL).max(LONGEST_TIMER_MS, INTERVAL)
+/** An interval of time in milliseconds, or undefined for the default. */
+export const interval: Schema = v.optional(integer(INTERVAL, 1, LONGEST_TIMER_MS))
 
 const tableShape = {
-  client: z.custom<DynamoDBSender>(
+  client: v.custom(
     (value) => typeof (value as Partial<DynamoDBSender> | null | undefined)?.send === "function",
     CLIENT,
   ),
-  tableName: z.string(TABLE).regex(/^(?:[\w.-]{3,255}|arn:[\w.:/-]{1,1024})$/, TABLE),
-  keyName: z.string(KEY_NAME).min(1, KEY_NAME).max(255, KEY_NAME).optional(),
-  keyType: z.enum(["S", "N"], says("the type of a key", '"S" for a string, "N" for a number')).optional(),
-  timeoutMs: interval.optional(),
-  pageSize: z.int(PAGE).min(1, PAGE).max(1000, PAGE).optional(),
+  tableName: v.pipe(v.string(TABLE), v.regex(/^(?:[\w.-]{3,255}|arn:[\w.:/-]{1,1024})$/, TABLE)),
+  keyName: v.optional(v.pipe(v.string(KEY_NAME), v.minLength(1, KEY_NAME), v.maxLength(255, KEY_NAME))),
+  keyType: v.optional(
+    v.picklist(["S", "N"], says("the type of a key", '"S" for a string, "N" for a number')),
+  ),
+  timeoutMs: interval,
+  pageSize: v.optional(integer(PAGE, 1, 1000)),
 }
 
 /**
@@ -69,10 +71,9 @@ const tableShape = {
 export function parseTableOptions(
   noun: string,
   options: DynamoDBTableOptions,
-  more: Readonly<Record<string, z.ZodType>> = {},
+  more: Readonly<Record<string, Schema>> = {},
 ): ParsedTableOptions {
-  const { error } = strict(`the options of ${noun}`, { ...tableShape, ...more }).safeParse(options)
-  const problems = error === undefined ? [] : memberProblems(error.issues, options)
+  const problems = memberProblems(strict(`the options of ${noun}`, { ...tableShape, ...more }), options)
   if (problems.length === 0 && options.keyName !== undefined && options.keyType === undefined) {
     const message = `is missing beside keyName ${show(options.keyName)}`
     problems.push({ path: ["keyType"], message, accepted: "keyName and keyType together, or neither" })

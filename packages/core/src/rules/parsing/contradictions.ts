@@ -121,7 +121,7 @@ function valueProblems(field: string, values: readonly string[], path: readonly 
 }
 
 function matchFieldProblems({ match }: Partial<Rule>): MemberProblem[] {
-  const problems = Object.entries(match?.fields ?? {}).flatMap(([field, values]) => {
+  return Object.entries(match?.fields ?? {}).flatMap(([field, values]) => {
     const path = ["match", "fields", field]
     if (field !== "service") return valueProblems(field, values, path)
     const message = "is the same for every request that the rule can be for"
@@ -129,17 +129,4 @@ function matchFieldProblems({ match }: Partial<Rule>): MemberProblem[] {
       { path, message, accepted: "no such field: whose a rule is says `service` of its limiter or document" },
     ]
   })
-  return [...problems, ...protoProblems({ match })]
-}
-
-/** An object type drops this key without a word, so a rule that seems to be for few would be for all. */
-function protoProblems({ match }: Partial<Rule>): MemberProblem[] {
-  if (match?.fields === undefined || !Object.hasOwn(match.fields, "__proto__")) return []
-  return [
-    {
-      path: ["match", "fields", "__proto__"],
-      message: '"__proto__" is not a field',
-      accepted: "another name",
-    },
-  ]
 }

@@ -1,4 +1,4 @@
-import { z } from "zod"
+import * as v from "valibot"
 import { InvalidRuleError, type Problem } from "../../ground/errors.ts"
 import { answersAtOnce, readShape, type Shape, says, strict } from "../../ground/shape.ts"
 import { locate, type MemberProblem, show } from "../../ground/show.ts"
@@ -9,37 +9,34 @@ import { member, POSITIVE } from "./rule-members.ts"
 import { readThrottle } from "./throttle-members.ts"
 
 /** Not a union: that would say of 0 that it is no number of units, and not that it might have been a function. */
-const isLimit = (value: unknown): boolean => answersAtOnce(value) || member.limit.safeParse(value).success
+const isLimit = (value: unknown): boolean => answersAtOnce(value) || v.is(member.limit, value)
 
 const ruleShape = strict("a rule", {
-  name: member.name.optional(),
-  limit: z.custom<Rule<unknown>["limit"]>(
-    isLimit,
-    says("a limit", `${POSITIVE}, or a function that yields one for a request`),
-  ),
+  name: v.optional(member.name),
+  limit: v.custom(isLimit, says("a limit", `${POSITIVE}, or a function that yields one for a request`)),
   window: member.window,
-  field: member.field.optional(),
-  onMissing: member.onMissing.optional(),
-  algorithm: member.algorithm.optional(),
-  align: member.align.optional(),
-  buckets: member.buckets.optional(),
-  burst: member.burst.optional(),
-  refill: member.refill.optional(),
+  field: v.optional(member.field),
+  onMissing: v.optional(member.onMissing),
+  algorithm: v.optional(member.algorithm),
+  align: v.optional(member.align),
+  buckets: v.optional(member.buckets),
+  burst: v.optional(member.burst),
+  refill: v.optional(member.refill),
   /** Read by itself, by its kind: `withThrottle`. */
-  throttle: z.unknown().optional(),
-  countRejected: member.countRejected.optional(),
-  penalty: member.penalty.optional(),
-  cost: member.cost.optional(),
-  match: member.match.optional(),
-  allow: member.allow.optional(),
-  deny: member.deny.optional(),
-  rejectionMessage: member.rejectionMessage.optional(),
-  shadow: member.shadow.optional(),
-  onStoreFailure: member.onStoreFailure.optional(),
+  throttle: v.optional(v.unknown()),
+  countRejected: v.optional(member.countRejected),
+  penalty: v.optional(member.penalty),
+  cost: v.optional(member.cost),
+  match: v.optional(member.match),
+  allow: v.optional(member.allow),
+  deny: v.optional(member.deny),
+  rejectionMessage: v.optional(member.rejectionMessage),
+  shadow: v.optional(member.shadow),
+  onStoreFailure: v.optional(member.onStoreFailure),
 })
 
 /** The names of a rule's members, in code. */
-export const RULE_MEMBERS: readonly (keyof Rule)[] = Object.keys(ruleShape.shape) as (keyof Rule)[]
+export const RULE_MEMBERS: readonly (keyof Rule)[] = Object.keys(ruleShape.entries) as (keyof Rule)[]
 
 /** The good rules, in the order written, and what is wrong with the others. */
 export interface ParsedRules {

@@ -1,6 +1,6 @@
-import { z } from "zod"
+import * as v from "valibot"
 import { DURATION_ACCEPTED, parseDuration } from "../../ground/duration.ts"
-import { choice, type Says, says, strict } from "../../ground/shape.ts"
+import { choice, integer, record, type Schema, says, strict } from "../../ground/shape.ts"
 import { compilePath, PATH_ACCEPTED } from "../matching/match.ts"
 import { canonicalField, FIELD_ACCEPTED, fieldMistake, TOKEN } from "./field-name.ts"
 
@@ -13,56 +13,58 @@ export const NAME: RegExp = /^[\x20!\x23-\x5b\x5d-\x7e]{1,64}$/
 
 const VALUES = says("a list of values", "a list of non-empty texts")
 const VALUE = says("a value", "a non-empty text")
-const values: z.ZodArray<z.ZodString> = z.array(z.string(VALUE).min(1, VALUE), VALUES)
+const values = v.array(v.pipe(v.string(VALUE), v.minLength(1, VALUE)), VALUES)
 
 const FIELD_AND_FUNCTION =
   'a name, and in "fields" what reads it: { field: "user_id", fields: { user_id: (request) => … } }'
 /** Who gives a function counts by what it yields, as other rate limiters have it. */
 const hasFunction = (value: unknown): boolean =>
   [value, ...Object.values(value ?? {})].some((each) => typeof each === "function")
-const FIELDS = {
-  error: ({ input }: { readonly input?: unknown }): string =>
-    says("a field or a list of fields", hasFunction(input) ? FIELD_AND_FUNCTION : FIELD_ACCEPTED).error,
-}
-const fieldNames: z.ZodType<string | string[]> = z
-  .union([z.string(), z.array(z.string(FIELDS)).min(1, FIELDS)], FIELDS)
-  .superRefine((value, context) => {
+const FIELDS = ({ input }: { readonly input: unknown }): string =>
+  says("a field or a list of fields", hasFunction(input) ? FIELD_AND_FUNCTION : FIELD_ACCEPTED)
+const fieldNames = v.pipe(
+  v.union([v.string(), v.pipe(v.array(v.string()), v.minLength(1, FIELDS))], FIELDS),
+  v.rawCheck(({ dataset, addIssue }) => {
+    if (!dataset.typed) return
+    const { value } = dataset
     const names = typeof value === "string" ? [value] : value
     for (const [index, name] of names.entries()) {
-      const path = typeof value === "string" ? [] : [index]
       const mistake = fieldMistake(name) ?? combinationMistake(names, index)
-      if (mistake !== undefined) {
-        context.addIssue({ code: "custom", path, message: says(mistake.noun, mistake.accepted).error })
-      }
-    }
-  })
-
-const BUCKETS = says("a number of sub-windows", "a whole number from 2 to 360")
-const BURST = says("a burst", POSITIVE)
-const REFUSALS = says("a number of refusals", POSITIVE)
-const WINDOW = says("a window", DURATION_ACCEPTED)
-const durationOf = (said: Says): z.ZodUnion<readonly [z.ZodInt, z.ZodString]> =>
-  z
-    .union([z.int(said), z.string()], said)
-    .refine((value) => parseDuration(value) !== undefined, { ...said, abort: true })
-const duration = durationOf(says("a duration", DURATION_ACCEPTED))
-const methodName = says("an HTTP method", 'a token such as "GET" or "POST"')
-const matchFields = z.record(
-  z.string(says("a field", FIELD_ACCEPTED)).superRefine((name, context) => {
-    const mistake = fieldMistake(name)
-    if (mistake !== undefined) {
-      context.addIssue({ code: "custom", message: says(mistake.noun, mistake.accepted).error })
+      if (mistake === undefined) continue
+      const message = says(mistake.noun, mistake.accepted)
+      const path = { type: "array", origin: "value", input: names, key: index, value: name } as const
+      addIssue(typeof value === "string" ? { message } : { message, input: name, path: [path] })
     }
   }),
-  values.min(1, VALUES),
+)
+
+const BUCKETS = says("a number of sub-windows", "a whole number from 2 to 360")
+const BOOLEAN = v.boolean(says("a boolean", "true or false"))
+const durationOf = (noun: string): Schema =>
+  v.custom((value) => parseDuration(value) !== undefined, says(noun, DURATION_ACCEPTED))
+const duration = durationOf("a duration")
+const METHOD = says("an HTTP method", 'a token such as "GET" or "POST"')
+const METHODS = says("a list of methods", 'a list such as ["GET", "POST"]')
+const PATH = says("a path pattern", PATH_ACCEPTED)
+const MESSAGE = says("a rejection message", "a text of 1 to 1024 characters")
+const NAME_SAID = says("a name", NAME_ACCEPTED)
+const matchFields = record(
+  v.pipe(
+    v.string(says("a field", FIELD_ACCEPTED)),
+    v.rawCheck(({ dataset, addIssue }) => {
+      const mistake = dataset.typed ? fieldMistake(dataset.value) : undefined
+      if (mistake !== undefined) addIssue({ message: says(mistake.noun, mistake.accepted) })
+    }),
+  ),
+  v.pipe(values, v.minLength(1, VALUES)),
   says("an object of fields", 'an object such as {"plan": ["free", "trial"]}'),
 )
 
 /** The schemas of a rule's members, which are the same in code and in documents. Without a transformation in any. */
 export const member = {
-  name: z.string(says("a name", NAME_ACCEPTED)).regex(NAME, says("a name", NAME_ACCEPTED)),
-  limit: z.int(says("a limit", POSITIVE)).min(1, says("a limit", POSITIVE)),
-  window: durationOf(WINDOW),
+  name: v.pipe(v.string(NAME_SAID), v.regex(NAME, NAME_SAID)),
+  limit: integer(says("a limit", POSITIVE), 1),
+  window: durationOf("a window"),
   field: fieldNames,
   onMissing: choice("a choice for a missing field", ["ip", "skip", "deny", "shared"]),
   algorithm: choice("an algorithm", [
@@ -74,37 +76,27 @@ export const member = {
     "leaky-bucket",
   ]),
   align: choice("an alignment", ["epoch", "first-hit"]),
-  buckets: z.int(BUCKETS).min(2, BUCKETS).max(360, BUCKETS),
-  burst: z.int(BURST).min(1, BURST),
+  buckets: integer(BUCKETS, 2, 360),
+  burst: integer(says("a burst", POSITIVE), 1),
   refill: choice("a refill", ["continuous", "periodic"]),
-  countRejected: z.boolean(says("a boolean", "true or false")),
+  countRejected: BOOLEAN,
   penalty: strict("a penalty", {
-    refusals: z.int(REFUSALS).min(1, REFUSALS),
-    within: duration.optional(),
+    refusals: integer(says("a number of refusals", POSITIVE), 1),
+    within: v.optional(duration),
     for: duration,
   }),
-  cost: z.int(says("a cost", POSITIVE)).min(1, says("a cost", POSITIVE)),
+  cost: integer(says("a cost", POSITIVE), 1),
   match: strict("a match", {
-    methods: z
-      .array(
-        z.string(methodName).regex(TOKEN, methodName),
-        says("a list of methods", 'a list such as ["GET", "POST"]'),
-      )
-      .min(1, says("a list of methods", 'a list such as ["GET", "POST"]'))
-      .optional(),
-    path: z
-      .string(says("a path pattern", PATH_ACCEPTED))
-      .refine(isPathPattern, says("a path pattern", PATH_ACCEPTED))
-      .optional(),
-    fields: matchFields.optional(),
+    methods: v.optional(
+      v.pipe(v.array(v.pipe(v.string(METHOD), v.regex(TOKEN, METHOD)), METHODS), v.minLength(1, METHODS)),
+    ),
+    path: v.optional(v.pipe(v.string(PATH), v.check(isPathPattern, PATH))),
+    fields: v.optional(matchFields),
   }),
   allow: values,
   deny: values,
-  rejectionMessage: z
-    .string(says("a rejection message", "a text of 1 to 1024 characters"))
-    .min(1, says("a rejection message", "a text of 1 to 1024 characters"))
-    .max(1024, says("a rejection message", "a text of 1 to 1024 characters")),
-  shadow: z.boolean(says("a boolean", "true or false")),
+  rejectionMessage: v.pipe(v.string(MESSAGE), v.minLength(1, MESSAGE), v.maxLength(1024, MESSAGE)),
+  shadow: BOOLEAN,
   onStoreFailure: choice("a choice for a store failure", ["local", "allow", "deny"]),
 } as const
 

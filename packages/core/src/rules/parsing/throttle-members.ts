@@ -1,5 +1,13 @@
-import { z } from "zod"
-import { answersAtOnce, choice, readShape, says, strict } from "../../ground/shape.ts"
+import * as v from "valibot"
+import {
+  answersAtOnce,
+  integer,
+  type ObjectSchema,
+  readShape,
+  type Schema,
+  says,
+  strict,
+} from "../../ground/shape.ts"
 import { type MemberProblem, show } from "../../ground/show.ts"
 import { LONGEST_TIMER_MS } from "../../ground/time.ts"
 import type { Throttle } from "../rule.ts"
@@ -7,28 +15,28 @@ import { POSITIVE } from "./rule-members.ts"
 
 type ThrottleKind = Exclude<Throttle, string>["kind"]
 
-const KINDS: readonly [ThrottleKind, ...ThrottleKind[]] = ["hard", "soft", "elastic", "queue"]
+const KINDS: readonly ThrottleKind[] = ["hard", "soft", "elastic", "queue"]
+const KINDS_ACCEPTED = KINDS.map((kind) => `"${kind}"`).join(", ")
 const THROTTLE_ACCEPTED =
   '"hard", or an object with the kind "hard", "soft" (and percent), "elastic" or "queue", such as {"kind": "soft", "percent": 5}'
 
-const kind = <K extends ThrottleKind>(name: K): z.ZodLiteral<K> =>
-  z.literal(name, says("a throttling kind", `"${name}"`))
-const units = (noun: string): z.ZodInt => z.int(says(noun, POSITIVE)).min(1, says(noun, POSITIVE))
+const kind = (name: ThrottleKind): Schema => v.literal(name, says("a throttling kind", `"${name}"`))
 const PERCENT = says("a percentage", "a number above 0, up to 1000")
 const WAIT = says("a wait", `milliseconds from 1 to ${LONGEST_TIMER_MS}`)
 const SIGNAL = says("a signal", "a function that yields whether there is capacity to spare")
 
-const percent = z.number(PERCENT).gt(0, PERCENT).max(1000, PERCENT)
-const ceiling = units("a ceiling").optional()
-const WAITING = says("a number of waiting requests", `${POSITIVE}, or 0 for a leaky bucket`)
+const percent = v.pipe(v.number(PERCENT), v.gtValue(0, PERCENT), v.maxValue(1000, PERCENT))
+const ceiling = v.optional(integer(says("a ceiling", POSITIVE), 1))
 /** 0 is for a leaky bucket alone, which `contradictions` sees to. */
-const maxWaiting = z.int(WAITING).min(0, WAITING).optional()
-const maxWaitMs = z.int(WAIT).min(1, WAIT).max(LONGEST_TIMER_MS, WAIT).optional()
+const maxWaiting = v.optional(
+  integer(says("a number of waiting requests", `${POSITIVE}, or 0 for a leaky bucket`), 0),
+)
+const maxWaitMs = v.optional(integer(WAIT, 1, LONGEST_TIMER_MS))
 
 const hard = strict('a "hard" throttle', { kind: kind("hard") })
 const soft = strict('a "soft" throttle', { kind: kind("soft"), percent })
 
-/** As in documents. Without a transformation, and without what only code can have. */
+/** As in documents, without what only code can have. */
 export const storedThrottles = {
   hard,
   soft,
@@ -40,24 +48,16 @@ export const storedThrottles = {
   }),
 } as const
 
-const codeThrottles: Readonly<Record<ThrottleKind, z.ZodObject>> = {
+const codeThrottles: Readonly<Record<ThrottleKind, ObjectSchema>> = {
   hard,
   soft,
   elastic: strict('an "elastic" throttle', {
     kind: kind("elastic"),
     ceiling,
-    signal: z.custom<() => boolean>(answersAtOnce, SIGNAL).optional(),
+    signal: v.optional(v.custom(answersAtOnce, SIGNAL)),
   }),
   queue: strict('a "queue" throttle', { kind: kind("queue"), maxWaiting, maxWaitMs }),
 }
-
-/** A stored throttle, for the JSON Schema; what is wrong with one is found by its kind (`readThrottle`). */
-export const storedThrottle: z.ZodType = z.union(
-  [z.literal("hard"), ...Object.values(storedThrottles)],
-  says("a throttling kind", THROTTLE_ACCEPTED),
-)
-
-const anyKind = z.looseObject({ kind: choice("a throttling kind", KINDS) })
 
 /** A rule's throttle in the code's names, where it is right; else what is wrong, with paths from the rule. */
 export interface ReadThrottle {
@@ -72,11 +72,14 @@ export function readThrottle(value: unknown, written: "code" | "stored"): ReadTh
     const message = `${show(value)} is not a throttling kind`
     return { problems: [{ path: ["throttle"], message, accepted: THROTTLE_ACCEPTED }] }
   }
-  const head = readShape(anyKind, value)
-  const shapes: Readonly<Record<ThrottleKind, z.ZodObject>> =
+  const { kind } = value as { readonly kind?: ThrottleKind }
+  if (kind === undefined || !KINDS.includes(kind)) {
+    const message = kind === undefined ? "is missing" : `${show(kind)} is not a throttling kind`
+    return { problems: [{ path: ["throttle", "kind"], message, accepted: KINDS_ACCEPTED }] }
+  }
+  const shapes: Readonly<Record<ThrottleKind, ObjectSchema>> =
     written === "code" ? codeThrottles : storedThrottles
-  const { good, problems } =
-    head.problems.length > 0 ? head : readShape(shapes[head.good.kind as ThrottleKind], value)
+  const { good, problems } = readShape(shapes[kind], value)
   if (problems.length > 0) {
     return { problems: problems.map((problem) => ({ ...problem, path: ["throttle", ...problem.path] })) }
   }

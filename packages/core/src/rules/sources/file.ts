@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto"
 import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"
-import { z } from "zod"
+import * as v from "valibot"
 import { InvalidOptionError, InvalidRuleError } from "../../ground/errors.ts"
-import { memberProblems, says, strict } from "../../ground/shape.ts"
+import { integer, memberProblems, says, strict } from "../../ground/shape.ts"
 import { locate, show } from "../../ground/show.ts"
 import { ignore, LONGEST_TIMER_MS } from "../../ground/time.ts"
 import type { FoundRules, LoadedNow, RuleSource } from "../source.ts"
@@ -32,9 +32,9 @@ const PAGE = 100
 const SIZE = says("a size", "a positive whole number of bytes")
 const INTERVAL = says("an interval", `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`)
 const optionsShape = strict("the options of fileRules", {
-  maxBytes: z.int(SIZE).min(1, SIZE).optional(),
-  pollMs: z.int(INTERVAL).min(1, INTERVAL).max(LONGEST_TIMER_MS, INTERVAL).optional(),
-  required: z.boolean(says("a boolean", "true or false")).optional(),
+  maxBytes: v.optional(integer(SIZE, 1)),
+  pollMs: v.optional(integer(INTERVAL, 1, LONGEST_TIMER_MS)),
+  required: v.optional(v.boolean(says("a boolean", "true or false"))),
 })
 
 /**
@@ -170,9 +170,9 @@ function filePath(path: string | URL): string {
 }
 
 function checkedOptions(options: FileRulesOptions): FileRulesOptions {
-  const { error } = optionsShape.safeParse(options)
-  if (error === undefined) return options
-  throw new InvalidOptionError(memberProblems(error.issues, options).map((problem) => locate("", problem)))
+  const problems = memberProblems(optionsShape, options)
+  if (problems.length === 0) return options
+  throw new InvalidOptionError(problems.map((problem) => locate("", problem)))
 }
 
 /** Failed reads are for those who load. */
