@@ -8,6 +8,8 @@ const config: UserConfig = defineConfig({
   target: "node20.19",
   dts: { oxc: true },
   sourcemap: false,
+  // Declarations have the docstrings. What bundlers and licenses need stays.
+  outputOptions: { comments: { legal: true, annotation: true, jsdoc: false } },
   // What is not our own source stays an import: a bundled dependency is an error, where the package does not say that it is meant.
   deps: { onlyBundle: [] },
   publint: { level: "warning", strict: true },

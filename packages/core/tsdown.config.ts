@@ -9,6 +9,15 @@ const config: UserConfig = {
   ...base,
   entry: ["src/index.ts", "src/redis.ts", "src/dynamodb.ts", "src/otel.ts"],
   loader: { ".lua": "text" },
+  plugins: [
+    {
+      name: "lua-without-comments",
+      transform: {
+        filter: { id: /\.lua$/ },
+        handler: (script) => script.replace(/^ *--.*\n/gm, ""),
+      },
+    },
+  ],
   deps: { alwaysBundle: BUILT_IN, onlyBundle: BUILT_IN },
   // Not named "license": pnpm would take it for the package's own, and leave that out.
   copy: BUILT_IN.map((name) => ({

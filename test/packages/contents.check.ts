@@ -23,6 +23,10 @@ it("every package is packed", () => {
   expect(Object.keys(inject("tarballs")).sort()).toEqual(PACKAGES)
 })
 
+it("the core is packed into at most 210 kB", () => {
+  expect(inject("tarballs").core?.bytes).toBeLessThanOrEqual(210_000)
+})
+
 describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
   const { contents = [] } = inject("tarballs")[name] ?? {}
 
