@@ -144,10 +144,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "core/src/limiter/hold.ts": {
     '"clock.wait",': "StringLiteral: any name that no other callback has",
   },
-  "core/src/limiter/options/options-shape.ts": {
-    'addIssue({ code: "custom", path: ["__proto__"], message: says("a field", "another name").error })':
-      "StringLiteral: the code is nobody's, the message is what is told",
-  },
   "core/src/limiter/rule-set/compiled-rule.ts": {
     "const matcher = rule.match === undefined ? undefined : compileMatch(rule.match)":
       "ConditionalExpression: what matches everything yields the same, only slower",

@@ -47,7 +47,7 @@ export class Front {
   }
 
   /** Refuses the requests whose deadline is before an instant. */
-  #refuseImpatient({ impatient }: Line, beforeMs: number): void {
+  #refuseImpatient({ impatient }: Line<Ticket>, beforeMs: number): void {
     for (
       let { first } = impatient;
       first !== undefined && first.deadlineMs < beforeMs;
@@ -58,7 +58,7 @@ export class Front {
   }
 
   /** The timer of a line goes off when the line wakes or, while the store is asked, when somebody's time is over. */
-  #setTimer(line: Line): void {
+  #setTimer(line: Line<Ticket>): void {
     const { untilMs, impatient, asking, timer } = line
     // A request whose time ends now may have its turn now.
     const atMs = untilMs ?? (asking > 0 && impatient.first ? impatient.first.deadlineMs + 1 : undefined)

@@ -1,27 +1,42 @@
 import type { Ask } from "../../decision/rule-check.ts"
 import { Heap } from "./heap.ts"
 import { type Place, Queue } from "./queue.ts"
-import type { Ticket } from "./ticket.ts"
-import type { Turn } from "./turns.ts"
 import { mostWaiting, type WaitOptions } from "./wait-options.ts"
 
 /** How many ask at once, at most, after one of them was refused: as many as one call to Redis has. */
 const WIDEST = 64
 
-interface Timer {
-  readonly atMs: number
-  stop(): void
+/** A request, as a line knows it. */
+export interface Waiter {
+  /** The order in which requests come. */
+  readonly number: number
+  readonly deadlineMs: number
+  readonly options: WaitOptions
+  /** While it waits: the ask whose counter it waits for. */
+  readonly ask: Ask | undefined
+  /** The line in which it was the first, and was refused. */
+  readonly sleptIn: unknown
+  /** Whether it has stood in a line or asked the store before. */
+  readonly isKnown: boolean
+}
+
+/** When a request goes on that was granted units of a line's counter and is held. */
+export interface Turn<Who extends Waiter> {
+  readonly ticket: Who
+  readonly line: Line<Who>
+  /** Refunds of requests with earlier turns that have left: to be made when this one leaves, too. */
+  readonly returns: (() => void)[]
 }
 
 /** The requests that wait for units of one counter, in the order in which they came. */
-export class Line {
+export class Line<Who extends Waiter> {
   /** The name of its counter. */
   readonly name: string
-  readonly waiting: Queue<Ticket> = new Queue()
+  readonly waiting: Queue<Who> = new Queue()
   /** The waiting requests that do not wait forever, by their deadlines. */
-  readonly impatient: Heap<Ticket> = new Heap(({ deadlineMs }) => deadlineMs)
+  readonly impatient: Heap<Who> = new Heap(({ deadlineMs }) => deadlineMs)
   /** Requests that were granted and are held until their turn, the first turn first. */
-  readonly held: Queue<Turn> = new Queue()
+  readonly held: Queue<Turn<Who>> = new Queue()
   /** Refunds of requests that left before their turn, if no request is held with a later turn. */
   readonly returns: (() => void)[] = []
   /** How many requests ask the store for units of this counter now. */
@@ -35,7 +50,7 @@ export class Line {
   /** Attempts with a smaller number may be out of date, because units of the counter came back after them. */
   returnedAt = 0
   /** When its timer goes off, and what stops that. */
-  timer: Timer | undefined
+  timer: { readonly atMs: number; stop(): void } | undefined
   /** How many requests may ask at once that had to wait. Until one of them is refused, all may. */
   #width = Number.POSITIVE_INFINITY
   /** No waiting request allows fewer to wait. */
@@ -47,7 +62,7 @@ export class Line {
     this.name = name
   }
 
-  get first(): Ticket | undefined {
+  get first(): Who | undefined {
     return this.waiting.first?.item
   }
 
@@ -61,7 +76,7 @@ export class Line {
   }
 
   /** Whether a request waits here that came before this one. */
-  hasBefore({ number }: Ticket): boolean {
+  hasBefore({ number }: Waiter): boolean {
     return this.first !== undefined && this.first.number < number
   }
 
@@ -82,15 +97,15 @@ export class Line {
   }
 
   /** Adds a request behind all that came before it. */
-  add(ticket: Ticket, ask: Ask): Place<Ticket> {
-    let behind: Place<Ticket> | undefined
+  add(ticket: Who, ask: Ask): Place<Who> {
+    let behind: Place<Who> | undefined
     if (!isBefore(this.waiting.last, ticket)) {
       // A request that comes back came early, as a rule.
       behind = this.waiting.first
       while (isBefore(behind, ticket)) behind = behind?.behind
     }
     // A new request has been told whether too many wait.
-    if (ticket.hasAsked || ticket.line !== undefined) this.#hasUncounted = true
+    if (ticket.isKnown) this.#hasUncounted = true
     if (ticket.deadlineMs !== Number.POSITIVE_INFINITY) this.impatient.add(ticket)
     this.#fewest = Math.min(this.#fewest, mostWaiting(ticket.options, ask))
     const place = this.waiting.add(ticket, behind)
@@ -98,15 +113,15 @@ export class Line {
     return place
   }
 
-  remove(place: Place<Ticket>): void {
+  remove(place: Place<Who>): void {
     if (place.ahead === undefined) this.untilMs = undefined
     this.impatient.delete(place.item)
     this.waiting.remove(place)
   }
 
   /** Returns the requests that have too many ahead of them, and have not been the first here. */
-  crowdedOut(): readonly Ticket[] {
-    const crowded: Ticket[] = []
+  crowdedOut(): readonly Who[] {
+    const crowded: Who[] = []
     // Lines may be long, and there is rarely anything to look for.
     if (!this.#hasUncounted || this.waiting.size + this.held.size <= this.#fewest) return crowded
     this.#hasUncounted = false
@@ -126,6 +141,6 @@ export class Line {
   }
 }
 
-function isBefore(place: Place<Ticket> | undefined, { number }: Ticket): boolean {
+function isBefore(place: Place<Waiter> | undefined, { number }: Waiter): boolean {
   return place !== undefined && place.item.number < number
 }

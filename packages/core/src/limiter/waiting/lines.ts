@@ -7,18 +7,18 @@ import { mostWaiting } from "./wait-options.ts"
 
 /** The lines of all counters for which requests wait, are asking or are held. */
 export class Lines {
-  readonly #lines = new Map<string, Line>()
+  readonly #lines = new Map<string, Line<Ticket>>()
   /** Lines in which somebody's turn may have come. */
-  readonly #due = new Set<Line>()
+  readonly #due = new Set<Line<Ticket>>()
 
   /** Returns the line of a counter, if there is one. */
-  find({ policy, partition }: CounterKey): Line | undefined {
+  find({ policy, partition }: CounterKey): Line<Ticket> | undefined {
     // All counters of a policy have names of one length.
     return this.#lines.get(policy.counter + partition)
   }
 
   /** Returns the line of a counter, a new one if there is none. */
-  at(counter: CounterKey): Line {
+  at(counter: CounterKey): Line<Ticket> {
     let line = this.find(counter)
     if (line === undefined) {
       line = new Line(counter.policy.counter + counter.partition)
@@ -59,12 +59,13 @@ export class Lines {
   }
 
   /** Puts a request into the line of one of its asks. */
-  stand(ticket: Ticket, ask: Ask): Line {
+  stand(ticket: Ticket, ask: Ask): Line<Ticket> {
     const line = this.at(ask)
     ticket.step = "waiting"
     ticket.place = line.add(ticket, ask)
     ticket.ask = ask
     ticket.line = line
+    ticket.isKnown = true
     this.#due.add(line)
     return line
   }
@@ -78,12 +79,12 @@ export class Lines {
     this.#due.add(line)
   }
 
-  makeDue(line: Line): void {
+  makeDue(line: Line<Ticket>): void {
     this.#due.add(line)
   }
 
   /** Returns one of the lines in which somebody's turn may have come, each once. */
-  nextDue(): Line | undefined {
+  nextDue(): Line<Ticket> | undefined {
     for (const line of this.#due) {
       this.#due.delete(line)
       return line
@@ -92,7 +93,7 @@ export class Lines {
   }
 
   /** Forgets a line that nobody needs. */
-  forget(line: Line): void {
+  forget(line: Line<Ticket>): void {
     // It may have been forgotten before, and there may be a new one.
     if (line.isEmpty && this.#lines.get(line.name) === line) this.#lines.delete(line.name)
   }

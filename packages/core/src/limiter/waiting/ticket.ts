@@ -1,9 +1,8 @@
 import type { Decision, PolicyCheck, Refusal } from "../../decision/decision.ts"
 import { type Ask, asksNow } from "../../decision/rule-check.ts"
 import { Attempt } from "./attempt.ts"
-import type { Line } from "./line.ts"
+import type { Line, Turn, Waiter } from "./line.ts"
 import type { Place } from "./queue.ts"
-import type { Turn } from "./turns.ts"
 import { linesUp, type WaitOptions } from "./wait-options.ts"
 
 /** Refusals that end with time. */
@@ -25,7 +24,7 @@ interface Settle {
 let made = 0
 
 /** A request that is in the waiting room. */
-export class Ticket {
+export class Ticket implements Waiter {
   asks: readonly Ask[]
   /** The asks that it waits for. */
   awaited: readonly Ask[]
@@ -37,22 +36,22 @@ export class Ticket {
   step: Step = "asking"
   /** While it waits: the ask whose counter it waits for, the line of that counter, and the place there. */
   ask: Ask | undefined
-  line: Line | undefined
+  line: Line<Ticket> | undefined
   place: Place<Ticket> | undefined
   /** The line in which it was the first, and was refused. */
-  sleptIn: Line | undefined
+  sleptIn: Line<Ticket> | undefined
   /** What it was granted, while it has not gone on with it. */
   granted: Decision | undefined
   /** Its turns while it is held: one for each of its counters. */
-  turns: readonly Place<Turn>[] = []
+  turns: readonly Place<Turn<Ticket>>[] = []
   /** While it is held: until when. */
   untilMs = 0
   /** Whether rules have changed while it is being decided. If it has to wait then, it goes by the new ones. */
   isOutdated = false
   /** What it asked for last; undefined if it has not asked under the rules that it goes by. */
   attempt: Attempt | undefined
-  /** Whether it has asked the store before. */
-  hasAsked = false
+  /** Whether it has stood in a line or asked the store before. */
+  isKnown = false
   #outcome: WaitOutcome | undefined
   #settle: Settle | undefined
   #isWaiting = false
@@ -90,7 +89,7 @@ export class Ticket {
 
   /** Begins an attempt: what a rule admits above its limit may be something else each time. */
   startAttempt(): Attempt {
-    this.hasAsked = true
+    this.isKnown = true
     this.attempt = new Attempt(asksNow(this.asks))
     return this.attempt
   }

@@ -7,14 +7,6 @@ import type { Line } from "./line.ts"
 import type { Lines } from "./lines.ts"
 import type { Ticket } from "./ticket.ts"
 
-/** When a request goes on that was granted units of a line's counter and is held. */
-export interface Turn {
-  readonly ticket: Ticket
-  readonly line: Line
-  /** Refunds of requests with earlier turns that have left: to be made when this one leaves, too. */
-  readonly returns: (() => void)[]
-}
-
 /**
  * The turns that leaky buckets have given out. The units of a request that leaves before its turn go back when nobody has a
  * later turn. If they went back sooner, the next request would get the turn of the last one, and both would go on at once.
@@ -55,7 +47,7 @@ export class Turns {
   }
 
   /** Gives back what was kept because somebody might have got a later turn. */
-  flush(line: Line): void {
+  flush(line: Line<Ticket>): void {
     if (line.asking > 0) return
     for (const refund of line.returns.splice(0)) refund()
   }
