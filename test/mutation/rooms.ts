@@ -51,7 +51,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     needsRedis: false,
   },
   http: {
-    mutate: sourcesIn("http"),
+    mutate: [...sourcesIn("http"), `!${CORE}/http/respond.ts`],
     tests: [...LIMITER, "test/rule-changes.test.ts", "test/rule-match.test.ts"],
     needsRedis: false,
   },
@@ -70,10 +70,12 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     needsRedis: false,
   },
   adapters: {
-    mutate: ["packages/{express,fastify,koa}/src/*.ts", "!**/*.{test,test-d}.ts"],
+    // What they share is tested through them.
+    mutate: ["packages/{express,fastify,koa}/src/*.ts", `${CORE}/http/respond.ts`, "!**/*.{test,test-d}.ts"],
     tests: [
       "packages/{express,fastify,koa}/src/*.test.ts",
-      "test/{express4,express5,fastify5,koa2,koa3,other-frameworks,http2-*}.test.ts",
+      `${CORE}/http/respond.test.ts`,
+      "test/{express4,express5,fastify5,koa2,koa3,node-http,other-frameworks,http2-*}.test.ts",
       "test/{fields-by-libraries,rule-match,static-files}.test.ts",
     ],
     needsRedis: false,
