@@ -22,7 +22,7 @@ interface WaitingWork {
  * Does long work in steps: at most 16 of them, and at most about 5 ms, in one turn of the event loop. Between turns, other
  * calls are read and answered. Works that wait together take turns, so that a short one need not wait for a long one.
  */
-class Turns {
+class WorkTurns {
   readonly #waiting: WaitingWork[] = []
 
   /** Does the work's steps. Rejects with the error that a step throws. */
@@ -68,7 +68,7 @@ class Turns {
 }
 
 /** The turns of this process, which has one event loop. */
-export const turns = new Turns()
+export const turns = new WorkTurns()
 
 /** Maps a list item by item, in the turns of this process. Rejects with the error that `map` throws. */
 export async function mapInTurns<Item, Result>(
