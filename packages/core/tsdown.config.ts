@@ -14,7 +14,8 @@ const config: UserConfig = {
       name: "lua-without-comments",
       transform: {
         filter: { id: /\.lua$/ },
-        handler: (script) => script.replace(/^ *--.*\n/gm, ""),
+        // USE and FORMULA are no comments: scripts.ts puts the scripts together by them.
+        handler: (script) => script.replace(/^ *--(?! (?:USE|FORMULA) ).*\n/gm, ""),
       },
     },
   ],

@@ -79,6 +79,8 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
       {
         createLimiter: [limiterOptions],
         createGuard: [limiterOptions],
+        NodeExchange: BY_TYPES,
+        respond: BY_TYPES,
         createRuleBook: [
           oddFor(
             [

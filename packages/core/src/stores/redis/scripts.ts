@@ -46,8 +46,10 @@ export const REFUND: Script = script([...READING, ...COUNTERS, refund])
 /** Puts a script together. Where a part says USE and the name of a formula, the text of the formula is written out. */
 function script(parts: readonly string[]): Script {
   const named = formulas.split(/^-- FORMULA (.+)\n/m)
-  const text = [layout, input, ...parts]
-    .join("\n")
-    .replace(/^ *-- USE (.+)$/gm, (_, name: string) => named[named.indexOf(name) + 1] as string)
+  const text = [layout, input, ...parts].join("\n").replace(/^ *-- USE (.+)$/gm, (_, name: string) => {
+    const at = named.indexOf(name)
+    if (at === -1) throw new Error(`formulas.lua has no formula ${name}.`)
+    return named[at + 1] as string
+  })
   return { text, sha: createHash("sha1").update(text).digest("hex") }
 }
