@@ -9,7 +9,9 @@ import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 import { callsOf, keysCountedTwice, keysWithoutTtl, unitsByKey, unitsIn } from "./counted.ts"
-import { afterwards, asker, oneEach } from "./load.ts"
+import { afterwards, asker, checkEachTest, oneEach } from "./load.ts"
+
+checkEachTest()
 
 let server: RedisServer
 let proxy: TcpProxy

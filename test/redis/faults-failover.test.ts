@@ -8,8 +8,10 @@ import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { startProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 import { keysCountedTwice, keysWithoutTtl, unitsIn } from "./counted.ts"
-import { afterwards, asker, oneEach } from "./load.ts"
+import { afterwards, asker, checkEachTest, oneEach } from "./load.ts"
 import { LIBRARIES, type Library, openClient } from "./open-client.ts"
+
+checkEachTest()
 
 describe("a primary that becomes a replica", () => {
   let server: RedisServer

@@ -5,8 +5,10 @@ import { endsWithin } from "../servers/ends-within.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
 import { callsOf, keysWithoutTtl, unitsIn } from "./counted.ts"
-import { afterwards, asker } from "./load.ts"
+import { afterwards, asker, checkEachTest } from "./load.ts"
 import { LIBRARIES, type Library, openClient } from "./open-client.ts"
+
+checkEachTest()
 
 let server: RedisServer
 beforeAll(async () => {

@@ -10,7 +10,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
 import { unitsIn } from "./counted.ts"
-import { afterwards, asker, oneEach } from "./load.ts"
+import { afterwards, asker, checkEachTest, oneEach } from "./load.ts"
+
+checkEachTest()
 
 let server: RedisServer
 beforeAll(async () => {

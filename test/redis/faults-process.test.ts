@@ -8,8 +8,10 @@ import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
-import { afterwards, asker } from "./load.ts"
+import { afterwards, asker, checkEachTest } from "./load.ts"
 import { type ClientChoice, LIBRARIES } from "./open-client.ts"
+
+checkEachTest()
 
 let server: RedisServer
 beforeAll(async () => {

@@ -4,8 +4,10 @@ import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 import { callsOf, keysWithoutTtl, unitsIn } from "./counted.ts"
-import { afterwards, asker } from "./load.ts"
+import { afterwards, asker, checkEachTest } from "./load.ts"
 import { LIBRARIES, type Library, openClient } from "./open-client.ts"
+
+checkEachTest()
 
 let server: RedisServer
 beforeAll(async () => {

@@ -18,14 +18,17 @@ const closers: (() => unknown)[] = []
 /** What each asker of a test was told of outages, as events and as codes of what is logged. */
 const told: { readonly events: readonly string[]; readonly lines: readonly string[] }[] = []
 process.on("unhandledRejection", (reason) => unhandled.push(reason))
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-  expect(unhandled.splice(0)).toEqual([])
-  for (const { events, lines } of told.splice(0)) {
-    expect(events).toEqual(events.map((_, nth) => (nth % 2 === 0 ? "degraded" : "recovered")))
-    expect(lines).toEqual(events.map((event) => `SLUICE_${event.toUpperCase()}`))
-  }
-})
+/** Ends what a test of this file has opened, and looks at what it was told. A worker imports this module once, for many files. */
+export function checkEachTest(): void {
+  afterEach(async () => {
+    for (const close of closers.splice(0).reverse()) await close()
+    expect(unhandled.splice(0)).toEqual([])
+    for (const { events, lines } of told.splice(0)) {
+      expect(events).toEqual(events.map((_, nth) => (nth % 2 === 0 ? "degraded" : "recovered")))
+      expect(lines).toEqual(events.map((event) => `SLUICE_${event.toUpperCase()}`))
+    }
+  })
+}
 
 /** Is called after the test, the last first. */
 export function afterwards(close: () => unknown): void {

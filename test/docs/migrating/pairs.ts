@@ -1,6 +1,6 @@
 import type { RequestListener } from "node:http"
 import { type ManualClock, manualClock } from "@sluice/core"
-import { afterEach, expect, it, vi } from "vitest"
+import { expect, it, onTestFinished, vi } from "vitest"
 import { type Ask, ask, type Response } from "../../contracts/adapter/ask.ts"
 import { listen } from "../../contracts/adapter/listen.ts"
 
@@ -21,21 +21,16 @@ export interface Pair {
   readonly expected: readonly unknown[]
 }
 
-const closing: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  vi.useRealTimers()
-  for (const close of closing.splice(0).reverse()) await close()
-})
-
 /** What is to be closed after the test, the last first. */
 export function afterwards(close: () => Promise<unknown>): void {
-  closing.push(close)
+  onTestFinished(async () => void (await close()))
 }
 
 /** A clock for Sluice that the peers' own follow: when it is moved, so is what `Date.now()` and `process.hrtime()` tell. */
 export function commonClock(): ManualClock {
   const clock = manualClock()
   vi.useFakeTimers({ toFake: ["Date", "hrtime"], now: clock.now() })
+  onTestFinished(() => void vi.useRealTimers())
   return {
     ...clock,
     advance(ms) {

@@ -1,12 +1,12 @@
-import type { GuardOptions } from "@sluice/core"
+import { type GuardOptions, manualClock } from "@sluice/core"
 import { rateLimit as sluice } from "@sluice/koa"
 import type { Redis } from "ioredis"
 import Koa, { type Context, type Middleware } from "koa"
 import { vi } from "vitest"
-import { type App, commonClock, type Pair } from "../pairs.ts"
+import type { App, Pair } from "../pairs.ts"
 
 // It reads its clock when it is loaded, and counts on from there.
-commonClock()
+vi.useFakeTimers({ toFake: ["Date", "hrtime"], now: manualClock().now() })
 const { default: peer } = await import("koa-ratelimit")
 vi.useRealTimers()
 
