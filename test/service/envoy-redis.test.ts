@@ -24,7 +24,7 @@ service_id: 2
 rules: { name: daily, algorithm: token-bucket, limit: 10, window: 52 weeks, request_rejection_message: exhausted-daily-limit }
 ---
 service_id: held
-rules: { name: queued, field: user_id, throttle: { kind: queue, max_wait_ms: 60000 }, algorithm: sliding-log, rate: { requests_per_unit: 1, unit: minute } }
+rules: { name: queued, field: user_id, throttle: { kind: queue, max_wait_ms: 61000 }, algorithm: sliding-log, rate: { requests_per_unit: 1, unit: minute } }
 `
 
 let server: RedisServer
