@@ -8,6 +8,7 @@ import { readSettings } from "../../packages/service/src/program/read-settings.t
 import { type Running, start } from "../../packages/service/src/program/running.ts"
 import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
 import { until } from "../servers/until.ts"
+import { NO_METRICS } from "./in-process.ts"
 
 const FREE = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--operations", "127.0.0.1:0"]
 const LIMIT = 3
@@ -51,18 +52,7 @@ describe("the program on a Redis Cluster", () => {
     const args = [...FREE, "--rules", rules, "--redis-cluster", "--store-timeout", timeout]
     const command = createCommand("0", noop, noop).parse(args, { from: "user" })
     const env = { REDIS_URL: url }
-    const running = await start(readSettings(command, env), env, log, {
-      onLimiter() {},
-      onUnknownService() {},
-      onAnswered() {},
-      onRefusedConnection() {},
-      onLateConnection() {},
-      onOverload() {},
-      onWrongToken() {},
-      onFailedHandshake() {},
-      read: async () => ({ contentType: "text/plain", text: "" }),
-      close: async () => undefined,
-    })
+    const running = await start(readSettings(command, env), env, log, NO_METRICS)
     const { http, operations } = lines.find(({ ports }) => ports !== undefined)?.ports ?? {}
     const one: Started = {
       running,

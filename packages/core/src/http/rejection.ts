@@ -1,6 +1,7 @@
 import type { Decision, PolicyCheck } from "../decision/decision.ts"
 import type { HeaderLine, Rejection } from "../limiter/options/answer-options.ts"
 import { secondsUntil, windowSeconds } from "./headers/header-values.ts"
+import { textsOf } from "./headers/rule-texts.ts"
 import { rememberJsonAcceptance } from "./rejection/accepts-json.ts"
 import { type LargestCost, PROBLEMS, type ProblemDetails, problemDetail } from "./rejection/problem.ts"
 import { type RetryWriter, retryWriter, tellsInstant } from "./rejection/retry.ts"
@@ -65,12 +66,12 @@ const TEXT_TYPE: HeaderLine = ["Content-Type", "text/plain; charset=utf-8"]
  * wait and are left out where there is none. A client that does not take JSON gets the same facts as lines of text.
  */
 export function compileRejection(rules: readonly RejectionRule[]): RejectionWriter {
-  const texts = new Map(rules.map((rule) => [rule.name, ruleText(rule)]))
+  const textOf = textsOf(rules, ruleText)
   const largestCost = ({ policy, limit }: PolicyCheck): LargestCost => {
-    const { cost = 1, most } = texts.get(policy) ?? {}
+    const { cost = 1, most } = textOf(policy) ?? {}
     return { ruleCost: cost, largest: Math.floor((most === undefined ? limit : most(limit)) / cost) }
   }
-  const nameJson = ({ policy }: PolicyCheck): string => texts.get(policy)?.nameJson ?? JSON.stringify(policy)
+  const nameJson = ({ policy }: PolicyCheck): string => textOf(policy)?.nameJson ?? JSON.stringify(policy)
   const takesJson = rememberJsonAcceptance()
 
   return (decision, accept, nowMs) => {
@@ -94,7 +95,7 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
   /** The text of the rule, where the quota of one rule alone refuses; undefined for what is not usual. */
   function usualText(decision: Decision): RuleText | undefined {
     const isUsual = decision.refusal === "quota" && decision.checks.length === 1
-    return isUsual ? texts.get(decision.policy) : undefined
+    return isUsual ? textOf(decision.policy) : undefined
   }
 
   function contentOf(decision: Decision, seconds: number | undefined): Content {
@@ -102,7 +103,7 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
     const problem = PROBLEMS[refusal]
     const refusing = decision.checks.filter(isRefusing)
     const detail = problemDetail(refusal, refusing, seconds, largestCost)
-    const message = problem.status === 429 ? spoken(texts.get(decision.policy)?.message, seconds) : undefined
+    const message = problem.status === 429 ? spoken(textOf(decision.policy)?.message, seconds) : undefined
     return { problem, refusing, detail, message }
   }
 

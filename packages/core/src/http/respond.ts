@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http"
+import { ignore } from "../ground/time.ts"
 import type { HeaderLine, RejectionAnswer } from "../limiter/options/answer-options.ts"
 import type { DecisionStep } from "../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../request/request.ts"
@@ -174,5 +175,3 @@ function endBegun(guard: Pick<Guard<never>, "warnMountedTooLate">, response: Ser
     socket?.destroy()
   }
 }
-
-function ignore(): void {}

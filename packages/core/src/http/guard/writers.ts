@@ -12,7 +12,7 @@ export interface Writers {
 
 const WRITERS = new WeakMap<RuleSet, Writers>()
 
-/** Returns the writers of a rule set, whose limiter has these header options. Compiles them when the rule set is first used. */
+/** Returns the writers of a rule set, whose limiter has these header options. Makes them when the rule set is first used. */
 export function writersOf(ruleSet: RuleSet, dialect: HeaderDialect | false): Writers {
   let writers = WRITERS.get(ruleSet)
   if (writers === undefined) {
@@ -30,7 +30,10 @@ function compileWriters(ruleSet: RuleSet, dialect: HeaderDialect | false): Write
   return {
     headers: dialect === false ? () => [] : compileHeaders(dialect, policies),
     rejection: compileRejection(
-      rules.map((rule, position) => ({ ...rule, most: (limit) => ruleSet.mostAdmitted(position, limit) })),
+      rules.map(({ name, windowMs, cost, rejectionMessage }, position) => {
+        const most = (limit: number): number => ruleSet.mostAdmitted(position, limit)
+        return { name, windowMs, cost, rejectionMessage, most }
+      }),
     ),
   }
 }

@@ -11,6 +11,7 @@ import {
   secondsTold,
   windowSeconds,
 } from "./header-values.ts"
+import { textsOf } from "./rule-texts.ts"
 
 /** What a dialect calls the parameters of a member of `RateLimit`. */
 interface MemberParameters {
@@ -43,15 +44,15 @@ interface ToldRefusal {
  * and `RateLimit: "hour";r=50;t=1800`. Each mount may append its own.
  *
  * `RateLimit-Policy` has every policy that was checked, in the order of the rules. `RateLimit` has the one that binds,
- * or, on a refusal, each that refused. Names are serialized here, once: a request only appends integers.
+ * or, on a refusal, each that refused. A name is serialized once: a request only appends integers.
  */
 export function compileMembers(
   policies: readonly HeaderPolicy[],
   parameters: MemberParameters,
 ): HeaderWriter {
-  const texts = new Map<string, MemberText>()
-  for (const policy of policies) if (!policy.shadow) texts.set(policy.name, memberText(policy, parameters))
-  const [first] = texts.values()
+  const told = policies.filter(({ shadow }) => !shadow)
+  const textOf = textsOf(told, (policy) => memberText(policy, parameters))
+  const first = told[0] && textOf(told[0].name)
   const beforeSeconds = `;${parameters.seconds}=`
   // It changes once a second, or less.
   let lastSeconds: number | undefined
@@ -75,7 +76,7 @@ export function compileMembers(
     }
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i] as PolicyCheck
-      const text = texts.get(check.policy)
+      const text = textOf(check.policy)
       if (text === undefined) continue
       policyList = append(policyList, policyMember(text, check))
       if (isListed(decision, check)) limitList = append(limitList, limitMember(text, check))

@@ -10,6 +10,7 @@ import {
   secondsTold,
   windowSeconds,
 } from "./header-values.ts"
+import { textsOf } from "./rule-texts.ts"
 
 /** The field names of a dialect that tells of one policy, in a field a number. */
 interface SingleValueNames {
@@ -39,14 +40,16 @@ export function compileSingleValues(
   names: SingleValueNames,
   resetForm: ResetForm,
 ): HeaderWriter {
-  const texts = new Map<string, ValueText>()
-  for (const policy of policies) if (!policy.shadow) texts.set(policy.name, valueText(policy))
+  const textOf = textsOf(
+    policies.filter(({ shadow }) => !shadow),
+    valueText,
+  )
 
   return (decision, nowMs) => {
     const lines: HeaderLine[] = []
     let policyList = ""
     for (const check of decision.checks) {
-      const text = texts.get(check.policy)
+      const text = textOf(check.policy)
       if (text === undefined) continue
       const limit = text.limit ?? String(fieldInteger(check.limit))
       policyList += policyList === "" ? limit + text.window : `, ${limit}${text.window}`
