@@ -1,5 +1,6 @@
 import { writeFileSync } from "node:fs"
 import { toJsonSchema } from "@valibot/to-json-schema"
+import { ALGORITHM_NAMES, ALGORITHMS } from "./src/algorithms/kinds.ts"
 import type { ObjectSchema, RecordSchema, Schema } from "./src/ground/shape.ts"
 import { ruleDocument, storedRate, storedRule } from "./src/rules/documents/document-schema.ts"
 import { member } from "./src/rules/parsing/rule-members.ts"
@@ -90,8 +91,7 @@ describe(storedRule, {
       "When the shared store is gone: count in the process (local), admit (allow), or refuse with 503 (deny). Default: as the limiter is set.",
   },
   algorithm: {
-    description:
-      "How it is counted: by two windows (sliding-window), never more than the limit in any window (sliding-window-strict), exactly and dearer (sliding-log), anew in each window (fixed-window), with room for bursts (token-bucket), or at an even rate (leaky-bucket).",
+    description: `How it is counted: ${new Intl.ListFormat("en", { type: "disjunction" }).format(ALGORITHM_NAMES.map((name) => `${ALGORITHMS[name].summary} (${name})`))}.`,
     default: "sliding-window",
   },
   align: {

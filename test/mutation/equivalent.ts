@@ -374,8 +374,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "if (check.policy.counter !== than.policy.counter) return false": "ConditionalExpression: likewise",
     "return check.partition === than.partition": "ConditionalExpression: likewise",
     "if (later === 0) return state": "ConditionalExpression: nothing less is the same",
-    'if (policy.algorithm === "sliding-log")':
-      "ConditionalExpression: for the others what follows is the same, and quicker",
   },
   "core/src/stores/redis/take-in-turn.ts": {
     "const times: number[] = []":

@@ -1,6 +1,6 @@
 import fc from "fast-check"
+import { ALGORITHMS, type AlgorithmName } from "../../packages/core/src/algorithms/kinds.ts"
 import { ceilingOf, type Penalty, type Policy } from "../../packages/core/src/ground/policy.ts"
-import { LONGEST_LOG } from "../../packages/core/src/rules/parsing/units.ts"
 
 /** As Redis keeps them packed: a count of at most 2^20 - 1. */
 export const MOST_PACKED: number = 2 ** 20 - 1
@@ -153,5 +153,6 @@ function isVast({ limit }: Policy): boolean {
 function largestOf(policy: Policy): Partial<Policy> {
   // Of a month so many can be counted in parts of a second.
   if (isLevel(policy)) return { limit: 2 ** 31 + 1, windowMs: 30 * DAY_MS }
-  return policy.algorithm === "sliding-log" ? { limit: LONGEST_LOG } : {}
+  const { mostUnits } = ALGORITHMS[policy.algorithm as AlgorithmName]
+  return mostUnits === undefined ? {} : { limit: mostUnits }
 }

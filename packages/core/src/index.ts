@@ -12,7 +12,7 @@
  */
 
 export type { Algorithm, CounterState } from "./algorithms/algorithm.ts"
-export { algorithmOf } from "./algorithms/kinds.ts"
+export { type AlgorithmName, algorithmOf } from "./algorithms/kinds.ts"
 export type { Decision, PolicyCheck, Refusal } from "./decision/decision.ts"
 export { RateLimitExceededError } from "./decision/decision.ts"
 export { type Bindable, bindsMore } from "./decision/decision-record.ts"
@@ -32,7 +32,6 @@ export {
 export type { Events } from "./ground/events.ts"
 export type { MaybePromise } from "./ground/maybe-promise.ts"
 export type {
-  AlgorithmName,
   Alignment,
   OnMissing,
   OnStoreFailure,

@@ -55,6 +55,8 @@ export interface Algorithm {
    * block lasts. Who looks at such a state has it kept until then, although it was to be forgotten sooner. Absent is no.
    */
   readonly endsByRule?: boolean
+  /** Whether its states have `parts`. Absent is no. */
+  readonly hasParts?: boolean
   /**
    * The state with `units` more taken now, whether or not they fit. Of none it is the state to tell, by which something may
    * be charged later as of now; no store has to write it.

@@ -18,6 +18,8 @@ import {
  * Worst case in any window of length W: 2L; in any of W * (1 - 1/n) never more than L.
  */
 export const bucketedWindow: Algorithm = {
+  hasParts: true,
+
   at: subWindowsAt,
 
   admits(state, policy, cost, nowMs) {

@@ -20,6 +20,8 @@ import {
  * has no entry until something is charged for it.
  */
 export const slidingLog: Algorithm = {
+  hasParts: true,
+
   at(state, policy, nowMs) {
     if (state === undefined || state.current === 0 || !state.parts) return empty(nowMs)
     const log = logOf(state, policy)

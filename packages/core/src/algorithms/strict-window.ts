@@ -16,6 +16,8 @@ import {
  * sub-window late.
  */
 export const strictWindow: Algorithm = {
+  hasParts: true,
+
   at: subWindowsAt,
 
   admits({ current, previous }, policy, cost) {

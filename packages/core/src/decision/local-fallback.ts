@@ -1,3 +1,4 @@
+import { readsMember } from "../algorithms/kinds.ts"
 import { type Clock, soundTime } from "../ground/clock.ts"
 import { capacityOf, type Policy } from "../ground/policy.ts"
 import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
@@ -80,13 +81,9 @@ function shareOf(policy: Policy, cost: number, instances: number): Policy {
   const whole = capacityOf(policy)
   const capacity = Math.min(whole, Math.max(1, part(whole), cost))
   const { limit, extra } = policy
-  const sized = isBucket(policy)
+  const sized = readsMember(policy.algorithm, "burst")
     ? { limit: Math.min(limit, Math.max(1, part(limit))), burst: capacity }
     : { limit: capacity }
   if (extra === undefined) return { ...policy, ...sized }
   return { ...policy, ...sized, extra: Math.max(part(extra), Math.min(extra, cost - capacity)) }
-}
-
-function isBucket({ algorithm }: Policy): boolean {
-  return algorithm === "token-bucket" || algorithm === "leaky-bucket"
 }

@@ -1,21 +1,3 @@
-/**
- * How a rule counts, and the most that it admits in any window: its worst case. docs/guides/choosing.md helps to choose,
- * docs/reference/algorithms.md has the formulas.
- */
-export type AlgorithmName =
-  /** The window before counts by the share of it that is still in reach. At most twice the limit; the limit and 1 in a burst. */
-  | "sliding-window"
-  /** What an exact log would refuse is refused, in constant memory. At most the limit. */
-  | "sliding-window-strict"
-  /** Every entry is kept, to the millisecond. At most the limit. */
-  | "sliding-log"
-  /** Each window begins anew. At most twice the limit. */
-  | "fixed-window"
-  /** Units come back evenly, and are saved up to the burst. At most burst and limit together. */
-  | "token-bucket"
-  /** Requests go on one by one, evenly; as many as the burst wait. */
-  | "leaky-bucket"
-
 /** Where a fixed window starts. */
 export type Alignment =
   /** At multiples of its length since the epoch: a day begins at midnight UTC. */
@@ -87,8 +69,11 @@ export interface Policy {
   readonly name: string
   /** The fingerprint, bounded text: with the partition it names a counter. */
   readonly counter: string
-  /** How it is counted. "penalty" counts a rule's refusals instead of its units, and holds blocks by hand; no rule names it. */
-  readonly algorithm: AlgorithmName | "penalty"
+  /**
+   * How it is counted: an `AlgorithmName`, or "penalty", which no rule names. That one counts a rule's refusals instead of its
+   * units, and holds blocks by hand.
+   */
+  readonly algorithm: string
   /** Quota units per window: an integer, 0 and up (0 only from a limit function). */
   readonly limit: number
   /** Length of the window in whole milliseconds, at least 1. */

@@ -1,4 +1,5 @@
-import type { AlgorithmName, Alignment, OnMissing, OnStoreFailure, Refill } from "../ground/policy.ts"
+import type { AlgorithmName } from "../algorithms/kinds.ts"
+import type { Alignment, OnMissing, OnStoreFailure, Refill } from "../ground/policy.ts"
 
 /** The requests that a rule is for. Every member that is given must agree. */
 export interface RuleMatch {

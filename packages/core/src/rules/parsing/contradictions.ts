@@ -1,5 +1,5 @@
+import { ALGORITHM_NAMES, type AlgorithmMember, holdsAdmitted, readsMember } from "../../algorithms/kinds.ts"
 import { ADDRESS_RANGE_ACCEPTED, parseAddressRange } from "../../ground/address.ts"
-import type { AlgorithmName } from "../../ground/policy.ts"
 import { type MemberProblem, show } from "../../ground/show.ts"
 import type { Rule, Throttle } from "../rule.ts"
 import { defaultName, fieldsOf } from "./parsed-rule.ts"
@@ -31,29 +31,23 @@ function nameProblems(rule: Partial<Rule>, known: boolean): MemberProblem[] {
   return [{ path: ["name"], message, accepted: NAME_ACCEPTED }]
 }
 
-/** Members that only some algorithms use. */
-const USED_BY: Readonly<
-  Record<"align" | "buckets" | "burst" | "refill", readonly [AlgorithmName, ...AlgorithmName[]]>
-> = {
-  align: ["fixed-window"],
-  buckets: ["sliding-window", "sliding-window-strict"],
-  burst: ["token-bucket", "leaky-bucket"],
-  refill: ["token-bucket"],
-}
+const ALGORITHM_MEMBERS: readonly AlgorithmMember[] = ["align", "buckets", "burst", "refill"]
 
 function memberUseProblems(rule: Partial<Rule>): MemberProblem[] {
   const { algorithm = "sliding-window" } = rule
-  return Object.entries(USED_BY).flatMap(([member, users]) => {
-    if (rule[member as keyof Rule] === undefined || users.includes(algorithm)) return []
+  return ALGORITHM_MEMBERS.flatMap((member) => {
+    if (rule[member] === undefined || readsMember(algorithm, member)) return []
     const message = `is not used by algorithm "${algorithm}"`
+    const users = ALGORITHM_NAMES.filter((name) => readsMember(name, member))
     const others = users.map((user) => `"${user}"`).join(" or ")
     return [{ path: [member], message, accepted: `no ${member}, or algorithm ${others}` }]
   })
 }
 
 /** Who waits in a queue is not refused, and asks again and again without having done anything wrong. */
-function heldProblems({ countRejected, penalty, throttle, algorithm }: Partial<Rule>): MemberProblem[] {
-  const isQueue = throttle === undefined ? algorithm === "leaky-bucket" : kindOf(throttle) === "queue"
+function heldProblems(rule: Partial<Rule>): MemberProblem[] {
+  const { countRejected, penalty, throttle, algorithm = "sliding-window" } = rule
+  const isQueue = throttle === undefined ? holdsAdmitted(algorithm) : kindOf(throttle) === "queue"
   if (!isQueue) return []
   const queue = throttle === undefined ? `"queue", the default of algorithm "${algorithm}"` : '"queue"'
   const message = `is for requests that are refused, and throttle ${queue}, holds them instead`
@@ -68,7 +62,7 @@ function heldProblems({ countRejected, penalty, throttle, algorithm }: Partial<R
 
 /** A queue without a line holds what a leaky bucket delays. Any other algorithm delays nothing, so nobody would be held. */
 function lineProblems({ throttle, algorithm = "sliding-window" }: Partial<Rule>): MemberProblem[] {
-  if (algorithm === "leaky-bucket" || typeof throttle !== "object" || throttle.kind !== "queue") return []
+  if (holdsAdmitted(algorithm) || typeof throttle !== "object" || throttle.kind !== "queue") return []
   if (throttle.maxWaiting !== 0) return []
   const message = `0 lets nobody wait with algorithm "${algorithm}", so every request that does not fit would be refused`
   const accepted = `${POSITIVE}, throttle "hard", or algorithm "leaky-bucket"`

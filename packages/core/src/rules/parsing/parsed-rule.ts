@@ -1,6 +1,6 @@
+import { ALGORITHMS, type AlgorithmName, holdsAdmitted } from "../../algorithms/kinds.ts"
 import { formatDuration, parseDuration } from "../../ground/duration.ts"
 import type {
-  AlgorithmName,
   Alignment,
   OnMissing,
   OnStoreFailure,
@@ -59,7 +59,6 @@ export interface ParsedRule {
 }
 
 const SECOND_MS = 1_000
-const STRICT_BUCKETS = 60
 const MAX_WAITING = 100
 const MAX_WAIT_MS = 10_000
 
@@ -73,8 +72,8 @@ export function fillRule(rule: StorableRule): ParsedRule {
   const { burst, refill, match, penalty, rejectionMessage, onStoreFailure } = rule
   const windowMs = parseDuration(rule.window) as number
   const algorithm = rule.algorithm ?? "sliding-window"
-  const strictBuckets = algorithm === "sliding-window-strict" ? Math.min(STRICT_BUCKETS, windowMs) : undefined
-  const buckets = rule.buckets ?? strictBuckets
+  const { defaultBuckets } = ALGORITHMS[algorithm]
+  const buckets = rule.buckets ?? (defaultBuckets && Math.min(defaultBuckets, windowMs))
   return {
     name: ruleName(rule),
     limit: rule.limit as ParsedRule["limit"],
@@ -88,7 +87,7 @@ export function fillRule(rule: StorableRule): ParsedRule {
     ...(burst !== undefined && { burst }),
     ...(refill === "periodic" && { refill }),
     throttle: fillThrottle(
-      rule.throttle ?? (algorithm === "leaky-bucket" ? { kind: "queue" } : "hard"),
+      rule.throttle ?? (holdsAdmitted(algorithm) ? { kind: "queue" } : "hard"),
       algorithm,
     ),
     countRejected: rule.countRejected ?? false,
@@ -139,8 +138,7 @@ function fillThrottle(throttle: Throttle, algorithm: AlgorithmName): ParsedThrot
     }
     case "queue": {
       // A leaky bucket holds requests itself, as many as it has room for.
-      const { maxWaiting = algorithm === "leaky-bucket" ? 0 : MAX_WAITING, maxWaitMs = MAX_WAIT_MS } =
-        throttle
+      const { maxWaiting = holdsAdmitted(algorithm) ? 0 : MAX_WAITING, maxWaitMs = MAX_WAIT_MS } = throttle
       return { kind: "queue", maxWaiting, maxWaitMs }
     }
   }

@@ -1,4 +1,5 @@
 import * as v from "valibot"
+import { ALGORITHM_NAMES } from "../../algorithms/kinds.ts"
 import { DURATION_ACCEPTED, parseDuration } from "../../ground/duration.ts"
 import { choice, integer, record, type Schema, says, strict } from "../../ground/shape.ts"
 import { compilePath, PATH_ACCEPTED } from "../matching/match.ts"
@@ -67,14 +68,7 @@ export const member = {
   window: durationOf("a window"),
   field: fieldNames,
   onMissing: choice("a choice for a missing field", ["ip", "skip", "deny", "shared"]),
-  algorithm: choice("an algorithm", [
-    "sliding-window",
-    "sliding-window-strict",
-    "sliding-log",
-    "fixed-window",
-    "token-bucket",
-    "leaky-bucket",
-  ]),
+  algorithm: choice("an algorithm", ALGORITHM_NAMES),
   align: choice("an alignment", ["epoch", "first-hit"]),
   buckets: integer(BUCKETS, 2, 360),
   burst: integer(says("a burst", POSITIVE), 1),

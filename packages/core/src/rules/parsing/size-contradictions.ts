@@ -1,7 +1,8 @@
+import { ALGORITHMS, readsMember } from "../../algorithms/kinds.ts"
 import { parseDuration } from "../../ground/duration.ts"
 import type { MemberProblem } from "../../ground/show.ts"
 import type { Rule, Throttle } from "../rule.ts"
-import { LONGEST_LOG, mostUnits, percentOf, smallestPercent } from "./units.ts"
+import { mostExactUnits, percentOf, smallestPercent } from "./units.ts"
 
 /** Whether none of these members is given but wrong. */
 export type Knows = (...names: (keyof Rule)[]) => boolean
@@ -21,7 +22,7 @@ function bucketsProblems({ buckets, window, algorithm = "sliding-window" }: Part
   const windowMs = parseDuration(window)
   if (buckets === undefined || windowMs === undefined || buckets <= windowMs) return []
   // That it is not used is said already.
-  if (!algorithm.startsWith("sliding-window")) return []
+  if (!readsMember(algorithm, "buckets")) return []
   const message = `${buckets} sub-windows do not fit into ${windowMs} ms: each has a millisecond or more`
   const accepted = windowMs < 2 ? "a longer window" : `2 to ${windowMs}`
   return [{ path: ["buckets"], message, accepted }]
@@ -29,9 +30,10 @@ function bucketsProblems({ buckets, window, algorithm = "sliding-window" }: Part
 
 /** Windows times units are kept where integers are exact, and logs short. */
 function countProblems(rule: Partial<Rule>, knowsBurst: boolean): MemberProblem[] {
+  const { mostUnits = Number.POSITIVE_INFINITY } = ALGORITHMS[rule.algorithm ?? "sliding-window"]
   const windowMs = parseDuration(rule.window)
   for (const { path, units } of countedBy(rule, knowsBurst)) {
-    if (rule.algorithm === "sliding-log" && units > LONGEST_LOG) return [logProblem(path, units)]
+    if (units > mostUnits) return [logProblem(path, units, mostUnits)]
     const problem = windowMs === undefined ? undefined : exactProblem(path, units, windowMs)
     // One is enough: what is admitted above a limit that is too much is too much as well.
     if (problem !== undefined) return [problem]
@@ -60,14 +62,14 @@ interface CountedBy {
   readonly units: number
 }
 
-function logProblem(path: CountedBy["path"], units: number): MemberProblem {
+function logProblem(path: CountedBy["path"], units: number, most: number): MemberProblem {
   const what = path.length === 1 ? units : `${units} with what is admitted above the limit`
   const message = `${what} is more than a log may hold, which has an entry for each`
-  return { path, message, accepted: `up to ${LONGEST_LOG} in all, or algorithm "sliding-window-strict"` }
+  return { path, message, accepted: `up to ${most} in all, or algorithm "sliding-window-strict"` }
 }
 
 function exactProblem(path: CountedBy["path"], units: number, windowMs: number): MemberProblem | undefined {
-  const most = mostUnits("sliding-window", windowMs)
+  const most = mostExactUnits(windowMs)
   if (units <= most) return undefined
   const isSeconds = windowMs % 1000 === 0
   const window = isSeconds ? `${windowMs / 1000} s` : `${windowMs} ms`
@@ -83,7 +85,12 @@ function exactProblem(path: CountedBy["path"], units: number, windowMs: number):
   return { path, message, accepted }
 }
 
-function throttleProblems({ limit, burst, algorithm, throttle }: Partial<Rule>): MemberProblem[] {
+function throttleProblems({
+  limit,
+  burst,
+  algorithm = "sliding-window",
+  throttle,
+}: Partial<Rule>): MemberProblem[] {
   const kind = kindOf(throttle)
   if (kind.kind === "soft" && typeof limit === "number" && percentOf(limit, kind.percent) === 0) {
     const least = smallestPercent(limit)
@@ -94,9 +101,10 @@ function throttleProblems({ limit, burst, algorithm, throttle }: Partial<Rule>):
   if (kind.kind !== "elastic") return []
   const path = ["throttle", "ceiling"]
   if (kind.ceiling === undefined) {
-    if (algorithm !== "sliding-log") return []
+    const { mostUnits } = ALGORITHMS[algorithm]
+    if (mostUnits === undefined) return []
     const message = "is missing, and a log has an entry for each unit that is admitted above the limit"
-    return [{ path, message, accepted: `a ceiling up to ${LONGEST_LOG}` }]
+    return [{ path, message, accepted: `a ceiling up to ${mostUnits}` }]
   }
   const capacity = burst ?? (typeof limit === "number" ? limit : undefined)
   if (capacity === undefined || kind.ceiling > capacity) return []

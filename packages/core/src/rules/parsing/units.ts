@@ -1,19 +1,17 @@
-import type { AlgorithmName } from "../../ground/policy.ts"
+import { ALGORITHMS, type AlgorithmName } from "../../algorithms/kinds.ts"
 
 /**
- * Units that a sliding log may hold. Each admission is an entry of some 7 bytes that every decision reads: a thousand are
- * 7 kB for each client, and beyond that "sliding-window-strict" keeps the same bound in a few bytes.
+ * Returns the most units that are counted exactly: units times the window, in whole seconds or else in milliseconds, are below
+ * 2^53.
  */
-export const LONGEST_LOG = 1_000
-
-/**
- * The most units that are counted exactly: units times the window, in whole seconds or else in milliseconds, are below
- * 2^53. A log is bounded by its length too.
- */
-export function mostUnits(algorithm: AlgorithmName, windowMs: number): number {
+export function mostExactUnits(windowMs: number): number {
   const unitMs = windowMs % 1000 === 0 ? 1000 : 1
-  const most = Math.floor(Number.MAX_SAFE_INTEGER / (windowMs / unitMs))
-  return algorithm === "sliding-log" ? Math.min(most, LONGEST_LOG) : most
+  return Math.floor(Number.MAX_SAFE_INTEGER / (windowMs / unitMs))
+}
+
+/** Returns the most units that a counter of the algorithm may hold. */
+export function mostUnits(algorithm: AlgorithmName, windowMs: number): number {
+  return Math.min(mostExactUnits(windowMs), ALGORITHMS[algorithm].mostUnits ?? Number.POSITIVE_INFINITY)
 }
 
 /** floor(limit * percent / 100) of the decimal number that is written: in floating point 0.57 % of 10,000 would be 56. */

@@ -5,6 +5,7 @@ import { ceilingOf, countsRefusals, type Policy } from "../../ground/policy.ts"
 import type { Answer, Check, Counted, CounterKey } from "../store.ts"
 import { statesAfterRefusal } from "../take-together.ts"
 import { RecentCounters } from "./recent-counters.ts"
+import { isStrict } from "./scripts/script-input.ts"
 
 /** When a question was sent and when its answer arrived, in milliseconds of one clock. */
 export interface Between {
@@ -63,7 +64,7 @@ export class DenyCache {
     const { policy, partition } = check
     const known = this.#counters.get(policy.counter, partition)
     if (known === undefined) return undefined
-    if (policy.algorithm !== "sliding-window-strict") return state
+    if (!isStrict(policy)) return state
     // The parts that a grant reports may be an outline, so the units are added to the parts that are known.
     const algorithm = algorithmOf(policy)
     const next = algorithm.withUnits(algorithm.at(known.state, policy, nowMs), policy, taken, nowMs)

@@ -1,18 +1,21 @@
+import { scriptOf } from "../../../algorithms/kinds.ts"
 import { bucketsOf } from "../../../algorithms/sub-windows.ts"
 import { StoreUnavailableError, textOf } from "../../../ground/errors.ts"
 import { ceilingOf, type Policy } from "../../../ground/policy.ts"
 import type { Check, CounterKey } from "../../store.ts"
 
-/** Numbers that scripts/counter.lua knows the kinds of counter by. */
-const SLIDING = 1
-const FIXED = 2
-const FIRST_HIT = 3
-const LEVEL = 4
-const PERIODIC = 5
-const BUCKETED = 6
-const STRICT = 7
-const LOG = 8
-const PENALTY = 9
+/** The number by which scripts/layout.lua knows each script that an algorithm names. */
+const NUMBERS = {
+  sliding: 1,
+  fixed: 2,
+  "first-hit": 3,
+  level: 4,
+  periodic: 5,
+  "sub-windows": 6,
+  strict: 7,
+  log: 8,
+  penalty: 9,
+} as const
 /** Added to the kind of a policy under which requests count that it refuses. */
 const COUNTS_REJECTED = 16
 /** Added to the kind of a strict policy of which a grant, too, has to tell every part. */
@@ -110,8 +113,13 @@ export function isCountedInPlace(policy: Policy, cost: number, units: number): b
   const ceiling = ceilingOf(policy)
   if (cost === 0 || cost > ceiling || policy.countRejected === true) return false
   const kind = kindOf(policy)
-  if (kind === STRICT) return !hasExtra(policy) && units <= MOST_STRICT && ceiling <= MOST_STRICT
-  return kind <= FIXED && units <= MOST_PACKED && ceiling <= MOST_PACKED && policy.windowMs <= WIDEST_IN_PLACE
+  if (kind === NUMBERS.strict) return !hasExtra(policy) && units <= MOST_STRICT && ceiling <= MOST_STRICT
+  return (
+    kind <= NUMBERS.fixed &&
+    units <= MOST_PACKED &&
+    ceiling <= MOST_PACKED &&
+    policy.windowMs <= WIDEST_IN_PLACE
+  )
 }
 
 /** @throws StoreUnavailableError when the scripts do not know the policy's algorithm, or no key can be named. */
@@ -124,31 +132,20 @@ export function checkCountable({ policy, partition }: CounterKey): void {
 }
 
 /** The number that scripts know the policy's kind of counter by. */
-export function kindOf({ algorithm, align, buckets, refill }: Policy): number {
-  switch (algorithm) {
-    case "sliding-window":
-      return buckets === undefined ? SLIDING : BUCKETED
-    case "fixed-window":
-      return align === "first-hit" ? FIRST_HIT : FIXED
-    case "token-bucket":
-      return refill === "periodic" ? PERIODIC : LEVEL
-    case "leaky-bucket":
-      return LEVEL
-    case "sliding-window-strict":
-      return STRICT
-    case "sliding-log":
-      return LOG
-    case "penalty":
-      return PENALTY
-    default:
-      return undefined as never
-  }
+export function kindOf(policy: Policy): number {
+  // `checkCountable` has refused a policy without one.
+  return NUMBERS[scriptOf(policy) as keyof typeof NUMBERS]
+}
+
+/** Returns whether the policy is counted in a strict window, of which a grant tells only an outline of the parts. */
+export function isStrict(policy: Policy): boolean {
+  return kindOf(policy) === NUMBERS.strict
 }
 
 function tellingKindOf(policy: Policy, isPart: boolean): number {
   const kind = kindOf(policy)
   // When the next unit comes back of a limit that has been exceeded every part tells.
-  const tellsParts = kind === STRICT && (isPart || hasExtra(policy))
+  const tellsParts = kind === NUMBERS.strict && (isPart || hasExtra(policy))
   return kind + (tellsParts ? TELLS_PARTS : 0) + (policy.countRejected === true ? COUNTS_REJECTED : 0)
 }
 
@@ -165,6 +162,6 @@ function windowMsOf({ windowMs, penalty }: Policy): number {
 export function detailOf(policy: Policy): number {
   if (policy.penalty !== undefined) return policy.penalty.forMs
   const kind = kindOf(policy)
-  if (kind === LEVEL || kind === PERIODIC) return policy.limit
-  return kind === BUCKETED || kind === STRICT ? bucketsOf(policy) : 0
+  if (kind === NUMBERS.level || kind === NUMBERS.periodic) return policy.limit
+  return kind === NUMBERS["sub-windows"] || kind === NUMBERS.strict ? bucketsOf(policy) : 0
 }

@@ -98,7 +98,7 @@ describe("stateAt", () => {
     },
     {
       what: "a wide state with parts",
-      policy: { ...POLICY, buckets: 6 },
+      policy: { ...POLICY, algorithm: "sliding-window" as const, buckets: 6 },
       value: "w:1700000000001:5:3:101o",
       expected: { startMs: 1_700_000_000_001, previous: 5, current: 3, parts: "101o" },
     },

@@ -1,7 +1,9 @@
 import type { CounterState } from "../../../algorithms/algorithm.ts"
+import { algorithmOf } from "../../../algorithms/kinds.ts"
 import { bucketMsOf, bucketsOf } from "../../../algorithms/sub-windows.ts"
 import { StoreUnavailableError } from "../../../ground/errors.ts"
 import type { Policy } from "../../../ground/policy.ts"
+import { isStrict } from "./script-input.ts"
 
 // The layout of scripts/layout.lua.
 const PREVIOUS = 2 ** 21
@@ -41,13 +43,13 @@ export function stateAt(reply: Reply, at: number, policy: Policy, nowMs: number)
     if (!Number.isSafeInteger(startMs) || !Number.isSafeInteger(previous) || !Number.isSafeInteger(current)) {
       return undefined
     }
-    return hasParts(policy)
+    return algorithmOf(policy).hasParts === true
       ? { startMs, current, previous, parts: wide[4] ?? "" }
       : { startMs, current, previous }
   }
   const packed = integerAt(reply, at)
   if (packed === 0) return undefined
-  if (policy.algorithm === "sliding-window-strict") return strictState(packed, policy, nowMs, reply)
+  if (isStrict(policy)) return strictState(packed, policy, nowMs, reply)
   const alignedMs = nowMs - (nowMs % policy.windowMs)
   const [current, previous] = [packed % PREVIOUS, Math.floor(packed / PREVIOUS) % PREVIOUS]
   // Without a code it is of the present window.
@@ -56,10 +58,6 @@ export function stateAt(reply: Reply, at: number, policy: Policy, nowMs: number)
   // This window or, for a fixed one after the clock went back, the next.
   if (ahead !== 0 && ahead !== 1 && ahead !== 1 - CODES) throw nonsense(reply)
   return { startMs: ahead === 0 ? alignedMs : alignedMs + policy.windowMs, current, previous }
-}
-
-function hasParts({ algorithm, buckets }: Policy): boolean {
-  return buckets !== undefined || algorithm === "sliding-log"
 }
 
 /**

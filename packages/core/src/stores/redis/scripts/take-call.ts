@@ -250,7 +250,5 @@ function isSameCheck(one: Check, other: Check): boolean {
 /** The state before `later` units were taken by those who came after, in the same instant. */
 function before(state: CounterState, policy: Policy, later: number, nowMs: number): CounterState {
   if (later === 0) return state
-  if (policy.algorithm === "sliding-log")
-    return algorithmOf(policy).withoutUnits(state, policy, later, state, nowMs)
-  return { ...state, current: state.current - later }
+  return algorithmOf(policy).withoutUnits(state, policy, later, state, nowMs)
 }

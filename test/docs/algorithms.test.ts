@@ -1,0 +1,46 @@
+import { readFileSync } from "node:fs"
+import { expect, it } from "vitest"
+import { ALGORITHM_NAMES, ALGORITHMS, readsMember } from "../../packages/core/src/algorithms/kinds.ts"
+import { ROOT } from "./documents.ts"
+
+/** The cells of each row of a document's tables whose first cell names an algorithm, alone or with members in parentheses. */
+function rowsOf(document: string): (readonly [name: string, cells: readonly string[]])[] {
+  const rows = readFileSync(ROOT + document, "utf8").match(/^\|.*\|$/gm) ?? []
+  return rows.flatMap((row) => {
+    const cells = row.split("|").map((cell) => cell.trim())
+    const [, name] = /^\[?`([a-z-]+)`/.exec(cells[1] ?? "") ?? []
+    return ALGORITHM_NAMES.some((each) => each === name) ? [[name as string, cells] as const] : []
+  })
+}
+
+it.each([
+  ["README.md", 3],
+  ["docs/reference/algorithms.md", 4],
+])("%s has a row for each algorithm, in order, with its worst case", (document, column) => {
+  const rows = rowsOf(document).slice(0, ALGORITHM_NAMES.length)
+  expect(rows.map(([name]) => name)).toEqual(ALGORITHM_NAMES)
+  for (const name of ALGORITHM_NAMES) {
+    const worst = rows.find(([each]) => each === name)?.[1][column]?.replaceAll("*", "")
+    const [, most] = /^((?:\d |burst \+ )?L)(?=[;,]| are |$)/.exec(worst ?? "") ?? []
+    expect([name, most]).toEqual([name, ALGORITHMS[name].worstCase])
+  }
+})
+
+it("docs/guides/rules.md names the algorithms, and those that read each member", () => {
+  const text = readFileSync(`${ROOT}docs/guides/rules.md`, "utf8")
+  const cellOf = (member: string): string =>
+    new RegExp(`^\\| \`${member}\` \\| ([^|]*) \\|`, "m").exec(text)?.[1] ?? ""
+  const namedIn = (cell: string): string[] =>
+    [...cell.matchAll(/`(-?[a-z-]+)`/g)].map(([, name = ""]) => name)
+  expect(namedIn(cellOf("algorithm"))).toEqual(ALGORITHM_NAMES)
+  for (const member of ["align", "buckets", "burst", "refill"] as const) {
+    const [users = ""] = cellOf(member).split(" only:")
+    const named = namedIn(users).map((name) => (name.startsWith("-") ? `sliding-window${name}` : name))
+    expect(named).toEqual(ALGORITHM_NAMES.filter((name) => readsMember(name, member)))
+  }
+})
+
+it("docs/guides/choosing.md has a section for each algorithm, with its picture", () => {
+  const text = readFileSync(`${ROOT}docs/guides/choosing.md`, "utf8")
+  for (const name of ALGORITHM_NAMES) expect(text, name).toMatch(new RegExp(`^### ${name}\\n\\n!\\[`, "m"))
+})
