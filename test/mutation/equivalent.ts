@@ -82,10 +82,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "core/src/http/guard/rejection-handler.ts": {
     '"onRejected",': "StringLiteral: any name that no other callback has",
   },
-  "core/src/http/guard/route-guards.ts": {
-    'const { label, counter = label, path = "", besides = [] } = route':
-      "ArrayDeclaration: no rule has a member of another name",
-  },
   "core/src/http/guard/writers.ts": {
     'return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, shadow }':
       "ConditionalExpression,StringLiteral: an unknown limit is written from each decision, the same",
@@ -127,7 +123,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: the guard would return the same rejection",
   },
   "core/src/limiter/admission.ts": {
-    'if (skip !== undefined) this.#skips = compileTest("skip", skip, "such a request is counted", parts.warner)':
+    "else if (skip !== undefined) {":
       "ConditionalExpression: what skips nobody is asked in vain",
   },
   "core/src/limiter/block-options.ts": {
@@ -357,7 +353,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "for (let i = 0; i < this.#policies.length; i++) {":
       "EqualityOperator: where there is no policy there is no kind of it",
     "one === other ||": "ConditionalExpression: a shortcut, mostly taken",
-    "default:": "ConditionalExpression: without it nothing is yielded either",
   },
   "core/src/stores/redis/scripts/script-reply.ts": {
     'const wide = typeof value === "string" ? WIDE.exec(value) : null':

@@ -1,35 +1,22 @@
 import type { Decision } from "../decision/decision.ts"
 import { UNLIMITED } from "../decision/decision-record.ts"
-import { type Ask, RULES_MISSING } from "../decision/rule-check.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import type { RequestFacts } from "../request/request.ts"
 import { compileTest, compileUnits } from "./callbacks.ts"
 import type { DecisionEvents } from "./decision-events.ts"
-import { type Asked, type Held, holdInLine, type Leaving } from "./hold.ts"
+import { type Held, holdInLine, type Leaving } from "./hold.ts"
 import type { ParsedOptions } from "./options/parse-options.ts"
 import type { LimiterParts } from "./parts.ts"
-import type { RuleSet } from "./rule-set/rule-set.ts"
+import { type Part, PreparedRequest } from "./prepared-request.ts"
 import type { RulesInForce } from "./rule-set/rules-in-force.ts"
-import { ALL_STEPS, type StepSet } from "./rule-set/steps.ts"
 
-/** Which rules to decide a request by; undefined for all of them. */
-export interface Part {
-  readonly steps: StepSet
-  /** Whether a check is left for a request that other mounts have decided. Undefined if none has. */
-  readonly isLeft: ((ask: Ask) => boolean) | undefined
-  /** True if an earlier step has waited for the store without an answer: a request waits for it once. */
-  readonly isStoreGone?: boolean
-  /** True if the caller reports the decision, together with those of the other steps. */
-  readonly isReportedLater?: boolean
-}
-
-/** What becomes of a request: whether it counts at all, what it asks under the rules in force, and the decision on that. */
+/** Prepares requests for a decision, and decides those of adapters and of `decide`. */
 export class Admission<Request> {
-  /** The units that a request costs by the options. */
-  readonly unitsOf: (request: Request) => number
-  readonly #parts: LimiterParts<Request>
   readonly decisionEvents: DecisionEvents<Request>
+  readonly #parts: LimiterParts<Request>
   readonly #rules: RulesInForce<Request>
+  /** The units that a request costs by the options. */
+  readonly #unitsOf: (request: Request) => number
   /** Undefined where all requests are counted. */
   readonly #skips: ((request: Request) => boolean) | undefined
 
@@ -42,91 +29,78 @@ export class Admission<Request> {
     this.#parts = parts
     this.#rules = rules
     this.decisionEvents = decisionEvents
-    this.unitsOf = compileUnits(cost, parts.warner)
-    if (!enabled) {
-      this.#skips = () => true
-      return
+    this.#unitsOf = compileUnits(cost, parts.warner)
+    if (!enabled) this.#skips = () => true
+    else if (skip !== undefined) {
+      this.#skips = compileTest("skip", skip, "such a request is counted", parts.warner)
     }
-    if (skip !== undefined) this.#skips = compileTest("skip", skip, "such a request is counted", parts.warner)
   }
 
-  get ruleSet(): RuleSet {
-    return this.#rules.current
-  }
-
-  /** Whether it is counted; who skips it, or has switched the limiter off, lets it go on. */
+  /** Whether the request is counted. */
   counts(request: Request): boolean {
     return this.#skips === undefined || !this.#skips(request)
   }
 
   /**
-   * What it asks under the rules in force, or under those that are left for it; `cost` in place of the units that it costs by the
-   * options.
+   * Every call begins here. Returns what the request asks under the rules in force; undefined if it is not counted, because the app
+   * skips it or has switched the limiter off. Returns a promise only while the first rules are being loaded. `cost` replaces the units
+   * that the request costs by the options.
    */
-  asks(facts: RequestFacts, request: Request, cost: number | undefined, part?: Part): readonly Ask[] {
-    const asks = this.ruleSet.asks(facts, request, cost ?? this.unitsOf(request), part?.steps ?? ALL_STEPS)
-    return part?.isLeft === undefined || asks === RULES_MISSING ? asks : asks.filter(part.isLeft)
-  }
-
-  /** Returns whether other mounts have decided the request by all rules of the part. */
-  leavesNothing(facts: RequestFacts, request: Request, part: Part): boolean {
-    if (part.isLeft === undefined) return false
-    const asks = this.asks(facts, request, undefined, part)
-    return asks.length === 0 && asks !== RULES_MISSING
-  }
-
-  /** Decides a request, which is the framework's own. Returns a value when the rules are there and the store answers with one. */
-  admit(
+  prepare(
     facts: RequestFacts,
     request: Request,
     cost: number | undefined,
     part?: Part,
-  ): MaybePromise<Decision> {
-    const { first } = this.#rules
+  ): MaybePromise<PreparedRequest<Request> | undefined> {
     const startedMs = part?.isReportedLater === true ? undefined : this.decisionEvents.start()
-    if (!this.counts(request)) return UNLIMITED
-    return first === undefined
-      ? this.#take(facts, request, cost, startedMs, part)
-      : first.then(() => this.#take(facts, request, cost, startedMs, part))
+    // A probe of health is skipped while rules cannot be had, too.
+    if (!this.counts(request)) return undefined
+    const { first } = this.#rules
+    // The closure is in a method of its own: in here, it would be paid for by requests, too, that wait for nothing.
+    if (first !== undefined) return this.#prepareAfter(first, facts, request, cost, part, startedMs)
+    return new PreparedRequest(this.#rules, facts, request, cost ?? this.#unitsOf(request), part, startedMs)
+  }
+
+  async #prepareAfter(
+    first: Promise<void>,
+    facts: RequestFacts,
+    request: Request,
+    cost: number | undefined,
+    part: Part | undefined,
+    startedMs: number | undefined,
+  ): Promise<PreparedRequest<Request>> {
+    await first
+    return new PreparedRequest(this.#rules, facts, request, cost ?? this.#unitsOf(request), part, startedMs)
+  }
+
+  /** Decides a request. Returns a value when the store does. */
+  take(prepared: PreparedRequest<Request> | undefined): MaybePromise<Decision> {
+    if (prepared === undefined) return UNLIMITED
+    const { decider } = this.#parts
+    const { asks, startedMs } = prepared
+    const decision = prepared.part?.isStoreGone === true ? decider.takeWithoutStore(asks) : decider.take(asks)
+    return startedMs === undefined
+      ? decision
+      : this.decisionEvents.told(decision, prepared.request, "decide", startedMs)
   }
 
   /**
-   * `admit`, but a request that does not fit under rules that queue is held until it does, as long and as many as they
+   * `take`, but a request that does not fit under rules that queue is held until it does, as long and as many as they
    * say; and as long as a leaky bucket among them says. Undefined when its client has gone meanwhile: nothing stays taken.
    */
-  hold(facts: RequestFacts, request: Request, leaving: Leaving, part?: Part): MaybePromise<Held | undefined> {
-    const { ruleSet } = this
+  hold(prepared: PreparedRequest<Request>, leaving: Leaving): MaybePromise<Held | undefined> {
     const { waitingRoom, warner } = this.#parts
-    const startedMs = part?.isReportedLater === true ? undefined : this.decisionEvents.start()
-    if (!this.counts(request)) return { decision: UNLIMITED, ruleSet }
-    if (waitingRoom.isClosed || part?.isStoreGone === true) {
-      const decision = this.#take(facts, request, undefined, startedMs, part)
+    const { ruleSet, request, startedMs } = prepared
+    if (waitingRoom.isClosed || prepared.part?.isStoreGone === true) {
+      const decision = this.take(prepared)
       const held = (made: Decision): Held => ({ decision: made, ruleSet })
       return decision instanceof Promise ? decision.then(held) : held(decision)
     }
-    const units = this.unitsOf(request)
-    const askedNow = (): Asked => ({
-      asks: this.asks(facts, request, units, part),
-      ruleSet: this.ruleSet,
-    })
-    const held = holdInLine(waitingRoom, askedNow, leaving, warner)
+    const held = holdInLine(waitingRoom, prepared, leaving, warner)
     const tell = (made: Held | undefined): Held | undefined => {
       if (made !== undefined) this.decisionEvents.tell(made.decision, request, "hold", startedMs)
       return made
     }
     return held instanceof Promise ? held.then(tell) : tell(held)
-  }
-
-  #take(
-    facts: RequestFacts,
-    request: Request,
-    cost: number | undefined,
-    startedMs: number | undefined,
-    part?: Part,
-  ): MaybePromise<Decision> {
-    const asks = this.asks(facts, request, cost, part)
-    const { decider } = this.#parts
-    const decision = part?.isStoreGone === true ? decider.takeWithoutStore(asks) : decider.take(asks)
-    return this.decisionEvents.told(decision, request, "decide", startedMs)
   }
 }

@@ -4,6 +4,7 @@ import { ClosedError, textOf } from "../ground/errors.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import { onAbort } from "../ground/time.ts"
 import type { Warner } from "../ground/warnings.ts"
+import type { PreparedRequest } from "./prepared-request.ts"
 import type { RuleSet } from "./rule-set/rule-set.ts"
 import { refusedAtClose } from "./waiting/refused.ts"
 import type { WaitOptions } from "./waiting/wait-options.ts"
@@ -24,12 +25,6 @@ export interface WaitingClient {
   onLeave(listener: () => void): () => void
 }
 
-/** What a request asks, and the rules that say so. */
-export interface Asked {
-  readonly asks: readonly Ask[]
-  readonly ruleSet: RuleSet
-}
-
 /** The decision on a request that may have been held, and the rules that it was made on. */
 export interface Held {
   readonly decision: Decision
@@ -42,16 +37,16 @@ const DRAINING = Symbol("draining")
 /**
  * The decision on a request that is held where rules queue, and refused at once where any other one refuses. Undefined when
  * its client has gone meanwhile; when the server drains, the limiter is closed or the clock cannot wait, it is refused as for
- * a store that is gone. `askedNow` yields what it asks under the rules in force.
+ * a store that is gone.
  */
 export function holdInLine(
   room: WaitingRoom,
-  askedNow: () => Asked,
+  prepared: PreparedRequest<unknown>,
   leaving: Leaving,
   warner: Warner,
 ): MaybePromise<Held | undefined> {
-  let asked = askedNow()
-  let latest = asked
+  let asked = prepared
+  let latest = prepared
   const held = (decision: Decision): Held => ({ decision, ruleSet: asked.ruleSet })
   const unheld = (error: unknown): Held | undefined => {
     if (error === GONE) return undefined
@@ -61,7 +56,7 @@ export function holdInLine(
   const options: WaitOptions = {
     ...waitOptionsOf(asked.asks, leaving),
     currentAsks() {
-      latest = askedNow()
+      latest = prepared.renewed()
       return latest.asks
     },
     onRulesChanged() {

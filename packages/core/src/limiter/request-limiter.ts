@@ -2,6 +2,7 @@ import { type Decision, RateLimitExceededError } from "../decision/decision.ts"
 import { DecisionRecord, UNLIMITED } from "../decision/decision-record.ts"
 import type { Ask } from "../decision/rule-check.ts"
 import { ClosedError, InvalidOptionError } from "../ground/errors.ts"
+import type { MaybePromise } from "../ground/maybe-promise.ts"
 import { held, unlessAborted } from "../ground/time.ts"
 import type { Warner } from "../ground/warnings.ts"
 import type { FactsReader } from "../request/facts-readers.ts"
@@ -34,7 +35,8 @@ import type {
 import { MARK, type Marked } from "./mount-decision.ts"
 import { type ParsedOptions, parseInlineRule } from "./options/parse-options.ts"
 import { createParts, type LimiterParts } from "./parts.ts"
-import { RouteLimiters } from "./rule-set/route-rules.ts"
+import type { PreparedRequest } from "./prepared-request.ts"
+import { type RouteKey, RouteRules } from "./rule-set/route-rules.ts"
 import { isMeant, type RuleSet } from "./rule-set/rule-set.ts"
 import { RulesInForce } from "./rule-set/rules-in-force.ts"
 import { type DecisionStep, stepSet, stepsFrom, stepsIn } from "./rule-set/steps.ts"
@@ -45,28 +47,39 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   /** What becomes of the requests that an adapter has. */
   readonly admission: Admission<Request>
   readonly #parts: LimiterParts<Request>
-  readonly #decisionEvents: DecisionEvents<Request>
   readonly #rules: RulesInForce<Request>
-  readonly #routes = new RouteLimiters<RequestLimiter<Request>>()
+  readonly #routes: RouteRules<RequestLimiter<Request>>
   #closed = false
 
   static create<Request>(options: ParsedOptions): RequestLimiter<Request> {
     // Before names are claimed: a store that is closed already refuses.
     const parts = createParts<Request>(options)
     try {
-      return new RequestLimiter<Request>(options, parts, new RulesInForce(options, parts))
+      const routes = new RouteRules<RequestLimiter<Request>>()
+      const rulesOfRoutes = () => routes.all.map(({ limiter }) => limiter.#rules)
+      return new RequestLimiter<Request>(
+        options,
+        parts,
+        new RulesInForce(options, parts, rulesOfRoutes),
+        routes,
+      )
     } catch (error) {
       parts.close()
       throw error
     }
   }
 
-  private constructor(options: ParsedOptions, parts: LimiterParts<Request>, rules: RulesInForce<Request>) {
+  private constructor(
+    options: ParsedOptions,
+    parts: LimiterParts<Request>,
+    rules: RulesInForce<Request>,
+    routes: RouteRules<RequestLimiter<Request>>,
+  ) {
+    this.#routes = routes
     this.options = options
     this.#parts = parts
     this.#rules = rules
-    this.#decisionEvents = new DecisionEvents(parts.events)
-    this.admission = new Admission(options, parts, rules, this.#decisionEvents)
+    this.admission = new Admission(options, parts, rules, new DecisionEvents(parts.events))
   }
 
   get warner(): Warner {
@@ -117,12 +130,17 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   decide(request: Request, options?: CostOption): Promise<Decision> {
     // An async function would wait three more turns for a promise that it returns.
     try {
-      this.#requireOpen()
-      const facts = this.#parts.factsReaders.read(request)
-      return Promise.resolve(this.admission.admit(facts, request, parseCost(options)))
+      const prepared = this.#prepare(request, parseCost(options))
+      if (prepared instanceof Promise) return prepared.then((made) => this.admission.take(made))
+      return Promise.resolve(this.admission.take(prepared))
     } catch (error) {
       return Promise.reject(error)
     }
+  }
+
+  #prepare(request: Request, cost: number | undefined): MaybePromise<PreparedRequest<Request> | undefined> {
+    this.#requireOpen()
+    return this.admission.prepare(this.#parts.factsReaders.read(request), request, cost)
   }
 
   async enforce(request: Request, options?: CostOption): Promise<Decision> {
@@ -157,48 +175,37 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   }
 
   async acquire(request: Request, options?: AcquireOptions): Promise<Decision> {
-    this.#requireOpen()
-    const startedMs = this.#decisionEvents.start()
     const { cost, signal, maxWaitMs, maxWaiting } = parseAcquireOptions(options)
     signal?.throwIfAborted()
-    if (!this.admission.counts(request)) return UNLIMITED
-    const { first } = this.#rules
-    if (first !== undefined) await held(unlessAborted(first, signal))
-    const [facts, units] = [this.#parts.factsReaders.read(request), cost ?? this.admission.unitsOf(request)]
-    const currentAsks = () => this.admission.asks(facts, request, units)
+    const preparing = this.#prepare(request, cost)
+    const prepared = preparing instanceof Promise ? await held(unlessAborted(preparing, signal)) : preparing
+    if (prepared === undefined) return UNLIMITED
+    const currentAsks = () => prepared.renewed().asks
     const waitOptions = { signal, maxWaitMs, maxWaiting, waitsFor: everyRule, currentAsks }
-    const decision = await this.#parts.waitingRoom.enter(currentAsks(), waitOptions)
-    this.#decisionEvents.tell(decision, request, "acquire", startedMs)
+    const decision = await this.#parts.waitingRoom.enter(prepared.asks, waitOptions)
+    this.admission.decisionEvents.tell(decision, request, "acquire", prepared.startedMs)
     if (!decision.allowed) throw new RateLimitExceededError(decision)
     return decision
   }
 
   async takeUpTo(request: Request, units: number): Promise<Decision> {
-    this.#requireOpen()
     requireUnits(units)
-    const startedMs = this.#decisionEvents.start()
-    if (!this.admission.counts(request)) return { ...UNLIMITED, cost: units }
-    await this.#rules.first
-    const asks = this.admission.asks(this.#parts.factsReaders.read(request), request, 1)
-    const decision = await this.#parts.decider.takeUpTo(asks, units)
-    this.#decisionEvents.tell(decision, request, "takeUpTo", startedMs)
+    const prepared = await this.#prepare(request, 1)
+    if (prepared === undefined) return { ...UNLIMITED, cost: units }
+    const decision = await this.#parts.decider.takeUpTo(prepared.asks, units)
+    this.admission.decisionEvents.tell(decision, request, "takeUpTo", prepared.startedMs)
     return decision
   }
 
   // Facts alone stand for a request here, and the callbacks of the options get what was given.
   peek(request: Request | RequestFacts, options?: PeekOptions): Promise<Decision>
   async peek(request: Request, options?: PeekOptions): Promise<Decision> {
-    this.#requireOpen()
     const { cost, rules } = parsePeekOptions(options)
-    if (!this.admission.counts(request)) return UNLIMITED
-    await this.#rules.first
-    const facts = this.#parts.factsReaders.read(request)
+    const prepared = await this.#prepare(request, cost)
+    if (prepared === undefined) return UNLIMITED
     const names = parseRuleNames("rules", rules, this.#ruleNames)
-    return this.#parts.decider.peek(
-      names === undefined
-        ? this.admission.asks(facts, request, cost)
-        : this.#asksBy(facts, request, cost ?? this.admission.unitsOf(request), names),
-    )
+    const { facts, units, asks } = prepared
+    return this.#parts.decider.peek(names === undefined ? asks : this.#asksBy(facts, request, units, names))
   }
 
   async refund(decision: Decision): Promise<void> {
@@ -310,27 +317,25 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   }
 
   /**
-   * A limiter for one route: the rule in place of the inline one. The same one where another mount has the same rule.
-   * Throws {@link InvalidOptionError}.
+   * Returns a limiter for one route of a mount: the rule in place of the inline one. The same one where another mount has the same
+   * rule. Throws {@link InvalidOptionError}.
    */
-  forRoute(value: object, name: string): RequestLimiter<Request> {
+  forRoute(
+    mount: object,
+    route: RouteKey & { readonly rule: object; readonly defaultName: string },
+  ): RequestLimiter<Request> {
     this.#requireOpen()
-    const { rule, problems } = parseInlineRule(value, this.options.cost, name)
+    const { rule, problems } = parseInlineRule(route.rule, this.options.cost, route.defaultName)
     if (rule === undefined) throw new InvalidOptionError(problems)
-    return this.#routes.join(
-      rule,
-      () => new RequestLimiter<Request>(this.options, this.#parts, this.#rules.ofRoute(rule)),
-    )
+    const make = () =>
+      new RequestLimiter<Request>(this.options, this.#parts, this.#rules.ofRoute(rule), new RouteRules())
+    return this.#routes.join(mount, route, rule, make)
   }
 
-  /** Who has asked for this limiter of a route needs it no more. */
-  leaveRoute(route: RequestLimiter<Request>): void {
-    this.#routes.leave(route)
-  }
-
-  /** Of a route's limiter: its rule's name is free. */
-  giveUp(): void {
-    this.#rules.giveUp()
+  /** The mount needs this limiter of a route no more. The name of the rule is free when no mount does. */
+  leaveRoute(mount: object, route: RequestLimiter<Request>): void {
+    const unused = this.#routes.leave(mount, route)
+    if (unused !== undefined) unused.#rules.giveUp()
   }
 
   #requireOpen(): void {

@@ -7,7 +7,7 @@ import type { DecisionStep } from "../../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { ClosingResponse } from "../client-gone.ts"
 import type { Outcome } from "./mount-outcome.ts"
-import type { GuardedRoute } from "./route-guards.ts"
+import type { GuardedRoute } from "./route-rule.ts"
 
 /** Limiter options, or a limiter to share: several mounts then count together. */
 export type GuardOptions<Request, Response = unknown> =

@@ -3,11 +3,11 @@ import { UNLIMITED } from "../../decision/decision-record.ts"
 import { ClosedError, type InvalidOptionError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { soon } from "../../ground/time.ts"
-import type { Part } from "../../limiter/admission.ts"
 import { compileTest } from "../../limiter/callbacks.ts"
 import type { Held } from "../../limiter/hold.ts"
 import { MARK, type Marked } from "../../limiter/mount-decision.ts"
 import type { Rejection, RejectionAnswer } from "../../limiter/options/answer-options.ts"
+import type { Part, PreparedRequest } from "../../limiter/prepared-request.ts"
 import type { RequestLimiter } from "../../limiter/request-limiter.ts"
 import type { RuleSet } from "../../limiter/rule-set/rule-set.ts"
 import { ALL_STEPS, type DecisionStep, NO_STEPS } from "../../limiter/rule-set/steps.ts"
@@ -18,7 +18,7 @@ import type { Guard } from "./guard.ts"
 import { MountOutcome, type Outcome } from "./mount-outcome.ts"
 import { warnCreatedInHandler, warnMountedTooLate, warnSameNames } from "./mount-warnings.ts"
 import { compileRejectionHandler, type RejectionHandler } from "./rejection-handler.ts"
-import { type GuardedRoute, RouteGuards } from "./route-guards.ts"
+import { type GuardedRoute, readRouteRule } from "./route-rule.ts"
 import { SteppedCheck } from "./stepped-check.ts"
 
 /** What stands before one limiter, for a mount or for a route of one. */
@@ -28,7 +28,8 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
   readonly asksApp: boolean
   /** What becomes of the limiter when the guard closes: a shared one stays. */
   readonly #leave: () => void | Promise<void>
-  readonly #routes = new RouteGuards<LimiterGuard<Request>>()
+  /** The guards of its routes, by their limiters. */
+  readonly #routes = new Map<RequestLimiter<Request>, LimiterGuard<Request>>()
   readonly #isRoute: boolean
   /** Shared with the guards of its routes. */
   readonly #draining: AbortController
@@ -77,22 +78,14 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     step?: DecisionStep,
   ): MaybePromise<Outcome | undefined> {
     if (this.#createdInThisTurn) warnCreatedInHandler(this.limiter.options.logger)
-    // Closures are in methods of their own: one in here would be paid for by requests, too, that wait for nothing.
-    const { firstRules } = this.limiter
-    if (firstRules !== undefined) return this.#checkAfter(firstRules, facts, request, response, step)
     if (step !== undefined) return this.#stepped.check(facts, request, response, step)
     const earlier = (request as Marked<MountOutcome>)[MARK]
     const part = earlier === undefined ? undefined : this.#partAfter(earlier)
-    // The rules may be others when the store has answered: a decision is told by those that it was made on.
-    const { ruleSet } = this.limiter
-    if (part !== undefined && this.limiter.admission.leavesNothing(facts, request, part)) {
-      return decidedBefore(this.limiter, earlier as MountOutcome, ruleSet)
-    }
-    if (ruleSet.holding !== NO_STEPS) return this.#hold(facts, request, response, earlier, part)
-    const decision = this.limiter.admission.admit(facts, request, undefined, part)
-    return decision instanceof Promise
-      ? this.#later(decision, ruleSet, facts, request, earlier, part)
-      : this.#outcome(decision, ruleSet, facts, request, earlier, part)
+    const prepared = this.limiter.admission.prepare(facts, request, undefined, part)
+    // Closures are in methods of their own: one in here would be paid for by requests, too, that wait for nothing.
+    return prepared instanceof Promise
+      ? this.#decideLater(prepared, facts, request, response, earlier)
+      : this.#decide(prepared, facts, request, response, earlier)
   }
 
   answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<RejectionAnswer | undefined> {
@@ -113,15 +106,16 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
 
   forRoute(written: unknown, route: GuardedRoute): Guard<Request> {
     if (this.#closed) throw new ClosedError("The guard has been closed.")
-    return this.#routes.join(written, route, (rule, name) => {
-      const limiter = this.limiter.forRoute(rule, name)
-      const leave = (): void => {
-        this.#routes.delete(guard)
-        this.limiter.leaveRoute(limiter)
-      }
-      const guard = new LimiterGuard(limiter, leave, this.#draining)
-      return guard
-    })
+    const limiter = readRouteRule(written, route, (rule) => this.limiter.forRoute(this, rule))
+    const known = this.#routes.get(limiter)
+    if (known !== undefined) return known
+    const leave = (): void => {
+      this.#routes.delete(limiter)
+      this.limiter.leaveRoute(this, limiter)
+    }
+    const guard = new LimiterGuard(limiter, leave, this.#draining)
+    this.#routes.set(limiter, guard)
+    return guard
   }
 
   warn({ code, message }: InvalidOptionError): void {
@@ -137,54 +131,72 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     this.#closed = true
     // One route that goes lets nobody go who is held elsewhere.
     if (!this.#isRoute) this.drain()
-    for (const route of this.#routes.all) await route.close()
+    for (const route of this.#routes.values()) await route.close()
     await this.#leave()
   }
 
-  async #checkAfter(
-    firstRules: Promise<void>,
+  async #decideLater(
+    prepared: Promise<PreparedRequest<Request> | undefined>,
     facts: RequestFacts,
     request: Request,
     response: ClosingResponse | undefined,
-    step: DecisionStep | undefined,
+    earlier: MountOutcome | undefined,
   ): Promise<Outcome | undefined> {
-    // A probe of health is skipped while rules cannot be had, too; afterwards it is asked anew.
-    if (!this.limiter.admission.counts(request)) {
-      return this.#outcome(
-        UNLIMITED,
-        this.limiter.ruleSet,
-        facts,
-        request,
-        (request as Marked<MountOutcome>)[MARK],
-      )
-    }
-    await firstRules
-    return this.check(facts, request, response as ClosingResponse, step)
+    return this.#decide(await prepared, facts, request, response, earlier)
+  }
+
+  #decide(
+    prepared: PreparedRequest<Request> | undefined,
+    facts: RequestFacts,
+    request: Request,
+    response: ClosingResponse | undefined,
+    earlier: MountOutcome | undefined,
+  ): MaybePromise<Outcome | undefined> {
+    if (prepared === undefined) return this.#uncounted(facts, request, earlier)
+    // The rules may be others when the store has answered: a decision is told by those that it was made on.
+    const { ruleSet } = prepared
+    if (prepared.isDecided) return decidedBefore(this.limiter, earlier as MountOutcome, ruleSet)
+    if (ruleSet.holding !== NO_STEPS) return this.#hold(prepared, response, earlier)
+    const decision = this.limiter.admission.take(prepared)
+    return decision instanceof Promise
+      ? this.#outcomeLater(decision, prepared, earlier)
+      : this.#outcome(decision, ruleSet, facts, request, earlier)
+  }
+
+  #uncounted(facts: RequestFacts, request: Request, earlier: MountOutcome | undefined): Outcome {
+    const { ruleSet } = this.limiter
+    const isDecided = earlier !== undefined && this.#partAfter(earlier) !== undefined
+    return isDecided
+      ? decidedBefore(this.limiter, earlier, ruleSet)
+      : this.#outcome(UNLIMITED, ruleSet, facts, request, earlier)
   }
 
   #hold(
-    facts: RequestFacts,
-    request: Request,
+    prepared: PreparedRequest<Request>,
     response: ClosingResponse | undefined,
     earlier: MountOutcome | undefined,
-    part: Part | undefined,
   ): MaybePromise<Outcome | undefined> {
-    const outcomeOf = (held: Held | undefined) =>
-      held && this.#outcome(held.decision, held.ruleSet, facts, request, earlier, part)
+    const { facts, request } = prepared
+    const outcomeOf = (held: Held | undefined) => {
+      if (held === undefined) return undefined
+      const { decision, ruleSet } = held
+      // After a change of rules, nothing may be left.
+      const isDecided = prepared.part !== undefined && decision === UNLIMITED
+      return isDecided
+        ? decidedBefore(this.limiter, earlier as MountOutcome, ruleSet)
+        : this.#outcome(decision, ruleSet, facts, request, earlier)
+    }
     const leaving = { client: clientOf(response), draining: this.#draining.signal }
-    const held = this.limiter.admission.hold(facts, request, leaving, part)
+    const held = this.limiter.admission.hold(prepared, leaving)
     return held instanceof Promise ? held.then(outcomeOf) : outcomeOf(held)
   }
 
-  async #later(
+  async #outcomeLater(
     decision: Promise<Decision>,
-    ruleSet: RuleSet,
-    facts: RequestFacts,
-    request: Request,
+    { ruleSet, facts, request }: PreparedRequest<Request>,
     earlier: MountOutcome | undefined,
-    part: Part | undefined,
   ): Promise<Outcome> {
-    return this.#outcome(await decision, ruleSet, facts, request, earlier, part)
+    return this.#outcome(await decision, ruleSet, facts, request, earlier)
   }
 
   /** The rules that are left after another mount of this limiter. Undefined if there was none. */
@@ -200,12 +212,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     facts: RequestFacts,
     request: Request,
     earlier: MountOutcome | undefined,
-    part?: Part,
   ): Outcome {
-    // Nothing was left.
-    if (part !== undefined && decision === UNLIMITED) {
-      return decidedBefore(this.limiter, earlier as MountOutcome, ruleSet)
-    }
     const mount = new MountOutcome(this.limiter, ruleSet, decision, earlier, facts, undefined)
     if (earlier !== undefined) warnSameNames(this.limiter.warner, mount)
     ;(request as Marked<MountOutcome>)[MARK] = mount

@@ -9,6 +9,7 @@ import { createLimiter } from "../../limiter/create-limiter.ts"
 import type { Limiter, LimiterEvents } from "../../limiter/limiter.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
 import { RequestLimiter } from "../../limiter/request-limiter.ts"
+import { limiterOfRoute } from "../../limiter/testing/limiter-of-route.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { createRuleBook } from "../../rules/book/open-book.ts"
 import type { Rule } from "../../rules/rule.ts"
@@ -399,7 +400,7 @@ describe("default rules", () => {
 
   it("are those of the routes too, and decide after the second that requests wait", async () => {
     const { limiter, clock } = setUp(new Publisher("never"), defaults)
-    const route = (limiter as RequestLimiter<RequestFacts>).forRoute({ limit: 3, window: "1m" }, "login")
+    const route = limiterOfRoute(limiter, { limit: 3, window: "1m" }, "login")
     const decided = route.decide(ALICE)
     clock.advance(1_000)
     expect((await decided).checks.map(({ policy }) => policy)).toEqual(["login", "rule"])
@@ -437,7 +438,7 @@ describe("refresh", () => {
     source.services.length = 0
     await limiter.refresh()
     expect(source.services).toEqual(["shop"])
-    const route = (limiter as RequestLimiter<RequestFacts>).forRoute({ limit: 2, window: "1m" }, "login")
+    const route = limiterOfRoute(limiter, { limit: 2, window: "1m" }, "login")
     await route.refresh()
     expect(source.services).toEqual(["shop", "shop"])
   })
@@ -454,7 +455,7 @@ describe("refresh", () => {
     await limiter.ready()
     await source.publish("never")
     const aborting = new AbortController()
-    const route = (limiter as RequestLimiter<RequestFacts>).forRoute({ limit: 2, window: "1m" }, "login")
+    const route = limiterOfRoute(limiter, { limit: 2, window: "1m" }, "login")
     const refreshed = [limiter, route].map((each) => each.refresh({ signal: aborting.signal }))
     aborting.abort(new Error("enough"))
     for (const each of refreshed) await expect(each).rejects.toThrow("enough")
@@ -589,8 +590,7 @@ describe("rules of two limiters on one store", () => {
 })
 
 describe("the rules of a route", () => {
-  const routeOf = (limiter: Limiter) =>
-    (limiter as RequestLimiter<RequestFacts>).forRoute({ limit: 2, window: "1m" }, "login")
+  const routeOf = (limiter: Limiter) => limiterOfRoute(limiter, { limit: 2, window: "1m" }, "login")
 
   it("are its own inline rule in place of the limiter's", async () => {
     const limiter = createLimiter({ limit: 9, window: "1m", clock: manualClock(), logger: QUIET })
@@ -615,7 +615,7 @@ describe("the rules of a route", () => {
     const { limiter } = setUp(source, { onRulesMissing: "deny" })
     const before = routeOf(limiter)
     expect(await before.decide(ALICE)).toMatchObject({ allowed: false, refusal: "store-failure" })
-    const after = (limiter as RequestLimiter<RequestFacts>).forRoute({ limit: 3, window: "1m" }, "after")
+    const after = limiterOfRoute(limiter, { limit: 3, window: "1m" }, "after")
     expect(await after.decide(ALICE)).toMatchObject({ allowed: false, refusal: "store-failure" })
     await source.publish([rule(7)])
     expect([(await left(before)).length, (await left(after)).length]).toEqual([2, 2])
@@ -626,7 +626,7 @@ describe("the rules of a route", () => {
     const { limiter } = setUp(source)
     const before = routeOf(limiter)
     expect(await before.decide(ALICE)).toMatchObject({ checks: [{ policy: "login" }, { policy: "rule" }] })
-    const after = (limiter as RequestLimiter<RequestFacts>).forRoute({ limit: 3, window: "1m" }, "after")
+    const after = limiterOfRoute(limiter, { limit: 3, window: "1m" }, "after")
     expect(await left(after)).toEqual([
       ["after", 3],
       ["rule", 8],
@@ -652,7 +652,7 @@ describe("the rules of a route", () => {
     const options = { rules: [], service: "other", store, logger: QUIET }
     const other = createLimiter(options) as RequestLimiter<RequestFacts>
     routeOf(other)
-    expect(() => other.forRoute({ limit: 3, window: "1m" }, "login")).toThrow(
+    expect(() => limiterOfRoute(other, { limit: 3, window: "1m" }, "login")).toThrow(
       'name: "login" is another rule where this limiter is mounted too; accepted: the same rule on both',
     )
     await other.close()
@@ -663,7 +663,7 @@ describe("the rules of a route", () => {
 
   it("are refused when they are wrong, with every problem", () => {
     const limiter = createLimiter({ limit: 9, window: "1m", logger: QUIET }) as RequestLimiter<RequestFacts>
-    expect(() => limiter.forRoute({ limit: 0, windw: "1m" }, "login")).toThrow(
+    expect(() => limiterOfRoute(limiter, { limit: 0, windw: "1m" }, "login")).toThrow(
       / limit: 0 is not a limit.*\n.* window: is missing.*\n.* windw: .*did you mean "window"/,
     )
   })

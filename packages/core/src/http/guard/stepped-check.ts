@@ -1,9 +1,9 @@
 import type { Decision } from "../../decision/decision.ts"
 import { UNLIMITED } from "../../decision/decision-record.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
-import type { Part } from "../../limiter/admission.ts"
 import type { Held } from "../../limiter/hold.ts"
 import { MARK, type Marked } from "../../limiter/mount-decision.ts"
+import type { Part, PreparedRequest } from "../../limiter/prepared-request.ts"
 import type { RequestLimiter } from "../../limiter/request-limiter.ts"
 import { type DecisionStep, NO_STEPS, stepsUpTo } from "../../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../../request/request.ts"
@@ -47,7 +47,11 @@ export class SteppedCheck<Request extends object> {
     response: ClosingResponse | undefined,
     step: DecisionStep,
   ): MaybePromise<Outcome | undefined> {
-    const { ruleSet, admission } = this.#limiter
+    const { ruleSet, admission, firstRules } = this.#limiter
+    // A probe of health is skipped while rules cannot be had, too.
+    if (firstRules !== undefined && admission.counts(request)) {
+      return firstRules.then(() => this.check(facts, request, response, step))
+    }
     const newest = (request as Marked<MountOutcome>)[MARK]
     const own = this.#ownOutcome(newest)
     const passed = stepsUpTo(step)
@@ -59,31 +63,23 @@ export class SteppedCheck<Request extends object> {
     }
     const isLeft = newest && leftBy(this.#limiter, newest)
     const part: Part = { steps, isLeft, isStoreGone: own?.own.degraded === true, isReportedLater: true }
-    if (own === undefined && admission.leavesNothing(facts, request, part)) {
+    const startedMs = admission.decisionEvents.start()
+    // There is nothing to wait for: the first rules are there, or the request is not counted.
+    const prepared = admission.prepare(facts, request, undefined, part) as
+      | PreparedRequest<Request>
+      | undefined
+    if (own === undefined && prepared?.isDecided === true) {
       return decidedBefore(this.#limiter, newest as MountOutcome, ruleSet)
     }
     const progress = { by: this, ruleSet, steps: passed, report: own?.progress?.report }
-    const at = {
-      facts,
-      request,
-      newest,
-      own,
-      progress,
-      response,
-      startedMs: admission.decisionEvents.start(),
-    }
-    if ((ruleSet.holding & steps) !== NO_STEPS) {
-      const held = admission.hold(
-        facts,
-        request,
-        { client: clientOf(response), draining: this.#draining },
-        part,
-      )
+    const at = { facts, request, newest, own, progress, response, startedMs }
+    if (prepared !== undefined && (ruleSet.holding & steps) !== NO_STEPS) {
+      const held = admission.hold(prepared, { client: clientOf(response), draining: this.#draining })
       return held instanceof Promise
         ? held.then((made) => this.#concludeHeld(made, at))
         : this.#concludeHeld(held, at)
     }
-    const decision = admission.admit(facts, request, undefined, part)
+    const decision = admission.take(prepared)
     return decision instanceof Promise
       ? decision.then((made) => this.#conclude(made, at))
       : this.#conclude(decision, at)

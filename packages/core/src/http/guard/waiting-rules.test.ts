@@ -6,7 +6,7 @@ import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
 import type { AcquireOptions, Limiter } from "../../limiter/limiter.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
-import type { RequestLimiter } from "../../limiter/request-limiter.ts"
+import { limiterOfRoute } from "../../limiter/testing/limiter-of-route.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { Rule } from "../../rules/rule.ts"
 import type { RuleSource } from "../../rules/source.ts"
@@ -316,7 +316,7 @@ describe("who waits when the rules of a source change", () => {
   it("is admitted at once in the lines of routes, which share the rules of the source", async () => {
     const { limiter, publish, log, acquire } = await acquiring([hourly(2)])
     const own = { name: "own", limit: 9, window: "1 hour", field: "ip" }
-    const route = (limiter as RequestLimiter<RequestFacts>).forRoute(own, "own")
+    const route = limiterOfRoute(limiter, own, "own")
     await limiter.decide(ALICE, { cost: 2 })
     acquire("on the route", {}, ALICE, route)
     await nextTurn()

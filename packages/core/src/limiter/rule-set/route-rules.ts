@@ -1,55 +1,84 @@
-import { isDeepStrictEqual } from "node:util"
+import { inspect, isDeepStrictEqual } from "node:util"
 import { InvalidOptionError } from "../../ground/errors.ts"
 import { show } from "../../ground/show.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 
-interface RouteEntry<Limiter> {
-  readonly limiter: Limiter
+/** How a mount knows one of its routes. */
+export interface RouteKey {
+  /** Routes of one mount that have the same key count together. */
+  readonly key: string
+  /** Says in messages which routes those are: "the same route". */
+  readonly whose: string
+  /** Says in messages which route it is: "GET /users/:id". */
+  readonly label: string
+}
+
+interface Entry<Limiter> {
   readonly rule: ParsedRule
-  /** Who counts by it now. */
-  mounts: number
+  readonly limiter: Limiter
+  /** The mounts that count by it. */
+  readonly mounts: Map<object, RouteKey>
 }
 
 /**
- * The limiters that a limiter has for single routes, by the names of their rules. Mounts with the same rule count together, as two
- * apps that share a limiter do, and the name is free again when the last of them has left.
+ * The rules that a limiter has for single routes, each with the limiter of its route, by name. Mounts with the same rule count
+ * together, as two apps that share a limiter do. The name is free again when the last of them has left.
  */
-export class RouteLimiters<Limiter extends { giveUp(): void }> {
-  readonly #routes = new Map<string, RouteEntry<Limiter>>()
+export class RouteRules<Limiter> {
+  readonly #entries = new Map<string, Entry<Limiter>>()
 
   /**
-   * The limiter for a route with this rule; `make` makes it where there is none. Throws InvalidOptionError for another rule of the
-   * name.
+   * Returns the limiter for a route of a mount; `make` makes it if no route has this rule yet. Throws InvalidOptionError if the route
+   * has another rule already, or another route has the name.
    */
-  join(rule: ParsedRule, make: () => Limiter): Limiter {
-    const known = this.#routes.get(rule.name)
-    if (known === undefined) {
+  join(mount: object, route: RouteKey, rule: ParsedRule, make: () => Limiter): Limiter {
+    for (const { rule: known, limiter, mounts } of this.#entries.values()) {
+      const joined = mounts.get(mount)
+      if (joined?.key !== route.key) continue
+      if (isDeepStrictEqual(known, rule)) return limiter
+      throw wrong(
+        "",
+        `is another rule for ${route.whose}`,
+        `the rule of route ${joined.label}, or another group`,
+      )
+    }
+    const entry = this.#entries.get(rule.name)
+    if (entry === undefined) {
       const limiter = make()
-      this.#routes.set(rule.name, { limiter, rule, mounts: 1 })
+      this.#entries.set(rule.name, { limiter, rule, mounts: new Map([[mount, route]]) })
       return limiter
     }
-    if (!isDeepStrictEqual(known.rule, rule)) {
-      const message = `${show(rule.name)} is another rule where this limiter is mounted too`
+    const joined = entry.mounts.get(mount)
+    if (joined !== undefined) {
+      const accepted = "another name, or the same `group` on both routes, which then share one counter"
+      throw wrong("name", `${inspect(rule.name)} is the rule of route ${joined.label}`, accepted)
+    }
+    if (!isDeepStrictEqual(entry.rule, rule)) {
       const accepted = "the same rule on both, which then count together, or another name"
-      throw new InvalidOptionError([{ path: "name", message, accepted }])
+      throw wrong("name", `${show(rule.name)} is another rule where this limiter is mounted too`, accepted)
     }
-    known.mounts++
-    return known.limiter
+    entry.mounts.set(mount, route)
+    return entry.limiter
   }
 
-  /** All that there are now, and their rules. */
+  /** All that there are now. */
   get all(): readonly { readonly limiter: Limiter; readonly rule: ParsedRule }[] {
-    return [...this.#routes.values()]
+    return [...this.#entries.values()]
   }
 
-  /** One of those who joined goes. */
-  leave(limiter: Limiter): void {
-    for (const [name, route] of this.#routes) {
-      if (route.limiter !== limiter) continue
-      route.mounts--
-      if (route.mounts > 0) return
-      this.#routes.delete(name)
-      limiter.giveUp()
+  /** Removes the mount from a rule that it has joined. Returns the limiter if no mount counts by it any more. */
+  leave(mount: object, limiter: Limiter): Limiter | undefined {
+    for (const [name, entry] of this.#entries) {
+      if (entry.limiter !== limiter) continue
+      entry.mounts.delete(mount)
+      if (entry.mounts.size > 0) return undefined
+      this.#entries.delete(name)
+      return limiter
     }
+    return undefined
   }
+}
+
+function wrong(path: string, message: string, accepted: string): InvalidOptionError {
+  return new InvalidOptionError([{ path, message, accepted }])
 }

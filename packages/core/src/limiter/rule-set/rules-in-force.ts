@@ -37,7 +37,8 @@ export class RulesInForce<Request> {
   readonly #inline: ParsedRule | undefined
   /** Whose list or book it is: a route's is its limiter's. */
   readonly #root: RulesInForce<Request>
-  readonly #routes = new Set<RulesInForce<Request>>()
+  /** Returns the rules of all routes. */
+  readonly #routes: () => readonly RulesInForce<Request>[]
   #shared: readonly ParsedRule[]
   /** Whether requests are refused because no rules have been loaded yet. */
   #isDenying = false
@@ -74,12 +75,14 @@ export class RulesInForce<Request> {
   constructor(
     options: ParsedOptions,
     parts: LimiterParts<Request>,
+    routes: () => readonly RulesInForce<Request>[],
     root?: RulesInForce<Request>,
     inline: ParsedRule | undefined = options.inline,
   ) {
     this.#options = options
     this.#parts = parts
     this.#inline = inline
+    this.#routes = routes
     this.#root = root ?? this
     this.#complaint = new Complaint(parts.warner, { wait: waitOf(options.clock) })
     const { rules, untilLoaded, enabled } = options
@@ -90,8 +93,7 @@ export class RulesInForce<Request> {
       ? denyingRuleSet(parts.context)
       : atOnce(this.#compile(this.#shared))
     this.#claimOrThrow()
-    if (root !== undefined) root.#routes.add(this)
-    else if (!isList(rules) && enabled) this.#openPage(rules)
+    if (root === undefined && !isList(rules) && enabled) this.#openPage(rules)
     this.#watch()
   }
 
@@ -113,7 +115,7 @@ export class RulesInForce<Request> {
 
   /** The rules with another inline one. */
   ofRoute(inline: ParsedRule): RulesInForce<Request> {
-    return new RulesInForce(this.#options, this.#parts, this.#root, inline)
+    return new RulesInForce(this.#options, this.#parts, noRoutes, this.#root, inline)
   }
 
   /** Until it is settled the process does not end. */
@@ -151,7 +153,7 @@ export class RulesInForce<Request> {
     this.#closing.abort(error)
     this.#waiting.close(error)
     this.#complaint.end()
-    for (const each of [this, ...this.#routes]) each.giveUp()
+    for (const each of [this, ...this.#routes()]) each.giveUp()
     this.#book?.leave(service, this.#reader)
     if (this.#book !== rules) this.#book?.close()
   }
@@ -161,7 +163,6 @@ export class RulesInForce<Request> {
     releaseNames(this.#options.store, this)
     this.#unwatch?.()
     this.#unwatch = undefined
-    this.#root.#routes.delete(this)
   }
 
   /** Compiles these shared rules and the inline one. */
@@ -173,7 +174,7 @@ export class RulesInForce<Request> {
   /** Compiles these shared rules for the limiter and for each of its routes. */
   *#compileAll(shared: readonly ParsedRule[]): Steps<Map<RulesInForce<Request>, RuleSet>> {
     const sets = new Map<RulesInForce<Request>, RuleSet>()
-    for (const each of [this, ...this.#routes]) sets.set(each, yield* each.#compile(shared))
+    for (const each of [this, ...this.#routes()]) sets.set(each, yield* each.#compile(shared))
     return sets
   }
 
@@ -257,7 +258,7 @@ export class RulesInForce<Request> {
     const compiling = this.#compileAll(edition.rules)
     // A limiter that is being created may be asked at once, and would admit without its rules.
     const isNeededNow = this.#page === undefined && !this.#isDenying
-    if (isNeededNow || edition.rules.length * (1 + this.#routes.size) <= MOST_AT_ONCE) {
+    if (isNeededNow || edition.rules.length * (1 + this.#routes().length) <= MOST_AT_ONCE) {
       this.#compiling = undefined
       this.#enforce(edition, change, atOnce(compiling))
       return
@@ -278,7 +279,7 @@ export class RulesInForce<Request> {
     if (this.#complaint.isRaised) this.#complaint.settle(`${this.#place}: ${recovered(contentOf(edition))}`)
     this.#edition = edition
     this.#isDenying = false
-    for (const each of [this, ...this.#routes]) {
+    for (const each of [this, ...this.#routes()]) {
       each.#shared = edition.rules
       // A route may have come while the others were compiled.
       each.#current = sets.get(each) ?? atOnce(each.#compile(edition.rules))
@@ -308,6 +309,10 @@ export class RulesInForce<Request> {
     if (this.#shared.length === 0) return "No edition is in force yet, so every request is admitted."
     return `No edition is in force yet. The default rules stay in force: ${contentOf({ rules: this.#shared })}.`
   }
+}
+
+function noRoutes(): readonly never[] {
+  return []
 }
 
 function waitOf(clock: Clock): NonNullable<Clock["wait"]> {

@@ -1,0 +1,136 @@
+import { afterEach, describe, expect, it } from "vitest"
+import { InvalidOptionError } from "../../ground/errors.ts"
+import { createGuard } from "./create-guard.ts"
+import type { Guard } from "./guard.ts"
+import { type GuardedRoute, namedAfter, readRouteRule } from "./route-rule.ts"
+
+const RULE = { limit: 5, window: "1 minute" }
+const opened: Guard<object>[] = []
+
+function open(): Guard<object> {
+  const guard = createGuard<object>(RULE)
+  opened.push(guard)
+  return guard
+}
+afterEach(async () => {
+  for (const guard of opened.splice(0)) await guard.close()
+})
+
+/** The name of the rule that a route's guard counts by. */
+async function nameOf(guard: Guard<object>): Promise<string> {
+  return (await guard.check({ remoteAddress: "192.0.2.1" }, {})).decision.policy
+}
+
+/** The problems with it, each as one text. */
+function problemsOf(attempt: () => unknown): readonly string[] {
+  try {
+    attempt()
+  } catch (error) {
+    if (!(error instanceof InvalidOptionError)) throw error
+    return error.problems.map(({ path, message, accepted }) => `${path}: ${message}; ${accepted}`)
+  }
+  return []
+}
+
+describe("the guards of routes", () => {
+  it("are one for each counter, by the rule", async () => {
+    const guard = open()
+    const own = { ...RULE, hook: "late", name: "own" }
+    expect(await nameOf(guard.forRoute(own, { label: "POST /a", besides: ["hook"] }))).toBe("own")
+    const b = guard.forRoute(RULE, { label: "GET /b" })
+    expect(await nameOf(b)).toBe("GET /b")
+    const same = { label: "HEAD /b", counter: "GET /b", besides: ["hook"] }
+    expect(guard.forRoute({ ...RULE, hook: "other" }, same)).toBe(b)
+    expect(guard.forRoute({ limit: 5, window: 60_000 }, same)).toBe(b)
+  })
+
+  it("are one for each group, which is no route of that name", async () => {
+    const guard = open()
+    const group = guard.forRoute({ ...RULE, group: "auth" }, { label: "POST /a" })
+    expect(await nameOf(group)).toBe("auth")
+    expect(guard.forRoute({ group: "auth", ...RULE }, { label: "POST /b" })).toBe(group)
+    expect(problemsOf(() => guard.forRoute(RULE, { label: "auth" }))).toEqual([
+      "name: 'auth' is the rule of route POST /a; another name, or the same `group` on both routes, which then share one counter",
+    ])
+  })
+
+  it.each<[string, unknown, string]>([
+    ["nothing", undefined, "at: undefined is not a rule; false, or { limit: 5, "],
+    ["null", null, "at: null is not a rule; false, or { limit: 5, "],
+    ["true", true, "at: true is not a rule; false, or { limit: 5, "],
+    ["a text", "5/m", "at: '5/m' is not a rule; false, or { limit: 5, "],
+    ["an empty group", { ...RULE, group: "" }, "at.group: '' is not a group; a non-empty text"],
+    ["a number for a group", { ...RULE, group: 1 }, "at.group: 1 is not a group; a non-empty text"],
+    ["a name that is a symbol", { ...RULE, name: Symbol("a") }, "at.name: a is not a name; "],
+    ["a list for a name", { ...RULE, name: [Symbol("a")] }, "at.name: "],
+    [
+      "another rule for its group",
+      { ...RULE, limit: 4, group: "g" },
+      "at: is another rule for group 'g'; the rule of route GET /g, or another group",
+    ],
+    [
+      "another rule for its route",
+      { ...RULE, limit: 4 },
+      "at: is another rule for the same route; the rule of route GET /a, or another group",
+    ],
+    [
+      "another rule of another name for its route",
+      { ...RULE, limit: 4, name: "other" },
+      "at: is another rule for the same route; the rule of route GET /a, or another group",
+    ],
+    ["a name that is taken", { ...RULE, name: "g", group: "h" }, "at.name: 'g' is the rule of route GET /g;"],
+  ])("refuse %s, and know nothing of it", (_what, written, problem) => {
+    const guard = open()
+    const group = guard.forRoute({ ...RULE, group: "g" }, { label: "GET /g" })
+    const route = guard.forRoute(RULE, { label: "GET /a" })
+    const [told, ...others] = problemsOf(() => guard.forRoute(written, { label: "GET /a", path: "at" }))
+    expect(told).toContain(problem)
+    expect(others).toEqual([])
+    expect(guard.forRoute({ ...RULE, group: "g" }, { label: "GET /g" })).toBe(group)
+    expect(guard.forRoute(RULE, { label: "GET /a" })).toBe(route)
+    guard.forRoute({ ...RULE, limit: 4 }, { label: "GET /other", path: "other" })
+  })
+
+  it("say where a rule is written that is wrong, and which members there are", () => {
+    const guard = open()
+    const route: GuardedRoute = { label: "GET /a", path: "route GET /a", besides: ["hook"] }
+    const written = { limit: 0, window: "1 minute", hok: "late" }
+    const [unknown, limit, ...others] = [...problemsOf(() => guard.forRoute(written, route))].sort()
+    expect(unknown).toMatch(/^route GET \/a\.hok: .*, group, hook$/)
+    expect(limit).toMatch(/^route GET \/a\.limit: /)
+    expect(others).toEqual([])
+    const other = new Error("no room")
+    const fail = (): never => {
+      throw other
+    }
+    expect(() => readRouteRule(RULE, route, fail)).toThrow(other)
+  })
+
+  it("forget one that has been closed, so that its route may have another rule", async () => {
+    const guard = open()
+    const [a, b] = [guard.forRoute(RULE, { label: "GET /a" }), guard.forRoute(RULE, { label: "GET /b" })]
+    await a.close()
+    expect(guard.forRoute(RULE, { label: "GET /b" })).toBe(b)
+    expect(guard.forRoute({ ...RULE, limit: 4 }, { label: "GET /a" })).not.toBe(a)
+  })
+})
+
+describe("the name of a route's rule", () => {
+  it.each(["GET /users/:id", " !#$[]^~", "x".repeat(64)])("is the text where it may be one: %s", (text) => {
+    expect(namedAfter(text)).toBe(text)
+  })
+
+  const long = "GET /".padEnd(80, "x")
+  it.each([
+    ["GET /sch?n~", "GET /schön"],
+    ["GET /:id(^??d+$)~", 'GET /:id(^"\\d+$)'],
+    [`${"GET /".padEnd(47, "x")}~`, long],
+  ])("starts with what is left of it, %s, and tells it from others by a hash", (start, text) => {
+    const name = namedAfter(text)
+    expect(name.slice(0, -16)).toBe(start)
+    expect(name.slice(-16)).toMatch(/^[\w-]{16}$/)
+    expect(name.length).toBeLessThanOrEqual(64)
+    expect(namedAfter(`${text}y`)).not.toBe(name)
+    expect(namedAfter(text)).toBe(name)
+  })
+})

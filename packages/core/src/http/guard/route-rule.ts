@@ -1,0 +1,70 @@
+import { createHash } from "node:crypto"
+import { inspect } from "node:util"
+import { InvalidOptionError } from "../../ground/errors.ts"
+import { INLINE_MEMBERS } from "../../limiter/options/parse-options.ts"
+import type { RouteKey } from "../../limiter/rule-set/route-rules.ts"
+
+/** A route, as its adapter tells of it. */
+export interface GuardedRoute {
+  /** Tells people which one it is: `GET /users/:id`. */
+  readonly label: string
+  /** Routes with the same count together, and the rule is named after it. Default: the label. */
+  readonly counter?: string
+  /** Where the rule is written, which messages begin with: `route GET /users/:id config.rateLimit`. Default: nowhere. */
+  readonly path?: string
+  /** Names of members beside the rule that are the adapter's own. Default: none. */
+  readonly besides?: readonly string[]
+}
+
+/** What is written for a route. */
+export interface WrittenRule extends RouteKey {
+  /** The rule as it is written, without `group` and what is the adapter's own. */
+  readonly rule: object
+  /** The name of a rule that has none of its own. */
+  readonly defaultName: string
+}
+
+/** Reads what is written for a route, and has `use` take it. Throws InvalidOptionError that says where in the app it is written. */
+export function readRouteRule<T>(written: unknown, route: GuardedRoute, use: (rule: WrittenRule) => T): T {
+  const { path = "", besides = [] } = route
+  try {
+    return use(parse(written, route))
+  } catch (error) {
+    if (!(error instanceof InvalidOptionError)) throw error
+    throw new InvalidOptionError(
+      error.problems.map((problem) => ({
+        ...problem,
+        path: [path, problem.path].filter((part) => part !== "").join("."),
+        ...(problem.accepted === INLINE_MEMBERS && {
+          accepted: [INLINE_MEMBERS, "group", ...besides].join(", "),
+        }),
+      })),
+    )
+  }
+}
+
+function parse(written: unknown, { label, counter = label, besides = [] }: GuardedRoute): WrittenRule {
+  if (typeof written !== "object" || written === null) {
+    const accepted = 'false, or { limit: 5, window: "1 minute" }'
+    throw new InvalidOptionError([{ path: "", message: `${inspect(written)} is not a rule`, accepted }])
+  }
+  const { group, ...rest }: { readonly group?: unknown; readonly [name: string]: unknown } = { ...written }
+  if (group !== undefined && (typeof group !== "string" || group === "")) {
+    const message = `${inspect(group)} is not a group`
+    throw new InvalidOptionError([{ path: "group", message, accepted: "a non-empty text" }])
+  }
+  return {
+    key: group === undefined ? `route ${counter}` : `group ${group}`,
+    whose: group === undefined ? "the same route" : `group ${inspect(group)}`,
+    label,
+    rule: Object.fromEntries(Object.entries(rest).filter(([name]) => !besides.includes(name))),
+    defaultName: namedAfter(group ?? counter),
+  }
+}
+
+/** Returns the text as the name of a rule: unchanged if it is a valid name, else the valid part of it and 96 bits of its hash. */
+export function namedAfter(text: string): string {
+  const plain = text.replace(/[^ !#-[\]-~]/gu, "?")
+  if (plain === text && text.length <= 64) return text
+  return `${plain.slice(0, 47)}~${createHash("sha256").update(text).digest("base64url").slice(0, 16)}`
+}
