@@ -123,8 +123,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: the guard would return the same rejection",
   },
   "core/src/limiter/admission.ts": {
-    "else if (skip !== undefined) {":
-      "ConditionalExpression: what skips nobody is asked in vain",
+    "else if (skip !== undefined) {": "ConditionalExpression: what skips nobody is asked in vain",
   },
   "core/src/limiter/block-options.ts": {
     "if (options === undefined) return NONE": "ConditionalExpression: what follows returns the same",
@@ -208,15 +207,13 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: undefined is below no number",
   },
   "core/src/stores/counters.ts": {
+    "if (algorithm.endsByRule === true) table.keep(key, algorithm.emptyAtMs(state, policy))":
+      "ConditionalExpression: others end when they were to end, so it is looked for in vain",
     'this.#spare = keys.of("", "")': "StringLiteral: it is written over before it is read",
     "const isOne = checks.length === 1":
       "ConditionalExpression: all of one check are taken as one is, only slower",
     "if (after !== state) this.#table.write(key, after, algorithm.emptyAtMs(after, policy), nowMs)":
       "ConditionalExpression: what has not changed, written once more",
-  },
-  "core/src/stores/kept-state.ts": {
-    "if (algorithm.endsByRule === true) table.keep(key, algorithm.emptyAtMs(state, policy))":
-      "ConditionalExpression: others end when they were to end, so it is looked for in vain",
   },
   "core/src/stores/memory/counter-table.ts": {
     "readonly #readKey: KeyHash = { low: NO_KEY, high: 0 }": "ObjectLiteral: nothing is no key's word either",

@@ -41,8 +41,8 @@ export type AlgorithmMember = "align" | "buckets" | "burst" | "refill"
 interface Counting {
   /** Its kind of counter, where the members of the policy do not ask for another one. */
   readonly kind: Kind
-  /** The kind that its members ask for; undefined if they ask for none. */
-  readonly otherKind?: (policy: Policy) => Kind | undefined
+  /** Another kind, if a member asks for it: any value of the member, or the one given here. */
+  readonly other?: { readonly member: AlgorithmMember; readonly value?: string; readonly kind: Kind }
   readonly members: readonly AlgorithmMember[]
 }
 
@@ -58,18 +58,13 @@ interface AlgorithmRow extends Counting {
   readonly mostUnits?: number
 }
 
-const SUB_WINDOWS: Kind = { algorithm: bucketedWindow, script: "sub-windows" }
-const FIRST_HIT: Kind = { algorithm: fixedWindow, script: "first-hit" }
-const PERIODIC: Kind = { algorithm: periodicRefill, script: "periodic" }
-const PENALTY: Kind = { algorithm: penalty, script: "penalty" }
-
 /** Every algorithm that a rule can name. */
 export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
   "sliding-window": {
     summary: "by two windows",
     worstCase: "2 L",
     kind: { algorithm: slidingWindow, script: "sliding" },
-    otherKind: ({ buckets }) => (buckets === undefined ? undefined : SUB_WINDOWS),
+    other: { member: "buckets", kind: { algorithm: bucketedWindow, script: "sub-windows" } },
     members: ["buckets"],
   },
   "sliding-window-strict": {
@@ -92,14 +87,14 @@ export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
     summary: "anew in each window",
     worstCase: "2 L",
     kind: { algorithm: fixedWindow, script: "fixed" },
-    otherKind: ({ align }) => (align === "first-hit" ? FIRST_HIT : undefined),
+    other: { member: "align", value: "first-hit", kind: { algorithm: fixedWindow, script: "first-hit" } },
     members: ["align"],
   },
   "token-bucket": {
     summary: "with room for bursts",
     worstCase: "burst + L",
     kind: { algorithm: tokenBucket, script: "level" },
-    otherKind: ({ refill }) => (refill === "periodic" ? PERIODIC : undefined),
+    other: { member: "refill", value: "periodic", kind: { algorithm: periodicRefill, script: "periodic" } },
     members: ["burst", "refill"],
   },
   "leaky-bucket": {
@@ -113,7 +108,7 @@ export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
 const COUNTING: ReadonlyMap<string, Counting> = new Map<string, Counting>([
   ...Object.entries(ALGORITHMS),
   // Counts a rule's refusals instead of its units. No rule names it.
-  ["penalty", { kind: PENALTY, members: [] }],
+  ["penalty", { kind: { algorithm: penalty, script: "penalty" }, members: [] }],
 ])
 
 /** The names of all algorithms, in the order in which documents tell of them. */
@@ -141,5 +136,8 @@ export function holdsAdmitted(name: AlgorithmName): boolean {
 
 function kindOf(policy: Policy): Kind | undefined {
   const counting = COUNTING.get(policy.algorithm)
-  return counting?.otherKind?.(policy) ?? counting?.kind
+  const other = counting?.other
+  if (other === undefined) return counting?.kind
+  const value = policy[other.member]
+  return value === undefined || value !== (other.value ?? value) ? counting?.kind : other.kind
 }

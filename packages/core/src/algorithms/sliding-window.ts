@@ -1,5 +1,5 @@
-import { ceilingOf, type Policy } from "../ground/policy.ts"
-import type { Algorithm, CounterState } from "./algorithm.ts"
+import { ceilingOf } from "../ground/policy.ts"
+import type { Algorithm } from "./algorithm.ts"
 import { firstOffsetBelow, weighted, withCountedUpTo } from "./exact-counts.ts"
 
 /**
@@ -32,10 +32,11 @@ export const slidingWindow: Algorithm = {
     const room = ceilingOf(policy) - current - cost
     if (room < 0) return false
     if (previous === 0) return true
-    return nowMs - startMs >= opensAfterMs(previous, room + 1, policy)
+    return nowMs - startMs >= firstOffsetBelow(previous, room + 1, policy.windowMs, ceilingOf(policy))
   },
 
   used({ previous, current, startMs }, policy, nowMs) {
+    if (previous === 0) return current
     return weighted(previous, nowMs - startMs, policy.windowMs, ceilingOf(policy)) + current
   },
 
@@ -46,17 +47,20 @@ export const slidingWindow: Algorithm = {
     if (cost > ceiling) return Number.POSITIVE_INFINITY
     const elapsed = nowMs - state.startMs
     if (state.current + cost <= ceiling) {
-      const opens = opensAfterMs(state.previous, ceiling - state.current - cost + 1, policy)
-      return Math.max(0, Math.min(opens, windowMs) - elapsed)
+      const room = ceiling - state.current - cost
+      const opensMs = firstOffsetBelow(state.previous, room + 1, windowMs, ceiling)
+      return Math.max(0, Math.min(opensMs, windowMs) - elapsed)
     }
-    return windowMs - elapsed + Math.min(opensAfterMs(state.current, ceiling - cost + 1, policy), windowMs)
+    const opensMs = firstOffsetBelow(state.current, ceiling - cost + 1, windowMs, ceiling)
+    return windowMs - elapsed + Math.min(opensMs, windowMs)
   },
 
   resetAfterMs({ previous, current, startMs }, policy, nowMs) {
+    const { windowMs } = policy
     const elapsed = nowMs - startMs
-    if (current > 0)
-      return policy.windowMs - elapsed + Math.min(opensAfterMs(current, 1, policy), policy.windowMs)
-    return Math.max(0, Math.min(opensAfterMs(previous, 1, policy), policy.windowMs) - elapsed)
+    const count = current > 0 ? current : previous
+    const goneMs = Math.min(firstOffsetBelow(count, 1, windowMs, ceilingOf(policy)), windowMs)
+    return current > 0 ? windowMs - elapsed + goneMs : Math.max(0, goneMs - elapsed)
   },
 
   emptyAtMs({ previous, current, startMs }, policy) {
@@ -79,8 +83,4 @@ export const slidingWindow: Algorithm = {
       return { startMs, current, previous: Math.max(0, previous - units) }
     return state
   },
-}
-
-function opensAfterMs(count: CounterState["current"], below: number, policy: Policy): number {
-  return firstOffsetBelow(count, below, policy.windowMs, ceilingOf(policy))
 }

@@ -73,7 +73,10 @@ export class DecisionRecord implements Decision {
 
   /** `receipt` is undefined when nothing was taken. */
   constructor(checks: readonly PolicyCheck[], degraded: boolean, receipt: Receipt | undefined) {
-    const binding: Binding = bindingCheck(checks) ?? UNLIMITED
+    // Nearly always there is one, and it binds.
+    const [first] = checks
+    const isOne = checks.length === 1 && first?.shadow === false
+    const binding: Binding = (isOne ? first : bindingCheck(checks)) ?? UNLIMITED
     this.allowed = binding.allowed
     this.policy = binding.policy
     this.limit = binding.limit
@@ -83,7 +86,6 @@ export class DecisionRecord implements Decision {
     this.retryAfterMs = binding.retryAfterMs
     this.resetAfterMs = binding.resetAfterMs
     let { delayMs, overLimit } = binding
-    // Nearly always there is one.
     if (checks.length > 1 && binding.allowed) {
       for (const check of checks) {
         if (check.shadow) continue
@@ -94,7 +96,7 @@ export class DecisionRecord implements Decision {
     this.delayMs = delayMs
     this.overLimit = overLimit
     this.degraded = degraded
-    this.shadowed = shadowedOf(checks)
+    this.shadowed = isOne ? NONE : shadowedOf(checks)
     this.checks = checks
     if (binding.refusal !== undefined) this.refusal = binding.refusal
     if (binding.rejectionMessage !== undefined) this.rejectionMessage = binding.rejectionMessage

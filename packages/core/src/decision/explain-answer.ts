@@ -42,11 +42,12 @@ export function explainAnswer(
   look?.(asks, answer)
   const { nowMs } = answer
   const isTaken = answer.granted && !peeked
+  const [counted] = answer.checks
   // Nearly always there is one.
-  const isOne = asks.length === 1
-  const checks = isOne
-    ? [explain(asks[0] as Ask, answer.checks[0], nowMs, isTaken)]
-    : explainEach(asks, answer, isTaken)
+  const checks =
+    asks.length === 1 && counted !== undefined
+      ? [explainCounted(asks[0] as Ask, counted, nowMs, isTaken)]
+      : explainEach(asks, answer, isTaken)
   return decisionOf(checks, asks, answer, isTaken, by)
 }
 
@@ -131,7 +132,12 @@ export function isSound(answer: Answer | undefined, asks: readonly Ask[]): answe
 
 function isState(state: CounterState | undefined): state is CounterState {
   const { startMs, previous, current, parts }: Partial<CounterState> = state ?? {}
-  return isCount(startMs) && isCount(previous) && isCount(current) && isPacked(parts)
+  if (!Number.isSafeInteger(startMs) || !Number.isSafeInteger(previous) || !Number.isSafeInteger(current))
+    return false
+  return (
+    Math.min(startMs as number, previous as number, current as number) >= 0 &&
+    (parts === undefined || isPacked(parts))
+  )
 }
 
 function isCount(value: unknown): boolean {
@@ -150,12 +156,11 @@ export function isSoundDecision({ checks }: Decision): boolean {
     // Nothing comes back under a limit of 0, and what costs more than fits never succeeds.
     const longestMs =
       check.limit === 0 || check.refusal === "cost" ? Number.POSITIVE_INFINITY : Number.MAX_SAFE_INTEGER
-    if (!isCount(remaining) || !isTime(retryAfterMs, longestMs) || !isTime(delayMs, longestMs)) return false
-    if (!isTime(nextUnitAfterMs, longestMs) || !isTime(resetAfterMs, longestMs)) return false
+    if (!isCount(remaining)) return false
+    // A time that is no number makes both of these none.
+    const shortest = Math.min(retryAfterMs, delayMs, nextUnitAfterMs, resetAfterMs)
+    const longest = Math.max(retryAfterMs, delayMs, nextUnitAfterMs, resetAfterMs)
+    if (!(shortest >= 0 && longest <= longestMs)) return false
   }
   return true
-}
-
-function isTime(ms: number, longestMs: number): boolean {
-  return ms >= 0 && ms <= longestMs
 }

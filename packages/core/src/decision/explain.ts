@@ -18,7 +18,9 @@ export function explainCounted(ask: Ask, counted: Counted, nowMs: number, isTake
   const algorithm = algorithmOf(policy)
   const allowed = isTaken ? counted.taken === cost : algorithm.admits(state, policy, cost, nowMs)
   const used = algorithm.used(state, policy, nowMs)
-  const { remaining, nextUnitAfterMs } = leftOf(algorithm, policy, state, used, nowMs)
+  const capacity = capacityOf(policy)
+  const remaining = Math.max(0, capacity - used)
+  const waitMs = allowed ? 0 : retryAfterMs(ask, algorithm, state, nowMs)
   const check: PolicyCheck & { refusal?: Refusal; rejectionMessage?: string; delayMs: number } = {
     policy: policy.name,
     limit: policy.limit,
@@ -26,11 +28,12 @@ export function explainCounted(ask: Ask, counted: Counted, nowMs: number, isTake
     remaining,
     cost,
     allowed,
-    retryAfterMs: allowed ? 0 : retryAfterMs(ask, state, nowMs),
-    nextUnitAfterMs,
+    retryAfterMs: waitMs,
+    nextUnitAfterMs:
+      remaining >= capacity ? 0 : nextUnitAfterMs(ask, algorithm, state, remaining, waitMs, nowMs),
     resetAfterMs: algorithm.resetAfterMs(state, policy, nowMs),
     delayMs: 0,
-    overLimit: allowed && cost > 0 && (isTaken ? used : used + cost) > capacityOf(policy),
+    overLimit: allowed && cost > 0 && (isTaken ? used : used + cost) > capacity,
     shadow,
     counts: state,
   }
@@ -45,39 +48,32 @@ export function explainCounted(ask: Ask, counted: Counted, nowMs: number, isTake
   return check
 }
 
-/** What is left to a client, as its check tells. */
-interface Left {
-  readonly remaining: number
-  readonly nextUnitAfterMs: number
-}
-
-/** What a state leaves of which so many units are in use. */
-function leftOf(
+/** How long it takes until one unit more is there. Who lacks a single unit waits for the same, which is known then: `waitMs`. */
+function nextUnitAfterMs(
+  { policy, cost, throttle }: Ask,
   algorithm: Algorithm,
-  policy: Policy,
   state: CounterState,
-  used: number,
+  remaining: number,
+  waitMs: number,
   nowMs: number,
-): Left {
-  const capacity = capacityOf(policy)
-  const remaining = Math.max(0, capacity - used)
-  const nextUnitAfterMs =
-    remaining >= capacity ? 0 : algorithm.retryAfterMs(state, hardOf(policy), remaining + 1, nowMs)
-  return { remaining, nextUnitAfterMs }
+): number {
+  const lacksOne = waitMs > 0 && cost === remaining + 1
+  if (lacksOne && policy.extra === undefined && throttle.kind !== "elastic") return waitMs
+  const hard = policy.extra === undefined ? policy : hardOf(policy)
+  return algorithm.retryAfterMs(state, hard, remaining + 1, nowMs)
 }
 
 /** What comes next is told of the limit, and not of what is admitted above it. */
 function hardOf(policy: Policy): Policy {
-  return policy.extra === undefined ? policy : { ...policy, extra: 0 }
+  return { ...policy, extra: 0 }
 }
 
 /**
  * How long a refused request waits. Under elastic throttling that is told of the limit, since nobody can promise that there
  * is capacity to spare by then: who waits so long is admitted in any case.
  */
-function retryAfterMs(ask: Ask, state: CounterState, nowMs: number): number {
+function retryAfterMs(ask: Ask, algorithm: Algorithm, state: CounterState, nowMs: number): number {
   const { policy, cost, throttle } = ask
-  const algorithm = algorithmOf(policy)
   if (throttle.kind !== "elastic") return algorithm.retryAfterMs(state, policy, cost, nowMs)
   const waits = [hardOf(policy), policy].map((each) => algorithm.retryAfterMs(state, each, cost, nowMs))
   const certain = waits.find(Number.isFinite)

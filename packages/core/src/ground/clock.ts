@@ -43,11 +43,10 @@ const REAL_SET_TIMEOUT = isReal ? setTimeout : undefined
  * timers it moves with them.
  */
 export const steadyClock: Clock = {
-  now: () => (Date === REAL_DATE && setTimeout === REAL_SET_TIMEOUT ? realTime() : fakedTime()),
-}
-
-function realTime(): number {
-  return startedAtMs + hooks.performance.now()
+  now: () =>
+    Date === REAL_DATE && setTimeout === REAL_SET_TIMEOUT
+      ? startedAtMs + hooks.performance.now()
+      : fakedTime(),
 }
 
 /**
@@ -56,7 +55,7 @@ function realTime(): number {
  */
 function fakedTime(): number {
   const nowMs = Date === REAL_DATE ? startedAtMs + globalThis.performance.now() : Date.now()
-  return isCountable(nowMs) ? nowMs : realTime()
+  return isCountable(nowMs) ? nowMs : startedAtMs + hooks.performance.now()
 }
 
 /** True for epoch milliseconds at which every store can count. */

@@ -101,8 +101,9 @@ export function capacityOf({ limit, burst }: Policy): number {
 }
 
 /** The same with what is admitted above the limit. No request may cost more. */
-export function ceilingOf(policy: Policy): number {
-  return capacityOf(policy) + (policy.extra ?? 0)
+export function ceilingOf({ limit, burst, extra = 0 }: Policy): number {
+  // As `capacityOf`, without another call: each decision asks several times.
+  return (burst === undefined || limit === 0 ? limit : burst) + extra
 }
 
 /** Whether the check's refusal, or the refusal of the check before it, may be counted. The store then reads every counter. */

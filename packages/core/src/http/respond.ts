@@ -30,11 +30,11 @@ export interface Exchange<Request extends object> {
 
 /** An exchange whose headers and answers are written onto Node's own response. */
 export class NodeExchange<Request extends object> implements Exchange<Request> {
-  readonly request: Request
-  readonly nodeResponse: ServerResponse
+  declare readonly request: Request
+  declare readonly nodeResponse: ServerResponse
   /** Runs the next handler. */
-  readonly next: () => unknown
-  readonly response: unknown
+  declare readonly next: () => unknown
+  declare readonly response: unknown
 
   /** `next` runs the next handler. `response` is what `onRejected` receives; default: Node's own response. */
   constructor(

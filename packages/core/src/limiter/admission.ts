@@ -15,8 +15,8 @@ export class Admission<Request> {
   readonly decisionEvents: DecisionEvents<Request>
   readonly #parts: LimiterParts<Request>
   readonly #rules: RulesInForce<Request>
-  /** The units that a request costs by the options. */
-  readonly #unitsOf: (request: Request) => number
+  /** The units that a request costs by the options, or what yields them. */
+  readonly #cost: number | ((request: Request) => number)
   /** Undefined where all requests are counted. */
   readonly #skips: ((request: Request) => boolean) | undefined
 
@@ -29,7 +29,7 @@ export class Admission<Request> {
     this.#parts = parts
     this.#rules = rules
     this.decisionEvents = decisionEvents
-    this.#unitsOf = compileUnits(cost, parts.warner)
+    this.#cost = typeof cost === "number" ? cost : compileUnits(cost, parts.warner)
     if (!enabled) this.#skips = () => true
     else if (skip !== undefined) {
       this.#skips = compileTest("skip", skip, "such a request is counted", parts.warner)
@@ -54,11 +54,11 @@ export class Admission<Request> {
   ): MaybePromise<PreparedRequest<Request> | undefined> {
     const startedMs = part?.isReportedLater === true ? undefined : this.decisionEvents.start()
     // A probe of health is skipped while rules cannot be had, too.
-    if (!this.counts(request)) return undefined
+    if (this.#skips?.(request) === true) return undefined
     const { first } = this.#rules
     // The closure is in a method of its own: in here, it would be paid for by requests, too, that wait for nothing.
     if (first !== undefined) return this.#prepareAfter(first, facts, request, cost, part, startedMs)
-    return new PreparedRequest(this.#rules, facts, request, cost ?? this.#unitsOf(request), part, startedMs)
+    return new PreparedRequest(this.#rules, facts, request, cost ?? this.#cost, part, startedMs)
   }
 
   async #prepareAfter(
@@ -70,7 +70,7 @@ export class Admission<Request> {
     startedMs: number | undefined,
   ): Promise<PreparedRequest<Request>> {
     await first
-    return new PreparedRequest(this.#rules, facts, request, cost ?? this.#unitsOf(request), part, startedMs)
+    return new PreparedRequest(this.#rules, facts, request, cost ?? this.#cost, part, startedMs)
   }
 
   /** Decides a request. Returns a value when the store does. */

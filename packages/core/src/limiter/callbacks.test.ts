@@ -45,9 +45,8 @@ describe("the cost of a request", () => {
     ])
   })
 
-  it("is a number, or what the function yields for the request", () => {
+  it("is what the function yields for the request", () => {
     const { said, warner: to } = warner()
-    expect(compileUnits(7, to)({})).toBe(7)
     const unitsOf = compileUnits(({ size }: { size: number }) => size, to)
     expect([0, 3, Number.MAX_SAFE_INTEGER].map((size) => unitsOf({ size }))).toEqual([0, 3, 2 ** 53 - 1])
     expect(said).toEqual([])

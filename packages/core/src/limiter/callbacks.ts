@@ -5,14 +5,13 @@ import { show } from "../ground/show.ts"
 import type { Warner } from "../ground/warnings.ts"
 
 /**
- * The units that a request asks: a constant, or what the app's function yields. A function that throws or yields
- * anything but units counts 1, said once.
+ * Compiles the app's function that yields the units of a request. A function that throws or yields anything but units counts 1, said
+ * once.
  */
 export function compileUnits<Request>(
-  cost: number | ((request: Request) => unknown),
+  cost: (request: Request) => unknown,
   warner: Warner,
 ): (request: Request) => number {
-  if (typeof cost === "number") return () => cost
   return (request) => {
     const { value, failure } = called(cost, request)
     if (isUnits(value)) return value

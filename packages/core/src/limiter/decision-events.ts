@@ -11,39 +11,26 @@ export class DecisionEvents<Request> {
     this.#events = events
   }
 
-  /** Whether anybody listens. */
-  get isHeard(): boolean {
-    return this.#events.has("decision")
-  }
-
-  /** The instant at which a call begins; undefined where nobody listens, as no clock is read for nobody. */
+  /** Returns the instant at which a call begins; undefined where nobody listens, as no clock is read for nobody. */
   start(): number | undefined {
-    return this.isHeard ? performance.now() : undefined
+    return this.#events.has("decision") ? performance.now() : undefined
   }
 
-  /** The decision, when those who listen have been told of it; nothing is told where there is none. */
-  told<Made extends Decision | undefined>(
-    decision: MaybePromise<Made>,
-    request: Request,
-    operation: DecisionCall["operation"],
-    startedMs: number | undefined,
-  ): MaybePromise<Made> {
-    return startedMs === undefined ? decision : this.#toldSince(decision, request, operation, startedMs)
-  }
-
-  #toldSince<Made extends Decision | undefined>(
-    decision: MaybePromise<Made>,
+  /** Returns the decision, when those who listen have been told of it. */
+  told(
+    decision: MaybePromise<Decision>,
     request: Request,
     operation: DecisionCall["operation"],
     startedMs: number,
-  ): MaybePromise<Made> {
-    const tell = (made: Made): Made => {
-      if (made !== undefined) this.tell(made, request, operation, startedMs)
+  ): MaybePromise<Decision> {
+    const tell = (made: Decision): Decision => {
+      this.tell(made, request, operation, startedMs)
       return made
     }
     return decision instanceof Promise ? decision.then(tell) : tell(decision)
   }
 
+  /** Tells those who listen of a decision. `startedMs` is what `start` returned. */
   tell(
     decision: Decision,
     request: Request,

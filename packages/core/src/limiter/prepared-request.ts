@@ -31,10 +31,11 @@ export class PreparedRequest<Request> {
     rules: { readonly current: RuleSet },
     facts: RequestFacts,
     request: Request,
-    units: number,
+    cost: number | ((request: Request) => number),
     part: Part | undefined,
     startedMs: number | undefined,
   ) {
+    const units = typeof cost === "number" ? cost : cost(request)
     this.rules = rules
     this.facts = facts
     this.request = request

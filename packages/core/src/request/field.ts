@@ -47,11 +47,12 @@ export function compileField(
   // Empty, and yet no missing value: the whole service is one client.
   if (name === "service") return () => ""
   const read = compileValue(name, extractor, context)
-  const textOf = name === "ip" ? (address: unknown) => address as string | undefined : scalarText
+  const isAddress = name === "ip"
   let failed = false
   return (facts, request) => {
     try {
-      return textOf(read(facts, request))
+      const value = read(facts, request)
+      return isAddress ? (value as string | undefined) : scalarText(value)
     } catch (error) {
       if (!failed) {
         failed = true

@@ -67,10 +67,11 @@ export function compilePartition(
     const read = readers[0] as FieldReader
     const denial = denials[0] as MissingField
     // An address has one spelling, in which there is nothing to look for.
-    const textOf = fields[0] === "ip" ? (address: string) => address : singleText
+    const isAddress = fields[0] === "ip"
     return (facts, request) => {
       const value = read(facts, request)
-      return value === undefined ? standIn(facts, request, denial) : textOf(value)
+      if (value === undefined) return standIn(facts, request, denial)
+      return isAddress ? value : singleText(value)
     }
   }
   return (facts, request) => {

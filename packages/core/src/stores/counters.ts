@@ -1,9 +1,21 @@
-import type { CounterState } from "../algorithms/algorithm.ts"
+import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/kinds.ts"
-import { ceilingOf, countsRefusals } from "../ground/policy.ts"
-import { type CounterStates, keepState, markBlocked, stateAt } from "./kept-state.ts"
+import { ceilingOf, countsRefusals, type Policy } from "../ground/policy.ts"
 import type { Answer, Check, CounterKey, Refund } from "./store.ts"
 import { type Pending, statesAfterRefusal, takeTogether } from "./take-together.ts"
+
+/** Where the states of counters are, by a key for each. */
+export interface CounterStates<Key> {
+  /** What was written; undefined is a counter that nobody has taken from, or that was forgotten since. */
+  read(key: Key): CounterState | undefined
+  /** Writes what is to be kept until `emptyAtMs`, in epoch milliseconds, and may be forgotten then. */
+  write(key: Key, state: CounterState, emptyAtMs: number, nowMs: number): void
+  /** Keeps what has been written until `emptyAtMs` at least. */
+  keep(key: Key, emptyAtMs: number): void
+  /** Who is counted is refused until `releaseAtMs`: among the last to be forgotten where there is no room. */
+  block(key: Key, releaseAtMs: number): void
+  remove(key: Key): void
+}
 
 /** A check on its way, and where its counter is. */
 interface Located<Key> extends Pending {
@@ -148,4 +160,51 @@ export class Counters<Key> {
  */
 export function chargeable({ current, previous }: CounterState, units: number): number {
   return Math.max(units, Math.min(0, current + previous - Number.MAX_SAFE_INTEGER))
+}
+
+/**
+ * What the counter holds now. When the clock went back, the state is stored as it has been brought back, even if
+ * nothing is taken: else it would be brought back again with each request, and its client would wait for the clock to
+ * catch up instead of two windows at most.
+ */
+function stateAt<Key>(
+  table: CounterStates<Key>,
+  key: Key,
+  algorithm: Algorithm,
+  policy: Policy,
+  nowMs: number,
+): CounterState {
+  const stored = table.read(key)
+  const state = algorithm.at(stored, policy, nowMs)
+  if (stored !== undefined && state.startMs < stored.startMs) {
+    table.write(key, state, algorithm.emptyAtMs(state, policy), nowMs)
+  }
+  return state
+}
+
+/** Keeps a counter that is not written: since it was, its bucket may have begun to fill slower, or its block to last longer. */
+function keepState<Key>(
+  table: CounterStates<Key>,
+  key: Key,
+  algorithm: Algorithm,
+  state: CounterState,
+  policy: Policy,
+): void {
+  if (algorithm.endsByRule === true) table.keep(key, algorithm.emptyAtMs(state, policy))
+}
+
+/**
+ * Remembers until when who was refused is refused, so that its counter is among the last to be evicted.
+ */
+function markBlocked<Key>(
+  table: CounterStates<Key>,
+  key: Key,
+  algorithm: Algorithm,
+  state: CounterState,
+  { policy, cost }: Check,
+  nowMs: number,
+): void {
+  const waitMs = algorithm.retryAfterMs(state, policy, cost, nowMs)
+  // A request that never fits says nothing about the client's next one.
+  if (waitMs > 0 && waitMs !== Number.POSITIVE_INFINITY) table.block(key, nowMs + waitMs)
 }

@@ -155,7 +155,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     if (prepared === undefined) return this.#uncounted(facts, request, earlier)
     // The rules may be others when the store has answered: a decision is told by those that it was made on.
     const { ruleSet } = prepared
-    if (prepared.isDecided) return decidedBefore(this.limiter, earlier as MountOutcome, ruleSet)
+    if (earlier !== undefined && prepared.isDecided) return decidedBefore(this.limiter, earlier, ruleSet)
     if (ruleSet.holding !== NO_STEPS) return this.#hold(prepared, response, earlier)
     const decision = this.limiter.admission.take(prepared)
     return decision instanceof Promise

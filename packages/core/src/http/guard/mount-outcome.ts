@@ -67,7 +67,7 @@ export class MountOutcome implements MountDecision {
 
   /** To be set on the response, in place of what an earlier mount has set under the same name. */
   get headers(): readonly HeaderLine[] {
-    return this.withRejection(this.told())
+    return this.rejection === undefined ? this.told() : this.withRejection(this.told())
   }
 
   /**

@@ -45,16 +45,7 @@ export function remainingTold(check: PolicyCheck): number {
  */
 export function secondsTold(check: PolicyCheck, windowS: number): number | undefined {
   if (!check.allowed) return secondsUntil(check.retryAfterMs)
-  return secondsLeft(check.remaining ?? 0, check.nextUnitAfterMs, check.limit, windowS)
-}
-
-/** The same of what is admitted. */
-function secondsLeft(
-  remaining: number,
-  nextUnitAfterMs: number,
-  limit: number,
-  windowS: number,
-): number | undefined {
+  const { remaining = 0, nextUnitAfterMs, limit } = check
   if (remaining === 0) return secondsUntil(nextUnitAfterMs)
   const share = Math.ceil((remaining * windowS) / limit)
   return fieldInteger(Math.max(Math.ceil(nextUnitAfterMs / 1000), share))

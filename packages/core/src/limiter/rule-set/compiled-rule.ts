@@ -95,8 +95,8 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     rule,
     step: stepOfRule(rule, context),
     ask(facts, request, units, paths) {
-      if (!countsPreflight && isPreflight(facts)) return undefined
-      if (lacks(facts.onlyFields, needed)) return undefined
+      if (!countsPreflight && facts.method === "OPTIONS" && isPreflight(facts)) return undefined
+      if (facts.onlyFields !== undefined && lacks(facts.onlyFields, needed)) return undefined
       if (matcher !== undefined && !isMatched(matcher, facts, request, paths)) return undefined
       return askOf(facts, request, units, hasPenalty || blocks.isOn)
     },
@@ -115,7 +115,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
 
 /** What is no set says nothing: a caller of the core might pass anything, and nobody is to be let in by that. */
 function lacks(known: unknown, fields: readonly string[]): boolean {
-  return known !== undefined && known instanceof Set && !fields.every((field) => known.has(field))
+  return known instanceof Set && !fields.every((field) => known.has(field))
 }
 
 /** Returns the fact if it is a text: a caller of the core might pass anything. */

@@ -60,7 +60,6 @@ export function* compileRuleSet(
   const compiled = yield* CompiledRules.of(rules, context, index !== undefined)
   const all = index === undefined ? rules.map((_, position) => compiled.at(position)) : []
   const needsPath = rules.some(({ match }) => match?.path !== undefined)
-  const pathsOf = (facts: RequestFacts): readonly string[] => (needsPath ? pathsIn(facts) : NO_PATHS)
 
   const stepsOf = (isMeant: (rule: ParsedRule) => boolean): StepSet =>
     steps.reduce(
@@ -76,7 +75,7 @@ export function* compileRuleSet(
     holding: stepsOf(({ throttle, shadow }) => throttle.kind === "queue" && !shadow),
     needsMonitor: rules.some(needsMonitor),
     asks(facts, request, units, atSteps) {
-      const paths = pathsOf(facts)
+      const paths = needsPath ? pathsIn(facts) : NO_PATHS
       if (index === undefined) return asksOf(all, facts, request, units, paths, atSteps)
       const positions = index.candidates(new IndexedFacts(compiled, facts, request, paths, atSteps))
       const candidates = positions.map((position) => compiled.at(position))

@@ -1,5 +1,5 @@
 import type { CounterState } from "../../algorithms/algorithm.ts"
-import type { CounterStates } from "../kept-state.ts"
+import type { CounterStates } from "../counters.ts"
 import type { KeyHash } from "./key-hash.ts"
 import { type OnLoss, Segment } from "./segment.ts"
 

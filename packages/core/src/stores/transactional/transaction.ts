@@ -3,8 +3,7 @@ import type { CounterState } from "../../algorithms/algorithm.ts"
 import { isPacked } from "../../algorithms/packed-counts.ts"
 import { isCountable } from "../../ground/clock.ts"
 import { StoreUnavailableError, textOf } from "../../ground/errors.ts"
-import type { Keys } from "../counters.ts"
-import type { CounterStates } from "../kept-state.ts"
+import type { CounterStates, Keys } from "../counters.ts"
 import type { CounterChange, KeptCounter } from "./counter-backend.ts"
 
 /** A partition that stands in a key as it is. */
