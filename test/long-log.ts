@@ -2,12 +2,12 @@ import type { CounterState } from "../packages/core/src/algorithms/algorithm.ts"
 import type { ManualClock } from "../packages/core/src/ground/clock.ts"
 import type { MaybePromise } from "../packages/core/src/ground/maybe-promise.ts"
 import type { Policy } from "../packages/core/src/ground/policy.ts"
-import type { Answer } from "../packages/core/src/stores/store.ts"
+import type { StoreResult } from "../packages/core/src/stores/store.ts"
 
 /** One counter of a store. */
 export interface LongLog {
   readonly clock: ManualClock
-  take(policy: Policy): MaybePromise<Answer | undefined>
+  take(policy: Policy): MaybePromise<StoreResult | undefined>
   refund(policy: Policy, units: number, after: CounterState): MaybePromise<void>
 }
 

@@ -3,7 +3,7 @@ import type { CounterState } from "../packages/core/src/algorithms/algorithm.ts"
 import { slidingLog } from "../packages/core/src/algorithms/sliding-log.ts"
 import type { ManualClock } from "../packages/core/src/ground/clock.ts"
 import { ceilingOf, type Policy } from "../packages/core/src/ground/policy.ts"
-import type { Answer, Store } from "../packages/core/src/stores/store.ts"
+import type { Store, StoreResult } from "../packages/core/src/stores/store.ts"
 import { entriesOf, type LogEntries } from "./log-entries.ts"
 import type { LogStep, LogTrace } from "./log-traces.ts"
 
@@ -126,7 +126,7 @@ async function play(
   const answers = await store.take(
     Array.from({ length: times }, () => [{ policy, partition: "alice", cost, shadow: false }]),
   )
-  for (const { granted, checks } of answers as readonly Answer[]) {
+  for (const { granted, checks } of answers as readonly StoreResult[]) {
     const isTaken = naive.take(nowMs, policy, cost)
     const counted = checks[0]
     if (counted === undefined) throw new Error("the store has told nothing")

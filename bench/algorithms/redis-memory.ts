@@ -1,5 +1,5 @@
 import { setTimeout } from "node:timers/promises"
-import type { Answer } from "@sluice/core"
+import type { StoreResult } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import type { Redis } from "ioredis"
 import type { Contender } from "../load/contender.ts"
@@ -48,7 +48,7 @@ export class RedisScale {
     const client = await connect(server.port)
     const store = redisStore({ client, timeoutMs: PATIENCE_MS })
     const policy = weighedPolicy(kindOf("sliding-window"))
-    const contender: Contender<readonly Answer[]> = {
+    const contender: Contender<readonly StoreResult[]> = {
       count: (key) => store.take([[{ policy, partition: key, cost: 1, shadow: false }]]),
       judge: ([answer]) => (answer?.granted === true ? "granted" : "refused"),
       judgeError: () => "failed",

@@ -1,4 +1,4 @@
-import { type Answer, memoryStore, type Policy } from "@sluice/core"
+import { memoryStore, type Policy, type StoreResult } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { freshAddress } from "../clients/addresses.ts"
 import { uniformSequence } from "../clients/sequence.ts"
@@ -47,7 +47,7 @@ const SEQUENCE = 2 ** 18
 const kind = kindOf(process.argv[2] ?? "")
 let countInMemory: ((key: string, nowMs: number) => void) | undefined
 let calledInMemory = 0
-const inRedis = new Map<number, Contender<readonly Answer[]>>()
+const inRedis = new Map<number, Contender<readonly StoreResult[]>>()
 
 answerTasks<MemoryTask | RedisTask>((task) =>
   task.store === "memory" ? measureMemory(task) : measureRedis(task),
@@ -103,7 +103,7 @@ async function measureRedis(task: RedisTask): Promise<SpeedSample> {
   return { perSecond: (decisions * 1e3) / wallMs, nodeUs: cpuUs / decisions - keyUs, decisions }
 }
 
-async function redisCounter(port: number, windowMs: number): Promise<Contender<readonly Answer[]>> {
+async function redisCounter(port: number, windowMs: number): Promise<Contender<readonly StoreResult[]>> {
   const store = redisStore({ client: await connect(port), timeoutMs: PATIENCE_MS })
   const policy = policyIn(windowMs)
   return {

@@ -1,4 +1,4 @@
-import { type Answer, createLimiter, type Decision, type Logger } from "@sluice/core"
+import { createLimiter, type Decision, type Logger, type StoreResult } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { type RedisReply, RedisStore } from "rate-limit-redis"
 import { RateLimiterRedis, RateLimiterUnion } from "rate-limiter-flexible"
@@ -19,7 +19,7 @@ const FAILED = (): Outcome => "failed"
 export const ON_REDIS: Readonly<Record<string, ContenderKind>> = {
   "sluice take": {
     sends: SCRIPTS,
-    async create({ port, limits }): Promise<Contender<readonly Answer[]>> {
+    async create({ port, limits }): Promise<Contender<readonly StoreResult[]>> {
       const store = redisStore({ client: await connect(port), timeoutMs: PATIENCE_MS })
       const policies = limits.map(policyOf)
       const [first] = policies

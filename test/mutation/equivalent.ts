@@ -53,18 +53,18 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression,EqualityOperator: of one it is the same",
   },
   "core/src/decision/explain-answer.ts": {
-    "if (refusal !== undefined || penalty !== undefined) return withPenalties(asks.filter(isCounted))":
+    "if (refusal !== undefined || penalty !== undefined) return withPenalties(ruleChecks.filter(isCounted))":
       "ConditionalExpression,EqualityOperator: the same asks in a list that is made in vain",
-    "if (asked !== asks) return explainParted(partPenalties(asked, answer), asks, peeked, by, look)":
-      "ConditionalExpression: the long way explains the same",
-    "const isOne = asks.length === 1": "ConditionalExpression: a list of one is explained the same",
+    "if (storeChecks !== ruleChecks)": "ConditionalExpression: the long way explains the same",
+    "ruleChecks.length === 1 && counted !== undefined":
+      "ConditionalExpression: a list of one is explained the same",
   },
   "core/src/decision/explain.ts": {
-    "return policy.extra === undefined ? policy : { ...policy, extra: 0 }":
+    "const hard = policy.extra === undefined ? policy : hardOf(policy)":
       "ConditionalExpression: a policy with nothing extra, made in vain",
   },
   "core/src/decision/local-fallback.ts": {
-    "if (this.#instances === 1) return ask":
+    "if (this.#instances === 1) return ruleCheck":
       "ConditionalExpression: the only one has all of it, put together anew",
   },
   "core/src/decision/refunding.ts": {
@@ -132,10 +132,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "if (options === undefined) return undefined":
       "ConditionalExpression: the usual call, of which what follows says the same",
   },
-  "core/src/limiter/decision-events.ts": {
-    "return startedMs === undefined ? decision : this.#toldSince(decision, request, operation, startedMs)":
-      "ConditionalExpression: nobody is told either way, which takes longer",
-  },
   "core/src/limiter/hold.ts": {
     '"clock.wait",': "StringLiteral: any name that no other callback has",
   },
@@ -146,8 +142,10 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "StringLiteral: whoever lacks a field is refused before any counter is asked",
     "if (matcher !== undefined && !isMatched(matcher, facts, request, paths)) return undefined":
       "ConditionalExpression: what matches everything yields the same, only slower",
-    "return known !== undefined && known instanceof Set && !fields.every((field) => known.has(field))":
-      "ConditionalExpression: nearly always it is absent, and a set it is not then either",
+    "if (facts.onlyFields !== undefined && lacks(facts.onlyFields, needed)) return undefined":
+      "ConditionalExpression: a shortcut, as what is absent is no set",
+    'if (!countsPreflight && facts.method === "OPTIONS" && isPreflight(facts)) return undefined':
+      "ConditionalExpression: a shortcut, as isPreflight looks at the method too",
   },
   "core/src/limiter/rule-set/elastic.ts": {
     'const highest = ceiling ?? mostCounted(rule, burst ?? (typeof limit === "number" ? limit : undefined))':
@@ -185,7 +183,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: with the address that it has not got, it is the same request",
   },
   "core/src/request/field.ts": {
-    'const textOf = name === "ip" ? (address: unknown) => address as string | undefined : scalarText':
+    'const isAddress = name === "ip"':
       "ConditionalExpression,StringLiteral: an address is a text that is not empty",
     'return ({ method }) => (method === "GET" ? method : methodText(method))':
       "ConditionalExpression,StringLiteral: the long way yields the same",
@@ -199,7 +197,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: a list of no values yields the same, only slower",
     "if (readers.length === 1) {":
       "ConditionalExpression,BlockStatement: a list of one value yields the same, only slower",
-    'const textOf = fields[0] === "ip" ? (address: string) => address : singleText':
+    'const isAddress = fields[0] === "ip"':
       "ConditionalExpression,StringLiteral: its text is the same, only slower",
   },
   "core/src/rules/parsing/parsed-rule.ts": {

@@ -4,7 +4,7 @@ import type { CounterState } from "../../packages/core/src/algorithms/algorithm.
 import { algorithmOf } from "../../packages/core/src/algorithms/kinds.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
-import type { Answer, Check, Store } from "../../packages/core/src/stores/store.ts"
+import type { Check, Store, StoreResult } from "../../packages/core/src/stores/store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { startProxy } from "../servers/tcp-proxy.ts"
 import { callsBetween, callsOf, keysWithoutTtl, timeOf } from "./counted.ts"
@@ -42,7 +42,7 @@ function check(partition: string, cost = 1, policy = MONTH): Check {
   return { policy, partition, cost, shadow: false }
 }
 
-async function ask(store: Store, ...checks: Check[]): Promise<Answer> {
+async function ask(store: Store, ...checks: Check[]): Promise<StoreResult> {
   const [answer] = await store.take([checks])
   if (answer === undefined) throw new Error("the store did not answer")
   return answer
@@ -53,13 +53,13 @@ async function isGranted(store: Store, ...checks: Check[]): Promise<boolean> {
 }
 
 /** What the one counter of an answer holds. */
-function stateOf({ checks: [counted] }: Answer): CounterState {
+function stateOf({ checks: [counted] }: StoreResult): CounterState {
   if (counted === undefined) throw new Error("the answer does not say what was counted")
   return counted.state
 }
 
 /** What a refusal says: at which instant of the server's time the same request would be admitted. */
-function releaseOf({ nowMs, checks: [counted] }: Answer, { policy, cost }: Check): number {
+function releaseOf({ nowMs, checks: [counted] }: StoreResult, { policy, cost }: Check): number {
   if (counted === undefined) throw new Error("the refusal does not say what was counted")
   return nowMs + algorithmOf(policy).retryAfterMs(counted.state, policy, cost, nowMs)
 }

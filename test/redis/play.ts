@@ -11,7 +11,7 @@ import { type MemoryStore, memoryStore } from "../../packages/core/src/stores/me
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import { PEEK, REFUND, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"
-import type { Answer, Check, CounterKey, Refund, Store } from "../../packages/core/src/stores/store.ts"
+import type { Check, CounterKey, Refund, Store, StoreResult } from "../../packages/core/src/stores/store.ts"
 import { entriesOf } from "../log-entries.ts"
 import { type CallStep, type CallTrace, MOST_CHARGED, ONE_TOO_MANY, type Requests } from "./call-traces.ts"
 import { KeptEnds } from "./kept-ends.ts"
@@ -166,7 +166,7 @@ function inUnits(requests: Requests, twin: MemoryStore): Requests {
 }
 
 /** What may be given back of each check, or charged on top: of one that asked for nothing, too. */
-function unitsOf(requests: Requests, answers: readonly Answer[]): Refund[] {
+function unitsOf(requests: Requests, answers: readonly StoreResult[]): Refund[] {
   return requests.flatMap((checks, i) =>
     checks.flatMap(({ policy, partition, cost }, j) => {
       const counted = answers[i]?.checks[j]
@@ -180,7 +180,7 @@ function unitsOf(requests: Requests, answers: readonly Answer[]): Refund[] {
  * The answers with what may be absent: parts that are empty, and those of a strict window that has granted, in place of which
  * stands what is told of them. A log is what is in it: its number of digits means nothing.
  */
-function alike(requests: Requests, answers: readonly Answer[]): unknown {
+function alike(requests: Requests, answers: readonly StoreResult[]): unknown {
   return answers.map((answer, i) => ({
     ...answer,
     checks: answer.checks.map((counted, j) => {

@@ -5,7 +5,7 @@ import { algorithmOf } from "../../packages/core/src/algorithms/kinds.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
-import type { Answer, Check, Counted, Store } from "../../packages/core/src/stores/store.ts"
+import type { Check, Counted, Store, StoreResult } from "../../packages/core/src/stores/store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { MOST_PACKED } from "./traced-policies.ts"
 
@@ -94,7 +94,7 @@ describe("concurrent takes of random costs", () => {
         const answers = await Promise.all(
           costs.map(async (cost, i) => {
             const store = stores[i % stores.length] as Store
-            return (await store.take([[check(policy, "alice", cost)]]))[0] as Answer
+            return (await store.take([[check(policy, "alice", cost)]]))[0] as StoreResult
           }),
         )
         const granted = costs.filter((_, i) => answers[i]?.granted)
@@ -185,7 +185,7 @@ describe("a key that holds what is no counter", () => {
               { ...good, cost: 2 },
               { ...good, cost: 3 },
             ],
-          ].map(async (checks) => (await stores[0].take([checks]))[0] as Answer),
+          ].map(async (checks) => (await stores[0].take([checks]))[0] as StoreResult),
         )
         expect(await callsOf("evalsha")).toBe(calls + 1)
         const errors = Array.from({ length: 7 }, () => ERROR)
@@ -220,7 +220,7 @@ describe("a key that holds what is no counter", () => {
 const ERROR = "StoreUnavailableError: no counter"
 
 /** The units in use that the last check of an answer tells, or that its key holds what is no counter. */
-function told(result: PromiseSettledResult<Answer>, policy: Policy): number | string | undefined {
+function told(result: PromiseSettledResult<StoreResult>, policy: Policy): number | string | undefined {
   if (result.status === "fulfilled") {
     const { nowMs, checks } = result.value
     const last = checks.at(-1)

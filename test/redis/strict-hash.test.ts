@@ -7,7 +7,7 @@ import { manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
-import type { Answer } from "../../packages/core/src/stores/store.ts"
+import type { StoreResult } from "../../packages/core/src/stores/store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { callsBetween, callsOf, timeOf } from "./counted.ts"
 
@@ -62,9 +62,9 @@ function open(clock?: { now(): number }): RedisStore {
   return store
 }
 
-async function take(store: RedisStore, cost: number, policy = POLICY): Promise<Answer> {
+async function take(store: RedisStore, cost: number, policy = POLICY): Promise<StoreResult> {
   const [answer] = await store.take([[{ ...CLIENT, policy, cost, shadow: false }]])
-  return answer as Answer
+  return answer as StoreResult
 }
 
 async function theKey(): Promise<string> {

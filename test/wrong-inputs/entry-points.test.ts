@@ -135,7 +135,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         decisionOn: [anyOdd],
         algorithmOf: BY_TYPES,
         addressGroup: [anyOdd],
-        bindsMore: BY_TYPES,
+        isStricter: BY_TYPES,
         hasRuleOption: BY_TYPES,
         ruleName: BY_TYPES,
         withoutCredentials: BY_TYPES,

@@ -15,7 +15,7 @@ export type { Algorithm, CounterState } from "./algorithms/algorithm.ts"
 export { type AlgorithmName, algorithmOf } from "./algorithms/kinds.ts"
 export type { Decision, PolicyCheck, Refusal } from "./decision/decision.ts"
 export { RateLimitExceededError } from "./decision/decision.ts"
-export { type Bindable, bindsMore } from "./decision/decision-record.ts"
+export { type Bindable, isStricter } from "./decision/decision-record.ts"
 export { type Clock, type ManualClock, manualClock } from "./ground/clock.ts"
 export { withoutCredentials } from "./ground/credentials.ts"
 export {
@@ -132,7 +132,6 @@ export {
 export { staticRules } from "./rules/sources/static.ts"
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./stores/memory/memory-store.ts"
 export type {
-  Answer,
   Check,
   Counted,
   CounterKey,
@@ -141,6 +140,7 @@ export type {
   RefundLostEvent,
   Store,
   StoreEvent,
+  StoreResult,
 } from "./stores/store.ts"
 export type {
   ChangeCounters,

@@ -51,7 +51,7 @@ export const TAKING: Replacements = {
     ["for earlier = 1, i - 1 do fits = fits and keys[read + earlier] ~= key end", "", "ledgers"],
     ["isQuick = isQuick and cost > 0 and", "isQuick = isQuick and", "ledgers"],
   ],
-  "take-with-care": [
+  "take-slow": [
     ["if isSame and current > 0 then", "if isSame then", "ledgers"],
     [
       "if policy.countsRejected and granted < times and cost <= policy.limit then",

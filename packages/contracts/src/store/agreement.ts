@@ -1,11 +1,11 @@
 import {
-  type Answer,
   type Check,
   type CounterState,
   type ManualClock,
   manualClock,
   type Policy,
   type Store,
+  type StoreResult,
 } from "@sluice/core"
 import { expect } from "expect"
 import fc from "fast-check"
@@ -74,14 +74,14 @@ export function agreement({ group }: Pick<StoreSuite, "group">, agrees: Agrees, 
 }
 
 /** Compares what a store answered with what the reference says. */
-type Compare = (answers: readonly Answer[], expected: readonly Answer[]) => void
+type Compare = (answers: readonly StoreResult[], expected: readonly StoreResult[]) => void
 
-function same(answers: readonly Answer[], expected: readonly Answer[]): void {
+function same(answers: readonly StoreResult[], expected: readonly StoreResult[]): void {
   expect(looked(answers)).toEqual(expected)
 }
 
 /** A refusal may leave out counters; whatever is told is true. */
-function sameAsTold(answers: readonly Answer[], expected: readonly Answer[]): void {
+function sameAsTold(answers: readonly StoreResult[], expected: readonly StoreResult[]): void {
   const told = expected.map((answer, nth) => ({
     ...answer,
     checks: answer.checks.map((counted, i) =>

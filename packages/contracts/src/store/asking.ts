@@ -1,4 +1,4 @@
-import type { Answer, Check, Counted, CounterState, ManualClock, Policy, Store } from "@sluice/core"
+import type { Check, Counted, CounterState, ManualClock, Policy, Store, StoreResult } from "@sluice/core"
 import { expect } from "expect"
 
 /** How the behaviours of a store are written down. */
@@ -65,12 +65,12 @@ export function check(policy: Policy, cost = 1, more: Partial<Check> = {}): Chec
 }
 
 /** An answer with every counter of its request. */
-export interface Looked extends Answer {
+export interface Looked extends StoreResult {
   readonly checks: readonly Counted[]
 }
 
 /** The answers, each with every counter of its request: where refusals are not remembered a store looks at them all. */
-export function looked(answers: readonly Answer[]): readonly Looked[] {
+export function looked(answers: readonly StoreResult[]): readonly Looked[] {
   return answers.map((answer) => {
     const checks = answer.checks.filter((counted) => counted !== undefined)
     expect(checks).toHaveLength(answer.checks.length)

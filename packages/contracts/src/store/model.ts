@@ -1,4 +1,4 @@
-import type { Answer, Check, Counted, CounterKey, Policy, Refund } from "@sluice/core"
+import type { Check, Counted, CounterKey, Policy, Refund, StoreResult } from "@sluice/core"
 
 /** Units taken in each window, by the window's start. */
 type Windows = Map<number, number>
@@ -10,11 +10,11 @@ type Windows = Map<number, number>
 export class StoreModel {
   readonly #counters = new Map<string, Windows>()
 
-  take(requests: readonly (readonly Check[])[], nowMs: number): Answer[] {
+  take(requests: readonly (readonly Check[])[], nowMs: number): StoreResult[] {
     return requests.map((checks) => this.#decide(checks, nowMs))
   }
 
-  peek(requests: readonly (readonly Check[])[], nowMs: number): Answer[] {
+  peek(requests: readonly (readonly Check[])[], nowMs: number): StoreResult[] {
     return requests.map((checks) => {
       const { granted } = this.#copy().#decide(checks, nowMs)
       return { nowMs, granted, checks: checks.map((check) => this.#counts(check, nowMs, 0)) }
@@ -41,7 +41,7 @@ export class StoreModel {
     for (const key of keys) this.#counters.delete(nameOf(key))
   }
 
-  #decide(checks: readonly Check[], nowMs: number): Answer {
+  #decide(checks: readonly Check[], nowMs: number): StoreResult {
     const trial = this.#copy()
     const answers: Counted[] = []
     for (const check of checks) {

@@ -1,11 +1,11 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
 import { StoreUnavailableError } from "../ground/errors.ts"
 import { isThenable, type MaybePromise } from "../ground/maybe-promise.ts"
-import type { Answer, CounterKey, Refund } from "../stores/store.ts"
+import type { CounterKey, Refund, StoreResult } from "../stores/store.ts"
 import type { BlockWatch } from "./block-watch.ts"
 import type { Decision } from "./decision.ts"
 import { DENIED_WITHOUT_RULES, DecisionRecord, type Receipt, UNLIMITED } from "./decision-record.ts"
-import { askedOf, explainAnswer, explainSettled, isSound, isSoundDecision } from "./explain-answer.ts"
+import { explainAnswer, explainSettled, isSound, isSoundDecision, storeChecksOf } from "./explain-answer.ts"
 import { LocalFallback } from "./local-fallback.ts"
 import { countRefusals } from "./penalties.ts"
 import {
@@ -16,7 +16,7 @@ import {
   isNotApplied,
   within,
 } from "./refunding.ts"
-import { type Ask, isHopeless, type Look, RULES_MISSING } from "./rule-check.ts"
+import { canNeverFit, type OnStoreAnswer, RULES_MISSING, type RuleCheck } from "./rule-check.ts"
 import { partOf, refundsOf, settlementOf } from "./settlement.ts"
 import { withinDeadline } from "./store-error.ts"
 import { type HealthOptions, StoreHealth } from "./store-health.ts"
@@ -47,32 +47,33 @@ export class Decider {
     this.#health = new StoreHealth(options)
   }
 
-  /** Takes the units of every ask, or refuses and takes none. */
-  take(asks: readonly Ask[], look?: Look): MaybePromise<Decision> {
-    return this.#decide(asks, false, look)
+  /** Takes the units of every rule check, or refuses and takes none. */
+  take(ruleChecks: readonly RuleCheck[], onAnswer?: OnStoreAnswer): MaybePromise<Decision> {
+    return this.#decide(ruleChecks, false, onAnswer)
   }
 
   /** Decides as `take` does when the store is gone, for a request that has already waited for it. */
-  takeWithoutStore(asks: readonly Ask[]): Decision {
-    return settledBy(asks) ?? this.#fallback.decide(asks, false)
+  takeWithoutStore(ruleChecks: readonly RuleCheck[]): Decision {
+    return settledBy(ruleChecks) ?? this.#fallback.decide(ruleChecks, false)
   }
 
   /** The same for who asks in order to find out: where refusals count it looks first, and a look counts nothing. */
-  takeIfItFits(asks: readonly Ask[], look?: Look): MaybePromise<Decision> {
-    if (!countRefusals(asks)) return this.#decide(asks, false, look)
-    const seen = this.#decide(asks, true, look)
-    if (isThenable(seen)) return seen.then((peeked) => (peeked.allowed ? this.take(asks, look) : peeked))
-    return seen.allowed ? this.take(asks, look) : seen
+  takeIfItFits(ruleChecks: readonly RuleCheck[], onAnswer?: OnStoreAnswer): MaybePromise<Decision> {
+    if (!countRefusals(ruleChecks)) return this.#decide(ruleChecks, false, onAnswer)
+    const seen = this.#decide(ruleChecks, true, onAnswer)
+    if (isThenable(seen))
+      return seen.then((peeked) => (peeked.allowed ? this.take(ruleChecks, onAnswer) : peeked))
+    return seen.allowed ? this.take(ruleChecks, onAnswer) : seen
   }
 
   /** As many units as there are, `units` at most; `asks` are those of one unit. */
-  takeUpTo(asks: readonly Ask[], units: number): Promise<Decision> {
-    return takeUpTo(this, asks, units)
+  takeUpTo(ruleChecks: readonly RuleCheck[], units: number): Promise<Decision> {
+    return takeUpTo(this, ruleChecks, units)
   }
 
   /** The decision that `take` would make, counting nothing. */
-  peek(asks: readonly Ask[]): MaybePromise<Decision> {
-    return this.#decide(asks, true)
+  peek(ruleChecks: readonly RuleCheck[]): MaybePromise<Decision> {
+    return this.#decide(ruleChecks, true)
   }
 
   /** Whether units can be given back here: another one's were taken under other rules. Also where there are none. */
@@ -164,42 +165,46 @@ export class Decider {
     }
   }
 
-  #decide(asks: readonly Ask[], peeked: boolean, look?: Look): MaybePromise<Decision> {
-    const settled = settledBy(asks)
+  #decide(
+    ruleChecks: readonly RuleCheck[],
+    peeked: boolean,
+    onAnswer?: OnStoreAnswer,
+  ): MaybePromise<Decision> {
+    const settled = settledBy(ruleChecks)
     if (settled !== undefined) return settled
-    const asked = askedOf(asks)
-    let answers: MaybePromise<readonly Answer[]>
+    const storeChecks = storeChecksOf(ruleChecks)
+    let answers: MaybePromise<readonly StoreResult[]>
     try {
-      const counted = [asked]
+      const counted = [storeChecks]
       const { store, storeTimeoutMs } = this.#options
       answers = peeked ? store.peek(counted, storeTimeoutMs) : store.take(counted, storeTimeoutMs)
     } catch (error) {
-      return this.#degrade(error, asks, peeked, look)
+      return this.#degrade(error, ruleChecks, peeked, onAnswer)
     }
     // A closure in here would be paid for by the decisions, too, that wait for nothing.
     return isThenable(answers)
-      ? this.#wait(answers, asks, asked, peeked, look)
-      : this.#conclude(answers, asks, asked, peeked, look)
+      ? this.#wait(answers, ruleChecks, storeChecks, peeked, onAnswer)
+      : this.#conclude(answers, ruleChecks, storeChecks, peeked, onAnswer)
   }
 
   #wait(
-    answers: Promise<readonly Answer[]>,
-    asks: readonly Ask[],
-    asked: readonly Ask[],
+    answers: Promise<readonly StoreResult[]>,
+    ruleChecks: readonly RuleCheck[],
+    storeChecks: readonly RuleCheck[],
     peeked: boolean,
-    look: Look | undefined,
+    onAnswer: OnStoreAnswer | undefined,
   ): Promise<Decision> {
     const { store } = this.#options
     // A store that others wrote may answer with a thenable, and that one's `then` may throw.
     const inTime = store.keepsDeadline === true ? Promise.resolve(answers) : this.#inTime(answers)
     return inTime.then(
-      (answered) => this.#conclude(answered, asks, asked, peeked, look),
-      (error: unknown) => this.#degrade(error, asks, peeked, look),
+      (answered) => this.#conclude(answered, ruleChecks, storeChecks, peeked, onAnswer),
+      (error: unknown) => this.#degrade(error, ruleChecks, peeked, onAnswer),
     )
   }
 
   /** Watches the time for a store that does not, and measures the answers that come too late. */
-  #inTime(answers: Promise<readonly Answer[]>): Promise<readonly Answer[]> {
+  #inTime(answers: Promise<readonly StoreResult[]>): Promise<readonly StoreResult[]> {
     const sentAtMs = performance.now()
     const inTime = withinDeadline(answers, this.#options.storeTimeoutMs)
     inTime.catch((error: unknown) => {
@@ -209,43 +214,48 @@ export class Decider {
   }
 
   #conclude(
-    answers: readonly Answer[] | undefined,
-    asks: readonly Ask[],
-    asked: readonly Ask[],
+    answers: readonly StoreResult[] | undefined,
+    ruleChecks: readonly RuleCheck[],
+    storeChecks: readonly RuleCheck[],
     peeked: boolean,
-    look: Look | undefined,
+    onAnswer: OnStoreAnswer | undefined,
   ): Decision {
     // Anybody may have written the store.
     const answer = answers?.[0]
-    const decision = isSound(answer, asked)
-      ? explainAnswer(answer, asks, asked, peeked, this.#options, look)
+    const decision = isSound(answer, storeChecks)
+      ? explainAnswer(answer, ruleChecks, storeChecks, peeked, this.#options, onAnswer)
       : undefined
     if (decision === undefined || !isSoundDecision(decision)) {
       const error = new StoreUnavailableError("The store gave an answer that makes no sense.", {
         kind: "invalid-answer",
       })
-      return this.#degrade(error, asks, peeked, look)
+      return this.#degrade(error, ruleChecks, peeked, onAnswer)
     }
     const health = this.#health
     health.answers++
-    const { nowMs, isRemembered } = answer as Answer
+    const { nowMs, isRemembered } = answer as StoreResult
     this.#options.blocks?.answered(nowMs)
     if (health.isUnsettled && isRemembered !== true) health.answered()
     return decision
   }
 
-  #degrade(error: unknown, asks: readonly Ask[], peeked: boolean, look: Look | undefined): Decision {
+  #degrade(
+    error: unknown,
+    ruleChecks: readonly RuleCheck[],
+    peeked: boolean,
+    onAnswer: OnStoreAnswer | undefined,
+  ): Decision {
     this.#health.failed(error)
-    return this.#fallback.decide(asks, peeked, look)
+    return this.#fallback.decide(ruleChecks, peeked, onAnswer)
   }
 }
 
 /** Returns the decision that no counter can change, if there is one. */
-function settledBy(asks: readonly Ask[]): Decision | undefined {
-  if (asks.length === 0) return asks === RULES_MISSING ? DENIED_WITHOUT_RULES : UNLIMITED
-  for (let i = 0; i < asks.length; i++) {
-    const ask = asks[i] as Ask
-    if (isHopeless(ask) && !ask.shadow) return hopeless(asks)
+function settledBy(ruleChecks: readonly RuleCheck[]): Decision | undefined {
+  if (ruleChecks.length === 0) return ruleChecks === RULES_MISSING ? DENIED_WITHOUT_RULES : UNLIMITED
+  for (let i = 0; i < ruleChecks.length; i++) {
+    const ruleCheck = ruleChecks[i] as RuleCheck
+    if (canNeverFit(ruleCheck) && !ruleCheck.shadow) return hopeless(ruleChecks)
   }
   return undefined
 }
@@ -254,8 +264,8 @@ function isTimeout(error: unknown): boolean {
   return error instanceof StoreUnavailableError && error.kind === "timeout"
 }
 
-function hopeless(asks: readonly Ask[]): Decision {
-  return new DecisionRecord(asks.filter(isHopeless).map(explainSettled), false, undefined)
+function hopeless(ruleChecks: readonly RuleCheck[]): Decision {
+  return new DecisionRecord(ruleChecks.filter(canNeverFit).map(explainSettled), false, undefined)
 }
 
 const NONE: readonly CounterKey[] = []

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import type { PolicyCheck } from "./decision.ts"
-import { bindsMore, DecisionRecord } from "./decision-record.ts"
+import { DecisionRecord, isStricter } from "./decision-record.ts"
 
 const ADMITTED: PolicyCheck = {
   policy: "a",
@@ -92,9 +92,9 @@ describe("what binds", () => {
   const refused = { allowed: false, remaining: 3, cost: 5, retryAfterMs: 7 }
 
   it("is a refusal, however little an admission leaves", () => {
-    expect(bindsMore(refused, admitted)).toBe(true)
-    expect(bindsMore(admitted, refused)).toBe(false)
-    expect(bindsMore({ ...refused, retryAfterMs: 0 }, admitted)).toBe(true)
+    expect(isStricter(refused, admitted)).toBe(true)
+    expect(isStricter(admitted, refused)).toBe(false)
+    expect(isStricter({ ...refused, retryAfterMs: 0 }, admitted)).toBe(true)
   })
 
   it("is, of rules that fit as many requests like this one, the one with fewer units left", () => {
@@ -103,14 +103,14 @@ describe("what binds", () => {
       { ...admitted, remaining: 5, cost: 2 },
       { ...admitted, remaining: 7, cost: 3 },
     ]
-    expect([bindsMore(five, seven), bindsMore(seven, five)]).toEqual([true, false])
+    expect([isStricter(five, seven), isStricter(seven, five)]).toEqual([true, false])
     const three = { ...admitted, remaining: 9, cost: 3 }
-    expect([bindsMore(five, three), bindsMore(three, five)]).toEqual([true, false])
+    expect([isStricter(five, three), isStricter(three, five)]).toEqual([true, false])
   })
 
   it("is the longer wait of two refusals", () => {
     const longer = { ...refused, retryAfterMs: 8 }
-    expect(bindsMore(longer, refused)).toBe(true)
-    expect(bindsMore(refused, longer)).toBe(false)
+    expect(isStricter(longer, refused)).toBe(true)
+    expect(isStricter(refused, longer)).toBe(false)
   })
 })

@@ -1,6 +1,6 @@
-import type { Answer, Store } from "../stores/store.ts"
+import type { Store, StoreResult } from "../stores/store.ts"
 import type { Decision, PolicyCheck, Refusal } from "./decision.ts"
-import type { Ask } from "./rule-check.ts"
+import type { RuleCheck } from "./rule-check.ts"
 
 /** Who decides, by what a store answers. */
 export interface DecisionMaker {
@@ -13,8 +13,8 @@ export interface Receipt {
   readonly by: DecisionMaker
   /** Where it was taken, which was another one while that of who decides was gone. */
   readonly store: Store
-  readonly asks: readonly Ask[]
-  readonly answer: Answer
+  readonly ruleChecks: readonly RuleCheck[]
+  readonly answer: StoreResult
 }
 
 /** The decision on a request that no rule applies to. */
@@ -172,7 +172,7 @@ function bindingCheck(checks: readonly PolicyCheck[]): PolicyCheck | undefined {
   let binding: PolicyCheck | undefined
   for (let i = 0; i < checks.length; i++) {
     const check = checks[i] as PolicyCheck
-    if (!check.shadow && (binding === undefined || bindsMore(check, binding))) binding = check
+    if (!check.shadow && (binding === undefined || isStricter(check, binding))) binding = check
   }
   return binding
 }
@@ -181,7 +181,7 @@ function bindingCheck(checks: readonly PolicyCheck[]): PolicyCheck | undefined {
 export type Bindable = Pick<PolicyCheck, "allowed" | "remaining" | "cost" | "retryAfterMs">
 
 /** Whether one binds more than the other: a refusal before an admission, then the longer wait or the smaller rest. */
-export function bindsMore(check: Bindable, than: Bindable): boolean {
+export function isStricter(check: Bindable, than: Bindable): boolean {
   if (check.allowed !== than.allowed) return !check.allowed
   if (!check.allowed) return check.retryAfterMs > than.retryAfterMs
   const difference = moreRequests(check) - moreRequests(than)

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest"
 import { memoryStore } from "../stores/memory/memory-store.ts"
-import type { Answer } from "../stores/store.ts"
+import type { StoreResult } from "../stores/store.ts"
 import { explainAnswer, isSound } from "./explain-answer.ts"
-import { ask, SECOND } from "./testing/asks.ts"
+import { ruleCheck, SECOND } from "./testing/rule-checks.ts"
 
 const NOW_MS = 10 * SECOND
-const ASKS = [ask("a", 5), ask("b", 5)]
+const ASKS = [ruleCheck("a", 5), ruleCheck("b", 5)]
 const counted = (startMs = NOW_MS) => ({ state: { startMs, previous: 0, current: 1 }, taken: 1 })
 
 function verdictOn(answer: unknown): boolean | undefined {
-  const told = answer as Answer
+  const told = answer as StoreResult
   return isSound(told, ASKS)
     ? explainAnswer(told, ASKS, ASKS, false, { store: memoryStore() }, undefined)?.allowed
     : undefined

@@ -2,127 +2,146 @@ import type { CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/kinds.ts"
 import { isPacked } from "../algorithms/packed-counts.ts"
 import { isBlockedByHand } from "../algorithms/penalty.ts"
-import type { Answer, Counted } from "../stores/store.ts"
+import type { Counted, StoreResult } from "../stores/store.ts"
 import type { Decision, PolicyCheck } from "./decision.ts"
 import { type DecisionMaker, DecisionRecord, type Receipt } from "./decision-record.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
 import { type Parted, partPenalties, underPenalty, withPenalties } from "./penalties.ts"
-import type { Ask, Look } from "./rule-check.ts"
+import type { OnStoreAnswer, RuleCheck } from "./rule-check.ts"
 
-/** What a store is asked: nearly always the asks as they are, so no list is made in vain. */
-export function askedOf(asks: readonly Ask[]): readonly Ask[] {
-  for (let i = 0; i < asks.length; i++) {
-    const { refusal, penalty } = asks[i] as Ask
-    if (refusal !== undefined || penalty !== undefined) return withPenalties(asks.filter(isCounted))
+/** What a store is asked: nearly always the rule checks as they are, so no list is made in vain. */
+export function storeChecksOf(ruleChecks: readonly RuleCheck[]): readonly RuleCheck[] {
+  for (let i = 0; i < ruleChecks.length; i++) {
+    const { refusal, penalty } = ruleChecks[i] as RuleCheck
+    if (refusal !== undefined || penalty !== undefined) return withPenalties(ruleChecks.filter(isCounted))
   }
-  return asks
+  return ruleChecks
 }
 
 /** A shadow rule may be settled without counting while others still count. */
-export function isCounted(ask: Ask): boolean {
-  return ask.refusal === undefined
+export function isCounted(ruleCheck: RuleCheck): boolean {
+  return ruleCheck.refusal === undefined
 }
 
-/** The verdict on an ask of which it is known without counting. */
-export function explainSettled(ask: Ask): PolicyCheck {
-  return explainUncounted(ask, ask.refusal ?? "cost", Number.POSITIVE_INFINITY)
+/** The verdict on a rule check of which it is known without counting. */
+export function explainSettled(ruleCheck: RuleCheck): PolicyCheck {
+  return explainUncounted(ruleCheck, ruleCheck.refusal ?? "cost", Number.POSITIVE_INFINITY)
 }
 
-/** The decision that a store's answer to `asked`, which is `askedOf(asks)`, amounts to; undefined when the two do not agree. */
+/** The decision that a store's answer to `asked`, which is `storeChecksOf(asks)`, amounts to; undefined when the two do not agree. */
 export function explainAnswer(
-  answer: Answer,
-  asks: readonly Ask[],
-  asked: readonly Ask[],
+  answer: StoreResult,
+  ruleChecks: readonly RuleCheck[],
+  storeChecks: readonly RuleCheck[],
   peeked: boolean,
   by: DecisionMaker,
-  look: Look | undefined,
+  onAnswer: OnStoreAnswer | undefined,
 ): Decision | undefined {
   // Nearly always all of them count, and none has a penalty: nothing is made in vain.
-  if (asked !== asks) return explainParted(partPenalties(asked, answer), asks, peeked, by, look)
-  look?.(asks, answer)
+  if (storeChecks !== ruleChecks)
+    return explainParted(partPenalties(storeChecks, answer), ruleChecks, peeked, by, onAnswer)
+  onAnswer?.(ruleChecks, answer)
   const { nowMs } = answer
   const isTaken = answer.granted && !peeked
   const [counted] = answer.checks
   // Nearly always there is one.
   const checks =
-    asks.length === 1 && counted !== undefined
-      ? [explainCounted(asks[0] as Ask, counted, nowMs, isTaken)]
-      : explainEach(asks, answer, isTaken)
-  return decisionOf(checks, asks, answer, isTaken, by)
+    ruleChecks.length === 1 && counted !== undefined
+      ? [explainCounted(ruleChecks[0] as RuleCheck, counted, nowMs, isTaken)]
+      : explainEach(ruleChecks, answer, isTaken)
+  return decisionOf(checks, ruleChecks, answer, isTaken, by)
 }
 
-function explainEach(asks: readonly Ask[], answer: Answer, isTaken: boolean): readonly PolicyCheck[] {
-  return asks.map((ask, i) => explain(ask, answer.checks[i], answer.nowMs, isTaken))
+function explainEach(
+  ruleChecks: readonly RuleCheck[],
+  answer: StoreResult,
+  isTaken: boolean,
+): readonly PolicyCheck[] {
+  return ruleChecks.map((ruleCheck, i) => explain(ruleCheck, answer.checks[i], answer.nowMs, isTaken))
 }
 
-/** The same where some of the asks were not counted, or have a penalty beside them. */
+/** The same where some of the rule checks were not counted, or have a penalty beside them. */
 function explainParted(
-  { asked, answer, penalties }: Parted,
-  asks: readonly Ask[],
+  { storeChecks, answer, penalties }: Parted,
+  ruleChecks: readonly RuleCheck[],
   peeked: boolean,
   by: DecisionMaker,
-  look: Look | undefined,
+  onAnswer: OnStoreAnswer | undefined,
 ): Decision | undefined {
-  look?.(asked, answer)
+  onAnswer?.(storeChecks, answer)
   const { nowMs } = answer
   const isTaken = answer.granted && !peeked
   let next = 0
-  const checks = asks.map((ask) => {
-    if (!isCounted(ask)) return explainSettled(ask)
-    const check = explain(ask, answer.checks[next], nowMs, isTaken)
-    return underPenalty(check, ask, penalties[next++], nowMs)
+  const checks = ruleChecks.map((ruleCheck) => {
+    if (!isCounted(ruleCheck)) return explainSettled(ruleCheck)
+    const check = explain(ruleCheck, answer.checks[next], nowMs, isTaken)
+    return underPenalty(check, ruleCheck, penalties[next++], nowMs)
   })
-  return decisionOf(checks, asked, answer, isTaken, by)
+  return decisionOf(checks, storeChecks, answer, isTaken, by)
 }
 
 /** What the checks of a decision that has taken units tell when they are given back at once: what a look would have told. */
 export function explainGivenBack(decision: Decision): readonly PolicyCheck[] {
-  const { asks, answer } = DecisionRecord.receiptOf(decision) as Receipt
+  const { ruleChecks, answer } = DecisionRecord.receiptOf(decision) as Receipt
   return decision.checks.map((check) => {
-    const i = asks.findIndex(({ policy }) => policy.name === check.policy)
+    const i = ruleChecks.findIndex(({ policy }) => policy.name === check.policy)
     const counted = answer.checks[i]
     if (counted === undefined) return check
-    const [ask, { state, taken }] = [asks[i] as Ask, counted]
-    const before = algorithmOf(ask.policy).withoutUnits(state, ask.policy, taken, state, answer.nowMs)
-    return explainCounted(ask, { state: before, taken: 0 }, answer.nowMs, false)
+    const [ruleCheck, { state, taken }] = [ruleChecks[i] as RuleCheck, counted]
+    const before = algorithmOf(ruleCheck.policy).withoutUnits(
+      state,
+      ruleCheck.policy,
+      taken,
+      state,
+      answer.nowMs,
+    )
+    return explainCounted(ruleCheck, { state: before, taken: 0 }, answer.nowMs, false)
   })
 }
 
 function decisionOf(
   checks: readonly PolicyCheck[],
-  asks: readonly Ask[],
-  answer: Answer,
+  ruleChecks: readonly RuleCheck[],
+  answer: StoreResult,
   isTaken: boolean,
   by: DecisionMaker,
 ): Decision | undefined {
   const decision = new DecisionRecord(
     checks,
     false,
-    isTaken ? { by, store: by.store, asks, answer } : undefined,
+    isTaken ? { by, store: by.store, ruleChecks, answer } : undefined,
   )
   // A grant that took too little, or a refusal by no check: admitting either would not be counted.
   return decision.allowed === answer.granted ? decision : undefined
 }
 
 /** Explains a check. A counter that the store did not read refuses nothing, and nobody knows what it has left. */
-function explain(ask: Ask, counted: Counted | undefined, nowMs: number, isTaken: boolean): PolicyCheck {
+function explain(
+  ruleCheck: RuleCheck,
+  counted: Counted | undefined,
+  nowMs: number,
+  isTaken: boolean,
+): PolicyCheck {
   return counted === undefined
-    ? { ...explainUncounted(ask, undefined, 0), remaining: undefined }
-    : explainCounted(ask, counted, nowMs, isTaken)
+    ? { ...explainUncounted(ruleCheck, undefined, 0), remaining: undefined }
+    : explainCounted(ruleCheck, counted, nowMs, isTaken)
 }
 
-/** True if what a store has answered to these asks is an answer: anybody may have written the store. */
-export function isSound(answer: Answer | undefined, asks: readonly Ask[]): answer is Answer {
+/** True if what a store has answered to these rule checks is an answer: anybody may have written the store. */
+export function isSound(
+  answer: StoreResult | undefined,
+  ruleChecks: readonly RuleCheck[],
+): answer is StoreResult {
   if (typeof answer !== "object" || answer === null) return false
   const { nowMs, granted, checks } = answer
-  if (!isCount(nowMs) || !Array.isArray(checks) || checks.length !== asks.length) return false
+  if (!isCount(nowMs) || !Array.isArray(checks) || checks.length !== ruleChecks.length) return false
   for (let i = 0; i < checks.length; i++) {
     const check: Counted | undefined = checks[i]
     if (check === undefined && !granted) continue
     const { state, taken, after }: Partial<Counted> = check ?? {}
     if (!isCount(taken) || !isState(state) || (after !== undefined && !isState(after))) return false
     // Ahead of the time only after the clock went back, and then by a window at most.
-    const { windowMs } = (asks[i] as Ask).policy
+    const { windowMs } = (ruleChecks[i] as RuleCheck).policy
     const elapsedMs = nowMs - state.startMs
     const isRecent = elapsedMs <= windowMs || (isBlockedByHand(state) && elapsedMs <= state.previous)
     if (!(isRecent && elapsedMs >= -windowMs)) return false

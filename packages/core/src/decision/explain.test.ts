@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest"
 import type { CounterState } from "../algorithms/algorithm.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
-import type { Ask } from "./rule-check.ts"
-import { ask } from "./testing/asks.ts"
+import type { RuleCheck } from "./rule-check.ts"
+import { ruleCheck } from "./testing/rule-checks.ts"
 
 const SECOND = 1_000
 
@@ -10,18 +10,18 @@ const SECOND = 1_000
 const NOW_MS = 250
 const holding = (current: number): CounterState => ({ startMs: 0, previous: 0, current })
 
-const fixed = (limit: number, cost: number, more: Partial<Ask> = {}): Ask => ({
-  ...ask("a", limit, cost),
+const fixed = (limit: number, cost: number, more: Partial<RuleCheck> = {}): RuleCheck => ({
+  ...ruleCheck("a", limit, cost),
   ...more,
 })
-const leaky = (cost: number): Ask => ask("l", 10, cost, { algorithm: "leaky-bucket", burst: 10 })
+const leaky = (cost: number): RuleCheck => ruleCheck("l", 10, cost, { algorithm: "leaky-bucket", burst: 10 })
 
-function looked(asked: Ask, state: CounterState) {
-  return explainCounted(asked, { state, taken: 0 }, NOW_MS, false)
+function looked(storeChecks: RuleCheck, state: CounterState) {
+  return explainCounted(storeChecks, { state, taken: 0 }, NOW_MS, false)
 }
 
-function took(asked: Ask, state: CounterState) {
-  return explainCounted(asked, { state, taken: asked.cost }, NOW_MS, true)
+function took(storeChecks: RuleCheck, state: CounterState) {
+  return explainCounted(storeChecks, { state, taken: storeChecks.cost }, NOW_MS, true)
 }
 
 describe("what a check tells that was counted", () => {
@@ -79,7 +79,7 @@ describe("what a check tells that was counted", () => {
   })
 
   it("calls over the limit what soft throttling admits above it, whether it was taken or only looked at", () => {
-    const soft = ask("s", 5, 2, { extra: 5 })
+    const soft = ruleCheck("s", 5, 2, { extra: 5 })
     expect(took(soft, holding(5)).overLimit).toBe(false)
     expect(took(soft, holding(6)).overLimit).toBe(true)
     expect(looked(soft, holding(3)).overLimit).toBe(false)
@@ -88,7 +88,7 @@ describe("what a check tells that was counted", () => {
   })
 
   it("tells of what comes next by the limit, and not by what is admitted above it", () => {
-    const soft = ask("s", 5, 1, { extra: 5 })
+    const soft = ruleCheck("s", 5, 1, { extra: 5 })
     expect(took(soft, holding(7))).toMatchObject({ remaining: 0, nextUnitAfterMs: 750 })
   })
 

@@ -3,7 +3,7 @@ import { algorithmOf } from "../algorithms/kinds.ts"
 import { capacityOf, type Policy } from "../ground/policy.ts"
 import type { Counted } from "../stores/store.ts"
 import type { PolicyCheck, Refusal } from "./decision.ts"
-import { type Ask, isHopeless } from "./rule-check.ts"
+import { canNeverFit, type RuleCheck } from "./rule-check.ts"
 
 /**
  * What a client is told to wait that costs more than the limit while there is no capacity to spare. Nobody knows when there
@@ -12,15 +12,20 @@ import { type Ask, isHopeless } from "./rule-check.ts"
 const RETRY_WHEN_CALM_MS = 1_000
 
 /** What a check means to the client, from what the store counted. `isTaken`: its units were taken, and are in that. */
-export function explainCounted(ask: Ask, counted: Counted, nowMs: number, isTaken: boolean): PolicyCheck {
-  const { policy, cost, shadow } = ask
+export function explainCounted(
+  ruleCheck: RuleCheck,
+  counted: Counted,
+  nowMs: number,
+  isTaken: boolean,
+): PolicyCheck {
+  const { policy, cost, shadow } = ruleCheck
   const { state } = counted
   const algorithm = algorithmOf(policy)
   const allowed = isTaken ? counted.taken === cost : algorithm.admits(state, policy, cost, nowMs)
   const used = algorithm.used(state, policy, nowMs)
   const capacity = capacityOf(policy)
   const remaining = Math.max(0, capacity - used)
-  const waitMs = allowed ? 0 : retryAfterMs(ask, algorithm, state, nowMs)
+  const waitMs = allowed ? 0 : retryAfterMs(ruleCheck, algorithm, state, nowMs)
   const check: PolicyCheck & { refusal?: Refusal; rejectionMessage?: string; delayMs: number } = {
     policy: policy.name,
     limit: policy.limit,
@@ -30,7 +35,7 @@ export function explainCounted(ask: Ask, counted: Counted, nowMs: number, isTake
     allowed,
     retryAfterMs: waitMs,
     nextUnitAfterMs:
-      remaining >= capacity ? 0 : nextUnitAfterMs(ask, algorithm, state, remaining, waitMs, nowMs),
+      remaining >= capacity ? 0 : nextUnitAfterMs(ruleCheck, algorithm, state, remaining, waitMs, nowMs),
     resetAfterMs: algorithm.resetAfterMs(state, policy, nowMs),
     delayMs: 0,
     overLimit: allowed && cost > 0 && (isTaken ? used : used + cost) > capacity,
@@ -42,15 +47,15 @@ export function explainCounted(ask: Ask, counted: Counted, nowMs: number, isTake
     check.delayMs = algorithm.delayMs(after, policy, cost, nowMs)
   }
   if (!allowed) {
-    check.refusal = isHopeless(ask) ? "cost" : "quota"
-    if (ask.rejectionMessage !== undefined) check.rejectionMessage = ask.rejectionMessage
+    check.refusal = canNeverFit(ruleCheck) ? "cost" : "quota"
+    if (ruleCheck.rejectionMessage !== undefined) check.rejectionMessage = ruleCheck.rejectionMessage
   }
   return check
 }
 
 /** How long it takes until one unit more is there. Who lacks a single unit waits for the same, which is known then: `waitMs`. */
 function nextUnitAfterMs(
-  { policy, cost, throttle }: Ask,
+  { policy, cost, throttle }: RuleCheck,
   algorithm: Algorithm,
   state: CounterState,
   remaining: number,
@@ -72,17 +77,26 @@ function hardOf(policy: Policy): Policy {
  * How long a refused request waits. Under elastic throttling that is told of the limit, since nobody can promise that there
  * is capacity to spare by then: who waits so long is admitted in any case.
  */
-function retryAfterMs(ask: Ask, algorithm: Algorithm, state: CounterState, nowMs: number): number {
-  const { policy, cost, throttle } = ask
+function retryAfterMs(
+  ruleCheck: RuleCheck,
+  algorithm: Algorithm,
+  state: CounterState,
+  nowMs: number,
+): number {
+  const { policy, cost, throttle } = ruleCheck
   if (throttle.kind !== "elastic") return algorithm.retryAfterMs(state, policy, cost, nowMs)
   const waits = [hardOf(policy), policy].map((each) => algorithm.retryAfterMs(state, each, cost, nowMs))
   const certain = waits.find(Number.isFinite)
-  return certain ?? (isHopeless(ask) ? Number.POSITIVE_INFINITY : RETRY_WHEN_CALM_MS)
+  return certain ?? (canNeverFit(ruleCheck) ? Number.POSITIVE_INFINITY : RETRY_WHEN_CALM_MS)
 }
 
 /** A check that was settled without counting: `remaining` is 0, because nobody looked. */
-export function explainUncounted(ask: Ask, refusal: Refusal | undefined, retryAfterMs: number): PolicyCheck {
-  const { policy, cost, shadow, rejectionMessage, field } = ask
+export function explainUncounted(
+  ruleCheck: RuleCheck,
+  refusal: Refusal | undefined,
+  retryAfterMs: number,
+): PolicyCheck {
+  const { policy, cost, shadow, rejectionMessage, field } = ruleCheck
   return {
     policy: policy.name,
     limit: policy.limit,

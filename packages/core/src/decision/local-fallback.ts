@@ -2,13 +2,13 @@ import { readsMember } from "../algorithms/kinds.ts"
 import { type Clock, soundTime } from "../ground/clock.ts"
 import { capacityOf, type Policy } from "../ground/policy.ts"
 import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
-import type { Answer, Counted } from "../stores/store.ts"
+import type { Counted, StoreResult } from "../stores/store.ts"
 import type { Decision } from "./decision.ts"
 import { type DecisionMaker, DecisionRecord, RETRY_WHEN_CLOSED_MS } from "./decision-record.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
 import { explainSettled, isCounted } from "./explain-answer.ts"
 import { partPenalties, underPenalty, withPenalties } from "./penalties.ts"
-import type { Ask, Look } from "./rule-check.ts"
+import type { OnStoreAnswer, RuleCheck } from "./rule-check.ts"
 
 /** An outage of the store must not become a lack of memory: some 5 MB at the most. */
 const MAX_KEYS = 100_000
@@ -30,43 +30,48 @@ export class LocalFallback {
     this.#store = memoryStore({ maxKeys: MAX_KEYS, clock: { now: () => soundTime(clock) } })
   }
 
-  readonly #share = (ask: Ask): Ask => {
-    if (this.#instances === 1) return ask
-    return { ...ask, policy: shareOf(ask.policy, ask.leastCost ?? ask.cost, this.#instances) }
+  readonly #share = (ruleCheck: RuleCheck): RuleCheck => {
+    if (this.#instances === 1) return ruleCheck
+    return {
+      ...ruleCheck,
+      policy: shareOf(ruleCheck.policy, ruleCheck.leastCost ?? ruleCheck.cost, this.#instances),
+    }
   }
 
-  decide(asks: readonly Ask[], peeked: boolean, look?: Look): Decision {
-    const closing = asks.filter((ask) => ask.onStoreFailure === "deny" && !ask.shadow)
+  decide(ruleChecks: readonly RuleCheck[], peeked: boolean, onAnswer?: OnStoreAnswer): Decision {
+    const closing = ruleChecks.filter((ruleCheck) => ruleCheck.onStoreFailure === "deny" && !ruleCheck.shadow)
     if (closing.length > 0) {
-      const checks = closing.map((ask) => explainUncounted(ask, "store-failure", RETRY_WHEN_CLOSED_MS))
+      const checks = closing.map((ruleCheck) =>
+        explainUncounted(ruleCheck, "store-failure", RETRY_WHEN_CLOSED_MS),
+      )
       return new DecisionRecord(checks, true, undefined)
     }
-    const local = asks.filter(isCountedHere).map(this.#share)
+    const local = ruleChecks.filter(isCountedHere).map(this.#share)
     const all = withPenalties(local)
     const [first] = peeked ? this.#store.peek([all]) : this.#store.take([all])
-    const { answer, penalties } = partPenalties(all, first as Answer)
+    const { answer, penalties } = partPenalties(all, first as StoreResult)
     const { nowMs, checks } = answer
     const isTaken = answer.granted && !peeked
-    look?.(local, answer)
+    onAnswer?.(local, answer)
     let counted = 0
-    const explained = asks.map((ask) => {
-      if (!isCounted(ask)) return explainSettled(ask)
-      if (!isCountedHere(ask)) return explainUncounted(ask, undefined, 0)
+    const explained = ruleChecks.map((ruleCheck) => {
+      if (!isCounted(ruleCheck)) return explainSettled(ruleCheck)
+      if (!isCountedHere(ruleCheck)) return explainUncounted(ruleCheck, undefined, 0)
       const i = counted++
-      const check = explainCounted(local[i] as Ask, checks[i] as Counted, nowMs, isTaken)
-      return underPenalty(check, ask, penalties[i], nowMs)
+      const check = explainCounted(local[i] as RuleCheck, checks[i] as Counted, nowMs, isTaken)
+      return underPenalty(check, ruleCheck, penalties[i], nowMs)
     })
     const hasTaken = isTaken && local.length > 0
     return new DecisionRecord(
       explained,
       true,
-      hasTaken ? { by: this.#by, store: this.#store, asks: local, answer } : undefined,
+      hasTaken ? { by: this.#by, store: this.#store, ruleChecks: local, answer } : undefined,
     )
   }
 }
 
-function isCountedHere(ask: Ask): boolean {
-  return isCounted(ask) && ask.onStoreFailure === "local"
+function isCountedHere(ruleCheck: RuleCheck): boolean {
+  return isCounted(ruleCheck) && ruleCheck.onStoreFailure === "local"
 }
 
 /**

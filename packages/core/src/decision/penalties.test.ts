@@ -3,23 +3,23 @@ import type { CounterState } from "../algorithms/algorithm.ts"
 import type { Policy } from "../ground/policy.ts"
 import { explainUncounted } from "./explain.ts"
 import { partPenalties, underPenalty, withPenalties } from "./penalties.ts"
-import { ask, SECOND } from "./testing/asks.ts"
+import { ruleCheck, SECOND } from "./testing/rule-checks.ts"
 
 const PENALTY: Policy = {
-  ...ask("block", 1).policy,
+  ...ruleCheck("block", 1).policy,
   algorithm: "penalty",
   penalty: { refusals: 1, withinMs: SECOND, forMs: 2 * SECOND },
   windowMs: 2 * SECOND,
 }
-const asked = { ...ask("a", 5), penalty: PENALTY }
+const storeChecks = { ...ruleCheck("a", 5), penalty: PENALTY }
 
 describe("the penalties of an answer", () => {
   it("are unknown where nobody looked, as another rule had refused already", () => {
-    const all = withPenalties([asked, ask("b", 5)])
+    const all = withPenalties([storeChecks, ruleCheck("b", 5)])
     expect(all.map(({ policy }) => policy.name)).toEqual(["a", "block", "b"])
     const answer = { nowMs: 0, granted: false, checks: [undefined, undefined, undefined] }
     expect(partPenalties(all, answer)).toMatchObject({
-      asked: [{ policy: { name: "a" } }, { policy: { name: "b" } }],
+      storeChecks: [{ policy: { name: "a" } }, { policy: { name: "b" } }],
       answer: { checks: [undefined, undefined] },
       penalties: [undefined],
     })
@@ -30,11 +30,11 @@ describe("what a rule says in a block", () => {
   const blocked: CounterState = { startMs: 0, previous: 1, current: 1 }
 
   it("has a message only where the rule has one", () => {
-    const check = explainUncounted(asked, undefined, 0)
-    const told = underPenalty(check, asked, blocked, 1)
+    const check = explainUncounted(storeChecks, undefined, 0)
+    const told = underPenalty(check, storeChecks, blocked, 1)
     expect(told).toMatchObject({ allowed: false, refusal: "penalty" })
     expect(Object.keys(told)).not.toContain("rejectionMessage")
-    expect(underPenalty(check, { ...asked, rejectionMessage: "later" }, blocked, 1)).toMatchObject({
+    expect(underPenalty(check, { ...storeChecks, rejectionMessage: "later" }, blocked, 1)).toMatchObject({
       rejectionMessage: "later",
     })
   })
@@ -44,7 +44,10 @@ describe("what a rule says in a block", () => {
     ["has none before the block ends", 0, 5 * SECOND, 5 * SECOND],
     ["has some before the block ends", 0, SECOND, 2 * SECOND],
   ])("tells when there is a unit again, where the rule %s", (_where, remaining, nextUnitAfterMs, told) => {
-    const check = { ...explainUncounted(asked, undefined, 0), remaining, nextUnitAfterMs }
-    expect(underPenalty(check, asked, blocked, 0)).toMatchObject({ remaining: 0, nextUnitAfterMs: told })
+    const check = { ...explainUncounted(storeChecks, undefined, 0), remaining, nextUnitAfterMs }
+    expect(underPenalty(check, storeChecks, blocked, 0)).toMatchObject({
+      remaining: 0,
+      nextUnitAfterMs: told,
+    })
   })
 })

@@ -2,55 +2,56 @@ import type { CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/kinds.ts"
 import { isBlockedByHand } from "../algorithms/penalty.ts"
 import { countsRefusals, type Policy } from "../ground/policy.ts"
-import type { Answer, Counted } from "../stores/store.ts"
+import type { Counted, StoreResult } from "../stores/store.ts"
 import type { PolicyCheck } from "./decision.ts"
-import type { Ask } from "./rule-check.ts"
+import type { RuleCheck } from "./rule-check.ts"
 
-/** The same asks, and right after each that has a penalty a check of that: all are decided in one call of the store. */
-export function withPenalties(asks: readonly Ask[]): readonly Ask[] {
-  const all: Ask[] = []
-  for (const ask of asks) {
-    all.push(ask)
+/** The same rule checks, and right after each that has a penalty a check of that: all are decided in one call of the store. */
+export function withPenalties(ruleChecks: readonly RuleCheck[]): readonly RuleCheck[] {
+  const all: RuleCheck[] = []
+  for (const ruleCheck of ruleChecks) {
+    all.push(ruleCheck)
     // Who asks for nothing is admitted in a block, too.
-    if (ask.penalty !== undefined && ask.cost > 0) all.push({ ...ask, policy: ask.penalty, cost: 1 })
+    if (ruleCheck.penalty !== undefined && ruleCheck.cost > 0)
+      all.push({ ...ruleCheck, policy: ruleCheck.penalty, cost: 1 })
   }
   return all
 }
 
-/** True if a refusal of one of the asks may count. A penalty that only holds blocks by hand has a limit of 0 and counts none. */
-export function countRefusals(asks: readonly Ask[]): boolean {
-  return asks.some((ask) => (ask.penalty?.limit ?? 0) > 0 || countsRefusals(ask))
+/** True if a refusal of one of the rule checks may count. A penalty that only holds blocks by hand has a limit of 0 and counts none. */
+export function countRefusals(ruleChecks: readonly RuleCheck[]): boolean {
+  return ruleChecks.some((ruleCheck) => (ruleCheck.penalty?.limit ?? 0) > 0 || countsRefusals(ruleCheck))
 }
 
 /** What a store was asked for the rules themselves, and answered. */
 export interface Parted {
-  readonly asked: readonly Ask[]
-  readonly answer: Answer
+  readonly storeChecks: readonly RuleCheck[]
+  readonly answer: StoreResult
   /** By the place of a rule what its penalty holds; undefined where it has none, or nobody looked at it. */
   readonly penalties: readonly (CounterState | undefined)[]
 }
 
 /** Takes the checks of penalties, which `withPenalties` has put in, out of an answer. */
-export function partPenalties(asked: readonly Ask[], answer: Answer): Parted {
-  const rules: Ask[] = []
+export function partPenalties(storeChecks: readonly RuleCheck[], answer: StoreResult): Parted {
+  const rules: RuleCheck[] = []
   const checks: (Counted | undefined)[] = []
   const penalties: (CounterState | undefined)[] = []
-  asked.forEach((ask, i) => {
+  storeChecks.forEach((ruleCheck, i) => {
     const counted = answer.checks[i]
-    if (ask.policy.algorithm === "penalty") {
+    if (ruleCheck.policy.algorithm === "penalty") {
       penalties[rules.length - 1] = counted?.state
     } else {
-      rules.push(ask)
+      rules.push(ruleCheck)
       checks.push(counted)
     }
   })
-  return { asked: rules, answer: { ...answer, checks }, penalties }
+  return { storeChecks: rules, answer: { ...answer, checks }, penalties }
 }
 
 /** What a rule says of a request when its penalty holds that: in a block it refuses, whatever it has left. */
 export function underPenalty(
   check: PolicyCheck,
-  { penalty, rejectionMessage }: Ask,
+  { penalty, rejectionMessage }: RuleCheck,
   state: CounterState | undefined,
   nowMs: number,
 ): PolicyCheck {

@@ -1,29 +1,29 @@
 import { describe, expect, it } from "vitest"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import type { Receipt } from "./decision-record.ts"
-import type { Ask } from "./rule-check.ts"
+import type { RuleCheck } from "./rule-check.ts"
 import { mostCharged, refundsOf, settlementOf } from "./settlement.ts"
-import { ask } from "./testing/asks.ts"
+import { ruleCheck } from "./testing/rule-checks.ts"
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
 /** What the store grants to such asks, as a decision keeps it. */
-async function receiptOf(...asks: readonly Ask[]): Promise<Receipt> {
+async function receiptOf(...ruleChecks: readonly RuleCheck[]): Promise<Receipt> {
   const store = memoryStore()
-  const [answer] = await store.take([asks])
+  const [answer] = await store.take([ruleChecks])
   if (answer === undefined) throw new Error("no answer")
-  return { by: { store }, store, asks, answer }
+  return { by: { store }, store, ruleChecks, answer }
 }
 
 describe("what is given back", () => {
   it("is what was taken, and nothing of a rule that took nothing", async () => {
-    const receipt = await receiptOf(ask("a", 5, 2), ask("b", 5, 0))
+    const receipt = await receiptOf(ruleCheck("a", 5, 2), ruleCheck("b", 5, 0))
     expect(refundsOf(receipt).map(({ policy, units }) => [policy.name, units])).toEqual([["a", 2]])
   })
 
   it("is the difference to what was used", async () => {
-    const receipt = await receiptOf(ask("a", 5, 3))
+    const receipt = await receiptOf(ruleCheck("a", 5, 3))
     // Each unit costs three.
     expect(settlementOf(receipt, 0).map(({ units }) => units)).toEqual([3])
     expect(settlementOf(receipt, 1)).toEqual([])
@@ -33,13 +33,13 @@ describe("what is given back", () => {
 
 describe("the most that is charged at once", () => {
   it("is the quota of a year", () => {
-    expect(mostCharged(ask("a", 10, 1, { windowMs: DAY_MS }).policy)).toBe(10 * 366)
+    expect(mostCharged(ruleCheck("a", 10, 1, { windowMs: DAY_MS }).policy)).toBe(10 * 366)
   })
 
   it.each([1, 1_000, 60_000, HOUR_MS, DAY_MS, 365 * DAY_MS])(
     "is counted exactly, in parts as fine as a second, in windows of %i ms",
     (windowMs) => {
-      const most = mostCharged(ask("a", 2 ** 40, 1, { windowMs }).policy)
+      const most = mostCharged(ruleCheck("a", 2 ** 40, 1, { windowMs }).policy)
       expect(Number.isSafeInteger(most)).toBe(true)
       expect(most).toBeGreaterThan(0)
       expect(most * Math.max(1_000, Math.ceil(windowMs / 1_000))).toBeLessThanOrEqual(Number.MAX_SAFE_INTEGER)

@@ -2,19 +2,19 @@ import { YEAR_MS } from "../algorithms/most-in-use.ts"
 import type { Policy } from "../ground/policy.ts"
 import type { Counted, CounterKey, Refund } from "../stores/store.ts"
 import type { Receipt } from "./decision-record.ts"
-import { type Ask, costOf } from "./rule-check.ts"
+import { costOf, type RuleCheck } from "./rule-check.ts"
 
 /** The receipt for what was taken from some of the counters. */
 export function partOf(receipt: Receipt, isMeant: (counter: CounterKey) => boolean): Receipt {
-  const { asks, answer } = receipt
-  const checks = answer.checks.filter((_, i) => isMeant(asks[i] as Ask))
-  return { ...receipt, asks: asks.filter(isMeant), answer: { ...answer, checks } }
+  const { ruleChecks, answer } = receipt
+  const checks = answer.checks.filter((_, i) => isMeant(ruleChecks[i] as RuleCheck))
+  return { ...receipt, ruleChecks: ruleChecks.filter(isMeant), answer: { ...answer, checks } }
 }
 
 /** What gives back all that a decision has taken. */
-export function refundsOf({ asks, answer }: Receipt): Refund[] {
+export function refundsOf({ ruleChecks, answer }: Receipt): Refund[] {
   const refunds: Refund[] = []
-  asks.forEach(({ policy, partition }, i) => {
+  ruleChecks.forEach(({ policy, partition }, i) => {
     const { taken, state, after = state } = answer.checks[i] as Counted
     if (taken > 0) refunds.push({ policy, partition, units: taken, after })
   })
@@ -26,13 +26,13 @@ export function refundsOf({ asks, answer }: Receipt): Refund[] {
  * back, or what is missing charged, which no limit stops. Of a shadow rule that would have refused, nothing was taken and
  * nothing is charged.
  */
-export function settlementOf({ asks, answer }: Receipt, usedUnits: number): Refund[] {
+export function settlementOf({ ruleChecks, answer }: Receipt, usedUnits: number): Refund[] {
   const refunds: Refund[] = []
-  asks.forEach((ask, i) => {
-    const { policy, partition, cost } = ask
+  ruleChecks.forEach((ruleCheck, i) => {
+    const { policy, partition, cost } = ruleCheck
     const { taken, state, after = state } = answer.checks[i] as Counted
     if (taken !== cost) return
-    const used = Math.min(costOf(ask, usedUnits), Math.max(cost, mostCharged(policy)))
+    const used = Math.min(costOf(ruleCheck, usedUnits), Math.max(cost, mostCharged(policy)))
     if (used !== cost) refunds.push({ policy, partition, units: cost - used, after })
   })
   return refunds

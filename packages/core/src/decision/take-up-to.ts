@@ -1,13 +1,13 @@
 import { algorithmOf } from "../algorithms/kinds.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import { ceilingOf } from "../ground/policy.ts"
-import type { Answer } from "../stores/store.ts"
+import type { StoreResult } from "../stores/store.ts"
 import type { Decision } from "./decision.ts"
 import { DecisionRecord } from "./decision-record.ts"
-import { type Ask, asksUpTo, type Look } from "./rule-check.ts"
+import { type OnStoreAnswer, type RuleCheck, ruleChecksUpTo } from "./rule-check.ts"
 
-/** Takes the units of every ask, or refuses and takes none. */
-type Take = (asks: readonly Ask[], look: Look) => MaybePromise<Decision>
+/** Takes the units of every rule check, or refuses and takes none. */
+type Take = (ruleChecks: readonly RuleCheck[], onAnswer: OnStoreAnswer) => MaybePromise<Decision>
 
 /** Who is asked: `Decider`. */
 export interface Taking {
@@ -25,15 +25,19 @@ const MOST_TRIES = 4
  * All are asked for first. A refusal tells what each rule has left, and so many are asked for next: what is granted is
  * taken under all rules in one call of the store, or not at all. Where refusals count, only that of a single unit does.
  */
-export async function takeUpTo(taking: Taking, asks: readonly Ask[], units: number): Promise<Decision> {
-  let wanted = Math.min(units, mostEver(asks))
+export async function takeUpTo(
+  taking: Taking,
+  ruleChecks: readonly RuleCheck[],
+  units: number,
+): Promise<Decision> {
+  let wanted = Math.min(units, mostEver(ruleChecks))
   for (let tries = 1; ; tries++) {
     let left = 0
-    const look: Look = (asked, answer) => {
-      left = unitsLeft(asked, answer)
+    const onAnswer: OnStoreAnswer = (storeChecks, answer) => {
+      left = unitsLeft(storeChecks, answer)
     }
-    const some = asksUpTo(asks, wanted)
-    const decision = await (wanted > 1 ? taking.takeIfItFits(some, look) : taking.take(some, look))
+    const some = ruleChecksUpTo(ruleChecks, wanted)
+    const decision = await (wanted > 1 ? taking.takeIfItFits(some, onAnswer) : taking.take(some, onAnswer))
     if (decision.allowed) return DecisionRecord.telling(decision, wanted)
     if (wanted === 1 || !isTooMuch(decision)) return decision
     wanted = tries < MOST_TRIES ? Math.max(1, Math.min(left, wanted)) : 1
@@ -46,18 +50,18 @@ function isTooMuch({ refusal }: Decision): boolean {
 }
 
 /** Units that are granted when nothing has been taken; one at least, so that it is the rule that refuses it. */
-function mostEver(asks: readonly Ask[]): number {
+function mostEver(ruleChecks: readonly RuleCheck[]): number {
   let most = Number.POSITIVE_INFINITY
-  for (const { policy, unitCost, shadow } of asks) {
+  for (const { policy, unitCost, shadow } of ruleChecks) {
     if (!shadow) most = Math.min(most, Math.floor(ceilingOf(policy) / unitCost))
   }
   return Math.max(1, most)
 }
 
 /** Units that every rule had left, those above the limit included. */
-function unitsLeft(asked: readonly Ask[], { nowMs, checks }: Answer): number {
+function unitsLeft(storeChecks: readonly RuleCheck[], { nowMs, checks }: StoreResult): number {
   let least = Number.POSITIVE_INFINITY
-  asked.forEach(({ policy, unitCost, shadow }, i) => {
+  storeChecks.forEach(({ policy, unitCost, shadow }, i) => {
     const state = checks[i]?.state
     if (shadow || state === undefined) return
     const left = ceilingOf(policy) - algorithmOf(policy).used(state, policy, nowMs)

@@ -7,7 +7,7 @@ import { HEADER_DIALECTS } from "../limiter/options/answer-options.ts"
 import { KINDS_OF_RULE } from "../limiter/testing/kinds-of-rule.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
-import type { Answer, Store } from "../stores/store.ts"
+import type { Store, StoreResult } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import type { CounterBackend, KeptCounter } from "../stores/transactional/counter-backend.ts"
 import { transactionalStore } from "../stores/transactional/transactional-store.ts"
@@ -103,7 +103,7 @@ describe.each(KINDS_OF_RULE)(
         ),
       })
       const property = fc.asyncProperty(answers, fc.boolean(), async (answer, isLate) => {
-        const told = [answer] as unknown as readonly Answer[]
+        const told = [answer] as unknown as readonly StoreResult[]
         const give = () => (isLate ? Promise.resolve(told) : told)
         for (const decision of await ask(members, { ...methodsOf(memoryStore()), take: give, peek: give })) {
           expectSound(decision)

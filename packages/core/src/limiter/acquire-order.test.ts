@@ -6,7 +6,7 @@ import type { MaybePromise } from "../ground/maybe-promise.ts"
 import type { Rule } from "../rules/rule.ts"
 import type { RuleSource } from "../rules/source.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
-import type { Answer, Refund, Store } from "../stores/store.ts"
+import type { Refund, Store, StoreResult } from "../stores/store.ts"
 import { createLimiter } from "./create-limiter.ts"
 
 const SECOND = 1_000
@@ -64,7 +64,7 @@ function tellingStore(clock: ManualClock, answerLater: <T>(value: T) => MaybePro
   const store: Store = {
     take(requests) {
       calls.takes++
-      const answers: readonly Answer[] = inner.take(requests)
+      const answers: readonly StoreResult[] = inner.take(requests)
       answers.forEach(({ granted, checks }, i) => {
         if (!granted) calls.refused++
         checks.forEach((counted, j) => {

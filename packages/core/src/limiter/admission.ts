@@ -77,8 +77,9 @@ export class Admission<Request> {
   take(prepared: PreparedRequest<Request> | undefined): MaybePromise<Decision> {
     if (prepared === undefined) return UNLIMITED
     const { decider } = this.#parts
-    const { asks, startedMs } = prepared
-    const decision = prepared.part?.isStoreGone === true ? decider.takeWithoutStore(asks) : decider.take(asks)
+    const { ruleChecks, startedMs } = prepared
+    const decision =
+      prepared.part?.isStoreGone === true ? decider.takeWithoutStore(ruleChecks) : decider.take(ruleChecks)
     return startedMs === undefined
       ? decision
       : this.decisionEvents.told(decision, prepared.request, "decide", startedMs)

@@ -1,5 +1,5 @@
 import type { Decision } from "../decision/decision.ts"
-import type { Ask } from "../decision/rule-check.ts"
+import type { RuleCheck } from "../decision/rule-check.ts"
 import { ClosedError, textOf } from "../ground/errors.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import { onAbort } from "../ground/time.ts"
@@ -45,26 +45,26 @@ export function holdInLine(
   leaving: Leaving,
   warner: Warner,
 ): MaybePromise<Held | undefined> {
-  let asked = prepared
+  let storeChecks = prepared
   let latest = prepared
-  const held = (decision: Decision): Held => ({ decision, ruleSet: asked.ruleSet })
+  const held = (decision: Decision): Held => ({ decision, ruleSet: storeChecks.ruleSet })
   const unheld = (error: unknown): Held | undefined => {
     if (error === GONE) return undefined
     if (error !== DRAINING && !(error instanceof ClosedError)) warnOfClock(error, warner)
-    return held(refusedAtClose(asked.asks))
+    return held(refusedAtClose(storeChecks.ruleChecks))
   }
   const options: WaitOptions = {
-    ...waitOptionsOf(asked.asks, leaving),
+    ...waitOptionsOf(storeChecks.ruleChecks, leaving),
     currentAsks() {
       latest = prepared.renewed()
-      return latest.asks
+      return latest.ruleChecks
     },
     onRulesChanged() {
-      asked = latest
+      storeChecks = latest
     },
   }
   try {
-    const decision = room.enter(asked.asks, options)
+    const decision = room.enter(storeChecks.ruleChecks, options)
     return decision instanceof Promise ? decision.then(held, unheld) : held(decision)
   } catch (error) {
     return unheld(error)
@@ -75,10 +75,10 @@ export function holdInLine(
  * The shortest wait and the shortest line of what the rules say that queue. A rule with no line refuses what does not fit
  * into its own counter, and leaves the lines of others as they are.
  */
-function waitOptionsOf(asks: readonly Ask[], { client, draining }: Leaving): WaitOptions {
+function waitOptionsOf(ruleChecks: readonly RuleCheck[], { client, draining }: Leaving): WaitOptions {
   let maxWaiting = Number.POSITIVE_INFINITY
   let maxWaitMs = Number.POSITIVE_INFINITY
-  for (const { throttle, shadow } of asks) {
+  for (const { throttle, shadow } of ruleChecks) {
     if (throttle.kind !== "queue" || shadow) continue
     if (throttle.maxWaiting > 0) maxWaiting = Math.min(maxWaiting, throttle.maxWaiting)
     maxWaitMs = Math.min(maxWaitMs, throttle.maxWaitMs)
@@ -111,10 +111,10 @@ function warnOfClock(error: unknown, warner: Warner): void {
   )
 }
 
-function isQueued({ throttle }: Ask): boolean {
+function isQueued({ throttle }: RuleCheck): boolean {
   return throttle.kind === "queue"
 }
 
-function hasLine({ throttle }: Ask): boolean {
+function hasLine({ throttle }: RuleCheck): boolean {
   return throttle.kind === "queue" && throttle.maxWaiting > 0
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest"
 import { manualClock } from "../ground/clock.ts"
 import type { RequestFacts } from "../request/request.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
-import type { Answer, Store } from "../stores/store.ts"
+import type { Store, StoreResult } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
 
@@ -83,8 +83,8 @@ describe("the end of a limiter", () => {
 
   it("is the last event of one whose store answers later, too", async () => {
     const told: string[] = []
-    let answer = (_answers: readonly Answer[]): void => undefined
-    const answers = new Promise<readonly Answer[]>((resolve) => {
+    let answer = (_answers: readonly StoreResult[]): void => undefined
+    const answers = new Promise<readonly StoreResult[]>((resolve) => {
       answer = resolve
     })
     const memory = memoryStore()

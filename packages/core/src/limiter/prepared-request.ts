@@ -1,4 +1,4 @@
-import { type Ask, RULES_MISSING } from "../decision/rule-check.ts"
+import { RULES_MISSING, type RuleCheck } from "../decision/rule-check.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { RuleSet } from "./rule-set/rule-set.ts"
 import { ALL_STEPS, type StepSet } from "./rule-set/steps.ts"
@@ -7,7 +7,7 @@ import { ALL_STEPS, type StepSet } from "./rule-set/steps.ts"
 export interface Part {
   readonly steps: StepSet
   /** Whether a check is left for a request that other mounts have decided. Undefined if none has. */
-  readonly isLeft: ((ask: Ask) => boolean) | undefined
+  readonly isLeft: ((ruleCheck: RuleCheck) => boolean) | undefined
   /** True if an earlier step has waited for the store without an answer: a request waits for it once. */
   readonly isStoreGone?: boolean
   /** True if the caller reports the decision, together with those of the other steps. */
@@ -24,7 +24,7 @@ export class PreparedRequest<Request> {
   /** When the call began; undefined if nobody listens to decisions, or if the caller reports them. */
   declare readonly startedMs: number | undefined
   declare readonly ruleSet: RuleSet
-  declare readonly asks: readonly Ask[]
+  declare readonly ruleChecks: readonly RuleCheck[]
   declare private readonly rules: { readonly current: RuleSet }
 
   constructor(
@@ -44,13 +44,16 @@ export class PreparedRequest<Request> {
     this.startedMs = startedMs
     const { current } = rules
     this.ruleSet = current
-    const asks = current.asks(facts, request, units, part === undefined ? ALL_STEPS : part.steps)
-    this.asks = part?.isLeft === undefined || asks === RULES_MISSING ? asks : asks.filter(part.isLeft)
+    const ruleChecks = current.ruleChecks(facts, request, units, part === undefined ? ALL_STEPS : part.steps)
+    this.ruleChecks =
+      part?.isLeft === undefined || ruleChecks === RULES_MISSING ? ruleChecks : ruleChecks.filter(part.isLeft)
   }
 
   /** True if other mounts have decided the request by all rules of its part. */
   get isDecided(): boolean {
-    return this.part?.isLeft !== undefined && this.asks.length === 0 && this.asks !== RULES_MISSING
+    return (
+      this.part?.isLeft !== undefined && this.ruleChecks.length === 0 && this.ruleChecks !== RULES_MISSING
+    )
   }
 
   /** Returns the same request with what it asks under the rules that are in force now. */

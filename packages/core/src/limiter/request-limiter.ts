@@ -1,6 +1,6 @@
 import { type Decision, RateLimitExceededError } from "../decision/decision.ts"
 import { DecisionRecord, UNLIMITED } from "../decision/decision-record.ts"
-import type { Ask } from "../decision/rule-check.ts"
+import type { RuleCheck } from "../decision/rule-check.ts"
 import { ClosedError, InvalidOptionError } from "../ground/errors.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import { held, unlessAborted } from "../ground/time.ts"
@@ -164,9 +164,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     request: Request,
     units: number,
     names: readonly string[] | undefined,
-  ): readonly Ask[] {
+  ): readonly RuleCheck[] {
     return this.#setsOf(names).flatMap(({ ruleSet, names: own }) =>
-      ruleSet.asksBy(facts, request, units, own),
+      ruleSet.checksBy(facts, request, units, own),
     )
   }
 
@@ -180,9 +180,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const preparing = this.#prepare(request, cost)
     const prepared = preparing instanceof Promise ? await held(unlessAborted(preparing, signal)) : preparing
     if (prepared === undefined) return UNLIMITED
-    const currentAsks = () => prepared.renewed().asks
+    const currentAsks = () => prepared.renewed().ruleChecks
     const waitOptions = { signal, maxWaitMs, maxWaiting, waitsFor: everyRule, currentAsks }
-    const decision = await this.#parts.waitingRoom.enter(prepared.asks, waitOptions)
+    const decision = await this.#parts.waitingRoom.enter(prepared.ruleChecks, waitOptions)
     this.admission.decisionEvents.tell(decision, request, "acquire", prepared.startedMs)
     if (!decision.allowed) throw new RateLimitExceededError(decision)
     return decision
@@ -192,7 +192,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     requireUnits(units)
     const prepared = await this.#prepare(request, 1)
     if (prepared === undefined) return { ...UNLIMITED, cost: units }
-    const decision = await this.#parts.decider.takeUpTo(prepared.asks, units)
+    const decision = await this.#parts.decider.takeUpTo(prepared.ruleChecks, units)
     this.admission.decisionEvents.tell(decision, request, "takeUpTo", prepared.startedMs)
     return decision
   }
@@ -204,8 +204,10 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const prepared = await this.#prepare(request, cost)
     if (prepared === undefined) return UNLIMITED
     const names = parseRuleNames("rules", rules, this.#ruleNames)
-    const { facts, units, asks } = prepared
-    return this.#parts.decider.peek(names === undefined ? asks : this.#asksBy(facts, request, units, names))
+    const { facts, units, ruleChecks } = prepared
+    return this.#parts.decider.peek(
+      names === undefined ? ruleChecks : this.#asksBy(facts, request, units, names),
+    )
   }
 
   async refund(decision: Decision): Promise<void> {
@@ -259,8 +261,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     if (!this.options.enabled) return
     await this.#rules.first
     const names = parseRuleNames("rules", rules, this.#ruleNames)
-    const asks = this.#asksBy(this.#parts.factsReaders.read(request), request, 1, names)
-    const counters = asks.flatMap(blockCounter)
+    const ruleChecks = this.#asksBy(this.#parts.factsReaders.read(request), request, 1, names)
+    const counters = ruleChecks.flatMap(blockCounter)
     if (counters.length === 0) throw refusedByNone()
     const { decider, context } = this.#parts
     await decider.block([...counters, context.blocks.counter], forMs)
@@ -354,8 +356,8 @@ function isBlocking({ policy }: CounterKey): boolean {
   return policy.algorithm === "penalty"
 }
 
-/** Returns the counter that holds a block under the rule of the ask; none if that rule could not refuse the client. */
-function blockCounter({ penalty, partition, refusal }: Ask): readonly CounterKey[] {
+/** Returns the counter that holds a block under the rule of the rule check; none if that rule could not refuse the client. */
+function blockCounter({ penalty, partition, refusal }: RuleCheck): readonly CounterKey[] {
   return penalty === undefined || refusal === "missing-field" ? [] : [{ policy: penalty, partition }]
 }
 

@@ -8,12 +8,12 @@ import type { OnStoreFailure } from "../ground/policy.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { Rule } from "../rules/rule.ts"
 import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
-import type { Answer, Check, Counted, Store } from "../stores/store.ts"
+import type { Check, Counted, Store, StoreResult } from "../stores/store.ts"
 import { createLimiter } from "./create-limiter.ts"
 import type { Limiter } from "./limiter.ts"
 import type { LimiterOptions } from "./options/options.ts"
 
-type Take = (requests: readonly (readonly Check[])[]) => MaybePromise<readonly Answer[]>
+type Take = (requests: readonly (readonly Check[])[]) => MaybePromise<readonly StoreResult[]>
 
 /** A memory store with a line to it that can be cut: while `fault` is set, it answers in its place. */
 class FragileStore implements Store {
@@ -106,7 +106,7 @@ describe("a store that fails", () => {
     ["never answers", hung, "The store did not answer within 5 ms."],
     [
       "answers with a thenable that throws",
-      () => new Proxy({}, { get: () => down }) as Promise<readonly Answer[]>,
+      () => new Proxy({}, { get: () => down }) as Promise<readonly StoreResult[]>,
       "The store failed: down",
     ],
   ])("and %s makes a degraded decision, by a limiter in this process", async (_how, fault, message) => {
@@ -131,17 +131,17 @@ describe("a store that fails", () => {
   const spoilt = (
     what: string,
     change: (counted: Counted, nowMs: number) => unknown,
-  ): [string, (answer: Answer) => unknown] => [
+  ): [string, (answer: StoreResult) => unknown] => [
     what,
     (answer) => [{ ...answer, checks: [change(answer.checks[0] as Counted, answer.nowMs)] }],
   ]
-  const sound = (checks: readonly Check[], startMs: number): Answer => ({
+  const sound = (checks: readonly Check[], startMs: number): StoreResult => ({
     nowMs: startMs,
     granted: true,
     checks: checks.map(({ cost }) => ({ state: stateFrom(startMs, cost), taken: cost })),
   })
 
-  it.each<[string, (answer: Answer) => unknown]>([
+  it.each<[string, (answer: StoreResult) => unknown]>([
     ["nothing", () => undefined],
     ["null", () => null],
     ["a number", () => 5],
@@ -188,7 +188,8 @@ describe("a store that fails", () => {
     ],
   ])("and answers with %s is not believed", async (_what, spoil) => {
     const { store, limiter, errors } = setUp({ limit: 2, window: "1m" })
-    const answer: Take = ([checks = []]) => spoil(sound(checks, manualClock().now())) as readonly Answer[]
+    const answer: Take = ([checks = []]) =>
+      spoil(sound(checks, manualClock().now())) as readonly StoreResult[]
     store.fault = answer
     expect(await limiter.decide(ALICE, { cost: 2 })).toMatchObject({ allowed: true, degraded: true, cost: 2 })
     store.fault = async (requests) => answer(requests)
@@ -212,7 +213,8 @@ describe("a store that fails", () => {
     },
   )
 
-  const nonsense = () => [{ nowMs: 0, granted: true, checks: [{ taken: 1 }] }] as unknown as readonly Answer[]
+  const nonsense = () =>
+    [{ nowMs: 0, granted: true, checks: [{ taken: 1 }] }] as unknown as readonly StoreResult[]
   it.each<[string, (store: MemoryStore) => Store]>([
     ["has been overwritten", (store) => Object.assign(store, { take: nonsense })],
     [
@@ -239,7 +241,7 @@ describe("a store that fails", () => {
           nextTurn().then(() => {
             store.take = take
             return nonsense()
-          }) as unknown as readonly Answer[]
+          }) as unknown as readonly StoreResult[]
         return store
       },
     ],

@@ -1,7 +1,7 @@
 import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/kinds.ts"
 import { ceilingOf, countsRefusals, type Policy } from "../ground/policy.ts"
-import type { Answer, Check, CounterKey, Refund } from "./store.ts"
+import type { Check, CounterKey, Refund, StoreResult } from "./store.ts"
 import { type Pending, statesAfterRefusal, takeTogether } from "./take-together.ts"
 
 /** Where the states of counters are, by a key for each. */
@@ -45,13 +45,13 @@ export class Counters<Key> {
   }
 
   /** Takes the units of all checks, or of none. */
-  take(checks: readonly Check[], nowMs: number): Answer {
+  take(checks: readonly Check[], nowMs: number): StoreResult {
     const isOne = checks.length === 1
     return isOne ? this.#takeOne(checks[0] as Check, nowMs) : this.#takeAll(checks, nowMs)
   }
 
   /** What `take` would say of the request, and what its counters hold. */
-  peek(checks: readonly Check[], nowMs: number): Answer {
+  peek(checks: readonly Check[], nowMs: number): StoreResult {
     const pending = checks.map((check) => this.#look(check, nowMs))
     const granted = takeTogether(pending, nowMs, this.#isSame)
     return {
@@ -90,7 +90,7 @@ export class Counters<Key> {
   }
 
   /** Takes the usual request: one check, so there is nothing to take back. */
-  #takeOne(check: Check, nowMs: number): Answer {
+  #takeOne(check: Check, nowMs: number): StoreResult {
     const { policy, partition, cost, shadow } = check
     const algorithm = algorithmOf(policy)
     const key = this.#keys.of(policy.counter, partition, this.#spare)
@@ -116,7 +116,7 @@ export class Counters<Key> {
     return { nowMs, granted: false, checks: [{ state: after, taken: 0 }] }
   }
 
-  #takeAll(checks: readonly Check[], nowMs: number): Answer {
+  #takeAll(checks: readonly Check[], nowMs: number): StoreResult {
     const pending = checks.map((check) => this.#look(check, nowMs))
     const before = pending.map(({ state }) => state)
     if (takeTogether(pending, nowMs, this.#isSame)) {

@@ -40,7 +40,7 @@ export interface Counted {
  * The answer to one request: `checks[i]` answers its i-th check. Undefined is a counter that was not read, because another
  * one had refused already: only in a request that was not granted.
  */
-export interface Answer {
+export interface StoreResult {
   /** The store's time, in whole epoch milliseconds, at which it decided. */
   readonly nowMs: number
   /**
@@ -130,12 +130,12 @@ export interface Store {
    * list; both by `Algorithm.withRejected`. Not so shadow checks, nor costs that never fit. Where a request's counters are
    * in several places that are asked one after the other, those that come after the refusal are not counted.
    */
-  take(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly Answer[]>
+  take(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]>
   /**
    * Whether `take` would grant each request, asked alone, and what its counters hold now: takes nothing, so `taken` is
    * 0 in every check.
    */
-  peek(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly Answer[]>
+  peek(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]>
   /**
    * Refunds units to the window or bucket they were taken from, never below zero; units of a window that has passed are
    * dropped. `withinMs` is how long the caller waits, from now. It is longer than for a decision when nobody waits for the

@@ -1,5 +1,5 @@
 import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf"
-import { bindsMore, type Decision, type HeaderLine, type Outcome } from "@sluice/core"
+import { type Decision, type HeaderLine, isStricter, type Outcome } from "@sluice/core"
 import type { UnregisteredRefusal } from "../deciding/unregistered.ts"
 import {
   RateLimitResponse_Code as Code,
@@ -46,7 +46,7 @@ export function unregisteredAnswer(
 }
 
 function stricter(outcome: Outcome, other: Outcome | undefined): Outcome {
-  return other !== undefined && bindsMore(other.decision, outcome.decision) ? other : outcome
+  return other !== undefined && isStricter(other.decision, outcome.decision) ? other : outcome
 }
 
 function codeOf({ allowed }: Decision): Code {

@@ -1,4 +1,4 @@
-import type { Ask } from "../../decision/rule-check.ts"
+import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { RequestLimiter } from "../../limiter/request-limiter.ts"
 import type { RuleSet } from "../../limiter/rule-set/rule-set.ts"
 import type { MountOutcome, Outcome } from "./mount-outcome.ts"
@@ -13,7 +13,7 @@ const NONE: readonly never[] = []
 export function leftBy<Request>(
   limiter: RequestLimiter<Request>,
   newest: MountOutcome,
-): ((ask: Ask) => boolean) | undefined {
+): ((ruleCheck: RuleCheck) => boolean) | undefined {
   const decided = decidedBy(limiter, newest)
   return decided && (({ policy }) => !decided.has(policy.name))
 }

@@ -1,5 +1,5 @@
 import type { Decision } from "../../decision/decision.ts"
-import { bindsMore, DecisionRecord } from "../../decision/decision-record.ts"
+import { DecisionRecord, isStricter } from "../../decision/decision-record.ts"
 import type { MountDecision } from "../../limiter/mount-decision.ts"
 import type { HeaderLine, Rejection } from "../../limiter/options/answer-options.ts"
 import type { ParsedOptions } from "../../limiter/options/parse-options.ts"
@@ -62,7 +62,7 @@ export class MountOutcome implements MountDecision {
   /** Of all mounts so far, the decision that binds. */
   get decision(): Decision {
     const { earlier, own } = this
-    return earlier !== undefined && bindsMore(earlier.decision, own) ? earlier.decision : own
+    return earlier !== undefined && isStricter(earlier.decision, own) ? earlier.decision : own
   }
 
   /** To be set on the response, in place of what an earlier mount has set under the same name. */

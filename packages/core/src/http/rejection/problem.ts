@@ -73,15 +73,15 @@ function costDetail(
   refusing: readonly PolicyCheck[],
   largestCost: (check: PolicyCheck) => LargestCost,
 ): string {
-  let asked = 0
+  let storeChecks = 0
   let largest = Number.POSITIVE_INFINITY
   for (const check of refusing) {
     if (check.refusal !== "cost") continue
     const accepts = largestCost(check)
-    asked = check.cost / accepts.ruleCost
+    storeChecks = check.cost / accepts.ruleCost
     largest = Math.min(largest, accepts.largest)
   }
-  return `This request costs ${asked} and never succeeds. The largest cost that is accepted is ${largest}.`
+  return `This request costs ${storeChecks} and never succeeds. The largest cost that is accepted is ${largest}.`
 }
 
 function missingFieldDetail(refusing: readonly PolicyCheck[]): string {

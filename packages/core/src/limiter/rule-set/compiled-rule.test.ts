@@ -171,7 +171,7 @@ describe("match", () => {
 
   it("looks at the target as it came, and at the one that is routed", async () => {
     const rule = { limit: 1, window: "1m", match: { path: "/login" } }
-    const asked = [
+    const storeChecks = [
       { url: "/login", routedUrl: "/elsewhere" },
       { url: "/en/login", routedUrl: "/login" },
       { routedUrl: "/LOGIN/" },
@@ -179,7 +179,7 @@ describe("match", () => {
       { url: "/en/login", routedUrl: "/en/login" },
       { routedUrl: "/elsewhere" },
     ]
-    expect(await verdicts(rule, asked)).toEqual(["admit", "quota", "quota", "quota", "none", "none"])
+    expect(await verdicts(rule, storeChecks)).toEqual(["admit", "quota", "quota", "quota", "none", "none"])
   })
 
   it("reads the path for the rules that go by it, beside others", async () => {
@@ -352,20 +352,20 @@ describe("the only fields that there are", () => {
 
 describe("fields", () => {
   it("are read by what a function yields for a name, which no built-in field is asked of", async () => {
-    const asked: string[] = []
+    const storeChecks: string[] = []
     const limiter = limiterWith({
       rules: [
         { name: "user", limit: 1, window: "1m", field: "user.id" },
         { name: "address", limit: 9, window: "1m", field: ["ip", "header:x"] },
       ],
       fields: (name) => {
-        asked.push(name)
+        storeChecks.push(name)
         return ({ body }) => (body as Record<string, string>)[name]
       },
     })
     const allowed = async (id: string) => (await limiter.decide({ body: { "user.id": id } })).allowed
     expect([await allowed("a"), await allowed("b"), await allowed("a")]).toEqual([true, true, false])
-    expect(asked).toEqual(["user.id"])
+    expect(storeChecks).toEqual(["user.id"])
   })
 
   it("for which a function has nothing are the client's to choose, as any other name", async () => {
@@ -559,17 +559,17 @@ describe("a counter", () => {
 
   /** The policy that a store is asked with. */
   async function policyOf(rule: Partial<Rule>): Promise<Policy> {
-    const asked: Policy[] = []
+    const storeChecks: Policy[] = []
     const inner = memoryStore({ clock })
     const store: Store = {
       ...methodsOf(inner),
       take: (requests) => {
-        for (const { policy } of requests.flat()) asked.push(policy)
+        for (const { policy } of requests.flat()) storeChecks.push(policy)
         return inner.take(requests)
       },
     }
     await limiterWith({ rules: [{ ...same, ...rule }], store }).decide(FROM("192.0.2.1"))
-    return asked[0] as Policy
+    return storeChecks[0] as Policy
   }
 
   /** The 96 bits that every later version has to keep: another name would be another count. */
@@ -590,21 +590,21 @@ describe("a counter", () => {
   })
 
   it("has a name of 96 bits, and so has the counter of a penalty", async () => {
-    const asked: Policy[] = []
+    const storeChecks: Policy[] = []
     const inner = memoryStore({ clock })
     const take: Store["take"] = (requests) => {
-      for (const { policy } of requests.flat()) asked.push(policy)
+      for (const { policy } of requests.flat()) storeChecks.push(policy)
       return inner.take(requests)
     }
     const penalty = { refusals: 3, for: "1m" }
     const store = { ...methodsOf(inner), take }
     await limiterWith({ rules: [{ ...same, penalty }], store }).decide(FROM("192.0.2.1"))
     // Each character stands for 6 bits.
-    expect(asked.map(({ counter }) => counter)).toEqual([
+    expect(storeChecks.map(({ counter }) => counter)).toEqual([
       expect.stringMatching(/^[\w-]{16}$/),
       expect.stringMatching(/^[\w-]{16}$/),
     ])
-    expect(asked[0]?.counter).not.toBe(asked[1]?.counter)
+    expect(storeChecks[0]?.counter).not.toBe(storeChecks[1]?.counter)
   })
 
   it.each<[Partial<Rule>, readonly unknown[]]>([

@@ -1,4 +1,4 @@
-import type { Ask } from "../../decision/rule-check.ts"
+import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { Policy } from "../../ground/policy.ts"
 import { carriesBody } from "../../request/field.ts"
 import { compilePartition, SKIP } from "../../request/partition.ts"
@@ -23,9 +23,14 @@ export interface CompiledRule {
    * What the request has to ask of the store under this rule, `units` times the rule's cost; undefined when the rule
    * is not for this request. `paths` are the readings of the request's path, where any rule needs them.
    */
-  ask(facts: RequestFacts, request: unknown, units: number, paths: readonly string[]): Ask | undefined
+  ruleCheck(
+    facts: RequestFacts,
+    request: unknown,
+    units: number,
+    paths: readonly string[],
+  ): RuleCheck | undefined
   /** What `ask` returns of a request that the rule is for. Looks for a block in any case. */
-  askAnyway(facts: RequestFacts, request: unknown, units: number): Ask | undefined
+  checkAnyway(facts: RequestFacts, request: unknown, units: number): RuleCheck | undefined
   /** The text of a field that the rule's `match` names, as the match reads it. */
   matchedText(field: string, facts: RequestFacts, request: unknown): string | undefined
   /** The counters of the client behind the request, whether or not the rule is for this very request. */
@@ -61,12 +66,12 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     return by.matches(text(facts.method), paths, text(facts.route), fieldText)
   }
 
-  function askOf(
+  function checkOf(
     facts: RequestFacts,
     request: unknown,
     units: number,
     looksForBlock: boolean,
-  ): Ask | undefined {
+  ): RuleCheck | undefined {
     const policy = policyOf(request)
     if (policy === undefined) return undefined
     const list = listed?.(facts, request)
@@ -94,13 +99,13 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   return {
     rule,
     step: stepOfRule(rule, context),
-    ask(facts, request, units, paths) {
+    ruleCheck(facts, request, units, paths) {
       if (!countsPreflight && facts.method === "OPTIONS" && isPreflight(facts)) return undefined
       if (facts.onlyFields !== undefined && lacks(facts.onlyFields, needed)) return undefined
       if (matcher !== undefined && !isMatched(matcher, facts, request, paths)) return undefined
-      return askOf(facts, request, units, hasPenalty || blocks.isOn)
+      return checkOf(facts, request, units, hasPenalty || blocks.isOn)
     },
-    askAnyway: (facts, request, units) => askOf(facts, request, units, true),
+    checkAnyway: (facts, request, units) => checkOf(facts, request, units, true),
     matchedText,
     counters(facts, request) {
       const partition = partitionOf(facts, request)

@@ -50,7 +50,7 @@ function indexOf(rules: readonly Rule[]): RuleIndex | undefined {
 }
 
 function namesFor(set: RuleSet, facts: RequestFacts, request: Request, steps = ALL_STEPS): string[] {
-  return set.asks(facts, request, 1, steps).map(({ policy }) => policy.name)
+  return set.ruleChecks(facts, request, 1, steps).map(({ policy }) => policy.name)
 }
 
 const limited = (rules: readonly Partial<Rule>[]): Rule[] =>

@@ -1,4 +1,4 @@
-import { type Ask, RULES_MISSING } from "../../decision/rule-check.ts"
+import { RULES_MISSING, type RuleCheck } from "../../decision/rule-check.ts"
 import { atOnce, type Steps } from "../../ground/time.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { pathReadings } from "../../rules/matching/path.ts"
@@ -24,17 +24,17 @@ export interface RuleSet {
   /** Whether a rule goes by the spare capacity of this process, which somebody has to watch then. */
   readonly needsMonitor: boolean
   /** What the request has to ask, `units` of each rule that is for it and is decided at one of the steps. */
-  asks(facts: RequestFacts, request: unknown, units: number, steps: StepSet): readonly Ask[]
+  ruleChecks(facts: RequestFacts, request: unknown, units: number, steps: StepSet): readonly RuleCheck[]
   /**
    * Returns what the request asks of the rules named, else of all that do not count the whole service. Includes rules whose `match` is
    * for other requests. Looks for blocks in any case.
    */
-  asksBy(
+  checksBy(
     facts: RequestFacts,
     request: unknown,
     units: number,
     names: readonly string[] | undefined,
-  ): readonly Ask[]
+  ): readonly RuleCheck[]
   /**
    * The counters of the client behind the request: of the rules named, else of all but those that count the whole
    * service. Rules that are not for this very request too: who resets a client may know no more than its address.
@@ -43,7 +43,7 @@ export interface RuleSet {
 }
 
 const NO_PATHS: readonly string[] = []
-const NO_ASKS: readonly Ask[] = []
+const NO_ASKS: readonly RuleCheck[] = []
 
 /** Compiles rules, in steps of about one rule. */
 export function* compileRuleSet(
@@ -74,16 +74,16 @@ export function* compileRuleSet(
     steps: stepsOf(() => true),
     holding: stepsOf(({ throttle, shadow }) => throttle.kind === "queue" && !shadow),
     needsMonitor: rules.some(needsMonitor),
-    asks(facts, request, units, atSteps) {
+    ruleChecks(facts, request, units, atSteps) {
       const paths = needsPath ? pathsIn(facts) : NO_PATHS
-      if (index === undefined) return asksOf(all, facts, request, units, paths, atSteps)
+      if (index === undefined) return checksOf(all, facts, request, units, paths, atSteps)
       const positions = index.candidates(new IndexedFacts(compiled, facts, request, paths, atSteps))
       const candidates = positions.map((position) => compiled.at(position))
-      return asksOf(candidates, facts, request, units, paths, atSteps)
+      return checksOf(candidates, facts, request, units, paths, atSteps)
     },
-    asksBy(facts, request, units, names) {
+    checksBy(facts, request, units, names) {
       return rules.flatMap((rule, position) =>
-        isMeant(rule, names) ? (compiled.at(position).askAnyway(facts, request, units) ?? []) : [],
+        isMeant(rule, names) ? (compiled.at(position).checkAnyway(facts, request, units) ?? []) : [],
       )
     },
     counters(facts, request, names) {
@@ -96,28 +96,28 @@ export function* compileRuleSet(
 
 /** Returns the rule set of a limiter that refuses every request, because no rules have been loaded yet. */
 export function denyingRuleSet(context: RuleContext): RuleSet {
-  return { ...atOnce(compileRuleSet([], context)), steps: ALL_STEPS, asks: () => RULES_MISSING }
+  return { ...atOnce(compileRuleSet([], context)), steps: ALL_STEPS, ruleChecks: () => RULES_MISSING }
 }
 
-function asksOf(
+function checksOf(
   rules: readonly CompiledRule[],
   facts: RequestFacts,
   request: unknown,
   units: number,
   paths: readonly string[],
   steps: StepSet,
-): readonly Ask[] {
-  let asks: Ask[] | undefined
+): readonly RuleCheck[] {
+  let ruleChecks: RuleCheck[] | undefined
   for (let i = 0; i < rules.length; i++) {
     const rule = rules[i] as CompiledRule
     if ((rule.step & steps) === NO_STEPS) continue
-    const ask = rule.ask(facts, request, units, paths)
-    if (ask === undefined) continue
+    const ruleCheck = rule.ruleCheck(facts, request, units, paths)
+    if (ruleCheck === undefined) continue
     // Nearly always there is one, and a list that grows makes room for seventeen.
-    if (asks === undefined) asks = [ask]
-    else asks.push(ask)
+    if (ruleChecks === undefined) ruleChecks = [ruleCheck]
+    else ruleChecks.push(ruleCheck)
   }
-  return asks ?? NO_ASKS
+  return ruleChecks ?? NO_ASKS
 }
 
 /** True if the rule is among the names or, without names, does not count the whole service. */

@@ -1,24 +1,24 @@
 import { describe, expect, it } from "vitest"
 import type { Decision } from "../../decision/decision.ts"
-import type { Ask } from "../../decision/rule-check.ts"
-import { ask, deciderOver, SECOND } from "../../decision/testing/asks.ts"
+import type { RuleCheck } from "../../decision/rule-check.ts"
+import { deciderOver, ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
 import { manualClock } from "../../ground/clock.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { Attempt } from "./attempt.ts"
 
 describe("of those that refuse, who waits waits for the one", () => {
-  const full = (name: string, windowMs: number): Ask => ask(name, 1, 1, { windowMs })
-  const [free, short, long] = [ask("free", 9), full("short", SECOND), full("long", 60 * SECOND)]
+  const full = (name: string, windowMs: number): RuleCheck => ruleCheck(name, 1, 1, { windowMs })
+  const [free, short, long] = [ruleCheck("free", 9), full("short", SECOND), full("long", 60 * SECOND)]
   const shadow = { ...full("shadow", 3_600 * SECOND), shadow: true }
 
-  async function refusedBy(asks: readonly Ask[], at = 0): Promise<string | undefined> {
+  async function refusedBy(ruleChecks: readonly RuleCheck[], at = 0): Promise<string | undefined> {
     const clock = manualClock()
     const decider = deciderOver(memoryStore({ clock }), clock)
-    const decide = (): Decision | Promise<Decision> => decider.take(asks)
+    const decide = (): Decision | Promise<Decision> => decider.take(ruleChecks)
     expect((await decide()).allowed).toBe(true)
     clock.advance(at)
-    const awaited = asks.filter((each) => !each.shadow)
-    return new Attempt(asks).refusedBy(await decide(), awaited)?.policy.name
+    const awaited = ruleChecks.filter((each) => !each.shadow)
+    return new Attempt(ruleChecks).refusedBy(await decide(), awaited)?.policy.name
   }
 
   it("that does so for longest, wherever it stands", async () => {

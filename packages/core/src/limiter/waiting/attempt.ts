@@ -1,6 +1,6 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
 import type { Decision, PolicyCheck } from "../../decision/decision.ts"
-import type { Ask, Look } from "../../decision/rule-check.ts"
+import type { OnStoreAnswer, RuleCheck } from "../../decision/rule-check.ts"
 
 /** For how long a refusal is believed that may end at any time: the store is gone, or there is no capacity to spare. */
 const PASSING_MS = 1_000
@@ -9,7 +9,7 @@ let made = 0
 
 /** What a waiting request asked the store for last, and for how long a refusal of that is believed. */
 export class Attempt {
-  readonly asks: readonly Ask[]
+  readonly ruleChecks: readonly RuleCheck[]
   /** The order in which the store was asked. */
   readonly number: number = made++
   /** When the store answered, in its own time. */
@@ -20,12 +20,12 @@ export class Attempt {
     return made
   }
 
-  constructor(asks: readonly Ask[]) {
-    this.asks = asks
+  constructor(ruleChecks: readonly RuleCheck[]) {
+    this.ruleChecks = ruleChecks
   }
 
   /** Sees the store's answer. */
-  readonly look: Look = (_asked, { nowMs }) => {
+  readonly onAnswer: OnStoreAnswer = (_asked, { nowMs }) => {
     this.#answeredMs = nowMs
   }
 
@@ -40,16 +40,16 @@ export class Attempt {
   }
 
   /** Returns the one of the `awaited` asks whose refusal is believed for longest. */
-  refusedBy({ checks }: Decision, awaited: readonly Ask[]): Ask | undefined {
+  refusedBy({ checks }: Decision, awaited: readonly RuleCheck[]): RuleCheck | undefined {
     let longestMs = 0
-    let by: Ask | undefined
+    let by: RuleCheck | undefined
     for (const check of checks) {
       const waitMs = this.#believedOf(check)
       if (check.allowed || waitMs <= longestMs) continue
-      const ask = awaited.find((each) => each.policy.name === check.policy)
-      if (ask === undefined) continue
+      const ruleCheck = awaited.find((each) => each.policy.name === check.policy)
+      if (ruleCheck === undefined) continue
       longestMs = waitMs
-      by = ask
+      by = ruleCheck
     }
     return by
   }
@@ -59,12 +59,19 @@ export class Attempt {
    * may be capacity to spare, or room below the ceiling, before.
    */
   #believedOf({ policy, refusal, retryAfterMs, counts }: PolicyCheck): number {
-    const ask = this.asks.find((each) => each.policy.name === policy && each.policyNow !== undefined)
-    if (refusal !== "quota" || ask === undefined) return retryAfterMs
+    const ruleCheck = this.ruleChecks.find(
+      (each) => each.policy.name === policy && each.policyNow !== undefined,
+    )
+    if (refusal !== "quota" || ruleCheck === undefined) return retryAfterMs
     // Held to the limit only as long as there is no capacity to spare.
-    if (ask.policy.extra === undefined) return Math.min(retryAfterMs, PASSING_MS)
+    if (ruleCheck.policy.extra === undefined) return Math.min(retryAfterMs, PASSING_MS)
     if (counts === undefined) return retryAfterMs
-    const wider = algorithmOf(ask.policy).retryAfterMs(counts, ask.policy, ask.cost, this.#answeredMs)
+    const wider = algorithmOf(ruleCheck.policy).retryAfterMs(
+      counts,
+      ruleCheck.policy,
+      ruleCheck.cost,
+      this.#answeredMs,
+    )
     return Math.min(retryAfterMs, wider)
   }
 }

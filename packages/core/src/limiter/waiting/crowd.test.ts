@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { ask, SECOND } from "../../decision/testing/asks.ts"
+import { ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
 import { setUp } from "./testing/room.ts"
 
 const TEN_SECONDS = { windowMs: 10 * SECOND }
@@ -7,7 +7,7 @@ const TEN_SECONDS = { windowMs: 10 * SECOND }
 describe("who comes and would wait too long", () => {
   function setUpTwo() {
     const room = setUp()
-    const [x, y] = [ask("x", 1), ask("y", 1, 1, TEN_SECONDS)]
+    const [x, y] = [ruleCheck("x", 1), ruleCheck("y", 1, 1, TEN_SECONDS)]
     for (const each of [x, y])
       for (const name of ["takes", "sleeps"]) room.enter(`${name} ${each.policy.name}`, [each])
     return { ...room, x, y }
@@ -29,20 +29,20 @@ describe("who comes and would wait too long", () => {
 
 it("who finds as many waiting as it lets wait is refused at once, and is not told that it waits", async () => {
   const { room, enter, answer } = setUp(() => true)
-  for (const name of ["takes", "waits"]) enter(name, [ask("one", 2, 2)])
+  for (const name of ["takes", "waits"]) enter(name, [ruleCheck("one", 2, 2)])
   for (let i = 0; i < 2; i++) await answer()
   const patience = { maxWaitMs: 2 * SECOND, waitsFor: () => true }
   const onWait = () => expect.unreachable("it waits")
-  const refused = room.enter([ask("one", 2)], { ...patience, maxWaiting: 1, onWait })
+  const refused = room.enter([ruleCheck("one", 2)], { ...patience, maxWaiting: 1, onWait })
   expect(refused).toMatchObject({ allowed: false, retryAfterMs: SECOND })
-  void room.enter([ask("one", 2)], { ...patience, maxWaiting: 2 })
+  void room.enter([ruleCheck("one", 2)], { ...patience, maxWaiting: 2 })
   expect(room.size).toBe(2)
 })
 
 describe("one that comes back from another line, ahead of those who came later", () => {
   it("has who lets no more wait than there are be refused", async () => {
     const { enter, pass, log } = setUp()
-    const [x, y] = [ask("x", 1), ask("y", 1, 1, TEN_SECONDS)]
+    const [x, y] = [ruleCheck("x", 1), ruleCheck("y", 1, 1, TEN_SECONDS)]
     for (const name of ["x1", "x2"]) enter(name, [x])
     enter("y1", [y])
     enter("y2", [y], { maxWaiting: 1 })
@@ -57,7 +57,7 @@ describe("one that comes back from another line, ahead of those who came later",
 
   it("has nobody be refused who sleeps: it was the first", async () => {
     const { decider, room, enter, pass, log } = setUp()
-    const [own, all] = [ask("own", 1), ask("all", 2, 1, TEN_SECONDS)]
+    const [own, all] = [ruleCheck("own", 1), ruleCheck("all", 2, 1, TEN_SECONDS)]
     await decider.take([own])
     enter("early", [own, all])
     const other = await decider.take([{ ...all, cost: 2 }])
@@ -73,29 +73,29 @@ describe("one that comes back from another line, ahead of those who came later",
 it("a long line is not gone through for each who comes, though it is longer than the first would have it", () => {
   const { room, enter } = setUp()
   let looks = 0
-  enter("takes", [ask("one", 1)])
-  enter("sleeps", [ask("one", 1)], { maxWaiting: 1 })
+  enter("takes", [ruleCheck("one", 1)])
+  enter("sleeps", [ruleCheck("one", 1)], { maxWaiting: 1 })
   const patience = {
     get maxWaiting() {
       looks++
       return 1_000
     },
   }
-  for (let i = 0; i < 300; i++) enter(`${i}`, [ask("one", 1)], patience)
+  for (let i = 0; i < 300; i++) enter(`${i}`, [ruleCheck("one", 1)], patience)
   expect(room.size).toBe(301)
   expect(looks).toBeLessThan(300 * 10)
 })
 
 it("who finds when it is refused that as many are held under one of its rules as it lets wait is refused", async () => {
   const { enter, answer, log } = setUp(() => true)
-  const leaky = ask("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
+  const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
   enter("goes", [leaky])
-  enter("takes", [ask("one", 1)])
+  enter("takes", [ruleCheck("one", 1)])
   for (let i = 0; i < 2; i++) await answer()
   enter("is held", [leaky])
   // Nobody is held yet when it comes, and under its other rule nobody ever is.
-  enter("finds one", [leaky, ask("one", 1)], { maxWaiting: 1 })
-  enter("lets two", [leaky, ask("one", 1)], { maxWaiting: 2 })
+  enter("finds one", [leaky, ruleCheck("one", 1)], { maxWaiting: 1 })
+  enter("lets two", [leaky, ruleCheck("one", 1)], { maxWaiting: 2 })
   for (let i = 0; i < 3; i++) await answer()
   expect(log).toEqual(["0 goes", "0 takes", "0 finds one: refused by one"])
 })

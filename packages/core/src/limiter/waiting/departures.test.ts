@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
-import type { Ask } from "../../decision/rule-check.ts"
-import { ask, SECOND } from "../../decision/testing/asks.ts"
+import type { RuleCheck } from "../../decision/rule-check.ts"
+import { ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
 import type { ManualClock } from "../../ground/clock.ts"
 import { setUp } from "./testing/room.ts"
 
-const leaky = (name = "leaky", limit = 10): Ask =>
-  ask(name, limit, 1, { algorithm: "leaky-bucket", burst: 5 })
+const leaky = (name = "leaky", limit = 10): RuleCheck =>
+  ruleCheck(name, limit, 1, { algorithm: "leaky-bucket", burst: 5 })
 
 /** The timers of a clock that run. */
 function timersOf(clock: ManualClock): readonly number[] {
@@ -34,8 +34,8 @@ describe("who is held by a leaky bucket", () => {
 
   it("is not held for a shadow rule, which would hold it for longer", async () => {
     const { enter, pass, log } = setUp()
-    const asks = [leaky(), { ...leaky("trial", 1), shadow: true }]
-    for (const name of ["a", "b"]) enter(name, asks)
+    const ruleChecks = [leaky(), { ...leaky("trial", 1), shadow: true }]
+    for (const name of ["a", "b"]) enter(name, ruleChecks)
     await nextTurn()
     await pass(100)
     expect(log).toEqual(["0 a", "100 b"])
@@ -70,17 +70,17 @@ describe("who is held by a leaky bucket", () => {
 })
 
 describe("what a rule says that is not waited for, and is looked up while one waits behind others", () => {
-  const waitsFor = ({ policy }: Ask) => policy.name === "one"
+  const waitsFor = ({ policy }: RuleCheck) => policy.name === "one"
 
   /** Three in line, of whom the second would have been refused by a hard rule when it came; the answer is on its way. */
   async function setUpLook(limit: number) {
     const room = setUp((_checks, isPeek) => isPeek)
-    const hard = ask("hard", 1, 1, { windowMs: SECOND / 2 })
+    const hard = ruleCheck("hard", 1, 1, { windowMs: SECOND / 2 })
     await room.decider.take([hard])
-    room.enter("all", [ask("one", limit, limit)])
-    room.enter("first", [ask("one", limit)])
-    room.enter("behind", [hard, ask("one", limit)], { waitsFor })
-    room.enter("last", [ask("one", limit)])
+    room.enter("all", [ruleCheck("one", limit, limit)])
+    room.enter("first", [ruleCheck("one", limit)])
+    room.enter("behind", [hard, ruleCheck("one", limit)], { waitsFor })
+    room.enter("last", [ruleCheck("one", limit)])
     await nextTurn()
     expect(room.pending).toHaveLength(1)
     await room.pass(SECOND)
@@ -108,15 +108,15 @@ describe("what a rule says that is not waited for, and is looked up while one wa
 describe("who gives up", () => {
   it("does so once, however often it says so", async () => {
     const { enter, pass, log, room } = setUp()
-    for (const name of ["takes", "first"]) enter(name, [ask("one", 1)])
+    for (const name of ["takes", "first"]) enter(name, [ruleCheck("one", 1)])
     let leaves = (_reason: unknown): void => expect.unreachable("it was not told to wait")
-    enter("leaves", [ask("one", 1)], {
+    enter("leaves", [ruleCheck("one", 1)], {
       onWait(leave) {
         leaves = leave
         return () => undefined
       },
     })
-    enter("last", [ask("one", 1)])
+    enter("last", [ruleCheck("one", 1)])
     for (const reason of ["gone", "really gone"]) leaves(new Error(reason))
     await nextTurn()
     for (let i = 0; i < 2; i++) await pass(SECOND)
@@ -129,10 +129,10 @@ describe("who gives up", () => {
     const { clock, enter, answer, log, room, calls } = setUp(() => isSlow)
     const running = timersOf(clock)
     const leaving = new AbortController()
-    enter("all", [ask("one", 2, 2)])
+    enter("all", [ruleCheck("one", 2, 2)])
     isSlow = true
     const onWait = () => expect.unreachable("it has gone")
-    enter("leaves", [ask("one", 2)], { signal: leaving.signal, maxWaitMs: SECOND, onWait })
+    enter("leaves", [ruleCheck("one", 2)], { signal: leaving.signal, maxWaitMs: SECOND, onWait })
     leaving.abort(new Error("gone"))
     await answer()
     expect([log, running, room.size, calls.takes]).toEqual([["0 all", "0 leaves: gone"], [], 0, 2])
@@ -142,9 +142,9 @@ describe("who gives up", () => {
     let isSlow = false
     const { decider, room, enter, answer, log, calls } = setUp(() => isSlow)
     const leaving = new AbortController()
-    const hard = ask("hard", 3)
-    for (const name of ["takes", "sleeps"]) enter(name, [ask("one", 1)])
-    enter("leaves", [ask("one", 1)], {
+    const hard = ruleCheck("hard", 3)
+    for (const name of ["takes", "sleeps"]) enter(name, [ruleCheck("one", 1)])
+    enter("leaves", [ruleCheck("one", 1)], {
       signal: leaving.signal,
       waitsFor: ({ policy }) => policy.name === "one",
       currentAsks: () => [hard],
@@ -164,7 +164,7 @@ describe("who gives up", () => {
 describe("the refusal of who comes where others wait", () => {
   it("tells the longest of the waits, where they are waited for under several rules", async () => {
     const { room, enter } = setUp()
-    const [short, long] = [ask("short", 1), ask("long", 1, 1, { windowMs: 10 * SECOND })]
+    const [short, long] = [ruleCheck("short", 1), ruleCheck("long", 1, 1, { windowMs: 10 * SECOND })]
     for (const name of ["takes", "waits"]) for (const each of [short, long]) enter(name, [each])
     const patience = { maxWaitMs: 60 * SECOND, maxWaiting: 1, waitsFor: () => true }
     expect(await room.enter([short, long], patience)).toMatchObject({
@@ -178,7 +178,7 @@ describe("the timers of those who wait", () => {
   it("are one of the first in line, and none of those behind who wait as long as it takes", async () => {
     const { clock, enter } = setUp()
     const running = timersOf(clock)
-    for (let i = 0; i < 5; i++) enter(`${i}`, [ask("one", 1)])
+    for (let i = 0; i < 5; i++) enter(`${i}`, [ruleCheck("one", 1)])
     await nextTurn()
     expect(running).toEqual([SECOND])
   })
@@ -186,8 +186,9 @@ describe("the timers of those who wait", () => {
   it("are ended with it where one has asked several times in vain before it was admitted", async () => {
     const { clock, enter, answer, pass, pending, log } = setUp(() => true)
     const running = timersOf(clock)
-    enter("all", [ask("one", 3, 3)])
-    for (const name of ["wakes", "dear", "late"]) enter(name, [ask("one", 3, 2)], { maxWaitMs: 60 * SECOND })
+    enter("all", [ruleCheck("one", 3, 3)])
+    for (const name of ["wakes", "dear", "late"])
+      enter(name, [ruleCheck("one", 3, 2)], { maxWaitMs: 60 * SECOND })
     for (let i = 0; i < 3; i++) {
       while (pending.length > 0) await answer()
       await pass(SECOND)
@@ -201,12 +202,12 @@ describe("the timers of those who wait", () => {
 it("who waits is told so once, though it waits behind others first and then for units", async () => {
   const { enter, pass, log } = setUp()
   const told: string[] = []
-  for (const name of ["takes", "first"]) enter(name, [ask("one", 1)])
+  for (const name of ["takes", "first"]) enter(name, [ruleCheck("one", 1)])
   const onWait = () => {
     told.push("waits")
     return () => void told.push("is over")
   }
-  enter("second", [ask("one", 1)], { onWait })
+  enter("second", [ruleCheck("one", 1)], { onWait })
   await nextTurn()
   for (let i = 0; i < 2; i++) await pass(SECOND)
   expect(log).toEqual(["0 takes", "1000 first", "2000 second"])
@@ -222,10 +223,10 @@ it("who is ended by what another one's caller does is not told afterwards that i
     if (name === "one") leaving.abort(new Error("gone"))
     return () => void told.push(`${name} is over`)
   }
-  enter("a", [ask("x", 5, 2)])
-  enter("dear", [ask("x", 5, 4)])
-  enter("one", [ask("x", 5)], { onWait: onWait("one") })
-  enter("two", [ask("x", 5)], { onWait: onWait("two"), signal: leaving.signal, maxWaitMs: 500 })
+  enter("a", [ruleCheck("x", 5, 2)])
+  enter("dear", [ruleCheck("x", 5, 4)])
+  enter("one", [ruleCheck("x", 5)], { onWait: onWait("one") })
+  enter("two", [ruleCheck("x", 5)], { onWait: onWait("two"), signal: leaving.signal, maxWaitMs: 500 })
   await answer(3)
   await answer(2)
   await answer(0)

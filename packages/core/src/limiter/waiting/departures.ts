@@ -1,7 +1,7 @@
 import type { Decider } from "../../decision/decider.ts"
 import type { Decision } from "../../decision/decision.ts"
 import { countRefusals } from "../../decision/penalties.ts"
-import type { Ask } from "../../decision/rule-check.ts"
+import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Alarm } from "./alarm.ts"
 import type { Lines } from "./lines.ts"
@@ -59,7 +59,7 @@ export class Departures {
     if (delayMs === 0) this.end(ticket, decision)
     else if (this.isCrowdedOut(ticket)) {
       turns.refund(ticket, decision)
-      this.end(ticket, this.refusalBehind(ticket.asks, ticket.awaited))
+      this.end(ticket, this.refusalBehind(ticket.ruleChecks, ticket.awaited))
     } else if (untilMs > ticket.deadlineMs) {
       const refused = refusedForDelay(decision, ticket.awaited, ticket.deadlineMs - nowMs)
       turns.refund(ticket, decision)
@@ -80,12 +80,15 @@ export class Departures {
   /** Whether as many requests are held already as may wait. */
   isCrowdedOut({ options, awaited }: Ticket): boolean {
     const { countsHeld = true, maxWaiting } = options
-    return countsHeld && awaited.some((ask) => (this.#parts.lines.find(ask)?.held.size ?? 0) >= maxWaiting)
+    return (
+      countsHeld &&
+      awaited.some((ruleCheck) => (this.#parts.lines.find(ruleCheck)?.held.size ?? 0) >= maxWaiting)
+    )
   }
 
   /** Refuses a request that does not wait for this refusal, which is counted if refusals are. */
   refuse(ticket: Ticket, decision: Decision): void {
-    if (!countRefusals(ticket.asks)) {
+    if (!countRefusals(ticket.ruleChecks)) {
       this.end(ticket, decision)
       return
     }
@@ -105,7 +108,9 @@ export class Departures {
   /** A rule that is not waited for refuses at once, also a request that waits behind others and has asked nothing yet. */
   askOthers(ticket: Ticket): void {
     if (!isUnasked(ticket)) return
-    const others = ticket.asks.filter((ask) => !ask.shadow && !ticket.options.waitsFor(ask))
+    const others = ticket.ruleChecks.filter(
+      (ruleCheck) => !ruleCheck.shadow && !ticket.options.waitsFor(ruleCheck),
+    )
     whenDecided(this.#parts.decider.peek(others), (decision) => {
       // Once the request has asked for everything, the answer to that is newer.
       if (decision.allowed || !isUnasked(ticket)) return
@@ -116,14 +121,18 @@ export class Departures {
 
   /** Refuses a request that cannot wait until those ahead have gone. */
   refuseBehind(ticket: Ticket): void {
-    this.end(ticket, this.refusalBehind(ticket.asks, [ticket.ask as Ask]))
+    this.end(ticket, this.refusalBehind(ticket.ruleChecks, [ticket.ruleCheck as RuleCheck]))
   }
 
-  /** Returns the refusal of a request that would have to wait for the counters of the asks `behind`. */
-  refusalBehind(asks: readonly Ask[], behind: readonly Ask[]): Decision {
+  /** Returns the refusal of a request that would have to wait for the counters of the rule checks `behind`. */
+  refusalBehind(ruleChecks: readonly RuleCheck[], behind: readonly RuleCheck[]): Decision {
     const { lines, alarm } = this.#parts
     const nowMs = alarm.now()
-    return refusedBehind(asks, behind, Math.max(...behind.map((ask) => lines.waitMs(ask, nowMs))))
+    return refusedBehind(
+      ruleChecks,
+      behind,
+      Math.max(...behind.map((ruleCheck) => lines.waitMs(ruleCheck, nowMs))),
+    )
   }
 
   /** The request leaves without a decision. What it has been granted goes back. */
@@ -145,7 +154,7 @@ export class Departures {
     const { decider, turns } = this.#parts
     this.#leave(ticket)
     ticket.step = "leaving"
-    whenDecided(decider.take(ticket.startAttempt().asks), (answer) => {
+    whenDecided(decider.take(ticket.startAttempt().ruleChecks), (answer) => {
       const decision = decisionOf(answer)
       if (ticket.step === "leaving") ticket.end({ decision })
       // A no-op if that is a refusal.

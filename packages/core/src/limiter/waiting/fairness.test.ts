@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import fc from "fast-check"
 import { expect, it } from "vitest"
-import { ask } from "../../decision/testing/asks.ts"
+import { ruleCheck } from "../../decision/testing/rule-checks.ts"
 import { setUp } from "./testing/room.ts"
 
 /** One request: the counters that it wants, of "a", "b" and "c"; what it costs; and what ends its wait. */
@@ -52,10 +52,10 @@ it.each([
         for (const [i, { counters, cost, maxWaitMs, leavesMs, pauseMs }] of all.entries()) {
           const leaving = new AbortController()
           came.push(clock.now() - startMs)
-          const asks = counters.map((name) =>
-            ask(name, LIMITS[name] as number, cost, { windowMs: WINDOW_MS }),
+          const ruleChecks = counters.map((name) =>
+            ruleCheck(name, LIMITS[name] as number, cost, { windowMs: WINDOW_MS }),
           )
-          enter(`${i}`, asks, { maxWaitMs, signal: leaving.signal })
+          enter(`${i}`, ruleChecks, { maxWaitMs, signal: leaving.signal })
           if (leavesMs !== undefined) void clock.wait(leavesMs).then(() => leaving.abort(new Error("left")))
           await pass(pauseMs)
         }

@@ -1,4 +1,4 @@
-import type { Ask } from "../../decision/rule-check.ts"
+import type { RuleCheck } from "../../decision/rule-check.ts"
 import { Heap } from "./heap.ts"
 import { type Place, Queue } from "./queue.ts"
 import { mostWaiting, type WaitOptions } from "./wait-options.ts"
@@ -12,8 +12,8 @@ export interface Waiter {
   readonly number: number
   readonly deadlineMs: number
   readonly options: WaitOptions
-  /** While it waits: the ask whose counter it waits for. */
-  readonly ask: Ask | undefined
+  /** While it waits: the rule check whose counter it waits for. */
+  readonly ruleCheck: RuleCheck | undefined
   /** The line in which it was the first, and was refused. */
   readonly sleptIn: unknown
   /** Whether it has stood in a line or asked the store before. */
@@ -97,7 +97,7 @@ export class Line<Who extends Waiter> {
   }
 
   /** Adds a request behind all that came before it. */
-  add(ticket: Who, ask: Ask): Place<Who> {
+  add(ticket: Who, ruleCheck: RuleCheck): Place<Who> {
     let behind: Place<Who> | undefined
     if (!isBefore(this.waiting.last, ticket)) {
       // A request that comes back came early, as a rule.
@@ -107,7 +107,7 @@ export class Line<Who extends Waiter> {
     // A new request has been told whether too many wait.
     if (ticket.isKnown) this.#hasUncounted = true
     if (ticket.deadlineMs !== Number.POSITIVE_INFINITY) this.impatient.add(ticket)
-    this.#fewest = Math.min(this.#fewest, mostWaiting(ticket.options, ask))
+    this.#fewest = Math.min(this.#fewest, mostWaiting(ticket.options, ruleCheck))
     const place = this.waiting.add(ticket, behind)
     if (place.ahead === undefined) this.untilMs = undefined
     return place
@@ -128,8 +128,8 @@ export class Line<Who extends Waiter> {
     this.#fewest = Number.POSITIVE_INFINITY
     let ahead = 0
     for (let place = this.waiting.first; place !== undefined; place = place.behind) {
-      const { options, ask, sleptIn } = place.item
-      const most = mostWaiting(options, ask as Ask)
+      const { options, ruleCheck, sleptIn } = place.item
+      const most = mostWaiting(options, ruleCheck as RuleCheck)
       const held = options.countsHeld === false ? 0 : this.held.size
       if (sleptIn !== this && ahead + held >= most) crowded.push(place.item)
       else {

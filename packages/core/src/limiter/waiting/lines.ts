@@ -1,4 +1,4 @@
-import type { Ask } from "../../decision/rule-check.ts"
+import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { CounterKey } from "../../stores/store.ts"
 import type { Attempt } from "./attempt.ts"
 import { Line } from "./line.ts"
@@ -30,24 +30,24 @@ export class Lines {
   }
 
   /** Whether a request that comes now would wait in vain: too many wait for this counter, or the first of them waits too long. */
-  isInVain(ask: Ask, { options, deadlineMs }: Ticket): boolean {
-    const line = this.find(ask)
+  isInVain(ruleCheck: RuleCheck, { options, deadlineMs }: Ticket): boolean {
+    const line = this.find(ruleCheck)
     if (line === undefined) return false
     // A request that may not stand in line asks the store if nobody does: there may be room.
-    const most = Math.max(1, mostWaiting(options, ask))
+    const most = Math.max(1, mostWaiting(options, ruleCheck))
     return line.count(options) >= most || (line.untilMs ?? 0) > deadlineMs
   }
 
   /** Returns for how many milliseconds a request that comes now waits for this counter at least: 1 or more. */
-  waitMs(ask: Ask, nowMs: number): number {
-    const line = this.find(ask)
+  waitMs(ruleCheck: RuleCheck, nowMs: number): number {
+    const line = this.find(ruleCheck)
     const untilMs = line?.untilMs ?? line?.held.first?.item.ticket.untilMs ?? 0
     return Math.max(1, Math.ceil(untilMs - nowMs))
   }
 
-  /** Returns the ask for whose counter a request waits that came before this one, if there is one. */
-  waiterBefore(ticket: Ticket): Ask | undefined {
-    return ticket.awaited.find((ask) => this.find(ask)?.hasBefore(ticket))
+  /** Returns the rule check for whose counter a request waits that came before this one, if there is one. */
+  waiterBefore(ticket: Ticket): RuleCheck | undefined {
+    return ticket.awaited.find((ruleCheck) => this.find(ruleCheck)?.hasBefore(ticket))
   }
 
   /**
@@ -55,15 +55,15 @@ export class Lines {
    * granted is not its own.
    */
   isOvertaking(ticket: Ticket, { number }: Attempt): boolean {
-    return ticket.awaited.some((ask) => (this.find(ask)?.refusedAt ?? 0) > number)
+    return ticket.awaited.some((ruleCheck) => (this.find(ruleCheck)?.refusedAt ?? 0) > number)
   }
 
-  /** Puts a request into the line of one of its asks. */
-  stand(ticket: Ticket, ask: Ask): Line<Ticket> {
-    const line = this.at(ask)
+  /** Puts a request into the line of one of its rule checks. */
+  stand(ticket: Ticket, ruleCheck: RuleCheck): Line<Ticket> {
+    const line = this.at(ruleCheck)
     ticket.step = "waiting"
-    ticket.place = line.add(ticket, ask)
-    ticket.ask = ask
+    ticket.place = line.add(ticket, ruleCheck)
+    ticket.ruleCheck = ruleCheck
     ticket.line = line
     ticket.isKnown = true
     this.#due.add(line)

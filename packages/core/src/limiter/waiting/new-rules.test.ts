@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { expect, it } from "vitest"
-import { ask } from "../../decision/testing/asks.ts"
+import { ruleCheck } from "../../decision/testing/rule-checks.ts"
 import { setUp } from "./testing/room.ts"
 
 it("who is held goes on when it is its turn, where its request cannot be read any more when rules change", async () => {
   const { room, enter, pass, log } = setUp()
-  const leaky = ask("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
+  const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
   const currentAsks = (): never => {
     throw new Error("The request is gone.")
   }
@@ -19,7 +19,8 @@ it("who is held goes on when it is its turn, where its request cannot be read an
 
 it("who waits asks what it would ask under the rules in force", async () => {
   const { room, enter, log } = setUp()
-  for (const name of ["a", "b"]) enter(name, [ask("old", 1)], { currentAsks: () => [ask("new", 1)] })
+  for (const name of ["a", "b"])
+    enter(name, [ruleCheck("old", 1)], { currentAsks: () => [ruleCheck("new", 1)] })
   await nextTurn()
   room.turnToNewRules()
   await nextTurn()
@@ -28,10 +29,10 @@ it("who waits asks what it would ask under the rules in force", async () => {
 
 it("who is held goes on at once where the rule that delays it has gone, and else when it is its turn", async () => {
   const { room, enter, pass, log } = setUp()
-  const leaky = ask("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
+  const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
   enter("a", [leaky])
   enter("stays", [leaky], { currentAsks: () => [leaky] })
-  enter("goes", [leaky], { currentAsks: () => [ask("new", 1)] })
+  enter("goes", [leaky], { currentAsks: () => [ruleCheck("new", 1)] })
   room.turnToNewRules()
   await nextTurn()
   expect(log).toEqual(["0 a", "0 goes"])

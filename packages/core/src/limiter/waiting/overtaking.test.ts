@@ -1,16 +1,16 @@
 import { describe, expect, it } from "vitest"
-import { ask, SECOND } from "../../decision/testing/asks.ts"
+import { ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
 import { setUp } from "./testing/room.ts"
 
 describe("who is refused by an answer that is older than units that came back", () => {
   it("asks again at once, where the room has heard of them", async () => {
     let isSlow = false
     const { decider, room, enter, answer, log, calls } = setUp(() => isSlow)
-    const other = await decider.take([ask("one", 3, 3)])
+    const other = await decider.take([ruleCheck("one", 3, 3)])
     isSlow = true
-    enter("first", [ask("one", 3)])
+    enter("first", [ruleCheck("one", 3)])
     await decider.refund(other)
-    room.wake([ask("one", 3)])
+    room.wake([ruleCheck("one", 3)])
     await answer()
     await answer()
     expect([log, calls.takes]).toEqual([["0 first"], 3])
@@ -19,11 +19,11 @@ describe("who is refused by an answer that is older than units that came back", 
   it("asks again when one behind was granted as many in vain, where it has not", async () => {
     let isSlow = false
     const { decider, enter, answer, log, calls } = setUp(() => isSlow)
-    const other = await decider.take([ask("one", 3, 3)])
+    const other = await decider.take([ruleCheck("one", 3, 3)])
     isSlow = true
-    enter("first", [ask("one", 3)])
+    enter("first", [ruleCheck("one", 3)])
     await decider.refund(other)
-    enter("behind", [ask("one", 3)])
+    enter("behind", [ruleCheck("one", 3)])
     for (let i = 0; i < 4; i++) await answer()
     expect([log, calls.takes]).toEqual([["0 first", "0 behind"], 5])
   })
@@ -35,13 +35,13 @@ describe("units that one behind was granted in vain", () => {
     let isSlow = false
     const room = setUp(() => isSlow)
     const { decider, enter, answer, calls } = room
-    const other = await decider.take([ask("one", 3)])
+    const other = await decider.take([ruleCheck("one", 3)])
     isSlow = true
-    enter("dear", [ask("one", 3, 3)])
-    enter("behind", [ask("one", 3, 2)])
+    enter("dear", [ruleCheck("one", 3, 3)])
+    enter("behind", [ruleCheck("one", 3, 2)])
     await answer()
     await decider.refund(other)
-    room.room.wake([ask("one", 3)])
+    room.room.wake([ruleCheck("one", 3)])
     // The answer to the one behind is still on its way.
     expect(calls.takes).toBe(3)
     return room
@@ -57,9 +57,9 @@ describe("units that one behind was granted in vain", () => {
 
   it("wake the first that looked before they were taken, and took after", async () => {
     const { enter, answer, log } = setUp(() => true)
-    const counting = ask("counting", 9, 1, { countRejected: true })
-    enter("dear", [ask("one", 3, 3), counting])
-    enter("behind", [ask("one", 3)])
+    const counting = ruleCheck("counting", 9, 1, { countRejected: true })
+    enter("dear", [ruleCheck("one", 3, 3), counting])
+    enter("behind", [ruleCheck("one", 3)])
     // It fits, and then it does not; and the one behind goes after it.
     await answer(0)
     await answer(1)
@@ -72,9 +72,9 @@ describe("units that one behind was granted in vain", () => {
 
   it("have the first ask again, once", async () => {
     const { enter, answer, pass, log, calls, pending } = setUp(() => true)
-    enter("takes", [ask("one", 3)])
-    enter("dear", [ask("one", 3, 3)])
-    enter("behind", [ask("one", 3, 2)])
+    enter("takes", [ruleCheck("one", 3)])
+    enter("dear", [ruleCheck("one", 3, 3)])
+    enter("behind", [ruleCheck("one", 3, 2)])
     while (pending.length > 0) await answer()
     expect([log, calls.takes, calls.returns]).toEqual([["0 takes"], 4, 1])
     await pass(SECOND)

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest"
 import type { Decision } from "../../decision/decision.ts"
-import type { Ask } from "../../decision/rule-check.ts"
-import { ask, deciderOver, SECOND } from "../../decision/testing/asks.ts"
+import type { RuleCheck } from "../../decision/rule-check.ts"
+import { deciderOver, ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
 import { manualClock } from "../../ground/clock.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { refusedAtClose, refusedBehind, refusedForDelay } from "./refused.ts"
 
-const [one, other] = [ask("one", 1), ask("other", 1)]
-const trial = { ...ask("trial", 1), shadow: true }
+const [one, other] = [ruleCheck("one", 1), ruleCheck("other", 1)]
+const trial = { ...ruleCheck("trial", 1), shadow: true }
 
 /** What each rule says, by its name. */
 const told = ({ checks }: Decision) =>
@@ -34,16 +34,16 @@ describe("the refusal of who waits when the service stops to serve", () => {
 
 describe("the refusal of who would be held too long", () => {
   /** A bucket that holds its second request for so long. */
-  const leaky = (name: string, delayMs: number, rejectionMessage?: string): Ask => ({
-    ...ask(name, SECOND / delayMs, 1, { algorithm: "leaky-bucket", burst: 5 }),
+  const leaky = (name: string, delayMs: number, rejectionMessage?: string): RuleCheck => ({
+    ...ruleCheck(name, SECOND / delayMs, 1, { algorithm: "leaky-bucket", burst: 5 }),
     rejectionMessage,
   })
 
-  async function grantedSecond(asks: readonly Ask[]): Promise<Decision> {
+  async function grantedSecond(ruleChecks: readonly RuleCheck[]): Promise<Decision> {
     const clock = manualClock()
     const decider = deciderOver(memoryStore({ clock }), clock)
-    await decider.take(asks)
-    return decider.take(asks)
+    await decider.take(ruleChecks)
+    return decider.take(ruleChecks)
   }
 
   it("is of the rules that it waits for and that would hold it longer than it lets them, and of no others", async () => {

@@ -2,31 +2,41 @@ import type { Decision, PolicyCheck } from "../../decision/decision.ts"
 import { DecisionRecord } from "../../decision/decision-record.ts"
 import { explainUncounted } from "../../decision/explain.ts"
 import { explainGivenBack } from "../../decision/explain-answer.ts"
-import type { Ask } from "../../decision/rule-check.ts"
+import type { RuleCheck } from "../../decision/rule-check.ts"
 
-/** The refusal of who would have to wait behind others, under the rules of the asks `behind`, for `waitMs` at least. */
-export function refusedBehind(asks: readonly Ask[], behind: readonly Ask[], waitMs: number): Decision {
-  const checks = asks
+/** The refusal of who would have to wait behind others, under the rules of the rule checks `behind`, for `waitMs` at least. */
+export function refusedBehind(
+  ruleChecks: readonly RuleCheck[],
+  behind: readonly RuleCheck[],
+  waitMs: number,
+): Decision {
+  const checks = ruleChecks
     .filter(({ shadow }) => !shadow)
-    .map((ask) =>
-      behind.includes(ask) ? explainUncounted(ask, "quota", waitMs) : explainUncounted(ask, undefined, 0),
+    .map((ruleCheck) =>
+      behind.includes(ruleCheck)
+        ? explainUncounted(ruleCheck, "quota", waitMs)
+        : explainUncounted(ruleCheck, undefined, 0),
     )
   return new DecisionRecord(checks, false, undefined)
 }
 
 /**
- * The refusal of who was granted what it asked for, but would have to be held longer than `longestMs` by one of the asks
+ * The refusal of who was granted what it asked for, but would have to be held longer than `longestMs` by one of the rule checks
  * that it waits for. It is given back, so whoever comes when the difference has passed is held just so long. To be made
  * before that.
  */
-export function refusedForDelay(decision: Decision, awaited: readonly Ask[], longestMs: number): Decision {
+export function refusedForDelay(
+  decision: Decision,
+  awaited: readonly RuleCheck[],
+  longestMs: number,
+): Decision {
   const refused = explainGivenBack(decision).map((check): PolicyCheck => {
     const surplusMs = check.delayMs - longestMs
-    const ask = awaited.find(({ policy }) => policy.name === check.policy)
-    if (surplusMs <= 0 || ask === undefined) return check
+    const ruleCheck = awaited.find(({ policy }) => policy.name === check.policy)
+    if (surplusMs <= 0 || ruleCheck === undefined) return check
     const retryAfterMs = Math.ceil(surplusMs)
     const later = { retryAfterMs, remaining: 0, nextUnitAfterMs: retryAfterMs, delayMs: 0 }
-    const { rejectionMessage } = ask
+    const { rejectionMessage } = ruleCheck
     return {
       ...check,
       ...later,
@@ -42,9 +52,9 @@ export function refusedForDelay(decision: Decision, awaited: readonly Ask[], lon
 const RETRY_WHEN_CLOSED_MS = 1_000
 
 /** The refusal of who was waiting when the service stopped to serve. */
-export function refusedAtClose(asks: readonly Ask[]): Decision {
-  const checks = asks
+export function refusedAtClose(ruleChecks: readonly RuleCheck[]): Decision {
+  const checks = ruleChecks
     .filter(({ shadow }) => !shadow)
-    .map((ask) => explainUncounted(ask, "store-failure", RETRY_WHEN_CLOSED_MS))
+    .map((ruleCheck) => explainUncounted(ruleCheck, "store-failure", RETRY_WHEN_CLOSED_MS))
   return new DecisionRecord(checks, true, undefined)
 }

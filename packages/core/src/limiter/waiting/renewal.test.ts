@@ -1,18 +1,18 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { expect, it } from "vitest"
-import type { Ask } from "../../decision/rule-check.ts"
-import { ask, SECOND } from "../../decision/testing/asks.ts"
+import type { RuleCheck } from "../../decision/rule-check.ts"
+import { ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
 import { setUp } from "./testing/room.ts"
 
-const waitsForOne = ({ policy }: Ask): boolean => policy.name === "one"
+const waitsForOne = ({ policy }: RuleCheck): boolean => policy.name === "one"
 
 it("who was being decided when the rules went is admitted, and never waits", async () => {
   let isSlow = false
   const { clock, room, enter, answer, log } = setUp(() => isSlow)
-  enter("all", [ask("one", 2, 2)])
+  enter("all", [ruleCheck("one", 2, 2)])
   isSlow = true
   const onWait = () => expect.unreachable("it does not wait")
-  enter("asks", [ask("one", 2)], { maxWaitMs: SECOND, onWait, currentAsks: () => [] })
+  enter("asks", [ruleCheck("one", 2)], { maxWaitMs: SECOND, onWait, currentAsks: () => [] })
   room.turnToNewRules()
   Object.assign(clock, { wait: () => expect.unreachable("there is nothing to wait for") })
   await answer()
@@ -22,7 +22,7 @@ it("who was being decided when the rules went is admitted, and never waits", asy
 it("who was asking in vain when the rules changed goes by the new ones when it is answered, and keeps nothing", async () => {
   let isSlow = false
   const { decider, room, enter, answer, pending, log, calls } = setUp(() => isSlow)
-  const [one, other] = [(cost: number) => ask("one", 4, cost), ask("other", 4)]
+  const [one, other] = [(cost: number) => ruleCheck("one", 4, cost), ruleCheck("other", 4)]
   await decider.take([one(2)])
   isSlow = true
   enter("dear", [one(3)])
@@ -41,7 +41,7 @@ it("who was asking in vain when the rules changed goes by the new ones when it i
 it("a request is not read anew as long as the rules stay, nor where what it is granted does not depend on them", async () => {
   const { room, enter, pass, log } = setUp()
   let reads = 0
-  const leaky = ask("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
+  const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
   const currentAsks = () => {
     reads++
     return [leaky]
@@ -57,7 +57,7 @@ it("a request is not read anew as long as the rules stay, nor where what it is g
 
 it("of those whom new rules have wait, only who has not asked is looked up under those that are not waited for", async () => {
   const { decider, room, enter, calls, log } = setUp()
-  const [one, hard] = [ask("one", 1), ask("hard", 9)]
+  const [one, hard] = [ruleCheck("one", 1), ruleCheck("hard", 9)]
   await decider.take([one])
   const patience = { waitsFor: waitsForOne, currentAsks: () => [hard, one] }
   for (const name of ["first", "second", "third"]) enter(name, [one], patience)
@@ -70,7 +70,7 @@ it("of those whom new rules have wait, only who has not asked is looked up under
 it("who was being decided when the rules changed, and stands behind others, is refused at once by one that has come", async () => {
   let isSlow = false
   const { decider, room, enter, answer, log } = setUp((_checks, isPeek) => isSlow && !isPeek)
-  const [one, hard] = [ask("one", 1), ask("hard", 1, 1, { windowMs: 60 * SECOND })]
+  const [one, hard] = [ruleCheck("one", 1), ruleCheck("hard", 1, 1, { windowMs: 60 * SECOND })]
   await decider.take([one])
   await decider.take([hard])
   isSlow = true

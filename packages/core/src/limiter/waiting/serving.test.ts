@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { expect, it } from "vitest"
-import { ask, SECOND } from "../../decision/testing/asks.ts"
+import { ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
 import { setUp } from "./testing/room.ts"
 
 /** How many calls are on the stack. */
@@ -18,8 +18,8 @@ it("a line may be long: where there are units for all, none is asked for from de
     depths.push(depthOfStack())
     return false
   })
-  for (const name of ["all", "all of the next second"]) enter(name, [ask("one", 50, 50)])
-  for (let i = 0; i < 50; i++) enter(`${i}`, [ask("one", 50)])
+  for (const name of ["all", "all of the next second"]) enter(name, [ruleCheck("one", 50, 50)])
+  for (let i = 0; i < 50; i++) enter(`${i}`, [ruleCheck("one", 50)])
   await nextTurn()
   for (let i = 0; i < 2; i++) await pass(SECOND)
   expect(log.slice(2)).toEqual(Array.from({ length: 50 }, (_, i) => `${2 * SECOND} ${i}`))
@@ -28,8 +28,8 @@ it("a line may be long: where there are units for all, none is asked for from de
 
 it("those who may ask at once do so while others have not been answered", async () => {
   const { enter, answer, pass, pending, log } = setUp(() => true)
-  enter("all", [ask("one", 9, 9)])
-  for (let i = 0; i < 9; i++) enter(`${i}`, [ask("one", 9)])
+  enter("all", [ruleCheck("one", 9, 9)])
+  for (let i = 0; i < 9; i++) enter(`${i}`, [ruleCheck("one", 9)])
   while (pending.length > 0) await answer()
   await pass(SECOND)
   const asking = [pending.length]
@@ -54,9 +54,9 @@ it("who is admitted at once does not listen to its signal", async () => {
       addEventListener.apply(signal, how)
     },
   })
-  enter("goes on", [ask("one", 1)], { signal })
+  enter("goes on", [ruleCheck("one", 1)], { signal })
   expect(listeners).toBe(0)
-  enter("waits", [ask("one", 1)], { signal })
+  enter("waits", [ruleCheck("one", 1)], { signal })
   expect(listeners).toBe(1)
   await nextTurn()
   expect(log).toEqual(["0 goes on"])
@@ -66,10 +66,10 @@ it("who is the first by the time it is granted units in vain asks for them again
   let isSlow = false
   const { clock, decider, enter, answer, log, calls } = setUp(() => isSlow)
   const leaving = new AbortController()
-  await decider.take([ask("one", 3)])
+  await decider.take([ruleCheck("one", 3)])
   isSlow = true
-  enter("dear", [ask("one", 3, 3)], { signal: leaving.signal })
-  enter("cheap", [ask("one", 3)])
+  enter("dear", [ruleCheck("one", 3, 3)], { signal: leaving.signal })
+  enter("cheap", [ruleCheck("one", 3)])
   await answer()
   leaving.abort(new Error("gone"))
   await nextTurn()
@@ -82,8 +82,8 @@ it("who is the first by the time it is granted units in vain asks for them again
 it("who was refused under one of its rules asks again at once where units of that one have come back since", async () => {
   let isSlow = false
   const { decider, room, enter, answer, log, calls } = setUp(() => isSlow)
-  const [free, full] = [ask("free", 3), ask("full", 3)]
-  const other = await decider.take([ask("full", 3, 3)])
+  const [free, full] = [ruleCheck("free", 3), ruleCheck("full", 3)]
+  const other = await decider.take([ruleCheck("full", 3, 3)])
   isSlow = true
   enter("first", [free, full])
   await decider.refund(other)

@@ -1,5 +1,5 @@
 import type { Decision, PolicyCheck, Refusal } from "../../decision/decision.ts"
-import { type Ask, asksNow } from "../../decision/rule-check.ts"
+import { type RuleCheck, ruleChecksNow } from "../../decision/rule-check.ts"
 import { Attempt } from "./attempt.ts"
 import type { Line, Turn, Waiter } from "./line.ts"
 import type { Place } from "./queue.ts"
@@ -25,17 +25,17 @@ let made = 0
 
 /** A request that is in the waiting room. */
 export class Ticket implements Waiter {
-  asks: readonly Ask[]
-  /** The asks that it waits for. */
-  awaited: readonly Ask[]
+  ruleChecks: readonly RuleCheck[]
+  /** The rule checks that it waits for. */
+  awaited: readonly RuleCheck[]
   readonly options: WaitOptions
   /** Until when it waits, by the limiter's clock. */
   readonly deadlineMs: number
   /** The order in which requests come. */
   readonly number: number = made++
   step: Step = "asking"
-  /** While it waits: the ask whose counter it waits for, the line of that counter, and the place there. */
-  ask: Ask | undefined
+  /** While it waits: the rule check whose counter it waits for, the line of that counter, and the place there. */
+  ruleCheck: RuleCheck | undefined
   line: Line<Ticket> | undefined
   place: Place<Ticket> | undefined
   /** The line in which it was the first, and was refused. */
@@ -57,8 +57,13 @@ export class Ticket implements Waiter {
   #isWaiting = false
   readonly #atEnd: (() => void)[] = []
 
-  constructor(asks: readonly Ask[], awaited: readonly Ask[], options: WaitOptions, nowMs: number) {
-    this.asks = asks
+  constructor(
+    ruleChecks: readonly RuleCheck[],
+    awaited: readonly RuleCheck[],
+    options: WaitOptions,
+    nowMs: number,
+  ) {
+    this.ruleChecks = ruleChecks
     this.awaited = awaited
     this.options = options
     this.deadlineMs = nowMs + options.maxWaitMs
@@ -70,7 +75,7 @@ export class Ticket implements Waiter {
   }
 
   /** Returns what it asks for under the rules in force; undefined if that is unknown, and then its old asks hold. */
-  currentAsks(): readonly Ask[] | undefined {
+  currentAsks(): readonly RuleCheck[] | undefined {
     try {
       return this.options.currentAsks?.()
     } catch {
@@ -80,8 +85,8 @@ export class Ticket implements Waiter {
   }
 
   /** Goes by other rules from now on. */
-  renew(asks: readonly Ask[], awaited: readonly Ask[]): void {
-    this.asks = asks
+  renew(ruleChecks: readonly RuleCheck[], awaited: readonly RuleCheck[]): void {
+    this.ruleChecks = ruleChecks
     this.awaited = awaited
     this.attempt = undefined
     this.options.onRulesChanged?.()
@@ -90,7 +95,7 @@ export class Ticket implements Waiter {
   /** Begins an attempt: what a rule admits above its limit may be something else each time. */
   startAttempt(): Attempt {
     this.isKnown = true
-    this.attempt = new Attempt(asksNow(this.asks))
+    this.attempt = new Attempt(ruleChecksNow(this.ruleChecks))
     return this.attempt
   }
 
@@ -99,8 +104,13 @@ export class Ticket implements Waiter {
     return checks.every((check) => {
       const { allowed, shadow, refusal } = check
       if (allowed || shadow) return true
-      const ask = this.#awaitedAskOf(check)
-      return refusal !== undefined && ENDS.has(refusal) && ask !== undefined && linesUp(this.options, ask)
+      const ruleCheck = this.#awaitedAskOf(check)
+      return (
+        refusal !== undefined &&
+        ENDS.has(refusal) &&
+        ruleCheck !== undefined &&
+        linesUp(this.options, ruleCheck)
+      )
     })
   }
 
@@ -114,17 +124,20 @@ export class Ticket implements Waiter {
 
   /** Whether a rule that delays what was granted is still in force, and waited for. */
   isStillDelayed({ checks }: Decision): boolean {
-    const asks = this.currentAsks()
-    if (asks === undefined) return true
+    const ruleChecks = this.currentAsks()
+    if (ruleChecks === undefined) return true
     return checks.some(
       ({ policy, delayMs }) =>
-        delayMs > 0 && asks.some((ask) => ask.policy.name === policy && this.options.waitsFor(ask)),
+        delayMs > 0 &&
+        ruleChecks.some((ruleCheck) => ruleCheck.policy.name === policy && this.options.waitsFor(ruleCheck)),
     )
   }
 
-  #awaitedAskOf({ policy, shadow }: PolicyCheck): Ask | undefined {
+  #awaitedAskOf({ policy, shadow }: PolicyCheck): RuleCheck | undefined {
     if (shadow) return undefined
-    return this.asks.find((ask) => ask.policy.name === policy && this.options.waitsFor(ask))
+    return this.ruleChecks.find(
+      (ruleCheck) => ruleCheck.policy.name === policy && this.options.waitsFor(ruleCheck),
+    )
   }
 
   /** Calls `onWait`, the first time. */

@@ -1,10 +1,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
-import type { Ask } from "../../decision/rule-check.ts"
-import { ask } from "../../decision/testing/asks.ts"
+import type { RuleCheck } from "../../decision/rule-check.ts"
+import { ruleCheck } from "../../decision/testing/rule-checks.ts"
 import { setUp } from "./testing/room.ts"
 
-const leaky = (name: string, limit = 10): Ask => ask(name, limit, 1, { algorithm: "leaky-bucket", burst: 5 })
+const leaky = (name: string, limit = 10): RuleCheck =>
+  ruleCheck(name, limit, 1, { algorithm: "leaky-bucket", burst: 5 })
 
 /** One that leaves, and what ends its waiting. */
 function leaver() {
@@ -81,10 +82,10 @@ describe("units of one who leaves while it is asking", () => {
     let isSlow = false
     const { decider, enter, answer, log } = setUp(() => isSlow)
     const { patience, leave } = leaver()
-    const other = await decider.take([ask("one", 3)])
+    const other = await decider.take([ruleCheck("one", 3)])
     isSlow = true
-    enter("dear", [ask("one", 3, 3)])
-    enter("leaves", [ask("one", 3)], patience)
+    enter("dear", [ruleCheck("one", 3, 3)])
+    enter("leaves", [ruleCheck("one", 3)], patience)
     await answer()
     await leave()
     // The room does not hear of these.

@@ -1,7 +1,7 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
 import type { Decider } from "../../decision/decider.ts"
 import type { Decision } from "../../decision/decision.ts"
-import type { Ask } from "../../decision/rule-check.ts"
+import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { CounterKey } from "../../stores/store.ts"
 import type { Line } from "./line.ts"
 import type { Lines } from "./lines.ts"
@@ -25,8 +25,8 @@ export class Turns {
 
   /** Holds a request until its turn, which is later than all that have been given out. */
   hold(ticket: Ticket): void {
-    ticket.turns = ticket.awaited.map((ask) => {
-      const line = this.#lines.at(ask)
+    ticket.turns = ticket.awaited.map((ruleCheck) => {
+      const line = this.#lines.at(ruleCheck)
       return line.held.add({ ticket, line, returns: line.returns.splice(0) })
     })
   }
@@ -42,8 +42,8 @@ export class Turns {
 
   /** Gives back what a request was granted that does not go on with it. */
   refund(ticket: Ticket, decision: Decision): void {
-    const kept = ticket.awaited.filter((ask) => this.#refundLater(ticket, ask, decision))
-    this.#refund(decision, (counter) => !kept.some((ask) => isSame(ask, counter)))
+    const kept = ticket.awaited.filter((ruleCheck) => this.#refundLater(ticket, ruleCheck, decision))
+    this.#refund(decision, (counter) => !kept.some((ruleCheck) => isSame(ruleCheck, counter)))
   }
 
   /** Gives back what was kept because somebody might have got a later turn. */
@@ -52,12 +52,14 @@ export class Turns {
     for (const refund of line.returns.splice(0)) refund()
   }
 
-  #refundLater(ticket: Ticket, ask: Ask, decision: Decision): boolean {
-    const line = this.#lines.find(ask)
-    if (line === undefined || algorithmOf(ask.policy).delayMs === undefined) return false
+  #refundLater(ticket: Ticket, ruleCheck: RuleCheck, decision: Decision): boolean {
+    const line = this.#lines.find(ruleCheck)
+    if (line === undefined || algorithmOf(ruleCheck.policy).delayMs === undefined) return false
     const turn = ticket.turns.find(({ item }) => item.line === line)
     const later = turn?.behind?.item.returns ?? line.returns
-    later.push(...(turn?.item.returns ?? []), () => this.#refund(decision, (counter) => isSame(ask, counter)))
+    later.push(...(turn?.item.returns ?? []), () =>
+      this.#refund(decision, (counter) => isSame(ruleCheck, counter)),
+    )
     this.flush(line)
     return true
   }

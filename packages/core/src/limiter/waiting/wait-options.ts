@@ -1,4 +1,4 @@
-import { type Ask, isHopeless } from "../../decision/rule-check.ts"
+import { canNeverFit, type RuleCheck } from "../../decision/rule-check.ts"
 
 /** How long a request waits, and for which rules. */
 export interface WaitOptions {
@@ -15,30 +15,32 @@ export interface WaitOptions {
    */
   onWait?(leave: (reason: unknown) => void): () => void
   /** Whether the request waits for this rule. If not, a refusal by the rule is final and a delay of the rule is not waited for. */
-  waitsFor(ask: Ask): boolean
+  waitsFor(ruleCheck: RuleCheck): boolean
   /** Whether the request stands in line when this rule refuses it. If not, it only waits for the rule's delay. Default: true. */
-  linesUpFor?(ask: Ask): boolean
+  linesUpFor?(ruleCheck: RuleCheck): boolean
   /** Returns what the request asks for under the rules in force. Absent if the rules never change. */
-  currentAsks?(): readonly Ask[]
+  currentAsks?(): readonly RuleCheck[]
   /** Called when the request goes by the latest result of `currentAsks`. */
   onRulesChanged?(): void
 }
 
-/** Returns the asks that take units under a rule that is waited for. */
-export function awaitedOf(asks: readonly Ask[], options: WaitOptions): readonly Ask[] {
-  return asks.filter((ask) => !ask.shadow && ask.cost > 0 && options.waitsFor(ask))
+/** Returns the rule checks that take units under a rule that is waited for. */
+export function awaitedOf(ruleChecks: readonly RuleCheck[], options: WaitOptions): readonly RuleCheck[] {
+  return ruleChecks.filter(
+    (ruleCheck) => !ruleCheck.shadow && ruleCheck.cost > 0 && options.waitsFor(ruleCheck),
+  )
 }
 
 /** True if waiting makes no difference: no rule is waited for, or one refuses forever. */
-export function isAnsweredAtOnce(asks: readonly Ask[], awaited: readonly Ask[]): boolean {
-  return awaited.length === 0 || asks.some((ask) => isHopeless(ask) && !ask.shadow)
+export function isAnsweredAtOnce(ruleChecks: readonly RuleCheck[], awaited: readonly RuleCheck[]): boolean {
+  return awaited.length === 0 || ruleChecks.some((ruleCheck) => canNeverFit(ruleCheck) && !ruleCheck.shadow)
 }
 
-export function linesUp({ linesUpFor }: WaitOptions, ask: Ask): boolean {
-  return linesUpFor === undefined || linesUpFor(ask)
+export function linesUp({ linesUpFor }: WaitOptions, ruleCheck: RuleCheck): boolean {
+  return linesUpFor === undefined || linesUpFor(ruleCheck)
 }
 
-/** Returns how many requests may wait for the counter of an ask: none if this one does not stand in line for its rule. */
-export function mostWaiting(options: WaitOptions, ask: Ask): number {
-  return linesUp(options, ask) ? options.maxWaiting : 0
+/** Returns how many requests may wait for the counter of a rule check: none if this one does not stand in line for its rule. */
+export function mostWaiting(options: WaitOptions, ruleCheck: RuleCheck): number {
+  return linesUp(options, ruleCheck) ? options.maxWaiting : 0
 }

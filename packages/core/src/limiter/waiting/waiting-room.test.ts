@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
-import { ask, deciderOver, SECOND } from "../../decision/testing/asks.ts"
+import { deciderOver, ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
 import { type Clock, manualClock } from "../../ground/clock.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { setUp } from "./testing/room.ts"
@@ -18,7 +18,7 @@ describe("a long line", () => {
       },
       waitsFor: () => true,
     }
-    for (let i = 0; i < 300; i++) enter(`${i}`, [ask("one", 1)], patience)
+    for (let i = 0; i < 300; i++) enter(`${i}`, [ruleCheck("one", 1)], patience)
     await nextTurn()
     for (let i = 0; i < 300; i++) await pass(SECOND)
     expect(log).toEqual(Array.from({ length: 300 }, (_, i) => `${i * SECOND} ${i}`))
@@ -28,9 +28,9 @@ describe("a long line", () => {
   it("is gone through once for those whom too many wait ahead of, and they are refused", async () => {
     const { log, enter, answer, pending } = setUp(() => true)
     // All ask at once: nobody is known to wait.
-    for (let i = 0; i < 4; i++) enter(`${i}`, [ask("one", 1)], { maxWaiting: 2 })
-    enter("patient", [ask("one", 1)], { maxWaiting: 3 })
-    enter("modest", [ask("one", 1)], { maxWaiting: 3 })
+    for (let i = 0; i < 4; i++) enter(`${i}`, [ruleCheck("one", 1)], { maxWaiting: 2 })
+    enter("patient", [ruleCheck("one", 1)], { maxWaiting: 3 })
+    enter("modest", [ruleCheck("one", 1)], { maxWaiting: 3 })
     expect(pending).toHaveLength(6)
     while (pending.length > 0) await answer()
     // The second and the third of them wait, then whoever lets two wait.
@@ -41,8 +41,8 @@ describe("a long line", () => {
 describe("a crowd behind one that waits for one of its two counters", () => {
   it("asks one by one, although that one was alone in both lines", async () => {
     const { log, enter, pass, calls } = setUp()
-    const both = [ask("one", 1), ask("two", 1_000)]
-    enter("takes it", [ask("one", 1)])
+    const both = [ruleCheck("one", 1), ruleCheck("two", 1_000)]
+    enter("takes it", [ruleCheck("one", 1)])
     enter("first", both)
     for (let i = 0; i < 500; i++) enter(`${i}`, both)
     await nextTurn()
@@ -56,10 +56,10 @@ describe("a crowd behind one that waits for one of its two counters", () => {
 describe("units of which the room hears while one asks for more than them", () => {
   it("wake who sleeps behind that one, and are its own when that one is refused by something else", async () => {
     const { log, enter, answer, pass, decider, room } = setUp((checks) => checks.length === 2)
-    const hourly = ask("hourly", 1, 1, { windowMs: 3_600 * SECOND })
-    enter("takes the second", [ask("second", 1)])
-    enter("takes the next second", [ask("second", 1)])
-    enter("early", [hourly, ask("second", 1)])
+    const hourly = ruleCheck("hourly", 1, 1, { windowMs: 3_600 * SECOND })
+    enter("takes the second", [ruleCheck("second", 1)])
+    enter("takes the next second", [ruleCheck("second", 1)])
+    enter("early", [hourly, ruleCheck("second", 1)])
     await nextTurn()
     const taken = await decider.take([hourly])
     enter("late", [hourly])
@@ -75,21 +75,21 @@ describe("units of which the room hears while one asks for more than them", () =
 describe("who had to wait elsewhere", () => {
   it("goes before one that came later and asked in vain meanwhile", async () => {
     const { log, enter, answer, pass } = setUp(() => true)
-    const [x, y] = [ask("x", 3), ask("y", 2)]
+    const [x, y] = [ruleCheck("x", 3), ruleCheck("y", 2)]
     enter("takes x", [x])
-    enter("takes y", [y, { ...ask("z", 9) }])
+    enter("takes y", [y, { ...ruleCheck("z", 9) }])
     enter("takes y too", [y])
     for (let i = 0; i < 3; i++) await answer()
     enter("first", [y])
     await answer()
     enter("second", [x, y], { maxWaitMs: 1_500 })
     await pass(999)
-    enter("takes x again", [ask("x", 3, 2)])
+    enter("takes x again", [ruleCheck("x", 3, 2)])
     await answer()
     await pass(1)
     // A new second: everything is there again, and "first" asks.
-    enter("takes all but one of x", [ask("x", 3, 2)])
-    enter("dear", [ask("x", 3, 3)])
+    enter("takes all but one of x", [ruleCheck("x", 3, 2)])
+    enter("dear", [ruleCheck("x", 3, 3)])
     await answer(1)
     await answer()
     expect(log.slice(3)).toEqual(["999 takes x again", "1000 takes all but one of x", "1000 first"])
@@ -103,19 +103,19 @@ describe("who had to wait elsewhere", () => {
   it("does not leave those behind it in the way of others, when it goes before one that sleeps", async () => {
     const { log, enter, answer, pass } = setUp(([first]) => first?.policy.name === "x")
     const hour = { windowMs: 3_600_000 }
-    const [x, y] = [ask("x", 3, 1, hour), ask("y", 1)]
+    const [x, y] = [ruleCheck("x", 3, 1, hour), ruleCheck("y", 1)]
     enter("takes x", [x])
     await answer()
     enter("takes y", [y])
     enter("early", [x, y])
-    enter("late and dear", [ask("x", 3, 3, hour)])
+    enter("late and dear", [ruleCheck("x", 3, 3, hour)])
     // The first has to wait for y, and the second has asked in vain, and is refused when it asks again.
     for (let i = 0; i < 3; i++) await answer()
     expect(log).toEqual(["0 takes x", "0 takes y"])
     await pass(SECOND)
     // "early" asks, and while it does others come.
-    enter("behind", [x, ask("w", 1)])
-    enter("elsewhere", [ask("w", 1)])
+    enter("behind", [x, ruleCheck("w", 1)])
+    enter("elsewhere", [ruleCheck("w", 1)])
     await nextTurn()
     // Nobody ahead of it wants the same.
     expect(log.slice(2)).toEqual(["1000 elsewhere"])
@@ -125,7 +125,7 @@ describe("who had to wait elsewhere", () => {
 })
 
 describe("the turn that a leaky bucket has given to one who leaves", () => {
-  const leaky = () => ask("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
+  const leaky = () => ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
   const setUpHeld = async () => {
     const slow = { is: false }
     const room = setUp(() => slow.is)
@@ -219,8 +219,8 @@ describe("the turn that a leaky bucket has given to one who leaves", () => {
     const { enter, answer, pass, log, calls, slow } = await setUpHeld()
     const gone = new AbortController()
     slow.is = false
-    enter("takes y", [ask("y", 1)])
-    enter("early", [ask("y", 1), leaky()])
+    enter("takes y", [ruleCheck("y", 1)])
+    enter("early", [ruleCheck("y", 1), leaky()])
     await pass(990)
     slow.is = true
     enter("late", [leaky()], { signal: gone.signal })
@@ -240,10 +240,10 @@ describe("the turn that a leaky bucket has given to one who leaves", () => {
 describe("who asks behind another that has not been answered", () => {
   it("is refused then when its patience has ended meanwhile", async () => {
     const { enter, answer, pass, log } = setUp((checks) => checks[0]?.cost === 2)
-    enter("all", [ask("one", 3, 3)])
-    for (const name of ["one", "two"]) enter(name, [ask("one", 3)])
-    enter("a", [ask("one", 3, 2)])
-    enter("b", [ask("one", 3, 2)], { maxWaitMs: 1_200 })
+    enter("all", [ruleCheck("one", 3, 3)])
+    for (const name of ["one", "two"]) enter(name, [ruleCheck("one", 3)])
+    enter("a", [ruleCheck("one", 3, 2)])
+    enter("b", [ruleCheck("one", 3, 2)], { maxWaitMs: 1_200 })
     await nextTurn()
     await pass(SECOND)
     await pass(201)
@@ -255,7 +255,7 @@ describe("who asks behind another that has not been answered", () => {
 
   it("does not wait for a bucket for which as many are held already as it lets wait", async () => {
     const { enter, answer, log, pending } = setUp(() => true)
-    const leaky = ask("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 2 })
+    const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 2 })
     for (const name of ["goes on", "is held", "refused"]) enter(name, [leaky], { maxWaiting: 1 })
     while (pending.length > 0) await answer()
     expect(log).toEqual(["0 goes on", "0 refused: refused by leaky"])
@@ -263,7 +263,7 @@ describe("who asks behind another that has not been answered", () => {
 
   it("does not wait where those who are held and those who wait ahead of it are as many as it lets wait", async () => {
     const { enter, answer, log, pending } = setUp(() => true)
-    const leaky = ask("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 2 })
+    const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 2 })
     for (const name of ["goes on", "is held", "waits"]) enter(name, [leaky])
     enter("refused", [leaky], { maxWaiting: 2 })
     enter("waits, too", [leaky], { maxWaiting: 3 })
@@ -274,17 +274,17 @@ describe("who asks behind another that has not been answered", () => {
 
 it("who gives up while its refusal is being counted leaves the line once", async () => {
   const { decider, enter, answer, pass, log } = setUp((checks, isPeek) => !isPeek && checks.length > 1)
-  const hard = ask("hard", 1, 1, { countRejected: true, windowMs: 3_600_000 })
+  const hard = ruleCheck("hard", 1, 1, { countRejected: true, windowMs: 3_600_000 })
   const leaving = new AbortController()
   let over = 0
   await decider.take([hard])
-  for (const name of ["takes", "waits"]) enter(name, [ask("one", 1)])
-  enter("refused", [hard, ask("one", 1)], {
+  for (const name of ["takes", "waits"]) enter(name, [ruleCheck("one", 1)])
+  enter("refused", [hard, ruleCheck("one", 1)], {
     signal: leaving.signal,
     waitsFor: ({ policy }) => policy.name === "one",
     onWait: () => () => void over++,
   })
-  enter("waits too", [ask("one", 1)])
+  enter("waits too", [ruleCheck("one", 1)])
   leaving.abort(new Error("gone"))
   await answer()
   for (let i = 0; i < 2; i++) await pass(SECOND)
@@ -296,11 +296,11 @@ it("who would be admitted by the time its refusal is counted takes nothing", asy
   const { decider, enter, answer, pass, log, calls } = setUp(
     (checks, isPeek) => isPeek && checks.length === 1,
   )
-  const hard = ask("hard", 1, 1, { countRejected: true, windowMs: 500 })
+  const hard = ruleCheck("hard", 1, 1, { countRejected: true, windowMs: 500 })
   await decider.take([hard])
-  enter("takes", [ask("one", 3)])
-  enter("dear", [ask("one", 3, 3)])
-  enter("refused", [hard, ask("one", 3)], { waitsFor: ({ policy }) => policy.name === "one" })
+  enter("takes", [ruleCheck("one", 3)])
+  enter("dear", [ruleCheck("one", 3, 3)])
+  enter("refused", [hard, ruleCheck("one", 3)], { waitsFor: ({ policy }) => policy.name === "one" })
   await nextTurn()
   await pass(600)
   await answer()
@@ -309,8 +309,11 @@ it("who would be admitted by the time its refusal is counted takes nothing", asy
 
 it("who waits does so for the rules that refuse it, and not for a shadow rule that would for longer", async () => {
   const { log, enter, pass } = setUp()
-  const asks = [ask("one", 1), { ...ask("trial", 1, 1, { windowMs: 3_600 * SECOND }), shadow: true }]
-  for (const name of ["a", "b"]) enter(name, asks)
+  const ruleChecks = [
+    ruleCheck("one", 1),
+    { ...ruleCheck("trial", 1, 1, { windowMs: 3_600 * SECOND }), shadow: true },
+  ]
+  for (const name of ["a", "b"]) enter(name, ruleChecks)
   await nextTurn()
   await pass(SECOND)
   expect(log).toEqual(["0 a", "1000 b"])
@@ -328,7 +331,7 @@ it("leaves no timer behind, whoever was woken, late or admitted", async () => {
   }
   const room = new WaitingRoom(deciderOver(memoryStore({ clock: inner }), clock), clock)
   const patience = { maxWaitMs: 60_000, maxWaiting: 9, waitsFor: () => true }
-  const entered = [0, 1, 2].map(() => room.enter([ask("one", 1)], patience))
+  const entered = [0, 1, 2].map(() => room.enter([ruleCheck("one", 1)], patience))
   expect(waits).toBe(1)
   for (const each of entered.slice(1)) {
     inner.advance(SECOND)
@@ -349,10 +352,10 @@ it("who was granted units in vain waits like others: it is told so, and its pati
       return () => void told.push(`${name} is over`)
     },
   })
-  enter("a", [ask("one", 5, 2)])
-  enter("dear", [ask("one", 5, 4)])
-  enter("impatient", [ask("one", 5)], patience("impatient"))
-  enter("gone", [ask("one", 5)], patience("gone"))
+  enter("a", [ruleCheck("one", 5, 2)])
+  enter("dear", [ruleCheck("one", 5, 4)])
+  enter("impatient", [ruleCheck("one", 5)], patience("impatient"))
+  enter("gone", [ruleCheck("one", 5)], patience("gone"))
   await answer(3)
   await answer(2)
   await answer(0)
@@ -381,7 +384,7 @@ it("waits for whole milliseconds, so that no timer is early", async () => {
   const decider = deciderOver(memoryStore({ clock: inner }), clock)
   const room = new WaitingRoom(decider, clock)
   const patience = { maxWaitMs: 5_000.5, maxWaiting: 9, waitsFor: () => true }
-  const entered = [0, 1, 2].map(() => room.enter([ask("one", 1)], patience))
+  const entered = [0, 1, 2].map(() => room.enter([ruleCheck("one", 1)], patience))
   inner.advance(SECOND)
   await entered[1]
   inner.advance(SECOND)

@@ -1,6 +1,6 @@
 import type { Decider } from "../../decision/decider.ts"
 import type { Decision } from "../../decision/decision.ts"
-import type { Ask } from "../../decision/rule-check.ts"
+import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { Clock } from "../../ground/clock.ts"
 import { ClosedError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
@@ -45,7 +45,7 @@ export class WaitingRoom {
     this.#front = new Front({ ...parts, departures: this.#departures, serve: () => this.#serve() })
   }
 
-  /** How many requests have no decision yet, including those that ask for the first time. */
+  /** How many requests have no decision yet, including those that ask the store for the first time. */
   get size(): number {
     return this.#departures.size
   }
@@ -59,14 +59,14 @@ export class WaitingRoom {
    * value if nobody has to wait and the store answers with one. Throws or rejects with the signal's reason or ClosedError;
    * then nothing stays taken.
    */
-  enter(asks: readonly Ask[], options: WaitOptions): MaybePromise<Decision> {
+  enter(ruleChecks: readonly RuleCheck[], options: WaitOptions): MaybePromise<Decision> {
     if (this.#closed !== undefined) throw this.#closed
     options.signal?.throwIfAborted()
-    const awaited = awaitedOf(asks, options)
-    if (isAnsweredAtOnce(asks, awaited)) return this.#decider.take(asks)
-    const ticket = new Ticket(asks, awaited, options, this.#alarm.now())
-    const inVain = awaited.filter((ask) => this.#lines.isInVain(ask, ticket))
-    if (inVain.length > 0) return this.#departures.refusalBehind(asks, inVain)
+    const awaited = awaitedOf(ruleChecks, options)
+    if (isAnsweredAtOnce(ruleChecks, awaited)) return this.#decider.take(ruleChecks)
+    const ticket = new Ticket(ruleChecks, awaited, options, this.#alarm.now())
+    const inVain = awaited.filter((ruleCheck) => this.#lines.isInVain(ruleCheck, ticket))
+    if (inVain.length > 0) return this.#departures.refusalBehind(ruleChecks, inVain)
     this.#departures.arrived(ticket)
     this.#askOrStand(ticket)
     this.#departures.askOthers(ticket)
@@ -132,11 +132,11 @@ export class WaitingRoom {
 
   /** Stands in line, although it may be its turn: then it asks when those have that came before. */
   #lineUp(ticket: Ticket): void {
-    this.#stand(ticket, this.#lines.waiterBefore(ticket) ?? (ticket.awaited[0] as Ask))
+    this.#stand(ticket, this.#lines.waiterBefore(ticket) ?? (ticket.awaited[0] as RuleCheck))
   }
 
-  #stand(ticket: Ticket, ask: Ask): void {
-    const { untilMs = 0 } = this.#lines.stand(ticket, ask)
+  #stand(ticket: Ticket, ruleCheck: RuleCheck): void {
+    const { untilMs = 0 } = this.#lines.stand(ticket, ruleCheck)
     if (untilMs > ticket.deadlineMs) this.#departures.refuseBehind(ticket)
     else this.#departures.tellOfWait(ticket)
   }
@@ -144,16 +144,16 @@ export class WaitingRoom {
   #ask(ticket: Ticket): void {
     ticket.step = "asking"
     // A request that waits does not knock: that it has to wait is no refusal that counts.
-    const { asks, look } = ticket.startAttempt()
-    const decision = this.#decider.takeIfItFits(asks, look)
-    const isFirst = ticket.awaited.every((ask) => (this.#lines.find(ask)?.asking ?? 0) === 0)
+    const { ruleChecks, onAnswer } = ticket.startAttempt()
+    const decision = this.#decider.takeIfItFits(ruleChecks, onAnswer)
+    const isFirst = ticket.awaited.every((ruleCheck) => (this.#lines.find(ruleCheck)?.asking ?? 0) === 0)
     if (isFirst && !(decision instanceof Promise)) this.#conclude(ticket, decision)
     else this.#concludeInTurn(ticket, decision)
   }
 
   /** Concludes when the requests that asked before, for units of the same counters, have been concluded. */
   #concludeInTurn(ticket: Ticket, decision: MaybePromise<Decision>): void {
-    const lines = ticket.awaited.map((ask) => this.#lines.at(ask))
+    const lines = ticket.awaited.map((ruleCheck) => this.#lines.at(ruleCheck))
     const concluded = Promise.all([decision, ...lines.map((line) => line.lastAsked)]).then(([answer]) => {
       for (const line of lines) {
         line.asking--
@@ -176,13 +176,14 @@ export class WaitingRoom {
       // It has left. A no-op if that is a refusal.
       this.#turns.refund(ticket, decision)
     } else if (allowed && !this.#lines.isOvertaking(ticket, ticket.attempt as Attempt)) {
-      for (const ask of ticket.awaited) this.#lines.find(ask)?.widen()
+      for (const ruleCheck of ticket.awaited) this.#lines.find(ruleCheck)?.widen()
       this.#departures.goOn(ticket, decision)
     } else if (!allowed && !ticket.waitsOut(decision)) {
       this.#departures.refuse(ticket, decision)
     } else {
       if (allowed) this.#turns.refund(ticket, decision)
-      for (const ask of ticket.awaited) this.#lines.at(ask).narrow(allowed ? undefined : Attempt.made)
+      for (const ruleCheck of ticket.awaited)
+        this.#lines.at(ruleCheck).narrow(allowed ? undefined : Attempt.made)
       if (ticket.isOutdated) this.#askUnderNewRules(ticket)
       else if (allowed || before !== undefined) this.#lineUp(ticket)
       else this.#sleep(ticket, decision)
@@ -192,14 +193,14 @@ export class WaitingRoom {
   /** It was the turn of the request, and there is nothing for it yet: its line sleeps. */
   #sleep(ticket: Ticket, decision: Decision): void {
     const attempt = ticket.attempt as Attempt
-    const ask = attempt.refusedBy(decision, ticket.awaited) ?? (ticket.awaited[0] as Ask)
+    const ruleCheck = attempt.refusedBy(decision, ticket.awaited) ?? (ticket.awaited[0] as RuleCheck)
     const untilMs = this.#alarm.now() + attempt.believedMs(decision)
-    const isOld = attempt.number < this.#lines.at(ask).returnedAt
+    const isOld = attempt.number < this.#lines.at(ruleCheck).returnedAt
     if (!isOld && (untilMs > ticket.deadlineMs || this.#departures.isCrowdedOut(ticket))) {
       this.#departures.refuse(ticket, decision)
       return
     }
-    const line = this.#lines.stand(ticket, ask)
+    const line = this.#lines.stand(ticket, ruleCheck)
     if (!isOld) line.untilMs = untilMs
     ticket.sleptIn = line
     this.#departures.tellOfWait(ticket)
@@ -215,18 +216,18 @@ export class WaitingRoom {
 
   /** Has a request go by the rules in force. Returns whether it has to take its place under them. */
   #renew(ticket: Ticket): boolean {
-    const asks = ticket.currentAsks()
+    const ruleChecks = ticket.currentAsks()
     // What reads a request is the app's, and may have ended the wait.
-    if (asks === undefined || ticket.hasLeft) return false
-    const awaited = awaitedOf(asks, ticket.options)
+    if (ruleChecks === undefined || ticket.hasLeft) return false
+    const awaited = awaitedOf(ruleChecks, ticket.options)
     this.#lines.leave(ticket)
-    ticket.renew(asks, awaited)
-    if (isAnsweredAtOnce(asks, awaited)) {
+    ticket.renew(ruleChecks, awaited)
+    if (isAnsweredAtOnce(ruleChecks, awaited)) {
       this.#departures.answer(ticket)
       return false
     }
     // A crowd that waited for one counter does not ask all at once for another.
-    for (const ask of awaited) this.#lines.at(ask).narrow()
+    for (const ruleCheck of awaited) this.#lines.at(ruleCheck).narrow()
     return true
   }
 

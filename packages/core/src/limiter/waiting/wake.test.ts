@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { ask, SECOND } from "../../decision/testing/asks.ts"
+import { ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
 import { setUp } from "./testing/room.ts"
 
 describe("two who sleep in one line, as the one that came first has come back from another", () => {
@@ -7,8 +7,8 @@ describe("two who sleep in one line, as the one that came first has come back fr
   async function setUpTwo(early: number, late: number) {
     const room = setUp()
     const { decider, enter, pass } = room
-    const all = (cost: number) => ask("all", 4, cost, { windowMs: 10 * SECOND })
-    const own = ask("own", 1)
+    const all = (cost: number) => ruleCheck("all", 4, cost, { windowMs: 10 * SECOND })
+    const own = ruleCheck("own", 1)
     await decider.take([own])
     enter("early", [own, all(early)])
     const other = await decider.take([all(4)])

@@ -3,7 +3,7 @@ import type { CounterState } from "../../algorithms/algorithm.ts"
 import { type ManualClock, manualClock } from "../../ground/clock.ts"
 import { InvalidOptionError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { Policy } from "../../ground/policy.ts"
-import type { Answer, Check, EvictionEvent } from "../store.ts"
+import type { Check, EvictionEvent, StoreResult } from "../store.ts"
 import { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./memory-store.ts"
 import { parseOptions } from "./options.ts"
 
@@ -27,12 +27,12 @@ function stateFrom(startMs: number): CounterState {
   return { startMs, current: 1, previous: 0 }
 }
 
-function takeOne(store: MemoryStore, ...checks: Check[]): Answer {
-  return store.take([checks])[0] as Answer
+function takeOne(store: MemoryStore, ...checks: Check[]): StoreResult {
+  return store.take([checks])[0] as StoreResult
 }
 
 function countOf(store: MemoryStore, partition: string, policy: Policy = POLICY): number {
-  const counted = (store.peek([[check(partition, 0, { policy })]])[0] as Answer).checks[0]
+  const counted = (store.peek([[check(partition, 0, { policy })]])[0] as StoreResult).checks[0]
   return (counted?.state.previous ?? 0) + (counted?.state.current ?? 0)
 }
 
@@ -228,11 +228,11 @@ describe("the store", () => {
     })
     takeOne(store, check("alice", 10, bucket(10)))
     clock.advance(12_000)
-    const states = ({ checks }: Answer) => checks.map((counted) => counted?.state)
+    const states = ({ checks }: StoreResult) => checks.map((counted) => counted?.state)
     const both = [check("alice", 1, bucket(5)), check("alice", 1, bucket(3))]
     const [looked] = store.peek([both])
     const told = states(takeOne(store, ...both))
-    expect(told).toEqual(states(looked as Answer))
+    expect(told).toEqual(states(looked as StoreResult))
     // A unit of five has come back, and three fifths of one of three.
     expect(told.map((state) => [state?.current, state?.previous])).toEqual([
       [9, 0],

@@ -2,7 +2,7 @@ import { type Clock, isCountable } from "../../ground/clock.ts"
 import { ClosedError, StoreUnavailableError, textOf } from "../../ground/errors.ts"
 import { Counters } from "../counters.ts"
 import { makeStringsQuick } from "../quick-strings.ts"
-import type { Answer, Check, CounterKey, EvictionEvent, Refund, Store } from "../store.ts"
+import type { Check, CounterKey, EvictionEvent, Refund, Store, StoreResult } from "../store.ts"
 import { StoreListeners } from "../store-listeners.ts"
 import { CounterTable } from "./counter-table.ts"
 import { Evictions } from "./evictions.ts"
@@ -15,8 +15,8 @@ export type { MemoryStoreOptions } from "./options.ts"
 export interface MemoryStore extends Store {
   /** Counters kept now, expired ones that have not been swept yet included. */
   readonly size: number
-  take(requests: readonly (readonly Check[])[]): readonly Answer[]
-  peek(requests: readonly (readonly Check[])[]): readonly Answer[]
+  take(requests: readonly (readonly Check[])[]): readonly StoreResult[]
+  peek(requests: readonly (readonly Check[])[]): readonly StoreResult[]
   refund(refunds: readonly Refund[]): void
   reset(keys: readonly CounterKey[]): void
   subscribe(listener: (event: EvictionEvent) => void): () => void
@@ -67,7 +67,7 @@ class InMemory implements MemoryStore {
     return this.#table?.size ?? 0
   }
 
-  take(requests: readonly (readonly Check[])[]): readonly Answer[] {
+  take(requests: readonly (readonly Check[])[]): readonly StoreResult[] {
     const counters = this.#open()
     const nowMs = this.#now()
     const only = requests[0]
@@ -78,7 +78,7 @@ class InMemory implements MemoryStore {
     return answers
   }
 
-  peek(requests: readonly (readonly Check[])[]): readonly Answer[] {
+  peek(requests: readonly (readonly Check[])[]): readonly StoreResult[] {
     const counters = this.#open()
     const nowMs = this.#now()
     return requests.map((checks) => counters.peek(checks, nowMs))
@@ -108,7 +108,7 @@ class InMemory implements MemoryStore {
     counters: Counters<KeyHash>,
     requests: readonly (readonly Check[])[],
     nowMs: number,
-  ): readonly Answer[] {
+  ): readonly StoreResult[] {
     return requests.map((checks) => counters.take(checks, nowMs))
   }
 

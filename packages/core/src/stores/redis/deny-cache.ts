@@ -2,7 +2,7 @@ import type { Algorithm, CounterState } from "../../algorithms/algorithm.ts"
 import { timeUnitMs } from "../../algorithms/exact-counts.ts"
 import { algorithmOf } from "../../algorithms/kinds.ts"
 import { ceilingOf, countsRefusals, type Policy } from "../../ground/policy.ts"
-import type { Answer, Check, Counted, CounterKey } from "../store.ts"
+import type { Check, Counted, CounterKey, StoreResult } from "../store.ts"
 import { statesAfterRefusal } from "../take-together.ts"
 import { RecentCounters } from "./recent-counters.ts"
 import { isStrict } from "./scripts/script-input.ts"
@@ -43,7 +43,7 @@ export class DenyCache {
   }
 
   /** Learns from an answer of Redis that no later answer has overtaken: all counters of a refusal, the known ones of a grant. */
-  learn(checks: readonly Check[], { nowMs, granted, checks: counted }: Answer, between: Between): void {
+  learn(checks: readonly Check[], { nowMs, granted, checks: counted }: StoreResult, between: Between): void {
     if (this.#longestMs === 0) return
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i] as Check
@@ -75,7 +75,7 @@ export class DenyCache {
   }
 
   /** Returns the refusal that Redis would answer; undefined when Redis has to be asked. */
-  answer(checks: readonly Check[], nowMs: number): Answer | undefined {
+  answer(checks: readonly Check[], nowMs: number): StoreResult | undefined {
     const known: KnownCounter[] = []
     // The server's time is not known exactly: it is not before `toldMs`, and not after `latestMs`.
     let toldMs = 0

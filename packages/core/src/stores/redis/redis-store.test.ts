@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
 import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { Policy } from "../../ground/policy.ts"
-import type { Answer, Check, Refund, StoreEvent } from "../store.ts"
+import type { Check, Refund, StoreEvent, StoreResult } from "../store.ts"
 import type { RedisCommands } from "./commands.ts"
 import { NO_COUNTER } from "./failure.ts"
 import { RedisStore, type RedisStoreParts } from "./redis-store.ts"
@@ -118,7 +118,7 @@ function slotOf(key: string): string {
   return /\{.*\}/.exec(key)?.[0] ?? ""
 }
 
-function takenOf(answers: readonly Answer[]): unknown {
+function takenOf(answers: readonly StoreResult[]): unknown {
   return answers.map(({ granted, checks }) => [
     granted,
     ...checks.map((one) => one && [one.state.current, one.taken]),
@@ -156,7 +156,7 @@ describe("a Redis store", () => {
     expect(await store.peek([[]])).toEqual([granted])
     expect(await arriving()).toEqual([])
     const earliestMs = Date.now()
-    const [answer] = (await open().store.take([[]])) as [Answer]
+    const [answer] = (await open().store.take([[]])) as [StoreResult]
     expect(answer).toEqual({ nowMs: expect.any(Number), granted: true, checks: [] })
     expect(answer.nowMs).toBeGreaterThanOrEqual(earliestMs)
     expect(answer.nowMs).toBeLessThanOrEqual(Date.now())

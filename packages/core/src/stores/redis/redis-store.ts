@@ -2,13 +2,13 @@ import { algorithmOf } from "../../algorithms/kinds.ts"
 import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import {
-  type Answer,
   BACKGROUND_REFUND_MS,
   type Check,
   type CounterKey,
   type Refund,
   type Store,
   type StoreEvent,
+  type StoreResult,
 } from "../store.ts"
 import { StoreListeners } from "../store-listeners.ts"
 import { takeTogether } from "../take-together.ts"
@@ -101,7 +101,7 @@ export class RedisStore implements Store {
   take(
     requests: readonly (readonly Check[])[],
     withinMs: number = this.#parts.timeoutMs,
-  ): MaybePromise<readonly Answer[]> {
+  ): MaybePromise<readonly StoreResult[]> {
     this.#checkOpen()
     if (requests.length === 1) return this.#takeOne(requests[0] as readonly Check[], withinMs)
     // All are asked before any is waited for, so that they travel together.
@@ -112,7 +112,7 @@ export class RedisStore implements Store {
   async peek(
     requests: readonly (readonly Check[])[],
     withinMs: number = this.#parts.timeoutMs,
-  ): Promise<readonly Answer[]> {
+  ): Promise<readonly StoreResult[]> {
     this.#checkOpen()
     return Promise.all(requests.map((checks) => this.#peekOne(checks, withinMs)))
   }
@@ -173,7 +173,7 @@ export class RedisStore implements Store {
     this.#listeners.clear()
   }
 
-  #takeOne(checks: readonly Check[], withinMs: number): MaybePromise<readonly Answer[]> {
+  #takeOne(checks: readonly Check[], withinMs: number): MaybePromise<readonly StoreResult[]> {
     if (checks.length === 0) return [this.#askedNothing()]
     // Validate before batching, so that one bad check cannot fail the whole batch.
     for (const check of checks) checkCountable(check)
@@ -187,7 +187,7 @@ export class RedisStore implements Store {
   }
 
   /** Takes checks that one call may have, unless it is known that they would be refused. */
-  #takeTogether(asked: RedisRequest, withinMs: number): MaybePromise<readonly Answer[]> {
+  #takeTogether(asked: RedisRequest, withinMs: number): MaybePromise<readonly StoreResult[]> {
     const { checks } = asked
     if (!this.#denied.isEmpty) {
       const denied = this.#denied.answer(checks, this.#parts.clock?.now() ?? performance.now())
@@ -202,11 +202,11 @@ export class RedisStore implements Store {
   }
 
   /** A request that asks for nothing is granted whatever Redis says. */
-  #askedNothing(): Answer {
+  #askedNothing(): StoreResult {
     return { nowMs: Math.floor(this.#parts.clock?.now() ?? Date.now()), granted: true, checks: [] }
   }
 
-  async #peekOne(checks: readonly Check[], withinMs: number): Promise<Answer> {
+  async #peekOne(checks: readonly Check[], withinMs: number): Promise<StoreResult> {
     if (checks.length === 0) return this.#askedNothing()
     // By check: one counter may be looked at under several limits.
     const found = new Map<Check, ReplyPosition>()
@@ -248,7 +248,7 @@ export class RedisStore implements Store {
     }
   }
 
-  #learn({ checks }: RedisRequest, answer: Answer, arrival: ReplyArrival): void {
+  #learn({ checks }: RedisRequest, answer: StoreResult, arrival: ReplyArrival): void {
     const { nowMs, granted } = answer
     if (granted && this.#denied.isEmpty) return
     if (arrival.isOvertaken) this.#denied.forget(checks)

@@ -19,7 +19,7 @@ import subWindows from "./scripts/sub-windows.lua"
 import take from "./scripts/take.lua"
 import takeMany from "./scripts/take-many.lua"
 import takeOne from "./scripts/take-one.lua"
-import takeWithCare from "./scripts/take-with-care.lua"
+import takeSlow from "./scripts/take-slow.lua"
 
 /** A Lua script with the digest that EVALSHA calls it by. */
 export interface Script {
@@ -36,7 +36,7 @@ const COUNTERS = [packedCounts, subWindows, log, bucketLevel, penalty, strictHas
 /** Takes the units of requests, each all or nothing. */
 export const TAKE: Script = script([
   ...[takeOne, takeMany, ...READING, strictNext],
-  ...["local function functions()", ...COUNTERS, takeWithCare, "end", take],
+  ...["local function functions()", ...COUNTERS, takeSlow, "end", take],
 ])
 /** Tells what counters hold. */
 export const PEEK: Script = script([...READING, ...COUNTERS, peek])

@@ -3,7 +3,7 @@ import { type ManualClock, manualClock } from "../../ground/clock.ts"
 import { StoreUnavailableError } from "../../ground/errors.ts"
 import type { Policy } from "../../ground/policy.ts"
 import { type MemoryStore, memoryStore } from "../memory/memory-store.ts"
-import type { Answer, Check, Refund } from "../store.ts"
+import type { Check, Refund, StoreResult } from "../store.ts"
 import type { RedisRequest } from "./scripts/script-input.ts"
 import { takeInTurn } from "./take-in-turn.ts"
 
@@ -40,7 +40,7 @@ function cluster(...names: readonly string[]) {
   const parts: string[] = []
   const returned: Refund[] = []
   /** What a server does in place of taking. */
-  const instead = new Map<string, () => readonly Answer[]>()
+  const instead = new Map<string, () => readonly StoreResult[]>()
   const slots = {
     async take({ checks, keys, isPart }: RedisRequest) {
       const counters = checks.map((one) => one.policy.counter)
@@ -57,7 +57,7 @@ function cluster(...names: readonly string[]) {
   const take = async (...checks: readonly Check[]) => {
     const answers = await takeInTurn({ checks, keys: checks.map(keyOf) }, (key) => key.slice(0, 1), slots)
     expect(answers).toHaveLength(1)
-    return answers[0] as Answer
+    return answers[0] as StoreResult
   }
   const clockOf = (name: string) => server(name).clock
   const inUse = (...checks: readonly Check[]) =>
@@ -69,7 +69,7 @@ function keyOf({ policy: { counter }, partition }: Check): string {
   return `${counter} ${partition}`
 }
 
-function takenOf({ checks }: Answer): unknown {
+function takenOf({ checks }: StoreResult): unknown {
   return checks.map((one) => one && [one.state.current, one.taken])
 }
 

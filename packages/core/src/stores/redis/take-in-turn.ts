@@ -1,13 +1,13 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
 import { StoreUnavailableError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
-import type { Answer, Check, Counted, Refund } from "../store.ts"
+import type { Check, Counted, Refund, StoreResult } from "../store.ts"
 import type { RedisRequest } from "./scripts/script-input.ts"
 
 /** How the checks of one slot are taken, and refunded. */
 export interface SlotCalls {
   /** Takes a part, or answers with a refusal that is remembered. */
-  take(part: RedisRequest): MaybePromise<readonly Answer[]>
+  take(part: RedisRequest): MaybePromise<readonly StoreResult[]>
   /** Refunds units, without a caller that waits for it. */
   refund(refunds: readonly Refund[]): void
 }
@@ -25,7 +25,7 @@ export async function takeInTurn(
   { checks, keys }: RedisRequest,
   slotOf: (key: string) => string,
   slots: SlotCalls,
-): Promise<readonly Answer[]> {
+): Promise<readonly StoreResult[]> {
   const counted: (Counted | undefined)[] = checks.map(() => undefined)
   /** By check the time at which its slot decided. */
   const times: number[] = []

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import { LATEST_MS } from "../../ground/clock.ts"
 import { ClosedError, InvalidOptionError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { Policy } from "../../ground/policy.ts"
-import type { Answer, Check } from "../store.ts"
+import type { Check, StoreResult } from "../store.ts"
 import type { ChangeCounters, CounterBackend, KeptCounter } from "./counter-backend.ts"
 import { transactionalStore } from "./transactional-store.ts"
 
@@ -186,7 +186,7 @@ describe("a transactional store", () => {
     const policy: Policy = { ...POLICY, algorithm: "token-bucket", limit: 1, windowMs }
     const state = { startMs: NOW_MS, current: 9_000_000_000_000, previous: 0 }
     const backend = backendWith({ ...KEPT, state })
-    const [answer] = transactionalStore(backend).peek([[check({ policy })]]) as readonly Answer[]
+    const [answer] = transactionalStore(backend).peek([[check({ policy })]]) as readonly StoreResult[]
     expect(answer).toMatchObject({ granted: false, checks: [{ state: { current: 1, previous: 0 } }] })
     const counter = { state, expiresAtMs: NOW_MS + windowMs }
     expect(backend.changes).toEqual([[{ key: "3:a:b:c", counter }]])

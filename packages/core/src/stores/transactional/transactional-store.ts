@@ -1,7 +1,7 @@
 import { ClosedError, InvalidOptionError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { Counters } from "../counters.ts"
-import type { Answer, Check, CounterKey, Refund, Store } from "../store.ts"
+import type { Check, CounterKey, Refund, Store, StoreResult } from "../store.ts"
 import type { CounterBackend } from "./counter-backend.ts"
 import { TEXT_KEYS, Transaction, wholeMs } from "./transaction.ts"
 
@@ -56,13 +56,13 @@ class TransactionalStore implements Store {
     this.#backend = backend
   }
 
-  take(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly Answer[]> {
+  take(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]> {
     return this.#transact(requests.flat(), withinMs, (counters, nowMs) =>
       requests.map((checks) => counters.take(checks, nowMs)),
     )
   }
 
-  peek(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly Answer[]> {
+  peek(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]> {
     return this.#transact(requests.flat(), withinMs, (counters, nowMs) =>
       requests.map((checks) => counters.peek(checks, nowMs)),
     )

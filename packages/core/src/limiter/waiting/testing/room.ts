@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import type { Decider } from "../../../decision/decider.ts"
 import type { Decision } from "../../../decision/decision.ts"
-import type { Ask } from "../../../decision/rule-check.ts"
-import { deciderOver } from "../../../decision/testing/asks.ts"
+import type { RuleCheck } from "../../../decision/rule-check.ts"
+import { deciderOver } from "../../../decision/testing/rule-checks.ts"
 import { type ManualClock, manualClock } from "../../../ground/clock.ts"
 import type { MaybePromise } from "../../../ground/maybe-promise.ts"
 import { memoryStore } from "../../../stores/memory/memory-store.ts"
@@ -20,7 +20,7 @@ interface RoomAndStore {
   readonly pending: readonly unknown[]
   /** When each was admitted, in milliseconds, or why not. */
   readonly log: readonly string[]
-  enter(name: string, asks: readonly Ask[], patience?: Partial<WaitOptions>): void
+  enter(name: string, ruleChecks: readonly RuleCheck[], patience?: Partial<WaitOptions>): void
   /** What has been asked is answered: of those, the one with this index, in the order of asking. */
   answer(index?: number): Promise<void>
   pass(ms: number): Promise<void>
@@ -63,11 +63,15 @@ export function setUp(
   const room = new WaitingRoom(decider, clock)
   const log: string[] = []
   const startMs = clock.now()
-  const enter = (name: string, asks: readonly Ask[], patience: Partial<WaitOptions> = {}): void => {
+  const enter = (
+    name: string,
+    ruleChecks: readonly RuleCheck[],
+    patience: Partial<WaitOptions> = {},
+  ): void => {
     const write = (what: string) => void log.push(`${clock.now() - startMs} ${name}${what}`)
     const all = { maxWaitMs: Number.POSITIVE_INFINITY, maxWaiting: 1_000, waitsFor: () => true }
     const own = Object.create(all, Object.getOwnPropertyDescriptors(patience)) as WaitOptions
-    void Promise.resolve(room.enter(asks, own)).then(
+    void Promise.resolve(room.enter(ruleChecks, own)).then(
       ({ allowed, policy }: Decision) => write(allowed ? "" : `: refused by ${policy}`),
       (error: Error) => write(`: ${error.message}`),
     )

@@ -1,6 +1,6 @@
 import { StoreUnavailableError } from "../../../ground/errors.ts"
 import { outsideRequests, setTimer } from "../../../ground/time.ts"
-import type { Answer } from "../../store.ts"
+import type { StoreResult } from "../../store.ts"
 import { failureOf, NO_COUNTER, shownKey } from "../failure.ts"
 import type { ReplyArrival } from "../node/arrivals.ts"
 import { LOOK_AGAIN_MS, type Node } from "../node/node.ts"
@@ -17,7 +17,7 @@ const SETTLED = Promise.resolve()
 /** What a batch sender tells of answers. */
 export interface BatchListener {
   /** Redis has decided a request, whether or not anybody still waits for it. */
-  answered(asked: RedisRequest, answer: Answer, arrival: ReplyArrival): void
+  answered(asked: RedisRequest, answer: StoreResult, arrival: ReplyArrival): void
   /** Nobody knows whether Redis has counted a request. */
   lost(asked: RedisRequest): void
   /** Redis granted what nobody waited for any more: it was counted for nobody. */
@@ -26,7 +26,7 @@ export interface BatchListener {
 
 export interface Late {
   readonly asked: RedisRequest
-  readonly answer: Answer
+  readonly answer: StoreResult
 }
 
 /** A call that has been sent. */
@@ -71,7 +71,7 @@ export class BatchSender {
    * Asks for one request, of which somebody waits for the answer for so long. That time begins when the callback ends that runs
    * now, as nothing is sent before. Throws or rejects with StoreUnavailableError.
    */
-  take(asked: RedisRequest, withinMs: number): Promise<readonly Answer[]> {
+  take(asked: RedisRequest, withinMs: number): Promise<readonly StoreResult[]> {
     if (this.#closedBy !== undefined) throw this.#closedBy
     const node = this.#nodeOf()
     if (node.breaker.isOpen) return node.refusal
@@ -205,7 +205,7 @@ export class BatchSender {
 
   #answer(
     batch: readonly PendingTake[],
-    answers: readonly (Answer | undefined)[],
+    answers: readonly (StoreResult | undefined)[],
     arrival: ReplyArrival,
   ): void {
     const late: Late[] = []

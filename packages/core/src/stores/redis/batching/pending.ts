@@ -1,4 +1,4 @@
-import type { Answer } from "../../store.ts"
+import type { StoreResult } from "../../store.ts"
 import { type Reach, silent } from "../failure.ts"
 import type { RedisRequest } from "../scripts/script-input.ts"
 
@@ -9,7 +9,7 @@ export interface PendingTake {
   readonly withinMs: number
   /** An instant of the monotonic clock. */
   deadlineMs: number
-  resolve: (answers: readonly Answer[]) => void
+  resolve: (answers: readonly StoreResult[]) => void
   reject: (error: Error) => void
   /** An answer that comes then is for nobody. */
   isRejected: boolean

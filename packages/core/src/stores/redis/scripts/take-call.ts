@@ -1,7 +1,7 @@
 import type { CounterState } from "../../../algorithms/algorithm.ts"
 import { algorithmOf } from "../../../algorithms/kinds.ts"
 import { ceilingOf, type Policy } from "../../../ground/policy.ts"
-import type { Answer, Check, Counted } from "../../store.ts"
+import type { Check, Counted, StoreResult } from "../../store.ts"
 import {
   type CallTime,
   detailOf,
@@ -29,7 +29,7 @@ interface Entry {
 export interface TakeReply {
   readonly nowMs: number
   /** In the order of the requests; undefined when the call came too late, and nothing was counted. */
-  readonly answers: readonly (Answer | undefined)[] | undefined
+  readonly answers: readonly (StoreResult | undefined)[] | undefined
 }
 
 /**
@@ -173,7 +173,7 @@ function answerOf(
   list: Reply,
   lacks: ReadonlyMap<number, number> | undefined,
   nowMs: number,
-): Answer | undefined {
+): StoreResult | undefined {
   const { asked, firstKey, times } = entry
   if (asked.checks.length !== 1) return together(asked, firstKey, list, lacks, nowMs)
   const { policy, cost, shadow } = asked.checks[0] as Check
@@ -197,7 +197,7 @@ function together(
   list: Reply,
   lacks: ReadonlyMap<number, number> | undefined,
   nowMs: number,
-): Answer | undefined {
+): StoreResult | undefined {
   const counted: Counted[] = []
   let granted = true
   for (let i = 0; i < checks.length; i++) {

@@ -3,12 +3,12 @@ import type { Clock } from "../../ground/clock.ts"
 import type { Policy } from "../../ground/policy.ts"
 import type { Store } from "../../stores/store.ts"
 import { Decider } from "../decider.ts"
-import type { Ask } from "../rule-check.ts"
+import type { RuleCheck } from "../rule-check.ts"
 
 export const SECOND = 1_000
 
 /** Asks for units of a counter of so many in each second, or in each of longer windows. */
-export function ask(name: string, limit: number, cost = 1, more: Partial<Policy> = {}): Ask {
+export function ruleCheck(name: string, limit: number, cost = 1, more: Partial<Policy> = {}): RuleCheck {
   const policy = { name, counter: name.padEnd(8), align: "epoch", limit, windowMs: SECOND } as const
   return {
     policy: { ...policy, algorithm: "fixed-window", ...more },
