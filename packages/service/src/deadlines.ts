@@ -1,6 +1,19 @@
 /** Deadlines that are ended in one turn of the event loop: thousands may be late at the same time. */
 const MOST_AT_ONCE = 32
 
+/** Settles as `work` does, or resolves with false if `work` is still pending after `ms` milliseconds. */
+export async function falseAfter(ms: number, work: Promise<boolean>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), ms)
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 /** Something that has a limited time. Only `Deadlines` reads and writes the links. */
 export abstract class Deadline {
   sinceMs = 0

@@ -7,6 +7,7 @@ import { Forwarding } from "./contract/forward.ts"
 import { forwardMany } from "./contract/forward-many.ts"
 import { registering } from "./contract/register.ts"
 import { withRequestText } from "./contract/request-object.ts"
+import { falseAfter } from "./deadlines.ts"
 import type { AskedRequest } from "./deciding/asked-request.ts"
 import { ServiceGuards, type SharedOptions } from "./deciding/service-guards.ts"
 import { type UnknownServices, Unregistered } from "./deciding/unregistered.ts"
@@ -184,12 +185,7 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
     async close(timeoutMs) {
       guards.drain()
       const answered = Promise.all([grpcDoor.drain(), httpDoor.drain()]).then(() => true)
-      let timer: NodeJS.Timeout | undefined
-      const late = new Promise<false>((resolve) => {
-        timer = setTimeout(() => resolve(false), timeoutMs)
-      })
-      const wasInTime = await Promise.race([answered, late])
-      clearTimeout(timer)
+      const wasInTime = await falseAfter(timeoutMs, answered)
       grpcDoor.close()
       httpDoor.close()
       await guards.close()

@@ -1,4 +1,5 @@
 import { memoryStore, type Store } from "@sluice/core"
+import { falseAfter } from "../deadlines.ts"
 import type { Log } from "./log.ts"
 import { answers, createRedisClient, type ServiceRedis } from "./redis-client.ts"
 import type { RedisSettings } from "./settings.ts"
@@ -46,7 +47,10 @@ async function openRedis(settings: RedisSettings, timeoutMs: number, log: Log): 
     isReachable() {
       // Who asks at the same time shares a look; a client that is not connected would queue it.
       if (client.status !== "ready") return Promise.resolve(false)
-      looking ??= answersWithin(client, LOOK_MS).finally(() => {
+      looking ??= falseAfter(
+        LOOK_MS,
+        answers(client).catch(() => false),
+      ).finally(() => {
         looking = undefined
       })
       return looking
@@ -55,19 +59,6 @@ async function openRedis(settings: RedisSettings, timeoutMs: number, log: Log): 
       await store.close()
       client.disconnect()
     },
-  }
-}
-
-async function answersWithin(client: ServiceRedis, ms: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<false>((resolve) => {
-    timer = setTimeout(() => resolve(false), ms)
-  })
-  const answered = answers(client).catch(() => false)
-  try {
-    return await Promise.race([answered, late])
-  } finally {
-    clearTimeout(timer)
   }
 }
 
