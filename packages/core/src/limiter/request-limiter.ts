@@ -1,6 +1,5 @@
 import { type Decision, RateLimitExceededError } from "../decision/decision.ts"
 import { DecisionRecord, UNLIMITED } from "../decision/decision-record.ts"
-import type { RuleCheck } from "../decision/rule-check.ts"
 import { ClosedError, InvalidOptionError } from "../ground/errors.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import { held, unlessAborted } from "../ground/time.ts"
@@ -9,17 +8,10 @@ import type { FactsReader } from "../request/facts-readers.ts"
 import type { RequestFacts } from "../request/request.ts"
 import { startCall } from "../rules/book/call-start.ts"
 import type { ReadyOptions, RulesStatus, SignalOption } from "../rules/rule-book.ts"
-import type { CounterKey } from "../stores/store.ts"
 import { Admission } from "./admission.ts"
-import { parseBlockOptions, parsePeekOptions, refusedByNone, requireUnblockOptions } from "./block-options.ts"
-import {
-  parseAcquireOptions,
-  parseCost,
-  parseRuleNames,
-  requireDecision,
-  requireResetOptions,
-  requireUnits,
-} from "./call-options.ts"
+import { parsePeekOptions } from "./block-options.ts"
+import { parseAcquireOptions, parseCost, requireDecision, requireUnits } from "./call-options.ts"
+import { ClientControl } from "./client-control.ts"
 import { DecisionEvents } from "./decision-events.ts"
 import type {
   AcquireOptions,
@@ -37,7 +29,7 @@ import { type ParsedOptions, parseInlineRule } from "./options/parse-options.ts"
 import { createParts, type LimiterParts } from "./parts.ts"
 import type { PreparedRequest } from "./prepared-request.ts"
 import { type RouteKey, RouteRules } from "./rule-set/route-rules.ts"
-import { isMeant, type RuleSet } from "./rule-set/rule-set.ts"
+import type { RuleSet } from "./rule-set/rule-set.ts"
 import { RulesInForce } from "./rule-set/rules-in-force.ts"
 import { type DecisionStep, stepSet, stepsFrom, stepsIn } from "./rule-set/steps.ts"
 
@@ -49,6 +41,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   readonly #parts: LimiterParts<Request>
   readonly #rules: RulesInForce<Request>
   readonly #routes: RouteRules<RequestLimiter<Request>>
+  readonly #control: ClientControl<Request>
   #closed = false
 
   static create<Request>(options: ParsedOptions): RequestLimiter<Request> {
@@ -79,6 +72,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.options = options
     this.#parts = parts
     this.#rules = rules
+    this.#control = new ClientControl(options, parts, rules, routes)
     this.admission = new Admission(options, parts, rules, new DecisionEvents(parts.events))
   }
 
@@ -149,31 +143,6 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return decision
   }
 
-  /** The rule sets that have the rules named, or a rule with a field where no names are given. */
-  #setsOf(names: readonly string[] | undefined): readonly NamedRules[] {
-    // Of a route its own rule: the others are this limiter's, too.
-    const routes = this.#routes.all.filter(({ rule }) => isMeant(rule, names))
-    return [
-      { ruleSet: this.ruleSet, names },
-      ...routes.map(({ limiter, rule }) => ({ ruleSet: limiter.ruleSet, names: [rule.name] })),
-    ]
-  }
-
-  #asksBy(
-    facts: RequestFacts,
-    request: Request,
-    units: number,
-    names: readonly string[] | undefined,
-  ): readonly RuleCheck[] {
-    return this.#setsOf(names).flatMap(({ ruleSet, names: own }) =>
-      ruleSet.checksBy(facts, request, units, own),
-    )
-  }
-
-  get #ruleNames(): readonly string[] {
-    return [...this.ruleSet.names, ...this.#routes.all.map(({ rule }) => rule.name)]
-  }
-
   async acquire(request: Request, options?: AcquireOptions): Promise<Decision> {
     const { cost, signal, maxWaitMs, maxWaiting } = parseAcquireOptions(options)
     signal?.throwIfAborted()
@@ -203,10 +172,10 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const { cost, rules } = parsePeekOptions(options)
     const prepared = await this.#prepare(request, cost)
     if (prepared === undefined) return UNLIMITED
-    const names = parseRuleNames("rules", rules, this.#ruleNames)
+    const names = this.#control.parseNames("rules", rules)
     const { facts, units, ruleChecks } = prepared
     return this.#parts.decider.peek(
-      names === undefined ? ruleChecks : this.#asksBy(facts, request, units, names),
+      names === undefined ? ruleChecks : this.#control.checksBy(facts, request, units, names),
     )
   }
 
@@ -245,51 +214,19 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   reset(request: Request | RequestFacts, options?: ResetOptions): Promise<void>
   async reset(request: Request, options: ResetOptions = {}): Promise<void> {
     this.#requireOpen()
-    requireResetOptions(options)
-    // Without a claim on its names, the counters may be those of another limiter.
-    if (!this.options.enabled) return
-    const counters = await this.#countersOf(request, "policies", options?.policies)
-    const { decider, waitingRoom } = this.#parts
-    await decider.reset(counters)
-    waitingRoom.wake(counters)
+    await this.#control.reset(request, options)
   }
 
   block(request: Request | RequestFacts, options: BlockOptions): Promise<void>
   async block(request: Request, options: BlockOptions): Promise<void> {
     this.#requireOpen()
-    const { forMs, rules } = parseBlockOptions(options)
-    if (!this.options.enabled) return
-    await this.#rules.first
-    const names = parseRuleNames("rules", rules, this.#ruleNames)
-    const ruleChecks = this.#asksBy(this.#parts.factsReaders.read(request), request, 1, names)
-    const counters = ruleChecks.flatMap(blockCounter)
-    if (counters.length === 0) throw refusedByNone()
-    const { decider, context } = this.#parts
-    await decider.block([...counters, context.blocks.counter], forMs)
-    context.blocks.began()
+    await this.#control.block(request, options)
   }
 
   unblock(request: Request | RequestFacts, options?: UnblockOptions): Promise<void>
   async unblock(request: Request, options: UnblockOptions = {}): Promise<void> {
     this.#requireOpen()
-    requireUnblockOptions(options)
-    if (!this.options.enabled) return
-    const counters = await this.#countersOf(request, "rules", options?.rules)
-    const { decider, waitingRoom } = this.#parts
-    await decider.reset(counters.filter(isBlocking), "unblock")
-    waitingRoom.wake(counters)
-  }
-
-  /** Returns the counters of a client under the rules named by an option, else under all rules with a field. */
-  async #countersOf(
-    request: Request,
-    option: string,
-    given: readonly string[] | undefined,
-  ): Promise<readonly CounterKey[]> {
-    await this.#rules.first
-    const names = parseRuleNames(option, given, this.#ruleNames)
-    const facts = this.#parts.factsReaders.read(request)
-    return this.#setsOf(names).flatMap(({ ruleSet, names: own }) => ruleSet.counters(facts, request, own))
+    await this.#control.unblock(request, options)
   }
 
   async ready(options?: ReadyOptions): Promise<void> {
@@ -343,22 +280,6 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   #requireOpen(): void {
     if (this.#closed) throw new ClosedError("The limiter has been closed.")
   }
-}
-
-/** Rules of a rule set; all with a field where there are no names. */
-interface NamedRules {
-  readonly ruleSet: RuleSet
-  readonly names: readonly string[] | undefined
-}
-
-/** Whether the counter is one that holds blocks. */
-function isBlocking({ policy }: CounterKey): boolean {
-  return policy.algorithm === "penalty"
-}
-
-/** Returns the counter that holds a block under the rule of the rule check; none if that rule could not refuse the client. */
-function blockCounter({ penalty, partition, refusal }: RuleCheck): readonly CounterKey[] {
-  return penalty === undefined || refusal === "missing-field" ? [] : [{ policy: penalty, partition }]
 }
 
 /** Who acquires waits for any rule. */

@@ -13,7 +13,7 @@ export interface RouteKey {
   readonly label: string
 }
 
-interface Entry<Limiter> {
+interface RouteEntry<Limiter> {
   readonly rule: ParsedRule
   readonly limiter: Limiter
   /** The mounts that count by it. */
@@ -25,7 +25,7 @@ interface Entry<Limiter> {
  * together, as two apps that share a limiter do. The name is free again when the last of them has left.
  */
 export class RouteRules<Limiter> {
-  readonly #entries = new Map<string, Entry<Limiter>>()
+  readonly #entries = new Map<string, RouteEntry<Limiter>>()
 
   /**
    * Returns the limiter for a route of a mount; `make` makes it if no route has this rule yet. Throws InvalidOptionError if the route

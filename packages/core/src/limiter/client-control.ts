@@ -1,0 +1,113 @@
+import type { RuleCheck } from "../decision/rule-check.ts"
+import type { RequestFacts } from "../request/request.ts"
+import type { CounterKey } from "../stores/store.ts"
+import { parseBlockOptions, refusedByNone, requireUnblockOptions } from "./block-options.ts"
+import { parseRuleNames, requireResetOptions } from "./call-options.ts"
+import type { BlockOptions, ResetOptions, UnblockOptions } from "./limiter.ts"
+import type { ParsedOptions } from "./options/parse-options.ts"
+import type { LimiterParts } from "./parts.ts"
+import type { RouteRules } from "./rule-set/route-rules.ts"
+import { isMeant, type RuleSet } from "./rule-set/rule-set.ts"
+import type { RulesInForce } from "./rule-set/rules-in-force.ts"
+
+/** Resets, blocks and unblocks a client under rules that are named, those of routes too. */
+export class ClientControl<Request> {
+  readonly #options: ParsedOptions
+  readonly #parts: LimiterParts<Request>
+  readonly #rules: RulesInForce<Request>
+  readonly #routes: RouteRules<{ readonly ruleSet: RuleSet }>
+
+  constructor(
+    options: ParsedOptions,
+    parts: LimiterParts<Request>,
+    rules: RulesInForce<Request>,
+    routes: RouteRules<{ readonly ruleSet: RuleSet }>,
+  ) {
+    this.#options = options
+    this.#parts = parts
+    this.#rules = rules
+    this.#routes = routes
+  }
+
+  /** Returns the names that the option `option` has. Throws InvalidOptionError for a name that no rule has. */
+  parseNames(option: string, given: readonly string[] | undefined): readonly string[] | undefined {
+    const ofRoutes = this.#routes.all.map(({ rule }) => rule.name)
+    return parseRuleNames(option, given, [...this.#rules.current.names, ...ofRoutes])
+  }
+
+  /** Returns the rule checks of the rules named; without names, of all that do not count the whole service. */
+  checksBy(
+    facts: RequestFacts,
+    request: Request,
+    units: number,
+    names: readonly string[] | undefined,
+  ): readonly RuleCheck[] {
+    return this.#eachSet(names, (ruleSet, own) => ruleSet.checksBy(facts, request, units, own))
+  }
+
+  async reset(request: Request, options: ResetOptions): Promise<void> {
+    requireResetOptions(options)
+    // Without a claim on its names, the counters may be those of another limiter.
+    if (!this.#options.enabled) return
+    const counters = await this.#countersOf(request, "policies", options?.policies)
+    const { decider, waitingRoom } = this.#parts
+    await decider.reset(counters)
+    waitingRoom.wake(counters)
+  }
+
+  async block(request: Request, options: BlockOptions): Promise<void> {
+    const { forMs, rules } = parseBlockOptions(options)
+    if (!this.#options.enabled) return
+    await this.#rules.first
+    const names = this.parseNames("rules", rules)
+    const checks = this.checksBy(this.#parts.factsReaders.read(request), request, 1, names)
+    const counters = checks.flatMap(blockCounter)
+    if (counters.length === 0) throw refusedByNone()
+    const { decider, context } = this.#parts
+    await decider.block([...counters, context.blocks.counter], forMs)
+    context.blocks.began()
+  }
+
+  async unblock(request: Request, options: UnblockOptions): Promise<void> {
+    requireUnblockOptions(options)
+    if (!this.#options.enabled) return
+    const counters = await this.#countersOf(request, "rules", options?.rules)
+    const { decider, waitingRoom } = this.#parts
+    await decider.reset(counters.filter(isBlocking), "unblock")
+    waitingRoom.wake(counters)
+  }
+
+  /** Returns the counters of a client under the rules named by an option, else under all rules with a field. */
+  async #countersOf(
+    request: Request,
+    option: string,
+    given: readonly string[] | undefined,
+  ): Promise<readonly CounterKey[]> {
+    await this.#rules.first
+    const names = this.parseNames(option, given)
+    const facts = this.#parts.factsReaders.read(request)
+    return this.#eachSet(names, (ruleSet, own) => ruleSet.counters(facts, request, own))
+  }
+
+  /** Reads the limiter's rule set, and of each route its own rule: the other rules of a route are the limiter's, too. */
+  #eachSet<Read>(
+    names: readonly string[] | undefined,
+    read: (ruleSet: RuleSet, names: readonly string[] | undefined) => readonly Read[],
+  ): readonly Read[] {
+    const routes = this.#routes.all.filter(({ rule }) => isMeant(rule, names))
+    return [
+      ...read(this.#rules.current, names),
+      ...routes.flatMap(({ limiter, rule }) => read(limiter.ruleSet, [rule.name])),
+    ]
+  }
+}
+
+/** Whether the counter is one that holds blocks. */
+function isBlocking({ policy }: CounterKey): boolean {
+  return policy.algorithm === "penalty"
+}
+
+/** Returns the counter that holds a block under the rule of the check; none if that rule could not refuse the client. */
+function blockCounter({ penalty, partition, refusal }: RuleCheck): readonly CounterKey[] {
+  return penalty === undefined || refusal === "missing-field" ? [] : [{ policy: penalty, partition }]
+}
