@@ -8,7 +8,7 @@ import { blocksTestedBy } from "./docs/shown.ts"
 /** Returns the names of the behaviors that this store does not show, of those that begin with `group`. */
 async function missing(create: (clock: Clock) => Store, group = ""): Promise<readonly string[]> {
   const failed: string[] = []
-  const behaviors: readonly Behaviour[] = storeContract({ create, traces: 0.02 })
+  const behaviors: readonly Behaviour[] = storeContract({ create, effort: 0.02 })
   for (const { name, show } of behaviors.filter((each) => each.name.startsWith(group))) {
     await show().catch(() => failed.push(name))
   }

@@ -64,7 +64,7 @@ runContract(
 
 runContract(
   "a transactional store whose transactions are tried again",
-  storeContract({ create: (clock) => transactionalStore(new Contended(clock)), traces: 0.2 }),
+  storeContract({ create: (clock) => transactionalStore(new Contended(clock)), effort: 0.2 }),
 )
 
 runContract("a transactional store", storeExpiryContract({ create: storeOnTable }))

@@ -47,7 +47,7 @@ async function emptyStore(clock: Clock): Promise<Store> {
   await pool.query("TRUNCATE counters")
   return storeBy(clock)
 }
-runContract("counters in PostgreSQL", storeContract({ create: emptyStore, traces: 0.05 }))
+runContract("counters in PostgreSQL", storeContract({ create: emptyStore, effort: 0.05 }))
 
 runContract("counters in PostgreSQL", storeExpiryContract({ create: expiring }))
 

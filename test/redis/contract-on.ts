@@ -65,7 +65,7 @@ export function contractOn(
         create: (clock) => redisStore({ client: opened.client, clock, ...emptyOne() }),
         deviations: isCluster ? OF_A_CLUSTER : [],
         // The scripts are the same behind every client; a cluster only divides calls.
-        traces: library !== "ioredis 6" ? 0.1 : isCluster ? 0.5 : 1,
+        effort: library !== "ioredis 6" ? 0.1 : isCluster ? 0.5 : 1,
       })
       runContract("the Redis store", behaviours)
     })

@@ -41,31 +41,6 @@ export function inTurn(isLongestFirst: boolean): CreateCounting {
 export const byFirstLimit: CreateCounting = (setup, aheadMs) =>
   byLogs({ ...setup, limits: setup.limits.slice(0, 1) }, aheadMs)
 
-/** Wrong: no limit is more than so many. */
-export function capped(most: number): CreateCounting {
-  return (setup, aheadMs) => {
-    const limits = setup.limits.map((one) => ({ ...one, limit: Math.min(one.limit, most) }))
-    return byLogs({ ...setup, limits }, aheadMs)
-  }
-}
-
-/** Wrong: who has been refused so often in a row is let through, and not counted. */
-export function givingIn(create: CreateCounting, after: number): CreateCounting {
-  return (setup, aheadMs) => {
-    const { take, close } = create(setup, aheadMs)
-    const refusals = new Map<string, number>()
-    return {
-      async take(name) {
-        const verdict = await take(name)
-        const inARow = verdict.waitMs > 0 ? (refusals.get(name) ?? 0) + 1 : 0
-        refusals.set(name, inARow)
-        return inARow > after ? { waitMs: 0, remaining: 0 } : verdict
-      },
-      close,
-    }
-  }
-}
-
 /** Wrong: counts anew in each window since the epoch, so that two of them meet. */
 export const inFixedWindows: CreateCounting = (setup) => {
   const client = connect(setup)

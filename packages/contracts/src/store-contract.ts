@@ -18,8 +18,11 @@ export interface StoreUnderTest {
   create(clock: ManualClock): Store | Promise<Store>
   /** What it is known not to do. Default: nothing. */
   readonly deviations?: readonly Deviation[]
-  /** The part of the random traces to try, 1 by default: less where only the way to the back end is another one. */
-  readonly traces?: number
+  /**
+   * How much to try, above 0 and up to 1, the default: the part of the random traces, and of the thousand who come at once. Less is
+   * enough where only the way to the back end is another one.
+   */
+  readonly effort?: number
 }
 
 /**
@@ -36,7 +39,7 @@ export interface StoreUnderTest {
  * ```
  * @throws Error where a deviation is from no behaviour
  */
-export function storeContract({ create, deviations, traces = 1 }: StoreUnderTest): readonly Behaviour[] {
+export function storeContract({ create, deviations, effort = 1 }: StoreUnderTest): readonly Behaviour[] {
   const contract = new Contract(deviations)
   const suite: StoreSuite = {
     group: (name, define) => contract.group(name, define),
@@ -58,11 +61,11 @@ export function storeContract({ create, deviations, traces = 1 }: StoreUnderTest
     },
   }
   counting(suite)
-  together(suite)
+  together(suite, Math.max(100, Math.round(1_000 * effort)))
   refusing(suite)
   returning(suite)
   keys(suite)
   adversity(suite)
-  agreement(suite, (trace, show) => contract.add(trace, () => show(create)), traces)
+  agreement(suite, (trace, show) => contract.add(trace, () => show(create)), effort)
   return contract.done()
 }

@@ -30,7 +30,7 @@ const backend: CounterBackend = {
 const deviations: readonly Deviation[] = [{ behaviour: "closed: take", reason: "it is never closed" }]
 const stores: readonly StoreUnderTest[] = [
   { create: (clock) => memoryStore({ clock }) },
-  { create: async () => transactionalStore(backend), deviations, traces: 0.5 },
+  { create: async () => transactionalStore(backend), deviations, effort: 0.5 },
 ]
 const source: RuleSourceUnderTest = {
   create: async (documents) => ({
