@@ -13,14 +13,11 @@ function rowsOf(document: string): (readonly [name: string, cells: readonly stri
   })
 }
 
-it.each([
-  ["README.md", 3],
-  ["docs/reference/algorithms.md", 4],
-])("%s has a row for each algorithm, in order, with its worst case", (document, column) => {
-  const rows = rowsOf(document).slice(0, ALGORITHM_NAMES.length)
+it("docs/reference/algorithms.md has a row for each algorithm, in order, with its worst case", () => {
+  const rows = rowsOf("docs/reference/algorithms.md").slice(0, ALGORITHM_NAMES.length)
   expect(rows.map(([name]) => name)).toEqual(ALGORITHM_NAMES)
   for (const name of ALGORITHM_NAMES) {
-    const worst = rows.find(([each]) => each === name)?.[1][column]?.replaceAll("*", "")
+    const worst = rows.find(([each]) => each === name)?.[1][4]?.replaceAll("*", "")
     const [, most] = /^((?:\d |burst \+ )?L)(?=[;,]| are |$)/.exec(worst ?? "") ?? []
     expect([name, most]).toEqual([name, ALGORITHMS[name].worstCase])
   }
