@@ -23,18 +23,18 @@ import { type HealthOptions, StoreHealth } from "./store-health.ts"
 import { takeUpTo } from "./take-up-to.ts"
 
 export interface DeciderOptions extends HealthOptions {
-  /** Instances that share the store: each takes its part of the limit while the store is gone. */
+  /** Number of instances that share the store. During an outage, each instance grants its share of the limit. */
   readonly instances: number
-  /** Told of each answer of the store. */
+  /** Notified of the time of each store answer. */
   readonly blocks?: BlockWatch
-  /** Each refund that nobody waited for and that failed: its units may stay taken until their window passes. */
+  /** Called with the error of each failed background refund. Its units may stay taken until their window passes. */
   readonly onRefundLost: (error: unknown) => void
 }
 
 /**
- * The decision maker: asks the store once for all the limits of a request, and says what the answer means. Answers
- * with a value whenever the store does. `take` and `peek` never throw and never reject: a store that is gone, or that
- * answers rubbish, is a degraded decision.
+ * Makes the decisions: checks all the limits of a request in one store call and turns the answer into a decision.
+ * Returns a value, not a promise, whenever the store does. `take` and `peek` never throw and never reject: if the store
+ * fails or gives an invalid answer, they return a degraded decision.
  */
 export class Decider {
   readonly #options: DeciderOptions
@@ -52,12 +52,15 @@ export class Decider {
     return this.#decide(ruleChecks, false, onAnswer)
   }
 
-  /** Decides as `take` does when the store is gone, for a request that has already waited for it. */
+  /** Returns the decision that `take` makes during an outage. For a request that has already waited for the store. */
   takeWithoutStore(ruleChecks: readonly RuleCheck[]): Decision {
     return settledBy(ruleChecks) ?? this.#fallback.decide(ruleChecks, false)
   }
 
-  /** The same for who asks in order to find out: where refusals count it looks first, and a look counts nothing. */
+  /**
+   * Takes the units only if they fit, without counting a refusal. If refusals count under one of the rules, it peeks
+   * first, because a peek counts nothing.
+   */
   takeIfItFits(ruleChecks: readonly RuleCheck[], onAnswer?: OnStoreAnswer): MaybePromise<Decision> {
     if (!countRefusals(ruleChecks)) return this.#decide(ruleChecks, false, onAnswer)
     const seen = this.#decide(ruleChecks, true, onAnswer)
@@ -66,17 +69,20 @@ export class Decider {
     return seen.allowed ? this.take(ruleChecks, onAnswer) : seen
   }
 
-  /** As many units as there are, `units` at most; `asks` are those of one unit. */
+  /** Takes as many units as are available, at most `units`. `ruleChecks` are the checks for one unit. */
   takeUpTo(ruleChecks: readonly RuleCheck[], units: number): Promise<Decision> {
     return takeUpTo(this, ruleChecks, units)
   }
 
-  /** The decision that `take` would make, counting nothing. */
+  /** Returns the decision that `take` would make, without counting anything. */
   peek(ruleChecks: readonly RuleCheck[]): MaybePromise<Decision> {
     return this.#decide(ruleChecks, true)
   }
 
-  /** Whether units can be given back here: another one's were taken under other rules. Also where there are none. */
+  /**
+   * True if this decider made the decision, or if nothing was taken. Another decider's units were taken under other
+   * rules, so they cannot be refunded here.
+   */
   isOwn(decision: Decision): boolean {
     return DecisionRecord.partsOf(decision).every((part) => {
       const receipt = DecisionRecord.receiptOf(part)
@@ -85,17 +91,18 @@ export class Decider {
   }
 
   /**
-   * Gives back what the decision took, once; nothing when it took nothing. Returns the counters that have more units now.
-   * Rejects when the store fails; then the refund can be called again if it certainly changed nothing.
+   * Refunds what the decision took. Only the first call has an effect; if nothing was taken, it is a no-op. Returns the
+   * counters that have more units now. Rejects when the store fails; the refund can be retried only if it certainly
+   * changed nothing.
    */
   async refund(decision: Decision): Promise<readonly CounterKey[]> {
     return this.#correct("refund", decision, refundsOf)
   }
 
   /**
-   * Gives back what the decision took without a caller that waits for it: it may take longer, and never rejects. With
-   * `isMeant`, gives back what it took from such counters, and leaves the rest for another time. Returns the counters that
-   * have more units now.
+   * Refunds what the decision took when no caller waits for the result. It may take longer than `refund` and never
+   * rejects. With `isMeant`, it refunds only the matching counters and keeps the rest for a later refund. Returns the
+   * counters that have more units now.
    */
   async refundInBackground(
     decision: Decision,
@@ -119,15 +126,15 @@ export class Decider {
   }
 
   /**
-   * Gives back what the decision took above `units`, or charges what is missing, once; nothing after a refund, and
-   * nothing of a refused decision or one that no rule applied to. Returns the counters that have more units now. Rejects as
-   * `refund` does.
+   * Refunds what the decision took above `units`, or charges the missing units. Only the first call has an effect. It
+   * is a no-op after a refund, for a refused decision, and if no rule applied. Returns the counters that have more
+   * units now. Rejects as `refund` does.
    */
   async settle(decision: Decision, units: number): Promise<readonly CounterKey[]> {
     return this.#correct("settle", decision, (receipt) => settlementOf(receipt, units))
   }
 
-  /** Forgets the counters; `call` is what an error calls it. */
+  /** Resets the counters. `call` is the name of the call in error messages. */
   async reset(keys: readonly CounterKey[], call: "reset" | "unblock" = "reset"): Promise<void> {
     if (keys.length === 0) return
     const { store, storeTimeoutMs } = this.#options
@@ -138,10 +145,13 @@ export class Decider {
     }
   }
 
-  /** Blocks the counters, which are of penalties, for this long, unless a longer block is in force. Rejects as `reset` does. */
+  /**
+   * Blocks the counters of penalties for `forMs` milliseconds, unless a longer block is in force. Rejects as `reset`
+   * does.
+   */
   async block(keys: readonly CounterKey[], forMs: number): Promise<void> {
     const { store, storeTimeoutMs } = this.#options
-    // A penalty is charged in milliseconds of a block.
+    // The units of a penalty are milliseconds of a block.
     const charges = keys.map((key): Refund => ({ ...key, units: -forMs, after: NOTHING }))
     try {
       await within(store, store.refund(charges, storeTimeoutMs), storeTimeoutMs)
@@ -181,7 +191,7 @@ export class Decider {
     } catch (error) {
       return this.#degrade(error, ruleChecks, peeked, onAnswer)
     }
-    // A closure in here would be paid for by the decisions, too, that wait for nothing.
+    // No closures here: they would cost the synchronous path an allocation.
     return isThenable(answers)
       ? this.#wait(answers, ruleChecks, storeChecks, peeked, onAnswer)
       : this.#conclude(answers, ruleChecks, storeChecks, peeked, onAnswer)
@@ -195,7 +205,7 @@ export class Decider {
     onAnswer: OnStoreAnswer | undefined,
   ): Promise<Decision> {
     const { store } = this.#options
-    // A store that others wrote may answer with a thenable, and that one's `then` may throw.
+    // A custom store may return a thenable, and its `then` may throw.
     const inTime = store.keepsDeadline === true ? Promise.resolve(answers) : this.#inTime(answers)
     return inTime.then(
       (answered) => this.#conclude(answered, ruleChecks, storeChecks, peeked, onAnswer),
@@ -203,7 +213,7 @@ export class Decider {
     )
   }
 
-  /** Watches the time for a store that does not, and measures the answers that come too late. */
+  /** Enforces the deadline for a store that does not, and measures answers that arrive too late. */
   #inTime(answers: Promise<readonly StoreResult[]>): Promise<readonly StoreResult[]> {
     const sentAtMs = performance.now()
     const inTime = withinDeadline(answers, this.#options.storeTimeoutMs)
@@ -220,7 +230,7 @@ export class Decider {
     peeked: boolean,
     onAnswer: OnStoreAnswer | undefined,
   ): Decision {
-    // Anybody may have written the store.
+    // The answer may come from a custom store, so validate it.
     const answer = answers?.[0]
     const decision = isSound(answer, storeChecks)
       ? explainAnswer(answer, ruleChecks, storeChecks, peeked, this.#options, onAnswer)
@@ -250,7 +260,7 @@ export class Decider {
   }
 }
 
-/** Returns the decision that no counter can change, if there is one. */
+/** Returns the decision if the counters cannot change it, otherwise undefined. */
 function settledBy(ruleChecks: readonly RuleCheck[]): Decision | undefined {
   if (ruleChecks.length === 0) return ruleChecks === RULES_MISSING ? DENIED_WITHOUT_RULES : UNLIMITED
   for (let i = 0; i < ruleChecks.length; i++) {

@@ -98,7 +98,7 @@ describe("what binds", () => {
   })
 
   it("is, of rules that fit as many requests like this one, the one with fewer units left", () => {
-    // Two and a half more of the one, two and a third of the other: two each.
+    // Two and a half more requests fit the one and two and a third fit the other: two each.
     const [five, seven] = [
       { ...admitted, remaining: 5, cost: 2 },
       { ...admitted, remaining: 7, cost: 3 },

@@ -2,16 +2,18 @@ import type { Store, StoreResult } from "../stores/store.ts"
 import type { Decision, PolicyCheck, Refusal } from "./decision.ts"
 import type { RuleCheck } from "./rule-check.ts"
 
-/** Who decides, by what a store answers. */
+/** A decision maker and the store that it asks. */
 export interface DecisionMaker {
   readonly store: Store
 }
 
-/** What was taken for a decision and from which store, so that it can be given back. */
+/** A record of what was taken for a decision and from which store, so that it can be refunded. */
 export interface Receipt {
-  /** Who has decided, and gives it back. */
+  /** The decider that made the decision and refunds it. */
   readonly by: DecisionMaker
-  /** Where it was taken, which was another one while that of who decides was gone. */
+  /**
+   * The store from which the units were taken: the local fallback's store if the decider's own store was unavailable.
+   */
   readonly store: Store
   readonly ruleChecks: readonly RuleCheck[]
   readonly answer: StoreResult
@@ -33,7 +35,9 @@ export const UNLIMITED: Decision = Object.freeze({
   checks: Object.freeze([]),
 })
 
-/** How long a client is told to wait if the service fails closed: nobody knows how long the outage will take. */
+/**
+ * The wait that a client is given when the service fails closed, in milliseconds. The length of an outage is unknown.
+ */
 export const RETRY_WHEN_CLOSED_MS = 1_000
 
 /** The decision on a request that is refused because no rules have been loaded yet. */
@@ -49,10 +53,10 @@ export const DENIED_WITHOUT_RULES: Decision = Object.freeze({
 
 const NONE: readonly string[] = Object.freeze([])
 
-/** What a check and the decision on no check have in common. */
+/** Members that a check shares with the decision for a request without checks. */
 type Binding = PolicyCheck | typeof UNLIMITED
 
-/** The decision that some checks amount to. It carries its receipt unseen: no copy of it can be refunded. */
+/** A decision made from some checks. Its receipt is private, so a copy of the decision cannot be refunded. */
 export class DecisionRecord implements Decision {
   declare readonly allowed: boolean
   declare readonly policy: string
@@ -73,14 +77,14 @@ export class DecisionRecord implements Decision {
 
   /** `receipt` is undefined when nothing was taken. */
   constructor(checks: readonly PolicyCheck[], degraded: boolean, receipt: Receipt | undefined) {
-    // Nearly always there is one, and it binds.
+    // Nearly always there is a single check, and it is the binding one.
     const [first] = checks
     const isOne = checks.length === 1 && first?.shadow === false
     const binding: Binding = (isOne ? first : bindingCheck(checks)) ?? UNLIMITED
     this.allowed = binding.allowed
     this.policy = binding.policy
     this.limit = binding.limit
-    // Undefined only if nobody read the counter, and then another rule binds.
+    // Undefined only if the counter was not read, and then another rule binds.
     this.remaining = binding.remaining ?? 0
     this.cost = receipt === undefined ? 0 : binding.cost
     this.retryAfterMs = binding.retryAfterMs
@@ -104,9 +108,9 @@ export class DecisionRecord implements Decision {
   }
 
   /**
-   * Returns the decision that two decisions on one request amount to, which were made one after the other by different rules; `names` has
-   * the rules in order. When the later one refuses, what the earlier one has taken is given back, so the joined decision carries nothing
-   * of it.
+   * Returns one decision for two decisions on the same request, made one after the other by different rules. `names`
+   * lists the rules in order. If the later decision refuses, the units of the earlier one are refunded, so the joined
+   * decision does not carry them.
    */
   static joined(earlier: Decision, later: Decision, names: readonly string[]): Decision {
     if (later.checks.length === 0 && later.allowed) return earlier
@@ -123,36 +127,39 @@ export class DecisionRecord implements Decision {
     return record
   }
 
-  /** Returns the decisions that carry what this one has taken: those that it was joined from, or itself. */
+  /** Returns the decisions that hold the receipts: those that this decision was joined from, or the decision itself. */
   static partsOf(decision: Decision): readonly Decision[] {
     const parts = #parts in decision ? decision.#parts : undefined
     return parts?.flatMap(DecisionRecord.partsOf) ?? [decision]
   }
 
-  /** The decision, telling in its `cost` how many units have been granted, whatever each of its rules takes for one. */
+  /** Returns the decision with `cost` set to the number of units granted, whatever each rule charges for one unit. */
   static telling(decision: Decision, units: number): Decision {
     if (!(#receipt in decision)) return { ...decision, cost: units }
-    // Nobody has seen it yet.
+    // The caller has not seen the decision yet, so it can still be changed.
     Object.assign(decision, { cost: units })
     return decision
   }
 
-  /** Whether it is a copy of a decision, by hand or through JSON: it tells of units, and has nothing by which they could be given back. */
+  /**
+   * True if the object is a copy of a decision, made by hand or through JSON. A copy has a cost but no receipt, so it
+   * cannot be refunded.
+   */
   static isCopy(decision: Decision): boolean {
     return decision.cost > 0 && decision.checks?.length !== 0 && !(#receipt in decision)
   }
 
-  /** The receipt of a decision, for who only reads it. */
+  /** Returns the receipt of a decision without removing it. */
   static receiptOf(decision: Decision): Receipt | undefined {
     return #receipt in decision ? decision.#receipt : undefined
   }
 
-  /** Leaves a receipt for what is still taken, for another time; to a decision whose receipt was handed out. */
+  /** Puts back a receipt for the units that are still taken, after `takeReceipt` has removed it. */
   static leaveReceipt(decision: Decision, receipt: Receipt): void {
     ;(decision as DecisionRecord).#receipt = receipt
   }
 
-  /** The receipt of a decision, which is handed out once. */
+  /** Removes and returns the receipt of a decision, so only the first call returns it. */
   static takeReceipt(decision: Decision): Receipt | undefined {
     if (!(#receipt in decision)) return undefined
     const receipt = decision.#receipt
@@ -161,13 +168,16 @@ export class DecisionRecord implements Decision {
   }
 }
 
-/** The check once its units have been given back. A shadow check that would have refused took none; what is over the limit has none left. */
+/**
+ * Returns the check as it is once its units have been refunded. A shadow check that would have refused took none. The
+ * remaining units of a check that is over the limit stay 0.
+ */
 function untaken(check: PolicyCheck): PolicyCheck {
   if (!check.allowed || check.overLimit || check.remaining === undefined) return check
   return { ...check, remaining: check.remaining + check.cost }
 }
 
-/** The check that binds; the first of equals. */
+/** Returns the binding check. If several are equally strict, the first one binds. */
 function bindingCheck(checks: readonly PolicyCheck[]): PolicyCheck | undefined {
   let binding: PolicyCheck | undefined
   for (let i = 0; i < checks.length; i++) {
@@ -177,19 +187,19 @@ function bindingCheck(checks: readonly PolicyCheck[]): PolicyCheck | undefined {
   return binding
 }
 
-/** What binding is judged by; checks have it, and so have decisions. */
+/** The members by which strictness is judged. Checks and decisions both have them. */
 export type Bindable = Pick<PolicyCheck, "allowed" | "remaining" | "cost" | "retryAfterMs">
 
-/** Whether one binds more than the other: a refusal before an admission, then the longer wait or the smaller rest. */
+/** True if `check` is stricter than `than`: a refusal before an admission, then the longer wait or the smaller rest. */
 export function isStricter(check: Bindable, than: Bindable): boolean {
   if (check.allowed !== than.allowed) return !check.allowed
   if (!check.allowed) return check.retryAfterMs > than.retryAfterMs
   const difference = moreRequests(check) - moreRequests(than)
-  // Of rules that fit as many requests like this one, the one with fewer units left: a cheaper one may ask for them all.
+  // If both fit equally many requests like this one, fewer units left is stricter: a cheaper request may use them all.
   return difference < 0 || (difference === 0 && remainingOf(check) < remainingOf(than))
 }
 
-/** A counter that nobody read binds least. */
+/** Returns the remaining units. A counter that was not read counts as the least strict. */
 function remainingOf({ remaining = Number.POSITIVE_INFINITY }: Bindable): number {
   return remaining
 }

@@ -1,23 +1,23 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
 import { SluiceError } from "../ground/errors.ts"
 
-/** Why a request was refused. */
+/** The reason for a refusal. */
 export type Refusal =
-  /** The limit has been reached: it can be asked again after `retryAfterMs`. */
+  /** The limit has been reached. The request can be retried after `retryAfterMs`. */
   | "quota"
-  /** It was refused too often, so the rule's penalty blocks it until `retryAfterMs` have passed. */
+  /** The client was refused too often, so the rule's penalty blocks it until `retryAfterMs` have passed. */
   | "penalty"
   /** The client is blocked by `limiter.block` until `retryAfterMs` have passed. */
   | "blocked"
-  /** It costs more than a limit allows at all: the same request never succeeds. */
+  /** The request costs more than a limit can ever grant, so the same request never succeeds. */
   | "cost"
-  /** The rule's `deny` list names the client. */
+  /** The client is on the rule's `deny` list. */
   | "denied"
   /** A field that the rule needs is missing, and the rule's `onMissing` is "deny". */
   | "missing-field"
   /**
-   * The service fails closed: the store is gone and the rule's `onStoreFailure` is "deny", or no rules have been loaded yet and
-   * `onRulesMissing` is "deny".
+   * The service fails closed. Either the store is unavailable and the rule's `onStoreFailure` is "deny", or no rules
+   * have been loaded yet and `onRulesMissing` is "deny".
    */
   | "store-failure"
 
@@ -25,94 +25,107 @@ export type Refusal =
 export interface PolicyCheck {
   /** Name of the rule. */
   readonly policy: string
-  /** Quota units per window, as told to clients: without what a throttle admits above it. */
+  /** Quota units per window, as shown to clients. Units that a throttle admits above the limit are not included. */
   readonly limit: number
   /** Length of the window in milliseconds. */
   readonly windowMs: number
   /**
-   * Units that would be admitted after this request, or of a peek before it; 0 where the store was not asked. Undefined if
-   * the store did not read this rule's counter, because another rule had refused already, as in a Redis Cluster: then
-   * `allowed` only says that this rule has not refused.
+   * Units that would still be admitted: after this request, or, for a peek, before it. 0 if the store was not asked.
+   * Undefined if the store did not read this rule's counter because another rule had already refused, as happens in a
+   * Redis Cluster. Then `allowed` only means that this rule has not refused.
    */
   readonly remaining: number | undefined
   /** Units that this request asked of this rule. */
   readonly cost: number
   /** Whether this rule by itself admits the request. */
   readonly allowed: boolean
-  /** Milliseconds to wait: 0 when this rule admits it; Infinity when it never will. */
+  /** Milliseconds to wait: 0 if this rule admits the request, Infinity if it never will. */
   readonly retryAfterMs: number
-  /** Milliseconds until one more unit than `remaining` would be admitted, if nobody asks; 0 when there is nothing to come back. */
+  /**
+   * Milliseconds until one more unit than `remaining` would be admitted, if no other request comes. 0 if all units are
+   * available.
+   */
   readonly nextUnitAfterMs: number
-  /** Milliseconds until all units are there again, as many as the limit or the burst, if nobody asks. */
+  /** Milliseconds until all units (the limit or the burst) are available again, if no other request comes. */
   readonly resetAfterMs: number
-  /** Milliseconds that this rule holds the request before it goes on: 0 for all but a leaky bucket. */
+  /** Milliseconds for which this rule delays the request before it goes on. 0 except for a leaky bucket. */
   readonly delayMs: number
-  /** Whether it was admitted above the limit, by soft or elastic throttling. */
+  /** Whether the request was admitted above the limit, by soft or elastic throttling. */
   readonly overLimit: boolean
-  /** Whether this rule only reports: it refuses nobody. */
+  /** Whether this is a shadow rule: it reports, but never refuses. */
   readonly shadow: boolean
-  /** Why this rule refuses; absent when it admits. */
+  /** Why this rule refuses; absent if it admits the request. */
   readonly refusal?: Refusal
-  /** What the client is told when this rule refuses. */
+  /** The message for a client that this rule refuses. */
   readonly rejectionMessage?: string
   /**
-   * The counts behind the verdict, absent where the store was not asked. When Redis grants from a strict window, `parts`
-   * may be an outline, not the count of each part; `current`, `previous` and all else here are exact.
+   * The counts behind the verdict; absent if the store was not asked. When Redis grants from a strict window, `parts`
+   * may be an outline instead of the count of each part. `current`, `previous` and all other members are exact.
    */
   readonly counts?: CounterState
-  /** The field that is missing, with `refusal: "missing-field"`. */
+  /** The missing field, with `refusal: "missing-field"`. */
   readonly field?: string
 }
 
 /**
- * The answer to one request: the strictest of its rules, and each rule by itself. Of limit 10 with 6 units taken, the seventh
- * is admitted with 3 remaining; once 10 are taken the next one is refused with 0 remaining and a time to wait.
+ * The answer to one request: the verdict of its strictest rule, and of each rule by itself.
+ *
+ * For example, take a limit of 10 of which 6 units are taken. The seventh unit is admitted with 3 remaining. Once 10
+ * are taken, the next request is refused with 0 remaining and a time to wait.
  */
 export interface Decision {
   /** Whether the request may go on, after `delayMs`. */
   readonly allowed: boolean
   /**
-   * The rule that binds: refused, the one with the longest wait; admitted, the one that fits the fewest more requests
-   * like this. "" when no rule applies.
+   * Name of the binding rule, "" if no rule applies. If the request is refused, it is the rule with the longest wait.
+   * If it is admitted, it is the rule that can admit the fewest more requests of this cost.
    */
   readonly policy: string
   /** Quota units per window under the binding rule; Infinity when no rule applies. */
   readonly limit: number
-  /** Units left under the binding rule; Infinity when no rule applies, 0 where the store was not asked (`refusal` "cost" or "denied"). */
+  /**
+   * Units left under the binding rule. Infinity if no rule applies. 0 if the store was not asked (`refusal` "cost" or
+   * "denied").
+   */
   readonly remaining: number
   /** Units taken from the binding rule: 0 when refused. */
   readonly cost: number
   /**
-   * Milliseconds to wait: 0 when admitted; Infinity when it can never succeed. Waiting exactly this long suffices if nobody
-   * else came, and a millisecond less does not; but for a guess while the store is gone, and under elastic throttling, where
-   * there may be capacity to spare before that, or none any more once another rule has room again.
+   * Milliseconds to wait: 0 if the request was admitted, Infinity if it can never succeed. If no other request comes,
+   * it succeeds after exactly this wait, and fails one millisecond earlier.
+   *
+   * There are two exceptions. While the store is unavailable, the wait is a guess. Under elastic throttling, spare
+   * capacity may admit the request earlier, or may be gone by the time another rule has room again.
    */
   readonly retryAfterMs: number
-  /** Milliseconds until all units are there again, as many as the limit or the burst, if nobody asks. */
+  /** Milliseconds until all units (the limit or the burst) are available again, if no other request comes. */
   readonly resetAfterMs: number
-  /** Milliseconds to hold the request before it goes on: the longest of its rules' delays. */
+  /** Milliseconds to delay the request before it goes on: the longest delay of its rules. */
   readonly delayMs: number
-  /** Whether it was admitted above the limit of any rule, by soft or elastic throttling. */
+  /** Whether the request was admitted above the limit of any rule, by soft or elastic throttling. */
   readonly overLimit: boolean
-  /** Whether it was decided without the shared store, which did not answer. */
+  /** Whether the decision was made without the shared store, because the store did not answer. */
   readonly degraded: boolean
-  /** Why it was refused; absent when admitted. */
+  /** Why the request was refused; absent if it was admitted. */
   readonly refusal?: Refusal
-  /** What the binding rule tells a client that it refuses; absent when admitted, and where the rule has no message. */
+  /**
+   * The binding rule's message for a client that it refuses. Absent if the request was admitted or the rule has no
+   * message.
+   */
   readonly rejectionMessage?: string
   /** Names of shadow rules that would have refused. */
   readonly shadowed: readonly string[]
-  /** Each rule by itself, shadow rules too, in the order of the rules. */
+  /** The verdict of each rule, shadow rules included, in the order of the rules. */
   readonly checks: readonly PolicyCheck[]
 }
 
-/** Thrown by `enforce` when the request is refused, and by `acquire`; `decision` says by which rule and for how long. */
+/** Thrown by `enforce` and `acquire` when the request is refused. `decision` holds the rule and the time to wait. */
 export class RateLimitExceededError extends SluiceError {
   readonly code = "SLUICE_RATE_LIMIT_EXCEEDED"
-  /** The refusal: nothing was taken. */
+  /** The refused decision, for which nothing was taken. */
   readonly decision: Decision
 
-  /** The message names the rule, the refusal and the wait. */
+  /** Creates the error. Its message names the rule, the reason and the wait. */
   constructor(decision: Decision) {
     const wait = Number.isFinite(decision.retryAfterMs)
       ? `retry after ${decision.retryAfterMs} ms`

@@ -9,7 +9,9 @@ import { explainCounted, explainUncounted } from "./explain.ts"
 import { type Parted, partPenalties, underPenalty, withPenalties } from "./penalties.ts"
 import type { OnStoreAnswer, RuleCheck } from "./rule-check.ts"
 
-/** What a store is asked: nearly always the rule checks as they are, so no list is made in vain. */
+/**
+ * Returns the checks to send to the store. Nearly always they are the rule checks themselves, so no list is allocated.
+ */
 export function storeChecksOf(ruleChecks: readonly RuleCheck[]): readonly RuleCheck[] {
   for (let i = 0; i < ruleChecks.length; i++) {
     const { refusal, penalty } = ruleChecks[i] as RuleCheck
@@ -18,17 +20,20 @@ export function storeChecksOf(ruleChecks: readonly RuleCheck[]): readonly RuleCh
   return ruleChecks
 }
 
-/** A shadow rule may be settled without counting while others still count. */
+/** True if the store has to count the rule check. A shadow rule may be settled without counting while others count. */
 export function isCounted(ruleCheck: RuleCheck): boolean {
   return ruleCheck.refusal === undefined
 }
 
-/** The verdict on a rule check of which it is known without counting. */
+/** Returns the verdict on a rule check that is settled without counting. */
 export function explainSettled(ruleCheck: RuleCheck): PolicyCheck {
   return explainUncounted(ruleCheck, ruleCheck.refusal ?? "cost", Number.POSITIVE_INFINITY)
 }
 
-/** The decision that a store's answer to `asked`, which is `storeChecksOf(asks)`, amounts to; undefined when the two do not agree. */
+/**
+ * Returns the decision for a store's answer to `storeChecks`, which is `storeChecksOf(ruleChecks)`. Returns undefined
+ * if the answer and the resulting decision contradict each other.
+ */
 export function explainAnswer(
   answer: StoreResult,
   ruleChecks: readonly RuleCheck[],
@@ -37,14 +42,14 @@ export function explainAnswer(
   by: DecisionMaker,
   onAnswer: OnStoreAnswer | undefined,
 ): Decision | undefined {
-  // Nearly always all of them count, and none has a penalty: nothing is made in vain.
+  // Nearly always all checks are counted and none has a penalty, so no list is allocated.
   if (storeChecks !== ruleChecks)
     return explainParted(partPenalties(storeChecks, answer), ruleChecks, peeked, by, onAnswer)
   onAnswer?.(ruleChecks, answer)
   const { nowMs } = answer
   const isTaken = answer.granted && !peeked
   const [counted] = answer.checks
-  // Nearly always there is one.
+  // Nearly always there is a single check.
   const checks =
     ruleChecks.length === 1 && counted !== undefined
       ? [explainCounted(ruleChecks[0] as RuleCheck, counted, nowMs, isTaken)]
@@ -60,7 +65,7 @@ function explainEach(
   return ruleChecks.map((ruleCheck, i) => explain(ruleCheck, answer.checks[i], answer.nowMs, isTaken))
 }
 
-/** The same where some of the rule checks were not counted, or have a penalty beside them. */
+/** Does what `explainAnswer` does when some rule checks were not counted or have a penalty. */
 function explainParted(
   { storeChecks, answer, penalties }: Parted,
   ruleChecks: readonly RuleCheck[],
@@ -80,7 +85,9 @@ function explainParted(
   return decisionOf(checks, storeChecks, answer, isTaken, by)
 }
 
-/** What the checks of a decision that has taken units tell when they are given back at once: what a look would have told. */
+/**
+ * Returns the checks of a decision as a peek would have returned them, for a decision whose units are refunded at once.
+ */
 export function explainGivenBack(decision: Decision): readonly PolicyCheck[] {
   const { ruleChecks, answer } = DecisionRecord.receiptOf(decision) as Receipt
   return decision.checks.map((check) => {
@@ -111,11 +118,11 @@ function decisionOf(
     false,
     isTaken ? { by, store: by.store, ruleChecks, answer } : undefined,
   )
-  // A grant that took too little, or a refusal by no check: admitting either would not be counted.
+  // The store granted but took too little, or refused although no check refuses. Admitting either would not be counted.
   return decision.allowed === answer.granted ? decision : undefined
 }
 
-/** Explains a check. A counter that the store did not read refuses nothing, and nobody knows what it has left. */
+/** Explains a check. A counter that the store did not read refuses nothing, and its remaining units are unknown. */
 function explain(
   ruleCheck: RuleCheck,
   counted: Counted | undefined,
@@ -127,7 +134,7 @@ function explain(
     : explainCounted(ruleCheck, counted, nowMs, isTaken)
 }
 
-/** True if what a store has answered to these rule checks is an answer: anybody may have written the store. */
+/** True if the store's answer is valid for these rule checks. The answer may come from a custom store. */
 export function isSound(
   answer: StoreResult | undefined,
   ruleChecks: readonly RuleCheck[],
@@ -140,7 +147,7 @@ export function isSound(
     if (check === undefined && !granted) continue
     const { state, taken, after }: Partial<Counted> = check ?? {}
     if (!isCount(taken) || !isState(state) || (after !== undefined && !isState(after))) return false
-    // Ahead of the time only after the clock went back, and then by a window at most.
+    // A counter can start after `nowMs` only if the clock went back, and then by at most a window.
     const { windowMs } = (ruleChecks[i] as RuleCheck).policy
     const elapsedMs = nowMs - state.startMs
     const isRecent = elapsedMs <= windowMs || (isBlockedByHand(state) && elapsedMs <= state.previous)
@@ -164,19 +171,19 @@ function isCount(value: unknown): boolean {
 }
 
 /**
- * True if every number of a decision can be shown to a client. Counts that are numbers may contradict the parts beside them,
- * and then a wait is negative, or never ends although the cost fits.
+ * True if every number of a decision can be shown to a client. Even valid counts may contradict their parts. Then a
+ * wait is negative, or is infinite although the cost fits.
  */
 export function isSoundDecision({ checks }: Decision): boolean {
   for (let i = 0; i < checks.length; i++) {
     const check = checks[i] as PolicyCheck
     if (check.counts === undefined) continue
     const { remaining, retryAfterMs, nextUnitAfterMs, resetAfterMs, delayMs } = check
-    // Nothing comes back under a limit of 0, and what costs more than fits never succeeds.
+    // Under a limit of 0 nothing comes back, and a request that costs more than fits never succeeds.
     const longestMs =
       check.limit === 0 || check.refusal === "cost" ? Number.POSITIVE_INFINITY : Number.MAX_SAFE_INTEGER
     if (!isCount(remaining)) return false
-    // A time that is no number makes both of these none.
+    // If one of the times is NaN, both results are NaN and the check below fails.
     const shortest = Math.min(retryAfterMs, delayMs, nextUnitAfterMs, resetAfterMs)
     const longest = Math.max(retryAfterMs, delayMs, nextUnitAfterMs, resetAfterMs)
     if (!(shortest >= 0 && longest <= longestMs)) return false

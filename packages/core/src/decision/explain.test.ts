@@ -6,7 +6,7 @@ import { ruleCheck } from "./testing/rule-checks.ts"
 
 const SECOND = 1_000
 
-/** What a window of the present has, a quarter of a second after it began. */
+/** The state of a current window, a quarter of a second after it began. */
 const NOW_MS = 250
 const holding = (current: number): CounterState => ({ startMs: 0, previous: 0, current })
 
@@ -69,7 +69,7 @@ describe("what a check tells that was counted", () => {
   })
 
   it("admits a cost of 0 whatever is used, and does not call it over the limit", () => {
-    // More than the limit is in use after the limit was lowered, or was charged.
+    // More than the limit can be in use after the limit was lowered, or after a charge.
     expect(looked(fixed(5, 0), holding(9))).toMatchObject({
       allowed: true,
       retryAfterMs: 0,
@@ -93,7 +93,7 @@ describe("what a check tells that was counted", () => {
   })
 
   it("tells a leaky bucket's turn of what was taken, and of what would be", () => {
-    // Ten in a second: one each tenth.
+    // Ten per second: one every tenth of a second.
     const state: CounterState = { startMs: NOW_MS, previous: 0, current: 3 }
     expect(looked(leaky(2), state).delayMs).toBe(300)
     expect(took(leaky(2), { ...state, current: 5 }).delayMs).toBe(300)

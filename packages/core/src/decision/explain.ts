@@ -6,12 +6,12 @@ import type { PolicyCheck, Refusal } from "./decision.ts"
 import { canNeverFit, type RuleCheck } from "./rule-check.ts"
 
 /**
- * What a client is told to wait that costs more than the limit while there is no capacity to spare. Nobody knows when there
- * is some again; it takes a calm second at least.
+ * The wait for a request that costs more than the limit while there is no spare capacity, in milliseconds. It is
+ * unknown when there is spare capacity again, but it takes at least one calm second.
  */
 const RETRY_WHEN_CALM_MS = 1_000
 
-/** What a check means to the client, from what the store counted. `isTaken`: its units were taken, and are in that. */
+/** Explains a check from what the store counted. If `isTaken`, the units were taken and are included in the counts. */
 export function explainCounted(
   ruleCheck: RuleCheck,
   counted: Counted,
@@ -53,7 +53,10 @@ export function explainCounted(
   return check
 }
 
-/** How long it takes until one unit more is there. Who lacks a single unit waits for the same, which is known then: `waitMs`. */
+/**
+ * Returns how long it takes until one more unit is available. A request that lacks exactly one unit waits for that same
+ * unit, and `waitMs` is that wait.
+ */
 function nextUnitAfterMs(
   { policy, cost, throttle }: RuleCheck,
   algorithm: Algorithm,
@@ -68,14 +71,14 @@ function nextUnitAfterMs(
   return algorithm.retryAfterMs(state, hard, remaining + 1, nowMs)
 }
 
-/** What comes next is told of the limit, and not of what is admitted above it. */
+/** Returns the policy without its extra units: waits are computed for the limit, not for what is admitted above it. */
 function hardOf(policy: Policy): Policy {
   return { ...policy, extra: 0 }
 }
 
 /**
- * How long a refused request waits. Under elastic throttling that is told of the limit, since nobody can promise that there
- * is capacity to spare by then: who waits so long is admitted in any case.
+ * Returns how long a refused request waits. Under elastic throttling, the wait is computed for the limit, because spare
+ * capacity cannot be promised. After that wait the request is admitted in any case.
  */
 function retryAfterMs(
   ruleCheck: RuleCheck,
@@ -90,7 +93,7 @@ function retryAfterMs(
   return certain ?? (canNeverFit(ruleCheck) ? Number.POSITIVE_INFINITY : RETRY_WHEN_CALM_MS)
 }
 
-/** A check that was settled without counting: `remaining` is 0, because nobody looked. */
+/** Returns the check of a rule that was settled without counting. `remaining` is 0 because no counter was read. */
 export function explainUncounted(
   ruleCheck: RuleCheck,
   refusal: Refusal | undefined,

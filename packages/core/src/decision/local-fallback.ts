@@ -10,23 +10,24 @@ import { explainSettled, isCounted } from "./explain-answer.ts"
 import { partPenalties, underPenalty, withPenalties } from "./penalties.ts"
 import type { OnStoreAnswer, RuleCheck } from "./rule-check.ts"
 
-/** An outage of the store must not become a lack of memory: some 5 MB at the most. */
+/** Bounds the memory that an outage of the store can take, to about 5 MB. */
 const MAX_KEYS = 100_000
 
 /**
- * Decides without the shared store, as each rule's `onStoreFailure` says: any "deny" refuses, "local" counts here with
- * this instance's part of the limit, "allow" admits uncounted. These counts never reach the shared store.
+ * Decides without the shared store, according to each rule's `onStoreFailure`. Any "deny" refuses. "local" counts in
+ * this process with this instance's share of the limit. "allow" admits without counting. These counts never reach the
+ * shared store.
  */
 export class LocalFallback {
   readonly #by: DecisionMaker
   readonly #instances: number
   readonly #store: MemoryStore
 
-  /** `by` is whose store is gone, and who decides. */
+  /** `by` is the decider whose store is unavailable. */
   constructor(by: DecisionMaker, instances: number, clock: Clock) {
     this.#by = by
     this.#instances = instances
-    // The clock itself may be what is broken.
+    // The clock itself may be broken.
     this.#store = memoryStore({ maxKeys: MAX_KEYS, clock: { now: () => soundTime(clock) } })
   }
 
@@ -75,11 +76,11 @@ function isCountedHere(ruleCheck: RuleCheck): boolean {
 }
 
 /**
- * The part of a policy that one of so many instances admits by itself, for a request that costs so much at least. Nobody
- * within the limit is refused for ever for asking the wrong instance: there is always room for this one request, if the whole
- * limit has it, or what is admitted above it.
+ * Returns the share of a policy that one of several instances grants on its own, for a request that costs at least
+ * `cost`. The share always has room for this one request if the whole limit, or what is admitted above it, has room. So
+ * a client within the limit is never refused forever because it asked the wrong instance.
  *
- * What comes back to a bucket in a window is the instance's part whatever a request costs, so dear ones wait longer.
+ * A bucket refills at the instance's share of the rate whatever a request costs, so expensive requests wait longer.
  */
 function shareOf(policy: Policy, cost: number, instances: number): Policy {
   const part = (units: number): number => Math.floor(units / instances)

@@ -6,32 +6,38 @@ import type { Counted, StoreResult } from "../stores/store.ts"
 import type { PolicyCheck } from "./decision.ts"
 import type { RuleCheck } from "./rule-check.ts"
 
-/** The same rule checks, and right after each that has a penalty a check of that: all are decided in one call of the store. */
+/**
+ * Returns the rule checks, each followed by a check of its penalty if it has one. The store decides all of them in one
+ * call.
+ */
 export function withPenalties(ruleChecks: readonly RuleCheck[]): readonly RuleCheck[] {
   const all: RuleCheck[] = []
   for (const ruleCheck of ruleChecks) {
     all.push(ruleCheck)
-    // Who asks for nothing is admitted in a block, too.
+    // A request that costs nothing is admitted during a block, too.
     if (ruleCheck.penalty !== undefined && ruleCheck.cost > 0)
       all.push({ ...ruleCheck, policy: ruleCheck.penalty, cost: 1 })
   }
   return all
 }
 
-/** True if a refusal of one of the rule checks may count. A penalty that only holds blocks by hand has a limit of 0 and counts none. */
+/**
+ * True if a refusal of one of the rule checks may count. A penalty that only holds manual blocks has a limit of 0 and
+ * counts no refusals.
+ */
 export function countRefusals(ruleChecks: readonly RuleCheck[]): boolean {
   return ruleChecks.some((ruleCheck) => (ruleCheck.penalty?.limit ?? 0) > 0 || countsRefusals(ruleCheck))
 }
 
-/** What a store was asked for the rules themselves, and answered. */
+/** The store checks and answer of the rules themselves, separated from their penalties. */
 export interface Parted {
   readonly storeChecks: readonly RuleCheck[]
   readonly answer: StoreResult
-  /** By the place of a rule what its penalty holds; undefined where it has none, or nobody looked at it. */
+  /** The state of each rule's penalty, by the rule's index. Undefined for a rule without a penalty, or if it was not read. */
   readonly penalties: readonly (CounterState | undefined)[]
 }
 
-/** Takes the checks of penalties, which `withPenalties` has put in, out of an answer. */
+/** Separates the checks of penalties, which `withPenalties` has added, from an answer. */
 export function partPenalties(storeChecks: readonly RuleCheck[], answer: StoreResult): Parted {
   const rules: RuleCheck[] = []
   const checks: (Counted | undefined)[] = []
@@ -48,7 +54,7 @@ export function partPenalties(storeChecks: readonly RuleCheck[], answer: StoreRe
   return { storeChecks: rules, answer: { ...answer, checks }, penalties }
 }
 
-/** What a rule says of a request when its penalty holds that: in a block it refuses, whatever it has left. */
+/** Returns a rule's verdict given the state of its penalty. During a block the rule refuses, whatever is remaining. */
 export function underPenalty(
   check: PolicyCheck,
   { penalty, rejectionMessage }: RuleCheck,
@@ -68,7 +74,7 @@ export function underPenalty(
     refusal: isBlockedByHand(state) ? "blocked" : "penalty",
     remaining: 0,
     retryAfterMs,
-    // What was left, of which nothing is told in the block, is there when it ends.
+    // The units that were left are not shown during the block, but are available when it ends.
     nextUnitAfterMs: remaining > 0 ? blockedMs : Math.max(check.nextUnitAfterMs, blockedMs),
     resetAfterMs: Math.max(check.resetAfterMs, blockedMs),
     delayMs: 0,

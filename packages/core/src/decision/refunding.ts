@@ -10,8 +10,8 @@ export type Correction = "refund" | "settle" | "reset" | "block" | "unblock"
 const NONE: readonly CounterKey[] = []
 
 /**
- * Applies the refunds within `withinMs`. Returns the counters that have more units afterwards: a charge is a refund of less
- * than nothing.
+ * Applies the refunds within `withinMs`. Returns the counters that have more units afterward. A refund of negative
+ * units is a charge.
  */
 export async function applyRefunds(
   store: Store,
@@ -24,12 +24,12 @@ export async function applyRefunds(
   return refunds.filter(({ units }) => units > 0)
 }
 
-/** How long a refund may take that nobody waits for: longer than a decision may. */
+/** Returns how long a background refund may take, in milliseconds. It may take longer than a decision. */
 export function backgroundMs(storeTimeoutMs: number): number {
   return Math.min(LONGEST_TIMER_MS, Math.max(BACKGROUND_REFUND_MS, 2 * storeTimeoutMs))
 }
 
-/** Waits for what a store does, in time also where it keeps no deadline itself. */
+/** Waits for a store's call, and enforces the deadline if the store does not do so itself. */
 export async function within(
   store: Store,
   done: MaybePromise<void>,
@@ -41,7 +41,7 @@ export async function within(
   await withinDeadline(done as Promise<void>, store.keepsDeadline === true ? undefined : withinMs, isAwaited)
 }
 
-/** Whether the call has certainly changed nothing, so that it can be made again. */
+/** True if the call has certainly changed nothing, so that it can be retried. */
 export function isNotApplied(error: unknown): boolean {
   return (
     error instanceof ClosedError ||
@@ -57,7 +57,7 @@ const DONE: Readonly<Record<Correction, string>> = {
   unblock: "the client was unblocked",
 }
 
-/** The error that a caller gets: what failed, whether anything changed, and what to do. */
+/** Returns the error for the caller: what failed, whether anything changed, and what to do. */
 export function correctionFailed(call: Correction, error: unknown): Error {
   if (error instanceof ClosedError) return error
   const failure = storeErrorOf(error)

@@ -1,38 +1,42 @@
 import { ceilingOf, type OnStoreFailure, type ParsedThrottle, type Policy } from "../ground/policy.ts"
 import type { Check, StoreResult } from "../stores/store.ts"
 
-/** A check that a request asks for, with what its rule says should happen around it. */
+/** A check that a request asks for, with the settings of its rule that matter around the store call. */
 export interface RuleCheck extends Check {
-  /** What the rule takes for each unit that is asked of it: `cost` is so many times the units. At least 1. */
+  /** Units that the rule takes for each unit requested, at least 1. `cost` is the number of units times this. */
   readonly unitCost: number
-  /** Of who takes as many units as there are, what one of them costs; absent where it is all or nothing. */
+  /**
+   * Cost of a single unit, for a request that accepts fewer units than it asks for. Absent for all-or-nothing requests.
+   */
   readonly leastCost?: number
   readonly rejectionMessage: string | undefined
   readonly onStoreFailure: OnStoreFailure
-  /** What becomes of the request when it does not fit. Of "soft", the policy's `extra` already says how much. */
+  /** The treatment of a request that does not fit. For "soft", the policy's `extra` already holds the extra units. */
   readonly throttle: ParsedThrottle
   /**
-   * Tells the policy of each moment, under elastic throttling, where it changes with the capacity to spare: `policy` is that
-   * of the moment in which the rule check was made.
+   * Returns the current policy. Present under elastic throttling, where the policy changes with the spare capacity.
+   * `policy` is the policy at the time the rule check was made.
    */
   readonly policyNow?: (() => Policy) | undefined
-  /** The counter of its refusals, where too many of them block the client; never of a shadow rule. */
+  /** The counter of refusals, if too many of them block the client. A shadow rule never has one. */
   readonly penalty?: Policy | undefined
-  /** Settled before anything is counted: the rule's own list names the client, or a field is missing. */
+  /**
+   * The reason for a refusal that is settled before counting: the rule's list names the client, or a field is missing.
+   */
   readonly refusal: "denied" | "missing-field" | undefined
-  /** The field that is missing. */
+  /** The missing field. */
   readonly field: string | undefined
 }
 
-/** The rule checks of a request that is refused because no rules have been loaded yet. It is known by its identity. */
+/** The rule checks of a request that is refused because no rules have been loaded yet. Compared by identity. */
 export const RULES_MISSING: readonly RuleCheck[] = Object.freeze([])
 
-/** What so many units cost under the rule check's rule, held to what is counted exactly. */
+/** Returns the cost of `units` under the check's rule, capped at the largest safe integer. */
 export function costOf({ unitCost }: RuleCheck, units: number): number {
   return Math.min(units * unitCost, Number.MAX_SAFE_INTEGER)
 }
 
-/** The same rule checks for another number of units, of who would take fewer too. */
+/** Returns the rule checks for another number of units, for a request that would also accept fewer. */
 export function ruleChecksUpTo(ruleChecks: readonly RuleCheck[], units: number): readonly RuleCheck[] {
   if (ruleChecks === RULES_MISSING) return ruleChecks
   return ruleChecks.map((ruleCheck) => ({
@@ -42,14 +46,14 @@ export function ruleChecksUpTo(ruleChecks: readonly RuleCheck[], units: number):
   }))
 }
 
-/** The same rule checks, each by the policy that holds now. */
+/** Returns the rule checks, each with the policy that is in force now. */
 export function ruleChecksNow(ruleChecks: readonly RuleCheck[]): readonly RuleCheck[] {
   return ruleChecks.map((ruleCheck) =>
     ruleCheck.policyNow === undefined ? ruleCheck : { ...ruleCheck, policy: ruleCheck.policyNow() },
   )
 }
 
-/** Whether the rule check is refused whatever the counts are. */
+/** True if the rule check is refused whatever the counts are. */
 export function canNeverFit(ruleCheck: RuleCheck): boolean {
   return (
     ruleCheck.refusal !== undefined ||
@@ -57,10 +61,16 @@ export function canNeverFit(ruleCheck: RuleCheck): boolean {
   )
 }
 
-/** Whether the rule check is too dear only as long as there is no capacity to spare. A limit of 0 is not exceeded even then. */
+/**
+ * True if the rule check is too expensive only while there is no spare capacity. Even with spare capacity, a limit of 0
+ * is never exceeded.
+ */
 function isForLater({ policy, throttle, cost }: RuleCheck): boolean {
   return throttle.kind === "elastic" && policy.limit > 0 && !(cost > (throttle.ceiling ?? cost))
 }
 
-/** Sees how a store has answered, before it is a decision: `asked[i]` is what the answer's i-th check answers. */
+/**
+ * Receives a store's answer before it becomes a decision. `storeChecks[i]` is the check that `answer.checks[i]`
+ * answers.
+ */
 export type OnStoreAnswer = (storeChecks: readonly RuleCheck[], answer: StoreResult) => void

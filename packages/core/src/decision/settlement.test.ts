@@ -8,7 +8,7 @@ import { ruleCheck } from "./testing/rule-checks.ts"
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-/** What the store grants to such asks, as a decision keeps it. */
+/** Returns what the store grants for such checks, as a decision keeps it. */
 async function receiptOf(...ruleChecks: readonly RuleCheck[]): Promise<Receipt> {
   const store = memoryStore()
   const [answer] = await store.take([ruleChecks])

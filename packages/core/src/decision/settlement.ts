@@ -4,14 +4,14 @@ import type { Counted, CounterKey, Refund } from "../stores/store.ts"
 import type { Receipt } from "./decision-record.ts"
 import { costOf, type RuleCheck } from "./rule-check.ts"
 
-/** The receipt for what was taken from some of the counters. */
+/** Returns the receipt for what was taken from some of the counters. */
 export function partOf(receipt: Receipt, isMeant: (counter: CounterKey) => boolean): Receipt {
   const { ruleChecks, answer } = receipt
   const checks = answer.checks.filter((_, i) => isMeant(ruleChecks[i] as RuleCheck))
   return { ...receipt, ruleChecks: ruleChecks.filter(isMeant), answer: { ...answer, checks } }
 }
 
-/** What gives back all that a decision has taken. */
+/** Returns the refunds of all that a decision has taken. */
 export function refundsOf({ ruleChecks, answer }: Receipt): Refund[] {
   const refunds: Refund[] = []
   ruleChecks.forEach(({ policy, partition }, i) => {
@@ -22,9 +22,9 @@ export function refundsOf({ ruleChecks, answer }: Receipt): Refund[] {
 }
 
 /**
- * What makes of the units that a decision has taken those that were used, times each rule's own cost: the rest is given
- * back, or what is missing charged, which no limit stops. Of a shadow rule that would have refused, nothing was taken and
- * nothing is charged.
+ * Returns the refunds that correct the units taken to the units used, times each rule's own cost. Units that were not
+ * used are refunded. Missing units are charged, even above the limit. A shadow rule that would have refused took
+ * nothing, so nothing is charged.
  */
 export function settlementOf({ ruleChecks, answer }: Receipt, usedUnits: number): Refund[] {
   const refunds: Refund[] = []
@@ -38,12 +38,14 @@ export function settlementOf({ ruleChecks, answer }: Receipt, usedUnits: number)
   return refunds
 }
 
-/** A thousand times as much is still a safe integer: counters must not leave those, however often they are charged. */
+/**
+ * The largest charge. A thousand times as much is still a safe integer, so repeated charges stay within safe integers.
+ */
 const LARGEST_CHARGE = 2 ** 43
 
 /**
- * The most that is charged at once: the quota of a year. A bucket that owes more would keep its client out for longer, for
- * what can only be a mistake. What it holds is counted in parts, at least one for each second of its window.
+ * Returns the most that is charged at once: the quota of a year. A larger charge can only be a mistake, and a bucket
+ * would keep its client out for longer. A bucket counts in parts of a unit, at least one per second of its window.
  */
 export function mostCharged({ limit, windowMs }: Policy): number {
   const ofYear = limit * Math.ceil(YEAR_MS / windowMs)

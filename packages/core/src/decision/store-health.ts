@@ -5,31 +5,34 @@ import { storeErrorOf } from "./store-error.ts"
 import { TimeoutShare, type Timeouts } from "./timeout-share.ts"
 
 /**
- * How long a store has to answer without a failure to have recovered: one that fails for some keys and not for others, or
- * for want of CPU, would otherwise be news with every decision.
+ * How long a store must answer without a failure before it counts as recovered, in milliseconds. A store may fail for
+ * some keys only, or for lack of CPU. Without this delay, it would be reported with every decision.
  */
 const STEADY_MS = 10_000
 
-/** A store that is watched, and who is told about it. */
+/** A watched store and the callbacks that report on it. */
 export interface HealthOptions {
   readonly store: Store
-  /** Milliseconds from the moment of the call after which a silent store counts as gone. */
+  /** Milliseconds after the call at which a store that has not answered counts as unavailable. */
   readonly storeTimeoutMs: number
   readonly clock: Clock
-  /** The first failure, and the first answer after ten seconds without one. */
+  /** Called for the first failure. */
   readonly onDegraded: (error: StoreUnavailableError) => void
+  /** Called for the first answer after ten seconds without a failure. */
   readonly onRecovered: () => void
-  /** Each failure, whatever the store threw or rejected with. */
+  /** Called for each failure, with whatever the store threw or rejected with. */
   readonly onStoreError: (error: unknown) => void
-  /** Too many decisions were degraded by timeouts: once. */
+  /** Called once, when timeouts have degraded too many decisions. */
   readonly onTimeouts: (timeouts: Timeouts) => void
 }
 
-/** Watches whether a store answers, and in time. */
+/** Watches whether a store answers, and whether it answers in time. */
 export class StoreHealth {
-  /** Decisions that the store has made. The caller adds to it: it is all that a decision costs while all is well. */
+  /**
+   * Number of decisions that the store has made. The caller increments it, which is the only cost while all is well.
+   */
   answers = 0
-  /** Whether `answered` has to be called: a failure was recent, or a minute with timeouts is being counted. */
+  /** Whether the caller has to call `answered`: a failure was recent, or a minute with timeouts is being counted. */
   isUnsettled = false
   readonly #options: HealthOptions
   readonly #timeouts: TimeoutShare
@@ -42,7 +45,7 @@ export class StoreHealth {
     this.#timeouts = new TimeoutShare(store, storeTimeoutMs, () => this.answers, onTimeouts)
   }
 
-  /** The store has failed, and a decision is made without it. */
+  /** Records a store failure. The caller makes the decision without the store. */
   failed(error: unknown): void {
     const { clock, onStoreError, onDegraded } = this.#options
     this.#failedAtMs = soundTime(clock)
@@ -57,11 +60,11 @@ export class StoreHealth {
     this.#timeouts.failed(error, this.#failedAtMs)
   }
 
-  /** The store has answered, and not from memory. */
+  /** Records an answer that came from the store itself, not from its memory. */
   answered(): void {
     const { store, clock, onRecovered } = this.#options
     const nowMs = soundTime(clock)
-    // The answers of one node say nothing of another, which nobody may have asked for since it was given up.
+    // An answer from one server says nothing about another, which may not have been asked since its breaker opened.
     const isSteady = nowMs >= this.#failedAtMs + STEADY_MS && (store.openBreakers ?? 0) === 0
     if (this.#isDegraded && isSteady) {
       this.#isDegraded = false
@@ -71,7 +74,9 @@ export class StoreHealth {
     this.isUnsettled = this.#isDegraded || this.#timeouts.isCounting
   }
 
-  /** Measures an answer that comes after the deadline, to what was sent at an instant of the monotonic clock. */
+  /**
+   * Measures an answer that arrives after the deadline. `sentAtMs` is when the call was sent, by the monotonic clock.
+   */
   timeLate(answers: PromiseLike<unknown>, sentAtMs: number): void {
     this.#timeouts.timeLate(answers, sentAtMs)
   }

@@ -9,21 +9,25 @@ import { type OnStoreAnswer, type RuleCheck, ruleChecksUpTo } from "./rule-check
 /** Takes the units of every rule check, or refuses and takes none. */
 type Take = (ruleChecks: readonly RuleCheck[], onAnswer: OnStoreAnswer) => MaybePromise<Decision>
 
-/** Who is asked: `Decider`. */
+/** The two ways to take units, as `Decider` offers them. */
 export interface Taking {
   readonly take: Take
-  /** The same, without counting a refusal where refusals count. */
+  /** Takes the units like `take`, but does not count a refusal under rules whose refusals count. */
   readonly takeIfItFits: Take
 }
 
-/** Others may take what was left between two tries. Who loses to them so often asks for a single unit, and that is all. */
+/**
+ * Number of tries before only a single unit is requested. Other clients may take the remaining units between two tries.
+ */
 const MOST_TRIES = 4
 
 /**
- * As many units as there are, `units` at most: each rule counts them times its own cost. `asks` are those of one unit.
+ * Takes as many units as are available, at most `units`. Each rule charges its own cost for a unit. `ruleChecks` are
+ * the checks for one unit.
  *
- * All are asked for first. A refusal tells what each rule has left, and so many are asked for next: what is granted is
- * taken under all rules in one call of the store, or not at all. Where refusals count, only that of a single unit does.
+ * All units are requested first. A refusal shows how many each rule has left, and that number is requested next. The
+ * granted units are taken under all rules in one store call, or not at all. Under rules whose refusals count, only the
+ * refusal of a single unit is counted.
  */
 export async function takeUpTo(
   taking: Taking,
@@ -44,12 +48,15 @@ export async function takeUpTo(
   }
 }
 
-/** Whether fewer units may be granted. More than there ever are is asked for of an instance's part, in an outage. */
+/**
+ * True if fewer units may be granted. The reason is "cost" when an instance's share can never grant as many, in an
+ * outage.
+ */
 function isTooMuch({ refusal }: Decision): boolean {
   return refusal === "quota" || refusal === "cost"
 }
 
-/** Units that are granted when nothing has been taken; one at least, so that it is the rule that refuses it. */
+/** Returns the units that are granted when nothing has been taken. At least one, so that the rule itself refuses it. */
 function mostEver(ruleChecks: readonly RuleCheck[]): number {
   let most = Number.POSITIVE_INFINITY
   for (const { policy, unitCost, shadow } of ruleChecks) {
@@ -58,7 +65,7 @@ function mostEver(ruleChecks: readonly RuleCheck[]): number {
   return Math.max(1, most)
 }
 
-/** Units that every rule had left, those above the limit included. */
+/** Returns the units that every rule had left, including those above the limit. */
 function unitsLeft(storeChecks: readonly RuleCheck[], { nowMs, checks }: StoreResult): number {
   let least = Number.POSITIVE_INFINITY
   storeChecks.forEach(({ policy, unitCost, shadow }, i) => {

@@ -13,7 +13,7 @@ const broken = new StoreUnavailableError("reset", { kind: "error" })
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
 afterEach(() => void vi.useRealTimers())
 
-/** A share that the test counts for, on a store whose replies take these times. */
+/** Creates a TimeoutShare whose decisions the test counts, for a store with these reply times. */
 function setUp(roundTripsMs?: readonly number[]) {
   const counts = { answers: 0, nowMs: 1_000 }
   const reports: Timeouts[] = []

@@ -4,40 +4,41 @@ import { RoundTrips } from "../stores/round-trips.ts"
 import type { Store } from "../stores/store.ts"
 
 const MINUTE_MS = 60_000
-/** Fewer decisions than this say nothing: an app that has just started may still be connecting. */
+/** Fewer late decisions than this are not significant: an app that has just started may still be connecting. */
 const FEWEST_LATE = 20
 const SHARE = 0.05
-/** How long to wait for replies that are late, which show how far away the store is. */
+/** How long to wait for late replies, in milliseconds. They show how far away the store is. */
 const LATE_REPLIES_MS = 1_000
-/** A reply that takes longer mostly comes from a stall, so it shows how far away the store is only if all are so slow. */
+/** Replies that take longer than this usually come from a stall. They are used only if all replies are that slow. */
 const LONGEST_ROUND_TRIP_MS = 1_000
 
-/** Decisions of a minute that were made without the store because it did not answer in time. */
+/** The decisions of a minute that were made without the store because it did not answer in time. */
 export interface Timeouts {
-  /** All decisions of that minute, so far. */
+  /** All decisions of that minute so far. */
   readonly decisions: number
-  /** Those that a timeout degraded, or the circuit breaker that timeouts opened. */
+  /** Decisions degraded by a timeout, or by the circuit breaker that timeouts opened. */
   readonly late: number
-  /** How long the store's last replies took; undefined where none was measured. */
+  /** How long the store's last replies took; undefined if none was measured. */
   readonly roundTrip: { readonly medianMs: number; readonly most95Ms: number } | undefined
 }
 
 /**
- * Finds out whether the timeout is too short for the store: whether more than 5 % of a minute's decisions, and at least 20,
- * were degraded by timeouts. Reports it once: as soon as replies show that the store is further away than the timeout
- * allows, otherwise at the end of the minute. A minute in which the store answered nothing at all, not even too late, is an
- * outage, and is not reported here.
+ * Finds out whether the timeout is too short for the store. That is the case if timeouts degraded more than 5 % of a
+ * minute's decisions, and at least 20.
+ *
+ * It reports once: as soon as replies show that the store is further away than the timeout allows, otherwise at the end
+ * of the minute. A minute without any answer, not even a late one, is an outage and is not reported here.
  */
 export class TimeoutShare {
   readonly #store: Store
   readonly #timeoutMs: number
   readonly #answers: () => number
   readonly #report: (timeouts: Timeouts) => void
-  /** Of a store that does not measure its replies: those that came too late. */
+  /** Replies that came too late, for a store that does not measure its replies. */
   readonly #lateReplies = new RoundTrips()
-  /** Whether the last failure but those of an open breaker was a timeout: the breaker was opened by its like. */
+  /** Whether the last failure was a timeout, not counting failures of an open breaker: such failures opened it. */
   #isTimeout = false
-  /** When the minute began that is being counted; undefined where there has been no timeout. */
+  /** When the minute being counted began; undefined if there was no timeout. */
   #startedMs: number | undefined
   #answersBefore = 0
   #failures = 0
@@ -53,12 +54,12 @@ export class TimeoutShare {
     this.#report = report
   }
 
-  /** Whether a minute is being counted, so that `passed` has to be called. */
+  /** Whether a minute is being counted, so that the caller has to call `passed`. */
   get isCounting(): boolean {
     return this.#startedMs !== undefined
   }
 
-  /** A decision was made without the store. */
+  /** Records a decision that was made without the store. */
   failed(error: unknown, nowMs: number): void {
     if (this.#isReported) return
     const kind = error instanceof StoreUnavailableError ? error.kind : "error"
@@ -85,7 +86,7 @@ export class TimeoutShare {
     this.#stop()
   }
 
-  /** Measures the answer of a store that does not measure by itself, after the deadline has passed. */
+  /** Measures the late answer of a store that does not measure its replies itself. */
   timeLate(answers: PromiseLike<unknown>, sentAtMs: number): void {
     if (this.#isReported || this.#store.recentRoundTripsMs !== undefined) return
     Promise.resolve(answers).then(
@@ -102,7 +103,10 @@ export class TimeoutShare {
     return this.#late >= FEWEST_LATE && this.#late > SHARE * this.#decisions
   }
 
-  /** Whether most replies take longer than anybody waits. A median above `longestMs` may come from a stall. */
+  /**
+   * True if most replies take longer than the timeout. A median above `longestMs` is ignored, as it may come from a
+   * stall.
+   */
   #isFar(longestMs = Number.POSITIVE_INFINITY): boolean {
     const medianMs = this.#roundTrip()?.medianMs ?? 0
     return medianMs > this.#timeoutMs && medianMs <= longestMs
@@ -117,7 +121,9 @@ export class TimeoutShare {
     return { medianMs: nearest(0.5), most95Ms: nearest(0.95) }
   }
 
-  /** All may have been asked at once, and nobody asks again when their replies come. */
+  /**
+   * Checks again after a delay. All calls may be pending at once, with no further call to notice their late replies.
+   */
   #lookAgain(): void {
     this.#timer ??= setTimer(() => {
       if (this.#areTooMany() && this.#isFar(LONGEST_ROUND_TRIP_MS)) this.#tell()

@@ -7,7 +7,7 @@ import type { RuleCheck } from "../rule-check.ts"
 
 export const SECOND = 1_000
 
-/** Asks for units of a counter of so many in each second, or in each of longer windows. */
+/** Returns a rule check of a counter with `limit` units per second, or per longer window if `more` says so. */
 export function ruleCheck(name: string, limit: number, cost = 1, more: Partial<Policy> = {}): RuleCheck {
   const policy = { name, counter: name.padEnd(8), align: "epoch", limit, windowMs: SECOND } as const
   return {
@@ -24,7 +24,7 @@ export function ruleCheck(name: string, limit: number, cost = 1, more: Partial<P
   }
 }
 
-/** A decider of a store that is not to fail, unless a test says what it is then. */
+/** Returns a decider over a store. The test fails if the store degrades, unless it passes `onDegraded`. */
 export function deciderOver(
   store: Store,
   clock: Clock,
