@@ -9,7 +9,7 @@ import type { CostOption, Limiter } from "../limiter.ts"
 import type { HeaderLine, OnRejected } from "./answer-options.ts"
 import type { LimiterOptions } from "./options.ts"
 
-/** The same members, each of which must be there, and undefined. */
+/** The same members, all required and undefined. */
 type Undefined<Options> = { readonly [Name in keyof Required<Options>]: undefined }
 
 const NO_MATCH: Undefined<RuleMatch> = { methods: undefined, path: undefined, fields: undefined }

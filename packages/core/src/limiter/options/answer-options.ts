@@ -1,11 +1,11 @@
 import type { Decision } from "../../decision/decision.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 
-/** How rate limits are written into response headers. */
+/** The format of rate limits in response headers. */
 export type HeaderDialect =
   /** `RateLimit-Policy: "name";q=100;w=60`, `RateLimit: "name";r=50;t=30` (draft-ietf-httpapi-ratelimit-headers-11). */
   | "draft-11"
-  /** The editor's text after it: `RateLimit: "name";a=50;w=30;c=1`. */
+  /** The editor's draft after draft-11: `RateLimit: "name";a=50;w=30;c=1`. */
   | "next"
   /** `RateLimit-Limit`, `RateLimit-Remaining`, `RateLimit-Reset` (seconds from now), `RateLimit-Policy: 100;w=60`. */
   | "triple"
@@ -18,41 +18,41 @@ export const HEADER_DIALECTS: readonly HeaderDialect[] = ["draft-11", "next", "t
 /** One response header line: field name and value. */
 export type HeaderLine = readonly [name: string, value: string]
 
-/** What is sent to a refused client, beside the rate limit headers. */
+/** The answer that is sent to a refused client, besides the rate limit headers. */
 export interface RejectionAnswer {
   /** A whole number from 200 to 599. */
   readonly status: number
-  /** Names and values. Of several lines with one name the last counts, of `Set-Cookie` all do. */
+  /** Names and values. If a name occurs several times, the last line counts; for `Set-Cookie`, all lines do. */
   readonly headers: readonly HeaderLine[]
-  /** Text; its length is told in bytes. */
+  /** The body as text. Its length is sent in bytes. */
   readonly body: string
 }
 
-/** The standard answer to a refused client, which the app's `onRejected` is given. */
+/** The standard answer to a refused client, as passed to the app's `onRejected`. */
 export interface Rejection extends RejectionAnswer {
-  /** 429; 400 when the request lacks a field; 503 when the store is gone and the rule fails closed. */
+  /** 429, or 400 if the request lacks a field, or 503 if the store is unavailable and the rule fails closed. */
   readonly status: 429 | 400 | 503
-  /** Retry-After, when there is a time at which it can succeed; Cache-Control; Content-Type. */
+  /** Retry-After if the request can succeed later, Cache-Control and Content-Type. */
   readonly headers: readonly HeaderLine[]
-  /** A problem (RFC 9457) as JSON text, or lines of text for a client that does not take JSON. */
+  /** A problem (RFC 9457) as JSON text, or lines of text for a client that does not accept JSON. */
   readonly body: string
 }
 
 /**
- * Takes over the answer to a refused request. It gets the framework's own request (Koa: the context), the answer that
- * would be sent, its decision, and the framework's own response (Koa: the context again; Fastify: the reply). Each adapter
- * sets the types of both.
+ * A callback that takes over the answer to a refused request. Its arguments are the framework's own request, the answer
+ * that would be sent, the decision, and the framework's own response. On Koa, request and response are both the
+ * context. On Fastify, the response is the reply. Each adapter sets the types of both.
  *
- * What it returns is sent instead, with any status; when it returns nothing and has not answered by itself, the standard answer is.
- * `false` says that it answers by itself, now or later: nothing is sent. Rate limit headers and `Retry-After` have been
- * set by then.
+ * The return value is sent instead, with any status. If the callback returns nothing and has not answered itself, the
+ * standard answer is sent. `false` means that the callback answers itself, now or later, so nothing is sent. Rate limit
+ * headers and `Retry-After` are already set by then.
  */
 export type OnRejected<Request, Response = unknown> = (
   request: Request,
   rejection: Rejection,
   decision: Decision,
   response: Response,
-) => // Not `false`: TypeScript takes an async function that returns it for one that yields a boolean.
+) => // Not `false`: TypeScript would infer `boolean` for an async function that returns it.
   | RejectionAnswer
   | NodeResponse
   | boolean
@@ -60,8 +60,11 @@ export type OnRejected<Request, Response = unknown> = (
   | PromiseLike<RejectionAnswer | NodeResponse | boolean | undefined>
   | MaybePromise<void>
 
-/** What `(req, rejection, decision, res) => res.status(402).json({})` returns. The response has been sent, so it is not an answer. */
+/**
+ * The return value of a handler such as `(req, rejection, decision, res) => res.status(402).json({})`. The response has
+ * been sent, so this value is not an answer.
+ */
 export interface NodeResponse {
-  /** Of `http.ServerResponse`, which Express extends. */
+  /** A member of `http.ServerResponse`, which Express extends. */
   readonly headersSent: boolean
 }

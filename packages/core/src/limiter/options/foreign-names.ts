@@ -4,13 +4,13 @@ import { optionsShape } from "./options-shape.ts"
 
 type Names = Readonly<Record<string, string>>
 
-/** What a member of a rule is called in other rate limiters, and here. */
+/** Names that other rate limiters have for the members of a rule, with hints to the names in Sluice. */
 const MEMBER_NAMES: Names = {
   max: 'here it is "limit"',
   points: 'here it is "limit"',
   windowMs: 'here it is "window"',
   timeWindow: 'here it is "window"',
-  // Seconds in one of them, milliseconds in another: who carries the number over has a limit a thousand times too lax.
+  // Some limiters use seconds, others milliseconds: copying the number could make a limit a thousand times too lax.
   duration: 'here it is "window", in milliseconds, or a text such as "60 seconds"',
   keyGenerator: 'here "field" names what is counted by, and "fields" how it is read',
   id: 'here "field" names what is counted by, and "fields" how it is read',
@@ -33,7 +33,7 @@ const MEMBER_NAMES: Names = {
   execEvenlyMinDelayMs: 'here it is "algorithm": "leaky-bucket"',
 }
 
-/** The same for the other options. */
+/** Names that other rate limiters have for the other options, with hints to the names in Sluice. */
 export const OPTION_NAMES: Names = {
   ...MEMBER_NAMES,
   handler: 'here it is "onRejected"',
@@ -77,13 +77,13 @@ export const OPTION_NAMES: Names = {
   maxQueueSize: 'here it is "maxWaiting" of acquire()',
 }
 
-/** What no rule can have by itself. */
+/** Options of a limiter that are not also members of a rule. */
 const LIMITER_OPTIONS: readonly string[] = Object.keys(optionsShape.entries).filter(
   (name) => !(RULE_MEMBERS as readonly string[]).includes(name),
 )
 const OF_ALL = "an option of the limiter, for all its rules"
 
-/** The same in a rule, where an option of the limiter is none. */
+/** Hints for names that are used as members of a rule. Options of a limiter are not valid there. */
 export const RULE_NAMES: Names = {
   ...Object.fromEntries(Object.entries(OPTION_NAMES).map(([name, here]) => [name, inRule(here)])),
   ...Object.fromEntries(LIMITER_OPTIONS.map((name) => [name, `it is ${OF_ALL}`])),
@@ -96,8 +96,8 @@ function inRule(here: string): string {
 }
 
 /**
- * The problems of options or of a rule, whose names are given: those with a member that another rate limiter has with the name
- * that it has here instead of all that would be accepted.
+ * Returns the problems of options or of a rule. If another rate limiter has the unknown member, its problem
+ * shows Sluice's name for it instead of all accepted names.
  */
 export function inOurNames(problems: readonly Problem[], ownNames: Names): readonly Problem[] {
   return problems.map((problem) => {
@@ -112,7 +112,7 @@ export function inOurNames(problems: readonly Problem[], ownNames: Names): reado
   })
 }
 
-/** The member of a rule in a list, or else of the whole: `rules[1].max` is that of `rules[1]`. */
+/** Splits a path into the rule of a list, if any, and its member: `rules[1].max` is member `max` of `rules[1]`. */
 function memberOf(path: string): readonly [place: string, name: string] {
   const isInList = path.startsWith("rules[") || path.startsWith("defaultRules[")
   const place = isInList ? path.slice(0, path.indexOf(".") + 1) : ""

@@ -19,16 +19,16 @@ import { member } from "../../rules/parsing/rule-members.ts"
 import { HEADER_DIALECTS, type HeaderDialect } from "./answer-options.ts"
 
 const isFunction = (value: unknown): boolean => typeof value === "function"
-/** What is read elsewhere. */
+/** A member that is validated elsewhere. */
 const ANYTHING = v.optional(v.unknown())
 const test = (accepted: string): Schema => v.optional(v.custom(answersAtOnce, says("a function", accepted)))
 const has =
   (...methods: string[]) =>
   (value: unknown): boolean =>
-    // Functions may have methods too: Date is a clock.
+    // Functions may have methods, too: Date is a valid clock.
     methods.every((name) => isFunction((value as Record<string, unknown> | null | undefined)?.[name]))
 
-/** Digits beyond are others than those that were written. */
+/** Whether a number is exact. Beyond this bound, a number may differ from the digits that were written. */
 const isExact = (value: number): boolean => Math.abs(value) <= Number.MAX_SAFE_INTEGER
 
 const isClock = (value: unknown): boolean =>
@@ -37,7 +37,10 @@ const isClock = (value: unknown): boolean =>
 const isRedisUrl = (value: unknown): boolean =>
   (typeof value === "string" || value instanceof URL) && /^rediss?:/.test(String(value))
 
-/** What is given for a store and leads to one: a client of Redis, by what those of all libraries have, or its URL. */
+/**
+ * Returns what was passed instead of a store: a Redis URL or a Redis client. All client libraries have `duplicate`.
+ * Otherwise returns undefined.
+ */
 const redisName = (value: unknown): string | undefined =>
   isRedisUrl(value) ? "a URL" : has("duplicate")(value) ? "a Redis client" : undefined
 
@@ -65,7 +68,7 @@ export const RULE_OPTIONS: readonly string[] = RULE_MEMBERS.filter(
   (name) => name !== "cost" && name !== "onStoreFailure",
 )
 
-/** The options as they are given; what is in rules and in addresses is looked at where those are read. */
+/** The options as the app passes them. Rules and addresses are validated where they are parsed. */
 export const optionsShape: ObjectSchema = strict("the options", {
   ...Object.fromEntries(RULE_OPTIONS.map((name) => [name, ANYTHING])),
   rules: v.optional(
@@ -97,7 +100,7 @@ export const optionsShape: ObjectSchema = strict("the options", {
   trustedProxies: ANYTHING,
   clientIpHeader: ANYTHING,
   ipv6Prefix: ANYTHING,
-  // A function is taken as it is, unless it is async: whoever reads a field does not wait.
+  // Accept any function unless it is async: fields are read synchronously.
   fields: v.optional(v.lazy((value) => (answersAtOnce(value) ? ANYTHING : FIELDS))),
   cost: v.optional(v.custom((value) => isUnits(value) || answersAtOnce(value), COST)),
   skip: test("(request) => boolean"),
@@ -130,8 +133,8 @@ export const optionsShape: ObjectSchema = strict("the options", {
 })
 
 /**
- * Whether options say which rules there are: an inline one, be it whole or not, a list, a source, or a limiter that has some. What is
- * there and undefined says so as well: a limit that is lost on the way is no wish for none.
+ * Whether the options define rules: an inline rule (complete or not), a list, a source, or a limiter that has rules. An
+ * option that is present but undefined counts, too: a limit that got lost on the way must not mean "no limit".
  */
 export function hasRuleOption(options: object): boolean {
   return [...RULE_OPTIONS, "rules", "limiter"].some((name) => name in options)

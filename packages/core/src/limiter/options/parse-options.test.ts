@@ -8,7 +8,7 @@ import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { parseInlineRule, parseOptions } from "./parse-options.ts"
 
 const RULE = { limit: 5, window: "1m" }
-/** A rule of a list, where a field is required. */
+/** A rule in a list, where a field is required. */
 const LISTED = { field: "service", ...RULE }
 
 function problemsOf(options: unknown): readonly Problem[] {
@@ -515,7 +515,7 @@ describe("options", () => {
     })
     expect(store.peek([[]])).toMatchObject([{ granted: true }])
     expect(Math.abs(clock.now() - wallClock())).toBeLessThan(60_000)
-    // A steady clock does not follow when the system's time is corrected.
+    // A steady clock does not follow corrections of the system time.
     const now = vi.spyOn(Date, "now").mockReturnValue(5)
     expect(wallClock()).toBe(5)
     now.mockRestore()

@@ -18,22 +18,22 @@ import { inOurNames, OPTION_NAMES, RULE_NAMES } from "./foreign-names.ts"
 import type { LimiterOptions } from "./options.ts"
 import { optionsShape, RULE_OPTIONS } from "./options-shape.ts"
 
-/** The options, checked, with every default filled in. */
+/** The options after validation, with every default filled in. */
 export interface ParsedOptions {
   /** Undefined with `rules`. */
   readonly inline: ParsedRule | undefined
   readonly rules: readonly ParsedRule[] | RuleSource | OpenBook
-  /** What applies until rules of the source are loaded. */
+  /** The behavior until rules of the source are loaded. */
   readonly untilLoaded: UntilLoaded
   readonly service: string
   readonly store: Store
   readonly ownsStore: boolean
   readonly clientAddress: ClientAddressOptions
-  /** What reads a field of the app's own; undefined where it has none of that name. */
+  /** Returns the function that reads a field of the app's own; undefined if the app has no such field. */
   readonly extractorOf: (name: string) => ((request: unknown) => unknown) | undefined
-  /** The names of fields of the app's own, where they are known beforehand. */
+  /** The names of the app's own fields, if they are known in advance. */
   readonly extractorNames: readonly string[]
-  /** Whether there are any, or may be. */
+  /** Whether the app has fields of its own, or may have some. */
   readonly hasExtractors: boolean
   readonly cost: number | ((request: unknown) => unknown)
   readonly skip: ((request: unknown) => unknown) | undefined
@@ -46,16 +46,16 @@ export interface ParsedOptions {
   readonly enabled: boolean
   readonly logger: Logger | undefined
   readonly clock: Clock
-  /** What a header calls the present: a steady clock does not follow when the system's time is corrected. */
+  /** The current time for headers. A steady clock does not follow corrections of the system time. */
   readonly wallClock: () => number
 }
 
-/** The options with their defaults. Throws {@link InvalidOptionError} with everything that is wrong with them. */
+/** Returns the options with their defaults. Throws {@link InvalidOptionError} that lists every problem. */
 export function parseOptions(value: unknown): ParsedOptions {
   if (isForeign(value)) throw new InvalidOptionError([notOptions(value)])
   const { good, problems: found } = readShape(optionsShape, value)
   const problems: Problem[] = found.map((problem) => locate("", problem))
-  // All else would be missing too.
+  // The value is not an options object, so every other option would be reported as missing.
   if (problems.some(({ path }) => path === "")) throw new InvalidOptionError(problems)
   const options = good as LimiterOptions<unknown>
   problems.push(...clientAddressProblems(options))
@@ -86,10 +86,10 @@ export function parseOptions(value: unknown): ParsedOptions {
   }
 }
 
-/** The members of an inline rule, as a problem with an unknown one lists them. */
+/** The members of an inline rule, as listed in a problem with an unknown member. */
 export const INLINE_MEMBERS: string = RULE_MEMBERS.join(", ")
 
-/** An inline rule by itself: a limiter's own, or one of a route. Its field defaults to "ip". `cost` is the limiter's. */
+/** Parses a single inline rule of a limiter or of a route. Its field defaults to "ip". `cost` is the limiter's cost. */
 export function parseInlineRule(
   value: object,
   cost: unknown,
@@ -98,7 +98,7 @@ export function parseInlineRule(
   readonly rule?: ParsedRule
   readonly problems: readonly Problem[]
 } {
-  // What is given as undefined is not given.
+  // An explicit undefined counts as not given.
   const { field = "ip", name = defaultName } = value as { readonly field?: unknown; readonly name?: unknown }
   const { problems, rule } = parseRule({ ...value, field, name }, "")
   if (rule === undefined) return { problems: inOurNames(problems, RULE_NAMES) }
@@ -106,7 +106,10 @@ export function parseInlineRule(
   return tooDear.length > 0 ? { problems: tooDear } : { rule, problems }
 }
 
-/** What each request costs and a rule never admits: it would refuse everybody, for ever. A function may yield less. */
+/**
+ * Returns problems if each request costs more than a rule ever admits: the rule would refuse everyone forever. A cost
+ * function is not checked, as it may return less.
+ */
 function costProblems(cost: unknown, rules: readonly ParsedRule[]): Problem[] {
   if (typeof cost !== "number") return []
   return rules.flatMap((rule) => {
@@ -124,14 +127,14 @@ function parseOptionRules(
 ): Pick<ParsedOptions, "inline" | "rules" | "untilLoaded"> {
   const untilLoaded = parseMissing(options, problems)
   const given = RULE_OPTIONS.filter((name) => options[name as keyof typeof options] !== undefined)
-  // Rules that are wrong are rules nevertheless: an inline one is not missing.
+  // Invalid rules are still rules, so do not report an inline rule as missing.
   const hasRules = options.rules !== undefined || problems.some(({ path }) => path === "rules")
   if (!hasRules) {
     const { rule, problems: wrong } = parseInlineRule(
       Object.fromEntries(given.map((name) => [name, options[name as keyof typeof options]])),
       options.cost,
     )
-    // A member that is a promise was left out, and is not missing as well.
+    // A member that is a promise was left out of the options, so do not report it as missing, too.
     const known = new Set(problems.map(({ path }) => path))
     problems.push(...wrong.filter(({ path }) => !known.has(path)))
     return { inline: rule, rules: [], untilLoaded }
@@ -140,7 +143,7 @@ function parseOptionRules(
     const accepted = `"${name}" as a member of a rule in "rules", or an inline rule without "rules"`
     problems.push({ path: name, message: 'is given together with "rules"', accepted })
   }
-  // Or undefined, where a problem has been told of them.
+  // It is undefined if a problem was already reported for it.
   if (!Array.isArray(options.rules)) {
     return { inline: undefined, rules: options.rules as RuleSource | OpenBook, untilLoaded }
   }
@@ -151,7 +154,7 @@ function parseOptionRules(
 
 const ADMIT: UntilLoaded = { defaultRules: [], onRulesMissing: "allow" }
 
-/** What applies until the first load: what the limiter says, else what its book says. */
+/** Returns the behavior until the first load: the limiter's own options, otherwise the options of its book. */
 function parseMissing(options: LimiterOptions<unknown>, problems: Problem[]): UntilLoaded {
   const { rules, cost } = options
   const own = parseUntilLoaded(options, problems)
@@ -177,7 +180,8 @@ function extractors(fields: LimiterOptions<unknown>["fields"] = {}): ParsedOptio
     const made = attempt(() => fields(name))
     if ("value" in made && (made.value === undefined || typeof made.value === "function")) return made.value
     if ("value" in made) ignoreRejection(made.value)
-    // Rules are compiled where nobody could catch it; as a field that cannot be read it is told, and counts as missing.
+    // If this threw while rules are compiled, the app could not catch it. Throw on read instead: the failure is logged,
+    // and the field counts as missing.
     return () => {
       throw "error" in made ? made.error : new TypeError(`"fields" yielded no function for "${name}"`)
     }
@@ -192,21 +196,23 @@ function attempt<T>(action: () => T): { readonly value: T } | { readonly error: 
   }
 }
 
-/** Nothing, or somebody else's object, such as the request that a middleware is given which nobody has called. */
+/**
+ * Whether the value is undefined or a foreign object. An example is the request, if `rateLimit` is mounted uncalled.
+ */
 function isForeign(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return value === undefined
   const prototype: unknown = Object.getPrototypeOf(value)
-  // An app may well have a class of options of its own.
+  // An app may pass an instance of its own options class.
   const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null || Array.isArray(value)
   return !isPlain && !["limit", "window", "rules"].some((name) => name in value)
 }
 
-/** What is told of it, without what is in it. */
+/** Returns the problem for a value that is not options, without showing the value's content. */
 function notOptions(value: unknown): Problem {
   const accepted = 'an object such as { limit: 100, window: "1 minute" }'
   if (value === undefined) return { path: "", message: "there are none", accepted }
   const hint = "; what is mounted is what rateLimit(options) yields, not rateLimit itself"
-  // Not as JSON: it may be a request, whose headers have no place in a log.
+  // Do not show the value as JSON: it may be a request, whose headers must not be logged.
   return {
     path: "",
     message: `${classOf(value) ?? "an object"} is not the options`,
